@@ -1,4 +1,5 @@
-"""The notebooks of the experiments run with their smoke parameters and ask nothing twice."""
+"""The notebooks of the experiments run with their smoke parameters, ask nothing twice and show
+every prompt."""
 
 from __future__ import annotations
 
@@ -6,12 +7,16 @@ import json
 import re
 from pathlib import Path
 
+import nbformat
 import pandas as pd
 import pytest
 from smoke import contents
 
+from trustlab.folder.replies_log import NAME as REPLIES
+from trustlab.folder.replies_log import json_lines
+from trustlab.html.prompts import prompts_of
 from trustlab.paths import FIGURES, NOTEBOOKS, NOTICE
-from trustlab.run_notebooks import MANIFEST, publish
+from trustlab.run_notebooks import MANIFEST, notebook_names, publish
 
 NAMES = ("02_robustness", "03_ablations", "04_consultation", "05_trust_indices")
 
@@ -81,3 +86,18 @@ def test_what_is_committed_was_drawn_by_the_notebook_as_it_is(made, tmp_path, mo
     publish(folder, name)
     drawn = {p.name for p in (tmp_path / "figures").glob("*.png")}
     assert drawn <= {p.name for p in FIGURES.glob("*.png")}, "a figure that the reference run lacks"
+
+
+@pytest.mark.parametrize("name", notebook_names())
+def test_a_notebook_shows_every_prompt_that_it_asks_and_no_other(name, smoke_runs):
+    folder = smoke_runs.of(name)
+    rows = [line for file in folder.rglob(REPLIES) for _, line in json_lines(file)]
+    cells = nbformat.read(folder / f"{name}.ipynb", as_version=4).cells
+    pages = [
+        output.data["text/html"]
+        for cell in cells
+        if cell.cell_type == "code" and "tl.prompts_shown(" in cell.source
+        for output in cell.outputs
+    ]
+    shown = re.findall(r"<details [^>]*><summary [^>]*><b>(\w+)</b>", "".join(pages))
+    assert set(shown) == set(prompts_of(json.loads(row)["purpose"] for row in rows))

@@ -18,8 +18,10 @@ from matplotlib.text import Text
 
 from tests.generations import FULL, generation, told
 from trustlab.html import show
+from trustlab.html.prompts import prompts_shown
 from trustlab.paths import NOTICE
 from trustlab.plots import FAMILY_COLOURS, caption, evidence_table
+from trustlab.prompts import about, template
 from trustlab.records import Assessment, Criterion, Evidence, Reply, Statement, TokenTrace
 from trustlab.retrieval import Passage
 
@@ -85,6 +87,10 @@ ENDLESS = replace(
     WHOLE,
     evidence=(Evidence(Criterion(1, "x" * 300, "weak"), "missing", "$a_1$ " + "y" * 200, True),),
 )
+WORDLESS = replace(
+    WHOLE,
+    evidence=tuple(replace(e, criterion=replace(e.criterion, description="")) for e in EVIDENCE),
+)
 ASSESSMENTS = {
     "whole": WHOLE, "failed": FAILED, "no score": NO_SCORE, "early": EARLY, "unweighed": UNWEIGHED,
     "prose": PROSE, "straight": STRAIGHT, "endless words": ENDLESS,
@@ -148,6 +154,9 @@ BLOCKS = {
         replace(PROSE, diagnosis=NASTY, prose=NASTY, reasoning=NASTY, missing=NASTY)
     ),
     **{name: show.evidence(a) for name, a in ASSESSMENTS.items()},
+    "beside": show.evidence_beside({NASTY: WHOLE, **ASSESSMENTS, "wordless": WORDLESS}),
+    "prompts": prompts_shown(["samples", "evidence", "diagnosis"]),
+    "no prompts": prompts_shown([]),
 }
 pytestmark = pytest.mark.usefixtures("house_style")
 
@@ -178,11 +187,12 @@ def test_a_block_is_escaped_self_contained_and_brings_its_own_colours(name):
         s for s in seen.styles if s[0] in ("td", "th", "pre", "table")
     ]:
         assert "background:" in style and "color:#" in style.replace("background", ""), tag
-    assert page.count(NOTICE) == (name in ASSESSMENTS or name == "nasty evidence")
+    assert page.count(NOTICE) == (name in {*ASSESSMENTS, "nasty evidence", "beside"})
 
 
 @pytest.mark.parametrize(
-    "name", ["dialogue", "tokens without trace", "no diagnosis", "votes", "replies", "passages"]
+    "name",
+    ["dialogue", "tokens without trace", "no diagnosis", "votes", "replies", "passages", "beside"],
 )
 def test_words_come_back_as_they_were(name):
     assert NASTY in Checked(BLOCKS[name]).text
@@ -301,6 +311,29 @@ def test_evidence_says_each_verdict_with_symbol_word_and_colour():
     ):
         assert part in text, part
     assert f"“{NASTY}”" in text
+
+
+def test_tables_beside_each_other_show_criteria_where_their_words_are_known():
+    worded, wordless = (Checked(show.evidence_beside({"One": a})).words for a in (WHOLE, WORDLESS))
+    assert ROWS[0][0] in worded and "Criterion" in worded and "Criterion" not in wordless
+    for words in (worded, wordless):
+        verdicts = [w for w in words if w in show.VERDICTS]
+        assert verdicts == [row[2] for row in ROWS]
+        assert any("model's score: 62 out of 100" in w for w in words)
+
+
+def test_prompts_are_folded_once_each_in_the_order_of_asking():
+    page = prompts_shown(["evidence", "samples", "diagnosis", "rephrase_reply", "ask"])
+    names = re.findall(r"<summary [^>]*><b>(\w+)</b>", page)
+    assert (
+        names == ["ask", "diagnosis", "evidence", "rephrase_reply"] and "<details open" not in page
+    )
+    words = unescape(page)
+    for name in names:
+        assert about(name) in words and all(part in words for part in template(name))
+    assert "@name" in page and "@name" not in prompts_shown(["diagnosis"])
+    with pytest.raises(ValueError, match="no prompt 'guess'"):
+        prompts_shown(["guess"])
 
 
 def test_verdict_colours_are_of_the_palette_and_differ():

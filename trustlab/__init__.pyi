@@ -15,6 +15,7 @@ from .graders import (
     open_grader,
 )
 from .html.explorer import explore
+from .html.prompts import prompts_shown
 from .knowledge import load_knowledge
 from .levels import view, views
 from .meaning.encoder import Encoder
@@ -112,6 +113,7 @@ __all__ = [
     "open_model",
     "open_models",
     "open_retriever",
+    "prompts_shown",
     "read_data",
     "rephrase",
     "report",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -233,6 +233,16 @@ def evidence_rows(a: Assessment) -> dict[str, Any]:
         "reasoning": a.reasoning,
         "summary": summary(a),
     }
+
+
+def evidence_beside(assessments: Mapping[str, Assessment]) -> Html:
+    """MedConf's tables of several patients or models beside each other, each under its title:
+    criteria (where their words are known), importance, verdict; counts and scores below."""
+    sides = [
+        evidence_rows(a) | {"title": title, "summary": summary(a)[: 3 if a.evidence else 1]}
+        for title, a in assessments.items()
+    ]
+    return render("beside", sides=sides, legend=legend())
 
 
 def judged(assessment: Assessment) -> list[tuple[Evidence, Verdict]]:

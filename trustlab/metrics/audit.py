@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import yaml
 from scipy.stats import t as student
 
 from trustlab.confidence import METHODS
@@ -371,7 +372,6 @@ def _refused(row: Any, column: str, value: Any, allowed: str) -> ValueError:
     return ValueError(f"row {row!r}, column {column!r}: received {value!r}; allowed is {allowed}")
 
 
-SOURCE = "Ren et al. 2026, arXiv 2601.15645 v1, case study"
 TABLES = {"correlation": 2, "comparison": 3, "robustness": 4, "consultation": 5, "ablation": 6}
 """Name of a file in ``data/published`` -> number of the table in the paper."""
 NOT_SAID = "printed without the number of answers"
@@ -396,16 +396,14 @@ class PublishedCase:
     importance: tuple[str, ...]
     support_level: tuple[str, ...]
     printed: dict[str, float]
-    source: str = SOURCE
+    source: str
 
     def generation(self) -> Generation:
-        """The record that our methods read. Diagnoses, criteria and amounts shown stand in for what
-        is not carried over."""
+        """The record that our methods read. Diagnoses and amounts shown stand in for what is not
+        carried over; what the criteria say is ''."""
         logprobs = np.log(self.token_probabilities)
         tokens = tuple(f"token {i}" for i in range(1, len(logprobs) + 1))
-        criteria = [
-            Criterion(i, f"criterion {i}", word) for i, word in enumerate(self.importance, start=1)
-        ]
+        criteria = [Criterion(i, "", word) for i, word in enumerate(self.importance, start=1)]
         evidence = tuple(
             Evidence(c, level) for c, level in zip(criteria, self.support_level, strict=True)
         )
@@ -462,25 +460,11 @@ def published_claims() -> pd.DataFrame:
 
 
 def published_case() -> PublishedCase:
-    """The case study's numbers as printed."""
-    return PublishedCase(
-        token_probabilities=(0.3204, 0.9722, 0.9999),
-        votes=(10, 3, 2),
-        cot_ce=60,
-        medconf=30,
-        importance=(
-            "strong",
-            "strong",
-            "moderate",
-            "strong",
-            "moderate",
-            "moderate",
-            "weak",
-            "weak",
-        ),
-        support_level=("missing", "supported", "supported", *["missing"] * 5),
-        printed={"asp": 76.42, "poc": 66.67, "cot_ce": 60, "medconf": 30},
-    )
+    """The case study's numbers as printed: ``data/published/case.yml``."""
+    kept = yaml.safe_load((DATA / "published" / "case.yml").read_text(encoding="utf-8"))
+    importance, support_level = zip(*kept.pop("criteria"), strict=True)
+    lists = {name: tuple(kept.pop(name)) for name in ("token_probabilities", "votes")}
+    return PublishedCase(**lists, **kept, importance=importance, support_level=support_level)
 
 
 def recomputed() -> pd.DataFrame:

@@ -1,14 +1,15 @@
 """The prompts: one text file each, so that anyone can put another wording beside it.
 
-A file has a ``[system]`` and a ``[user]`` part. In braces stand its slots: ``{patient}`` (what has
-been told so far), ``{passages}`` and ``{profile}`` are set between delimiters that cannot occur in
-them; ``{answer}`` is a proposed diagnosis. A grader's prompt shows ``{truth}`` (the true names) and
-``{proposed}`` (the answer) between delimiters instead; those that word a statement anew show its
-``{question}`` and ``{reply}``; the one that speaks for a patient shows the ``{question}`` and all
-``{facts}``; those of doctors and reviewers show the patient's ``{chart}``, and reviewers the
-``{plan}``. A line that begins with ``@name`` belongs to the prompt only where the option ``name``
-is on, ``@not name`` only where it is off, ``@a,not b`` where both hold. A prompt's text is part of
-every cache key, because the messages are.
+A file has an ``[about]`` part, which says what the prompt is for and is never sent, a ``[system]``
+and a ``[user]`` part. In braces stand its slots: ``{patient}`` (what has been told so far),
+``{passages}`` and ``{profile}`` are set between delimiters that cannot occur in them; ``{answer}``
+is a proposed diagnosis. A grader's prompt shows ``{truth}`` (the true names) and ``{proposed}``
+(the answer) between delimiters instead; those that word a statement anew show its ``{question}``
+and ``{reply}``; the one that speaks for a patient shows the ``{question}`` and all ``{facts}``;
+those of doctors and reviewers show the patient's ``{chart}``, and reviewers the ``{plan}``. A line
+that begins with ``@name`` belongs to the prompt only where the option ``name`` is on, ``@not name``
+only where it is off, ``@a,not b`` where both hold. A prompt's text is part of every cache key,
+because the messages are.
 """
 
 from __future__ import annotations
@@ -40,11 +41,23 @@ def names() -> list[str]:
 @lru_cache(maxsize=64)
 def template(name: str) -> tuple[str, str]:
     """The (system, user) texts of prompt ``name``; ``ValueError`` names the known ones."""
+    _, system, user = _parts(name)
+    return system, user
+
+
+def about(name: str) -> str:
+    """What prompt ``name`` is for, in a sentence; ``ValueError`` names the known ones."""
+    return _parts(name)[0]
+
+
+def _parts(name: str) -> tuple[str, str, str]:
+    """The (about, system, user) texts of a prompt's file."""
     path = FOLDER / f"{name}.txt"
     if not path.is_file():
         raise ValueError(f"there is no prompt {name!r}; known are {', '.join(names())}")
     head, _, user = path.read_text(encoding="utf-8").partition("[user]\n")
-    return head.removeprefix("[system]\n").strip(), user.strip()
+    told, _, system = head.partition("[system]\n")
+    return told.removeprefix("[about]\n").strip(), system.strip(), user.strip()
 
 
 def render(

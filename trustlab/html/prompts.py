@@ -1,0 +1,34 @@
+"""The prompts of a run, each folded: what it is for, and its words with their slots."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from trustlab.html.answer import PURPOSES
+from trustlab.html.show import Html, render
+from trustlab.prompts import about, names, template
+
+SAMPLES = {"samples": "diagnosis"}
+"""Purpose of a request -> its prompt, where that has another name."""
+ORDER = [name for name in PURPOSES if name not in SAMPLES]
+
+
+def prompts_of(purposes: Iterable[str]) -> list[str]:
+    """The prompts that requests of these purposes use, each once, in the order of asking;
+    ``ValueError`` for a purpose without one."""
+    found = {SAMPLES.get(purpose, purpose) for purpose in purposes}
+    for name in found:
+        template(name)
+    return [name for name in dict.fromkeys([*ORDER, *names()]) if name in found]
+
+
+def prompts_shown(purposes: Iterable[str]) -> Html:
+    """Every prompt that requests of these ``purposes`` use, folded: what it is for, its system and
+    its user text with the slots as they stand.
+
+    >>> import trustlab as tl
+    >>> tl.prompts_shown(run.calls["purpose"])  # doctest: +SKIP
+    """
+    prompts = [(name, about(name), *template(name)) for name in prompts_of(purposes)]
+    optional = any(line.startswith("@") for *_, user in prompts for line in user.split("\n"))
+    return render("prompts", prompts=prompts, optional=optional)
