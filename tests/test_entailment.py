@@ -240,7 +240,7 @@ def test_unknown_names_are_judged_by_their_cosine_and_each_text_is_encoded_once(
     assert found[0] == pytest.approx([half, 0, 1 - half])  # the same letters: cosine 1
     assert found[1] == pytest.approx(found[2]) and found[1][2] > 0.999  # none in common: cosine 0
     judge.probabilities(pairs)
-    assert encoder.groups[1:] == [[]]  # nothing new
+    assert encoder.groups[1:] == []  # nothing new
 
 
 # A cross-encoder

@@ -24,9 +24,8 @@ from trustlab import paths
 from trustlab.cli import app
 from trustlab.folder.kept import REPLIES, pack, unpack
 from trustlab.meaning import encoder as semantics
-from trustlab.meaning.encoder import Encoder
+from trustlab.meaning.encoder import READ_OFF_SCHEMA, Encoder
 from trustlab.meaning.entailment import CrossEncoderEntailment
-from trustlab.meaning.relevance import SCHEMA as RELEVANCE_SCHEMA
 from trustlab.meaning.relevance import relevances
 from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel, CacheMiss, export_cache, import_cache
@@ -474,7 +473,7 @@ def test_every_table_of_every_notebook_is_what_it_was(tmp_path):
 def test_relevances_that_are_kept_stay_when_another_processor_makes_them_again(tmp_path):
     key, file = f"model:{'0' * 64}", tmp_path / "kept" / "relevances.npz"
     with closing(sqlite3.connect(tmp_path / "relevances.sqlite")) as made, made:
-        made.execute(RELEVANCE_SCHEMA)
+        made.execute(READ_OFF_SCHEMA)
         made.execute("INSERT INTO relevances VALUES (?, ?)", (key, np.float64([1, 2]).tobytes()))
     assert pack(tmp_path, tmp_path / "kept") == {"relevances": 1}
     before = file.read_bytes()

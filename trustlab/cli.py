@@ -122,6 +122,9 @@ def replay(
     out: Annotated[
         Path | None, typer.Option(help="folder for the runs; runs/replay by default")
     ] = None,
+    answers: Annotated[
+        bool, typer.Option("--answers", help="pages of all answers, too (answers.html)")
+    ] = False,
 ) -> None:
     """Make tables and figures again from kept replies; no model is asked. Without a file of
     parameters, those of notebooks/parameters/published.yml.
@@ -137,7 +140,8 @@ def replay(
         name = _refused(lambda: notebook_path(notebook)).stem
         asked = {name: asked[name]}
     _refused(lambda: caches_of(kept, folder))
-    _run_all(asked, folder, {"TRUSTLAB_OFFLINE": "replies"})
+    more = {"TRUSTLAB_OFFLINE": "replies", "TRUSTLAB_ANSWERS": str(int(answers))}
+    _run_all(asked, folder, more)
 
 
 def _tell(name: str, folder: Path, index: bool = True) -> None:
@@ -176,8 +180,8 @@ def _run_all(
     threads = {"OMP_NUM_THREADS": str(share["n_jobs"])}  # those of two would collide
     own = {name: value for name, value in threads.items() if name not in os.environ}
     # For all of them, and not by each for itself: they share this process.
-    variables = {**own, "TRUSTLAB_RUNS": str(runs or runs_of(None)), **(more or {})}
-    variables["TRUSTLAB_ANSWERS"] = "1"
+    variables = {**own, "TRUSTLAB_RUNS": str(runs or runs_of(None)), "TRUSTLAB_ANSWERS": "1"}
+    variables |= more or {}
     order = sorted(asked, key=lambda name: LONGEST_FIRST.find(name[:2]) % 100)
     typer.echo(f"running {', '.join(order)}; what each says comes when it ends")
     stopped = threading.Event()

@@ -1,7 +1,7 @@
 """Runs one notebook in this process; writes down every table behind a figure and all that is shown.
 
 ``python -m same.record NOTEBOOK PARAMETERS FOLDER``: FOLDER receives ``NOTEBOOK.json.xz``, the
-run's own files in ``NOTEBOOK/`` and, unless TRUSTLAB_OFFLINE forbids to ask, the replies, vectors,
+run's own files in ``NOTEBOOK/`` and, unless TRUSTLAB_OFFLINE forbids to ask, the replies,
 relevances and judgements that were read, in ``used/``.
 """
 
@@ -22,7 +22,7 @@ import pandas as pd
 
 from same.tables import Table, lines_of, table_of, write_tables
 from trustlab import plots
-from trustlab.meaning import encoder, entailment, relevance
+from trustlab.meaning import encoder, entailment
 from trustlab.models import cache
 from trustlab.models.huggingface import HuggingFaceModel
 from trustlab.paths import offline
@@ -137,9 +137,8 @@ def nothing_asked() -> Iterator[None]:
 @contextlib.contextmanager
 def what_is_read(folder: Path) -> Iterator[None]:
     """Copy what is read meanwhile from the caches into caches of the same names in ``folder``."""
-    vectors: dict[str, bytes] = {}
     found: dict[str, dict[str, Any]] = {"replies": {}, "entailment": {}, "relevances": {}}
-    selected, learn = cache.select, encoder.Encoder._learn
+    selected = cache.select
 
     def select(connection: Any, table: str, column: str, keys: Any) -> Iterator[tuple[str, Any]]:
         for key, value in selected(connection, table, column, keys):
@@ -147,27 +146,18 @@ def what_is_read(folder: Path) -> Iterator[None]:
                 found[table][key] = value
             yield key, value
 
-    def learned(self: encoder.Encoder, texts: Any, keep: bool = True) -> Any:
-        texts = list(texts)
-        learnt = learn(self, texts, keep)
-        for text in texts:
-            vectors[self._key(text)] = learnt[text].astype("<f4").tobytes()
-        return learnt
-
     with (
         patch.object(cache, "select", select),
         patch.object(entailment, "select", select),
-        patch.object(relevance, "select", select),
-        patch.object(encoder.Encoder, "_learn", learned),
+        patch.object(encoder, "select", select),
     ):
         yield
     schemas = {
         "replies": cache.SCHEMA,
-        "vectors": encoder.SCHEMA,
-        "relevances": relevance.SCHEMA,
+        "relevances": encoder.READ_OFF_SCHEMA,
         "entailment": entailment.SCHEMA,
     }
-    for table, rows in {**found, "vectors": vectors}.items():
+    for table, rows in found.items():
         if rows:
             with closing(cache.connect(folder / f"{table}.sqlite", schemas[table])) as store, store:
                 store.executemany(f"INSERT OR IGNORE INTO {table} VALUES (?, ?)", rows.items())

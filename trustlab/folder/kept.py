@@ -12,12 +12,12 @@ from pathlib import Path
 
 import numpy as np
 
-from trustlab.meaning import entailment, relevance
+from trustlab.meaning import encoder, entailment
 from trustlab.models.cache import connect, export_cache, import_cache
 
 REPLIES = "replies.jsonl.xz"
 ARRAYS = {
-    "relevances": (relevance.SCHEMA, "<f8"),
+    "relevances": (encoder.READ_OFF_SCHEMA, "<f8"),
     "entailment": (entailment.SCHEMA, "<f8"),
 }
 """Table of a cache beside the replies -> how it is made, and the type of its numbers."""

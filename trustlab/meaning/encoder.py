@@ -10,13 +10,14 @@ encoder's window (256 word pieces for MiniLM) is read up to there.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -41,6 +42,11 @@ SURELY_WHOLE = 120
 """Characters that fit any encoder's window."""
 VECTORS = "vectors.sqlite"
 """Name of the file of vectors that stands beside a cache of replies."""
+READ_OFF = "relevances.sqlite"
+"""Name of the file, beside the vectors, of what was read off vectors that are not kept."""
+READ_OFF_SCHEMA = (
+    "CREATE TABLE IF NOT EXISTS relevances (key TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID"
+)
 SCHEMA = "CREATE TABLE IF NOT EXISTS vectors (key TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID"
 
 _REMEMBERED: dict[
@@ -308,3 +314,37 @@ def folder_sha256(folder: Path) -> str:
                 inner = hashlib.file_digest(file, "sha256").hexdigest()
             digest.update(f"{path.relative_to(folder).as_posix()}\0{inner}\0".encode())
     return digest.hexdigest()
+
+
+Encode = Callable[[Sequence[str]], np.ndarray]
+
+
+def read_off(
+    encoder: Encoder,
+    asked: Sequence[Any],
+    made: Callable[[Sequence[Any], Encode], list[np.ndarray]],
+    at_once: int,
+) -> list[np.ndarray]:
+    """What ``made`` reads off vectors for each of the ``asked`` (of JSON), ``at_once`` of them
+    together. It is kept, a few numbers each, in the place of the texts' vectors."""
+    if not asked:
+        return []
+    path = encoder.beside(READ_OFF) if isinstance(encoder, Encoder) else None
+    if path is None:
+        return made(asked, encoder.encode)
+    texts = (json.dumps(one, ensure_ascii=True).encode() for one in asked)
+    keys = [f"{encoder.fingerprint}:{hashlib.sha256(text).hexdigest()}" for text in texts]
+    encode = partial(encoder.encode, keep=False)
+    with closing(connect(path, READ_OFF_SCHEMA)) as connection:
+        kept = select(connection, "relevances", "value", keys)
+        found = {key: np.frombuffer(value, "<f8") for key, value in kept}  # type: ignore
+        of = {key: one for key, one in zip(keys, asked, strict=True) if key not in found}
+        new = list(of)
+        for some in (new[i : i + at_once] for i in range(0, len(new), at_once)):
+            numbers = made([of[key] for key in some], encode)
+            found |= zip(some, numbers, strict=True)
+            if not is_read_only(path):
+                rows = [(k, v.astype("<f8").tobytes()) for k, v in zip(some, numbers, strict=True)]
+                with connection:
+                    connection.executemany("INSERT OR IGNORE INTO relevances VALUES (?, ?)", rows)
+    return [found[key] for key in keys]

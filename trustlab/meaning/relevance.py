@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
 from trustlab.confidence.token import place_of
-from trustlab.meaning.encoder import Encoder
+from trustlab.meaning.encoder import Encode, Encoder, read_off
 from trustlab.meaning.entailment import Entailment, classes
-from trustlab.models.cache import connect, is_read_only, select
 from trustlab.records import Opinion, Panel, Reply, TokenTrace
 
 Pieces = tuple[str, ...]
@@ -31,9 +26,6 @@ def pieces_of(reply: Reply) -> Pieces:
     return (*between, last.partition("]")[0])
 
 
-RELEVANCES = "relevances.sqlite"
-"""Name of the file of relevances that stands beside the vectors."""
-SCHEMA = "CREATE TABLE IF NOT EXISTS relevances (key TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID"
 ROUND = 512
 """Replies whose relevances are found, and kept, at once."""
 
@@ -47,35 +39,10 @@ def relevances(encoder: Encoder, asked: Sequence[Asked]) -> list[np.ndarray]:
     A context (the patient information) follows on a line of its own; '' is none. They are kept, a
     few numbers each, in the place of their texts' vectors.
     """
-    path = encoder.beside(RELEVANCES) if isinstance(encoder, Encoder) else None
-    if path is None or not asked:
-        return _relevances(asked, encoder.encode)
-    keys = [_key(encoder, one) for one in asked]
-    encode = partial(encoder.encode, keep=False)
-    with closing(connect(path, SCHEMA)) as connection:
-        found = dict(select(connection, "relevances", "value", keys))
-        found = {key: np.frombuffer(value, "<f8") for key, value in found.items()}  # type: ignore
-
-        of = {key: one for key, one in zip(keys, asked, strict=True) if key not in found}
-        new = list(of)
-        for some in (new[i : i + ROUND] for i in range(0, len(new), ROUND)):
-            made = _relevances([of[key] for key in some], encode)
-            found |= zip(some, made, strict=True)
-            if not is_read_only(path):
-                rows = [(k, v.astype("<f8").tobytes()) for k, v in zip(some, made, strict=True)]
-                with connection:
-                    connection.executemany("INSERT OR IGNORE INTO relevances VALUES (?, ?)", rows)
-    return [found[key] for key in keys]
+    return read_off(encoder, asked, _relevances, ROUND)
 
 
-def _key(encoder: Encoder, asked: Asked) -> str:
-    text = json.dumps(asked, ensure_ascii=True)
-    return f"{encoder.fingerprint}:{hashlib.sha256(text.encode()).hexdigest()}"
-
-
-def _relevances(
-    asked: Sequence[Asked], encode: Callable[[Sequence[str]], np.ndarray]
-) -> list[np.ndarray]:
+def _relevances(asked: Sequence[Asked], encode: Encode) -> list[np.ndarray]:
     wholes = [_placed("".join(pieces), context) for pieces, context in asked]
     without = [
         [_placed("".join(pieces[:i] + pieces[i + 1 :]), context) for i in range(len(pieces))]

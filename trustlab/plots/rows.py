@@ -222,7 +222,8 @@ def _drawn(marks: pd.DataFrame, x: str) -> pd.DataFrame:
     has: Any = marks[x].notna()
     others: Any = has.groupby([marks[name] for name in row]).transform("any")
     mine: Any = has.groupby([marks[name] for name in (*row, "_series")]).transform("any")
-    return marks[mine | ~others].copy()
+    drawn: Any = marks[mine | ~others]
+    return drawn.copy()
 
 
 def _among(wanted: Sequence[str], known: Sequence[str], what: str) -> None:
