@@ -378,6 +378,7 @@ def test_the_walkthrough_leaves_its_figures_and_shows_its_tables(walk):
         "76.42",
         "66.67",
         "29.412",
+        "In the paper, a large model",
         NOTICE,
     ):
         assert said in page, said
