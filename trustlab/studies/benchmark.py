@@ -60,7 +60,7 @@ def ranked(table: pd.DataFrame) -> Any:
     return table[table["method"].ne("") & ~families.isin(YARDSTICKS)]
 
 
-def _by_model(table: pd.DataFrame, say: Callable[[Any], str]) -> str:
+def by_model(table: pd.DataFrame, say: Callable[[Any], str]) -> str:
     """A line for each model, which it names where there are several; '' where nothing is said."""
     told = [(key["model"], say(part)) for key, part in groups(table, ["model"])]
     alone = len(told) == 1
@@ -124,7 +124,7 @@ def auroc_message(table: pd.DataFrame) -> str:
         above = f"; {n_above} of {len(known)} intervals lie above chance"
         return formatted.leading(mine) + (above if known["low"].notna().any() else "")
 
-    told = _by_model(table, of_model)
+    told = by_model(table, of_model)
     share = table[table["method"].eq(SHARE)].drop_duplicates("level")  # the first model's
     share = share.set_index("level").reindex(["pooled", "within"])
     if share["value"].notna().all() and last == "within":

@@ -22,7 +22,10 @@ from trustlab.metrics.estimate import (
     Statistic,
     at_least,
     estimate,
+    grouped,
+    mean,
     mean_of_known,
+    measure,
     within,
 )
 from trustlab.metrics.run_tables import KEYS, Tables, metrics_table, rows_of_methods
@@ -159,6 +162,41 @@ def auroc_by_grader(
         wanted = found["metric"].isin(["auroc", "accuracy"]) & found["level"].isin(LEVELS)
         lines += found[wanted].assign(grader=grader.name).to_dict("records")
     return table(lines, ["model", "dataset", "method", "grader", "level"], ["n_rarer"])
+
+
+def accuracy_by_grader(
+    answers: pd.DataFrame,
+    graders: Sequence[str | Grader] = RULES,
+    cases: Sequence[Case] | None = None,
+    **how: Any,
+) -> pd.DataFrame:
+    """The share of right answers by each grader, a row a data set, model and grader.
+
+    All levels together. What a grader did not grade is missing. ``how``: n_draws and seed.
+    """
+    found, names = verdicts(answers, graders, cases)
+    lines = []
+    for name in names:
+        why = f"not graded by {name}"
+        each = grouped(found, ["dataset", "model"], name, **how, none=why)
+        lines += [line | {"grader": name} for line in measure(each, {"accuracy": mean(name)})]
+    return table(lines, ["dataset", "model", "grader"])
+
+
+def accuracy_message(accuracy: pd.DataFrame) -> str:
+    """By how much the accuracy of one model on one data set differs between graders, at most."""
+    ends: Any = accuracy.groupby(["dataset", "model"], sort=False)["value"].agg(["min", "max"])
+    gaps = (100 * (ends["max"] - ends["min"])).dropna()
+    if gaps.empty:
+        return "No answer was graded by any grader"
+    if gaps.lt(0.5).all():
+        return "All graders find the same accuracy on the same answers, to within half a point"
+    dataset, model = gaps.idxmax()
+    return (
+        f"On the same answers graders differ in accuracy by at most {gaps.max():.0f} percentage"
+        f" points ({model}, {dataset}); by less than half a point in {int(gaps.lt(0.5).sum())} of"
+        f" {len(gaps)} rows"
+    )
 
 
 def _cases_of(answers: pd.DataFrame, cases: Sequence[Case] | None) -> list[Case]:
