@@ -18,7 +18,7 @@ from trustlab.metrics.calibration import (
     cross_fitted,
 )
 from trustlab.metrics.estimate import without_excess
-from trustlab.studies.benchmark import calibration_table, recalibration_curves
+from trustlab.studies.calibration import calibration_table, recalibration_curves
 
 NAN = float("nan")
 PARTS = ("miscalibration", "discrimination", "uncertainty")

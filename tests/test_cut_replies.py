@@ -37,8 +37,9 @@ from trustlab.parsing.agents import (
 )
 from trustlab.records import Reply, TokenTrace
 from trustlab.run import benchmark
-from trustlab.studies.benchmark import grade, missingness_table
+from trustlab.studies.benchmark import missingness_table
 from trustlab.studies.consultation import grid, left_out_table
+from trustlab.studies.graders import grade
 from trustlab.studies.robustness import which_named
 
 REASON = "ran out of tokens"

@@ -16,7 +16,7 @@ from made_reviews import EMPTY_PLAN, SAFETY_OFF, review
 from trustlab.metrics import paired, trust, trust_table
 from trustlab.metrics import paired as compare
 from trustlab.metrics.run_tables import metrics_table
-from trustlab.studies import benchmark
+from trustlab.studies import benchmark, calibration
 
 pytestmark = pytest.mark.filterwarnings("error")
 KEY = {"dataset": "d", "model": "x"}
@@ -67,10 +67,10 @@ def made_tables() -> dict[str, Callable[[pd.DataFrame, pd.DataFrame], pd.DataFra
     one = {**few, "min_per_class": 1}
     return {
         "table.metrics_table": lambda a, c: metrics_table(Run(a, c), scales=scales, **one),
-        "calibration_table": lambda a, c: benchmark.calibration_table(a, c, scales, **one),
-        "recalibration_curves": lambda a, c: benchmark.recalibration_curves(a, c, scales, **few),
-        "selective_table": lambda a, c: benchmark.selective_table(a, c, **one),
-        "risk_coverage_table": lambda a, c: benchmark.risk_coverage_table(
+        "calibration_table": lambda a, c: calibration.calibration_table(a, c, scales, **one),
+        "recalibration_curves": lambda a, c: calibration.recalibration_curves(a, c, scales, **few),
+        "selective_table": lambda a, c: calibration.selective_table(a, c, **one),
+        "risk_coverage_table": lambda a, c: calibration.risk_coverage_table(
             a, c, coverages=(0.5, 1.0), **one
         ),
         "missingness_table": lambda a, c: benchmark.missingness_table(
@@ -79,7 +79,7 @@ def made_tables() -> dict[str, Callable[[pd.DataFrame, pd.DataFrame], pd.DataFra
         "information_adjusted_table": lambda a, c: benchmark.information_adjusted_table(
             Run(a, c), **few
         ),
-        "reliability_table": lambda a, c: benchmark.reliability_table(a, c, scales, **few),
+        "reliability_table": lambda a, c: calibration.reliability_table(a, c, scales, **few),
         "compare_methods": lambda a, c: compare.compare_methods(a, twice(c), "m", **one),
         "best_of_families": lambda a, c: compare.best_of_families(a, twice(c), "m", **one),
         "paired.paired_differences": lambda a, c: paired.paired_differences(

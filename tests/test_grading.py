@@ -11,7 +11,7 @@ import pytest
 from trustlab.graders import ExactGrader, Grade
 from trustlab.metrics import auroc, metrics_table
 from trustlab.records import Case
-from trustlab.studies.benchmark import (
+from trustlab.studies.graders import (
     agreement_table,
     auroc_by_grader,
     auroc_under_noise,

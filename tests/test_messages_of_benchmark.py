@@ -1,4 +1,4 @@
-"""What the figures of 00, 01 and 06 say above themselves, from tables of made numbers."""
+"""What the figures of 00, 01, 06 and 07 say above themselves, from tables of made numbers."""
 
 # pandas' types leave open what a selection gives.
 # pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
@@ -17,7 +17,7 @@ from trustlab.plots import caption
 from trustlab.plots.rows import SERIES
 from trustlab.reporting import Report
 from trustlab.studies import benchmark as study
-from trustlab.studies import published_tables, walkthrough
+from trustlab.studies import calibration, published_tables, walkthrough
 
 NAN = float("nan")
 WITHHELD = "fewer than 10 correct or wrong"
@@ -168,16 +168,16 @@ def groups_of(method: str, *bins: tuple[float, float, float], model: str = "m") 
 
 def test_reliability_counts_groups_whose_interval_leaves_out_the_confidence() -> None:
     sure, fits = groups_of("asp", (0.9, 0.2, 0.4), (0.9, 0.5, 1)), groups_of("ce", (0.3, 0.2, 0.4))
-    assert study.reliability_message(pd.concat([sure, fits])) == (
+    assert calibration.reliability_message(pd.concat([sure, fits])) == (
         "Too sure: ASP in 1 of 2 groups, beyond the interval of a group's accuracy"
     )
-    assert study.reliability_message(fits).startswith("No confidence lies beyond")
+    assert calibration.reliability_message(fits).startswith("No confidence lies beyond")
     low = groups_of("poc", (0.1, 0.2, 0.4), model="n")
-    assert study.reliability_message(pd.concat([sure, low])).splitlines() == [
+    assert calibration.reliability_message(pd.concat([sure, low])).splitlines() == [
         "Too sure: m in 1 of 2 groups, beyond the interval of a group's accuracy",
         "Not sure enough: n in 1 of 1 groups",
     ]
-    assert "No group" in study.reliability_message(fits.assign(low=NAN, high=NAN))
+    assert "No group" in calibration.reliability_message(fits.assign(low=NAN, high=NAN))
 
 
 def test_risk_at_half_the_coverage() -> None:
@@ -186,11 +186,11 @@ def test_risk_at_half_the_coverage() -> None:
         line("poc", 0.1 * q, 0.1 * q - 0.05, 0.1 * q + 0.05, coverage=q, **at) for q in (0.5, 1)
     ]
     made += [line("ce", 0.2 * q, 0.1, 0.3, coverage=q, **at) for q in (0.5, 1)]
-    assert study.risk_message(table(*made)) == (
+    assert calibration.risk_message(table(*made)) == (
         "Of all answers 10 % [5, 15] are wrong; of the surest 50 % the fewest by PoC, 5 % [0, 10];"
         " 1 of 1 others cannot be told from it by their intervals"
     )
-    assert study.risk_message(table(line("poc", coverage=NAN, **at))) == ""
+    assert calibration.risk_message(table(line("poc", coverage=NAN, **at))) == ""
 
 
 def test_pairs_turned_and_cost() -> None:
@@ -236,10 +236,10 @@ def test_models_stand_side_by_side_and_a_method_that_none_has_stands_once() -> N
 
 def test_reliability_of_several_models_has_a_line_each() -> None:
     one = groups_of("asp", (0.3, 0.1, 0.4), (0.9, 0.5, 1))
-    axes = study.reliability_panels(pd.concat([one, one.assign(model="n")]), FAMILIES)
+    axes = calibration.reliability_panels(pd.concat([one, one.assign(model="n")]), FAMILIES)
     told = {t.get_text() for t in axes[0].figure.findobj(type(axes[0].title))}
     assert {"m", "n", "confidence = accuracy"} <= told and "no value" not in told
-    alone = study.reliability_panels(one, FAMILIES)
+    alone = calibration.reliability_panels(one, FAMILIES)
     assert "Groups of answers" in {
         t.get_text() for t in alone[0].figure.findobj(type(axes[0].title))
     }

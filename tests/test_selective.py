@@ -20,7 +20,7 @@ from trustlab.metrics.selective import (
     risk_coverage,
     selective_weighted,
 )
-from trustlab.studies.benchmark import risk_coverage_table, selective_table
+from trustlab.studies.calibration import risk_coverage_table, selective_table
 
 NAN = float("nan")
 

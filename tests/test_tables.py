@@ -10,7 +10,7 @@ import pytest
 from each import each
 
 from trustlab.metrics import formatted
-from trustlab.studies import benchmark
+from trustlab.studies import calibration
 
 NAN = float("nan")
 
@@ -42,7 +42,7 @@ def test_judged_puts_the_right_answer_beside_each_confidence_and_drops_missing_o
     answers, confidence = run_tables(
         [("a", 1, 0, 0.3), ("a", 100, 1, 0.9), ("b", 1, 1, NAN), ("b", 100, 0, 0.5)]
     )
-    found = benchmark.judged(answers, confidence)
+    found = calibration.judged(answers, confidence)
     assert found[["case_id", "level", "confidence", "correct"]].to_numpy().tolist() == [
         ["a", 1, 0.3, 0], ["a", 100, 0.9, 1], ["b", 100, 0.5, 0],
     ]  # fmt: skip
@@ -51,8 +51,8 @@ def test_judged_puts_the_right_answer_beside_each_confidence_and_drops_missing_o
 def test_an_answer_that_failed_is_neither_right_nor_wrong():
     rows = [("a", 1, 0, 0.3), ("b", 1, NAN, 0.9), ("c", 1, 1, 0.6)]
     answers, confidence = run_tables(rows)
-    assert benchmark.judged(answers, confidence)["case_id"].tolist() == ["a", "c"]
-    found = benchmark.reliability_table(
+    assert calibration.judged(answers, confidence)["case_id"].tolist() == ["a", "c"]
+    found = calibration.reliability_table(
         answers, confidence, {"m": "probability"}, bins=1, n_draws=50
     )
     assert found[["confidence", "value", "n"]].to_numpy().tolist() == [
@@ -63,7 +63,7 @@ def test_an_answer_that_failed_is_neither_right_nor_wrong():
 def test_judged_refuses_answers_given_twice():
     answers, confidence = run_tables([("a", 1, 0, 0.3)])
     with pytest.raises(pd.errors.MergeError):
-        benchmark.judged(pd.concat([answers, answers]), confidence)
+        calibration.judged(pd.concat([answers, answers]), confidence)
 
 
 def test_about_counts_cases_of_each_set_once():
@@ -137,7 +137,7 @@ def test_the_table_by_set_counts_for_each_value_the_answers_behind_it():
 def test_reliability_bins_hold_equal_numbers_of_answers():
     values = [(0.1, 0), (0.2, 0), (0.3, 1), (0.6, 0), (0.7, 1), (0.9, 1)] * 4
     answers, confidence = run_tables([(f"c{i}", 1, hit, p) for i, (p, hit) in enumerate(values)])
-    found = benchmark.reliability_table(
+    found = calibration.reliability_table(
         answers, confidence, {"m": "probability"}, bins=2, n_draws=500
     )
     columns = [
@@ -162,7 +162,7 @@ def test_reliability_bins_hold_equal_numbers_of_answers():
 
 def test_a_bin_of_nine_cases_has_no_interval_though_all_bins_together_have_more():
     rows = [(f"c{i}", 1, i % 2, 0.1 + 0.05 * i) for i in range(18)]
-    found = benchmark.reliability_table(
+    found = calibration.reliability_table(
         *run_tables(rows), {"m": "probability"}, bins=2, n_draws=200
     )
     assert found["n"].tolist() == [9, 9] and found[["low", "high"]].isna().all(axis=None)
@@ -173,7 +173,7 @@ def test_equal_confidences_share_a_bin():
     answers, confidence = run_tables(
         [(f"c{i}", 1, i % 2, p) for i, p in enumerate([0.5] * 6 + [0.9] * 2)]
     )
-    found = benchmark.reliability_table(
+    found = calibration.reliability_table(
         answers, confidence, {"m": "probability"}, bins=4, n_draws=50
     )
     # Mean ranks 3.5 and 7.5 of 8 lie in the second and the last of four bins.
@@ -187,7 +187,7 @@ def test_ten_rows_fill_ten_bins_in_order():
     answers, confidence = run_tables(
         [(f"c{i}", 1, 1, p) for i, p in enumerate(np.linspace(0.9, 0, 10))]
     )
-    found = benchmark.reliability_table(answers, confidence, {"m": "probability"}, n_draws=50)
+    found = calibration.reliability_table(answers, confidence, {"m": "probability"}, n_draws=50)
     assert found["bin"].tolist() == list(range(10))
     np.testing.assert_allclose(found["confidence"], np.linspace(0, 0.9, 10))
 
@@ -196,7 +196,7 @@ def test_reliability_is_for_probabilities_and_each_model_apart():
     rows = [("a", 1, 0, 0.2, -3.0), ("b", 1, 1, 0.8, -1.0)]
     one, two = run_tables(rows, ("p", "s")), run_tables([("a", 1, 1, 0.4, -2.0)], ("p", "s"), "y")
     answers, confidence = (pd.concat(pair) for pair in zip(one, two, strict=True))
-    found = benchmark.reliability_table(
+    found = calibration.reliability_table(
         answers, confidence, {"p": "probability", "s": "score"}, bins=1, n_draws=50
     )
     assert found[["model", "method", "n", "value"]].to_numpy().tolist() == [
@@ -213,7 +213,7 @@ def test_the_interval_resamples_cases_not_answers():
         for case in "abcdefghij"
         for level in (1, 20, 40, 60, 80, 100)
     ]
-    found = benchmark.reliability_table(
+    found = calibration.reliability_table(
         *run_tables(rows), {"m": "probability"}, bins=1, n_draws=500
     )
     np.testing.assert_allclose(found[["value", "low", "high"]], [[0.5, 0.2, 0.8]])

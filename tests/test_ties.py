@@ -23,12 +23,9 @@ from trustlab.metrics.stopping import stop_turns
 from trustlab.paths import FIGURES
 from trustlab.records import Assessment, Generation
 from trustlab.run import table_in
-from trustlab.studies.benchmark import (
-    auroc_under_noise,
-    missingness_table,
-    reliability_table,
-    selective_table,
-)
+from trustlab.studies.benchmark import missingness_table
+from trustlab.studies.calibration import reliability_table, selective_table
+from trustlab.studies.graders import auroc_under_noise
 from trustlab.studies.trust_indices import rank_stability, weight_sweep
 
 NOISE, ALLOWED = 5e-7, 1e-3

@@ -45,9 +45,9 @@ from .run import Run, benchmark, load_run, score
 from .safety.chart import Chart, chart_of
 from .settings import Setup
 from .studies.ablations import ablations
-from .studies.benchmark import grade
 from .studies.compare import Comparison, compare_runs
 from .studies.consultation import consultations
+from .studies.graders import grade
 from .studies.robustness import robustness
 from .studies.trust_indices import trust
 

@@ -46,6 +46,8 @@ from trustlab.plots.style import (
 
 DENSE = 12
 """A line of more points has marks only where they are hollow or stand alone."""
+MOST_NAMES = 6
+"""In one row of a legend above several panels; more stand in two."""
 MOST_BANDS = 2
 """So many bands of one figure can be told apart."""
 NAMES = ("ends", "beside", "legend")
@@ -404,12 +406,15 @@ def _legend(
     filled: pd.Series | None,
 ) -> None:
     """Lines and guides, where a legend names them, and what filled and hollow marks mean."""
-    handles = {}
+    handles, colours = {}, {}
     fullest_first = sorted(lines.values(), key=len, reverse=True)  # so that it gives the order
-    for line in (line for of in fullest_first for line in of if guides is not None):
+    every = [line for of in fullest_first for line in of if guides is not None]
+    for line in every:
+        colours.setdefault(line.words, set()).add(line.look["color"])
+    for line in every:
         if len(line.known):
             look = {"ms": MARK_POINTS} | line.look
-            if len(axes) > 1 and not line.reference:  # of another family in another panel
+            if len(colours[line.words]) > 1 and not line.reference:  # another family's elsewhere
                 look |= {"color": GREY, "marker": "" if line.look["ls"] else "o"}
             elif len(line.known) > DENSE:
                 look |= {"marker": ""}
@@ -428,7 +433,8 @@ def _legend(
         titles = [ax.get_title(loc="left") for ax in axes]
         n_lines = max(title.count("\n") + bool(title) for title in titles)
         above = 1 + (0.15 + 0.18 * n_lines) / inches(axes[0])[1]
-        place = {"loc": "lower left", "bbox_to_anchor": (0, above), "ncols": len(handles)}
+        place = {"loc": "lower left", "bbox_to_anchor": (0, above)}
+        place["ncols"] = len(handles) if len(handles) <= MOST_NAMES else -(-len(handles) // 2)
     if handles:
         look = {"frameon": False, "borderaxespad": 0, "borderpad": 0, "handlelength": 2.8}
         axes[0].legend(handles=list(handles.values()), **look, **place)

@@ -1,4 +1,4 @@
-"""01: level and length alone, calibration, abstention, graders, label noise, what is missing."""
+"""01: ranking, level and length alone, the published tables, what is missing."""
 
 # pandas' types leave open what a selection gives.
 # pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
@@ -7,49 +7,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
-from itertools import combinations, groupby
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import isotonic_regression
-from scipy.stats import kendalltau, rankdata
 
 from trustlab.collect import NOT_KNOWN
 from trustlab.confidence import METHODS
 from trustlab.confidence.registry import label as named
-from trustlab.graders import Grader, open_grader
 from trustlab.levels import views
 from trustlab.metrics import formatted, missing_bounds, schema
-from trustlab.metrics.agreement import COUNTS, agreement
 from trustlab.metrics.audit import DATASETS, MODELS, published_table, with_printed
-from trustlab.metrics.calibration import CALIBRATION, cross_fitted
+from trustlab.metrics.calibration import CALIBRATION
 from trustlab.metrics.correlation import OVER_LEVELS, partial_spearman_of
 from trustlab.metrics.discrimination import RANKING
 from trustlab.metrics.estimate import (
     NAN,
     Metric,
     Rows,
-    Statistic,
     across,
     at_least,
     estimate,
     grouped,
     groups,
     mean,
-    mean_of_known,
     measure,
     most_frequent,
-    within,
 )
 from trustlab.metrics.missing_bounds import Bounds
-from trustlab.metrics.paired import MIN_COVERAGE, family_name
-from trustlab.metrics.run_tables import KEYS, RunTables, Tables, metrics_table, rows_of_methods
-from trustlab.metrics.schema import need, table
-from trustlab.metrics.selective import SELECTIVE, risk_at
-from trustlab.metrics.ties import tied
+from trustlab.metrics.paired import family_name
+from trustlab.metrics.run_tables import KEYS, RunTables, metrics_table, rows_of_methods
 from trustlab.records import LEVELS, Case
 
 STRATA = {"pooled": "Pooled over levels", "within": "Level-stratified (mean over levels)"}
@@ -66,20 +54,20 @@ def _stratum(table: pd.DataFrame) -> str:
     return "within" if several else "pooled"
 
 
-def _ranked(table: pd.DataFrame) -> Any:
+def ranked(table: pd.DataFrame) -> Any:
     """The lines of confidence methods, without yardsticks and answers."""
     families = table["method"].map(family_name)
     return table[table["method"].ne("") & ~families.isin(YARDSTICKS)]
 
 
-def _by_model(table: pd.DataFrame, say: Callable[[Any], str]) -> str:
+def by_model(table: pd.DataFrame, say: Callable[[Any], str]) -> str:
     """A line for each model, which it names where there are several; '' where nothing is said."""
     told = [(key["model"], say(part)) for key, part in groups(table, ["model"])]
     alone = len(told) == 1
     return "\n".join(words if alone else f"{who}: {words}" for who, words in told if words)
 
 
-def _listed(words: Sequence[str], most: int = 4) -> str:
+def listed(words: Sequence[str], most: int = 4) -> str:
     """Up to ``most`` of the words, and how many more there are."""
     more = [f"{len(words) - most} more"] if len(words) > most else []
     return ", ".join([*words[:most], *more])
@@ -128,7 +116,7 @@ def auroc_message(table: pd.DataFrame) -> str:
     where = "Highest AUROC within a level" if last == "within" else "Highest AUROC of all answers"
 
     def of_model(part: Any) -> str:
-        mine = _ranked(part[part["level"].eq(last)])
+        mine = ranked(part[part["level"].eq(last)])
         known = mine.dropna(subset="value")
         if mine.empty:
             return ""
@@ -136,7 +124,7 @@ def auroc_message(table: pd.DataFrame) -> str:
         above = f"; {n_above} of {len(known)} intervals lie above chance"
         return formatted.leading(mine) + (above if known["low"].notna().any() else "")
 
-    told = _by_model(table, of_model)
+    told = by_model(table, of_model)
     share = table[table["method"].eq(SHARE)].drop_duplicates("level")  # the first model's
     share = share.set_index("level").reindex(["pooled", "within"])
     if share["value"].notna().all() and last == "within":
@@ -244,578 +232,6 @@ def _partial(rows: Rows, given: tuple[str, ...]) -> np.ndarray:
     return partial_spearman_of(*answers, rows.totals)
 
 
-RUN = ["model", "dataset"]
-AS_GIVEN = "as given"
-HOWS = (AS_GIVEN, "isotonic", "platt")
-WITHOUT_CLASSES = ("brier", "ece")
-"""Metrics that can be had of answers that are all right, or all wrong."""
-MAX_POINTS = 60
-"""Most points of a recalibration curve: more could not be told apart in a small panel."""
-ONE_CLASS = "right answers alone, or wrong ones alone"
-
-
-def calibration_table(
-    answers: pd.DataFrame,
-    confidence: pd.DataFrame,
-    scales: Mapping[str, str],
-    *,
-    n_draws: int = 500,
-    seed: int = 0,
-    n_folds: int = 5,
-    min_per_class: int = 10,
-) -> pd.DataFrame:
-    """Brier score, its parts and ECE of every method, as given and calibrated.
-
-    - A row a model, data set, method, ``how`` and metric of
-      :data:`~trustlab.metrics.calibration.CALIBRATION` ("brier" = "miscalibration" -
-      "discrimination" + "uncertainty"; "ece" has 15 equal-mass bins).
-    - ``how``: "as given" only where ``scales`` (method -> scale) says 'probability'; "isotonic"
-      and "platt" are fitted on the other folds of cases
-      (:func:`~trustlab.metrics.calibration.cross_fitted`) and held fixed in the draws, while the
-      recalibration behind the parts and the bins of ECE are formed anew in each.
-    - What needs right and wrong answers is withheld below ``min_per_class`` of either.
-    - ``ValueError`` as :func:`~trustlab.metrics.run_tables.rows_of_methods`, and for an "as given"
-      confidence outside [0, 1].
-    """
-    few = at_least(min_per_class)
-    lines: list[dict[str, Any]] = []
-    for label, rows in rows_of_methods(answers, confidence, n_draws, seed):
-        method = label["method"]
-        for how in HOWS if method else ():
-            if how != AS_GIVEN or scales.get(method) == "probability":
-                try:
-                    made = list(_calibrated(rows, how, few(rows), n_folds, seed))
-                except ValueError as error:
-                    raise ValueError(
-                        f"method {method!r} has scale 'probability': {error}"
-                    ) from error
-                lines += [label | {"how": how} | line for line in made]
-    return schema.table(lines, [*RUN, "method", "how"])
-
-
-def _calibrated(
-    rows: Rows, how: str, few: str, n_folds: int, seed: int
-) -> Iterator[dict[str, Any]]:
-    why = few if how != AS_GIVEN else ""
-    if how != AS_GIVEN and not few:
-        case, correct, sure = (rows[name] for name in ("case_id", "correct", "confidence"))
-        prob = cross_fitted(correct, sure, case, how, n_folds, seed)
-        if np.isnan(prob).any():
-            short = f"fewer than {n_folds} cases to calibrate on"
-            why = short if rows.n_cases < n_folds else "one class only outside a fold"
-        asked = rows.asked.assign(confidence=NAN)
-        asked.loc[rows.known, "confidence"] = prob
-        rows = replace(rows, asked=asked)
-    for name, metric in CALIBRATION.items():
-        no = why or ("" if name in WITHOUT_CLASSES else few)
-        yield {"metric": name, **estimate(rows, replace(metric, withheld=lambda _, no=no: no))}
-
-
-def recalibration_curves(
-    answers: pd.DataFrame,
-    confidence: pd.DataFrame,
-    scales: Mapping[str, str],
-    *,
-    n_draws: int = 500,
-    seed: int = 0,
-) -> pd.DataFrame:
-    """How often answers of each confidence are right, as a rising curve without bins.
-
-    - A row a model, data set, method on the probability scale and distinct confidence (at most 60,
-      evenly by rank, ends included); ``value`` is the isotonic fit of correct on confidence over
-      the same rows, straight between two confidences. Dimitriadis, Gneiting & Jordan 2021.
-    - ``low`` and ``high`` are pointwise, fitted anew in each draw.
-    - One row, with its reason, for a method without both right and wrong answers.
-    """
-    lines: list[dict[str, Any]] = []
-    for label, rows in rows_of_methods(answers, confidence, n_draws, seed):
-        if scales.get(label["method"]) == "probability":
-            for point, found in _recalibrated(rows):
-                lines.append({**label, "confidence": point, "metric": "accuracy", **found})
-    return schema.table(lines, [*RUN, "method", "confidence"])
-
-
-def _recalibrated(rows: Rows) -> Iterator[tuple[float, dict[str, Any]]]:
-    if not rows.rarer:
-        yield NAN, estimate(rows, Metric(mean("correct"), lambda _: ONE_CLASS))
-        return
-    values, group = np.unique(tied(rows["confidence"]), return_inverse=True)
-    spaced = np.linspace(0, len(values) - 1, MAX_POINTS).round().astype(int)
-    picked, right = values[np.unique(spaced)], rows["correct"].astype(np.float64)
-
-    def fit(weight: np.ndarray) -> np.ndarray:
-        mass = np.bincount(group, weight, len(values))
-        held = mass > 0
-        if not held.any():
-            return np.full(len(picked), NAN)
-        rate = np.bincount(group, weight * right, len(values))[held] / mass[held]
-        return np.interp(picked, values[held], isotonic_regression(rate, weights=mass[held]).x)
-
-    curve = rows.over(lambda weights: np.stack([fit(weight) for weight in weights], axis=1))
-    for point, drawn in zip(picked, curve, strict=True):
-        yield float(point), estimate(rows, lambda _, drawn=drawn: drawn)
-
-
-def reliability_table(
-    answers: pd.DataFrame,
-    confidence: pd.DataFrame,
-    scales: Mapping[str, str],
-    bins: int = 10,
-    n_draws: int = 2000,
-    seed: int = 0,
-) -> pd.DataFrame:
-    """Per method on the probability scale: the accuracy in equal-mass bins of its confidence.
-
-    A row a model, method and ``bin``: ``confidence`` is the bin's mean, ``value`` its accuracy.
-    Ties share a bin, so there may be fewer than ``bins`` (ECE has 15); bins are held fixed in the
-    draws. ``ValueError`` for less than one bin.
-    """
-    if bins < 1:
-        raise ValueError(f"bins must be at least 1; received {bins}")
-    known: Any = judged(answers, confidence)
-    probable = [name for name, scale in scales.items() if scale == "probability"]
-    known = known[known["method"].isin(probable)].drop(columns="bound")
-    lines: list[dict[str, Any]] = []
-    for label, rows in grouped(
-        known, ["model", "method"], "confidence", n_draws=n_draws, seed=seed
-    ):
-        rank = rankdata(tied(rows["confidence"]))
-        bin_of = np.minimum((bins * (rank - 0.5) / len(rows)).astype(int), bins - 1)
-        for b in np.unique(bin_of):
-            part = rows.at(bin_of == b)
-            place = {"bin": int(b), "confidence": float(part["confidence"].mean())}
-            lines.append(
-                {**label, **place, "metric": "accuracy", **estimate(part, mean("correct"))}
-            )
-    return schema.table(lines, ["model", "method", "bin", "confidence"])
-
-
-def judged(answers: pd.DataFrame, confidence: pd.DataFrame) -> pd.DataFrame:
-    """The confidence rows that have a value, each with whether its answer was correct.
-
-    Without those whose answer could not be had (``correct`` NaN): it is neither right nor wrong.
-    """
-    present = confidence[confidence["confidence"].notna()]
-    keys = ["case_id", "dataset", "level", "model"]
-    table = present.merge(answers[[*keys, "correct"]], on=keys, how="left", validate="many_to_one")
-    return table.dropna(subset="correct").reset_index(drop=True)
-
-
-RUN = ["model", "dataset"]
-COVERAGES = tuple(np.round(np.arange(0.05, 1.0001, 0.05), 2))
-ORACLE, ANY_ORDER = "oracle", "any order"
-REFERENCES = {ORACLE: lambda rows: rows["correct"], ANY_ORDER: lambda rows: np.zeros(len(rows))}
-"""Curves to hold the methods' against -> what they order the answers by."""
-
-
-def selective_table(
-    answers: pd.DataFrame,
-    confidence: pd.DataFrame,
-    *,
-    n_draws: int = 2000,
-    seed: int = 0,
-    min_per_class: int = 10,
-) -> pd.DataFrame:
-    """The areas under the risk–coverage curve of every method, a row a model, data set and metric.
-
-    - ``metric`` is one of :data:`~trustlab.metrics.selective.SELECTIVE`: "aurc" and "augrc" are
-      risks, lower is better; "prediction_rejection_ratio" is 1 at best, 0 in any order.
-    - Over the ``n`` rows where the method has a value, all levels together.
-    - Withheld below ``min_per_class`` right or wrong answers.
-    - ``ValueError`` as :func:`~trustlab.metrics.run_tables.rows_of_methods`.
-    """
-    few = at_least(min_per_class)
-    metrics = {name: Metric(statistic, few) for name, statistic in SELECTIVE.items()}
-    made = rows_of_methods(answers, confidence, n_draws, seed)
-    lines = measure(((label, rows) for label, rows in made if label["method"]), metrics)
-    return schema.table(lines, [*RUN, "method"])
-
-
-def risk_coverage_table(
-    answers: pd.DataFrame,
-    confidence: pd.DataFrame,
-    methods: Sequence[str] | None = None,
-    *,
-    coverages: Sequence[float] = COVERAGES,
-    n_draws: int = 1000,
-    seed: int = 0,
-    min_per_class: int = 10,
-) -> pd.DataFrame:
-    """Risk (share of wrong answers among those given) at each coverage, a row a point of a curve.
-
-    - Curves of ``methods`` in that order (default: all); those of a model and data set stand on the
-      ``n_shared`` rows that all of them have, ``n_rarer`` of the rarer kind. A method with a value
-      in fewer than half of the answers is left out, in one row that says so.
-    - ``role`` is "method", or "reference" for "oracle" (right answers first: no order does better)
-      and "any order" (risk is the error rate at every coverage).
-    - ``coverage`` is of the shared rows, so that a risk has its own ``n``: the answers given there,
-      of ``n_cases`` cases (equal confidences at the end all counted in).
-    - Without curves below ``min_per_class`` right or wrong answers: a row a method, and why.
-    - ``ValueError`` for a method that the table does not hold, and as :func:`selective_table`.
-    """
-    held = list(dict.fromkeys(confidence["method"]))
-    if lacking := [name for name in methods or () if name not in held]:
-        raise ValueError(f"no method {lacking}; the table holds {held}")
-    order = list(methods or held)
-    made = rows_of_methods(answers, confidence, n_draws, seed)
-    wanted = ((label, rows) for label, rows in made if label["method"] in order)
-    lines: list[dict[str, Any]] = []
-    for run, several in groupby(wanted, key=lambda one: [one[0][key] for key in RUN]):
-        rows = {label["method"]: rows for label, rows in several}
-        ordered = {method: rows[method] for method in order if method in rows}
-        label = dict(zip(RUN, run, strict=True))
-        lines += [label | line for line in _curves(ordered, coverages, min_per_class)]
-    return schema.table(lines, [*RUN, "method", "role", "coverage"], ["n_shared", "n_rarer"])
-
-
-def _curves(several: dict[str, Rows], coverages: Sequence[float], least: int) -> Iterator[dict]:
-    """The curves of one model and data set, the two references first."""
-    compared = {m: rows for m, rows in several.items() if rows.known.mean() >= MIN_COVERAGE}
-    shared = np.all([rows.known for rows in compared.values()], axis=0) if compared else np.False_
-    few = "" if shared.any() else "no row that all methods have"
-    on_shared = {method: replace(rows, known=shared) for method, rows in compared.items()}
-    for first in list(on_shared.values())[:1] if not few else ():
-        few = at_least(least)(first)
-        for name, of in REFERENCES.items() if not few else ():
-            asked = first.asked.assign(confidence=NAN, bound=False)
-            asked.loc[shared, "confidence"] = of(first)
-            yield from _curve(replace(first, asked=asked), name, "reference", coverages)
-    for method, rows in on_shared.items() if not few else ():
-        yield from _curve(rows, method, "method", coverages)
-    for method, rows in several.items():
-        if method in compared and not few:
-            continue
-        alone = f"a value in {len(rows)} of {len(rows.asked)} answers only: not compared"
-        why = few if method in compared else alone
-        found = estimate(rows, Metric(mean("correct"), lambda _, why=why: why))
-        yield {"method": method, "role": "method", "metric": "risk", **found, "n_rarer": NAN}
-
-
-def _curve(rows: Rows, name: str, role: str, coverages: Sequence[float]) -> Iterator[dict]:
-    """One curve: at each coverage the risk among those given, with the counts of these."""
-    correct, sure = rows["correct"], rows["confidence"]
-    curve = rows.over(lambda weights: risk_at(correct, sure, weights.astype(int), coverages).T)
-    of_all = {
-        "n_shared": len(rows),
-        "n_rarer": rows.rarer,
-        "n_missing": len(rows.asked) - len(rows),
-    }
-    for coverage, drawn in zip(map(float, coverages), curve, strict=True):
-        last = max(int(np.ceil(round(coverage * len(rows), 9))), 1)
-        given = rows.known.copy()
-        given[rows.known] = sure >= np.sort(sure)[len(sure) - last]
-        found = estimate(rows.at(given), lambda _, drawn=drawn: drawn)
-        label = {"method": name, "role": role, "coverage": coverage, "metric": "risk"}
-        yield label | found | of_all
-
-
-RULES = ("exact", "synonym", "encoder")
-"""Graders that need no model."""
-LEVELS = ["pooled", "within"]
-
-
-def grade(
-    answers: pd.DataFrame, grader: str | Grader, cases: Sequence[Case] | None = None
-) -> pd.DataFrame:
-    """A run's answers graded anew: the same rows, a new ``correct``, and ``grader``, its name.
-
-    - ``grader``: a name of :data:`RULES`, or an object such as ``JudgeGrader(model)``.
-    - ``cases`` give the accepted names; without them an answer is held against ``truth`` and the
-      knowledge table.
-    - An answer that could not be graded has ``correct`` NaN and the reason in ``missing``. A failed
-      answer (none, and ``correct`` NaN) stays as it is; an unreadable one is wrong.
-    - ``ValueError`` for missing columns, a case that ``cases`` lacks, or another truth than its.
-    """
-    need(answers, [*KEYS, "answer", "truth", "correct"], "answers")
-    judge = open_grader(grader)
-    said = answers["answer"].astype(object).where(answers["answer"].notna(), None)
-    held = _cases_of(answers, cases)
-    at = np.flatnonzero(answers["answer"].notna() | answers["correct"].notna())
-    grades = judge.grade([said.iloc[i] for i in at], [held[i] for i in at])
-    correct = np.full(len(answers), np.nan)
-    correct[at] = [np.nan if g.correct is None else g.correct for g in grades]
-    told: Any = answers["missing"] if "missing" in answers else pd.Series("", answers.index)
-    why = told.astype(object).fillna("").to_numpy(copy=True)
-    why[at] = [g.missing if g.correct is None else "" for g in grades]
-    if not np.isnan(correct).any():
-        correct = correct.astype(int)
-    return answers.assign(correct=correct, missing=why, grader=judge.name)
-
-
-def verdicts(
-    answers: pd.DataFrame,
-    graders: Sequence[str | Grader] = RULES,
-    cases: Sequence[Case] | None = None,
-) -> tuple[pd.DataFrame, list[str]]:
-    """The answers' keys, ``answer`` and ``truth`` with a column a grader, and their names.
-
-    A grade is 1, 0 or NaN. ``ValueError`` for fewer than two graders or two of one name.
-    """
-    opened = [open_grader(g) for g in graders]
-    names = [g.name for g in opened]
-    if len(names) < 2 or len(set(names)) < len(names):
-        raise ValueError(f"graders must be two or more, each with its own name; received {names}")
-    graded = {g.name: grade(answers, g, cases)["correct"].astype(float) for g in opened}
-    return answers[[*KEYS, "answer", "truth"]].assign(**graded), names
-
-
-def agreement_table(
-    answers: pd.DataFrame,
-    graders: Sequence[str | Grader] = RULES,
-    cases: Sequence[Case] | None = None,
-    n_draws: int = 2000,
-    seed: int = 0,
-) -> pd.DataFrame:
-    """How far every two graders agree: ``kappa`` (Cohen's) and ``agreement``, a share.
-
-    Intervals take all models and levels of a case together. Unreadable answers are wrong to both
-    and count; what either did not grade is missing. Counts: :data:`COUNTS`.
-    """
-    found, names = verdicts(answers, graders, cases)
-    ids = found["dataset"].astype(str) + "\0" + found["case_id"].astype(str)
-    lines = [
-        {"first": first, "second": second, **line}
-        for first, second in combinations(names, 2)
-        for line in agreement(found[first], found[second], ids, n_draws, seed)
-    ]
-    return table(lines, ["first", "second"], [*COUNTS])
-
-
-def disagreements(
-    answers: pd.DataFrame,
-    graders: Sequence[str | Grader] = RULES,
-    cases: Sequence[Case] | None = None,
-) -> pd.DataFrame:
-    """The distinct (answer, truth) pairs not graded alike, with ``n_answers``, most frequent first.
-
-    A column a grader: 1, 0, or NaN where ungraded, which differs from both verdicts.
-    """
-    found, names = verdicts(answers, graders, cases)
-    told: Any = found[found["answer"].notna()]
-    pairs = told.groupby(["answer", "truth", *names], dropna=False, sort=False)
-    counted = pairs.size().rename("n_answers").reset_index()
-    differ = counted[counted[names].nunique(axis=1, dropna=False) > 1]
-    order = ["n_answers", "answer", "truth"]
-    return differ.sort_values(order, ascending=[False, True, True], ignore_index=True)
-
-
-def verdict_table(
-    pairs: Sequence[tuple[str, str]], graders: Sequence[str | Grader] = RULES
-) -> pd.DataFrame:
-    """What each grader says of (answer, truth) pairs: a column a grader (1, 0, or NaN)."""
-    cases = [Case(f"pair-{i}", "pairs", (), t, (t,)) for i, (_, t) in enumerate(pairs, 1)]
-    found = pd.DataFrame(list(pairs), columns=["answer", "truth"])
-    for grader in map(open_grader, graders):
-        grades = grader.grade([answer for answer, _ in pairs], cases)
-        found[grader.name] = pd.array([g.correct for g in grades], dtype="Int64")
-    return found
-
-
-def auroc_by_grader(
-    answers: pd.DataFrame,
-    confidence: pd.DataFrame,
-    graders: Sequence[str | Grader] = RULES,
-    methods: Sequence[str] | None = None,
-    cases: Sequence[Case] | None = None,
-    **how: Any,
-) -> pd.DataFrame:
-    """AUROC of each method and the accuracy, had another one graded: ``metrics_table``'s rows.
-
-    - ``metric`` is "auroc" (``level`` "pooled" and "within") or "accuracy" (method '', "pooled").
-    - ``methods``: all of ``confidence`` where ``None``, else ``ValueError`` for one not there.
-    - ``how``: n_draws, seed, min_per_class and n_jobs; all graders have the same draws.
-    """
-    held = list(dict.fromkeys(confidence["method"]))
-    chosen = held if methods is None else list(methods)
-    if not chosen or not set(chosen) <= set(held):
-        raise ValueError(f"methods must be one or more of {held}; received {chosen}")
-    mine: Any = confidence[confidence["method"].isin(chosen)]
-    lines = []
-    for grader in map(open_grader, graders):
-        graded = Tables(grade(answers, grader, cases), mine)
-        found = metrics_table(graded, scales={}, **how)  # no scales: no calibration
-        wanted = found["metric"].isin(["auroc", "accuracy"]) & found["level"].isin(LEVELS)
-        lines += found[wanted].assign(grader=grader.name).to_dict("records")
-    return table(lines, ["model", "dataset", "method", "grader", "level"], ["n_rarer"])
-
-
-def _cases_of(answers: pd.DataFrame, cases: Sequence[Case] | None) -> list[Case]:
-    """The case of each row; made of its truth where no cases are given."""
-    rows = answers[["dataset", "case_id", "truth"]].to_numpy().tolist()
-    if cases is None:
-        return [Case(str(i), str(dataset), (), str(t), (str(t),)) for dataset, i, t in rows]
-    known = {(case.dataset, case.case_id): case for case in cases}
-    for dataset, case_id, truth in rows:
-        if (case := known.get((dataset, case_id))) is None:
-            raise ValueError(f"cases lacks case {case_id!r} of data set {dataset!r}")
-        if case.diagnosis != truth:
-            held = f"{case.diagnosis!r}, but its answers were held against {truth!r}"
-            raise ValueError(f"case {case_id!r} has the diagnosis {held}")
-    return [known[dataset, case_id] for dataset, case_id, _ in rows]
-
-
-RATES = (0.0, 0.05, 0.1, 0.2)
-RUN = ["model", "dataset"]
-NO_ORDER = "fewer than two methods that differ"
-
-
-def expected_auroc(
-    auroc: float, prevalence: float, right_to_wrong: float, wrong_to_right: float | None = None
-) -> float:
-    """AUROC to expect after flips that do not look at the confidence, in a large sample.
-
-    - ``prevalence``: the true share of right answers, in (0, 1); the other two: the chances that a
-      right answer is called wrong and a wrong one right (the same where ``None``).
-    - s is the share of right answers among those called right, minus that among those called
-      wrong. A pair of one called right and one called wrong is then as it seems, reversed or of
-      one kind, so AUROC' = 1/2 + s (AUROC - 1/2).
-    - ``ValueError`` for chances outside [0, 1] or a class left empty.
-    """
-    lost, gained = right_to_wrong, right_to_wrong if wrong_to_right is None else wrong_to_right
-    if not (0 < prevalence < 1 and 0 <= lost <= 1 and 0 <= gained <= 1):
-        received = f"{prevalence}, {lost}, {gained}"
-        raise ValueError(f"prevalence must be in (0, 1) and flips in [0, 1]; received {received}")
-    called_right = prevalence * (1 - lost) + (1 - prevalence) * gained
-    if not 0 < called_right < 1:
-        raise ValueError(f"flips of {lost} and {gained} leave one class only")
-    s = prevalence * (1 - lost) / called_right - prevalence * lost / (1 - called_right)
-    return 0.5 + s * (auroc - 0.5)
-
-
-def auroc_under_noise(
-    answers: pd.DataFrame,
-    confidence: pd.DataFrame,
-    methods: Sequence[str],
-    rates: Sequence[float] = RATES,
-    n_repeats: int = 20,
-    seed: int = 0,
-    min_per_class: int = 10,
-) -> pd.DataFrame:
-    """AUROC of each method when each grade is flipped with chance ``rate``, right or wrong alike.
-
-    - ``level`` is "pooled" or "within": mean over the levels that have both classes without noise.
-    - ``value`` is the mean over the repeats, ``low`` and ``high`` hold the middle 95 % of them: the
-      spread over flips, not over cases. ``n_rarer`` counts before any flip.
-    - ``expected`` is :func:`expected_auroc`, level-stratified as the mean of the levels'.
-    - All methods share the flips; a grade flipped at a rate stays flipped at a higher one.
-    - Withheld below ``min_per_class`` right or wrong answers. ``ValueError`` for other rates, no
-      repeats, or a method that ``confidence`` does not hold.
-    """
-    few = at_least(min_per_class)
-    lines = []
-    for label, over, rows, drawn in _parts(answers, confidence, methods, rates, n_repeats, seed):
-        for method in methods:
-            why = few(rows[method])
-            for rate, each in zip(map(float, rates), drawn[method][1:], strict=True):
-                noisy = Metric(lambda _, each=each: each, few, widthless=True)
-                told = {"method": method, "rate": rate, "metric": "auroc"}
-                told["expected"] = np.nan if why else over(_expected(rate))(rows[method])[0]
-                lines.append({**label, **told, **estimate(rows[method], noisy)})
-    return table(lines, ["model", "dataset", "method", "rate", "level"], ["expected", "n_rarer"])
-
-
-def order_under_noise(
-    answers: pd.DataFrame,
-    confidence: pd.DataFrame,
-    methods: Sequence[str],
-    rates: Sequence[float] = RATES,
-    min_per_class: int = 10,
-    **how: Any,
-) -> pd.DataFrame:
-    """How far flipped grades change the order of the methods: Kendall's tau (b) to that without.
-
-    - ``value`` is the mean over the repeats, ``low`` and ``high`` hold the middle 95 % of them.
-    - ``moved`` names the methods whose place changed in the order by mean AUROC, such as "poc 1 to
-      2", of ``n_methods``: those without a value are left out. ``n`` counts the answers.
-    - Otherwise as :func:`auroc_under_noise`.
-    """
-    few = at_least(min_per_class)
-    lines = []
-    for label, _, rows, drawn in _parts(answers, confidence, methods, rates, **how):
-        names = [m for m in methods if not few(rows[m]) and not np.isnan(drawn[m]).any()]
-        each = np.stack([drawn[m] for m in names] or [np.zeros((1 + len(rates), 2))])[: len(names)]
-        clean = each[:, 0, 0]
-        for i, rate in enumerate(map(float, rates), 1):
-            before, after = (rankdata(-tied(x), "ordinal") for x in (clean, each[:, i, 0]))
-            places = zip(names, before, after, strict=True)
-            told = {"rate": rate, "metric": "kendall_tau", "n_methods": len(names)}
-            told["moved"] = ", ".join(f"{m} {a:.0f} to {b:.0f}" for m, a, b in places if a != b)
-            orders = each[:, i, 1:].T if len(names) > 1 else []
-            taus = np.array([kendalltau(tied(clean), tied(x))[0] for x in orders] or [np.nan])
-            tau = np.append(mean_of_known(taus), taus)
-            metric = Metric(lambda _, tau=tau: tau, undefined=NO_ORDER, widthless=True)
-            lines.append({**label, **told, **estimate(rows[""], metric)})
-    return table(lines, ["model", "dataset", "level", "rate"], ["n_methods", "moved"])
-
-
-def _parts(
-    answers: pd.DataFrame,
-    confidence: pd.DataFrame,
-    methods: Sequence[str],
-    rates: Sequence[float],
-    n_repeats: int = 20,
-    seed: int = 0,
-) -> Iterator[tuple[dict[str, str], Callable, dict[str, Rows], dict[str, np.ndarray]]]:
-    """Each run pooled and level-stratified: its keys, how a statistic is taken there, and by
-    method.
-
-    - The rows of each method ('' is the answers).
-    - Its AUROC (1 + rates, 1 + n_repeats): first without noise, and first the mean over repeats.
-    """
-    held = list(dict.fromkeys(confidence["method"]))
-    if not methods or not set(methods) <= set(held):
-        raise ValueError(f"methods must be one or more of {held}; received {list(methods)}")
-    if n_repeats < 1 or not len(rates) or not all(0 <= rate <= 1 for rate in rates):
-        received = f"{list(rates)} and {n_repeats}"
-        raise ValueError(f"rates must be in [0, 1] and n_repeats at least 1; received {received}")
-    given: Any = answers.reset_index(drop=True)
-    graded = given[given["answer"].notna() & given["correct"].notna()]
-    place = graded.sort_values(["case_id", "level"]).groupby(RUN).cumcount()  # whatever the order
-    mine: Any = confidence[confidence["method"].isin(list(methods))]
-    runs: dict[tuple[str, str], dict[str, Rows]] = {}
-    for label, rows in rows_of_methods(given.assign(place=place), mine, n_repeats, seed):
-        runs.setdefault((label["model"], label["dataset"]), {})[label["method"]] = rows
-    for key, rows in runs.items():
-        n = len(rows[""].asked["place"].dropna())
-        chance = np.random.default_rng(seed).random((n_repeats, n))
-        inside = {m: _mixed(each) for m, each in rows.items()}
-        for level, over, part in (("pooled", lambda of: of, rows), ("within", within, inside)):
-            flipped = [over(_flipped(chance, rate)) for rate in (0.0, *rates)]
-            drawn = {m: np.stack([of(part[m]) for of in flipped]) for m in methods}
-            yield dict(zip(RUN, key, strict=True)) | {"level": level}, over, part, drawn
-
-
-def _mixed(rows: Rows) -> Rows:
-    """The rows at levels that have both classes; all where none has a value."""
-    levels = [level for level, part in rows.by("level").items() if part.rarer]
-    return rows.where("level", levels) if len(rows) else rows
-
-
-def _flipped(chance: np.ndarray, rate: float) -> Statistic:
-    """AUROC after flips: the mean over the repeats, then each, (1 + n_repeats,)."""
-
-    def of(rows: Rows) -> np.ndarray:
-        drawn = _auroc(rows, chance[:, rows["place"].astype(int)] < rate)
-        return np.append(mean_of_known(drawn), drawn)
-
-    return of
-
-
-def _expected(rate: float) -> Statistic:
-    """What :func:`expected_auroc` gives, (1,)."""
-    return lambda rows: np.array([expected_auroc(_auroc(rows)[0], rows["correct"].mean(), rate)])
-
-
-def _auroc(rows: Rows, flip: np.ndarray | bool = False) -> np.ndarray:
-    """AUROC (R,) after flips (R, n), by Mann and Whitney's count; NaN where one class is left."""
-    correct = np.atleast_2d(rows["correct"].astype(bool) ^ flip)
-    ranks = rankdata(tied(rows["confidence"]))
-    n_right = correct.sum(axis=1)
-    n_pairs = n_right * (len(ranks) - n_right)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(n_pairs, (correct @ ranks - n_right * (n_right + 1) / 2) / n_pairs, np.nan)
-
-
 NOT_OURS = (
     "Grey: as Ren et al. 2026 print it, of large models on other patients, without intervals: not"
     " to be held against ours."
@@ -833,7 +249,7 @@ def correlations_as_published(metrics: pd.DataFrame, statistic: str) -> pd.DataF
     across = metrics[metrics["metric"].eq(statistic) & metrics["level"].eq("across")]
     printed = published_table("correlation", as_text=True)
     printed = printed[printed["statistic"].eq(statistic)].rename(columns={"value": "shown"})
-    return _as_published(_shown_counted(_ranked(across)), printed)
+    return _as_published(_shown_counted(ranked(across)), printed)
 
 
 def comparison_as_published(metrics: pd.DataFrame) -> pd.DataFrame:
@@ -844,7 +260,7 @@ def comparison_as_published(metrics: pd.DataFrame) -> pd.DataFrame:
     families and what is measured, columns as in :func:`correlations_as_published`.
     """
     auroc = metrics[metrics["metric"].eq("auroc") & metrics["level"].eq("pooled")]
-    mine = _ranked(auroc)
+    mine = ranked(auroc)
     mine = mine.assign(family=mine["method"].map(family_name))
     keys = ["model", "dataset", "family"]
     best = mine.sort_values("value", ascending=False, kind="stable").drop_duplicates(keys)
@@ -1027,7 +443,7 @@ def compared_message(table: pd.DataFrame) -> str:
     for word, side in sides.items():
         ends = [formatted.told(line, "difference", sign="+") for _, line in side.iterrows()]
         names = [f"{named(m)} {shown}" for m, shown in zip(side["method"], ends, strict=True)]
-        told += [f"{len(names)} {word}: {_listed(names, 3)}"] if names else []
+        told += [f"{len(names)} {word}: {listed(names, 3)}"] if names else []
     return (
         f"Different from {reference} on the same answers beyond chance (Holm): {len(sure)} of"
         f" {len(known)} methods and baselines\n{'; '.join(told)}"
@@ -1057,7 +473,7 @@ def rising_message(table: pd.DataFrame) -> str:
     for word, side in sides.items():
         n = side.groupby(sure["method"], sort=False).sum().sort_values(ascending=False)
         names = [f"{named(str(m))} ({k} of {len(held)} levels)" for m, k in n.items() if k]
-        told += f"\n{word} its interval: {_listed(names) if names else 'none'}" if len(sure) else ""
+        told += f"\n{word} its interval: {listed(names) if names else 'none'}" if len(sure) else ""
     return told
 
 
@@ -1067,7 +483,7 @@ def level_correlations_message(table: pd.DataFrame) -> str:
     found = table[table["metric"].eq("pearson")].dropna(subset=["value", "chance_low"])
     if found.empty:
         return ""
-    mine = _ranked(found)
+    mine = ranked(found)
     n_above = int((mine["value"] > mine["chance_high"] + 1e-6).sum())
     n_below = int((mine["value"] < mine["chance_low"] - 1e-6).sum())
     ends = found[["chance", "chance_low", "chance_high"]].iloc[0].to_list()
@@ -1079,48 +495,6 @@ def level_correlations_message(table: pd.DataFrame) -> str:
     level = found[found["method"].eq(SHARE)]
     alone = f"; information level alone has {formatted.told(level.iloc[0])}" if len(level) else ""
     return told + alone
-
-
-def reliability_message(table: pd.DataFrame) -> str:
-    """In how many groups of answers, by method or by model, the interval of the accuracy leaves out
-    the confidence."""
-    known = table.dropna(subset=["bin", "value", "low"])
-    if known.empty:
-        return "No group of answers has an interval: nothing can be told from a true chance"
-    several = known["model"].nunique() > 1
-    told = []
-    for key, part in groups(known, ["model" if several else "method"]):
-        (who,) = key.values()
-        over = int(part["confidence"].gt(part["high"] + 1e-6).sum())
-        under = int(part["confidence"].lt(part["low"] - 1e-6).sum())
-        name = str(who) if several else named(str(who))
-        told.append((over, under, len(part), name))
-    if not several:
-        told.sort(key=lambda one: -one[0] / one[2])
-    words = {
-        "Too sure": [f"{name} in {over} of {n}" for over, _, n, name in told if over],
-        "Not sure enough": [f"{name} in {under} of {n}" for _, under, n, name in told if under],
-    }
-    lines = [f"{word}: {_listed(names, 5)} groups" for word, names in words.items() if names]
-    what = "beyond the interval of a group's accuracy"
-    if not lines:
-        return f"No confidence lies {what}: these answers cannot tell it from a true chance"
-    return "\n".join([f"{lines[0]}, {what}", *lines[1:]])
-
-
-def risk_message(table: pd.DataFrame) -> str:
-    """How many of the answers given are wrong, of one model, when the surest half is given."""
-    curves = table.dropna(subset=["coverage", "value"])
-    at = curves["coverage"].sub(0.5).abs()
-    half = _ranked(curves[at.eq(at.min()) & curves["role"].eq("method")])
-    if half.empty:
-        return ""
-    whole = curves[curves["coverage"].eq(curves["coverage"].max())].iloc[0]
-    share = half["coverage"].iloc[0]
-    return (
-        f"Of all answers {formatted.told(whole, scale=100)} are wrong; of the surest"
-        f" {100 * share:.0f} % the fewest by {formatted.leading(half, lowest=True, scale=100)}"
-    )
 
 
 def pairs_message(table: pd.DataFrame) -> str:
@@ -1157,7 +531,7 @@ def turned_message(table: pd.DataFrame) -> str:
 
 def cost_message(table: pd.DataFrame) -> str:
     """Whether a method that asks more ranks better than the best of the cheapest, of one model."""
-    known = _ranked(table).dropna(subset="value").sort_values("cost", kind="stable")
+    known = ranked(table).dropna(subset="value").sort_values("cost", kind="stable")
     if known.empty:
         return ""
     cheap = known["asked"].eq(known["asked"].iloc[0])
@@ -1172,39 +546,6 @@ def cost_message(table: pd.DataFrame) -> str:
     return (
         f"{told}\nBeyond its interval: {n} of {len(dearer)} methods that ask more; the highest is"
         f" {named(most['method'])}, {formatted.told(most)}"
-    )
-
-
-def reliability_panels(table: pd.DataFrame, families: Mapping[str, str]) -> Any:
-    """The lines of :func:`reliability_table`, a panel a method.
-
-    Of one model with bars, beside its :func:`recalibration_curves` where ``table`` holds them too;
-    several models side by side, a line each.
-    """
-    from trustlab.plots.curves import curves
-    from trustlab.plots.rows import SERIES
-
-    models = list(dict.fromkeys(table["model"]))
-    kind = {True: "isotonic fit", False: "groups of answers"}
-    look: dict[str, Any] = {"by": "kind", "bars": [kind[False]], "joined": False}
-    look["references"] = {kind[True]: {"lw": 1.2}}
-    lines = table.assign(kind=table["bin"].isna().map(kind))
-    if len(models) > 1:
-        lines = table[table["bin"].notna()].rename(columns={"model": "side"})
-        looks = [{"color": c, "marker": m, "lw": 1.2, "ms": 5.5} for c, m in SERIES]
-        each = {who: looks[k % len(looks)] | {"label": who} for k, who in enumerate(models)}
-        look = {"by": "side", "references": each}
-    return curves(
-        lines,
-        families,
-        "confidence",
-        panels="method",
-        **look,
-        guides={"confidence = accuracy": "diagonal"},
-        names="legend",
-        percent="xy",
-        limits=(0, 1),
-        words=("Mean confidence (percent)", "Accuracy (percent)"),
     )
 
 

@@ -183,10 +183,10 @@ def plan_study(name: str, asked: Any) -> tuple[pd.DataFrame, str]:
     - Of more than :data:`MOST_CASES` cases so many are asked about, and counts multiplied.
     - ``ValueError`` for a notebook that asks no model.
     """
+    if name in BENCHMARKS:
+        return plan_benchmark(asked), ""
     if name not in STUDIES:
         raise ValueError(f"{name} asks no model: there is nothing to plan")
-    if name == BENCHMARK:
-        return plan_benchmark(asked), ""
     every = asked.cases()
     cases = every[:: -(-len(every) // MOST_CASES)]
     answers = sorted({c.diagnosis for c in cases})
@@ -271,13 +271,13 @@ def _trust(cases: list[Case], models: Sequence[Any], asked: Any) -> None:
     benchmark(cases, models, list(dict.fromkeys(methods)), setup=asked)
 
 
-BENCHMARK = "01_benchmark"
+BENCHMARKS = ("01_benchmark", "07_calibration", "08_graders")
+"""Notebooks that ask through a benchmark alone: their questions are known."""
 STUDIES: dict[str, Callable[[list[Case], Sequence[Any], Any], None]] = {
     "00_walkthrough": _walkthrough,
-    BENCHMARK: lambda cases, models, setup: None,
     "02_robustness": _robustness,
     "03_ablations": _ablations,
     "04_consultation": _consultation,
     "05_trust_indices": _trust,
 }
-"""Notebook -> what it asks, in its order."""
+"""Any other notebook -> what it asks, in its order."""

@@ -1,0 +1,374 @@
+"""07: what a confidence is worth as a chance, and when the model may abstain."""
+
+# pandas' types leave open what a selection gives.
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
+# pyright: reportGeneralTypeIssues=false, reportReturnType=false
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.optimize import isotonic_regression
+from scipy.stats import rankdata
+
+from trustlab.confidence.registry import label as named
+from trustlab.metrics import formatted, schema
+from trustlab.metrics.calibration import CALIBRATION, cross_fitted
+from trustlab.metrics.estimate import (
+    NAN,
+    Metric,
+    Rows,
+    at_least,
+    estimate,
+    grouped,
+    groups,
+    mean,
+    measure,
+)
+from trustlab.metrics.paired import MIN_COVERAGE
+from trustlab.metrics.run_tables import rows_of_methods
+from trustlab.metrics.selective import SELECTIVE, risk_at
+from trustlab.metrics.ties import tied
+from trustlab.studies.benchmark import RUN, listed, ranked
+
+AS_GIVEN = "as given"
+HOWS = (AS_GIVEN, "isotonic", "platt")
+WITHOUT_CLASSES = ("brier", "ece")
+"""Metrics that can be had of answers that are all right, or all wrong."""
+MAX_POINTS = 60
+"""Most points of a recalibration curve: more could not be told apart in a small panel."""
+ONE_CLASS = "right answers alone, or wrong ones alone"
+
+
+def calibration_table(
+    answers: pd.DataFrame,
+    confidence: pd.DataFrame,
+    scales: Mapping[str, str],
+    *,
+    n_draws: int = 500,
+    seed: int = 0,
+    n_folds: int = 5,
+    min_per_class: int = 10,
+) -> pd.DataFrame:
+    """Brier score, its parts and ECE of every method, as given and calibrated.
+
+    - A row a model, data set, method, ``how`` and metric of
+      :data:`~trustlab.metrics.calibration.CALIBRATION` ("brier" = "miscalibration" -
+      "discrimination" + "uncertainty"; "ece" has 15 equal-mass bins).
+    - ``how``: "as given" only where ``scales`` (method -> scale) says 'probability'; "isotonic"
+      and "platt" are fitted on the other folds of cases
+      (:func:`~trustlab.metrics.calibration.cross_fitted`) and held fixed in the draws, while the
+      recalibration behind the parts and the bins of ECE are formed anew in each.
+    - What needs right and wrong answers is withheld below ``min_per_class`` of either.
+    - ``ValueError`` as :func:`~trustlab.metrics.run_tables.rows_of_methods`, and for an "as given"
+      confidence outside [0, 1].
+    """
+    few = at_least(min_per_class)
+    lines: list[dict[str, Any]] = []
+    for label, rows in rows_of_methods(answers, confidence, n_draws, seed):
+        method = label["method"]
+        for how in HOWS if method else ():
+            if how != AS_GIVEN or scales.get(method) == "probability":
+                try:
+                    made = list(_calibrated(rows, how, few(rows), n_folds, seed))
+                except ValueError as error:
+                    raise ValueError(
+                        f"method {method!r} has scale 'probability': {error}"
+                    ) from error
+                lines += [label | {"how": how} | line for line in made]
+    return schema.table(lines, [*RUN, "method", "how"])
+
+
+def _calibrated(
+    rows: Rows, how: str, few: str, n_folds: int, seed: int
+) -> Iterator[dict[str, Any]]:
+    why = few if how != AS_GIVEN else ""
+    if how != AS_GIVEN and not few:
+        case, correct, sure = (rows[name] for name in ("case_id", "correct", "confidence"))
+        prob = cross_fitted(correct, sure, case, how, n_folds, seed)
+        if np.isnan(prob).any():
+            short = f"fewer than {n_folds} cases to calibrate on"
+            why = short if rows.n_cases < n_folds else "one class only outside a fold"
+        asked = rows.asked.assign(confidence=NAN)
+        asked.loc[rows.known, "confidence"] = prob
+        rows = replace(rows, asked=asked)
+    for name, metric in CALIBRATION.items():
+        no = why or ("" if name in WITHOUT_CLASSES else few)
+        yield {"metric": name, **estimate(rows, replace(metric, withheld=lambda _, no=no: no))}
+
+
+def recalibration_curves(
+    answers: pd.DataFrame,
+    confidence: pd.DataFrame,
+    scales: Mapping[str, str],
+    *,
+    n_draws: int = 500,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """How often answers of each confidence are right, as a rising curve without bins.
+
+    - A row a model, data set, method on the probability scale and distinct confidence (at most 60,
+      evenly by rank, ends included); ``value`` is the isotonic fit of correct on confidence over
+      the same rows, straight between two confidences. Dimitriadis, Gneiting & Jordan 2021.
+    - ``low`` and ``high`` are pointwise, fitted anew in each draw.
+    - One row, with its reason, for a method without both right and wrong answers.
+    """
+    lines: list[dict[str, Any]] = []
+    for label, rows in rows_of_methods(answers, confidence, n_draws, seed):
+        if scales.get(label["method"]) == "probability":
+            for point, found in _recalibrated(rows):
+                lines.append({**label, "confidence": point, "metric": "accuracy", **found})
+    return schema.table(lines, [*RUN, "method", "confidence"])
+
+
+def _recalibrated(rows: Rows) -> Iterator[tuple[float, dict[str, Any]]]:
+    if not rows.rarer:
+        yield NAN, estimate(rows, Metric(mean("correct"), lambda _: ONE_CLASS))
+        return
+    values, group = np.unique(tied(rows["confidence"]), return_inverse=True)
+    spaced = np.linspace(0, len(values) - 1, MAX_POINTS).round().astype(int)
+    picked, right = values[np.unique(spaced)], rows["correct"].astype(np.float64)
+
+    def fit(weight: np.ndarray) -> np.ndarray:
+        mass = np.bincount(group, weight, len(values))
+        held = mass > 0
+        if not held.any():
+            return np.full(len(picked), NAN)
+        rate = np.bincount(group, weight * right, len(values))[held] / mass[held]
+        return np.interp(picked, values[held], isotonic_regression(rate, weights=mass[held]).x)
+
+    curve = rows.over(lambda weights: np.stack([fit(weight) for weight in weights], axis=1))
+    for point, drawn in zip(picked, curve, strict=True):
+        yield float(point), estimate(rows, lambda _, drawn=drawn: drawn)
+
+
+def reliability_table(
+    answers: pd.DataFrame,
+    confidence: pd.DataFrame,
+    scales: Mapping[str, str],
+    bins: int = 10,
+    n_draws: int = 2000,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Per method on the probability scale: the accuracy in equal-mass bins of its confidence.
+
+    A row a model, method and ``bin``: ``confidence`` is the bin's mean, ``value`` its accuracy.
+    Ties share a bin, so there may be fewer than ``bins`` (ECE has 15); bins are held fixed in the
+    draws. ``ValueError`` for less than one bin.
+    """
+    if bins < 1:
+        raise ValueError(f"bins must be at least 1; received {bins}")
+    known: Any = judged(answers, confidence)
+    probable = [name for name, scale in scales.items() if scale == "probability"]
+    known = known[known["method"].isin(probable)].drop(columns="bound")
+    lines: list[dict[str, Any]] = []
+    for label, rows in grouped(
+        known, ["model", "method"], "confidence", n_draws=n_draws, seed=seed
+    ):
+        rank = rankdata(tied(rows["confidence"]))
+        bin_of = np.minimum((bins * (rank - 0.5) / len(rows)).astype(int), bins - 1)
+        for b in np.unique(bin_of):
+            part = rows.at(bin_of == b)
+            place = {"bin": int(b), "confidence": float(part["confidence"].mean())}
+            lines.append(
+                {**label, **place, "metric": "accuracy", **estimate(part, mean("correct"))}
+            )
+    return schema.table(lines, ["model", "method", "bin", "confidence"])
+
+
+def judged(answers: pd.DataFrame, confidence: pd.DataFrame) -> pd.DataFrame:
+    """The confidence rows that have a value, each with whether its answer was correct.
+
+    Without those whose answer could not be had (``correct`` NaN): it is neither right nor wrong.
+    """
+    present = confidence[confidence["confidence"].notna()]
+    keys = ["case_id", "dataset", "level", "model"]
+    table = present.merge(answers[[*keys, "correct"]], on=keys, how="left", validate="many_to_one")
+    return table.dropna(subset="correct").reset_index(drop=True)
+
+
+COVERAGES = tuple(np.round(np.arange(0.05, 1.0001, 0.05), 2))
+ORACLE, ANY_ORDER = "oracle", "any order"
+REFERENCES = {ORACLE: lambda rows: rows["correct"], ANY_ORDER: lambda rows: np.zeros(len(rows))}
+"""Curves to hold the methods' against -> what they order the answers by."""
+
+
+def selective_table(
+    answers: pd.DataFrame,
+    confidence: pd.DataFrame,
+    *,
+    n_draws: int = 2000,
+    seed: int = 0,
+    min_per_class: int = 10,
+) -> pd.DataFrame:
+    """The areas under the risk–coverage curve of every method, a row a model, data set and metric.
+
+    - ``metric`` is one of :data:`~trustlab.metrics.selective.SELECTIVE`: "aurc" and "augrc" are
+      risks, lower is better; "prediction_rejection_ratio" is 1 at best, 0 in any order.
+    - Over the ``n`` rows where the method has a value, all levels together.
+    - Withheld below ``min_per_class`` right or wrong answers.
+    - ``ValueError`` as :func:`~trustlab.metrics.run_tables.rows_of_methods`.
+    """
+    few = at_least(min_per_class)
+    metrics = {name: Metric(statistic, few) for name, statistic in SELECTIVE.items()}
+    made = rows_of_methods(answers, confidence, n_draws, seed)
+    lines = measure(((label, rows) for label, rows in made if label["method"]), metrics)
+    return schema.table(lines, [*RUN, "method"])
+
+
+def risk_coverage_table(
+    answers: pd.DataFrame,
+    confidence: pd.DataFrame,
+    methods: Sequence[str] | None = None,
+    *,
+    coverages: Sequence[float] = COVERAGES,
+    n_draws: int = 1000,
+    seed: int = 0,
+    min_per_class: int = 10,
+) -> pd.DataFrame:
+    """Risk (share of wrong answers among those given) at each coverage, a row a point of a curve.
+
+    - Curves of ``methods`` in that order (default: all); those of a model and data set stand on the
+      ``n_shared`` rows that all of them have, ``n_rarer`` of the rarer kind. A method with a value
+      in fewer than half of the answers is left out, in one row that says so.
+    - ``role`` is "method", or "reference" for "oracle" (right answers first: no order does better)
+      and "any order" (risk is the error rate at every coverage).
+    - ``coverage`` is of the shared rows, so that a risk has its own ``n``: the answers given there,
+      of ``n_cases`` cases (equal confidences at the end all counted in).
+    - Without curves below ``min_per_class`` right or wrong answers: a row a method, and why.
+    - ``ValueError`` for a method that the table does not hold, and as :func:`selective_table`.
+    """
+    held = list(dict.fromkeys(confidence["method"]))
+    if lacking := [name for name in methods or () if name not in held]:
+        raise ValueError(f"no method {lacking}; the table holds {held}")
+    order = list(methods or held)
+    made = rows_of_methods(answers, confidence, n_draws, seed)
+    wanted = ((label, rows) for label, rows in made if label["method"] in order)
+    lines: list[dict[str, Any]] = []
+    for run, several in groupby(wanted, key=lambda one: [one[0][key] for key in RUN]):
+        rows = {label["method"]: rows for label, rows in several}
+        ordered = {method: rows[method] for method in order if method in rows}
+        label = dict(zip(RUN, run, strict=True))
+        lines += [label | line for line in _curves(ordered, coverages, min_per_class)]
+    return schema.table(lines, [*RUN, "method", "role", "coverage"], ["n_shared", "n_rarer"])
+
+
+def _curves(several: dict[str, Rows], coverages: Sequence[float], least: int) -> Iterator[dict]:
+    """The curves of one model and data set, the two references first."""
+    compared = {m: rows for m, rows in several.items() if rows.known.mean() >= MIN_COVERAGE}
+    shared = np.all([rows.known for rows in compared.values()], axis=0) if compared else np.False_
+    few = "" if shared.any() else "no row that all methods have"
+    on_shared = {method: replace(rows, known=shared) for method, rows in compared.items()}
+    for first in list(on_shared.values())[:1] if not few else ():
+        few = at_least(least)(first)
+        for name, of in REFERENCES.items() if not few else ():
+            asked = first.asked.assign(confidence=NAN, bound=False)
+            asked.loc[shared, "confidence"] = of(first)
+            yield from _curve(replace(first, asked=asked), name, "reference", coverages)
+    for method, rows in on_shared.items() if not few else ():
+        yield from _curve(rows, method, "method", coverages)
+    for method, rows in several.items():
+        if method in compared and not few:
+            continue
+        alone = f"a value in {len(rows)} of {len(rows.asked)} answers only: not compared"
+        why = few if method in compared else alone
+        found = estimate(rows, Metric(mean("correct"), lambda _, why=why: why))
+        yield {"method": method, "role": "method", "metric": "risk", **found, "n_rarer": NAN}
+
+
+def _curve(rows: Rows, name: str, role: str, coverages: Sequence[float]) -> Iterator[dict]:
+    """One curve: at each coverage the risk among those given, with the counts of these."""
+    correct, sure = rows["correct"], rows["confidence"]
+    curve = rows.over(lambda weights: risk_at(correct, sure, weights.astype(int), coverages).T)
+    of_all = {
+        "n_shared": len(rows),
+        "n_rarer": rows.rarer,
+        "n_missing": len(rows.asked) - len(rows),
+    }
+    for coverage, drawn in zip(map(float, coverages), curve, strict=True):
+        last = max(int(np.ceil(round(coverage * len(rows), 9))), 1)
+        given = rows.known.copy()
+        given[rows.known] = sure >= np.sort(sure)[len(sure) - last]
+        found = estimate(rows.at(given), lambda _, drawn=drawn: drawn)
+        label = {"method": name, "role": role, "coverage": coverage, "metric": "risk"}
+        yield label | found | of_all
+
+
+def reliability_message(table: pd.DataFrame) -> str:
+    """In how many groups of answers, by method or by model, the interval of the accuracy leaves out
+    the confidence."""
+    known = table.dropna(subset=["bin", "value", "low"])
+    if known.empty:
+        return "No group of answers has an interval: nothing can be told from a true chance"
+    several = known["model"].nunique() > 1
+    told = []
+    for key, part in groups(known, ["model" if several else "method"]):
+        (who,) = key.values()
+        over = int(part["confidence"].gt(part["high"] + 1e-6).sum())
+        under = int(part["confidence"].lt(part["low"] - 1e-6).sum())
+        name = str(who) if several else named(str(who))
+        told.append((over, under, len(part), name))
+    if not several:
+        told.sort(key=lambda one: -one[0] / one[2])
+    words = {
+        "Too sure": [f"{name} in {over} of {n}" for over, _, n, name in told if over],
+        "Not sure enough": [f"{name} in {under} of {n}" for _, under, n, name in told if under],
+    }
+    lines = [f"{word}: {listed(names, 5)} groups" for word, names in words.items() if names]
+    what = "beyond the interval of a group's accuracy"
+    if not lines:
+        return f"No confidence lies {what}: these answers cannot tell it from a true chance"
+    return "\n".join([f"{lines[0]}, {what}", *lines[1:]])
+
+
+def risk_message(table: pd.DataFrame) -> str:
+    """How many of the answers given are wrong, of one model, when the surest half is given."""
+    curves = table.dropna(subset=["coverage", "value"])
+    at = curves["coverage"].sub(0.5).abs()
+    half = ranked(curves[at.eq(at.min()) & curves["role"].eq("method")])
+    if half.empty:
+        return ""
+    whole = curves[curves["coverage"].eq(curves["coverage"].max())].iloc[0]
+    share = half["coverage"].iloc[0]
+    return (
+        f"Of all answers {formatted.told(whole, scale=100)} are wrong; of the surest"
+        f" {100 * share:.0f} % the fewest by {formatted.leading(half, lowest=True, scale=100)}"
+    )
+
+
+def reliability_panels(table: pd.DataFrame, families: Mapping[str, str]) -> Any:
+    """The lines of :func:`reliability_table`, a panel a method.
+
+    Of one model with bars, beside its :func:`recalibration_curves` where ``table`` holds them too;
+    several models side by side, a line each.
+    """
+    from trustlab.plots.curves import curves
+    from trustlab.plots.rows import SERIES
+
+    models = list(dict.fromkeys(table["model"]))
+    kind = {True: "isotonic fit", False: "groups of answers"}
+    look: dict[str, Any] = {"by": "kind", "bars": [kind[False]], "joined": False}
+    look["references"] = {kind[True]: {"lw": 1.2}}
+    lines = table.assign(kind=table["bin"].isna().map(kind))
+    if len(models) > 1:
+        lines = table[table["bin"].notna()].rename(columns={"model": "side"})
+        looks = [{"color": c, "marker": m, "lw": 1.2, "ms": 5.5} for c, m in SERIES]
+        each = {who: looks[k % len(looks)] | {"label": who} for k, who in enumerate(models)}
+        look = {"by": "side", "references": each}
+    return curves(
+        lines,
+        families,
+        "confidence",
+        panels="method",
+        **look,
+        guides={"confidence = accuracy": "diagonal"},
+        names="legend",
+        percent="xy",
+        limits=(0, 1),
+        words=("Mean confidence (percent)", "Accuracy (percent)"),
+    )
