@@ -530,6 +530,93 @@ def published_tables() -> Bullets:
     ]
 
 
+def calibration() -> Bullets:
+    """Groups of answers that are too sure; the error as given and recalibrated; abstention."""
+    bins = table("07_reliability").dropna(subset=["bin", "low"])
+    over = bins["confidence"].gt(bins["high"]).groupby(bins["model"], sort=False)
+    under = bins["confidence"].lt(bins["low"])
+    errors = shown("07_calibration", "numbers").set_index(["model", "method"])
+    given, mended = (errors[f"ECE, {how}"].map(number).dropna() for how in ("as given", "isotonic"))
+    curve = table("07_risk_coverage")
+    whole = rows(curve, model="embedded", coverage=1.0).iloc[0]
+    half = rows(curve, model="embedded", coverage=0.5).set_index("method")
+
+    def off(model: str) -> str:
+        return named(
+            [
+                f"{given[model, m]:.2f} ({plots_label(m)})"
+                for m in ("asp", "sequence_probability", "poc", "ce", "medconf")
+                if (model, m) in given
+            ]
+        )
+
+    return [
+        (
+            "In groups of answers with like confidence, the confidence lies above the interval of"
+            " the accuracy in "
+            + named([f"{part.sum()} of {len(part)} (`{who}`)" for who, part in over])
+            + f", and below it in {under.sum()} of all {len(bins)}."
+        ),
+        (
+            f"The ECE of `embedded` is {off('embedded')}; made too sure it is"
+            f" {off('embedded-overconfident')}. A rising curve fitted on other patients brings"
+            f" every method, scores too, to {span(mended, '{:.2f}'.format)}: the scale can be"
+            " mended, the order cannot."
+        ),
+        (
+            f"Of the answers of `embedded` {value(whole, scale=100)} % are wrong. Of the surest"
+            " half it is "
+            + named(
+                [
+                    f"{value(half.loc[m], scale=100)} % ({plots_label(m)})"
+                    for m in ("sequence_probability", "poc", "p_true", "medconf")
+                ]
+            )
+            + f", by merely knowing how much was told"
+            f" {value(half.loc['information_level'], scale=100)} %."
+        ),
+    ]
+
+
+def graders() -> Bullets:
+    """How far graders agree; what that does to accuracy and AUROC; label noise."""
+    pairs = shown("08_graders", "grading-table")
+    agree, kappa = (rows(pairs, metric=metric) for metric in ("agreement", "kappa"))
+    awkward = shown("08_graders", "grading-awkward-table").set_index("answer")
+    verdicts = awkward[["exact", "synonym", "encoder"]].astype(float)
+    found = table("08_accuracy").groupby(["dataset", "model"])["value"].agg(["min", "max"])
+    gap = 100 * (found["max"] - found["min"])
+    ranking = shown("08_graders", "grading-auroc-table").set_index(["model", "method"])
+    ranking = ranking.map(number).dropna()
+    apart = ranking.max(axis=1) - ranking.min(axis=1)
+    noise = shown("08_graders", "grading-noise-table").set_index(["model", "method"])
+    noise = noise.map(number).loc["embedded"]
+    first, last = noise.columns[0], noise.columns[-1]
+    best = noise[first].idxmax()
+    return [
+        (
+            f"On {agree['n'].max():,} answers of the embedded models any two of {len(verdicts.T)}"
+            f" graders agree on {span(agree['value'], lambda x: f'{100 * x:.1f}')} % (kappa"
+            f" {span(kappa['value'], '{:.2f}'.format)}): these models write the table's own names."
+            f" Of {len(awkward)} awkward answers made up for them they differ on"
+            f" {verdicts.nunique(axis=1).gt(1).sum()}, and all refuse"
+            f" {verdicts.sum(axis=1).eq(0).sum()}."
+        ),
+        (
+            f"The accuracy of a model on a data set changes by at most {gap.max():.1f} percentage"
+            f" points with the grader, and a method's level-stratified AUROC by at most"
+            f" {apart.max():.2f}."
+        ),
+        (
+            f"With {pct(float(last))} % of all verdicts flipped at random the highest AUROC of"
+            f" `embedded` ({plots_label(str(best))}) falls from {noise.at[best, first]:.2f} to"
+            f" {noise.at[best, last]:.2f}, that of knowing how much was told from"
+            f" {noise.at['information_level', first]:.2f} to"
+            f" {noise.at['information_level', last]:.2f}: methods look more alike than they are."
+        ),
+    ]
+
+
 BULLETS: dict[str, Callable[[], Bullets]] = {
     "00_walkthrough": walkthrough,
     "01_benchmark": benchmark,
@@ -538,6 +625,8 @@ BULLETS: dict[str, Callable[[], Bullets]] = {
     "04_consultation": consultation,
     "05_trust_indices": trust_indices,
     "06_published_tables": published_tables,
+    "07_calibration": calibration,
+    "08_graders": graders,
 }
 
 

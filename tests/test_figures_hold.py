@@ -73,13 +73,7 @@ DRAWN: dict[str, list[Marks]] = {
     "01_compared": ONE_OF_MANY,
     "01_confidence_and_accuracy": PLAIN,
     "01_level_correlations": PLAIN,
-    "01_rank_correlations": [Marks(ends=())],
-    "01_reliability": [
-        Marks(),
-        Marks("confidence", ends=()),
-    ],
     "01_turned": ONE_OF_MANY,
-    "01_risk_coverage": [Marks(ranks=everywhere)],
     "02_accuracy": PLAIN,
     "02_variation": PLAIN,
     "02_shifts": PLAIN,
@@ -97,6 +91,10 @@ DRAWN: dict[str, list[Marks]] = {
     "06_standings": [Marks("value", **POINTS)],
     "06_chance_band": [Marks("r", **POINTS)],
     "06_auroc_differences": [Marks("difference", ranks=everywhere, missing=())],
+    "07_reliability": [Marks(), Marks("confidence", ends=())],
+    "07_risk_coverage": [Marks(ranks=everywhere)],
+    "07_rank_correlations": [Marks(ends=())],
+    "08_accuracy": PLAIN,
 }
 
 

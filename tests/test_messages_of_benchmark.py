@@ -194,8 +194,10 @@ def test_risk_at_half_the_coverage() -> None:
 
 
 def test_pairs_turned_and_cost() -> None:
-    assert study.pairs_message(table(line("asp", 0.9), line("ce", 0.1))).startswith("1 of 2 pairs")
-    assert study.pairs_message(table(line("asp"))) == ""
+    assert calibration.pairs_message(table(line("asp", 0.9), line("ce", 0.1))).startswith(
+        "1 of 2 pairs"
+    )
+    assert calibration.pairs_message(table(line("asp"))) == ""
     before, after = gap("asp", 0.2, 0.1), gap("asp", -0.2, 0.1, model="n")
     assert study.turned_message(table(before, after)).endswith(
         "in 1 of 1 comparisons, in 1 of them with intervals that leave out 0 on both sides"

@@ -56,8 +56,8 @@ PANEL = {"agreement", "rdc"}
 assert PANEL | set(VARIANTS) == set(METHODS)
 METRICS = {"accuracy", "mean_confidence", "auroc", "auprc", "pearson", "spearman", "brier", "ece"}
 FIGURES_OF_01 = {
-    "01_auroc", "01_confidence_and_accuracy", "01_reliability", "01_rank_correlations",
-    "01_compared", "01_level_correlations", "01_risk_coverage", "01_auroc_by_cost", "01_turned",
+    "01_auroc", "01_confidence_and_accuracy", "01_compared", "01_level_correlations",
+    "01_auroc_by_cost", "01_turned",
 }  # fmt: skip
 MACHINE = re.compile(r"/(?:work|home|root|tmp|Users|mnt|usr|opt|var)/\w|[A-Z]:\\\\|site-packages")
 WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -364,6 +364,27 @@ def test_a_run_of_another_version_is_not_published(smoke, repository):
     with pytest.raises(ValueError, match="made by another version of 01_benchmark.ipynb"):
         publish(smoke, "01_benchmark")
     assert not (repository / "figures").exists()
+
+
+# What was a part of it
+
+
+@pytest.mark.notebook
+@each(
+    ("name", "figures"),
+    [
+        ("07_calibration", {"07_reliability", "07_risk_coverage", "07_rank_correlations"}),
+        ("08_graders", {"08_accuracy"}),
+    ],
+)
+def test_what_the_benchmark_asked_is_not_asked_again(name, figures, smoke, smoke_runs):
+    assert manifest(smoke)["ok"]  # its replies are in the cache
+    folder = smoke_runs.of(name)
+    found = manifest(folder)
+    assert (found["ok"], found["calls_made"]) == (True, 0) and found["calls_from_cache"] > 0
+    assert {file.stem for file in (folder / "figures").iterdir()} == figures
+    for file in (folder / "figures").glob("*.csv"):
+        assert violations(file.stem, pd.read_csv(file)) == []
 
 
 # One run of the walkthrough

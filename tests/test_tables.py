@@ -101,36 +101,6 @@ def test_a_caption_says_why_there_are_no_intervals():
     )
 
 
-def by_set_metrics() -> pd.DataFrame:
-    rows = [("x", "", "accuracy", "20", 0.2, 7), ("x", "", "accuracy", "100", 0.9, 24)]
-    rows += [("x", "", "accuracy", "pooled", 0.6, 31), ("x", "m", "mean_confidence", "20", 0.3, 7)]
-    rows += [
-        ("x", "m", "mean_confidence", "100", 0.8, 8),
-        ("y", "m", "mean_confidence", "100", NAN, 0),
-    ]
-    rows += [("y", "", "accuracy", "100", 0.4, 24), ("y", "m", "auroc", "100", 0.5, 24)]
-    table = pd.DataFrame(rows, columns=["model", "method", "metric", "level", "value", "n"])
-    return table.assign(
-        dataset="d", n_cases=table["n"], low=NAN, high=NAN, n_missing=24 - table["n"], missing=""
-    )
-
-
-def test_the_table_by_set_shows_the_highest_level():
-    found = formatted.table_by_set(by_set_metrics(), ["m", "k"])
-    told = found[["model", "dataset", "level", "quantity", "value"]].fillna(-1)
-    assert told.to_numpy().tolist() == [
-        ["x", "d", "100", "accuracy", 0.9], ["x", "d", "100", "m", 0.8],
-        ["y", "d", "100", "accuracy", 0.4], ["y", "d", "100", "m", -1],
-    ]  # fmt: skip
-
-
-def test_the_table_by_set_counts_for_each_value_the_answers_behind_it():
-    found = formatted.table_by_set(by_set_metrics(), ["m"])
-    counts = {c: found[c].tolist() for c in ("n", "n_cases") if c in found}
-    # One count for two values of a row would say 24 of a mean over 8.
-    assert counts == {"n": [24, 8, 24, 0], "n_cases": [24, 8, 24, 0]}
-
-
 # Reliability
 
 

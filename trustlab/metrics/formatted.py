@@ -265,24 +265,6 @@ def _p_text(p: float) -> str:
     return "" if pd.isna(p) else "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def table_by_set(metrics: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
-    """Accuracy, and mean confidence of ``methods``, at the highest level: a row a ``quantity``.
-
-    ``quantity`` is "accuracy" or a method, whose mean is over the ``n`` answers that it has a value
-    for, which need not be the answers behind the accuracy.
-    """
-    single = metrics[metrics["level"].astype(str).str.isdigit()]
-    top = single[single["level"].astype(int) == single["level"].astype(int).max()]
-    wanted = ["accuracy", *methods]
-    quantity = top["method"].where(top["metric"] == "mean_confidence", top["metric"])
-    table: Any = top.assign(quantity=quantity)[quantity.isin(wanted)]
-    lines = []
-    for _, part in groups(table, ["model", "dataset"]):
-        ordered = part.sort_values("quantity", key=lambda q: q.map(wanted.index), kind="stable")
-        lines += ordered.to_dict("records")
-    return schema.table(lines, ["model", "dataset", "level", "quantity"])
-
-
 def cost_table(calls: pd.DataFrame) -> pd.DataFrame:
     """What was asked, by purpose, each request once, whatever number of methods read it."""
     asked = calls.assign(n_requests=1).rename(columns={"n": "n_replies"})

@@ -497,18 +497,6 @@ def level_correlations_message(table: pd.DataFrame) -> str:
     return told + alone
 
 
-def pairs_message(table: pd.DataFrame) -> str:
-    """How many pairs of methods order the answers nearly alike."""
-    values = table["value"].dropna()
-    if values.empty:
-        return ""
-    n = int(values.ge(0.9 - 1e-6).sum())
-    return (
-        f"{n} of {len(values)} pairs of methods order the answers nearly alike (0.90 or more); the"
-        f" median correlation is {values.median():.2f}"
-    )
-
-
 def turned_message(table: pd.DataFrame) -> str:
     """How often two models stand on either side of the reference, for a method and a data set."""
     known = table.dropna(subset="difference")

@@ -341,6 +341,18 @@ def risk_message(table: pd.DataFrame) -> str:
     )
 
 
+def pairs_message(table: pd.DataFrame) -> str:
+    """How many pairs of methods order the answers nearly alike."""
+    values = table["value"].dropna()
+    if values.empty:
+        return ""
+    n = int(values.ge(0.9 - 1e-6).sum())
+    return (
+        f"{n} of {len(values)} pairs of methods order the answers nearly alike (0.90 or more); the"
+        f" median correlation is {values.median():.2f}"
+    )
+
+
 def reliability_panels(table: pd.DataFrame, families: Mapping[str, str]) -> Any:
     """The lines of :func:`reliability_table`, a panel a method.
 
