@@ -372,9 +372,8 @@ def publish(run_dir: Path, name: str) -> None:
 
     What this run no longer makes is deleted there. The notebook keeps its own cells and default
     parameters; only outputs are copied, and no path of this machine, nor links to ``answers.html``,
-    which stays with the run. Of the tables in
-    :data:`REFERENCE`, those that the run left are kept. They stay in full precision: rounded ones
-    hold ties that the run did not have, which moves AUROC.
+    which stays with the run. The tables in :data:`REFERENCE` are kept where the run left them all,
+    in full precision: rounded ones hold ties that the run did not have, which moves AUROC.
     """
     import nbformat
 
@@ -401,7 +400,8 @@ def publish(run_dir: Path, name: str) -> None:
     files = {file: FIGURES / file.name for file in sorted((run_dir / "figures").glob("*"))}
     reference = FIGURES / "reference" / source.stem
     found = [find_table(run_dir, name) for name in REFERENCE]
-    files |= {table: reference / table.name for table in found if table}
+    if all(found):
+        files |= {table: reference / table.name for table in found if table}
     for old in {*FIGURES.glob(f"{source.stem[:2]}_*.*"), *reference.glob("*")} - set(
         files.values()
     ):
