@@ -562,7 +562,7 @@ def calibration() -> Bullets:
         (
             "In groups of answers with like confidence, the confidence lies above the interval of"
             " the accuracy in "
-            + named([f"{part.sum()} of {len(part)} (`{who}`)" for who, part in over])
+            + named([f"{part.sum()} of {len(part)} groups (`{who}`)" for who, part in over])
             + f", and below it in {under.sum()} of all {len(bins)}."
         ),
         (

@@ -339,7 +339,7 @@ class Report:
             chosen[column] = held[0] if given is None else given
         part, mine = (_where(table, chosen) for table in (self.pareto, self.answers))
         part = part.sort_values("cost", kind="stable")
-        bought = part[part["family"].ne("reference")]
+        bought = part[part["method"].map(self.families).ne("reference")]
         cheap = bought.loc[bought["asked"].eq(part["asked"].iloc[0]), "value"].dropna()
         lines = [Line(best, "best of the cheapest", dotted=True) for best in cheap.nlargest(1)]
         numbers = {"value": "{value:.2f}", "n": "{n:,.0f}"}

@@ -216,7 +216,7 @@ def _checked(
     return marks.assign(_reason=why)
 
 
-def _drawn(marks: pd.DataFrame, x: str) -> pd.DataFrame:
+def _drawn(marks: pd.DataFrame, x: str) -> Any:
     """The marks without those of series that have no value in a row, where other series have."""
     row = ["_group", "_row"]
     has: Any = marks[x].notna()
