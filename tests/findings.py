@@ -61,6 +61,11 @@ def shown(name: str, cell_id: str, n: int = 1) -> pd.DataFrame:
     return pd.DataFrame(dict(columns))
 
 
+def of_first(found: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the first data set in a table of several."""
+    return found[found["dataset"].eq(found["dataset"].iloc[0])]
+
+
 def number(text: str) -> float:
     """The first number of a table's text, such as "-0.03 [-0.10, 0.00]" or "< 0.001"; NaN for
     "–"."""
@@ -215,10 +220,16 @@ def benchmark() -> Bullets:
         )
         + f"; of {len(compared)} single comparisons {counted(n_hold, 'holds', 'hold')} after Holm's"
         " correction.",
-        _too_sure(sets) + " On conversations and reports the three models are right for"
+        _too_sure(sets) + " On what was not generated the three models are right for"
         f" {span(elsewhere['value'], pct)} % of {span(elsewhere['n'], '{:.0f}'.format)} cases when"
         " all is told.",
     ]
+
+
+SETS = {
+    "starter": "generated patients", "starter-dialogue": "conversations",
+    "starter-report": "reports", "ddxplus": "DDXPlus patients",
+}  # fmt: skip
 
 
 def _too_sure(sets: list[str]) -> str:
@@ -244,8 +255,9 @@ def _too_sure(sets: list[str]) -> str:
 
     return (
         "Made too sure, the same model's probability of its diagnosis is off by an ECE of"
-        f" {errors('embedded-overconfident')} on generated patients, conversations and"
-        f" reports (`embedded`: {errors('embedded')}). Its AUROC less MedConf's is then"
+        f" {errors('embedded-overconfident')} on"
+        f" {named([SETS.get(name, name) for name in sets])} (`embedded`:"
+        f" {errors('embedded')}). Its AUROC less MedConf's is then"
         f" {gaps(after)}, and before it was"
         f" {gaps(before)}: the order of the two turns on"
         f" {n_turned or 'none'} of {int(both.sum())} sets of cases"
@@ -272,22 +284,24 @@ CHANGES = {
 """What 02 calls its changes, paraphrases apart."""
 
 
+LARGE_SHIFT = 0.03
+
+
 def held(shifts: pd.DataFrame) -> str:
-    """The shifts that hold after Holm's correction, in percentage points, change by change;
-    'nothing' without any."""
+    """The shifts that hold after Holm's correction, in percentage points, change by change: the
+    large ones, and how many are smaller; 'none' without any."""
     found = rows(shifts, level="all")
-    found = found[found["p_holm"] < 0.05].sort_values("value", ascending=False)
-    said = [
-        f"{CHANGES.get(condition, 'a paraphrase')}: "
-        + named(
-            [
-                f"{plots_label(m)} {100 * v:+.0f}"
-                for m, v in zip(part["method"], part["value"], strict=True)
-            ]
-        )
-        for condition, part in found.groupby("condition", sort=False)
-    ]
-    return "; ".join(said) or "nothing"
+    found = found[(found["p_holm"] < 0.05)].sort_values("value", ascending=False)
+    large = found[found["value"].abs() >= LARGE_SHIFT]
+    change = large["condition"].map(CHANGES).fillna("a paraphrase")
+    said = []
+    for name, part in large.groupby(change, sort=False):
+        by_method = part.groupby("method", sort=False)["value"]
+        shown = [f"{plots_label(m)} {span(100 * v, '{:+.0f}'.format)}" for m, v in by_method]
+        said.append(f"{name}: {named(shown)}")
+    n_small = len(found) - len(large)
+    more = f"{n_small} smaller than {100 * LARGE_SHIFT:.0f} points" if n_small else ""
+    return "; ".join(filter(None, [*said, more])) or "none"
 
 
 def robustness() -> Bullets:
@@ -297,7 +311,7 @@ def robustness() -> Bullets:
     changed = rows(accuracy, metric="other_answer")
     shift = rows(accuracy, metric="difference")
     variation = rows(table("02_variation"), metric="cv_sample").set_index("method")
-    compared = rows(shown("02_robustness", "more-stable-code"), metric="CV sample")
+    compared = rows(of_first(shown("02_robustness", "more-stable-code")), metric="CV sample")
     n_apart = int((compared["p (Holm)"].map(number) < 0.05).sum())
     two = table("02_two_at_once")
     both = {
@@ -345,7 +359,7 @@ def ablations() -> Bullets:
     ranks = rows(table("03_ranks"), metric="rank").dropna(subset="value").set_index("method")
     first = ranks.index[0]
     widest = (ranks["highest"] - ranks["lowest"]).idxmax()
-    best = shown("03_ablations", "15a8676a").set_index("family")
+    best = of_first(shown("03_ablations", "15a8676a")).set_index("family")
 
     n_hold = int((parts["p_holm"] < 0.05).sum())
 
@@ -428,7 +442,8 @@ def consultation() -> Bullets:
         + (
             ": so few patients cannot settle it."
             if better.empty
-            else f", {named(better['policy'].tolist())} among them."
+            else f": {named([plots_label(p) for p in better['policy']])}"
+            " (fixed: the same number of questions to all)."
         ),
         (
             f"Of the doctor's questions {pct(1 - row(asked, tries=1)['value'])} % were its second"
@@ -605,7 +620,8 @@ def graders() -> Bullets:
         (
             f"On {agree['n'].max():,} answers of the embedded models any two of {len(verdicts.T)}"
             f" graders agree on {span(agree['value'], lambda x: f'{100 * x:.1f}')} % (kappa"
-            f" {span(kappa['value'], '{:.2f}'.format)}): these models write the table's own names."
+            f" {span(kappa['value'], '{:.2f}'.format)}): these models write the table's own"
+            " names, which are not always a data set's."
             f" Of {len(awkward)} awkward answers made up for them they differ on"
             f" {verdicts.nunique(axis=1).gt(1).sum()}, and all refuse"
             f" {verdicts.sum(axis=1).eq(0).sum()}."

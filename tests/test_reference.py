@@ -12,6 +12,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -149,12 +150,18 @@ def test_the_committed_metrics_are_those_of_the_committed_tables():
     )
 
 
-def test_scoring_the_kept_replies_gives_the_run_s_confidences(tmp_path):
-    unpack(DATA / "replies", tmp_path)
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("kept")
+    unpack(DATA / "replies", folder)
+    return folder
+
+
+def test_scoring_the_kept_replies_gives_the_run_s_confidences(kept, tmp_path):
     p = parameters()
     cases = load_sets(p["dataset"], n=p["n"], seed=p["seed"])[::10]
     how = {name: p[name] for name in ("methods", "levels", "samples", "temperature", "seed")}
-    setup = Setup(quiet=True, cache=tmp_path / "replies.sqlite", **how)
+    setup = Setup(quiet=True, cache=kept / "replies.sqlite", **how)
     with nothing_asked():
         run = benchmark(cases, open_models(p["model"], device="cpu"), setup=setup)
         table = replies_table(run.answers, run.generations)
@@ -173,12 +180,11 @@ def test_scoring_the_kept_replies_gives_the_run_s_confidences(tmp_path):
     np.testing.assert_allclose(mine.loc[read, "confidence"], kept, **TOLERANCE)
 
 
-def test_500_kept_replies_drawn_with_a_seed_are_said_again(tmp_path):
-    unpack(DATA / "replies", tmp_path)
+def test_500_kept_replies_drawn_with_a_seed_are_said_again(kept):
     p, drawn = parameters(), random.Random(500)
     cases = drawn.sample(load_sets(p["dataset"], n=p["n"], seed=p["seed"]), N_CASES)
     opened = open_models(p["model"], device="cpu")
-    models = [CachedModel(m, tmp_path / "replies.sqlite", offline=True) for m in opened]
+    models = [CachedModel(m, kept / "replies.sqlite", offline=True) for m in opened]
     heard: list[tuple[int, Request, Reply]] = []
 
     def listen(k: int, _: str, request: Request, replies: Sequence[Reply], counted: object) -> None:
