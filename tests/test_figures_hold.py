@@ -22,7 +22,7 @@ from trustlab.paths import FIGURES
 MIN_PER_CLASS = 10
 """Right answers, and wrong ones, below which a ranking of right against wrong is withheld (METHODS,
 section 5)."""
-ENDING = r"(_embedded-(closed|overconfident))?(_starter[a-z-]*)?"
+ENDING = r"(_embedded-(closed|overconfident))?(_starter[a-z-]*|_ddxplus)?"
 """What tells the files of the other models and of other data sets of the reference run."""
 
 

@@ -40,7 +40,8 @@ def _entry(folder: Path, facts: Mapping[str, Any], notebook: Path) -> dict[str, 
     made = [run.get("benchmark") or run.get("trust") or {} for run in held]
     asked = facts.get("parameters", {})
     pages = {notebook.with_suffix(".html").name: "the notebook", PAGE: "answers by case"}
-    tables = [*sorted(folder.glob("*.csv")), *sorted(folder.glob("*.parquet"))]
+    kinds = ("*.csv", "*.parquet", "figures/*.csv")
+    tables = [table for kind in kinds for table in sorted(folder.glob(kind))]
     return {
         "name": folder.name,
         "title": title,
@@ -55,7 +56,7 @@ def _entry(folder: Path, facts: Mapping[str, Any], notebook: Path) -> dict[str, 
             "cases": max((m.get("cases", 0) for m in made), default=0) or "",
         },
         "pages": [(_href(folder, f), w) for f, w in pages.items() if (folder / f).is_file()],
-        "tables": [(_href(folder, table.name), table.name) for table in tables],
+        "tables": [(_href(folder, str(t.relative_to(folder))), t.name) for t in tables],
     }
 
 
