@@ -366,6 +366,12 @@ def lay_out(folder: Path) -> None:
             shutil.copyfile(source, beside)
 
 
+def reference_tables(run_dir: Path) -> list[Path]:
+    """The files of :data:`REFERENCE` in a run's folder, where they are all there."""
+    found = [table for name in REFERENCE if (table := find_table(run_dir, name))]
+    return found if len(found) == len(REFERENCE) else []
+
+
 def publish(run_dir: Path, name: str) -> None:
     """Make a run the reference: figures to ``figures/``, tables to ``figures/reference/NAME/``,
     outputs into the notebook.
@@ -399,9 +405,7 @@ def publish(run_dir: Path, name: str) -> None:
         nbformat.write(ours, beside)
     files = {file: FIGURES / file.name for file in sorted((run_dir / "figures").glob("*"))}
     reference = FIGURES / "reference" / source.stem
-    found = [find_table(run_dir, name) for name in REFERENCE]
-    if all(found):
-        files |= {table: reference / table.name for table in found if table}
+    files |= {table: reference / table.name for table in reference_tables(run_dir)}
     for old in {*FIGURES.glob(f"{source.stem[:2]}_*.*"), *reference.glob("*")} - set(
         files.values()
     ):

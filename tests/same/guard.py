@@ -23,8 +23,7 @@ from same.compare import ELSEWHERE, SAME_MACHINE, Difference, Tolerance, differe
 from same.tables import Table, read_file, read_tables, table_of, write_tables
 from trustlab.folder.kept import pack, unpack
 from trustlab.paths import DATA, FIGURES, ROOT
-from trustlab.run import find_table
-from trustlab.run_notebooks import LONGEST_FIRST, REFERENCE, read_sections
+from trustlab.run_notebooks import LONGEST_FIRST, read_sections, reference_tables
 
 KEPT = DATA / "replies"
 ABOUT = "about.json"
@@ -158,8 +157,7 @@ def found_different(
 
 def written_tables(name: str, figures: Path, run: Path) -> Tables:
     """The tables that a notebook leaves as CSV: of its figures, and of the run as a whole."""
-    whole = [find_table(run, name) for name in REFERENCE]
-    files = [*sorted(figures.glob(f"{name[:2]}_*.csv")), *filter(None, whole)]
+    files = [*sorted(figures.glob(f"{name[:2]}_*.csv")), *reference_tables(run)]
     return {f"file {file.name}": table_of(read_file(file)) for file in files}
 
 
