@@ -17,7 +17,7 @@ help:
 	@echo "make test-all     run both in one call, as .ci/run does; WORKERS=4 takes four processes"
 	@echo "make test-e2e     install llama.cpp's server and vLLM (3 GB, in .venv) and hold the OpenAI backend against transformers"
 	@echo "make check        ruff (rules and format) and pyright"
-	@echo "make same         make every table of every notebook again from kept replies, without a model, and compare (5 minutes)"
+	@echo "make same         make every table of every notebook again from kept replies, without a model, and compare (7 minutes)"
 	@echo "make same-keep    keep what the finished runs in runs/ read, and their tables, for make same; write the findings"
 	@echo "make wheel        build the package for pip into dist/, with its data, models and notebooks"
 	@echo "make installed    install that into an environment of its own and run three cases in an empty folder (4 minutes)"
