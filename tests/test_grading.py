@@ -18,7 +18,6 @@ from trustlab.studies.graders import (
     disagreements,
     expected_auroc,
     grade,
-    order_under_noise,
     verdict_table,
 )
 
@@ -336,27 +335,6 @@ def test_too_few_right_answers_are_withheld_with_the_reason() -> None:
     assert found["value"].isna().all() and set(found["missing"]) == {
         "fewer than 10 correct or wrong"
     }
-
-
-def test_the_order_is_whole_without_flips_and_lost_with_half_of_them() -> None:
-    run = a_run(200)
-    table = order_under_noise(
-        run.answers, run.confidence, ["good", "fair", "poor"], (0, 1), n_repeats=5
-    )
-    pooled = table[table["level"] == "pooled"].set_index("rate")
-    assert set(table["metric"]) == {"kendall_tau"} and set(table["n_methods"]) == {3}
-    assert pooled["value"].to_list() == [1, -1]  # all grades turned round turn the order round
-    assert pooled.loc[0, "moved"] == "" and pooled.loc[1, "moved"] == "good 1 to 3, poor 3 to 1"
-
-
-def test_the_order_of_a_single_method_is_missing_with_the_reason() -> None:
-    run = a_run()
-    table = order_under_noise(run.answers, run.confidence, ["good"])
-    assert table["value"].isna().all() and set(table["missing"]) == {
-        "fewer than two methods that differ"
-    }
-    few = order_under_noise(a_run(6).answers, a_run(6).confidence, ["good", "poor"], seed=3)
-    assert set(few["n_methods"]) == {0} and few["value"].isna().all() and set(few["moved"]) == {""}
 
 
 @pytest.mark.parametrize(

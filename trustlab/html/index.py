@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -17,20 +18,19 @@ INDEX = "index.html"
 
 def write_index(runs: Path) -> Path:
     """Write ``index.html`` into a folder of runs; a folder in it is one where it has an executed
-    notebook beside its manifest."""
-    found = [
-        _entry(manifest.parent, facts, manifest.parent / f"{facts['notebook']}.ipynb")
-        for manifest in sorted(runs.glob("*/manifest.json"))
-        if "notebook" in (facts := json.loads(manifest.read_text(encoding="utf-8")))
-    ]
-    save_text(render("runs", runs=[run for run in found if run]), runs / INDEX)
+    notebook beside its manifest. One that cannot be read, as a run's that goes on, is left out."""
+    found = []
+    for manifest in sorted(runs.glob("*/manifest.json")):
+        with suppress(OSError, ValueError, LookupError, TypeError):
+            facts = json.loads(manifest.read_text(encoding="utf-8"))
+            found.append(_entry(manifest.parent, facts))
+    save_text(render("runs", runs=found), runs / INDEX)
     return runs / INDEX
 
 
-def _entry(folder: Path, facts: Mapping[str, Any], notebook: Path) -> dict[str, Any] | None:
-    """What the index says of a run; ``None`` without its notebook."""
-    if not notebook.is_file():
-        return None
+def _entry(folder: Path, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """What the index says of a run; ``OSError`` without its notebook."""
+    notebook = folder / f"{facts['notebook']}.ipynb"
     cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
     lines = "".join(cells[0]["source"]).splitlines() if cells else []
     title = next((line[2:] for line in lines if line.startswith("# ")), folder.name)

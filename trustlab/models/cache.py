@@ -488,7 +488,7 @@ class CachedModel:
         n_cached = [sum(key in known for key in row) for row in keys]
         missing = [i for i, row in enumerate(keys) if n_cached[i] < len(row)]
         for i, reply in self._found_too_long(requests, missing).items():
-            known |= dict.fromkeys(keys[i], reply)
+            known |= dict.fromkeys(keys[i], reply) | {k: known[k] for k in keys[i] if k in known}
             missing.remove(i)
         if missing and self.offline:
             raise CacheMiss(

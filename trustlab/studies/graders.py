@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import kendalltau, rankdata
+from scipy.stats import rankdata
 
 from trustlab.graders import Grader, open_grader
 from trustlab.metrics.agreement import COUNTS, agreement
@@ -215,7 +215,6 @@ def _cases_of(answers: pd.DataFrame, cases: Sequence[Case] | None) -> list[Case]
 
 
 RATES = (0.0, 0.05, 0.1, 0.2)
-NO_ORDER = "fewer than two methods that differ"
 
 
 def expected_auroc(
@@ -271,40 +270,6 @@ def auroc_under_noise(
                 told["expected"] = np.nan if why else over(_expected(rate))(rows[method])[0]
                 lines.append({**label, **told, **estimate(rows[method], noisy)})
     return table(lines, ["model", "dataset", "method", "rate", "level"], ["expected", "n_rarer"])
-
-
-def order_under_noise(
-    answers: pd.DataFrame,
-    confidence: pd.DataFrame,
-    methods: Sequence[str],
-    rates: Sequence[float] = RATES,
-    min_per_class: int = 10,
-    **how: Any,
-) -> pd.DataFrame:
-    """How far flipped grades change the order of the methods: Kendall's tau (b) to that without.
-
-    - ``value`` is the mean over the repeats, ``low`` and ``high`` hold the middle 95 % of them.
-    - ``moved`` names the methods whose place changed in the order by mean AUROC, such as "poc 1 to
-      2", of ``n_methods``: those without a value are left out. ``n`` counts the answers.
-    - Otherwise as :func:`auroc_under_noise`.
-    """
-    few = at_least(min_per_class)
-    lines = []
-    for label, _, rows, drawn in _parts(answers, confidence, methods, rates, **how):
-        names = [m for m in methods if not few(rows[m]) and not np.isnan(drawn[m]).any()]
-        each = np.stack([drawn[m] for m in names] or [np.zeros((1 + len(rates), 2))])[: len(names)]
-        clean = each[:, 0, 0]
-        for i, rate in enumerate(map(float, rates), 1):
-            before, after = (rankdata(-tied(x), "ordinal") for x in (clean, each[:, i, 0]))
-            places = zip(names, before, after, strict=True)
-            told = {"rate": rate, "metric": "kendall_tau", "n_methods": len(names)}
-            told["moved"] = ", ".join(f"{m} {a:.0f} to {b:.0f}" for m, a, b in places if a != b)
-            orders = each[:, i, 1:].T if len(names) > 1 else []
-            taus = np.array([kendalltau(tied(clean), tied(x))[0] for x in orders] or [np.nan])
-            tau = np.append(mean_of_known(taus), taus)
-            metric = Metric(lambda _, tau=tau: tau, undefined=NO_ORDER, widthless=True)
-            lines.append({**label, **told, **estimate(rows[""], metric)})
-    return table(lines, ["model", "dataset", "level", "rate"], ["n_methods", "moved"])
 
 
 def _parts(
