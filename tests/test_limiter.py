@@ -80,6 +80,25 @@ def test_all_wait_as_long_as_the_server_says_else_half_a_second(pause, least) ->
     assert least <= asyncio.run(scene()) < 1.25 * least + 0.2
 
 
+def test_a_refused_call_goes_behind_those_that_wait_and_they_keep_their_order() -> None:
+    async def scene() -> None:
+        limiter, order = Limiter(1), []
+
+        async def call(name: int, refused: bool = False) -> None:
+            taken = await limiter.take()
+            await asyncio.sleep(0)
+            await limiter.give(taken, passed=not refused, pause=0.01 if refused else None)
+            if refused:
+                await call(name)
+            else:
+                order.append(name)
+
+        await asyncio.gather(call(0, refused=True), *(call(k) for k in range(1, 20)))
+        assert order == [*range(1, 20), 0]
+
+    asyncio.run(scene())
+
+
 def test_calls_begin_at_the_pace_that_passed() -> None:
     async def scene() -> None:
         limiter, clock = Limiter(32), asyncio.get_running_loop().time

@@ -36,7 +36,7 @@ class Limiter:
         self._cut = self._opens = self._next = -math.inf  # loop times
         self._since, self._last = -math.inf, -math.inf  # counted since; last given back
         self._passed = 0
-        self._change = asyncio.Condition()
+        self._turn, self._change = asyncio.Lock(), asyncio.Condition()
         self._random = random.Random()
 
     @property
@@ -44,24 +44,27 @@ class Limiter:
         """Whether no place is taken."""
         return not self._taken
 
+    @property
+    def _is_full(self) -> bool:
+        return self._taken >= int(self._places)
+
     async def take(self) -> float:
         """Wait for a place; the loop's time, to be given back with it."""
         clock = asyncio.get_running_loop().time
-        while True:
+        async with self._turn:  # first come, first served: a refused call goes behind the others
+            while (wait := max(self._opens, self._next) - clock()) > 0 or self._is_full:
+                async with self._change:
+                    try:
+                        async with asyncio.timeout(wait if wait > 0 else None):
+                            await self._change.wait()
+                    except TimeoutError:
+                        pass
             now = clock()
-            wait = max(self._opens, self._next) - now
-            if wait <= 0 and self._taken < int(self._places):
-                if not self._taken and now - max(self._last, self._opens) > IDLE_S:
-                    self._since, self._passed = now, 0  # time without work tells nothing
-                self._taken += 1
-                self._next = now + 1 / self._rate
-                return now
-            async with self._change:
-                try:
-                    async with asyncio.timeout(wait if wait > 0 else None):
-                        await self._change.wait()
-                except TimeoutError:
-                    pass
+            if not self._taken and now - max(self._last, self._opens) > IDLE_S:
+                self._since, self._passed = now, 0  # time without work tells nothing
+            self._taken += 1
+            self._next = now + 1 / self._rate
+            return now
 
     async def give(self, taken: float, *, passed: bool, pause: float | None = None) -> None:
         """Give the place back that was ``taken``. Not ``passed``, with a ``pause`` (seconds) that
