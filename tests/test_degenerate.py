@@ -238,7 +238,9 @@ OF_ROWS = [
 ELSEWHERE = {
     "processes.processes": "no numbers; test_processes.py",
     "processes.as_they_come": "no numbers; test_processes.py",
+    "processes.beside": "no numbers; test_processes.py",
     "processes.spread": "no numbers; test_processes.py",
+    "discrimination.cumulated": "inside auroc_weighted and aurc",
     "paired.paired_differences": "test_degenerate_tables.py",
     "run_tables.metrics_table": "test_degenerate_tables.py",
     "run_tables.stratified": "inside metrics_table; test_degenerate_tables.py",

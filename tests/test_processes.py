@@ -26,7 +26,7 @@ from joblib import effective_n_jobs, parallel_config
 
 import trustlab as tl
 from trustlab.metrics import processes as module
-from trustlab.metrics.processes import processes, spread
+from trustlab.metrics.processes import beside, processes, spread
 from trustlab.models import Request
 from trustlab.models import spread as spread_model
 from trustlab.models.cache import CachedModel
@@ -94,6 +94,22 @@ def test_what_they_give_is_in_order(backend: str, n_jobs: int) -> None:
     assert [value for value, _ in made] == [x * x + 1 for x in range(9)]
     own = n_jobs == 1 or backend == "threading" or N_CORES == 1
     assert (os.getpid() in {where for _, where in made}) == own
+
+
+def failing() -> None:
+    raise LookupError("no such thing")
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_what_is_begun_beside_is_done_in_turn_and_fails_where_it_is_asked_for(n_jobs: int) -> None:
+    with beside(n_jobs, squared) as begin:
+        begun = [begin(squared, x, 1) for x in range(9)]
+        made = [one.result(LIMIT_S) for one in begun]
+        with pytest.raises(LookupError, match="no such thing"):
+            begin(failing).result(LIMIT_S)
+    assert [value for value, _ in made] == [x * x + 1 for x in range(9)]
+    (where,) = {where for _, where in made}
+    assert (where == os.getpid()) == (n_jobs == 1 or N_CORES == 1)
 
 
 OWN, OTHER, FORK_SERVER = os.getpid(), -1, -2

@@ -107,6 +107,7 @@ class Knowledge:
         return Statement(say(f, answer_text(f, affirmed, phrases, wording)), finding, affirmed)
 
 
+@lru_cache(maxsize=1 << 15)
 def normalise(name: str) -> str:
     """Lower-case letters and digits separated by single spaces, for comparing names."""
     return " ".join("".join(c if c.isalnum() else " " for c in name.casefold()).split())

@@ -3,18 +3,21 @@ answers."""
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
 import math
 import warnings
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 import pandas as pd
 from tqdm import tqdm
@@ -24,14 +27,14 @@ from trustlab.collect import Settings, collect, needs_of, samples_alike, setting
 from trustlab.confidence import Method, select
 from trustlab.datasets.replies_file import Kept, read_replies
 from trustlab.folder.records_file import NAME as RECORDS
-from trustlab.folder.records_file import Write, find_record, read_records, save_records, writing
-from trustlab.folder.replies_log import recording
+from trustlab.folder.records_file import find_record, line_of, read_records, save_records
+from trustlab.folder.replies_log import packed, recording
 from trustlab.graders import Grade, Grader, JudgeGrader
 from trustlab.levels import Show, view
 from trustlab.levels import views as views_of
 from trustlab.meaning.parts import Readers, with_meaning
 from trustlab.metrics.formatted import remark_lines, together
-from trustlab.metrics.processes import processes, spread
+from trustlab.metrics.processes import beside
 from trustlab.metrics.run_tables import KEYS, checked_answers, joined
 from trustlab.models.base import Model, Waiting
 from trustlab.models.cache import CALL_COLUMNS, CachedModel
@@ -162,17 +165,17 @@ class Run:
             )
         return answer_page(self, choice)
 
-    def save(self, folder: Path, tables: bool = True) -> None:
-        """Write the three tables (CSV, full precision) and ``run.json`` (parameters, versions,
-        hashes, calls); without ``tables`` that alone, since these are there as Parquet, and the
-        records of a large run with them. Other records go beside them, where the run holds any."""
+    def save(self, folder: Path, tables: bool = True, records: bool = True) -> None:
+        """Write the three tables (CSV, full precision), the ``records`` that the run holds, and
+        ``run.json`` (parameters, versions, hashes, calls). What is there already is left out:
+        records, and of a large run ``tables``, as Parquet."""
         if tables:
             save_tables(self, COLUMNS, folder)
         for name in COLUMNS:  # of an earlier run
             (folder / f"{name}.{'parquet' if tables else 'csv'}").unlink(missing_ok=True)
-        if self.generations:
+        if records and self.generations:
             save_records(self.generations, folder / RECORDS)
-        elif tables:
+        elif records:
             (folder / RECORDS).unlink(missing_ok=True)
         save_json(self.manifest(), folder / RUN)
 
@@ -277,10 +280,11 @@ def benchmark(
     n_views = len(shown) * len(models)
     keep = n_views <= KEPT_UP_TO if setup.keep_generations is None else setup.keep_generations
     held, seconds = [], dict.fromkeys((m.name for m in models), 0.0)
-    large = setup.run_dir / RECORDS if setup.run_dir and not keep else None
     with (
-        writing(large) as write,
-        (gathered := Gathered(chosen, setup, keep, write)).tables,
+        _seldom_collected(),
+        packed(setup.run_dir / RECORDS) if setup.run_dir else nullcontext() as records,
+        beside(setup.n_jobs if n_views > PART else 1, _scored) as begin,
+        (gathered := Gathered(chosen, setup, keep, records, begin)).tables,
         recording(setup.run_dir) as attach,
     ):
         attach(*own)
@@ -311,6 +315,7 @@ def benchmark(
             if cached is not model:
                 cached.close()
         refuse_waiting([*held, *asked_before, *own])
+        gathered.take()
         gathered.count([*asked_before, *own])
         for one in doctors:
             one.close()
@@ -337,7 +342,7 @@ def benchmark(
     made = tuple(gathered.generations)
     run = Run(**gathered.tables.frames(), parameters=facts, generations=made, folder=setup.run_dir)
     if setup.run_dir:
-        run.save(setup.run_dir, tables=keep)
+        run.save(setup.run_dir, tables=keep, records=False)
     warn(facts)
     return run
 
@@ -370,7 +375,7 @@ def score(
     made = with_meaning(kept.generations, kept.views, needs, readers)
     scored: Any = pd.DataFrame(columns=list(COLUMNS["confidence"]))
     if chosen:
-        scored = confidence_table(kept.views, made, chosen, setup.n_jobs)
+        scored = confidence_table(kept.views, made, chosen)
     judge = getattr(setup.judge, "model", None)
     with recording(setup.run_dir if judge else None) as attach:
         attach(judge)
@@ -453,6 +458,8 @@ def _own_answers(kept: Kept, setup: Setup) -> list[tuple]:
     return found
 
 
+AHEAD = 3
+"""Parts that may wait for their scores while others are asked."""
 PART = 600
 """Views that are asked about, scored and, of a large run, let go together: whole cases, in order,
 so that a server which keeps the beginnings of prompts meets a patient's again soon."""
@@ -474,8 +481,17 @@ class Gathered:
     """What a run gathers, part by part: its tables, counts over its generations and, with ``keep``,
     these themselves."""
 
-    def __init__(self, methods: Sequence[Method], setup: Setup, keep: bool, write: Write) -> None:
-        self._methods, self._setup, self._keep, self._write = methods, setup, keep, write
+    def __init__(
+        self,
+        methods: Sequence[Method],
+        setup: Setup,
+        keep: bool,
+        records: BinaryIO | None,
+        begin: Callable[..., Future[Any]],
+    ) -> None:
+        self._methods, self._setup, self._keep = methods, setup, keep
+        self._records, self._begin = records, begin
+        self._begun: deque[tuple[Sequence[View], Future[Scored]]] = deque()
         self.tables = Growing(COLUMNS, setup.run_dir, keep)
         self.generations: list[Generation] = []
         self._wordings: Counter[tuple[str, int | None]] = Counter()
@@ -484,7 +500,8 @@ class Gathered:
         self._known: set[tuple[str, str]] = set()
 
     def add(self, views: Sequence[View], made: Sequence[Generation], waits: bool) -> None:
-        """Grade, count and score these; nothing is scored while replies wait."""
+        """Grade and count these, and begin to score them while the next are asked; nothing is
+        scored while replies wait."""
         self.tables.add("answers", _answers(views, made, self._setup.judge))
         if waits:
             return
@@ -493,10 +510,20 @@ class Gathered:
         tally(read, self._setup.reading, self._read)
         self._wordings.update((g.model, g.n_wordings) for g in made)
         self._n_dropped += sum(g.assessment.n_dropped for g in made if g.assessment)
-        self.tables.add("confidence", _scored(views, made, self._methods, self._setup.n_jobs))
-        self._write(made)
+        self.take(AHEAD - 1)
+        scored = self._begin(_scored, made, self._methods, self._records is not None)
+        self._begun.append((views, scored))
         if self._keep:
             self.generations += made
+
+    def take(self, most: int = 0) -> None:
+        """Add the scores that were begun, as far as they are done; wait for all but ``most``."""
+        while len(self._begun) > most or (self._begun and self._begun[0][1].done()):
+            views, scored = self._begun.popleft()
+            rows, lines = scored.result()
+            self.tables.add("confidence", _of_datasets(views, rows))
+            if self._records is not None:
+                self._records.writelines(lines)
 
     def count(self, asked: Iterable[CachedModel]) -> None:
         """Take the calls of these models; of a large run they are let go there."""
@@ -615,36 +642,45 @@ def cases_hash(cases: Sequence[Case]) -> str:
 
 
 def confidence_table(
-    views: Sequence[View],
-    generations: Sequence[Generation],
-    methods: Sequence[Method],
-    n_jobs: int = 1,
+    views: Sequence[View], generations: Sequence[Generation], methods: Sequence[Method]
 ) -> pd.DataFrame:
-    """Every method on every generation, in :func:`~trustlab.metrics.processes.processes` of
-    ``n_jobs``."""
-    rows = _scored(views, generations, methods, n_jobs)
-    return pd.DataFrame(rows, columns=list(COLUMNS["confidence"]))
+    """Every method on every generation."""
+    rows, _ = _scored(generations, methods)
+    return pd.DataFrame(_of_datasets(views, rows), columns=list(COLUMNS["confidence"]))
+
+
+Scored = tuple[list[list[tuple]], list[bytes]]
+"""Of each answer a row for each method, without its data set; and its record as a line."""
 
 
 def _scored(
-    views: Sequence[View], generations: Sequence[Generation], methods: Sequence[Method], n_jobs: int
-) -> list[tuple]:
-    size = max(1, -(-len(generations) // (processes(n_jobs) * 4)))
-    parts = [generations[i : i + size] for i in range(0, len(generations), size)]
-    names = [m.name for m in methods]
-    scored = spread(_score_part, ((part, names) for part in parts), n_jobs)
-    each = zip(views, (rows for part in scored for rows in part), strict=True)
+    generations: Sequence[Generation], methods: Sequence[Method], lines: bool = False
+) -> Scored:
+    """``lines``: with their records."""
+    found = []
+    for g in generations:
+        head, absences = (g.case_id, g.level, g.model), {}
+        each = ((m.name, m.evaluate(g, absences)) for m in methods)
+        found.append([(*head, name, e.confidence, e.bound, e.missing) for name, e in each])
+    return found, [line_of(g) for g in generations] if lines else []
+
+
+def _of_datasets(views: Sequence[View], scored: Sequence[list[tuple]]) -> list[tuple]:
+    """Rows of the table of confidences."""
+    each = zip(views, scored, strict=True)
     return [(row[0], v.case.dataset, *row[1:]) for v, rows in each for row in rows]
 
 
-def _score_part(generations: Sequence[Generation], names: Sequence[str]) -> list[list[tuple]]:
-    """Of each answer a row for each method."""
-    methods, found = select(names), []
-    for g in generations:
-        each = ((m.name, m.evaluate(g)) for m in methods)
-        head = (g.case_id, g.level, g.model)
-        found.append([(*head, name, e.confidence, e.bound, e.missing) for name, e in each])
-    return found
+@contextmanager
+def _seldom_collected() -> Iterator[None]:
+    """Python looks for circles among objects less often meanwhile: records are many and hold
+    none."""
+    before = gc.get_threshold()
+    gc.set_threshold(100 * before[0], *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def _answers(

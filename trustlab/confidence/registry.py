@@ -92,27 +92,36 @@ class Method:
         read."""
         return "white" if WHITE_NEEDS & set(self.needs) else "black"
 
-    def score(self, generation: Generation) -> float:
-        """The confidence, finite. Raises :class:`MissingValue` where it cannot be computed."""
+    def score(self, generation: Generation, absences: dict[str, str] | None = None) -> float:
+        """The confidence, finite. Raises :class:`MissingValue` where it cannot be computed.
+
+        ``absences``: need -> :func:`absence` of this generation, as far as it was asked for; what
+        is asked for now is added.
+        """
+        known = {} if absences is None else absences
         answer = generation.answer
         if answer is not None and answer.text is None:
             raise MissingValue(
                 UNREADABLE if answer.missing in (None, NO_DIAGNOSIS) else answer.missing
             )
         for need in self.needs:
-            if reason := absence(generation, need):
-                raise MissingValue(reason)
+            if need not in known:
+                known[need] = absence(generation, need)
+            if known[need]:
+                raise MissingValue(known[need])
         with np.errstate(all="ignore"):  # a probability of 0 may make an infinity, which is missing
             value = float(self.function(generation))
         if not math.isfinite(value):
             raise MissingValue(f"{self.name} is {value}")
         return value
 
-    def evaluate(self, generation: Generation) -> Evaluation:
+    def evaluate(
+        self, generation: Generation, absences: dict[str, str] | None = None
+    ) -> Evaluation:
         """The confidence with the reason it is missing and the bound it is: never raises for what a
-        model failed to give."""
+        model failed to give. ``absences`` as in :meth:`score`."""
         try:
-            value, bound = self.score(generation), self.bound(generation)
+            value, bound = self.score(generation, absences), self.bound(generation)
         except MissingValue as missing:
             return Evaluation(math.nan, str(missing), "")
         return Evaluation(value, "", bound)

@@ -14,7 +14,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -29,36 +28,22 @@ from trustlab.records import Generation
 NAME = "generations.jsonl.gz"
 DTYPES = ("float64", "float32", "int64", "int32", "int8", "bool")
 """Of the arrays that records hold."""
+_DTYPE_NAMES = {np.dtype(name): name for name in DTYPES}
 NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
-Write = Callable[[Iterable[object]], None]
-
-
-@contextmanager
-def writing(path: Path | None) -> Iterator[Write]:
-    """Write records as they come, :func:`~trustlab.paths.whole`; the same records give the same
-    bytes. Without a ``path`` they are let go."""
-    if path is None:
-        yield lambda records: None
-        return
-    with packed(path) as file:
-
-        def write(records: Iterable[object]) -> None:
-            for record in records:
-                try:
-                    line = json_line(record, _part)  # by far the faster
-                except ValueError:  # a number is not finite
-                    line = json_line(encoded(record))
-                file.write(line)
-
-        yield write
+def line_of(record: object) -> bytes:
+    """A record as a line; the same one gives the same bytes."""
+    try:
+        return json_line(record, _part)  # by far the faster
+    except ValueError:  # a number is not finite
+        return json_line(encoded(record))
 
 
 def save_records(records: Iterable[object], path: Path) -> None:
-    """Write them all."""
-    with writing(path) as write:
-        write(records)
+    """Write them, :func:`~trustlab.paths.whole`."""
+    with packed(path) as file:
+        file.writelines(map(line_of, records))
 
 
 def read_records(path: Path, kind: type[Any] = Generation) -> tuple[Any, ...]:
@@ -98,7 +83,8 @@ def _part(value: Any) -> Any:
     """Of what JSON does not know, what it does, as :func:`encoded`; its parts are not looked at."""
     if isinstance(value, np.ndarray):
         values = value.ravel().tolist()
-        return {"dtype": str(value.dtype), "shape": value.shape, "values": values}
+        name = _DTYPE_NAMES.get(value.dtype) or str(value.dtype)  # known names cost nothing
+        return {"dtype": name, "shape": value.shape, "values": values}
     if isinstance(value, np.generic):
         return value.item()
     if is_dataclass(value) and not isinstance(value, type):

@@ -45,7 +45,7 @@ def packed(path: Path) -> Iterator[BinaryIO]:
     with (
         whole(path) as beside,
         beside.open("wb") as raw,
-        gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=raw, mtime=0) as file,
+        gzip.GzipFile(filename="", mode="wb", compresslevel=4, fileobj=raw, mtime=0) as file,
     ):
         yield file  # pyright: ignore[reportReturnType]
 

@@ -9,8 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeVar, runtime_checkable
 
-import numpy as np
-
 from trustlab.graders.same_diagnosis import (
     another_kind,
     bare_name,
@@ -22,7 +20,7 @@ from trustlab.graders.same_diagnosis import (
     spellings,
 )
 from trustlab.knowledge import Knowledge, load_knowledge
-from trustlab.meaning.encoder import Encoder
+from trustlab.meaning.encoder import Encoder, pair_cosines
 from trustlab.models.base import About, Model, Request
 from trustlab.models.cache import CachedModel
 from trustlab.parsing import Unreadable, no_answer, true_or_false
@@ -195,16 +193,12 @@ class EncoderGrader:
                     bare_name(str(answer)),
                     [bare_name(n) for n in comparable(str(answer), names)],
                 )
-        texts = list(
-            dict.fromkeys(text for said, true in to_compare.values() for text in (said, *true))
-        )
-        vectors = (
-            dict(zip(texts, self.encoder.encode(texts).astype(np.float64), strict=True))
-            if texts
-            else {}
+        named = to_compare.values()
+        cosines = pair_cosines(
+            self.encoder, ((said, name) for said, true in named for name in true)
         )
         for key, (said, true) in to_compare.items():
-            best = max((float(vectors[said] @ vectors[name]) for name in true), default=-1.0)
+            best = max((cosines[said, name] for name in true), default=-1.0)
             found[key] = Grade(int(round(best, DECIMALS) >= self.threshold))
         return [found[key] for key in keys]
 

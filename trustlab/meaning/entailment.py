@@ -33,7 +33,7 @@ from trustlab.graders.same_diagnosis import (
     undenied,
 )
 from trustlab.knowledge import Condition, Knowledge, load_knowledge, normalise
-from trustlab.meaning.encoder import Encode, Encoder, model_fingerprint, read_off
+from trustlab.meaning.encoder import Encoder, model_fingerprint, pair_cosines
 from trustlab.models.cache import connect, is_read_only, select
 from trustlab.models.opening import refuse_pickle
 from trustlab.paths import offline
@@ -42,7 +42,7 @@ ENTAILMENT, NEUTRAL, CONTRADICTION = 0, 1, 2
 """Columns of the probabilities."""
 STAND_IN = "rule-based proxy"
 SCHEMA = "CREATE TABLE IF NOT EXISTS entailment (key TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID"
-BATCH, ROUND, PAIRS_AT_ONCE = 64, 1024, 20_000
+BATCH, ROUND = 64, 1024
 DECIMALS = 3
 """Cosines are rounded to these before they are compared."""
 
@@ -282,11 +282,8 @@ class StandInEntailment:
         by_rule = {pair: self._by_rule(*pair) for pair in unknown}
         self._known |= {pair: np.array(row) for pair, row in by_rule.items() if row is not None}
         open_pairs = [pair for pair, row in by_rule.items() if row is None]
-        asked = list(dict.fromkeys(("cosine", *sorted(pair)) for pair in open_pairs))
-        found = read_off(self.encoder, asked, _rounded_cosines, PAIRS_AT_ONCE)
-        cosines = {(a, b): float(c[0]) for (_, a, b), c in zip(asked, found, strict=True)}
-        for a, b in open_pairs:
-            cosine = cosines[min(a, b), max(a, b)]
+        for (a, b), cosine in pair_cosines(self.encoder, open_pairs).items():
+            cosine = round(max(cosine, 0.0), DECIMALS)
             if self._reading(a).condition and self._reading(b).condition:
                 entails = min(cosine, 0.99) / 2
             else:
@@ -399,14 +396,6 @@ class StandInEntailment:
                 meaning = condition.id if condition else " / ".join(lay)
                 found[words] = found.get(words, frozenset()) | {meaning}
         return found
-
-
-def _rounded_cosines(asked: Sequence[tuple[str, str, str]], encode: Encode) -> list[np.ndarray]:
-    """Of each ("cosine", text, other): that, in [0, 1] and rounded (:data:`DECIMALS`), (1,)."""
-    texts = list(dict.fromkeys(text for _, *pair in asked for text in pair))
-    vectors = dict(zip(texts, encode(texts).astype(np.float64), strict=True))
-    cosines = (np.clip(vectors[a] @ vectors[b], 0.0, 1.0) for _, a, b in asked)
-    return [np.array([round(float(cosine), DECIMALS)]) for cosine in cosines]
 
 
 def _phrase(name: str) -> Phrase:

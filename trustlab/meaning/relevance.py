@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -127,26 +128,26 @@ def with_cosines(encoder: Encoder, panels: Sequence[Panel], truncate: bool = Fal
 
 
 def cosines(encoder: Encoder, opinions: Sequence[Opinion], truncate: bool = False) -> list[float]:
-    """cos(E(reasoning), E(diagnosis)) for each opinion, each distinct string encoded once; NaN
+    """cos(E(reasoning), E(diagnosis)) for each opinion, kept in the place of their vectors; NaN
     where a text is missing."""
     whole = [(o.thinking, o.diagnosis) for o in opinions]
-    thoughts = dict.fromkeys(t for t, d in whole if t and d)
-    if not thoughts:  # nothing to load an encoder for
-        return [math.nan] * len(whole)
-    parts = {text: [text] if truncate else encoder.windows(text) for text in thoughts}
-    encoder.encode(
-        list(
-            dict.fromkeys(
-                [p for ps in parts.values() for p in ps] + [d for t, d in whole if t and d]
-            )
-        )
-    )
+    asked = list(dict.fromkeys((t, d, truncate) for t, d in whole if t and d))
+    made = read_off(encoder, asked, partial(_cosines, encoder), ROUND)
+    found = dict(zip(asked, made, strict=True))
+    return [float(found[t, d, truncate][0]) if t and d else math.nan for t, d in whole]
+
+
+def _cosines(
+    encoder: Encoder, asked: Sequence[tuple[str, str, bool]], encode: Encode
+) -> list[np.ndarray]:
+    """Of each (reasoning, diagnosis, whether it is cut to the encoder's window), (1,); each
+    distinct string is encoded once."""
+    parts = {text: [text] if truncate else encoder.windows(text) for text, _, truncate in asked}
+    texts = [part for of_one in parts.values() for part in of_one] + [d for _, d, _ in asked]
+    texts = list(dict.fromkeys(texts))
+    vectors = dict(zip(texts, encode(texts).astype(np.float64), strict=True))
     found = []
-    for thinking, diagnosis in whole:
-        if not thinking or not diagnosis:
-            found.append(math.nan)
-            continue
-        a = encoder.encode(parts[thinking]).astype(np.float64).mean(0)
-        b = encoder.encode([diagnosis]).astype(np.float64)[0]
-        found.append(float(np.clip(a @ b / (np.linalg.norm(a) * np.linalg.norm(b)), -1, 1)))
+    for thinking, diagnosis, _ in asked:
+        a, b = np.mean([vectors[part] for part in parts[thinking]], 0), vectors[diagnosis]
+        found.append(np.clip([a @ b / (np.linalg.norm(a) * np.linalg.norm(b))], -1, 1))
     return found

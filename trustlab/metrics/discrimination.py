@@ -6,12 +6,13 @@ Of one sample, or of many weightings of it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from trustlab.metrics.estimate import Rows, Statistic, of_answers, part
+from trustlab.metrics.estimate import Rows, Statistic, part
 from trustlab.metrics.ties import numbers, same_shape, tied
 
 
@@ -56,32 +57,44 @@ def ranking_weighted(
 ) -> tuple[np.ndarray, np.ndarray]:
     """AUROC and average precision together, each (B,), from one sort.
 
-    Fastest when ``weights.T`` is C-contiguous.
+    Fastest when ``weights.T`` is C-contiguous and of float64.
     """
     hit, score = check_pair(correct, confidence)
-    weight = check_weights(weights, len(hit))
-    if len(hit) == 0:
-        return np.full(len(weight), np.nan), np.full(len(weight), np.nan)
-    order = np.argsort(-score, kind="stable")
-    # Curves only have points where the confidence changes: equal confidences enter together.
-    falling = score[order]
-    ends = np.flatnonzero(np.append(falling[1:] != falling[:-1], True))
-    ordered = weight.T[order].astype(np.float64)
-    reached = np.cumsum(ordered, axis=0)[ends]
-    ordered *= hit[order, None]
-    true = np.cumsum(ordered, axis=0)[ends]
-    false = reached - true
-    gained = np.diff(true, axis=0, prepend=0.0)
-    n_true, n_false = true[-1], false[-1].copy()
-    precision = np.divide(true, reached, out=np.zeros_like(true), where=reached > 0)
-    average = np.einsum("gb,gb->b", gained, precision)
+    return _ranked(hit, score, check_weights(weights, len(hit)))
+
+
+def _ranked(
+    hit: np.ndarray, score: np.ndarray, weight: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    (true, until), (false, wrong_until) = cumulated(hit, score, weight.astype(float, copy=False))
+    gains = np.flatnonzero(np.diff(until)) + 1  # other groups add to neither sum
+    gained, lost = np.diff(true[until[np.append(0, gains)]], axis=0), false[wrong_until[gains]]
+    reached = np.maximum(true[until[gains]] + lost, np.finfo(float).tiny)  # of none, none is gained
+    average = np.einsum("gb,gb->b", gained, np.divide(true[until[gains]], reached, out=reached))
     # Each gained positive is beaten by the negatives above it and by half of those it ties with.
-    false[1:] += false[:-1].copy()
-    lost = np.einsum("gb,gb->b", gained, false) / 2
+    lost += false[wrong_until[gains - 1]]
+    lost = np.einsum("gb,gb->b", gained, lost) / 2
+    n_true, n_false = true[-1], false[-1]
     both = (n_true > 0) & (n_false > 0)
     with np.errstate(divide="ignore", invalid="ignore"):
         area, average = 1 - lost / (n_true * n_false), average / n_true
     return np.where(both, area, np.nan), np.where(both, average, np.nan)
+
+
+def cumulated(
+    hit: np.ndarray, score: np.ndarray, weight: np.ndarray
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Of right, then of wrong answers: their weights, the surest first, cumulated (1 + n, B); and
+    how many of them stand before all and after each group of equal confidences, (G + 1,)."""
+    order = np.argsort(-score, kind="stable")
+    falling, right = score[order], hit[order]
+    ends = np.flatnonzero(np.append(falling[1:] != falling[:-1], np.ones(min(1, len(hit)), bool)))
+    found = []
+    for kind in (right, ~right):
+        total = np.zeros((np.count_nonzero(kind) + 1, len(weight)), weight.dtype)
+        np.cumsum(weight.T[order[kind]], axis=0, out=total[1:])
+        found.append((total, np.append(0, np.cumsum(kind)[ends])))
+    return found
 
 
 def check_pair(correct: ArrayLike, confidence: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
@@ -110,9 +123,12 @@ def one_class(hit: np.ndarray) -> bool:
     return bool(hit.all() or not hit.any())
 
 
-_RANKING = of_answers(ranking_weighted)
+def _ranking(rows: Rows) -> np.ndarray:
+    return rows.over(partial(_ranked, *check_pair(rows["correct"], rows["confidence"])))
+
+
 RANKING: dict[str, tuple[Statistic, Callable[[Rows], float]]] = {
-    "auroc": (part(_RANKING, 0), lambda rows: 0.5),
-    "auprc": (part(_RANKING, 1), lambda rows: float(rows["correct"].mean())),
+    "auroc": (part(_ranking, 0), lambda rows: 0.5),
+    "auprc": (part(_ranking, 1), lambda rows: float(rows["correct"].mean())),
 }
 """Metric -> its statistic, and what a confidence that knows nothing has."""

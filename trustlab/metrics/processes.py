@@ -9,10 +9,13 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
+from concurrent.futures import Future
+from contextlib import contextmanager
+from functools import cache, partial
 from typing import Any, TypeVar
 
 from joblib import Parallel, delayed, effective_n_jobs
+from joblib.externals.loky import ProcessPoolExecutor
 
 T = TypeVar("T")
 LOOKS_EVERY_S = 1.0
@@ -46,6 +49,28 @@ def as_they_come(function: Callable[..., T], calls: Iterable[tuple], n_jobs: int
     """The same one by one, each as soon as it is there, in any order."""
     jobs = (delayed(_in_worker)(os.getpid(), function, *arguments) for arguments in calls)
     done: Any = Parallel(n_jobs=processes(n_jobs), return_as="generator_unordered")(jobs)
+    return done
+
+
+@contextmanager
+def beside(n_jobs: int, known: Callable[..., object]) -> Iterator[Callable[..., Future[Any]]]:
+    """Begins calls that are done in turn, in one process beside this one.
+
+    ``begin(function, *arguments)`` gives what will hold its result. With one of :func:`processes`
+    each is done at once, here. ``known``: a function whose module that process imports first.
+    """
+    if processes(n_jobs) == 1:
+        yield _at_once
+        return
+    with ProcessPoolExecutor(1) as pool:  # joblib's own: it needs no guard in the user's script
+        begin = partial(pool.submit, _in_worker, os.getpid())
+        begin(callable, known)
+        yield begin
+
+
+def _at_once(function: Callable[..., T], *arguments: Any) -> Future[T]:
+    done: Future[T] = Future()
+    done.set_result(function(*arguments))
     return done
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from trustlab.metrics.discrimination import check_pair, check_weights
+from trustlab.metrics.discrimination import check_pair, check_weights, cumulated
 from trustlab.metrics.estimate import Statistic, of_answers, part
 
 
@@ -142,19 +142,10 @@ def _area(
 def _curves(
     hit: np.ndarray, score: np.ndarray, weight: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Answers given, and wrong ones among them, after each group of equal confidences.
-
-    (G + 1, B) twice, from 0 on.
-    """
-    order = np.argsort(-score, kind="stable")
-    falling = score[order]
-    ends = np.flatnonzero(falling[1:] != falling[:-1])
-    ends = np.append(ends, len(falling) - 1) if len(falling) else ends
-    ordered = np.ascontiguousarray(weight.T[order])
-    reached = np.cumsum(ordered, axis=0)[ends]
-    wrong = np.cumsum(ordered * ~hit[order, None], axis=0)[ends]
-    start = np.zeros((1, len(weight)), int)
-    return np.concatenate([start, reached]), np.concatenate([start, wrong])
+    """Answers given, and wrong ones among them, before all and after each group of equal
+    confidences: (G + 1, B) twice."""
+    right, wrong = (total[until] for total, until in cumulated(hit, score, weight))
+    return right + wrong, wrong
 
 
 def _whole(weights: ArrayLike, n: int) -> np.ndarray:

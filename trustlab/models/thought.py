@@ -6,6 +6,7 @@ A chat template may have opened it already, so that only its end is seen.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate
@@ -29,6 +30,7 @@ MARKERS = (
     ("<|channel|>commentary", "<|channel|>final<|message|>"),
 )
 """Beginning and end of a thought, as families of models write them."""
+_MARK = re.compile("|".join(re.escape(mark) for pair in MARKERS for mark in pair))
 ENDINGS = ("<|return|>", "<|end|>")
 """What may stand behind the answer of a model that has channels."""
 Thinking = str | Sequence[str]
@@ -68,6 +70,8 @@ def opened(prompt: str, thinking: Thinking = "auto") -> bool:
 def parts(text: str, thinking: Thinking = "auto") -> Parts:
     """Where thought ends and the answer begins. The last marker decides: an answer stands behind
     the last end of any pair, and a beginning behind that has no end."""
+    if thinking == "auto" and not _MARK.search(text):  # of most replies
+        return Parts(None, 0, len(text))
     stop = len(text.rstrip())
     for ending in ENDINGS if thinking == "auto" else ():
         stop = stop - len(ending) if text[:stop].endswith(ending) else stop

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import accumulate
 from typing import TypeVar
 
@@ -113,6 +114,7 @@ def groups(text: str) -> Iterator[Span]:
             yield Span(trimmed, start, start + len(trimmed))
 
 
+@lru_cache(maxsize=1 << 12)
 def diagnosis(text: str | None, reading: Reading = "chat") -> Span | None:
     """The last group that can name a disease, with its place in ``text``; ``None`` if there is
     none.

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import islice
 
 from trustlab.parsing import chat
@@ -32,6 +33,7 @@ _NEAR = 40
 _DECORATION = " \t\r\n\v\f.,!\"'`*_()[]{}<>\u2018\u2019\u201c\u201d\u00ab\u00bb\u00a0"
 
 
+@lru_cache(maxsize=1 << 12)
 def score_0_100(
     text: str | None, patient: str | None = None, reading: Reading = "chat"
 ) -> float | None:
@@ -48,6 +50,7 @@ def score_0_100(
     return chat.score(text or "", patient) if reading == "chat" else None
 
 
+@lru_cache(maxsize=1 << 12)
 def guesses(
     text: str | None, n: int = 5, patient: str | None = None, reading: Reading = "chat"
 ) -> tuple[float, ...] | None:

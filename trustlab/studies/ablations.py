@@ -20,7 +20,7 @@ from trustlab.agents import MedConf
 from trustlab.confidence import METHODS, select
 from trustlab.confidence.registry import label as method_label
 from trustlab.knowledge import load_knowledge, normalise
-from trustlab.meaning.encoder import Encoder
+from trustlab.meaning.encoder import Encoder, pair_cosines
 from trustlab.meaning.entailment import Entailment, Pair
 from trustlab.meaning.parts import Readers, with_meaning
 from trustlab.metrics.discrimination import RANKING
@@ -441,13 +441,8 @@ class CosineEntailment:
 
     def probabilities(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Of each (premise, hypothesis): entailment, neutral, contradiction; (n, 3), 0 or 1."""
-        texts = list(dict.fromkeys(text for pair in pairs for text in pair))
-        if not texts:
-            return np.zeros((0, 3))
-        vectors, at = self.encoder.encode(texts), {text: i for i, text in enumerate(texts)}
-        return _certain(
-            [float(vectors[at[a]] @ vectors[at[b]]) >= self.threshold for a, b in pairs]
-        )
+        cosines = pair_cosines(self.encoder, pairs)
+        return _certain([cosines[pair] >= self.threshold for pair in pairs])
 
 
 def _certain(same: Sequence[bool]) -> np.ndarray:
