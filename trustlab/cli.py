@@ -171,8 +171,9 @@ def _run_all(
     badly none begins any more. ``more``: variables of their environment."""
     from concurrent.futures import ThreadPoolExecutor, as_completed
 
+    from trustlab.kernels import import_once
     from trustlab.metrics.processes import processes
-    from trustlab.run_notebooks import LONGEST_FIRST, environment
+    from trustlab.run_notebooks import LONGEST_FIRST, environment, study_of
 
     cores = processes(-1)
     at_once = min(2, cores)
@@ -184,6 +185,7 @@ def _run_all(
     variables |= more or {}
     order = sorted(asked, key=lambda name: LONGEST_FIRST.find(name[:2]) % 100)
     typer.echo(f"running {', '.join(order)}; what each says comes when it ends")
+    import_once(*filter(None, map(study_of, order)))
     stopped = threading.Event()
 
     def one(name: str) -> Path | None:
@@ -537,7 +539,7 @@ def cache_import(
 
 
 def _executed(
-    name: str, values: dict[str, Any], out: Path | None, shard: str | None, bar: bool = True
+    name: str, values: dict[str, Any], out: Path | None, shard: str | None, alone: bool = True
 ) -> Path:
     """Run the notebook; a failing cell ends with what it said and status 1 (the notebook stays as
     far as it came), a batch that waits with status 3, a server that is gone with status 4."""
@@ -547,7 +549,7 @@ def _executed(
     from trustlab.run_notebooks import run_notebook
 
     try:
-        return _refused(lambda: run_notebook(name, values, out, shard, bar))
+        return _refused(lambda: run_notebook(name, values, out, shard, alone))
     except Waiting as waiting:
         typer.echo(f"trustlab: {name} waits: {' '.join(str(waiting).split())}", err=True)
         raise typer.Exit(3) from waiting

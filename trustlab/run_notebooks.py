@@ -176,10 +176,15 @@ def is_own(path: Path) -> bool:
 
 def choices_of(name: str) -> type[Any]:
     """The class of a notebook's choices: the ``Asked`` of its study, else ``Setup``."""
+    study = study_of(name)  # none: a notebook of the user's own
+    return getattr(importlib.import_module(study), "Asked", Setup) if study else Setup
+
+
+def study_of(name: str) -> str:
+    """The module of a notebook's study; "" where it has none."""
     study = f"trustlab.studies.{name.partition('_')[2]}"
-    if not study.split(".")[-1].isidentifier() or importlib.util.find_spec(study) is None:
-        return Setup  # a notebook of the user's own
-    return getattr(importlib.import_module(study), "Asked", Setup)
+    known = study.split(".")[-1].isidentifier() and importlib.util.find_spec(study)
+    return study if known else ""
 
 
 def default_parameters(path: Path) -> dict[str, Any]:
@@ -206,13 +211,13 @@ def run_notebook(
     values: Mapping[str, Any],
     run_dir: Path | None = None,
     shard: str | None = None,
-    bar: bool = True,
+    alone: bool = True,
 ) -> Path:
     """Execute notebook ``name`` with ``values``; returns the run's folder.
 
     A ``shard`` (:func:`~trustlab.paths.shard_of`) of the cases has a folder of its own in
-    ``runs/``, for its replies and for what else its notebook leaves. ``bar``: cells are counted
-    while they run.
+    ``runs/``, for its replies and for what else its notebook leaves. ``alone``: no other runs
+    beside it, so that its cells are counted while they run, and its kernel is one of its own.
 
     A relative ``path`` or ``corpus``, or folder in ``model``, is taken from where the command is
     given; the notebook runs in its own folder, one of the package's in the working folder. A
@@ -222,6 +227,8 @@ def run_notebook(
     """
     import papermill
     from papermill.exceptions import PapermillExecutionError
+
+    from trustlab.kernels import Manager
 
     source = notebook_path(name)
     check_parameters(source, values)
@@ -255,7 +262,8 @@ def run_notebook(
                 cwd=str(WORK if source.is_relative_to(ROOT) else source.parent),
                 kernel_name="python3",
                 language="python",
-                progress_bar=bar,
+                progress_bar=alone,
+                **({} if alone else {"kernel_manager_class": Manager}),
             )
         manifest["ok"] = True
         if answers["TRUSTLAB_ANSWERS"] == "1":  # a disk may count in steps of two seconds

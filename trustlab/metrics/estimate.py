@@ -106,6 +106,11 @@ class Draws:
     cases: np.ndarray
     times: np.ndarray
 
+    @cached_property
+    def index(self) -> pd.Index:
+        """The cases, to look up the place of one."""
+        return pd.Index(self.cases, dtype=object if self.cases.dtype.kind in "OUT" else None)
+
     @classmethod
     def of(cls, case_ids: ArrayLike, n_draws: int = 2000, seed: int = 0) -> Draws:
         """The draws of these cases (n,), as :func:`case_weights` makes them; none are allowed."""
@@ -119,6 +124,31 @@ class Draws:
         """Every case left out once, for a :attr:`Metric.jackknife`."""
         cases = np.unique(np.asarray(case_ids))
         return cls(cases, 1 - np.eye(len(cases)))
+
+
+class _Whole:
+    """A table whose rows are measured in parts: what the parts read of it, each made once."""
+
+    def __init__(self, table: pd.DataFrame, draws: Draws) -> None:
+        self.table, self._draws = table, draws
+        self._columns: dict[str, np.ndarray] = {}
+
+    def __getitem__(self, column: str) -> np.ndarray:
+        """A column, (rows,)."""
+        if column not in self._columns:
+            self._columns[column] = self.table[column].to_numpy()
+        return self._columns[column]
+
+    @cached_property
+    def case(self) -> np.ndarray:
+        """The place of each row's case among those drawn, -1 where it is not, (rows,)."""
+        return self._draws.index.get_indexer(self["case_id"])
+
+    @cached_property
+    def bounds(self) -> np.ndarray:
+        """Which rows have a value that is a bound, (rows,)."""
+        bound = self.table.get("bound", pd.Series(False, index=self.table.index))
+        return (bound.notna() & bound.astype(bool)).to_numpy()
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,16 +189,36 @@ class Rows:
         return cls(asked, known, n_draws, none)
 
     @cached_property
+    def _whole(self) -> _Whole:
+        return _Whole(self.asked, self.draws)
+
+    @cached_property
+    def _places(self) -> np.ndarray:
+        """Where each asked row stands in the whole that these are a part of."""
+        return np.arange(len(self.known))
+
+    def __getattr__(self, name: str) -> Any:
+        """A part's ``asked``: cut out where it is read as a table, which few statistics do."""
+        if name != "asked" or "_places" not in self.__dict__:
+            raise AttributeError(name)
+        self.__dict__[name] = self._whole.table.iloc[self._places]
+        return self.__dict__[name]
+
+    @cached_property
     def table(self) -> Any:
         """The n rows that have a value."""
         return self.asked[self.known]
 
     @cached_property
+    def _held(self) -> np.ndarray:
+        return self._places[self.known]
+
+    @cached_property
     def case(self) -> np.ndarray:
         """The place of each row's case among those drawn, (n,); ``ValueError`` where it is not."""
-        place = pd.Index(self.draws.cases).get_indexer(self.table["case_id"])
+        place = self._whole.case[self._held]
         if (place < 0).any():
-            raise ValueError(f"case {self.table['case_id'].iloc[place.argmin()]!r} was not drawn")
+            raise ValueError(f"case {self['case_id'][place.argmin()]!r} was not drawn")
         return place
 
     @cached_property
@@ -176,16 +226,20 @@ class Rows:
         return {}
 
     def __len__(self) -> int:
-        return int(self.known.sum())
+        return len(self._held)
 
     def __getitem__(self, column: str) -> np.ndarray:
         """A column of the rows that have a value, (n,)."""
-        return self.table[column].to_numpy()
+        return self._whole[column][self._held]
+
+    def all(self, column: str) -> np.ndarray:
+        """A column of all rows that were asked for, (len(asked),)."""
+        return self._whole[column][self._places]
 
     @cached_property
     def n_cases(self) -> int:
         """Different cases among the rows that have a value."""
-        return len(np.unique(self.case))
+        return int(np.count_nonzero(np.bincount(self.case)))
 
     @cached_property
     def rarer(self) -> int:
@@ -202,26 +256,33 @@ class Rows:
     @cached_property
     def notes(self) -> list[str]:
         """What a reader should know of these rows: bounds among them, answers not had."""
-        bound = self.table.get("bound", pd.Series(dtype=object))
-        bounds = int((bound.notna() & bound.astype(bool)).sum())
+        bounds = int(np.sum(self._whole.bounds[self._held]))
         found = [f"{bounds} of {len(self)} confidences are bounds"] if bounds else []
         for column, word in (("failed", "missing"), ("ungraded", "ungraded")):
-            lost = int(np.sum(self.asked[column])) if column in self.asked else 0
+            lost = int(np.sum(self.all(column))) if self.has(column) else 0
             if lost:
                 found.append(f"{lost} answer{'s' if lost > 1 else ''} {word}")
         return found
+
+    def has(self, column: str) -> bool:
+        """Whether the rows have such a column."""
+        return column in self._whole.table
 
     def at(self, keep: np.ndarray) -> Rows:
         """The rows of ``asked`` where ``keep`` (len(asked),) is true, in the same draws."""
         return self._cut(keep, self.reference and self.reference.at(keep))
 
     def _cut(self, keep: np.ndarray, reference: Rows | None) -> Rows:
-        return replace(self, asked=self.asked[keep], known=self.known[keep], reference=reference)
+        part = object.__new__(Rows)
+        same = {"draws": self.draws, "none": self.none, "_whole": self._whole}
+        cut = {"known": self.known[keep], "_places": self._places[keep], "reference": reference}
+        part.__dict__.update(same | cut)
+        return part
 
     def by(self, column: str) -> dict[Any, Rows]:
         """The rows of each value of a column, ascending; made once."""
         if column not in self._made:
-            values = self.asked[column].to_numpy()
+            values = self.all(column)
             theirs = self.reference.by(column) if self.reference else {}
             cut = {v: self._cut(values == v, theirs.get(v)) for v in np.unique(values)}
             self._made[column] = cut
@@ -230,7 +291,7 @@ class Rows:
     def where(self, column: str, wanted: Sequence[Any]) -> Rows:
         """The rows whose ``column`` has one of these values, with the parts of :meth:`by`."""
         theirs = self.reference and self.reference.where(column, wanted)
-        kept = self._cut(np.isin(self.asked[column].to_numpy(), list(wanted)), theirs)
+        kept = self._cut(np.isin(self.all(column), list(wanted)), theirs)
         kept._made[column] = {v: part for v, part in self.by(column).items() if v in wanted}
         return kept
 
@@ -399,7 +460,8 @@ def estimate(
     found: dict[str, Any] = {"value": NAN, "low": NAN, "high": NAN}
     found |= {"p": NAN, "standard_error": NAN} if test else {}
     told = [note] if note else []
-    if not len(rows) and (len(rows.asked) or rows.none):
+    n_asked = len(rows.known)
+    if not len(rows) and (n_asked or rows.none):
         told = [rows.why]
     elif why := made.withheld(rows):
         told = [why]
@@ -419,8 +481,8 @@ def estimate(
                 ends = jackknife_interval(found["value"], draws, most=made.jackknife)
                 found |= dict(zip(("low", "high", "missing"), ends, strict=True))
             told += [found["missing"]] if found["missing"] else []
-    found |= {"n": len(rows), "n_cases": rows.n_cases, "n_missing": len(rows.asked) - len(rows)}
-    found |= {"n_rarer": rows.rarer} if "correct" in rows.asked else {}
+    found |= {"n": len(rows), "n_cases": rows.n_cases, "n_missing": n_asked - len(rows)}
+    found |= {"n_rarer": rows.rarer} if rows.has("correct") else {}
     return found | {"missing": "; ".join(filter(None, told + rows.notes))}
 
 
