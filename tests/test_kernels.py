@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(not kernels.FORKS, reason="forked on Linux alone
 @pytest.fixture(autouse=True)
 def own_server(monkeypatch) -> Iterator[None]:
     """A fork server that this file alone uses, and no other's."""
-    own = forkserver.ForkServer()
+    own: Any = forkserver.ForkServer()
     for name in ("ensure_running", "get_inherited_fds", "connect_to_new_process"):
         monkeypatch.setattr(forkserver, name, getattr(own, name))
     monkeypatch.setattr(forkserver, "set_forkserver_preload", own.set_forkserver_preload)

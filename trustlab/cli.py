@@ -172,7 +172,7 @@ def _run_all(
     from concurrent.futures import ThreadPoolExecutor, as_completed
 
     from trustlab.kernels import import_once
-    from trustlab.metrics.processes import processes
+    from trustlab.metrics.processes import processes, seldom_collected
     from trustlab.run_notebooks import LONGEST_FIRST, environment, study_of
 
     cores = processes(-1)
@@ -198,7 +198,7 @@ def _run_all(
             stopped.set()
             raise
 
-    with environment(variables), ThreadPoolExecutor(at_once) as pool:
+    with environment(variables), seldom_collected(), ThreadPoolExecutor(at_once) as pool:
         begun = {pool.submit(one, name): name for name in order}
         for ended in as_completed(begun):
             if folder := ended.result():

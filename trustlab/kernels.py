@@ -8,6 +8,7 @@ another interpreter, kernels are started as Jupyter starts them.
 from __future__ import annotations
 
 import atexit
+import gc
 import multiprocessing
 import os
 import sys
@@ -16,8 +17,9 @@ from collections.abc import Sequence
 from multiprocessing.process import BaseProcess
 from typing import Any
 
+from jupyter_client.connect import KernelConnectionInfo
 from jupyter_client.manager import AsyncKernelManager
-from jupyter_client.provisioning import LocalProvisioner
+from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 
 FORKS = sys.platform == "linux"
 """Whether a process may be forked here once it has imported libraries."""
@@ -41,7 +43,7 @@ class Manager(AsyncKernelManager):
 class Forked(LocalProvisioner):
     """The kernel is a fork of Python's fork server."""
 
-    async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> dict[str, Any]:
+    async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> KernelConnectionInfo:
         """As Jupyter's own starts it, where the command is not this interpreter's kernel."""
         ours = [sys.executable, "-m", "ipykernel_launcher"]
         if not FORKS or cmd[:3] != ours:
@@ -86,6 +88,7 @@ def _kernel(arguments: Sequence[str], cwd: str, variables: dict[str, str]) -> No
     """Become the kernel; it ends with the process that asked for it, however that ends."""
     from ipykernel.kernelapp import IPKernelApp
 
+    gc.freeze()  # what is imported is never looked through for circles
     os.setsid()  # what interrupts the asker does not reach it, as with a kernel of Jupyter's
     os.chdir(cwd)
     os.environ.clear()

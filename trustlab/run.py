@@ -3,7 +3,6 @@ answers."""
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import json
 import math
@@ -11,7 +10,7 @@ import warnings
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from importlib.metadata import version
@@ -34,7 +33,7 @@ from trustlab.levels import Show, view
 from trustlab.levels import views as views_of
 from trustlab.meaning.parts import Readers, with_meaning
 from trustlab.metrics.formatted import remark_lines, together
-from trustlab.metrics.processes import beside
+from trustlab.metrics.processes import beside, seldom_collected
 from trustlab.metrics.run_tables import KEYS, checked_answers, joined
 from trustlab.models.base import Model, Waiting
 from trustlab.models.cache import CALL_COLUMNS, CachedModel
@@ -108,7 +107,7 @@ class Run:
         """The methods that were asked for, in order; of tables alone those that they hold."""
         return list(self.parameters.get("methods") or self.confidence["method"].unique())
 
-    @property
+    @cached_property
     def families(self) -> dict[str, str]:
         """Method -> family, for the methods of this run."""
         return {m.name: m.family for m in select(self.methods)} if self.methods else {}
@@ -281,7 +280,7 @@ def benchmark(
     keep = n_views <= KEPT_UP_TO if setup.keep_generations is None else setup.keep_generations
     held, seconds = [], dict.fromkeys((m.name for m in models), 0.0)
     with (
-        _seldom_collected(),
+        seldom_collected(),
         packed(setup.run_dir / RECORDS) if setup.run_dir else nullcontext() as records,
         beside(setup.n_jobs if n_views > PART else 1, _scored) as begin,
         (gathered := Gathered(chosen, setup, keep, records, begin)).tables,
@@ -669,18 +668,6 @@ def _of_datasets(views: Sequence[View], scored: Sequence[list[tuple]]) -> list[t
     """Rows of the table of confidences."""
     each = zip(views, scored, strict=True)
     return [(row[0], v.case.dataset, *row[1:]) for v, rows in each for row in rows]
-
-
-@contextmanager
-def _seldom_collected() -> Iterator[None]:
-    """Python looks for circles among objects less often meanwhile: records are many and hold
-    none."""
-    before = gc.get_threshold()
-    gc.set_threshold(100 * before[0], *before[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
 
 
 def _answers(

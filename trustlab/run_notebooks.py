@@ -251,6 +251,7 @@ def run_notebook(
     for left in old:
         left.unlink(missing_ok=True)
     began, known = time.time(), Known()
+    kernels: dict[str, Any] = {} if alone else {"kernel_manager_class": Manager}
     try:
         part = {"TRUSTLAB_SHARD": shard} if shard else {}
         answers = {"TRUSTLAB_ANSWERS": os.environ.get("TRUSTLAB_ANSWERS", "1")}
@@ -263,7 +264,7 @@ def run_notebook(
                 kernel_name="python3",
                 language="python",
                 progress_bar=alone,
-                **({} if alone else {"kernel_manager_class": Manager}),
+                **kernels,
             )
         manifest["ok"] = True
         if answers["TRUSTLAB_ANSWERS"] == "1":  # a disk may count in steps of two seconds

@@ -499,11 +499,15 @@ class Setup(Keep, Read, Roles, Ask, Flat):
     @cached_property
     def judge(self) -> Grader:
         """The grader."""
+        return self.opened_grader(self.grader)
+
+    def opened_grader(self, grader: str | Grader) -> Grader:
+        """A grader by name; what it asks and encodes is kept as everything else is."""
         from trustlab.graders import JUDGE, open_grader
 
-        judged = str(self.grader).startswith(JUDGE)
+        judged = str(grader).startswith(JUDGE)
         options = self._options(self.reader_options) | {"n_jobs": self.n_jobs} if judged else {}
-        return open_grader(self.grader, cache=self.store, reading=self.reading, **options)
+        return open_grader(grader, cache=self.store, reading=self.reading, **options)
 
     @cached_property
     def library(self) -> Retriever:

@@ -121,55 +121,93 @@ def encoded(value: Any) -> Any:
 
 def decoded(value: Any, kind: Any, where: str = "") -> Any:
     """The value of type ``kind`` that :func:`encoded` gave; ``ValueError`` if it is none."""
-    origin, args = _made_of(kind)
+    return _decoder(kind)(value, where)
+
+
+Decoder = Callable[[Any, str], Any]
+"""Takes a value and where it stands, gives what it is; ``ValueError`` if it is nothing."""
+
+
+@lru_cache
+def _decoder(kind: Any) -> Decoder:
+    """Of a type, found out once."""
+    origin, args = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
-        inner = next(a for a in args if a is not NoneType)
-        return None if value is None else decoded(value, inner, where)
+        inner = _decoder(next(a for a in args if a is not NoneType))
+        return lambda value, where: None if value is None else inner(value, where)
     if origin is Literal:
-        return _checked(value, value in args, where, f"one of {args}")
+        return lambda value, where: _checked(value, value in args, where, f"one of {args}")
     if isinstance(kind, type) and is_dataclass(kind):
-        return _record(value, kind, where)
+        return _record(kind)
     if kind is np.ndarray:
-        return _array(value, where)
+        return _array
     if origin is tuple:
-        _checked(value, isinstance(value, list), where, "a list")
-        if args[-1] is Ellipsis:
-            return tuple(decoded(v, args[0], where) for v in value)
-        _checked(value, len(value) == len(args), where, f"a list of {len(args)}")
-        return tuple(decoded(v, a, where) for v, a in zip(value, args, strict=True))
+        return _many(args[0]) if args[-1] is Ellipsis else _fixed(args)
     if origin is not None and issubclass(origin, Mapping):
+        return _mapping(args[1])
+    return _number if kind is float else _scalar(kind)
+
+
+def _many(kind: Any) -> Decoder:
+    of, plain = _decoder(kind), {kind}
+
+    def many(value: Any, where: str) -> tuple[Any, ...]:
+        _checked(value, isinstance(value, list), where, "a list")
+        if set(map(type, value)) == plain:  # texts or numbers, nothing else
+            return tuple(value)
+        return tuple(of(v, where) for v in value)
+
+    return many
+
+
+def _fixed(kinds: tuple[Any, ...]) -> Decoder:
+    each, n = [_decoder(kind) for kind in kinds], len(kinds)
+
+    def fixed(value: Any, where: str) -> tuple[Any, ...]:
+        _checked(value, isinstance(value, list), where, "a list")
+        if len(value) != n:
+            _checked(value, False, where, f"a list of {n}")
+        return tuple([of(v, where) for of, v in zip(each, value, strict=True)])
+
+    return fixed
+
+
+def _mapping(kind: Any) -> Decoder:
+    of = _decoder(kind)
+
+    def mapping(value: Any, where: str) -> dict[str, Any]:
         _checked(value, isinstance(value, dict), where, "a mapping")
-        return {k: decoded(v, args[1], f"{where}.{k}") for k, v in value.items()}
-    return _scalar(value, kind, where)
+        return {k: of(v, f"{where}.{k}") for k, v in value.items()}
+
+    return mapping
 
 
-@lru_cache
-def _made_of(kind: Any) -> tuple[Any, tuple[Any, ...]]:
-    return get_origin(kind), get_args(kind)
+def _number(value: Any, where: str) -> float:
+    if type(value) is float:
+        return value
+    value = NOT_FINITE.get(value, value) if isinstance(value, str) else value
+    return _checked(value, type(value) in (float, int), where, "a number")
 
 
-def _scalar(value: Any, kind: Any, where: str) -> Any:
-    if kind is float:
-        value = NOT_FINITE.get(value, value) if isinstance(value, str) else value
-        return _checked(value, type(value) in (float, int), where, "a number")
+def _scalar(kind: Any) -> Decoder:
     assert kind in (str, int, bool), kind
-    return _checked(value, type(value) is kind, where, kind.__name__)
+    return lambda value, where: _checked(value, type(value) is kind, where, kind.__name__)
 
 
-def _record(value: Any, kind: type[Any], where: str) -> Any:
-    types = _types(kind)
-    _checked(value, isinstance(value, dict), where, f"the fields of {kind.__name__}")
-    if off := sorted(value.keys() ^ types.keys()):
-        what = [f"{name} ({'unknown' if name in value else 'missing'})" for name in off]
-        raise ValueError(f"{where or kind.__name__} has other fields: {', '.join(what)}")
-    dot = f"{where}." if where else ""
-    return kind(**{n: decoded(value[n], of, f"{dot}{n}") for n, of in types.items()})
-
-
-@lru_cache
-def _types(kind: type[Any]) -> dict[str, Any]:
+def _record(kind: type[Any]) -> Decoder:
     hints = get_type_hints(kind)
-    return {f.name: hints[f.name] for f in fields(kind)}
+    each = {f.name: _decoder(hints[f.name]) for f in fields(kind)}
+
+    def record(value: Any, where: str) -> Any:
+        if not isinstance(value, dict) or value.keys() != each.keys():
+            _checked(value, isinstance(value, dict), where, f"the fields of {kind.__name__}")
+            off = sorted(value.keys() ^ each.keys())
+            what = [f"{name} ({'unknown' if name in value else 'missing'})" for name in off]
+            raise ValueError(f"{where or kind.__name__} has other fields: {', '.join(what)}")
+        dot = f"{where}." if where else ""
+        return kind(**{name: of(value[name], dot + name) for name, of in each.items()})
+
+    return record
 
 
 def _array(value: Any, where: str) -> np.ndarray:

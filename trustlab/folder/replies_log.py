@@ -18,7 +18,7 @@ import gzip
 import json
 import sqlite3
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
 from functools import cached_property, lru_cache
@@ -176,15 +176,20 @@ class Replies:
     def __bool__(self) -> bool:
         return self.path is not None and self.path.is_file()
 
-    def of(self, dataset: str, case_id: str, level: int | None) -> list[dict[str, Any]]:
-        """The rows of a case at a level, in the order in which they were asked."""
+    def of(
+        self, dataset: str, case_id: str, level: int | None, models: Collection[str] = ()
+    ) -> list[dict[str, Any]]:
+        """The rows of a case at a level, in the order in which they were asked; with ``models``,
+        theirs and a judge's."""
         where = "dataset = ? AND case_id = ? AND level IS ?"
-        return self._select(where, dataset, case_id, level)
+        if models:
+            where += f" AND (purpose = 'judge' OR model IN ({_marks(models)}))"
+        return self._select(where, dataset, case_id, level, *models)
 
     def about(self, diagnosis: str, purposes: Sequence[str]) -> list[dict[str, Any]]:
         """The rows about a diagnosis, whatever the view that they name."""
-        marks = ",".join("?" * len(purposes))
-        return self._select(f"diagnosis = ? AND purpose IN ({marks})", diagnosis, *purposes)
+        where = f"diagnosis = ? AND purpose IN ({_marks(purposes)})"
+        return self._select(where, diagnosis, *purposes)
 
     def views(self) -> list[tuple[str, str, int | None]]:
         """(dataset, case_id, level) of each view that a row names, in the order of its first."""
@@ -205,8 +210,8 @@ class Replies:
     def _table(self) -> sqlite3.Connection:
         assert self.path is not None
         table = sqlite3.connect("", check_same_thread=False)
-        table.execute("CREATE TABLE rows (n, dataset, case_id, level, diagnosis, purpose, line)")
-        table.executemany("INSERT INTO rows VALUES (?,?,?,?,?,?,?)", _rows(self.path))
+        table.execute(f"CREATE TABLE rows (n, {', '.join(KEYS)}, line)")
+        table.executemany(f"INSERT INTO rows VALUES (?, {_marks(KEYS)}, ?)", _rows(self.path))
         table.execute("CREATE INDEX views ON rows (case_id, level)")
         table.execute("CREATE INDEX diagnoses ON rows (diagnosis, purpose)")
         return table
@@ -223,7 +228,11 @@ def _opened(folder: Path | None, _: int) -> Replies:
     return Replies(folder)
 
 
-KEYS = ("dataset", "case_id", "level", "diagnosis", "purpose")
+KEYS = ("dataset", "case_id", "level", "diagnosis", "purpose", "model")
+
+
+def _marks(values: Collection[str]) -> str:
+    return ", ".join("?" * len(values))
 
 
 def _rows(path: Path) -> Iterator[tuple[Any, ...]]:

@@ -75,8 +75,8 @@ def open_grader(
     ``"judge:MODEL"``.
 
     MODEL and ``options`` (a budget, say) are as :func:`trustlab.open_model` takes them; ``cache``
-    is the SQLite file that keeps the judge's replies, ``reading`` how they are read. ``ValueError``
-    for an unknown name.
+    is the SQLite file that keeps the judge's replies, beside which the encoder keeps its vectors;
+    ``reading`` how replies are read. ``ValueError`` for an unknown name.
     """
     check_grader(grader)
     if not isinstance(grader, str):
@@ -84,6 +84,10 @@ def open_grader(
     if grader.startswith(JUDGE):
         model = open_model(grader.removeprefix(JUDGE), **options)
         return JudgeGrader(model, cache=cache, reading=reading)
+    if grader == EncoderGrader.name and cache is not None:
+        from trustlab.meaning.encoder import VECTORS, Encoder
+
+        return EncoderGrader(Encoder(cache_path=Path(cache).with_name(VECTORS)))
     return GRADERS[grader]()
 
 

@@ -237,12 +237,13 @@ def _requests(run: Run, row: Mapping[str, Any], judged: bool) -> list[dict[str, 
     model, facts = str(row["model"]), run.parameters
     answer = None if pd.isna(row["answer"]) else str(row["answer"])
     level = int(row["level"])
-    found = kept.of(str(row["dataset"]), str(row["case_id"]), level)
+    who = {p: {model, *(facts.get("assessor") or ())} for p in MEDCONF}
+    who["doctor"] = {model, *(facts.get("panel") or ())}
+    asked = set().union(*who.values())
+    found = kept.of(str(row["dataset"]), str(row["case_id"]), level, asked)
     if answer is not None:
         found += kept.about(answer, MEDCONF[:2])
         found += _verdicts(run, row, kept.about(answer, ["judge"])) if judged else []
-    who = {p: {model, *(facts.get("assessor") or ())} for p in MEDCONF}
-    who["doctor"] = {model, *(facts.get("panel") or ())}
     mine = [
         r
         for r in found

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import math
+import pickle
 import re
 import sqlite3
 import zlib
@@ -213,7 +213,8 @@ class _Book:
         self.known.setdefault(case_id, set()).add((str(level), model))
 
     def _tell(self, n: int, row: Mapping[str, Any], told: Any) -> None:
-        self.parts.execute("INSERT INTO parts VALUES (?, ?, ?)", [n, row["case_id"], _json(told)])
+        part = [n, row["case_id"], pickle.dumps(told)]  # read back by this object alone
+        self.parts.execute("INSERT INTO parts VALUES (?, ?, ?)", part)
 
     def write(self, into: Path, method: str | None, notebook: str) -> None:
         """Write the scripts, then the page."""
@@ -230,7 +231,7 @@ class _Book:
                 "SELECT told FROM parts WHERE case_id = ? ORDER BY n", [case_id]
             )
             lines: dict[str, int] = {}
-            told = [_with_lines(json.loads(part), lines) for (part,) in found]
+            told = [_with_lines(pickle.loads(part), lines) for (part,) in found]
             script = f'take("{name}", "{_packed(_json([list(lines), told]))}")\n'
             save_text(script, into / ANSWERS / f"{name}.js")
         page = files("trustlab.html").joinpath("templates", PAGE).read_text(encoding="utf-8")

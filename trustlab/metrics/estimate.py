@@ -12,7 +12,7 @@ number needs behind it and the words for what is missing stand here and nowhere 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -147,8 +147,12 @@ class _Whole:
     @cached_property
     def bounds(self) -> np.ndarray:
         """Which rows have a value that is a bound, (rows,)."""
-        bound = self.table.get("bound", pd.Series(False, index=self.table.index))
-        return (bound.notna() & bound.astype(bool)).to_numpy()
+        if "bound" not in self.table:
+            return np.zeros(len(self.table), bool)
+        values = self["bound"]
+        found = np.asarray(pd.notna(values))
+        found[found] = values[found].astype(bool)
+        return found
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import multiprocessing
 import os
 import threading
@@ -66,6 +67,18 @@ def beside(n_jobs: int, known: Callable[..., object]) -> Iterator[Callable[..., 
         begin = partial(pool.submit, _in_worker, os.getpid())
         begin(callable, known)
         yield begin
+
+
+@contextmanager
+def seldom_collected() -> Iterator[None]:
+    """Python looks for circles among objects less often meanwhile: records, and pages made of them,
+    are many and hold none."""
+    before = gc.get_threshold()
+    gc.set_threshold(100 * before[0], *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def _at_once(function: Callable[..., T], *arguments: Any) -> Future[T]:
