@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from trustlab import kernels
-from trustlab.kernels import Manager, import_once
+from trustlab.folder import kernels
+from trustlab.folder.kernels import Manager, import_once
 
 pytestmark = pytest.mark.skipif(not kernels.FORKS, reason="forked on Linux alone")
 
@@ -143,7 +143,7 @@ def test_none_outlives_an_asker_that_is_killed(tmp_path):
     script.write_text(
         textwrap.dedent("""
             import asyncio, time
-            from trustlab.kernels import Manager
+            from trustlab.folder.kernels import Manager
 
             async def main():
                 manager = Manager(kernel_name="python3")

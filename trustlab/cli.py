@@ -171,7 +171,7 @@ def _run_all(
     badly none begins any more. ``more``: variables of their environment."""
     from concurrent.futures import ThreadPoolExecutor, as_completed
 
-    from trustlab.kernels import import_once
+    from trustlab.folder.kernels import import_once
     from trustlab.metrics.processes import processes, seldom_collected
     from trustlab.run_notebooks import LONGEST_FIRST, environment, study_of
 

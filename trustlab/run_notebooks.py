@@ -228,7 +228,7 @@ def run_notebook(
     import papermill
     from papermill.exceptions import PapermillExecutionError
 
-    from trustlab.kernels import Manager
+    from trustlab.folder.kernels import Manager
 
     source = notebook_path(name)
     check_parameters(source, values)
