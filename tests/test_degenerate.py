@@ -240,7 +240,7 @@ ELSEWHERE = {
     "processes.as_they_come": "no numbers; test_processes.py",
     "processes.beside": "no numbers; test_processes.py",
     "processes.spread": "no numbers; test_processes.py",
-    "processes.seldom_collected": "no numbers; it sets how often Python collects",
+    "processes.seldom_collected": "no numbers; test_processes.py",
     "discrimination.cumulated": "inside auroc_weighted and aurc",
     "paired.paired_differences": "test_degenerate_tables.py",
     "run_tables.metrics_table": "test_degenerate_tables.py",

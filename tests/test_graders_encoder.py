@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from made_graders import ALIKE, NO_TABLE, SYNONYM, case
 
-from trustlab.graders import EncoderGrader
+from trustlab.graders import EncoderGrader, open_grader
 from trustlab.graders.graders import THRESHOLD
 from trustlab.graders.same_diagnosis import bare_name, comparable, same_name
 from trustlab.knowledge import load_knowledge
+from trustlab.meaning import encoder as module
 from trustlab.meaning.encoder import Encoder
 
 
@@ -102,3 +103,14 @@ def test_words_added_taken_away_or_changed_beyond_a_slip_are_wrong_whatever_the_
     answer: str, truth: str
 ) -> None:
     assert replace(ALIKE, knowledge=None).correct(answer, case(truth)) == 0
+
+
+def test_what_it_found_is_kept_beside_the_replies(tmp_path, monkeypatch) -> None:
+    pair = ("Acute gallbladder hurting", case("Crohn disease"))
+    opened = [open_grader("encoder", cache=tmp_path / "replies.sqlite") for _ in range(2)]
+    graded = opened[0].grade([pair[0]], [pair[1]])
+    monkeypatch.setattr(module, "_REMEMBERED", {})
+    monkeypatch.setattr(Encoder, "_encode_new", lambda self, texts: pytest.fail(f"anew: {texts}"))
+    assert opened[1].grade([pair[0]], [pair[1]]) == graded
+    with pytest.raises(pytest.fail.Exception, match="anew: "):
+        open_grader("encoder").grade([pair[0]], [pair[1]])

@@ -123,6 +123,14 @@ def test_what_is_to_be_done_at_the_end_is_done(tmp_path):
     assert (tmp_path / "left").is_file()
 
 
+def test_what_it_has_started_ends_with_it():
+    with started() as kernel:
+        child = int(kernel("import subprocess; print(subprocess.Popen(['sleep', '90']).pid)"))
+        assert lives(child)
+        kernel.loop.run_until_complete(kernel.manager.shutdown_kernel(now=True))
+        assert comes(lambda: not lives(child))
+
+
 def test_one_that_dies_is_seen():
     with started() as kernel:
         pid = pid_of(kernel)

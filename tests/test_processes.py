@@ -5,6 +5,7 @@ Run as a script it is the scoring that gets killed: ``test_processes.py FOLDER B
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -110,6 +111,14 @@ def test_what_is_begun_beside_is_done_in_turn_and_fails_where_it_is_asked_for(n_
     assert [value for value, _ in made] == [x * x + 1 for x in range(9)]
     (where,) = {where for _, where in made}
     assert (where == os.getpid()) == (n_jobs == 1 or N_CORES == 1)
+
+
+def test_python_looks_for_circles_less_often_meanwhile_and_then_as_before() -> None:
+    before = gc.get_threshold()
+    with pytest.raises(LookupError), module.seldom_collected():
+        assert gc.get_threshold()[0] == 100 * before[0]
+        failing()
+    assert gc.get_threshold() == before
 
 
 OWN, OTHER, FORK_SERVER = os.getpid(), -1, -2

@@ -74,8 +74,10 @@ class _Started:
         return self.process.exitcode
 
     def send_signal(self, signum: int) -> None:
+        """To the kernel and what it has started, as Jupyter's own does."""
         if self.poll() is None and self.pid:
-            os.kill(self.pid, signum)
+            leads = os.getpgid(self.pid) == self.pid  # not yet, for a moment after the fork
+            (os.killpg if leads else os.kill)(self.pid, signum)
 
     def kill(self) -> None:
         self.process.kill()
