@@ -28,6 +28,8 @@ def own_server(monkeypatch) -> Iterator[None]:
         monkeypatch.setattr(forkserver, name, getattr(own, name))
     monkeypatch.setattr(forkserver, "set_forkserver_preload", own.set_forkserver_preload)
     monkeypatch.setattr(forkserver, "_forkserver", own)
+    monkeypatch.setattr(kernels, "_imported_with", [])
+    import_once(["__main__", "this"])  # nothing else imports it
     yield
     own._stop()
 
@@ -87,7 +89,6 @@ def comes(what: Callable[[], bool], within_s: float = 20) -> bool:
 
 
 def test_it_has_imported_and_runs_where_and_with_what_it_is_given(tmp_path):
-    import_once("this")  # nothing else imports it
     given = {**os.environ, "TRUSTLAB_TOLD": "so"}
     with started(cwd=str(tmp_path), env=given) as kernel:
         assert kernel("import sys; print('this' in sys.modules)") == "True"
@@ -139,8 +140,9 @@ def test_one_that_dies_is_seen():
         assert comes(lambda: not kernel.loop.run_until_complete(alive()))
 
 
-def test_another_interpreter_s_kernel_is_started_as_jupyter_starts_it(monkeypatch):
-    monkeypatch.setattr(kernels, "FORKS", False)
+@pytest.mark.parametrize("imported_with", [[], ["other runs"]])
+def test_where_nothing_fits_a_kernel_is_started_as_jupyter_starts_it(monkeypatch, imported_with):
+    monkeypatch.setattr(kernels, "_imported_with", imported_with)
     with started() as kernel:
         assert kernel("import sys, multiprocessing as m; print(m.parent_process())") == "None"
         assert "JPY_PARENT_PID" in kernel("import os; print(dict(os.environ))")
@@ -151,11 +153,13 @@ def test_none_outlives_an_asker_that_is_killed(tmp_path):
     script.write_text(
         textwrap.dedent("""
             import asyncio, time
-            from trustlab.folder.kernels import Manager
+            from trustlab.folder.kernels import Manager, import_once
 
             async def main():
+                import_once([])
                 manager = Manager(kernel_name="python3")
                 await manager.start_kernel()
+                assert "_Started" in repr(manager.provisioner.process)
                 print(manager.provisioner.pid, flush=True)
                 time.sleep(120)
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -13,7 +14,17 @@ from typing import Annotated, Any
 
 import typer
 
-from trustlab.paths import DATA, NOTEBOOKS, NOTICE, REPLIES, RUNS, WORK, runs_of, shard_of
+from trustlab.paths import (
+    DATA,
+    NOTEBOOKS,
+    NOTICE,
+    REPLIES,
+    RUNS,
+    WORK,
+    environment,
+    runs_of,
+    shard_of,
+)
 
 app = typer.Typer(
     help=f"Measure how far a medical language model's confidence can be trusted. {NOTICE}",
@@ -102,7 +113,7 @@ def run(
             "run all takes a file of parameters alone; give a notebook's name to set others"
         )
     if every:
-        _run_all(_refused(partial(_values_of_all, params or SMALL)))
+        _run_all(partial(_values_of_all, params or SMALL))
         return
     values = _refused(lambda: _values(notebook, params, parameter))
     if shard and not _refused(partial(_has_cases, notebook, values, shard)):
@@ -131,15 +142,19 @@ def replay(
 
     Exit codes: 0 done, 1 a cell failed, 2 refused.
     """
-    from trustlab.folder.kept import caches_of
-    from trustlab.run_notebooks import notebook_path
-
     folder = (out or RUNS / "replay").resolve()
-    asked = _refused(partial(_values_of_all, params or PUBLISHED))
-    if notebook != "all":
-        name = _refused(lambda: notebook_path(notebook)).stem
-        asked = {name: asked[name]}
-    _refused(lambda: caches_of(kept, folder))
+
+    def asked() -> dict[str, dict[str, Any]]:
+        from trustlab.folder.kept import caches_of
+        from trustlab.run_notebooks import notebook_path
+
+        found = _values_of_all(params or PUBLISHED)
+        if notebook != "all":
+            name = notebook_path(notebook).stem
+            found = {name: found[name]}
+        caches_of(kept, folder)
+        return found
+
     more = {"TRUSTLAB_OFFLINE": "replies", "TRUSTLAB_ANSWERS": str(int(answers))}
     _run_all(asked, folder, more)
 
@@ -165,27 +180,35 @@ def _tell(name: str, folder: Path, index: bool = True) -> None:
 
 
 def _run_all(
-    asked: dict[str, dict[str, Any]], runs: Path | None = None, more: dict[str, str] | None = None
+    read: Callable[[], dict[str, dict[str, Any]]],
+    runs: Path | None = None,
+    more: dict[str, str] | None = None,
 ) -> None:
-    """Every notebook, two at once where there are two cores, which they share; after one that ends
-    badly none begins any more. ``more``: variables of their environment."""
+    """Every notebook of what ``read`` gives, two at once where there are two cores, which they
+    share; after one that ends badly none begins any more. ``more``: variables of their
+    environment."""
+    from trustlab.folder.kernels import import_once
+
+    # For all of them, and not by each for itself: they share this process.
+    variables = {"TRUSTLAB_RUNS": str(runs or runs_of(None)), "TRUSTLAB_ANSWERS": "1"}
+    with environment(variables | (more or {})):
+        import_once()  # while this process imports what it needs itself
+        _run_each(_refused(read), runs)
+
+
+def _run_each(asked: dict[str, dict[str, Any]], runs: Path | None) -> None:
     from concurrent.futures import ThreadPoolExecutor, as_completed
 
-    from trustlab.folder.kernels import import_once
     from trustlab.metrics.processes import processes, seldom_collected
-    from trustlab.run_notebooks import LONGEST_FIRST, environment, study_of
+    from trustlab.run_notebooks import LONGEST_FIRST
 
     cores = processes(-1)
     at_once = min(2, cores)
     share = {"n_jobs": max(1, cores // at_once)}
     threads = {"OMP_NUM_THREADS": str(share["n_jobs"])}  # those of two would collide
     own = {name: value for name, value in threads.items() if name not in os.environ}
-    # For all of them, and not by each for itself: they share this process.
-    variables = {**own, "TRUSTLAB_RUNS": str(runs or runs_of(None)), "TRUSTLAB_ANSWERS": "1"}
-    variables |= more or {}
     order = sorted(asked, key=lambda name: LONGEST_FIRST.find(name[:2]) % 100)
     typer.echo(f"running {', '.join(order)}; what each says comes when it ends")
-    import_once(*filter(None, map(study_of, order)))
     stopped = threading.Event()
 
     def one(name: str) -> Path | None:
@@ -198,7 +221,7 @@ def _run_all(
             stopped.set()
             raise
 
-    with environment(variables), seldom_collected(), ThreadPoolExecutor(at_once) as pool:
+    with environment(own), seldom_collected(), ThreadPoolExecutor(at_once) as pool:
         begun = {pool.submit(one, name): name for name in order}
         for ended in as_completed(begun):
             if folder := ended.result():

@@ -82,6 +82,19 @@ def in_shard(case_id: str) -> bool:
     return int.from_bytes(hashlib.sha256(case_id.encode()).digest()) % n == i - 1
 
 
+@contextmanager
+def environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """These variables are set for what is begun meanwhile."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            os.environ.update({} if value is None else {name: value})
+
+
 def read_yaml(path: Path) -> Any:
     """What a YAML file of the project holds; read with libyaml where it is there, much the
     faster."""

@@ -15,8 +15,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -34,6 +33,7 @@ from trustlab.paths import (
     NOTICE,
     ROOT,
     WORK,
+    environment,
     runs_of,
     save_json,
     whole,
@@ -176,15 +176,10 @@ def is_own(path: Path) -> bool:
 
 def choices_of(name: str) -> type[Any]:
     """The class of a notebook's choices: the ``Asked`` of its study, else ``Setup``."""
-    study = study_of(name)  # none: a notebook of the user's own
-    return getattr(importlib.import_module(study), "Asked", Setup) if study else Setup
-
-
-def study_of(name: str) -> str:
-    """The module of a notebook's study; "" where it has none."""
     study = f"trustlab.studies.{name.partition('_')[2]}"
-    known = study.split(".")[-1].isidentifier() and importlib.util.find_spec(study)
-    return study if known else ""
+    if not study.split(".")[-1].isidentifier() or importlib.util.find_spec(study) is None:
+        return Setup  # a notebook of the user's own
+    return getattr(importlib.import_module(study), "Asked", Setup)
 
 
 def default_parameters(path: Path) -> dict[str, Any]:
@@ -217,7 +212,8 @@ def run_notebook(
 
     A ``shard`` (:func:`~trustlab.paths.shard_of`) of the cases has a folder of its own in
     ``runs/``, for its replies and for what else its notebook leaves. ``alone``: no other runs
-    beside it, so that its cells are counted while they run, and its kernel is one of its own.
+    beside it, so that its cells are counted and saved while they run, and its kernel is one of its
+    own.
 
     A relative ``path`` or ``corpus``, or folder in ``model``, is taken from where the command is
     given; the notebook runs in its own folder, one of the package's in the working folder. A
@@ -248,6 +244,7 @@ def run_notebook(
         "ok": False,
     }
     old = [*folder.rglob(RUN), *(folder / "figures").glob(f"{source.stem[:2]}_*.*"), folder / PAGE]
+    old += [] if alone else [target]  # else papermill writes it at once
     for left in old:
         left.unlink(missing_ok=True)
     began, known = time.time(), Known()
@@ -264,6 +261,7 @@ def run_notebook(
                 kernel_name="python3",
                 language="python",
                 progress_bar=alone,
+                request_save_on_cell_execute=alone,  # each saves all cells
                 **kernels,
             )
         manifest["ok"] = True
@@ -307,19 +305,6 @@ def _linked(outputs: Sequence[Any], known: Known) -> list[Any]:
                 continue
         kept.append(output)
     return kept
-
-
-@contextmanager
-def environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """These variables are set for what is begun meanwhile."""
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            os.environ.pop(name, None)
-            os.environ.update({} if value is None else {name: value})
 
 
 def has_cases(name: str, values: Mapping[str, Any], shard: str) -> bool:

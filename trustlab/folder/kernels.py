@@ -14,22 +14,43 @@ import os
 import sys
 import threading
 from collections.abc import Sequence
+from multiprocessing import forkserver
 from multiprocessing.process import BaseProcess
+from pathlib import Path
+from pkgutil import iter_modules
 from typing import Any
 
 from jupyter_client.connect import KernelConnectionInfo
 from jupyter_client.manager import AsyncKernelManager
 from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 
+from trustlab.paths import environment
+
 FORKS = sys.platform == "linux"
 """Whether a process may be forked here once it has imported libraries."""
-LIBRARIES = ("ipykernel.kernelapp", "matplotlib_inline.backend_inline", "trustlab.plots.rows")
+STUDIES = [found.name for found in iter_modules([str(Path(__file__).parents[1] / "studies")])]
+LIBRARIES = (
+    "__main__",
+    "ipykernel.kernelapp",
+    "matplotlib_inline.backend_inline",
+    "trustlab.plots.rows",
+    *(f"trustlab.studies.{name}" for name in STUDIES),
+)
+"""What a notebook imports, but for torch: most have it open no model."""
 
 
-def import_once(*more: str) -> None:
-    """Modules that a :class:`Manager`'s kernels have then imported: :data:`LIBRARIES` and
-    ``more``."""
-    multiprocessing.set_forkserver_preload(["__main__", *LIBRARIES, *more])
+_imported_with: list[str | None] = []
+"""The folder of runs that the process to fork from knows; empty before it is begun."""
+
+
+def import_once(modules: Sequence[str] = LIBRARIES) -> None:
+    """Begin to import what a :class:`Manager`'s kernels will then have, in the process that they
+    are forked from; the first call counts, and none where processes are not forked."""
+    if FORKS and not _imported_with:
+        _imported_with.append(os.environ.get("TRUSTLAB_RUNS"))
+        forkserver.set_forkserver_preload(list(modules))
+        with environment({"OMP_NUM_THREADS": "1"}):  # a thread of a library's would not be forked
+            forkserver.ensure_running()
 
 
 class Manager(AsyncKernelManager):
@@ -44,9 +65,10 @@ class Forked(LocalProvisioner):
     """The kernel is a fork of Python's fork server."""
 
     async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> KernelConnectionInfo:
-        """As Jupyter's own starts it, where the command is not this interpreter's kernel."""
+        """As Jupyter's own starts it, where nothing is imported yet, or for other runs, or the
+        command is not this interpreter's kernel."""
         ours = [sys.executable, "-m", "ipykernel_launcher"]
-        if not FORKS or cmd[:3] != ours:
+        if cmd[:3] != ours or _imported_with != [kwargs["env"].get("TRUSTLAB_RUNS")]:
             return await super().launch_kernel(cmd, **kwargs)
         self.cwd = kwargs.get("cwd") or os.getcwd()
         self.process = _Started(cmd[3:], self.cwd, kwargs["env"])
