@@ -454,11 +454,14 @@ def small_notebook(folder: Path, *cells: str, name: str = "09_small") -> None:
 
 
 @pytest.mark.notebook
-def test_a_failing_cell_leaves_the_notebook_and_a_manifest_that_says_so(tmp_path, monkeypatch):
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_failing_cell_leaves_the_notebook_and_a_manifest_that_says_so(
+    tmp_path, monkeypatch, alone
+):
     monkeypatch.setattr(run_notebooks, "NOTEBOOKS", tmp_path / "notebooks")
     small_notebook(tmp_path / "notebooks", "print('came here', n)", "1 / 0", "print('never here')")
     with pytest.raises(PapermillExecutionError, match="ZeroDivisionError"):
-        run_notebook("09_small", {"n": 7}, tmp_path / "out")
+        run_notebook("09_small", {"n": 7}, tmp_path / "out", alone=alone)
     found = manifest(tmp_path / "out")
     assert (found["ok"], found["parameters"], "calls_made" in found) == (False, {"n": 7}, False)
     assert "stopped" not in found
