@@ -558,6 +558,7 @@ def test_pieces_are_neighbours_about_as_long(monkeypatch):
     assert list(pieces([5])) == [range(1)]
 
 
+@torch.inference_mode()
 def test_prompts_read_as_trees_in_pieces_or_padded_go_on_alike(llama_folder):
     """Rows are exchanged, doubled and dropped between the tokens, and the room grows."""
     model = HuggingFaceModel(llama_folder, device="cpu")
@@ -572,11 +573,12 @@ def test_prompts_read_as_trees_in_pieces_or_padded_go_on_alike(llama_folder):
         model._passes.__dict__["trees"] = most
         model._passes.has_room = has_room
         branches = Branches(model._passes, prompts)
-        found = [branches.read()]
+        found, at = [branches.read()], np.arange(len(prompts))
         for step in range(70):
-            rows = np.array([3, 3, 0, 7, 11]) if step == 1 else np.arange(found[-1].shape[0])
-            branches.extend(rows, np.full(len(rows), 5 + step % 3))
-            found.append(branches.read())
+            goes_on = {1: [3, 3, 0, 7, 11], 4: [4, 1, 2], 66: [0, 2], 68: [0]}.get(step, range(len(at)))
+            parent = at[list(goes_on)]
+            at = branches.extend(parent, 5 + np.arange(len(parent)) % 2 + step % 3)
+            found.append(branches.read()[at])
         read.append(found)
     for one, *others in zip(*read, strict=True):
         for other in others:

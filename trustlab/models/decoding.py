@@ -403,6 +403,14 @@ def _layer() -> Any:
             self.wide = [states.index_select(0, beam_idx) for states in chosen]
             self._holds(held)
 
+        def fill(self, rows: Any, movers: Any, n_rows: int) -> None:
+            """Keep the first ``n_rows``, with the rows ``movers`` in the place of ``rows``."""
+            held, everything = self.keys.shape[-2], self.wide or (self.keys, self.values)
+            for states in everything:
+                states[rows, :, :held] = states[movers, :, :held]
+            self.wide = [states[:n_rows] for states in everything]
+            self._holds(held)
+
         def _holds(self, columns: int) -> Any:
             self.keys, self.values = (wide[..., :columns, :] for wide in self.wide)
             return self.keys, self.values
@@ -541,15 +549,31 @@ class Branches:
     def _trees(self) -> list[Tree]:
         return trees(self._prompts, most) if (most := self._passes.trees) else []
 
-    def extend(self, parent: np.ndarray, token: np.ndarray) -> None:
-        """Replace the nodes: new node i is old node ``parent[i]`` followed by ``token[i]``, both
-        (m,)."""
+    def extend(self, parent: np.ndarray, token: np.ndarray) -> np.ndarray:
+        """Replace the nodes by old node ``parent[i]`` followed by ``token[i]``, both (m,); the row
+        of each, (m,)."""
+        rows = np.arange(len(parent))
         if self._cache is None:
             self._ids = np.concatenate([self._ids[parent], token[:, None]], axis=1)
-        else:
-            self._ids = token[:, None]
-            if not np.array_equal(parent, np.arange(len(self._padding))):
-                self._cache.reorder_cache(
-                    self._passes._torch.from_numpy(parent).to(self._passes.device)
-                )
-        self._padding = self._padding[parent]
+            self._padding = self._padding[parent]
+            return rows
+        if not np.array_equal(parent, np.arange(len(self._padding))):
+            rows = self._arrange(parent)
+        order = np.argsort(rows)
+        self._ids, self._padding = token[order, None], self._padding[parent[order]]
+        return rows
+
+    def _arrange(self, parent: np.ndarray) -> np.ndarray:
+        """The cache's rows for the new nodes: where none has two, only the last rows move, to
+        those that nobody goes on from."""
+        to = self._passes.device
+        rows = np.arange(len(parent))
+        if not self._passes.has_room or len(np.unique(parent)) < len(parent):
+            self._cache.reorder_cache(self._passes._torch.from_numpy(parent).to(to))
+            return rows
+        left, stays = np.setdiff1d(rows, parent), parent < len(parent)
+        rows[stays], rows[~stays] = parent[stays], left
+        free, movers = (self._passes._torch.from_numpy(i).to(to) for i in (left, parent[~stays]))
+        for layer in self._cache.layers:
+            layer.fill(free, movers, len(parent))
+        return rows

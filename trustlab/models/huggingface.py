@@ -33,6 +33,7 @@ from trustlab.models.opening import (
     locate,
     open_tokenizer,
     open_weights,
+    prepacked,
     quantised,
     window_of,
 )
@@ -356,7 +357,7 @@ class HuggingFaceModel:
             model.to(self.device)
         else:
             self.device = str(model.device)
-        self._model = model.eval()
+        self._model = prepacked(model.eval())
         kind = str(model.dtype).removeprefix("torch.")
         self.revision = revision if kind == "float32" else f"{revision}-{kind}"
         if thinking != "auto" or thinking_tokens:
@@ -517,7 +518,7 @@ class HuggingFaceModel:
                 pairs, node = np.unique(
                     node[goes_on] * logits.shape[1] + chosen[goes_on], return_inverse=True
                 )
-                branches.extend(*np.divmod(pairs, logits.shape[1]))
+                node = branches.extend(*np.divmod(pairs, logits.shape[1]))[node]
 
     def _choose(
         self, values: Any, node: np.ndarray, active: np.ndarray, grown: GrowingReplies

@@ -9,7 +9,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -243,6 +243,40 @@ def open_weights(
             " among them"
         )
     return model
+
+
+PACKED = 1 << 28
+"""Bytes of an output layer's weights that are at most kept a second time."""
+ROWS = 16
+"""Rows are filled up to a multiple of it: oneDNN keeps code of its own for each number of rows."""
+
+
+def prepacked(model: Any) -> Any:
+    """The model; its output layer, in float32 on a processor, multiplies with weights laid out
+    once, by oneDNN. MKL lays out a whole vocabulary's anew for every token, which takes longer
+    than the product."""
+    import torch
+
+    layer = model.get_output_embeddings()
+    weight = getattr(layer, "weight", None)
+    if (
+        type(layer) is torch.nn.Linear
+        and (weight.device.type, weight.dtype) == ("cpu", torch.float32)
+        and weight.nbytes <= PACKED
+        and torch.backends.mkldnn.is_available()
+    ):
+        laid = torch.ops.mkldnn._reorder_linear_weight(weight.detach(), None)
+        layer.forward = partial(_multiplied, laid, layer.bias)
+    return model
+
+
+def _multiplied(weight: Any, bias: Any, values: Any) -> Any:
+    import torch
+
+    rows = values.flatten(0, -2)
+    filled = torch.nn.functional.pad(rows, (0, 0, 0, -len(rows) % ROWS))
+    found = torch.ops.mkldnn._linear_pointwise(filled, weight, bias, "none", [], "")
+    return found[: len(rows)].unflatten(0, values.shape[:-1])
 
 
 def quantised(config: Any) -> str | None:

@@ -76,7 +76,10 @@ def _open(source: str, options: tuple[tuple[str, Any], ...]) -> Any:
     from trustlab.models.huggingface import HuggingFaceModel
 
     torch.set_num_threads(1)
-    return HuggingFaceModel(source, **dict(options))
+    model = HuggingFaceModel(source, **dict(options))
+    import gc
+    gc.freeze()
+    return model
 
 
 def _asked(
