@@ -236,11 +236,6 @@ OF_ROWS = [
     "of_answers", "part", "at_least", "most_frequent", "mean_of_known", "share",
 ]  # fmt: skip
 ELSEWHERE = {
-    "processes.processes": "no numbers; test_processes.py",
-    "processes.as_they_come": "no numbers; test_processes.py",
-    "processes.beside": "no numbers; test_processes.py",
-    "processes.spread": "no numbers; test_processes.py",
-    "processes.seldom_collected": "no numbers; test_processes.py",
     "discrimination.cumulated": "inside auroc_weighted and aurc",
     "paired.paired_differences": "test_degenerate_tables.py",
     "run_tables.metrics_table": "test_degenerate_tables.py",

@@ -559,6 +559,21 @@ def test_pieces_are_neighbours_about_as_long(monkeypatch):
 
 
 @torch.inference_mode()
+def test_an_output_layer_laid_out_once_gives_the_products_of_its_weights(llama_folder, monkeypatch):
+    """At any number of rows; a half-precision one, or one that is too large, stays as it was."""
+    layer = HuggingFaceModel(llama_folder, device="cpu")._model.lm_head
+    for shape in ((1, 1), (1, 16), (17, 1), (3, 40)):
+        values = torch.randn(*shape, layer.in_features)
+        wanted = torch.nn.functional.linear(values, layer.weight, layer.bias)
+        torch.testing.assert_close(layer(values), wanted, atol=1e-5, rtol=0)
+    halved = HuggingFaceModel(llama_folder, device="cpu", dtype="bfloat16")
+    monkeypatch.setattr("trustlab.models.opening.PACKED", layer.weight.nbytes - 1)
+    large = HuggingFaceModel(llama_folder, device="cpu")
+    changed = ["forward" in vars(m) for m in (layer, halved._model.lm_head, large._model.lm_head)]
+    assert changed == [torch.backends.mkldnn.is_available(), False, False]
+
+
+@torch.inference_mode()
 def test_prompts_read_as_trees_in_pieces_or_padded_go_on_alike(llama_folder):
     """Rows are exchanged, doubled and dropped between the tokens, and the room grows."""
     model = HuggingFaceModel(llama_folder, device="cpu")
@@ -574,9 +589,9 @@ def test_prompts_read_as_trees_in_pieces_or_padded_go_on_alike(llama_folder):
         model._passes.has_room = has_room
         branches = Branches(model._passes, prompts)
         found, at = [branches.read()], np.arange(len(prompts))
+        changes = {1: [3, 3, 0, 7, 11], 4: [4, 1, 2], 66: [0, 2], 68: [0]}
         for step in range(70):
-            goes_on = {1: [3, 3, 0, 7, 11], 4: [4, 1, 2], 66: [0, 2], 68: [0]}.get(step, range(len(at)))
-            parent = at[list(goes_on)]
+            parent = at[changes.get(step, slice(None))]
             at = branches.extend(parent, 5 + np.arange(len(parent)) % 2 + step % 3)
             found.append(branches.read()[at])
         read.append(found)

@@ -26,11 +26,11 @@ from each import each
 from joblib import effective_n_jobs, parallel_config
 
 import trustlab as tl
-from trustlab.metrics import processes as module
-from trustlab.metrics.processes import beside, processes, spread
 from trustlab.models import Request
+from trustlab.models import processes as module
 from trustlab.models import spread as spread_model
 from trustlab.models.cache import CachedModel
+from trustlab.models.processes import beside, processes, spread
 from trustlab.models.spread import SpreadModel
 from trustlab.prompts import render
 

@@ -33,10 +33,10 @@ from trustlab.levels import Show, view
 from trustlab.levels import views as views_of
 from trustlab.meaning.parts import Readers, with_meaning
 from trustlab.metrics.formatted import remark_lines, together
-from trustlab.metrics.processes import beside, seldom_collected
 from trustlab.metrics.run_tables import KEYS, checked_answers, joined
 from trustlab.models.base import Model, Waiting
 from trustlab.models.cache import CALL_COLUMNS, CachedModel
+from trustlab.models.processes import beside, seldom_collected
 from trustlab.parsing import NO_DIAGNOSIS
 from trustlab.parsing.counts import Counts, replies_of, tally
 from trustlab.paths import NOTICE, Growing, save_json, save_tables, shard

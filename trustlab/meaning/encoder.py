@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trustlab import paths
-from trustlab.metrics.processes import as_they_come, processes
 from trustlab.models.cache import connect, is_read_only, select, shortened
 from trustlab.models.opening import refuse_pickle
+from trustlab.models.processes import as_they_come, processes, seldom_collected
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -105,6 +105,7 @@ class Encoder:
         return f"{PACKAGE if self._folder is None else self.name} {self.fingerprint[:16]}"
 
     @cached_property
+    @seldom_collected()
     def model(self) -> SentenceTransformer:
         """The encoder itself, loaded when first needed; ValueError if the packaged weights are not
         the expected ones, or a folder's are a pickle."""

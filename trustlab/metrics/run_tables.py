@@ -24,8 +24,8 @@ from trustlab.metrics.estimate import (
     mean,
     within,
 )
-from trustlab.metrics.processes import spread
 from trustlab.metrics.schema import need, refuse, table
+from trustlab.models.processes import spread
 
 KEYS = ["case_id", "dataset", "level", "model"]
 

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from trustlab.models.base import Messages, Model, Request, TextOnly
 from trustlab.models.opening import Later, folder_revision, may_have_gpu, refuse_pickle
+from trustlab.models.processes import seldom_collected
 from trustlab.paths import DATA
 
 CLINIC = "embedded-clinic"
@@ -61,6 +62,7 @@ def open_model(name: str, *, n_jobs: int = 1, **options) -> Model:
     return TextOnly(model) if name in CLOSED else model
 
 
+@seldom_collected()
 def _opened(source: Any, n_jobs: int, options: dict[str, Any], name: str | None = None) -> Any:
     from trustlab.models.huggingface import HuggingFaceModel
 

@@ -507,7 +507,8 @@ class Branches:
     def __init__(self, passes: Passes, prompts: Sequence[Ids]) -> None:
         self._passes, self._prompts = passes, prompts
         self._ids, self._padding = left_padded(prompts)
-        self._past, self._cache = 0, None
+        self._past = 0
+        self._cache: Any = None
 
     def read(self) -> Any:
         """Logits of the next token at every node, a tensor (n, N)."""

@@ -257,15 +257,18 @@ def prepacked(model: Any) -> Any:
     than the product."""
     import torch
 
-    layer = model.get_output_embeddings()
-    weight = getattr(layer, "weight", None)
+    layer: Any = model.get_output_embeddings()
+    weight, kind = getattr(layer, "weight", torch.empty(0)), type(layer)
     if (
-        type(layer) is torch.nn.Linear
-        and (weight.device.type, weight.dtype) == ("cpu", torch.float32)
+        kind is torch.nn.Linear
         and weight.nbytes <= PACKED
-        and torch.backends.mkldnn.is_available()
+        and (weight.device.type, weight.dtype) == ("cpu", torch.float32)
     ):
-        laid = torch.ops.mkldnn._reorder_linear_weight(weight.detach(), None)
+        try:
+            laid = torch.ops.mkldnn._reorder_linear_weight(weight.detach(), None)
+            _multiplied(laid, layer.bias, weight.detach()[:1])
+        except (AttributeError, RuntimeError):  # a torch without oneDNN
+            return model
         layer.forward = partial(_multiplied, laid, layer.bias)
     return model
 

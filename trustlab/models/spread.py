@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from trustlab.metrics.processes import as_they_come, processes
 from trustlab.models.base import Keep, Messages, Request
+from trustlab.models.processes import as_they_come, processes, seldom_collected
 from trustlab.records import Reply
 
 CHUNK = 64
@@ -70,16 +70,14 @@ def _length(messages: Messages) -> int:
 
 
 @lru_cache(maxsize=2)  # two models may take turns
+@seldom_collected()
 def _open(source: str, options: tuple[tuple[str, Any], ...]) -> Any:
     import torch
 
     from trustlab.models.huggingface import HuggingFaceModel
 
     torch.set_num_threads(1)
-    model = HuggingFaceModel(source, **dict(options))
-    import gc
-    gc.freeze()
-    return model
+    return HuggingFaceModel(source, **dict(options))
 
 
 def _asked(
