@@ -113,6 +113,20 @@ def test_what_is_begun_beside_is_done_in_turn_and_fails_where_it_is_asked_for(n_
     assert (where == os.getpid()) == (n_jobs == 1 or N_CORES == 1)
 
 
+def grown(n_bytes: int, held: list = []) -> int:  # noqa: B006 - what a worker has opened
+    held.append(b"x" * n_bytes)
+    time.sleep(1.1)  # joblib looks once a second
+    return os.getpid()
+
+
+@pytest.mark.skipif(N_CORES == 1, reason="one core: no other process is used")
+def test_a_worker_that_opens_something_large_goes_on() -> None:
+    with beside(2, squared) as begin, warnings.catch_warnings():
+        warnings.simplefilter("error")  # "A worker stopped ... by a memory leak"
+        where = [begin(grown, n).result(LIMIT_S) for n in (0, 350_000_000, 0)]
+    assert len(set(where)) == 1 and where[0] != os.getpid()
+
+
 def test_python_looks_for_circles_less_often_meanwhile_and_then_as_before() -> None:
     before = gc.get_threshold()
     with pytest.raises(LookupError), module.seldom_collected():

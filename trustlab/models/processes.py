@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import math
 import multiprocessing
 import os
 import threading
@@ -16,7 +17,7 @@ from functools import cache, partial
 from typing import Any, TypeVar
 
 from joblib import Parallel, delayed, effective_n_jobs
-from joblib.externals.loky import ProcessPoolExecutor
+from joblib.externals.loky import ProcessPoolExecutor, process_executor
 
 T = TypeVar("T")
 LOOKS_EVERY_S = 1.0
@@ -91,6 +92,8 @@ def _in_worker(asker: int, function: Callable[..., T], *arguments: Any) -> T:
     _end_with(asker, os.getpid())
     done = function(*arguments)
     if os.getpid() != asker:
+        # joblib ends a worker that grows, as one that leaks; what grows here are opened models.
+        process_executor._MAX_MEMORY_LEAK_SIZE = math.inf
         _trim()
     return done
 
@@ -104,8 +107,7 @@ def _libc() -> Any:
 
 
 def _trim() -> None:
-    """Give freed memory back to the system: joblib ends a worker that seems to keep it, and the
-    next one opens its models anew."""
+    """Give freed memory back to the system, which other processes may need."""
     trim = getattr(_libc(), "malloc_trim", None)
     if trim is not None:
         trim(0)
