@@ -75,8 +75,7 @@ def ask_and_score(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     )
     rest = asking - replies - encoder.seconds - judge.seconds
     manifest = run.manifest()
-    import torch  # imported already where the model was asked
-
+    torch: Any = sys.modules.get("torch")  # there where the model was asked, and else of no use
     return {
         "steps": (
             watch.steps
@@ -89,8 +88,8 @@ def ask_and_score(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
         "cached": manifest["calls_from_cache"],
         "n_answers": len(run.answers),
         "n_methods": run.confidence["method"].nunique(),
-        "device": "cuda" if torch.cuda.is_available() else "cpu",
-        "threads": torch.get_num_threads(),
+        "device": "cuda" if torch and torch.cuda.is_available() else "cpu",
+        "threads": torch.get_num_threads() if torch else None,
     }
 
 
