@@ -133,6 +133,13 @@ def test_python_looks_for_circles_less_often_meanwhile_and_then_as_before() -> N
         assert gc.get_threshold()[0] == 100 * before[0]
         failing()
     assert gc.get_threshold() == before
+    gc.set_threshold(1_000_000)  # somebody's own; one within another passes no limit
+    try:
+        with module.seldom_collected(), module.seldom_collected(), module.seldom_collected():
+            assert gc.get_threshold()[0] == 1 << 30
+        assert gc.get_threshold()[0] == 1_000_000
+    finally:
+        gc.set_threshold(*before)
 
 
 OWN, OTHER, FORK_SERVER = os.getpid(), -1, -2
