@@ -8,10 +8,10 @@ import re
 from asking import ask
 from fake_model import FakeEncoder, FakeModel, prompt_of
 
+from studies.consultation import ConsultationRun, consultations
 from trustlab.knowledge import load_knowledge
 from trustlab.models.base import Request
 from trustlab.records import Case, Reply, Statement
-from trustlab.studies.consultation import ConsultationRun, consultations
 
 TOLD = (
     ("cough", "Have you got a cough?", "I cough day and night."),

@@ -11,18 +11,8 @@ import pytest
 from asking import ask
 from fake_model import TEXT_ONLY, FakeEncoder, FakeModel, Served, made_cases
 
-from trustlab.agents import MedConf
-from trustlab.graders import JudgeGrader
-from trustlab.knowledge import load_knowledge
-from trustlab.metrics.audit import published_table
-from trustlab.metrics.paired import paired_differences
-from trustlab.models.cache import CachedModel
-from trustlab.paths import DATA
-from trustlab.records import Assessment, Criterion, Evidence, Generation, Reply
-from trustlab.retrieval import BM25, Passage, load_corpus
-from trustlab.run import Run, benchmark
-from trustlab.studies import ablations as study
-from trustlab.studies.ablations import (
+from studies import ablations as study
+from studies.ablations import (
     MEDCONF,
     PARTS,
     SAMPLED,
@@ -41,6 +31,16 @@ from trustlab.studies.ablations import (
     sampling,
     variant_metrics,
 )
+from trustlab.agents import MedConf
+from trustlab.graders import JudgeGrader
+from trustlab.knowledge import load_knowledge
+from trustlab.metrics.audit import published_table
+from trustlab.metrics.paired import paired_differences
+from trustlab.models.cache import CachedModel
+from trustlab.paths import DATA
+from trustlab.records import Assessment, Criterion, Evidence, Generation, Reply
+from trustlab.retrieval import BM25, Passage, load_corpus
+from trustlab.run import Run, benchmark
 
 CASES, LEVELS = made_cases(4), [20, 100]
 

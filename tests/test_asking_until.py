@@ -8,9 +8,9 @@ from asking import ask
 from fake_consultation import QUESTIONS, Talker, asked, cases
 from fake_model import FakeEncoder
 
+from studies import consultation as tables
+from studies.consultation import consult_until
 from trustlab.metrics.stopping import stop_turns
-from trustlab.studies import consultation as tables
-from trustlab.studies.consultation import consult_until
 
 NAN = float("nan")
 

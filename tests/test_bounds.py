@@ -10,6 +10,7 @@ import pytest
 from each import each
 from sklearn.metrics import average_precision_score, roc_auc_score
 
+from studies.benchmark import NO_ENDS, ONLY_RANGE, missingness_table
 from trustlab.metrics import auprc, auroc, brier
 from trustlab.metrics.missing_bounds import (
     accuracy_bounds,
@@ -18,7 +19,6 @@ from trustlab.metrics.missing_bounds import (
     brier_bounds,
     mean_confidence_bounds,
 )
-from trustlab.studies.benchmark import NO_ENDS, ONLY_RANGE, missingness_table
 
 NAN = float("nan")
 RANKED = {"auroc": (auroc_bounds, roc_auc_score), "auprc": (auprc_bounds, average_precision_score)}

@@ -9,6 +9,7 @@ from each import each
 from sklearn.isotonic import IsotonicRegression
 from sklearn.model_selection import GroupKFold
 
+from studies.calibration import calibration_table, recalibration_curves
 from trustlab.metrics import auroc, brier, case_weights, ece, metrics_table
 from trustlab.metrics.calibration import (
     Isotonic,
@@ -18,7 +19,6 @@ from trustlab.metrics.calibration import (
     cross_fitted,
 )
 from trustlab.metrics.estimate import without_excess
-from trustlab.studies.calibration import calibration_table, recalibration_curves
 
 NAN = float("nan")
 PARTS = ("miscalibration", "discrimination", "uncertainty")

@@ -19,12 +19,12 @@ from typer.testing import CliRunner
 
 import trustlab as tl
 from trustlab.cli import app
+from trustlab.compare import MOST
 from trustlab.metrics import case_weights, schema
 from trustlab.paths import NOTICE, ROOT
 from trustlab.plots.rows import SERIES
 from trustlab.plots.style import INK
 from trustlab.run import load_run, table_in
-from trustlab.studies.compare import MOST
 
 LEVELS = (20, 100)
 N, DRAWS = 40, 100

@@ -16,18 +16,18 @@ from fake_consultation import QUESTIONS, TOLD, Talker, asked, cases
 from fake_model import TEXT_ONLY, FakeEncoder
 from scipy.stats import beta
 
-from trustlab.knowledge import load_knowledge
-from trustlab.metrics import formatted
-from trustlab.metrics.estimate import case_weights, percentile_interval
-from trustlab.studies import consultation
-from trustlab.studies import consultation as tables
-from trustlab.studies.consultation import (
+from studies import consultation
+from studies import consultation as tables
+from studies.consultation import (
     SPENT,
     ConsultationRun,
     consultations,
     purposes_of,
     worth_reading,
 )
+from trustlab.knowledge import load_knowledge
+from trustlab.metrics import formatted
+from trustlab.metrics.estimate import case_weights, percentile_interval
 
 NAN = float("nan")
 

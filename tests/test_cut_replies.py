@@ -16,6 +16,10 @@ from generations import generation
 from made_graders import NO_TABLE, PNEUMONIA
 from openai_server import Server, opening
 
+from studies.benchmark import missingness_table
+from studies.consultation import grid, left_out_table
+from studies.graders import grade
+from studies.robustness import which_named
 from trustlab.agents import assess
 from trustlab.agents.medconf import MedConf
 from trustlab.agents.patient import UNKNOWN, parts_of, read_answer
@@ -37,10 +41,6 @@ from trustlab.parsing.agents import (
 )
 from trustlab.records import Reply, TokenTrace
 from trustlab.run import benchmark
-from trustlab.studies.benchmark import missingness_table
-from trustlab.studies.consultation import grid, left_out_table
-from trustlab.studies.graders import grade
-from trustlab.studies.robustness import which_named
 
 REASON = "ran out of tokens"
 ASK = Request((("user", "Cough?"),), max_tokens=2)

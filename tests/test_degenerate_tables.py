@@ -13,10 +13,10 @@ from degenerate_facts import INF, NAN, REFUSED, check
 from each import each
 from made_reviews import EMPTY_PLAN, SAFETY_OFF, review
 
+from studies import benchmark, calibration
 from trustlab.metrics import paired, trust, trust_table
 from trustlab.metrics import paired as compare
 from trustlab.metrics.run_tables import metrics_table
-from trustlab.studies import benchmark, calibration
 
 pytestmark = pytest.mark.filterwarnings("error")
 KEY = {"dataset": "d", "model": "x"}

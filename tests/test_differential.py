@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from studies.robustness import Strata, differential, flatness, tertiles
 from trustlab.knowledge import Condition, Finding, Knowledge, load_knowledge
 from trustlab.records import Statement
-from trustlab.studies.robustness import Strata, differential, flatness, tertiles
 
 
 def finding(name: str, background: float, **more) -> Finding:

@@ -9,11 +9,11 @@ import pytest
 from fake_model import FakeModel
 
 import trustlab as tl
+from studies.benchmark import bayes_optimal_table
 from trustlab.collect import NO_NAME, NOT_KNOWN, chance_of
 from trustlab.models.base import Request
 from trustlab.paths import DATA
 from trustlab.settings import Setup
-from trustlab.studies.benchmark import bayes_optimal_table
 
 IN_MEMORY = {"cache": ":memory:", "quiet": True}
 

@@ -8,10 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from trustlab.graders import ExactGrader, Grade
-from trustlab.metrics import auroc, metrics_table
-from trustlab.records import Case
-from trustlab.studies.graders import (
+from studies.graders import (
     agreement_table,
     auroc_by_grader,
     auroc_under_noise,
@@ -20,6 +17,9 @@ from trustlab.studies.graders import (
     grade,
     verdict_table,
 )
+from trustlab.graders import ExactGrader, Grade
+from trustlab.metrics import auroc, metrics_table
+from trustlab.records import Case
 
 KEY = {"dataset": "toy", "level": 100, "model": "m"}
 SAID = [

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pandas as pd
 
-from trustlab.studies.walkthrough import out_of_distribution_table
+from studies.walkthrough import out_of_distribution_table
 
 NAN = float("nan")
 

@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from studies import walkthrough
 from trustlab.knowledge import load_knowledge
 from trustlab.metrics import audit
 from trustlab.records import Generation, Reply, TokenTrace
-from trustlab.studies import walkthrough
 
 NAN = float("nan")
 # case, level, answer, correct, its tokens' probabilities, PoC, MedConf

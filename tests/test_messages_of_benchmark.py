@@ -11,13 +11,13 @@ import pandas as pd
 import pytest
 from drawn_figures import assert_legible, figure_of
 
+from studies import benchmark as study
+from studies import calibration, published_tables, walkthrough
 from trustlab.confidence import METHODS
 from trustlab.metrics import formatted
 from trustlab.plots import caption
 from trustlab.plots.rows import SERIES
 from trustlab.reporting import Report
-from trustlab.studies import benchmark as study
-from trustlab.studies import calibration, published_tables, walkthrough
 
 NAN = float("nan")
 WITHHELD = "fewer than 10 correct or wrong"

@@ -29,6 +29,7 @@ from trustlab.html.notebook import without_widgets, write_html
 from trustlab.html.pages import FIGURE_LINE, figure_link, linked
 from trustlab.models.base import Gone, Waiting
 from trustlab.paths import NOTEBOOKS, NOTICE, ROOT
+from trustlab.plan import plan_study
 from trustlab.records import LEVELS
 from trustlab.run_notebooks import (
     MANIFEST,
@@ -44,7 +45,6 @@ from trustlab.run_notebooks import (
     read_sections,
     run_notebook,
 )
-from trustlab.studies.plan import plan_study
 
 NAMES = notebook_names()
 N_CASES, SAMPLES = 12, 5  # six of each of two data sets, as smoke.yml says

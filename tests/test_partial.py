@@ -10,9 +10,9 @@ from each import each
 from scipy.stats import pearsonr, rankdata, spearmanr
 from test_metrics_table import a_run
 
+from studies.benchmark import LACKING, LEFT, MEASURES, information_adjusted_table
 from trustlab.metrics import case_weights, metrics_table, percentile_interval
 from trustlab.metrics.correlation import partial_spearman, partial_spearman_weighted
-from trustlab.studies.benchmark import LACKING, LEFT, MEASURES, information_adjusted_table
 
 LEVELS = np.repeat([1, 50, 100], 20)
 

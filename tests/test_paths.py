@@ -17,14 +17,14 @@ import pandas as pd
 import pytest
 from each import each
 
+from studies.consultation import ConsultationRun
+from studies.trust_indices import TrustRun
 from trustlab import run_notebooks
 from trustlab.html.notebook import write_html
 from trustlab.paths import ROOT, save_json, save_table, save_tables, whole
 from trustlab.plots import save_figure
 from trustlab.run import Run
 from trustlab.run_notebooks import publish
-from trustlab.studies.consultation import ConsultationRun
-from trustlab.studies.trust_indices import TrustRun
 
 MANY = pd.DataFrame({"n_made": range(5000), "n_cached": 0, "missing": "none", "method": "asp"})
 EMPTY = {"parameters": {}, "generations": ()}

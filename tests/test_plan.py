@@ -10,10 +10,10 @@ from fake_model import FakeEncoder, FakeModel
 from made_medqa import ASKED, official, row, vignette
 
 from trustlab.datasets import load_cases
+from trustlab.plan import plan_benchmark
 from trustlab.run import benchmark
 from trustlab.run_notebooks import default_parameters, notebook_path
 from trustlab.settings import Setup
-from trustlab.studies.plan import plan_benchmark
 
 DEFAULTS: dict[str, Any] = default_parameters(notebook_path("01_benchmark"))
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from studies.ablations import PARTS
 from trustlab.confidence import METHODS
 from trustlab.metrics.audit import TABLES, published_claims, published_table
 from trustlab.paths import DATA, ROOT
-from trustlab.studies.ablations import PARTS
 
 SHARED = ROOT.parent / "shared" / "published"
 KEYS = {

@@ -11,11 +11,11 @@ import pandas as pd
 import pytest
 from each import each
 
+from studies import published_tables as claims
+from studies import published_tables as others
+from studies import published_tables as recomputed
 from trustlab.metrics.audit import CELL, TABLES, published_claims, published_table
 from trustlab.paths import DATA, ROOT
-from trustlab.studies import published_tables as claims
-from trustlab.studies import published_tables as others
-from trustlab.studies import published_tables as recomputed
 
 SENTENCES = ROOT.parent / "shared" / "published" / "README.md"
 

@@ -10,10 +10,10 @@ import nbformat
 import pandas as pd
 import pytest
 
+from studies import published_tables as others
+from studies import published_tables as recomputed
+from studies.published_tables import claims_table
 from trustlab.run_notebooks import MANIFEST, notebook_path
-from trustlab.studies import published_tables as others
-from trustlab.studies import published_tables as recomputed
-from trustlab.studies.published_tables import claims_table
 
 NAME = "06_published_tables"
 FIGURES = {"p_values", "standings", "chance_band", "auroc_differences"}

@@ -15,6 +15,7 @@ from each import each
 from fake_model import FakeModel, made_cases
 from fake_panel import FakePanel, Wordy, case, marks_json, plan_json
 
+import studies.trust_indices
 import trustlab as tl
 from trustlab.metrics.formatted import remark_lines, together
 from trustlab.models.base import Request
@@ -109,7 +110,7 @@ SCRIPT: dict[str, Any] = {
 
 
 def trusted(tmp_path: Path, **choices: Any) -> Any:
-    study: Any = tl.trust
+    study: Any = studies.trust_indices.trust
     return ask(study, [case("a", "Fever disease")], [FakePanel(**SCRIPT)], encoder=Wordy(),
                cache=tmp_path / "replies.sqlite", **choices)  # fmt: skip
 

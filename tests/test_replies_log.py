@@ -16,6 +16,7 @@ from fake_model import FakeEncoder, FakeModel, made_cases
 from fake_panel import FakePanel, Wordy, marks_json, opinion, plan_json
 from fake_panel import case as charted
 
+import studies.trust_indices
 import trustlab as tl
 from trustlab.folder.replies_log import NAME, NOTHING, Replies, recording
 from trustlab.models.base import About, Request
@@ -161,7 +162,14 @@ def test_plans_and_reviews_are_kept_with_their_marks(tmp_path):
         plan=plan_json("ibuprofen"),
         review_prescriptions=marks_json("rating", "SAFE"),
     )
-    run = ask(tl.trust, [charted("c1")], [model], encoder=Wordy(), run_dir=tmp_path, n_doctors=2)
+    run = ask(
+        studies.trust_indices.trust,
+        [charted("c1")],
+        [model],
+        encoder=Wordy(),
+        run_dir=tmp_path,
+        n_doctors=2,
+    )
     found = {r["purpose"]: r for r in rows(tmp_path)}
     assert [r["read"] for r in found["doctor"]["replies"]] == ["Influenza", None]
     assert found["doctor"]["replies"][1]["why"] == list(run.opinions["missing"])[1]

@@ -6,10 +6,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from trustlab.metrics.estimate import TOO_FEW
-from trustlab.records import Case, Statement
-from trustlab.safety.table import load_safety
-from trustlab.studies.trust_indices import (
+from studies.trust_indices import (
     ALL_OBJECT,
     NO_OBJECTION,
     NO_RULE,
@@ -21,6 +18,9 @@ from trustlab.studies.trust_indices import (
     rule_kind_table,
     verdict_table,
 )
+from trustlab.metrics.estimate import TOO_FEW
+from trustlab.records import Case, Statement
+from trustlab.safety.table import load_safety
 
 
 def mark(case_id: str, verdict: str | None, rule_verdict: str = "UNKNOWN", **changes) -> dict:

@@ -13,15 +13,7 @@ import pytest
 from asking import ask
 from fake_model import NAMES, FakeEncoder, FakeModel, made_case, made_cases
 
-from trustlab.changes.changes import ORIGINAL, named, picked, small_talk
-from trustlab.confidence import select
-from trustlab.graders import SynonymGrader
-from trustlab.knowledge import load_knowledge
-from trustlab.levels import view
-from trustlab.metrics.estimate import TOO_FEW, case_weights, percentile_interval
-from trustlab.models.base import Request
-from trustlab.records import Case, Reply
-from trustlab.studies.robustness import (
+from studies.robustness import (
     METHODS_SHOWN,
     NOT_BOTH,
     Robustness,
@@ -43,6 +35,14 @@ from trustlab.studies.robustness import (
     variation_table,
     which_named,
 )
+from trustlab.changes.changes import ORIGINAL, named, picked, small_talk
+from trustlab.confidence import select
+from trustlab.graders import SynonymGrader
+from trustlab.knowledge import load_knowledge
+from trustlab.levels import view
+from trustlab.metrics.estimate import TOO_FEW, case_weights, percentile_interval
+from trustlab.models.base import Request
+from trustlab.records import Case, Reply
 
 TABLE = load_knowledge()
 NAN = float("nan")

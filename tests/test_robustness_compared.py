@@ -10,8 +10,7 @@ from asking import ask
 from fake_model import FakeEncoder, FakeModel, made_cases
 from test_robustness import Voice, answers, confidence, one, told_cases
 
-from trustlab.metrics.stability import NOT_WHOLE, cv_group_by_chance
-from trustlab.studies.robustness import (
+from studies.robustness import (
     NOT_SHARED,
     SAME,
     compared_rows,
@@ -22,6 +21,7 @@ from trustlab.studies.robustness import (
     variation_cells,
     variation_table,
 )
+from trustlab.metrics.stability import NOT_WHOLE, cv_group_by_chance
 
 NAN = float("nan")
 CONDITIONS = ("original", "paraphrase_1", "paraphrase_2", "paraphrase_3")

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from test_consultations import FOUR, NAN, RIGHT, SURE, handmade
 
+from studies.consultation import chosen_table, rules_compared
 from trustlab.metrics.estimate import TOO_FEW, bootstrap_p, case_weights, percentile_interval
 from trustlab.metrics.significance import holm
-from trustlab.studies.consultation import chosen_table, rules_compared
 
 TWELVE = handmade(RIGHT * 3, SURE * 3, [3] * 12, [[0, 0, 1]] * 12)
 

@@ -10,6 +10,7 @@ import pytest
 from each import each
 from sklearn.metrics import auc
 
+from studies.calibration import risk_coverage_table, selective_table
 from trustlab.metrics import auroc, case_weights
 from trustlab.metrics.selective import (
     augrc,
@@ -20,7 +21,6 @@ from trustlab.metrics.selective import (
     risk_coverage,
     selective_weighted,
 )
-from trustlab.studies.calibration import risk_coverage_table, selective_table
 
 NAN = float("nan")
 

@@ -15,7 +15,13 @@ from each import each
 from fake_model import FakeEncoder, FakeModel, made_cases
 from typer.testing import CliRunner
 
+import studies.ablations
+import studies.consultation
+import studies.robustness
+import studies.trust_indices
 import trustlab as tl
+from studies.consultation import consult_until
+from studies.robustness import two_at_once
 from trustlab import paths
 from trustlab.cli import app
 from trustlab.paths import ROOT, RUNS
@@ -27,8 +33,6 @@ from trustlab.run_notebooks import (
     notebook_path,
 )
 from trustlab.settings import PARAMETERS, Parameters, Setup
-from trustlab.studies.consultation import consult_until
-from trustlab.studies.robustness import two_at_once
 
 
 def test_the_defaults_are_those_that_are_written_down():
@@ -242,11 +246,11 @@ def test_each_notebook_s_parameters_are_choices_of_its_study(name: str):
     ("study", "given"),
     [
         (tl.benchmark, {"samples": 15}),
-        (tl.robustness, {"wording": "embedded"}),
-        (tl.ablations, {"seed": 1}),
-        (tl.consultations, {"patient": "facts"}),
+        (studies.robustness.robustness, {"wording": "embedded"}),
+        (studies.ablations.ablations, {"seed": 1}),
+        (studies.consultation.consultations, {"patient": "facts"}),
         (consult_until, {"quiet": True}),
-        (tl.trust, {"n_doctors": 2}),
+        (studies.trust_indices.trust, {"n_doctors": 2}),
         (two_at_once, {"cache": "replies.sqlite"}),
     ],
 )

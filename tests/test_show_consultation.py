@@ -6,9 +6,9 @@ from __future__ import annotations
 import pytest
 from fake_consultation import QUESTIONS, Talker, asked, told_case
 
+from studies.consultation import transcript_rows
 from trustlab.agents.consultation import consult
 from trustlab.html.show import ending, transcript
-from trustlab.studies.consultation import transcript_rows
 
 NAN = float("nan")
 

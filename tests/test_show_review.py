@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from studies.trust_indices import Checked
 from trustlab.agents.panel import Proposed, Review
 from trustlab.html.show import (
     NO_PLAN,
@@ -17,7 +18,6 @@ from trustlab.html.show import (
     worth_reading,
 )
 from trustlab.records import Case, Mark, Opinion, Panel, Plan, Prescription, Statement, View
-from trustlab.studies.trust_indices import Checked
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 ESCAPED = "&lt;img src=x onerror=alert(1)&gt;"

@@ -8,13 +8,13 @@ import pandas as pd
 import pytest
 from test_robustness import confidence, one
 
-from trustlab.metrics.estimate import TOO_FEW, case_weights, percentile_interval
-from trustlab.studies.robustness import (
+from studies.robustness import (
     NOT_SHARED,
     cv_differences,
     most_stable_of_families,
     variation_table,
 )
+from trustlab.metrics.estimate import TOO_FEW, case_weights, percentile_interval
 
 NAN = float("nan")
 CONDITIONS = ("original", "paraphrase_1", "paraphrase_2", "paraphrase_3")

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 from each import each
 
+from studies import calibration
 from trustlab.metrics import formatted
-from trustlab.studies import calibration
 
 NAN = float("nan")
 

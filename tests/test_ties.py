@@ -13,6 +13,10 @@ from fake_medconf import table
 from generations import array, generation, guessing, panel, said, told
 from same.tables import read_file
 
+from studies.benchmark import missingness_table
+from studies.calibration import reliability_table, selective_table
+from studies.graders import auroc_under_noise
+from studies.trust_indices import rank_stability, weight_sweep
 from trustlab.confidence import METHODS
 from trustlab.confidence.registry import MissingValue
 from trustlab.metrics import frontier, metrics_table, partial_spearman, spearman_permutation_p
@@ -23,10 +27,6 @@ from trustlab.metrics.stopping import stop_turns
 from trustlab.paths import FIGURES
 from trustlab.records import Assessment, Generation
 from trustlab.run import table_in
-from trustlab.studies.benchmark import missingness_table
-from trustlab.studies.calibration import reliability_table, selective_table
-from trustlab.studies.graders import auroc_under_noise
-from trustlab.studies.trust_indices import rank_stability, weight_sweep
 
 NOISE, ALLOWED = 5e-7, 1e-3
 LEVELS, N_CASES = (20, 60, 100), 48

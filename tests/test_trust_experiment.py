@@ -17,13 +17,7 @@ from asking import ask
 from fake_model import Served
 from fake_panel import FakePanel, Wordy, by_case, case, marks_json, opinion, plan_json
 
-from trustlab import trust, trust_indices
-from trustlab.models.base import Request
-from trustlab.models.cache import CachedModel
-from trustlab.parsing.reply import CUT
-from trustlab.records import Opinion, Reply
-from trustlab.settings import Setup
-from trustlab.studies.trust_indices import (
+from studies.trust_indices import (
     MARKS,
     ONE,
     OPINIONS,
@@ -32,6 +26,12 @@ from trustlab.studies.trust_indices import (
     no_answer,
     proxy_note,
 )
+from trustlab import trust, trust_indices
+from trustlab.models.base import Request
+from trustlab.models.cache import CachedModel
+from trustlab.parsing.reply import CUT
+from trustlab.records import Opinion, Reply
+from trustlab.settings import Setup
 
 FEVER, COUGH = "Fever disease", "Cough disease"
 HALF = 1 / math.sqrt(2)

@@ -8,11 +8,7 @@ import pandas as pd
 import pytest
 from made_reviews import EMPTY_PLAN, SAFETY_OFF, many_cases, review
 
-from trustlab.metrics import schema
-from trustlab.metrics.estimate import TOO_FEW, case_weights, percentile_interval
-from trustlab.metrics.significance import holm
-from trustlab.metrics.trust_table import trust_indices
-from trustlab.studies.trust_indices import (
+from studies.trust_indices import (
     agreement_table,
     component_correlations,
     configuration_differences,
@@ -22,6 +18,10 @@ from trustlab.studies.trust_indices import (
     weight_shares,
     weight_sweep,
 )
+from trustlab.metrics import schema
+from trustlab.metrics.estimate import TOO_FEW, case_weights, percentile_interval
+from trustlab.metrics.significance import holm
+from trustlab.metrics.trust_table import trust_indices
 
 
 def alone(panel: pd.DataFrame) -> pd.DataFrame:

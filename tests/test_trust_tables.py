@@ -11,13 +11,8 @@ import pytest
 from made_reviews import SAFETY_OFF, many_cases, review, two_cases
 from scipy.stats import kendalltau
 
-from trustlab.metrics.agreement import fleiss_kappa, gwet_ac1
-from trustlab.metrics.estimate import case_weights, jackknife_interval, percentile_interval
-from trustlab.metrics.trust import FORMULATIONS, pair_agreement
-from trustlab.metrics.trust_table import trust_indices
-from trustlab.settings import Setup
-from trustlab.studies import trust_indices as study
-from trustlab.studies.trust_indices import (
+from studies import trust_indices as study
+from studies.trust_indices import (
     VARIANTS,
     WEIGHTS,
     agreement_table,
@@ -30,6 +25,11 @@ from trustlab.studies.trust_indices import (
     weight_shares,
     weight_sweep,
 )
+from trustlab.metrics.agreement import fleiss_kappa, gwet_ac1
+from trustlab.metrics.estimate import case_weights, jackknife_interval, percentile_interval
+from trustlab.metrics.trust import FORMULATIONS, pair_agreement
+from trustlab.metrics.trust_table import trust_indices
+from trustlab.settings import Setup
 
 NAN = float("nan")
 BOTH = pytest.mark.parametrize("formulation", FORMULATIONS)

@@ -11,12 +11,7 @@ import pytest
 from asking import ask
 from fake_model import TEXT_ONLY, FakeEncoder, FakeModel, made_cases
 
-from trustlab.confidence import METHODS
-from trustlab.levels import views
-from trustlab.meaning.entailment import Entailment, matrices
-from trustlab.metrics.estimate import TOO_FEW
-from trustlab.run import Run, benchmark
-from trustlab.studies.ablations import (
+from studies.ablations import (
     CosineEntailment,
     ExactEntailment,
     differences,
@@ -24,6 +19,11 @@ from trustlab.studies.ablations import (
     rank_stability,
     readings,
 )
+from trustlab.confidence import METHODS
+from trustlab.levels import views
+from trustlab.meaning.entailment import Entailment, matrices
+from trustlab.metrics.estimate import TOO_FEW
+from trustlab.run import Run, benchmark
 
 CASES, LEVELS = made_cases(12), [20, 60, 100]
 VIEWS = views(CASES, LEVELS)

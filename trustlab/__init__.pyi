@@ -2,6 +2,7 @@
 
 from . import confidence, metrics
 from .agents import MedConf, Rephrased, assess, consult, convene, rephrase
+from .compare import Comparison, compare_runs
 from .confidence import METHODS, Parameters
 from .datasets import DataError, Read, load_cases, load_sets, read_data
 from .datasets.replies_file import replies_table
@@ -26,7 +27,7 @@ from .metrics.paired import best_of_families, compare_methods
 from .metrics.trust_table import trust_indices
 from .models import open_model, open_models
 from .models.cache import CachedModel
-from .paths import NOTICE, save_table
+from .paths import NOTICE, save_table, use_studies
 from .records import (
     LEVELS,
     Assessment,
@@ -43,13 +44,7 @@ from .reporting import Figures, Report, report
 from .retrieval import BM25, BM25S, load_corpus, open_retriever
 from .run import Run, benchmark, load_run, score
 from .safety.chart import Chart, chart_of
-from .settings import Setup
-from .studies.ablations import ablations
-from .studies.compare import Comparison, compare_runs
-from .studies.consultation import consultations
-from .studies.graders import grade
-from .studies.robustness import robustness
-from .studies.trust_indices import trust
+from .settings import Setup, opened
 
 __version__: str
 __all__ = [
@@ -86,7 +81,6 @@ __all__ = [
     "SynonymGrader",
     "TokenTrace",
     "View",
-    "ablations",
     "assess",
     "attainable_n",
     "audit_correlations",
@@ -97,10 +91,8 @@ __all__ = [
     "compare_runs",
     "confidence",
     "consult",
-    "consultations",
     "convene",
     "explore",
-    "grade",
     "load_cases",
     "load_corpus",
     "load_knowledge",
@@ -113,17 +105,17 @@ __all__ = [
     "open_model",
     "open_models",
     "open_retriever",
+    "opened",
     "prompts_shown",
     "read_data",
     "rephrase",
     "report",
     "replies_table",
-    "robustness",
     "save_table",
     "score",
     "to_latex",
-    "trust",
     "trust_indices",
+    "use_studies",
     "view",
     "views",
 ]

@@ -262,7 +262,7 @@ def plan(
     ] = None,
 ) -> None:
     """Count the calls and tokens a run would need, before anything is spent."""
-    from trustlab.studies.plan import plan_study
+    from trustlab.plan import plan_study
 
     rates = {name: of for name, of in (("usd_in", usd_in), ("usd_out", usd_out)) if of is not None}
     name, asked = _refused(lambda: _planned(notebook, params, parameter))
@@ -316,7 +316,7 @@ def score(
     columns are, docs/replies.md says. Exit codes: 0 done, 2 refused.
     """
     from trustlab.run_notebooks import read_parameters
-    from trustlab.studies.score import scored
+    from trustlab.score_replies import scored
 
     values = _refused(lambda: read_parameters(None, parameter or []))
     folder = (out or RUNS / f"score-{replies.stem}").resolve()
@@ -344,7 +344,7 @@ def compare(
 
     Exit codes: 0 done, 2 refused.
     """
-    from trustlab.studies.compare import save_comparison
+    from trustlab.compare import save_comparison
 
     folder = (out or RUNS / "compare").resolve()
     for line in _refused(lambda: save_comparison(runs, folder, draws, seed)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -38,6 +39,13 @@ RUNS = WORK / (os.environ.get("TRUSTLAB_RUNS") or "runs")
 another folder."""
 REPLIES = RUNS / "replies.sqlite"
 """The reply cache of whatever names no other."""
+
+
+def use_studies() -> None:
+    """Make ``notebooks/studies`` importable as ``studies``, also in joblib's workers; a folder of
+    that name beside the running notebook comes first."""
+    if str(NOTEBOOKS) not in sys.path:
+        sys.path.append(str(NOTEBOOKS))
 
 
 def offline(replies: bool = False) -> bool:

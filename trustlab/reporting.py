@@ -476,6 +476,9 @@ def _number(value: float) -> str:
     )
 
 
+LONGEST_TITLE = 70
+
+
 class Figures:
     """Captions and saves the figures of one notebook: ``show = tl.Figures("01", setup, run)``.
 
@@ -512,15 +515,15 @@ class Figures:
         table: pd.DataFrame,
         name: str,
         *about: Any,
-        message: str = "",
+        title: str = "",
         note: str = "",
         interval: str | None = None,
         answers: pd.DataFrame | None = None,
         facts: Mapping[str, Any] | None = None,
         **words: Any,
     ) -> None:
-        """Caption and save a figure beside the table that it draws, under its ``message``: what the
-        figure shows, computed from that table.
+        """Caption and save a figure beside the table that it draws, under a fixed ``title``;
+        ``ValueError`` above :data:`LONGEST_TITLE` characters.
 
         - ``about``: a model (on its first data set), a (model, data set), answers, or a run;
           without any it is about all answers. Where there are no answers, words in place of counts.
@@ -561,8 +564,10 @@ class Figures:
         notes.append("*: on rows of its own" if any(table.get("own_rows", ())) else "")
         said = self.interval if interval is None else interval
         figure = (axes[0] if isinstance(axes, list | tuple) else axes).figure
-        if message:
-            plots.headline(figure, message)
+        if len(title) > LONGEST_TITLE:
+            raise ValueError(f"title is {title!r}; it may have at most {LONGEST_TITLE} characters")
+        if title:
+            plots.headline(figure, title)
         plots.caption(
             figure,
             **(told | self.facts | dict(facts or {}) | words),
@@ -587,7 +592,7 @@ def _display(figure: Figure, image: Path, below: str) -> None:
     """In a notebook the saved image, now, and a line of HTML below it, in place of the figure that
     the end of the cell would show.
 
-    The image's metadata say its file, message and caption, and both in one (``alt``).
+    The image's metadata say its file, title and caption, and both in one (``alt``).
     """
     import matplotlib.pyplot as plt
     from IPython.core.interactiveshell import InteractiveShell
@@ -596,9 +601,9 @@ def _display(figure: Figure, image: Path, below: str) -> None:
     from trustlab.plots.style import words_in
 
     if InteractiveShell.initialized():
-        message, caption = words_in(figure)
-        alt = "\n".join(filter(None, [message, caption]))
-        told = {"file": f"figures/{image.name}", "message": message, "caption": caption}
+        title, caption = words_in(figure)
+        alt = "\n".join(filter(None, [title, caption]))
+        told = {"file": f"figures/{image.name}", "title": title, "caption": caption}
         pixels = b64encode(image.read_bytes()).decode("ascii")
         display({"image/png": pixels}, raw=True, metadata={"image/png": {"alt": alt}, **told})
         if below:

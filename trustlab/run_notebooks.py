@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import importlib
-import importlib.util
 import json
 import os
 import re
@@ -18,6 +17,7 @@ import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import yaml
@@ -36,6 +36,7 @@ from trustlab.paths import (
     environment,
     runs_of,
     save_json,
+    use_studies,
     whole,
 )
 from trustlab.run import find_table
@@ -176,10 +177,16 @@ def is_own(path: Path) -> bool:
 
 def choices_of(name: str) -> type[Any]:
     """The class of a notebook's choices: the ``Asked`` of its study, else ``Setup``."""
-    study = f"trustlab.studies.{name.partition('_')[2]}"
-    if not study.split(".")[-1].isidentifier() or importlib.util.find_spec(study) is None:
-        return Setup  # a notebook of the user's own
-    return getattr(importlib.import_module(study), "Asked", Setup)
+    return getattr(study_of(name), "Asked", Setup)
+
+
+def study_of(name: str) -> ModuleType | None:
+    """The module ``notebooks/studies/NAME.py`` of a notebook; ``None`` where it has none."""
+    study = name.partition("_")[2]
+    if not (NOTEBOOKS / "studies" / f"{study}.py").is_file():
+        return None
+    use_studies()
+    return importlib.import_module(f"studies.{study}")
 
 
 def default_parameters(path: Path) -> dict[str, Any]:
@@ -350,7 +357,7 @@ def lay_out(folder: Path) -> None:
         source: target / source.relative_to(whole_of)
         for whole_of, target in parts.items()
         for source in sorted(whole_of.rglob("*"))
-        if source.is_file() and ".ipynb_checkpoints" not in source.parts
+        if source.is_file() and not {".ipynb_checkpoints", "__pycache__"} & set(source.parts)
     }
     if there := [str(target) for target in copies.values() if target.exists()]:
         more = f" and {len(there) - 1} files more are" if len(there) > 1 else " is"

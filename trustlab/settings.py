@@ -392,10 +392,19 @@ class Flat:
     def of(cls, variables: Mapping[str, Any]) -> Self:
         """The choices among a notebook's variables (``globals()``): literals alone.
 
+        ``more`` among them is a dict of further choices by name.
+
         Replies are kept in ``runs/replies.sqlite``; all else goes to ``run_dir``, by default
         ``runs/interactive``.
         """
         literal = (str, int, float, list, dict, type(None))
+        more = variables.get("more", {})
+        if not isinstance(more, Mapping):
+            raise ValueError(f"more is {more!r}; it must be a mapping of names to values (a dict)")
+        for name in more:
+            if name not in names_of(cls):
+                raise ValueError(unknown(str(name), names_of(cls)))
+        variables = {**variables, **more}
         given: dict[str, Any] = {
             name: variables[name] for name in names_of(cls) if name in variables
         }
@@ -609,6 +618,11 @@ def _local(name: str, value: Any) -> None:
 def given(*values: T | None) -> T:
     """The first that is not ``None``."""
     return next(value for value in values if value is not None)
+
+
+def opened(setup: Setup) -> Setup:
+    """What a setup names, opened when first needed."""
+    return setup
 
 
 def takes_setup(function: Callable[P, T]) -> Callable[P, T]:

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from fnmatch import fnmatchcase
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,8 @@ from trustlab.run_notebooks import LONGEST_FIRST, read_sections, reference_table
 KEPT = DATA / "replies"
 ABOUT = "about.json"
 RENAMED = Path(__file__).with_name("renamed.yml")
+GONE = Path(__file__).with_name("gone.yml")
+"""Notebook -> table (fnmatch; TABLE :: COLUMN) -> why it is not compared: it left, or is new."""
 LIBRARIES = ("numpy", "pandas", "scipy", "scikit-learn", "torch")
 ERROR = "error"
 """The only table of a notebook that stopped: why."""
@@ -139,7 +142,7 @@ def found_different(
     figures: Path = FIGURES,
 ) -> dict[str, list[Difference]]:
     """Notebook -> what differs from the kept tables, and from those committed in ``figures``."""
-    renames = yaml.safe_load(RENAMED.read_text(encoding="utf-8")) or {}
+    renames, gone = (yaml.safe_load(f.read_text(encoding="utf-8")) or {} for f in (RENAMED, GONE))
     found = {}
     for name, tables in now.items():
         if ERROR in tables:
@@ -152,7 +155,14 @@ def found_different(
         made = written_tables(name, scratch / name / "figures", scratch / name)
         rounded = max(tolerance.number, ROUNDED), max(tolerance.metric, ROUNDED)
         found[name] += differences(written, made, Tolerance(*rounded, tolerance.text), renamed)
+        found[name] = [d for d in found[name] if not is_gone(d, gone.get(name) or {})]
     return found
+
+
+def is_gone(difference: Difference, gone: Mapping[str, str]) -> bool:
+    """Whether ``gone`` names a difference's table as a whole, or its column."""
+    column = f"{difference.table} :: {difference.column}"
+    return any(fnmatchcase(difference.table, t) or fnmatchcase(column, t) for t in gone)
 
 
 def written_tables(name: str, figures: Path, run: Path) -> Tables:

@@ -16,8 +16,6 @@ import threading
 from collections.abc import Sequence
 from multiprocessing import forkserver
 from multiprocessing.process import BaseProcess
-from pathlib import Path
-from pkgutil import iter_modules
 from typing import Any
 
 from jupyter_client.connect import KernelConnectionInfo
@@ -28,13 +26,11 @@ from trustlab.paths import environment
 
 FORKS = sys.platform == "linux"
 """Whether a process may be forked here once it has imported libraries."""
-STUDIES = [found.name for found in iter_modules([str(Path(__file__).parents[1] / "studies")])]
 LIBRARIES = (
     "__main__",
     "ipykernel.kernelapp",
     "matplotlib_inline.backend_inline",
     "trustlab.plots.rows",
-    *(f"trustlab.studies.{name}" for name in STUDIES),
 )
 """What a notebook imports, but for torch: most have it open no model."""
 

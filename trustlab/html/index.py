@@ -47,7 +47,7 @@ def _entry(folder: Path, facts: Mapping[str, Any]) -> dict[str, Any]:
         "title": title,
         "href": _href(folder, notebook.with_suffix(".html").name),
         "figure": (_href(folder, figures[0]["file"]), _alt(figures[0])) if figures else None,
-        "findings": list(dict.fromkeys(filter(None, (told["message"] for told in figures)))),
+        "findings": list(dict.fromkeys(filter(None, (told["title"] for told in figures)))),
         "ended": "" if facts.get("ok") else "stopped: the notebook as far as it came",
         "facts": {
             "date": str(facts.get("started", ""))[:10],

@@ -32,7 +32,7 @@ from trustlab.safety.chart import chart_of, chart_text
 from trustlab.safety.table import known_items
 
 if TYPE_CHECKING:
-    from trustlab.studies.trust_indices import Checked
+    from studies.trust_indices import Checked
 
 INK, GREY, LINE, PAPER, WARNING = "#222222", "#5A5A5A", "#D0D0D0", "#FFFFFF", "#8A3C00"
 SHADE = "#0072B2"
@@ -314,7 +314,7 @@ KEPT = {
 def transcript(consultation: Consultation, rows: pd.DataFrame, methods: Sequence[str]) -> Html:
     """What was said, and after each turn the diagnosis with the confidence of each of ``methods``.
 
-    ``rows`` is ``trustlab.studies.consultation.transcript_rows``.
+    ``rows`` is ``studies.consultation.transcript_rows``.
     """
     states = rows.set_index("level")
     turns = [None, *consultation.turns]

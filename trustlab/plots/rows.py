@@ -24,6 +24,7 @@ from trustlab.confidence import METHODS
 from trustlab.metrics import schema
 from trustlab.plots.style import (
     FAMILY_COLOURS,
+    FAMILY_LABELS,
     FAMILY_MARKERS,
     GREY,
     INK,
@@ -464,3 +465,45 @@ def _of_rest(
         looks["its median"] = {"color": GREY, "marker": "|", "ms": 11, "mew": 1.3, "ls": ""}
     looks |= {line.words: {"color": INK, "lw": 1.4, "ls": ":"} for line in lines if line.dotted}
     return [Line2D([], [], label=words, **look) for words, look in looks.items()]
+
+
+STRATA = {"pooled": "Pooled over levels", "within": "Level-stratified (mean over levels)"}
+
+
+def stratum(table: pd.DataFrame) -> str:
+    """The lines that tell more: "within" where there are several levels, else "pooled"."""
+    several = table.loc[table["level"].str.isdigit(), "level"].nunique() > 1
+    return "within" if several else "pooled"
+
+
+def auroc_rows(table: pd.DataFrame, families: Mapping[str, str]) -> Any:
+    """AUROC of each method beside its interval, of the lines of one data set in a
+    ``metrics_table``; level-stratified too where there is more than one level.
+
+    Several models stand in one row, a mark each, in the order of the first one. What no model has
+    stands once.
+    """
+    last = stratum(table)
+    part: Any = table[table["level"].isin(["pooled", last])]
+    models = list(dict.fromkeys(part["model"]))
+    order = by_value(part[part["level"].eq(last) & part["model"].eq(models[0])])
+    look: dict[str, Any] = {"families": families}
+    if len(models) > 1:
+        none = part.groupby("method")["value"].transform("count").eq(0)
+        part = part[~(none & part.duplicated(["method", "level"]))]
+        place = part["method"].map(families).map(list(FAMILY_LABELS).index)
+        part = part.assign(family=part["method"].map(families).map(FAMILY_LABELS))
+        part = part.iloc[place.argsort(kind="stable")]
+        look = {"series": "model", "groups": "family"}
+    return rows(
+        part,
+        **look,
+        panels="level",
+        ghost="pooled" if last == "within" else "",
+        order=[*order, *(m for m in dict.fromkeys(part["method"]) if m not in order)],
+        names=STRATA if last == "within" else {"pooled": "All answers"},
+        lines=[Line(0.5, "chance 0.50")],
+        columns={"value": "{value:.2f}", "n": "{n:,.0f}"},
+        xlabel="AUROC, 0 to 1",
+        reasons=len(models) == 1,
+    )

@@ -349,7 +349,7 @@ def headline(figure: Figure, words: str) -> Text:
 
 
 def words_in(figure: Figure) -> tuple[str, str]:
-    """The message (:func:`headline`) and the :func:`caption` of a figure; '' where it has none."""
+    """The title (:func:`headline`) and the :func:`caption` of a figure; '' where it has none."""
     captions = (text.get_text() for text in figure.texts if text.get_label() == CAPTION)
     return str(figure.get_label()), next(captions, "")
 

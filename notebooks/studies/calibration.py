@@ -16,6 +16,7 @@ import pandas as pd
 from scipy.optimize import isotonic_regression
 from scipy.stats import rankdata
 
+from studies.benchmark import RUN, listed, ranked
 from trustlab.confidence.registry import label as named
 from trustlab.metrics import formatted, schema
 from trustlab.metrics.calibration import CALIBRATION, cross_fitted
@@ -34,7 +35,6 @@ from trustlab.metrics.paired import MIN_COVERAGE
 from trustlab.metrics.run_tables import rows_of_methods
 from trustlab.metrics.selective import SELECTIVE, risk_at
 from trustlab.metrics.ties import tied
-from trustlab.studies.benchmark import RUN, listed, ranked
 
 AS_GIVEN = "as given"
 HOWS = (AS_GIVEN, "isotonic", "platt")

@@ -7,23 +7,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from trustlab.confidence import METHODS
+from trustlab.confidence import METHODS, PAPER
 from trustlab.confidence.registry import label
+from trustlab.datasets import load_cases
 from trustlab.knowledge import Knowledge
 from trustlab.metrics import formatted
 from trustlab.metrics.estimate import NAN, Draws, Rows, grouped, groups, mean, measure
 from trustlab.metrics.schema import table
 from trustlab.metrics.ties import reaches
-from trustlab.records import SUPPORT_LEVELS
+from trustlab.paths import DATA
+from trustlab.records import SUPPORT_LEVELS, Case
 from trustlab.reporting import counted, plural
-
-if TYPE_CHECKING:
-    from trustlab.run import Run
+from trustlab.run import Run, benchmark
 
 KEYS = ["case_id", "level", "model"]
 MIN_ANSWERS = 10
@@ -252,3 +252,18 @@ def beyond_message(table: pd.DataFrame) -> str:
     n = over.groupby(sure["set"], sort=False).agg(["sum", "count"])
     counts = [f"{name} {line['sum']} of {line['count']}" for name, line in n.iterrows()]
     return f"{told}\nMean confidences whose interval lies above that: {', '.join(counts)}"
+
+
+STARTERS = ("starter", "starter-dialogue", "starter-report")
+
+
+def dry_run(cases: Sequence[Case], models: Sequence[Any], setup: Any) -> None:
+    """Ask what the notebook asks, for ``trustlab plan``."""
+    methods = [*PAPER, "sequence_probability", "medconf_weighted"]
+    benchmark(cases, models, methods, setup.levels, setup)
+    patient = load_cases("starter-dialogue", n=1)  # about as long as the notebook's own
+    benchmark(patient, models, methods, setup.levels, setup)
+    unknown = {"dataset": "table", "path": DATA / "starter" / "unknown.jsonl"}
+    for more in (*({"dataset": name} for name in STARTERS), unknown):
+        some = setup.with_(**more).cases()
+        benchmark(some, models, ["sequence_probability", "poc", "ce", "medconf"], [100], setup)

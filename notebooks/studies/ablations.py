@@ -742,3 +742,13 @@ def ranks_message(ranks: pd.DataFrame, method: str = MEDCONF[0]) -> str:
     place = with_interval(mine["value"], mine["low"], mine["high"], 0)
     ends = " to ".join(dict.fromkeys(f"{mine[end]:.0f}" for end in ("lowest", "highest")))
     return f"{told} {method_label(method)} has rank {place}, and {ends} under other choices."
+
+
+def dry_run(cases: Sequence[Case], models: Sequence[Any], asked: Any) -> None:
+    """Ask what the notebook asks, for ``trustlab plan``."""
+    ablations(cases, models, setup=asked)
+    ablations(cases, models, of_libraries(libraries(asked.corpus, asked.corpora)), setup=asked)
+    ablations(cases, models, passages(asked.n_passages), setup=asked)
+    warmth = sampling(asked.n_samples, asked.temperatures)
+    ablations(cases, models, warmth, methods=SAMPLED, setup=asked)
+    benchmark(cases, models, setup=asked)

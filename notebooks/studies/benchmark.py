@@ -38,20 +38,12 @@ from trustlab.metrics.estimate import (
 from trustlab.metrics.missing_bounds import Bounds
 from trustlab.metrics.paired import family_name
 from trustlab.metrics.run_tables import KEYS, RunTables, metrics_table, rows_of_methods
+from trustlab.plots.rows import stratum
 from trustlab.records import LEVELS, Case
-
-STRATA = {"pooled": "Pooled over levels", "within": "Level-stratified (mean over levels)"}
-
 
 CHANCE, ALPHA = 0.5, 0.05
 YARDSTICKS = ("baseline", "reference")
 """Families that methods are held against: no message ranks them."""
-
-
-def _stratum(table: pd.DataFrame) -> str:
-    """The lines that tell more: "within" where there are several levels, else "pooled"."""
-    several = table.loc[table["level"].str.isdigit(), "level"].nunique() > 1
-    return "within" if several else "pooled"
 
 
 def ranked(table: pd.DataFrame) -> Any:
@@ -73,46 +65,10 @@ def listed(words: Sequence[str], most: int = 4) -> str:
     return ", ".join([*words[:most], *more])
 
 
-def auroc_rows(table: pd.DataFrame, families: Mapping[str, str]) -> Any:
-    """AUROC of each method beside its interval, of the lines of one data set in a
-    ``metrics_table``; level-stratified too where there is more than one level.
-
-    Several models stand in one row, a mark each, in the order of the first one. What no model has
-    stands once; what one of them lacks, in the caption (:func:`lacking_words`).
-    """
-    from trustlab.plots.rows import Line, by_value, rows
-    from trustlab.plots.style import FAMILY_LABELS
-
-    last = _stratum(table)
-    part: Any = table[table["level"].isin(["pooled", last])]
-    models = list(dict.fromkeys(part["model"]))
-    order = by_value(part[part["level"].eq(last) & part["model"].eq(models[0])])
-    look: dict[str, Any] = {"families": families}
-    if len(models) > 1:
-        none = part.groupby("method")["value"].transform("count").eq(0)
-        part = part[~(none & part.duplicated(["method", "level"]))]
-        place = part["method"].map(families).map(list(FAMILY_LABELS).index)
-        part = part.assign(family=part["method"].map(families).map(FAMILY_LABELS))
-        part = part.iloc[place.argsort(kind="stable")]
-        look = {"series": "model", "groups": "family"}
-    return rows(
-        part,
-        **look,
-        panels="level",
-        ghost="pooled" if last == "within" else "",
-        order=[*order, *(m for m in dict.fromkeys(part["method"]) if m not in order)],
-        names=STRATA if last == "within" else {"pooled": "All answers"},
-        lines=[Line(CHANCE, "chance 0.50")],
-        columns={"value": "{value:.2f}", "n": "{n:,.0f}"},
-        xlabel="AUROC, 0 to 1",
-        reasons=len(models) == 1,
-    )
-
-
 def auroc_message(table: pd.DataFrame) -> str:
     """Of what :func:`auroc_rows` draws, for each model: the highest AUROC, how many methods are
     above chance, and what knowing the level alone is worth."""
-    last = _stratum(table)
+    last = stratum(table)
     where = "Highest AUROC within a level" if last == "within" else "Highest AUROC of all answers"
 
     def of_model(part: Any) -> str:

@@ -11,7 +11,7 @@ import hashlib
 import json
 import re
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -29,17 +29,15 @@ from trustlab.collect import (
     probe_requests,
     settings_of,
 )
-from trustlab.confidence import PAPER, select
-from trustlab.datasets import load_cases
+from trustlab.confidence import select
 from trustlab.graders import JUDGE, JudgeGrader
 from trustlab.graders.graders import judge_request
 from trustlab.levels import views
 from trustlab.models.base import STATISTICS, Request
-from trustlab.paths import DATA
 from trustlab.prompts import render
-from trustlab.records import LEVELS, Case, Criterion, Reply, View
+from trustlab.records import LEVELS, Criterion, Reply, View
 from trustlab.retrieval import Retriever
-from trustlab.run import benchmark
+from trustlab.run_notebooks import study_of
 from trustlab.settings import ROLES, Setup, as_list, given
 
 WORDS_PER_TOKEN = 0.75
@@ -179,13 +177,15 @@ def _profile() -> list[Criterion]:
 def plan_study(name: str, asked: Any) -> tuple[pd.DataFrame, str]:
     """The same table for any notebook that asks models, and how it was found.
 
+    - A study says what it asks by ``dry_run(cases, models, setup)``.
     - ``asked``: its choices (``Setup``, or the ``Asked`` of its study).
     - Of more than :data:`MOST_CASES` cases so many are asked about, and counts multiplied.
     - ``ValueError`` for a notebook that asks no model.
     """
     if name in BENCHMARKS:
         return plan_benchmark(asked), ""
-    if name not in STUDIES:
+    dry_run = getattr(study_of(name), "dry_run", None)
+    if dry_run is None:
         raise ValueError(f"{name} asks no model: there is nothing to plan")
     every = asked.cases()
     cases = every[:: -(-len(every) // MOST_CASES)]
@@ -209,7 +209,7 @@ def plan_study(name: str, asked: Any) -> tuple[pd.DataFrame, str]:
         how = {"cache": Path(folder) / "replies.sqlite", "run_dir": None, "quiet": True}
         plain = {"model_options": {}, "reader_options": {}, "budgets": unthinking, "n_jobs": 1}
         models = stands[: len(as_list(asked.model))]
-        STUDIES[name](cases, models, asked.with_(model=models, **roles, **how, **plain).opened())
+        dry_run(cases, models, asked.with_(model=models, **roles, **how, **plain).opened())
         stands += aside_stands
     table = _table([row for one in stands for row in one.rows])
     if (times := len(every) / len(cases)) > 1:
@@ -219,65 +219,5 @@ def plan_study(name: str, asked: Any) -> tuple[pd.DataFrame, str]:
     return table, told if times > 1 else "a dry run; at most, or nearly"
 
 
-STARTERS = ("starter", "starter-dialogue", "starter-report")
-
-
-def _walkthrough(cases: list[Case], models: Sequence[Any], setup: Any) -> None:
-    methods = [*PAPER, "sequence_probability", "medconf_weighted"]
-    benchmark(cases, models, methods, setup.levels, setup)
-    patient = load_cases("starter-dialogue", n=1)  # about as long as the notebook's own
-    benchmark(patient, models, methods, setup.levels, setup)
-    unknown = {"dataset": "table", "path": DATA / "starter" / "unknown.jsonl"}
-    for more in (*({"dataset": name} for name in STARTERS), unknown):
-        some = setup.with_(**more).cases()
-        benchmark(some, models, ["sequence_probability", "poc", "ce", "medconf"], [100], setup)
-
-
-def _robustness(cases: list[Case], models: Sequence[Any], asked: Any) -> None:
-    from trustlab.changes.changes import named, pairs
-    from trustlab.studies.robustness import robustness, two_at_once
-
-    changes = named(asked.changes, asked.seed)
-    seeds = asked.paraphrase_seeds
-    robustness(cases, models, setup=asked, changes=changes, paraphrase_seeds=seeds)
-    if pairs(cases, asked.seed):
-        two_at_once(cases, models, setup=asked)
-
-
-def _ablations(cases: list[Case], models: Sequence[Any], asked: Any) -> None:
-    from trustlab.studies import ablations as study
-
-    study.ablations(cases, models, setup=asked)
-    shelves = study.of_libraries(study.libraries(asked.corpus, asked.corpora))
-    study.ablations(cases, models, shelves, setup=asked)
-    study.ablations(cases, models, study.passages(asked.n_passages), setup=asked)
-    warmth = study.sampling(asked.n_samples, asked.temperatures)
-    study.ablations(cases, models, warmth, methods=study.SAMPLED, setup=asked)
-    benchmark(cases, models, setup=asked)
-
-
-def _consultation(cases: list[Case], models: Sequence[Any], asked: Any) -> None:
-    from trustlab.studies.consultation import consultations
-
-    turns = {"max_turns": asked.max_turns, "tries": asked.tries}
-    consultations(cases, models, setup=asked, **turns)
-
-
-def _trust(cases: list[Case], models: Sequence[Any], asked: Any) -> None:
-    from trustlab.studies.trust_indices import trust
-
-    trust(cases, models, setup=asked)
-    methods = [*(m.name for m in select(given(asked.methods, "paper"))), "agreement", "rdc"]
-    benchmark(cases, models, list(dict.fromkeys(methods)), setup=asked)
-
-
 BENCHMARKS = ("01_benchmark", "07_calibration", "08_graders")
 """Notebooks that ask through a benchmark alone: their questions are known."""
-STUDIES: dict[str, Callable[[list[Case], Sequence[Any], Any], None]] = {
-    "00_walkthrough": _walkthrough,
-    "02_robustness": _robustness,
-    "03_ablations": _ablations,
-    "04_consultation": _consultation,
-    "05_trust_indices": _trust,
-}
-"""Any other notebook -> what it asks, in its order."""

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import kendalltau, rankdata
 
+from studies.consultation import with_progress
 from trustlab.agents.panel import (
     Doctor,
     Proposed,
@@ -26,6 +27,7 @@ from trustlab.agents.panel import (
     propose,
     review,
 )
+from trustlab.confidence import select
 from trustlab.folder.replies_log import recording
 from trustlab.graders import Grader
 from trustlab.levels import views as views_of
@@ -67,7 +69,16 @@ from trustlab.parsing.counts import Read, opinions_of, tally
 from trustlab.parsing.reply import CUT
 from trustlab.paths import NOTICE, save_json, save_tables
 from trustlab.records import FLAGS, RATINGS, Case, Mark, Opinion, Panel, Reply, View
-from trustlab.run import cases_hash, given_once, how_asked, refuse_waiting, served_by, sharded, warn
+from trustlab.run import (
+    benchmark,
+    cases_hash,
+    given_once,
+    how_asked,
+    refuse_waiting,
+    served_by,
+    sharded,
+    warn,
+)
 from trustlab.safety.chart import Chart, chart_of
 from trustlab.safety.rule_check import check_prescriptions, check_tests
 from trustlab.safety.table import Safety, known_items, load_safety
@@ -81,7 +92,6 @@ from trustlab.settings import (
     given,
     takes_setup,
 )
-from trustlab.studies.consultation import with_progress
 
 REVIEW_KEYS = ("model", "dataset", "configuration", "n_doctors", "safety", "level", "case_id")
 REVIEWS = [
@@ -1304,3 +1314,10 @@ def same_doctors(setup: Any, models: Sequence[Any]) -> str:
     names = ", ".join(getattr(one, "name", str(one)) for one in as_list(who))
     asked = ", ".join(getattr(one, "name", str(one)) for one in models)
     return f"the doctors are {names}, whoever is asked ({asked}): their panel is shown once"
+
+
+def dry_run(cases: Sequence[Case], models: Sequence[Any], asked: Any) -> None:
+    """Ask what the notebook asks, for ``trustlab plan``."""
+    trust(cases, models, setup=asked)
+    methods = [*(m.name for m in select(given(asked.methods, "paper"))), "agreement", "rdc"]
+    benchmark(cases, models, list(dict.fromkeys(methods)), setup=asked)

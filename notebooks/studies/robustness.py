@@ -1030,3 +1030,12 @@ def _by_model(table: pd.DataFrame, told: Callable[[pd.DataFrame], str]) -> str:
     many = len(said) > 1
     lines = [f"{who}: {words}" if many else words for who, words in said.items() if words]
     return "\n".join(line if many else line[:1].upper() + line[1:] for line in lines)
+
+
+def dry_run(cases: Sequence[Case], models: Sequence[Any], asked: Any) -> None:
+    """Ask what the notebook asks, for ``trustlab plan``."""
+    changes = named(asked.changes, asked.seed)
+    seeds = asked.paraphrase_seeds
+    robustness(cases, models, setup=asked, changes=changes, paraphrase_seeds=seeds)
+    if pairs(cases, asked.seed):
+        two_at_once(cases, models, setup=asked)

@@ -998,3 +998,9 @@ def _span(low: float, high: float) -> str:
     """Thresholds to read: one, or the lowest and the highest; infinity is "never"."""
     ends = ("–" if np.isnan(t) else "never" if np.isinf(t) else f"{t:.2f}" for t in (low, high))
     return " to ".join(dict.fromkeys(ends))
+
+
+def dry_run(cases: Sequence[Case], models: Sequence[Any], asked: Any) -> None:
+    """Ask what the notebook asks, for ``trustlab plan``."""
+    turns = {"max_turns": asked.max_turns, "tries": asked.tries}
+    consultations(cases, models, setup=asked, **turns)

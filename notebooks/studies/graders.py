@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import rankdata
 
+from studies.benchmark import RUN
 from trustlab.graders import Grader, open_grader
 from trustlab.metrics.agreement import COUNTS, agreement
 from trustlab.metrics.estimate import (
@@ -32,7 +33,6 @@ from trustlab.metrics.run_tables import KEYS, Tables, metrics_table, rows_of_met
 from trustlab.metrics.schema import need, table
 from trustlab.metrics.ties import tied
 from trustlab.records import Case
-from trustlab.studies.benchmark import RUN
 
 RULES = ("exact", "synonym", "encoder")
 """Graders that need no model."""

@@ -15,7 +15,6 @@ from trustlab.paths import save_table, save_text
 from trustlab.reporting import Figures
 from trustlab.run import Run, read_table, score, table_in
 from trustlab.settings import Setup, names_of, unknown
-from trustlab.studies.benchmark import auroc_rows
 
 
 def scored(
@@ -58,6 +57,7 @@ def scored(
 def _draw(run: Run, metrics: pd.DataFrame, setup: Setup, folder: Path) -> list[str]:
     """AUROC of each model on each data set, where there is any; where each figure is, in words."""
     from trustlab import plots
+    from trustlab.plots.rows import auroc_rows
 
     plots.use_style()
     for old in (folder / "figures").glob("score_*"):  # of another table
@@ -67,7 +67,9 @@ def _draw(run: Run, metrics: pd.DataFrame, setup: Setup, folder: Path) -> list[s
     show, lines = Figures("score", setup, run, models=models), []
     for (who, where), part in auroc.groupby(["model", "dataset"], sort=False):
         if part["value"].notna().any():
-            show(auroc_rows(part, run.families), part, "auroc", (who, where))
+            show(
+                auroc_rows(part, run.families), part, "auroc", (who, where), title="AUROC by method"
+            )
             ending = plots.file_ending(who, models) + plots.file_ending(where, sets)
             lines.append(f"figures/score_auroc{ending}.png: AUROC of {who} on {where}")
         else:
