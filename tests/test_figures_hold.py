@@ -69,7 +69,6 @@ DRAWN: dict[str, list[Marks]] = {
     "00_consistent": PLAIN,
     "00_beyond": PLAIN,
     "01_auroc": RANKED,
-    "01_auroc_by_cost": [Marks(ranks=everywhere), Marks("cost", "n_answers", "n_answers", ends=())],
     "01_compared": ONE_OF_MANY,
     "01_confidence_and_accuracy": PLAIN,
     "01_level_correlations": PLAIN,
@@ -93,7 +92,6 @@ DRAWN: dict[str, list[Marks]] = {
     "06_auroc_differences": [Marks("difference", ranks=everywhere, missing=())],
     "07_reliability": [Marks(), Marks("confidence", ends=())],
     "07_risk_coverage": [Marks(ranks=everywhere)],
-    "07_rank_correlations": [Marks(ends=())],
     "08_accuracy": PLAIN,
 }
 

@@ -22,7 +22,7 @@ from trustlab.html.index import write_index
 from trustlab.html.notebook import write_html
 from trustlab.html.pages import choose, write_page
 from trustlab.paths import NOTICE, save_json
-from trustlab.reporting import Figures
+from trustlab.plots.figures import Figures
 from trustlab.run import load_run
 from trustlab.settings import Setup
 

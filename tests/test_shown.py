@@ -60,25 +60,6 @@ def test_calibration_is_shown_as_given_first_and_what_was_not_given_as_a_dash():
     ]
 
 
-def test_missingness_shows_only_what_misses_something_and_has_ends():
-    rows = [
-        ("", "accuracy", 3, 4, 0.5, 0.4, 0.6),
-        ("asp", "auroc", 4, 4, 0.7, 0.7, 0.7),
-        ("ce", "auroc", 2, 4, 0.6, 0.2, 0.9),
-    ]
-    rows += [("ce", "mean_confidence", 2, 4, 0.3, NAN, NAN), ("pmi", "auroc", 0, 4, NAN, 0.0, 1.0)]
-    table = pd.DataFrame(
-        rows, columns=["method", "metric", "n", "n_asked", "value", "worst", "best"]
-    )
-    table = table.assign(n_missing=table["n_asked"] - table["n"])
-    found = formatted.missingness_shown(table.assign(model="m", dataset="d"))
-    assert found.to_numpy().tolist() == [
-        ["m", "d", "(the answers)", "3 of 4", "0.50 [0.40, 0.60]", "–"],
-        ["m", "d", "ce", "2 of 4", "–", "0.60 [0.20, 0.90]"],
-    ]
-    assert formatted.missingness_shown(table[1:2].assign(model="m", dataset="d")).empty
-
-
 def gaps(*rows):
     """A table of differences: (method, difference, standard error, p after Holm, reason) each."""
     table = pd.DataFrame(rows, columns=["method", "difference", "standard_error", "p_holm", "why"])

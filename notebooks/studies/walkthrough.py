@@ -18,11 +18,11 @@ from trustlab.datasets import load_cases
 from trustlab.knowledge import Knowledge
 from trustlab.metrics import formatted
 from trustlab.metrics.estimate import NAN, Draws, Rows, grouped, groups, mean, measure
+from trustlab.metrics.formatted import counted, plural
 from trustlab.metrics.schema import table
 from trustlab.metrics.ties import reaches
 from trustlab.paths import DATA
 from trustlab.records import SUPPORT_LEVELS, Case
-from trustlab.reporting import counted, plural
 from trustlab.run import Run, benchmark
 
 KEYS = ["case_id", "level", "model"]

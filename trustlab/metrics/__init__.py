@@ -10,7 +10,6 @@ from trustlab.metrics.calibration import (
     ece,
 )
 from trustlab.metrics.correlation import (
-    partial_spearman,
     pearson,
     pearson_p,
     pearson_permutation_p,
@@ -30,7 +29,6 @@ from trustlab.metrics.estimate import (
     case_weights,
     percentile_interval,
 )
-from trustlab.metrics.missing_bounds import auprc_bounds, auroc_bounds
 from trustlab.metrics.paired import paired_differences
 from trustlab.metrics.run_tables import metrics_table, shared_rows
 from trustlab.metrics.selective import aurc, prediction_rejection_ratio, risk_coverage
@@ -48,11 +46,9 @@ __all__ = [
     "Isotonic",
     "Platt",
     "auprc",
-    "auprc_bounds",
     "auprc_weighted",
     "aurc",
     "auroc",
-    "auroc_bounds",
     "auroc_difference_standard_error",
     "auroc_standard_error",
     "auroc_weighted",
@@ -73,7 +69,6 @@ __all__ = [
     "holm",
     "metrics_table",
     "paired_differences",
-    "partial_spearman",
     "pearson",
     "pearson_p",
     "pearson_permutation_p",

@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from scipy import sparse
 from scipy.stats import binomtest, t
 
 from trustlab.metrics.ties import numbers
@@ -313,15 +312,6 @@ class Rows:
             return np.r_[each.sum(), each @ times]
         parts = _in_parts(times.shape[1], len(each))
         return np.r_[each.sum(), *(each @ times[:, some].astype(np.float64) for some in parts)]
-
-    def totals(self, columns: np.ndarray) -> np.ndarray:
-        """The sums of several columns (n, m) at once, (m, 1 + draws)."""
-        shape = (len(self.draws.cases), len(self))
-        of_case = sparse.csr_array((np.ones(len(self)), (self.case, np.arange(len(self)))), shape)
-        each, times = np.asarray(of_case @ columns).T, self.draws.times
-        parts = _in_parts(times.shape[1], len(columns))
-        drawn = [each @ times[:, some].astype(np.float64, copy=False) for some in parts]
-        return np.concatenate([each.sum(axis=1, keepdims=True), *drawn], axis=1)
 
     def mean(self, values: ArrayLike) -> np.ndarray:
         """The mean of ``values`` (n,) in the sample and in every draw, (1 + draws,)."""

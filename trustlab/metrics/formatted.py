@@ -9,7 +9,6 @@ import re
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -18,8 +17,7 @@ import pandas as pd
 from trustlab.collect import SAMPLE_NEEDS, needs_of
 from trustlab.confidence import METHODS
 from trustlab.confidence.registry import label
-from trustlab.metrics import schema
-from trustlab.metrics.correlation import pearson_p, spearman
+from trustlab.metrics.correlation import pearson_p
 from trustlab.metrics.estimate import MIN_CASES, groups, most_frequent
 from trustlab.metrics.significance import (
     ALPHA,
@@ -164,20 +162,6 @@ def calibration_shown(
     return wide[["model", "method", *[name for name in order if name in wide]]].fillna("–")
 
 
-def missingness_shown(table: pd.DataFrame) -> pd.DataFrame:
-    """The table of ``missingness_table`` to read.
-
-    ``value [worst, best]`` and coverage, a row a method that misses anything.
-    """
-    lacking = table[table["n_missing"].gt(0) & table["worst"].notna() & table["n"].gt(0)]
-    lacking = lacking.rename(columns={"worst": "low", "best": "high"})
-    lacking = lacking.assign(
-        coverage=[f"{row.n} of {row.n + row.n_missing}" for row in lacking.itertuples()]
-    )
-    lacking = lacking.assign(method=lacking["method"].replace("", "(the answers)"))
-    return pivoted(lacking, ["model", "dataset", "method", "coverage"], "metric").fillna("–")
-
-
 JUDGED = {"entailment", "contradiction", "alternative_entailment"}
 """Needs that a judge of entailment meets."""
 KEYS = ["case_id", "dataset", "level", "model"]
@@ -203,26 +187,6 @@ def interval_words(table: pd.DataFrame, words: str) -> str:
     if "low" not in table or table["low"].notna().to_numpy().any():
         return words
     return f"no intervals: fewer than {MIN_CASES} cases, values all alike, or none"
-
-
-def rank_correlations(confidence: pd.DataFrame, model: str) -> pd.DataFrame:
-    """Spearman's correlation between every two methods over the answers that both judged.
-
-    In the run's order, without intervals. Methods without any value are in no pair.
-    """
-    mine = confidence[confidence["model"] == model]
-    wide: Any = mine.pivot(index=["case_id", "level"], columns="method", values="confidence")
-    names = [m for m in confidence["method"].unique() if m in wide and wide[m].notna().any()]
-    lines = []
-    for first, second in combinations(names, 2):
-        both = wide[[first, second]].dropna()
-        n = len(both)
-        value = spearman(*both.to_numpy().T) if n > 2 else np.nan
-        why = "fewer than 3 answers" if n <= 2 else "all alike" if np.isnan(value) else ""
-        line = {"model": model, "first": first, "second": second, "metric": "spearman"}
-        counts = {"n_missing": len(wide) - n, "n_cases": both.index.unique("case_id").size}
-        lines.append(line | counts | {"value": value, "n": n, "missing": why})
-    return schema.table(lines, ["model", "first", "second"]).drop(columns=["low", "high"])
 
 
 def correlation_table(metrics: pd.DataFrame) -> pd.DataFrame:
@@ -428,6 +392,18 @@ def _is_judged(method: str) -> bool:
     return method in METHODS and bool(JUDGED & set(METHODS[method].needs))
 
 
+def lacking_words(table: pd.DataFrame, confidence: pd.DataFrame) -> str:
+    """Which models of a figure's ``table`` have no value of which of its methods, and why."""
+    shown = set(table["method"])
+    told: dict[tuple[str, str], list[str]] = {}
+    for key, part in groups(confidence[confidence["method"].isin(shown)], ["model", "method"]):
+        if part["confidence"].isna().all():
+            why = (str(key["model"]), most_frequent(part))
+            told.setdefault(why, []).append(label(str(key["method"])))
+    words = [f"{who}: {', '.join(names)} ({why})" for (who, why), names in told.items()]
+    return f"no value of {'; '.join(words)}" if words else ""
+
+
 def evidence_table(assessment: Assessment) -> pd.DataFrame:
     """MedConf's evidence as a table, a row a criterion."""
     rows = []
@@ -472,6 +448,16 @@ def differences_shown(
             shown[name] = table[column].to_numpy()
     shown["cases for 80 % power"] = [cases_shown(r["cases_needed"]) for r in rows]
     return shown.assign(note=table["missing"].to_numpy())
+
+
+def plural(n: int, one: str, several: str = "") -> str:
+    """The word for ``n`` of something."""
+    return one if n == 1 else several or f"{one}s"
+
+
+def counted(n: int, one: str, several: str = "") -> str:
+    """'1 case', '2 cases'."""
+    return f"{n:,} {plural(n, one, several)}"
 
 
 def p_shown(p: float) -> str:
