@@ -16,7 +16,6 @@ from tiny_models import byte_tokenizer
 import trustlab as tl
 from trustlab.agents import MedConf
 from trustlab.agents.medconf import fits, reply_room
-from trustlab.collect import settings_of
 from trustlab.metrics.formatted import remark_lines
 from trustlab.models.base import Abilities, Request
 from trustlab.models.cache import (
@@ -336,7 +335,7 @@ def test_every_budget_reaches_its_step():
     procedure = setup.procedure
     assert (procedure.max_tokens_profile, procedure.max_tokens_evidence) == (500, 900)
     assert procedure.max_tokens_keyword == 9
-    asked = settings_of(setup)
+    asked = setup.settings
     assert (asked.max_tokens_doctor, asked.max_tokens_answer) == (700, 80)
     assert Setup().procedure == MedConf()
 

@@ -19,8 +19,7 @@ import studies.trust_indices
 import trustlab as tl
 from trustlab.metrics.formatted import remark_lines, together
 from trustlab.models.base import Request
-from trustlab.records import Reply
-from trustlab.settings import Parameters
+from trustlab.records import Parameters, Reply
 
 METHODS = ["ce", "cot_ce", "topk_ce", "p_true", "poc", "medconf", "agreement"]
 WHY = 'read as chat models write them (reading="strict" refuses them)'

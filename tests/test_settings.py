@@ -25,6 +25,7 @@ from studies.robustness import two_at_once
 from trustlab import paths
 from trustlab.cli import app
 from trustlab.paths import ROOT, RUNS
+from trustlab.records import PARAMETERS, Parameters
 from trustlab.run_notebooks import (
     check_parameters,
     choices_of,
@@ -32,7 +33,7 @@ from trustlab.run_notebooks import (
     notebook_names,
     notebook_path,
 )
-from trustlab.settings import PARAMETERS, Parameters, Setup
+from trustlab.settings import Setup
 
 
 def test_the_defaults_are_those_that_are_written_down():

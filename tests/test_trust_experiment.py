@@ -26,7 +26,8 @@ from studies.trust_indices import (
     no_answer,
     proxy_note,
 )
-from trustlab import trust, trust_indices
+from studies.trust_indices import trust
+from trustlab import trust_indices
 from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel
 from trustlab.parsing.reply import CUT

@@ -419,7 +419,7 @@ def methods(
     if as_json:
         typer.echo(json.dumps(_methods(), indent=2, ensure_ascii=False))
         return
-    from trustlab.settings import PARAMETERS
+    from trustlab.records import PARAMETERS
 
     heads = {"name": 29, "family": 13, "access": 8, "scale": 13, "equation": 18, "calls": 31}
     heads |= {"readers": 17, "cite": 36}

@@ -259,7 +259,7 @@ def metrics_table(
 
 
 def _registered_scales() -> dict[str, str]:
-    from trustlab.confidence import METHODS  # here, so that metrics alone never load the methods
+    from trustlab.confidence import METHODS
 
     return {name: method.scale for name, method in METHODS.items()}
 

@@ -10,8 +10,7 @@ from itertools import accumulate
 from typing import TypeVar
 
 from trustlab.parsing import chat
-from trustlab.records import Reply
-from trustlab.settings import Reading
+from trustlab.records import Reading, Reply
 
 CUT = "ran out of tokens"
 """Why a reply cut off by the budget or the window is no answer, whatever stands in it."""
