@@ -25,8 +25,8 @@ from studies.trust_indices import (
     TrustRun,
     no_answer,
     proxy_note,
+    trust,
 )
-from studies.trust_indices import trust
 from trustlab import trust_indices
 from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel

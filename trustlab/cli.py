@@ -199,7 +199,7 @@ def _run_all(
 def _run_each(asked: dict[str, dict[str, Any]], runs: Path | None) -> None:
     from concurrent.futures import ThreadPoolExecutor, as_completed
 
-    from trustlab.models.processes import processes, seldom_collected
+    from trustlab.processes import processes, seldom_collected
     from trustlab.run_notebooks import LONGEST_FIRST
 
     cores = processes(-1)

@@ -219,6 +219,9 @@ class Reply:
     reasoning: str | None = None
 
 
+NO_DIAGNOSIS = "no diagnosis in square brackets"
+"""Why an answer that names no disease is missing."""
+
 IMPORTANCES = ("strong", "moderate", "weak")
 SUPPORT_LEVELS = ("supported", "missing", "contradicted")
 

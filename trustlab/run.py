@@ -36,10 +36,10 @@ from trustlab.metrics.formatted import remark_lines, together
 from trustlab.metrics.run_tables import KEYS, checked_answers, joined
 from trustlab.models.base import Model, Waiting
 from trustlab.models.cache import CALL_COLUMNS, CachedModel
-from trustlab.models.processes import beside, seldom_collected
 from trustlab.parsing import NO_DIAGNOSIS
 from trustlab.parsing.counts import Counts, replies_of, tally
 from trustlab.paths import NOTICE, Growing, save_json, save_tables, shard
+from trustlab.processes import beside, seldom_collected
 from trustlab.prompts import names as prompt_names
 from trustlab.prompts import template
 from trustlab.records import LEVELS, Case, Generation, View

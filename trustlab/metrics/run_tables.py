@@ -25,7 +25,7 @@ from trustlab.metrics.estimate import (
     within,
 )
 from trustlab.metrics.schema import need, refuse, table
-from trustlab.models.processes import spread
+from trustlab.processes import spread
 
 KEYS = ["case_id", "dataset", "level", "model"]
 

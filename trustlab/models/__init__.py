@@ -10,8 +10,8 @@ from typing import Any, cast
 
 from trustlab.models.base import Messages, Model, Request, TextOnly
 from trustlab.models.opening import Later, folder_revision, is_path, may_have_gpu, refuse_pickle
-from trustlab.models.processes import seldom_collected
 from trustlab.paths import DATA
+from trustlab.processes import seldom_collected
 
 CLINIC = "embedded-clinic"
 DIAGNOSING = ("embedded", "embedded-closed", "embedded-overconfident")
