@@ -25,6 +25,7 @@ from tiny_models import (
     speaking,
 )
 
+import trustlab as tl
 from trustlab.models import open_model
 from trustlab.models.base import STATISTICS, Request
 from trustlab.models.huggingface import HuggingFaceModel, Share, in_batches, prompt_text

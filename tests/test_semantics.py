@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from each import each
 
+import trustlab as tl
 from trustlab.meaning import encoder as semantics
 from trustlab.meaning.encoder import Encoder
 from trustlab.settings import Setup
