@@ -6,7 +6,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from trustlab.settings import Chance, Count, Flat, Folder, Seed, choices
+from trustlab.choices import Chance, Count, Seed, choices
+from trustlab.settings import Flat, Folder
 
 
 @choices
