@@ -153,7 +153,6 @@ FURTHER: list[tuple[str, dict[str, Any], str]] = [
         "n_points is 8; it must be a whole number from 3 to 7",
     ),
     ("06_published_tables", {"alpha": 0}, "alpha is 0"),
-    ("06_published_tables", {"level": 95}, "level is 95"),
     ("06_published_tables", {"draws": 0}, "draws is 0"),
     ("06_published_tables", {"max_n": 0}, "max_n is 0"),
     ("06_published_tables", {"share_right": 1}, "share_right is 1"),

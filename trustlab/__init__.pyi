@@ -21,7 +21,6 @@ from .knowledge import load_knowledge
 from .levels import view, views
 from .meaning.encoder import Encoder
 from .metrics import metrics_table
-from .metrics.audit import attainable_n, audit_correlations
 from .metrics.formatted import main_table, to_latex
 from .metrics.paired import best_of_families, compare_methods
 from .metrics.trust_table import trust_indices
@@ -84,8 +83,6 @@ __all__ = [
     "View",
     "Workbench",
     "assess",
-    "attainable_n",
-    "audit_correlations",
     "benchmark",
     "best_of_families",
     "chart_of",
