@@ -20,7 +20,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from trustlab import plots
 from trustlab.html.index import write_index
 from trustlab.html.notebook import write_html
-from trustlab.html.pages import choose, write_page
+from trustlab.html.pages import choose, show, write_page
 from trustlab.paths import NOTICE, save_json
 from trustlab.reporting import Figures
 from trustlab.run import load_run
@@ -253,10 +253,10 @@ def test_an_accessibility_checker_finds_nothing(smoke_runs, checker, tmp_path):
     folder = smoke_runs.of("00_walkthrough")
     run = load_run(folder / "patient")
     choice, _ = choose(run)
-    write_page(run, choice, tmp_path / "shown.html")
+    write_page("A case", show(run, *choice), tmp_path / "shown.html")
     pages = (folder / "00_walkthrough.html", folder / "answers.html", write_index(folder.parent))
     urls = [page.as_uri() for page in (*pages, tmp_path / "shown.html")]
-    urls.append(f"{urls[1]}#case={choice.case_id}&level={choice.level}&model={choice.model}")
+    urls.append(f"{urls[1]}#{choice.case_id}")
     bad = tmp_path / "bad.html"
     bad.write_text("<html><body><img src='x.png'><p style='color:#ccc'>pale</p></body></html>")
     done = subprocess.run(
