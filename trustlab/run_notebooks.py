@@ -22,6 +22,7 @@ from typing import Any
 
 import yaml
 
+from trustlab.choices import names_of, unknown
 from trustlab.html.notebook import without_widgets, write_html
 from trustlab.html.pages import PAGE, write_answers
 from trustlab.metrics.formatted import remark_lines, together
@@ -40,7 +41,8 @@ from trustlab.paths import (
     whole,
 )
 from trustlab.run import find_table
-from trustlab.settings import ROLES, Setup, names_of, unknown
+from trustlab.settings import ROLES, Setup
+from trustlab.workbench import check_names, opened
 
 MANIFEST, RUN = "manifest.json", "run.json"
 REFERENCE = ("answers", "confidence", "metrics")
@@ -167,7 +169,9 @@ def check_parameters(path: Path, values: Mapping[str, Any]) -> None:
             raise ValueError(unknown(name, list(given), f"{path.stem} has"))
     known = names_of(choices_of(path.stem)) if is_own(path) else given
     asked = {name: value for name, value in (given | dict(values)).items() if name in known}
-    choices_of(path.stem)(**asked)
+    choices = choices_of(path.stem)(**asked)
+    if isinstance(choices, Setup):
+        check_names(choices)
 
 
 def is_own(path: Path) -> bool:
@@ -295,7 +299,8 @@ def has_cases(name: str, values: Mapping[str, Any], shard: str) -> bool:
     if "n" not in given:
         raise ValueError(f"{path.stem} loads no cases that could be shared out")
     with environment({"TRUSTLAB_SHARD": shard}):
-        return bool(Setup(**{k: v for k, v in given.items() if k in names_of(Setup)}).cases())
+        setup = Setup(**{k: v for k, v in given.items() if k in names_of(Setup)})
+        return bool(opened(setup).cases())
 
 
 def _from_here(name: str, value: Any) -> Any:
