@@ -140,7 +140,7 @@ def test_progress_bars_are_left_out_and_warnings_and_errors_stay(tmp_path):
     assert html.count("application/vnd.jupyter.stderr") == 2
 
 
-def test_a_picture_s_words_are_its_message_and_caption(tmp_path, house_style, monkeypatch):
+def test_a_picture_s_words_are_its_title_and_caption(tmp_path, house_style, monkeypatch):
     shown = []
     monkeypatch.setattr(InteractiveShell, "initialized", lambda: True)
     monkeypatch.setattr("IPython.display.display", lambda *a, **k: shown.append((a[0], k)))
@@ -149,10 +149,10 @@ def test_a_picture_s_words_are_its_message_and_caption(tmp_path, house_style, mo
     axes.plot([0, 1])
     show = Figures("09", Setup(run_dir=tmp_path / "run"))
     (tmp_path / "run").mkdir()
-    show(axes, table, "a", "one case", message=f"It is so:\n{NASTY}", model="m", dataset="d")
+    show(axes, table, "a", "one case", title=f"It is so:\n{NASTY}", model="m", dataset="d")
     ((data, how),) = shown
     told = how["metadata"]
-    assert told["message"] == f"It is so:\n{NASTY}" and told["file"] == "figures/09_a.png"
+    assert told["title"] == f"It is so:\n{NASTY}" and told["file"] == "figures/09_a.png"
     assert told["caption"].startswith("model m · data d · one case")
     shutil.rmtree(tmp_path / "run")
     pictures = [nbformat.v4.new_output("display_data", data=data, metadata=told) for _ in "ab"]
@@ -169,7 +169,7 @@ def test_the_index_lists_runs_with_first_figure_findings_and_links_and_escapes_a
         {
             "image/png": {"alt": f"{n} {NASTY}"},
             "file": f"figures/{n}.png",
-            "message": f"{n} {NASTY}",
+            "title": f"{n} {NASTY}",
         }
         for n in ("a", "b", "c", "d", "gone")
     ]

@@ -92,7 +92,7 @@ def show(run: Run, case_id: str, level: int, model: str | None = None) -> Html:
     )
 
 
-def verdict(answer: object, correct: object) -> str:
+def verdict(answer: Any, correct: Any) -> str:
     """One of :data:`VERDICTS`: an answer without a readable diagnosis is "unread", and one that the
     backend or the grader failed to give is "not judged"."""
     if pd.isna(correct):
@@ -155,8 +155,8 @@ def _requests(run: Run, row: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _talk(run: Run, row: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Of a consultation the last question and what the patient said to it, which the folder above
     keeps; of the answering model's own talk, where it spoke itself."""
-    turns = run.folder and row["dataset"].endswith(ENDING)
-    above = replies_in(run.folder.parent if turns else None)
+    turns = row["dataset"].endswith(ENDING)
+    above = replies_in(run.folder.parent if turns and run.folder else None)
     found = above.of(row["dataset"], row["case_id"], int(row["level"]) - 1)
     spoken = [r for r in found if r["purpose"] in ("ask", "patient")]
     own = {r["purpose"] for r in spoken if r["model"] == row["model"]}
