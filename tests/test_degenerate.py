@@ -135,9 +135,8 @@ def test_answers_or_confidences_that_are_no_numbers_are_refused(name, situation)
 OF_ARRAYS = (["correct", "confidence"], ["correct", "confidence", "weights"])
 
 
-READ = ("audit", "costs", "formatted")
-"""Modules that count, read or write what others have measured; test_audit, test_costs,
-test_tables."""
+READ = ("costs", "formatted")
+"""Modules that count, read or write what others have measured; test_costs, test_tables."""
 
 
 def public() -> dict[str, Any]:

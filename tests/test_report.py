@@ -27,11 +27,10 @@ from fake_model import (
 )
 
 from trustlab.agents import MedConf
-from trustlab.confidence import Parameters
 from trustlab.metrics.costs import method_costs
 from trustlab.paths import NOTICE
 from trustlab.plots.figures import Figures
-from trustlab.records import Reply
+from trustlab.records import Parameters, Reply
 from trustlab.reporting import CHOICES, report
 from trustlab.run import Run, benchmark
 from trustlab.settings import Setup

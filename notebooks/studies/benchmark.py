@@ -16,10 +16,10 @@ from trustlab.collect import NOT_KNOWN
 from trustlab.confidence.registry import label as named
 from trustlab.levels import views
 from trustlab.metrics import formatted, schema
-from trustlab.metrics.audit import published_table
 from trustlab.metrics.estimate import grouped, mean, measure
 from trustlab.metrics.paired import family_name
 from trustlab.plots.style import FAMILY_LABELS, GREY
+from trustlab.published import published_table
 from trustlab.records import LEVELS, Case
 
 RUN = ["model", "dataset"]

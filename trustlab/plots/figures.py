@@ -13,9 +13,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
 
-from trustlab.html.pages import figure_link
 from trustlab.metrics import formatted
-from trustlab.paths import has_answers_page
 from trustlab.plots import style
 
 LONGEST_TITLE = 70
@@ -28,7 +26,6 @@ class Figures:
       place of its own. ``models``: their order, the first has no ending in its files' names.
     - ``by_table``: a figure is of the one data set in its table, and of its model if it is one.
     - ``notes``, ``interval`` and ``facts``: what all captions say.
-    - Where ``trustlab run`` executes the notebook, a link under a figure leads to its answers.
     """
 
     def __init__(
@@ -85,7 +82,7 @@ class Figures:
             who = table["model"].iloc[0] if table["model"].nunique() == 1 else None
             where = table["dataset"].iloc[0]
         every = run.answers if run is not self.run else self.answers
-        told, ending, shown = {"counts": who} if every is None else {}, "", None
+        told, ending = {"counts": who} if every is None else {}, ""
         if every is not None:
             sets, shown = list(dict.fromkeys(every["dataset"])), answers
             shown = every if shown is None else shown
@@ -114,13 +111,12 @@ class Figures:
         )
         saved = style.save_figure(figure, table, f"{self.number}_{name}{ending}", self.folder)
         if saved:
-            linked = shown is not None and has_answers_page()
-            _display(figure, saved[0], figure_link(shown) if linked else "")
+            _display(figure, saved[0])
 
 
-def _display(figure: Figure, image: Path, below: str) -> None:
-    """In a notebook the saved image, now, and a line of HTML below it, in place of the figure that
-    the end of the cell would show.
+def _display(figure: Figure, image: Path) -> None:
+    """In a notebook the saved image, now, in place of the figure that the end of the cell would
+    show.
 
     The image's metadata say its file, title and caption, and both in one (``alt``).
     """
@@ -133,6 +129,4 @@ def _display(figure: Figure, image: Path, below: str) -> None:
         told = {"file": f"figures/{image.name}", "title": title, "caption": caption}
         pixels = b64encode(image.read_bytes()).decode("ascii")
         display({"image/png": pixels}, raw=True, metadata={"image/png": {"alt": alt}, **told})
-        if below:
-            display({"text/html": below}, raw=True)
         plt.close(figure)
