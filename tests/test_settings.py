@@ -21,6 +21,7 @@ from trustlab.cli import app
 from trustlab.paths import ROOT, RUNS
 from trustlab.records import PARAMETERS, Parameters
 from trustlab.run_notebooks import (
+    asked_of,
     check_parameters,
     choices_of,
     default_parameters,
@@ -228,8 +229,18 @@ def test_unknown_names_are_refused_with_those_near():
 @each("name", notebook_names())
 def test_each_notebook_s_parameters_are_choices_of_its_study(name: str):
     known = {f.name for f in fields(choices_of(name))}
-    assert set(default_parameters(notebook_path(name))) <= known
+    own = set(default_parameters(notebook_path(name)))
+    assert own - {"more"} <= known
     check_parameters(notebook_path(name), {})
+
+
+def test_a_notebook_with_more_takes_every_choice_of_its_study_by_name():
+    path = notebook_path("03_ablations")
+    for given in ({"cosines": [0.7]}, {"more": {"cosines": [0.7]}}):
+        assert asked_of(path, given).cosines == [0.7]
+    for given in ({"cosine": 0.7}, {"more": {"cosine": 0.7}}):
+        with pytest.raises(ValueError, match="has no parameter 'cosine'; did you mean cosines"):
+            asked_of(path, given)
 
 
 # What a setup does
