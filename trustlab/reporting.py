@@ -1,6 +1,7 @@
 """What a run did, as a list of facts for a methods section, and what each of its methods cost."""
 
 # pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
+# pyright: reportGeneralTypeIssues=false
 
 from __future__ import annotations
 
