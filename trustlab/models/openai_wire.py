@@ -278,7 +278,7 @@ class Line:
             max_keepalive_connections=self.concurrency,
             keepalive_expiry=60.0,
         )
-        timeout = _http().Timeout(self.timeout_s, connect=min(self.timeout_s, CONNECT_S))
+        timeout = _http().Timeout(self.timeout_s, connect=CONNECT_S)
         http = _guarded(openai.DefaultAsyncHttpxClient)(limits=limits, timeout=timeout)
         return openai.AsyncOpenAI(
             api_key=key,
