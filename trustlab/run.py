@@ -220,7 +220,7 @@ def read_table(file: Path) -> pd.DataFrame:
 
 def benchmark(
     cases: Sequence[Case],
-    models: Sequence[Model],
+    models: str | Model | Sequence[str | Model] | None,
     methods: str | Sequence[str] | None = None,
     levels: Sequence[int] | None = None,
     setup: Setup | Workbench | None = None,
@@ -230,6 +230,7 @@ def benchmark(
 ) -> Run:
     """Ask every model about every case at every level, and score every method on what came back.
 
+    - ``models``: one or several, each open or by its name; ``None``: those of ``setup``.
     - ``methods`` and ``levels``: those of ``setup``, else "paper" and all six levels.
     - ``setup.run_dir`` receives the tables, every request with its replies
       (:mod:`trustlab.folder.replies_log`) and, unless ``cache`` names another file, the cache of
@@ -240,7 +241,7 @@ def benchmark(
     - METHODS: Ren et al. 2026 (benchmark), K = 15 samples at temperature 0.5.
     """
     setup = opened(setup)
-    levels = given(levels, setup.levels, LEVELS)
+    levels, models = given(levels, setup.levels, LEVELS), setup.models(models)
     given_once(cases, models, levels)
     chosen = select(given(methods, setup.methods, "paper"))
     shown = views_of(cases, levels, show)
