@@ -15,17 +15,15 @@ from each import each
 from fake_model import FakeEncoder, FakeModel, made_cases
 from typer.testing import CliRunner
 
-import studies.ablations
 import studies.consultation
-import studies.robustness
 import studies.trust_indices
 import trustlab as tl
 from studies.consultation import consult_until
-from studies.robustness import two_at_once
 from trustlab import paths
 from trustlab.cli import app
 from trustlab.paths import ROOT, RUNS
 from trustlab.run_notebooks import (
+    asked_of,
     check_parameters,
     choices_of,
     default_parameters,
@@ -235,8 +233,18 @@ def test_unknown_names_are_refused_with_those_near():
 @each("name", notebook_names())
 def test_each_notebook_s_parameters_are_choices_of_its_study(name: str):
     known = {f.name for f in fields(choices_of(name))}
-    assert set(default_parameters(notebook_path(name))) <= known
+    own = set(default_parameters(notebook_path(name)))
+    assert own - {"more"} <= known
     check_parameters(notebook_path(name), {})
+
+
+def test_a_notebook_with_more_takes_every_choice_of_its_study_by_name():
+    path = notebook_path("03_ablations")
+    for given in ({"cosines": [0.7]}, {"more": {"cosines": [0.7]}}):
+        assert asked_of(path, given).cosines == [0.7]
+    for given in ({"cosine": 0.7}, {"more": {"cosine": 0.7}}):
+        with pytest.raises(ValueError, match="has no parameter 'cosine'; did you mean cosines"):
+            asked_of(path, given)
 
 
 # What a setup does
@@ -246,12 +254,9 @@ def test_each_notebook_s_parameters_are_choices_of_its_study(name: str):
     ("study", "given"),
     [
         (tl.benchmark, {"samples": 15}),
-        (studies.robustness.robustness, {"wording": "embedded"}),
-        (studies.ablations.ablations, {"seed": 1}),
         (studies.consultation.consultations, {"patient": "facts"}),
         (consult_until, {"quiet": True}),
         (studies.trust_indices.trust, {"n_doctors": 2}),
-        (two_at_once, {"cache": "replies.sqlite"}),
     ],
 )
 def test_the_old_keywords_raise_and_name_setup(study, given: dict):
