@@ -44,7 +44,8 @@ from .reporting import Figures, Report, report
 from .retrieval import BM25, BM25S, load_corpus, open_retriever
 from .run import Run, benchmark, load_run, score
 from .safety.chart import Chart, chart_of
-from .settings import Setup, opened
+from .settings import Setup
+from .workbench import Workbench, opened
 
 __version__: str
 __all__ = [
@@ -81,6 +82,7 @@ __all__ = [
     "SynonymGrader",
     "TokenTrace",
     "View",
+    "Workbench",
     "assess",
     "attainable_n",
     "audit_correlations",

@@ -199,7 +199,7 @@ def _run_all(
 def _run_each(asked: dict[str, dict[str, Any]], runs: Path | None) -> None:
     from concurrent.futures import ThreadPoolExecutor, as_completed
 
-    from trustlab.models.processes import processes, seldom_collected
+    from trustlab.processes import processes, seldom_collected
     from trustlab.run_notebooks import LONGEST_FIRST
 
     cores = processes(-1)
@@ -418,7 +418,7 @@ def methods(
     if as_json:
         typer.echo(json.dumps(_methods(), indent=2, ensure_ascii=False))
         return
-    from trustlab.settings import PARAMETERS
+    from trustlab.records import PARAMETERS
 
     heads = {"name": 29, "family": 13, "access": 8, "scale": 13, "equation": 18, "calls": 31}
     heads |= {"readers": 17, "cite": 36}

@@ -22,6 +22,7 @@ from typing import Any
 
 import yaml
 
+from trustlab.choices import names_of, unknown
 from trustlab.html.notebook import without_widgets, write_html
 from trustlab.html.pages import PAGE, Known, linked, write_answers
 from trustlab.metrics.formatted import remark_lines, together
@@ -40,7 +41,8 @@ from trustlab.paths import (
     whole,
 )
 from trustlab.run import find_table
-from trustlab.settings import ROLES, Setup, names_of, unknown
+from trustlab.settings import ROLES, Setup
+from trustlab.workbench import check_names, opened
 
 MANIFEST, RUN = "manifest.json", "run.json"
 REFERENCE = ("answers", "confidence", "metrics")
@@ -182,7 +184,10 @@ def asked_of(path: Path, values: Mapping[str, Any]) -> Any:
     for name in [*values, *more]:
         if name not in allowed:
             raise ValueError(unknown(name, allowed, f"{path.stem} has"))
-    return choices(**{name: value for name, value in asked.items() if name in known})
+    chosen = choices(**{name: value for name, value in asked.items() if name in known})
+    if isinstance(chosen, Setup):
+        check_names(chosen)
+    return chosen
 
 
 def placed(path: Path, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -346,7 +351,7 @@ def has_cases(name: str, values: Mapping[str, Any], shard: str) -> bool:
     if "n" not in default_parameters(path := notebook_path(name)):
         raise ValueError(f"{path.stem} loads no cases that could be shared out")
     with environment({"TRUSTLAB_SHARD": shard}):
-        return bool(asked_of(path, values).cases())
+        return bool(opened(asked_of(path, values)).cases())
 
 
 def _from_here(name: str, value: Any) -> Any:

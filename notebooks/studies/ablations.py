@@ -15,8 +15,9 @@ import pandas as pd
 import pydantic
 
 from trustlab.agents import MedConf
+from trustlab.choices import Counts, Options, Warmth, choices
 from trustlab.confidence import METHODS, select
-from trustlab.knowledge import load_knowledge, normalise
+from trustlab.knowledge import load_knowledge
 from trustlab.meaning.encoder import Encoder, pair_cosines
 from trustlab.meaning.entailment import Entailment, Pair, StandInEntailment
 from trustlab.meaning.parts import Readers, with_meaning
@@ -35,11 +36,12 @@ from trustlab.metrics.run_tables import metrics_table
 from trustlab.metrics.schema import table
 from trustlab.models.base import Model
 from trustlab.models.cache import CachedModel
-from trustlab.records import SUPPORT_LEVELS, Case, View
+from trustlab.records import SUPPORT_LEVELS, Case, Context, View, normalise
 from trustlab.retrieval import BM25, N_BEST, Passage, Retriever, load_corpus, open_retriever
 from trustlab.retrieval.corpus import CorpusPath, corpus_files
 from trustlab.run import Run, benchmark, confidence_table, each_asked
-from trustlab.settings import Context, Counts, Options, Setup, Warmth, choices
+from trustlab.settings import Setup
+from trustlab.workbench import Workbench, opened
 
 WHOLE = "full"
 PARTS: Mapping[str, Mapping[str, Any]] = {
@@ -116,7 +118,7 @@ def ablations(
     models: Sequence[Model],
     variants: Mapping[str, Mapping[str, Any]] = PARTS,
     levels: Sequence[int] | None = None,
-    setup: Setup | None = None,
+    setup: Setup | Workbench | None = None,
     *,
     methods: Sequence[str] = MEDCONF,
 ) -> Ablations:
@@ -131,7 +133,7 @@ def ablations(
     if not variants or len(set(folders.values())) < len(variants):
         wanted = "variants must be one or more, each with a folder name of its own"
         raise ValueError(f"{wanted}; received {folders}")
-    setup = (setup or Setup()).opened().with_(quiet=True, keep_generations=True)
+    setup = opened(setup).shared().with_(quiet=True, keep_generations=True)
     held = [m if isinstance(m, CachedModel) else CachedModel(m, setup.store) for m in models]
     chosen = list(dict.fromkeys([*methods, *ASKED_WITH]))
 
@@ -428,11 +430,12 @@ def _certain(same: Sequence[bool]) -> np.ndarray:
     return np.array([[yes, 0, not yes] for yes in same], dtype=np.float64).reshape(len(same), 3)
 
 
-def rules(asked: Asked, encoder: Encoder) -> list[Entailment]:
+def rules(setup: Workbench) -> list[Entailment]:
     """The rules for "same meaning" that are tried beside the default: exact words, cosines and,
     where the default is an NLI model, the rule-based proxy."""
-    proxy = [StandInEntailment(encoder)] if asked.entailment else []
-    return [ExactEntailment(), *(CosineEntailment(encoder, c) for c in asked.cosines), *proxy]
+    encoder = setup.readers.encoder
+    proxy = [StandInEntailment(encoder)] if setup.entailment else []
+    return [ExactEntailment(), *(CosineEntailment(encoder, c) for c in setup.cosines), *proxy]
 
 
 def forms(methods: Sequence[str]) -> dict[str, list[str]]:

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
+from trustlab.choices import Chance, Count, Seed, choices
 from trustlab.confidence import METHODS
 from trustlab.confidence.registry import label
 from trustlab.metrics.audit import (
@@ -38,7 +39,7 @@ from trustlab.metrics.significance import (
     holm,
     sample_size_for_power,
 )
-from trustlab.settings import Chance, Count, Flat, Folder, Seed, choices
+from trustlab.settings import Flat, Folder
 
 UNCERTAINTIES = ("perplexity", "entropy", "pmi", "token_sar", "mc_se", "mc_nse", "semantic_entropy")
 """Methods whose formula, as the paper prints it (A3 to A5, A10, A21 to A23), grows as the model
