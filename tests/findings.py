@@ -277,126 +277,6 @@ def plots_label(method: str) -> str:
     return label(method)
 
 
-CHANGES = {
-    "small_talk": "small talk", "other_system": "denials about another part of the body",
-    "reordered": "another order", "instruction_100": "the sentence that orders a confidence of 100",
-}  # fmt: skip
-"""What 02 calls its changes, paraphrases apart."""
-
-
-LARGE_SHIFT = 0.03
-
-
-def held(shifts: pd.DataFrame) -> str:
-    """The shifts that hold after Holm's correction, in percentage points, change by change: the
-    large ones, and how many are smaller; 'none' without any."""
-    found = rows(shifts, level="all")
-    found = found[(found["p_holm"] < 0.05)].sort_values("value", ascending=False)
-    large = found[found["value"].abs() >= LARGE_SHIFT]
-    change = large["condition"].map(CHANGES).fillna("a paraphrase")
-    said = []
-    for name, part in large.groupby(change, sort=False):
-        by_method = part.groupby("method", sort=False)["value"]
-        shown = [f"{plots_label(m)} {span(100 * v, '{:+.0f}'.format)}" for m, v in by_method]
-        said.append(f"{name}: {named(shown)}")
-    n_small = len(found) - len(large)
-    more = f"{n_small} smaller than {100 * LARGE_SHIFT:.0f} points" if n_small else ""
-    return "; ".join(filter(None, [*said, more])) or "none"
-
-
-def robustness() -> Bullets:
-    """The answer, how far one patient's confidence moves, and what moves it."""
-    accuracy = table("02_accuracy")
-    accuracy = rows(accuracy, level="all")
-    changed = rows(accuracy, metric="other_answer")
-    shift = rows(accuracy, metric="difference")
-    variation = rows(table("02_variation"), metric="cv_sample").set_index("method")
-    compared = rows(of_first(shown("02_robustness", "more-stable-code")), metric="CV sample")
-    n_apart = int((compared["p (Holm)"].map(number) < 0.05).sum())
-    two = table("02_two_at_once")
-    both = {
-        m: row(two, metric="mean_confidence", told="difference", method=m)
-        for m in ("ce", "p_true", "medconf", "sequence_probability", "poc")
-    }
-    return [
-        (
-            f"On {accuracy['n_cases'].max()} generated patients, perturbed in"
-            f" {accuracy['condition'].nunique() - 1} other ways, the accuracy of `embedded` changes"
-            f" by at most {100 * shift['value'].abs().max():.0f} percentage points, but"
-            f" {span(changed['value'], pct)} % of its answers become another diagnosis."
-        ),
-        (
-            "When everything is told and only paraphrased, one patient's confidence varies by"
-            f" {variation.at['asp', 'value']:.1f} % of itself (ASP),"
-            f" {variation.at['poc', 'value']:.1f} % (PoC),"
-            f" {variation.at['sequence_probability', 'value']:.1f} % (the probability of the"
-            f" diagnosis), {variation.at['medconf', 'value']:.1f} % (MedConf,"
-            f" {variation.at['medconf', 'n']:.0f} patients; the others"
-            f" {variation.at['asp', 'n']:.0f}, whose versions differ);"
-            f" {counted(n_apart, 'of the others differs', 'of the others differ')} from MedConf"
-            f" after Holm's correction, on the {span(compared['n'], '{:.0f}'.format)} patients that"
-            " both have."
-        ),
-        (
-            "After correction for all comparisons these shifts of the mean confidence hold"
-            f" (percentage points): {held(table('02_shifts'))}. Among answers that stayed the same:"
-            f" {held(shown('02_robustness', 'same-code'))}. Told as one with a second patient, CE"
-            f" says {value(both['ce'], scale=100, sign='+')} points, P(True)"
-            f" {value(both['p_true'], scale=100, sign='+')}, MedConf"
-            f" {value(both['medconf'], scale=100, sign='+')}, the probability of the answer"
-            f" {value(both['sequence_probability'], scale=100, sign='+')}, agreement"
-            f" {value(both['poc'], scale=100, sign='+')}."
-        ),
-    ]
-
-
-def ablations() -> Bullets:
-    """MedConf's parts; what it reads; the order of the methods."""
-    drawn = rows(table("03_parts"), method="medconf")
-    parts = rows(drawn, against="MedConf without a part").set_index("variant")
-    libraries = rows(drawn, against="MedConf with another library")
-    control = libraries[libraries["variant"].str.contains("another")].iloc[0]
-    ranks = rows(table("03_ranks"), metric="rank").dropna(subset="value").set_index("method")
-    first = ranks.index[0]
-    widest = (ranks["highest"] - ranks["lowest"]).idxmax()
-    best = of_first(shown("03_ablations", "15a8676a")).set_index("family")
-
-    n_hold = int((parts["p_holm"] < 0.05).sum())
-
-    def lost(variant: str) -> str:
-        return value(parts.loc[variant], "difference", sign="+")
-
-    return [
-        (
-            f"MedConf's level-stratified AUROC is {parts['reference'].iloc[0]:.2f} on"
-            f" {parts['n'].max()} answers of `embedded`. Without the structured format it changes"
-            f" by {lost('without_structured_format')}, without the symptom profile by"
-            f" {lost('without_symptom_profile')}, without retrieval by {lost('without_retrieval')},"
-            f" without importance by {lost('without_importance')}; after Holm's correction"
-            f" {counted(n_hold, 'of them holds', 'of them hold')}, on"
-            f" {span(parts['n_cases'], '{:.0f}'.format)} patients."
-        ),
-        (
-            "Passages about *another* disease change it by"
-            f" {value(control, 'difference', sign='+')}"
-            + (
-                ": as if this model filled the profile from memory, so that what retrieval brings"
-                " cannot be measured on it."
-                if control["low"] < 0 < control["high"]
-                else ": what it reads counts."
-            )
-        ),
-        (
-            f"The order of the methods is soft: {plots_label(first)} stands first, but only in"
-            f" {pct(ranks.at[first, 'chosen_in'])} % of the draws of other patients, and"
-            f" {plots_label(widest)} takes ranks {ranks.at[widest, 'lowest']:.0f} to"
-            f" {ranks.at[widest, 'highest']:.0f} with the formula that one takes its name to mean."
-            f" The best token method stands {signed(best.at['token', 'difference'])} from MedConf,"
-            f" the best of the samples {signed(best.at['consistency', 'difference'])}."
-        ),
-    ]
-
-
 def consultation() -> Bullets:
     """What asking brings; which rule stops best; doctor and patient."""
     picked = rows(table("04_frontier"), drawn="picked elsewhere").set_index("method")
@@ -644,8 +524,6 @@ def graders() -> Bullets:
 BULLETS: dict[str, Callable[[], Bullets]] = {
     "00_walkthrough": walkthrough,
     "01_benchmark": benchmark,
-    "02_robustness": robustness,
-    "03_ablations": ablations,
     "04_consultation": consultation,
     "05_trust_indices": trust_indices,
     "06_published_tables": published_tables,
@@ -678,7 +556,7 @@ def write(name: str) -> None:
 README = ROOT / "README.md"
 FIRST, LAST = "<!-- findings: python -m tests.findings writes them -->\n", "<!-- end -->\n"
 """The lines of README between which a line for each notebook stands."""
-CHOSEN = {"03_ablations": 2, "06_published_tables": 2}
+CHOSEN = {"06_published_tables": 2}
 """Whose sentence in README is not of its first bullet."""
 
 
