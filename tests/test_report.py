@@ -285,24 +285,6 @@ def test_a_caution_is_told_of_samples_that_are_all_alike(tmp_path):
     assert alike not in caption("ce") + caption("poc", answers=shown)
 
 
-def test_a_figure_of_several_models_on_a_data_set_is_called_and_counted_by_the_data_set(tmp_path):
-    answers = pd.DataFrame({"model": ["a", "b"] * 2, "dataset": ["d", "d", "e", "e"]})
-    answers = answers.assign(case_id="c", level=100, correct=1.0)
-    show = Figures("02", Setup(run_dir=tmp_path), answers=answers, models=["a", "b"], by_table=True)
-
-    def caption(table: pd.DataFrame) -> str:
-        figure, axes = plt.subplots()
-        show(axes, table.assign(value=1.0), "x", message="What it shows.")
-        plt.close(figure)
-        return " ".join(text.get_text() for text in figure.texts)
-
-    words = caption(answers[answers["dataset"].eq("e")])
-    assert words.startswith("What it shows. models a, b · data e · 1 case, 2 answers")
-    assert caption(answers[1:2]).startswith("What it shows. model b · data d · 1 case, 1 answer ")
-    names = sorted(path.name for path in (tmp_path / "figures").glob("*.png"))
-    assert names == ["02_x_b.png", "02_x_e.png"]
-
-
 def test_a_caution_is_told_of_a_server_that_changed_its_model():
     run = made(1, Served(FakeModel(), A=120, B=40), methods=["ce"])  # type: ignore[arg-type]
     words = "the server changed its model during the run: A 120, B 40 replies"

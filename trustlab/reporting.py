@@ -484,7 +484,6 @@ class Figures:
 
     - ``run``: whose answers captions count and whose ``parameters`` name a stand-in; ``answers`` in
       place of its own. ``models``: their order, the first has no ending in its files' names.
-    - ``by_table``: a figure is of the one data set in its table, and of its model if it is one.
     - ``notes``, ``interval`` and ``facts``: what all captions say.
     - Where ``trustlab run`` executes the notebook, a link under a figure leads to its answers.
     """
@@ -497,14 +496,13 @@ class Figures:
         *,
         answers: pd.DataFrame | None = None,
         models: Sequence[str] = (),
-        by_table: bool = False,
         notes: Sequence[str] = (),
         interval: str = "95 % case-bootstrap interval",
         facts: Mapping[str, Any] | None = None,
     ) -> None:
         self.number, self.folder, self.run = number, setup.run_dir / "figures", run
         self.answers = getattr(run, "answers", None) if answers is None else answers
-        self.models, self.by_table, self.interval = models, by_table, interval
+        self.models, self.interval = models, interval
         grader = setup.judge.name if hasattr(setup, "judge") else "synonym"
         self.graded = f"graded by {grader}" if grader != "synonym" else ""
         self.notes, self.facts = list(notes), dict(facts or {})
@@ -541,9 +539,6 @@ class Figures:
                 answers = one
             elif one is not None:
                 run = one
-        if self.by_table:
-            who = table["model"].iloc[0] if table["model"].nunique() == 1 else None
-            where = table["dataset"].iloc[0]
         every = run.answers if run is not self.run else self.answers
         told, ending, shown = {"counts": who} if every is None else {}, "", None
         if every is not None:
