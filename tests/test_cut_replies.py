@@ -18,7 +18,7 @@ from openai_server import Server, opening
 
 from studies.consultation import grid, left_out_table
 from studies.graders import grade
-from studies.robustness import which_named
+from studies.robustness import either_named
 from trustlab.agents import assess
 from trustlab.agents.medconf import MedConf
 from trustlab.agents.patient import UNKNOWN, parts_of, read_answer
@@ -110,9 +110,9 @@ def test_a_cut_answer_is_neither_right_nor_wrong_and_an_unreadable_one_is_wrong(
     for grader in ("exact", JudgeGrader(FakeModel(), knowledge=NO_TABLE)):
         again = grade(run.answers, grader, cases).set_index(["case_id", "level"])["correct"]
         assert math.isnan(again["a", 100]) and again["b", 100] == 0
-    both = which_named(run.answers, dict.fromkeys(IDS, tuple(cases[:2])), SynonymGrader())
-    named = both.set_index("case_id")[["names_first", "names_second", "correct"]]
-    assert named.loc["a"].isna().all(axis=None) and (named.loc["b"] == 0).all(axis=None)
+    named = either_named(run.answers, dict.fromkeys(IDS, tuple(cases[:2])), SynonymGrader())
+    named = named.set_axis(run.answers["case_id"])
+    assert named["a"].isna().all() and (named["b"] == 0).all()
 
 
 def test_accuracy_of_cut_answers_alone_is_missing_and_counts_them() -> None:

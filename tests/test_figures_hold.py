@@ -75,12 +75,9 @@ DRAWN: dict[str, list[Marks]] = {
     "01_turned": ONE_OF_MANY,
     "02_accuracy": PLAIN,
     "02_variation": PLAIN,
-    "02_shifts": PLAIN,
-    "02_two_at_once": RANKED,
     "03_parts": ONE_OF_MANY,
     "03_formulas": ONE_OF_MANY,
     "03_samples": RANKED,
-    "03_ranks": [Marks(ranks=everywhere)],
     "04_one_consultation": [],  # one answer a row, a column a method
     "04_frontier": PLAIN,
     "05_indices": INDEX,
