@@ -105,7 +105,7 @@ def run(
     notebooks/parameters/small.yml where no file of parameters is given.
 
     Exit codes: 0 done, 1 a cell failed, 2 refused before anything ran, 3 a batch waits, 4 the
-    server is gone.
+    server is gone, 5 done, but less than half of the replies to some purpose could be read.
     """
     every = notebook == "all"
     if every and (parameter or out or shard):
@@ -120,7 +120,8 @@ def run(
         typer.echo(f"{notebook}: shard {shard} has no cases; nothing to do")
         return
     folder = _executed(notebook, values, out, shard)
-    _tell(notebook, folder, index=out is None)
+    if _tell(notebook, folder, index=out is None):
+        raise typer.Exit(UNREAD)
 
 
 @app.command()
@@ -140,7 +141,8 @@ def replay(
     """Make tables and figures again from kept replies; no model is asked. Without a file of
     parameters, those of notebooks/parameters/published.yml.
 
-    Exit codes: 0 done, 1 a cell failed, 2 refused.
+    Exit codes: 0 done, 1 a cell failed, 2 refused, 5 done, but less than half of the replies to
+    some purpose could be read.
     """
     folder = (out or RUNS / "replay").resolve()
 
@@ -159,24 +161,47 @@ def replay(
     _run_all(asked, folder, more)
 
 
-def _tell(name: str, folder: Path, index: bool = True) -> None:
-    """What a finished run's manifest says; ``index``: its folder stands among others, which are
-    then listed."""
+UNREAD = 5
+"""The exit code of a run of which too few replies could be read."""
+
+
+def _tell(name: str, folder: Path, index: bool = True, brief: bool = False) -> bool:
+    """Say what a finished run's manifest says; whether too few of its replies could be read.
+
+    ``index``: its folder stands among others, which are then listed. ``brief``: of the replies by
+    purpose nothing.
+    """
     from trustlab.html.index import write_index
+    from trustlab.parsing.counts import HEADS, read_line, table_rows
     from trustlab.run_notebooks import MANIFEST
 
     manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     made, cached = manifest.get("calls_made", 0), manifest.get("calls_from_cache", 0)
     typer.echo(f"{name}: replies asked of the model {made}, taken from the cache {cached}")
+    counts, page = (
+        manifest.get("replies_read", {}),
+        f"{Path(name).name.removesuffix('.ipynb')}.html",
+    )
+    if told := read_line(counts):
+        typer.echo(f"  {told}; see {_short(folder / page)}")
+    if counts and not brief:
+        rows = [("model", "purpose", *HEADS), *table_rows(counts)]
+        widths = [max(len(str(row[i])) for row in rows) for i in range(len(rows[0]))]
+        for row in rows:
+            cells = (f"{v!s:<{w}}" if i < 2 else f"{v!s:>{w}}" for i, (v, w) in
+                     enumerate(zip(row, widths, strict=True)))  # fmt: skip
+            typer.echo("    " + "  ".join(cells))
+    for line in manifest.get("nothing_claimed", []):
+        typer.echo(f"  nothing is claimed: {line}")
     for line in _missing_lines(manifest.get("missing", [])):
         typer.echo(f"  missing: {line}")
     for line in manifest.get("warnings", []):
         typer.echo(f"  warning: {line}")
-    page = folder / f"{Path(name).name.removesuffix('.ipynb')}.html"
-    typer.echo(f"  {_short(page)}")
+    typer.echo(f"  {_short(folder / page)}")
     if index:
         typer.echo(f"  {_short(write_index(folder.parent))}")
     typer.echo(NOTICE)
+    return bool(manifest.get("nothing_claimed"))
 
 
 def _run_all(
@@ -223,9 +248,12 @@ def _run_each(asked: dict[str, dict[str, Any]], runs: Path | None) -> None:
 
     with environment(own), seldom_collected(), ThreadPoolExecutor(at_once) as pool:
         begun = {pool.submit(one, name): name for name in order}
+        unread = False
         for ended in as_completed(begun):
             if folder := ended.result():
-                _tell(begun[ended], folder)
+                unread |= _tell(begun[ended], folder, brief=True)
+    if unread:
+        raise typer.Exit(UNREAD)
 
 
 def _has_cases(name: str, values: dict[str, Any], shard: str) -> bool:

@@ -23,6 +23,17 @@ from typing import Any
 import yaml
 
 from trustlab.html.notebook import without_widgets, write_html
+from trustlab.html.opening import (
+    BLOCK,
+    STOPPED,
+    asked_of,
+    counts_of,
+    filled,
+    nothing_claimed,
+    opening,
+    runs_in,
+    unread,
+)
 from trustlab.html.pages import PAGE, Known, linked, write_answers
 from trustlab.metrics.formatted import remark_lines, together
 from trustlab.models.base import Gone, Waiting
@@ -285,8 +296,28 @@ def run_notebook(
         save_json(manifest, folder / MANIFEST)
         if target.is_file():
             link_answers(target, known)
+            fill_opening(target, folder, manifest["ok"])
             write_html(target)
     return folder
+
+
+def fill_opening(notebook: Path, folder: Path, ok: bool = True) -> None:
+    """Write what a run's folder says into the opening of a notebook: :mod:`trustlab.html.opening`.
+
+    Without a run the block stays as it is, unless the run stopped. A notebook without a place for
+    it gets a cell in front where much could not be read.
+    """
+    import nbformat
+
+    block = opening(folder) or ("" if ok else STOPPED)
+    made = nbformat.read(notebook, 4)
+    places = [cell for cell in made.cells[:3] if BLOCK.search(cell.source)]
+    for cell in places:
+        cell.source = filled(cell.source, block) if block else cell.source
+    if not places and (told := unread(folder, counts_of(runs_in(folder).values()))):
+        made.cells.insert(0, nbformat.v4.new_markdown_cell(told, id="opening"))
+    with whole(notebook) as beside:
+        nbformat.write(made, beside)
 
 
 def link_answers(notebook: Path, known: Known) -> None:
@@ -402,6 +433,8 @@ def publish(run_dir: Path, name: str) -> None:
             output.pop("execution_count", None)
             if output.output_type == "execute_result":
                 output["execution_count"] = None
+    if block := opening(run_dir):
+        ours.cells[0].source = filled(ours.cells[0].source, block)
     with whole(source) as beside:
         nbformat.write(ours, beside)
     files = {file: FIGURES / file.name for file in sorted((run_dir / "figures").glob("*"))}
@@ -418,16 +451,17 @@ def publish(run_dir: Path, name: str) -> None:
 
 def _run_facts(folder: Path) -> dict[str, Any]:
     """What ``run.json`` says; of a notebook with several runs, each below its own folder's name,
-    and their calls, what is missing and warnings in all."""
-    own, *parts = [folder / RUN, *sorted(folder.glob(f"*/**/{RUN}"))]
-    if own.is_file():
-        return json.loads(own.read_text(encoding="utf-8"))
-    runs = {
-        str(file.parent.relative_to(folder)): json.loads(file.read_text(encoding="utf-8"))
-        for file in parts
-    }
+    and their calls, what is missing and warnings in all. Of all runs ``replies_read``, and in
+    ``nothing_claimed`` that of which less than half could be read."""
+    runs = runs_in(folder)
     if not runs:
         return {}
+    read = {
+        "replies_read": counts_of(runs.values()),
+        "nothing_claimed": nothing_claimed(runs),
+    }
+    if "" in runs:
+        return runs[""] | read
     counted = {
         count: sum(facts.get(count, 0) for facts in runs.values())
         for count in ("calls_made", "calls_from_cache")
@@ -435,9 +469,8 @@ def _run_facts(folder: Path) -> dict[str, Any]:
     missing = [
         {**row, "run": name} for name, facts in runs.items() for row in facts.get("missing", [])
     ]
-    held = [facts.get("benchmark") or facts.get("trust") or {} for facts in runs.values()]
-    told = remark_lines(together(held))
-    return {"runs": runs, **counted, "missing": missing, "warnings": told}
+    told = remark_lines(together(map(asked_of, runs.values())))
+    return {"runs": runs, **counted, "missing": missing, "warnings": told, **read}
 
 
 def _now() -> str:

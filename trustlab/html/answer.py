@@ -25,7 +25,6 @@ from trustlab.folder.replies_log import replies_in
 from trustlab.html import show
 from trustlab.html.show import Html, render
 from trustlab.levels import view
-from trustlab.parsing.counts import STEPS
 from trustlab.plots.style import FAMILY_COLOURS, FAMILY_LABELS
 from trustlab.records import Case, Generation, Panel
 from trustlab.retrieval import BM25, Passage, load_corpus
@@ -55,6 +54,9 @@ PURPOSES = (
 WORDS = {
     "diagnosis": "answer", "doctor": "doctors' diagnoses", "judge": "the grader's verdict",
     "ask": "the doctor's last question", "patient": "what the patient said to it",
+    "ce": "scores (CE)", "cot_ce": "scores (CoT-CE)", "topk_ce": "guesses of scores",
+    "p_true": "judgements of true or false", "keyword": "keywords", "profile": "profiles",
+    "evidence": "tables of evidence", "plan": "plans",
 }  # fmt: skip
 SURE = ("method", "confidence", "bound", "missing")
 PAGES = {"elicited": "replies"}
@@ -303,7 +305,7 @@ def requests(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         if row["n_views"] > 1:
             facts.append(f"serves {row['n_views']} answers")
         purpose = str(row["purpose"])
-        named = WORDS.get(purpose) or STEPS.get(purpose) or purpose.replace("_", " of ")
+        named = WORDS.get(purpose) or purpose.replace("_", " of ")
         told = {"purpose": named, "n": len(row["replies"]), "facts": facts}
         found.append(told | {"replies": each, "messages": row["messages"]})
     return found
