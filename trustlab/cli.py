@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
@@ -212,12 +213,9 @@ def _run_all(
     """Every notebook of what ``read`` gives, two at once where there are two cores, which they
     share; after one that ends badly none begins any more. ``more``: variables of their
     environment."""
-    from trustlab.folder.kernels import import_once
-
     # For all of them, and not by each for itself: they share this process.
     variables = {"TRUSTLAB_RUNS": str(runs or runs_of(None)), "TRUSTLAB_ANSWERS": "1"}
     with environment(variables | (more or {})):
-        import_once()  # while this process imports what it needs itself
         _run_each(_refused(read), runs)
 
 
@@ -225,15 +223,16 @@ def _run_each(asked: dict[str, dict[str, Any]], runs: Path | None) -> None:
     from concurrent.futures import ThreadPoolExecutor, as_completed
 
     from trustlab.models.processes import processes, seldom_collected
-    from trustlab.run_notebooks import LONGEST_FIRST
+    from trustlab.run_notebooks import ORDER
 
     cores = processes(-1)
     at_once = min(2, cores)
     share = {"n_jobs": max(1, cores // at_once)}
     threads = {"OMP_NUM_THREADS": str(share["n_jobs"])}  # those of two would collide
     own = {name: value for name, value in threads.items() if name not in os.environ}
-    order = sorted(asked, key=lambda name: LONGEST_FIRST.find(name[:2]) % 100)
-    typer.echo(f"running {', '.join(order)}; what each says comes when it ends")
+    order = sorted(asked, key=lambda name: ORDER.find(name[:2]) % 100)
+    typer.echo(f"running {', '.join(order)}, {at_once} at once; each says a line when it ends")
+    began = time.monotonic()
     stopped = threading.Event()
 
     def one(name: str) -> Path | None:
@@ -249,9 +248,11 @@ def _run_each(asked: dict[str, dict[str, Any]], runs: Path | None) -> None:
     with environment(own), seldom_collected(), ThreadPoolExecutor(at_once) as pool:
         begun = {pool.submit(one, name): name for name in order}
         unread = False
-        for ended in as_completed(begun):
+        for done, ended in enumerate(as_completed(begun), 1):
             if folder := ended.result():
-                unread |= _tell(begun[ended], folder, brief=True)
+                minutes, seconds = divmod(round(time.monotonic() - began), 60)
+                typer.echo(f"[{done} of {len(order)}, {minutes}:{seconds:02d}] ", nl=False)
+                unread |= _tell(begun[ended], folder, index=done == len(order), brief=True)
     if unread:
         raise typer.Exit(UNREAD)
 

@@ -57,8 +57,11 @@ MANIFEST, RUN = "manifest.json", "run.json"
 REFERENCE = ("answers", "confidence", "metrics")
 """Tables of the reference run that the repository keeps, and that a test makes again in part."""
 
-LONGEST_FIRST = "01 02 03 07 05 08 04 00 06"
-"""The order in which notebooks begin that run at once, by the first two letters of their names."""
+ORDER = "00 01 02 03 07 05 08 04 06"
+"""The order in which notebooks begin that run at once, by the first two letters of their names: the
+first to look at, then the longest."""
+QUIET = ["--IPKernelApp.log_level=40"]
+"""For a kernel: no warning that it speaks TCP without encryption, to this machine alone."""
 
 
 def notebook_names() -> list[str]:
@@ -230,8 +233,7 @@ def run_notebook(
 
     A ``shard`` (:func:`~trustlab.paths.shard_of`) of the cases has a folder of its own in
     ``runs/``, for its replies and for what else its notebook leaves. ``alone``: no other runs
-    beside it, so that its cells are counted and saved while they run, and its kernel is one of its
-    own.
+    beside it, so that its cells are counted and saved while they run.
 
     A relative ``path`` or ``corpus``, or folder in ``model``, is taken from where the command is
     given; the notebook runs in its own folder, one of the package's in the working folder. A
@@ -241,8 +243,6 @@ def run_notebook(
     """
     import papermill
     from papermill.exceptions import PapermillExecutionError
-
-    from trustlab.folder.kernels import Manager
 
     source = notebook_path(name)
     check_parameters(source, values)
@@ -266,11 +266,11 @@ def run_notebook(
     for left in old:
         left.unlink(missing_ok=True)
     began, known = time.time(), Known()
-    kernels: dict[str, Any] = {} if alone else {"kernel_manager_class": Manager}
     try:
         part = {"TRUSTLAB_SHARD": shard} if shard else {}
         answers = {"TRUSTLAB_ANSWERS": os.environ.get("TRUSTLAB_ANSWERS", "1")}
-        with environment({"TRUSTLAB_RUNS": there, **answers, **part}):
+        debugger = {"PYDEVD_DISABLE_FILE_VALIDATION": "1"}  # it warns of frozen modules
+        with environment({"TRUSTLAB_RUNS": there, **answers, **part, **debugger}):
             papermill.execute_notebook(
                 str(source),
                 str(target),
@@ -280,7 +280,7 @@ def run_notebook(
                 language="python",
                 progress_bar=alone,
                 request_save_on_cell_execute=alone,  # each saves all cells
-                **kernels,
+                extra_arguments=QUIET,
             )
         manifest["ok"] = True
         if answers["TRUSTLAB_ANSWERS"] == "1":  # a disk may count in steps of two seconds
