@@ -56,12 +56,6 @@ def offline(replies: bool = False) -> bool:
     return told == "1" or (replies and told == "replies")
 
 
-def has_answers_page() -> bool:
-    """Whether ``answers.html`` will stand beside the notebook that this process is: ``trustlab
-    run`` says so by TRUSTLAB_ANSWERS=1."""
-    return os.environ.get("TRUSTLAB_ANSWERS") == "1"
-
-
 def shard() -> str | None:
     """Which share of the cases this process takes, "i/n": the environment variable TRUSTLAB_SHARD,
     which ``trustlab run --shard`` sets."""
@@ -222,22 +216,6 @@ class Growing:
             n: read_table(f).to_pandas(split_blocks=True, self_destruct=True)
             for n, f in files.items()
         }
-
-
-WRITABLE = "text that UTF-8 can write, without half surrogates"
-
-
-def utf8(value: object) -> bool:
-    r"""Whether all text in ``value``, names and lists too, is :data:`WRITABLE`: JSON may spell half
-    a character, ``\ud800``."""
-    if isinstance(value, Mapping):
-        return all(map(utf8, (*value, *value.values())))
-    if isinstance(value, list | tuple):
-        return all(map(utf8, value))
-    try:
-        return not isinstance(value, str | Path) or str(value).encode() is not None
-    except UnicodeEncodeError:
-        return False
 
 
 NOTICE = "Research only. Not for clinical use."

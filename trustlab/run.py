@@ -16,17 +16,17 @@ from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 import pandas as pd
 from tqdm import tqdm
 
 from trustlab.agents.medconf import Profiles
-from trustlab.collect import Settings, collect, needs_of, samples_alike, settings_of
+from trustlab.collect import Settings, collect, needs_of, samples_alike
 from trustlab.confidence import METHODS, Method, select
 from trustlab.datasets.replies_file import Kept, read_replies
 from trustlab.folder.records_file import NAME as RECORDS
-from trustlab.folder.records_file import find_record, line_of, read_records, save_records
+from trustlab.folder.records_file import find_records, line_of, read_records, save_records
 from trustlab.folder.replies_log import packed, recording
 from trustlab.graders import Grade, Grader, JudgeGrader
 from trustlab.levels import Show, view
@@ -37,17 +37,24 @@ from trustlab.metrics.formatted import remark_lines, together
 from trustlab.metrics.run_tables import KEYS, checked_answers, joined
 from trustlab.models.base import Model, Waiting
 from trustlab.models.cache import CALL_COLUMNS, CachedModel
-from trustlab.models.processes import beside, seldom_collected
-from trustlab.parsing import CUT, NO_DIAGNOSIS, PLACEHOLDER, UNNAMED
 from trustlab.parsing.counts import KINDS, Counts, add, too_few, why_few
 from trustlab.paths import NOTICE, Growing, save_json, save_tables, shard
+from trustlab.processes import beside, seldom_collected
 from trustlab.prompts import names as prompt_names
 from trustlab.prompts import template
-from trustlab.records import LEVELS, Case, Generation, Reply, View
-from trustlab.settings import Setup, given, takes_setup
-
-if TYPE_CHECKING:
-    from trustlab.html.show import Html
+from trustlab.records import (
+    CUT,
+    LEVELS,
+    NO_DIAGNOSIS,
+    PLACEHOLDER,
+    UNNAMED,
+    Case,
+    Generation,
+    Reply,
+    View,
+)
+from trustlab.settings import Setup, given
+from trustlab.workbench import Workbench, opened
 
 T = TypeVar("T")
 LIBRARIES = (
@@ -114,12 +121,6 @@ class Run:
         return {m.name: m.family for m in select(self.methods)} if self.methods else {}
 
     @cached_property
-    def spans(self) -> dict[str, tuple[float, float]]:
-        """Method -> its smallest and largest confidence in the run."""
-        found: Any = self.confidence.groupby("method")["confidence"].agg(["min", "max"])
-        return {str(name): (float(low), float(high)) for name, low, high in found.itertuples()}
-
-    @cached_property
     def _records(self) -> dict[tuple[str, str, int], Generation]:
         return {(g.model, g.case_id, g.level): g for g in self.generations}
 
@@ -150,20 +151,10 @@ class Run:
             for name, table in (("answers", self.answers), ("confidence", self.confidence))
         )
         kept = self.folder / RECORDS if self.folder and not self.generations else None
-        found = find_record(kept, model, case_id, level) if kept and kept.is_file() else None
-        return rows, sure, found or self._records.get(key)
-
-    def show(self, case_id: str, level: int, model: str | None = None) -> Html:
-        """The page of one answer, of the run's first model where ``None``: dialogue, answer, every
-        confidence and, of a saved run, every raw reply. ``ValueError`` where there is none."""
-        from trustlab.html.answer import Choice, answer_page
-
-        choice = Choice(model or next(iter(self.parameters["models"])), case_id, level)
-        if (choice.model, case_id, level) not in self._places["answers"]:
-            raise ValueError(
-                f"the run has no answer of {choice.model!r} to case {case_id!r} at level {level!r}"
-            )
-        return answer_page(self, choice)
+        found = (
+            find_records(kept, {(case_id, level, model)}) if kept and kept.is_file() else iter(())
+        )
+        return rows, sure, next(found, None) or self._records.get(key)
 
     def save(self, folder: Path, tables: bool = True, records: bool = True) -> None:
         """Write the three tables (CSV, full precision), the ``records`` that the run holds, and
@@ -237,19 +228,19 @@ def read_table(file: Path) -> pd.DataFrame:
     return table.assign(**{c: table[c].fillna("") for c in ("bound", "missing") if c in table})
 
 
-@takes_setup
 def benchmark(
     cases: Sequence[Case],
-    models: Sequence[Model],
+    models: str | Model | Sequence[str | Model] | None,
     methods: str | Sequence[str] | None = None,
     levels: Sequence[int] | None = None,
-    setup: Setup | None = None,
+    setup: Setup | Workbench | None = None,
     *,
     asked_before: Sequence[CachedModel] = (),
     show: Show = view,
 ) -> Run:
     """Ask every model about every case at every level, and score every method on what came back.
 
+    - ``models``: one or several, each open or by its name; ``None``: those of ``setup``.
     - ``methods`` and ``levels``: those of ``setup``, else "paper" and all six levels.
     - ``setup.run_dir`` receives the tables, every request with its replies
       (:mod:`trustlab.folder.replies_log`) and, unless ``cache`` names another file, the cache of
@@ -259,12 +250,12 @@ def benchmark(
     - ``show`` makes what is shown of a case at a level, where that is not its first statements.
     - METHODS: Ren et al. 2026 (benchmark), K = 15 samples at temperature 0.5.
     """
-    setup = setup or Setup()
-    levels = given(levels, setup.levels, LEVELS)
+    setup = opened(setup)
+    levels, models = given(levels, setup.levels, LEVELS), setup.models(models)
     given_once(cases, models, levels)
     chosen = select(given(methods, setup.methods, "paper"))
     shown = views_of(cases, levels, show)
-    settings = settings_of(setup)
+    settings = setup.settings
     grader, readers, assessor = setup.judge, setup.readers, setup.assessed_by
     needs = needs_of(chosen)
     library = setup.library if "assessment" in needs else None
@@ -354,7 +345,7 @@ def benchmark(
 def score(
     table: pd.DataFrame | str | Path,
     methods: str | Sequence[str] | None = None,
-    setup: Setup | None = None,
+    setup: Setup | Workbench | None = None,
     *,
     confidence: pd.DataFrame | None = None,
 ) -> Run:
@@ -370,7 +361,7 @@ def score(
     - Raises :class:`~trustlab.datasets.DataError` as
       :func:`~trustlab.datasets.replies_file.read_replies`.
     """
-    setup = setup or Setup()
+    setup = opened(setup)
     known = [] if confidence is None else select(list(confidence["method"].unique()))
     wanted = given(methods, setup.methods, "variants" if confidence is None else [])
     chosen = [m for m in (select(wanted) if wanted else []) if m not in known]
@@ -505,7 +496,7 @@ def _table(folder: Path, name: str) -> pd.DataFrame:
     return table
 
 
-def _own_answers(kept: Kept, setup: Setup) -> list[tuple]:
+def _own_answers(kept: Kept, setup: Workbench) -> list[tuple]:
     """Rows of the answers table: with the verdict that a row brings, else the grader's."""
     rows = _answers(kept.views, kept.generations, setup.judge)
     held = zip(rows, kept.correct, kept.missing, kept.n_samples, strict=True)
@@ -544,7 +535,7 @@ class Gathered:
     def __init__(
         self,
         methods: Sequence[Method],
-        setup: Setup,
+        setup: Workbench,
         keep: bool,
         records: BinaryIO | None,
         begin: Callable[..., Future[Any]],

@@ -22,6 +22,7 @@ from typing import Any
 
 import yaml
 
+from trustlab.choices import names_of, unknown
 from trustlab.html.notebook import without_widgets, write_html
 from trustlab.html.opening import (
     BLOCK,
@@ -34,7 +35,7 @@ from trustlab.html.opening import (
     runs_in,
     unread,
 )
-from trustlab.html.pages import PAGE, Known, linked, write_answers
+from trustlab.html.pages import PAGE, write_answers
 from trustlab.metrics.formatted import remark_lines, together
 from trustlab.models.base import Gone, Waiting
 from trustlab.paths import (
@@ -51,7 +52,8 @@ from trustlab.paths import (
     whole,
 )
 from trustlab.run import find_table
-from trustlab.settings import ROLES, Setup, names_of, unknown
+from trustlab.settings import ROLES, Setup
+from trustlab.workbench import check_names, opened
 
 MANIFEST, RUN = "manifest.json", "run.json"
 REFERENCE = ("answers", "confidence", "metrics")
@@ -181,7 +183,9 @@ def check_parameters(path: Path, values: Mapping[str, Any]) -> None:
             raise ValueError(unknown(name, list(given), f"{path.stem} has"))
     known = names_of(choices_of(path.stem)) if is_own(path) else given
     asked = {name: value for name, value in (given | dict(values)).items() if name in known}
-    choices_of(path.stem)(**asked)
+    choices = choices_of(path.stem)(**asked)
+    if isinstance(choices, Setup):
+        check_names(choices)
 
 
 def is_own(path: Path) -> bool:
@@ -228,6 +232,7 @@ def run_notebook(
     run_dir: Path | None = None,
     shard: str | None = None,
     alone: bool = True,
+    answers: bool = True,
 ) -> Path:
     """Execute notebook ``name`` with ``values``; returns the run's folder.
 
@@ -237,9 +242,9 @@ def run_notebook(
 
     A relative ``path`` or ``corpus``, or folder in ``model``, is taken from where the command is
     given; the notebook runs in its own folder, one of the package's in the working folder. A
-    failing cell leaves the notebook as far as it came, without ``answers.html``, and raises
-    papermill's error, or
-    :class:`~trustlab.models.base.Gone` where that was the cell's; the manifest then says so.
+    failing cell leaves the notebook as far as it came, without ``answers.html`` (which ``answers``
+    asks for), and raises papermill's error, or :class:`~trustlab.models.base.Gone` where that was
+    the cell's; the manifest then says so.
     """
     import papermill
     from papermill.exceptions import PapermillExecutionError
@@ -265,12 +270,11 @@ def run_notebook(
     old += [] if alone else [target]  # else papermill writes it at once
     for left in old:
         left.unlink(missing_ok=True)
-    began, known = time.time(), Known()
+    began = time.time()
     try:
         part = {"TRUSTLAB_SHARD": shard} if shard else {}
-        answers = {"TRUSTLAB_ANSWERS": os.environ.get("TRUSTLAB_ANSWERS", "1")}
         debugger = {"PYDEVD_DISABLE_FILE_VALIDATION": "1"}  # it warns of frozen modules
-        with environment({"TRUSTLAB_RUNS": there, **answers, **part, **debugger}):
+        with environment({"TRUSTLAB_RUNS": there, **part, **debugger}):
             papermill.execute_notebook(
                 str(source),
                 str(target),
@@ -283,8 +287,8 @@ def run_notebook(
                 extra_arguments=QUIET,
             )
         manifest["ok"] = True
-        if answers["TRUSTLAB_ANSWERS"] == "1":  # a disk may count in steps of two seconds
-            known = write_answers(folder, since=began - 2)
+        if answers:  # a disk may count in steps of two seconds
+            write_answers(folder, since=began - 2)
     except PapermillExecutionError as error:
         stops: dict[str, type[Gone | Waiting]] = {s.__name__: s for s in (Gone, Waiting)}
         if error.ename not in stops:
@@ -295,7 +299,6 @@ def run_notebook(
         manifest |= {"finished": _now(), **_run_facts(folder)}
         save_json(manifest, folder / MANIFEST)
         if target.is_file():
-            link_answers(target, known)
             fill_opening(target, folder, manifest["ok"])
             write_html(target)
     return folder
@@ -320,31 +323,6 @@ def fill_opening(notebook: Path, folder: Path, ok: bool = True) -> None:
         nbformat.write(made, beside)
 
 
-def link_answers(notebook: Path, known: Known) -> None:
-    """Make case ids in a notebook's tables links to its ``answers.html``; without any ``known``,
-    take its links out."""
-    import nbformat
-
-    made = nbformat.read(notebook, 4)
-    for cell in made.cells:
-        if cell.cell_type == "code":
-            cell.outputs = _linked(cell.outputs, known)
-    with whole(notebook) as beside:
-        nbformat.write(made, beside)
-
-
-def _linked(outputs: Sequence[Any], known: Known) -> list[Any]:
-    kept = []
-    for output in outputs:
-        data = output.get("data", {})
-        if page := data.get("text/html"):
-            data["text/html"] = linked(page, known)
-            if not data["text/html"] and len(data) == 1:
-                continue
-        kept.append(output)
-    return kept
-
-
 def has_cases(name: str, values: Mapping[str, Any], shard: str) -> bool:
     """Whether a shard of the cases that a notebook would load with ``values`` has any;
     ``ValueError`` for a notebook without cases."""
@@ -352,7 +330,8 @@ def has_cases(name: str, values: Mapping[str, Any], shard: str) -> bool:
     if "n" not in given:
         raise ValueError(f"{path.stem} loads no cases that could be shared out")
     with environment({"TRUSTLAB_SHARD": shard}):
-        return bool(Setup(**{k: v for k, v in given.items() if k in names_of(Setup)}).cases())
+        setup = Setup(**{k: v for k, v in given.items() if k in names_of(Setup)})
+        return bool(opened(setup).cases())
 
 
 def _from_here(name: str, value: Any) -> Any:
@@ -409,9 +388,9 @@ def publish(run_dir: Path, name: str) -> None:
     outputs into the notebook.
 
     What this run no longer makes is deleted there. The notebook keeps its own cells and default
-    parameters; only outputs are copied, and no path of this machine, nor links to ``answers.html``,
-    which stays with the run. The tables in :data:`REFERENCE` are kept where the run left them all,
-    in full precision: rounded ones hold ties that the run did not have, which moves AUROC.
+    parameters; only outputs are copied, and no path of this machine. The tables in
+    :data:`REFERENCE` are kept where the run left them all, in full precision: rounded ones hold
+    ties that the run did not have, which moves AUROC.
     """
     import nbformat
 
@@ -426,7 +405,7 @@ def publish(run_dir: Path, name: str) -> None:
     if [c.source for c in executed] != [c.source for c in mine]:
         raise ValueError(f"{run_dir} was made by another version of {source.name}; run it again")
     for cell, done in zip(mine, executed, strict=True):
-        shown = _linked(without_widgets(done.outputs), {})
+        shown = without_widgets(done.outputs)
         cell.outputs = [o for o in shown if o.get("name") != "stderr"]
         cell.execution_count = None
         for output in cell.outputs:

@@ -30,6 +30,7 @@ from trustlab.agents.consultation import (
 )
 from trustlab.agents.medconf import Ask
 from trustlab.agents.patient import NOT_SO, OUTCOMES, FactPatient, ModelPatient
+from trustlab.choices import Chance, Count, Weight, choices
 from trustlab.collect import SAMPLE_NEEDS
 from trustlab.confidence import METHODS, select
 from trustlab.confidence.registry import label as method_label
@@ -60,7 +61,8 @@ from trustlab.parsing.counts import why_few
 from trustlab.paths import save_tables
 from trustlab.records import Case, Reply
 from trustlab.run import Run, benchmark, refuse_waiting
-from trustlab.settings import Chance, Count, Setup, Weight, choices, given, takes_setup
+from trustlab.settings import Setup, given
+from trustlab.workbench import Workbench, opened
 
 FOUR = ("medconf", "asp", "poc", "ce")
 """The methods of the published experiment."""
@@ -144,13 +146,12 @@ class ConsultationRun:
         save_tables(self, names, folder)
 
 
-@takes_setup
 def consultations(
     cases: Sequence[Case],
     models: Sequence[Model],
     methods: str | Sequence[str] | None = None,
     max_turns: int = 12,
-    setup: Setup | None = None,
+    setup: Setup | Workbench | None = None,
     *,
     tries: int = 4,
 ) -> ConsultationRun:
@@ -168,7 +169,7 @@ def consultations(
       consultation ended.
     - ``ValueError`` as the benchmark and :func:`consult`.
     """
-    setup = (setup or Setup()).opened()
+    setup = opened(setup).shared()
     methods = given(methods, setup.methods, FOUR)
     select(methods)
     doctor, patient = setup.role("doctor", models), setup.role("patient")
@@ -421,14 +422,13 @@ class AskedUntil:
     confidence: pd.DataFrame
 
 
-@takes_setup
 def consult_until(
     cases: Sequence[Case],
     model: Model,
     method: str,
     threshold: float,
     max_turns: int = 12,
-    setup: Setup | None = None,
+    setup: Setup | Workbench | None = None,
     *,
     tries: int = 4,
 ) -> AskedUntil:
@@ -446,7 +446,7 @@ def consult_until(
             f"threshold is {threshold}, of {len(cases)} cases; a number and at least one case are"
             " needed"
         )
-    setup = (setup or Setup()).opened().with_(quiet=True)
+    setup = opened(setup).shared().with_(quiet=True)
     if setup.run_dir:
         raise ValueError(
             f"run_dir is {str(setup.run_dir)!r}; nothing is written but the replies: give their"

@@ -27,6 +27,7 @@ from trustlab.agents.panel import (
     propose,
     review,
 )
+from trustlab.choices import choices
 from trustlab.confidence import select
 from trustlab.folder.replies_log import recording
 from trustlab.graders import Grader
@@ -67,7 +68,7 @@ from trustlab.models.cache import CachedModel
 from trustlab.parsing.counts import Counts, add, why_few
 from trustlab.parsing.reply import CUT
 from trustlab.paths import NOTICE, save_json, save_tables
-from trustlab.records import FLAGS, RATINGS, Case, Mark, Opinion, Panel, View
+from trustlab.records import FLAGS, RATINGS, Case, Mark, Opinion, Panel, Parameters, View
 from trustlab.run import (
     benchmark,
     cases_hash,
@@ -81,15 +82,8 @@ from trustlab.run import (
 from trustlab.safety.chart import Chart, chart_of
 from trustlab.safety.rule_check import check_prescriptions, check_tests
 from trustlab.safety.table import Safety, known_items, load_safety
-from trustlab.settings import (
-    Budget,
-    Parameters,
-    Setup,
-    as_list,
-    choices,
-    given,
-    takes_setup,
-)
+from trustlab.settings import Budget, Setup, as_list, given
+from trustlab.workbench import Workbench, opened
 
 REVIEW_KEYS = ("model", "dataset", "configuration", "n_doctors", "safety", "level", "case_id")
 REVIEWS = [
@@ -312,12 +306,11 @@ class TrustRun:
         save_json(facts, folder / "run.json")
 
 
-@takes_setup
 def trust(
     cases: Sequence[Case],
     models: Sequence[Model],
     levels: Sequence[int] | None = None,
-    setup: Setup | None = None,
+    setup: Setup | Workbench | None = None,
 ) -> TrustRun:
     """Convene, plan and review for every model, case and level.
 
@@ -332,7 +325,7 @@ def trust(
       the same temperature. METHODS: trust indices.
     - ``ValueError`` for a model or case given twice.
     """
-    setup = setup or Setup()
+    setup = opened(setup)
     levels = given(levels, setup.levels, (100,))
     given_once(cases, models, levels)
     for case in cases:  # a chart that cannot be read is refused before anything is spent
@@ -483,7 +476,7 @@ def _checked(
     encoder: Encoder,
     medical: Encoder | None,
     proxy: str,
-    setup: Setup,
+    setup: Workbench,
 ) -> list[Checked]:
     """Every configuration of one team: the panel, and its first doctor alone."""
     common = {"seed": setup.seed, "reading": setup.reading}

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trustlab.parsing import UNNAMED
-from trustlab.records import Generation
+from trustlab.records import UNNAMED, Generation
 
 FAMILIES = ("token", "consistency", "verbalized", "medconf", "baseline", "trust", "reference")
 SCALES = ("probability", "score")

@@ -14,8 +14,7 @@ from trustlab.parsing.reply import (
     unnamed,
 )
 from trustlab.parsing.scores import guesses, score_0_100, true_or_false
-from trustlab.records import Reply
-from trustlab.settings import Reading
+from trustlab.records import Reading, Reply
 
 KINDS = ("asked", "cut", "read", "chat", "placeholder", "unread")
 """What is counted of a purpose. ``asked`` are the replies that a model gave, the sum of the kinds

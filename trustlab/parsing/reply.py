@@ -10,11 +10,8 @@ from itertools import accumulate
 from typing import TypeVar
 
 from trustlab.parsing import chat
-from trustlab.records import Reply
-from trustlab.settings import Reading
+from trustlab.records import CUT, NO_DIAGNOSIS, PLACEHOLDER, Reading, Reply
 
-CUT = "ran out of tokens"
-"""Why a reply cut off by the budget or the window is no answer, whatever stands in it."""
 THINKING = f"{CUT} while thinking"
 """Why a reply that is all thought is no answer."""
 UNWRITABLE = re.compile("[\x00\ud800-\udfff]")
@@ -73,11 +70,6 @@ def writable(reply: Reply) -> str:
 
 MAX_CHARACTERS = 200
 """A longer group is not the name of a disease."""
-NO_DIAGNOSIS = "no diagnosis in square brackets"
-PLACEHOLDER = "a placeholder in place of a diagnosis"
-"""Why a reply whose brackets hold the words of a form ("[Insert diagnosis here]") names none."""
-UNNAMED = (None, NO_DIAGNOSIS, PLACEHOLDER)
-"""What ``missing`` says of an answer that was given and cannot be read: it is wrong."""
 _FORM = re.compile(
     "a|above|actual|address|age|an|and|answer|appropriate|based|be|best|blank|by|choice|city|clinic"
     "|clinician|code|condition|conditions|confirmed|correct|date|diagnose|diagnoses|diagnosis"
