@@ -181,7 +181,7 @@ def test_the_manifest_says_what_was_run(smoke):
 @pytest.mark.notebook
 @each("name", ["02_robustness", "03_ablations", "04_consultation", "05_trust_indices"])
 def test_a_plan_names_what_the_notebook_then_asks(name, smoke_runs):
-    asked = asked_of(notebook_path(name), read_sections(SMOKE).get(name, {}))
+    asked = checked_choices(notebook_path(name), read_sections(SMOKE).get(name, {}))
     planned = plan_study(name, asked)[0].set_index("purpose")["n_replies"]
     tables = [pd.read_csv(file) for file in smoke_runs.of(name).rglob("calls.csv")]
     served = pd.concat([t.groupby("purpose")["n"].sum() for t in tables], axis=1)  # a column a run

@@ -237,10 +237,10 @@ def test_each_notebook_s_parameters_are_choices_of_its_study(name: str):
 def test_a_notebook_with_more_takes_every_choice_of_its_study_by_name():
     path = notebook_path("03_ablations")
     for given in ({"cosines": [0.7]}, {"more": {"cosines": [0.7]}}):
-        assert asked_of(path, given).cosines == [0.7]
+        assert checked_choices(path, given).cosines == [0.7]
     for given in ({"cosine": 0.7}, {"more": {"cosine": 0.7}}):
         with pytest.raises(ValueError, match="has no parameter 'cosine'; did you mean cosines"):
-            asked_of(path, given)
+            checked_choices(path, given)
 
 
 # What a setup does

@@ -39,7 +39,7 @@ from trustlab.models.cache import CachedModel
 from trustlab.records import SUPPORT_LEVELS, Case, Context, View, normalise
 from trustlab.retrieval import BM25, N_BEST, Passage, Retriever, load_corpus, open_retriever
 from trustlab.retrieval.corpus import CorpusPath, corpus_files
-from trustlab.run import Run, benchmark, confidence_table, each_asked
+from trustlab.run import Run, benchmark, confidence_table, each_asked, without_unread
 from trustlab.settings import Setup
 from trustlab.workbench import Workbench, opened
 
@@ -490,6 +490,7 @@ def readings(
             fresh: Any = {"parameters": replace(run.generations[0].parameters, **changed)}
             given = [replace(g, **fresh, **dict.fromkeys(needs)) for g in run.generations]
             made = confidence_table(of_run, with_meaning(given, of_run, needs, readers), changing)
+            made = without_unread(replace(run, confidence=made)).confidence
             parts.append(made.assign(choice=choice, option=option))
     return pd.concat(parts, ignore_index=True)
 

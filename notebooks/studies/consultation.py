@@ -57,6 +57,7 @@ from trustlab.metrics.stopping import Guarantee, along, fold_of, stop_turns
 from trustlab.metrics.ties import reaches
 from trustlab.models.base import Model, Request
 from trustlab.models.cache import CachedModel
+from trustlab.parsing.counts import why_few
 from trustlab.paths import save_tables
 from trustlab.records import Case, Reply
 from trustlab.run import Run, benchmark, refuse_waiting
@@ -237,8 +238,11 @@ def _tables(
     each = [(name, c) for name, cs in talked.items() for c in cs]
     keys = {(name, c.case.case_id): c for name, c in each}
     turns = [row for name, c in each for row in _turn_rows(name, c)]
+    unread = {n: why_few(r.parameters["replies_read"], n, ["enough"]) for n, r in runs.items()}
     enough = [
-        (name, c.case.case_id, level, e) for name, c in each for level, e in enumerate(c.enough)
+        (name, c.case.case_id, level, np.nan if unread[name] else e)
+        for name, c in each
+        for level, e in enumerate(c.enough)
     ]
     answers = pd.concat([run.answers for run in runs.values()], ignore_index=True)
     said = [

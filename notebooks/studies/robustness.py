@@ -56,11 +56,16 @@ from trustlab.metrics.stability import (
 )
 from trustlab.models.base import About, Model
 from trustlab.models.cache import CachedModel
+from trustlab.parsing.counts import why_few
 from trustlab.paths import save_table
 from trustlab.records import Case, Statement, normalise
 from trustlab.run import Run, benchmark, each_asked
 from trustlab.settings import Setup, given
 from trustlab.workbench import Workbench, opened
+
+WORDED = ("rephrase_question", "rephrase_reply", "rephrase_statement")
+"""Purposes of the requests for new words."""
+
 
 METHODS_SHOWN = "ratio"
 """Every method on a ratio scale, where a coefficient of variation means something."""
@@ -154,7 +159,8 @@ def robustness(
         with recording(setup.run_dir) as attach:
             attach(*voice)
             wordings = paraphrases(cases, levels, paraphrase_seeds, voice[0], checker)
-        left_out = _none_usable(wordings, voice[0].name)
+        unread = why_few({"": voice[0].counts}, "", WORDED)
+        left_out = unread or _none_usable(wordings, voice[0].name)
         if out := setup.run_dir:
             save_table(wordings, out / "paraphrases.csv")
     usable = dict(

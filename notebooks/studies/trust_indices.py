@@ -65,22 +65,10 @@ from trustlab.metrics.trust_table import (
 )
 from trustlab.models.base import Model
 from trustlab.models.cache import CachedModel
-from trustlab.parsing.agents import read_flags, read_plan, read_ratings
-from trustlab.parsing.counts import Read, opinions_of, tally
+from trustlab.parsing.counts import Counts, add, why_few
 from trustlab.parsing.reply import CUT
 from trustlab.paths import NOTICE, save_json, save_tables
-from trustlab.records import (
-    FLAGS,
-    RATINGS,
-    Case,
-    Mark,
-    Opinion,
-    Panel,
-    Parameters,
-    Reading,
-    Reply,
-    View,
-)
+from trustlab.records import FLAGS, RATINGS, Case, Mark, Opinion, Panel, Parameters, View
 from trustlab.run import (
     benchmark,
     cases_hash,
@@ -348,6 +336,8 @@ def trust(
     stands_in = medical is None and setup.medical_proxy
     proxy = PROXY.format(encoder.name) if stands_in else ""
     readers = encoder, encoder if stands_in else medical, proxy
+    if isinstance(verdicts := getattr(judge, "model", None), CachedModel):
+        verdicts.reset_calls()
     cached = _cached([*(panel or models), *([reviewer] if reviewer else [])], setup.store)
     teams = {
         m.name: doctors_of([cached[id(d)] for d in panel or [m]], max(n_doctors, len(panel)))
@@ -382,7 +372,7 @@ def trust(
         "budgets": dict(setup.budgets),
         "reading": setup.reading,
         "reasoning_from": setup.reasoning_from,
-        "replies_read": tally(_replies(checked, n_doctors), setup.reading),
+        "replies_read": _counted([*cached.values(), verdicts]),
         "grader": judge.name,
         "encoder": encoder.revision,
         "medical_encoder": medical and medical.revision,
@@ -390,7 +380,7 @@ def trust(
         "served_by": served_by(asked),
         **how_asked(asked),
     }
-    run = _tables(checked, calls, parameters)
+    run = _without_unread(_tables(checked, calls, parameters))
     if setup.run_dir:
         run.save(setup.run_dir)
     warn(parameters)
@@ -417,24 +407,50 @@ def _panels(checked: Sequence[Checked], n_doctors: int) -> list[Checked]:
     return [c for c in checked if c.n_doctors > 1 or n_doctors == 1]
 
 
-def _replies(checked: Sequence[Checked], n_doctors: int) -> Iterator[Read]:
-    """What was read of doctors and reviewers."""
-    for c in _panels(checked, n_doctors):
-        yield from opinions_of(c.model, c.panel.opinions)
-    for c in checked:
-        if c.proposed.plan is not None:
-            yield c.model, "plan", partial(read_plan, Reply(c.proposed.raw))
-        for name, reply in (c.review.replies if c.review else {}).items():
-            drugs = name == "review_prescriptions"
-            marks = c.review.prescriptions if drugs else c.review.tests  # pyright: ignore
-            if any(mark.verdict for mark in marks):
-                reads = partial(read_ratings if drugs else read_flags, reply, len(marks), "")
-                yield c.model, "review", partial(_same, reads, [mark.verdict for mark in marks])
+def _counted(models: Sequence[Any]) -> Counts:
+    """What became of the replies of these models, each once."""
+    found: Counts = {}
+    for one in {id(model): model for model in models if isinstance(model, CachedModel)}.values():
+        add(found, {one.name: one.counts})
+    return found
 
 
-def _same(reads: Callable[..., Sequence[Mark]], found: Sequence[Any], reading: Reading) -> Any:
-    """Whether ``reading`` gives these verdicts; ``None`` where it does not."""
-    return True if [mark.verdict for mark in reads(reading)] == found else None
+def _without_unread(run: TrustRun) -> TrustRun:
+    """The run without what rests on replies of which less than half could be read."""
+    counts = run.parameters["replies_read"]
+    reviews, marks = run.reviews, run.marks
+    for model in run.parameters["models"]:
+        judged = why_few(counts, model, ["judge"])
+        thought = why_few(counts, model, ["doctor"])
+        done = thought or why_few(counts, model, ["plan", "review_prescriptions", "review_tests"])
+        mine = reviews["model"].eq(model)
+        if judged or thought:
+            reviews = reviews.assign(
+                correct=reviews["correct"].mask(mine),
+                correct_share=reviews["correct_share"].mask(mine),
+            )
+        if thought:
+            none = reviews["n_doctors"].map(lambda n: (None,) * n)
+            reviews = reviews.assign(
+                diagnoses=reviews["diagnoses"].mask(mine, none),
+                diagnosis=reviews["diagnosis"].mask(mine, None),
+                n_no_answer=reviews["n_no_answer"].mask(mine, reviews["n_doctors"]),
+                **{name: reviews[name].mask(mine) for name in ("cosine", "cosine_med")},
+                **{f"{n}_missing": reviews[f"{n}_missing"].mask(mine, thought) for n in COSINES},
+            )
+        if done:
+            counted = ["n_prescriptions", "n_tests", *RX.values(), *TESTS.values()]
+            empty = {name: reviews[name].mask(mine, 0) for name in counted}
+            plan = reviews["plan_missing"].mask(mine, done)
+            reviews = reviews.assign(**empty, plan_missing=plan)
+            marks = marks[marks["model"].ne(model)]
+        if why := thought or done or judged:
+            told = reviews.get("unread", pd.Series("", reviews.index))
+            reviews = reviews.assign(unread=told.mask(mine, why))
+    return replace(run, reviews=reviews, marks=marks)
+
+
+COSINES = ("cosine", "cosine_med")
 
 
 def _tables(

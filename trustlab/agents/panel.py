@@ -18,6 +18,7 @@ from trustlab.metrics.trust import majority
 from trustlab.models.base import About, Model, Request
 from trustlab.parsing import Unreadable
 from trustlab.parsing.agents import read_flags, read_opinion, read_plan, read_ratings
+from trustlab.parsing.counts import both
 from trustlab.parsing.schemas import schema_of
 from trustlab.prompts import render
 from trustlab.records import (
@@ -74,7 +75,7 @@ def doctor_request(
         seed=seed,
         purpose="doctor",
         first=first,
-        about=About.of(view, reads=lambda reply: _diagnosed(reply, reading)),
+        about=About.of(view, **both(_diagnosed, reading)),
     )
 
 
@@ -185,9 +186,7 @@ def propose(
             seed=seed,
             purpose="plan",
             schema=schema_of("plan"),
-            about=About.of(
-                view, diagnosis=diagnosis, reads=lambda reply: read_plan(reply, reading)
-            ),
+            about=About.of(view, diagnosis=diagnosis, **both(read_plan, reading)),
         )
         for view, diagnosis in asked
     ]
@@ -235,10 +234,13 @@ def review(
         asks = {"max_tokens": room, "seed": seed, "purpose": name, "schema": schema_of(name)}
 
         def request(i: int) -> Request:
-            def marks(reply: Reply) -> tuple[Mark, ...]:
-                return read(reply, len(items[i]), shown_text(asked[i], items[i]), reading)
+            def marks(reply: Reply, reading: Reading) -> tuple[Mark, ...]:
+                found = read(reply, len(items[i]), shown_text(asked[i], items[i]), reading)
+                if not any(mark.verdict for mark in found):
+                    raise Unreadable(found[0].missing)
+                return found
 
-            about = About.of(asked[i][0], diagnosis=asked[i][1], reads=marks)
+            about = About.of(asked[i][0], diagnosis=asked[i][1], **both(marks, reading))
             return Request(_messages(name, asked[i], items[i]), **asks, about=about)
 
         requests = [request(i) for i in at]

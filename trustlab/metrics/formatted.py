@@ -21,8 +21,7 @@ from trustlab.metrics.estimate import MIN_CASES, groups, most_frequent
 from trustlab.metrics.significance import (
     cases_shown,
 )
-from trustlab.parsing.counts import Counts
-from trustlab.parsing.counts import words as chat_words
+from trustlab.parsing.counts import Counts, add, not_read
 from trustlab.records import Assessment
 
 BRIEF = {
@@ -225,10 +224,7 @@ def together(parameters: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
             models |= dict.fromkeys(one.get(what, ()))
         for model, names in one.get("served_by", {}).items():
             served.setdefault(model, Counter()).update(names)
-        for model, steps in one.get("replies_read", {}).items():
-            for step, n in steps.items():
-                sums = read.setdefault(model, {}).setdefault(step, dict.fromkeys(n, 0))
-                sums |= {kind: sums[kind] + n[kind] for kind in n}
+        add(read, one.get("replies_read", {}))
     counts = {model: dict(names) for model, names in served.items()}
     told = {what: list(models) for what, models in named.items()}
     shard = next((one["shard"] for one in parameters if one.get("shard")), None)
@@ -253,7 +249,7 @@ def remarks(
     - That all its samples are alike is said where one of ``methods`` (``None``: any) reads samples.
     - That it takes no temperature but its own; that its server holds no reply to a schema.
     - Where its server named more than one model, each is named with its number of replies.
-    - How many replies of a step are read only as chat models write them, where there are some.
+    - Where more than 5 % of the replies of a purpose could not be read, how many.
     """
     found: dict[str, list[str]] = {}
     known = None if methods is None else [METHODS[m] for m in methods if m in METHODS]
@@ -266,9 +262,9 @@ def remarks(
             told = ", ".join(f"{name} {n:,}" for name, n in served.items())
             words = f"the server changed its model during the run: {told} replies"
             found.setdefault(model, []).append(words)
-    for model, steps in parameters.get("replies_read", {}).items():
-        if told := chat_words(steps):
-            found.setdefault(model, []).append(told)
+    for model, purposes in parameters.get("replies_read", {}).items():
+        if lost := not_read({model: purposes}):
+            found.setdefault(model, []).extend(lost)
     return found
 
 
