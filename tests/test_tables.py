@@ -223,7 +223,8 @@ def test_rank_correlations_use_and_count_the_rows_that_both_methods_have():
         ("p", "r"): (-1, 5, 3),
         ("q", "r"): (1 - 6 * 16 / (5 * 24), 5, 3),
     }
-    assert pairs(formatted.rank_correlations(confidence, "x")) == wanted
+    found = formatted.rank_correlations(confidence, "x")
+    assert pairs(found) == wanted and found["n_missing"].tolist() == [2, 1, 1]
 
 
 def test_rank_correlations_are_undefined_for_constants_and_leave_out_methods_without_values():
