@@ -32,8 +32,8 @@ from trustlab.records import LEVELS
 from trustlab.run_notebooks import (
     MANIFEST,
     REFERENCE,
-    asked_of,
     check_parameters,
+    checked_choices,
     default_parameters,
     notebook_names,
     notebook_path,

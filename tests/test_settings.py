@@ -21,8 +21,8 @@ from trustlab.cli import app
 from trustlab.paths import ROOT, RUNS
 from trustlab.records import PARAMETERS, Parameters
 from trustlab.run_notebooks import (
-    asked_of,
     check_parameters,
+    checked_choices,
     choices_of,
     default_parameters,
     notebook_names,
