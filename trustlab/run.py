@@ -10,7 +10,7 @@ import warnings
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from importlib.metadata import version
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 import pandas as pd
 from tqdm import tqdm
 
-from trustlab.agents.medconf import Profiles
+from trustlab.agents.medconf import Ask, Profiles
 from trustlab.collect import Settings, collect, needs_of, samples_alike, settings_of
 from trustlab.confidence import Method, select
 from trustlab.datasets.replies_file import Kept, read_replies
@@ -34,7 +34,7 @@ from trustlab.levels import views as views_of
 from trustlab.meaning.parts import Readers, with_meaning
 from trustlab.metrics.formatted import remark_lines, together
 from trustlab.metrics.run_tables import KEYS, checked_answers, joined
-from trustlab.models.base import Model, Waiting
+from trustlab.models.base import Model, Request, Waiting
 from trustlab.models.cache import CALL_COLUMNS, CachedModel
 from trustlab.models.processes import beside, seldom_collected
 from trustlab.parsing import NO_DIAGNOSIS
@@ -42,7 +42,7 @@ from trustlab.parsing.counts import Counts, replies_of, tally
 from trustlab.paths import NOTICE, Growing, save_json, save_tables, shard
 from trustlab.prompts import names as prompt_names
 from trustlab.prompts import template
-from trustlab.records import LEVELS, Case, Generation, View
+from trustlab.records import LEVELS, Case, Generation, Reply, View
 from trustlab.settings import Setup, given, takes_setup
 
 if TYPE_CHECKING:
@@ -701,3 +701,15 @@ def _bar(model: str, where: str):
     return lambda step, total: tqdm(
         total=total, desc=f"{model}: {where}{step}", unit="request", leave=False
     )
+
+
+def with_progress(name: str) -> Ask:
+    """Puts requests to a model, a cached one under a progress bar that begins with ``name``."""
+
+    def put(model: Model, requests: list[Request], step: str) -> list[list[Reply]]:
+        if not isinstance(model, CachedModel):
+            return model.generate(requests)
+        with closing(_bar(name, "")(step, len(requests))) as bar:
+            return model.generate(requests, progress=bar.update)
+
+    return put

@@ -158,16 +158,19 @@ def check_parameters(path: Path, values: Mapping[str, Any]) -> None:
     """Refuse what the notebook cannot be run with, in one line and before its kernel starts.
 
     A parameter that it does not have (papermill would only warn), and what the choices of its study
-    refuse. Of a notebook of the user's own, that is the choices of ``Setup`` among its parameters.
+    refuse. A notebook with ``more`` among its parameters has all choices of its study. Of a
+    notebook of the user's own, that is the choices of ``Setup`` among its parameters.
     """
     given = default_parameters(path)
     given.pop("run_dir", None)
-    for name in values:
-        if name not in given:
-            raise ValueError(unknown(name, list(given), f"{path.stem} has"))
-    known = names_of(choices_of(path.stem)) if is_own(path) else given
-    asked = {name: value for name, value in (given | dict(values)).items() if name in known}
-    choices_of(path.stem)(**asked)
+    choices = choices_of(path.stem)
+    known = names_of(choices) if is_own(path) or "more" in given else list(given)
+    every = list(dict.fromkeys([*given, *known])) if "more" in given else list(given)
+    asked = given | dict(values)
+    for name in [*values, *(more := asked.pop("more", {}))]:
+        if name not in every:
+            raise ValueError(unknown(name, every, f"{path.stem} has"))
+    choices(**{name: value for name, value in (asked | more).items() if name in known})
 
 
 def is_own(path: Path) -> bool:

@@ -42,7 +42,7 @@ from trustlab.metrics.significance import (
     sample_size_for_power,
 )
 from trustlab.metrics.stability import cv_group, cv_sample
-from trustlab.metrics.stopping import frontier, guarantee, stop_turns
+from trustlab.metrics.stopping import frontier, stop_turns
 
 __all__ = [
     "Isotonic",
@@ -69,7 +69,6 @@ __all__ = [
     "cv_sample",
     "ece",
     "frontier",
-    "guarantee",
     "holm",
     "metrics_table",
     "paired_differences",
