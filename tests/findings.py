@@ -397,115 +397,6 @@ def ablations() -> Bullets:
     ]
 
 
-def consultation() -> Bullets:
-    """What asking brings; which rule stops best; doctor and patient."""
-    picked = rows(table("04_frontier"), drawn="picked elsewhere").set_index("method")
-    picked = picked[~picked.index.str.contains("fixed|decides itself|oracle")]
-    right, utterances = (rows(picked, metric=metric) for metric in ("accuracy", "utterances"))
-    chosen = shown("04_consultation", "chosen-table").set_index("stops by")["accuracy, %"]
-    gaps = shown("04_consultation", "rules-table")
-    asked, said = (shown("04_consultation", cell) for cell in ("tries-table", "patient-table"))
-    reply = said.set_index("metric")["n_hits"]
-    end = rows(shown("04_consultation", "ended"), metric="share").set_index("ended")["value"]
-    outcome = reply[
-        [
-            "answered",
-            "does not know",
-            "volunteered",
-            "invented",
-            "leaked",
-            "out of place",
-            "unreadable",
-        ]
-    ]
-    last = max(int(stop.split()[1]) for stop in chosen.index if stop.startswith("fixed "))
-    fixed = {n: chosen.loc[f"fixed {n}"] for n in (0, last)}
-    n_asked_for, n_inventive = reply["found"] + reply["missed"], int(reply["spoke though not told"])
-    better = gaps[gaps["metric"].eq("accuracy") & gaps["p (Holm)"].map(number).lt(0.05)]
-    return [
-        (
-            f"Asking brings `embedded` from {fixed[0]} % right diagnoses after the opening to"
-            f" {fixed[last]} % after {last} questions ({right['n_cases'].iloc[0]:.0f} generated"
-            f" patients, asked by `embedded-clinic`);"
-            f" {pct(reply['rightly not known'] / outcome.sum())} % of its questions are about"
-            " something of which the case says nothing. An oracle that stopped at the right"
-            f" moments would reach {chosen['oracle']} %."
-        ),
-        "With thresholds picked on other patients: "
-        + "; ".join(
-            f"{plots_label(m)} {utterances.at[m, 'value']:.1f} utterances and"
-            f" {value(one, scale=100)} % right"
-            for m, one in right.iterrows()
-        )
-        + f". In accuracy {counted(len(better), 'other way', 'other ways')} to stop"
-        f" {'differs' if len(better) == 1 else 'differ'} from MedConf's after Holm's correction"
-        + (
-            ": so few patients cannot settle it."
-            if better.empty
-            else f": {named([plots_label(p) for p in better['policy']])}"
-            " (fixed: the same number of questions to all)."
-        ),
-        (
-            f"Of the doctor's questions {pct(1 - row(asked, tries=1)['value'])} % were its second"
-            f" or a later try, and {pct(end['repeats itself'])} % of the consultations ended"
-            f" because it repeated itself. The patient spoke {reply['found']} of {n_asked_for}"
-            f" facts that were asked for, {counted(n_inventive, 'that was', 'that were')} not, and"
-            f" {reply['invented']} attempts to say what is in no fact were caught."
-        ),
-    ]
-
-
-def trust_indices() -> Bullets:
-    """What the indices say where doctors are right and wrong; one doctor and three; the
-    reviewers."""
-    on = rows(shown("05_trust_indices", "come-table"), safety="on", formulation="trust-x")
-    first = on["dataset"].iloc[0]
-    for name in ("Accuracy", "CDR", "RDC", "ETI", "FTI"):
-        on[name] = on[name].map(number)
-    known, unknown = on[on["dataset"].eq(first)], on[on["dataset"].ne(first)]
-    of_first = rows(table("05_indices"), metric="accuracy").iloc[0]
-    n_patients = of_first["n"] + of_first["n_missing"]
-    panels = unknown.loc[unknown["configuration"].ne("one doctor"), "CDR"]
-    gaps = shown("05_trust_indices", "panel-table")
-    eti = gaps[gaps["metric"].eq("ETI")]
-    n_higher, n_hold = (
-        eti["difference"].map(number).lt(0).sum(),
-        eti["p (Holm)"].map(number).lt(0.05).sum(),
-    )
-    seen = rows(table("05_reviewers"), dataset=first, kind="prescription")
-
-    def seen_by(model: str) -> str:
-        hit, passed = (row(seen, model=model, metric=m) for m in ("sensitivity", "specificity"))
-        return (
-            f"{hit['value'] * hit['n']:.0f} of the {hit['n']} prescriptions that the rules object"
-            f" to, and let {value(passed, scale=100)} % of the others pass (`embedded-clinic`)"
-        )
-
-    return [
-        (
-            f"On {n_patients} generated patients, fully told, the doctors are right for"
-            f" {span(known['Accuracy'], '{:.0f}'.format)} % and ETI is"
-            f" {span(known['ETI'], '{:.0f}'.format)} %; on conversations and reports, right for"
-            f" {span(unknown['Accuracy'], '{:.0f}'.format)} %, ETI is still"
-            f" {span(unknown['ETI'], '{:.0f}'.format)} % and FTI"
-            f" {span(unknown['FTI'].dropna(), '{:.0f}'.format)}: a panel's CDR rises to no more"
-            f" than {span(panels, '{:.0f}'.format)} %, and an RDC of"
-            f" {span(unknown['RDC'], '{:.0f}'.format)} % stays, since reasoning that names the"
-            " diagnosis lies near it."
-        ),
-        (
-            f"One doctor has the higher ETI than a panel of three in {n_higher} of {len(eti)}"
-            f" comparisons (paired by case; {n_hold} hold after Holm's correction), for a CDR of 0"
-            " that nobody earned. Safety off is 0 by definition in `trust-x`, missing in"
-            " `medguard-x`."
-        ),
-        (
-            f"The reviewers find {seen_by('embedded')}. Reviewers who never object would make OSI"
-            " 100 by definition."
-        ),
-    ]
-
-
 def published_tables() -> Bullets:
     """The printed p-values, the family of all tests, the sentences."""
     off, standing = table("06_p_values"), table("06_standings")
@@ -646,8 +537,6 @@ BULLETS: dict[str, Callable[[], Bullets]] = {
     "01_benchmark": benchmark,
     "02_robustness": robustness,
     "03_ablations": ablations,
-    "04_consultation": consultation,
-    "05_trust_indices": trust_indices,
     "06_published_tables": published_tables,
     "07_calibration": calibration,
     "08_graders": graders,

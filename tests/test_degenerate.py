@@ -261,7 +261,6 @@ ELSEWHERE = {
     **dict.fromkeys([f"estimate.{name}" for name in OF_ROWS], "test_estimate.py"),
     "correlation.partial_spearman_of": "inside partial_spearman_weighted",
     "significance.about_cases": "words for a number of cases; test_shown.py",
-    "stopping.early_needed": "a number of cases; test_stopping.py",
     "stability.views": "inside cv_group and cv_sample",
     "trust_table.trust_indices": "test_degenerate_tables.py",
     "trust_table.check_reviews": "test_degenerate_tables.py",

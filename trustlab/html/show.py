@@ -13,13 +13,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from trustlab.agents.consultation import CONFIDENT, NO_QUESTION, REPEATS, Consultation
+from trustlab.agents.panel import Checked
 from trustlab.confidence import METHODS
 from trustlab.confidence.others import weighted_support
 from trustlab.confidence.registry import label
@@ -30,9 +31,6 @@ from trustlab.records import Assessment, Evidence, Generation, Mark, Reply, Stat
 from trustlab.retrieval import Passage
 from trustlab.safety.chart import chart_of, chart_text
 from trustlab.safety.table import known_items
-
-if TYPE_CHECKING:
-    from studies.trust_indices import Checked
 
 INK, GREY, LINE, PAPER, WARNING = "#222222", "#5A5A5A", "#D0D0D0", "#FFFFFF", "#8A3C00"
 SHADE = "#0072B2"
