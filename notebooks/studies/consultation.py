@@ -228,15 +228,13 @@ def _tables(
 
 
 def _turn_rows(name: str, c: Consultation) -> Iterator[tuple]:
-    rule = FactPatient()
+    rule, about = FactPatient(), (name, c.case.case_id, c.case_told.dataset)
     for k, turn in enumerate(c.turns, 1):
         said, known = turn.said, rule.said(c.case, turn.question)
         fact, reference = ("" if x is None else str(x) for x in (said.fact, known.fact))
-        yield (
-            *(name, c.case.case_id, c.case_told.dataset, k, turn.question, turn.tries),
-            *(said.words, said.outcome, said.why, NOT_SO if said.denied else fact),
-            *(reference or known.why, c.utterances(k)),
-        )
+        fact = NOT_SO if said.denied else fact
+        told = (turn.question, turn.tries, said.words, said.outcome, said.why, fact)
+        yield (*about, k, *told, reference or known.why, c.utterances(k))
 
 
 def transcript_rows(run: ConsultationRun, model: str, case_id: str) -> pd.DataFrame:
@@ -252,16 +250,12 @@ def transcript_rows(run: ConsultationRun, model: str, case_id: str) -> pd.DataFr
             f"no consultation of {model!r} about {case_id!r}; cases are"
             f" {sorted(set(run.answers['case_id']))}"
         )
-    told = run.confidence[
-        (run.confidence["model"] == model) & (run.confidence["case_id"] == case_id)
-    ]
-    wide = told.pivot(index="level", columns="method", values="confidence")
-    table = mine.set_index("level")[["answer", "correct", "n_utterances"]]
-    for method in run.families:
-        table[method] = wide[method]
+    sure = run.confidence
+    sure = sure[(sure["model"] == model) & (sure["case_id"] == case_id)]
+    wide = sure.pivot(index="level", columns="method", values="confidence")[list(run.families)]
+    table = mine.set_index("level")[["answer", "correct", "n_utterances"]].join(wide)
     length = len(next(c for c in run.consultations[model] if c.case.case_id == case_id).turns)
-    table = table.reset_index()
-    return table[table["level"] <= length].reset_index(drop=True)
+    return table[table.index <= length].reset_index().rename_axis(columns=None)
 
 
 def worth_reading(run: ConsultationRun, model: str) -> Consultation:
@@ -341,15 +335,8 @@ def consult_until(
         return [bool(reaches(sure[c.case.case_id], threshold)) for c in going]
 
     try:
-        made = consult(
-            cases,
-            with_cache[0],
-            speaker,
-            max_turns=max_turns,
-            tries=tries,
-            seed=setup.seed,
-            stop=stop,
-        )
+        how: dict[str, Any] = {"max_turns": max_turns, "tries": tries, "seed": setup.seed}
+        made = consult(cases, with_cache[0], speaker, stop=stop, **how)
         if late := [c for c in made if c.ended == TURN_LIMIT]:
             judged(late)  # the diagnosis at the end
     finally:
