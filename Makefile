@@ -6,19 +6,20 @@ TORCH := $(shell sed -n 's/^torch==//p' constraints.txt)
 export TOKENIZERS_PARALLELISM := false
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-slow test-all test-e2e lab docs check same same-keep wheel installed clean constraints train train-given bench ddxplus-given
+.PHONY: help run first test test-slow test-all test-e2e lab docs check same same-keep wheel installed clean constraints train train-given bench ddxplus-given
 
 help:
 	@echo "make run          execute every notebook into runs/ (trustlab run all)"
+	@echo "make first        execute notebook 00 alone, one patient"
 	@echo "make lab          open the notebooks in JupyterLab"
 	@echo "make docs         build the documentation into docs/_build/html, without a network (half a minute)"
 	@echo "make test         run the tests that every change must pass (5 minutes on two cores)"
 	@echo "make test-slow    run the others: what is made again in full, killed, or served (6 minutes)"
 	@echo "make test-all     run both in one call, as .ci/run does; WORKERS=4 takes four processes"
 	@echo "make test-e2e     install llama.cpp's server and vLLM (3 GB, in .venv) and hold the OpenAI backend against transformers"
-	@echo "make check        ruff (rules and format) and pyright"
+	@echo "make check        ruff (rules and format), pyright and import-linter (which way imports point)"
 	@echo "make same         make every table of every notebook again from kept replies, without a model, and compare (7 minutes)"
-	@echo "make same-keep    keep what the finished runs in runs/ read, and their tables, for make same; write the findings"
+	@echo "make same-keep    keep what the finished runs in runs/ read, and their tables, for make same"
 	@echo "make wheel        build the package for pip into dist/, with its data, models and notebooks"
 	@echo "make installed    install that into an environment of its own and run three cases in an empty folder (4 minutes)"
 	@echo "make bench        time the whole chain (benchmarks/) on the DDXPlus release: make bench DDXPLUS=FOLDER"
@@ -36,7 +37,11 @@ help:
 	touch .venv/.ready
 
 run: .venv/.ready
-	.venv/bin/trustlab run all
+	.venv/bin/trustlab run all; code=$$?; \
+		echo "To use trustlab in this shell: source .venv/bin/activate"; exit $$code
+
+first: .venv/.ready
+	.venv/bin/trustlab run 00_walkthrough
 
 # Processes, each with whole files of tests and one thread (tests/conftest.py).
 WORKERS ?= 2
@@ -83,13 +88,13 @@ check: .venv/.ready
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/pyright
+	PYTHONPATH=.:notebooks .venv/bin/lint-imports --no-cache
 
 same: .venv/.ready
 	PYTHONPATH=tests .venv/bin/python -m same check
 
 same-keep: .venv/.ready
 	PYTHONPATH=tests .venv/bin/python -m same keep
-	.venv/bin/python -m tests.findings
 
 # build/ is removed: setuptools would put what lies there from an earlier version into the wheel.
 wheel: .venv/.ready

@@ -29,10 +29,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.records import Made, random_records
-from trustlab.confidence import METHODS, PARAMETERS
+from trustlab.confidence import METHODS
 from trustlab.confidence.meaning_sets import meanings
 from trustlab.models.logits import statistics_of
-from trustlab.records import Generation
+from trustlab.records import PARAMETERS, Generation
 
 VERSION = "0.7.0"
 INSTALL = f"python -m pip install -e . lm-polygraph=={VERSION}"

@@ -18,6 +18,7 @@ from trustlab.metrics.trust import majority
 from trustlab.models.logits import statistics_of
 from trustlab.records import (
     IMPORTANCES,
+    PARAMETERS,
     SUPPORT_LEVELS,
     Assessment,
     Criterion,
@@ -25,10 +26,10 @@ from trustlab.records import (
     Generation,
     Opinion,
     Panel,
+    Parameters,
     Reply,
     TokenTrace,
 )
-from trustlab.settings import PARAMETERS, Parameters
 
 NAMES = (
     "Pneumonia", "pneumonia.", "Viral pneumonia", "Bacterial pneumonia", "Acute bronchitis",

@@ -397,53 +397,6 @@ def ablations() -> Bullets:
     ]
 
 
-def published_tables() -> Bullets:
-    """The printed p-values, the family of all tests, the sentences."""
-    off, standing = table("06_p_values"), table("06_standings")
-    impossible, lost = (shown("06_published_tables", cell) for cell in ("values", "exact-table"))
-    places = table("06_chance_band")["place"].value_counts()
-    agrees = (
-        shown("06_published_tables", "claims-count")
-        .iloc[:, :2]
-        .set_index("index agrees")
-        .iloc[:, 0]
-    )
-    kept = standing["standing"].value_counts()
-    n_significant = len(standing) - kept["not significant"]
-    ranks = rows(standing, statistic="spearman")
-    n_ranks = ranks["standing"].ne("not significant").sum()
-    gaps = table("06_auroc_differences")
-    above = (gaps["low"] > 0).groupby(gaps["unit"]).sum()
-    n_within = places[[place for place in places.index if "half" in place]].sum()
-    n_above = sum(n for place, n in places.items() if "above" in str(place))
-    return [
-        (
-            f"Table 2 of Ren et al. 2026 prints {len(standing)} correlations of accuracy with"
-            f" confidence, each with a p-value. {len(off)} of those printed as numbers are not the"
-            f" p of their coefficient over six points, {(off['apart'] > 0.05).sum()} of them by"
-            f" more than 0.05; {impossible['attainable'].eq('no').sum()} rank correlations are"
-            " values that six points cannot have."
-        ),
-        (
-            f"{n_significant} coefficients are printed at p ≤ 0.05; as one family"
-            f" {n_significant - kept['printed only']} stay significant after Benjamini–Hochberg and"
-            f" {kept['Holm']} after Holm, and by an exact test {len(lost)} of the {n_ranks} rank"
-            " correlations among them stay above 0.05. Beside what two unrelated rising series"
-            f" give, {n_above} of {places.sum()} printed Pearsons"
-            f" {'lies' if n_above == 1 else 'lie'} above, {n_within} within,"
-            f" {places['below the band']} below."
-        ),
-        (
-            f"Of {agrees.drop('no figure is claimed').sum()} figures in the paper's sentences"
-            f" {agrees['yes']} follow from its tables, {agrees['no']} come out otherwise and"
-            f" {agrees['cannot be recomputed']} cannot be settled. Of the {len(gaps) // 2}"
-            " differences in AUROC of Table 3, the 95 % interval lies above 0 for"
-            f" {above['answer']} if each answer counts for itself, for {above['case']} if each case"
-            " counts once."
-        ),
-    ]
-
-
 def calibration() -> Bullets:
     """Groups of answers that are too sure; the error as given and recalibrated; abstention."""
     bins = table("07_reliability").dropna(subset=["bin", "low"])
@@ -537,7 +490,6 @@ BULLETS: dict[str, Callable[[], Bullets]] = {
     "01_benchmark": benchmark,
     "02_robustness": robustness,
     "03_ablations": ablations,
-    "06_published_tables": published_tables,
     "07_calibration": calibration,
     "08_graders": graders,
 }
@@ -567,7 +519,7 @@ def write(name: str) -> None:
 README = ROOT / "README.md"
 FIRST, LAST = "<!-- findings: python -m tests.findings writes them -->\n", "<!-- end -->\n"
 """The lines of README between which a line for each notebook stands."""
-CHOSEN = {"03_ablations": 2, "06_published_tables": 2}
+CHOSEN = {"03_ablations": 2}
 """Whose sentence in README is not of its first bullet."""
 
 

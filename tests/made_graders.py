@@ -6,10 +6,10 @@ import numpy as np
 from each import each
 
 from trustlab.graders import EncoderGrader, ExactGrader, JudgeGrader, SynonymGrader
-from trustlab.knowledge import Condition, Knowledge, normalise
+from trustlab.knowledge import Condition, Knowledge
 from trustlab.meaning.encoder import Encoder
 from trustlab.models.base import Request
-from trustlab.records import Case, Reply, Statement
+from trustlab.records import Case, Reply, Statement, normalise
 
 
 def case(diagnosis: str, *accepted: str) -> Case:

@@ -34,10 +34,10 @@ from studies.ablations import (
 from trustlab.agents import MedConf
 from trustlab.graders import JudgeGrader
 from trustlab.knowledge import load_knowledge
-from trustlab.metrics.audit import published_table
 from trustlab.metrics.paired import paired_differences
 from trustlab.models.cache import CachedModel
 from trustlab.paths import DATA
+from trustlab.published import published_table
 from trustlab.records import Assessment, Criterion, Evidence, Generation, Reply
 from trustlab.retrieval import BM25, Passage, load_corpus
 from trustlab.run import Run, benchmark

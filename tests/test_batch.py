@@ -74,7 +74,7 @@ def in_rounds(
 
 
 def benchmarked(model: Any, cases: Any = None, **choices: Any) -> tl.Run:
-    setup = Setup(**{"samples": 3, "cache": ":memory:", "quiet": True} | choices)
+    setup = tl.opened(Setup(**{"samples": 3, "cache": ":memory:", "quiet": True} | choices))
     cases = cases or tl.load_cases("starter", n=3)
     return tl.benchmark(cases, [model], METHODS, [20, 100], setup)
 
@@ -94,7 +94,7 @@ def online(monkeypatch) -> tl.Run:
 def test_three_shards_and_a_run_in_parts_give_the_tables_of_one_online(
     online, tmp_path, monkeypatch
 ):
-    setup = Setup(n=3)
+    setup = tl.opened(Setup(n=3))
     shares, folder = [], tmp_path / "batch"
     monkeypatch.setattr("trustlab.run.PART", 2)  # a case each
     for i in (1, 2, 3):
@@ -236,11 +236,11 @@ def test_a_server_s_dialect_is_learned_from_what_it_refused(tmp_path):
 
 def test_options_are_checked_with_a_run_s_settings(tmp_path):
     with pytest.raises(ValueError, match="model_options has no option 'concurrency'"):
-        Setup(model="openai-batch:toy", model_options={"concurrency": 3})
+        tl.opened(Setup(model="openai-batch:toy", model_options={"concurrency": 3}))
     with pytest.raises(ValueError, match="extra_body has 'n'"):
         BatchModel("toy", batch_dir=tmp_path, extra_body={"n": 3})
     options = {"batch_dir": str(tmp_path), "provides": ["logprobs"], "window": 300}
-    (model,) = Setup(model="openai-batch:toy", model_options=options).models()
+    (model,) = tl.opened(Setup(model="openai-batch:toy", model_options=options)).models()
     assert isinstance(model, BatchModel) and model.window == 300
     assert model.provides == {"text", "logprobs"}
 

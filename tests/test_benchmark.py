@@ -28,7 +28,7 @@ from fake_model import (
 
 from trustlab.agents import MedConf
 from trustlab.collect import ROWS_ALIKE, samples_alike
-from trustlab.confidence import Parameters, select
+from trustlab.confidence import select
 from trustlab.graders import JudgeGrader
 from trustlab.levels import views
 from trustlab.metrics import metrics_table
@@ -36,7 +36,7 @@ from trustlab.models import Request
 from trustlab.models.cache import CachedModel
 from trustlab.paths import NOTICE
 from trustlab.prompts import template
-from trustlab.records import LEVELS, Reply, Statement
+from trustlab.records import LEVELS, Parameters, Reply, Statement
 from trustlab.run import LIBRARIES, Run, benchmark, cases_hash, confidence_table
 
 ANSWERS = [

@@ -23,10 +23,10 @@ from trustlab.changes.changes import (
     small_talk,
     unrelated,
 )
-from trustlab.knowledge import load_knowledge, normalise
+from trustlab.knowledge import load_knowledge
 from trustlab.levels import view
 from trustlab.paths import DATA
-from trustlab.records import Case, Statement
+from trustlab.records import Case, Statement, normalise
 
 TABLE = load_knowledge()
 EVERY = [*named(list(MAKERS)), ORIGINAL]

@@ -30,8 +30,7 @@ from trustlab.parsing import (
     true_or_false,
 )
 from trustlab.parsing.agents import read_flags, read_opinion, read_plan, read_ratings
-from trustlab.records import Generation, Mark, Reply, TokenTrace
-from trustlab.settings import Parameters, Reading
+from trustlab.records import Generation, Mark, Parameters, Reading, Reply, TokenTrace
 
 READINGS: list[Reading] = ["chat", "strict"]
 some = settings(max_examples=150, deadline=None)

@@ -17,13 +17,14 @@ from papermill.exceptions import PapermillExecutionError
 from typer.testing import CliRunner
 
 from trustlab.cli import app, methods_markdown
-from trustlab.confidence import METHODS, PARAMETERS
+from trustlab.confidence import METHODS
 from trustlab.confidence.registry import FAMILIES, calls, readers
 from trustlab.datasets import LOADERS
 from trustlab.datasets.fetch import HOMES
 from trustlab.models.base import Gone, Waiting
 from trustlab.models.cache import SCHEMA, CachedModel
 from trustlab.paths import ROOT, RUNS, shard_of
+from trustlab.records import PARAMETERS
 from trustlab.run import benchmark
 from trustlab.run_notebooks import has_cases, notebook_names
 

@@ -13,12 +13,12 @@ from fake_model import EVERYTHING, NAMES, TEXT_ONLY, FakeEncoder, FakeModel, mad
 
 from trustlab.agents import MedConf
 from trustlab.collect import Settings, collect
-from trustlab.confidence import METHODS, Parameters, select
+from trustlab.confidence import METHODS, select
 from trustlab.levels import views
 from trustlab.meaning.parts import Readers
 from trustlab.models.cache import CachedModel
 from trustlab.prompts import render
-from trustlab.records import Assessment, Generation
+from trustlab.records import Assessment, Generation, Parameters
 from trustlab.retrieval import BM25, load_corpus
 
 VIEWS = views(made_cases(3), [1, 100])

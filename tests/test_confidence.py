@@ -13,8 +13,8 @@ import pytest
 from each import each
 from generations import FULL, answered, generation, guessing, pmi_of, said, sampled, told
 
-from trustlab.confidence import METHODS, PARAMETERS
-from trustlab.records import Generation, Reply
+from trustlab.confidence import METHODS
+from trustlab.records import PARAMETERS, Generation, Reply
 
 P, Q, R = math.log(0.5), math.log(0.25), math.log(0.1)
 S = math.log(0.05)

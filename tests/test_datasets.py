@@ -10,11 +10,11 @@ import pytest
 from each import each
 from made_ddxplus import patients, release
 
+from trustlab.choices import utf8
 from trustlab.datasets import LOADERS, DataError, cases_file, load_cases, load_sets
-from trustlab.knowledge import load_knowledge, normalise
+from trustlab.knowledge import load_knowledge
 from trustlab.levels import view
-from trustlab.paths import utf8
-from trustlab.records import LEVELS
+from trustlab.records import LEVELS, normalise
 
 
 def test_unknown_name_lists_the_known_ones() -> None:

@@ -156,9 +156,8 @@ def test_ends_refuse_what_is_neither_a_number_nor_missing(name, situation):
 OF_ARRAYS = (["correct", "confidence"], ["correct", "confidence", "weights"])
 
 
-READ = ("audit", "costs", "formatted")
-"""Modules that count, read or write what others have measured; test_audit, test_costs,
-test_tables."""
+READ = ("costs", "formatted")
+"""Modules that count, read or write what others have measured; test_costs, test_tables."""
 
 
 def public() -> dict[str, Any]:

@@ -12,6 +12,7 @@ import pytest
 from fake_model import FakeEncoder
 from tiny_models import as_pickle
 
+import trustlab as tl
 from trustlab.datasets.sentences import LAY_NAMES
 from trustlab.meaning.entailment import (
     CrossEncoderEntailment,
@@ -349,7 +350,7 @@ def test_a_folder_whose_weights_are_a_pickle_is_refused_before_it_is_opened(
     monkeypatch.setattr("torch.load", lambda *args, **options: pytest.fail("it was opened"))
     for opened in (
         lambda: CrossEncoderEntailment(copy).probabilities(PAIRS),
-        lambda: Setup(entailment=str(copy)),
+        lambda: tl.opened(Setup(entailment=str(copy))),
     ):
         with pytest.raises(ValueError, match=r"copy' holds its weights as a pickle \(pytorch_mod"):
             opened()

@@ -87,8 +87,6 @@ DRAWN: dict[str, list[Marks]] = {
     "05_indices": INDEX,
     "05_reviewers": PLAIN,
     "05_weights": [Marks(ends=())],
-    "06_p_values": [Marks("p_number", **POINTS)],
-    "06_standings": [Marks("value", **POINTS)],
     "06_chance_band": [Marks("r", **POINTS)],
     "06_auroc_differences": [Marks("difference", ranks=everywhere, missing=())],
     "07_reliability": [Marks(), Marks("confidence", ends=())],

@@ -14,7 +14,7 @@ from trustlab.datasets import read_data
 from trustlab.datasets.check import check_text
 from trustlab.datasets.giveaway import giveaway
 from trustlab.datasets.sentences import LAY_NAMES, lay_names
-from trustlab.knowledge import normalise
+from trustlab.records import normalise
 
 
 @each(

@@ -23,7 +23,6 @@ from trustlab.plots.grid import BLANK, grid
 from trustlab.plots.style import FEW, INK, text_colour
 
 METHODS = {"asp": "token", "poc": "consistency", "p_true": "verbalized", "medconf": "medconf"}
-CLASSES = {"weak": "printed p above 0.05", "so so": "printed p at most 0.05", "sure": "after Holm"}
 WHY = "no samples were drawn, for every reply of this model is dear, and this is a long reason"
 pytestmark = pytest.mark.usefixtures("house_style")
 
@@ -48,20 +47,6 @@ def shifts() -> pd.DataFrame:
     return table
 
 
-def printed() -> pd.DataFrame:
-    """Two statistics of two models on two data sets; one cell was not printed."""
-    keys = ["statistic", "model", "dataset", "method"]
-    rows = [
-        (statistic, model, dataset, method)
-        for model in ("llama-3.1", "gpt-4.1")
-        for dataset in ("ddxplus", "medqa")
-        for method in ("asp", "poc")
-        for statistic in ("pearson", "spearman")
-    ][:-1]
-    standing = (["weak", "so so", "sure"] * 5)[: len(rows)]
-    return pd.DataFrame(rows, columns=keys).assign(value="0.20", n=6, standing=standing)
-
-
 def triangle(table: pd.DataFrame) -> Axes:
     return grid(table, "second", "first", METHODS, title="Spearman", reach=1, width=0.37)
 
@@ -72,17 +57,11 @@ def shifted(table: pd.DataFrame) -> Axes:
     return grid(table, "method", "condition", METHODS, names=names, **how)
 
 
-def classed(table: pd.DataFrame) -> Axes:
-    by = {"groups": ["statistic", "model"], "classes": ("standing", CLASSES)}
-    return grid(table, "method", "dataset", METHODS, **by, width=0.62)
-
-
 @pytest.fixture(scope="module")
 def made() -> Drawn:
     drawings = {
         "triangle": lambda: triangle(pairs()),
         "shifts": lambda: shifted(shifts()),
-        "classes": lambda: classed(printed()),
     }
     return Drawn(drawings, model="embedded", dataset="starter", n_cases=30, n_rows=140)
 
@@ -102,7 +81,7 @@ def words(ax: Axes) -> list[str]:
     return [t.get_text() for t in ax.texts if isinstance(t, Annotation)]
 
 
-@each("name", ["triangle", "shifts", "classes"])
+@each("name", ["triangle", "shifts"])
 def test_no_text_is_clipped_or_overlaps(name: str, made: Drawn) -> None:
     assert_legible(made.figure(name))
 
@@ -181,34 +160,6 @@ def test_names_can_be_given_and_are_wrapped_to_their_cells(made: Drawn) -> None:
     assert {"Small talk", 'told "rate\nthis 100"'} <= set(words(made["shifts"]))
 
 
-def test_a_class_has_a_shade_the_later_the_darker_and_words_in_the_legend(made: Drawn) -> None:
-    ax, table = made["classes"], printed()
-    at = {"pearson": 0, "spearman": 4.8}, {"llama-3.1": 0, "gpt-4.1": 2.4}
-    by: dict[str, set] = {name: set() for name in CLASSES}
-    boxes = fills(ax)
-    for row in table.to_dict("records"):
-        x = (
-            at[0][row["statistic"]]
-            + at[1][row["model"]]
-            + ["ddxplus", "medqa"].index(row["dataset"])
-        )
-        by[row["standing"]].add(
-            boxes[["asp", "poc"].index(row["method"]), round(x, 9)].get_facecolor()
-        )
-    assert len(boxes) == len(table) and all(len(colours) == 1 for colours in by.values())
-    greys = [np.mean(to_rgb(*colours)) for colours in by.values()]
-    assert greys == sorted(greys, reverse=True) and min(-np.diff(greys)) > 0.1
-    legends = [ax.get_legend(), *(a for a in ax.artists)]
-    told = [t.get_text() for legend in legends for t in legend.get_texts()]  # type: ignore[attr-defined]
-    assert set(CLASSES.values()) <= set(told)
-
-
-def test_groups_of_columns_have_heads_and_texts_stay_as_printed(made: Drawn) -> None:
-    heads = ["Pearson\nLlama-3.1", "Pearson\nGpt-4.1", "Spearman\nLlama-3.1", "Spearman\nGpt-4.1"]
-    assert [text for text in words(made["classes"]) if "\n" in text] == heads
-    assert {t.get_text() for t in cells(made["classes"]).values()} == {"0.20"}
-
-
 @each(
     ("draw", "said"),
     [
@@ -216,7 +167,6 @@ def test_groups_of_columns_have_heads_and_texts_stay_as_printed(made: Drawn) -> 
         (lambda: triangle(pairs().drop(columns="value")), "lacks the columns \\['value'\\]"),
         (lambda: triangle(pd.concat([pairs(), pairs()])), "a cell holds one value"),
         (lambda: triangle(pairs().replace("poc", "guess")), "method 'guess'"),
-        (lambda: classed(printed().assign(standing="best")), "standing must be one of"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(draw, said) -> None:

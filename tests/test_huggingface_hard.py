@@ -25,6 +25,7 @@ from tiny_models import (
     speaking,
 )
 
+import trustlab as tl
 from trustlab.models import open_model
 from trustlab.models.base import STATISTICS, Request
 from trustlab.models.huggingface import HuggingFaceModel, Share, in_batches, prompt_text
@@ -524,8 +525,8 @@ def test_a_folder_whose_weights_are_a_pickle_is_refused_before_it_is_opened(
     for opened in (
         lambda: HuggingFaceModel(tmp_path, device="cpu"),
         lambda: open_model(f"hf:{tmp_path}", device="cpu"),
-        lambda: Setup(model=["embedded", f"hf:{tmp_path}"]),
-        lambda: Setup(grader=f"judge:hf:{tmp_path}"),
+        lambda: tl.opened(Setup(model=["embedded", f"hf:{tmp_path}"])),
+        lambda: tl.opened(Setup(grader=f"judge:hf:{tmp_path}")),
     ):
         with pytest.raises(ValueError, match=PICKLE) as told:
             opened()

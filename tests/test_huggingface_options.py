@@ -79,9 +79,9 @@ def test_options_that_a_template_does_not_read_are_refused_before_weights_are_op
 
 def test_options_are_checked_with_a_run_s_settings():
     with pytest.raises(ValueError, match="template_options"):
-        Setup(model="embedded", model_options={"template_options": "enable_thinking"})
+        tl.opened(Setup(model="embedded", model_options={"template_options": "enable_thinking"}))
     with pytest.raises(ValueError, match="device and device_map"):
-        Setup(model="embedded", model_options={"device": "cpu", "device_map": "auto"})
+        tl.opened(Setup(model="embedded", model_options={"device": "cpu", "device_map": "auto"}))
 
 
 def test_a_template_that_prints_today_prints_a_fixed_day(tmp_path):

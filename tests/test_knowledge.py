@@ -14,11 +14,11 @@ from trustlab.knowledge import (
     Knowledge,
     answer_text,
     load_knowledge,
-    normalise,
     phrase_list,
     say,
 )
 from trustlab.paths import DATA, ROOT
+from trustlab.records import normalise
 
 DDXPLUS = """
 Spontaneous pneumothorax; Cluster headache; Boerhaave; Spontaneous rib fracture; GERD;

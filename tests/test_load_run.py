@@ -19,9 +19,8 @@ from generations import FULL, generation, said, without
 import trustlab as tl
 from trustlab.confidence import METHODS
 from trustlab.folder.records_file import NAME, encoded, read_records, save_records
-from trustlab.records import Mark
+from trustlab.records import Mark, Parameters
 from trustlab.run import COLUMNS, Run, load_run
-from trustlab.settings import Parameters
 
 CASES = made_cases(2)
 

@@ -13,7 +13,7 @@ from training.charts import posterior as with_chart
 from training.manner import MANNERS, asides, tell, texts, wordings
 from training.world import World
 from trustlab.datasets import load_cases
-from trustlab.knowledge import normalise
+from trustlab.records import normalise
 from trustlab.safety.chart import Chart
 
 

@@ -11,7 +11,6 @@ import pytest
 
 from studies import walkthrough
 from trustlab.knowledge import load_knowledge
-from trustlab.metrics import audit
 from trustlab.records import Generation, Reply, TokenTrace
 
 NAN = float("nan")
@@ -241,35 +240,3 @@ def test_the_tables_do_not_change_the_run():
     walkthrough.moves_table(run, "a")
     pd.testing.assert_frame_equal(run.answers, same.answers)
     pd.testing.assert_frame_equal(run.confidence, same.confidence)
-
-
-# The published case study
-
-
-def test_what_can_be_computed_from_the_published_numbers_comes_out_as_printed():
-    found = audit.recomputed().set_index("method")
-    assert list(found.columns) == ["printed", "recomputed", "how"]
-    assert list(found.index) == ["asp", "poc", "cot_ce", "medconf", "medconf_weighted"]
-    for method, printed in (("asp", 76.42), ("poc", 66.67)):
-        assert (
-            found.loc[method, "printed"] == printed
-            and round(float(found.loc[method, "recomputed"]), 2) == printed
-        )
-    assert found.loc["medconf_weighted", "recomputed"] == pytest.approx(100 * 5 / 17)
-    assert np.isnan(found.loc["medconf_weighted", "printed"])
-    quoted = found.loc[["cot_ce", "medconf"]]
-    assert quoted["printed"].tolist() == [60, 30] and quoted["recomputed"].isna().all()
-    assert quoted["how"].str.startswith("quoted").all()
-
-
-def test_the_published_case_is_data_with_its_source():
-    case = audit.published_case()
-    assert "arXiv 2601.15645 v1" in case.source and sum(case.votes) == 15
-    numbered = list(enumerate(case.importance, start=1))
-    assert [i for i, word in numbered if word == "strong"] == [1, 2, 4]
-    assert [i for i, word in numbered if word == "weak"] == [7, 8]
-    assert [i for i, level in enumerate(case.support_level, start=1) if level == "supported"] == [
-        2,
-        3,
-    ]
-    assert set(case.support_level) == {"supported", "missing"} and len(case.support_level) == 8

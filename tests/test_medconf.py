@@ -42,8 +42,7 @@ from trustlab.models.base import Model, Request
 from trustlab.models.cache import CachedModel
 from trustlab.parsing import Unreadable, read_evidence, read_profile, read_score
 from trustlab.prompts import render
-from trustlab.records import IMPORTANCES, SUPPORT_LEVELS, Assessment, Generation, Reply
-from trustlab.settings import Reading
+from trustlab.records import IMPORTANCES, SUPPORT_LEVELS, Assessment, Generation, Reading, Reply
 
 IDS = tuple(p.id for p in PASSAGES)
 OTHER = "Doctor: Are you well?\nPatient: My throat is sore."

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from made_meditod import asked, canonical, doctor, entries, patient, raw, told, write
 
 from trustlab.datasets import meditod
-from trustlab.knowledge import normalise
 from trustlab.paths import ROOT
-from trustlab.records import Case
+from trustlab.records import Case, normalise
 
 REAL = ROOT.parent / "shared" / "datasets" / "meditod"
 ELEVEN = [f"Doctor: Question {i}?\nPatient: Answer {i}." for i in range(1, 12)]

@@ -12,7 +12,7 @@ import pytest
 from drawn_figures import assert_legible, figure_of
 
 from studies import benchmark as study
-from studies import calibration, published_tables, walkthrough
+from studies import calibration, walkthrough
 from trustlab.confidence import METHODS
 from trustlab.metrics import formatted
 from trustlab.plots import caption
@@ -352,26 +352,6 @@ def test_beyond_its_world_confidences_are_held_against_the_accuracy() -> None:
     few = walkthrough.beyond_message(made.assign(low=NAN, high=NAN))
     assert few.endswith("u 0 %\nNo mean confidence has an interval to hold against that")
     assert walkthrough.beyond_message(made.assign(value=NAN)) == ""
-
-
-def test_what_the_printed_tables_say() -> None:
-    apart = pd.DataFrame({"apart": [0.0, 0.01, 0.2]})
-    assert published_tables.p_values_message(apart).startswith("2 of 3 p-values printed as numbers")
-    assert published_tables.p_values_message(apart).endswith("1 of them by more than 0.05")
-    assert published_tables.p_values_message(apart.iloc[:1]).startswith("0 of 1")
-    standing = pd.DataFrame({"standing": ["Holm", "Benjamini–Hochberg", "not significant"]})
-    assert published_tables.standings_message(standing) == (
-        "Of 3 printed coefficients 1 stay significant after Holm, 2 after Benjamini–Hochberg; 0 are"
-        " so by their printed p alone"
-    )
-    band = pd.DataFrame({"place": ["above it", "below the band"], "low": 0.7, "high": 0.99})
-    assert published_tables.chance_band_message(band).endswith(
-        "of 2 printed 1 above, 0 within, 1 below"
-    )
-    lead = pd.DataFrame({"unit": ["answer", "case"], "low": [0.1, -0.1]})
-    assert "in 1 of 1 comparisons" in published_tables.auroc_differences_message(lead)
-    assert published_tables.auroc_differences_message(lead).endswith("in 0 if a case counts once")
-    assert np.isfinite(published_tables.auroc_differences()["low"]).all()
 
 
 def test_the_best_of_the_cheapest_is_no_reference_and_the_message_stands_above() -> None:

@@ -26,8 +26,7 @@ from trustlab.parsing import (
     score_0_100,
     true_or_false,
 )
-from trustlab.records import Assessment, Generation, Reply
-from trustlab.settings import Parameters, Reading
+from trustlab.records import Assessment, Generation, Parameters, Reading, Reply
 
 READINGS: list[Reading] = ["strict", "chat"]
 every_reply = each(

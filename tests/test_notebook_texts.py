@@ -55,7 +55,10 @@ def unescaped(tree: ast.AST) -> list[str]:
     uses = [
         n
         for n in ast.walk(tree)
-        if isinstance(n, ast.Attribute) and n.attr == "style" and id(n) not in escaped
+        if isinstance(n, ast.Attribute)
+        and n.attr == "style"
+        and id(n) not in escaped
+        and ast.unparse(n) != "plots.style"
     ]
     return [ast.unparse(use) for use in uses]
 

@@ -34,8 +34,8 @@ from trustlab.records import LEVELS
 from trustlab.run_notebooks import (
     MANIFEST,
     REFERENCE,
+    asked_of,
     check_parameters,
-    choices_of,
     default_parameters,
     link_answers,
     notebook_names,
@@ -185,8 +185,8 @@ def test_the_manifest_says_what_was_run(smoke):
 @pytest.mark.notebook
 @each("name", ["02_robustness", "03_ablations", "04_consultation", "05_trust_indices"])
 def test_a_plan_names_what_the_notebook_then_asks(name, smoke_runs):
-    given = default_parameters(notebook_path(name)) | read_sections(SMOKE).get(name, {})
-    planned = plan_study(name, choices_of(name)(**given))[0].set_index("purpose")["n_replies"]
+    asked = asked_of(notebook_path(name), read_sections(SMOKE).get(name, {}))
+    planned = plan_study(name, asked)[0].set_index("purpose")["n_replies"]
     tables = [pd.read_csv(file) for file in smoke_runs.of(name).rglob("calls.csv")]
     served = pd.concat([t.groupby("purpose")["n"].sum() for t in tables], axis=1)  # a column a run
     assert set(planned.index) == set(served.index)
@@ -491,7 +491,7 @@ def test_a_run_that_stops_or_waits_says_so_and_its_manifest_too(
     gone = f"from trustlab.models.base import {name}\nraise {name}('no answer\\nfor 9 minutes', [])"
     small_notebook(tmp_path / "notebooks", gone, name="08_gone")
     small_notebook(tmp_path / "notebooks", "print('never here')")
-    monkeypatch.setattr("trustlab.models.processes.processes", lambda n_jobs: 1)
+    monkeypatch.setattr("trustlab.processes.processes", lambda n_jobs: 1)
     done = CliRunner().invoke(app, ["run", "all"])
     assert done.exit_code == status, done.output
     told = [f"trustlab: {w}" if w else "  the same command goes on where it stopped" for w in words]
@@ -511,7 +511,7 @@ def test_notebooks_that_run_at_once_share_a_folder_for_runs_and_leave_nothing_be
     monkeypatch.setattr(run_notebooks, "NOTEBOOKS", tmp_path / "notebooks")
     monkeypatch.setattr(paths, "RUNS", tmp_path / "runs")
     monkeypatch.setattr(run_notebooks, "read_sections", lambda file: {})
-    monkeypatch.setattr("trustlab.models.processes.processes", lambda n_jobs: 2)
+    monkeypatch.setattr("trustlab.processes.processes", lambda n_jobs: 2)
     for name in ("TRUSTLAB_RUNS", "OMP_NUM_THREADS"):
         monkeypatch.delenv(name, raising=False)
     told = "import os\nprint(os.environ['TRUSTLAB_RUNS'], os.environ['OMP_NUM_THREADS'])"

@@ -16,7 +16,6 @@ from tiny_models import byte_tokenizer
 import trustlab as tl
 from trustlab.agents import MedConf
 from trustlab.agents.medconf import fits, reply_room
-from trustlab.collect import settings_of
 from trustlab.metrics.formatted import remark_lines
 from trustlab.models.base import Abilities, Request
 from trustlab.models.cache import (
@@ -235,7 +234,7 @@ def test_a_named_tokenizer_tells_the_size_of_the_vocabulary_and_counts(server, o
 def test_a_run_says_with_which_options_its_models_were_asked(server, opened):
     options = {"template_options": {"enable_thinking": False}, "thinking_tokens": 50}
     for given in ({}, options):
-        setup = Setup(**IN_MEMORY)
+        setup = tl.opened(Setup(**IN_MEMORY))
         run = tl.benchmark(tl.load_cases("starter", n=1), [opened(**given)], "asp", [100], setup)
         assert run.manifest()["benchmark"]["model_options"] == ({"toy": given} if given else {})
 
@@ -324,7 +323,7 @@ def test_an_extra_body_that_contradicts_the_run_is_refused(options, opened):
     with pytest.raises(ValueError, match="extra_body|template_options"):
         opened(**options)
     with pytest.raises(ValueError, match="extra_body|template_options"):
-        Setup(model="openai:toy", model_options=options)
+        tl.opened(Setup(model="openai:toy", model_options=options))
 
 
 # Budgets
@@ -332,13 +331,13 @@ def test_an_extra_body_that_contradicts_the_run_is_refused(options, opened):
 
 def test_every_budget_reaches_its_step():
     budgets: Any = {"profile": 500, "evidence": 900, "keyword": 9, "doctor": 700, "answer": 80}
-    setup = Setup(budgets=budgets)
+    setup = tl.opened(Setup(budgets=budgets))
     procedure = setup.procedure
     assert (procedure.max_tokens_profile, procedure.max_tokens_evidence) == (500, 900)
     assert procedure.max_tokens_keyword == 9
-    asked = settings_of(setup)
+    asked = setup.settings
     assert (asked.max_tokens_doctor, asked.max_tokens_answer) == (700, 80)
-    assert Setup().procedure == MedConf()
+    assert tl.opened(Setup()).procedure == MedConf()
 
 
 def test_room_for_thought_is_kept_in_the_window(server, opened):
@@ -351,7 +350,7 @@ def test_room_for_thought_is_kept_in_the_window(server, opened):
 
 def test_a_budget_for_thought_reaches_the_models(server, monkeypatch):
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-    setup = Setup(model="openai:toy", reviewer="openai:toy", budgets={"thinking": 100})
+    setup = tl.opened(Setup(model="openai:toy", reviewer="openai:toy", budgets={"thinking": 100}))
     for model in (setup.models()[0], setup.role("reviewer")):
         model.generate([Request(ASKED, max_tokens=4)])
         assert server.received[-1]["max_tokens"] == 104

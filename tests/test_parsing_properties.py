@@ -23,8 +23,7 @@ from trustlab.parsing import (
     score_0_100,
     true_or_false,
 )
-from trustlab.records import IMPORTANCES, SUPPORT_LEVELS, Reply
-from trustlab.settings import Reading
+from trustlab.records import IMPORTANCES, SUPPORT_LEVELS, Reading, Reply
 
 some = settings(max_examples=150, deadline=None)
 

@@ -26,12 +26,12 @@ from each import each
 from joblib import effective_n_jobs, parallel_config
 
 import trustlab as tl
+from trustlab import processes as module
 from trustlab.models import Request
-from trustlab.models import processes as module
 from trustlab.models import spread as spread_model
 from trustlab.models.cache import CachedModel
-from trustlab.models.processes import beside, processes, spread
 from trustlab.models.spread import SpreadModel
+from trustlab.processes import beside, processes, spread
 from trustlab.prompts import render
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -9,8 +10,8 @@ import pytest
 
 from studies.ablations import PARTS
 from trustlab.confidence import METHODS
-from trustlab.metrics.audit import TABLES, published_claims, published_table
 from trustlab.paths import DATA, ROOT
+from trustlab.published import TABLES, published_case, published_table
 
 SHARED = ROOT.parent / "shared" / "published"
 KEYS = {
@@ -54,7 +55,7 @@ def test_figures_by_hand() -> None:
 
 
 def test_claims_have_a_name_words_and_a_figure_or_none() -> None:
-    claims = published_claims()
+    claims = pd.read_csv(DATA / "published" / "claims.csv", dtype=str, keep_default_na=False)
     assert (
         claims["id"].is_unique
         and (claims[["id", "place", "claim"]] != "").all(axis=None)
@@ -62,6 +63,29 @@ def test_claims_have_a_name_words_and_a_figure_or_none() -> None:
     )
     given = claims.loc[claims["claimed"] != "", "claimed"]
     assert len(given) == len(claims) - 1 and pd.to_numeric(given).notna().all()
+
+
+def test_what_can_be_computed_of_the_printed_case_comes_out_as_printed() -> None:
+    case, printed = published_case()
+    assert printed == {"asp": 76.42, "poc": 66.67, "cot_ce": 60, "medconf": 30}
+    for method in ("asp", "poc"):
+        assert round(100 * METHODS[method].score(case), 2) == printed[method]
+    # supported: 2 (strong) and 3 (moderate), 3 + 2 of 3 · 3 + 3 · 2 + 2 · 1
+    assert METHODS["medconf_weighted"].score(case) == pytest.approx(5 / 17)
+    quoted = [METHODS[method].score(case) for method in ("cot_ce", "medconf")]
+    assert quoted == pytest.approx([0.6, 0.3])
+
+
+def test_the_printed_case_is_data_with_its_source() -> None:
+    case, _ = published_case()
+    assert "arXiv 2601.15645 v1" in (DATA / "published" / "case.yml").read_text(encoding="utf-8")
+    assert [sample.text for sample in case.samples].count("diagnosis 1") == 10
+    weights = [criterion.importance for criterion in case.assessment.profile]
+    assert [i for i, word in enumerate(weights, 1) if word == "strong"] == [1, 2, 4]
+    assert [i for i, word in enumerate(weights, 1) if word == "weak"] == [7, 8]
+    levels = [evidence.support_level for evidence in case.assessment.evidence]
+    assert [i for i, level in enumerate(levels, 1) if level == "supported"] == [2, 3]
+    assert set(levels) == {"supported", "missing"} and len(levels) == 8
 
 
 def test_as_text_a_table_keeps_the_zeros_at_the_end() -> None:
@@ -75,6 +99,18 @@ def test_an_unknown_table_is_refused_with_the_known_ones() -> None:
         ValueError, match="there is no published table 'apples'; there are correlation, comparison"
     ):
         published_table("apples")
+
+
+SENTENCES = SHARED / "README.md"
+
+
+@pytest.mark.realdata
+@pytest.mark.skipif(not SENTENCES.is_file(), reason="the sentences as first copied are absent")
+def test_every_figure_of_the_sentences_is_among_the_claims() -> None:
+    text = SENTENCES.read_text(encoding="utf-8").split("as figures to check:")[1]
+    figures = set(re.findall(r"(?<![\w.])\d+\.\d+(?![\w])", text)) - {"3.1", "4.1"}
+    held = (DATA / "published" / "claims.csv").read_text(encoding="utf-8")
+    assert figures - set(re.findall(r"\d+\.\d+", held)) == set()
 
 
 @pytest.mark.realdata

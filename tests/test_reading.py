@@ -19,8 +19,7 @@ import studies.trust_indices
 import trustlab as tl
 from trustlab.metrics.formatted import remark_lines, together
 from trustlab.models.base import Request
-from trustlab.records import Reply
-from trustlab.settings import Parameters
+from trustlab.records import Parameters, Reply
 
 METHODS = ["ce", "cot_ce", "topk_ce", "p_true", "poc", "medconf", "agreement"]
 WHY = 'read as chat models write them (reading="strict" refuses them)'
@@ -91,7 +90,9 @@ def test_counts_of_several_runs_are_summed() -> None:
 
 
 def test_a_judge_s_verdict_is_read_as_the_run_reads(tmp_path: Path) -> None:
-    setup = tl.Setup(grader="judge:embedded", cache=tmp_path / "c.sqlite", reading="strict")
+    setup = tl.opened(
+        tl.Setup(grader="judge:embedded", cache=tmp_path / "c.sqlite", reading="strict")
+    )
     assert vars(setup.judge)["reading"] == "strict"
     assert vars(setup.with_(reading="chat").judge)["reading"] == "chat"
 
@@ -167,7 +168,7 @@ def test_thought_reaches_a_panel_s_methods() -> None:
 )
 def test_another_way_to_read_is_refused(choices: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=re.escape(words)):
-        tl.Setup(**choices)
+        tl.opened(tl.Setup(**choices))
 
 
 def test_a_setup_s_reading_reaches_the_methods_parameters() -> None:

@@ -12,12 +12,12 @@ from fake_model import FakeEncoder, FakeModel, made_cases
 from test_entailment import Told
 
 from trustlab.collect import Settings, collect
-from trustlab.confidence import METHODS, Parameters, select
+from trustlab.confidence import METHODS, select
 from trustlab.levels import views
 from trustlab.meaning.entailment import Pair
 from trustlab.meaning.parts import Readers
 from trustlab.meaning.relevance import alternative_classes, pieces_of, relevances
-from trustlab.records import Reply, TokenTrace
+from trustlab.records import Parameters, Reply, TokenTrace
 
 
 def told(*tokens: str, alternatives: Sequence[Sequence[tuple[str, float]]] | None = None) -> Reply:

@@ -28,11 +28,10 @@ from fake_model import (
 )
 
 from trustlab.agents import MedConf
-from trustlab.confidence import Parameters
 from trustlab.metrics import metrics_table
 from trustlab.metrics.costs import pareto_table
 from trustlab.paths import NOTICE
-from trustlab.records import Reply
+from trustlab.records import Parameters, Reply
 from trustlab.reporting import CHOICES, Figures, Report, report
 from trustlab.run import Run, benchmark
 from trustlab.settings import Setup

@@ -12,9 +12,9 @@ import pytest
 import yaml
 from each import each
 
-from trustlab.knowledge import load_knowledge, normalise
+from trustlab.knowledge import load_knowledge
 from trustlab.paths import DATA
-from trustlab.records import FLAGS, RATINGS, Mark, Plan, Prescription
+from trustlab.records import FLAGS, RATINGS, Mark, Plan, Prescription, normalise
 from trustlab.safety.chart import Chart, chart_from, chart_text
 from trustlab.safety.rule_check import (
     DUPLICATE,

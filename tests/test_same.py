@@ -426,16 +426,16 @@ def test_what_was_kept_is_found_again_and_a_change_is_told(kept, tmp_path):
     assert guard.tolerance_for(kept["kept"], elsewhere=True) == ELSEWHERE
     now = guard.recorded(kept["parameters.yml"], tmp_path, kept=kept["kept"])
     found = guard.found_different(now, kept["kept"], tmp_path, SAME_MACHINE, kept["figures"])
-    assert found == {name: []} and len(now[name]) > 20
+    assert found == {name: []} and len(now[name]) > 12
     assert "06_published_tables: the same" in guard.told(found, SAME_MACHINE)
-    now[name]["figure 06_standings"][0][1][3] += "x"
-    written = tmp_path / name / "figures" / "06_p_values.csv"
+    now[name]["figure 06_chance_band"][0][1][3] += "x"
+    written = tmp_path / name / "figures" / "06_auroc_differences.csv"
     changed = written.read_text(encoding="utf-8").replace("conditional_pmi", "pmi", 1)
     written.write_text(changed, encoding="utf-8")
     found = guard.found_different(now, kept["kept"], tmp_path, SAME_MACHINE, kept["figures"])[name]
     assert [(d.table, d.column) for d in found] == [
-        ("figure 06_standings", "model"),
-        ("file 06_p_values.csv", "method"),
+        ("figure 06_chance_band", "model"),
+        ("file 06_auroc_differences.csv", "method"),
     ]
     stopped = {name: {guard.ERROR: [("text", ["it stopped"])]}}
     found = guard.found_different(stopped, kept["kept"], tmp_path, SAME_MACHINE)

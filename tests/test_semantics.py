@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from each import each
 
+import trustlab as tl
 from trustlab.meaning import encoder as semantics
 from trustlab.meaning.encoder import Encoder
 from trustlab.settings import Setup
@@ -193,8 +194,8 @@ def test_a_folder_whose_weights_are_a_pickle_is_refused_before_it_is_opened(
         (folder / "model.safetensors").write_bytes(b"")
     for opened in (
         lambda: Encoder(folder).encode(["flu"]),
-        lambda: Setup(encoder=folder),
-        lambda: Setup(medical_encoder=str(folder)),
+        lambda: tl.opened(Setup(encoder=folder)),
+        lambda: tl.opened(Setup(medical_encoder=str(folder))),
     ):
         with pytest.raises(ValueError, match=r"a pickle \(pytorch_model\.bin\), which can") as told:
             opened()

@@ -15,16 +15,11 @@ from each import each
 from fake_model import FakeEncoder, FakeModel, made_cases
 from typer.testing import CliRunner
 
-import studies.ablations
-import studies.consultation
-import studies.robustness
-import studies.trust_indices
 import trustlab as tl
-from studies.consultation import consult_until
-from studies.robustness import two_at_once
 from trustlab import paths
 from trustlab.cli import app
 from trustlab.paths import ROOT, RUNS
+from trustlab.records import PARAMETERS, Parameters
 from trustlab.run_notebooks import (
     check_parameters,
     choices_of,
@@ -32,7 +27,7 @@ from trustlab.run_notebooks import (
     notebook_names,
     notebook_path,
 )
-from trustlab.settings import PARAMETERS, Parameters, Setup
+from trustlab.settings import Setup
 
 
 def test_the_defaults_are_those_that_are_written_down():
@@ -143,7 +138,6 @@ FURTHER: list[tuple[str, dict[str, Any], str]] = [
     ("04_consultation", {"price": -1}, "price is -1"),
     ("04_consultation", {"patient": "nobody"}, "model is 'nobody'"),
     ("05_trust_indices", {"n_doctors": 0}, "n_doctors is 0"),
-    ("05_trust_indices", {"mixed": True}, "no parameter 'mixed' any more; there is panel"),
     ("05_trust_indices", {"panel": ["nobody"]}, "model is 'nobody'"),
     (
         "05_trust_indices",
@@ -158,7 +152,6 @@ FURTHER: list[tuple[str, dict[str, Any], str]] = [
         "n_points is 8; it must be a whole number from 3 to 7",
     ),
     ("06_published_tables", {"alpha": 0}, "alpha is 0"),
-    ("06_published_tables", {"level": 95}, "level is 95"),
     ("06_published_tables", {"draws": 0}, "draws is 0"),
     ("06_published_tables", {"max_n": 0}, "max_n is 0"),
     ("06_published_tables", {"share_right": 1}, "share_right is 1"),
@@ -170,7 +163,7 @@ FURTHER: list[tuple[str, dict[str, Any], str]] = [
 @each(("given", "words"), REFUSED)
 def test_a_setup_refuses_in_one_line(given: dict, words: str):
     with pytest.raises((ValueError, FileNotFoundError)) as refused:
-        Setup(**given)
+        tl.opened(Setup(**given))
     assert words in str(refused.value) and "\n" not in str(refused.value)
 
 
@@ -234,31 +227,12 @@ def test_unknown_names_are_refused_with_those_near():
 @each("name", notebook_names())
 def test_each_notebook_s_parameters_are_choices_of_its_study(name: str):
     known = {f.name for f in fields(choices_of(name))}
-    assert set(default_parameters(notebook_path(name))) <= known
+    own = set(default_parameters(notebook_path(name)))
+    assert own - {"more"} <= known
     check_parameters(notebook_path(name), {})
 
 
 # What a setup does
-
-
-@each(
-    ("study", "given"),
-    [
-        (tl.benchmark, {"samples": 15}),
-        (studies.robustness.robustness, {"wording": "embedded"}),
-        (studies.ablations.ablations, {"seed": 1}),
-        (studies.consultation.consultations, {"patient": "facts"}),
-        (consult_until, {"quiet": True}),
-        (studies.trust_indices.trust, {"n_doctors": 2}),
-        (two_at_once, {"cache": "replies.sqlite"}),
-    ],
-)
-def test_the_old_keywords_raise_and_name_setup(study, given: dict):
-    (name, value), *_ = given.items()
-    now = f"tl.{study.__name__}(..., setup=tl.Setup({name}={value!r}))"
-    with pytest.raises(TypeError) as refused:
-        study([], [], **given)
-    assert str(refused.value) == f"{name} is now part of tl.Setup: {now}"
 
 
 def test_what_is_no_setup_is_refused():
@@ -269,19 +243,21 @@ def test_what_is_no_setup_is_refused():
 
 
 def test_a_copy_is_checked_again_and_keeps_the_rest():
-    setup = Setup(samples=3, seed=5)
+    setup = tl.opened(Setup(samples=3, seed=5))
     assert (setup.with_(samples=4).samples, setup.with_(samples=4).seed) == (4, 5)
     with pytest.raises(ValueError, match="samples is 0"):
         setup.with_(samples=0)
 
 
 def test_what_is_opened_is_opened_once_and_shared(tmp_path: Path):
-    setup = Setup(run_dir=cast(Any, str(tmp_path)), encoder=FakeEncoder(), grader="exact")
+    setup = tl.opened(
+        Setup(run_dir=cast(Any, str(tmp_path)), encoder=FakeEncoder(), grader="exact")
+    )
     below = setup.below("parts")
     assert below.run_dir == tmp_path / "parts" and below.store == tmp_path / "replies.sqlite"
     assert below.judge is setup.judge and below.library is setup.library
     assert below.readers.encoder is setup.encoder
-    assert Setup().below("parts").run_dir is None
+    assert tl.opened(Setup()).below("parts").run_dir is None
 
 
 def test_without_a_folder_replies_are_kept_in_runs_or_in_memory(tmp_path, monkeypatch):
@@ -298,10 +274,10 @@ def test_without_a_folder_replies_are_kept_in_runs_or_in_memory(tmp_path, monkey
     assert first > 0 and not (tmp_path / "runs").exists()
     assert asked() == first and asked() == 0
     assert (tmp_path / "runs" / "replies.sqlite").is_file()
-    assert Setup().readers.encoder.cache_path == tmp_path / "runs" / "vectors.sqlite"
+    assert tl.opened(Setup()).readers.encoder.cache_path == tmp_path / "runs" / "vectors.sqlite"
     assert asked(**in_memory) == asked(**in_memory, run_dir=tmp_path / "own") == first
     assert not (tmp_path / "own" / "replies.sqlite").exists()
-    memory = Setup(cache=cast(Any, ":memory:")).opened().below("parts")
+    memory = tl.opened(Setup(cache=cast(Any, ":memory:"))).shared().below("parts")
     assert memory.store is None and memory.readers.encoder.cache_path is None
 
 
@@ -315,25 +291,34 @@ def test_the_reply_cache_of_whatever_names_no_other_follows_trustlab_runs(tmp_pa
 
 def test_names_and_objects_are_as_welcome():
     model = FakeModel()
-    assert Setup(model=model).models() == [model]
-    assert Setup(reviewer=model).role("reviewer") is model
-    assert Setup(patient="facts").role("patient") == "facts"
+    assert tl.opened(Setup(model=model)).models() == [model]
+    assert tl.opened(Setup(reviewer=model)).role("reviewer") is model
+    assert tl.opened(Setup(patient="facts")).role("patient") == "facts"
 
 
 def test_embedded_models_have_a_sibling_for_what_they_were_not_taught() -> None:
     apart = ("doctor", "panel", "reviewer", "wording")
     for models in (["embedded"], ["embedded", FakeModel("embedded-closed")]):
-        assert {Setup().who(role, models) for role in apart} == {"embedded-clinic"}
-        assert Setup().who("assessor", models) is None and Setup().who("patient", models) is None
+        assert {tl.opened(Setup()).who(role, models) for role in apart} == {"embedded-clinic"}
+        assert (
+            tl.opened(Setup()).who("assessor", models) is None
+            and tl.opened(Setup()).who("patient", models) is None
+        )
     for models in ([], ["openai:x"], ["embedded", "openai:x"], ["embedded-clinic"]):
-        assert {Setup().who(role, models) for role in apart} == {None}
-    assert Setup(doctor="openai:x").who("doctor", ["embedded"]) == "openai:x"
-    assert [one.name for one in Setup().role("panel", ["embedded"])] == ["embedded-clinic"]
-    assert [m.name for m in Setup(model=["embedded-closed"]).models()] == ["embedded-closed"]
+        assert {tl.opened(Setup()).who(role, models) for role in apart} == {None}
+    assert tl.opened(Setup(doctor="openai:x")).who("doctor", ["embedded"]) == "openai:x"
+    assert [one.name for one in tl.opened(Setup()).role("panel", ["embedded"])] == [
+        "embedded-clinic"
+    ]
+    assert [m.name for m in tl.opened(Setup(model=["embedded-closed"])).models()] == [
+        "embedded-closed"
+    ]
 
 
 def test_a_study_takes_methods_and_levels_of_the_setup():
-    setup = Setup(methods=["poc"], levels=[1, 20], samples=2, quiet=True, encoder=FakeEncoder())
+    setup = tl.opened(
+        Setup(methods=["poc"], levels=[1, 20], samples=2, quiet=True, encoder=FakeEncoder())
+    )
     run = tl.benchmark(made_cases(2), [FakeModel()], setup=setup)
     assert run.parameters["methods"] == ["poc"] and run.parameters["levels"] == [1, 20]
     told = tl.benchmark(made_cases(2), [FakeModel()], ["random"], [100], setup).parameters
@@ -349,7 +334,9 @@ def test_a_notebook_s_variables_become_its_setup(monkeypatch):
 
 
 def test_budgets_reach_the_requests_and_the_run_s_parameters() -> None:
-    setup = tl.Setup(methods=["ce"], levels=[100], budgets={"answer": 500, "score": 30}, samples=2)
+    setup = tl.opened(
+        tl.Setup(methods=["ce"], levels=[100], budgets={"answer": 500, "score": 30}, samples=2)
+    )
     model = FakeModel()
     run = tl.benchmark(made_cases(1), [model], setup=setup)
     assert (run.parameters["max_tokens_answer"], run.parameters["max_tokens_score"]) == (500, 30)
@@ -361,4 +348,4 @@ def test_budgets_reach_the_requests_and_the_run_s_parameters() -> None:
 @each("budgets", [{"answer": 0}, {"answers": 5}, {"score": 1.5}, {"score": True}, [5]])
 def test_budgets_that_cannot_be_are_refused(budgets) -> None:
     with pytest.raises(ValueError, match="budgets is .*; it must be whole numbers of at least 1"):
-        tl.Setup(budgets=budgets)
+        tl.opened(tl.Setup(budgets=budgets))

@@ -1,12 +1,11 @@
-"""P-values after correction for many tests, and from bootstrap draws: by hand and against scipy."""
+"""P-values after correction for many tests, and from bootstrap draws: by hand."""
 
 import numpy as np
 import pytest
 from each import each
-from scipy.stats import false_discovery_control
 
 from trustlab.metrics.estimate import bootstrap_p
-from trustlab.metrics.significance import benjamini_hochberg, holm
+from trustlab.metrics.significance import holm
 
 NAN = float("nan")
 
@@ -21,45 +20,23 @@ def test_holm_steps_down():
     assert holm([0.01, 0.011])[1] == 0.02  # never below the one before it
 
 
-def test_benjamini_hochberg_steps_up():
-    # Sorted 0.01, 0.03, 0.04: 3/1 x 0.01 = 0.03, 3/2 x 0.03 = 0.045, 3/3 x 0.04 = 0.04, and none
-    # above the one after it.
-    assert benjamini_hochberg([0.04, NAN, 0.01, 0.03]) == pytest.approx(
-        [0.04, NAN, 0.03, 0.04], nan_ok=True
-    )
-
-
 def test_a_missing_p_value_changes_no_other():
     p = np.random.default_rng(0).random(20) ** 3
     holes = np.insert(p, [0, 7, 20], NAN)
-    for adjust, whole in ((holm, holm(p)), (benjamini_hochberg, false_discovery_control(p))):
-        found = adjust(holes)
-        assert (
-            found[~np.isnan(holes)] == pytest.approx(whole)
-            and np.isnan(found[np.isnan(holes)]).all()
-        )
+    found = holm(holes)
+    assert found[~np.isnan(holes)] == pytest.approx(holm(p))
+    assert np.isnan(found[np.isnan(holes)]).all()
 
 
-def test_holm_is_at_least_as_strict_as_benjamini_hochberg_and_both_as_the_raw_value():
-    p = np.random.default_rng(1).random(30) ** 4
-    assert (
-        (p <= benjamini_hochberg(p)).all()
-        and (benjamini_hochberg(p) <= holm(p)).all()
-        and holm(p).max() <= 1
-    )
+def test_adjusting_nothing_gives_nothing_and_one_test_stays_as_it_is():
+    assert holm([]).shape == (0,) and np.isnan(holm([NAN, NAN])).all()
+    assert holm([0.03]).tolist() == [0.03] and holm([0.0, 1.0]).tolist() == [0.0, 1.0]
 
 
-@each("adjust", [holm, benjamini_hochberg])
-def test_adjusting_nothing_gives_nothing_and_one_test_stays_as_it_is(adjust):
-    assert adjust([]).shape == (0,) and np.isnan(adjust([NAN, NAN])).all()
-    assert adjust([0.03]).tolist() == [0.03] and adjust([0.0, 1.0]).tolist() == [0.0, 1.0]
-
-
-@each("adjust", [holm, benjamini_hochberg])
 @each("bad", [[-0.1], [1.1], [0.2, np.inf], [[0.1, 0.2]], 0.3])
-def test_what_is_no_p_value_is_refused(adjust, bad):
+def test_what_is_no_p_value_is_refused(bad):
     with pytest.raises(ValueError, match="received"):
-        adjust(bad)
+        holm(bad)
 
 
 def test_bootstrap_p_by_hand():

@@ -10,9 +10,9 @@ import pytest
 from each import each
 
 from trustlab.datasets import DataError, load_cases
-from trustlab.knowledge import load_knowledge, normalise
+from trustlab.knowledge import load_knowledge
 from trustlab.levels import view
-from trustlab.records import LEVELS
+from trustlab.records import LEVELS, normalise
 from trustlab.safety.chart import FIELDS
 
 SETS = each("name", ["starter-dialogue", "starter-report"])

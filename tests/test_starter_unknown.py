@@ -6,9 +6,9 @@ from __future__ import annotations
 import re
 
 import trustlab as tl
-from trustlab.knowledge import Finding, load_knowledge, normalise
+from trustlab.knowledge import Finding, load_knowledge
 from trustlab.paths import DATA
-from trustlab.records import Case
+from trustlab.records import Case, normalise
 
 PATH = DATA / "starter" / "unknown.jsonl"
 

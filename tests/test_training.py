@@ -51,7 +51,6 @@ from training.tokenizer import (
 from training.train import MIXTURES, loss_of
 from training.world import Fact, World
 from trustlab.agents.medconf import library_text, profile_text, reply_room
-from trustlab.knowledge import normalise
 from trustlab.models import EMBEDDED
 from trustlab.parsing import (
     Unreadable,
@@ -73,6 +72,7 @@ from trustlab.records import (
     Reply,
     Statement,
     View,
+    normalise,
 )
 from trustlab.records import Criterion as Entry
 

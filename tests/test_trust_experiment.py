@@ -17,6 +17,7 @@ from asking import ask
 from fake_model import Served
 from fake_panel import FakePanel, Wordy, by_case, case, marks_json, opinion, plan_json
 
+import trustlab as tl
 from studies.trust_indices import (
     MARKS,
     ONE,
@@ -506,7 +507,7 @@ def test_a_panel_has_each_model_once_and_stands_beside_one_model() -> None:
     with pytest.raises(ValueError, match="each model must be given once"):
         run_of(panel=[one, one])
     with pytest.raises(ValueError, match="panel is given, and model is .*; one model is needed"):
-        Setup(model=[one, other], panel=[one])
+        tl.opened(Setup(model=[one, other], panel=[one]))
 
 
 def test_a_reviewer_of_its_own_marks_all_plans() -> None:

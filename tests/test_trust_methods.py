@@ -10,10 +10,11 @@ from fake_panel import FakePanel, Wordy, case, opinion
 from generations import generation, panel
 
 from trustlab.collect import Settings, collect
-from trustlab.confidence import METHODS, Parameters, select
+from trustlab.confidence import METHODS, select
 from trustlab.levels import view
 from trustlab.meaning.entailment import StandInEntailment
 from trustlab.meaning.parts import Readers
+from trustlab.records import Parameters
 
 FEW = "fewer than two readable diagnoses in the panel"
 NOBODY = "no doctor of the panel gave both reasoning and diagnosis"

@@ -12,9 +12,8 @@ from generations import FULL, answered, array, cosines, meant, said
 from reference_methods import CLOSE, REFERENCE, WORKED
 
 from benchmarks.records import random_records
-from trustlab.confidence import METHODS, PARAMETERS
-from trustlab.confidence.token import place_of
-from trustlab.records import Generation, Reply
+from trustlab.confidence import METHODS
+from trustlab.records import PARAMETERS, Generation, Reply, place_of
 
 log, sqrt = math.log, math.sqrt
 

@@ -16,7 +16,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from trustlab.knowledge import normalise
+from trustlab.records import normalise
 from trustlab.safety.chart import Chart
 from trustlab.safety.table import Entry, Rule, Safety, load_safety
 

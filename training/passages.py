@@ -16,9 +16,9 @@ from pathlib import Path
 
 import yaml
 
-from trustlab.knowledge import Knowledge, load_knowledge, normalise
+from trustlab.knowledge import Knowledge, load_knowledge
 from trustlab.paths import DATA
-from trustlab.records import IMPORTANCES
+from trustlab.records import IMPORTANCES, normalise
 
 SOURCE = Path(__file__).parent / "passages"
 TARGET = DATA / "corpus" / "passages.jsonl"

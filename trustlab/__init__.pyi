@@ -21,7 +21,6 @@ from .knowledge import load_knowledge
 from .levels import view, views
 from .meaning.encoder import Encoder
 from .metrics import metrics_table
-from .metrics.audit import attainable_n, audit_correlations
 from .metrics.formatted import main_table, to_latex
 from .metrics.paired import best_of_families, compare_methods
 from .metrics.trust_table import trust_indices
@@ -44,7 +43,8 @@ from .reporting import Figures, Report, report
 from .retrieval import BM25, BM25S, load_corpus, open_retriever
 from .run import Run, benchmark, load_run, score
 from .safety.chart import Chart, chart_of
-from .settings import Setup, opened
+from .settings import Setup
+from .workbench import Workbench, opened
 
 __version__: str
 __all__ = [
@@ -81,9 +81,8 @@ __all__ = [
     "SynonymGrader",
     "TokenTrace",
     "View",
+    "Workbench",
     "assess",
-    "attainable_n",
-    "audit_correlations",
     "benchmark",
     "best_of_families",
     "chart_of",

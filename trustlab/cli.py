@@ -199,7 +199,7 @@ def _run_all(
 def _run_each(asked: dict[str, dict[str, Any]], runs: Path | None) -> None:
     from concurrent.futures import ThreadPoolExecutor, as_completed
 
-    from trustlab.models.processes import processes, seldom_collected
+    from trustlab.processes import processes, seldom_collected
     from trustlab.run_notebooks import LONGEST_FIRST
 
     cores = processes(-1)
@@ -284,13 +284,12 @@ def plan(
 
 def _planned(notebook: str, params: Path | None, pairs: list[str] | None) -> tuple[str, Any]:
     """The name of a notebook, and its choices."""
-    from trustlab.run_notebooks import choices_of, default_parameters, is_own, notebook_path
+    from trustlab.run_notebooks import asked_of, is_own, notebook_path
 
     path = notebook_path(notebook)
     if is_own(path):
         raise ValueError(f"{notebook} is a notebook of your own: what it asks is not known")
-    given = default_parameters(path) | _values(notebook, params, pairs)
-    return path.stem, choices_of(path.stem)(**given)
+    return path.stem, asked_of(path, _values(notebook, params, pairs))
 
 
 @app.command()
@@ -419,7 +418,7 @@ def methods(
     if as_json:
         typer.echo(json.dumps(_methods(), indent=2, ensure_ascii=False))
         return
-    from trustlab.settings import PARAMETERS
+    from trustlab.records import PARAMETERS
 
     heads = {"name": 29, "family": 13, "access": 8, "scale": 13, "equation": 18, "calls": 31}
     heads |= {"readers": 17, "cite": 36}

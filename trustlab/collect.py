@@ -14,8 +14,8 @@ from typing import Any
 from trustlab.agents import MedConf, assess, convene, doctors_of
 from trustlab.agents.medconf import Profiles
 from trustlab.agents.panel import MAX_TOKENS as MAX_TOKENS_DOCTOR
-from trustlab.confidence import PARAMETERS, Method, Parameters
-from trustlab.knowledge import load_knowledge, normalise
+from trustlab.confidence import Method
+from trustlab.knowledge import load_knowledge
 from trustlab.meaning.parts import NEEDS as MEANING
 from trustlab.meaning.parts import Readers, with_meaning
 from trustlab.models.base import About, Model, Request
@@ -23,10 +23,9 @@ from trustlab.models.cache import CachedModel
 from trustlab.parsing import diagnosis_reply
 from trustlab.parsing.counts import named, probed
 from trustlab.prompts import render
-from trustlab.records import Generation, Reply, View
+from trustlab.records import PARAMETERS, Generation, Parameters, Reply, View, normalise
 from trustlab.retrieval import BM25, Retriever, load_corpus
 from trustlab.safety.chart import chart_of
-from trustlab.settings import Setup
 
 MATRICES = frozenset({"similarity", "similarity_med", "entailment", "contradiction"})
 """Needs that are matrices over the samples."""
@@ -65,13 +64,6 @@ class Settings:
     max_tokens_guesses: int = 64
     max_tokens_doctor: int = MAX_TOKENS_DOCTOR
     medconf: MedConf = field(default_factory=MedConf)
-
-
-def settings_of(setup: Setup) -> Settings:
-    """What a setup says of how answers are asked for."""
-    set_so = setup.most_tokens("answer", "score", "reasoning", "guesses", "doctor")
-    budgets: Any = {f"max_tokens_{name}": most for name, most in set_so.items()}
-    return Settings(setup.chosen, seed=setup.seed, medconf=setup.procedure, **budgets)
 
 
 def needs_of(methods: Iterable[Method]) -> frozenset[str]:

@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from trustlab.paths import DATA, read_yaml
-from trustlab.records import Statement
+from trustlab.records import Statement, normalise
 
 GRADES: Mapping[str, float] = {
     "always": 0.92,
@@ -105,12 +105,6 @@ class Knowledge:
         f = self.findings[finding]
         phrases = [self.values[v].phrase if v in self.values else v for v in values]
         return Statement(say(f, answer_text(f, affirmed, phrases, wording)), finding, affirmed)
-
-
-@lru_cache(maxsize=1 << 15)
-def normalise(name: str) -> str:
-    """Lower-case letters and digits separated by single spaces, for comparing names."""
-    return " ".join("".join(c if c.isalnum() else " " for c in name.casefold()).split())
 
 
 def phrase_list(phrases: Sequence[str]) -> str:

@@ -224,20 +224,4 @@ class Growing:
         }
 
 
-WRITABLE = "text that UTF-8 can write, without half surrogates"
-
-
-def utf8(value: object) -> bool:
-    r"""Whether all text in ``value``, names and lists too, is :data:`WRITABLE`: JSON may spell half
-    a character, ``\ud800``."""
-    if isinstance(value, Mapping):
-        return all(map(utf8, (*value, *value.values())))
-    if isinstance(value, list | tuple):
-        return all(map(utf8, value))
-    try:
-        return not isinstance(value, str | Path) or str(value).encode() is not None
-    except UnicodeEncodeError:
-        return False
-
-
 NOTICE = "Research only. Not for clinical use."

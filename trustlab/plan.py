@@ -27,7 +27,6 @@ from trustlab.collect import (
     answer_requests,
     needs_of,
     probe_requests,
-    settings_of,
 )
 from trustlab.confidence import select
 from trustlab.graders import JUDGE, JudgeGrader
@@ -39,6 +38,7 @@ from trustlab.records import LEVELS, Criterion, Reply, View
 from trustlab.retrieval import Retriever
 from trustlab.run_notebooks import study_of
 from trustlab.settings import ROLES, Setup, as_list, given
+from trustlab.workbench import Workbench, opened
 
 WORDS_PER_TOKEN = 0.75
 """Rule of thumb for English text and large models' tokenizers; the table says tokens are
@@ -47,7 +47,7 @@ PROFILE = 8
 """Criteria of a symptom profile: as many as in the paper's case study."""
 
 
-def plan_benchmark(setup: Setup) -> pd.DataFrame:
+def plan_benchmark(setup: Setup | Workbench) -> pd.DataFrame:
     """Requests, replies and tokens by purpose, for a benchmark with this setup.
 
     - Tokens in are estimated from words; tokens out are the most that is allowed, thought included.
@@ -58,10 +58,11 @@ def plan_benchmark(setup: Setup) -> pd.DataFrame:
       distinct true diagnosis, an estimate. A judge is counted once an answer, the most it can be.
     - New wordings are asked for once, whatever the number of models.
     """
+    setup = opened(setup)
     cases, p = setup.cases(), setup.chosen
     shown = views(cases, given(setup.levels, LEVELS))
     needs = needs_of(select(given(setup.methods, "paper")))
-    settings = settings_of(setup)
+    settings = setup.settings
     thought, aside = map(setup.thinking_tokens, (setup.model_options, setup.reader_options))
     rows = []
     for v in shown:
@@ -174,14 +175,15 @@ def _profile() -> list[Criterion]:
     return [Criterion(i, "a criterion of some words", "moderate") for i in range(1, PROFILE + 1)]
 
 
-def plan_study(name: str, asked: Any) -> tuple[pd.DataFrame, str]:
+def plan_study(name: str, choices: Setup) -> tuple[pd.DataFrame, str]:
     """The same table for any notebook that asks models, and how it was found.
 
     - A study says what it asks by ``dry_run(cases, models, setup)``.
-    - ``asked``: its choices (``Setup``, or the ``Asked`` of its study).
+    - ``choices``: a ``Setup``, or the ``Asked`` of its study.
     - Of more than :data:`MOST_CASES` cases so many are asked about, and counts multiplied.
     - ``ValueError`` for a notebook that asks no model.
     """
+    asked = opened(choices)
     if name in BENCHMARKS:
         return plan_benchmark(asked), ""
     dry_run = getattr(study_of(name), "dry_run", None)
@@ -209,7 +211,7 @@ def plan_study(name: str, asked: Any) -> tuple[pd.DataFrame, str]:
         how = {"cache": Path(folder) / "replies.sqlite", "run_dir": None, "quiet": True}
         plain = {"model_options": {}, "reader_options": {}, "budgets": unthinking, "n_jobs": 1}
         models = stands[: len(as_list(asked.model))]
-        dry_run(cases, models, asked.with_(model=models, **roles, **how, **plain).opened())
+        dry_run(cases, models, asked.with_(model=models, **roles, **how, **plain).shared())
         stands += aside_stands
     table = _table([row for one in stands for row in one.rows])
     if (times := len(every) / len(cases)) > 1:

@@ -7,10 +7,72 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Annotated, Literal
 
 import numpy as np
+from pydantic import Field
 
-from trustlab.settings import PARAMETERS, Parameters
+from trustlab.choices import Count, Warmth, Weight, choices
+
+Combination = Literal["mean", "first", "max"]
+Context = Literal["answer", "full"]
+Reading = Literal["chat", "strict"]
+"""How replies are read: in the printed form alone, or also as chat models write them."""
+ReasoningFrom = Literal["section", "thought"]
+"""Whence a doctor's reasoning comes where its reply has no section of it: from nowhere, or from its
+thought."""
+Readings = Annotated[Reading, Field(description="'chat' or 'strict'")]
+Reasoned = Annotated[ReasoningFrom, Field(description="'section' or 'thought'")]
+InContext = Annotated[Context, Field(description="'answer' or 'full'")]
+
+
+@choices
+class Parameters:
+    """The methods' open choices; units and reasons beside those that need one.
+
+    They travel with every :class:`~trustlab.records.Generation`, so that a method stays a function
+    of its record alone.
+    """
+
+    n_samples: Count = 15
+    """K: samples per answer, and replies to the true-or-false question."""
+    sample_temperature: Warmth = 0.5
+    p_true_temperature: Warmth = 1.0
+    renyi_alpha: Warmth = 0.5
+    """Order of the Rényi divergence: not stated by the paper."""
+    pmi_weight: Weight = 0.5
+    """Lambda of conditional PMI: not stated by the paper."""
+    pmi_threshold: Weight = 1.0
+    """Tau of conditional PMI, in nats: not stated by the paper."""
+    n_alternatives: Count = 10
+    """Most probable tokens at each position that CCP puts in place: not stated by the paper."""
+    sar_temperature: Annotated[float, Field(gt=0, lt=1e6, description="a number above 0")] = 0.001
+    """t of sentence-level SAR: not stated by the paper."""
+    eigenvalue_cut: Annotated[
+        float, Field(gt=0, le=2, description="a number above 0 and at most 2")
+    ] = 0.9
+    """Eigenvectors of the graph Laplacian below it count for eccentricity: not stated."""
+    topk_combination: Annotated[Combination, Field(description="'mean', 'first' or 'max'")] = "mean"
+    """What the five guesses of a score become: their mean, the first of them, or the highest."""
+    relevance_context: InContext = "answer"
+    """What a token's relevance (SAR) is judged in: the answer, or the patient's words after it."""
+    entailment_context: InContext = "answer"
+    """What is compared: bare diagnoses, or each with the patient's words in front."""
+    n_doctors: Count = 3
+    """K of a panel: doctors who judge a patient independently."""
+    doctor_temperature: Annotated[
+        float, Field(ge=0, lt=100, description="a number, at least 0 and below 100")
+    ] = 0.5
+    """Temperature of a panel's doctors: not stated by the sources."""
+    reading: Readings = "chat"
+    """Replies are read also as chat models write them, or ("strict") in the printed form alone."""
+    reasoning_from: Reasoned = "section"
+    """A doctor's reasoning: the section that was asked for, or ("thought"), where a reply has none,
+    what the model thought."""
+
+
+PARAMETERS = Parameters()
 
 LEVELS: tuple[int, ...] = (1, 20, 40, 60, 80, 100)
 """Information levels in percent of a case's statements; 1 shows exactly one statement."""
@@ -156,6 +218,9 @@ class Reply:
     served_by: str = ""
     reasoning: str | None = None
 
+
+NO_DIAGNOSIS = "no diagnosis in square brackets"
+"""Why an answer that names no disease is missing."""
 
 IMPORTANCES = ("strong", "moderate", "weak")
 SUPPORT_LEVELS = ("supported", "missing", "contradicted")
@@ -328,3 +393,31 @@ class Generation:
     reasons: Mapping[str, str] = field(default_factory=dict)
     parameters: Parameters = PARAMETERS
     told: str | None = None
+
+
+@lru_cache(maxsize=1 << 15)
+def normalise(name: str) -> str:
+    """Lower-case letters and digits separated by single spaces, for comparing names."""
+    return " ".join("".join(c if c.isalnum() else " " for c in name.casefold()).split())
+
+
+def place_of(token: str, logprob: float, alternatives: tuple[tuple[str, float], ...]) -> int | None:
+    """Where among the alternatives the token itself stands; ``None`` where it is none of them.
+
+    Its text tells, and of several alternatives with its text the probability. A token that
+    completes no character has no text of its own ('' or the replacement character): there, and only
+    there, an alternative of the same probability is taken for it.
+    """
+    near = [lp == logprob or abs(lp - logprob) < 1e-6 for _, lp in alternatives]
+    same = [text == token for text, _ in alternatives]
+    tells = [_tells(text) and _tells(token) for text, _ in alternatives]
+    places = range(len(alternatives))
+    found = [i for i in places if same[i] and near[i]]
+    found += [i for i in places if same[i] and tells[i]]
+    found += [i for i in places if near[i] and not tells[i]]
+    return found[0] if found else None
+
+
+def _tells(text: str) -> bool:
+    """Whether a token's text says which token it is."""
+    return bool(text) and "\ufffd" not in text

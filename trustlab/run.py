@@ -22,7 +22,7 @@ import pandas as pd
 from tqdm import tqdm
 
 from trustlab.agents.medconf import Ask, Profiles
-from trustlab.collect import Settings, collect, needs_of, samples_alike, settings_of
+from trustlab.collect import Settings, collect, needs_of, samples_alike
 from trustlab.confidence import Method, select
 from trustlab.datasets.replies_file import Kept, read_replies
 from trustlab.folder.records_file import NAME as RECORDS
@@ -36,14 +36,15 @@ from trustlab.metrics.formatted import remark_lines, together
 from trustlab.metrics.run_tables import KEYS, checked_answers, joined
 from trustlab.models.base import Model, Request, Waiting
 from trustlab.models.cache import CALL_COLUMNS, CachedModel
-from trustlab.models.processes import beside, seldom_collected
 from trustlab.parsing import NO_DIAGNOSIS
 from trustlab.parsing.counts import Counts, replies_of, tally
 from trustlab.paths import NOTICE, Growing, save_json, save_tables, shard
+from trustlab.processes import beside, seldom_collected
 from trustlab.prompts import names as prompt_names
 from trustlab.prompts import template
 from trustlab.records import LEVELS, Case, Generation, Reply, View
-from trustlab.settings import Setup, given, takes_setup
+from trustlab.settings import Setup, given
+from trustlab.workbench import Workbench, opened
 
 if TYPE_CHECKING:
     from trustlab.html.show import Html
@@ -236,13 +237,12 @@ def read_table(file: Path) -> pd.DataFrame:
     return table.assign(**{c: table[c].fillna("") for c in ("bound", "missing") if c in table})
 
 
-@takes_setup
 def benchmark(
     cases: Sequence[Case],
     models: Sequence[Model],
     methods: str | Sequence[str] | None = None,
     levels: Sequence[int] | None = None,
-    setup: Setup | None = None,
+    setup: Setup | Workbench | None = None,
     *,
     asked_before: Sequence[CachedModel] = (),
     show: Show = view,
@@ -258,12 +258,12 @@ def benchmark(
     - ``show`` makes what is shown of a case at a level, where that is not its first statements.
     - METHODS: Ren et al. 2026 (benchmark), K = 15 samples at temperature 0.5.
     """
-    setup = setup or Setup()
+    setup = opened(setup)
     levels = given(levels, setup.levels, LEVELS)
     given_once(cases, models, levels)
     chosen = select(given(methods, setup.methods, "paper"))
     shown = views_of(cases, levels, show)
-    settings = settings_of(setup)
+    settings = setup.settings
     grader, readers, assessor = setup.judge, setup.readers, setup.assessed_by
     needs = needs_of(chosen)
     library = setup.library if "assessment" in needs else None
@@ -349,7 +349,7 @@ def benchmark(
 def score(
     table: pd.DataFrame | str | Path,
     methods: str | Sequence[str] | None = None,
-    setup: Setup | None = None,
+    setup: Setup | Workbench | None = None,
     *,
     confidence: pd.DataFrame | None = None,
 ) -> Run:
@@ -365,7 +365,7 @@ def score(
     - Raises :class:`~trustlab.datasets.DataError` as
       :func:`~trustlab.datasets.replies_file.read_replies`.
     """
-    setup = setup or Setup()
+    setup = opened(setup)
     known = [] if confidence is None else select(list(confidence["method"].unique()))
     wanted = given(methods, setup.methods, "variants" if confidence is None else [])
     chosen = [m for m in (select(wanted) if wanted else []) if m not in known]
@@ -444,7 +444,7 @@ def _table(folder: Path, name: str) -> pd.DataFrame:
     return table
 
 
-def _own_answers(kept: Kept, setup: Setup) -> list[tuple]:
+def _own_answers(kept: Kept, setup: Workbench) -> list[tuple]:
     """Rows of the answers table: with the verdict that a row brings, else the grader's."""
     rows = _answers(kept.views, kept.generations, setup.judge)
     held = zip(rows, kept.correct, kept.missing, kept.n_samples, strict=True)
@@ -483,7 +483,7 @@ class Gathered:
     def __init__(
         self,
         methods: Sequence[Method],
-        setup: Setup,
+        setup: Workbench,
         keep: bool,
         records: BinaryIO | None,
         begin: Callable[..., Future[Any]],

@@ -9,12 +9,14 @@ from typing import Any
 
 import pandas as pd
 
+from trustlab.choices import names_of, unknown
 from trustlab.metrics.formatted import coverage_table, main_table, to_latex, with_interval
 from trustlab.metrics.run_tables import metrics_table
 from trustlab.paths import save_table, save_text
 from trustlab.reporting import Figures
 from trustlab.run import Run, read_table, score, table_in
-from trustlab.settings import Setup, names_of, unknown
+from trustlab.settings import Setup
+from trustlab.workbench import Workbench, opened
 
 
 def scored(
@@ -33,7 +35,7 @@ def scored(
     for name in values:
         if name not in names_of(Setup):
             raise ValueError(unknown(name, names_of(Setup), "tl.Setup has"))
-    setup = Setup(**dict(values))
+    setup = opened(Setup(**dict(values)))
     if replies.is_dir():
         replies, confidence = table_in(replies, "answers"), table_in(replies, "confidence")
     known = None if confidence is None else read_table(confidence)
@@ -54,7 +56,7 @@ def scored(
     return [*_summary(run, metrics), *(f"note: {line}" for line in notes), *figures]
 
 
-def _draw(run: Run, metrics: pd.DataFrame, setup: Setup, folder: Path) -> list[str]:
+def _draw(run: Run, metrics: pd.DataFrame, setup: Workbench, folder: Path) -> list[str]:
     """AUROC of each model on each data set, where there is any; where each figure is, in words."""
     from trustlab import plots
     from trustlab.plots.rows import auroc_rows

@@ -1,221 +1,38 @@
-"""Every choice of a run, named, checked and opened in one place: ``Setup``, ``Parameters``.
+"""Every choice of a run, as plain checked data: ``Setup``; it opens nothing.
 
 A value out of range, an unknown name and two choices that do not go together are a ``ValueError``
-of one line; a local file or folder that is not there is a ``FileNotFoundError`` or ``ValueError``.
+of one line. Whether what is named exists, :func:`trustlab.workbench.opened` looks.
 """
 
 from __future__ import annotations
 
-import difflib
-import functools
-import inspect
-import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, replace
-from functools import cached_property
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    Any,
-    Literal,
-    ParamSpec,
-    Self,
-    TypeVar,
-    cast,
-    dataclass_transform,
-    get_args,
-)
+from typing import Annotated, Any, Literal, Self, TypeVar, cast, get_args
 
-from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, model_validator
-from pydantic.dataclasses import dataclass
+from pydantic import BeforeValidator, Field, model_validator
 
 from trustlab import paths
-from trustlab.paths import WRITABLE, utf8
+from trustlab.choices import (
+    Count,
+    Options,
+    Seed,
+    Switch,
+    Warmth,
+    choices,
+    names_of,
+    unknown,
+)
+from trustlab.records import PARAMETERS, Parameters, Readings, Reasoned
 
-if TYPE_CHECKING:
-    from trustlab.agents import MedConf
-    from trustlab.graders import Grader
-    from trustlab.meaning.parts import Readers
-    from trustlab.models.base import Model
-    from trustlab.models.cache import CachedModel
-    from trustlab.records import Case
-    from trustlab.retrieval import Retriever
-
-P = ParamSpec("P")
 T = TypeVar("T")
-Chosen = TypeVar("Chosen", bound="type[Any]")
 
-STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, arbitrary_types_allowed=True)
-"""No text for a number, no True for a 1, no other names."""
 Role = Literal["assessor", "doctor", "patient", "reviewer", "wording", "panel"]
 ROLES: tuple[Role, ...] = get_args(Role)
 """Who replies beside the model that is asked: choices of a :class:`Setup`."""
 MEMORY = ":memory:"
 """The cache that is no file: replies are kept in memory."""
-
-
-_NAMES_KEY = re.compile(
-    r"(.*[_-])?(api[_-]?key|auth|authorization|(auth|access|bearer)[_-]?token|password|secret"
-    r"|(secret|access)[_-]?key|passwd|headers?|cookies?|credentials?)|key|token",
-    re.IGNORECASE,
-)
-_IS_KEY = re.compile(r"\b(?:sk-|gsk_|hf_)[\w-]{16,}|\bBearer \S{8,}")
-
-
-def may_be_token(part: str) -> bool:
-    """Whether a part of an address's path may be a token: 12 letters and digits mixed, or more,
-    without a break."""
-    pieces = re.split(r"[-._]", part)
-    return any(len(p) >= 12 and re.search(r"\d", p) and re.search("[a-zA-Z]", p) for p in pieces)
-
-
-def check_no_key(called: str, value: object) -> None:
-    """``ValueError`` for what may carry a key, which would be written into notebook and manifest;
-    nothing of the value is repeated."""
-    where = "set OPENAI_API_KEY, and OPENAI_BASE_URL, in the environment: parameters are written"
-    where += " into notebooks and manifests"
-    if isinstance(value, Mapping):
-        for name, part in value.items():
-            if _NAMES_KEY.fullmatch(str(name)):
-                raise ValueError(f"{called} has {str(name)!r}, which may carry a key; {where}")
-            if name == "base_url" and (
-                re.search(r"[@?#]", str(part)) or any(map(may_be_token, str(part).split("/")[3:]))
-            ):
-                what = "a login, a query or what looks like a token"
-                raise ValueError(f"{called} has a base_url with {what}; {where}")
-            check_no_key(called, part)
-    elif isinstance(value, list | tuple):
-        for part in value:
-            check_no_key(called, part)
-    elif isinstance(value, str) and _IS_KEY.search(value):
-        raise ValueError(f"{called} holds what looks like a key; {where}")
-
-
-@dataclass_transform(frozen_default=True, kw_only_default=True)
-def choices(chosen: Chosen) -> Chosen:
-    """Make the class a frozen dataclass whose values pydantic checks.
-
-    Its errors are one line: parameter, received value, what is allowed. What may be a key is
-    refused first, so that no other error repeats it.
-    """
-    made: Any = dataclass(frozen=True, kw_only=True, config=STRICT)(chosen)
-    checked = made.__init__
-
-    @functools.wraps(checked)
-    def init(self: Any, **values: Any) -> None:
-        for name, value in values.items():
-            check_no_key(name, value)
-            if not utf8(value):
-                raise ValueError(f"{name} is {value!r}; it must be {WRITABLE}")
-        try:
-            checked(self, **values)
-        except ValidationError as error:
-            raise ValueError(_told(type(self), error, values)) from None
-
-    made.__init__ = init
-    return made
-
-
-def _told(chosen: type[Any], error: ValidationError, values: Mapping[str, Any]) -> str:
-    first = error.errors()[0]
-    name = str(first["loc"][0]) if first["loc"] else ""
-    if first["type"] == "value_error":
-        return str(first.get("ctx", {})["error"])
-    if first["type"] == "unexpected_keyword_argument":
-        return unknown(name, names_of(chosen))
-    about = chosen.__pydantic_fields__.get(name)
-    allowed = about.description if about and about.description else first["msg"]
-    return f"{name} is {values.get(name, first['input'])!r}; it must be {allowed}"
-
-
-GONE = {"mixed": "panel, the models whose doctors make the panel: panel=['A', 'B']"}
-"""Names that were, and what is there now."""
-
-
-def unknown(name: str, known: Sequence[str], of: str = "there is") -> str:
-    """What is said of a name that there is not: names near it, and all; or what came for it."""
-    if name in GONE:
-        return f"{of} no parameter {name!r} any more; there is {GONE[name]}"
-    near = difflib.get_close_matches(name, known, n=3)
-    hint = f"did you mean {' or '.join(near)}? " if near else ""
-    return f"{of} no parameter {name!r}; {hint}known are {', '.join(known)}"
-
-
-def names_of(chosen: type[Any]) -> list[str]:
-    """The names that a class of choices has."""
-    return [f.name for f in fields(chosen)]
-
-
-Count = Annotated[int, Field(ge=1, description="a whole number, at least 1")]
-Seed = Annotated[int, Field(ge=0, description="a whole number, at least 0")]
-Warmth = Annotated[float, Field(gt=0, lt=100, description="a number above 0 and below 100")]
-Weight = Annotated[float, Field(ge=0, lt=1e6, description="a number, at least 0")]
-Chance = Annotated[float, Field(gt=0, lt=1, description="a number above 0 and below 1")]
-Switch = Annotated[bool, Field(description="True or False")]
-Options = Annotated[dict[str, Any], Field(description="a mapping of names to values (a dict)")]
-Counts = Annotated[
-    Sequence[Count],
-    Field(min_length=1, description="a list of whole numbers, at least 1 each, not empty"),
-]
-Combination = Literal["mean", "first", "max"]
-Context = Literal["answer", "full"]
-Reading = Literal["chat", "strict"]
-"""How replies are read: in the printed form alone, or also as chat models write them."""
-ReasoningFrom = Literal["section", "thought"]
-"""Whence a doctor's reasoning comes where its reply has no section of it: from nowhere, or from its
-thought."""
-Readings = Annotated[Reading, Field(description="'chat' or 'strict'")]
-Reasoned = Annotated[ReasoningFrom, Field(description="'section' or 'thought'")]
-InContext = Annotated[Context, Field(description="'answer' or 'full'")]
-
-
-@choices
-class Parameters:
-    """The methods' open choices; units and reasons beside those that need one.
-
-    They travel with every :class:`~trustlab.records.Generation`, so that a method stays a function
-    of its record alone.
-    """
-
-    n_samples: Count = 15
-    """K: samples per answer, and replies to the true-or-false question."""
-    sample_temperature: Warmth = 0.5
-    p_true_temperature: Warmth = 1.0
-    renyi_alpha: Warmth = 0.5
-    """Order of the Rényi divergence: not stated by the paper."""
-    pmi_weight: Weight = 0.5
-    """Lambda of conditional PMI: not stated by the paper."""
-    pmi_threshold: Weight = 1.0
-    """Tau of conditional PMI, in nats: not stated by the paper."""
-    n_alternatives: Count = 10
-    """Most probable tokens at each position that CCP puts in place: not stated by the paper."""
-    sar_temperature: Annotated[float, Field(gt=0, lt=1e6, description="a number above 0")] = 0.001
-    """t of sentence-level SAR: not stated by the paper."""
-    eigenvalue_cut: Annotated[
-        float, Field(gt=0, le=2, description="a number above 0 and at most 2")
-    ] = 0.9
-    """Eigenvectors of the graph Laplacian below it count for eccentricity: not stated."""
-    topk_combination: Annotated[Combination, Field(description="'mean', 'first' or 'max'")] = "mean"
-    """What the five guesses of a score become: their mean, the first of them, or the highest."""
-    relevance_context: InContext = "answer"
-    """What a token's relevance (SAR) is judged in: the answer, or the patient's words after it."""
-    entailment_context: InContext = "answer"
-    """What is compared: bare diagnoses, or each with the patient's words in front."""
-    n_doctors: Count = 3
-    """K of a panel: doctors who judge a patient independently."""
-    doctor_temperature: Annotated[
-        float, Field(ge=0, lt=100, description="a number, at least 0 and below 100")
-    ] = 0.5
-    """Temperature of a panel's doctors: not stated by the sources."""
-    reading: Readings = "chat"
-    """Replies are read also as chat models write them, or ("strict") in the printed form alone."""
-    reasoning_from: Reasoned = "section"
-    """A doctor's reasoning: the section that was asked for, or ("thought"), where a reply has none,
-    what the model thought."""
-
-
-PARAMETERS = Parameters()
 
 
 GIVEN_AS = {
@@ -420,53 +237,34 @@ class Setup(Keep, Read, Roles, Ask, Flat):
     """All choices of a run, flat, in four groups: :class:`Ask`, :class:`Roles`, :class:`Read`,
     :class:`Keep`.
 
-    What a study asks further is in its own ``Asked``. Opened once, when first needed: ``judge``,
-    ``library``, ``readers``.
+    What a study asks further is in its own ``Asked``. :func:`trustlab.workbench.opened` checks and
+    opens what is named here.
     """
 
     @model_validator(mode="after")
-    def _named(self) -> Self:
-        from trustlab.confidence import select
-        from trustlab.datasets import check_sets
-        from trustlab.graders import JUDGE, check_grader
-        from trustlab.models import check_model_name, check_options
-        from trustlab.retrieval.corpus import corpus_files
-
-        check_sets(self.dataset, self.path, self.data_options)
-        if self.methods is not None:
-            select(self.methods)
+    def _fitting(self) -> Self:
         if self.levels is not None and len(set(self.levels)) < len(self.levels):
             raise ValueError(f"levels is {self.levels!r}; each must be given once")
-        check_grader(self.grader)
         if not (models := as_list(self.model)):
             raise ValueError("model is []; at least one is needed")
         if self.panel is not None and len(models) > 1:
             raise ValueError(f"panel is given, and model is {self.model!r}; one model is needed")
-        others = [self.assessor, self.doctor, self.reviewer, self.wording]
         panel = [] if self.panel is None else as_list(self.panel)
         if len({id(m) if hasattr(m, "generate") else m for m in panel}) < len(panel):
             raise ValueError(f"panel is {self.panel!r}; each model must be given once")
-        others += panel
-        others += [None if self.patient == "facts" else self.patient]
-        for name in [*models, *others]:
-            if name is not None and not hasattr(name, "generate"):
-                check_model_name(name)
-        if isinstance(self.grader, str) and self.grader.startswith(JUDGE):
-            others.append(self.grader.removeprefix(JUDGE))
-        if "thinking" in self.budgets and any(
-            hasattr(one, "generate") for one in [*models, *others]
-        ):
+        if "thinking" in self.budgets and any(hasattr(m, "generate") for m in self.repliers()):
             raise ValueError(
                 "budgets has 'thinking', and a model is open already; open it with"
                 f" thinking_tokens={self.budgets['thinking']}"
             )
-        check_options("model_options", self.model_options, models)
-        check_options("reader_options", self.reader_options, others)
-        for name in ("encoder", "medical_encoder", "entailment"):
-            _local(name, getattr(self, name))
-        if self.corpus is not None:
-            corpus_files(self.corpus)
         return self
+
+    def repliers(self) -> list[Any]:
+        """All who reply: the models that are asked, then those with a role of their own."""
+        own = [self.assessor, self.doctor, self.reviewer, self.wording]
+        own += [] if self.panel is None else as_list(self.panel)
+        own += [None if self.patient == "facts" else self.patient]
+        return [*as_list(self.model), *(one for one in own if one is not None)]
 
     @property
     def chosen(self) -> Parameters:
@@ -475,21 +273,11 @@ class Setup(Keep, Read, Roles, Ask, Flat):
         own = {name: getattr(self, given) for name, given in GIVEN_AS.items()}
         return replace(self.parameters, **own, **panel)
 
-    @property
-    def procedure(self) -> MedConf:
-        """MedConf's parameters."""
-        from trustlab.agents import MedConf
-
-        given: Any = self.medconf or MedConf()
-        steps = self.most_tokens("keyword", "profile", "evidence")
-        most = {f"max_tokens_{name}": n for name, n in steps.items()}
-        return replace(given, **most) if most else given
-
     def most_tokens(self, *names: Budget) -> dict[str, int]:
         """Those budgets that are set, by name."""
         return {name: self.budgets[name] for name in names if name in self.budgets}
 
-    def _options(self, options: Mapping[str, Any]) -> dict[str, Any]:
+    def options(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """A backend's options, with the budget for thought where they do not have their own."""
         thought = self.thinking_tokens(options)
         return dict(options) | ({"thinking_tokens": thought} if thought else {})
@@ -505,139 +293,7 @@ class Setup(Keep, Read, Roles, Ask, Flat):
         kept = self.cache or beside
         return None if str(kept) == MEMORY else kept
 
-    @cached_property
-    def judge(self) -> Grader:
-        """The grader."""
-        return self.opened_grader(self.grader)
-
-    def opened_grader(self, grader: str | Grader) -> Grader:
-        """A grader by name; what it asks and encodes is kept as everything else is."""
-        from trustlab.graders import JUDGE, open_grader
-
-        judged = str(grader).startswith(JUDGE)
-        options = self._options(self.reader_options) | {"n_jobs": self.n_jobs} if judged else {}
-        return open_grader(grader, cache=self.store, reading=self.reading, **options)
-
-    @cached_property
-    def library(self) -> Retriever:
-        """MedConf's retriever."""
-        from trustlab.retrieval import open_retriever
-
-        return self.retriever or open_retriever(self.corpus)
-
-    @cached_property
-    def readers(self) -> Readers:
-        """Who reads meaning; what they find is kept in files beside the replies."""
-        from trustlab.meaning.encoder import Encoder
-        from trustlab.meaning.entailment import open_entailment
-        from trustlab.meaning.parts import Readers
-
-        vectors, judged = (
-            self.store and self.store.with_name(f"{kind}.sqlite")
-            for kind in ("vectors", "entailment")
-        )
-        encoder, medical, entailment = self.encoder, self.medical_encoder, self.entailment
-        if encoder is None or isinstance(encoder, str | Path):
-            encoder = Encoder(encoder, cache_path=vectors, n_jobs=self.n_jobs)
-        if isinstance(medical, str | Path):
-            medical = Encoder(medical, cache_path=vectors, n_jobs=self.n_jobs)
-        if entailment is None or isinstance(entailment, str | Path):
-            entailment = open_entailment(entailment, encoder=encoder, cache_path=judged)
-        return Readers(encoder, medical, entailment)
-
-    def cases(self) -> list[Case]:
-        """The cases of the data sets; of a shard its own among them."""
-        from trustlab.datasets import load_sets
-
-        how: dict[str, Any] = {"path": self.path, "n": self.n, "seed": self.seed}
-        cases = load_sets(self.dataset, options=self.data_options, **how)
-        return [case for case in cases if paths.in_shard(case.case_id)]
-
-    def models(self) -> list[Model]:
-        """The models to ask."""
-        options = self._options(self.model_options)
-        return [_opened(model, options, self.n_jobs) for model in as_list(self.model)]
-
-    def who(self, name: Role, models: Sequence[Any] = ()) -> Any:
-        """Who has a role where ``models`` are asked, by name; ``None``: they have it themselves."""
-        from trustlab.models import CLINIC, DIAGNOSING
-
-        who, names = getattr(self, name), [getattr(one, "name", one) for one in models]
-        apart = name not in ("assessor", "patient") and names and set(names) <= set(DIAGNOSING)
-        return CLINIC if who is None and apart else who
-
-    def role(self, name: Role, models: Sequence[Any] = ()) -> Any:
-        """The same, opened, a panel as a list; ``None``, and a patient "facts", stay what they
-        are."""
-        who = self.who(name, models)
-        if who is None or who == "facts":
-            return who
-        options = self._options(self.reader_options)
-        each = [_opened(one, options, self.n_jobs) for one in as_list(who)]
-        return each if name == "panel" else each[0]
-
-    def opened(self) -> Self:
-        """The same with everything open and one store, for several runs to share."""
-        r = self.readers
-        read = {"encoder": r.encoder, "medical_encoder": r.medical, "entailment": r.entailment}
-        read |= {"grader": self.judge, "retriever": self.library, "cache": self.store or MEMORY}
-        return self.with_(**read, assessor=self.assessed_by)
-
-    @cached_property
-    def assessed_by(self) -> CachedModel | None:
-        """MedConf's own model over the store, where it has one."""
-        from trustlab.models.cache import CachedModel
-
-        who = self.role("assessor")
-        return who if who is None or isinstance(who, CachedModel) else CachedModel(who, self.store)
-
-    def below(self, folder: str) -> Self:
-        """The same, shared, with the tables in a folder of ``run_dir`` (nowhere without one)."""
-        return self.opened().with_(run_dir=self.run_dir and self.run_dir / folder)
-
-
-def _opened(model: Any, options: Mapping[str, Any], n_jobs: int) -> Any:
-    from trustlab.models import open_model
-
-    return open_model(model, n_jobs=n_jobs, **options) if isinstance(model, str) else model
-
-
-def _local(name: str, value: Any) -> None:
-    """``ValueError`` for text that can only be a local path, where there is nothing, and for a
-    folder whose weights are a pickle."""
-    if isinstance(value, str | Path):
-        from trustlab.models import is_path
-        from trustlab.models.opening import refuse_pickle
-
-        if is_path(str(value)) and not Path(value).expanduser().exists():
-            raise ValueError(f"{name} is {str(value)!r}; there is no such file or folder")
-        if Path(value).expanduser().is_dir():
-            refuse_pickle(Path(value).expanduser(), within=True)
-
 
 def given(*values: T | None) -> T:
     """The first that is not ``None``."""
     return next(value for value in values if value is not None)
-
-
-def opened(setup: Setup) -> Setup:
-    """What a setup names, opened when first needed."""
-    return setup
-
-
-def takes_setup(function: Callable[P, T]) -> Callable[P, T]:
-    """A keyword that is a part of ``setup`` is refused, and says where it is now."""
-    known = inspect.signature(function).parameters
-
-    @functools.wraps(function)
-    def called(*args: P.args, **named: P.kwargs) -> T:
-        for name, value in named.items():
-            if name not in known and name in names_of(Setup):
-                now = f"tl.{function.__name__}(..., setup=tl.Setup({name}={value!r}))"
-                raise TypeError(f"{name} is now part of tl.Setup: {now}")
-        setup = inspect.signature(function).bind(*args, **named).arguments.get("setup")
-        if not isinstance(setup, Setup | None):
-            raise TypeError(f"setup is {setup!r}; it must be a tl.Setup")
-        return function(*args, **named)
-
-    return called

@@ -17,9 +17,10 @@ import pydantic
 from scipy.stats import kendalltau, rankdata
 
 from trustlab.agents import MedConf
+from trustlab.choices import Counts, Options, Warmth, choices
 from trustlab.confidence import METHODS, select
 from trustlab.confidence.registry import label as method_label
-from trustlab.knowledge import load_knowledge, normalise
+from trustlab.knowledge import load_knowledge
 from trustlab.meaning.encoder import Encoder, pair_cosines
 from trustlab.meaning.entailment import Entailment, Pair
 from trustlab.meaning.parts import Readers, with_meaning
@@ -44,11 +45,12 @@ from trustlab.metrics.schema import table
 from trustlab.metrics.ties import tied
 from trustlab.models.base import Model
 from trustlab.models.cache import CachedModel
-from trustlab.records import SUPPORT_LEVELS, Case, View
+from trustlab.records import SUPPORT_LEVELS, Case, Context, View, normalise
 from trustlab.retrieval import BM25, N_BEST, Passage, Retriever, load_corpus, open_retriever
 from trustlab.retrieval.corpus import CorpusPath, corpus_files
 from trustlab.run import Run, benchmark, confidence_table, each_asked
-from trustlab.settings import Context, Counts, Options, Setup, Warmth, choices, takes_setup
+from trustlab.settings import Setup
+from trustlab.workbench import Workbench, opened
 
 WHOLE = "full"
 PARTS: Mapping[str, Mapping[str, Any]] = {
@@ -120,13 +122,12 @@ class Ablations:
         return self.confidence.merge(right, on=keys, how="left", validate="many_to_one")
 
 
-@takes_setup
 def ablations(
     cases: Sequence[Case],
     models: Sequence[Model],
     variants: Mapping[str, Mapping[str, Any]] = PARTS,
     levels: Sequence[int] | None = None,
-    setup: Setup | None = None,
+    setup: Setup | Workbench | None = None,
     *,
     methods: Sequence[str] = MEDCONF,
 ) -> Ablations:
@@ -141,7 +142,7 @@ def ablations(
     if not variants or len(set(folders.values())) < len(variants):
         wanted = "variants must be one or more, each with a folder name of its own"
         raise ValueError(f"{wanted}; received {folders}")
-    setup = (setup or Setup()).opened().with_(quiet=True, keep_generations=True)
+    setup = opened(setup).shared().with_(quiet=True, keep_generations=True)
     held = [m if isinstance(m, CachedModel) else CachedModel(m, setup.store) for m in models]
     chosen = list(dict.fromkeys([*methods, *ASKED_WITH]))
 

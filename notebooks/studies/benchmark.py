@@ -18,7 +18,6 @@ from trustlab.confidence import METHODS
 from trustlab.confidence.registry import label as named
 from trustlab.levels import views
 from trustlab.metrics import formatted, missing_bounds, schema
-from trustlab.metrics.audit import DATASETS, MODELS, published_table, with_printed
 from trustlab.metrics.calibration import CALIBRATION
 from trustlab.metrics.correlation import OVER_LEVELS, partial_spearman_of
 from trustlab.metrics.discrimination import RANKING
@@ -39,6 +38,7 @@ from trustlab.metrics.missing_bounds import Bounds
 from trustlab.metrics.paired import family_name
 from trustlab.metrics.run_tables import KEYS, RunTables, metrics_table, rows_of_methods
 from trustlab.plots.rows import stratum
+from trustlab.published import DATASETS, MODELS, published_table, with_printed
 from trustlab.records import LEVELS, Case
 
 CHANCE, ALPHA = 0.5, 0.05

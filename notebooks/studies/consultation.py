@@ -26,6 +26,7 @@ from trustlab.agents.consultation import (
     turn_view,
 )
 from trustlab.agents.patient import NOT_SO, OUTCOMES, FactPatient, ModelPatient
+from trustlab.choices import Count, Weight, choices
 from trustlab.confidence import select
 from trustlab.folder.replies_log import recording
 from trustlab.metrics.estimate import (
@@ -47,7 +48,8 @@ from trustlab.models.cache import CachedModel
 from trustlab.paths import save_tables
 from trustlab.records import Case
 from trustlab.run import Run, benchmark, refuse_waiting, with_progress
-from trustlab.settings import Count, Setup, Weight, choices, given, takes_setup
+from trustlab.settings import Setup, given
+from trustlab.workbench import Workbench, opened
 
 FOUR = ("medconf", "asp", "poc", "ce")
 """The methods of the published experiment."""
@@ -119,13 +121,12 @@ class ConsultationRun:
         save_tables(self, KEPT, folder)
 
 
-@takes_setup
 def consultations(
     cases: Sequence[Case],
     models: Sequence[Model],
     methods: str | Sequence[str] | None = None,
     max_turns: int = 12,
-    setup: Setup | None = None,
+    setup: Setup | Workbench | None = None,
     *,
     tries: int = 4,
 ) -> ConsultationRun:
@@ -143,7 +144,7 @@ def consultations(
       consultation ended.
     - ``ValueError`` as the benchmark and :func:`consult`.
     """
-    setup = (setup or Setup()).opened()
+    setup = opened(setup).shared()
     methods = given(methods, setup.methods, FOUR)
     select(methods)
     doctor, patient = setup.role("doctor", models), setup.role("patient")
@@ -285,14 +286,13 @@ class AskedUntil:
     confidence: pd.DataFrame
 
 
-@takes_setup
 def consult_until(
     cases: Sequence[Case],
     model: Model,
     method: str,
     threshold: float,
     max_turns: int = 12,
-    setup: Setup | None = None,
+    setup: Setup | Workbench | None = None,
     *,
     tries: int = 4,
 ) -> AskedUntil:
@@ -311,7 +311,7 @@ def consult_until(
             f"threshold is {threshold}, of {len(cases)} cases; a number and at least one case are"
             " needed"
         )
-    setup = (setup or Setup()).opened().with_(quiet=True)
+    setup = opened(setup).shared().with_(quiet=True)
     if setup.run_dir:
         raise ValueError(
             f"run_dir is {str(setup.run_dir)!r}; nothing is written but the replies: give their"

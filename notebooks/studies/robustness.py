@@ -32,11 +32,12 @@ from trustlab.changes.changes import (
     picked,
 )
 from trustlab.changes.paraphrase_check import ParaphraseChecker, Verdict
+from trustlab.choices import Seed, choices
 from trustlab.confidence import select
 from trustlab.confidence.registry import label
 from trustlab.folder.replies_log import recording
 from trustlab.graders import Grader
-from trustlab.knowledge import Finding, Knowledge, load_knowledge, normalise
+from trustlab.knowledge import Finding, Knowledge, load_knowledge
 from trustlab.levels import view
 from trustlab.metrics.estimate import NAN, Rows, estimate, grouped, groups, mean, measure
 from trustlab.metrics.formatted import in_short, named_method, pivoted, signed, with_interval
@@ -64,9 +65,10 @@ from trustlab.metrics.stability import (
 from trustlab.models.base import About, Model
 from trustlab.models.cache import CachedModel
 from trustlab.paths import save_table
-from trustlab.records import Case, Statement
+from trustlab.records import Case, Statement, normalise
 from trustlab.run import Run, benchmark, each_asked
-from trustlab.settings import Seed, Setup, choices, given, takes_setup
+from trustlab.settings import Setup, given
+from trustlab.workbench import Workbench, opened
 
 STRATA = ("clear", "middle", "flat")
 
@@ -233,13 +235,12 @@ class Robustness:
         )
 
 
-@takes_setup
 def robustness(
     cases: Sequence[Case],
     models: Sequence[Model],
     methods: str | Sequence[str] | None = None,
     levels: Sequence[int] | None = None,
-    setup: Setup | None = None,
+    setup: Setup | Workbench | None = None,
     *,
     changes: Sequence[Change] | None = None,
     paraphrase_seeds: Sequence[int] = SEEDS,
@@ -257,7 +258,7 @@ def robustness(
     - ``setup.run_dir`` receives each condition's tables in ``runs/NAME``, and ``paraphrases.csv``.
     - ``ValueError`` as :func:`~trustlab.run.benchmark`, and for names given twice.
     """
-    setup = (setup or Setup()).opened()
+    setup = opened(setup).shared()
     methods = given(methods, setup.methods, METHODS_SHOWN)
     levels = given(levels, setup.levels, (100,))
     changes = list(named(CHANGES, setup.seed) if changes is None else changes)
@@ -758,20 +759,19 @@ class TwoAtOnce:
     run: Run
 
 
-@takes_setup
 def two_at_once(
     cases: Sequence[Case],
     models: Sequence[Model],
     methods: str | Sequence[str] | None = None,
     levels: Sequence[int] | None = None,
-    setup: Setup | None = None,
+    setup: Setup | Workbench | None = None,
 ) -> TwoAtOnce:
     """Pair the cases, merge each pair, and ask about the merged cases as the benchmark does.
 
     At level q, q % of the merged statements are shown: about as much of each patient as alone.
     ``ValueError`` without a pair.
     """
-    setup = setup or Setup()
+    setup = opened(setup)
     found = [(a, b, merged(a, b, setup.seed)) for a, b in pairs(cases, setup.seed)]
     if not found:
         raise ValueError(f"no two of {len(cases)} cases have different diagnoses and the same sex")

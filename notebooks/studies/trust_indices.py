@@ -26,6 +26,7 @@ from trustlab.agents.panel import (
     propose,
     review,
 )
+from trustlab.choices import choices
 from trustlab.confidence import select
 from trustlab.folder.replies_log import recording
 from trustlab.graders import Grader
@@ -64,7 +65,18 @@ from trustlab.parsing.agents import read_flags, read_plan, read_ratings
 from trustlab.parsing.counts import Read, opinions_of, tally
 from trustlab.parsing.reply import CUT
 from trustlab.paths import NOTICE, save_json, save_tables
-from trustlab.records import FLAGS, RATINGS, Case, Mark, Opinion, Panel, Reply, View
+from trustlab.records import (
+    FLAGS,
+    RATINGS,
+    Case,
+    Mark,
+    Opinion,
+    Panel,
+    Parameters,
+    Reading,
+    Reply,
+    View,
+)
 from trustlab.run import (
     benchmark,
     cases_hash,
@@ -79,15 +91,8 @@ from trustlab.run import (
 from trustlab.safety.chart import chart_of
 from trustlab.safety.rule_check import check_prescriptions, check_tests
 from trustlab.safety.table import Safety, known_items, load_safety
-from trustlab.settings import (
-    Budget,
-    Parameters,
-    Reading,
-    Setup,
-    choices,
-    given,
-    takes_setup,
-)
+from trustlab.settings import Budget, Setup, given
+from trustlab.workbench import Workbench, opened
 
 REVIEW_KEYS = ("model", "dataset", "configuration", "n_doctors", "safety", "level", "case_id")
 REVIEWS = [
@@ -262,12 +267,11 @@ class TrustRun:
         save_json(facts, folder / "run.json")
 
 
-@takes_setup
 def trust(
     cases: Sequence[Case],
     models: Sequence[Model],
     levels: Sequence[int] | None = None,
-    setup: Setup | None = None,
+    setup: Setup | Workbench | None = None,
 ) -> TrustRun:
     """Convene, plan and review for every model, case and level.
 
@@ -282,7 +286,7 @@ def trust(
       the same temperature. METHODS: trust indices.
     - ``ValueError`` for a model or case given twice.
     """
-    setup = setup or Setup()
+    setup = opened(setup)
     levels = given(levels, setup.levels, (100,))
     given_once(cases, models, levels)
     for case in cases:  # a chart that cannot be read is refused before anything is spent
@@ -405,7 +409,7 @@ def _checked(
     encoder: Encoder,
     medical: Encoder | None,
     proxy: str,
-    setup: Setup,
+    setup: Workbench,
 ) -> list[Checked]:
     """Every configuration of one team: the panel, and its first doctor alone."""
     common = {"seed": setup.seed, "reading": setup.reading}

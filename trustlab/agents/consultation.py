@@ -14,12 +14,11 @@ from typing import Protocol
 
 from trustlab.agents.medconf import Ask, reply_room
 from trustlab.agents.patient import ModelPatient, Said, findings_asked, parts_of
-from trustlab.knowledge import normalise
 from trustlab.models.base import About, Model, Request
 from trustlab.parsing import Unreadable
 from trustlab.parsing.agents import read_enough, read_question
 from trustlab.prompts import render
-from trustlab.records import Case, Reply, Statement, View
+from trustlab.records import Case, Reply, Statement, View, normalise
 
 MAX_TOKENS_QUESTION, MAX_TOKENS_ENOUGH = 96, 16
 ENDING = "-consultation"

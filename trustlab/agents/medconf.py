@@ -30,9 +30,8 @@ from trustlab.parsing import (
 from trustlab.parsing.reply import whole
 from trustlab.parsing.schemas import schema_of
 from trustlab.prompts import render
-from trustlab.records import Assessment, Criterion, Reply
+from trustlab.records import Assessment, Criterion, Reading, Reply
 from trustlab.retrieval import Passage, Retriever
-from trustlab.settings import Reading
 
 Ask = Callable[[Model, list[Request], str], list[list[Reply]]]
 """Puts requests to a model: (model, requests, what for) -> replies."""

@@ -15,16 +15,25 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trustlab.agents.medconf import Ask, reply_room
-from trustlab.knowledge import load_knowledge, normalise
+from trustlab.knowledge import load_knowledge
 from trustlab.metrics.trust import majority
 from trustlab.models.base import About, Model, Request
 from trustlab.parsing import Unreadable
 from trustlab.parsing.agents import read_flags, read_opinion, read_plan, read_ratings
 from trustlab.parsing.schemas import schema_of
 from trustlab.prompts import render
-from trustlab.records import Mark, Opinion, Panel, Plan, Reply, View
+from trustlab.records import (
+    Mark,
+    Opinion,
+    Panel,
+    Plan,
+    Reading,
+    ReasoningFrom,
+    Reply,
+    View,
+    normalise,
+)
 from trustlab.safety.chart import chart_of, chart_text
-from trustlab.settings import Reading, ReasoningFrom
 
 MAX_TOKENS, MAX_TOKENS_REVIEW = 512, 768
 

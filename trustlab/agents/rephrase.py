@@ -15,12 +15,11 @@ from functools import lru_cache
 import pandas as pd
 
 from trustlab.datasets.giveaway import Giveaway, giveaway
-from trustlab.knowledge import normalise
 from trustlab.models.base import About, Model, Request
 from trustlab.parsing import Unreadable
 from trustlab.parsing.agents import read_wording
 from trustlab.prompts import render
-from trustlab.records import Case, Reply
+from trustlab.records import Case, Reply, normalise
 
 ENDING = "-reworded"
 """What is added to the names of the data set and of each case."""

@@ -17,10 +17,10 @@ from itertools import groupby
 import numpy as np
 
 from trustlab.agents.rephrase import newly_names
-from trustlab.knowledge import Condition, Finding, Knowledge, load_knowledge, normalise
+from trustlab.knowledge import Condition, Finding, Knowledge, load_knowledge
 from trustlab.levels import Show, view
 from trustlab.paths import DATA, read_yaml
-from trustlab.records import Case, Statement, View
+from trustlab.records import Case, Statement, View, normalise
 
 PARAPHRASES = "paraphrase"
 """How the names of the paraphrased conditions begin."""

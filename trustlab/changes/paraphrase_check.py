@@ -17,8 +17,8 @@ from typing import Protocol
 
 import numpy as np
 
-from trustlab.knowledge import Finding, Knowledge, normalise
-from trustlab.records import Statement
+from trustlab.knowledge import Finding, Knowledge
+from trustlab.records import Statement, normalise
 from trustlab.words import word_lists
 
 CAUGHT = ("adds", "drops", "turns", "another finding")

@@ -22,7 +22,7 @@ from trustlab.confidence.registry import (
     method,
     select,
 )
-from trustlab.settings import PARAMETERS, Parameters
+from trustlab.records import PARAMETERS, Parameters
 
 __all__ = [
     "METHODS",

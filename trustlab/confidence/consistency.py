@@ -15,8 +15,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from trustlab.confidence.registry import MissingValue, method
-from trustlab.knowledge import normalise
-from trustlab.records import Generation, Reply
+from trustlab.records import Generation, Reply, normalise
 
 _method = partial(method, family="consistency")
 

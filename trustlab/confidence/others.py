@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
+from statistics import fmean
 
 from trustlab.confidence.registry import MissingValue, method
-from trustlab.metrics.trust import cdr
-from trustlab.metrics.trust import rdc as mean_cosine
 from trustlab.records import Assessment, Evidence, Generation
 
 
@@ -101,16 +101,17 @@ def exact_posterior(generation: Generation) -> float:
 def agreement(generation: Generation) -> float:
     """Share of the panel's readable diagnoses that the largest group has, in (0, 1]; of three
     doctors 1/3, 2/3 or 1."""
-    if generation.panel is None or sum(v is not None for v in generation.panel.votes) < 2:
+    votes = [v for v in generation.panel.votes if v is not None] if generation.panel else []
+    if len(votes) < 2:
         raise MissingValue("fewer than two readable diagnoses in the panel")
-    return 1 - cdr(generation.panel.votes)
+    return max(Counter(votes).values()) / len(votes)
 
 
 @method("RDC", "score", "panel panel.cosines", "RDC", family="trust")
 def rdc(generation: Generation) -> float:
     """Mean over the panel's doctors of the cosine of reasoning and diagnosis, in [-1, 1]."""
     assert generation.panel is not None and generation.panel.cosines is not None
-    value = mean_cosine(generation.panel.cosines)
-    if value != value:
+    cosines = [c for c in generation.panel.cosines if c is not None and c == c]
+    if not cosines:
         raise MissingValue("no doctor of the panel gave both reasoning and diagnosis")
-    return value
+    return fmean(cosines)

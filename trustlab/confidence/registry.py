@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trustlab.parsing import NO_DIAGNOSIS
-from trustlab.records import Generation
+from trustlab.records import NO_DIAGNOSIS, Generation
 
 FAMILIES = ("token", "consistency", "verbalized", "medconf", "baseline", "trust", "reference")
 SCALES = ("probability", "score")

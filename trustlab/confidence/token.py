@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from trustlab.confidence.registry import MissingValue, method
-from trustlab.records import Generation
+from trustlab.records import Generation, place_of
 
 _method = partial(method, family="token")
 
@@ -200,25 +200,3 @@ def token_shares(generation: Generation) -> np.ndarray:
             raise MissingValue("a token and all that entails or contradicts it have probability 0")
         shares.append(entailing / told)
     return np.array(shares)
-
-
-def place_of(token: str, logprob: float, alternatives: tuple[tuple[str, float], ...]) -> int | None:
-    """Where among the alternatives the token itself stands; ``None`` where it is none of them.
-
-    Its text tells, and of several alternatives with its text the probability. A token that
-    completes no character has no text of its own ('' or the replacement character): there, and only
-    there, an alternative of the same probability is taken for it.
-    """
-    near = [lp == logprob or abs(lp - logprob) < 1e-6 for _, lp in alternatives]
-    same = [text == token for text, _ in alternatives]
-    tells = [_tells(text) and _tells(token) for text, _ in alternatives]
-    places = range(len(alternatives))
-    found = [i for i in places if same[i] and near[i]]
-    found += [i for i in places if same[i] and tells[i]]
-    found += [i for i in places if near[i] and not tells[i]]
-    return found[0] if found else None
-
-
-def _tells(text: str) -> bool:
-    """Whether a token's text says which token it is."""
-    return bool(text) and "\ufffd" not in text

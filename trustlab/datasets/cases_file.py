@@ -12,11 +12,12 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 
+from trustlab.choices import WRITABLE, utf8
 from trustlab.datasets.giveaway import names_its_diagnosis
 from trustlab.datasets.sentences import sentences
-from trustlab.knowledge import Condition, Knowledge, load_knowledge, normalise
-from trustlab.paths import DATA, WRITABLE, utf8
-from trustlab.records import Case, Statement
+from trustlab.knowledge import Condition, Knowledge, load_knowledge
+from trustlab.paths import DATA
+from trustlab.records import Case, Statement, normalise
 from trustlab.safety.chart import FIELDS, chart_from
 
 MIN_STATEMENTS = 11

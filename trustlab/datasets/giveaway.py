@@ -9,8 +9,7 @@ from functools import lru_cache
 from os.path import commonprefix
 
 from trustlab.datasets.sentences import lay_names
-from trustlab.knowledge import normalise
-from trustlab.records import Case
+from trustlab.records import Case, normalise
 from trustlab.words import word_lists
 
 _WORDS = word_lists("giveaway")

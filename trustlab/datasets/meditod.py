@@ -10,11 +10,11 @@ from itertools import groupby
 from pathlib import Path
 from types import MappingProxyType
 
+from trustlab.choices import utf8
 from trustlab.datasets.cases_file import MIN_STATEMENTS, DataError, Read, whole_json
 from trustlab.datasets.giveaway import giveaway
-from trustlab.knowledge import load_knowledge, normalise
-from trustlab.paths import utf8
-from trustlab.records import Case, Statement
+from trustlab.knowledge import load_knowledge
+from trustlab.records import Case, Statement, normalise
 
 NEEDED = (
     "the MediTOD repository (dair-iitd/MediTOD), its data or raw_data folder, or a JSON file of its"

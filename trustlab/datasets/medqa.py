@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from trustlab.choices import utf8
 from trustlab.datasets.cases_file import (
     MIN_STATEMENTS,
     DataError,
@@ -19,9 +20,8 @@ from trustlab.datasets.cases_file import (
 )
 from trustlab.datasets.fetch import SOURCE
 from trustlab.datasets.sentences import sentences
-from trustlab.knowledge import load_knowledge, normalise
-from trustlab.paths import utf8
-from trustlab.records import Case, Statement
+from trustlab.knowledge import load_knowledge
+from trustlab.records import Case, Statement, normalise
 from trustlab.words import word_lists
 
 NEEDED = (

@@ -20,8 +20,16 @@ import pandas as pd
 
 from trustlab.datasets.cases_file import DataError, table_rows
 from trustlab.parsing import NO_DIAGNOSIS, no_answer
-from trustlab.records import Assessment, Case, Generation, Reply, Statement, TokenTrace, View
-from trustlab.settings import Parameters
+from trustlab.records import (
+    Assessment,
+    Case,
+    Generation,
+    Parameters,
+    Reply,
+    Statement,
+    TokenTrace,
+    View,
+)
 
 
 class Column(NamedTuple):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
-from trustlab.knowledge import normalise
+from trustlab.records import normalise
 from trustlab.words import word_lists
 
 _WORDS = word_lists("sentences")

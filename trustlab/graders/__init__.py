@@ -38,7 +38,7 @@ from trustlab.graders.graders import (
     SynonymGrader,
 )
 from trustlab.models import check_model_name, open_model
-from trustlab.settings import Reading
+from trustlab.records import Reading
 
 GRADERS: Mapping[str, Callable[[], Grader]] = {
     "synonym": SynonymGrader,

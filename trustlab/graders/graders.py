@@ -25,8 +25,7 @@ from trustlab.models.base import About, Model, Request
 from trustlab.models.cache import CachedModel
 from trustlab.parsing import Unreadable, no_answer, true_or_false
 from trustlab.prompts import render
-from trustlab.records import Case, Reply
-from trustlab.settings import Reading
+from trustlab.records import Case, Reading, Reply
 
 Key = tuple[str | None, str, tuple[str, ...]]
 T = TypeVar("T")

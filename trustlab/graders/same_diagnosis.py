@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence, Set
 from difflib import SequenceMatcher
 from functools import lru_cache
 
-from trustlab.knowledge import Knowledge, normalise
-from trustlab.records import Case
+from trustlab.knowledge import Knowledge
+from trustlab.records import Case, normalise
 from trustlab.words import word_lists
 
 _WORDS = word_lists("diagnoses")

@@ -24,10 +24,9 @@ from trustlab.agents.panel import Checked
 from trustlab.confidence import METHODS
 from trustlab.confidence.others import weighted_support
 from trustlab.confidence.registry import label
-from trustlab.knowledge import normalise
 from trustlab.parsing import no_answer, true_or_false
 from trustlab.paths import NOTICE
-from trustlab.records import Assessment, Evidence, Generation, Mark, Reply, Statement
+from trustlab.records import Assessment, Evidence, Generation, Mark, Reply, Statement, normalise
 from trustlab.retrieval import Passage
 from trustlab.safety.chart import chart_of, chart_text
 from trustlab.safety.table import known_items

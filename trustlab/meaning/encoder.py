@@ -24,7 +24,7 @@ import numpy as np
 from trustlab import paths
 from trustlab.models.cache import connect, is_read_only, select, shortened
 from trustlab.models.opening import refuse_pickle
-from trustlab.models.processes import as_they_come, processes, seldom_collected
+from trustlab.processes import as_they_come, processes, seldom_collected
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

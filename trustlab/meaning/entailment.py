@@ -32,11 +32,12 @@ from trustlab.graders.same_diagnosis import (
     plain_name,
     undenied,
 )
-from trustlab.knowledge import Condition, Knowledge, load_knowledge, normalise
+from trustlab.knowledge import Condition, Knowledge, load_knowledge
 from trustlab.meaning.encoder import Encoder, model_fingerprint, pair_cosines
 from trustlab.models.cache import connect, is_read_only, select
 from trustlab.models.opening import refuse_pickle
 from trustlab.paths import offline
+from trustlab.records import normalise
 
 ENTAILMENT, NEUTRAL, CONTRADICTION = 0, 1, 2
 """Columns of the probabilities."""

@@ -9,10 +9,9 @@ from functools import partial
 
 import numpy as np
 
-from trustlab.confidence.token import place_of
 from trustlab.meaning.encoder import Encode, Encoder, read_off
 from trustlab.meaning.entailment import Entailment, classes
-from trustlab.records import Opinion, Panel, Reply, TokenTrace
+from trustlab.records import Opinion, Panel, Reply, TokenTrace, place_of
 
 Pieces = tuple[str, ...]
 

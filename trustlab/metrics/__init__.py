@@ -18,7 +18,6 @@ from trustlab.metrics.correlation import (
     rising_null,
     spearman,
     spearman_exact_p,
-    spearman_p,
     spearman_permutation_p,
     spearman_values,
     unordered_band,
@@ -34,13 +33,7 @@ from trustlab.metrics.missing_bounds import auprc_bounds, auroc_bounds
 from trustlab.metrics.paired import paired_differences
 from trustlab.metrics.run_tables import metrics_table, shared_rows
 from trustlab.metrics.selective import aurc, prediction_rejection_ratio, risk_coverage
-from trustlab.metrics.significance import (
-    auroc_difference_standard_error,
-    auroc_standard_error,
-    benjamini_hochberg,
-    holm,
-    sample_size_for_power,
-)
+from trustlab.metrics.significance import holm, sample_size_for_power
 from trustlab.metrics.stability import cv_group, cv_sample
 from trustlab.metrics.stopping import frontier, stop_turns
 
@@ -53,10 +46,7 @@ __all__ = [
     "aurc",
     "auroc",
     "auroc_bounds",
-    "auroc_difference_standard_error",
-    "auroc_standard_error",
     "auroc_weighted",
-    "benjamini_hochberg",
     "bootstrap_p",
     "bounded_interval",
     "brier",
@@ -84,7 +74,6 @@ __all__ = [
     "shared_rows",
     "spearman",
     "spearman_exact_p",
-    "spearman_p",
     "spearman_permutation_p",
     "spearman_values",
     "stop_turns",

@@ -12,10 +12,8 @@ Pearson correlation of 0.96 (median; 95 % lie between 0.86 and 0.99), a curve th
 then flattens (16, 64, 82, 90, 95, 96 %) one of 0.84 (0.62 to 0.99). Spearman's is the same for
 every rising confidence: 1 where accuracy rises at each step, less where it dips or stays.
 
-Where no accuracies are known, as for a coefficient in a published table, both series are drawn:
-over six points 0.925 (0.73 to 0.99), an average over curves that stands for none of them. Beside
-the rising null stands the *unordered* one, in which every order of the one series is as likely:
-what the usual p-values hold a coefficient against.
+Beside the rising null stands the *unordered* one, in which every order of the one series is as
+likely: what the usual p-values hold a coefficient against.
 
 Beyond how much was told there is the *partial* rank correlation, over answers. Accuracy rises with
 information, so that a confidence which merely counts what it was told tells right answers from
@@ -42,8 +40,6 @@ from trustlab.metrics.ties import numbers, same_shape, tied
 
 MAX_EXACT = 8
 """Most points for which every order is tried: 8! = 40,320."""
-MAX_TIED = 7
-"""Most points for which every pair of rankings with ties is tried."""
 SAME = 1e-9
 """Coefficients nearer to each other than this differ by rounding alone."""
 
@@ -115,14 +111,6 @@ def pearson_p(r: float, n: int) -> float:
     return float(2 * student.sf(abs(r) * np.sqrt((n - 2) / (1 - r * r)), n - 2))
 
 
-def spearman_p(rho: float, n: int) -> float:
-    """As :func:`pearson_p`, of a rank correlation.
-
-    The approximation that scipy.stats.spearmanr prints, poor for few points.
-    """
-    return pearson_p(rho, n)
-
-
 def spearman_exact_p(rho: float, n: int, rounding: float = 0.0005) -> float:
     """Exact two-sided p-value of a rank correlation of ``n`` points without ties.
 
@@ -141,19 +129,15 @@ def spearman_exact_p(rho: float, n: int, rounding: float = 0.0005) -> float:
     return float(np.mean(np.abs(_all_orders(int(n))) >= abs(rho) - rounding - SAME))
 
 
-def spearman_values(n: int, ties: bool = False) -> np.ndarray:
-    """The values that a rank correlation of ``n`` points can take, ascending, (m,).
+def spearman_values(n: int) -> np.ndarray:
+    """The values that a rank correlation of ``n`` points without ties can take, ascending, (m,).
 
-    With ``ties`` also those of tied ranks. Without ties it is 1 - 6 D / (n (n² - 1)), where D, the
-    sum of squared rank differences, is any even number up to n (n² - 1) / 3 (4 cannot be had of 3
-    points). ``ValueError`` below 3 points, or with ties above 7.
+    It is 1 - 6 D / (n (n² - 1)), where D, the sum of squared rank differences, is any even number
+    up to n (n² - 1) / 3 (4 cannot be had of 3 points). ``ValueError`` below 3 points.
     """
-    if not float(n).is_integer() or n < 3 or (ties and n > MAX_TIED):
-        most = f" to {MAX_TIED} with ties" if ties else ""
-        raise ValueError(f"n must be whole, from 3{most}; received {n}")
+    if not float(n).is_integer() or n < 3:
+        raise ValueError(f"n must be whole, from 3; received {n}")
     n = int(n)
-    if ties:
-        return _tied_values(n).copy()
     distances = np.arange(0, n * (n * n - 1) // 3 + 1, 2)
     if n == 3:
         distances = distances[distances != 4]
@@ -166,23 +150,6 @@ def _all_orders(n: int) -> np.ndarray:
     orders = np.array(list(permutations(range(n))), dtype=np.float64)
     distances = ((orders - np.arange(n)) ** 2).sum(axis=1)
     return 1 - 6 * distances / (n * (n * n - 1))
-
-
-@cache
-def _tied_values(n: int) -> np.ndarray:
-    """Every value of rho over two rankings with or without ties.
-
-    One in ascending order, the other in each order of its own.
-    """
-    steps = (np.arange(2 ** (n - 1))[:, None] >> np.arange(n - 1)) & 1  # where neighbours differ
-    rising = np.cumsum(np.hstack([np.zeros((len(steps), 1), int), steps]), axis=1)
-    ranks = rankdata(rising, axis=1)[1:]  # not all tied
-    centred = ranks - ranks.mean(axis=1, keepdims=True)
-    unit = centred / np.linalg.norm(centred, axis=1, keepdims=True)
-    orders = np.array(list(permutations(range(n))))
-    found = [np.unique(np.round(one[orders] @ unit.T, 12)) for one in unit]
-    values = np.unique(np.concatenate(found))
-    return values[np.diff(values, prepend=-2) > SAME] + 0.0  # + 0.0 turns -0.0 into 0.0
 
 
 def pearson_rows(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -218,78 +185,55 @@ Band = tuple[float, float, float]
 
 
 def rising_null(
-    accuracies: int | ArrayLike,
-    statistic: str = "pearson",
-    n_draws: int = 20_000,
-    seed: int = 0,
-    noise: float = 0.0,
+    accuracies: ArrayLike, statistic: str = "pearson", n_draws: int = 20_000, seed: int = 0
 ) -> np.ndarray:
     """Correlation of ``accuracies`` (n,) with confidences that merely rise, (n_draws,) in [-1, 1].
 
-    In place of accuracies that are not known stands their number: then both series are drawn.
-    ``statistic`` is "pearson" or "spearman". ``noise``: standard deviation of the independent
-    normal error of every drawn point, in units of its series' range (last less first point), such
-    as a mean over few cases has; with it a series need not rise at every step. NaN where all
-    accuracies are the same. Raises ``ValueError`` for fewer than 3 points, accuracies that are not
-    finite, less than one draw, another statistic or a negative ``noise``.
+    ``statistic`` is "pearson" or "spearman". NaN where all accuracies are the same. Raises
+    ``ValueError`` for fewer than 3 points, accuracies that are not finite, less than one draw or
+    another statistic.
     """
     fixed = _fixed(accuracies)
-    n_points = fixed if isinstance(fixed, int) else len(fixed)
     if statistic not in OVER_LEVELS:
         raise ValueError(f"statistic is {statistic!r}; allowed are {list(OVER_LEVELS)}")
-    if n_points < 3 or n_draws < 1:
-        raise ValueError(f"at least 3 points and 1 draw; received {n_points} and {n_draws}")
-    if not 0 <= noise < np.inf:
-        raise ValueError(f"noise must be finite and at least 0; received {noise}")
-    n_drawn = 2 if isinstance(fixed, int) else 1
+    if len(fixed) < 3 or n_draws < 1:
+        raise ValueError(f"at least 3 points and 1 draw; received {len(fixed)} and {n_draws}")
     rng = np.random.default_rng(seed)
-    series = np.cumsum(rng.standard_exponential((n_drawn, n_draws, n_points)), axis=-1)
-    if noise:
-        reach = series[..., -1:] - series[..., :1]
-        series = series + noise * reach * rng.standard_normal(series.shape)
-    first = series[0] if isinstance(fixed, int) else np.tile(fixed, (n_draws, 1))
-    return OVER_LEVELS[statistic](first, series[-1])
+    series = np.cumsum(rng.standard_exponential((n_draws, len(fixed))), axis=-1)
+    return OVER_LEVELS[statistic](np.tile(fixed, (n_draws, 1)), series)
 
 
 def rising_band(
-    accuracies: int | ArrayLike,
+    accuracies: ArrayLike,
     statistic: str = "pearson",
     level: float = 0.95,
     n_draws: int = 20_000,
     seed: int = 0,
-    noise: float = 0.0,
 ) -> Band:
     """(low, median, high) of :func:`rising_null`: its middle ``level``; for Spearman all alike.
 
     The other arguments, NaN and errors are those of :func:`rising_null`; ``ValueError`` too for a
     ``level`` outside (0, 1).
     """
-    return _rising_band(_fixed(accuracies), statistic, level, n_draws, seed, noise)
+    return _rising_band(_fixed(accuracies), statistic, level, n_draws, seed)
 
 
 @lru_cache(maxsize=4096)
 def _rising_band(
-    fixed: int | tuple[float, ...],
-    statistic: str,
-    level: float,
-    n_draws: int,
-    seed: int,
-    noise: float,
+    fixed: tuple[float, ...], statistic: str, level: float, n_draws: int, seed: int
 ) -> Band:
     _check_level(level)
-    n_draws = n_draws if noise or statistic != "spearman" else min(n_draws, 1)  # they are alike
-    draws = rising_null(fixed, statistic, n_draws, seed, noise)
+    n_draws = min(n_draws, 1) if statistic == "spearman" else n_draws  # they are alike
+    draws = rising_null(fixed, statistic, n_draws, seed)
     low, median, high = np.quantile(draws, [(1 - level) / 2, 0.5, (1 + level) / 2])
     return float(low), float(median), float(high)
 
 
-def _fixed(accuracies: int | ArrayLike) -> int | tuple[float, ...]:
-    """The accuracies as numbers that can be looked up, or how many they are."""
+def _fixed(accuracies: ArrayLike) -> tuple[float, ...]:
+    """The accuracies as numbers that can be looked up."""
     values = np.asarray(accuracies)
-    if values.ndim == 0 and np.issubdtype(values.dtype, np.integer):
-        return int(values)
     if values.ndim != 1 or not np.isfinite(values).all():
-        raise ValueError(f"accuracies must be finite, (n,), or their number; received {accuracies}")
+        raise ValueError(f"accuracies must be finite, (n,); received {accuracies}")
     return tuple(values.astype(float).tolist())
 
 

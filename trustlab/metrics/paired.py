@@ -400,7 +400,7 @@ def families_of(methods: Any, reference: str) -> dict[str, list[str]]:
 
 def family_name(method: str) -> str:
     """The family of a registered method, 'other' for one that is not."""
-    from trustlab.confidence import METHODS  # here, so that metrics alone never load the methods
+    from trustlab.confidence import METHODS
 
     return METHODS[method].family if method in METHODS else "other"
 

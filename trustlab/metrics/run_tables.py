@@ -25,7 +25,7 @@ from trustlab.metrics.estimate import (
     within,
 )
 from trustlab.metrics.schema import need, refuse, table
-from trustlab.models.processes import spread
+from trustlab.processes import spread
 
 KEYS = ["case_id", "dataset", "level", "model"]
 
@@ -259,7 +259,7 @@ def metrics_table(
 
 
 def _registered_scales() -> dict[str, str]:
-    from trustlab.confidence import METHODS  # here, so that metrics alone never load the methods
+    from trustlab.confidence import METHODS
 
     return {name: method.scale for name, method in METHODS.items()}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 from inspect import signature
@@ -10,9 +9,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from trustlab.models.base import Messages, Model, Request, TextOnly
-from trustlab.models.opening import Later, folder_revision, may_have_gpu, refuse_pickle
-from trustlab.models.processes import seldom_collected
+from trustlab.models.opening import Later, folder_revision, is_path, may_have_gpu, refuse_pickle
 from trustlab.paths import DATA
+from trustlab.processes import seldom_collected
 
 CLINIC = "embedded-clinic"
 DIAGNOSING = ("embedded", "embedded-closed", "embedded-overconfident")
@@ -94,11 +93,6 @@ def check_model_name(name: object) -> None:
         )
     if kind == "hf" and (folder := Path(rest).expanduser()).is_dir():
         refuse_pickle(folder)
-
-
-def is_path(text: str) -> bool:
-    """Whether this can only be the path of a local file or folder: the hub has no such names."""
-    return re.match(r"[./~\\]|[A-Za-z]:|[^/]+/[^/]+/", text) is not None
 
 
 def backend_of(name: str) -> type[Model]:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from inspect import signature
 from typing import Any, NamedTuple, Protocol, Self, cast, runtime_checkable
 
-from trustlab.records import Reply, View
-from trustlab.settings import PARAMETERS, check_no_key
+from trustlab.choices import check_no_key
+from trustlab.records import PARAMETERS, Reply, View
 
 Messages = tuple[tuple[str, str], ...]
 """(role, content) pairs; roles are ``system``, ``user`` and ``assistant``."""

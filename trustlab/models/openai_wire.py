@@ -20,10 +20,10 @@ from email.utils import parsedate_to_datetime
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
+from trustlab.choices import may_be_token
 from trustlab.models.base import Messages, Request
 from trustlab.models.limiter import Limiter
 from trustlab.models.templates import dated
-from trustlab.settings import may_be_token
 
 T = TypeVar("T")
 

@@ -8,6 +8,7 @@ import inspect
 import json
 import math
 import os
+import re
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from importlib.util import find_spec
@@ -105,6 +106,11 @@ class Later:
         return getattr(self._model, name)
 
 
+def is_path(text: str) -> bool:
+    """Whether this can only be the path of a local file or folder: the hub has no such names."""
+    return re.match(r"[./~\\]|[A-Za-z]:|[^/]+/[^/]+/", text) is not None
+
+
 def refuse_pickle(folder: Path, *, within: bool = False) -> None:
     """ValueError, before anything is opened, where a folder holds its weights as a pickle alone;
     ``within``: the folders in it too."""
@@ -127,8 +133,6 @@ def locate(name_or_path: str | os.PathLike[str]) -> tuple[str, str | None, str]:
     """
     from huggingface_hub.errors import GatedRepoError
     from transformers.utils.hub import cached_file
-
-    from trustlab.models import is_path
 
     source = os.path.expanduser(os.fspath(name_or_path))
     if os.path.isdir(source) and os.path.isfile(os.path.join(source, "config.json")):

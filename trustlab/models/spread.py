@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from trustlab.models.base import Keep, Messages, Request
-from trustlab.models.processes import as_they_come, processes, seldom_collected
+from trustlab.processes import as_they_come, processes, seldom_collected
 from trustlab.records import Reply
 
 CHUNK = 64

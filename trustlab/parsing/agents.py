@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
-from trustlab.knowledge import normalise
 from trustlab.parsing import chat
 from trustlab.parsing.json_reply import Strict, an_object, as_text, chat_value, json_value, valid
 from trustlab.parsing.medconf import only_value
@@ -24,8 +23,7 @@ from trustlab.parsing.reply import (
     whole,
     writable,
 )
-from trustlab.records import Mark, Plan, Prescription, Reply
-from trustlab.settings import Reading, ReasoningFrom
+from trustlab.records import Mark, Plan, Prescription, Reading, ReasoningFrom, Reply, normalise
 
 MAX_WORDING, MAX_QUESTION = 600, 300
 """Characters of the longest wording, and of the longest question."""

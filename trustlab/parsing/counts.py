@@ -9,8 +9,7 @@ from trustlab.parsing.agents import read_opinion
 from trustlab.parsing.medconf import read_evidence, read_profile, read_score
 from trustlab.parsing.reply import Unreadable, diagnosis, no_answer
 from trustlab.parsing.scores import guesses, score_0_100, true_or_false
-from trustlab.records import Assessment, Generation, Opinion, Reply
-from trustlab.settings import Reading
+from trustlab.records import Assessment, Generation, Opinion, Reading, Reply
 
 Read = tuple[str, str, Callable[[Reading], Any]]
 """A reply: whose it is, in which step of :data:`STEPS`, and what a reading makes of it (``None``,

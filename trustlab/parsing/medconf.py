@@ -10,7 +10,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from trustlab.knowledge import normalise
 from trustlab.parsing import chat
 from trustlab.parsing.json_reply import (
     Strict,
@@ -23,8 +22,7 @@ from trustlab.parsing.json_reply import (
 )
 from trustlab.parsing.reply import UNWRITABLE, Unreadable, read
 from trustlab.parsing.scores import out_of
-from trustlab.records import IMPORTANCES, SUPPORT_LEVELS, Criterion, Evidence
-from trustlab.settings import Reading
+from trustlab.records import IMPORTANCES, SUPPORT_LEVELS, Criterion, Evidence, Reading, normalise
 
 _SCORE = re.compile(r"<<\s*([0-9]+(?:\.[0-9]+)?)\s*%?\s*>>")
 _Id = Annotated[int, Field(ge=0, le=9999)]

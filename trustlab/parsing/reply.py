@@ -10,8 +10,7 @@ from itertools import accumulate
 from typing import TypeVar
 
 from trustlab.parsing import chat
-from trustlab.records import Reply
-from trustlab.settings import Reading
+from trustlab.records import NO_DIAGNOSIS, Reading, Reply
 
 CUT = "ran out of tokens"
 """Why a reply cut off by the budget or the window is no answer, whatever stands in it."""
@@ -73,7 +72,6 @@ def writable(reply: Reply) -> str:
 
 MAX_CHARACTERS = 200
 """A longer group is not the name of a disease."""
-NO_DIAGNOSIS = "no diagnosis in square brackets"
 
 _MARK = re.compile(r"[\[\]\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 

@@ -20,7 +20,7 @@ from itertools import islice
 
 from trustlab.parsing import chat
 from trustlab.parsing.reply import Span, groups
-from trustlab.settings import Reading
+from trustlab.records import Reading
 
 _PLAIN_NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*%?")
 _OUT_OF = r"\s*%?\s*(?:/|\b(?:out\s+)?of\b)\s*"

@@ -6,7 +6,6 @@ Nothing is computed here; colour and marker mean the family of a method everywhe
 from trustlab.plots.curves import curves
 from trustlab.plots.evidence import evidence_table
 from trustlab.plots.grid import grid
-from trustlab.plots.points import against, over_columns
 from trustlab.plots.rows import rows
 from trustlab.plots.simplex import winners
 from trustlab.plots.style import (
@@ -25,7 +24,6 @@ __all__ = [
     "FAMILY_COLOURS",
     "FAMILY_LABELS",
     "FAMILY_MARKERS",
-    "against",
     "caption",
     "curves",
     "evidence_table",
@@ -33,7 +31,6 @@ __all__ = [
     "grid",
     "headline",
     "label",
-    "over_columns",
     "rows",
     "save_figure",
     "use_style",

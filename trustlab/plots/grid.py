@@ -1,4 +1,4 @@
-"""A coloured table of numbers: names left and above, the colour a value on a scale or a class."""
+"""A coloured table of numbers: names left and above, the colour a value on a scale."""
 
 # pandas' types leave open what a selection gives.
 # pyright: reportArgumentType=false, reportAttributeAccessIssue=false
@@ -10,13 +10,12 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize, to_rgb
-from matplotlib.patches import Patch, Rectangle
+from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
 from trustlab.metrics.estimate import MIN_CASES
@@ -26,8 +25,6 @@ from trustlab.plots import style
 ROW_INCHES = 0.29
 NARROW = 0.5
 """Inches: in cells less wide than this, the columns' names stand upright and numbers are small."""
-GAP = 0.4
-"""Cells left free between two groups of columns."""
 BLANK = "#E4E4E4"
 Look = dict[str, Any]
 
@@ -38,35 +35,27 @@ def grid(
     columns: str,
     families: Mapping[str, str],
     *,
-    groups: Sequence[str] = (),
     names: Mapping[str, str] | None = None,
     title: str = "",
     form: str = ".2f",
     reach: float = 0.1,
-    classes: tuple[str, Mapping[str, str]] | None = None,
     bold: pd.Series | None = None,
     width: float = 0.78,
 ) -> Axes:
     """Each ``value`` in the cell of its ``rows`` and ``columns``, in the table's order.
 
     The colour is on a scale called ``title`` around 0, which ends at the largest value but not
-    before ``reach``; or ``classes`` names a column of classes and the words of each for the
-    legend, the later the darker. Numbers are written as ``form`` says, texts as they are: bold
-    where ``bold`` says so, with a star on rows of their own (``own_rows``), on white below ten
-    cases. No value is a dash; a row without any says why. At the right stands the row's ``n``.
-    The columns ``groups`` head groups of cells; without them a name stands over its column's first
-    cell, beside a triangle. ``families`` colours names and must know every row's; ``names`` gives
-    their words, else ``label``. ``width``: inches of a cell. ``ValueError`` for no rows, lacking
-    columns, two values for a cell or a class without words.
+    before ``reach``. Numbers are written as ``form`` says: bold where ``bold`` says so, with a star
+    on rows of their own (``own_rows``), on white below ten cases. No value is a dash; a row without
+    any says why. At the right stands the row's ``n``. A column's name stands over its first cell,
+    beside a triangle. ``families`` colours names and must know every row's; ``names`` gives their
+    words, else ``label``. ``width``: inches of a cell. ``ValueError`` for no rows, lacking columns
+    or two values for a cell.
     """
-    by, meanings = classes or ("value", {})
-    keys = [*groups, columns]
-    need(table, dict.fromkeys([rows, *keys, "value", by]))
+    need(table, dict.fromkeys([rows, columns, "value"]))
     if not len(table):
         raise ValueError("the table has no rows")
-    refuse(table, table.duplicated([rows, *keys]), "a cell holds one value")
-    if classes:
-        refuse(table, ~table[by].isin(list(meanings)), f"{by} must be one of {list(meanings)}")
+    refuse(table, table.duplicated([rows, columns]), "a cell holds one value")
     for name in table[rows]:
         style.family_of(name, families)
 
@@ -74,38 +63,26 @@ def grid(
         ink = style.text_colour(families[name]) if name in families else style.INK
         return {"text": (names or {}).get(name) or style.label(name), "color": ink}
 
-    heads = _heads(table, keys)
-    down = {name: y for y, name in enumerate(dict.fromkeys(table[rows]))}
-    across = [heads[head] for head in table[keys].itertuples(index=False, name=None)]
-    cells = table.assign(x=across, y=table[rows].map(down), sure=False if bold is None else bold)
+    down, across = (
+        {name: at for at, name in enumerate(dict.fromkeys(table[names_of]))}
+        for names_of in (rows, columns)
+    )
+    cells = table.assign(x=table[columns].map(across), y=table[rows].map(down))
+    cells["sure"] = False if bold is None else bold
     cells["told"] = cells.groupby("y")["value"].transform("count") > 0
-    cells["top"] = 0 if groups else cells.groupby("x")["y"].transform("min")
+    cells["top"] = cells.groupby("x")["y"].transform("min")
 
-    ax = style.axes_row(width * (max(across) + 1), ROW_INCHES * len(down))[0]
-    ax.set(xlim=(-0.5, max(across) + 0.5), ylim=(len(down) - 0.5, -0.5))
-    colour = _shades(ax, meanings) if classes else _scale(ax, table["value"], reach, title)
+    ax = style.axes_row(width * len(across), ROW_INCHES * len(down))[0]
+    ax.set(xlim=(-0.5, len(across) - 0.5), ylim=(len(down) - 0.5, -0.5))
+    colour = _scale(ax, table["value"], reach, title)
     for row in cells.to_dict("records"):
-        _cell(ax, row, colour(row[by]), form, size=7 if width < NARROW else 8.5)
+        _cell(ax, row, colour(row["value"]), form, size=7 if width < NARROW else 8.5)
     _rows(ax, cells, [named(name) for name in down])
-    tops = cells.drop_duplicates("x")[["x", "top", columns]].itertuples(index=False, name=None)
-    tallest = max(_over(ax, x, top, named(name), width) for x, top, name in tops)
-    for group in dict.fromkeys(head[:-1] for head in heads if groups):
-        middle = float(np.mean([x for head, x in heads.items() if head[:-1] == group]))
-        words = "\n".join(named(name)["text"] for name in group)
-        look: Look = {"ha": "center", "va": "bottom", "size": 10, "color": style.INK}
-        _beside(ax, words, (middle, -0.5), (0, tallest + 8), **look)
+    for x, top, name in cells.drop_duplicates("x")[["x", "top", columns]].to_numpy():
+        _over(ax, x, top, named(name), width)
     shown = [families[name] for name in (*down, *table[columns]) if name in families]
-    style.name_colours(ax, shown, 0.5 if classes else 0.9)
+    style.name_colours(ax, shown, 0.9)
     return ax
-
-
-def _heads(table: pd.DataFrame, keys: Sequence[str]) -> dict[tuple[str, ...], float]:
-    """Where each column stands: in the order in which the keys first come, groups apart."""
-    orders = [list(dict.fromkeys(table[key])) for key in keys]
-    heads = list(dict.fromkeys(table[keys].itertuples(index=False, name=None)))
-    heads.sort(key=lambda head: [o.index(name) for o, name in zip(orders, head, strict=True)])
-    starts = [a[:-1] != b[:-1] for a, b in zip(heads, heads[:1] + heads, strict=False)]
-    return {head: i + GAP * sum(starts[: i + 1]) for i, head in enumerate(heads)}
 
 
 def _cell(ax: Axes, row: Mapping[str, Any], fill: Any, form: str, size: float) -> None:
@@ -121,10 +98,10 @@ def _cell(ax: Axes, row: Mapping[str, Any], fill: Any, form: str, size: float) -
     ax.text(row["x"], row["y"], words if row["told"] else "", **look, **place)
 
 
-def _number(value: float | str, form: str) -> str:
-    """A text as it is, a number with a true minus, a dash for NaN; zero has no sign."""
-    if isinstance(value, str) or pd.isna(value):
-        return value if isinstance(value, str) else "–"
+def _number(value: float, form: str) -> str:
+    """A number with a true minus, a dash for NaN; zero has no sign."""
+    if pd.isna(value):
+        return "–"
     words = f"{value:{form}}".replace("-", "−")
     return words if words.strip("+−0.") else words.strip("+−")
 
@@ -139,15 +116,6 @@ def _scale(ax: Axes, values: pd.Series, reach: float, title: str) -> Callable[[f
     bar.set_xticklabels([_number(v, "+.2f") for v in (-far, 0, far)], size=9)
     bar.set_title(title, size=10, pad=4, loc="left")
     return scale.to_rgba
-
-
-def _shades(ax: Axes, meanings: Mapping[str, str]) -> Callable[[str], Any]:
-    """A legend of the classes below the axes; returns the colour of a class."""
-    shades = plt.get_cmap("Blues")(np.linspace(0.06, 0.9, len(meanings)))
-    colours = dict(zip(meanings, shades, strict=True))
-    handles = [Patch(fc=colours[k], ec="#B5B5B5", label=told) for k, told in meanings.items()]
-    style.legend_below(ax, handles, down=0.2, handlelength=2, handletextpad=0.5)
-    return colours.__getitem__
 
 
 def _rows(ax: Axes, cells: pd.DataFrame, shown: Sequence[Look]) -> None:
@@ -170,13 +138,12 @@ def _rows(ax: Axes, cells: pd.DataFrame, shown: Sequence[Look]) -> None:
         _beside(ax, "n", (right, -0.5), (62, 4), ha="right", va="bottom")
 
 
-def _over(ax: Axes, x: float, top: int, look: Look, width: float) -> float:
-    """A column's name over its first cell; returns how high it is, in points."""
+def _over(ax: Axes, x: float, top: int, look: Look, width: float) -> None:
+    """A column's name over its first cell."""
     turned = width < NARROW
     words = look["text"] if turned else textwrap.fill(look["text"], int(14.5 * width))
     more: Look = {"color": look["color"], "rotation": 90 * turned, "size": 9.5 if turned else 8.5}
-    text = _beside(ax, words, (x, top - 0.5), (0, 4), ha="center", va="bottom", **more)
-    return Text.get_window_extent(text).height * 72 / ax.figure.dpi
+    _beside(ax, words, (x, top - 0.5), (0, 4), ha="center", va="bottom", **more)
 
 
 def _beside(ax: Axes, words: str, xy: Any, shift: tuple[float, float], **look: Any) -> Text:

@@ -11,9 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from trustlab.choices import WRITABLE, utf8
 from trustlab.datasets.cases_file import DataError, each_key_once, wrong_encoding
 from trustlab.datasets.sentences import sentences
-from trustlab.paths import DATA, WRITABLE, utf8
+from trustlab.paths import DATA
 
 SNIPPETS, TEXTS = (".jsonl", ".jsonl.gz"), (".txt", ".md")
 ALLOWED = (

@@ -14,9 +14,8 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from trustlab.knowledge import normalise
 from trustlab.paths import DATA, read_yaml
-from trustlab.records import Plan
+from trustlab.records import Plan, normalise
 
 RULE_KINDS = (
     "allergy",

@@ -1,0 +1,132 @@
+"""Checked data: how a class of choices refuses a value, an unknown name and what may be a key."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Annotated, Any, TypeVar, dataclass_transform
+
+from pydantic import ConfigDict, Field, ValidationError
+from pydantic.dataclasses import dataclass
+
+Chosen = TypeVar("Chosen", bound="type[Any]")
+
+STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, arbitrary_types_allowed=True)
+"""No text for a number, no True for a 1, no other names."""
+WRITABLE = "text that UTF-8 can write, without half surrogates"
+
+
+def utf8(value: object) -> bool:
+    r"""Whether all text in ``value``, names and lists too, is :data:`WRITABLE`: JSON may spell half
+    a character, ``\ud800``."""
+    if isinstance(value, Mapping):
+        return all(map(utf8, (*value, *value.values())))
+    if isinstance(value, list | tuple):
+        return all(map(utf8, value))
+    try:
+        return not isinstance(value, str | Path) or str(value).encode() is not None
+    except UnicodeEncodeError:
+        return False
+
+
+_NAMES_KEY = re.compile(
+    r"(.*[_-])?(api[_-]?key|auth|authorization|(auth|access|bearer)[_-]?token|password|secret"
+    r"|(secret|access)[_-]?key|passwd|headers?|cookies?|credentials?)|key|token",
+    re.IGNORECASE,
+)
+_IS_KEY = re.compile(r"\b(?:sk-|gsk_|hf_)[\w-]{16,}|\bBearer \S{8,}")
+
+
+def may_be_token(part: str) -> bool:
+    """Whether a part of an address's path may be a token: 12 letters and digits mixed, or more,
+    without a break."""
+    pieces = re.split(r"[-._]", part)
+    return any(len(p) >= 12 and re.search(r"\d", p) and re.search("[a-zA-Z]", p) for p in pieces)
+
+
+def check_no_key(called: str, value: object) -> None:
+    """``ValueError`` for what may carry a key, which would be written into notebook and manifest;
+    nothing of the value is repeated."""
+    where = "set OPENAI_API_KEY, and OPENAI_BASE_URL, in the environment: parameters are written"
+    where += " into notebooks and manifests"
+    if isinstance(value, Mapping):
+        for name, part in value.items():
+            if _NAMES_KEY.fullmatch(str(name)):
+                raise ValueError(f"{called} has {str(name)!r}, which may carry a key; {where}")
+            if name == "base_url" and (
+                re.search(r"[@?#]", str(part)) or any(map(may_be_token, str(part).split("/")[3:]))
+            ):
+                what = "a login, a query or what looks like a token"
+                raise ValueError(f"{called} has a base_url with {what}; {where}")
+            check_no_key(called, part)
+    elif isinstance(value, list | tuple):
+        for part in value:
+            check_no_key(called, part)
+    elif isinstance(value, str) and _IS_KEY.search(value):
+        raise ValueError(f"{called} holds what looks like a key; {where}")
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+def choices(chosen: Chosen) -> Chosen:
+    """Make the class a frozen dataclass whose values pydantic checks.
+
+    Its errors are one line: parameter, received value, what is allowed. What may be a key is
+    refused first, so that no other error repeats it.
+    """
+    made: Any = dataclass(frozen=True, kw_only=True, config=STRICT)(chosen)
+    checked = made.__init__
+
+    @functools.wraps(checked)
+    def init(self: Any, **values: Any) -> None:
+        for name, value in values.items():
+            check_no_key(name, value)
+            if not utf8(value):
+                raise ValueError(f"{name} is {value!r}; it must be {WRITABLE}")
+        try:
+            checked(self, **values)
+        except ValidationError as error:
+            raise ValueError(_told(type(self), error, values)) from None
+
+    made.__init__ = init
+    return made
+
+
+def _told(chosen: type[Any], error: ValidationError, values: Mapping[str, Any]) -> str:
+    first = error.errors()[0]
+    name = str(first["loc"][0]) if first["loc"] else ""
+    if first["type"] == "value_error":
+        return str(first.get("ctx", {})["error"])
+    if first["type"] == "unexpected_keyword_argument":
+        return unknown(name, names_of(chosen))
+    about = chosen.__pydantic_fields__.get(name)
+    allowed = about.description if about and about.description else first["msg"]
+    return f"{name} is {values.get(name, first['input'])!r}; it must be {allowed}"
+
+
+def unknown(name: str, known: Sequence[str], of: str = "there is") -> str:
+    """The message for an unknown name: near names, and all."""
+    near = difflib.get_close_matches(name, known, n=3)
+    hint = f"did you mean {' or '.join(near)}? " if near else ""
+    return f"{of} no parameter {name!r}; {hint}known are {', '.join(known)}"
+
+
+def names_of(chosen: type[Any]) -> list[str]:
+    """The names that a class of choices has."""
+    return [f.name for f in fields(chosen)]
+
+
+Count = Annotated[int, Field(ge=1, description="a whole number, at least 1")]
+Seed = Annotated[int, Field(ge=0, description="a whole number, at least 0")]
+Warmth = Annotated[float, Field(gt=0, lt=100, description="a number above 0 and below 100")]
+Weight = Annotated[float, Field(ge=0, lt=1e6, description="a number, at least 0")]
+Chance = Annotated[float, Field(gt=0, lt=1, description="a number above 0 and below 1")]
+Switch = Annotated[bool, Field(description="True or False")]
+Options = Annotated[dict[str, Any], Field(description="a mapping of names to values (a dict)")]
+Counts = Annotated[
+    Sequence[Count],
+    Field(min_length=1, description="a list of whole numbers, at least 1 each, not empty"),
+]

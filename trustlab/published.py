@@ -1,0 +1,69 @@
+"""What Ren et al. 2026 (arXiv 2601.15645 v1) print, from ``data/published``.
+
+Large models on other patients than ours: to be read beside our numbers, not held against them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import yaml
+
+from trustlab.paths import DATA
+from trustlab.records import Assessment, Criterion, Evidence, Generation, Reply, TokenTrace
+
+TABLES = {"correlation": 2, "comparison": 3, "robustness": 4, "consultation": 5, "ablation": 6}
+"""Name of a file in ``data/published`` -> number of the table in the paper."""
+NOT_SAID = "printed without the number of answers"
+MODELS = {"llama-3.1": "Llama-3.1", "gpt-4.1": "GPT-4.1"}
+DATASETS = {"ddxplus": "DDXPlus", "meditod": "MediTOD", "medqa": "MedQA"}
+
+
+def published_table(name: str, as_text: bool = False) -> pd.DataFrame:
+    """A table of the paper as printed: ``data/published/NAME.csv``.
+
+    ``as_text`` leaves every cell as it stands, so that 0.140 and 0.14 differ. Raises ``ValueError``
+    for a name that is not in :data:`TABLES`.
+    """
+    if name not in TABLES:
+        raise ValueError(f"there is no published table {name!r}; there are {', '.join(TABLES)}")
+    return pd.read_csv(DATA / "published" / f"{name}.csv", dtype=str if as_text else None)
+
+
+def with_printed(ours: pd.DataFrame, printed: pd.DataFrame) -> pd.DataFrame:
+    """``ours`` with the rows of ``printed`` under them; ``source`` is "ours" or "printed".
+
+    How many answers stand behind a printed number the paper does not say: ``n`` is missing, and
+    ``missing`` says so.
+    """
+    theirs = printed.assign(source="printed", missing=NOT_SAID)
+    return pd.concat([ours.assign(source="ours"), theirs], ignore_index=True)
+
+
+def published_case() -> tuple[Generation, dict[str, float]]:
+    """The case study's numbers as a record that our methods read, and the printed confidences in
+    percent, by method: ``data/published/case.yml``.
+
+    Diagnoses and amounts shown stand in for what is not carried over; what the criteria say is ''.
+    """
+    kept = yaml.safe_load((DATA / "published" / "case.yml").read_text(encoding="utf-8"))
+    logprobs = np.log(kept["token_probabilities"])
+    tokens = tuple(f"token {i}" for i in range(1, len(logprobs) + 1))
+    named = [f"diagnosis {i}" for i, n in enumerate(kept["votes"], start=1) for _ in range(n)]
+    words = list(enumerate(kept["criteria"], start=1))
+    profile = tuple(Criterion(i, "", importance) for i, (importance, _) in words)
+    evidence = tuple(Evidence(profile[i - 1], level) for i, (_, level) in words)
+    generation = Generation(
+        case_id="published",
+        level=100,
+        model="published",
+        seed=0,
+        n_statements=1,
+        n_total=1,
+        n_words=1,
+        answer=Reply(named[0], TokenTrace(tokens, logprobs=logprobs)),
+        samples=tuple(map(Reply, named)),
+        probes={"cot_ce": (Reply(f"[{kept['cot_ce']:g}]"),)},
+        assessment=Assessment(named[0], profile=profile, evidence=evidence, score=kept["medconf"]),
+    )
+    return generation, kept["printed"]

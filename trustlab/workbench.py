@@ -1,0 +1,192 @@
+"""What a setup names, checked and opened in one place: models, cache, readers, grader, library."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from trustlab import paths
+from trustlab.agents import MedConf
+from trustlab.collect import Settings
+from trustlab.confidence import select
+from trustlab.datasets import check_sets, load_sets
+from trustlab.graders import JUDGE, Grader, check_grader, open_grader
+from trustlab.meaning.encoder import Encoder
+from trustlab.meaning.entailment import open_entailment
+from trustlab.meaning.parts import Readers
+from trustlab.models import (
+    CLINIC,
+    DIAGNOSING,
+    Model,
+    check_model_name,
+    check_options,
+    is_path,
+    open_model,
+)
+from trustlab.models.cache import CachedModel
+from trustlab.models.opening import refuse_pickle
+from trustlab.records import Case
+from trustlab.retrieval import Retriever, open_retriever
+from trustlab.retrieval.corpus import corpus_files
+from trustlab.settings import MEMORY, Role, Setup, as_list
+
+
+def opened(setup: Setup | Workbench | None = None) -> Workbench:
+    """The workbench of a setup, whose names are checked first (:func:`check_names`); one that is
+    open already as it is. Each part is opened when first needed."""
+    if isinstance(setup, Workbench):
+        return setup
+    if not isinstance(setup, Setup | None):
+        raise TypeError(f"setup is {setup!r}; it must be a tl.Setup")
+    check_names(setup := setup or Setup())
+    return Workbench(setup)
+
+
+def check_names(setup: Setup) -> None:
+    """``ValueError`` or ``FileNotFoundError``, before anything is opened, for a name in ``setup``
+    that stands for nothing: data set, method, grader, model, option, folder."""
+    check_sets(setup.dataset, setup.path, setup.data_options)
+    if setup.methods is not None:
+        select(setup.methods)
+    check_grader(setup.grader)
+    models, others = as_list(setup.model), setup.repliers()[len(as_list(setup.model)) :]
+    for name in [*models, *others]:
+        if not hasattr(name, "generate"):
+            check_model_name(name)
+    if isinstance(setup.grader, str) and setup.grader.startswith(JUDGE):
+        others.append(setup.grader.removeprefix(JUDGE))
+    check_options("model_options", setup.model_options, models)
+    check_options("reader_options", setup.reader_options, others)
+    for name in ("encoder", "medical_encoder", "entailment"):
+        _check_folder(name, getattr(setup, name))
+    if setup.corpus is not None:
+        corpus_files(setup.corpus)
+
+
+def _check_folder(name: str, value: Any) -> None:
+    """``ValueError`` for text that can only be a local path, where there is nothing, and for a
+    folder whose weights are a pickle."""
+    if isinstance(value, str | Path):
+        if is_path(str(value)) and not Path(value).expanduser().exists():
+            raise ValueError(f"{name} is {str(value)!r}; there is no such file or folder")
+        if Path(value).expanduser().is_dir():
+            refuse_pickle(Path(value).expanduser(), within=True)
+
+
+class Workbench:
+    """A setup with what it names, each part opened once, when first needed.
+
+    Its choices are read from it as from the setup: ``bench.seed`` is ``bench.setup.seed``.
+    """
+
+    def __init__(self, setup: Setup) -> None:
+        self.setup = setup
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "setup" or name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.setup, name)
+
+    def with_(self, **changes: Any) -> Workbench:
+        """Another with these choices changed, checked again."""
+        return opened(self.setup.with_(**changes))
+
+    @property
+    def procedure(self) -> MedConf:
+        """MedConf's parameters."""
+        given: Any = self.medconf or MedConf()
+        steps = self.most_tokens("keyword", "profile", "evidence")
+        most = {f"max_tokens_{name}": n for name, n in steps.items()}
+        return replace(given, **most) if most else given
+
+    @property
+    def settings(self) -> Settings:
+        """How answers are asked for."""
+        chosen = self.setup.most_tokens("answer", "score", "reasoning", "guesses", "doctor")
+        budgets: Any = {f"max_tokens_{name}": most for name, most in chosen.items()}
+        return Settings(self.setup.chosen, seed=self.seed, medconf=self.procedure, **budgets)
+
+    @cached_property
+    def judge(self) -> Grader:
+        """The grader."""
+        return self.opened_grader(self.grader)
+
+    def opened_grader(self, grader: str | Grader) -> Grader:
+        """A grader by name; what it asks and encodes is kept as everything else is."""
+        judged = str(grader).startswith(JUDGE)
+        options = (
+            self.setup.options(self.reader_options) | {"n_jobs": self.n_jobs} if judged else {}
+        )
+        return open_grader(grader, cache=self.store, reading=self.reading, **options)
+
+    @cached_property
+    def library(self) -> Retriever:
+        """MedConf's retriever."""
+        return self.retriever or open_retriever(self.corpus)
+
+    @cached_property
+    def readers(self) -> Readers:
+        """Who reads meaning; what they find is kept in files beside the replies."""
+        vectors, judged = (
+            self.store and self.store.with_name(f"{kind}.sqlite")
+            for kind in ("vectors", "entailment")
+        )
+        encoder, medical, entailment = self.encoder, self.medical_encoder, self.entailment
+        if encoder is None or isinstance(encoder, str | Path):
+            encoder = Encoder(encoder, cache_path=vectors, n_jobs=self.n_jobs)
+        if isinstance(medical, str | Path):
+            medical = Encoder(medical, cache_path=vectors, n_jobs=self.n_jobs)
+        if entailment is None or isinstance(entailment, str | Path):
+            entailment = open_entailment(entailment, encoder=encoder, cache_path=judged)
+        return Readers(encoder, medical, entailment)
+
+    def cases(self) -> list[Case]:
+        """The cases of the data sets; of a shard its own among them."""
+        how: dict[str, Any] = {"path": self.path, "n": self.n, "seed": self.seed}
+        cases = load_sets(self.dataset, options=self.data_options, **how)
+        return [case for case in cases if paths.in_shard(case.case_id)]
+
+    def models(self) -> list[Model]:
+        """The models to ask."""
+        options = self.setup.options(self.model_options)
+        return [_opened(model, options, self.n_jobs) for model in as_list(self.model)]
+
+    def who(self, name: Role, models: Sequence[Any] = ()) -> Any:
+        """Who has a role where ``models`` are asked, by name; ``None``: they have it themselves."""
+        who, names = getattr(self, name), [getattr(one, "name", one) for one in models]
+        apart = name not in ("assessor", "patient") and names and set(names) <= set(DIAGNOSING)
+        return CLINIC if who is None and apart else who
+
+    def role(self, name: Role, models: Sequence[Any] = ()) -> Any:
+        """The same, opened, a panel as a list; ``None``, and a patient "facts", stay what they
+        are."""
+        who = self.who(name, models)
+        if who is None or who == "facts":
+            return who
+        options = self.setup.options(self.reader_options)
+        each = [_opened(one, options, self.n_jobs) for one in as_list(who)]
+        return each if name == "panel" else each[0]
+
+    def shared(self) -> Workbench:
+        """The same with everything open and one store, for several runs to share."""
+        r = self.readers
+        read = {"encoder": r.encoder, "medical_encoder": r.medical, "entailment": r.entailment}
+        read |= {"grader": self.judge, "retriever": self.library, "cache": self.store or MEMORY}
+        return self.with_(**read, assessor=self.assessed_by)
+
+    @cached_property
+    def assessed_by(self) -> CachedModel | None:
+        """MedConf's own model over the store, where it has one."""
+        who = self.role("assessor")
+        return who if who is None or isinstance(who, CachedModel) else CachedModel(who, self.store)
+
+    def below(self, folder: str) -> Workbench:
+        """The same, shared, with the tables in a folder of ``run_dir`` (nowhere without one)."""
+        return self.shared().with_(run_dir=self.run_dir and self.run_dir / folder)
+
+
+def _opened(model: Any, options: Mapping[str, Any], n_jobs: int) -> Any:
+    return open_model(model, n_jobs=n_jobs, **options) if isinstance(model, str) else model
