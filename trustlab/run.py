@@ -696,7 +696,7 @@ def _answer_row(
     return (*asked, correct, g.n_statements, g.n_words, n_samples, failed or grade.missing)
 
 
-def _bar(model: str, where: str):
+def _bar(model: str, where: str) -> Callable[[str, int], Any]:
     """A progress bar for each step of :func:`trustlab.collect.collect`."""
     return lambda step, total: tqdm(
         total=total, desc=f"{model}: {where}{step}", unit="request", leave=False

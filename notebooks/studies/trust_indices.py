@@ -634,8 +634,8 @@ def eti_against_osi(reviews: pd.DataFrame, draws: int = 2000, seed: int = 0) -> 
     ``n`` cases have both: a judged diagnosis, CDR and RDC, and rated prescriptions and tests (or
     none proposed). Pearson and Spearman; no value below 3 cases or where one of them is constant.
     """
-    reviewed, lines = check_reviews(reviews), []
-    reviewed = reviewed[reviewed["safety"].astype(bool)]
+    every, lines = check_reviews(reviews), []
+    reviewed: Any = every[every["safety"].astype(bool)]
     for label, _, rows in made.configurations(reviewed, Choices(), draws=0):
         each: Any = rows.asked
         n = {name: each[name].to_numpy() for name in each if name.startswith("n_")}
