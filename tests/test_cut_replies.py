@@ -16,7 +16,7 @@ from generations import generation
 from made_graders import NO_TABLE, PNEUMONIA
 from openai_server import Server, opening
 
-from studies.consultation import grid, left_out_table
+from studies.consultation import grid
 from studies.graders import grade
 from studies.robustness import either_named
 from trustlab.agents import assess
@@ -121,14 +121,14 @@ def test_accuracy_of_cut_answers_alone_is_missing_and_counts_them() -> None:
     assert math.isnan(row["value"]) and (row["n"], row["n_missing"]) == (0, 4), row.to_dict()
 
 
-def test_a_consultation_with_a_cut_answer_is_left_out_of_stopping_and_listed() -> None:
+def test_a_consultation_with_a_cut_answer_is_left_out_of_stopping() -> None:
     cut = Reply("[Influenza], but", n_tokens_in=50, n_tokens_out=64, finish="length")
 
     def said(user: str) -> str | Reply:
         return cut if "I am c01 " in user and user.count("Doctor: ") > 2 else "[Influenza]"
 
     run = asked(model=Talker(QUESTIONS, replies={"diagnosis": said}), methods=["ce"], samples=2)
-    gone = left_out_table(run)
+    gone = run.answers[run.answers["correct"].isna()]
     assert set(gone["case_id"]) == {"c01"} and set(gone["missing"]) == {REASON}
     assert list(grid(run, "fake").case_ids) == ["c00", "c02", "c03"]
 

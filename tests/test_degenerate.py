@@ -237,7 +237,6 @@ ELSEWHERE = {
     "paired.told_best": "inside best_of_families",
     "paired.compared": "test_degenerate_tables.py",
     **dict.fromkeys([f"estimate.{name}" for name in OF_ROWS], "test_estimate.py"),
-    "stopping.early_needed": "a number of cases; test_stopping.py",
     "stability.views": "inside cv_group and cv_sample",
     "trust_table.trust_indices": "test_degenerate_tables.py",
     "trust_table.check_reviews": "test_degenerate_tables.py",

@@ -137,7 +137,6 @@ FURTHER: list[tuple[str, dict[str, Any], str]] = [
     ("04_consultation", {"tries": 0}, "tries is 0"),
     ("04_consultation", {"folds": 1}, "folds is 1"),
     ("04_consultation", {"price": -1}, "price is -1"),
-    ("04_consultation", {"delta": 1}, "delta is 1"),
     ("04_consultation", {"patient": "nobody"}, "model is 'nobody'"),
     ("05_trust_indices", {"n_doctors": 0}, "n_doctors is 0"),
     ("05_trust_indices", {"panel": ["nobody"]}, "model is 'nobody'"),

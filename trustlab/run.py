@@ -10,7 +10,7 @@ import warnings
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from importlib.metadata import version
@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, TypeVar
 import pandas as pd
 from tqdm import tqdm
 
-from trustlab.agents.medconf import Profiles
+from trustlab.agents.medconf import Ask, Profiles
 from trustlab.collect import Settings, collect, needs_of, samples_alike
 from trustlab.confidence import METHODS, Method, select
 from trustlab.datasets.replies_file import Kept, read_replies
@@ -35,7 +35,7 @@ from trustlab.meaning.parts import Readers, with_meaning
 from trustlab.metrics.costs import purposes_of
 from trustlab.metrics.formatted import remark_lines, together
 from trustlab.metrics.run_tables import KEYS, checked_answers, joined
-from trustlab.models.base import Model, Waiting
+from trustlab.models.base import Model, Request, Waiting
 from trustlab.models.cache import CALL_COLUMNS, CachedModel
 from trustlab.parsing.counts import KINDS, Counts, add, too_few, why_few
 from trustlab.paths import NOTICE, Growing, save_json, save_tables, shard
@@ -745,8 +745,20 @@ def _answer_row(
     return (*asked, correct, g.n_statements, g.n_words, n_samples, failed or grade.missing)
 
 
-def _bar(model: str, where: str):
+def _bar(model: str, where: str) -> Callable[[str, int], Any]:
     """A progress bar for each step of :func:`trustlab.collect.collect`."""
     return lambda step, total: tqdm(
         total=total, desc=f"{model}: {where}{step}", unit="request", leave=False
     )
+
+
+def with_progress(name: str) -> Ask:
+    """Puts requests to a model, a cached one under a progress bar that begins with ``name``."""
+
+    def put(model: Model, requests: list[Request], step: str) -> list[list[Reply]]:
+        if not isinstance(model, CachedModel):
+            return model.generate(requests)
+        with closing(_bar(name, "")(step, len(requests))) as bar:
+            return model.generate(requests, progress=bar.update)
+
+    return put

@@ -33,7 +33,7 @@ from trustlab.metrics.run_tables import metrics_table, shared_rows
 from trustlab.metrics.selective import aurc, prediction_rejection_ratio, risk_coverage
 from trustlab.metrics.significance import holm, sample_size_for_power
 from trustlab.metrics.stability import cv_group, cv_sample
-from trustlab.metrics.stopping import frontier, guarantee, stop_turns
+from trustlab.metrics.stopping import frontier, stop_turns
 
 __all__ = [
     "Isotonic",
@@ -55,7 +55,6 @@ __all__ = [
     "cv_sample",
     "ece",
     "frontier",
-    "guarantee",
     "holm",
     "metrics_table",
     "paired_differences",
