@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from trustlab import formatted
 from trustlab.confidence import METHODS, PAPER
 from trustlab.confidence.registry import label
 from trustlab.datasets import load_cases
+from trustlab.formatted import counted, plural
 from trustlab.knowledge import Knowledge
-from trustlab.metrics import formatted
 from trustlab.metrics.estimate import NAN, Draws, Rows, grouped, groups, mean, measure
-from trustlab.metrics.formatted import counted, plural
 from trustlab.metrics.schema import table
 from trustlab.metrics.ties import reaches
 from trustlab.paths import DATA
