@@ -439,7 +439,7 @@ def withheld(parameters: Mapping[str, Any], methods: Iterable[str]) -> dict[tupl
     every = {"": (), **own} if too_few(counts) else {}
     found = {
         (model, name): why_few(counts, model, (*UNDER_ALL, *of))
-        for model in parameters["models"]
+        for model in parameters.get("models", ())
         for name, of in every.items()
     }
     return {key: why for key, why in found.items() if why}

@@ -37,14 +37,8 @@ from trustlab.knowledge import Knowledge, load_knowledge
 from trustlab.levels import view
 from trustlab.measures import families
 from trustlab.metrics.estimate import Rows, estimate, grouped, groups, mean, measure
-from trustlab.metrics.paired import (
-    MIN_COVERAGE,
-    best_against,
-    compared,
-    corrected,
-    families_of,
-    told_best,
-)
+from trustlab.confidence.registry import families_of
+from trustlab.metrics.paired import MIN_COVERAGE, best_against, compared, corrected, told_best
 from trustlab.metrics.schema import table
 from trustlab.metrics.stability import (
     CVS,
