@@ -38,7 +38,7 @@ from trustlab.metrics.run_tables import KEYS, checked_answers, joined
 from trustlab.models.base import Model, Request, Waiting
 from trustlab.models.cache import CALL_COLUMNS, CachedModel
 from trustlab.parsing.counts import KINDS, Counts, add, too_few, why_few
-from trustlab.paths import NOTICE, Growing, save_json, save_tables, shard
+from trustlab.paths import NOTICE, Growing, save_json, save_tables
 from trustlab.processes import beside, seldom_collected
 from trustlab.prompts import names as prompt_names
 from trustlab.prompts import template
@@ -314,7 +314,7 @@ def benchmark(
         "models": {m.name: m.revision for m in models},
         "dataset": sorted({c.dataset for c in cases}),
         "cases": len(cases),
-        **sharded(),
+        **sharded(setup),
         "cases_sha256": cases_hash(cases),
         "methods": [m.name for m in chosen],
         "levels": list(levels),
@@ -644,9 +644,9 @@ def how_asked(models: Iterable[Model]) -> dict[str, Any]:
     }
 
 
-def sharded() -> dict[str, str]:
+def sharded(setup: Workbench) -> dict[str, str]:
     """What a manifest tells of the share of the cases that this process took."""
-    return {"shard": mine} if (mine := shard()) else {}
+    return {"shard": setup.shard} if setup.shard else {}
 
 
 def warn(parameters: Mapping[str, Any]) -> None:

@@ -276,6 +276,7 @@ def run_notebook(
     from papermill.exceptions import PapermillExecutionError
 
     source = notebook_path(name)
+    values = dict(values) | ({} if shard is None else {"shard": shard})
     check_parameters(source, values)
     values = {k: _from_here(k, v) for k, v in values.items()}
     own, named = runs_of(shard), os.environ.get("TRUSTLAB_RUNS", "")
@@ -288,7 +289,6 @@ def run_notebook(
         "notebook": source.stem,
         "notice": NOTICE,
         "parameters": dict(values),
-        **({} if shard is None else {"shard": shard}),
         "started": _now(),
         "ok": False,
     }
@@ -298,9 +298,8 @@ def run_notebook(
         left.unlink(missing_ok=True)
     began = time.time()
     try:
-        part = {"TRUSTLAB_SHARD": shard} if shard else {}
         debugger = {"PYDEVD_DISABLE_FILE_VALIDATION": "1"}  # it warns of frozen modules
-        with environment({"TRUSTLAB_RUNS": there, **part, **debugger}):
+        with environment({"TRUSTLAB_RUNS": there, **debugger}):
             papermill.execute_notebook(
                 str(source),
                 str(target),
@@ -354,8 +353,7 @@ def has_cases(name: str, values: Mapping[str, Any], shard: str) -> bool:
     ``ValueError`` for a notebook without cases."""
     if "n" not in default_parameters(path := notebook_path(name)):
         raise ValueError(f"{path.stem} loads no cases that could be shared out")
-    with environment({"TRUSTLAB_SHARD": shard}):
-        return bool(opened(checked_choices(path, values)).cases())
+    return bool(opened(checked_choices(path, {**values, "shard": shard})).cases())
 
 
 def _from_here(name: str, value: Any) -> Any:
