@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import textwrap
 import threading
 import time
 from collections.abc import Callable
@@ -313,12 +314,12 @@ def plan(
 
 def _planned(notebook: str, params: Path | None, pairs: list[str] | None) -> tuple[str, Any]:
     """The name of a notebook, and its choices."""
-    from trustlab.run_notebooks import choices_of, default_parameters, is_own, notebook_path
+    from trustlab.run_notebooks import choices_of, chosen_of, is_own, notebook_path
 
     path = notebook_path(notebook)
     if is_own(path):
         raise ValueError(f"{notebook} is a notebook of your own: what it asks is not known")
-    given = default_parameters(path) | _values(notebook, params, pairs)
+    given = chosen_of(path, _values(notebook, params, pairs))
     return path.stem, choices_of(path.stem)(**given)
 
 
@@ -481,6 +482,23 @@ def methods_markdown() -> str:
         cells = (f"`{m['name']}`", *told, m["readers"] or "–", m["summary"])
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(lines)
+
+
+@app.command()
+def parameters(
+    notebook: Annotated[
+        str, typer.Argument(help="a notebook's name, such as 01_benchmark; all choices without one")
+    ] = "",
+) -> None:
+    """List every choice: its default, what it may be, and what it means. Those marked * stand in
+    the notebook's parameters cell; any of them can be given with -p NAME=VALUE."""
+    from trustlab.run_notebooks import parameters_table
+
+    for row in _refused(lambda: parameters_table(notebook)):
+        said = "; ".join(filter(None, (row["range"], row["meaning"])))
+        typer.echo(f"{row['shown'] or ' '} {row['name']} = {row['default']}")
+        if said:
+            typer.echo(textwrap.fill(said, 96, initial_indent="      ", subsequent_indent="      "))
 
 
 @app.command(hidden=True)

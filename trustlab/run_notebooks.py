@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import ast
 import importlib
+import inspect
 import json
 import os
 import re
 import shutil
+import textwrap
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -177,15 +181,79 @@ def check_parameters(path: Path, values: Mapping[str, Any]) -> None:
     refuse. Of a notebook of the user's own, that is the choices of ``Setup`` among its parameters.
     """
     given = default_parameters(path)
-    given.pop("run_dir", None)
-    for name in values:
-        if name not in given:
-            raise ValueError(unknown(name, list(given), f"{path.stem} has"))
-    known = names_of(choices_of(path.stem)) if is_own(path) else given
-    asked = {name: value for name, value in (given | dict(values)).items() if name in known}
-    choices = choices_of(path.stem)(**asked)
+    chosen = choices_of(path.stem)
+    names = [name for name in names_of(chosen) if name != "run_dir"]
+    known = dict.fromkeys(n for n in [*given, *names] if n != "run_dir")
+    for name in {**values, **more_of(path, values)["more"]}:
+        if name not in {*known, "more"}:
+            raise ValueError(unknown(name, list(known), f"{path.stem} has"))
+    asked = chosen_of(path, values)
+    choices = chosen(**{k: v for k, v in asked.items() if k in names or not is_own(path)})
     if isinstance(choices, Setup):
         check_names(choices)
+
+
+def more_of(path: Path, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values as a notebook takes them: those that its parameters cell does not show stand in
+    ``more``."""
+    given = default_parameters(path)
+    more = values.get("more", given.get("more", {}))
+    if not isinstance(more, Mapping):
+        raise ValueError(f"more is {more!r}; it must be a mapping of names to values (a dict)")
+    others = {name: value for name, value in values.items() if name not in {*given, "more"}}
+    shown = {name: value for name, value in values.items() if name in given and name != "more"}
+    return shown | {"more": {**more, **others}}
+
+
+def chosen_of(path: Path, values: Mapping[str, Any]) -> dict[str, Any]:
+    """All choices that a notebook run with ``values`` makes, those in ``more`` by their names."""
+    found = default_parameters(path) | (own := more_of(path, values)) | own["more"]
+    return {name: value for name, value in found.items() if name not in ("more", "run_dir")}
+
+
+def parameters_table(name: str = "") -> list[dict[str, str]]:
+    """Every choice of a notebook (of all runs without one): its name, its default, what it may be
+    and means, and whether the notebook's parameters cell shows it."""
+    chosen = choices_of(notebook_path(name).stem) if name else Setup
+    shown = default_parameters(notebook_path(name)) if name else {}
+    told, found = meanings(chosen), []
+    for one in fields(chosen):
+        if one.name == "run_dir":
+            continue
+        field = chosen.__pydantic_fields__[one.name]
+        default = shown.get(one.name, field.get_default(call_default_factory=True))
+        found.append(
+            {
+                "name": one.name,
+                "shown": "*" if one.name in shown else "",
+                "default": textwrap.shorten(repr(default), 80, placeholder=" ..."),
+                "range": field.description or _kinds(field.annotation),
+                "meaning": told.get(one.name, ""),
+            }
+        )
+    return sorted(found, key=lambda row: not row["shown"])
+
+
+def meanings(chosen: type[Any]) -> dict[str, str]:
+    """Field -> the docstring under it, in a class and those that it is made of."""
+    found: dict[str, str] = {}
+    for base in reversed(chosen.__mro__[:-1]):
+        try:
+            (body,) = ast.parse(textwrap.dedent(inspect.getsource(base))).body
+        except (OSError, TypeError):
+            continue
+        for line, below in pairwise(getattr(body, "body", ())):
+            if isinstance(line, ast.AnnAssign) and isinstance(below, ast.Expr):
+                words = getattr(below.value, "value", None)
+                if isinstance(words, str):
+                    plain = re.sub(r":\w+:`~?(?:[\w.]*\.)?(\w+)`", r"\1", words.replace("``", ""))
+                    found[ast.unparse(line.target)] = " ".join(plain.split())
+    return found
+
+
+def _kinds(kind: Any) -> str:
+    """A type in words: "anything" where it says nothing."""
+    return "" if kind is Any else str(getattr(kind, "__name__", kind))
 
 
 def is_own(path: Path) -> bool:
@@ -252,6 +320,10 @@ def run_notebook(
     source = notebook_path(name)
     check_parameters(source, values)
     values = {k: _from_here(k, v) for k, v in values.items()}
+    taken = more_of(source, values)
+    taken["more"] = {k: _from_here(k, v) for k, v in taken["more"].items()}
+    if not taken["more"] and "more" not in default_parameters(source):
+        taken.pop("more")
     own, named = runs_of(shard), os.environ.get("TRUSTLAB_RUNS", "")
     there = str(own if shard or not Path(named).is_absolute() else named)
     folder = (run_dir or own / source.stem).resolve()
@@ -278,7 +350,7 @@ def run_notebook(
             papermill.execute_notebook(
                 str(source),
                 str(target),
-                parameters={**values, **into},
+                parameters={**taken, **into},
                 cwd=str(WORK if source.is_relative_to(ROOT) else source.parent),
                 kernel_name="python3",
                 language="python",
@@ -326,7 +398,7 @@ def fill_opening(notebook: Path, folder: Path, ok: bool = True) -> None:
 def has_cases(name: str, values: Mapping[str, Any], shard: str) -> bool:
     """Whether a shard of the cases that a notebook would load with ``values`` has any;
     ``ValueError`` for a notebook without cases."""
-    given = default_parameters(path := notebook_path(name)) | dict(values)
+    given = chosen_of(path := notebook_path(name), values)
     if "n" not in given:
         raise ValueError(f"{path.stem} loads no cases that could be shared out")
     with environment({"TRUSTLAB_SHARD": shard}):
