@@ -1,5 +1,5 @@
-"""Every notebook runs with its smoke parameters, leaves what it promises, and is fit to be read as
-it is committed."""
+"""Every notebook runs at its own defaults, shows something wherever it shows anything, and is fit
+to be read as it is committed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import pandas as pd
 import pytest
 from each import each
 from papermill.exceptions import PapermillExecutionError
-from smoke import SMOKE, contents
+from smoke import contents
 from test_figures_hold import violations
 from typer.testing import CliRunner
 
@@ -47,7 +47,6 @@ from trustlab.run_notebooks import (
 )
 
 NAMES = notebook_names()
-N_CASES, SAMPLES = 12, 5  # six of each of two data sets, as smoke.yml says
 VARIANTS = [m.name for m in select(["variants", "exact_posterior"])]
 """What 01_benchmark asks for by default."""
 PANEL = {"agreement", "rdc"}
@@ -64,8 +63,8 @@ LONGEST_CELL = 40
 """Lines of a cell, at most 100 wide; only the parameters, each with its remark, may be more."""
 
 
-def smoke_parameters() -> dict:
-    return read_parameters(SMOKE, notebook="01_benchmark")
+def defaults_of_01() -> dict:
+    return default_parameters(notebook_path("01_benchmark"))
 
 
 def manifest(folder: Path) -> dict:
@@ -92,7 +91,7 @@ def repository(tmp_path, monkeypatch) -> Path:
 
 @pytest.fixture(scope="module")
 def smoke(smoke_runs) -> Path:
-    """The folder of ``01_benchmark`` run with the smoke parameters."""
+    """The folder of ``01_benchmark``'s run."""
     return smoke_runs.of("01_benchmark")
 
 
@@ -101,7 +100,8 @@ def test_a_run_leaves_complete_tables(smoke):
     answers, confidence, metrics, calls = (
         pd.read_csv(smoke / f"{name}.csv") for name in ("answers", "confidence", "metrics", "calls")
     )
-    assert len(answers) == N_CASES * len(LEVELS)
+    n_cases = defaults_of_01()["n"]
+    assert len(answers) == n_cases * len(LEVELS)
     assert len(confidence) == len(answers) * len(VARIANTS)
     assert set(confidence["method"]) == set(VARIANTS)
     assert set(metrics["metric"]) == METRICS
@@ -109,8 +109,8 @@ def test_a_run_leaves_complete_tables(smoke):
     assert (
         calls.groupby("purpose")["n"].sum().to_dict().items()
         >= {
-            "diagnosis": 72,
-            "samples": 72 * SAMPLES,
+            "diagnosis": len(answers),
+            "samples": len(answers) * defaults_of_01()["samples"],
         }.items()
     )
     per_method = metrics.dropna(subset="method").groupby("method")["metric"].agg(set)
@@ -123,7 +123,7 @@ def test_a_run_leaves_complete_tables(smoke):
 
 @pytest.mark.notebook
 def test_the_embedded_model_s_answers_can_be_read_and_differ(smoke, smoke_runs):
-    """Twelve cases; the methods that ask a panel are looked at in ``05_trust_indices``."""
+    """The methods that ask a panel are looked at in ``05_trust_indices``."""
     ways = ("answers", "confidence")
     answers, confidence = (pd.read_csv(smoke / f"{name}.csv") for name in ways)
     panel = pd.read_csv(smoke_runs.of("05_trust_indices") / "confidence" / "confidence.csv")
@@ -170,13 +170,15 @@ def test_each_figure_is_three_files(smoke):
 def test_the_manifest_says_what_was_run(smoke):
     found = manifest(smoke)
     assert (found["ok"], found["notebook"], found["notice"]) == (True, "01_benchmark", NOTICE)
-    assert found["parameters"] == smoke_parameters()
+    assert found["parameters"] == {}
     assert found["started"] <= found["finished"]
     calls = pd.read_csv(smoke / "calls.csv")[["n_made", "n_cached"]].sum()
     assert (found["calls_made"], found["calls_from_cache"]) == tuple(calls)
-    assert calls["n_made"] > 0 and calls.sum() > N_CASES * len(LEVELS) * SAMPLES
-    assert found["benchmark"]["cases"] == N_CASES
-    assert found["benchmark"]["dataset"] == ["starter", "starter-dialogue"]
+    given = defaults_of_01()
+    n_answers = given["n"] * len(LEVELS)
+    assert calls["n_made"] > 0 and calls.sum() > n_answers * given["samples"]
+    assert found["benchmark"]["cases"] == given["n"]
+    assert found["benchmark"]["dataset"] == [given["dataset"]]
     assert {"prompts", "versions", "missing"} <= set(found)
     assert found["benchmark"]["samples_alike"] == found["warnings"] == []
 
@@ -185,8 +187,7 @@ def test_the_manifest_says_what_was_run(smoke):
 @pytest.mark.notebook
 @each("name", ["02_robustness", "03_ablations", "04_consultation", "05_trust_indices"])
 def test_a_plan_names_what_the_notebook_then_asks(name, smoke_runs):
-    given = default_parameters(notebook_path(name)) | read_sections(SMOKE).get(name, {})
-    planned = plan_study(name, choices_of(name)(**given))[0].set_index("purpose")["n_replies"]
+    planned = plan_study(name, asked_by_default(name))[0].set_index("purpose")["n_replies"]
     tables = [pd.read_csv(file) for file in smoke_runs.of(name).rglob("calls.csv")]
     served = pd.concat([t.groupby("purpose")["n"].sum() for t in tables], axis=1)  # a column a run
     assert set(planned.index) == set(served.index)
