@@ -102,61 +102,6 @@ def counted(n: int, one: str, several: str) -> str:
     return f"{n or 'none'} {one if n == 1 or not n else several}"
 
 
-def walkthrough() -> Bullets:
-    """One patient: the first answer from every side, then what denials do to it, then patients out
-    of its world."""
-    moves, evidence = table("00_moves"), table("00_evidence")
-    answer = printed("00_walkthrough", "walk-07").strip().partition(": ")[2]
-    first = rows(moves, level=rows(moves, answer=answer)["level"].min()).set_index("method")
-    n_spelling, n_tokens = re.findall(r"\d+", printed("00_walkthrough", "walk-09"))[:2]
-    said = first["confidence"]
-    right = moves[moves["correct"].eq(1)]
-    assert (
-        first["correct"].eq(0).all()
-        and moves[moves["level"].ge(right["level"].min())]["correct"].eq(1).all()
-    )
-    n_supported = int(evidence["support_level"].eq("supported").sum())
-    before, after = (
-        [float(x) for x in re.findall(r"-?\d+(?:\.\d+)?", line.partition(":")[2])]
-        for line in printed("00_walkthrough", "walk-23").splitlines()
-    )
-    beyond = table("00_beyond")
-    unknown = {m: row(beyond, set="unknown diseases", method=m) for m in ("poc", "ce", "medconf")}
-    n_wrong, n_patients, rho = re.findall(
-        r"[+-]?\d+(?:\.\d+)?", printed("00_walkthrough", "walk-27")
-    )
-    return [
-        (
-            f"After the complaint the small model answers *{first['answer'].iloc[0]}*, which is"
-            f" wrong; once more is told it answers *{right['answer'].iloc[0]}*, which is right, and"
-            f" stays with it. For the wrong answer its mean token probability is {pct(said['asp'])}"
-            f" %, since {n_spelling} of {n_tokens} tokens are mere spelling; the probability of the"
-            f" whole diagnosis is {pct(said['sequence_probability'])} %, {pct(said['poc'])} % of"
-            f" the samples agree, and asked for a score it says {pct(said['ce'])}."
-        ),
-        (
-            f"MedConf finds {n_supported} of {len(evidence)} criteria supported and says"
-            f" {pct(said['medconf'])} of 100. When the patient denies what speaks for appendicitis,"
-            f" {after[4]:.0f} criteria are contradicted, and fixed weights fall from"
-            f" {before[1]:.0f} to {after[1]:.0f}. The model's own score"
-            f" {'falls, too, from' if after[0] < before[0] else 'goes all the same from'}"
-            f" {before[0]:.0f} to {after[0]:.0f}, and"
-            f" {counted(int(after[5]), 'of its quotations was', 'of its quotations were')} never"
-            " spoken."
-        ),
-        (
-            "On patients whose disease it cannot know its samples still agree"
-            f" ({value(unknown['poc'], scale=100)} % on average, {unknown['poc']['n']:.0f}"
-            f" patients), asked for a score it says {value(unknown['ce'], scale=100)}"
-            f" ({unknown['ce']['n']:.0f} patients), and MedConf"
-            f" {value(unknown['medconf'], scale=100)}, where it has a value (for"
-            f" {unknown['medconf']['n']:.0f}). Over {n_wrong} wrong answers about {n_patients}"
-            " other patients, the length of the name and its mean token probability have a"
-            f" Spearman correlation of {rho}."
-        ),
-    ]
-
-
 def benchmark() -> Bullets:
     """Accuracy, the pooled trap and the level correlations; the order of the methods; what being
     too sure does to it."""
@@ -595,7 +540,6 @@ def graders() -> Bullets:
 
 
 BULLETS: dict[str, Callable[[], Bullets]] = {
-    "00_walkthrough": walkthrough,
     "01_benchmark": benchmark,
     "02_robustness": robustness,
     "03_ablations": ablations,

@@ -20,7 +20,7 @@ from trustlab.run_notebooks import MANIFEST, notebook_names, publish
 
 NAMES = ("02_robustness", "03_ablations", "04_consultation", "05_trust_indices")
 
-pytestmark = pytest.mark.notebook
+pytestmark = [pytest.mark.slow, pytest.mark.notebook]
 
 
 def manifest(folder: Path) -> dict:
@@ -56,7 +56,6 @@ def test_the_manifest_counts_the_calls_of_every_part(made):
     assert all(part["notice"] == NOTICE for part in found["runs"].values())
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "made", ["04_consultation"], indirect=True
 )  # the one whose questions depend on the replies

@@ -284,13 +284,12 @@ def plan(
 
 def _planned(notebook: str, params: Path | None, pairs: list[str] | None) -> tuple[str, Any]:
     """The name of a notebook, and its choices."""
-    from trustlab.run_notebooks import choices_of, default_parameters, is_own, notebook_path
+    from trustlab.run_notebooks import asked_of, is_own, notebook_path
 
     path = notebook_path(notebook)
     if is_own(path):
         raise ValueError(f"{notebook} is a notebook of your own: what it asks is not known")
-    given = default_parameters(path) | _values(notebook, params, pairs)
-    return path.stem, choices_of(path.stem)(**given)
+    return path.stem, asked_of(path, _values(notebook, params, pairs))
 
 
 @app.command()

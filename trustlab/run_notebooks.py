@@ -160,18 +160,45 @@ def check_parameters(path: Path, values: Mapping[str, Any]) -> None:
     """Refuse what the notebook cannot be run with, in one line and before its kernel starts.
 
     A parameter that it does not have (papermill would only warn), and what the choices of its study
-    refuse. Of a notebook of the user's own, that is the choices of ``Setup`` among its parameters.
+    refuse.
+    """
+    asked_of(path, values)
+
+
+def asked_of(path: Path, values: Mapping[str, Any]) -> Any:
+    """The choices of a notebook's study, checked: its own parameters with ``values`` over them.
+
+    A notebook with ``more`` among its parameters takes every choice of its study. Of a notebook of
+    the user's own they are the choices of ``Setup`` among its parameters.
     """
     given = default_parameters(path)
     given.pop("run_dir", None)
-    for name in values:
-        if name not in given:
-            raise ValueError(unknown(name, list(given), f"{path.stem} has"))
-    known = names_of(choices_of(path.stem)) if is_own(path) else given
-    asked = {name: value for name, value in (given | dict(values)).items() if name in known}
-    choices = choices_of(path.stem)(**asked)
-    if isinstance(choices, Setup):
-        check_names(choices)
+    choices = choices_of(path.stem)
+    known = names_of(choices) if is_own(path) or "more" in given else list(given)
+    allowed = list(dict.fromkeys([*given, *(known if "more" in given else ())]))
+    asked = given | dict(values)
+    more = asked.pop("more", {})
+    if not isinstance(more, Mapping):
+        raise ValueError(f"more is {more!r}; it must be a mapping of names to values (a dict)")
+    asked |= dict(more) | {name: value for name, value in values.items() if name != "more"}
+    for name in [*values, *more]:
+        if name not in allowed:
+            raise ValueError(unknown(name, allowed, f"{path.stem} has"))
+    chosen = choices(**{name: value for name, value in asked.items() if name in known})
+    if isinstance(chosen, Setup):
+        check_names(chosen)
+    return chosen
+
+
+def placed(path: Path, values: Mapping[str, Any]) -> dict[str, Any]:
+    """``values`` as the notebook's parameters cell takes them: what it does not name, in ``more``.
+
+    A value named beside ``more`` goes before the one within.
+    """
+    own = default_parameters(path)
+    named = {name: value for name, value in values.items() if name in own}
+    rest = {name: value for name, value in values.items() if name not in own}
+    return named | {"more": {**values.get("more", {}), **rest}} if rest else named
 
 
 def is_own(path: Path) -> bool:
@@ -267,7 +294,7 @@ def run_notebook(
             papermill.execute_notebook(
                 str(source),
                 str(target),
-                parameters={**values, **into},
+                parameters={**placed(source, values), **into},
                 cwd=str(WORK if source.is_relative_to(ROOT) else source.parent),
                 kernel_name="python3",
                 language="python",
@@ -321,12 +348,10 @@ def _linked(outputs: Sequence[Any], known: Known) -> list[Any]:
 def has_cases(name: str, values: Mapping[str, Any], shard: str) -> bool:
     """Whether a shard of the cases that a notebook would load with ``values`` has any;
     ``ValueError`` for a notebook without cases."""
-    given = default_parameters(path := notebook_path(name)) | dict(values)
-    if "n" not in given:
+    if "n" not in default_parameters(path := notebook_path(name)):
         raise ValueError(f"{path.stem} loads no cases that could be shared out")
     with environment({"TRUSTLAB_SHARD": shard}):
-        setup = Setup(**{k: v for k, v in given.items() if k in names_of(Setup)})
-        return bool(opened(setup).cases())
+        return bool(opened(asked_of(path, values)).cases())
 
 
 def _from_here(name: str, value: Any) -> Any:

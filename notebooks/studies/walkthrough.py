@@ -194,7 +194,10 @@ class Asked(Setup):
     """Whether a model is asked even where ``data/walkthrough`` has the answers."""
 
 
-ABOUT, CHOICES, HELD = "about.json", "choices", "held.jsonl.gz"
+CHOICES, HELD, HELD_WORDS = "choices.json", "held.jsonl.gz", "held.json"
+"""Of the pack: its choices; assessments of one diagnosis, and the patient's words for each."""
+JUDGED = ["sequence_probability", "poc", "ce", "medconf"]
+"""Methods that the notebook reads of many patients."""
 
 
 class Answers:
@@ -215,18 +218,17 @@ class Answers:
     @cached_property
     def packed(self) -> bool:
         """Whether the pack was made with these choices."""
-        if self.setup.live or shard() or not (PACK / ABOUT).is_file():
+        if self.setup.live or shard() or not (PACK / CHOICES).is_file():
             return False
-        made = json.loads((PACK / ABOUT).read_text(encoding="utf-8"))[CHOICES]
         kept = {f.name: getattr(self.setup, f.name) for f in fields(Keep)}
-        return self.setup.setup == Asked(**{**made, **kept})
+        return self.setup.setup == Asked(**{**_json(PACK / CHOICES), **kept})
 
     def of(
         self, part: str, cases: Sequence[Case], methods: Sequence[str], levels: Sequence[int]
     ) -> Run:
         """The run ``part`` (a folder below ``run_dir``) of these cases, methods and levels."""
         if self.packed:
-            facts = json.loads((PACK / part / RUN).read_text(encoding="utf-8"))["benchmark"]
+            facts = _json(PACK / part / RUN)["benchmark"]
             asked = [m.name for m in select(methods)], list(levels), cases_hash(cases)
             if asked == (facts["methods"], facts["levels"], facts["cases_sha256"]):
                 copied = shutil.copytree(PACK / part, self.setup.run_dir / part, dirs_exist_ok=True)
@@ -235,57 +237,59 @@ class Answers:
 
     def assessed(self, told: Sequence[str], diagnosis: str) -> list[Assessment]:
         """MedConf on one diagnosis after each of these words of a patient."""
-        kept = PACK / ABOUT
-        if self.packed and json.loads(kept.read_text(encoding="utf-8"))["told"] == list(told):
-            found = read_records(PACK / HELD, Assessment)
-            if all(one.diagnosis == diagnosis for one in found):
-                return list(found)
+        asked = {"told": list(told), "diagnosis": diagnosis}
+        if self.packed and _json(PACK / HELD_WORDS) == asked:
+            return list(read_records(PACK / HELD, Assessment))
         model = CachedModel(self.models[0], self.setup.store)
-        asked = [(words, diagnosis) for words in told]
-        found = assess(model, asked, self.setup.library, seed=self.setup.seed)
+        questions = [(words, diagnosis) for words in told]
+        found = assess(model, questions, self.setup.library, seed=self.setup.seed)
         save_records(found, self.setup.run_dir / HELD)
-        save_json({"told": list(told)}, self.setup.run_dir / ABOUT)
+        save_json(asked, self.setup.run_dir / HELD_WORDS)
         return found
 
 
 def keep(run_dir: Path, pack: Path = PACK) -> None:
     """Make the pack from a finished run of the notebook.
 
-    The patient's run is kept whole; of the others the answers, what the model replied to each
-    (without its samples and elicited scores) and the confidences that the notebook reads.
+    The patient's run is kept whole; of the others the answers and the confidences of
+    :data:`JUDGED`, and of the cases' run :func:`lean` records.
     """
-    made = json.loads((run_dir / MANIFEST).read_text(encoding="utf-8"))["parameters"]
+    made = _json(run_dir / MANIFEST)["parameters"]
     chosen = {**default_parameters(notebook_path("00_walkthrough")), **made}
-    for name in ("live", "more", "run_dir"):
-        chosen.pop(name, None)
-    told = json.loads((run_dir / ABOUT).read_text(encoding="utf-8"))["told"]
-    parts = sorted(file.parent for file in run_dir.rglob(RUN))
-    for folder in parts:
-        part = folder.relative_to(run_dir)
-        run, to = load_run(folder, records=True), pack / part
+    for folder in sorted(file.parent for file in run_dir.rglob(RUN)):
+        to = pack / folder.relative_to(run_dir)
         shutil.rmtree(to, ignore_errors=True)
+        if folder.name == "patient":
+            shutil.copytree(folder, to)
+            continue
+        run = load_run(folder, records=True)
+        sure = run.confidence[run.confidence["method"].isin(JUDGED)]
         to.mkdir(parents=True)
         shutil.copyfile(folder / RUN, to / RUN)
-        sure, records = run.confidence, run.generations
-        if part.name != "patient":
-            sure = sure[sure["method"].isin(("sequence_probability", "poc", "ce", "medconf"))]
-            records = [lean(g) for g in records]
-        for name, of in {"answers": run.answers, "confidence": sure, "calls": run.calls}.items():
-            of.astype(COLUMNS[name]).to_parquet(to / f"{name}.parquet", compression="zstd")
-        save_records(records, to / RECORDS)
-    shutil.copyfile(run_dir / HELD, pack / HELD)
-    save_json({CHOICES: chosen, "told": told}, pack / ABOUT)
+        for name, rows in {"answers": run.answers, "confidence": sure}.items():
+            rows.astype(COLUMNS[name]).to_parquet(to / f"{name}.parquet", compression="zstd")
+        if folder.name == "cases":
+            save_records(map(lean, run.generations), to / RECORDS)
+    for name in (HELD, HELD_WORDS):
+        shutil.copyfile(run_dir / name, pack / name)
+    own = {f.name for f in fields(Setup)} - {f.name for f in fields(Keep)}
+    save_json({name: chosen[name] for name in chosen if name in own}, pack / CHOICES)
+
+
+def _json(file: Path) -> Any:
+    return json.loads(file.read_text(encoding="utf-8"))
 
 
 def lean(g: Generation) -> Generation:
-    """A record with the answer and its tokens' log-probabilities alone."""
+    """A record with the answer, its tokens' log-probabilities and MedConf's evidence alone."""
     answer = g.answer
     if answer is not None and answer.trace is not None:
         trace = answer.trace
         trace = replace(trace, **dict.fromkeys((*trace.ARRAYS[1:], "alternatives")))
         answer = replace(answer, trace=replace(trace, bounds={}, lacks={}))
-    bare = {f.name: getattr(g, f.name) for f in fields(g)[:7]}
-    return Generation(**bare, answer=answer, told=g.told)
+    evidence = g.assessment and replace(g.assessment, profile=(), replies={})
+    head = {f.name: getattr(g, f.name) for f in fields(g)[:7]}
+    return Generation(**head, answer=answer, assessment=evidence, told=g.told)
 
 
 def dry_run(cases: Sequence[Case], models: Sequence[Any], setup: Any) -> None:
@@ -296,7 +300,7 @@ def dry_run(cases: Sequence[Case], models: Sequence[Any], setup: Any) -> None:
     unknown = {"dataset": "table", "path": UNKNOWN}
     for more in (*({"dataset": name} for name in STARTERS), unknown):
         some = setup.with_(**more).cases()
-        benchmark(some, models, ["sequence_probability", "poc", "ce", "medconf"], [100], setup)
+        benchmark(some, models, JUDGED, [100], setup)
 
 
 if __name__ == "__main__":
