@@ -9,17 +9,19 @@ import subprocess
 import sys
 from pathlib import Path
 
+import nbformat
 import pytest
 import yaml
 from latex2mathml.converter import convert
 
 import trustlab as tl
 from trustlab.paths import NOTICE, ROOT
-from trustlab.run_notebooks import notebook_names
+from trustlab.run_notebooks import notebook_names, notebook_path
 
 DOCS = ROOT / "docs"
 README = ROOT / "README.md"
 PAGES = [README, *sorted(DOCS.glob("*.md"))]
+BESIDE = [ROOT / name for name in ("CONTRIBUTING.md", "SECURITY.md", "data/LICENSES.md")]
 MADE = {
     *(DOCS / "methods" / f"{name}.md" for name in ("index", *tl.METHODS)),
     *(DOCS / "notebooks" / f"{name}.ipynb" for name in notebook_names()),
@@ -47,6 +49,8 @@ def broken(page: Path) -> list[str]:
     text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
     wrong = []
     for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        if link.startswith("https://"):
+            continue
         name, _, anchor = link.partition("#")
         target = Path(os.path.normpath(place_of(page) / name)) if name else page
         there = target in MADE or target.exists()
@@ -55,7 +59,7 @@ def broken(page: Path) -> list[str]:
     return wrong
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [*PAGES, *BESIDE], ids=lambda page: page.name)
 def test_links_lead_somewhere(page: Path) -> None:
     assert broken(page) == []
 
@@ -73,6 +77,14 @@ def test_the_readme_is_short_and_leads_to_every_question() -> None:
     linked = {name for name in re.findall(r"\]\(docs/(\w+)\.md", text)}
     asked = {"your_model", "servers", "data_sets", "replies", "statistics", "trust", "glossary"}
     assert asked | {"numbers_to_words", "design", "limits", "python", "start"} <= linked
+
+
+def test_the_readme_lists_every_notebook_by_its_question() -> None:
+    lines = re.findall(
+        r"^- \[`(\w+)`\]\(notebooks/\1\.ipynb\): \*(.+)\*$", README.read_text("utf-8"), re.M
+    )
+    cells = {n: nbformat.read(notebook_path(n), as_version=4).cells for n in notebook_names()}
+    assert dict(lines) == {n: c[0].source.splitlines()[0][2:] for n, c in cells.items()}
 
 
 def test_every_page_is_in_the_contents() -> None:
@@ -139,7 +151,6 @@ def test_a_working_that_does_not_come_to_its_value_is_refused(monkeypatch) -> No
 @pytest.mark.slow
 def test_the_readme_s_lines_of_python_run() -> None:
     (code,) = [code for page, code in python_blocks() if page == "README.md"]
-    assert len([line for line in code.splitlines() if line]) <= 10
     names: dict[str, object] = {}
     exec(code.replace("n=20", "n=2"), names)
     assert len(names["run"].answers) == 2 * len(tl.LEVELS)  # pyright: ignore

@@ -4,18 +4,17 @@ that words stay words, safe names, links that lead somewhere."""
 from __future__ import annotations
 
 import base64
-import json
+import hashlib
 import re
 import shutil
 import subprocess
 import time
-import zlib
 from dataclasses import replace
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path, PurePosixPath
 from typing import Any
-from urllib.parse import parse_qs
+from urllib.parse import unquote
 
 import pandas as pd
 import pytest
@@ -26,16 +25,17 @@ from typer.testing import CliRunner
 
 import trustlab as tl
 from trustlab.cli import app
+from trustlab.confidence.registry import label
 from trustlab.folder.records_file import NAME as RECORDS
 from trustlab.graders import JudgeGrader
-from trustlab.html.answer import NO_REPLIES
+from trustlab.html import pages
 from trustlab.html.pages import (
+    NO_REPLIES,
+    Choice,
     choose,
-    figure_link,
-    linked,
-    method_of,
     page_path,
     safe_name,
+    show,
     write_answers,
 )
 from trustlab.models.base import Request
@@ -88,40 +88,45 @@ def test_the_page_of_an_answer_works_from_the_folder_alone(saved):
     run = load_run(saved)
     g = run.generations[0]
     assert g.answer and g.samples and g.assessment and g.panel and g.told
-    shown = run.show(g.case_id, g.level)
+    shown = show(run, g.case_id, g.level)
     text = Page(shown).text
     for part in (
         "The dialogue so far", "How sure, method by method", "The answer, token by token",
         "Samples and their votes", "Asked how sure it is", "MedConf's evidence",
-        "A panel of doctors", "Every request, with its replies as they came",
+        "Every request, with its replies as they came",
     ):  # fmt: skip
         assert part in text
     assert f"Answer: {g.answer.text}" in text and CASES[0].diagnosis in text
+    sure = run.of_answer("fake", g.case_id, g.level)[1]
+    for name, value in zip(sure["method"], sure["confidence"], strict=True):
+        if not pd.isna(value):
+            assert re.search(rf"{re.escape(label(name))} .{{0,40}}{value:.2g}"[:-1], text), name
     told = [*(s.raw or "" for s in g.samples), *g.assessment.replies.values()]
     told += [r.text or "" for r in g.probes["p_true"]] + [o.raw or "" for o in g.panel.opinions]
     assert all(words in text for words in told)
     assert "Which single diagnosis explains this best?" in text
-    assert shown.count(NOTICE) == 1
+    assert NOTICE in text
     assert shown == saved_page(saved, g.case_id, g.level)
 
 
 def saved_page(folder: Path, case_id: str, level: int) -> str:
     """The file's page without what is around it."""
     trustlab("show", folder, "--case", case_id, "--level", level, "--model", "fake")
-    written = (folder / page_path(case_id, level, "fake")).read_text(encoding="utf-8")
+    written = (folder / page_path(Choice(case_id, level, "fake"))).read_text(encoding="utf-8")
+    assert "default-src 'none'" in written and "script-src" not in written
     return written[written.index("<div") : written.rindex("</div>") + len("</div>")]
 
 
 def test_a_page_is_the_same_before_and_after_the_run_was_saved(tmp_path):
     run = made(tmp_path)
-    assert run.show(FIRST, 100) == load_run(tmp_path).show(FIRST, 100)
+    assert show(run, FIRST, 100) == show(load_run(tmp_path), FIRST, 100)
 
 
 def test_another_models_requests_are_not_on_the_page(saved):
     run = load_run(saved)
     for model, other in (("fake", "other"), ("other", "fake")):
-        text = Page(run.show(FIRST, 20, model)).text
-        assert f"model {model}" in text and f"model {other} " not in text
+        text = Page(show(run, FIRST, 20, model)).text
+        assert f"asked of {model} " in text and f"asked of {other} " not in text
 
 
 def test_an_assessor_and_a_judge_are_on_the_page_of_every_answer(tmp_path):
@@ -134,38 +139,37 @@ def test_an_assessor_and_a_judge_are_on_the_page_of_every_answer(tmp_path):
     asked = run.answers[run.answers["answer"] != run.answers["truth"]].reset_index(drop=True)
     assert len(asked) > 2
     for row in asked.to_dict("records"):
-        text = Page(run.show(row["case_id"], row["level"])).text
-        assert text.count("the grader's verdict") == 1 and "model judge" in text
-        for step in ("keywords", "profiles", "tables of evidence"):
-            assert len(re.findall(rf"{step} · 1 reply · model assessor", text)) == 1
+        text = Page(show(run, row["case_id"], row["level"])).text
+        who = dict.fromkeys(pages.MEDCONF, "assessor") | {"judge": "judge"}
+        for step, model in who.items():
+            assert len(re.findall(rf"{step} 1 asked of {model} ", text)) == 1
 
 
 def test_a_run_without_records_still_shows_tables_and_replies(tmp_path):
     made(tmp_path, keep_generations=False)
     (tmp_path / RECORDS).unlink()
-    text = Page(load_run(tmp_path).show(FIRST, 20)).text
-    assert "without the records" in text and "Its words stand in the prompts, below." in text
-    assert "Every request" in text and "scores (CE)" in text
+    text = Page(show(load_run(tmp_path), FIRST, 20)).text
+    assert pages.NO_RECORD in text and "ce 1 asked of fake" in text
 
 
 def test_a_run_that_was_not_saved_says_that_it_has_no_replies():
-    text = Page(made(None, cache=":memory:").show(FIRST, 20)).text
-    assert NO_REPLIES in text and "Every request" not in text
+    text = Page(show(made(None, cache=":memory:"), FIRST, 20)).text
+    assert NO_REPLIES in text and "asked of" not in text
 
 
 def test_an_answer_that_is_not_there_is_refused(saved):
     with pytest.raises(ValueError, match="no answer of 'fake' to case 'c9' at level 20"):
-        load_run(saved).show("c9", 20)
+        show(load_run(saved), "c9", 20)
 
 
 def test_a_consultations_level_is_its_turn(tmp_path):
     consulted(2, 2, run_dir=tmp_path, cache=":memory:")
     run = load_run(tmp_path / "fake")
-    text = Page(run.show(run.answers["case_id"].iloc[0], 1)).text
+    text = Page(show(run, run.answers["case_id"].iloc[0], 1)).text
     assert "after 1 questions" in text and "Doctor:" in text and "% shown" not in text
-    assert "the doctor's last question" in text and "what the patient said to it" in text
-    opening = Page(run.show(run.answers["case_id"].iloc[0], 0)).text
-    assert "the doctor's last question" not in opening
+    assert "ask 1 asked of" in text and "patient 1 asked of" in text
+    opening = Page(show(run, run.answers["case_id"].iloc[0], 0)).text
+    assert "ask 1 asked of" not in opening
 
 
 def test_everything_of_model_and_patient_is_escaped_and_nothing_is_loaded(tmp_path):
@@ -179,32 +183,38 @@ def test_everything_of_model_and_patient_is_escaped_and_nothing_is_loaded(tmp_pa
         statements=(Statement(f"Doctor: {NASTY}\nPatient: {NASTY}"),) * 3,
     )  # fmt: skip
     run = made(tmp_path, Nasty(f"../{NASTY}"), cases=[odd])
-    page = Page(run.show(odd.case_id, 20))
+    page = Page(show(run, odd.case_id, 20))
     assert not page.tags & {"script", "img", "iframe", "link", "form"} and NASTY in page.text
     before = set(tmp_path.parent.glob("*"))
     done = trustlab("show", tmp_path, "--all")
     assert done.exit_code == 0, done.output
-    (script,) = (tmp_path / "answers").iterdir()
-    for file in (script, tmp_path / "answers.html"):
+    for file in (*tmp_path.glob("answers/*/*.html"), tmp_path / "answers.html"):
         text = file.read_text(encoding="utf-8")
-        assert "alert(" not in text and str(tmp_path) not in text
-    assert re.fullmatch(r'take\("[a-z0-9._-]+", "[A-Za-z0-9+/=]+"\)\n', script.read_text())
+        assert (
+            "<script>alert" not in text and str(tmp_path) not in text and NASTY in Page(text).text
+        )
     assert set(tmp_path.parent.glob("*")) == before
-    facts, told = answers_in(tmp_path)
-    assert [row[2] for row in facts["rows"]] == [odd.case_id] * 2
-    (reply,) = told[odd.case_id][0]["asked"][0]["replies"]
-    assert reply["thought"] == NASTY and told[odd.case_id][0]["diagnosis"] == NASTY
+    assert [row["case"] for row in listed(tmp_path)] == [odd.case_id] * 2
+
+
+def test_a_page_may_run_its_own_script_and_no_other(saved, tmp_path):
+    write_answers(saved, tmp_path)
+    text = (tmp_path / "answers.html").read_text(encoding="utf-8")
+    (script,) = re.findall("<script>(.*?)</script>", text, re.DOTALL)
+    policy = unescape(re.findall('Content-Security-Policy\' content="(.*?)"', text)[0])
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert policy.split("; ")[0] == "default-src 'none'"
+    assert policy.endswith(f"; script-src 'sha256-{digest}'")
+    assert "alert" not in script and not re.search(r"<[^>]* on\w+=", text)
+    assert not [to for to in Page(text).links if not re.fullmatch(r"answers/[a-z/0-9.-]+", to)]
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("chromium"), reason="there is no chromium")
-def test_in_a_browser_an_answer_opens_from_the_disk_and_runs_none_of_its_words(tmp_path):
-    class Nasty(FakeModel):
-        def reply(self, request: Request, i: int) -> Reply:
-            found = super().reply(request, i)
-            return replace(found, reasoning="<img src=x onerror=document.title='run'>\u2028")
-
-    made(tmp_path, Nasty())
+def test_in_a_browser_the_list_is_searched_and_runs_none_of_its_words(tmp_path):
+    attack = "<img src=x onerror=document.title='run'>\u2028"
+    cases = [replace(CASES[0], diagnosis=attack), *CASES[1:]]
+    made(tmp_path, cases=cases)
     write_answers(tmp_path)
 
     def shown(state: str) -> str:
@@ -214,13 +224,10 @@ def test_in_a_browser_an_answer_opens_from_the_disk_and_runs_none_of_its_words(t
             capture_output=True, text=True, timeout=120, check=True,
         ).stdout  # fmt: skip
 
-    page = shown(f"case={FIRST}&level=20&model=fake")
-    assert "<h2>Every request, with its replies as they came</h2>" in page
+    page = shown(FIRST)
+    assert "<output>2 of 6 answers</output>" in page and page.count('hidden=""') == 4
     assert "&lt;img src=x onerror" in page and "<img" not in page
-    assert f"<title>{FIRST} · 20 % · fake</title>" in page
-    assert '<p role="status">3 answers: ' in shown("level=100&dataset=none")
-    (tmp_path / "answers" / f"{FIRST}.js").unlink()
-    assert f"⚠ answers/{FIRST}.js is not there" in shown(f"case={FIRST}&level=20")
+    assert "<title>Answers by case</title>" in page
 
 
 # Names and links
@@ -238,61 +245,104 @@ def test_names_of_files_are_safe_and_unique():
     assert not {"..", "con"} & set(names)
     assert safe_name("starter-066") == "starter-066" and safe_name("embedded") == "embedded"
     for text in odd:
-        path = PurePosixPath(page_path(text, 20, text))
+        path = PurePosixPath(page_path(Choice(text, 20, text)))
         assert path.parts[0] == "answers" and len(path.parts) == 3 and ".." not in path.parts
 
 
 # All answers of a folder
 
 
-def unpacked(text: str) -> Any:
-    return json.loads(zlib.decompress(base64.b64decode(text)))
-
-
-def answers_in(folder: Path) -> tuple[dict[str, Any], dict[str, list[Any]]]:
-    """What the list of answers.html says, and case by case what its scripts hold."""
+def listed(folder: Path) -> list[dict[str, Any]]:
+    """The rows of answers.html: a cell a heading, every method's confidence, where a link goes."""
     page = (folder / "answers.html").read_text(encoding="utf-8")
-    facts = unpacked(re.findall(r'id="packed">(.*?)</script>', page)[0])
-    told: dict[str, list[Any]] = {}
-    for case_id, name in facts["cases"].items():
-        script = (folder / "answers" / f"{name}.js").read_text(encoding="utf-8")
-        lines, told[case_id] = unpacked(script.split('"')[3])
-        for answer in told[case_id]:
-            for request in answer["asked"]:
-                request["messages"] = [
-                    [role, "\n".join(lines[n] for n in numbers)]
-                    for role, numbers in request["messages"]
-                ]
-    return facts, told
+    heads = [head.lower() for head in re.findall('<th scope="col">(.*?)</th>', page)]
+    found = []
+    for sure, body in re.findall('<tr data-sure="(.*?)">(.*?)</tr>', page):
+        cells = re.findall("<td[^>]*>(.*?)</td>", body)
+        words = [unescape(re.sub("</?a[^>]*>", "", cell)) for cell in cells]
+        href = re.findall('href="(.*?)"', body)
+        row = dict(zip(heads, words, strict=True))
+        found.append(row | {"sure": sure.split(" "), "href": unquote(href[0]) if href else ""})
+    return found
 
 
-def test_all_answers_are_listed_and_each_is_what_its_page_says(saved, tmp_path):
+def test_all_answers_are_listed_and_each_link_is_the_page_of_its_answer(saved, tmp_path):
     run = load_run(saved)
-    known = write_answers(saved, tmp_path)
-    facts, told = answers_in(tmp_path)
-    assert len(facts["rows"]) == len(run.answers) == sum(map(len, known.values()))
-    places: dict[str, int] = {}
-    for row, (_, mine) in zip(facts["rows"], run.answers.iterrows(), strict=True):
-        where, dataset, case_id, level, model, truth, answer, correct, sure = row
-        assert (where, dataset, case_id, level, model) == (
-            ".", mine["dataset"], mine["case_id"], mine["level"], mine["model"],
-        )  # fmt: skip
-        assert (truth, answer, correct) == (mine["truth"], mine["answer"], mine["correct"])
-        _, values, g = run.of_answer(model, case_id, level)
-        for value, wanted in zip(sure, values["confidence"], strict=True):
-            assert (value is None) == pd.isna(wanted)
-            assert value is None or value == pytest.approx(wanted, rel=1e-3)
-        one = told[case_id][places.setdefault(case_id, 0)]
-        places[case_id] += 1
-        text = Page(run.show(case_id, level, model)).text
-        assert g and one["tokens"]["answer"] == g.answer.text == answer
-        for part in (*one["facts"], *(r["raw"] for a in one["asked"] for r in a["replies"])):
-            assert part in text
-        assert [who for who, _ in one["dialogue"]] and all(w in text for _, w in one["dialogue"])
-        assert all(words in text for a in one["asked"] for _, words in a["messages"])
-        assert all(e["description"] in text for e in one["evidence"]["rows"])
-    assert facts["method"] == "medconf" and facts["methods"]["perplexity"][1] == "score"
+    assert write_answers(saved, tmp_path) == len(run.answers)
+    rows = listed(tmp_path)
+    for row, (_, mine) in zip(rows, run.answers.iterrows(), strict=True):
+        key = mine["case_id"], mine["level"], mine["model"]
+        assert (row["case"], row["level"], row["model"]) == tuple(map(str, key))
+        assert row["data set"] == mine["dataset"] and row["truth"] == mine["truth"]
+        assert row["answer"] == mine["answer"]
+        assert row["verdict"] == ("✓ right" if mine["correct"] == 1 else "✗ wrong")
+        _, values, g = run.of_answer(mine["model"], mine["case_id"], mine["level"])
+        shown = dict(zip(run.methods, row["sure"], strict=True))
+        for name, wanted in zip(values["method"], values["confidence"], strict=True):
+            assert (shown[name] == "") == pd.isna(wanted)
+            assert not shown[name] or float(shown[name]) == pytest.approx(wanted, rel=6e-3)
+        assert row["confidence"] == shown["medconf"]
+        page = (tmp_path / row["href"]).read_text(encoding="utf-8")
+        assert g and show(run, *key) in page
     assert NOTICE in (tmp_path / "answers.html").read_text(encoding="utf-8")
+
+
+def test_of_a_large_run_the_most_telling_answers_have_pages_and_it_is_said(
+    saved, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(pages, "MOST", 3)
+    (tmp_path / "answers" / "old").mkdir(parents=True)
+    (tmp_path / "answers" / "old" / "old.html").write_text("of an earlier run")
+    run = load_run(saved)
+    assert write_answers(saved, tmp_path) == len(run.answers) == 12
+    with_page = [row for row in listed(tmp_path) if row["href"]]
+    assert (
+        len(with_page) == len(list(tmp_path.glob("answers/*/*.html"))) == 10
+    )  # at least ten a run
+    text = Page((tmp_path / "answers.html").read_text(encoding="utf-8")).text
+    assert "10 of 12 have a page" in text and "trustlab show RUN --case ID" in text
+
+
+def test_in_turn_the_surest_wrong_the_least_sure_right_and_an_unread_one_have_a_page():
+    table = pd.DataFrame(
+        {"verdict": ["right", "wrong", "wrong", "unread", "right", "wrong"],
+         "by": [0.9, 0.2, 0.8, float("nan"), 0.3, float("nan")]}
+    )  # fmt: skip
+    assert pages._worth_reading(table) == [2, 3, 4, 1, 0, 5]
+
+
+@pytest.mark.parametrize(
+    ("answer", "correct", "word"),
+    [
+        ("Flu", 1, "right"),
+        ("Flu", 0.0, "wrong"),
+        (None, 0, "unread"),
+        (float("nan"), 0, "unread"),
+        (None, float("nan"), "not judged"),
+        ("Flu", float("nan"), "not judged"),
+    ],
+)
+def test_a_verdict_is_one_of_four(answer, correct, word):
+    assert pages.verdict(answer, correct) == word and word in pages.VERDICTS
+
+
+def test_an_unread_answer_says_why(tmp_path):
+    class Silent(FakeModel):
+        def reply(self, request: Request, i: int) -> Reply:
+            found = super().reply(request, i)
+            return (
+                replace(found, text="I <b>cannot</b> say")
+                if request.purpose == "diagnosis"
+                else found
+            )
+
+    made(tmp_path, Silent())
+    write_answers(tmp_path)
+    rows = listed(tmp_path)
+    assert {row["verdict"] for row in rows} == {"? unread"} and not any(r["answer"] for r in rows)
+    page = Page((tmp_path / rows[0]["href"]).read_text(encoding="utf-8"))
+    assert "Answer: none (no diagnosis in square brackets)" in page.text
+    assert "I <b>cannot</b> say" in page.text
 
 
 def test_several_runs_are_one_list_and_replies_without_tables_are_reached(tmp_path):
@@ -300,33 +350,15 @@ def test_several_runs_are_one_list_and_replies_without_tables_are_reached(tmp_pa
     made(tmp_path / "two")
     for name in ("answers.csv", "run.json"):
         (tmp_path / "two" / name).unlink()
-    (tmp_path / "answers").mkdir()
-    (tmp_path / "answers" / "old.js").write_text("of an earlier run")
-    write_answers(tmp_path)
-    facts, told = answers_in(tmp_path)
-    assert list(facts["runs"]) == ["one", "two"] and facts["runs"]["two"] == []
-    assert [row[0] for row in facts["rows"]] == ["one"] * 6 + ["two"] * 6
-    alone = told[FIRST][2:]
-    assert [one["facts"][-1] for one in alone] == ["replies alone"] * 2
-    assert alone[0]["asked"][0]["purpose"] == "answer" and "answer" not in alone[0]
-    assert not (tmp_path / "answers" / "old.js").exists()
+    assert write_answers(tmp_path) == 12
+    rows = listed(tmp_path)
+    assert [row["run"] for row in rows] == ["one"] * 6 + ["two"] * 6
+    assert {row["verdict"] for row in rows[6:]} == {"… replies alone"}
+    page = Page((tmp_path / rows[6]["href"]).read_text(encoding="utf-8")).text
+    assert "replies alone" in page and "diagnosis 1 asked of fake" in page and "Answer:" not in page
     write_answers(tmp_path, since=time.time() + 60)  # the replies are those of an earlier run
-    assert {row[0] for row in answers_in(tmp_path)[0]["rows"]} == {"one"}
-    assert write_answers(tmp_path / "answers") == {}
-
-
-def test_a_missing_record_says_why(tmp_path):
-    made(tmp_path, keep_generations=False)
-    (tmp_path / RECORDS).unlink()
-    write_answers(tmp_path)
-    _, told = answers_in(tmp_path)
-    one = told[FIRST][0]
-    assert "without the records" in one["no_evidence"] and one["dialogue"] is None
-    assert one["asked"] and one["no_replies"] == ""
-    for file in (*tmp_path.glob("replies.jsonl.gz"), *tmp_path.glob("generations.jsonl.gz")):
-        file.unlink()
-    write_answers(tmp_path)
-    assert answers_in(tmp_path)[1][FIRST][0]["no_replies"] == NO_REPLIES
+    assert len(listed(tmp_path)) == 6
+    assert write_answers(tmp_path / "answers") == 0
 
 
 def test_a_damaged_file_is_refused(saved, tmp_path):
@@ -334,35 +366,6 @@ def test_a_damaged_file_is_refused(saved, tmp_path):
     (tmp_path / "run" / "replies.jsonl.gz").write_bytes(b"no gzip")
     done = trustlab("show", tmp_path / "run", "--all")
     assert done.exit_code == 2 and "not a whole gzip file" in " ".join(done.output.split())
-
-
-TABLE = pd.DataFrame(
-    {"case_id": [FIRST, "c9", FIRST], "level": [20, 20, 7], "model": "fake", "note": "<i>"}
-)
-
-
-def states(html: str) -> list[dict[str, list[str]]]:
-    return [parse_qs(unescape(s)) for s in re.findall(r'href="answers\.html#([^"]*)"', html)]
-
-
-def test_case_ids_of_a_table_are_links_where_there_is_such_an_answer(saved, tmp_path):
-    known = write_answers(saved, tmp_path)
-    page = linked(TABLE.to_html(), known)
-    assert states(page) == [{"case": [FIRST], "level": ["20"], "model": ["fake"]}]
-    assert f">{FIRST}</a>" in page and "&lt;i&gt;" in page
-    assert states(linked(TABLE[["case_id"]].to_html(), known)) == [{"case": [FIRST]}] * 2
-    assert linked(TABLE[["level"]].to_html(), known) == TABLE[["level"]].to_html()
-    assert linked(page, {}) == TABLE.to_html()
-    odd = '"><b>&'
-    page = linked(pd.DataFrame({"case_id": [odd]}).to_html(), {odd: {("1", "m")}})
-    assert states(page) == [{"case": [odd]}] and "<b>" not in page
-
-
-def test_a_figures_line_leads_to_what_it_is_about_and_no_further(saved):
-    answers = load_run(saved).answers
-    (state,) = states(figure_link(answers[answers["model"].eq("other")]))
-    assert state == {"dataset": [CASES[0].dataset], "model": ["other"]}
-    assert linked(figure_link(answers), {}) == ""
 
 
 # What is shown by default
@@ -376,21 +379,19 @@ def test_the_surest_wrong_answer_is_shown_first_and_it_is_said(saved):
         wrong, on=["case_id", "level", "model"]
     )
     top = sure.loc[sure["confidence"].idxmax()]
-    assert (choice.case_id, choice.level, choice.model) == (
-        top["case_id"], top["level"], top["model"],
-    )  # fmt: skip
-    assert why == f"of {len(wrong)} wrong answers the one of highest CE, {top['confidence']:.2f}"
-    assert method_of(run, None) == "medconf"
+    assert choice == (top["case_id"], top["level"], top["model"])
+    assert why == f"wrong (confidence {top['confidence']:.2f}), of {len(run.answers)} that fit"
+    assert pages.method_of(run.methods) == "medconf"
 
 
-def test_without_a_wrong_answer_or_a_confidence_the_first_is_shown(saved):
+def test_without_a_wrong_answer_the_least_sure_right_one_is_shown(saved):
     run = load_run(saved)
-    right = replace(run, answers=run.answers.assign(correct=1))
-    assert choose(right)[0].case_id == FIRST and "none wrong" in choose(right)[1]
-    none = replace(run, confidence=run.confidence.assign(confidence=float("nan")))
-    assert "no value" in choose(none)[1]
+    sure = run.confidence[run.confidence["method"] == "asp"]
+    choice, why = choose(replace(run, answers=run.answers.assign(correct=1)), method="asp")
+    least = sure.loc[sure["confidence"].idxmin()]
+    assert choice == (least["case_id"], least["level"], least["model"]) and "right (" in why
     one, why = choose(run, FIRST, 20, "other")
-    assert (one.case_id, one.level, one.model) == (FIRST, 20, "other") and "only one" in why
+    assert one == (FIRST, 20, "other") and why.endswith("of 1 that fit")
 
 
 def test_one_id_in_two_data_sets_shows_no_answer_of_the_other(saved):
@@ -398,24 +399,24 @@ def test_one_id_in_two_data_sets_shows_no_answer_of_the_other(saved):
     run = load_run(saved)
     both = pd.concat([run.answers, run.answers.assign(dataset="another")], ignore_index=True)
     twice = replace(run, answers=both)
-    for see in (lambda: twice.show(FIRST, 20), lambda: tl.explore(twice)):
-        with pytest.raises(ValueError, match=f"the case id {FIRST!r} is in several data sets"):
-            see()
+    with pytest.raises(ValueError, match=f"the case id {FIRST!r} is in several data sets"):
+        show(twice, FIRST, 20)
 
 
-def test_a_run_without_methods_has_a_page_for_each_answer_but_no_surest(saved):
+def test_a_run_without_methods_has_a_page_for_each_answer(saved):
     run = load_run(saved)
     bare = replace(
         run, confidence=run.confidence.iloc[:0], parameters=run.parameters | {"methods": []}
     )
-    assert "The dialogue so far" in bare.show(FIRST, 20) and bare.families == {}
-    with pytest.raises(ValueError, match="the run has no confidence method"):
-        choose(bare)
+    assert "The dialogue so far" in show(bare, FIRST, 20) and bare.families == {}
+    assert "wrong" in choose(bare)[1]
+    with pytest.raises(ValueError, match="it has no confidence method"):
+        choose(bare, method="asp")
 
 
 def test_the_command_writes_a_page_and_says_where_and_why(saved, tmp_path):
     done = trustlab("show", saved)
-    assert done.exit_code == 0 and "wrong answers the one of highest MedConf" in done.output
+    assert done.exit_code == 0 and "wrong (confidence " in done.output
     assert NOTICE in done.output
     (written,) = re.findall(r"  (\S+\.html)", done.output)
     assert "<!doctype html>" in Path(written).read_text(encoding="utf-8")

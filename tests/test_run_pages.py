@@ -20,7 +20,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from trustlab import plots
 from trustlab.html.index import write_index
 from trustlab.html.notebook import write_html
-from trustlab.html.pages import choose, write_page
+from trustlab.html.pages import choose, show, write_page
 from trustlab.paths import NOTICE, save_json
 from trustlab.reporting import Figures
 from trustlab.run import load_run
@@ -140,7 +140,7 @@ def test_progress_bars_are_left_out_and_warnings_and_errors_stay(tmp_path):
     assert html.count("application/vnd.jupyter.stderr") == 2
 
 
-def test_a_picture_s_words_are_its_message_and_caption(tmp_path, house_style, monkeypatch):
+def test_a_picture_s_words_are_its_title_and_caption(tmp_path, house_style, monkeypatch):
     shown = []
     monkeypatch.setattr(InteractiveShell, "initialized", lambda: True)
     monkeypatch.setattr("IPython.display.display", lambda *a, **k: shown.append((a[0], k)))
@@ -149,10 +149,10 @@ def test_a_picture_s_words_are_its_message_and_caption(tmp_path, house_style, mo
     axes.plot([0, 1])
     show = Figures("09", Setup(run_dir=tmp_path / "run"))
     (tmp_path / "run").mkdir()
-    show(axes, table, "a", "one case", message=f"It is so:\n{NASTY}", model="m", dataset="d")
+    show(axes, table, "a", "one case", title=f"It is so:\n{NASTY}", model="m", dataset="d")
     ((data, how),) = shown
     told = how["metadata"]
-    assert told["message"] == f"It is so:\n{NASTY}" and told["file"] == "figures/09_a.png"
+    assert told["title"] == f"It is so:\n{NASTY}" and told["file"] == "figures/09_a.png"
     assert told["caption"].startswith("model m · data d · one case")
     shutil.rmtree(tmp_path / "run")
     pictures = [nbformat.v4.new_output("display_data", data=data, metadata=told) for _ in "ab"]
@@ -169,7 +169,7 @@ def test_the_index_lists_runs_with_first_figure_findings_and_links_and_escapes_a
         {
             "image/png": {"alt": f"{n} {NASTY}"},
             "file": f"figures/{n}.png",
-            "message": f"{n} {NASTY}",
+            "title": f"{n} {NASTY}",
         }
         for n in ("a", "b", "c", "d", "gone")
     ]
@@ -253,10 +253,10 @@ def test_an_accessibility_checker_finds_nothing(smoke_runs, checker, tmp_path):
     folder = smoke_runs.of("00_walkthrough")
     run = load_run(folder / "patient")
     choice, _ = choose(run)
-    write_page(run, choice, tmp_path / "shown.html")
+    write_page("A case", show(run, *choice), tmp_path / "shown.html")
     pages = (folder / "00_walkthrough.html", folder / "answers.html", write_index(folder.parent))
     urls = [page.as_uri() for page in (*pages, tmp_path / "shown.html")]
-    urls.append(f"{urls[1]}#case={choice.case_id}&level={choice.level}&model={choice.model}")
+    urls.append(f"{urls[1]}#{choice.case_id}")
     bad = tmp_path / "bad.html"
     bad.write_text("<html><body><img src='x.png'><p style='color:#ccc'>pale</p></body></html>")
     done = subprocess.run(

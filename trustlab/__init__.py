@@ -5,5 +5,16 @@ Research only. Not for clinical use.
 
 import lazy_loader
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_public, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 __version__ = "0.2.0"
+
+
+def __getattr__(name: str) -> object:
+    """A public name, loaded when it is first asked for; ``AttributeError`` names the nearest."""
+    if name in __all__:
+        return _public(name)
+    import difflib
+
+    near = difflib.get_close_matches(name, __all__, n=1)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    raise AttributeError(f"trustlab has no {name!r}{hint}", name=name)

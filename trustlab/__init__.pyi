@@ -15,7 +15,7 @@ from .graders import (
     SynonymGrader,
     open_grader,
 )
-from .html.explorer import explore
+from .html.pages import show
 from .html.prompts import prompts_shown
 from .knowledge import load_knowledge
 from .levels import view, views
@@ -91,7 +91,6 @@ __all__ = [
     "confidence",
     "consult",
     "convene",
-    "explore",
     "load_cases",
     "load_corpus",
     "load_knowledge",
@@ -112,6 +111,7 @@ __all__ = [
     "replies_table",
     "save_table",
     "score",
+    "show",
     "to_latex",
     "trust_indices",
     "use_studies",

@@ -155,8 +155,7 @@ def replay(
         caches_of(kept, folder)
         return found
 
-    more = {"TRUSTLAB_OFFLINE": "replies", "TRUSTLAB_ANSWERS": str(int(answers))}
-    _run_all(asked, folder, more)
+    _run_all(asked, folder, {"TRUSTLAB_OFFLINE": "replies"}, answers)
 
 
 def _tell(name: str, folder: Path, index: bool = True) -> None:
@@ -183,6 +182,7 @@ def _run_all(
     read: Callable[[], dict[str, dict[str, Any]]],
     runs: Path | None = None,
     more: dict[str, str] | None = None,
+    answers: bool = True,
 ) -> None:
     """Every notebook of what ``read`` gives, two at once where there are two cores, which they
     share; after one that ends badly none begins any more. ``more``: variables of their
@@ -190,13 +190,13 @@ def _run_all(
     from trustlab.folder.kernels import import_once
 
     # For all of them, and not by each for itself: they share this process.
-    variables = {"TRUSTLAB_RUNS": str(runs or runs_of(None)), "TRUSTLAB_ANSWERS": "1"}
+    variables = {"TRUSTLAB_RUNS": str(runs or runs_of(None))}
     with environment(variables | (more or {})):
         import_once()  # while this process imports what it needs itself
-        _run_each(_refused(read), runs)
+        _run_each(_refused(read), runs, answers)
 
 
-def _run_each(asked: dict[str, dict[str, Any]], runs: Path | None) -> None:
+def _run_each(asked: dict[str, dict[str, Any]], runs: Path | None, answers: bool) -> None:
     from concurrent.futures import ThreadPoolExecutor, as_completed
 
     from trustlab.processes import processes, seldom_collected
@@ -216,7 +216,7 @@ def _run_each(asked: dict[str, dict[str, Any]], runs: Path | None) -> None:
             return None
         values = asked[name] | {k: v for k, v in share.items() if k in asked[name]}
         try:
-            return _executed(name, values, runs and runs / name, None, False)
+            return _executed(name, values, runs and runs / name, None, False, answers)
         except BaseException:
             stopped.set()
             raise
@@ -360,14 +360,12 @@ def show(
     case: Annotated[str | None, typer.Option(help="the case's id")] = None,
     level: Annotated[int | None, typer.Option(help="how much was shown; a turn")] = None,
     model: Annotated[str | None, typer.Option(help="the model that answered")] = None,
-    method: Annotated[
-        str | None, typer.Option(help="whose confidence picks the answer, or is listed")
-    ] = None,
+    method: Annotated[str | None, typer.Option(help="whose confidence picks the answer")] = None,
     out: Annotated[
         Path | None, typer.Option(help="the page's file; with --all the folder for answers.html")
     ] = None,
     every: Annotated[
-        bool, typer.Option("--all", help="answers.html: a list of all, and each of them")
+        bool, typer.Option("--all", help="answers.html: a list of all, to filter")
     ] = False,
 ) -> None:
     """Write the page of one answer: dialogue, tokens, samples, scores, evidence, confidences, and
@@ -375,22 +373,21 @@ def show(
 
     It needs the run's folder alone; no model is asked. Exit codes: 0 done, 2 refused.
     """
-    from trustlab.html.pages import PAGE, choose, page_path, write_answers, write_page
+    from trustlab.html import pages
     from trustlab.run import load_run
 
     if every:
-        if any(of is not None for of in (case, level, model)):
-            raise typer.BadParameter("--all takes no --case, --level and --model")
-        held = _refused(lambda: write_answers(run, out, method))
-        if not held:
+        if any(of is not None for of in (case, level, model, method)):
+            raise typer.BadParameter("--all takes no --case, --level, --model and --method")
+        if not (n := _refused(lambda: pages.write_answers(run, out))):
             raise typer.BadParameter(f"{run} holds no run with answers or replies")
-        typer.echo(f"{len(held):,} cases\n  {_short((out or run) / PAGE)}\n{NOTICE}")
+        typer.echo(f"{n:,} answers\n  {_short((out or run) / pages.PAGE)}\n{NOTICE}")
         return
     loaded = _refused(lambda: load_run(run))
-    choice, why = _refused(lambda: choose(loaded, case, level, model, method))
-    page = out or run / page_path(choice.case_id, choice.level, choice.model)
-    _refused(lambda: write_page(loaded, choice, page))
-    typer.echo(f"case {choice.case_id}, level {choice.level}, {choice.model}: {why}")
+    of, why = _refused(lambda: pages.choose(loaded, case, level, model, method))
+    page = out or run / pages.page_path(of)
+    _refused(lambda: pages.write_page(f"Case {of.case_id}", pages.show(loaded, *of), page))
+    typer.echo(f"case {of.case_id}, level {of.level}, {of.model}: {why}")
     typer.echo(f"  {_short(page)}\n{NOTICE}")
 
 
@@ -561,7 +558,12 @@ def cache_import(
 
 
 def _executed(
-    name: str, values: dict[str, Any], out: Path | None, shard: str | None, alone: bool = True
+    name: str,
+    values: dict[str, Any],
+    out: Path | None,
+    shard: str | None,
+    alone: bool = True,
+    answers: bool = True,
 ) -> Path:
     """Run the notebook; a failing cell ends with what it said and status 1 (the notebook stays as
     far as it came), a batch that waits with status 3, a server that is gone with status 4."""
@@ -571,7 +573,7 @@ def _executed(
     from trustlab.run_notebooks import run_notebook
 
     try:
-        return _refused(lambda: run_notebook(name, values, out, shard, alone))
+        return _refused(lambda: run_notebook(name, values, out, shard, alone, answers))
     except Waiting as waiting:
         typer.echo(f"trustlab: {name} waits: {' '.join(str(waiting).split())}", err=True)
         raise typer.Exit(3) from waiting

@@ -56,12 +56,6 @@ def offline(replies: bool = False) -> bool:
     return told == "1" or (replies and told == "replies")
 
 
-def has_answers_page() -> bool:
-    """Whether ``answers.html`` will stand beside the notebook that this process is: ``trustlab
-    run`` says so by TRUSTLAB_ANSWERS=1."""
-    return os.environ.get("TRUSTLAB_ANSWERS") == "1"
-
-
 def shard() -> str | None:
     """Which share of the cases this process takes, "i/n": the environment variable TRUSTLAB_SHARD,
     which ``trustlab run --shard`` sets."""

@@ -18,12 +18,11 @@ import pandas as pd
 from trustlab.collect import SAMPLE_NEEDS
 from trustlab.confidence import METHODS, Method
 from trustlab.confidence.registry import FAMILIES, readers
-from trustlab.html.pages import figure_link
 from trustlab.html.show import render
 from trustlab.metrics import formatted, metrics_table
 from trustlab.metrics.costs import UNTIMED, method_costs, pareto_table
 from trustlab.metrics.estimate import MIN_CASES, most_frequent
-from trustlab.paths import NOTICE, has_answers_page
+from trustlab.paths import NOTICE
 from trustlab.run import Run
 
 if TYPE_CHECKING:
@@ -545,7 +544,7 @@ class Figures:
             who = table["model"].iloc[0] if table["model"].nunique() == 1 else None
             where = table["dataset"].iloc[0]
         every = run.answers if run is not self.run else self.answers
-        told, ending, shown = {"counts": who} if every is None else {}, "", None
+        told, ending = {"counts": who} if every is None else {}, ""
         if every is not None:
             sets, shown = (
                 list(dict.fromkeys(every["dataset"])),
@@ -574,23 +573,20 @@ class Figures:
             note="; ".join(filter(None, [*notes, self.graded])),
             interval=said and formatted.interval_words(table, said),
         )
-        self.save(figure, table, f"{name}{ending}", shown)
+        self.save(figure, table, f"{name}{ending}")
 
-    def save(
-        self, figure: Figure, table: pd.DataFrame, name: str, answers: pd.DataFrame | None
-    ) -> None:
-        """Save a figure that has its caption already; ``answers`` are those behind it."""
+    def save(self, figure: Figure, table: pd.DataFrame, name: str) -> None:
+        """Save a figure that has its caption already."""
         from trustlab import plots
 
         saved = plots.save_figure(figure, table, f"{self.number}_{name}", self.folder)
         if saved:
-            linked = answers is not None and has_answers_page()
-            _display(figure, saved[0], figure_link(answers) if linked else "")
+            _display(figure, saved[0])
 
 
-def _display(figure: Figure, image: Path, below: str) -> None:
-    """In a notebook the saved image, now, and a line of HTML below it, in place of the figure that
-    the end of the cell would show.
+def _display(figure: Figure, image: Path) -> None:
+    """In a notebook the saved image, now, in place of the figure that the end of the cell would
+    show.
 
     The image's metadata say its file, title and caption, and both in one (``alt``).
     """
@@ -606,6 +602,4 @@ def _display(figure: Figure, image: Path, below: str) -> None:
         told = {"file": f"figures/{image.name}", "title": title, "caption": caption}
         pixels = b64encode(image.read_bytes()).decode("ascii")
         display({"image/png": pixels}, raw=True, metadata={"image/png": {"alt": alt}, **told})
-        if below:
-            display({"text/html": below}, raw=True)
         plt.close(figure)

@@ -16,7 +16,7 @@ from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 import pandas as pd
 from tqdm import tqdm
@@ -26,7 +26,7 @@ from trustlab.collect import Settings, collect, needs_of, samples_alike
 from trustlab.confidence import Method, select
 from trustlab.datasets.replies_file import Kept, read_replies
 from trustlab.folder.records_file import NAME as RECORDS
-from trustlab.folder.records_file import find_record, line_of, read_records, save_records
+from trustlab.folder.records_file import find_records, line_of, read_records, save_records
 from trustlab.folder.replies_log import packed, recording
 from trustlab.graders import Grade, Grader, JudgeGrader
 from trustlab.levels import Show, view
@@ -45,9 +45,6 @@ from trustlab.prompts import template
 from trustlab.records import LEVELS, Case, Generation, View
 from trustlab.settings import Setup, given
 from trustlab.workbench import Workbench, opened
-
-if TYPE_CHECKING:
-    from trustlab.html.show import Html
 
 T = TypeVar("T")
 LIBRARIES = (
@@ -114,12 +111,6 @@ class Run:
         return {m.name: m.family for m in select(self.methods)} if self.methods else {}
 
     @cached_property
-    def spans(self) -> dict[str, tuple[float, float]]:
-        """Method -> its smallest and largest confidence in the run."""
-        found: Any = self.confidence.groupby("method")["confidence"].agg(["min", "max"])
-        return {str(name): (float(low), float(high)) for name, low, high in found.itertuples()}
-
-    @cached_property
     def _records(self) -> dict[tuple[str, str, int], Generation]:
         return {(g.model, g.case_id, g.level): g for g in self.generations}
 
@@ -150,20 +141,10 @@ class Run:
             for name, table in (("answers", self.answers), ("confidence", self.confidence))
         )
         kept = self.folder / RECORDS if self.folder and not self.generations else None
-        found = find_record(kept, model, case_id, level) if kept and kept.is_file() else None
-        return rows, sure, found or self._records.get(key)
-
-    def show(self, case_id: str, level: int, model: str | None = None) -> Html:
-        """The page of one answer, of the run's first model where ``None``: dialogue, answer, every
-        confidence and, of a saved run, every raw reply. ``ValueError`` where there is none."""
-        from trustlab.html.answer import Choice, answer_page
-
-        choice = Choice(model or next(iter(self.parameters["models"])), case_id, level)
-        if (choice.model, case_id, level) not in self._places["answers"]:
-            raise ValueError(
-                f"the run has no answer of {choice.model!r} to case {case_id!r} at level {level!r}"
-            )
-        return answer_page(self, choice)
+        found = (
+            find_records(kept, {(case_id, level, model)}) if kept and kept.is_file() else iter(())
+        )
+        return rows, sure, next(found, None) or self._records.get(key)
 
     def save(self, folder: Path, tables: bool = True, records: bool = True) -> None:
         """Write the three tables (CSV, full precision), the ``records`` that the run holds, and
@@ -239,7 +220,7 @@ def read_table(file: Path) -> pd.DataFrame:
 
 def benchmark(
     cases: Sequence[Case],
-    models: Sequence[Model],
+    models: str | Model | Sequence[str | Model] | None,
     methods: str | Sequence[str] | None = None,
     levels: Sequence[int] | None = None,
     setup: Setup | Workbench | None = None,
@@ -249,6 +230,7 @@ def benchmark(
 ) -> Run:
     """Ask every model about every case at every level, and score every method on what came back.
 
+    - ``models``: one or several, each open or by its name; ``None``: those of ``setup``.
     - ``methods`` and ``levels``: those of ``setup``, else "paper" and all six levels.
     - ``setup.run_dir`` receives the tables, every request with its replies
       (:mod:`trustlab.folder.replies_log`) and, unless ``cache`` names another file, the cache of
@@ -259,7 +241,7 @@ def benchmark(
     - METHODS: Ren et al. 2026 (benchmark), K = 15 samples at temperature 0.5.
     """
     setup = opened(setup)
-    levels = given(levels, setup.levels, LEVELS)
+    levels, models = given(levels, setup.levels, LEVELS), setup.models(models)
     given_once(cases, models, levels)
     chosen = select(given(methods, setup.methods, "paper"))
     shown = views_of(cases, levels, show)

@@ -24,7 +24,7 @@ import yaml
 
 from trustlab.choices import names_of, unknown
 from trustlab.html.notebook import without_widgets, write_html
-from trustlab.html.pages import PAGE, Known, linked, write_answers
+from trustlab.html.pages import PAGE, write_answers
 from trustlab.metrics.formatted import remark_lines, together
 from trustlab.models.base import Gone, Waiting
 from trustlab.paths import (
@@ -245,6 +245,7 @@ def run_notebook(
     run_dir: Path | None = None,
     shard: str | None = None,
     alone: bool = True,
+    answers: bool = True,
 ) -> Path:
     """Execute notebook ``name`` with ``values``; returns the run's folder.
 
@@ -255,9 +256,9 @@ def run_notebook(
 
     A relative ``path`` or ``corpus``, or folder in ``model``, is taken from where the command is
     given; the notebook runs in its own folder, one of the package's in the working folder. A
-    failing cell leaves the notebook as far as it came, without ``answers.html``, and raises
-    papermill's error, or
-    :class:`~trustlab.models.base.Gone` where that was the cell's; the manifest then says so.
+    failing cell leaves the notebook as far as it came, without ``answers.html`` (which ``answers``
+    asks for), and raises papermill's error, or :class:`~trustlab.models.base.Gone` where that was
+    the cell's; the manifest then says so.
     """
     import papermill
     from papermill.exceptions import PapermillExecutionError
@@ -285,12 +286,11 @@ def run_notebook(
     old += [] if alone else [target]  # else papermill writes it at once
     for left in old:
         left.unlink(missing_ok=True)
-    began, known = time.time(), Known()
+    began = time.time()
     kernels: dict[str, Any] = {} if alone else {"kernel_manager_class": Manager}
     try:
         part = {"TRUSTLAB_SHARD": shard} if shard else {}
-        answers = {"TRUSTLAB_ANSWERS": os.environ.get("TRUSTLAB_ANSWERS", "1")}
-        with environment({"TRUSTLAB_RUNS": there, **answers, **part}):
+        with environment({"TRUSTLAB_RUNS": there, **part}):
             papermill.execute_notebook(
                 str(source),
                 str(target),
@@ -303,8 +303,8 @@ def run_notebook(
                 **kernels,
             )
         manifest["ok"] = True
-        if answers["TRUSTLAB_ANSWERS"] == "1":  # a disk may count in steps of two seconds
-            known = write_answers(folder, since=began - 2)
+        if answers:  # a disk may count in steps of two seconds
+            write_answers(folder, since=began - 2)
     except PapermillExecutionError as error:
         stops: dict[str, type[Gone | Waiting]] = {s.__name__: s for s in (Gone, Waiting)}
         if error.ename not in stops:
@@ -315,34 +315,8 @@ def run_notebook(
         manifest |= {"finished": _now(), **_run_facts(folder)}
         save_json(manifest, folder / MANIFEST)
         if target.is_file():
-            link_answers(target, known)
             write_html(target)
     return folder
-
-
-def link_answers(notebook: Path, known: Known) -> None:
-    """Make case ids in a notebook's tables links to its ``answers.html``; without any ``known``,
-    take its links out."""
-    import nbformat
-
-    made = nbformat.read(notebook, 4)
-    for cell in made.cells:
-        if cell.cell_type == "code":
-            cell.outputs = _linked(cell.outputs, known)
-    with whole(notebook) as beside:
-        nbformat.write(made, beside)
-
-
-def _linked(outputs: Sequence[Any], known: Known) -> list[Any]:
-    kept = []
-    for output in outputs:
-        data = output.get("data", {})
-        if page := data.get("text/html"):
-            data["text/html"] = linked(page, known)
-            if not data["text/html"] and len(data) == 1:
-                continue
-        kept.append(output)
-    return kept
 
 
 def has_cases(name: str, values: Mapping[str, Any], shard: str) -> bool:
@@ -408,9 +382,9 @@ def publish(run_dir: Path, name: str) -> None:
     outputs into the notebook.
 
     What this run no longer makes is deleted there. The notebook keeps its own cells and default
-    parameters; only outputs are copied, and no path of this machine, nor links to ``answers.html``,
-    which stays with the run. The tables in :data:`REFERENCE` are kept where the run left them all,
-    in full precision: rounded ones hold ties that the run did not have, which moves AUROC.
+    parameters; only outputs are copied, and no path of this machine. The tables in
+    :data:`REFERENCE` are kept where the run left them all, in full precision: rounded ones hold
+    ties that the run did not have, which moves AUROC.
     """
     import nbformat
 
@@ -425,7 +399,7 @@ def publish(run_dir: Path, name: str) -> None:
     if [c.source for c in executed] != [c.source for c in mine]:
         raise ValueError(f"{run_dir} was made by another version of {source.name}; run it again")
     for cell, done in zip(mine, executed, strict=True):
-        shown = _linked(without_widgets(done.outputs), {})
+        shown = without_widgets(done.outputs)
         cell.outputs = [o for o in shown if o.get("name") != "stderr"]
         cell.execution_count = None
         for output in cell.outputs:

@@ -149,10 +149,18 @@ class Workbench:
         cases = load_sets(self.dataset, options=self.data_options, **how)
         return [case for case in cases if paths.in_shard(case.case_id)]
 
-    def models(self) -> list[Model]:
-        """The models to ask."""
+    def models(self, given: Any = None) -> list[Model]:
+        """The models to ask: one or several that are given, each open or by its name, else the
+        setup's. ``ValueError`` for what is neither."""
         options = self.setup.options(self.model_options)
-        return [_opened(model, options, self.n_jobs) for model in as_list(self.model)]
+        each = as_list(self.model if given is None else given)
+        for model in each:
+            if not (isinstance(model, str) or hasattr(model, "generate")):
+                raise ValueError(
+                    f"models is {given!r}; it must be an open model (tl.open_model), a model's"
+                    " name, or a list of these"
+                )
+        return [_opened(model, options, self.n_jobs) for model in each]
 
     def who(self, name: Role, models: Sequence[Any] = ()) -> Any:
         """Who has a role where ``models`` are asked, by name; ``None``: they have it themselves."""

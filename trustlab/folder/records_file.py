@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -51,30 +51,23 @@ def read_records(path: Path, kind: type[Any] = Generation) -> tuple[Any, ...]:
     return tuple(each_record(path, kind))
 
 
-def each_record(
-    path: Path, kind: type[Any] = Generation, change: Callable[[Any], Any] = lambda row: row
-) -> Iterator[Any]:
-    """The same one after the other; ``change`` may take parts out of a line before it is read."""
+def each_record(path: Path, kind: type[Any] = Generation) -> Iterator[Any]:
+    """The same one after the other."""
     for n, line in json_lines(path):
-        yield _read(path, n, line, kind, change)
+        yield _read(path, n, line, kind)
 
 
-def find_record(path: Path, model: str, case_id: str, level: int) -> Generation | None:
-    """The record of one answer, without the others being read; ``None`` where there is none."""
-    named = json.dumps(case_id, ensure_ascii=False).encode("utf-8", "backslashreplace")
+def find_records(path: Path, wanted: Collection[tuple[str, int, str]]) -> Iterator[Generation]:
+    """The records of these answers (case, level, model), without the others being read."""
+    begin = {json_line({"case_id": c, "level": q, "model": m})[:-2] for c, q, m in wanted}
     for n, line in json_lines(path):
-        if named in line:
-            found = _read(path, n, line, Generation)
-            if (found.model, found.case_id, found.level) == (model, case_id, level):
-                return found
-    return None
+        if line.partition(b',"seed":')[0] in begin:
+            yield _read(path, n, line, Generation)
 
 
-def _read(
-    path: Path, n: int, line: bytes, kind: type[Any], change: Callable[[Any], Any] = lambda row: row
-) -> Any:
+def _read(path: Path, n: int, line: bytes, kind: type[Any]) -> Any:
     try:
-        return decoded(change(json.loads(line, parse_constant=_refused)), kind)
+        return decoded(json.loads(line, parse_constant=_refused), kind)
     except (ValueError, TypeError, LookupError, RecursionError, OverflowError) as error:
         raise ValueError(f"{path}, line {n}: {error}") from error
 

@@ -1,69 +1,178 @@
-"""Answers as files: one page, or ``answers.html`` with all of a folder, and the links to it."""
+"""From a number to the raw reply: the page of one answer, and ``answers.html``, the list of all.
+
+Everything comes from the run's tables, records and replies; no model is asked. The templates escape
+every word of models and files.
+"""
 
 # pandas' types leave open what a selection gives.
-# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false
+# pyright: reportArgumentType=false, reportCallIssue=false, reportReturnType=false
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import math
-import pickle
 import re
-import sqlite3
-import zlib
-from collections.abc import Mapping, Sequence
-from contextlib import closing
-from html import escape, unescape
-from importlib.resources import files
-from itertools import chain
-from pathlib import Path, PurePosixPath
-from typing import Any
-from urllib.parse import quote, urlencode
+from base64 import b64encode
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
 
 import pandas as pd
 
+from trustlab.agents.consultation import ENDING
 from trustlab.confidence import METHODS
-from trustlab.confidence.registry import label
+from trustlab.confidence.registry import absence, label
 from trustlab.folder.records_file import NAME as RECORDS
-from trustlab.folder.records_file import each_record, encoded
+from trustlab.folder.records_file import find_records
 from trustlab.folder.replies_log import NAME as REPLIES
-from trustlab.folder.replies_log import json_line, replies_in
-from trustlab.html.answer import SURE, Choice, answer_page, requests, values
-from trustlab.html.show import render
-from trustlab.paths import NOTICE, save_text
+from trustlab.folder.replies_log import replies_in
+from trustlab.html.show import GREY, Html, dialogue, evidence, render, replies, tokens, votes
+from trustlab.metrics.run_tables import KEYS
+from trustlab.paths import save_text
+from trustlab.plots.style import FAMILY_COLOURS, FAMILY_LABELS
+from trustlab.records import Generation
 from trustlab.run import RUN, Run, find_table, load_run
 
 ANSWERS, PAGE = "answers", "answers.html"
-LONGEST = 60
-"""Characters of an id that stay in the name of a file."""
+MOST = 200
+"""Answers that have a page of their own beside ``answers.html``; its runs share them."""
 PREFERRED = ("medconf", "asp", "poc", "ce")
-"""Whose confidence picks a wrong answer, where no method is named and the run has it."""
+"""Whose confidence counts, where no method is named and the run has it."""
+VERDICTS = {
+    "right": ("✓", "#009E73"), "wrong": ("✗", "#D55E00"), "unread": ("?", GREY),
+    "not judged": ("–", GREY), "replies alone": ("…", GREY),
+}  # fmt: skip
+"""Verdict -> its symbol and colour."""
+NO_RECORD = "The run holds no record of it; its words stand in the prompts, below."
+NO_REPLIES = f"The run has no folder with {REPLIES}: it was not saved, or by an earlier version."
+MEDCONF = ("keyword", "profile", "evidence")
+PURPOSES = (
+    "ask", "patient", "enough", "diagnosis", "samples", "ce", "cot_ce", "topk_ce", "p_true",
+    *MEDCONF, "doctor", "plan", "review_prescriptions", "review_tests", "judge",
+)  # fmt: skip
+"""What was asked, in the order of a page."""
+FILTERS = ("level", "model", "dataset", "run", "verdict")
 
 
-def safe_name(text: str) -> str:
-    """A name for a file or folder, whatever the text: letters, digits, "-", "_", "." and no more.
+class Choice(NamedTuple):
+    """An answer of a run."""
 
-    What had to change has eight hex digits of a hash of the whole behind it, so that two texts
-    never share a name, also where upper and lower case are one.
-    """
-    kept = re.sub(r"[^a-z0-9._-]+", "-", text.lower()).strip("-.")[:LONGEST]
-    own = kept == text and not re.search(r"-[0-9a-f]{8}$", kept)
-    if own and kept not in RESERVED:
-        return kept
-    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-    return f"{kept or 'x'}-{digest}"
+    case_id: str
+    level: int
+    model: str
 
 
-RESERVED = ("", "con", "prn", "aux", "nul")
-"""Names that are no file's, or another's."""
+def show(run: Run, case_id: str, level: int, model: str | None = None) -> Html:
+    """The page of one answer, of the run's first model where ``None``: dialogue, answer, every
+    confidence, evidence and, of a saved run, every prompt with its raw replies. ``ValueError``
+    where there is no such answer."""
+    model = model or next(iter(run.parameters["models"]))
+    rows, sure, g = run.of_answer(model, case_id, level)
+    if rows.empty:
+        raise ValueError(f"no answer of {model!r} to case {case_id!r} at level {level!r}")
+    row = rows.iloc[0].to_dict()
+    kind = verdict(row["answer"], row["correct"])
+    missing = g.answer.missing if g and g.answer else row.get("missing") or ""
+    turns = row["dataset"].endswith(ENDING)
+    shown = f"after {level} questions" if turns else f"{level} % shown"
+    return render(
+        "answer",
+        facts=[case_id, row["dataset"], f"model {model}", shown],
+        answer=f"none ({missing})" if pd.isna(row["answer"]) else row["answer"],
+        verdict=kind,
+        look=VERDICTS[kind],
+        truth=row["truth"],
+        sure=_confidences(run, sure),
+        parts=_parts(g) if g else [("The dialogue so far", NO_RECORD)],
+        asked=_in_order(_requests(run, row)),
+        no_replies="" if replies_in(run.folder) else NO_REPLIES,
+    )
 
 
-def page_path(case_id: str, level: int, model: str) -> str:
-    """Where ``trustlab show`` puts the page of an answer, below its run's folder:
-    ``answers/<model>/<case>-<level>.html``, with "/" everywhere."""
-    name = f"{safe_name(case_id)}-{int(level)}.html"
-    return str(PurePosixPath(ANSWERS, safe_name(model), name))
+def verdict(answer: Any, correct: Any) -> str:
+    """One of :data:`VERDICTS`: an answer without a readable diagnosis is "unread", and one that the
+    backend or the grader failed to give is "not judged"."""
+    if pd.isna(correct):
+        return "not judged"
+    return "unread" if pd.isna(answer) else "right" if correct == 1 else "wrong"
+
+
+def _confidences(run: Run, sure: pd.DataFrame) -> list[dict[str, Any]]:
+    """A row a method: its number, or why it is missing; a probability has a bar."""
+    found = []
+    columns = (sure[name] for name in ("method", "confidence", "bound", "missing"))
+    for name, value, bound, missing in zip(*columns, strict=True):
+        family, known = run.families[name], not pd.isna(value)
+        chance = known and METHODS[name].scale == "probability"
+        sign = {"lower": "≥ ", "upper": "≤ "}.get(bound, "")
+        number = f"{sign}{value:.2f}" if chance else f"{sign}{value:.3g} (score)"
+        shown = {"family": FAMILY_LABELS[family], "colour": FAMILY_COLOURS[family]}
+        shown |= {"method": label(name), "width": 100 * value if chance else 0}
+        found.append(shown | {"number": number if known else f"missing: {missing or 'no reason'}"})
+    return found
+
+
+def _parts(g: Generation) -> list[tuple[str, Html | str]]:
+    """What the record holds, as (title, HTML or words)."""
+    told = evidence(g.assessment) if g.assessment else f"None: {absence(g, 'assessment')}."
+    return [
+        ("The dialogue so far", dialogue([g.told]) if g.told else NO_RECORD),
+        *([("The answer, token by token", tokens(g.answer))] if g.answer else []),
+        *([("Samples and their votes", votes(g.samples))] if g.samples is not None else []),
+        *([("Asked how sure it is", replies(g))] if g.probes else []),
+        ("MedConf's evidence", told),
+    ]
+
+
+def _requests(run: Run, row: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The requests behind an answer: its own, those about its diagnosis that other answers share,
+    a judge's verdicts on it held against the same truth, and a consultation's last question."""
+    if not (kept := replies_in(run.folder)):
+        return []
+    answer = None if pd.isna(row["answer"]) else str(row["answer"])
+    who = dict.fromkeys(MEDCONF, {row["model"], *(run.parameters.get("assessor") or ())})
+    who["doctor"] = {row["model"], *(run.parameters.get("panel") or ())}
+    models = set().union(*who.values())
+    found = kept.of(row["dataset"], row["case_id"], int(row["level"]), models)
+    if answer is not None:
+        alike = set(run.answers.loc[run.answers["truth"] == row["truth"], "case_id"])
+        shared = kept.about(answer, [*MEDCONF[:2], "judge"])
+        found += [r for r in shared if r["purpose"] != "judge" or r["case_id"] in alike]
+    mine = [
+        r
+        for r in found
+        if (r["purpose"] == "judge" or r["model"] in who.get(r["purpose"], {row["model"]}))
+        and (r["purpose"] not in (*MEDCONF, "judge") or r["diagnosis"] == answer)
+    ]
+    mine = reversed([*mine, *_talk(run, row)])  # of equal ones the first stays
+    once = {(r["purpose"], r["model"], str(r["messages"])): r for r in mine}
+    return list(reversed(once.values()))
+
+
+def _talk(run: Run, row: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Of a consultation the last question and what the patient said to it, which the folder above
+    keeps; of the answering model's own talk, where it spoke itself."""
+    turns = row["dataset"].endswith(ENDING)
+    above = replies_in(run.folder.parent if turns and run.folder else None)
+    found = above.of(row["dataset"], row["case_id"], int(row["level"]) - 1)
+    spoken = [r for r in found if r["purpose"] in ("ask", "patient")]
+    own = {r["purpose"] for r in spoken if r["model"] == row["model"]}
+    return [r for r in spoken if r["purpose"] not in own or r["model"] == row["model"]]
+
+
+def _in_order(requests: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Requests in the order of a page; equal replies are one, with a count."""
+    found = []
+    for row in requests:
+        came = row["replies"]
+        counts, each = Counter(map(str, came)), {str(reply): reply for reply in came}
+        once = [reply | {"n": counts[key]} for key, reply in each.items()]
+        found.append({**row, "n": len(came), "replies": once})
+    place = {purpose: n for n, purpose in enumerate(PURPOSES)}
+    return sorted(found, key=lambda r: place.get(r["purpose"], len(place)))
 
 
 def choose(
@@ -73,12 +182,8 @@ def choose(
     model: str | None = None,
     method: str | None = None,
 ) -> tuple[Choice, str]:
-    """The answer to show, and why it: of those that fit what is given, the wrong one of highest
-    confidence, the first of several; where none is wrong, the first.
-
-    ``method``: whose confidence; of :data:`PREFERRED`, or the run's first, where ``None``.
-    ``ValueError`` where no answer fits, or the run has no such method.
-    """
+    """Of the answers that fit what is given the surest wrong one by ``method`` (:func:`method_of`),
+    else the least sure right one; and what it is. ``ValueError`` where none fits."""
     rows = run.answers
     for column, wanted in (("case_id", case), ("level", level), ("model", model)):
         if wanted is not None:
@@ -86,272 +191,126 @@ def choose(
             rows = rows.loc[rows[column] == wanted]
             if rows.empty:
                 raise ValueError(f"no answer with {column} {wanted!r}; there are such as {known}")
-    wrong = rows.loc[rows["correct"] == 0]
-    if wrong.empty or len(rows) == 1:
-        only = len(rows) == 1
-        return _choice(rows.iloc[0]), "the only one that fits" if only else "the first: none wrong"
-    name = method_of(run, method)
-    keys = ["case_id", "dataset", "level", "model"]
-    mine = run.confidence.loc[run.confidence["method"] == name, [*keys, "confidence"]]
-    sure = wrong.reset_index(drop=True).merge(mine, on=keys, how="left", validate="one_to_one")
-    if sure["confidence"].isna().all():
-        return _choice(sure.iloc[0]), f"the first of {len(sure)} wrong; {label(name)} has no value"
-    top = sure.loc[sure["confidence"].idxmax()]
-    why = f"of {len(sure)} wrong answers the one of highest {label(name)}, {top['confidence']:.2f}"
-    return _choice(top), why
+    table = _listed(replace(run, answers=rows), method)
+    row = table.loc[_worth_reading(table)[0]]
+    return row["choice"], f"{row['verdict']} (confidence {row['by']:.2f}), of {len(rows)} that fit"
 
 
-def method_of(run: Run, method: str | None) -> str:
-    """The method that is named, else the first of :data:`PREFERRED` that the run has."""
-    if not run.methods:
-        raise ValueError("the run has no confidence method")
-    return _method(run.methods, method)
-
-
-def _method(known: Sequence[str], method: str | None) -> str:
-    if method is not None and method not in known:
-        raise ValueError(f"the run has no method {method!r}; it has {', '.join(known) or 'none'}")
+def method_of(known: Sequence[str], method: str | None = None) -> str:
+    """The method that is named, else the first of :data:`PREFERRED` that is ``known``."""
+    if method not in (None, *known) or not known:
+        has = ", ".join(known) or "no confidence method"
+        raise ValueError(f"the run has no method {method!r}; it has {has}")
     return method or next((m for m in PREFERRED if m in known), known[0])
 
 
-def _choice(row: pd.Series) -> Choice:
-    return Choice(str(row["model"]), str(row["case_id"]), int(row["level"]))
+def safe_name(text: str) -> str:
+    """A name for a file, whatever the text: letters, digits, "-", "_", "." and no more. What had to
+    change has a hash of the whole behind it, so that two texts never share a name, also where upper
+    and lower case are one."""
+    kept = re.sub(r"[^a-z0-9._-]+", "-", text.lower()).strip("-.")[:60]
+    own = kept == text and not re.search(r"-[0-9a-f]{8}$", kept)
+    if own and kept not in ("", "con", "prn", "aux", "nul"):
+        return kept
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return f"{kept or 'x'}-{digest}"
 
 
-def write_page(run: Run, choice: Choice, path: Path) -> None:
-    """Write the page of an answer as a file of its own."""
-    title = f"{choice.case_id}, level {choice.level}, {choice.model}"
-    page = render("document", title=title, body=answer_page(run, choice))
-    save_text(page.encode("utf-8", "replace").decode("utf-8"), path)
+def page_path(of: Choice) -> str:
+    """Where the page of an answer is, below its run's folder."""
+    return f"{ANSWERS}/{safe_name(of.model)}/{safe_name(of.case_id)}-{int(of.level)}.html"
 
 
-# All answers of a folder
+def write_page(title: str, body: Html, path: Path, script: str = "") -> None:
+    """Write a page as a file of its own, which runs ``script`` and nothing else."""
+    digest = b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = f"; script-src 'sha256-{digest}'" if script else ""
+    page = render("document", title=title, body=body, policy=policy)
+    save_text(page.encode("utf-8", "replace").decode("utf-8"), path)  # half a character is a "?"
 
 
-Known = dict[str, set[tuple[str, str]]]
-"""Which answers ``answers.html`` has: case -> (level, model) of each."""
-
-
-def write_answers(
-    folder: Path, into: Path | None = None, method: str | None = None, since: float = 0
-) -> Known:
+def write_answers(folder: Path, into: Path | None = None, since: float = 0) -> int:
     """Write ``answers.html`` into ``folder``, or another: a list of the answers of all runs in it,
-    and each of them with all that its run holds of it, a script a case in ``answers/``. Opened from
-    the disk it needs no network.
-
-    - ``method``: whose confidence the list shows first, as :func:`method_of` where ``None``.
-    - Of a folder with replies and without a run's tables, the replies alone are shown.
-    - ``since``: replies written before this time, in seconds, are those of an earlier run.
-    - Where there is nothing to show, nothing is written. ``ValueError`` for a file that is damaged,
-      and where no run has ``method``.
-    """
-    into, book = into or folder, _Book()
-    with closing(book.parts):
-        for place in _folders(folder, since):
-            where = place.relative_to(folder).as_posix()
-            if (place / RUN).is_file() and find_table(place, "answers"):
-                book.add_run(load_run(place, records=False), where)
-            else:
-                book.add_replies(place, where)
-        if book.known:
-            notebook = next((f.name for f in sorted(into.glob("[0-9][0-9]_*.html"))), "")
-            book.write(into, method, notebook)
-    return book.known
-
-
-def _folders(folder: Path, since: float) -> list[Path]:
-    """The folders that hold a run or replies, ``folder`` among them; of replies alone last."""
-    fresh = (f for f in folder.rglob(REPLIES) if f.stat().st_mtime >= since)
-    runs = {f.parent for f in folder.rglob(RUN)}
-    return [*sorted(runs), *sorted({f.parent for f in fresh} - runs)]
-
-
-class _Book:
-    """The list and the parts of ``answers.html``, as they come, run by run."""
-
-    def __init__(self) -> None:
-        self.parts = sqlite3.connect("")  # it spills to the disk
-        self.parts.execute("CREATE TABLE parts (n INTEGER PRIMARY KEY, case_id, told)")
-        self.rows: list[list[Any]] = []
-        self.runs: dict[str, list[str]] = {}
-        self.known: Known = {}
-
-    def add_run(self, run: Run, name: str) -> None:
-        """The answers of a run, each with its confidences and its record."""
-        first, self.runs[name] = len(self.rows), run.methods
-        answers = run.answers.to_dict("records")
-        sure = _by_answer(run.confidence)
-        at: dict[tuple[str, str, int], list[int]] = {}
-        for n, row in enumerate(answers):
-            at.setdefault((row["model"], row["case_id"], row["level"]), []).append(n)
-            found = {method: value for method, value, *_ in sure.get(_key(row), ())}
-            told = [_none(row["truth"]), _none(row["answer"]), _none(row["correct"])]
-            self._list(name, *_key(row), *told, [_short(found.get(m)) for m in run.methods])
-        left = dict(enumerate(answers))
-        path = run.folder / RECORDS if run.folder else None
-        for g in each_record(path, change=_lean) if path and path.is_file() else ():
-            mine = at.get((g.model, g.case_id, g.level), [])
-            if len(mine) == 1 and (row := left.pop(mine[0], None)):
-                self._tell(first + mine[0], row, values(run, row, sure.get(_key(row), ()), g))
-        for n, row in left.items():
-            self._tell(first + n, row, values(run, row, sure.get(_key(row), ()), None))
-
-    def add_replies(self, folder: Path, name: str) -> None:
-        """The replies in a folder without a run's tables, by case, level and model."""
-        kept, self.runs[name] = replies_in(folder), []
-        for dataset, case_id, level in kept.views():
-            rows = kept.of(dataset, case_id, level)
-            for model in dict.fromkeys(row["model"] for row in rows):
-                facts = [case_id, dataset, f"model {model}", "replies alone"]
-                told = {"facts": facts, "asked": requests(r for r in rows if r["model"] == model)}
-                self._tell(len(self.rows), {"case_id": case_id}, told)
-                self._list(name, dataset, case_id, level, model, None, None, None, None)
-
-    def _list(self, *row: Any) -> None:
-        self.rows.append(list(row))
-        _, _, case_id, level, model, *_ = row
-        self.known.setdefault(case_id, set()).add((str(level), model))
-
-    def _tell(self, n: int, row: Mapping[str, Any], told: Any) -> None:
-        part = [n, row["case_id"], pickle.dumps(told)]  # read back by this object alone
-        self.parts.execute("INSERT INTO parts VALUES (?, ?, ?)", part)
-
-    def write(self, into: Path, method: str | None, notebook: str) -> None:
-        """Write the scripts, then the page."""
-        methods = list(dict.fromkeys(chain.from_iterable(self.runs.values())))
-        named = {m: [label(m), METHODS[m].scale if m in METHODS else "score"] for m in methods}
-        facts = {"method": _method(methods, method) if methods or method else None}
-        facts |= {"methods": named, "runs": self.runs, "rows": self.rows, "notebook": notebook}
-        facts["cases"] = {case_id: safe_name(case_id) for case_id in self.known}
-        for old in (into / ANSWERS).glob("*.js"):
+    and the pages of :data:`MOST` of them. Returns how many are listed; of none nothing is written.
+    Replies from before ``since``, in seconds, are an earlier run's. ``ValueError`` for a damaged
+    file."""
+    runs = {f.parent for f in folder.rglob(RUN) if find_table(f.parent, "answers")}
+    fresh = {f.parent for f in folder.rglob(REPLIES) if f.stat().st_mtime >= since}
+    rows, into = [], into or folder
+    for place in (places := [*sorted(runs), *sorted(fresh - runs)]):
+        where, most = place.relative_to(folder), max(MOST // len(places), 10)
+        for old in (into / where / ANSWERS).glob("*/*.html"):  # of an earlier run
             old.unlink()
-        self.parts.execute("CREATE INDEX cases ON parts (case_id)")
-        for case_id, name in facts["cases"].items():
-            found = self.parts.execute(
-                "SELECT told FROM parts WHERE case_id = ? ORDER BY n", [case_id]
-            )
-            lines: dict[str, int] = {}
-            told = [_with_lines(pickle.loads(part), lines) for (part,) in found]
-            script = f'take("{name}", "{_packed(_json([list(lines), told]))}")\n'
-            save_text(script, into / ANSWERS / f"{name}.js")
-        page = files("trustlab.html").joinpath("templates", PAGE).read_text(encoding="utf-8")
-        page = page.replace("NOTICE", NOTICE).replace("LIST", _packed(_json(facts)))
-        save_text(page, into / PAGE)
+        of_one = _of_run if place in runs else _of_replies
+        for row in of_one(place, into / where, most):
+            href = quote((where / row["page"]).as_posix()) if row["page"] else ""
+            rows.append(row | {"href": href, "run": where.as_posix() if where.parts else ""})
+    if not rows:
+        return 0
+    methods = list(dict.fromkeys(m for row in rows for m in row["sure"]))
+    for row in rows:
+        numbers = [row["sure"].get(m, math.nan) for m in methods]
+        row["sure"] = ["" if math.isnan(value) else f"{value:.3g}" for value in numbers]
+        row["verdict"] = f"{VERDICTS[row['verdict']][0]} {row['verdict']}"
+    body = render(
+        "answers",
+        script=(script := render("answers_script")),
+        rows=rows,
+        held={name: sorted({row[name] for row in rows}) for name in FILTERS},
+        methods=list(map(label, methods)),
+        first=methods.index(method_of(methods)) if methods else 0,
+        n_pages=sum(bool(row["href"]) for row in rows),
+    )
+    write_page("Answers by case", body, into / PAGE, script)
+    return len(rows)
 
 
-UNSEEN = (
-    "similarity", "similarity_med", "entailment", "contradiction", "relevance", "sample_relevance",
-    "alternative_entailment",
-)  # fmt: skip
-"""Parts of a record that no page shows; nor do they the tokens of samples and scores."""
+def _of_run(place: Path, into: Path, most: int) -> list[dict[str, Any]]:
+    """A row an answer of a run; ``most`` of them have a ``page``, written below ``into``."""
+    run = load_run(place, records=False)
+    table = _listed(run)
+    chosen = set(table.loc[_worth_reading(table)[:most], "choice"])
+    kept = place / RECORDS
+    run = replace(run, generations=tuple(find_records(kept, chosen) if kept.is_file() else ()))
+    for of in chosen:
+        write_page(f"Case {of.case_id}", show(run, *of), into / page_path(of))
+    pages = [page_path(of) if of in chosen else "" for of in table["choice"]]
+    return table.assign(page=pages).fillna({"answer": "", "truth": ""}).to_dict("records")
 
 
-def _lean(row: dict[str, Any]) -> dict[str, Any]:
-    """A record without them, much the faster to read."""
-    row |= dict.fromkeys(UNSEEN)
-    for reply in chain(row["samples"] or (), *row["probes"].values()):
-        reply["trace"] = None
-    return row
+def _listed(run: Run, method: str | None = None) -> pd.DataFrame:
+    """The run's answers with their verdicts, confidences (``sure``) and that ``by`` a method."""
+    table, keys = run.answers, list(KEYS)
+    wide = run.confidence.pivot(index=keys, columns="method", values="confidence")
+    wide = wide.reindex(index=pd.MultiIndex.from_frame(table[keys]), columns=run.methods)
+    return table.assign(
+        verdict=list(map(verdict, table["answer"], table["correct"])),
+        choice=[Choice(*each) for each in table[[*Choice._fields]].itertuples(index=False)],
+        sure=wide.to_dict("records"),
+        by=wide[method_of(run.methods, method)].to_numpy() if run.methods or method else 0.0,
+    )
 
 
-def _with_lines(told: dict[str, Any], lines: dict[str, int]) -> dict[str, Any]:
-    """An answer with its prompts and passages as numbers of their ``lines``, which the answers to a
-    case share."""
-
-    def numbers(text: str) -> list[int]:
-        return [lines.setdefault(line, len(lines)) for line in text.split("\n")]
-
-    for request in told["asked"]:
-        request["messages"] = [(role, numbers(text)) for role, text in request["messages"]]
-    for passage in (told.get("passages") or {}).get("passages", ()):
-        passage["content"] = numbers(passage["content"])
-    return told
+def _worth_reading(answers: pd.DataFrame) -> list[int]:
+    """In turn the surest wrong answer, the least sure right one, one unread, one not judged."""
+    kinds = answers["verdict"]
+    surprise = answers["by"].where(kinds.eq("wrong"), -answers["by"])
+    place = surprise.groupby(kinds).rank(ascending=False, method="first", na_option="bottom")
+    return (place - kinds.eq("wrong") / 2).sort_values(kind="stable").index.tolist()
 
 
-def _by_answer(confidence: pd.DataFrame) -> dict[tuple[Any, ...], list[tuple[Any, ...]]]:
-    """Answer -> its rows of the table of confidences (:data:`~trustlab.html.answer.SURE`)."""
-    found: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
-    columns = ["dataset", "case_id", "level", "model", *SURE]
-    for row in zip(*(confidence[name] for name in columns), strict=True):
-        found.setdefault(row[:4], []).append(row[4:])
-    return found
-
-
-def _key(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    return row["dataset"], row["case_id"], row["level"], row["model"]
-
-
-def _none(value: Any) -> Any:
-    return None if pd.isna(value) else value
-
-
-def _short(value: float | None) -> float | None:
-    """A confidence as a list shows it, in four digits."""
-    return None if value is None or not math.isfinite(value) else float(f"{value:.4g}")
-
-
-def _json(value: Any) -> bytes:
-    try:
-        return json_line(value)
-    except ValueError:  # a number is not finite
-        return json_line(encoded(value))
-
-
-def _packed(text: bytes) -> str:
-    """Letters and digits that the page makes the text from: none of its own can be a script."""
-    return base64.b64encode(zlib.compress(text, 9)).decode("ascii")
-
-
-# Links to it
-
-
-def answers_link(words: str, **state: Any) -> str:
-    """A link to ``answers.html``, beside the page that has it, in a state: of a ``case``,
-    ``level``, ``model`` or ``dataset``; what is ``None`` is left out."""
-    told = {name: str(value) for name, value in state.items() if value is not None}
-    where = urlencode(told, quote_via=quote, errors="replace")
-    return f'<a href="{PAGE}#{escape(where)}">{words}</a>'
-
-
-def figure_link(answers: pd.DataFrame) -> str:
-    """The line under a figure that leads to the answers behind it."""
-    names = {"dataset": "dataset", "case_id": "case", "level": "level", "model": "model"}
-    only = {to: answers[name].iloc[0] for name, to in names.items() if answers[name].nunique() == 1}
-    return f"{FIGURE_LINE}{answers_link('its answers by case', **only)}</p>"
-
-
-FIGURE_LINE = '<p class="answers-by-case" style="margin:0 0 12px;font-size:12px">'
-_LINK = re.compile(rf'<a href="{re.escape(PAGE)}#[^"]*">(.*?)</a>', re.DOTALL)
-_TABLE = re.compile(r'<table[^>]*class="dataframe">.*?</table>', re.DOTALL)
-_CELL = re.compile(r"<t([hd])[^>]*>(.*?)</t\1>", re.DOTALL)
-
-
-def linked(html: str, known: Known) -> str:
-    """The page with each case id of a table's column ``case_id`` a link to its answer, by the row's
-    ``level`` and ``model`` where it has them. Without any ``known``, links are taken out, and a
-    line that is nothing else."""
-    if not known:
-        return "" if html.startswith(FIGURE_LINE) else _LINK.sub(r"\1", html)
-    return _TABLE.sub(lambda table: _linked_table(table[0], known), html)
-
-
-def _linked_table(table: str, known: Known) -> str:
-    head, body, rest = table.partition("<tbody>")
-    heads = [unescape(cell[2]) for cell in _CELL.finditer(head)]
-    if heads.count("case_id") != 1:
-        return table
-
-    def row(found: re.Match[str]) -> str:
-        cells = list(_CELL.finditer(found[0]))
-        if len(cells) != len(heads):
-            return found[0]
-        told = {name: unescape(cell[2]) for name, cell in zip(heads, cells, strict=True)}
-        case_id, level, model = (told.get(name) for name in ("case_id", "level", "model"))
-        held = known.get(case_id or "", ())
-        if not any(level in (None, n) and model in (None, m) for n, m in held):
-            return found[0]
-        at = cells[heads.index("case_id")]
-        link = answers_link(at[2], case=case_id, level=level, model=model)
-        return found[0][: at.start(2)] + link + found[0][at.end(2) :]
-
-    return head + body + re.sub(r"<tr.*?</tr>", row, rest, flags=re.DOTALL)
+def _of_replies(place: Path, into: Path, most: int) -> list[dict[str, Any]]:
+    """The same of a folder that has replies without a run's tables, by case, level and model."""
+    kept, rows = replies_in(place), []
+    for dataset, case_id, level in kept.views():
+        found = kept.of(dataset, case_id, level)
+        for of in {Choice(case_id, level or 0, row["model"]): None for row in found}:
+            told = {**of._asdict(), "dataset": dataset, "answer": "", "truth": "", "sure": {}}
+            page = page_path(of) if len(rows) < most else ""
+            rows.append({**told, "verdict": "replies alone", "page": page})
+            if page:
+                asked = _in_order(row for row in found if row["model"] == of.model)
+                facts = [case_id, dataset, f"model {of.model}", f"level {level}", "replies alone"]
+                body = render("answer", facts=facts, asked=asked)
+                write_page(f"Case {case_id}", body, into / page)
+    return rows

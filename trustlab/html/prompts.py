@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from trustlab.html.answer import PURPOSES
+from trustlab.html.pages import PURPOSES
 from trustlab.html.show import Html, render
 from trustlab.prompts import about, names, template
 

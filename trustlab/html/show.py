@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -30,9 +30,8 @@ from trustlab.retrieval import Passage
 from trustlab.safety.chart import chart_of, chart_text
 from trustlab.safety.table import known_items
 
-if TYPE_CHECKING:
-    from studies.trust_indices import Checked
-
+Checked = Any
+"""One configuration's panel for a case, its plan and marks, as notebook 05's study gives them."""
 INK, GREY, LINE, PAPER, WARNING = "#222222", "#5A5A5A", "#D0D0D0", "#FFFFFF", "#8A3C00"
 SHADE = "#0072B2"
 DEEPEST = 0.75
@@ -124,11 +123,6 @@ def dialogue(statements: Iterable[Statement | str]) -> Html:
 
 def tokens(reply: Reply, n_alternatives: int = 3) -> Html:
     """The diagnosis's tokens as boxes, darker the more probable, with their best alternatives."""
-    return render("tokens", **token_boxes(reply, n_alternatives))
-
-
-def token_boxes(reply: Reply, n_alternatives: int = 3) -> dict[str, Any]:
-    """What :func:`tokens` shows, as JSON can hold it."""
     trace = reply.trace
     boxes, remarks = [], ["The model gave no token probabilities."]
     if trace is not None and trace.tokens:
@@ -148,8 +142,8 @@ def token_boxes(reply: Reply, n_alternatives: int = 3) -> dict[str, Any]:
                 remarks.append("Then the most probable tokens in its place.")
         if any(" " in token for token in trace.tokens):
             remarks.append("␣ is a space.")
-    missing = reply.missing or "no reply"
-    return {"answer": reply.text, "missing": missing, "boxes": boxes, "remarks": " ".join(remarks)}
+    told = {"answer": reply.text, "missing": reply.missing or "no reply", "boxes": boxes}
+    return render("tokens", **told, remarks=" ".join(remarks))
 
 
 def _others(token: str, best: Iterable[tuple[str, float]]) -> list[tuple[str, float]]:
@@ -158,27 +152,17 @@ def _others(token: str, best: Iterable[tuple[str, float]]) -> list[tuple[str, fl
 
 def votes(samples: Sequence[Reply] | None) -> Html:
     """The distinct diagnoses among the samples with their counts, most frequent first, as bars."""
-    return render("votes", **counted_votes(samples))
-
-
-def counted_votes(samples: Sequence[Reply] | None) -> dict[str, Any]:
-    """What :func:`votes` shows, as JSON can hold it."""
     n, readable = len(samples or ()), [r.text for r in samples or () if r.text is not None]
     spellings: dict[str, Counter[str]] = {}
     for text in readable:
         spellings.setdefault(normalise(text), Counter())[text] += 1
     counts = [(told.most_common(1)[0][0], told.total()) for told in spellings.values()]
     counts.sort(key=lambda counted: -counted[1])
-    return {"counts": counts, "n": n, "lost": n - len(readable)}
+    return render("votes", counts=counts, n=n, lost=n - len(readable))
 
 
 def replies(generation: Generation) -> Html:
     """What the model replied when asked how sure it is, as it came, beside the number read."""
-    return render("replies", methods=elicited(generation))
-
-
-def elicited(generation: Generation) -> list[dict[str, Any]]:
-    """What :func:`replies` shows, as JSON can hold it; a missing value is ``None``."""
     methods = []
     for name in ("ce", "cot_ce", "topk_ce", "p_true"):
         came = generation.probes.get(name) or ()
@@ -191,8 +175,8 @@ def elicited(generation: Generation) -> list[dict[str, Any]]:
             remark = f"{readable} of {len(came)} are True or False"
         value, missing, _ = METHODS[name].evaluate(generation)
         told = {"reply": raw if came else None, "remark": remark, "missing": missing}
-        methods.append({"label": label(name), "value": None if missing else value, **told})
-    return methods
+        methods.append({"label": label(name), "value": value, **told})
+    return render("replies", methods=methods)
 
 
 def _raw(reply: Reply) -> str:
@@ -211,11 +195,10 @@ def evidence(assessment: Assessment) -> Html:
     Without a table (an ablation, or a step that failed) what there is: the profile, the prose, the
     reasoning, the score.
     """
-    return render("evidence", **evidence_rows(assessment))
+    return render("evidence", **_evidence(assessment))
 
 
-def evidence_rows(a: Assessment) -> dict[str, Any]:
-    """What :func:`evidence` shows, as JSON can hold it."""
+def _evidence(a: Assessment) -> dict[str, Any]:
     rows = []
     for e, verdict in judged(a):
         quote, wrong = quotation(e)
@@ -238,7 +221,7 @@ def evidence_beside(assessments: Mapping[str, Assessment]) -> Html:
     """MedConf's tables of several patients or models beside each other, each under its title:
     criteria (where their words are known), importance, verdict; counts and scores below."""
     sides = [
-        evidence_rows(a) | {"title": title, "summary": summary(a)[: 3 if a.evidence else 1]}
+        _evidence(a) | {"title": title, "summary": summary(a)[: 3 if a.evidence else 1]}
         for title, a in assessments.items()
     ]
     return render("beside", sides=sides, legend=legend())

@@ -23,7 +23,7 @@ import numpy as np
 
 from trustlab import paths
 from trustlab.models.cache import connect, is_read_only, select, shortened
-from trustlab.models.opening import refuse_pickle
+from trustlab.models.opening import hub_answers, refuse_pickle
 from trustlab.processes import as_they_come, processes, seldom_collected
 
 if TYPE_CHECKING:
@@ -292,14 +292,20 @@ def check_sha256(path: Path, expected: str) -> None:
 
 def model_fingerprint(folder: Path | None, name: str) -> str:
     """A hash of the model's files in ``folder``; without one, the commit of the hub's model
-    ``name``."""
+    ``name``. ``FileNotFoundError``: the hub cannot be reached, and the model is not kept here."""
     if folder is not None:
         return folder_sha256(folder)
     from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import LocalEntryNotFoundError
 
-    return Path(
-        hf_hub_download(name, "config.json")
-    ).parent.name  # .../snapshots/COMMIT/config.json
+    there = hub_answers()
+    try:
+        config = hf_hub_download(name, "config.json", local_files_only=not there)
+    except LocalEntryNotFoundError as error:
+        raise FileNotFoundError(
+            f"no model {name!r}: not a local folder, and the hub cannot be reached"
+        ) from error
+    return Path(config).parent.name  # .../snapshots/COMMIT/config.json
 
 
 def folder_sha256(folder: Path) -> str:

@@ -165,7 +165,8 @@ class OpenAIModel:
       (:class:`~trustlab.models.limiter.Limiter`).
     - ``timeout_s``: a call has so long from beginning to end.
     - ``max_retries``: how often it is tried again, with growing pauses or as the server says; a
-      refusal for too many calls does not count while others get through.
+      refusal for too many calls does not count while others get through, and a server that was
+      never reached is tried twice.
     - ``max_calls``, ``max_tokens_total`` (in and out) bound what this object spends: then no call
       is begun, and :class:`~trustlab.models.base.Stopped` hands over what is finished.
     - ``n_top``: alternatives asked for at each position.
@@ -255,6 +256,7 @@ class OpenAIModel:
         address = Address.of(base_url)
         self._line = Line(address, timeout_s=timeout_s, concurrency=concurrency)
         self._max_retries, self._concurrency = max_retries, concurrency
+        self._reached = False
         self._dialect = Dialect(
             takes_n=not one_by_one, most_top=n_top, system_role=system_role,
             takes_temperature=temperature == "asked", takes_schema=structured,
@@ -516,6 +518,7 @@ class OpenAIModel:
             finally:
                 await limiter.give(taken, passed=passed, pause=pause)
             outcome = replace(outcome, retries=retries)
+            self._reached = self._reached or outcome.reached
             self._count(outcome)
             if outcome.answer is None:
                 if body(self._dialect) == sent:
@@ -530,7 +533,8 @@ class OpenAIModel:
                 if run is not None and (kind == "chat" or outcome.status != 404):
                     self._give_up(run, outcome)
                 hopeless = outcome.pause > LONGEST_WAIT_S or (run is not None and run.stopped)
-                tried = retries >= self._max_retries and not (
+                most = self._max_retries if self._reached else min(self._max_retries, 1)
+                tried = retries >= most and not (
                     outcome.refused and limiter.refused <= self._max_retries
                 )
                 if outcome.passing and not tried and not hopeless:

@@ -47,6 +47,8 @@ PATHS = {
 is."""
 NEARLY_GREEDY = 0.01
 """The temperature of greedy replies where a server takes none of 0."""
+CONNECT_S = 4.0
+"""A connection takes no longer, or the server is not there."""
 UNFIT = 0
 """In place of an HTTP status: the server did what is not allowed, and would do it again."""
 
@@ -108,7 +110,7 @@ class Outcome:
 
     ``status`` is the HTTP status (``None``: no answer came); ``named`` the parameter and words the
     server complained with; ``pause`` the seconds that it asks to wait. ``retries`` stands inside
-    ``reason``, between ``what`` and ``words``.
+    ``reason``, between ``what`` and ``words``. ``reached``: whether there was a connection.
     """
 
     answer: Any = None
@@ -119,6 +121,7 @@ class Outcome:
     code: str = ""
     pause: float = 0.0
     retries: int = 0
+    reached: bool = True
 
     @property
     def reason(self) -> str:
@@ -275,11 +278,12 @@ class Line:
             max_keepalive_connections=self.concurrency,
             keepalive_expiry=60.0,
         )
-        http = _guarded(openai.DefaultAsyncHttpxClient)(limits=limits, timeout=self.timeout_s)
+        timeout = _http().Timeout(self.timeout_s, connect=CONNECT_S)
+        http = _guarded(openai.DefaultAsyncHttpxClient)(limits=limits, timeout=timeout)
         return openai.AsyncOpenAI(
             api_key=key,
             base_url=self.address.url,
-            timeout=self.timeout_s,
+            timeout=timeout,
             max_retries=0,
             default_headers=headers,
             http_client=http,
@@ -310,7 +314,9 @@ class Line:
         try:
             async with asyncio.timeout(self.timeout_s):
                 return self._told(await self._content(client, kind, body))
-        except (TimeoutError, openai.APITimeoutError):
+        except (TimeoutError, openai.APITimeoutError) as error:
+            if isinstance(error.__cause__, _http().ConnectTimeout):
+                return self._unreached(error.__cause__)
             return Outcome(what=f"no answer within {self.timeout_s:g} s")
         except UnicodeError:
             return Outcome(what="the prompt holds characters that no call can", status=UNFIT)
@@ -320,8 +326,12 @@ class Line:
             cause = error.__cause__ if isinstance(error, openai.APIConnectionError) else error
             if isinstance(cause, Unfit):
                 return Outcome(what=str(cause), status=UNFIT)
-            what = f"the connection to {self.address.shown} failed"
-            return Outcome(what=what, words=f" ({type(cause).__name__})")
+            return self._unreached(cause)
+
+    def _unreached(self, cause: BaseException | None) -> Outcome:
+        what = f"the connection to {self.address.shown} failed"
+        none = isinstance(cause, (_http().ConnectError, _http().ConnectTimeout))
+        return Outcome(what=what, words=f" ({type(cause).__name__})", reached=not none)
 
     async def _content(self, client: Any, kind: str, body: Mapping[str, Any]) -> bytes:
         """What the server answers, unpacked, which may be much more than it sent."""

@@ -124,6 +124,22 @@ def refuse_pickle(folder: Path, *, within: bool = False) -> None:
             )
 
 
+HUB_WAIT_S = 5.0
+"""How long the hub may take to answer at all; the library itself tries for half a minute."""
+
+
+def hub_answers() -> bool:
+    """Whether the hub can be reached; ``HF_HUB_OFFLINE`` says no by itself."""
+    from huggingface_hub import constants
+    from huggingface_hub.utils import get_session
+
+    try:
+        get_session().head(constants.ENDPOINT, timeout=HUB_WAIT_S)
+    except Exception:  # the library's HTTP client, and so its errors, differ between versions
+        return False
+    return True
+
+
 def locate(name_or_path: str | os.PathLike[str]) -> tuple[str, str | None, str]:
     """What to open, its commit (None for a local folder) and the revision to show;
     FileNotFoundError if absent.
@@ -141,8 +157,9 @@ def locate(name_or_path: str | os.PathLike[str]) -> tuple[str, str | None, str]:
         raise FileNotFoundError(
             f"no model at {source!r}: expected a folder with config.json, weights and a tokenizer"
         )
+    there = hub_answers()
     try:
-        config = Path(cached_file(source, "config.json") or "")
+        config = Path(cached_file(source, "config.json", local_files_only=not there) or "")
     except OSError as error:
         if isinstance(error.__cause__, GatedRepoError):
             how = (
@@ -150,7 +167,7 @@ def locate(name_or_path: str | os.PathLike[str]) -> tuple[str, str | None, str]:
                 " login, or HF_TOKEN)"
             )
             raise PermissionError(f"the model {source!r} is gated: {how}") from error
-        reason = str(error).splitlines()[0]
+        reason = str(error).splitlines()[0] if there else "it cannot be reached"
         raise FileNotFoundError(
             f"no model {source!r}: not a local folder, and not to be had from the hub: {reason}"
         ) from error
