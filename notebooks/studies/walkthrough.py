@@ -293,7 +293,7 @@ def lean(g: Generation) -> Generation:
 
 
 def dry_run(cases: Sequence[Case], models: Sequence[Any], setup: Any) -> None:
-    """Ask what the notebook asks, for ``trustlab plan``."""
+    """Ask what the notebook asks where its answers are not kept, for ``trustlab plan``."""
     benchmark(cases, models, METHODS_ASKED, setup.levels, setup)
     patient = load_cases("starter-dialogue", n=1)  # about as long as the notebook's own
     benchmark(patient, models, METHODS_ASKED, setup.levels, setup)
