@@ -58,7 +58,7 @@ NUMBERS = [
     Nasty("per mille", "[85\u2030]"),
     Nasty("a share of one is not scaled up", "[0.85]", score=0.85),
     Nasty("a letter O for a zero", "[8O]", diagnosis="8O"),
-    Nasty("a letter l for a one", "[l00]", diagnosis="l00"),
+    Nasty("a letter l for a one", "[l00]"),
     Nasty("Arabic-Indic digits", "[\u0668\u0665]"),
     Nasty("full-width digits", "[\uff18\uff15]"),
     Nasty("full-width brackets", "\uff3b85\uff3d"),
@@ -193,7 +193,7 @@ NAMES = [
     Nasty("a name with a right-to-left mark", "[Pneumonia\u200f]", diagnosis="Pneumonia\u200f"),
     Nasty("HTML", "[<b>Pneumonia</b>]", diagnosis="<b>Pneumonia</b>"),
     Nasty("a script", "[<script>alert(1)</script>]", diagnosis="<script>alert(1)</script>"),
-    Nasty("a name in LaTeX", "\\[Pneumonia\\]", diagnosis="Pneumonia\\"),
+    Nasty("a name in LaTeX", "\\[Pneumonia\\]"),
     Nasty("a Python list of names", "['Flu', 'Croup']", diagnosis="'Flu', 'Croup'"),
 ]
 

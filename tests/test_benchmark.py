@@ -54,6 +54,7 @@ ANSWERS = [
 ]
 CONFIDENCE = ["case_id", "dataset", "level", "model", "method", "confidence", "bound", "missing"]
 CALLS = ["purpose", "n", "n_tokens_in", "n_tokens_out", "seconds", "n_made", "n_cached", "model"]
+ALL_READ = {"asked": 8, "cut": 0, "read": 8, "chat": 0, "placeholder": 0, "unread": 0}
 CASES = made_cases(4)
 
 
@@ -279,7 +280,7 @@ def test_run_json_says_what_made_the_run(tmp_path):
         "medical_encoder": None, "usage": {}, "samples_alike": [], "passages_dropped": 0,
         "own_temperature": [], "unstructured": [], "nearly_greedy": [], "model_options": {},
         "max_tokens_doctor": 512,
-        "replies_read": {"fake": {step: {"read": 8, "chat": 0} for step in ("answer", "ce")}},
+        "replies_read": {"fake": dict.fromkeys(["diagnosis", "ce"], ALL_READ)},
         "served_by": {},
         "entailment": {
             "name": "rule-based proxy", "stand_in": True,

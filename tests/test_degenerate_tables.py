@@ -13,7 +13,7 @@ from degenerate_facts import INF, NAN, REFUSED, check
 from each import each
 from made_reviews import EMPTY_PLAN, SAFETY_OFF, review
 
-from studies import benchmark, calibration
+from studies import calibration
 from trustlab.metrics import paired, trust, trust_table
 from trustlab.metrics import paired as compare
 from trustlab.metrics.run_tables import metrics_table
@@ -72,12 +72,6 @@ def made_tables() -> dict[str, Callable[[pd.DataFrame, pd.DataFrame], pd.DataFra
         "selective_table": lambda a, c: calibration.selective_table(a, c, **one),
         "risk_coverage_table": lambda a, c: calibration.risk_coverage_table(
             a, c, coverages=(0.5, 1.0), **one
-        ),
-        "missingness_table": lambda a, c: benchmark.missingness_table(
-            a, c, scales, min_per_class=1
-        ),
-        "information_adjusted_table": lambda a, c: benchmark.information_adjusted_table(
-            Run(a, c), **few
         ),
         "reliability_table": lambda a, c: calibration.reliability_table(a, c, scales, **few),
         "compare_methods": lambda a, c: compare.compare_methods(a, twice(c), "m", **one),

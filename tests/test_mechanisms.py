@@ -16,7 +16,7 @@ from trustlab.knowledge import load_knowledge
 from trustlab.models import open_model
 from trustlab.paths import FIGURES
 from trustlab.records import Assessment, Criterion, Evidence, Generation, Reply, TokenTrace
-from trustlab.run_notebooks import asked_of, notebook_path
+from trustlab.run_notebooks import checked_choices, notebook_path
 
 NAN = float("nan")
 # case, level, answer, correct, its tokens' probabilities, PoC, MedConf
@@ -251,7 +251,7 @@ def test_the_tables_do_not_change_the_run():
 
 
 def answers_with(tmp_path, **choices: Any) -> walkthrough.Answers:
-    asked = asked_of(notebook_path("00_walkthrough"), choices)
+    asked = checked_choices(notebook_path("00_walkthrough"), choices)
     return walkthrough.Answers(tl.opened(asked).with_(run_dir=tmp_path, quiet=True))
 
 
@@ -267,7 +267,7 @@ def test_the_pack_answers_its_own_choices_alone(tmp_path, monkeypatch):
     assert not answers_with(tmp_path).packed
 
 
-def test_other_cases_methods_levels_or_words_are_asked_of_the_model(tmp_path, monkeypatch):
+def test_other_cases_methods_levels_or_words_are_checked_choices_the_model(tmp_path, monkeypatch):
     asked = []
     monkeypatch.setattr(walkthrough, "benchmark", lambda *given: asked.append(given))
     monkeypatch.setattr(walkthrough, "assess", lambda *given, **_: asked.append(given) or [])

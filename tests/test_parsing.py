@@ -16,6 +16,7 @@ from trustlab.parsing import (
     score_0_100,
     true_or_false,
 )
+from trustlab.parsing.reply import is_placeholder
 from trustlab.records import Reply, TokenTrace
 
 DIAGNOSES = {
@@ -261,7 +262,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     st.text(alphabet="abc .\n(", max_size=20),
 )
 def test_what_was_asked_for_is_read(name: str, score: int, words: str) -> None:
-    if name not in ("nan", "inf"):
+    if name not in ("nan", "inf") and not is_placeholder(name):
         span = diagnosis(f"{words}[{name}]{words}")
         assert span is not None and span.text == name
     assert score_0_100(f"{words}[{score}]{words}") == score

@@ -19,10 +19,10 @@ import studies.trust_indices
 import trustlab as tl
 from trustlab.metrics.formatted import remark_lines, together
 from trustlab.models.base import Request
+from trustlab.parsing.counts import KINDS
 from trustlab.records import Parameters, Reply
 
 METHODS = ["ce", "cot_ce", "topk_ce", "p_true", "poc", "medconf", "agreement"]
-WHY = 'read as chat models write them (reading="strict" refuses them)'
 
 
 class Chatty(FakeModel):
@@ -48,44 +48,47 @@ def ran(model: FakeModel, **choices: Any) -> tl.Run:
 
 
 def test_a_model_that_chats_is_read_as_one_that_does_not_and_it_is_counted() -> None:
-    plain = ran(FakeModel())
-    with pytest.warns(UserWarning, match="2 of 2 answers, 6 of 6 samples, "):
-        chat = ran(Chatty())
+    plain, chat = ran(FakeModel()), ran(Chatty())
     assert list(chat.answers["answer"]) == list(plain.answers["answer"])
     np.testing.assert_array_equal(chat.confidence["confidence"], plain.confidence["confidence"])
     counts = chat.parameters["replies_read"]["fake"]
-    assert counts == {
-        step: {"read": n["read"], "chat": n["read"]}
-        for step, n in plain.parameters["replies_read"]["fake"].items()
-    }
-    steps = ["answer", "samples", "ce", "cot_ce", "topk_ce", "p_true"]
-    assert set(counts) == {*steps, "keyword", "profile", "evidence", "score", "opinion"}
-    assert counts["samples"]["read"] == 6 and counts["opinion"]["read"] == 6
-    assert {n["chat"] for n in plain.parameters["replies_read"]["fake"].values()} == {0}
-    (line,) = remark_lines(chat.parameters)
-    assert line.startswith("fake: 2 of 2 answers, ") and line.endswith(WHY)
-    assert remark_lines(plain.parameters) == []
+    for purpose, n in plain.parameters["replies_read"]["fake"].items():
+        assert n["asked"] == n["read"] and n["chat"] == 0
+        assert counts[purpose] == n | {"chat": n["read"]}
+    probes = ["ce", "cot_ce", "topk_ce", "p_true"]
+    assert set(counts) == {
+        "diagnosis", "samples", *probes, "keyword", "profile", "evidence", "doctor"
+    }  # fmt: skip
+    assert counts["samples"]["read"] == 6 and counts["doctor"]["read"] == 6
+    assert remark_lines(chat.parameters) == []
 
 
 def test_strict_reading_asks_nothing_else_and_refuses_it_all(tmp_path: Path) -> None:
     store = {"cache": tmp_path / "replies.sqlite", "run_dir": tmp_path / "strict"}
-    with pytest.warns(UserWarning, match=re.escape(WHY)):
-        ran(Chatty(), cache=store["cache"])
+    ran(Chatty(), cache=store["cache"])
     model = Chatty()
-    strict = ran(model, reading="strict", **store)
+    with pytest.warns(UserWarning, match="100 % of 2 replies to 'diagnosis' could not be read"):
+        strict = ran(model, reading="strict", **store)
     assert not model.asked and strict.answers["answer"].isna().to_numpy().all()
     assert strict.confidence["confidence"].isna().to_numpy().all()
     found = json.loads((tmp_path / "strict" / "run.json").read_text(encoding="utf-8"))
-    assert found["benchmark"]["reading"] == "strict" and found["warnings"] == []
-    assert found["benchmark"]["replies_read"] == {}
+    assert found["benchmark"]["reading"] == "strict" and found["warnings"]
+    counts = found["benchmark"]["replies_read"]["fake"]
+    assert [n["read"] for n in counts.values()] == [0] * len(counts)
 
 
 def test_counts_of_several_runs_are_summed() -> None:
-    one = {"replies_read": {"m": {"ce": {"read": 4, "chat": 1}}}}
-    two = {"replies_read": {"m": {"ce": {"read": 6, "chat": 0}, "plan": {"read": 1, "chat": 0}}}}
+    def n(read: int, unread: int = 0) -> dict[str, int]:
+        asked = {"asked": read + unread, "read": read, "unread": unread}
+        return dict.fromkeys(KINDS, 0) | asked
+
+    one = {"replies_read": {"m": {"ce": n(4, 1)}}}
+    two = {"replies_read": {"m": {"ce": n(6), "plan": n(1)}}}
     both = together([one, two, {}])["replies_read"]
-    assert both == {"m": {"ce": {"read": 10, "chat": 1}, "plan": {"read": 1, "chat": 0}}}
-    assert remark_lines({"replies_read": both}) == [f"m: 1 of 10 scores (CE) {WHY}"]
+    assert both == {"m": {"ce": n(10, 1), "plan": n(1)}}
+    assert remark_lines({"replies_read": both}) == [
+        "m: 9 % of 11 replies to 'ce' could not be read"
+    ]
     assert one["replies_read"]["m"]["ce"]["read"] == 4
 
 
@@ -116,21 +119,19 @@ def trusted(tmp_path: Path, **choices: Any) -> Any:
                cache=tmp_path / "replies.sqlite", **choices)  # fmt: skip
 
 
-@pytest.mark.filterwarnings("ignore:.*read as chat models write them")
 def test_a_panel_is_read_and_counted_and_thought_stands_in_where_it_may(tmp_path: Path) -> None:
     run = trusted(tmp_path, run_dir=tmp_path / "run")
     assert [o.thinking for o in run.checked[-1].panel.opinions] == [None, None, "Fever, cough."]
     told = json.loads((tmp_path / "run" / "run.json").read_text(encoding="utf-8"))
     assert (told["trust"]["reading"], told["trust"]["reasoning_from"]) == ("chat", "section")
-    assert told["trust"]["replies_read"] == {
-        "fake": {
-            "opinion": {"read": 3, "chat": 2},
-            "plan": {"read": 2, "chat": 2},
-            "review": {"read": 4, "chat": 2},
-        }
+    counts = told["trust"]["replies_read"]["fake"]
+    assert {purpose: (n["read"], n["chat"]) for purpose, n in counts.items()} == {
+        "doctor": (3, 2),
+        "plan": (2, 2),
+        "review_prescriptions": (2, 2),
+        "review_tests": (2, 0),
     }
-    words = "2 of 3 doctors' diagnoses, 2 of 2 plans, 2 of 4 reviews"
-    assert told["warnings"] == [f"fake: {words} {WHY}"]
+    assert told["warnings"] == []
     safe = run.reviews[run.reviews["safety"]]
     assert list(safe["n_safe"]) == [1, 1] and list(safe["n_unflagged"]) == [1, 1]
     thought = trusted(tmp_path, reasoning_from="thought")
@@ -139,7 +140,9 @@ def test_a_panel_is_read_and_counted_and_thought_stands_in_where_it_may(tmp_path
     assert thought.parameters["reasoning_from"] == "thought"
     strict = trusted(tmp_path, reading="strict")
     assert [o.diagnosis for o in strict.checked[-1].panel.opinions] == [None, None, "Fever disease"]
-    assert strict.parameters["replies_read"] == {"fake": {"opinion": {"read": 1, "chat": 0}}}
+    assert strict.parameters["replies_read"]["fake"]["doctor"]["read"] == 1
+    assert strict.reviews["unread"].eq("only 1 of 3 replies to 'doctor' could be read").all()
+    assert strict.reviews["diagnosis"].isna().all() and strict.reviews["correct"].isna().all()
 
 
 def test_thought_reaches_a_panel_s_methods() -> None:

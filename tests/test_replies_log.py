@@ -18,10 +18,10 @@ from fake_panel import case as charted
 
 import studies.trust_indices
 import trustlab as tl
-from trustlab.folder.replies_log import NAME, NOTHING, Replies, recording
+from trustlab.folder.replies_log import NAME, Replies, recording
 from trustlab.models.base import About, Request
 from trustlab.models.cache import CachedModel, request_keys
-from trustlab.parsing import Unreadable
+from trustlab.parsing import NO_DIAGNOSIS, Unreadable
 from trustlab.prompts import render
 from trustlab.records import Reply
 
@@ -60,7 +60,7 @@ def test_what_was_read_is_what_the_record_holds(tmp_path):
         assert told["diagnosis"]["replies"][0]["read"] == g.answer.text
         samples = told["samples"]["replies"]
         assert [r["read"] for r in samples if r["read"]] == [s.text for s in g.samples]
-        assert [r["why"] for r in samples] == ["", NOTHING, ""]
+        assert [r["why"] for r in samples] == ["", NO_DIAGNOSIS, ""]
         assert [r["raw"] for r in told["p_true"]["replies"]] == [r.text for r in g.probes["p_true"]]
         assert [r["read"] for r in told["doctor"]["replies"]] == [
             o.diagnosis for o in g.panel.opinions

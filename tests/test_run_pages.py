@@ -21,8 +21,9 @@ from trustlab import plots
 from trustlab.html.index import write_index
 from trustlab.html.notebook import write_html
 from trustlab.html.pages import choose, show, write_page
+from trustlab.parsing.counts import KINDS
 from trustlab.paths import NOTICE, save_json
-from trustlab.reporting import Figures
+from trustlab.plots.figures import Figures
 from trustlab.run import load_run
 from trustlab.settings import Setup
 
@@ -164,7 +165,7 @@ def test_a_picture_s_words_are_its_title_and_caption(tmp_path, house_style, monk
     assert html.count("<label>") == 1 and f"model m · data d: It is so:\n{NASTY}" in Page(html).text
 
 
-def test_the_index_lists_runs_with_first_figure_findings_and_links_and_escapes_all(tmp_path):
+def test_the_index_lists_runs_with_first_figure_facts_and_links_and_escapes_all(tmp_path):
     told = [
         {
             "image/png": {"alt": f"{n} {NASTY}"},
@@ -178,13 +179,16 @@ def test_the_index_lists_runs_with_first_figure_findings_and_links_and_escapes_a
         for one in told
     ]
     facts = {"models": {NASTY: "1"}, "dataset": ["starter", "own"], "cases": 24}
+    counts = dict.fromkeys(KINDS, 0) | {"asked": 9, "read": 4, "unread": 5}
+    run = tmp_path / f"a {NASTY.replace('/', '')}"
     made(
-        tmp_path / f"a {NASTY.replace('/', '')}",
+        run,
         *pictures,
         started="2026-11-25T05:09",
         benchmark=facts,
+        replies_read={NASTY: {"ce": counts}},
+        nothing_claimed=[f"{NASTY}: only 4 of 9"],
     )
-    run = tmp_path / f"a {NASTY.replace('/', '')}"
     (run / "figures").mkdir()
     for name in "abcd":
         (run / "figures" / f"{name}.png").write_bytes(b"")
@@ -200,7 +204,8 @@ def test_the_index_lists_runs_with_first_figure_findings_and_links_and_escapes_a
     assert "script" not in seen.tags and NOTICE in seen.text and "other" not in seen.text
     assert seen.alts == [f"a {NASTY}"] and "gone" not in seen.text
     for words in ("2026-11-25", "starter, own", "cases 24", "answers by case", "calls.parquet",
-                  f"d {NASTY}", "more findings (1)", "models m · data d, e"):  # fmt: skip
+                  "44 % of 9 replies read (5 unread)", f"{NASTY}: only 4 of 9",
+                  "models m · data d, e"):  # fmt: skip
         assert words in seen.text, words
     assert seen.text.count("Is it so?") == 2
 
@@ -218,6 +223,18 @@ def test_a_run_that_cannot_be_read_is_left_out_of_the_index(tmp_path):
     (tmp_path / "odd" / "manifest.json").write_text("[1", encoding="utf-8")
     page = write_index(tmp_path).read_text(encoding="utf-8")
     assert page.count("<article>") == 1 and "Why?" in page
+
+
+def test_the_index_says_how_often_answers_are_right_by_denominator(tmp_path):
+    rows = [("a", 20, "Flu", 1, ""), ("a", 100, "", 0, ""), ("b", 20, "", "", "ran out of tokens"),
+            ("b", 100, "Flu", 1, "")]  # fmt: skip
+    head = "case_id,dataset,level,model,answer,correct,missing\n"
+    lines = [f"{c},d,{q},<m>,{said},{right},{why}" for c, q, said, right, why in rows]
+    made(tmp_path / "run")
+    (tmp_path / "run" / "answers.csv").write_text(head + "\n".join(lines), encoding="utf-8")
+    seen = Page(write_index(tmp_path).read_text(encoding="utf-8"))
+    assert "<m>, d: 20 %: 100 % of 1; 100 %: 50 % of 2" in seen.text
+    assert "over all levels 50 % of 4 asked, 67 % of 3 not cut, 100 % of 2 read" in seen.text
 
 
 @pytest.mark.notebook

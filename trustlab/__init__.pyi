@@ -27,6 +27,7 @@ from .metrics.trust_table import trust_indices
 from .models import open_model, open_models
 from .models.cache import CachedModel
 from .paths import NOTICE, save_table, use_studies
+from .plots.figures import Figures
 from .records import (
     LEVELS,
     Assessment,
@@ -39,7 +40,7 @@ from .records import (
     TokenTrace,
     View,
 )
-from .reporting import Figures, Report, report
+from .reporting import Report, report
 from .retrieval import BM25, BM25S, load_corpus, open_retriever
 from .run import Run, benchmark, load_run, score
 from .safety.chart import Chart, chart_of

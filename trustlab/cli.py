@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
@@ -105,7 +106,7 @@ def run(
     notebooks/parameters/small.yml where no file of parameters is given.
 
     Exit codes: 0 done, 1 a cell failed, 2 refused before anything ran, 3 a batch waits, 4 the
-    server is gone.
+    server is gone, 5 done, but less than half of the replies to some purpose could be read.
     """
     every = notebook == "all"
     if every and (parameter or out or shard):
@@ -120,7 +121,8 @@ def run(
         typer.echo(f"{notebook}: shard {shard} has no cases; nothing to do")
         return
     folder = _executed(notebook, values, out, shard)
-    _tell(notebook, folder, index=out is None)
+    if _tell(notebook, folder, index=out is None):
+        raise typer.Exit(UNREAD)
 
 
 @app.command()
@@ -140,7 +142,8 @@ def replay(
     """Make tables and figures again from kept replies; no model is asked. Without a file of
     parameters, those of notebooks/parameters/published.yml.
 
-    Exit codes: 0 done, 1 a cell failed, 2 refused.
+    Exit codes: 0 done, 1 a cell failed, 2 refused, 5 done, but less than half of the replies to
+    some purpose could be read.
     """
     folder = (out or RUNS / "replay").resolve()
 
@@ -158,24 +161,47 @@ def replay(
     _run_all(asked, folder, {"TRUSTLAB_OFFLINE": "replies"}, answers)
 
 
-def _tell(name: str, folder: Path, index: bool = True) -> None:
-    """What a finished run's manifest says; ``index``: its folder stands among others, which are
-    then listed."""
+UNREAD = 5
+"""The exit code of a run of which too few replies could be read."""
+
+
+def _tell(name: str, folder: Path, index: bool = True, brief: bool = False) -> bool:
+    """Say what a finished run's manifest says; whether too few of its replies could be read.
+
+    ``index``: its folder stands among others, which are then listed. ``brief``: of the replies by
+    purpose nothing.
+    """
     from trustlab.html.index import write_index
+    from trustlab.parsing.counts import HEADS, read_line, table_rows
     from trustlab.run_notebooks import MANIFEST
 
     manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     made, cached = manifest.get("calls_made", 0), manifest.get("calls_from_cache", 0)
     typer.echo(f"{name}: replies asked of the model {made}, taken from the cache {cached}")
+    counts, page = (
+        manifest.get("replies_read", {}),
+        f"{Path(name).name.removesuffix('.ipynb')}.html",
+    )
+    if told := read_line(counts):
+        typer.echo(f"  {told}; see {_short(folder / page)}")
+    if counts and not brief:
+        rows = [("model", "purpose", *HEADS), *table_rows(counts)]
+        widths = [max(len(str(row[i])) for row in rows) for i in range(len(rows[0]))]
+        for row in rows:
+            cells = (f"{v!s:<{w}}" if i < 2 else f"{v!s:>{w}}" for i, (v, w) in
+                     enumerate(zip(row, widths, strict=True)))  # fmt: skip
+            typer.echo("    " + "  ".join(cells))
+    for line in manifest.get("nothing_claimed", []):
+        typer.echo(f"  nothing is claimed: {line}")
     for line in _missing_lines(manifest.get("missing", [])):
         typer.echo(f"  missing: {line}")
     for line in manifest.get("warnings", []):
         typer.echo(f"  warning: {line}")
-    page = folder / f"{Path(name).name.removesuffix('.ipynb')}.html"
-    typer.echo(f"  {_short(page)}")
+    typer.echo(f"  {_short(folder / page)}")
     if index:
         typer.echo(f"  {_short(write_index(folder.parent))}")
     typer.echo(NOTICE)
+    return bool(manifest.get("nothing_claimed"))
 
 
 def _run_all(
@@ -187,12 +213,9 @@ def _run_all(
     """Every notebook of what ``read`` gives, two at once where there are two cores, which they
     share; after one that ends badly none begins any more. ``more``: variables of their
     environment."""
-    from trustlab.folder.kernels import import_once
-
     # For all of them, and not by each for itself: they share this process.
     variables = {"TRUSTLAB_RUNS": str(runs or runs_of(None))}
     with environment(variables | (more or {})):
-        import_once()  # while this process imports what it needs itself
         _run_each(_refused(read), runs, answers)
 
 
@@ -200,15 +223,16 @@ def _run_each(asked: dict[str, dict[str, Any]], runs: Path | None, answers: bool
     from concurrent.futures import ThreadPoolExecutor, as_completed
 
     from trustlab.processes import processes, seldom_collected
-    from trustlab.run_notebooks import LONGEST_FIRST
+    from trustlab.run_notebooks import ORDER
 
     cores = processes(-1)
     at_once = min(2, cores)
     share = {"n_jobs": max(1, cores // at_once)}
     threads = {"OMP_NUM_THREADS": str(share["n_jobs"])}  # those of two would collide
     own = {name: value for name, value in threads.items() if name not in os.environ}
-    order = sorted(asked, key=lambda name: LONGEST_FIRST.find(name[:2]) % 100)
-    typer.echo(f"running {', '.join(order)}; what each says comes when it ends")
+    order = sorted(asked, key=lambda name: ORDER.find(name[:2]) % 100)
+    typer.echo(f"running {', '.join(order)}, {at_once} at once; each says a line when it ends")
+    began = time.monotonic()
     stopped = threading.Event()
 
     def one(name: str) -> Path | None:
@@ -223,9 +247,14 @@ def _run_each(asked: dict[str, dict[str, Any]], runs: Path | None, answers: bool
 
     with environment(own), seldom_collected(), ThreadPoolExecutor(at_once) as pool:
         begun = {pool.submit(one, name): name for name in order}
-        for ended in as_completed(begun):
+        unread = False
+        for done, ended in enumerate(as_completed(begun), 1):
             if folder := ended.result():
-                _tell(begun[ended], folder)
+                minutes, seconds = divmod(round(time.monotonic() - began), 60)
+                typer.echo(f"[{done} of {len(order)}, {minutes}:{seconds:02d}] ", nl=False)
+                unread |= _tell(begun[ended], folder, index=done == len(order), brief=True)
+    if unread:
+        raise typer.Exit(UNREAD)
 
 
 def _has_cases(name: str, values: dict[str, Any], shard: str) -> bool:
@@ -284,12 +313,12 @@ def plan(
 
 def _planned(notebook: str, params: Path | None, pairs: list[str] | None) -> tuple[str, Any]:
     """The name of a notebook, and its choices."""
-    from trustlab.run_notebooks import asked_of, is_own, notebook_path
+    from trustlab.run_notebooks import checked_choices, is_own, notebook_path
 
     path = notebook_path(notebook)
     if is_own(path):
         raise ValueError(f"{notebook} is a notebook of your own: what it asks is not known")
-    return path.stem, asked_of(path, _values(notebook, params, pairs))
+    return path.stem, checked_choices(path, _values(notebook, params, pairs))
 
 
 @app.command()

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from trustlab.agents import MedConf, assess, convene, doctors_of
@@ -21,7 +22,7 @@ from trustlab.meaning.parts import Readers, with_meaning
 from trustlab.models.base import About, Model, Request
 from trustlab.models.cache import CachedModel
 from trustlab.parsing import diagnosis_reply
-from trustlab.parsing.counts import named, probed
+from trustlab.parsing.counts import both, named, probed
 from trustlab.prompts import render
 from trustlab.records import PARAMETERS, Generation, Parameters, Reply, View, normalise
 from trustlab.retrieval import BM25, Retriever, load_corpus
@@ -93,7 +94,7 @@ def answer_requests(
     wanted |= {"logprobs"} if wanted & {"prior", "distributions"} else set()
     prior = render("diagnosis", patient=None) if "prior" in wanted else None
     p = settings.parameters
-    about = About.of(view, reads=lambda reply: named(reply.text)(p.reading))
+    about = About.of(view, **both(named, p.reading))
     common = {"messages": messages, "max_tokens": settings.max_tokens_answer, "seed": settings.seed}
     common |= {"about": about}
     extras = {"renyi_alpha": p.renyi_alpha, "n_alternatives": p.n_alternatives}
@@ -127,11 +128,7 @@ def probe_requests(
     p, asked = settings.parameters, {}
 
     def about(name: str) -> About:
-        return About.of(
-            view,
-            diagnosis=answer,
-            reads=lambda reply: probed(name, reply.text, view.text)(p.reading),
-        )
+        return About.of(view, diagnosis=answer, **both(partial(probed, name, view.text), p.reading))
 
     if "probes.ce" in needs:
         messages = render("ce", patient=view.text, answer=answer)

@@ -221,6 +221,12 @@ class Reply:
 
 NO_DIAGNOSIS = "no diagnosis in square brackets"
 """Why an answer that names no disease is missing."""
+PLACEHOLDER = "a placeholder in place of a diagnosis"
+"""Why one is whose brackets hold the words of a form ("[Insert diagnosis here]")."""
+UNNAMED = (None, NO_DIAGNOSIS, PLACEHOLDER)
+"""What ``missing`` says of an answer that was given and cannot be read: it is wrong."""
+CUT = "ran out of tokens"
+"""Why a reply cut off by the budget or the window is no answer, whatever stands in it."""
 
 IMPORTANCES = ("strong", "moderate", "weak")
 SUPPORT_LEVELS = ("supported", "missing", "contradicted")

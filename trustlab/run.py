@@ -10,8 +10,8 @@ import warnings
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import nullcontext
-from dataclasses import asdict, dataclass, field
+from contextlib import closing, nullcontext
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
@@ -21,9 +21,9 @@ from typing import Any, BinaryIO, TypeVar
 import pandas as pd
 from tqdm import tqdm
 
-from trustlab.agents.medconf import Profiles
+from trustlab.agents.medconf import Ask, Profiles
 from trustlab.collect import Settings, collect, needs_of, samples_alike
-from trustlab.confidence import Method, select
+from trustlab.confidence import METHODS, Method, select
 from trustlab.datasets.replies_file import Kept, read_replies
 from trustlab.folder.records_file import NAME as RECORDS
 from trustlab.folder.records_file import find_records, line_of, read_records, save_records
@@ -32,17 +32,27 @@ from trustlab.graders import Grade, Grader, JudgeGrader
 from trustlab.levels import Show, view
 from trustlab.levels import views as views_of
 from trustlab.meaning.parts import Readers, with_meaning
+from trustlab.metrics.costs import purposes_of
 from trustlab.metrics.formatted import remark_lines, together
 from trustlab.metrics.run_tables import KEYS, checked_answers, joined
-from trustlab.models.base import Model, Waiting
+from trustlab.models.base import Model, Request, Waiting
 from trustlab.models.cache import CALL_COLUMNS, CachedModel
-from trustlab.parsing import NO_DIAGNOSIS
-from trustlab.parsing.counts import Counts, replies_of, tally
+from trustlab.parsing.counts import KINDS, Counts, add, too_few, why_few
 from trustlab.paths import NOTICE, Growing, save_json, save_tables, shard
 from trustlab.processes import beside, seldom_collected
 from trustlab.prompts import names as prompt_names
 from trustlab.prompts import template
-from trustlab.records import LEVELS, Case, Generation, View
+from trustlab.records import (
+    CUT,
+    LEVELS,
+    NO_DIAGNOSIS,
+    PLACEHOLDER,
+    UNNAMED,
+    Case,
+    Generation,
+    Reply,
+    View,
+)
 from trustlab.settings import Setup, given
 from trustlab.workbench import Workbench, opened
 
@@ -322,8 +332,12 @@ def benchmark(
     }
     made = tuple(gathered.generations)
     run = Run(**gathered.tables.frames(), parameters=facts, generations=made, folder=setup.run_dir)
+    run = without_unread(run)
     if setup.run_dir:
         run.save(setup.run_dir, tables=keep, records=False)
+        if not keep and withheld(facts, run.methods):
+            for name in ("answers", "confidence"):
+                getattr(run, name).to_parquet(setup.run_dir / f"{name}.parquet", index=False)
     warn(facts)
     return run
 
@@ -379,9 +393,10 @@ def score(
         **_read_by(readers),
         "grader": setup.judge.name,
         "samples_alike": samples_alike(wordings),
+        "replies_read": _read_of(made),
     }
     calls = pd.DataFrame(columns=list(COLUMNS["calls"]))
-    run = Run(answers, scored, calls, facts, tuple(made), setup.run_dir)
+    run = without_unread(Run(answers, scored, calls, facts, tuple(made), setup.run_dir))
     if setup.run_dir:
         run.save(setup.run_dir)
     warn(facts)
@@ -409,7 +424,62 @@ def load_run(folder: str | Path, records: bool | None = None) -> Run:
     kept = folder / RECORDS
     wanted = len(tables["answers"]) <= KEPT_UP_TO if records is None else records
     made = read_records(kept) if wanted and kept.is_file() else ()
-    return Run(**tables, parameters=facts, generations=made, folder=folder)
+    return without_unread(Run(**tables, parameters=facts, generations=made, folder=folder))
+
+
+UNDER_ALL = ("diagnosis", "judge", "ask", "patient")
+"""Purposes on whose replies every number of a run rests."""
+
+
+def withheld(parameters: Mapping[str, Any], methods: Iterable[str]) -> dict[tuple[str, str], str]:
+    """(model, method) -> why nothing is claimed of it: less than half of the replies that it rests
+    on could be read. Method '' is for the answers."""
+    counts: Counts = parameters.get("replies_read") or {}
+    own = {name: purposes_of(METHODS[name]) for name in methods if name in METHODS}
+    every = {"": (), **own} if too_few(counts) else {}
+    found = {
+        (model, name): why_few(counts, model, (*UNDER_ALL, *of))
+        for model in parameters["models"]
+        for name, of in every.items()
+    }
+    return {key: why for key, why in found.items() if why}
+
+
+def without_unread(run: Run) -> Run:
+    """The run with its :func:`withheld` values missing, which gives their reason: nothing that is
+    made of it claims a number of them."""
+    reasons = withheld(run.parameters, run.methods)
+    if not reasons:
+        return run
+    answers, confidence = run.answers.copy(), run.confidence.copy()
+    for table in (answers, confidence):
+        table["missing"] = table["missing"].astype(object) if "missing" in table else ""
+    for (model, method), why in reasons.items():
+        if method:
+            rows = confidence["model"].eq(model) & confidence["method"].eq(method)
+            confidence.loc[rows, ["confidence", "bound", "missing"]] = [math.nan, "", why]
+        else:
+            rows = answers["model"].eq(model)
+            answers.loc[rows, ["answer", "correct", "missing"]] = [None, math.nan, why]
+    return replace(run, answers=answers, confidence=confidence)
+
+
+def _read_of(generations: Iterable[Generation]) -> Counts:
+    """What is known of replies that somebody else asked for: which answers were read."""
+    found: Counts = {}
+    for g in generations:
+        if g.answer and (read := _state(g.answer)):
+            one = found.setdefault(g.model, {}).setdefault("diagnosis", dict.fromkeys(KINDS, 0))
+            one["asked"] += 1
+            one[read] += 1
+    return found
+
+
+def _state(answer: Reply) -> str:
+    """What became of an answer by its reason; '' where it was not had."""
+    why = answer.missing or ""
+    known = {"": "read", NO_DIAGNOSIS: "unread", PLACEHOLDER: "placeholder"}
+    return "cut" if why.startswith(CUT) else known.get(why, "")
 
 
 def _runs_below(folder: Path) -> str:
@@ -478,7 +548,6 @@ class Gathered:
         self._wordings: Counter[tuple[str, int | None]] = Counter()
         self._n_dropped = 0
         self._read: Counts = {}
-        self._known: set[tuple[str, str]] = set()
 
     def add(self, views: Sequence[View], made: Sequence[Generation], waits: bool) -> None:
         """Grade and count these, and begin to score them while the next are asked; nothing is
@@ -486,9 +555,6 @@ class Gathered:
         self.tables.add("answers", _answers(views, made, self._setup.judge))
         if waits:
             return
-        p = self._setup.procedure
-        read = replies_of(made, p.importance, p.structure, self._known)
-        tally(read, self._setup.reading, self._read)
         self._wordings.update((g.model, g.n_wordings) for g in made)
         self._n_dropped += sum(g.assessment.n_dropped for g in made if g.assessment)
         self.take(AHEAD - 1)
@@ -507,11 +573,14 @@ class Gathered:
                 self._records.writelines(lines)
 
     def count(self, asked: Iterable[CachedModel]) -> None:
-        """Take the calls of these models; of a large run they are let go there."""
+        """Take the calls of these models and what became of their replies; of a large run they are
+        let go there."""
         for one in asked:
             self.tables.add("calls", [(*call.values(), one.name) for call in one.calls])
+            add(self._read, {one.name: one.counts})
             if not self._keep:
                 one.calls.clear()
+                one.counts.clear()
         self.tables.end_part()
 
     def facts(self) -> dict[str, Any]:
@@ -659,9 +728,7 @@ def _answers(
     neither right nor wrong."""
     said = [g.answer.text if g.answer else None for g in generations]
     failed = [
-        g.answer.missing
-        if g.answer and text is None and g.answer.missing not in (None, NO_DIAGNOSIS)
-        else ""
+        g.answer.missing if g.answer and text is None and g.answer.missing not in UNNAMED else ""
         for g, text in zip(generations, said, strict=True)
     ]
     grades = grader.grade(said, [v.case for v in views])
@@ -678,8 +745,20 @@ def _answer_row(
     return (*asked, correct, g.n_statements, g.n_words, n_samples, failed or grade.missing)
 
 
-def _bar(model: str, where: str):
+def _bar(model: str, where: str) -> Callable[[str, int], Any]:
     """A progress bar for each step of :func:`trustlab.collect.collect`."""
     return lambda step, total: tqdm(
         total=total, desc=f"{model}: {where}{step}", unit="request", leave=False
     )
+
+
+def with_progress(name: str) -> Ask:
+    """Puts requests to a model, a cached one under a progress bar that begins with ``name``."""
+
+    def put(model: Model, requests: list[Request], step: str) -> list[list[Reply]]:
+        if not isinstance(model, CachedModel):
+            return model.generate(requests)
+        with closing(_bar(name, "")(step, len(requests))) as bar:
+            return model.generate(requests, progress=bar.update)
+
+    return put

@@ -24,6 +24,16 @@ import yaml
 
 from trustlab.choices import names_of, unknown
 from trustlab.html.notebook import without_widgets, write_html
+from trustlab.html.opening import (
+    BLOCK,
+    STOPPED,
+    counts_of,
+    filled,
+    nothing_claimed,
+    opening,
+    runs_in,
+    unread,
+)
 from trustlab.html.pages import PAGE, write_answers
 from trustlab.metrics.formatted import remark_lines, together
 from trustlab.models.base import Gone, Waiting
@@ -48,8 +58,11 @@ MANIFEST, RUN = "manifest.json", "run.json"
 REFERENCE = ("answers", "confidence", "metrics")
 """Tables of the reference run that the repository keeps, and that a test makes again in part."""
 
-LONGEST_FIRST = "01 02 03 07 05 08 04 00 06"
-"""The order in which notebooks begin that run at once, by the first two letters of their names."""
+ORDER = "00 01 02 03 07 05 08 04 06"
+"""The order in which notebooks begin that run at once, by the first two letters of their names: the
+first to look at, then the longest."""
+QUIET = ["--IPKernelApp.log_level=40"]
+"""For a kernel: no warning that it speaks TCP without encryption, to this machine alone."""
 
 
 def notebook_names() -> list[str]:
@@ -162,10 +175,10 @@ def check_parameters(path: Path, values: Mapping[str, Any]) -> None:
     A parameter that it does not have (papermill would only warn), and what the choices of its study
     refuse.
     """
-    asked_of(path, values)
+    checked_choices(path, values)
 
 
-def asked_of(path: Path, values: Mapping[str, Any]) -> Any:
+def checked_choices(path: Path, values: Mapping[str, Any]) -> Any:
     """The choices of a notebook's study, checked: its own parameters with ``values`` over them.
 
     A notebook with ``more`` among its parameters takes every choice of its study. Of a notebook of
@@ -251,8 +264,7 @@ def run_notebook(
 
     A ``shard`` (:func:`~trustlab.paths.shard_of`) of the cases has a folder of its own in
     ``runs/``, for its replies and for what else its notebook leaves. ``alone``: no other runs
-    beside it, so that its cells are counted and saved while they run, and its kernel is one of its
-    own.
+    beside it, so that its cells are counted and saved while they run.
 
     A relative ``path`` or ``corpus``, or folder in ``model``, is taken from where the command is
     given; the notebook runs in its own folder, one of the package's in the working folder. A
@@ -262,8 +274,6 @@ def run_notebook(
     """
     import papermill
     from papermill.exceptions import PapermillExecutionError
-
-    from trustlab.folder.kernels import Manager
 
     source = notebook_path(name)
     check_parameters(source, values)
@@ -287,10 +297,10 @@ def run_notebook(
     for left in old:
         left.unlink(missing_ok=True)
     began = time.time()
-    kernels: dict[str, Any] = {} if alone else {"kernel_manager_class": Manager}
     try:
         part = {"TRUSTLAB_SHARD": shard} if shard else {}
-        with environment({"TRUSTLAB_RUNS": there, **part}):
+        debugger = {"PYDEVD_DISABLE_FILE_VALIDATION": "1"}  # it warns of frozen modules
+        with environment({"TRUSTLAB_RUNS": there, **part, **debugger}):
             papermill.execute_notebook(
                 str(source),
                 str(target),
@@ -300,7 +310,7 @@ def run_notebook(
                 language="python",
                 progress_bar=alone,
                 request_save_on_cell_execute=alone,  # each saves all cells
-                **kernels,
+                extra_arguments=QUIET,
             )
         manifest["ok"] = True
         if answers:  # a disk may count in steps of two seconds
@@ -315,8 +325,28 @@ def run_notebook(
         manifest |= {"finished": _now(), **_run_facts(folder)}
         save_json(manifest, folder / MANIFEST)
         if target.is_file():
+            fill_opening(target, folder, manifest["ok"])
             write_html(target)
     return folder
+
+
+def fill_opening(notebook: Path, folder: Path, ok: bool = True) -> None:
+    """Write what a run's folder says into the opening of a notebook: :mod:`trustlab.html.opening`.
+
+    Without a run the block stays as it is, unless the run stopped. A notebook without a place for
+    it gets a cell in front where much could not be read.
+    """
+    import nbformat
+
+    block = opening(folder) or ("" if ok else STOPPED)
+    made = nbformat.read(notebook, 4)
+    places = [cell for cell in made.cells[:3] if BLOCK.search(cell.source)]
+    for cell in places:
+        cell.source = filled(cell.source, block) if block else cell.source
+    if not places and (told := unread(folder, counts_of(runs_in(folder).values()))):
+        made.cells.insert(0, nbformat.v4.new_markdown_cell(told, id="opening"))
+    with whole(notebook) as beside:
+        nbformat.write(made, beside)
 
 
 def has_cases(name: str, values: Mapping[str, Any], shard: str) -> bool:
@@ -325,7 +355,7 @@ def has_cases(name: str, values: Mapping[str, Any], shard: str) -> bool:
     if "n" not in default_parameters(path := notebook_path(name)):
         raise ValueError(f"{path.stem} loads no cases that could be shared out")
     with environment({"TRUSTLAB_SHARD": shard}):
-        return bool(opened(asked_of(path, values)).cases())
+        return bool(opened(checked_choices(path, values)).cases())
 
 
 def _from_here(name: str, value: Any) -> Any:
@@ -406,6 +436,8 @@ def publish(run_dir: Path, name: str) -> None:
             output.pop("execution_count", None)
             if output.output_type == "execute_result":
                 output["execution_count"] = None
+    if block := opening(run_dir):
+        ours.cells[0].source = filled(ours.cells[0].source, block)
     with whole(source) as beside:
         nbformat.write(ours, beside)
     files = {file: FIGURES / file.name for file in sorted((run_dir / "figures").glob("*"))}
@@ -422,16 +454,17 @@ def publish(run_dir: Path, name: str) -> None:
 
 def _run_facts(folder: Path) -> dict[str, Any]:
     """What ``run.json`` says; of a notebook with several runs, each below its own folder's name,
-    and their calls, what is missing and warnings in all."""
-    own, *parts = [folder / RUN, *sorted(folder.glob(f"*/**/{RUN}"))]
-    if own.is_file():
-        return json.loads(own.read_text(encoding="utf-8"))
-    runs = {
-        str(file.parent.relative_to(folder)): json.loads(file.read_text(encoding="utf-8"))
-        for file in parts
-    }
+    and their calls, what is missing and warnings in all. Of all runs ``replies_read``, and in
+    ``nothing_claimed`` that of which less than half could be read."""
+    runs = runs_in(folder)
     if not runs:
         return {}
+    read = {
+        "replies_read": counts_of(runs.values()),
+        "nothing_claimed": nothing_claimed(runs),
+    }
+    if "" in runs:
+        return runs[""] | read
     counted = {
         count: sum(facts.get(count, 0) for facts in runs.values())
         for count in ("calls_made", "calls_from_cache")
@@ -439,9 +472,8 @@ def _run_facts(folder: Path) -> dict[str, Any]:
     missing = [
         {**row, "run": name} for name, facts in runs.items() for row in facts.get("missing", [])
     ]
-    held = [facts.get("benchmark") or facts.get("trust") or {} for facts in runs.values()]
-    told = remark_lines(together(held))
-    return {"runs": runs, **counted, "missing": missing, "warnings": told}
+    told = remark_lines(together(map(checked_choices, runs.values())))
+    return {"runs": runs, **counted, "missing": missing, "warnings": told, **read}
 
 
 def _now() -> str:

@@ -27,7 +27,8 @@ from trustlab.parsing import (
     read_prose,
     read_score,
 )
-from trustlab.parsing.reply import whole
+from trustlab.parsing.counts import both
+from trustlab.parsing.reply import PLACEHOLDER, unnamed, whole
 from trustlab.parsing.schemas import schema_of
 from trustlab.prompts import render
 from trustlab.records import Assessment, Criterion, Reading, Reply
@@ -118,8 +119,8 @@ def assess(
         return [r[0] for r in put(judge, requests, step)] if requests else []
 
     def own(i: int, of: Assessment, read: Read) -> About | None:
-        more: dict[str, Any] = {"diagnosis": of.diagnosis, "reads": partial(_step, of, read)}
-        return about[i]._replace(**more) if about else None
+        how = both(partial(_step, of, read), reading)
+        return about[i]._replace(diagnosis=of.diagnosis, **how) if about else None
 
     def shared(of: Assessment, read: Read) -> About | None:
         whose = own(first[of.diagnosis], of, read)
@@ -135,7 +136,7 @@ def assess(
         requests = [
             replace(
                 _request("keyword", p.max_tokens_keyword, seed, answer=answer),
-                about=shared(a, partial(_with_keyword, reading=reading)),
+                about=shared(a, _with_keyword),
             )
             for answer, a in found.items()
         ]
@@ -160,7 +161,7 @@ def assess(
                 )
                 found[answer] = _with_passages(a, shown, library.get(answer), request)
                 if request is not None:
-                    whose = shared(found[answer], partial(_with_profile, p=p, reading=reading))
+                    whose = shared(found[answer], partial(_with_profile, p=p))
                     waiting.append((answer, replace(request, about=whose)))
         for (answer, _), reply in zip(
             waiting, told([r for _, r in waiting], "symptom profiles"), strict=True
@@ -184,7 +185,7 @@ def assess(
             )
             assessed[i] = _with_passages(a, shown, passages, request)
             if request is not None:
-                read = partial(_with_evidence, patient=patient, p=p, reading=reading)
+                read = partial(_with_evidence, patient=patient, p=p)
                 asked.append((i, replace(request, about=own(i, assessed[i], read))))
     for (i, _), reply in zip(
         asked, told([r for _, r in asked], "confidence from evidence"), strict=True
@@ -193,12 +194,12 @@ def assess(
     return assessed
 
 
-Read = Callable[[Assessment, Reply], Assessment]
+Read = Callable[..., Assessment]
 
 
-def _step(before: Assessment, read: Read, reply: Reply) -> dict[str, Any]:
+def _step(before: Assessment, read: Read, reply: Reply, reading: Reading) -> dict[str, Any]:
     """What a reply adds to an assessment; :class:`Unreadable` where a step fails."""
-    a = read(before, reply)
+    a = read(before, reply, reading=reading)
     if a.missing is not None:
         raise Unreadable(a.missing)
     told = {"keyword": a.keyword, "profile": a.profile, "prose": a.prose, "score": a.score}
@@ -276,7 +277,9 @@ def _with_keyword(a: Assessment, reply: Reply, reading: Reading) -> Assessment:
     why = no_answer(reply)
     span = None if why else diagnosis(reply.text, reading)
     if span is None:
-        return replace(a, missing=f"keyword: {why or 'none in square brackets'}")
+        held = unnamed(reply.text) == PLACEHOLDER
+        why = why or (PLACEHOLDER if held else "none in square brackets")
+        return replace(a, missing=f"keyword: {why}")
     return replace(a, keyword=span.text)
 
 

@@ -9,8 +9,10 @@ safety table and nothing else. Prompts: ``doctor.txt``, ``plan.txt``, ``review_p
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from trustlab.agents.medconf import Ask, reply_room
 from trustlab.knowledge import load_knowledge
@@ -18,6 +20,7 @@ from trustlab.metrics.trust import majority
 from trustlab.models.base import About, Model, Request
 from trustlab.parsing import Unreadable
 from trustlab.parsing.agents import read_flags, read_opinion, read_plan, read_ratings
+from trustlab.parsing.counts import both
 from trustlab.parsing.schemas import schema_of
 from trustlab.prompts import render
 from trustlab.records import (
@@ -74,7 +77,7 @@ def doctor_request(
         seed=seed,
         purpose="doctor",
         first=first,
-        about=About.of(view, reads=lambda reply: _diagnosed(reply, reading)),
+        about=About.of(view, **both(_diagnosed, reading)),
     )
 
 
@@ -185,9 +188,7 @@ def propose(
             seed=seed,
             purpose="plan",
             schema=schema_of("plan"),
-            about=About.of(
-                view, diagnosis=diagnosis, reads=lambda reply: read_plan(reply, reading)
-            ),
+            about=About.of(view, diagnosis=diagnosis, **both(read_plan, reading)),
         )
         for view, diagnosis in asked
     ]
@@ -214,6 +215,38 @@ class Review:
     replies: Mapping[str, Reply] = field(default_factory=dict, compare=False)
 
 
+@dataclass(frozen=True)
+class Checked:
+    """A configuration's panel for one view, the plan of the doctor in charge, the reviewers' marks
+    and the rule check's; ``correct`` (0, 1 or NaN) is of the panel's diagnosis, ``correct_share``
+    of all that tied for it."""
+
+    model: str
+    configuration: str
+    n_doctors: int
+    view: View
+    panel: Panel
+    medical_cosines: tuple[float, ...] | None
+    no_medical: str
+    proposed: Proposed
+    review: Review | None
+    rules: Review | None
+    correct: float = math.nan
+    correct_share: float = math.nan
+    proxy: str = ""
+
+    @property
+    def keys(self) -> dict[str, Any]:
+        """What every row of it begins with."""
+        case = self.view.case
+        return {
+            "model": self.model,
+            "dataset": case.dataset,
+            "level": self.view.level,
+            "case_id": case.case_id,
+        }
+
+
 def review(
     model: Model,
     asked: Sequence[Planned],
@@ -235,10 +268,13 @@ def review(
         asks = {"max_tokens": room, "seed": seed, "purpose": name, "schema": schema_of(name)}
 
         def request(i: int) -> Request:
-            def marks(reply: Reply) -> tuple[Mark, ...]:
-                return read(reply, len(items[i]), shown_text(asked[i], items[i]), reading)
+            def marks(reply: Reply, reading: Reading) -> tuple[Mark, ...]:
+                found = read(reply, len(items[i]), shown_text(asked[i], items[i]), reading)
+                if not any(mark.verdict for mark in found):
+                    raise Unreadable(found[0].missing)
+                return found
 
-            about = About.of(asked[i][0], diagnosis=asked[i][1], reads=marks)
+            about = About.of(asked[i][0], diagnosis=asked[i][1], **both(marks, reading))
             return Request(_messages(name, asked[i], items[i]), **asks, about=about)
 
         requests = [request(i) for i in at]

@@ -228,6 +228,8 @@ def _denial(case: Case, findings: Collection[str], raw: str = "") -> Said | None
 def _said(reply: Reply, case: Case, question: str) -> dict[str, str]:
     """What a reply may say aloud, and how that is called."""
     said = read_answer(reply, case, question)
+    if said.outcome == "unreadable":
+        raise Unreadable(said.why)
     return {"outcome": said.outcome, "words": said.words}
 
 

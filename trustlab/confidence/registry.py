@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trustlab.records import NO_DIAGNOSIS, Generation
+from trustlab.records import UNNAMED, Generation
 
 FAMILIES = ("token", "consistency", "verbalized", "medconf", "baseline", "trust", "reference")
 SCALES = ("probability", "score")
@@ -100,9 +100,8 @@ class Method:
         known = {} if absences is None else absences
         answer = generation.answer
         if answer is not None and answer.text is None:
-            raise MissingValue(
-                UNREADABLE if answer.missing in (None, NO_DIAGNOSIS) else answer.missing
-            )
+            why = answer.missing
+            raise MissingValue(UNREADABLE if why is None or why in UNNAMED else why)
         for need in self.needs:
             if need not in known:
                 known[need] = absence(generation, need)

@@ -6,8 +6,9 @@ From any number to the words behind it. A row is one JSON object:
   request that serves several views (the profile of a diagnosis, a statement's new words, a judge's
   verdict) names the first; ``n_views`` counts them, ``diagnosis`` is the one asked about.
 - ``messages`` ([role, content]), ``temperature``, ``seed``, ``max_tokens``.
-- ``replies``: each ``raw``, its ``thought``, ``finish``, ``read`` (what the run's own reader made
-  of it) or ``why`` it made nothing, ``n_tokens_in``, ``n_tokens_out``. The texts are the model's.
+- ``replies``: each ``raw``, its ``thought``, ``finish``, ``kind`` (read, cut, placeholder, unread;
+  '' where the backend failed), ``read`` (what the run's own reader made of it) or ``why`` it made
+  nothing, ``n_tokens_in``, ``n_tokens_out``. The texts are the model's.
 - ``n_cached``, ``n_made``, ``seconds``: as in the table of calls, last, since all before them is
   the same whenever the run is made.
 """
@@ -29,12 +30,12 @@ import numpy as np
 
 from trustlab.models.base import Request
 from trustlab.models.cache import LONGEST_LINE, CachedModel
-from trustlab.parsing import Span, Unreadable, no_answer
+from trustlab.parsing import Span
+from trustlab.parsing.counts import ReadReply
 from trustlab.paths import whole
 from trustlab.records import Reply
 
 NAME = "replies.jsonl.gz"
-NOTHING = "nothing that can be read"
 Attach = Callable[..., None]
 """Takes models, cached or not; what the cached ones are asked from then on is recorded."""
 
@@ -94,8 +95,8 @@ def recording(folder: Path | None) -> Iterator[Attach]:
     before: list[tuple[CachedModel, Any]] = []
     with packed(folder / NAME) as file:
 
-        def record(name: str, request: Request, replies: Sequence[Reply], counted: Any) -> None:
-            file.write(json_line(row_of(name, request, replies, counted)))
+        def record(name: str, request: Request, *served: Any) -> None:
+            file.write(json_line(row_of(name, request, *served)))
 
         def attach(*models: object) -> None:
             for model in models:
@@ -111,10 +112,14 @@ def recording(folder: Path | None) -> Iterator[Attach]:
 
 
 def row_of(
-    model: str, request: Request, replies: Iterable[Reply], counted: Mapping[str, Any]
+    model: str,
+    request: Request,
+    replies: Iterable[Reply],
+    found: Iterable[ReadReply],
+    counted: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """A request as a row."""
-    about, reads = request.about, request.about and request.about.reads
+    """A request as a row; ``found`` is what became of each reply."""
+    about = request.about
     return {
         "dataset": about and about.dataset,
         "case_id": about and about.case_id,
@@ -127,25 +132,19 @@ def row_of(
         "temperature": request.temperature,
         "seed": request.seed,
         "max_tokens": request.max_tokens,
-        "replies": [_told(reply, reads) for reply in replies],
+        "replies": [_told(*each) for each in zip(replies, found, strict=True)],
         **counted,
     }
 
 
-def _told(reply: Reply, reads: Callable[[Reply], Any] | None) -> dict[str, Any]:
-    read, why = None, no_answer(reply)
-    if not why and reads is not None:
-        try:
-            read = plain(reads(reply))
-            why = NOTHING if read is None else ""
-        except Unreadable as error:
-            why = str(error)
+def _told(reply: Reply, found: ReadReply) -> dict[str, Any]:
     return {
         "raw": reply.text if reply.raw is None else reply.raw,
         "thought": reply.reasoning,
         "finish": reply.finish,
-        "read": read,
-        "why": why,
+        "kind": found.kind,
+        "read": plain(found.read),
+        "why": found.why,
         "n_tokens_in": reply.n_tokens_in,
         "n_tokens_out": reply.n_tokens_out,
     }

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeVar, runtime_checkable
 
@@ -24,6 +23,7 @@ from trustlab.meaning.encoder import Encoder, pair_cosines
 from trustlab.models.base import About, Model, Request
 from trustlab.models.cache import CachedModel
 from trustlab.parsing import Unreadable, no_answer, true_or_false
+from trustlab.parsing.counts import both
 from trustlab.prompts import render
 from trustlab.records import Case, Reading, Reply
 
@@ -263,7 +263,7 @@ class JudgeGrader:
                 found[key] = ruled
             else:
                 whose = About(case.dataset, case.case_id, None, n_alike[key], str(answer))
-                whose = whose._replace(reads=partial(_judged, reading=self.reading))
+                whose = whose._replace(**both(_judged, self.reading))
                 asked[key] = replace(judge_request(str(answer), names, self.seed), about=whose)
         replies = self.model.generate(list(asked.values())) if asked else []
         verdicts = (_verdict(row[0], self.reading) for row in replies)

@@ -1,16 +1,19 @@
-"""``index.html``: all runs of a folder, each with its question, its first figure and findings."""
+"""``index.html``: all runs of a folder, each with its question, its first figure and its facts."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from contextlib import suppress
+from html import unescape
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from trustlab.html.opening import right_of
 from trustlab.html.pages import PAGE
 from trustlab.html.show import render
+from trustlab.parsing.counts import read_line
 from trustlab.paths import save_text
 
 INDEX = "index.html"
@@ -47,7 +50,9 @@ def _entry(folder: Path, facts: Mapping[str, Any]) -> dict[str, Any]:
         "title": title,
         "href": _href(folder, notebook.with_suffix(".html").name),
         "figure": (_href(folder, figures[0]["file"]), _alt(figures[0])) if figures else None,
-        "findings": list(dict.fromkeys(filter(None, (told["title"] for told in figures)))),
+        "read": read_line(facts.get("replies_read", {})),
+        "unread": [*facts.get("nothing_claimed", []), *facts.get("warnings", [])],
+        "right": [unescape(line) for line in right_of(folder)],
         "ended": "" if facts.get("ok") else "stopped: the notebook as far as it came",
         "facts": {
             "date": str(facts.get("started", ""))[:10],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -26,6 +26,7 @@ from trustlab.metrics.estimate import (
 )
 from trustlab.metrics.schema import need, refuse, table
 from trustlab.processes import spread
+from trustlab.records import CUT
 
 KEYS = ["case_id", "dataset", "level", "model"]
 
@@ -58,10 +59,10 @@ class Tables:
 def checked_answers(answers: pd.DataFrame) -> pd.DataFrame:
     """The answers with ``correct`` 0 or 1, and what became of each.
 
-    True or false: ``readable``, ``failed`` (none was had) and ``ungraded``. An unreadable answer is
-    wrong; the ``correct`` of a failed or ungraded one is 0 and must not be used. Raises
-    ``ValueError`` on missing columns, repeated keys, or a ``correct`` that is lacking without such
-    a reason.
+    True or false: ``readable``, ``failed`` (none was had; ``cut``: it ran out of tokens) and
+    ``ungraded``. An unreadable answer is wrong; the ``correct`` of a failed or ungraded one is 0
+    and must not be used. Raises ``ValueError`` on missing columns, repeated keys, or a ``correct``
+    that is lacking without such a reason.
     """
     need(answers, [*KEYS, "answer", "correct"], "answers")
     table = answers[[*KEYS, "answer", "correct"]].assign(level=answers["level"].astype(int))
@@ -75,7 +76,9 @@ def checked_answers(answers: pd.DataFrame) -> pd.DataFrame:
     bad = ~failed & ~ungraded & ~table["correct"].isin([0, 1])
     refuse(table, bad, f"correct must be {allowed}")
     correct = table["correct"].where(readable & ~ungraded, 0).astype(int)
-    return table.assign(correct=correct, readable=readable, failed=failed, ungraded=ungraded)
+    cut = failed & reason.astype(str).str.startswith(CUT)
+    states = {"readable": readable, "failed": failed, "cut": cut, "ungraded": ungraded}
+    return table.assign(correct=correct, **states)
 
 
 def joined(answers: pd.DataFrame, confidence: pd.DataFrame) -> pd.DataFrame:
@@ -130,6 +133,8 @@ def rows_of_methods(
         label = {"model": str(run["model"]), "dataset": str(run["dataset"])}
         graded = ~(asked["failed"] | asked["ungraded"]).to_numpy()
         none = "no graded answer" if asked["ungraded"].any() else "no answer"
+        if "missing" in answers and len(told := answers.loc[asked.index, "missing"].unique()) == 1:
+            none = str(told[0] or none)
         place = _Place(asked)
         yield label | {"method": ""}, Rows(asked, graded, draws, none)
         for method in [m for *who, m in places if who == [run["dataset"], run["model"]]]:
@@ -237,9 +242,11 @@ def metrics_table(
       against the same accuracies, the middle 95 % of which lie between ``chance_low`` and
       ``chance_high`` (:func:`~trustlab.metrics.correlation.rising_band`), and ``p`` its exact
       two-sided permutation p-value, up to 8 levels, every order as likely.
-    - Accuracy has method '' and counts an unreadable answer as wrong. Everything else uses the
-      ``n`` rows where the method has a value; ``n_missing`` are left out; ``n_rarer`` of the n are
-      of the rarer kind, right or wrong.
+    - Accuracy has method '' and counts an unreadable answer as wrong. Where answers were cut off or
+      could not be read, ``accuracy_asked`` has all that were asked for (one cut off is not right),
+      ``accuracy`` those not cut off, ``accuracy_read`` those that could be read; without these rows
+      the three are the same. Everything else uses the ``n`` rows where the method has a value;
+      ``n_missing`` are left out; ``n_rarer`` of the n are of the rarer kind, right or wrong.
     - An answer that was not had (``answer`` missing, ``correct`` NaN) or not graded (``correct``
       NaN, its reason in ``missing``) is neither right nor wrong and left out of everything.
     - AUROC and AUPRC are withheld below ``min_per_class`` right or wrong answers ('within': summed
@@ -273,8 +280,15 @@ def _lines(label: dict[str, str], rows: Rows, is_probability: bool, least: int) 
 
 
 def _accuracy(rows: Rows) -> Iterator[dict[str, Any]]:
-    for level, part in {**rows.by("level"), "pooled": rows}.items():
-        yield {"metric": "accuracy", "level": str(level), **estimate(part, mean("correct"))}
+    """Accuracy with each of its denominators that differ."""
+    each = {"accuracy": rows}
+    cut, unread = rows.all("cut"), rows.known & ~rows.all("readable")
+    if cut.any() or unread.any():
+        for name, known in (("asked", rows.known | cut), ("read", rows.known & ~unread)):
+            each[f"accuracy_{name}"] = replace(rows, known=known)
+    for name, part_of in each.items():
+        for level, part in {**part_of.by("level"), "pooled": part_of}.items():
+            yield {"metric": name, "level": str(level), **estimate(part, mean("correct"))}
 
 
 def _of_method(rows: Rows, is_probability: bool, least: int) -> Iterator[dict[str, Any]]:

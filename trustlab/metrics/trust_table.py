@@ -31,7 +31,7 @@ NEEDED = [
     "cosine", "cosine_missing", "cosine_med", "cosine_med_missing", *COUNTS, "plan_missing",
 ]  # fmt: skip
 """The columns of ``reviews``."""
-OPTIONAL = {"n_no_answer": 0, "cosine_med_proxy": ""}
+OPTIONAL = {"n_no_answer": 0, "cosine_med_proxy": "", "unread": ""}
 """Further columns of ``reviews``, and what a table without them means."""
 MEANS = {"accuracy": "right", "accuracy_shared": "shared", "cdr": "apart", "rdc": "cosine"}
 """Index -> what it is the mean of, over the cases that have it."""
@@ -98,7 +98,8 @@ def trust_indices(
       ``cosine`` the mean over doctors (``cosine_med`` by the biomedical encoder), each with its
       reason where NaN, counts of the plan's ratings, ``plan_missing`` a reason or "".
     - :data:`OPTIONAL`: ``n_no_answer`` doctors whose reply is no answer (cut off, all thought,
-      never came); who stood in for the biomedical encoder, passed on as ``proxy`` of RDC.
+      never came); who stood in for the biomedical encoder, passed on as ``proxy`` of RDC; why
+      nothing is claimed of values that are missing, where too few replies could be read.
     - In percent, but for accuracy, cdr, rdc and eti of ``trust-x``: fractions, of which ``fti``
       takes ETI times 100 and ``fti_as_printed`` does not. ``accuracy_shared`` counts a tie by
       ``correct_share``. Percentages pool the prescriptions (tests) of all readable plans.
@@ -294,6 +295,8 @@ def _words(
         exact["osi"] = "0 by rule"
     elif part["plan_missing"].fillna("").ne("").all():
         why |= dict.fromkeys([*KINDS, "osi"], "no readable plan")
+    if unread := part["unread"].iloc[0]:
+        why |= {name: unread for name in why if part["safety"].iloc[0] or why[name] != "safety off"}
     return why, {name: words for name, words in exact.items() if value[name] == 0}
 
 

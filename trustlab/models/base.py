@@ -26,7 +26,7 @@ class About(NamedTuple):
     - ``n_views``: how many views the request serves; the first of them is named.
     - ``diagnosis``: the one that is asked about, where one is.
     - ``reads``: what the reply says; ``None``, or :class:`~trustlab.parsing.Unreadable`, where that
-      is nothing.
+      is nothing. ``strictly``: the same in strict reading, where ``reads`` reads chat, too.
     """
 
     dataset: str
@@ -35,6 +35,7 @@ class About(NamedTuple):
     n_views: int = 1
     diagnosis: str | None = None
     reads: Callable[[Reply], Any] | None = None
+    strictly: Callable[[Reply], Any] | None = None
 
     @classmethod
     def of(cls, view: View, **more: Any) -> Self:

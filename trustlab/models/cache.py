@@ -39,6 +39,7 @@ from trustlab.models.base import (
 )
 from trustlab.models.opening import Later
 from trustlab.models.thought import apart
+from trustlab.parsing.counts import ReadReply, count, read_reply
 from trustlab.paths import offline as told_offline
 from trustlab.records import Reply, TokenTrace
 
@@ -195,7 +196,9 @@ def shortened(text: str, limit: int = 200) -> str:
     return repr(text) if len(text) <= limit else f"{text[:limit]!r}… ({len(text)} characters)"
 
 
-Recorder = Callable[[str, Request, Sequence[Reply], Mapping[str, int | float]], None]
+Recorder = Callable[
+    [str, Request, Sequence[Reply], Sequence[ReadReply], Mapping[str, int | float]], None
+]
 """Gets (model, request, its replies, {n_cached, n_made, seconds}) of each request served."""
 CALL_COLUMNS = ("purpose", "n", "n_tokens_in", "n_tokens_out", "seconds", "n_made", "n_cached")
 BUSY_TIMEOUT_S = 60.0
@@ -356,7 +359,8 @@ class CachedModel:
       model that streams gets all at once, and each reply is committed as it comes.
     - ``offline`` (None: as TRUSTLAB_OFFLINE says, or where the file may not be written): a reply
       that is not there raises :class:`CacheMiss`.
-    - ``calls`` lists the requests served; ``served`` counts the replies by the model that their
+    - ``calls`` lists the requests served, ``counts`` what became of their replies, by purpose
+      (:mod:`trustlab.parsing.counts`); ``served`` counts the replies by the model that their
       server says it used, where it says so. ``recorder`` is told of each request with its replies.
     - Several processes may share the file: what one has asked for is not asked for again, but two
       that miss the same reply at the same time both ask.
@@ -385,6 +389,7 @@ class CachedModel:
         self.name, self.revision = model.name, model.revision
         self.usage: Mapping[str, float] = getattr(model, "usage", {})
         self.calls: list[dict[str, object]] = []
+        self.counts: dict[str, dict[str, int]] = {}
         self.served: Counter[str] = Counter()
         self.recorder: Recorder | None = None
         self._connection = connect(path, SCHEMA)
@@ -513,9 +518,11 @@ class CachedModel:
                 sum(reply.n_tokens_out for reply in row),
             )
             counts = (n_made, 0 if n_made and request.temperature == 0 else request.n - n_made)
+            found = [read_reply(reply, request.about) for reply in row]
+            count(self.counts, request.purpose, found)
             if self.recorder is not None:
                 counted = {"n_cached": counts[1], "n_made": n_made, "seconds": seconds}
-                self.recorder(self.name, request, row, counted)
+                self.recorder(self.name, request, row, found, counted)
             self.calls.append(
                 dict(
                     zip(
@@ -687,6 +694,7 @@ class CachedModel:
     def reset_calls(self) -> None:
         """Forget the rows of ``calls``, and what ``served`` counted."""
         self.calls.clear()
+        self.counts.clear()
         self.served.clear()
 
     def close(self) -> None:

@@ -18,9 +18,7 @@ that form is all. Each file's head states its rules. These hold for every reply:
 
 from trustlab.parsing.medconf import read_evidence, read_profile, read_prose, read_score
 from trustlab.parsing.reply import (
-    CUT,
     MAX_CHARACTERS,
-    NO_DIAGNOSIS,
     Span,
     Unreadable,
     diagnosis,
@@ -29,11 +27,13 @@ from trustlab.parsing.reply import (
     whole,
 )
 from trustlab.parsing.scores import guesses, score_0_100, true_or_false
+from trustlab.records import CUT, NO_DIAGNOSIS, PLACEHOLDER
 
 __all__ = [
     "CUT",
     "MAX_CHARACTERS",
     "NO_DIAGNOSIS",
+    "PLACEHOLDER",
     "Span",
     "Unreadable",
     "diagnosis",

@@ -13,13 +13,13 @@ from trustlab.parsing import chat
 from trustlab.parsing.json_reply import Strict, an_object, as_text, chat_value, json_value, valid
 from trustlab.parsing.medconf import only_value
 from trustlab.parsing.reply import (
-    NO_DIAGNOSIS,
     UNWRITABLE,
     Span,
     Unreadable,
     diagnosis,
     groups,
     read,
+    unnamed,
     whole,
     writable,
 )
@@ -149,17 +149,17 @@ def read_opinion(
     if marks == (0, 0):
         found = diagnosis(text, reading)
         thought = (reply.reasoning or "").strip() if reasoning_from == "thought" else ""
-        return thought or None, found.text if found else None, _why(found, thought)
+        return thought or None, found.text if found else None, _why(found, text, thought)
     if marks != (1, 1) or text.index(CLOSE) < text.index(OPEN):
         return None, None, "the reasoning does not stand in one closed section"
     thinking, _, rest = text.partition(OPEN)[2].partition(CLOSE)
     found, thinking = diagnosis(rest, reading), thinking.strip()
-    return thinking or None, found.text if found else None, _why(found, thinking)
+    return thinking or None, found.text if found else None, _why(found, rest, thinking)
 
 
-def _why(found: Span | None, thinking: str) -> str:
+def _why(found: Span | None, text: str, thinking: str) -> str:
     """What an opinion lacks."""
-    return NO_DIAGNOSIS if found is None else "" if thinking else "no reasoning"
+    return unnamed(text) if found is None else "" if thinking else "no reasoning"
 
 
 def read_plan(reply: Reply, reading: Reading = "chat") -> Plan:

@@ -1,135 +1,195 @@
-"""How many replies of a run were read, and how many of them only as chat models write them."""
+"""What became of the replies of a run: read, cut, a placeholder or unread, by model and purpose."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple, Protocol
 
-from trustlab.parsing.agents import read_opinion
-from trustlab.parsing.medconf import read_evidence, read_profile, read_score
-from trustlab.parsing.reply import Unreadable, diagnosis, no_answer
+from trustlab.parsing.reply import (
+    CUT,
+    PLACEHOLDER,
+    Unreadable,
+    diagnosis,
+    no_answer,
+    unnamed,
+)
 from trustlab.parsing.scores import guesses, score_0_100, true_or_false
-from trustlab.records import Assessment, Generation, Opinion, Reading, Reply
+from trustlab.records import Reading, Reply
 
-Read = tuple[str, str, Callable[[Reading], Any]]
-"""A reply: whose it is, in which step of :data:`STEPS`, and what a reading makes of it (``None``,
-or :class:`Unreadable`, where that is nothing)."""
+KINDS = ("asked", "cut", "read", "chat", "placeholder", "unread")
+"""What is counted of a purpose. ``asked`` are the replies that a model gave, the sum of the kinds
+but for ``chat``, which are those of the read ones that strict reading refuses."""
+HEADS = ("asked", "cut", "read", "read only as chat", "placeholder", "unread")
+"""The same as columns to read."""
 Counts = dict[str, dict[str, dict[str, int]]]
-"""Model -> step -> replies "read", and those of them that are read as "chat" alone."""
-STEPS = {
-    "answer": "answers",
-    "samples": "samples",
-    "ce": "scores (CE)",
-    "cot_ce": "scores (CoT-CE)",
-    "topk_ce": "guesses of scores",
-    "p_true": "judgements of true or false",
-    "keyword": "keywords",
-    "profile": "profiles",
-    "evidence": "tables of evidence",
-    "score": "scores (MedConf)",
-    "opinion": "doctors' diagnoses",
-    "plan": "plans",
-    "review": "reviews",
-}
-"""Step -> what a sentence calls its replies."""
+"""Model -> purpose -> kind -> replies."""
+NOTHING = "nothing that can be read"
+LEAST_READ = 0.5
+"""Where a smaller share of a purpose is read, nothing is claimed from it."""
+MOST_UNREAD = 0.05
+"""Where a larger share of a purpose is not read, the page begins with that."""
 
 
-def tally(replies: Iterable[Read], reading: Reading, found: Counts | None = None) -> Counts:
-    """The counts of these replies, read with ``reading``, added to ``found``."""
-    found = {} if found is None else found
-    for model, step, reads in replies:
-        strict = _reads(reads, "strict")
-        if strict or (reading == "chat" and _reads(reads, "chat")):
-            n = found.setdefault(model, {}).setdefault(step, {"read": 0, "chat": 0})
-            n["read"] += 1
-            n["chat"] += not strict
-    return found
+class Asked(Protocol):
+    """How the replies to a request are read: see :class:`trustlab.models.base.About`."""
+
+    @property
+    def reads(self) -> Callable[[Reply], Any] | None:
+        """What a reply says."""
+        ...
+
+    @property
+    def strictly(self) -> Callable[[Reply], Any] | None:
+        """The same in strict reading."""
+        ...
 
 
-def _reads(reads: Callable[[Reading], Any], reading: Reading) -> bool:
+class ReadReply(NamedTuple):
+    """``kind`` of :data:`KINDS`, '' where the backend failed or nobody reads it; what was ``read``
+    or ``why`` nothing was; whether only ``chat`` reading did."""
+
+    kind: str
+    read: Any = None
+    why: str = ""
+    chat: bool = False
+
+
+def read_reply(reply: Reply, asked: Asked | None) -> ReadReply:
+    """What became of a reply."""
+    if why := no_answer(reply):
+        return ReadReply("cut" if why.startswith(CUT) else "", None, why)
+    if asked is None or asked.reads is None:
+        return ReadReply("")
+    found, why = _tried(asked.reads, reply)
+    if why:
+        return ReadReply("placeholder" if why.endswith(PLACEHOLDER) else "unread", None, why)
+    chat = asked.strictly is not None and bool(_tried(asked.strictly, reply)[1])
+    return ReadReply("read", found, "", chat)
+
+
+def _tried(reads: Callable[[Reply], Any], reply: Reply) -> tuple[Any, str]:
+    """What a reader makes of a reply, or why it makes nothing."""
     try:
-        return reads(reading) is not None
-    except Unreadable:
-        return False
+        found = reads(reply)
+    except Unreadable as error:
+        return None, str(error) or NOTHING
+    return found, NOTHING if found is None else ""
 
 
-def words(steps: Mapping[str, Mapping[str, int]]) -> str:
-    """A model's counts as a part of a sentence; '' where strict reading gives the same."""
-    told = [
-        f"{n['chat']:,} of {n['read']:,} {STEPS[step]}" for step, n in steps.items() if n["chat"]
-    ]
-    why = 'read as chat models write them (reading="strict" refuses them)'
-    return f"{', '.join(told)} {why}" if told else ""
+def count(found: dict[str, dict[str, int]], purpose: str, replies: Iterable[ReadReply]) -> None:
+    """Add these replies to what is counted by purpose."""
+    for one in replies:
+        if one.kind:
+            n = found.setdefault(purpose, dict.fromkeys(KINDS, 0))
+            n["asked"] += 1
+            n[one.kind] += 1
+            n["chat"] += one.chat
 
 
-def replies_of(
-    generations: Iterable[Generation],
-    importance: bool = True,
-    structure: bool = True,
-    known: set[tuple[str, str]] | None = None,
-) -> Iterator[Read]:
-    """What was read of these answers; ``importance`` and ``structure`` as in the procedure of
-    MedConf. Keyword and profile of one diagnosis are one reply: those (model, diagnosis) in
-    ``known`` are passed over, and others put there."""
-    known = set() if known is None else known
-    for g in generations:
-        if g.answer and g.answer.text is not None:
-            yield g.model, "answer", named(g.answer.raw)
-        for sample in g.samples or ():
-            yield g.model, "samples", named(sample.raw)
-        for probe, replies in g.probes.items():
-            for reply in replies:
-                if not no_answer(reply):
-                    yield g.model, probe, probed(probe, reply.text, g.told)
-        if g.assessment:
-            again = (g.model, g.assessment.diagnosis) in known
-            known.add((g.model, g.assessment.diagnosis))
-            steps = _assessed(g.assessment, g.told or "", importance, structure)
-            for step, reads in steps.items():
-                if not (again and step in ("keyword", "profile")):
-                    yield g.model, step, reads
-        if g.panel:
-            yield from opinions_of(g.model, g.panel.opinions)
-
-
-def opinions_of(model: str, opinions: Iterable[Opinion]) -> Iterator[Read]:
-    """The readable opinions of a panel, under this name."""
-    for opinion in opinions:
-        if opinion.diagnosis is not None:
-            yield model, "opinion", _opined(Reply(opinion.raw))
-
-
-def _opined(reply: Reply) -> Callable[[Reading], Any]:
-    return lambda reading: read_opinion(reply, reading)[1]
-
-
-def named(raw: str | None) -> Callable[[Reading], Any]:
-    """How an answer, a sample or a keyword is read."""
-    return lambda reading: diagnosis(raw, reading)
-
-
-def probed(probe: str, text: str | None, told: str | None) -> Callable[[Reading], Any]:
-    """How a reply to a question about an answer is read; ``told`` are the patient's words."""
-    if probe == "topk_ce":
-        return lambda reading: guesses(text, patient=told, reading=reading)
-    if probe == "p_true":
-        return lambda reading: true_or_false(text, reading)
-    return lambda reading: score_0_100(text, told, reading)
-
-
-def _assessed(
-    a: Assessment, told: str, importance: bool, structure: bool
-) -> dict[str, Callable[[Reading], Any]]:
-    """Each step of an assessment that gave something, and how it is read."""
-    found: dict[str, Callable[[Reading], Any]] = {}
-    if a.keyword is not None:
-        found["keyword"] = named(a.replies["keyword"])
-    if a.profile and structure:
-        text = a.replies["profile"]
-        found["profile"] = lambda how: read_profile(text, importance=importance, reading=how)
-    if said := a.replies.get("evidence"):
-        if a.evidence:
-            found["evidence"] = lambda how: read_evidence(said, a.profile, told, how)
-        if a.score is not None:
-            found["score"] = lambda how: read_score(said, told, how)
+def add(found: Counts, more: Mapping[str, Mapping[str, Mapping[str, int]]]) -> Counts:
+    """``found`` with ``more`` added to it."""
+    for model, purposes in more.items():
+        for purpose, kinds in purposes.items():
+            n = found.setdefault(model, {}).setdefault(purpose, dict.fromkeys(KINDS, 0))
+            n |= {kind: n[kind] + kinds.get(kind, 0) for kind in KINDS}
     return found
+
+
+def too_few(counts: Mapping[str, Mapping[str, Mapping[str, int]]]) -> dict[tuple[str, str], str]:
+    """(model, purpose) -> what is said where less than half of its replies could be read."""
+    return {
+        (model, purpose): f"only {n['read']:,} of {n['asked']:,} replies to {purpose!r} could be"
+        " read"
+        for model, purposes in counts.items()
+        for purpose, n in purposes.items()
+        if n["read"] < LEAST_READ * n.get("asked", 0)
+    }
+
+
+def why_few(counts: Mapping[str, Mapping[str, Any]], model: str, purposes: Iterable[str]) -> str:
+    """Why nothing is claimed of ``model`` that rests on ``purposes``, '' where there is no reason.
+    A purpose that it was not asked for, others answered in its place."""
+    few = too_few(counts)
+    for purpose in purposes if few else ():
+        asked = [model] if purpose in counts.get(model, ()) else counts
+        if whys := [few[who, purpose] for who in asked if (who, purpose) in few]:
+            return whys[0]
+    return ""
+
+
+def totals(counts: Mapping[str, Mapping[str, Mapping[str, int]]]) -> dict[str, int]:
+    """The sum over models and purposes, by kind."""
+    each = [n for purposes in counts.values() for n in purposes.values()]
+    return {kind: sum(n.get(kind, 0) for n in each) for kind in KINDS}
+
+
+def read_line(counts: Mapping[str, Mapping[str, Mapping[str, int]]]) -> str:
+    """Such as "98 % of 1,080 replies read (5 cut, 17 unread)"; '' where nothing was asked."""
+    n = totals(counts)
+    if not n["asked"]:
+        return ""
+    lost = ", ".join(f"{n[kind]:,} {kind}" for kind in ("cut", "placeholder", "unread") if n[kind])
+    return f"{percent(n['read'], n['asked'])} of {n['asked']:,} replies read" + (
+        f" ({lost})" if lost else ""
+    )
+
+
+def percent(part: int, whole: int) -> str:
+    """A share in percent, 100 and 0 for all and none alone."""
+    share = 100 * part / whole
+    shown = round(share)
+    if (shown == 100) == (part == whole) and (shown == 0) == (part == 0):
+        return f"{shown} %"
+    return f"{min(max(share, 0.1), 99.9):.1f} %"
+
+
+def not_read(counts: Mapping[str, Mapping[str, Mapping[str, int]]]) -> list[str]:
+    """A sentence for each model and purpose of which more than 5 % could not be read."""
+    few = too_few(counts)
+    lines = []
+    for model, purposes in counts.items():
+        for purpose, n in purposes.items():
+            lost = n.get("asked", 0) - n["read"]
+            if lost > MOST_UNREAD * n.get("asked", 0):
+                nothing = (model, purpose) in few
+                lines.append(
+                    f"{percent(lost, n['asked'])} of {n['asked']:,} replies to {purpose!r} could"
+                    " not be read" + ("; nothing is claimed from them" if nothing else "")
+                )
+    return lines
+
+
+def table_rows(
+    counts: Mapping[str, Mapping[str, Mapping[str, int]]],
+) -> list[tuple[str | int, ...]]:
+    """(model, purpose, :data:`KINDS`) of each."""
+    return [
+        (model, purpose, *(n.get(kind, 0) for kind in KINDS))
+        for model, purposes in counts.items()
+        for purpose, n in purposes.items()
+    ]
+
+
+def named(reply: Reply, reading: Reading) -> Any:
+    """The diagnosis that an answer, a sample or a keyword names; :class:`Unreadable` without."""
+    if (found := diagnosis(reply.text, reading)) is None:
+        raise Unreadable(unnamed(reply.text))
+    return found
+
+
+def probed(probe: str, told: str | None, reply: Reply, reading: Reading) -> Any:
+    """What is read of a reply to a question about an answer; ``told`` are the patient's words."""
+    if probe == "topk_ce":
+        return guesses(reply.text, patient=told, reading=reading)
+    if probe == "p_true":
+        return true_or_false(reply.text, reading)
+    return score_0_100(reply.text, told, reading)
+
+
+def both(reads: Callable[..., Any], reading: Reading) -> dict[str, Any]:
+    """``reads`` and ``strictly`` of an :class:`~trustlab.models.base.About`: ``reads`` takes a
+    reply and ``reading``."""
+    return {
+        "reads": lambda reply: reads(reply, reading=reading),
+        "strictly": (lambda reply: reads(reply, reading="strict")) if reading == "chat" else None,
+    }

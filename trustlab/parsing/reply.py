@@ -10,10 +10,8 @@ from itertools import accumulate
 from typing import TypeVar
 
 from trustlab.parsing import chat
-from trustlab.records import NO_DIAGNOSIS, Reading, Reply
+from trustlab.records import CUT, NO_DIAGNOSIS, PLACEHOLDER, Reading, Reply
 
-CUT = "ran out of tokens"
-"""Why a reply cut off by the budget or the window is no answer, whatever stands in it."""
 THINKING = f"{CUT} while thinking"
 """Why a reply that is all thought is no answer."""
 UNWRITABLE = re.compile("[\x00\ud800-\udfff]")
@@ -72,6 +70,30 @@ def writable(reply: Reply) -> str:
 
 MAX_CHARACTERS = 200
 """A longer group is not the name of a disease."""
+_FORM = re.compile(
+    "a|above|actual|address|age|an|and|answer|appropriate|based|be|best|blank|by|choice|city|clinic"
+    "|clinician|code|condition|conditions|confirmed|correct|date|diagnose|diagnoses|diagnosis"
+    "|diagnostic|differential|disease|diseases|disorder|doctor|email|exact|final|finding|findings"
+    "|for|from|full|gender|go|goes|here|icd|illness|in|information|is|keyword|keywords|label|likely"
+    "|main|medical|most|mrn|name|names|of|official|on|only|option|or|patient|patients|physician"
+    "|placeholder|please|possible|predicted|primary|probable|provider|provisional|relevant|response"
+    "|result|secondary|sex|signature|single|snomed|specific|specified|specify|string|suspected"
+    "|symptom|symptoms|tbd|term|text|the|their|this|to|todo|underlying|value|working|xx|xxx|xxxx"
+    "|your"
+)
+"""Words of a form. Brackets that hold nothing else, but numbers and single letters, were never
+filled in."""
+_INSTRUCTION = re.compile(
+    r"(?:please\s+)?(?:insert|enter|fill|specify|provide|replace|write|choose|select|describe)\s"
+    r"|(?:name|type|state|give|put)\s+(?:the|your)\s|.*\b(?:goes\s+)?here\Z"
+)
+_LETTER = re.compile("[A-Zs]")
+"""A letter that numbers ("Disease A"), and the end of a genitive."""
+_CODE = re.compile(
+    r"(?:icd|snomed|code|dsm|omim|mesh|orpha)[\s:#-]*[\s\w.:#-]*\d[\da-z.]*"
+    r"|[a-z]\d{1,3}|[a-z]\d[\da-z]\.[\da-z]{1,4}|[\da-z]{2}\d[\da-z]\.[\da-z]{1,2}"
+)
+"""A code in place of a name, behind the name of its list or alone: of ICD-10, of ICD-11."""
 
 _MARK = re.compile(r"[\[\]\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 
@@ -120,13 +142,14 @@ def diagnosis(text: str | None, reading: Reading = "chat") -> Span | None:
     It holds at least one letter and at most 200 characters, all of which a file can hold (no NUL,
     no lone surrogate). It is neither a number ("1e2", "nan" are) nor one Latin letter: the ``[1]``
     of a citation, the ``[x]`` of a box that is ticked and the ``[B]`` of an option are passed over.
-    Of two names the last counts. Words that name no disease are read all the same: whether "no" or
-    "unknown" is right is for the grader to say. Where no group names one, ``reading="chat"`` takes
-    the answer's other forms (:mod:`trustlab.parsing.chat`).
+    So is a placeholder (:func:`is_placeholder`). Of two names the last counts. Words that name no
+    disease are read all the same: whether "no" or "unknown" is right is for the grader to say.
+    Where no group names one, ``reading="chat"`` takes the answer's other forms
+    (:mod:`trustlab.parsing.chat`).
     """
     found = None
     for span in groups(text or ""):
-        if _can_name(span.text):
+        if _can_name(span.text) and not _escaped(text, span):
             found = span
     if found is None and text and reading == "chat" and (place := chat.name(text)):
         span = Span(text[slice(*place)], *place)
@@ -140,15 +163,15 @@ def diagnosis_reply(reply: Reply, reading: Reading = "chat") -> Reply:
 
     A token counts when it carries any character of the name, or no character but stands inside it
     (the first bytes of a character that a later token completes). Without a diagnosis ``text`` and
-    ``trace`` are ``None`` and ``missing`` says so: :data:`NO_DIAGNOSIS` of an answer that names
-    none, another reason of a reply that is no answer (:func:`~trustlab.parsing.reply.no_answer`).
+    ``trace`` are ``None`` and ``missing`` says so: :data:`NO_DIAGNOSIS` or :data:`PLACEHOLDER` of
+    an answer that names none, another reason of a reply that is no answer (:func:`no_answer`).
     Raises ``ValueError`` if the trace's tokens do not spell the reply.
     """
     why = no_answer(reply)
     span = None if why else diagnosis(reply.text, reading)
     if span is None or reply.text is None:
         raw = reply.raw if reply.text is None else reply.text
-        return replace(reply, text=None, raw=raw, trace=None, missing=why or NO_DIAGNOSIS)
+        return replace(reply, text=None, raw=raw, trace=None, missing=why or unnamed(reply.text))
     trace = reply.trace
     if trace is not None:
         if "".join(trace.tokens) != reply.text:
@@ -166,8 +189,39 @@ def diagnosis_reply(reply: Reply, reading: Reading = "chat") -> Reply:
     return replace(reply, text=span.text, raw=reply.text, trace=trace, missing=None)
 
 
+def is_placeholder(text: str) -> bool:
+    r"""Whether the content of brackets is a form that nobody filled in, a code, or was escaped.
+
+    "Diagnosis", "Patient's Name", "Insert diagnosis here", "X", "...", "J18.9", and what
+    ``\[...\]`` holds. Words that say that no disease is known ("unknown", "N/A") are none.
+    """
+    said = text.casefold().replace("_", " ").strip(" .:#\"'")
+    named = re.split(r"[\W_]+", text.strip(" .:#\"'"))
+    words = [w.casefold() for w in named if not (w.isdigit() or _LETTER.fullmatch(w)) and w]
+    if text.endswith(":"):
+        return False  # a heading without what it heads: a name to the grader, and a wrong one
+    if text.endswith("\\") or said == "x" or not any(c.isalnum() for c in text):
+        return True
+    if words and all(_FORM.fullmatch(word) for word in words):
+        return True
+    return bool(_CODE.fullmatch(said) or _INSTRUCTION.match(said))
+
+
+def unnamed(text: str | None) -> str:
+    """Why a reply names no diagnosis: :data:`PLACEHOLDER` or :data:`NO_DIAGNOSIS`."""
+    held = any(is_placeholder(span.text) or _escaped(text, span) for span in groups(text or ""))
+    return PLACEHOLDER if held else NO_DIAGNOSIS
+
+
+def _escaped(text: str | None, span: Span) -> bool:
+    """Whether the bracket in front of this content is escaped."""
+    return (text or "")[: span.start].rstrip(" \t").rstrip("[").endswith("\\")
+
+
 def _can_name(text: str) -> bool:
-    if len(text) > MAX_CHARACTERS or UNWRITABLE.search(text) or not any(c.isalpha() for c in text):
+    if len(text) > MAX_CHARACTERS or is_placeholder(text):
+        return False
+    if UNWRITABLE.search(text) or not any(c.isalpha() for c in text):
         return False
     return not (len(text) == 1 and text.isascii()) and not _is_number(text)
 

@@ -1,0 +1,240 @@
+"""The opening of a notebook: what was asked of whom, how much was read, and how often it is right.
+
+The block between :data:`BEGIN` and :data:`END` in its first cell, as Markdown, from a run's folder.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from trustlab.agents.consultation import ENDING
+from trustlab.folder.replies_log import NAME, json_lines
+from trustlab.metrics.run_tables import checked_answers
+from trustlab.parsing.counts import (
+    HEADS,
+    Counts,
+    add,
+    not_read,
+    percent,
+    read_line,
+    table_rows,
+    too_few,
+)
+from trustlab.run import RUN, find_table, read_table
+
+BEGIN, END = "<!-- opening -->", "<!-- end -->"
+BLOCK = re.compile(f"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
+STOPPED = "The run stopped before it had a result."
+EXAMPLES, LONGEST = 3, 500
+"""Unread replies that a page shows, and the characters of each."""
+LINES = 3
+"""Lines of a cell; more are named by their number."""
+_ODD = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\u2028-\u202e\u2066-\u2069]")
+
+
+def runs_in(folder: Path) -> dict[str, dict[str, Any]]:
+    """Name ('' for the folder's own) -> what its ``run.json`` says, of all runs in a folder."""
+    files = [folder / RUN, *sorted(folder.glob(f"*/**/{RUN}"))]
+    there = {f: json.loads(f.read_text(encoding="utf-8")) for f in files if f.is_file()}
+    return {str(f.parent.relative_to(folder)).removeprefix("."): of for f, of in there.items()}
+
+
+def parameters_of(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """What a ``run.json`` says of its benchmark, or of its doctors and reviewers."""
+    return facts.get("benchmark") or facts.get("trust") or {}
+
+
+def counts_of(runs: Iterable[Mapping[str, Any]]) -> Counts:
+    """What became of the replies of several runs."""
+    found: Counts = {}
+    for facts in runs:
+        add(found, parameters_of(facts).get("replies_read", {}))
+    return found
+
+
+def nothing_claimed(runs: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """A line for each model and purpose of a run of which less than half could be read."""
+    few = {name: too_few(parameters_of(of).get("replies_read", {})) for name, of in runs.items()}
+    return [
+        f"{model}{f', {name}' if name else ''}: {why}"
+        for name, whys in few.items()
+        for (model, _), why in whys.items()
+    ]
+
+
+def filled(source: str, block: str) -> str:
+    """A cell's Markdown with the block in its place; without a place it stays."""
+    return BLOCK.sub(lambda _: f"{BEGIN}\n{block}\n{END}", source, count=1)
+
+
+def opening(folder: Path) -> str:
+    """The block of a run's folder; '' where it holds no run."""
+    runs = runs_in(folder)
+    if not runs:
+        return ""
+    counts = counts_of(runs.values())
+    return "\n\n".join(
+        filter(None, [unread(folder, counts), four_rows(folder, runs, counts), by_purpose(counts)])
+    )
+
+
+def unread(folder: Path, counts: Counts) -> str:
+    """What the page begins with where more than 5 % of a purpose could not be read."""
+    lines = [f"{_text(model)}: {_text(s)}" for model in counts for s in not_read_of(counts, model)]
+    if not lines:
+        return ""
+    told = "\n".join(f"- **{line}.**" for line in lines)
+    shown = "\n".join(
+        f"{_text(model)}, {_text(purpose)}, {n:,} times:\n\n<pre>{_raw(raw)}</pre>\n"
+        for (model, purpose, raw), n in commonest(folder)
+    )
+    return f"{told}\n\nThe commonest of these replies:\n\n{shown}".rstrip()
+
+
+def not_read_of(counts: Counts, model: str) -> list[str]:
+    """The sentences of one model."""
+    return not_read({model: counts[model]})
+
+
+def commonest(folder: Path) -> list[tuple[tuple[str, str, str], int]]:
+    """((model, purpose, raw), times) of the replies that most often could not be read."""
+    seen: Counter[tuple[str, str, str]] = Counter()
+    for file in sorted(folder.rglob(NAME)):
+        with suppress(ValueError):
+            for _, line in json_lines(file):
+                row = json.loads(line)
+                lost = [r for r in row["replies"] if r.get("kind") not in ("", "read", None)]
+                seen.update((row["model"], row["purpose"], r["raw"] or "") for r in lost)
+    return seen.most_common(EXAMPLES)
+
+
+def four_rows(folder: Path, runs: Mapping[str, Mapping[str, Any]], counts: Counts) -> str:
+    """The table: models, data and n, read, accuracy by level."""
+    asked = [parameters_of(of) for of in runs.values()]
+    models = {name for of in asked for name in of.get("models", ())}
+    sets = _sets(asked)
+    read = [f"{_text(m)}: {read_line({m: of})}" for m, of in counts.items() if read_line({m: of})]
+    few = [f"nothing is claimed: {_text(line)}" for line in nothing_claimed(runs)]
+    name = "metrics.csv" if (folder / "metrics.csv").is_file() else "answers.csv"
+    right = right_of(folder)
+    rows = {
+        "models": ", ".join(map(_text, sorted(models))),
+        "data and n": "<br>".join(f"{_text(of)}: {n:,} cases" for of, n in sets.items()),
+        "read": "<br>".join(_some([*few, *read], "run.json")),
+        "accuracy by level": "<br>".join(_some(right, name)) or "–",
+    }
+    return "\n".join(["| this run | |", "|---|---|", *(f"| {k} | {v} |" for k, v in rows.items())])
+
+
+def _sets(asked: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """Data set, or several of one run -> the most cases that a run had of it."""
+    found: dict[str, int] = {}
+    for of in asked:
+        name = of.get("dataset") or ["?"]
+        name = ", ".join([name] if isinstance(name, str) else name)
+        found[name] = max(found.get(name, 0), int(of.get("cases", 0)))
+    return found
+
+
+def _some(lines: list[str], where: str) -> list[str]:
+    """The first lines, and how many more there are."""
+    more = len(lines) - LINES
+    return lines if more <= 0 else [*lines[:LINES], f"{more} more in {where}"]
+
+
+def right_of(folder: Path) -> list[str]:
+    """The lines of :func:`accuracies` of a run's folder; none where it holds no such answers."""
+    with suppress(ValueError, LookupError):
+        table = answers_of(folder)
+        return [] if table is None else list(accuracies(table))
+    return []
+
+
+def answers_of(folder: Path) -> pd.DataFrame | None:
+    """The answers of a folder's first run, of the inputs as they are; ``None`` without any."""
+    inner = [f.parent for kind in ("csv", "parquet") for f in folder.rglob(f"answers.{kind}")]
+    for place in sorted({folder, *inner}, key=lambda p: (len(p.parts), p)):
+        if file := find_table(place, "answers"):
+            table = read_table(file)
+            for change in ("condition", "variant"):
+                if change in table and len(table):
+                    table = table[table[change].eq(table[change].iloc[0])]
+            return table
+    return None
+
+
+def accuracies(answers: pd.DataFrame) -> Iterator[str]:
+    """A line for each model and data set: the share of right answers at each level, each with its
+    n; then, over all levels, with each denominator that differs."""
+    table: Any = checked_answers(answers)
+    for (model, dataset), part in table.groupby(["model", "dataset"], sort=False, observed=True):
+        graded = part[~part["failed"] & ~part["ungraded"]]
+        about = f"{_text(model)}, {_text(dataset)}"
+        if graded.empty:
+            whys: Any = answers.loc[part.index].get("missing", pd.Series(dtype=object))
+            yield f"{about}: – ({_text(str(next(iter(whys.mode()), 'no answer')))})"
+            continue
+        turns = str(dataset).endswith(ENDING)
+        each = [
+            f"{f'{level} questions' if turns else f'{level} %'}: {_share(of)}"
+            for level, of in graded.groupby("level")
+        ]
+        yield f"{about}: {'; '.join(each)}{denominators(part)}"
+
+
+def denominators(part: pd.DataFrame) -> str:
+    """Accuracy over all levels with each of its denominators, '' where they are the same."""
+    graded = part[~part["failed"] & ~part["ungraded"]]
+    each = {
+        "asked": part[part["cut"] | part.index.isin(graded.index)],
+        "not cut": graded,
+        "read": graded[graded["readable"]],
+    }
+    if len({len(of) for of in each.values()}) == 1:
+        return ""
+    told = ", ".join(f"{_share(of)} {name}" for name, of in each.items() if len(of))
+    return f"; over all levels {told}"
+
+
+def _share(of: pd.DataFrame) -> str:
+    return f"{percent(int(of['correct'].sum()), len(of))} of {len(of):,}"
+
+
+def by_purpose(counts: Counts) -> str:
+    """The table of replies by purpose, folded."""
+    rows = table_rows(counts)
+    if not rows:
+        return ""
+    lines = [" | ".join(["", "model", "purpose", *HEADS, ""]).strip()]
+    lines.append("|---|---|" + "---:|" * len(HEADS))
+    lines += [f"| {' | '.join(_text(f'{v:,}' if isinstance(v, int) else v) for v in row)} |"
+              for row in rows]  # fmt: skip
+    body = "\n".join(lines)
+    return f"<details><summary>Replies by purpose</summary>\n\n{body}\n\n</details>"
+
+
+def _text(words: object) -> str:
+    """Words that end no cell, no comment and no page."""
+    return _spelt(str(words).replace("\n", " "), "|`$\\*_[]~#")
+
+
+def _raw(reply: str) -> str:
+    """A model's words as a page shows them: nothing in them is Markdown, mathematics or HTML."""
+    cut = reply if len(reply) <= LONGEST else f"{reply[:LONGEST]}…"
+    return _spelt(cut, "`$\\-*_[]") or "(nothing)"
+
+
+def _spelt(words: str, marks: str) -> str:
+    """HTML of ``words``, with these ``marks`` as numbers, and without what no page shows."""
+    return "".join(
+        f"&#{ord(c)};" if c in marks else escape(c, quote=False) for c in _ODD.sub("\ufffd", words)
+    )
