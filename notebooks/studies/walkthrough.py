@@ -260,7 +260,7 @@ def keep(run_dir: Path, pack: Path = PACK) -> None:
         to = pack / folder.relative_to(run_dir)
         shutil.rmtree(to, ignore_errors=True)
         if folder.name == "patient":
-            shutil.copytree(folder, to)
+            shutil.copytree(folder, to, ignore=shutil.ignore_patterns("answers"))  # its pages
             continue
         run = load_run(folder, records=True)
         sure = run.confidence[run.confidence["method"].isin(JUDGED)]
