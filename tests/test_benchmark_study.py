@@ -11,8 +11,8 @@ from drawn_figures import assert_legible, figure_of
 
 from studies import benchmark as study
 from studies import calibration
+from trustlab import formatted
 from trustlab.confidence import METHODS
-from trustlab.metrics import formatted
 from trustlab.plots import caption
 from trustlab.plots.rows import SERIES, auroc_rows
 

@@ -18,8 +18,8 @@ from fake_model import TEXT_ONLY, FakeEncoder
 from studies import consultation
 from studies import consultation as tables
 from studies.consultation import ConsultationRun, consultations, worth_reading
+from trustlab import formatted
 from trustlab.knowledge import load_knowledge
-from trustlab.metrics import formatted
 from trustlab.metrics.estimate import case_weights, percentile_interval
 
 NAN = float("nan")

@@ -12,7 +12,7 @@ from each import each
 from fake_model import FakeEncoder, FakeModel, made_cases
 
 from trustlab.confidence import METHODS
-from trustlab.metrics.costs import (
+from trustlab.costs import (
     CALLS,
     method_costs,
     purposes_of,

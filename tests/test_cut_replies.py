@@ -24,7 +24,7 @@ from trustlab.agents.medconf import MedConf
 from trustlab.agents.patient import UNKNOWN, parts_of, read_answer
 from trustlab.confidence import METHODS
 from trustlab.graders import JudgeGrader, SynonymGrader
-from trustlab.metrics import metrics_table
+from trustlab.measures import metrics_table
 from trustlab.models.base import Request, TextOnly
 from trustlab.models.cache import CachedModel
 from trustlab.models.openai_replies import Choice, reply_of

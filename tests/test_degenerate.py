@@ -231,7 +231,7 @@ ELSEWHERE = {
     "paired.compare_methods": "test_degenerate_tables.py",
     "paired.best_of_families": "test_degenerate_tables.py",
     **dict.fromkeys(
-        [f"paired.{n}" for n in ("covered", "families_of", "family_name", "reference_of")],
+        [f"paired.{n}" for n in ("covered", "families_of", "reference_of")],
         "names alone; test_compare.py",
     ),
     "paired.told_best": "inside best_of_families",

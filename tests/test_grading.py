@@ -16,7 +16,8 @@ from studies.graders import (
     verdict_table,
 )
 from trustlab.graders import ExactGrader, Grade
-from trustlab.metrics import auroc, metrics_table
+from trustlab.measures import metrics_table
+from trustlab.metrics import auroc
 from trustlab.records import Case
 
 KEY = {"dataset": "toy", "level": 100, "model": "m"}

@@ -16,7 +16,7 @@ from tiny_models import byte_tokenizer
 import trustlab as tl
 from trustlab.agents import MedConf
 from trustlab.agents.medconf import fits, reply_room
-from trustlab.metrics.formatted import remark_lines
+from trustlab.formatted import remark_lines
 from trustlab.models.base import Abilities, Request
 from trustlab.models.cache import (
     CachedModel,

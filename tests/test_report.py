@@ -27,7 +27,7 @@ from fake_model import (
 )
 
 from trustlab.agents import MedConf
-from trustlab.metrics.costs import method_costs
+from trustlab.costs import method_costs
 from trustlab.paths import NOTICE
 from trustlab.plots.figures import Figures
 from trustlab.records import Parameters, Reply

@@ -15,7 +15,7 @@ from studies.robustness import (
     robustness,
     variation_table,
 )
-from trustlab.metrics.formatted import pivoted
+from trustlab.formatted import pivoted
 from trustlab.metrics.stability import cv_group_by_chance
 
 NAN = float("nan")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from trustlab.metrics import formatted
+from trustlab import formatted
 
 NAN = float("nan")
 

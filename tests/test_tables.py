@@ -10,7 +10,7 @@ import pytest
 from each import each
 
 from studies import calibration
-from trustlab.metrics import formatted
+from trustlab import formatted
 
 NAN = float("nan")
 

@@ -17,7 +17,8 @@ from studies.calibration import reliability_table, selective_table
 from studies.trust_indices import rank_stability, weight_sweep
 from trustlab.confidence import METHODS
 from trustlab.confidence.registry import MissingValue
-from trustlab.metrics import frontier, metrics_table, spearman_permutation_p
+from trustlab.measures import metrics_table
+from trustlab.metrics import frontier, spearman_permutation_p
 from trustlab.metrics.calibration import cross_fitted
 from trustlab.metrics.paired import best_against, chosen_in
 from trustlab.metrics.stopping import stop_turns

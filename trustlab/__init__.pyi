@@ -6,6 +6,7 @@ from .compare import Comparison, compare_runs
 from .confidence import METHODS, Parameters
 from .datasets import DataError, Read, load_cases, load_sets, read_data
 from .datasets.replies_file import replies_table
+from .formatted import main_table, to_latex
 from .graders import (
     EncoderGrader,
     ExactGrader,
@@ -20,9 +21,7 @@ from .html.prompts import prompts_shown
 from .knowledge import load_knowledge
 from .levels import view, views
 from .meaning.encoder import Encoder
-from .metrics import metrics_table
-from .metrics.formatted import main_table, to_latex
-from .metrics.paired import best_of_families, compare_methods
+from .measures import best_of_families, compare_methods, metrics_table
 from .metrics.trust_table import trust_indices
 from .models import open_model, open_models
 from .models.cache import CachedModel

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from trustlab import formatted
 from trustlab.confidence import METHODS
 from trustlab.html.show import Html, render
-from trustlab.metrics import formatted, schema
+from trustlab.measures import families
+from trustlab.metrics import schema
 from trustlab.metrics.calibration import CALIBRATION
 from trustlab.metrics.estimate import (
     Draws,
@@ -24,14 +26,8 @@ from trustlab.metrics.estimate import (
     estimate,
     mean,
 )
-from trustlab.metrics.paired import compared, corrected, family_name, paired_differences
-from trustlab.metrics.run_tables import (
-    KEYS,
-    checked_answers,
-    joined,
-    rows_of_methods,
-    stratified,
-)
+from trustlab.metrics.paired import compared, corrected, paired_differences
+from trustlab.metrics.run_tables import KEYS, checked_answers, joined, rows_of_methods, stratified
 from trustlab.metrics.significance import ALPHA
 from trustlab.paths import NOTICE, save_json, save_table, save_text
 from trustlab.run import Run, load_run
@@ -149,12 +145,12 @@ class Comparison:
         told = ["difference", "p_holm", "cases_needed"]
         gaps = _where(self.differences, metric="auroc")[[*key, *told]]
         table = table.merge(gaps, on=key, how="left", validate="one_to_one")
-        families = table["method"].map(family_name)
-        words = families.map(FAMILY_LABELS).fillna(families)
+        family = table["method"].map(families()).fillna("other")
+        words = family.map(FAMILY_LABELS).fillna(family)
         table = table.assign(family=words.str[:1].str.upper() + words.str[1:])
         table["sure"] = table["p_holm"].lt(ALPHA)
         place = {name: i for i, name in enumerate(FAMILY_LABELS)}
-        by: Any = families.map(place).fillna(len(place))
+        by: Any = family.map(place).fillna(len(place))
         return table.iloc[by.argsort(kind="stable")].reset_index(drop=True)
 
     def save(self, folder: str | Path) -> Path:

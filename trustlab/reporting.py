@@ -15,11 +15,11 @@ import numpy as np
 import pandas as pd
 from jinja2 import Environment, StrictUndefined
 
+from trustlab import formatted
 from trustlab.collect import SAMPLE_NEEDS
 from trustlab.confidence import METHODS
 from trustlab.confidence.registry import FAMILIES, readers
-from trustlab.metrics import formatted
-from trustlab.metrics.costs import method_costs
+from trustlab.costs import method_costs
 from trustlab.metrics.estimate import MIN_CASES, most_frequent
 from trustlab.paths import NOTICE
 from trustlab.run import Run

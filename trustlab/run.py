@@ -24,16 +24,16 @@ from tqdm import tqdm
 from trustlab.agents.medconf import Ask, Profiles
 from trustlab.collect import Settings, collect, needs_of, samples_alike
 from trustlab.confidence import METHODS, Method, select
+from trustlab.costs import purposes_of
 from trustlab.datasets.replies_file import Kept, read_replies
 from trustlab.folder.records_file import NAME as RECORDS
 from trustlab.folder.records_file import find_records, line_of, read_records, save_records
 from trustlab.folder.replies_log import packed, recording
+from trustlab.formatted import remark_lines, together
 from trustlab.graders import Grade, Grader, JudgeGrader
 from trustlab.levels import Show, view
 from trustlab.levels import views as views_of
 from trustlab.meaning.parts import Readers, with_meaning
-from trustlab.metrics.costs import purposes_of
-from trustlab.metrics.formatted import remark_lines, together
 from trustlab.metrics.run_tables import KEYS, checked_answers, joined
 from trustlab.models.base import Model, Request, Waiting
 from trustlab.models.cache import CALL_COLUMNS, CachedModel
@@ -439,7 +439,7 @@ def withheld(parameters: Mapping[str, Any], methods: Iterable[str]) -> dict[tupl
     every = {"": (), **own} if too_few(counts) else {}
     found = {
         (model, name): why_few(counts, model, (*UNDER_ALL, *of))
-        for model in parameters["models"]
+        for model in parameters.get("models", ())
         for name, of in every.items()
     }
     return {key: why for key, why in found.items() if why}

@@ -23,6 +23,7 @@ from typing import Any
 import yaml
 
 from trustlab.choices import names_of, unknown
+from trustlab.formatted import remark_lines, together
 from trustlab.html.notebook import without_widgets, write_html
 from trustlab.html.opening import (
     BLOCK,
@@ -36,7 +37,6 @@ from trustlab.html.opening import (
     unread,
 )
 from trustlab.html.pages import PAGE, write_answers
-from trustlab.metrics.formatted import remark_lines, together
 from trustlab.models.base import Gone, Waiting
 from trustlab.paths import (
     DATA,

@@ -17,10 +17,12 @@ import pydantic
 from trustlab.agents import MedConf
 from trustlab.choices import Counts, Options, Warmth, choices
 from trustlab.confidence import METHODS, select
+from trustlab.formatted import JUDGED, KEYS
 from trustlab.knowledge import load_knowledge
 from trustlab.meaning.encoder import Encoder, pair_cosines
 from trustlab.meaning.entailment import Entailment, Pair, StandInEntailment
 from trustlab.meaning.parts import Readers, with_meaning
+from trustlab.measures import metrics_table
 from trustlab.metrics.estimate import (
     NAN,
     Rows,
@@ -30,9 +32,7 @@ from trustlab.metrics.estimate import (
     measure,
     share,
 )
-from trustlab.metrics.formatted import JUDGED, KEYS
 from trustlab.metrics.paired import MIN_COVERAGE, corrected, paired_differences
-from trustlab.metrics.run_tables import metrics_table
 from trustlab.metrics.schema import table
 from trustlab.models.base import Model
 from trustlab.models.cache import CachedModel

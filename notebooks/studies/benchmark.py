@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from trustlab import formatted
 from trustlab.collect import NOT_KNOWN
 from trustlab.confidence.registry import label as named
 from trustlab.levels import views
-from trustlab.metrics import formatted, schema
+from trustlab.measures import families
+from trustlab.metrics import schema
 from trustlab.metrics.estimate import grouped, mean, measure
-from trustlab.metrics.paired import family_name
 from trustlab.plots.style import FAMILY_LABELS, GREY
 from trustlab.published import published_table
 from trustlab.records import LEVELS, Case
@@ -86,7 +87,7 @@ def comparison_as_published(metrics: pd.DataFrame) -> pd.DataFrame:
     """
     auroc = metrics[metrics["metric"].eq("auroc") & metrics["level"].eq("pooled")]
     mine = _ranked(auroc)
-    mine = mine.assign(family=mine["method"].map(family_name))
+    mine = mine.assign(family=mine["method"].map(families()).fillna("other"))
     best = mine.sort_values("value", ascending=False, kind="stable")
     best = best.drop_duplicates([*RUN, "family"])
     best = best.sort_index(kind="stable")  # the run's order of models and data sets
@@ -104,8 +105,8 @@ def comparison_as_published(metrics: pd.DataFrame) -> pd.DataFrame:
 
 def _ranked(table: pd.DataFrame) -> Any:
     """The lines of methods, without baselines, references and answers."""
-    families = table["method"].map(family_name)
-    return table[table["method"].ne("") & ~families.isin(["baseline", "reference"])]
+    family = table["method"].map(families())
+    return table[table["method"].ne("") & ~family.isin(["baseline", "reference"])]
 
 
 def _counted(lines: pd.DataFrame) -> pd.DataFrame:
@@ -119,7 +120,7 @@ def _as_published(ours: pd.DataFrame, printed: pd.DataFrame, what: str = "") -> 
     """``shown`` by family and method (or ``what``) down, by source, model and data set across."""
     theirs = printed.replace({"model": NAMES, "dataset": NAMES}).assign(source=THEIRS)
     both = pd.concat([ours.assign(source=OURS), theirs], ignore_index=True)
-    words = both["method"].map(family_name).map(FAMILY_LABELS).fillna("other")
+    words = both["method"].map(families()).map(FAMILY_LABELS).fillna("other")
     both = both.assign(family=words, row=what or both["method"].map(named))
     order = [*FAMILY_LABELS.values(), "other"]
     across, down = ["source", "model", "dataset"], ["family", "row"]

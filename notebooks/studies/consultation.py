@@ -29,6 +29,7 @@ from trustlab.agents.patient import NOT_SO, OUTCOMES, FactPatient, ModelPatient
 from trustlab.choices import Count, Weight, choices
 from trustlab.confidence import select
 from trustlab.folder.replies_log import recording
+from trustlab.formatted import pivoted, together
 from trustlab.metrics.estimate import (
     Draws,
     Labelled,
@@ -39,7 +40,6 @@ from trustlab.metrics.estimate import (
     measure,
     share,
 )
-from trustlab.metrics.formatted import pivoted, together
 from trustlab.metrics.schema import table
 from trustlab.metrics.stopping import along, best_threshold, fold_of, frontier, stop_turns
 from trustlab.metrics.ties import reaches

@@ -14,9 +14,10 @@ import numpy as np
 import pandas as pd
 
 from trustlab.graders import Grader, open_grader
+from trustlab.measures import metrics_table
 from trustlab.metrics.agreement import COUNTS, agreement
 from trustlab.metrics.estimate import grouped, mean, measure
-from trustlab.metrics.run_tables import KEYS, Tables, metrics_table
+from trustlab.metrics.run_tables import KEYS, Tables
 from trustlab.metrics.schema import need, table
 from trustlab.records import Case
 

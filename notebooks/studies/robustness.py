@@ -31,20 +31,14 @@ from trustlab.changes.changes import (
 from trustlab.changes.paraphrase_check import ParaphraseChecker, Verdict
 from trustlab.choices import Seed, choices
 from trustlab.confidence import select
+from trustlab.confidence.registry import families_of
 from trustlab.folder.replies_log import recording
 from trustlab.graders import Grader
 from trustlab.knowledge import Knowledge, load_knowledge
 from trustlab.levels import view
+from trustlab.measures import families
 from trustlab.metrics.estimate import Rows, estimate, grouped, groups, mean, measure
-from trustlab.metrics.paired import (
-    MIN_COVERAGE,
-    best_against,
-    compared,
-    corrected,
-    families_of,
-    family_name,
-    told_best,
-)
+from trustlab.metrics.paired import MIN_COVERAGE, best_against, compared, corrected, told_best
 from trustlab.metrics.schema import table
 from trustlab.metrics.stability import (
     CVS,
@@ -480,7 +474,7 @@ def cv_differences(
             both = of[method], of[reference]
             own = any(part["own"].any() for part in both)
             values = [_confidences(part, "possible" if own else "used") for part in both]
-            label = about | {"method": method, "family": family_name(method)}
+            label = about | {"method": method, "family": families().get(method, "other")}
             for metric, statistic in CVS.items():
                 mine, theirs = views(metric, values, both[0]["case_id"], n_draws, seed, NOT_SHARED)
                 found = compared(replace(mine, reference=theirs), statistic, undefined=NO_MEAN)
@@ -502,7 +496,7 @@ def most_stable_of_families(
         values = {m: _confidences(part, "possible") for m, part in of.items()}
         has = {m: ~np.isnan(each).any(axis=1) for m, each in values.items()}
         least = max(MIN_COVERAGE * np.any(list(has.values()), axis=0).sum(), 1)
-        for family, members in families_of(of, reference).items():
+        for family, members in families_of(of, families(), reference).items():
             kept = [m for m in members if has[m].sum() >= least]
             left_out = ", ".join(m for m in members if m not in kept)
             label = about | {"family": family, "n_methods": len(kept), "left_out": left_out}

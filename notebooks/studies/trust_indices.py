@@ -29,6 +29,7 @@ from trustlab.agents.panel import (
 from trustlab.choices import choices
 from trustlab.confidence import select
 from trustlab.folder.replies_log import recording
+from trustlab.formatted import pivoted, remark_lines
 from trustlab.graders import Grader
 from trustlab.levels import views as views_of
 from trustlab.meaning.encoder import Encoder
@@ -49,7 +50,6 @@ from trustlab.metrics.estimate import (
     mean,
     measure,
 )
-from trustlab.metrics.formatted import pivoted, remark_lines
 from trustlab.metrics.paired import compared, corrected
 from trustlab.metrics.schema import need, table
 from trustlab.metrics.trust_table import (

@@ -29,7 +29,7 @@ from trustlab.metrics.estimate import (
     percentile_interval,
 )
 from trustlab.metrics.paired import paired_differences
-from trustlab.metrics.run_tables import metrics_table, shared_rows
+from trustlab.metrics.run_tables import shared_rows
 from trustlab.metrics.selective import aurc, prediction_rejection_ratio, risk_coverage
 from trustlab.metrics.significance import holm, sample_size_for_power
 from trustlab.metrics.stability import cv_group, cv_sample
@@ -56,7 +56,6 @@ __all__ = [
     "ece",
     "frontier",
     "holm",
-    "metrics_table",
     "paired_differences",
     "pearson",
     "pearson_p",

@@ -14,7 +14,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
 
-from trustlab.metrics import formatted
+from trustlab import formatted
 from trustlab.plots import style
 
 LONGEST_TITLE = 70
