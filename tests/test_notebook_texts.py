@@ -93,7 +93,9 @@ def test_every_figure_is_saved_under_the_notebooks_number(name: str) -> None:
     shown = [
         begins(call.args[2])
         for called, call in found
-        if called in ("show", "save") and len(call.args) > 2
+        if called in ("show", "save")
+        and len(call.args) > 2
+        and ast.unparse(call.func) != "tl.show"  # an answer's page
     ]
     assert all(start and not start[0].isdigit() for start in shown), (
         "the number is put before the name where it is saved"
@@ -116,10 +118,10 @@ REFERENCE = read_sections(NOTEBOOKS / "parameters" / "published.yml")
 
 @pytest.mark.parametrize("name", REFERENCE)
 def test_run_all_is_no_larger_than_the_reference_run(name: str) -> None:
-    """The first cell says that "Run All" makes a smaller run; the audit has no size and says "a
-    run"."""
+    """The first cell says where "Run All" makes a smaller run."""
     own = default_parameters(notebook_path(name))
     reference = own | REFERENCE[name]
     first = nbformat.read(notebook_path(name), as_version=4).cells[0].source
-    assert ("a smaller run of your own" in first) == ("n" in own)
-    assert "n" not in own or reference["n"] is None or own["n"] < reference["n"]
+    smaller = "n" in own and (reference["n"] is None or own["n"] < reference["n"])
+    assert ("a smaller run of your own" in first) == smaller
+    assert smaller or own.get("n") == reference.get("n")

@@ -36,6 +36,7 @@ from trustlab.html.opening import (
     filled,
     nothing_claimed,
     opening,
+    parameters_of,
     runs_in,
     unread,
 )
@@ -191,8 +192,8 @@ def checked_choices(path: Path, values: Mapping[str, Any]) -> Any:
     given = default_parameters(path)
     given.pop("run_dir", None)
     choices = choices_of(path.stem)
-    names = [name for name in names_of(choices) if name != "run_dir"]
-    known = names if is_own(path) or "more" in given else list(given)
+    named = [name for name in names_of(choices) if name != "run_dir"]  # the runner gives it
+    known = named if is_own(path) or "more" in given else list(given)
     allowed = list(dict.fromkeys([*given, *(known if "more" in given else ())]))
     asked = given | dict(values)
     more = asked.pop("more", {})
@@ -523,7 +524,7 @@ def _run_facts(folder: Path) -> dict[str, Any]:
     missing = [
         {**row, "run": name} for name, facts in runs.items() for row in facts.get("missing", [])
     ]
-    told = remark_lines(together(map(checked_choices, runs.values())))
+    told = remark_lines(together(map(parameters_of, runs.values())))
     return {"runs": runs, **counted, "missing": missing, "warnings": told, **read}
 
 
