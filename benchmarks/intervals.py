@@ -32,7 +32,6 @@ from joblib import Parallel, delayed
 from scipy import special
 
 from trustlab.metrics.calibration import ece_weighted
-from trustlab.metrics.correlation import partial_spearman_weighted
 from trustlab.metrics.discrimination import ranking_weighted
 from trustlab.metrics.estimate import bounded_interval, case_weights, without_excess
 from trustlab.metrics.paired import paired_differences
@@ -148,7 +147,6 @@ def measured(s: Sample, weights: np.ndarray) -> dict[str, np.ndarray]:
         "auroc level-stratified": within,
         "auroc within, a minus b": within - other,
         "auprc": ranking_weighted(s.correct, s.a, weights)[1],
-        "partial correlation": partial_spearman_weighted(s.correct, s.a, s.level, weights),
         "prediction-rejection ratio": selective_weighted(s.correct, s.a, weights)[1],
         "brier": weights @ (s.a - s.correct) ** 2 / weights.sum(axis=1),
         "ece": ece_weighted(s.correct, s.a, weights),

@@ -25,7 +25,7 @@ import pandas as pd
 from joblib import Parallel, delayed
 from sklearn.metrics import roc_auc_score
 
-from trustlab.metrics import metrics_table
+from trustlab.measures import metrics_table
 from trustlab.metrics.discrimination import auroc_weighted
 from trustlab.metrics.estimate import case_weights, percentile_interval
 

@@ -15,7 +15,6 @@ from trustlab.metrics import (
     correlation,
     discrimination,
     estimate,
-    missing_bounds,
     paired,
     significance,
     stability,
@@ -23,7 +22,6 @@ from trustlab.metrics import (
     ties,
     trust,
 )
-from trustlab.metrics import agreement as votes
 
 NAN, INF = float("nan"), float("inf")
 NO_VALUE = (NAN,) * 3
@@ -72,8 +70,6 @@ NO_ROWS = np.array([], dtype=bool)
 MANY = np.arange(12)
 ALIKE = np.full(50, 0.25)
 EMPTY_TURNS = np.empty((0, 3))
-UNREAD = [[None, None], [None, "flu"], []]
-ALL_FLU = [["flu", "flu"], ["flu", "flu", "flu"]]
 
 
 def series(
@@ -280,31 +276,6 @@ OTHERS: list[tuple[str, str, Callable[[], Any], Any]] = [
         lambda: estimate.exact_interval(0, 10),
         (0, 1 - 0.025**0.1),
     ),
-    ("estimate.jackknife_interval", "no cases", lambda: estimate.jackknife_interval(0.5, []), NAN),
-    (
-        "estimate.jackknife_interval",
-        "one case",
-        lambda: estimate.jackknife_interval(0.5, [0.5]),
-        NAN,
-    ),
-    (
-        "estimate.jackknife_interval",
-        "all alike",
-        lambda: estimate.jackknife_interval(0.25, ALIKE),
-        NAN,
-    ),
-    (
-        "estimate.jackknife_interval",
-        "all missing",
-        lambda: estimate.jackknife_interval(NAN, [NAN] * 12),
-        NAN,
-    ),
-    (
-        "estimate.jackknife_interval",
-        "infinite",
-        lambda: estimate.jackknife_interval(0.5, [INF] * 12),
-        REFUSED,
-    ),
     ("paired.chosen_in", "no methods", lambda: paired.chosen_in(np.empty((0, 5))), REFUSED),
     ("paired.chosen_in", "no draws", lambda: paired.chosen_in(np.empty((2, 0))), NAN),
     ("paired.chosen_in", "all missing", lambda: paired.chosen_in(np.full((2, 5), NAN)), NAN),
@@ -345,62 +316,6 @@ OTHERS: list[tuple[str, str, Callable[[], Any], Any]] = [
     ],
     ("significance.cases_shown", "missing", lambda: significance.cases_shown(NAN), NOTHING),
     ("significance.cases_shown", "infinite", lambda: significance.cases_shown(INF), NOTHING),
-    # ends of single columns
-    ("missing_bounds.accuracy_bounds", "no rows", lambda: missing_bounds.accuracy_bounds([]), NAN),
-    (
-        "missing_bounds.accuracy_bounds",
-        "all missing",
-        lambda: missing_bounds.accuracy_bounds([NAN, NAN]),
-        (0, 1),
-    ),
-    (
-        "missing_bounds.accuracy_bounds",
-        "one class",
-        lambda: missing_bounds.accuracy_bounds([1, 1]),
-        1,
-    ),
-    (
-        "missing_bounds.accuracy_bounds",
-        "infinite",
-        lambda: missing_bounds.accuracy_bounds([INF]),
-        REFUSED,
-    ),
-    (
-        "missing_bounds.mean_confidence_bounds",
-        "no rows",
-        lambda: missing_bounds.mean_confidence_bounds([]),
-        NAN,
-    ),
-    (
-        "missing_bounds.mean_confidence_bounds",
-        "all missing",
-        lambda: missing_bounds.mean_confidence_bounds([NAN]),
-        (0, 1),
-    ),
-    (
-        "missing_bounds.mean_confidence_bounds",
-        "infinite",
-        lambda: missing_bounds.mean_confidence_bounds([INF]),
-        REFUSED,
-    ),
-    (
-        "missing_bounds.brier_bounds",
-        "all missing",
-        lambda: missing_bounds.brier_bounds([1, NAN], [NAN, 0.5]),
-        (1, 0),
-    ),
-    (
-        "missing_bounds.auroc_bounds",
-        "all missing",
-        lambda: missing_bounds.auroc_bounds([1, 0], [NAN, NAN]),
-        (0, 1),
-    ),
-    (
-        "missing_bounds.auprc_bounds",
-        "all missing",
-        lambda: missing_bounds.auprc_bounds([1, 0], [NAN, NAN]),
-        (0.5, 1),
-    ),
     # graders
     ("agreement.cohen_kappa", "no rows", lambda: agreement.cohen_kappa([], []), NAN),
     ("agreement.cohen_kappa", "one row", lambda: agreement.cohen_kappa([1], [1]), NAN),
@@ -552,48 +467,7 @@ OTHERS: list[tuple[str, str, Callable[[], Any], Any]] = [
     ),
     ("stopping.fold_of", "no rows", lambda: stopping.fold_of([], 2), NOTHING),
     ("stopping.fold_of", "one case twice", lambda: stopping.fold_of(["a", "a"], 2), REFUSED),
-    (
-        "stopping.guarantee",
-        "no rows",
-        lambda: stopping.guarantee(EMPTY_TURNS, EMPTY_TURNS, 0.1),
-        (0.1, 0.1, 0, 0),
-    ),
-    (
-        "stopping.guarantee",
-        "all missing",
-        lambda: stopping.guarantee([[NAN] * 3], [[1] * 3], 0.1),
-        (0.1, 0.1, 0, 0),
-    ),
     # doctors
-    ("agreement.count_votes", "no rows", lambda: votes.count_votes([]), NOTHING),
-    ("agreement.count_votes", "all missing", lambda: votes.count_votes(UNREAD), NOTHING),
-    *[
-        (
-            f"agreement.{kappa.__name__}",
-            situation,
-            lambda kappa=kappa, cases=cases: kappa(cases),
-            NAN,
-        )
-        for kappa in (votes.fleiss_kappa, votes.gwet_ac1)
-        for situation, cases in (
-            ("no rows", []),
-            ("all missing", UNREAD),
-            ("one diagnosis", ALL_FLU),
-            ("one doctor", [["flu"]]),
-        )
-    ],
-    *[
-        (
-            f"agreement.{kappa.__name__}",
-            situation,
-            lambda kappa=kappa, cases=cases: kappa(
-                votes.count_votes(cases), once(len(votes.count_votes(cases).agreement))
-            ),
-            NAN,
-        )
-        for kappa in (votes.fleiss_kappa_weighted, votes.gwet_ac1_weighted)
-        for situation, cases in (("no rows", []), ("one diagnosis", ALL_FLU))
-    ],
     *[
         (
             f"trust.{measure.__name__}",
@@ -601,7 +475,7 @@ OTHERS: list[tuple[str, str, Callable[[], Any], Any]] = [
             lambda measure=measure, said=said: measure(said),
             NAN,
         )
-        for measure in (trust.cdr, trust.any_disagreement, trust.pair_agreement)
+        for measure in (trust.cdr, trust.any_disagreement)
         for situation, said in (("no doctors", []), ("all missing", [None, None]))
     ],
     ("trust.majority", "all missing", lambda: trust.majority([None, None], "a"), NOTHING),

@@ -11,7 +11,6 @@ import pytest
 from asking import ask
 from fake_model import TEXT_ONLY, FakeEncoder, FakeModel, Served, made_cases
 
-from studies import ablations as study
 from studies.ablations import (
     MEDCONF,
     PARTS,
@@ -444,58 +443,3 @@ def test_a_cached_model_stays_open_for_its_owner():
         .sum()
         == 0
     )
-
-
-def changed(*rows, **of) -> pd.DataFrame:
-    """Made differences: (variant, difference, p after Holm) each, an interval of 0.05 about it."""
-    table = pd.DataFrame(rows, columns=["variant", "difference", "p_holm"])
-    ends = {"low": table["difference"] - 0.05, "high": table["difference"] + 0.05}
-    return table.assign(**ends, method="medconf", n_cases=24, missing="", **of)
-
-
-def test_the_message_of_the_parts_tells_parts_from_libraries() -> None:
-    parts = changed(("without_retrieval", -0.2, 0.01), ("without_importance", 0.02, 0.9))
-    shelves = changed(("control", 0.01, 0.9))
-    both = pd.concat(
-        [parts.assign(against=study.PART), shelves.assign(against=study.LIBRARY)], ignore_index=True
-    )
-    assert study.parts_message(both) == (
-        "Without a part: ranked worse: 1 of 2 (without retrieval, -0.20 [-0.25, -0.15]). Not told"
-        " apart by 24 cases: 1 of 2 (without importance, +0.02 [-0.03, +0.07]).\n"
-        "With another library: not told apart by 24 cases: 1 of 1 (control, +0.01 [-0.04, +0.06])."
-    )
-    assert study.parts_message(both.assign(p_holm=float("nan"))) == ""
-    weighted = both.assign(method="medconf_weighted")
-    assert study.parts_message(weighted) == ""
-    assert study.named_variant(weighted.iloc[0]) == "without retrieval (MedConf (fixed weights))"
-
-
-def test_the_message_of_the_samples_says_whether_settings_overlap() -> None:
-    rows = [("poc", 2, 0.5), ("poc", 15, 0.6), ("deg", 2, 0.5), ("deg", 15, 0.9)]
-    table = pd.DataFrame(rows, columns=["method", "n_samples", "value"]).assign(temperature=0.5)
-    table = table.assign(low=table["value"] - 0.1, high=table["value"] + 0.1)
-    assert study.samples_message(table) == (
-        "In 1 of 2 methods the intervals of all settings overlap, in the others some lie apart. The"
-        " highest point is Deg with K 15 at temperature 0.5: 0.90 [0.80, 1.00]."
-    )
-    assert study.samples_message(table.assign(low=float("nan"))) == ""
-
-
-def test_the_message_of_the_formulas_names_the_pair() -> None:
-    table = changed(("x", 0.4, 0.01)).assign(row="A against B")
-    assert study.formulas_message(table) == (
-        "Better than the formula that it varies: 1 of 1 (A against B, +0.40 [+0.35, +0.45])."
-    )
-
-
-def test_the_message_of_the_ranks_names_the_first_and_medconf() -> None:
-    columns = ["method", "value", "low", "high", "chosen_in", "lowest", "highest"]
-    rows = [("entropy", 1, 1, 2, 0.7, 1, 1), ("medconf", 2, 1, 2, 0.3, 2, 2)]
-    ranks = pd.DataFrame(rows, columns=columns).assign(metric="rank")
-    assert study.ranks_message(ranks) == (
-        "Entropy stands first of 2, in 70 % of the draws of cases. MedConf has rank 2 [1, 2], and 2"
-        " under other choices."
-    )
-    few = ranks.assign(low=float("nan"), high=float("nan"), chosen_in=float("nan"))
-    assert study.ranks_message(few[:1]) == "Entropy stands first of 1."
-    assert study.ranks_message(ranks.assign(value=float("nan"))) == ""

@@ -188,6 +188,14 @@ def test_what_waits_is_written_once_and_named(tmp_path):
     assert more[0][0].missing == batch.WAITS and (tmp_path / "in-002.jsonl").is_file()
 
 
+def test_what_is_asked_again_before_the_file_is_made_is_written_once(tmp_path):
+    model = BatchModel("toy", batch_dir=tmp_path)
+    for _ in range(2):
+        model.generate([Request(ASKED, max_tokens=4)])
+    model.next_step()
+    assert len((tmp_path / "in-001.jsonl").read_text().splitlines()) == 1 == model.waiting
+
+
 def test_files_stay_within_what_services_take(tmp_path, monkeypatch):
     requests = [Request((("user", str(k)),), max_tokens=4) for k in range(10)]
     monkeypatch.setattr(batch, "MOST_LINES", 4)

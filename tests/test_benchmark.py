@@ -31,7 +31,7 @@ from trustlab.collect import ROWS_ALIKE, samples_alike
 from trustlab.confidence import select
 from trustlab.graders import JudgeGrader
 from trustlab.levels import views
-from trustlab.metrics import metrics_table
+from trustlab.measures import metrics_table
 from trustlab.models import Request
 from trustlab.models.cache import CachedModel
 from trustlab.paths import NOTICE

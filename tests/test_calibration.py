@@ -10,7 +10,8 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.model_selection import GroupKFold
 
 from studies.calibration import calibration_table, recalibration_curves
-from trustlab.metrics import auroc, brier, case_weights, ece, metrics_table
+from trustlab.measures import metrics_table
+from trustlab.metrics import auroc, brier, case_weights, ece
 from trustlab.metrics.calibration import (
     Isotonic,
     Platt,

@@ -7,14 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from trustlab.metrics.formatted import differences_shown, p_shown
-from trustlab.metrics.paired import (
-    best_of_families,
-    compare_methods,
-    corrected,
-    paired_differences,
-    reference_of,
-)
+from trustlab.formatted import differences_shown, p_shown
+from trustlab.measures import best_of_families, compare_methods
+from trustlab.metrics.paired import corrected, paired_differences, reference_of
 from trustlab.metrics.significance import holm, sample_size_for_power
 
 NAN = float("nan")

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 import trustlab as tl
 from trustlab.cli import app
-from trustlab.compare import MOST
+from trustlab.compare import MOST, TITLE
 from trustlab.metrics import case_weights, schema
 from trustlab.paths import NOTICE, ROOT
 from trustlab.plots.rows import SERIES
@@ -139,8 +139,6 @@ def test_differences_intervals_holm_and_sample_sizes_are_those_worked_out_apart(
     told = compared.differences[compared.differences["metric"].eq("auroc")]
     assert dict(zip(told["method"], told["p_holm"], strict=True)) == pytest.approx(step)
     assert step["poc"] < 0.05 < step["random"]
-    says = f"b ranks its answers better than a in 1 of 3 methods, beyond chance (Holm), on {N - 5}"
-    assert compared.messages == [f"{says} shared cases"] == [compared.title]
 
 
 def test_accuracy_is_of_the_shared_cases_and_its_difference_paired(two, compared):
@@ -167,7 +165,7 @@ def test_a_run_beside_itself_differs_in_nothing_and_needs_no_number_of_cases():
     assert (found.differences["difference"] == 0).all()
     assert found.differences[["p", "p_holm", "cases_needed", "low"]].isna().all(axis=None)
     assert (found.differences["missing"] == "no interval: all draws alike").all()
-    assert "cannot be told apart by any method: all draws alike, on 40" in found.messages[0]
+    assert "no interval: all draws alike" in str(found)
 
 
 def test_tables_are_long_and_ece_is_of_probabilities_alone(compared):
@@ -194,7 +192,6 @@ def test_what_a_side_lacks_is_missing_with_its_reason():
     poc = line(found.differences, method="poc")
     assert (poc["n"], poc["n_cases"], poc["n_missing"]) == (2 * (N - 10), N - 10, 20)
     assert found.notes == ("b has no asp, random",)
-    assert "of 1 method" in found.messages[0]
     # the other way round the reference is who lacks them
     again: Any = tl.compare_runs(other, one, n_draws=50)
     assert line(again.differences, method="asp")["missing"] == asp["missing"]
@@ -294,7 +291,7 @@ def test_other_words_for_a_case_and_what_a_server_did_are_noted():
         other.answers.assign(n_words=words), other.confidence, other.calls, other.parameters
     )
     first, second = tl.compare_runs(one, other, n_draws=100).notes
-    assert first == f"{N} shared answers were given on other words"
+    assert first == f"{N} shared answers on other words"
     assert second.startswith("b: asked at its own temperature")
 
 
@@ -335,14 +332,14 @@ def test_page_and_files(tmp_path):
     table: Any = pd.read_csv(out / "figures" / "compare_auroc.csv")
     assert set(table["model"]) == {"<b>x", "y & co $a$"} and table["difference"].notna().sum() == 3
     svg = (out / "figures" / "compare_auroc.svg").read_text(encoding="utf-8")
-    assert svg.count("y &amp; co $a$") >= 2  # legend and title: no formula
+    assert "y &amp; co $a$" in svg  # in the legend: no formula
     facts = json.loads((out / "compare.json").read_text())
-    assert facts["notice"] == NOTICE and facts["messages"] == found.messages
+    assert facts["notice"] == NOTICE and facts["sides"] == list(found.sides)
     assert "&lt;b&gt;x" in found._repr_html_() and "<img" not in found._repr_html_()
 
 
 @pytest.mark.usefixtures("house_style")
-def test_the_figure_has_a_row_a_method_a_mark_a_side_and_says_what_was_found(compared):
+def test_the_figure_has_a_row_a_method_a_mark_a_side_and_a_fixed_title(compared):
     (ax,) = compared.figure()
     rows = {tick.get_text() for tick in ax.get_yticklabels()}
     assert {"ASP", "PoC", "Random", "Token", "Consistency", "Baseline"} == rows
@@ -355,7 +352,7 @@ def test_the_figure_has_a_row_a_method_a_mark_a_side_and_says_what_was_found(com
     legend = [text.get_text() for text in ax.get_legend().get_texts()]
     assert legend == ["a", "b", "differs from a beyond chance (Holm)"]
     told = " ".join(text.get_text().replace("\n", " ") for text in ax.figure.texts)
-    assert compared.title in told and "each side ranks its own answers" in told
+    assert TITLE in told and "each side ranks its own answers" in told
     assert_legible(ax.figure)
 
 
@@ -363,7 +360,7 @@ def test_runs_without_methods_compare_accuracy_alone(tmp_path):
     runs = made("a"), made("b", seed=1)
     bare = [tl.Run(r.answers, r.confidence.iloc[:0], r.calls, r.parameters) for r in runs]
     found: Any = tl.compare_runs(*bare, n_draws=50)
-    assert set(found.differences["metric"]) == {"accuracy"} and found.messages == []
+    assert set(found.differences["metric"]) == {"accuracy"} and "AUROC" not in str(found)
     with pytest.raises(ValueError, match="no confidence method"):
         found.figure()
     assert "<img" not in found.save(tmp_path).read_text()
@@ -383,9 +380,7 @@ def test_the_command_compares_the_models_of_a_run_and_refuses_in_one_line(tmp_pa
     words = ["compare", str(run), "--out", str(out), "--draws", "60", "--seed", "1"]
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.output
-    assert (
-        "embedded-closed and embedded cannot be told apart" in done.output and NOTICE in done.output
-    )
+    assert "less that of embedded:" in done.output and NOTICE in done.output
     assert "compare_auroc.png" in done.output and (out / "compare.html").is_file()
     metrics = pd.read_csv(REFERENCE / "metrics.csv", dtype={"level": str})
     told = pd.read_csv(out / "sides.csv")

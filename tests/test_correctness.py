@@ -27,6 +27,7 @@ from made_graders import (
 
 from trustlab.datasets import load_cases
 from trustlab.graders import GRADERS, EncoderGrader, ExactGrader, Grader, SynonymGrader, open_grader
+from trustlab.graders.same_diagnosis import exclude
 from trustlab.knowledge import load_knowledge
 from trustlab.run import find_table, read_table
 
@@ -308,6 +309,20 @@ def test_an_accepted_abbreviation_may_follow_the_words_that_it_stands_for() -> N
 )
 def test_synonyms(answer: str, right: int) -> None:
     assert SynonymGrader(TABLE).correct(answer, case("Influenza", "Seasonal fever")) == right
+
+
+@each(
+    ("one", "other", "apart"),
+    [
+        ("hyperthyroidism", "hypothyroidism", True),
+        ("eclampsia", "preeclampsia", True),
+        ("preeclampsia", "eclampsia", True),
+        ("bronchitis", "arthritis", False),  # their ends agree, no prefixes make one the other
+        ("hyperthyroidism", "hyperparathyroidism", False),
+    ],
+)
+def test_opposite_prefixes_alone_rule_a_word_out(one: str, other: str, apart: bool) -> None:
+    assert exclude({one}, {other}) is apart
 
 
 def test_the_table_joins_names_that_the_case_does_not_list() -> None:

@@ -12,13 +12,9 @@ from each import each
 from fake_model import FakeEncoder, FakeModel, made_cases
 
 from trustlab.confidence import METHODS
-from trustlab.metrics.costs import (
+from trustlab.costs import (
     CALLS,
-    CHEAPEST,
-    EXPENSES,
-    expense_of,
     method_costs,
-    pareto_table,
     purposes_of,
 )
 from trustlab.run import benchmark
@@ -238,116 +234,3 @@ def test_a_run_without_calls_gives_rows_without_costs():
         found["n_replies"].isna().all()
         and found["missing"].str.startswith("never asked: diagnosis").all()
     )
-
-
-# The Pareto front
-
-
-def priced(costs, values, **columns) -> pd.DataFrame:
-    """The Pareto table of methods with these costs (in tokens in) and AUROCs."""
-    names = [f"x{i}" for i in range(len(costs))]
-    common = {"model": "m", "method": names}
-    price = pd.DataFrame(
-        {
-            **common,
-            "family": "token",
-            "n_answers": 6,
-            "n_replies": 1.0,
-            "n_tokens_in": costs,
-            "n_tokens_out": 0.0,
-        }
-    )
-    price = price.assign(seconds=NAN, usd=NAN, missing="seconds unknown")
-    metrics = pd.DataFrame(
-        {**common, "dataset": "d", "metric": "auroc", "level": "within", "value": values}
-    )
-    metrics = metrics.assign(
-        low=metrics["value"] - 0.1,
-        high=metrics["value"] + 0.1,
-        n=6,
-        n_cases=3,
-        n_rarer=3,
-        missing="",
-    )
-    return pareto_table(price, metrics, **columns)
-
-
-@each(
-    ("costs", "values", "front"),
-    [
-        ([1, 1, 2, 2, 3], [0.6, 0.8, 0.8, 0.7, 0.9], [1, 4]),
-        ([5, 1], [0.6, 0.6], [1]),  # as good for less
-        ([5, 5], [0.6, 0.7], [1]),  # better for as much
-        ([2, 2, 3], [0.7, 0.7, 0.7], [0, 1]),  # equals are on it together
-        ([2, 2], [0.1 + 0.2, 0.3], [0, 1]),  # equal but for rounding
-        ([1, 2, 3], [0.9, 0.5, 0.4], [0]),
-        ([3], [0.2], [0]),
-        ([1, NAN, 2], [NAN, 0.9, 0.5], [2]),  # what has no cost or no value is no rival
-        ([NAN], [NAN], []),
-    ],
-)
-def test_the_front_holds_what_nothing_beats(costs, values, front):
-    table = priced(costs, values)
-    assert np.flatnonzero(table["on_front"]).tolist() == front
-
-
-def test_a_method_without_cost_says_why():
-    table = priced([1.0, 2.0], [0.5, 0.6], cost="seconds")
-    assert not table["on_front"].any() and set(table["missing"]) == {"no cost: seconds unknown"}
-
-
-def test_tokens_are_those_in_and_out():
-    run = a_run(methods=["asp", "poc"])
-    values = pd.DataFrame(
-        {
-            "model": "m",
-            "dataset": "d",
-            "metric": "auroc",
-            "level": "within",
-            "method": ["asp", "poc"],
-            "value": 0.6,
-        }
-    )
-    metrics = values.assign(low=NAN, high=NAN, n=2, n_cases=2, n_rarer=1, missing="")
-    assert pareto_table(method_costs(run), metrics)["cost"].tolist() == [18, 42]
-    assert pareto_table(method_costs(run), metrics, cost="replies")["cost"].tolist() == [1, 4]
-
-
-def test_each_model_and_data_set_has_a_front_of_its_own():
-    table = priced([1, 2], [0.9, 0.5])
-    price = table.rename(columns={"cost": "n_tokens_in"}).assign(
-        n_replies=1.0, n_tokens_out=0.0, missing=""
-    )
-    metrics = pd.concat(
-        [
-            table.assign(dataset=d, value=v, metric="auroc")
-            for d, v in (("d", [0.9, 0.5]), ("e", [0.5, 0.9]))
-        ]
-    )
-    found = pareto_table(price.drop(columns=["value"]), metrics)
-    assert found.loc[found["on_front"], ["dataset", "method"]].to_numpy().tolist() == [
-        ["d", "x0"],
-        ["e", "x0"],
-        ["e", "x1"],
-    ]
-
-
-@each(
-    ("options", "message"),
-    [({"cost": "hours"}, "cost is 'hours'"), ({"level": "40"}, "no AUROC at level '40'")],
-)
-def test_unknown_costs_and_levels_are_refused(options, message):
-    with pytest.raises(ValueError, match=message):
-        priced([1], [0.5], **options)
-
-
-def test_each_method_is_in_the_class_of_cost_of_what_is_asked_for_it():
-    found = {name: expense_of(name) for name in METHODS}
-    assert set(found.values()) == {CHEAPEST, *EXPENSES}
-    wanted = {"asp": CHEAPEST, "random": CHEAPEST, "poc": "The answer and K samples"}
-    wanted |= {"ce": "The answer and a further question", "medconf": "The answer and evidence"}
-    assert {name: found[name] for name in wanted} == wanted
-    assert found["agreement"] == "The answer and a panel of doctors"
-    assert expense_of("my own") == CHEAPEST
-    for name, words in found.items():
-        assert (words == CHEAPEST) == (len(purposes_of(METHODS[name])) == 1)

@@ -16,16 +16,15 @@ from generations import generation
 from made_graders import NO_TABLE, PNEUMONIA
 from openai_server import Server, opening
 
-from studies.benchmark import missingness_table
-from studies.consultation import grid, left_out_table
+from studies.consultation import grid
 from studies.graders import grade
-from studies.robustness import which_named
+from studies.robustness import either_named
 from trustlab.agents import assess
 from trustlab.agents.medconf import MedConf
 from trustlab.agents.patient import UNKNOWN, parts_of, read_answer
 from trustlab.confidence import METHODS
 from trustlab.graders import JudgeGrader, SynonymGrader
-from trustlab.metrics import metrics_table
+from trustlab.measures import metrics_table
 from trustlab.models.base import Request, TextOnly
 from trustlab.models.cache import CachedModel
 from trustlab.models.openai_replies import Choice, reply_of
@@ -108,14 +107,12 @@ def test_a_cut_answer_is_neither_right_nor_wrong_and_an_unreadable_one_is_wrong(
     row = metrics_table(run, n_draws=20).query(POOLED).iloc[0]
     assert (row["value"], row["n"], row["n_missing"]) == (4 / 6, 6, 2)
     assert "2 answers missing" in row["missing"]
-    bounds = missingness_table(run.answers, run.confidence, {}).set_index("metric").loc["accuracy"]
-    assert (bounds["worst"], bounds["best"]) == (4 / 8, 6 / 8)  # were both cut ones wrong, or right
     for grader in ("exact", JudgeGrader(FakeModel(), knowledge=NO_TABLE)):
         again = grade(run.answers, grader, cases).set_index(["case_id", "level"])["correct"]
         assert math.isnan(again["a", 100]) and again["b", 100] == 0
-    both = which_named(run.answers, dict.fromkeys(IDS, tuple(cases[:2])), SynonymGrader())
-    named = both.set_index("case_id")[["names_first", "names_second", "correct"]]
-    assert named.loc["a"].isna().all(axis=None) and (named.loc["b"] == 0).all(axis=None)
+    named = either_named(run.answers, dict.fromkeys(IDS, tuple(cases[:2])), SynonymGrader())
+    named = named.set_axis(run.answers["case_id"])
+    assert named["a"].isna().all() and (named["b"] == 0).all()
 
 
 def test_accuracy_of_cut_answers_alone_is_missing_and_counts_them() -> None:
@@ -124,14 +121,14 @@ def test_accuracy_of_cut_answers_alone_is_missing_and_counts_them() -> None:
     assert math.isnan(row["value"]) and (row["n"], row["n_missing"]) == (0, 4), row.to_dict()
 
 
-def test_a_consultation_with_a_cut_answer_is_left_out_of_stopping_and_listed() -> None:
+def test_a_consultation_with_a_cut_answer_is_left_out_of_stopping() -> None:
     cut = Reply("[Influenza], but", n_tokens_in=50, n_tokens_out=64, finish="length")
 
     def said(user: str) -> str | Reply:
         return cut if "I am c01 " in user and user.count("Doctor: ") > 2 else "[Influenza]"
 
     run = asked(model=Talker(QUESTIONS, replies={"diagnosis": said}), methods=["ce"], samples=2)
-    gone = left_out_table(run)
+    gone = run.answers[run.answers["correct"].isna()]
     assert set(gone["case_id"]) == {"c01"} and set(gone["missing"]) == {REASON}
     assert list(grid(run, "fake").case_ids) == ["c00", "c02", "c03"]
 

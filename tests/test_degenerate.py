@@ -33,7 +33,7 @@ from degenerate_facts import (
 from each import each
 
 import trustlab.metrics
-from trustlab.metrics import calibration, correlation, discrimination, missing_bounds, selective
+from trustlab.metrics import calibration, discrimination, selective
 from trustlab.metrics.estimate import Rows
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -105,28 +105,13 @@ OF_PAIRS: dict[str, tuple[Callable[[Any, Any], Any], tuple[Any, ...]]] = {
         lambda c, s: np.stack(selective.selective_weighted(c, s, once(c)), axis=1),
         (*NO_VALUE, (0.5, 0), (0.645, -0.045 / (0.6 - 0.86 / 3))),
     ),
-    "correlation.partial_spearman": (
-        lambda c, s: correlation.partial_spearman(c, s, np.zeros(np.size(c))),
-        (*(NAN,) * 4, -1 / 6),
-    ),
-    "correlation.partial_spearman_weighted": (
-        lambda c, s: correlation.partial_spearman_weighted(c, s, np.zeros(np.size(c)), once(c)),
-        (*(NAN,) * 4, -1 / 6),
-    ),
 }
-ENDS_OF_PAIRS: dict[str, tuple[Callable[[Any, Any], Any], tuple[Any, ...]]] = {
-    "missing_bounds.brier_bounds": (missing_bounds.brier_bounds, (NAN, 0.09, 0.3, 0.25, 0.4)),
-    "missing_bounds.auroc_bounds": (missing_bounds.auroc_bounds, (*NO_VALUE, 0.5, 2.5 / 6)),
-    "missing_bounds.auprc_bounds": (missing_bounds.auprc_bounds, (*NO_VALUE, 0.5, 11 / 30)),
-}
-"""These take missing values: with none missing, both ends are the metric."""
-BOTH = OF_PAIRS | ENDS_OF_PAIRS
 
 
 @each("situation", PAIRS)
-@each("name", BOTH)
+@each("name", OF_PAIRS)
 def test_answers_with_confidences(name, situation):
-    call, expected = BOTH[name]
+    call, expected = OF_PAIRS[name]
     check(lambda: call(*PAIRS[situation]), expected[list(PAIRS).index(situation)])
 
 
@@ -142,13 +127,7 @@ NOT_FINITE = {
 @each("situation", NOT_FINITE)
 @each("name", OF_PAIRS)
 def test_answers_or_confidences_that_are_no_numbers_are_refused(name, situation):
-    check(lambda: BOTH[name][0](*NOT_FINITE[situation]), REFUSED)
-
-
-@each("situation", ["infinite", "minus infinite", "other lengths"])
-@each("name", ENDS_OF_PAIRS)
-def test_ends_refuse_what_is_neither_a_number_nor_missing(name, situation):
-    check(lambda: BOTH[name][0](*NOT_FINITE[situation]), REFUSED)
+    check(lambda: OF_PAIRS[name][0](*NOT_FINITE[situation]), REFUSED)
 
 
 # Whatever measures answers with confidences, found by its arguments
@@ -184,7 +163,7 @@ def measures() -> dict[str, tuple[Callable[[Any, Any], Any], bool]]:
         wanted = [*inspect.signature(thing).parameters] if inspect.isfunction(thing) else []
         if wanted == ["rows"]:
             found[name] = (lambda c, s, of=thing: of(rows_of(c, s)), False)
-        elif wanted in OF_ARRAYS and name not in ENDS_OF_PAIRS:
+        elif wanted in OF_ARRAYS:
             more = len(wanted) > 2
             found[name] = (
                 lambda c, s, of=thing, more=more: of(c, s, *([once(c)] if more else [])),
@@ -252,15 +231,12 @@ ELSEWHERE = {
     "paired.compare_methods": "test_degenerate_tables.py",
     "paired.best_of_families": "test_degenerate_tables.py",
     **dict.fromkeys(
-        [f"paired.{n}" for n in ("covered", "families_of", "family_name", "reference_of")],
+        [f"paired.{n}" for n in ("covered", "families_of", "reference_of")],
         "names alone; test_compare.py",
     ),
     "paired.told_best": "inside best_of_families",
     "paired.compared": "test_degenerate_tables.py",
     **dict.fromkeys([f"estimate.{name}" for name in OF_ROWS], "test_estimate.py"),
-    "correlation.partial_spearman_of": "inside partial_spearman_weighted",
-    "significance.about_cases": "words for a number of cases; test_shown.py",
-    "stopping.early_needed": "a number of cases; test_stopping.py",
     "stability.views": "inside cv_group and cv_sample",
     "trust_table.trust_indices": "test_degenerate_tables.py",
     "trust_table.check_reviews": "test_degenerate_tables.py",
@@ -274,6 +250,6 @@ ELSEWHERE = {
 
 
 def test_every_public_function_is_put_to_degenerate_data():
-    tried = {*BOTH, *measures(), *ELSEWHERE, *(name for name, *_ in OTHERS)}
+    tried = {*OF_PAIRS, *measures(), *ELSEWHERE, *(name for name, *_ in OTHERS)}
     assert public().keys() - tried == set(), "add each to OF_PAIRS, OTHERS, the tables or ELSEWHERE"
     assert tried - public().keys() == set(), "these are gone"

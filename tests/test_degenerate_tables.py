@@ -13,10 +13,10 @@ from degenerate_facts import INF, NAN, REFUSED, check
 from each import each
 from made_reviews import EMPTY_PLAN, SAFETY_OFF, review
 
-from studies import benchmark, calibration
+from studies import calibration
+from trustlab import measures
+from trustlab.measures import metrics_table
 from trustlab.metrics import paired, trust, trust_table
-from trustlab.metrics import paired as compare
-from trustlab.metrics.run_tables import metrics_table
 
 pytestmark = pytest.mark.filterwarnings("error")
 KEY = {"dataset": "d", "model": "x"}
@@ -73,15 +73,9 @@ def made_tables() -> dict[str, Callable[[pd.DataFrame, pd.DataFrame], pd.DataFra
         "risk_coverage_table": lambda a, c: calibration.risk_coverage_table(
             a, c, coverages=(0.5, 1.0), **one
         ),
-        "missingness_table": lambda a, c: benchmark.missingness_table(
-            a, c, scales, min_per_class=1
-        ),
-        "information_adjusted_table": lambda a, c: benchmark.information_adjusted_table(
-            Run(a, c), **few
-        ),
         "reliability_table": lambda a, c: calibration.reliability_table(a, c, scales, **few),
-        "compare_methods": lambda a, c: compare.compare_methods(a, twice(c), "m", **one),
-        "best_of_families": lambda a, c: compare.best_of_families(a, twice(c), "m", **one),
+        "compare_methods": lambda a, c: measures.compare_methods(a, twice(c), "m", **one),
+        "best_of_families": lambda a, c: measures.best_of_families(a, twice(c), "m", **one),
         "paired.paired_differences": lambda a, c: paired.paired_differences(
             twice(c).merge(a[CELL], on=CELL[:2]), "m", by="method", **one
         ),

@@ -69,19 +69,15 @@ DRAWN: dict[str, list[Marks]] = {
     "00_consistent": PLAIN,
     "00_beyond": PLAIN,
     "01_auroc": RANKED,
-    "01_auroc_by_cost": [Marks(ranks=everywhere), Marks("cost", "n_answers", "n_answers", ends=())],
     "01_compared": ONE_OF_MANY,
     "01_confidence_and_accuracy": PLAIN,
     "01_level_correlations": PLAIN,
     "01_turned": ONE_OF_MANY,
     "02_accuracy": PLAIN,
     "02_variation": PLAIN,
-    "02_shifts": PLAIN,
-    "02_two_at_once": RANKED,
     "03_parts": ONE_OF_MANY,
     "03_formulas": ONE_OF_MANY,
     "03_samples": RANKED,
-    "03_ranks": [Marks(ranks=everywhere)],
     "04_one_consultation": [],  # one answer a row, a column a method
     "04_frontier": PLAIN,
     "05_indices": INDEX,
@@ -91,7 +87,6 @@ DRAWN: dict[str, list[Marks]] = {
     "06_auroc_differences": [Marks("difference", ranks=everywhere, missing=())],
     "07_reliability": [Marks(), Marks("confidence", ends=())],
     "07_risk_coverage": [Marks(ranks=everywhere)],
-    "07_rank_correlations": [Marks(ends=())],
     "08_accuracy": PLAIN,
 }
 

@@ -26,10 +26,9 @@ from trustlab.parsing.counts import not_read, percent, read_line, too_few, why_f
 from trustlab.run import load_run
 from trustlab.run_notebooks import (
     check_parameters,
-    chosen_of,
-    more_of,
     notebook_path,
     parameters_table,
+    placed,
 )
 
 METHODS = ["ce", "poc", "word_count"]
@@ -254,8 +253,8 @@ def test_any_choice_is_given_by_name_and_what_the_cell_does_not_show_goes_into_m
     path = notebook_path("01_benchmark")
     hidden = "quiet"
     assert hidden in {row["name"] for row in parameters_table("01_benchmark") if not row["shown"]}
-    taken = more_of(path, {"samples": 4, hidden: False})
-    assert taken["more"][hidden] is False and chosen_of(path, {hidden: False})[hidden] is False
+    taken = placed(path, {"samples": 4, hidden: False})
+    assert taken.get("more") == {hidden: False} and taken["samples"] == 4
     for name in ("quite", "run_dir"):
         with pytest.raises(ValueError, match=f"no parameter '{name}'"):
             check_parameters(path, {name: 1})

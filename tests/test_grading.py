@@ -11,14 +11,13 @@ import pytest
 from studies.graders import (
     agreement_table,
     auroc_by_grader,
-    auroc_under_noise,
     disagreements,
-    expected_auroc,
     grade,
     verdict_table,
 )
 from trustlab.graders import ExactGrader, Grade
-from trustlab.metrics import auroc, metrics_table
+from trustlab.measures import metrics_table
+from trustlab.metrics import auroc
 from trustlab.records import Case
 
 KEY = {"dataset": "toy", "level": 100, "model": "m"}
@@ -249,104 +248,3 @@ def test_auroc_is_told_as_if_each_grader_had_graded() -> None:
 def test_a_method_that_the_run_lacks_is_refused() -> None:
     with pytest.raises(ValueError, match="good.*'best'"):
         auroc_by_grader(a_run().answers, a_run().confidence, ["exact"], ["best"])
-
-
-# Flipped grades
-
-
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ((0.9, 0.5, 0.0), 0.9),
-        ((0.9, 0.5, 0.1), 0.82),  # s = 0.9 - 0.1
-        ((0.9, 0.5, 0.5), 0.5),
-        ((0.9, 0.3, 1.0), 0.1),  # every grade turned round
-        ((0.5, 0.2, 0.3), 0.5),
-        (
-            (0.8, 0.2, 0.0, 0.25),
-            0.65,
-        ),  # called right: 0.2 right, 0.2 wrong; called wrong: none right; s = 1/2
-    ],
-)
-def test_the_formula_on_cases_worked_out_by_hand(given, expected) -> None:
-    assert expected_auroc(*given) == pytest.approx(expected)
-
-
-@pytest.mark.parametrize("given", [(0.9, 0.0, 0.1), (0.9, 0.5, 1.2), (0.9, 0.5, 0.0, 1.0)])
-def test_the_formula_needs_both_classes_and_chances(given) -> None:
-    with pytest.raises(ValueError, match="prevalence|one class"):
-        expected_auroc(*given)
-
-
-@pytest.mark.parametrize(("lost", "gained"), [(0.1, 0.1), (0.3, 0.05), (0.0, 0.4)])
-def test_the_formula_is_what_a_large_simulation_gives(lost: float, gained: float) -> None:
-    rng = np.random.default_rng(0)
-    correct = rng.random(200_000) < 0.3
-    confidence = rng.random(200_000) + 0.4 * correct
-    called = np.where(correct, rng.random(200_000) >= lost, rng.random(200_000) < gained)
-    expected = expected_auroc(auroc(correct, confidence), 0.3, lost, gained)
-    assert auroc(called, confidence) == pytest.approx(expected, abs=0.005)
-
-
-def noise(run, **options) -> pd.DataFrame:
-    table = auroc_under_noise(
-        run.answers, run.confidence, ["good", "poor"], **{"rates": (0, 0.1, 0.2), **options}
-    )
-    return table.set_index(["method", "level", "rate"])
-
-
-def test_without_flips_auroc_is_that_of_the_metrics_table() -> None:
-    run = a_run()
-    wanted = metrics_table(run, n_draws=5, scales={}).set_index(["method", "metric", "level"])[
-        "value"
-    ]
-    found = noise(run)
-    for method in ("good", "poor"):
-        for level in ("pooled", "within"):
-            row = found.loc[(method, level, 0.0)]
-            assert row[["value", "low", "high", "expected"]].to_list() == pytest.approx(
-                [wanted[method, "auroc", level]] * 4
-            )
-
-
-def test_flips_pull_auroc_to_one_half_as_the_formula_says() -> None:
-    found = noise(a_run(400), n_repeats=50)
-    for method in ("good", "poor"):
-        for level in ("pooled", "within"):
-            for rate in (0.1, 0.2):
-                row = found.loc[(method, level, rate)]
-                assert (
-                    row["value"] == pytest.approx(row["expected"], abs=0.01)
-                    and row["low"] < row["value"] < row["high"]
-                )
-
-
-def test_the_same_seed_gives_the_same_flips_whatever_the_order_of_the_rows() -> None:
-    run = a_run()
-    shuffled = SimpleNamespace(
-        answers=run.answers.sample(frac=1, random_state=1), confidence=run.confidence[::-1]
-    )
-    pd.testing.assert_frame_equal(noise(run), noise(shuffled))
-    assert not noise(run).equals(noise(run, seed=1))
-
-
-def test_too_few_right_answers_are_withheld_with_the_reason() -> None:
-    found = noise(a_run(6), min_per_class=10)
-    assert found["value"].isna().all() and set(found["missing"]) == {
-        "fewer than 10 correct or wrong"
-    }
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"rates": (0, 1.5)}, "rates"),
-        ({"rates": ()}, "rates"),
-        ({"n_repeats": 0}, "n_repeats"),
-        ({"methods": ["best"]}, "best"),
-    ],
-)
-def test_impossible_flips_are_refused(options, message: str) -> None:
-    run = a_run(4)
-    with pytest.raises(ValueError, match=message):
-        auroc_under_noise(run.answers, run.confidence, **{"methods": ["good"], **options})

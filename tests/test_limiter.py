@@ -144,3 +144,27 @@ def test_an_hour_without_calls_is_no_part_of_the_pace(monkeypatch) -> None:
         assert limiter._rate > 1 and clock() - began < 1
 
     asyncio.run(scene())
+
+
+def test_a_pace_from_few_calls_is_searched_until_a_refusal_after_some_that_passed() -> None:
+    async def scene() -> None:
+        limiter = Limiter(8)
+
+        async def refused() -> None:
+            await limiter.give(await limiter.take(), passed=False, pause=0.001)
+
+        async def grown() -> float:
+            before = limiter._rate
+            await passes(limiter, 1)
+            return limiter._rate / before
+
+        await refused()
+        await asyncio.sleep(0.01)
+        await passes(limiter, 2)
+        await refused()
+        await refused()  # none passed since: the pace is still a guess
+        assert await grown() == pytest.approx(1.1)
+        await refused()
+        assert 1 < await grown() < 1.05
+
+    asyncio.run(scene())

@@ -8,13 +8,14 @@ import pandas as pd
 import pytest
 from each import each
 
+from trustlab.formatted import correlation_table
+from trustlab.measures import metrics_table
 from trustlab.metrics import (
     auprc,
     auroc,
     brier,
     case_weights,
     ece,
-    metrics_table,
     pearson,
     percentile_interval,
     shared_rows,
@@ -26,7 +27,6 @@ from trustlab.metrics.correlation import (
     rising_band,
     spearman_permutation_p,
 )
-from trustlab.metrics.formatted import correlation_table
 
 LEVELS = (1, 20, 40, 60, 80, 100)
 COLUMNS = ["model", "dataset", "method", "level", "metric", "value", "low", "high", "p"]

@@ -17,7 +17,7 @@ from trustlab.models.openai_replies import (
     prior_of,
     reply_of,
 )
-from trustlab.models.openai_wire import turns
+from trustlab.models.openai_wire import MAX_WORDS, shortened, turns
 from trustlab.parsing import diagnosis_reply
 
 EVERYTHING = frozenset({"logprobs", "distributions"})
@@ -191,3 +191,9 @@ def test_system_messages_go_before_the_user_where_a_server_knows_no_system():
         ("assistant", "[flu]"),
         ("user", "Sure?"),
     ]
+
+
+def test_a_server_s_words_are_quoted_on_one_line_and_cut_where_they_are_long():
+    assert shortened(" no such\n\n model\t") == "no such model"
+    assert shortened("x" * MAX_WORDS) == "x" * MAX_WORDS
+    assert shortened("x" * (MAX_WORDS + 1)) == "x" * (MAX_WORDS - 1) + "…"

@@ -16,7 +16,7 @@ from tiny_models import byte_tokenizer
 import trustlab as tl
 from trustlab.agents import MedConf
 from trustlab.agents.medconf import fits, reply_room
-from trustlab.metrics.formatted import remark_lines
+from trustlab.formatted import remark_lines
 from trustlab.models.base import Abilities, Request
 from trustlab.models.cache import (
     CachedModel,
@@ -33,7 +33,7 @@ from trustlab.parsing import read_evidence, read_profile, read_score
 from trustlab.parsing.agents import read_flags, read_plan, read_ratings
 from trustlab.parsing.schemas import schema_of
 from trustlab.records import Criterion, Reply
-from trustlab.reporting import methods_paragraph
+from trustlab.reporting import report
 from trustlab.settings import Setup
 
 ASKED = (("system", "You are a doctor."), ("user", "Cough?"))
@@ -251,8 +251,7 @@ def test_a_model_that_takes_only_its_own_temperature_is_asked_so_and_it_is_said(
     assert not any("temperature" in body for body in server.chats()[1:])
     (line,) = [told for told in remark_lines(run.parameters) if "temperature" in told]
     assert line.startswith("toy: asked at its own temperature")
-    told = methods_paragraph(run, 100, 0)
-    assert "decoded greedily (by toy at its own default temperature, as all that follows)" in told
+    assert "- Decoding: greedy, but toy at the default temperature;" in report(run).text
 
 
 def test_a_model_that_takes_no_temperature_of_0_is_asked_nearly_at_0_and_it_is_said(server, opened):

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from trustlab.metrics import metrics_table
+from trustlab.measures import metrics_table
 from trustlab.metrics.discrimination import RANKING, auroc_weighted
 from trustlab.metrics.estimate import (
     Draws,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from trustlab.changes.paraphrase_check import CAUGHT, ParaphraseChecker, Verdict, check_paraphrase
+from trustlab.changes.paraphrase_check import CAUGHT, ParaphraseChecker, Verdict
 from trustlab.knowledge import Knowledge, load_knowledge
 from trustlab.meaning.encoder import Encoder
 from trustlab.records import Statement
@@ -237,9 +237,5 @@ def test_a_loose_question_is_held_against_every_finding_s_own() -> None:
 
 
 def test_words_about_nothing_are_unclear() -> None:
-    assert (
-        check_paraphrase(
-            FEVER, f"{ASKED}Seventeen bicycles went by.", by_likeness().knowledge, Encoder()
-        ).verdict
-        == "unclear"
-    )
+    checker = ParaphraseChecker(by_likeness().knowledge, Encoder())
+    assert checker.check(FEVER, f"{ASKED}Seventeen bicycles went by.").verdict == "unclear"

@@ -16,6 +16,8 @@ from trustlab.run_notebooks import default_parameters, notebook_path
 from trustlab.settings import Setup
 
 DEFAULTS: dict[str, Any] = default_parameters(notebook_path("01_benchmark"))
+del DEFAULTS["more"]
+DEFAULTS |= {"temperature": 0.5, "seed": 0}
 
 
 @pytest.mark.parametrize(

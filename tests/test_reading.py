@@ -17,7 +17,7 @@ from fake_panel import FakePanel, Wordy, case, marks_json, plan_json
 
 import studies.trust_indices
 import trustlab as tl
-from trustlab.metrics.formatted import remark_lines, together
+from trustlab.formatted import remark_lines, together
 from trustlab.models.base import Request
 from trustlab.parsing.counts import KINDS
 from trustlab.records import Parameters, Reply

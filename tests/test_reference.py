@@ -26,7 +26,7 @@ from trustlab.confidence import METHODS, select
 from trustlab.datasets import load_sets
 from trustlab.datasets.replies_file import replies_table
 from trustlab.folder.kept import unpack
-from trustlab.metrics import metrics_table
+from trustlab.measures import metrics_table
 from trustlab.models import open_models
 from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel

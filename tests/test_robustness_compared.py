@@ -1,27 +1,22 @@
-"""What is compared with what: shared rows, conditions that show one text, corrected p-values,
-strata in words."""
+"""What is compared with what: shared rows, and conditions that show one text."""
 
 from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-import pytest
 from asking import ask
 from fake_model import FakeEncoder, FakeModel, made_cases
-from test_robustness import Voice, answers, confidence, one, told_cases
+from test_robustness import Voice, confidence, one, told_cases
 
 from studies.robustness import (
     NOT_SHARED,
     SAME,
     compared_rows,
     robustness,
-    scatter_table,
-    shift_table,
-    strata_cells,
-    variation_cells,
     variation_table,
 )
-from trustlab.metrics.stability import NOT_WHOLE, cv_group_by_chance
+from trustlab.formatted import pivoted
+from trustlab.metrics.stability import cv_group_by_chance
 
 NAN = float("nan")
 CONDITIONS = ("original", "paraphrase_1", "paraphrase_2", "paraphrase_3")
@@ -131,7 +126,7 @@ def test_chance_stands_beside_cv_group_alone() -> None:
 def test_variation_is_told_by_level_with_interval_and_count() -> None:
     many = [[0.5, 0.2 + 0.02 * i, 0.4, 0.6] for i in range(12)]
     cv = variation_table(pd.concat([varied(many, level=100), varied(ROWS, level=20)]), 50)
-    found = variation_cells(cv)
+    found = pivoted(cv, ["model", "dataset", "method", "metric"], "level", 1, counted=True)
     assert list(found.columns) == ["model", "dataset", "method", "metric", "20", "100", "all"]
     row = one(cv, level="100", metric="cv_sample")
     told = one(found, model="fake", dataset="made", method="poc", metric="cv_sample")
@@ -139,134 +134,7 @@ def test_variation_is_told_by_level_with_interval_and_count() -> None:
     assert told[["20", "100"]].tolist() == ["20.4, n 2", f"{row['value']:.1f} {ends}, n 12"]
 
 
-# -- shifts
-# --------------------------------------------------------------------------------------------------
-
-
-def test_shifts_of_all_methods_are_over_the_same_rows() -> None:
-    said = answers({"original": ["Flu"] * 3, "small_talk": ["Flu"] * 3})
-    first = confidence({"original": [0.5, 0.5, 0.5], "small_talk": [0.6, 0.9, 0.5]})
-    other = confidence({"original": [0.5, 0.5, 0.5], "small_talk": [0.4, NAN, 0.5]}, "asp")
-    few = confidence({"original": [0.5, 0.5, 0.5], "small_talk": [NAN, 0.8, NAN]}, "ce")
-    found = shift_table(said, pd.concat([first, other, few]), 50)
-    found = found[(found["level"] == "all") & (found["among"] == "all answers")].set_index("method")
-    assert found["value"].to_dict() == pytest.approx({"poc": 0.05, "asp": -0.05, "ce": 0.3})
-    assert found["n"].to_dict() == {"poc": 2, "asp": 2, "ce": 1}
-    assert found["own_rows"].to_dict() == {"poc": False, "asp": False, "ce": True}
-
-
-def test_the_p_of_a_shift_is_a_paired_t_over_cases_corrected_over_the_field() -> None:
-    moves = np.linspace(-0.01, 0.11, 12)
-    said = pd.concat(
-        [answers({"original": ["Flu"] * 12, c: ["Flu"] * 12}) for c in ("small_talk", "reordered")]
-    ).drop_duplicates()
-    still = [0.5 + 0.01 * (-1) ** i for i in range(12)]
-    held = confidence({"original": [0.5] * 12, "small_talk": list(0.5 + moves), "reordered": still})
-    both = [
-        pd.concat([t, t.assign(level=20)]) for t in (said, held)
-    ]  # a case's levels are one unit, not two
-    found = shift_table(*both, 50)
-    found = found[(found["level"] == "all") & (found["among"] == "all answers")].set_index(
-        "condition"
-    )
-    t = moves.mean() / (
-        moves.std(ddof=1) / np.sqrt(12)
-    )  # 0.05 by 0.03933 / sqrt(12), 11 degrees of freedom
-    assert t == pytest.approx(4.4035, abs=1e-4) and found.loc["small_talk", "p"] == pytest.approx(
-        0.00106, abs=1e-5
-    )
-    assert found.loc["small_talk", "p_holm"] == pytest.approx(2 * found.loc["small_talk", "p"])
-    assert found.loc["reordered", "p_holm"] == found.loc["reordered", "p"] == pytest.approx(1)
-
-
-def test_few_cases_and_shifts_that_are_all_alike_have_no_p_and_no_conditions_no_rows() -> None:
-    said = answers({"original": ["Flu"] * 12, "small_talk": ["Flu"] * 12})
-    alike = confidence({"original": [0.5] * 12, "small_talk": [0.6] * 12})
-    assert shift_table(said, alike, 50)[["p", "p_holm"]].isna().all(axis=None)
-    few = confidence({"original": [0.5] * 3, "small_talk": [0.6, 0.7, 0.8]})
-    assert shift_table(said, few, 50)["p"].isna().all()
-    told = [t[t["condition"] == "original"] for t in (said, alike)]
-    assert shift_table(*told, 50).empty and "p_holm" in shift_table(*told, 50)
-
-
-# -- beside discrimination
-# --------------------------------------------------------------------------------------------
-
-
-def test_stability_and_discrimination_are_of_the_same_rows() -> None:
-    n = 40
-    right = ["Flu" if i % 2 else "Cold" for i in range(n)]
-    said = answers(dict.fromkeys(CONDITIONS, right)).assign(missing="")
-    # Ranks right above wrong on the first 30 cases, the other way round on the last ten, which the
-    # other method lacks.
-    values = [0.6 + 0.2 * (i % 2 if i < 30 else 1 - i % 2) for i in range(n)]
-    mine = varied([[v, v, v + 0.05, v - 0.05 + 0.001 * i] for i, v in enumerate(values)])
-    other = varied([[0.5 if i < 30 else NAN] * 4 for i in range(n)], "asp")
-    rare = varied([[0.1 * (i % 2) + 0.5 if i < 12 else NAN] * 4 for i in range(n)], "ce")
-    held = pd.concat([mine, other, rare]).assign(bound="", missing="")
-    cv = variation_table(held, 50)
-    found = scatter_table(cv, said, held, 100, 50).set_index(["metric", "method"])
-    for metric in ("cv_group", "cv_sample", "auroc"):
-        assert found.loc[metric, "n"].to_dict() == {"poc": 30, "asp": 30, "ce": 12}
-    auroc = found.loc["auroc"]
-    assert (
-        auroc.loc[["poc", "asp"], "value"].tolist() == [1, 0.5]
-        and auroc.loc["asp", "n_rarer"] == 15
-    )
-    assert found.loc[("cv_sample", "asp"), "value"] == 0
-    assert auroc.loc["ce", "own_rows"] and np.isnan(auroc.loc["ce", "value"])
-    assert auroc.loc["ce", "missing"] == "fewer than 10 correct or wrong"
-    assert auroc.loc["poc", "missing"] == "no interval: all draws alike"
-    mine = one(cv, method="poc", level="100", metric="cv_group")
-    assert found.loc[("cv_group", "poc"), ["value", "low", "high"]].tolist() == [
-        mine["value"],
-        mine["low"],
-        mine["high"],
-    ]
-
-
-def test_a_method_without_rows_has_no_auroc_for_the_reason_that_it_has_no_cv() -> None:
-    said = answers(dict.fromkeys(CONDITIONS, ["Flu", "Cold"] * 12)).assign(missing="")
-    held = pd.concat([varied([[0.4, 0.5, 0.6, 0.7]] * 24), varied([[NAN] * 4] * 24, "asp")]).assign(
-        bound="", missing=""
-    )
-    found = scatter_table(variation_table(held, 20), said, held, "all", 20)
-    assert len(found) == 6 and set(found.loc[found["method"].eq("asp"), "missing"]) == {NOT_WHOLE}
-    assert one(found, method="asp", metric="auroc")["n"] == 0
-
-
-# -- strata
-# --------------------------------------------------------------------------------------------------
-
-
-def test_strata_are_told_with_interval_and_count() -> None:
-    key = {
-        "model": "fake",
-        "dataset": "made",
-        "metric": "mean_confidence",
-        "told": "one patient",
-        "missing": "",
-    }
-    numbers = [
-        ("flat", 0.623, 0.5, 0.741, 20),
-        ("clear", 0.8, NAN, NAN, 3),
-        ("middle", NAN, NAN, NAN, 0),
-    ]
-    rows = [
-        {**key, "method": m, "stratum": s, "value": v, "low": a, "high": b, "n": n}
-        for m in ("", "poc")
-        for s, v, a, b, n in numbers
-    ]
-    found = strata_cells(pd.DataFrame(rows))
-    assert list(found.columns) == ["model", "dataset", "method", "told", "clear", "middle", "flat"]
-    assert found["method"].tolist() == ["accuracy", "poc"]
-    assert found.iloc[0, 4:].tolist() == ["80, n 3", "–, n 0", "62 [50, 74], n 20"]
-
-
 def test_no_cases_in_common_with_the_table_leave_nothing_to_tell() -> None:
     alone = {"changes": [], "paraphrase_seeds": [], "samples": 3}
     found = ask(robustness, made_cases(2), [FakeModel()], ["asp"], (100,), **alone)
-    assert (
-        variation_table(found.confidence).empty
-        and shift_table(found.answers, found.confidence).empty
-    )
+    assert variation_table(found.confidence).empty

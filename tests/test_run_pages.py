@@ -23,7 +23,7 @@ from trustlab.html.notebook import write_html
 from trustlab.html.pages import choose, show, write_page
 from trustlab.parsing.counts import KINDS
 from trustlab.paths import NOTICE, save_json
-from trustlab.reporting import Figures
+from trustlab.plots.figures import Figures
 from trustlab.run import load_run
 from trustlab.settings import Setup
 

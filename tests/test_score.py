@@ -161,6 +161,8 @@ BAD = {
     "four guesses": ([ROW | {"topk_ce": [1, 2, 3, 4]}], "topk_ce", "five numbers"),
     "correct": ([ROW | {"correct": "perhaps"}], "correct: received 'perhaps'", "true or false"),
     "flag for a number": ([ROW | {"medconf": True}], "medconf: received True", "from 0 to 100"),
+    "below the scale": ([ROW | {"medconf": -0.5}], "medconf: received -0.5", "from 0 to 100"),
+    "above the scale": ([ROW | {"medconf": 100.5}], "medconf: received 100.5", "from 0 to 100"),
     "samples alone": ([ROW | {"sample_logprobs": [[-1.0]]}], "samples", "beside their tokens"),
     "too few": ([ROW | {"samples": ["a"], "sample_logprobs": [[-1.0]] * 2}], "2 lists", "each of"),
     "alternatives": ([ROW | {"alternatives": [[["a", -1.0]]]}], "alternatives", "beside them"),

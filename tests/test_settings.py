@@ -22,6 +22,7 @@ from trustlab.paths import ROOT, RUNS
 from trustlab.records import PARAMETERS, Parameters
 from trustlab.run_notebooks import (
     check_parameters,
+    checked_choices,
     choices_of,
     default_parameters,
     notebook_names,
@@ -136,7 +137,6 @@ FURTHER: list[tuple[str, dict[str, Any], str]] = [
     ("04_consultation", {"tries": 0}, "tries is 0"),
     ("04_consultation", {"folds": 1}, "folds is 1"),
     ("04_consultation", {"price": -1}, "price is -1"),
-    ("04_consultation", {"delta": 1}, "delta is 1"),
     ("04_consultation", {"patient": "nobody"}, "model is 'nobody'"),
     ("05_trust_indices", {"n_doctors": 0}, "n_doctors is 0"),
     ("05_trust_indices", {"panel": ["nobody"]}, "model is 'nobody'"),
@@ -228,8 +228,18 @@ def test_unknown_names_are_refused_with_those_near():
 @each("name", notebook_names())
 def test_each_notebook_s_parameters_are_choices_of_its_study(name: str):
     known = {f.name for f in fields(choices_of(name))}
-    assert set(default_parameters(notebook_path(name))) <= known
+    own = set(default_parameters(notebook_path(name)))
+    assert own - {"more"} <= known
     check_parameters(notebook_path(name), {})
+
+
+def test_a_notebook_with_more_takes_every_choice_of_its_study_by_name():
+    path = notebook_path("03_ablations")
+    for given in ({"cosines": [0.7]}, {"more": {"cosines": [0.7]}}):
+        assert checked_choices(path, given).cosines == [0.7]
+    for given in ({"cosine": 0.7}, {"more": {"cosine": 0.7}}):
+        with pytest.raises(ValueError, match="has no parameter 'cosine'; did you mean cosines"):
+            checked_choices(path, given)
 
 
 # What a setup does

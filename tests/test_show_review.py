@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from studies.trust_indices import Checked
-from trustlab.agents.panel import Proposed, Review
+from trustlab.agents.panel import Checked, Proposed, Review
 from trustlab.html.show import (
     NO_PLAN,
     NO_QUOTE,

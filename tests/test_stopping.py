@@ -1,9 +1,8 @@
-"""Thresholds on recorded consultations: who stops when, and a guarantee held in simulation."""
+"""Thresholds on recorded consultations: who stops when, and what each brings."""
 
 from __future__ import annotations
 
-from itertools import product
-from math import comb, inf
+from math import inf
 
 import numpy as np
 import pytest
@@ -12,16 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from trustlab.metrics.stopping import (
-    GRID,
-    along,
-    best_threshold,
-    early_needed,
-    fold_of,
-    frontier,
-    guarantee,
-    stop_turns,
-)
+from trustlab.metrics.stopping import along, best_threshold, fold_of, frontier, stop_turns
 
 NAN = float("nan")
 SURE = [[0.2, 0.9, 0.5], [0.6, 0.1, 0.7], [NAN, NAN, NAN]]
@@ -59,71 +49,6 @@ def test_a_laxer_threshold_never_asks_more(sure: np.ndarray, bits: int) -> None:
     assert found.accuracy[0] == right[:, -1].mean() and found.utterances[0] == 4
 
 
-def population(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Consultations whose diagnosis is right with a chance that rises with the confidence.
-
-    But stays below it.
-    """
-    sure = np.sort(rng.uniform(0, 1, (n, 5)), axis=1)
-    return sure, (rng.uniform(0, 1, (n, 5)) < 0.99 * sure**0.3).astype(int)
-
-
-def test_the_guarantee_holds_in_simulation() -> None:
-    """At most delta of the draws may give a threshold whose true error exceeds alpha.
-
-    The truth from 200,000 further cases.
-    """
-    rng = np.random.default_rng(5)
-    sure, right = population(rng, 200_000)
-    alpha, delta, found = 0.2, 0.1, []
-    for _ in range(200):
-        found.append(guarantee(*population(rng, 250), alpha, delta).threshold)
-    error = {}
-    for threshold in {t for t in found if t is not None}:
-        at = stop_turns(sure, threshold)
-        early = at < 4
-        error[threshold] = 1 - right[np.arange(len(sure)), at][early].mean()
-    exceeded = np.mean([t is not None and error[t] > alpha for t in found])
-    assert exceeded <= delta
-    assert sum(t is not None for t in found) > 100, (
-        "a rule that never gives a threshold would pass as well"
-    )
-
-
-def test_a_guarantee_takes_the_laxest_threshold_that_can_be_vouched_for() -> None:
-    sure = np.tile([0.5, 0.9, 1.0], (100, 1))
-    always = guarantee(sure, np.ones((100, 3)), 0.1)
-    assert always.threshold == min(GRID) and (always.n_early, always.n_wrong) == (100, 0)
-    late = np.tile([0, 1, 1], (100, 1))
-    assert guarantee(sure, late, 0.1).threshold == 0.55
-
-
-def test_the_more_thresholds_are_tried_the_more_it_takes() -> None:
-    """14 early cases without an error.
-
-    0.8 to the 14th is 0.044, enough for 0.1 and too much for 0.1 by 3.
-    """
-    sure, right = np.full((14, 2), 0.95), np.ones((14, 2))
-    assert [guarantee(sure, right, 0.2, 0.1, tried).threshold for tried in ([0.9], [0.8, 0.9])] == [
-        0.9,
-        0.8,
-    ]
-    assert guarantee(sure, right, 0.2, 0.1, [0.7, 0.8, 0.9]).threshold is None
-
-
-@each(
-    ("n", "right", "why"),
-    [
-        (20, 1, "51 cases without an error would do, at most 20 stop early"),
-        (200, 0, "too many errors"),
-        (0, 1, "at most 0 stop early"),
-    ],
-)
-def test_without_a_threshold_to_vouch_for_it_says_why(n: int, right: int, why: str) -> None:
-    found = guarantee(np.full((n, 2), 0.9), np.full((n, 2), right), 0.1)
-    assert found.threshold is None and why in found.reason
-
-
 @each(
     "wrong",
     [
@@ -131,9 +56,6 @@ def test_without_a_threshold_to_vouch_for_it_says_why(n: int, right: int, why: s
         lambda: frontier(SURE, RIGHT[:2], SAID),
         lambda: frontier(SURE, [[0.5] * 3] * 3, SAID),
         lambda: frontier(np.zeros((0, 2)), np.zeros((0, 2)), np.zeros((0, 2))),
-        lambda: guarantee(SURE, RIGHT, 0),
-        lambda: guarantee(SURE, RIGHT, 0.1, thresholds=[]),
-        lambda: guarantee(SURE, [[1]], 0.1),
         lambda: along(SURE, [0, 1]),
         lambda: best_threshold(SURE, RIGHT, SAID, -0.1),
         lambda: best_threshold(SURE, RIGHT, SAID, NAN),
@@ -176,87 +98,3 @@ def test_folds_are_even_and_do_not_hang_on_the_order_of_cases() -> None:
     assert fold_of(ids[::-1], 3, 1).tolist() == folds[::-1].tolist()
     assert fold_of(ids, 3, 2).tolist() != folds.tolist()
     assert fold_of([], 2).tolist() == []
-
-
-def multinomial(counts: tuple[int, ...], chances: tuple[float, ...]) -> float:
-    """The chance of just these counts."""
-    left, p = sum(counts), 1.0
-    for count, chance in zip(counts, chances, strict=True):
-        p *= comb(left, count) * chance**count
-        left -= count
-    return p
-
-
-def chance_of_breaking(
-    n: int, kinds: tuple[tuple[float, float, int], ...], alpha: float, delta: float
-) -> tuple[float, float]:
-    """Exact, over every calibration sample of ``n``.
-
-    The chances of a threshold whose true error exceeds alpha, and of any. ``kinds``: (chance,
-    confidence at the first of two turns, right or wrong there) of the kinds of case.
-    """
-    thresholds = (0.3, 0.6, 0.9)
-    error = {}
-    for t in thresholds:
-        early = [(p, right) for p, sure, right in kinds if sure >= t]
-        error[t] = sum(p for p, right in early if not right) / sum(p for p, _ in early)
-    broken = given = 0.0
-    for counts in product(range(n + 1), repeat=len(kinds)):
-        if sum(counts) != n:
-            continue
-        sure = np.repeat([[sure, 0.0] for _, sure, _ in kinds], counts, axis=0)
-        right = np.repeat([[right, 1] for *_, right in kinds], counts, axis=0)
-        found = guarantee(sure, right, alpha, delta, thresholds).threshold
-        if found is not None:
-            p = multinomial(counts, tuple(p for p, *_ in kinds))
-            given += p
-            broken += p if error[found] > alpha else 0
-    return broken, given
-
-
-@each(
-    ("kinds", "useful"),
-    [
-        # the sure are right; a laxer threshold takes in too many that are wrong
-        (((0.35, 0.5, 0), (0.15, 0.5, 1), (0.5, 0.95, 1)), True),
-        # confidence tells nothing: at every threshold a bit more than the allowed 30 % are wrong
-        (((0.31, 0.95, 0), (0.69, 0.95, 1)), False),
-        (((0.155, 0.95, 0), (0.345, 0.95, 1), (0.155, 0.4, 0), (0.345, 0.4, 1)), False),
-        # the surer, the more often wrong
-        (((0.3, 0.95, 0), (0.3, 0.95, 1), (0.02, 0.4, 0), (0.38, 0.4, 1)), False),
-    ],
-)
-def test_the_guarantee_holds_exactly_in_small_populations(kinds, useful: bool) -> None:
-    broken, given = chance_of_breaking(14, kinds, alpha=0.3, delta=0.3)
-    assert 0 <= broken <= 0.3
-    assert (given > 0.3) is useful, "where most are right it is given often, else hardly"
-
-
-@pytest.mark.parametrize(
-    "error, alpha, n",
-    # without an error 0.6^n, 0.8^n ... must be at most 0.1 / 5
-    [(0.0, 0.4, 8), (0.0, 0.2, 18), (0.0, 0.05, 77), (0.2, 0.2, NAN), (0.39, 0.4, inf)],
-)
-def test_how_many_stopped_early_would_certify_a_threshold(error, alpha, n) -> None:
-    assert early_needed(error, alpha, 0.1, 5) == pytest.approx(n, nan_ok=True)
-
-
-def test_so_many_stopped_early_are_certified_four_times_in_five() -> None:
-    n = int(early_needed(0.1, 0.3, 0.1, 5))
-    shares = []
-    for size in (n - 1, n):
-        wrong = np.random.default_rng(0).binomial(size, 0.1, 2000)
-        sure, right = np.tile([0.9, 0.9], (size, 1)), np.ones((size, 2))
-        certified = {}
-        for k in np.unique(wrong):
-            right[:, 0] = np.arange(size) >= k
-            found = guarantee(sure, right, 0.3, 0.1, [0.5, 0.6, 0.7, 0.8, 0.9])
-            certified[k] = found.threshold is not None
-        shares.append(np.mean([certified[k] for k in wrong]))
-    assert shares[0] < 0.8 <= shares[1] + 0.02
-
-
-@pytest.mark.parametrize("wrong", [(1.5, 0.2, 0.1, 5), (0.1, 0.0, 0.1, 5), (0.1, 0.2, 0.1, 0)])
-def test_what_cannot_be_certified_at_all_is_refused(wrong) -> None:
-    with pytest.raises(ValueError):
-        early_needed(*wrong)

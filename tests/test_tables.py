@@ -10,7 +10,7 @@ import pytest
 from each import each
 
 from studies import calibration
-from trustlab.metrics import formatted
+from trustlab import formatted
 
 NAN = float("nan")
 
@@ -187,60 +187,6 @@ def test_the_interval_resamples_cases_not_answers():
         *run_tables(rows), {"m": "probability"}, bins=1, n_draws=500
     )
     np.testing.assert_allclose(found[["value", "low", "high"]], [[0.5, 0.2, 0.8]])
-
-
-# Between methods
-
-BETWEEN = [
-    ("a", 1, 0, 1.0, 2.0, 4.0),
-    ("a", 100, 0, 2.0, 1.0, 3.0),
-    ("b", 1, 0, 3.0, 4.0, 2.0),
-    ("b", 100, 0, 4.0, 3.0, 1.0),
-]
-
-
-def pairs(table: pd.DataFrame) -> dict[tuple[str, str], tuple[float, int, int]]:
-    """(first, second) -> value, n, n_cases."""
-    rows = table[["first", "second", "value", "n", "n_cases"]].itertuples(index=False, name=None)
-    return {(a, b): (pytest.approx(v, nan_ok=True), n, cases) for a, b, v, n, cases in rows}
-
-
-def test_rank_correlations_by_hand():
-    _, confidence = run_tables(BETWEEN, ("p", "q", "r"))
-    found = formatted.rank_correlations(confidence, "x")
-    # 1 - 6 sum(d^2) / (n (n^2 - 1)): p and q differ by one rank in each of four rows, r is p turned
-    # round.
-    wanted = {("p", "q"): (0.6, 4, 2), ("p", "r"): (-1, 4, 2), ("q", "r"): (-0.6, 4, 2)}
-    assert pairs(found) == wanted and found["model"].eq("x").all()
-
-
-def test_rank_correlations_use_and_count_the_rows_that_both_methods_have():
-    rows = [*BETWEEN, ("c", 1, 0, 0.0, NAN, 9.0), ("c", 100, 0, NAN, 9.0, 5.0)]
-    _, confidence = run_tables(rows, ("p", "q", "r"))
-    # q: 2 1 4 3 5 and r: 4 3 2 1 5 have rank differences 2 2 2 2 0.
-    wanted = {
-        ("p", "q"): (0.6, 4, 2),
-        ("p", "r"): (-1, 5, 3),
-        ("q", "r"): (1 - 6 * 16 / (5 * 24), 5, 3),
-    }
-    assert pairs(formatted.rank_correlations(confidence, "x")) == wanted
-
-
-def test_rank_correlations_are_undefined_for_constants_and_leave_out_methods_without_values():
-    rows = [("a", 1, 0, 0.1, 0.5, NAN), ("b", 1, 0, 0.2, 0.5, NAN), ("c", 1, 0, 0.3, 0.5, NAN)]
-    _, confidence = run_tables(rows, ("p", "flat", "gone"))
-    found = formatted.rank_correlations(confidence, "x")
-    assert pairs(found) == {("p", "flat"): (NAN, 3, 3)} and found["missing"].tolist() == [
-        "all alike"
-    ]
-
-
-def test_rank_correlations_are_of_one_model():
-    names = ("p", "q", "r")
-    flat = [(*row[:3], 1.0, 1.0, 1.0) for row in BETWEEN]
-    one, two = run_tables(BETWEEN, names)[1], run_tables(flat, names, "y")[1]
-    both = formatted.rank_correlations(pd.concat([one, two]), "x")
-    pd.testing.assert_frame_equal(both, formatted.rank_correlations(one, "x"))
 
 
 # Tables of text and counts

@@ -46,6 +46,7 @@ def test_what_follows_an_opened_thought_without_an_end_is_all_thought(finish: st
     [
         ("[Cold]", None, "[Cold]"),
         ("<think></think>[Cold]", "", "[Cold]"),
+        ("</think>[Cold]", "", "[Cold]"),  # a template has opened it, and nothing is thought
         ("<think>a</think><think>b</think>[Cold]", "a</think><think>b", "[Cold]"),
         ("Well. <think>a</think> [Cold]", "a", "[Cold]"),
         ("<think>the tag </think> ends it</think>[Cold]", "the tag </think> ends it", "[Cold]"),

@@ -13,15 +13,13 @@ from fake_medconf import table
 from generations import array, generation, guessing, panel, said, told
 from same.tables import read_file
 
-from studies.benchmark import missingness_table
 from studies.calibration import reliability_table, selective_table
-from studies.graders import auroc_under_noise
 from studies.trust_indices import rank_stability, weight_sweep
 from trustlab.confidence import METHODS
 from trustlab.confidence.registry import MissingValue
-from trustlab.metrics import frontier, metrics_table, partial_spearman, spearman_permutation_p
+from trustlab.measures import metrics_table
+from trustlab.metrics import frontier, spearman_permutation_p
 from trustlab.metrics.calibration import cross_fitted
-from trustlab.metrics.formatted import rank_correlations
 from trustlab.metrics.paired import best_against, chosen_in
 from trustlab.metrics.stopping import stop_turns
 from trustlab.paths import FIGURES
@@ -118,27 +116,22 @@ def noisy(seed: int) -> Shake:
 
 
 def every_metric(run: Any) -> pd.Series:
-    """Each metric's value by model, data set, method and level; bounds, bins and correlations."""
+    """Each metric's value by model, data set, method and level; and bins."""
     a, c = run.answers, run.confidence
     keys = ["model", "dataset", "method"]
     whole = metrics_table(run, n_draws=1).set_index([*keys, "metric", "level"])["value"]
     chosen = selective_table(a, c, n_draws=1).set_index([*keys, "metric"])["value"]
-    ends = missingness_table(a, c, SCALES).set_index([*keys, "metric"])[["worst", "best"]].stack()
     found: dict[Any, float] = {}
-    for part in (whole, chosen, ends):
+    for part in (whole, chosen):
         values: dict[Any, float] = part.to_dict()
         found |= {tuple(map(str, key)): value for key, value in values.items()}
     judged = c.merge(a[[*KEYS, "correct"]], on=KEYS).dropna(subset=["confidence", "correct"])
     for key, part in judged.groupby(keys):
-        correct, sure, level = (part[c].to_numpy() for c in ("correct", "confidence", "level"))
+        correct, sure = (part[c].to_numpy() for c in ("correct", "confidence"))
         if len(set(correct)) == 2:
-            found[(*key, "partial")] = partial_spearman(correct, sure, level)
             once = cross_fitted(correct.astype(int), sure, part["case_id"])
             found[(*key, "isotonic")] = float(np.mean((once - correct) ** 2))
     for model, dataset in c[["model", "dataset"]].drop_duplicates().itertuples(index=False):
-        pairs: Any = rank_correlations(c[c["dataset"] == dataset], model)
-        pairs = pairs.set_index(["first", "second"])["value"] if "first" in pairs else pairs.stack()
-        found |= {(model, dataset, *pair, "spearman"): value for pair, value in pairs.items()}
         mine = [t[(t["model"] == model) & (t["dataset"] == dataset)] for t in (a, c)]
         bins = reliability_table(*mine, SCALES, n_draws=1).dropna(subset="bin").to_dict("records")
         found |= {(model, dataset, r["method"], f"bin {r['bin']}"): r["value"] for r in bins}
@@ -238,14 +231,3 @@ def test_noise_makes_no_winner_of_equal_etis() -> None:
     indices.loc[indices["configuration"].eq("y") & indices["metric"].eq("rdc"), "value"] += 1e-8
     assert set(weight_sweep(indices)["winner"]) == {"tie"}
     assert np.isnan(rank_stability(indices)["value"]).all()
-
-
-def test_noise_moves_no_metric_under_label_noise() -> None:
-    rng = np.random.default_rng(0)
-    keys = pd.DataFrame({"case_id": [f"c{i}" for i in range(60)], "dataset": "d", "level": 100})
-    answers = keys.assign(model="m", answer="a", correct=rng.integers(0, 2, 60), missing="")
-    table = answers[KEYS].assign(method="poc", confidence=rng.integers(0, 4, 60) / 4)
-    table = table.assign(bound="", missing="")
-    near = table.assign(confidence=table["confidence"] + rng.uniform(-NOISE, NOISE, 60))
-    one, other = (auroc_under_noise(answers, t, ["poc"], n_repeats=20) for t in (table, near))
-    assert np.abs(one["value"] - other["value"]).max() < ALLOWED

@@ -25,7 +25,6 @@ from studies.trust_indices import (
     REVIEWS,
     TrustRun,
     no_answer,
-    proxy_note,
     trust,
 )
 from trustlab import trust_indices
@@ -454,7 +453,7 @@ def test_without_a_medical_encoder_the_general_one_stands_in_by_name(run: TrustR
     rdc, eti = (found[found["metric"] == name] for name in ("rdc", "eti"))
     assert set(rdc["proxy"]) == {"proxy: wordy, no biomedical encoder"}
     assert rdc["value"].notna().all() and eti.loc[eti["safety"].astype(bool), "value"].notna().all()
-    assert proxy_note(found) == "medguard-x RDC by proxy: wordy, no biomedical encoder"
+    assert set(found["proxy"]) == {"", "proxy: wordy, no biomedical encoder"}
 
 
 def test_the_proxy_can_be_switched_off() -> None:

@@ -11,7 +11,6 @@ from each import each
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trustlab.metrics.agreement import fleiss_kappa, gwet_ac1
 from trustlab.metrics.trust import (
     FORMULATIONS,
     any_disagreement,
@@ -20,7 +19,6 @@ from trustlab.metrics.trust import (
     fti,
     majority,
     osi,
-    pair_agreement,
     rdc,
     test_alerts_percent,
     unsafe_rx_percent,
@@ -37,28 +35,28 @@ SHARE, COSINE = st.floats(0, 1), st.floats(-1, 1)
 
 
 @each(
-    ("diagnoses", "disagreement", "any_of_them", "pairs"),
+    ("diagnoses", "disagreement", "any_of_them"),
     [
-        (["flu", "flu", "flu"], 0, 0, 1),
-        (["flu", "flu", "cold"], 1 / 3, 1, 1 / 3),  # one of three pairs agrees
-        (["flu", "cold", "gout"], 2 / 3, 1, 0),  # the largest value for three doctors, not 1
-        (["flu", "flu", "cold", "cold"], 1 / 2, 1, 2 / 6),
-        (["flu", None, "cold", "flu"], 1 / 3, 1, 1 / 3),  # an unreadable diagnosis is no vote
-        (["flu", None], NAN, NAN, NAN),  # below two readable votes of several
-        (["flu"], 0, 0, NAN),
-        ([None], NAN, NAN, NAN),
+        (["flu", "flu", "flu"], 0, 0),
+        (["flu", "flu", "cold"], 1 / 3, 1),
+        (["flu", "cold", "gout"], 2 / 3, 1),  # the largest value for three doctors, not 1
+        (["flu", "flu", "cold", "cold"], 1 / 2, 1),
+        (["flu", None, "cold", "flu"], 1 / 3, 1),  # an unreadable diagnosis is no vote
+        (["flu", None], NAN, NAN),  # below two readable votes of several
+        (["flu"], 0, 0),
+        ([None], NAN, NAN),
     ],
 )
-def test_agreement_of_one_case_by_hand(diagnoses, disagreement, any_of_them, pairs) -> None:
-    found = [measure(diagnoses) for measure in (cdr, any_disagreement, pair_agreement)]
-    assert found == pytest.approx([disagreement, any_of_them, pairs], nan_ok=True)
+def test_disagreement_of_one_case_by_hand(diagnoses, disagreement, any_of_them) -> None:
+    found = [measure(diagnoses) for measure in (cdr, any_disagreement)]
+    assert found == pytest.approx([disagreement, any_of_them], nan_ok=True)
 
 
 @given(VOTES, st.randoms(), st.text(max_size=5))
 def test_the_order_of_the_doctors_is_irrelevant(diagnoses, random, case_id) -> None:
     other = random.sample(diagnoses, len(diagnoses))
     assert majority(diagnoses, case_id) == majority(other, case_id)
-    for measure in (cdr, any_disagreement, pair_agreement):
+    for measure in (cdr, any_disagreement):
         assert measure(diagnoses) == pytest.approx(measure(other), nan_ok=True)
 
 
@@ -75,46 +73,40 @@ def test_cdr_lies_between_0_and_1_less_one_kth_and_unreadable_doctors_change_not
 
 
 def test_fault_one_readable_vote_of_several_is_no_agreement() -> None:
-    found = [m(["A", None, None]) for m in (cdr, any_disagreement, pair_agreement)]
+    found = [m(["A", None, None]) for m in (cdr, any_disagreement)]
     assert np.isnan(found).all()  # CDR and any disagreement were 0
     assert cdr(["A"]) == any_disagreement(["A"]) == 0 and np.isnan(cdr([None]))
 
 
 @each(
-    ("diagnoses", "disagreement", "any_of_them", "pairs"),
+    ("diagnoses", "disagreement", "any_of_them"),
     [
-        (["A", None, None], 2 / 3, 1, 0),
-        ([None, None, None], 2 / 3, 1, 0),
-        (["A", "A", None], 1 / 3, 1, 1 / 3),
-        (["A", "A", "A"], 0, 0, 1),
-        (["A"], 0, 0, NAN),
-        ([None], NAN, NAN, NAN),
-        ([], NAN, NAN, NAN),
+        (["A", None, None], 2 / 3, 1),
+        ([None, None, None], 2 / 3, 1),
+        (["A", "A", None], 1 / 3, 1),
+        (["A", "A", "A"], 0, 0),
+        (["A"], 0, 0),
+        ([None], NAN, NAN),
+        ([], NAN, NAN),
     ],
 )
 def test_an_unreadable_vote_can_be_taken_to_agree_with_nobody(
-    diagnoses, disagreement, any_of_them, pairs
+    diagnoses, disagreement, any_of_them
 ) -> None:
-    found = [m(diagnoses, "disagrees") for m in (cdr, any_disagreement, pair_agreement)]
-    assert found == pytest.approx([disagreement, any_of_them, pairs], nan_ok=True)
+    found = [m(diagnoses, "disagrees") for m in (cdr, any_disagreement)]
+    assert found == pytest.approx([disagreement, any_of_them], nan_ok=True)
 
 
-def test_pair_agreement_expects_the_same_for_any_number_of_doctors_and_cdr_does_not() -> None:
-    # what each doctor says, alone: two agree with 0.7² + 0.3² = 0.58
-    chance = {
-        "flu": 0.7,
-        "cold": 0.3,
-    }
+def test_cdr_rises_with_the_number_of_doctors() -> None:
+    chance = {"flu": 0.7, "cold": 0.3}  # what each doctor says, alone
 
-    def expected(measure, k):
+    def expected(k):
         return sum(
-            np.prod([chance[d] for d in votes]) * measure(votes)
-            for votes in product(chance, repeat=k)
+            np.prod([chance[d] for d in votes]) * cdr(votes) for votes in product(chance, repeat=k)
         )
 
-    assert [expected(pair_agreement, k) for k in (2, 3, 5)] == pytest.approx([0.58] * 3)
     # 0.42/2 for two; for five 0.2 · (0.36015 + 0.02835) + 0.4 · (0.3087 + 0.1323)
-    assert [expected(cdr, k) for k in (1, 2, 5)] == pytest.approx([0, 0.21, 0.2541])
+    assert [expected(k) for k in (1, 2, 5)] == pytest.approx([0, 0.21, 0.2541])
 
 
 def test_the_majority_wins_and_unreadable_diagnoses_have_no_vote() -> None:
@@ -139,42 +131,6 @@ def test_a_text_in_place_of_a_list_of_diagnoses_is_refused() -> None:
         ValueError, match="sequence with an entry for each doctor; received the text 'flu'"
     ):
         cdr("flu")
-
-
-def test_fleiss_kappa_of_a_published_example() -> None:
-    # Ten objects, five kinds, fourteen raters: the worked example of Wikipedia's article on Fleiss'
-    # kappa
-    counts = [
-        [0, 0, 0, 0, 14], [0, 2, 6, 4, 2], [0, 0, 3, 5, 6], [0, 3, 9, 2, 0], [2, 2, 8, 1, 1],
-        [7, 7, 0, 0, 0], [3, 2, 6, 3, 0], [2, 5, 3, 2, 2], [6, 5, 2, 1, 0], [0, 2, 2, 3, 7],
-    ]  # fmt: skip
-    cases = [[str(kind) for kind, n in enumerate(row) for _ in range(n)] for row in counts]
-    assert fleiss_kappa(cases) == pytest.approx(0.210, abs=5e-4)
-
-
-def test_kappa_and_ac1_by_hand_with_a_vote_missing() -> None:
-    # Pairs: 1, 1/3, 1 (two readable), the last has none. Observed 7/9. Shares of flu: 1, 2/3, 0:
-    # 5/9; of cold 4/9. Fleiss: chance 41/81, (63 - 41)/(81 - 41) = 22/40. Gwet: chance 2 · 5/9 ·
-    # 4/9 / (2 - 1) = 40/81, (63 - 40)/(81 - 40) = 23/41; among 3: chance 20/81, 43/61.
-    cases = [["flu"] * 3, ["flu", "cold", "flu"], ["cold", None, "cold"], [None, "gout", None]]
-    assert fleiss_kappa(cases) == pytest.approx(22 / 40)
-    assert gwet_ac1(cases) == pytest.approx(23 / 41)
-    assert gwet_ac1(cases, 3) == pytest.approx(43 / 61)
-
-
-def test_where_one_diagnosis_dominates_kappa_falls_and_ac1_does_not() -> None:
-    cases = [["flu"] * 3] * 19 + [["flu", "flu", "cold"]]
-    assert fleiss_kappa(cases) < 0 and gwet_ac1(cases) > 0.9
-
-
-@each("cases", [[], [["flu"], ["cold"]], [["flu", "flu"]] * 3])
-def test_kappa_and_ac1_are_missing_without_pairs_or_with_one_diagnosis(cases) -> None:
-    assert np.isnan([fleiss_kappa(cases), gwet_ac1(cases)]).all()
-
-
-def test_more_diagnoses_used_than_there_are_is_refused() -> None:
-    with pytest.raises(ValueError, match="at least 2, the number used; received 1"):
-        gwet_ac1([["flu", "cold"]], 1)
 
 
 # The indices

@@ -6,6 +6,7 @@ from .compare import Comparison, compare_runs
 from .confidence import METHODS, Parameters
 from .datasets import DataError, Read, load_cases, load_sets, read_data
 from .datasets.replies_file import replies_table
+from .formatted import main_table, to_latex
 from .graders import (
     EncoderGrader,
     ExactGrader,
@@ -20,13 +21,12 @@ from .html.prompts import prompts_shown
 from .knowledge import load_knowledge
 from .levels import view, views
 from .meaning.encoder import Encoder
-from .metrics import metrics_table
-from .metrics.formatted import main_table, to_latex
-from .metrics.paired import best_of_families, compare_methods
+from .measures import best_of_families, compare_methods, metrics_table
 from .metrics.trust_table import trust_indices
 from .models import open_model, open_models
 from .models.cache import CachedModel
 from .paths import NOTICE, save_table, use_studies
+from .plots.figures import Figures
 from .records import (
     LEVELS,
     Assessment,
@@ -39,7 +39,7 @@ from .records import (
     TokenTrace,
     View,
 )
-from .reporting import Figures, Report, report
+from .reporting import Report, report
 from .retrieval import BM25, BM25S, load_corpus, open_retriever
 from .run import Run, benchmark, load_run, score
 from .safety.chart import Chart, chart_of

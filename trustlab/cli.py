@@ -314,13 +314,12 @@ def plan(
 
 def _planned(notebook: str, params: Path | None, pairs: list[str] | None) -> tuple[str, Any]:
     """The name of a notebook, and its choices."""
-    from trustlab.run_notebooks import choices_of, chosen_of, is_own, notebook_path
+    from trustlab.run_notebooks import checked_choices, is_own, notebook_path
 
     path = notebook_path(notebook)
     if is_own(path):
         raise ValueError(f"{notebook} is a notebook of your own: what it asks is not known")
-    given = chosen_of(path, _values(notebook, params, pairs))
-    return path.stem, choices_of(path.stem)(**given)
+    return path.stem, checked_choices(path, _values(notebook, params, pairs))
 
 
 @app.command()

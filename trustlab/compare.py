@@ -14,29 +14,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from trustlab import formatted
 from trustlab.confidence import METHODS
 from trustlab.html.show import Html, render
-from trustlab.metrics import formatted, schema
+from trustlab.measures import families
+from trustlab.metrics import schema
 from trustlab.metrics.calibration import CALIBRATION
 from trustlab.metrics.estimate import (
     Draws,
     Rows,
     estimate,
-    groups,
     mean,
-    most_frequent,
 )
-from trustlab.metrics.paired import compared, corrected, family_name, paired_differences
-from trustlab.metrics.run_tables import (
-    KEYS,
-    checked_answers,
-    joined,
-    rows_of_methods,
-    stratified,
-)
+from trustlab.metrics.paired import compared, corrected, paired_differences
+from trustlab.metrics.run_tables import KEYS, checked_answers, joined, rows_of_methods, stratified
 from trustlab.metrics.significance import ALPHA
 from trustlab.paths import NOTICE, save_json, save_table, save_text
-from trustlab.reporting import counted, plural
 from trustlab.run import Run, load_run
 
 if TYPE_CHECKING:
@@ -53,6 +46,7 @@ BY_MODEL = {"models", "model_options", "served_by"}
 OF_CASES = {"dataset", "cases", "cases_sha256", "answers_sha256", "methods", "levels", "shard"}
 """Parameters that say what was asked, not how: no side is called by them."""
 NAMES = {"models": "revision", "cases_sha256": "fingerprint of all its cases"}
+TITLE = "AUROC of each method, level-stratified: a mark for each side"
 OWN_ANSWERS = (
     "each side ranks its own answers: models differ in what they get right, so a difference"
     " compares how well each tells its own right answers from its own wrong ones"
@@ -99,31 +93,6 @@ class Comparison:
     n_draws: int
     seed: int
 
-    @property
-    def messages(self) -> list[str]:
-        """What was found, a line for each other side and data set."""
-        auroc = _where(self.differences, metric="auroc")
-        cases = self.answers.drop_duplicates(CASE)["dataset"].value_counts()
-        return [
-            _message(part, self.sides[0], str(key["model"]), f"{int(cases[name])} shared cases")
-            + (f" of {name}" if len(cases) > 1 else "")
-            for key, part in groups(auroc, ["dataset", "model"])
-            for name in [key["dataset"]]
-        ]
-
-    @property
-    def title(self) -> str:
-        """The messages, or their sum where there are many."""
-        told = self.messages
-        if len(told) <= 3:
-            return "\n".join(told)
-        auroc = _where(self.differences, metric="auroc")
-        found, tests = auroc["p_holm"].lt(ALPHA).sum(), auroc["p_holm"].notna().sum()
-        return (
-            f"{found} of {tests} differences from {self.sides[0]} in how well a side ranks its"
-            " answers are beyond chance (Holm)"
-        )
-
     def figure(self) -> list[Axes]:
         """Level-stratified AUROC: a row a method, a mark a side, a panel a data set; captioned.
 
@@ -160,7 +129,7 @@ class Comparison:
             xlabel="level-stratified AUROC, 0 to 1",
         )
         figure: Any = axes[0].figure
-        headline(figure, self.title)
+        headline(figure, TITLE)
         models = list(dict.fromkeys(self.settings.iloc[0, 1:]))
         about = formatted.about(self.answers) | {"model": models}
         words = "95 % case-bootstrap interval"
@@ -176,12 +145,12 @@ class Comparison:
         told = ["difference", "p_holm", "cases_needed"]
         gaps = _where(self.differences, metric="auroc")[[*key, *told]]
         table = table.merge(gaps, on=key, how="left", validate="one_to_one")
-        families = table["method"].map(family_name)
-        words = families.map(FAMILY_LABELS).fillna(families)
+        family = table["method"].map(families()).fillna("other")
+        words = family.map(FAMILY_LABELS).fillna(family)
         table = table.assign(family=words.str[:1].str.upper() + words.str[1:])
         table["sure"] = table["p_holm"].lt(ALPHA)
         place = {name: i for i, name in enumerate(FAMILY_LABELS)}
-        by: Any = families.map(place).fillna(len(place))
+        by: Any = family.map(place).fillna(len(place))
         return table.iloc[by.argsort(kind="stable")].reset_index(drop=True)
 
     def save(self, folder: str | Path) -> Path:
@@ -208,7 +177,7 @@ class Comparison:
                 figure: Any = self.figure()[0].figure
                 paths = save_figure(figure, table, "compare_auroc", folder / "figures")
                 pyplot.close(figure)
-        facts = {"sides": list(self.sides), "messages": self.messages, "notes": list(self.notes)}
+        facts = {"sides": list(self.sides), "notes": list(self.notes)}
         how = {"n_draws": self.n_draws, "seed": self.seed}
         save_json({"notice": NOTICE, **facts, **how}, folder / "compare.json")
         body = self._page(paths[0].read_bytes() if paths else b"")
@@ -247,15 +216,19 @@ class Comparison:
             (head, list(t.columns), t.astype(str).to_numpy().tolist(), n) for head, t, n in parts
         ]
         shown = base64.b64encode(image).decode()
-        told = {"messages": self.messages, "notes": self.notes, "image": shown}
-        return render("compare", **told, tables=tables)
+        return render("compare", notes=self.notes, image=shown, tables=tables)
 
     def _repr_html_(self) -> str:
         return str(self._page())
 
     def __str__(self) -> str:
-        """What was found and left out, in plain lines."""
-        lines = [*self.messages]
+        """Differences in AUROC, accuracy, and what was left out, in plain lines."""
+        gaps = _where(self.differences, metric="auroc")
+        shown = formatted.differences_shown(gaps, ["dataset", "model", "method"])
+        lines = [f"AUROC, level-stratified, less that of {self.sides[0]}:"] if len(gaps) else []
+        if len(gaps):
+            columns = ["dataset", "model", "method", "difference", "p (Holm)", "cases", "note"]
+            lines.append(shown[columns].to_string(index=False))
         for line in _where(self.metrics, metric="accuracy").to_dict("records"):
             value = formatted.with_interval(line["value"], line["low"], line["high"])
             lines.append(
@@ -264,7 +237,7 @@ class Comparison:
         for line in self.left_out[self.left_out["n_left_out"].gt(0)].to_dict("records"):
             lines.append(
                 f"  left out of {line['model']} on {line['dataset']}: {line['n_left_out']:,} of"
-                f" {counted(line['n_answers'], 'answer')}, not shared by all"
+                f" {formatted.counted(line['n_answers'], 'answer')}, not shared by all"
             )
         return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
 
@@ -397,7 +370,7 @@ def _held(sides: Sequence[_Side]) -> str:
     for side in sides:
         for name, part in side.run.answers.groupby("dataset", sort=False):
             levels = ", ".join(str(q) for q in sorted(set(part["level"].astype(int))))
-            n = counted(part["case_id"].nunique(), "case")
+            n = formatted.counted(part["case_id"].nunique(), "case")
             told[f"{side.where} ({name}, {n}, levels {levels} %)"] = None
     return "; ".join(told)
 
@@ -520,7 +493,7 @@ def _cautions(
     if "n_words" in answers:
         n = int((answers.groupby(VIEW)["n_words"].nunique() > 1).sum())
         if n:
-            yield f"{counted(n, 'shared answer')} {plural(n, 'was', 'were')} given on other words"
+            yield f"{formatted.counted(n, 'shared answer')} on other words"
     for side, label in zip(sides, labels, strict=True):
         for line in formatted.remark_lines(side.run.parameters, None, [side.model]):
             yield line if line.startswith(label) else f"{label}: {line}"
@@ -532,23 +505,6 @@ def _cautions(
             f"with {n_draws:,} draws no p can be below {ALPHA} after Holm over {most} tests: take"
             f" at least {least:,} draws"
         )
-
-
-def _message(part: pd.DataFrame, reference: str, other: str, cases: str) -> str:
-    """What was found of one side against the reference on one data set."""
-    tested = part[part["p_holm"].notna()]
-    if tested.empty:
-        why = most_frequent(part).removeprefix("no interval: ").removeprefix("no confidence: ")
-        return f"{other} and {reference} cannot be told apart by any method: {why}, on {cases}"
-    sure = tested[tested["p_holm"].lt(ALPHA)]
-    better, worse = int(sure["difference"].gt(0).sum()), int(sure["difference"].lt(0).sum())
-    of = counted(len(tested), "method")
-    how = f"beyond chance (Holm), on {cases}"
-    if not len(sure):
-        return f"{other} and {reference} cannot be told apart: none of {of} differs {how}"
-    told = [f"{word} in {n}" for word, n in (("better", better), ("worse", worse)) if n]
-    said = " and ".join(told).replace(" in", f" than {reference} in", 1)
-    return f"{other} ranks its answers {said} of {of}, {how}"
 
 
 def _shown(table: pd.DataFrame, key: Sequence[str]) -> pd.DataFrame:

@@ -22,21 +22,21 @@ from typing import Any, BinaryIO, TypeVar
 import pandas as pd
 from tqdm import tqdm
 
-from trustlab.agents.medconf import Profiles
+from trustlab.agents.medconf import Ask, Profiles
 from trustlab.collect import Settings, collect, needs_of, samples_alike
 from trustlab.confidence import METHODS, Method, select
+from trustlab.costs import purposes_of
 from trustlab.datasets.replies_file import Kept, read_replies
 from trustlab.folder.records_file import NAME as RECORDS
 from trustlab.folder.records_file import find_records, line_of, read_records, save_records
 from trustlab.folder.replies_log import packed, recording
+from trustlab.formatted import remark_lines, together
 from trustlab.graders import Grade, Grader, JudgeGrader
 from trustlab.levels import Show, view
 from trustlab.levels import views as views_of
 from trustlab.meaning.parts import Readers, with_meaning
-from trustlab.metrics.costs import purposes_of
-from trustlab.metrics.formatted import remark_lines, together
 from trustlab.metrics.run_tables import KEYS, checked_answers, joined
-from trustlab.models.base import Model, Waiting
+from trustlab.models.base import Model, Request, Waiting
 from trustlab.models.cache import CALL_COLUMNS, CachedModel
 from trustlab.parsing.counts import KINDS, Counts, add, too_few, totals, why_few
 from trustlab.paths import NOTICE, Growing, save_json, save_tables, shard
@@ -442,7 +442,7 @@ def withheld(parameters: Mapping[str, Any], methods: Iterable[str]) -> dict[tupl
     every = {"": (), **own} if too_few(counts) else {}
     found = {
         (model, name): why_few(counts, model, (*UNDER_ALL, *of))
-        for model in parameters["models"]
+        for model in parameters.get("models", ())
         for name, of in every.items()
     }
     return {key: why for key, why in found.items() if why}
@@ -803,3 +803,16 @@ def n_steps_of(needs: frozenset[str], n_doctors: int) -> int:
     probes = any(need.startswith("probes.") for need in needs)
     panel = max(n_doctors, 1) if "panel" in needs else 0
     return 1 + probes + 3 * ("assessment" in needs) + panel
+
+
+def with_progress(name: str) -> Ask:
+    """Puts requests to a model, a cached one under a progress bar that begins with ``name``."""
+    how: dict[str, Any] = {"unit": "request", "leave": False}
+
+    def put(model: Model, requests: list[Request], step: str) -> list[list[Reply]]:
+        if not isinstance(model, CachedModel):
+            return model.generate(requests)
+        with closing(tqdm(total=len(requests), **how, desc=f"{name}: {step}")) as bar:
+            return model.generate(requests, progress=bar.update)
+
+    return put

@@ -27,11 +27,11 @@ from typing import Any
 import yaml
 
 from trustlab.choices import names_of, unknown
+from trustlab.formatted import remark_lines, together
 from trustlab.html.notebook import without_widgets, write_html
 from trustlab.html.opening import (
     BLOCK,
     STOPPED,
-    asked_of,
     counts_of,
     filled,
     nothing_claimed,
@@ -40,7 +40,6 @@ from trustlab.html.opening import (
     unread,
 )
 from trustlab.html.pages import PAGE, write_answers
-from trustlab.metrics.formatted import remark_lines, together
 from trustlab.models.base import Gone, Waiting
 from trustlab.paths import (
     DATA,
@@ -178,37 +177,46 @@ def check_parameters(path: Path, values: Mapping[str, Any]) -> None:
     """Refuse what the notebook cannot be run with, in one line and before its kernel starts.
 
     A parameter that it does not have (papermill would only warn), and what the choices of its study
-    refuse. Of a notebook of the user's own, that is the choices of ``Setup`` among its parameters.
+    refuse.
+    """
+    checked_choices(path, values)
+
+
+def checked_choices(path: Path, values: Mapping[str, Any]) -> Any:
+    """The choices of a notebook's study, checked: its own parameters with ``values`` over them.
+
+    A notebook with ``more`` among its parameters takes every choice of its study. Of a notebook of
+    the user's own they are the choices of ``Setup`` among its parameters.
     """
     given = default_parameters(path)
-    chosen = choices_of(path.stem)
-    names = [name for name in names_of(chosen) if name != "run_dir"]
-    known = dict.fromkeys(n for n in [*given, *names] if n != "run_dir")
-    for name in {**values, **more_of(path, values)["more"]}:
-        if name not in {*known, "more"}:
-            raise ValueError(unknown(name, list(known), f"{path.stem} has"))
-    asked = chosen_of(path, values)
-    choices = chosen(**{k: v for k, v in asked.items() if k in names or not is_own(path)})
-    if isinstance(choices, Setup):
-        check_names(choices)
-
-
-def more_of(path: Path, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values as a notebook takes them: those that its parameters cell does not show stand in
-    ``more``."""
-    given = default_parameters(path)
-    more = values.get("more", given.get("more", {}))
+    given.pop("run_dir", None)
+    choices = choices_of(path.stem)
+    known = names_of(choices) if is_own(path) or "more" in given else list(given)
+    known = [name for name in known if name != "run_dir"]
+    allowed = list(dict.fromkeys([*given, *(known if "more" in given else ())]))
+    asked = given | dict(values)
+    more = asked.pop("more", {})
     if not isinstance(more, Mapping):
         raise ValueError(f"more is {more!r}; it must be a mapping of names to values (a dict)")
-    others = {name: value for name, value in values.items() if name not in {*given, "more"}}
-    shown = {name: value for name, value in values.items() if name in given and name != "more"}
-    return shown | {"more": {**more, **others}}
+    asked |= dict(more) | {name: value for name, value in values.items() if name != "more"}
+    for name in [*values, *more]:
+        if name not in allowed:
+            raise ValueError(unknown(name, allowed, f"{path.stem} has"))
+    chosen = choices(**{name: value for name, value in asked.items() if name in known})
+    if isinstance(chosen, Setup):
+        check_names(chosen)
+    return chosen
 
 
-def chosen_of(path: Path, values: Mapping[str, Any]) -> dict[str, Any]:
-    """All choices that a notebook run with ``values`` makes, those in ``more`` by their names."""
-    found = default_parameters(path) | (own := more_of(path, values)) | own["more"]
-    return {name: value for name, value in found.items() if name not in ("more", "run_dir")}
+def placed(path: Path, values: Mapping[str, Any]) -> dict[str, Any]:
+    """``values`` as the notebook's parameters cell takes them: what it does not name, in ``more``.
+
+    A value named beside ``more`` goes before the one within.
+    """
+    own = default_parameters(path)
+    named = {name: value for name, value in values.items() if name in own}
+    rest = {name: value for name, value in values.items() if name not in own}
+    return named | {"more": {**values.get("more", {}), **rest}} if rest else named
 
 
 def parameters_table(name: str = "") -> list[dict[str, str]]:
@@ -320,10 +328,6 @@ def run_notebook(
     source = notebook_path(name)
     check_parameters(source, values)
     values = {k: _from_here(k, v) for k, v in values.items()}
-    taken = more_of(source, values)
-    taken["more"] = {k: _from_here(k, v) for k, v in taken["more"].items()}
-    if not taken["more"] and "more" not in default_parameters(source):
-        taken.pop("more")
     own, named = runs_of(shard), os.environ.get("TRUSTLAB_RUNS", "")
     there = str(own if shard or not Path(named).is_absolute() else named)
     folder = (run_dir or own / source.stem).resolve()
@@ -350,7 +354,7 @@ def run_notebook(
             papermill.execute_notebook(
                 str(source),
                 str(target),
-                parameters={**taken, **into},
+                parameters={**placed(source, values), **into},
                 cwd=str(WORK if source.is_relative_to(ROOT) else source.parent),
                 kernel_name="python3",
                 language="python",
@@ -398,18 +402,18 @@ def fill_opening(notebook: Path, folder: Path, ok: bool = True) -> None:
 def has_cases(name: str, values: Mapping[str, Any], shard: str) -> bool:
     """Whether a shard of the cases that a notebook would load with ``values`` has any;
     ``ValueError`` for a notebook without cases."""
-    given = chosen_of(path := notebook_path(name), values)
-    if "n" not in given:
+    if "n" not in default_parameters(path := notebook_path(name)):
         raise ValueError(f"{path.stem} loads no cases that could be shared out")
     with environment({"TRUSTLAB_SHARD": shard}):
-        setup = Setup(**{k: v for k, v in given.items() if k in names_of(Setup)})
-        return bool(opened(setup).cases())
+        return bool(opened(checked_choices(path, values)).cases())
 
 
 def _from_here(name: str, value: Any) -> Any:
     """The parameter with its paths made absolute, since the notebook runs in its own folder."""
     if isinstance(value, list):
         return [_from_here(name, item) for item in value]
+    if name == "more" and isinstance(value, Mapping):
+        return {of: _from_here(of, v) for of, v in value.items()}
     if name == "data_options" and isinstance(value, Mapping):
         return {
             of: {k: _from_here(k, v) for k, v in options.items()} for of, options in value.items()
@@ -520,7 +524,7 @@ def _run_facts(folder: Path) -> dict[str, Any]:
     missing = [
         {**row, "run": name} for name, facts in runs.items() for row in facts.get("missing", [])
     ]
-    told = remark_lines(together(map(asked_of, runs.values())))
+    told = remark_lines(together(map(checked_choices, runs.values())))
     return {"runs": runs, **counted, "missing": missing, "warnings": told, **read}
 
 

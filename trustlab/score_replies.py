@@ -10,10 +10,10 @@ from typing import Any
 import pandas as pd
 
 from trustlab.choices import names_of, unknown
-from trustlab.metrics.formatted import coverage_table, main_table, to_latex, with_interval
-from trustlab.metrics.run_tables import metrics_table
+from trustlab.formatted import coverage_table, main_table, to_latex, with_interval
+from trustlab.measures import metrics_table
 from trustlab.paths import save_table, save_text
-from trustlab.reporting import Figures
+from trustlab.plots.figures import Figures
 from trustlab.run import Run, read_table, score, table_in
 from trustlab.settings import Setup
 from trustlab.workbench import Workbench, opened

@@ -16,9 +16,7 @@ import pandas as pd
 from scipy.optimize import isotonic_regression
 from scipy.stats import rankdata
 
-from studies.benchmark import RUN, listed, ranked
-from trustlab.confidence.registry import label as named
-from trustlab.metrics import formatted, schema
+from trustlab.metrics import schema
 from trustlab.metrics.calibration import CALIBRATION, cross_fitted
 from trustlab.metrics.estimate import (
     NAN,
@@ -27,7 +25,6 @@ from trustlab.metrics.estimate import (
     at_least,
     estimate,
     grouped,
-    groups,
     mean,
     measure,
 )
@@ -35,7 +32,10 @@ from trustlab.metrics.paired import MIN_COVERAGE
 from trustlab.metrics.run_tables import rows_of_methods
 from trustlab.metrics.selective import SELECTIVE, risk_at
 from trustlab.metrics.ties import tied
+from trustlab.plots.curves import curves
+from trustlab.plots.rows import SERIES
 
+RUN = ["model", "dataset"]
 AS_GIVEN = "as given"
 HOWS = (AS_GIVEN, "isotonic", "platt")
 WITHOUT_CLASSES = ("brier", "ece")
@@ -299,69 +299,12 @@ def _curve(rows: Rows, name: str, role: str, coverages: Sequence[float]) -> Iter
         yield label | found | of_all
 
 
-def reliability_message(table: pd.DataFrame) -> str:
-    """In how many groups of answers, by method or by model, the interval of the accuracy leaves out
-    the confidence."""
-    known = table.dropna(subset=["bin", "value", "low"])
-    if known.empty:
-        return "No group of answers has an interval: nothing can be told from a true chance"
-    several = known["model"].nunique() > 1
-    told = []
-    for key, part in groups(known, ["model" if several else "method"]):
-        (who,) = key.values()
-        over = int(part["confidence"].gt(part["high"] + 1e-6).sum())
-        under = int(part["confidence"].lt(part["low"] - 1e-6).sum())
-        name = str(who) if several else named(str(who))
-        told.append((over, under, len(part), name))
-    if not several:
-        told.sort(key=lambda one: -one[0] / one[2])
-    words = {
-        "Too sure": [f"{name} in {over} of {n}" for over, _, n, name in told if over],
-        "Not sure enough": [f"{name} in {under} of {n}" for _, under, n, name in told if under],
-    }
-    lines = [f"{word}: {listed(names, 5)} groups" for word, names in words.items() if names]
-    what = "beyond the interval of a group's accuracy"
-    if not lines:
-        return f"No confidence lies {what}: these answers cannot tell it from a true chance"
-    return "\n".join([f"{lines[0]}, {what}", *lines[1:]])
-
-
-def risk_message(table: pd.DataFrame) -> str:
-    """How many of the answers given are wrong, of one model, when the surest half is given."""
-    curves = table.dropna(subset=["coverage", "value"])
-    at = curves["coverage"].sub(0.5).abs()
-    half = ranked(curves[at.eq(at.min()) & curves["role"].eq("method")])
-    if half.empty:
-        return ""
-    whole = curves[curves["coverage"].eq(curves["coverage"].max())].iloc[0]
-    share = half["coverage"].iloc[0]
-    return (
-        f"Of all answers {formatted.told(whole, scale=100)} are wrong; of the surest"
-        f" {100 * share:.0f} % the fewest by {formatted.leading(half, lowest=True, scale=100)}"
-    )
-
-
-def pairs_message(table: pd.DataFrame) -> str:
-    """How many pairs of methods order the answers nearly alike."""
-    values = table["value"].dropna()
-    if values.empty:
-        return ""
-    n = int(values.ge(0.9 - 1e-6).sum())
-    return (
-        f"{n} of {len(values)} pairs of methods order the answers nearly alike (0.90 or more); the"
-        f" median correlation is {values.median():.2f}"
-    )
-
-
 def reliability_panels(table: pd.DataFrame, families: Mapping[str, str]) -> Any:
     """The lines of :func:`reliability_table`, a panel a method.
 
     Of one model with bars, beside its :func:`recalibration_curves` where ``table`` holds them too;
     several models side by side, a line each.
     """
-    from trustlab.plots.curves import curves
-    from trustlab.plots.rows import SERIES
-
     models = list(dict.fromkeys(table["model"]))
     kind = {True: "isotonic fit", False: "groups of answers"}
     look: dict[str, Any] = {"by": "kind", "bars": [kind[False]], "joined": False}

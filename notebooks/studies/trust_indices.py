@@ -5,18 +5,17 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import kendalltau, rankdata
+from scipy.stats import kendalltau
 
-from studies.consultation import with_progress
 from trustlab.agents.panel import (
+    Checked,
     Doctor,
     Proposed,
     Review,
@@ -30,18 +29,18 @@ from trustlab.agents.panel import (
 from trustlab.choices import choices
 from trustlab.confidence import select
 from trustlab.folder.replies_log import recording
+from trustlab.formatted import pivoted, remark_lines
 from trustlab.graders import Grader
 from trustlab.levels import views as views_of
 from trustlab.meaning.encoder import Encoder
 from trustlab.meaning.parts import NO_MEDICAL_ENCODER
 from trustlab.meaning.relevance import cosines, with_cosines
-from trustlab.metrics import agreement, schema, ties
+from trustlab.metrics import schema, ties
 from trustlab.metrics import trust as formulas
 from trustlab.metrics import trust_table as made
-from trustlab.metrics.correlation import pearson_permutation_p, pearson_rows, spearman_rows
+from trustlab.metrics.correlation import pearson_rows, spearman_rows
 from trustlab.metrics.estimate import (
     NAN,
-    Draws,
     Metric,
     Rows,
     all_alike,
@@ -51,17 +50,14 @@ from trustlab.metrics.estimate import (
     mean,
     measure,
 )
-from trustlab.metrics.formatted import pivoted, remark_lines, with_interval
 from trustlab.metrics.paired import compared, corrected
 from trustlab.metrics.schema import need, table
 from trustlab.metrics.trust_table import (
-    COUNTS,
     INDICES,
     KEYS,
     RUN,
     Choices,
     check_reviews,
-    trust_indices,
 )
 from trustlab.models.base import Model
 from trustlab.models.cache import CachedModel
@@ -78,11 +74,12 @@ from trustlab.run import (
     served_by,
     sharded,
     warn,
+    with_progress,
 )
-from trustlab.safety.chart import Chart, chart_of
+from trustlab.safety.chart import chart_of
 from trustlab.safety.rule_check import check_prescriptions, check_tests
 from trustlab.safety.table import Safety, known_items, load_safety
-from trustlab.settings import Budget, Setup, as_list, given
+from trustlab.settings import Budget, Setup, given
 from trustlab.workbench import Workbench, opened
 
 REVIEW_KEYS = ("model", "dataset", "configuration", "n_doctors", "safety", "level", "case_id")
@@ -94,18 +91,9 @@ REVIEWS = [
     "n_tests_unreadable", "plan_missing",
 ]  # fmt: skip
 OPINIONS = [
-    "model",
-    "dataset",
-    "level",
-    "case_id",
-    "doctor",
-    "speaker",
-    "diagnosis",
-    "vote",
-    "thinking",
-    "cosine",
-    "missing",
-]
+    "model", "dataset", "level", "case_id", "doctor", "speaker", "diagnosis", "vote", "thinking",
+    "cosine", "missing",
+]  # fmt: skip
 MARKS = [
     "model", "dataset", "configuration", "level", "case_id", "kind", "item", "text", "known",
     "said", "verdict", "quote", "quote_occurs", "reason", "missing", "rule_verdict", "rule_quote",
@@ -125,37 +113,6 @@ TESTS = {
     "UNKNOWN": "n_tests_unknown",
     None: "n_tests_unreadable",
 }
-
-
-@dataclass(frozen=True)
-class Checked:
-    """A configuration's panel for one view, the plan of the doctor in charge, the reviewers' marks
-    and the rule check's."""
-
-    model: str
-    configuration: str
-    n_doctors: int
-    view: View
-    panel: Panel
-    medical_cosines: tuple[float, ...] | None
-    no_medical: str
-    proposed: Proposed
-    review: Review | None
-    rules: Review | None
-    correct: float = math.nan
-    correct_share: float = math.nan
-    proxy: str = ""
-
-    @property
-    def keys(self) -> dict[str, Any]:
-        """What every row of it begins with."""
-        case = self.view.case
-        return {
-            "model": self.model,
-            "dataset": case.dataset,
-            "level": self.view.level,
-            "case_id": case.case_id,
-        }
 
 
 def verdict(mark: Mark, known: bool) -> str | None:
@@ -221,28 +178,20 @@ def mark_rows(c: Checked) -> Iterator[dict[str, Any]]:
     plan = c.proposed.plan
     if plan is None or c.review is None or c.rules is None:
         return
-    drugs, tests = known_items(c.proposed.plan)
-    kinds = (
-        (
-            "prescription",
-            [str(p) for p in plan.prescriptions],
-            drugs,
-            c.review.prescriptions,
-            c.rules.prescriptions,
-        ),
-        ("test", list(plan.tests), tests, c.review.tests, c.rules.tests),
-    )
-    for kind, texts, known, marks, rules in kinds:
-        for i, (text, k, mark, rule) in enumerate(zip(texts, known, marks, rules, strict=True), 1):
+    drugs, tests = known_items(plan)
+    rx = map(str, plan.prescriptions), drugs, c.review.prescriptions, c.rules.prescriptions
+    kinds = {"prescription": rx, "test": (plan.tests, tests, c.review.tests, c.rules.tests)}
+    for kind, columns in kinds.items():
+        for i, (text, known, mark, rule) in enumerate(zip(*columns, strict=True), 1):
             yield {
                 **c.keys,
                 "configuration": c.configuration,
                 "kind": kind,
                 "item": i,
                 "text": text,
-                "known": k,
+                "known": known,
                 "said": mark.verdict,
-                "verdict": verdict(mark, k),
+                "verdict": verdict(mark, known),
                 "quote": mark.quote,
                 "quote_occurs": mark.quote_occurs,
                 "reason": mark.reason,
@@ -599,16 +548,6 @@ def _graded(checked: list[Checked], grader: Grader) -> list[Checked]:
 
 WEIGHTS = ["w_accuracy", "w_agreement", "w_rdc"]
 PARTS = ["accuracy", "cdr", "rdc"]
-RAW = {of.__name__: of for of in (formulas.cdr, formulas.any_disagreement, formulas.pair_agreement)}
-"""Agreement that counts no chance, case by case."""
-ALONE = "one doctor: nobody to agree with"
-UNREADABLE = "no case has enough readable diagnoses"
-VARIANTS: dict[str, dict[str, Any]] = {
-    "default": {},
-    "UNSAFE alone": {"rx_variant": "unsafe"},
-    "unreadable votes agree with nobody": {"cdr_variant": "unreadable disagrees"},
-}
-"""Other readings of what the sources leave open, as choices of ``trust_indices``."""
 
 
 def weight_grid(steps: int = 20) -> np.ndarray:
@@ -620,162 +559,41 @@ def weight_grid(steps: int = 20) -> np.ndarray:
     return np.array(grid) / steps
 
 
-def weight_sweep(
-    indices: pd.DataFrame, steps: int = 20, formulation: str = "trust-x"
-) -> pd.DataFrame:
-    """The highest ETI, in percent, at each point of the grid of weights, and whose it is.
+def weight_sweep(indices: pd.DataFrame, steps: int = 20) -> pd.DataFrame:
+    """The highest ETI (``trust-x``, percent) at each point of the grid of weights, and whose it is.
 
     - ``winner``: a configuration, "tie" (``tied`` names them), or "" with the reason in
       ``missing``; ``margin`` to the next: NaN for one alone, 0 in a tie.
     - ``n`` configurations are compared; ``n_missing`` lack a part, so that no weighting is fair to
       them; ``n_cases`` is the fewest behind the ETI of any.
     - Configurations whose parts are the same with safety on and off count once.
-    - ``ValueError`` where ``indices`` hold nothing of the ``formulation``.
+    - ``ValueError`` where ``indices`` hold nothing of ``trust-x``.
     """
-    swept = _swept(indices, steps, formulation, RUN)
+    swept = _swept(indices, steps, RUN)
     lines = [{**line, "metric": "eti_percent", **_winner(eti)} for line, eti, _ in swept]
     return schema.table(lines, [*RUN, *WEIGHTS], ["winner", "tied", "margin"])
 
 
-def weight_shares(sweep: pd.DataFrame) -> pd.DataFrame:
-    """The share of the ``n`` points of a :func:`weight_sweep` that each configuration wins.
-
-    Ties are split evenly; a configuration that never wins has no row.
-    """
-    won: Any = sweep[sweep["winner"] != ""]
-    winners = won["tied"].where(won["tied"].astype(bool), won["winner"])
-    named = won.assign(value=1 / won["tied"].map(len).clip(lower=1), configuration=winners)
-    lines = []
-    for label, part in groups(named.explode("configuration"), [*RUN, "configuration"]):
-        run = won[(won[RUN] == pd.Series(label)[RUN]).all(axis=1)]
-        counts = {"n": len(run), "n_cases": run["n_cases"].min(), "n_missing": 0, "missing": ""}
-        value = part["value"].sum() / len(run)
-        lines.append({**label, "metric": "share", "value": value, **counts})
-    return schema.table(lines, [*RUN, "configuration"])
-
-
-def rank_stability(
-    indices: pd.DataFrame, steps: int = 20, formulation: str = "trust-x"
-) -> pd.DataFrame:
+def rank_stability(indices: pd.DataFrame, steps: int = 20) -> pd.DataFrame:
     """Kendall's tau-b between the ranking by ETI under the printed weights and under others.
 
     A row a data set, level and point of the grid. Ranked are all ``n`` rows of a data set and
     level, model by configuration, counted as in :func:`weight_sweep`.
     """
-    swept = _swept(indices, steps, formulation, ["dataset", "level"])
+    swept = _swept(indices, steps, ["dataset", "level"])
     lines = [{**line, "metric": "kendall_tau", **_tau(*etis)} for line, *etis in swept]
     return schema.table(lines, ["dataset", "level", *WEIGHTS])
 
 
-def component_correlations(reviews: pd.DataFrame, draws: int = 2000, seed: int = 0) -> pd.DataFrame:
-    """How the parts of the indices go together over cases: Pearson and Spearman of each pair.
-
-    - The parts of a case: correct, agreement (1 - CDR), cosine, unsafe_rx and test_alerts (shares
-      of what was rated; missing where nothing was).
-    - ``n`` cases have both. No value below 3 of them or where a part is constant.
-    - ``difference`` is from 0. Where there is an interval: ``p`` of random pairings of the cases (a
-      bootstrap's is too small where a part hardly varies), ``p_holm`` over the pairs of a
-      configuration, and the ``standard_error`` that parts without a relation have, by formula.
-    """
-    lines = []
-    for label, rows in _pairs(check_reviews(reviews), draws, seed):
-        for name, metric in CORRELATIONS.items():
-            line = {**label, "metric": name, **estimate(rows, metric)}
-            if pd.notna(line["low"]):
-                sides = [rows[side].astype(float) for side in "xy"]
-                each = sides if name == "pearson" else [rankdata(ties.tied(x)) for x in sides]
-                line["p"] = pearson_permutation_p(*each, n_draws=max(draws, 1), seed=seed)
-                line["standard_error"] = 1 / math.sqrt(len(rows) - 1)
-            lines.append({**line, "difference": line["value"]})
-    return corrected(lines, [*KEYS, "first", "second"], family=[*KEYS, "metric"])
-
-
-def agreement_table(
-    reviews: pd.DataFrame, n_diagnoses: int | None = None, draws: int = 2000, seed: int = 0
-) -> pd.DataFrame:
-    """How far the doctors of each configuration agree: raw (:data:`RAW`) and beyond chance.
-
-    - ``fleiss_kappa`` and ``gwet_ac1`` (``n_diagnoses`` as in
-      :func:`trustlab.metrics.agreement.gwet_ac1`) have jackknife intervals: a case drawn twice
-      would pass for chance agreement.
-    - ``n_missing`` cases have too few readable diagnoses. One doctor has CDR 0 by definition.
-    - Safety on and off have the same doctors and count once; where they do not, ``safety`` tells
-      them apart.
-    """
-    table, keys = check_reviews(reviews), [*RUN, "configuration"]
-    once = table.drop_duplicates([*keys, "case_id", "diagnoses"])
-    if once.duplicated([*keys, "case_id"]).any():
-        once, keys = table, KEYS
-    keys, how = [*keys, "n_doctors"], (n_diagnoses, draws, seed)
-    lines = [{**of, **line} for of, part in groups(once, keys) for line in _agreement(part, *how)]
-    return schema.table(lines, keys)
-
-
-def variants(
-    reviews: pd.DataFrame, formulation: str = "trust-x", draws: int = 2000, seed: int = 0
-) -> pd.DataFrame:
-    """``trust_indices`` under each of :data:`VARIANTS`, named in the column ``variant``."""
-    how: dict[str, Any] = {"formulation": formulation, "draws": draws, "seed": seed}
-    made = {name: trust_indices(reviews, **how, **c) for name, c in VARIANTS.items()}
-    return pd.concat(made, names=["variant"]).reset_index("variant").reset_index(drop=True)
-
-
-def weak_points(
-    reviews: pd.DataFrame,
-    formulation: str = "trust-x",
-    constant_cosine: float = 1.0,
-    **choices: Any,
-) -> pd.DataFrame:
-    """What ETI, OSI and FTI (percent) would be if nothing had become better, by construction.
-
-    - ``what_if``: reviewers who never object (also where safety is off: then they are switched on);
-      an empty plan; a panel scored as one doctor (the same diagnosis, nobody to disagree: CDR 0);
-      every reasoning with ``constant_cosine`` to its diagnosis, where 1 is reasoning that only
-      repeats the diagnosis, and another value what some fixed text was measured to have.
-    - ``reference`` is the index as measured, ``difference`` the gain; ``safety`` is as it was.
-    - ``choices`` as in :func:`trustlab.metrics.trust_table.trust_indices`.
-    """
-    table = check_reviews(reviews)
-    safety, panel = table["safety"].astype(bool), table["n_doctors"] > 1
-    text = "reasoning that only repeats the diagnosis"
-    text = text if constant_cosine == 1 else f"every cosine {constant_cosine:g}"
-    cosines = dict.fromkeys(["cosine", "cosine_med"], constant_cosine)
-    nothing: dict[str, Any] = dict.fromkeys(COUNTS, 0)
-    changes: list[tuple[str, Any, Callable[[Any], pd.DataFrame]]] = [
-        ("reviewers who never object", safety, _never_objecting),
-        ("reviewers who never object", ~safety, _never_objecting),
-        ("an empty plan", safety, lambda t: t.assign(**nothing, plan_missing="")),
-        ("a panel scored as one doctor", panel, _as_one_doctor),
-        (text, safety.notna(), lambda t: t.assign(**cosines)),
-    ]
-    found = []
-    for what_if, where, change in (each for each in changes if each[1].any()):
-        both: Any = (table[where], change(table[where]))
-        indices: Any = [trust_indices(t, formulation, draws=0, **choices) for t in both]
-        then, now = (t[t["metric"].isin(["eti_percent", "osi", "fti"])] for t in indices)
-        why = now["missing"].where(now["value"].isna(), "")
-        why = why.mask(then["value"].isna() & why.eq(""), "before: " + then["missing"])
-        before = then[["safety"]].assign(reference=then["value"], n_reference=then["n"])
-        gain = now["value"] - then["value"]
-        found.append(now.assign(**before, what_if=what_if, difference=gain, missing=why))
-    lines: Any = pd.concat(found).to_dict("records")
-    more = ["reference", "difference", "n_reference"]
-    return schema.table(lines, [*KEYS, "formulation", "what_if"], more)
-
-
-def _contenders(indices: pd.DataFrame, formulation: str) -> pd.DataFrame:
+def _contenders(indices: pd.DataFrame) -> pd.DataFrame:
     """The configurations that differ in a part of ETI, a row each: parts, n of ETI, name.
 
     Safety is in the name only where it matters.
     """
-    formulas.check_formulation(formulation)
     schema.need(indices, ["formulation", *KEYS, "metric", "value", "n"], "indices")
-    held: Any = indices[indices["formulation"] == formulation]
-    if held.empty:
-        holds = list(indices["formulation"].unique())
-        raise ValueError(f"indices hold nothing of {formulation!r}; they hold {holds}")
+    held: Any = indices[indices["formulation"].eq("trust-x")]
     if lacking := {*PARTS, "eti"} - {*held["metric"]}:
-        raise ValueError(f"indices lack {sorted(lacking)}; they have {sorted({*held['metric']})}")
+        raise ValueError(f"indices lack {sorted(lacking)} of 'trust-x'")
     rows = [
         {**label, **of["value"][PARTS].to_dict(), "n": of["n"]["eti"]}
         for label, part in groups(held, KEYS)
@@ -788,17 +606,16 @@ def _contenders(indices: pd.DataFrame, formulation: str) -> pd.DataFrame:
 
 
 def _swept(
-    indices: pd.DataFrame, steps: int, formulation: str, by: list[str]
+    indices: pd.DataFrame, steps: int, by: list[str]
 ) -> Iterator[tuple[dict[str, Any], pd.Series, pd.Series]]:
     """Keys and counts at each weighting, and the ETI of each contender there and as printed."""
-    unit = 100 if formulation == "trust-x" else 1
-    for label, part in groups(_contenders(indices, formulation), by):
+    for label, part in groups(_contenders(indices), by):
         known = part.dropna(subset=PARTS).set_index("contender")
         counts = {"n": len(known), "n_missing": len(part) - len(known)}
         counts["n_cases"] = int(known["n"].min()) if len(known) else 0
         accuracy, cdr, rdc = known[PARTS].to_numpy(float).T
         *swept, printed = (
-            unit * pd.Series(formulas.eti(accuracy, cdr, rdc, weights, formulation), known.index)
+            100 * pd.Series(formulas.eti(accuracy, cdr, rdc, weights), known.index)
             for weights in (*weight_grid(steps), formulas.ETI_WEIGHTS)
         )
         for weights, eti in zip(weight_grid(steps), swept, strict=True):
@@ -827,29 +644,33 @@ def _tau(eti: pd.Series, printed: pd.Series) -> dict[str, Any]:
     return {"value": float(tau.statistic), "missing": ""}
 
 
-def _pairs(reviews: pd.DataFrame, draws: int, seed: int) -> Iterator[tuple[dict[str, Any], Rows]]:
-    """Two parts, ``x`` and ``y``, of the cases of each configuration; NaN where there is none."""
-    for label, _, rows in made.configurations(reviews, made.Choices(), draws=0):
+def eti_against_osi(reviews: pd.DataFrame, draws: int = 2000, seed: int = 0) -> pd.DataFrame:
+    """Correlation of ETI and OSI (``trust-x``) over the cases of each configuration, safety on.
+
+    ``n`` cases have both: a judged diagnosis, CDR and RDC, and rated prescriptions and tests (or
+    none proposed). Pearson and Spearman; no value below 3 cases or where one of them is constant.
+    """
+    every, lines = check_reviews(reviews), []
+    reviewed: Any = every[every["safety"].astype(bool)]
+    for label, _, rows in made.configurations(reviewed, Choices(), draws=0):
         each: Any = rows.asked
-        rated = each[["n_rx_rated", "n_tests_rated"]].replace(0, np.nan)
-        parts = {
-            "correct": each["right"],
-            "agreement": 1 - each["apart"],
-            "cosine": each["cosine"],
-            "unsafe_rx": (each["n_unsafe"] + each["n_caution"]) / rated["n_rx_rated"],
-            "test_alerts": (each["n_risky"] + each["n_redundant"]) / rated["n_tests_rated"],
-        }
-        for first, second in combinations(parts, 2):
-            asked = each[["case_id"]].assign(x=parts[first], y=parts[second])
-            asked["both"] = asked["x"] + asked["y"]
-            both, names = asked.dropna(), {"x": first, "y": second}
-            empty = [of for side, of in names.items() if asked[side].isna().all()]
-            same = [of for side, of in names.items() if all_alike(both[side].to_numpy())]
-            why = f"{' and '.join(same)} the same in every case" if same else ""
-            why = "fewer than 3 cases have both" if len(both) < 3 else why
-            why = f"no case has {' or '.join(empty)}" if empty else why
-            found = Rows.of(asked, "both", draws, seed, why)
-            yield {**label, "first": first, "second": second}, found
+        n = {name: each[name].to_numpy() for name in each if name.startswith("n_")}
+        rx = formulas.unsafe_rx_percent(
+            n["n_unsafe"], n["n_caution"], n["n_rx_rated"], n_proposed=n["n_prescriptions"]
+        )
+        tests = formulas.test_alerts_percent(
+            n["n_risky"], n["n_redundant"], n["n_tests_rated"], n["n_tests"]
+        )
+        thought = [each[name].to_numpy() for name in ("right", "apart", "cosine")]
+        asked = each[["case_id"]].assign(x=formulas.eti(*thought), y=formulas.osi(rx, tests))
+        asked["both"] = (asked["x"] + asked["y"]).where(each["planned"] > 0)
+        both = asked.dropna()
+        same = [name for side, name in (("x", "ETI"), ("y", "OSI")) if all_alike(both[side])]
+        why = f"{' and '.join(same)} the same in every case" if same else ""
+        why = "fewer than 3 cases have both" if len(both) < 3 else why
+        pairs = Rows.of(asked, "both", draws, seed, why)
+        lines += measure([(label, pairs)], CORRELATIONS)
+    return table(lines, KEYS)
 
 
 def _over_cases(correlation: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Metric:
@@ -866,71 +687,23 @@ def _over_cases(correlation: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> 
 CORRELATIONS = {"pearson": _over_cases(pearson_rows), "spearman": _over_cases(spearman_rows)}
 
 
-def _agreement(
-    part: pd.DataFrame, n_diagnoses: int | None, draws: int, seed: int
-) -> Iterator[dict[str, Any]]:
-    """A line for each measure of one configuration."""
-    alone = part["n_doctors"].iloc[0] == 1
-    lonely = ALONE if alone else UNREADABLE
-    each = {name: part["diagnoses"].map(of).astype(float) for name, of in RAW.items()}
-    asked = part[["diagnoses"]].assign(case_id=part["case_id"].astype(str), **each)
-    drawn = Draws.of(asked["case_id"], draws, seed)
-    for name in RAW:
-        none = lonely if name == "pair_agreement" else UNREADABLE
-        rows = Rows.of(asked, name, drawn, none=none)
-        note = made.BY_DEFINITION if alone and len(rows) else ""
-        yield {"metric": name, **estimate(rows, mean(name), note=note)}
-    without = Draws.without_each(asked["case_id"][asked["pair_agreement"].notna()])
-    rows = Rows.of(asked, "pair_agreement", without, none=lonely)
-    counted = agreement.count_votes(list(rows["diagnoses"]))
-    ac1 = partial(agreement.gwet_ac1_weighted, n_diagnoses=n_diagnoses)
-    for name, kappa in (("fleiss_kappa", agreement.fleiss_kappa_weighted), ("gwet_ac1", ac1)):
-        over: Any = partial(Rows.over, weighted=partial(kappa, counted))
-        metric = Metric(over, undefined="one diagnosis in all cases", jackknife=1.0)
-        yield {"metric": name, **estimate(rows, metric)}
-
-
-def _never_objecting(table: pd.DataFrame) -> pd.DataFrame:
-    """Every prescription and test that is known and readable is rated, and nothing is found."""
-    found = dict.fromkeys(["n_caution", "n_unsafe", "n_risky", "n_redundant"], 0)
-    table = table.assign(safety=True, **found)
-    kinds = ("n_safe", "n_prescriptions", "rx"), ("n_unflagged", "n_tests", "tests")
-    for fine, n, short in kinds:
-        left = table[n] - table[f"n_{short}_unknown"] - table[f"n_{short}_unreadable"]
-        table[fine] = left.clip(lower=0)
-    return table
-
-
-def _as_one_doctor(table: pd.DataFrame) -> pd.DataFrame:
-    alone = [(d if isinstance(d, str) else None,) for d in table["diagnosis"]]
-    no_answer = (table["n_no_answer"] >= table["n_doctors"]).astype(int)
-    return table.assign(diagnoses=alone, n_doctors=1, n_no_answer=no_answer)
-
-
 SHOWN = ("accuracy", "eti_percent", "osi", "fti")
 FAMILY = [*RUN, "safety"]
 
 
 def configuration_differences(
-    reviews: pd.DataFrame,
-    formulation: str = "trust-x",
-    against: str = ONE,
-    indices: Sequence[str] = SHOWN,
-    draws: int = 2000,
-    seed: int = 0,
+    reviews: pd.DataFrame, against: str = ONE, draws: int = 2000, seed: int = 0
 ) -> pd.DataFrame:
-    """Each configuration's indices minus those of ``against``, all in percent.
+    """Each configuration's indices (:data:`SHOWN`, ``trust-x``) minus those of ``against``, in
+    percent.
 
-    - ``indices``, some of :data:`SHOWN` of ``reviews``, each over the ``n`` cases that both could
-      answer (:func:`trustlab.metrics.trust_table.answered`): a panel without a readable diagnosis
-      is in no comparison, however its accuracy counts it.
+    - Each over the ``n`` cases that both could answer
+      (:func:`trustlab.metrics.trust_table.answered`): a panel without a readable diagnosis is in no
+      comparison, however its accuracy counts it.
     - Both are drawn with the same cases; ``p_holm`` is over the rows of a model, data set, level
-      and safety. A team without ``against`` has no row.
-    - ``ValueError`` for an unknown index, or where ``against`` is nowhere.
+      and safety. A team without ``against`` has no row; ``ValueError`` where it is nowhere.
     """
-    if not indices or not set(indices) <= set(SHOWN):
-        raise ValueError(f"indices must be some of {list(SHOWN)}; received {list(indices)}")
-    table, choices = check_reviews(reviews), Choices(formulation)
+    table, choices = check_reviews(reviews), Choices()
     if against not in (teams := list(table["configuration"].unique())):
         raise ValueError(f"against is {against!r}; the reviews hold {teams}")
     lines: list[dict[str, Any]] = []
@@ -941,29 +714,28 @@ def configuration_differences(
         if configuration == against or theirs is None:
             continue
         label = dict(zip(FAMILY, run, strict=True)) | {"configuration": configuration}
-        for name in indices:
-            unit = 100 if name == "accuracy" and formulation == "trust-x" else 1
+        for name in SHOWN:
+            unit = 100 if name == "accuracy" else 1
             place, pair = INDICES.index(name), _pair(mine, theirs, name, choices)
             found = compared(pair, lambda r, u=unit, i=place: u * r.drawn(made.indices(choices))[i])
             lines.append({**label, "against": against, "metric": name, **found})
     return corrected(lines, [*FAMILY, "configuration", "against"], family=FAMILY)
 
 
-def indices_on_shared_cases(
-    reviews: pd.DataFrame, of: Sequence[str] = RUN, formulation: str = "trust-x"
-) -> pd.DataFrame:
-    """The indices, without intervals, of the cases that all configurations could answer.
+def indices_on_shared_cases(reviews: pd.DataFrame, of: Sequence[str] = RUN) -> pd.DataFrame:
+    """The indices (``trust-x``), without intervals, of the cases that all configurations could
+    answer.
 
-    - "All" are those of a group ``of`` keys whose ETI has a case at all; where they share no case,
-      every index is missing. What ranks configurations stands on this table.
+    "All" are those of a group ``of`` keys whose ETI has a case at all; where they share no case,
+    every index is missing. What ranks configurations stands on this table.
     """
-    choices, found = Choices(formulation), []
+    choices, found = Choices(), []
     for _, group in groups(check_reviews(reviews), of):
         cases = (rows.asked for _, _, rows in made.configurations(group, choices, draws=0))
         could = [{*each["case_id"][made.answered(each, choices)["eti"]]} for each in cases]
         shared = set[str].intersection(*filter(None, could)) if any(could) else set()
         kept = group[group["case_id"].astype(str).isin(shared)]
-        indices = made.trust_indices(kept if len(kept) else group, formulation, draws=0)
+        indices = made.trust_indices(kept if len(kept) else group, draws=0)
         none = {"value": NAN, "n": 0, "n_cases": 0, "missing": "no case that all could answer"}
         found.append(indices if len(kept) else indices.assign(**none))
     return pd.concat(found, ignore_index=True)
@@ -988,50 +760,42 @@ NAMES = {
     "fti": "FTI",
 }  # fmt: skip
 """The indices shown -> their names."""
-COUNTED = {
-    "n_cases": "cases", "n_judged": "judged", "n_ties": "ties",
-    "n_unreadable_diagnoses": "opinions unreadable", "n_no_plan": "no plan",
-    "n_prescriptions": "prescriptions", "n_rx_rated": "rated", "n_unsafe": "unsafe",
-    "n_caution": "with caution", "n_rx_unknown": "unknown drugs",
-    "n_rx_unreadable": "marks unreadable", "rx_unrated_percent": "% unrated", "n_tests": "tests",
-    "n_tests_rated": "tests rated", "n_risky": "risky", "n_redundant": "redundant",
-    "n_tests_unknown": "unknown tests", "n_tests_unreadable": "test marks unreadable",
-    "tests_unrated_percent": "% of tests unrated",
-}  # fmt: skip
 ROW = ["model", "dataset", "level", "configuration"]
 GROUPS = {
     "What it thinks": ("accuracy", "cdr", "rdc", "eti_percent"),
     "What it does": ("unsafe_rx_percent", "test_alerts_percent", "osi"),
     "The whole": ("fti",),
 }
-"""The figure's groups of indices."""
+"""The figure's groups of indices, in ``trust-x``."""
+OTHER = "medguard-x: RDC is 50 × (1 + cosine)"
 INDEX_NAMES = NAMES | {
     "cdr": "CDR ↓",
     "unsafe_rx_percent": "UnsafeRx % ↓",
     "test_alerts_percent": "TestAlerts % ↓",
-    "trust-x": "trust-x\nRDC = 100 × cosine; safety off: OSI 0",
-    "medguard-x": "medguard-x\nRDC = 50 × (1 + cosine); safety off: none",
 }
-"""What the figure calls indices, where lower is better with an arrow, and formulations."""
+"""What the figure calls indices, where lower is better with an arrow."""
 
 
 def in_rows(percent: pd.DataFrame) -> pd.DataFrame:
     """Of :func:`in_percent` what is drawn, group ``about`` by group, a ``team`` a mark.
 
-    Safety off only where it matters, after safety on.
+    All of ``trust-x``, safety off only where it matters, after safety on; of ``medguard-x`` what
+    differs by its RDC.
     """
     group = {name: about for about, names in GROUPS.items() for name in names}
-    shown: Any = percent[percent["metric"].isin(list(group))]
-    on = shown["safety"].astype(bool)
-    shown = shown[on | shown["metric"].isin(["osi", "fti"])]
-    team = shown["configuration"] + shown["safety"].map(
-        {True: ", safety on", False: ", safety off"}
-    )
+    on, main = percent["safety"].astype(bool), percent["formulation"].eq("trust-x")
+    metric = percent["metric"]
+    whole = main & metric.isin(list(group)) & (on | metric.isin(["osi", "fti"]))
+    other = ~main & on & metric.isin(["rdc", "eti_percent", "fti"])
+    shown: Any = percent[whole | other]
+    off = shown["safety"].map({True: "", False: ", safety off"})
     shown = shown.assign(
-        about=shown["metric"].map(group), team=team, place=shown["metric"].map(list(group).index)
+        about=shown["metric"].map(group).where(shown["formulation"].eq("trust-x"), OTHER),
+        team=shown["configuration"] + off,
+        place=shown["metric"].map(list(group).index),
     )
-    order = {"by": ["place", "safety"], "ascending": [True, False], "kind": "stable"}
-    return shown.sort_values(**order).drop(columns="place")
+    order = {"by": ["formulation", "place", "safety"], "ascending": [False, True, False]}
+    return shown.sort_values(**order, kind="stable").drop(columns="place")
 
 
 def in_percent(indices: pd.DataFrame) -> pd.DataFrame:
@@ -1047,7 +811,7 @@ def indices_shown(indices: pd.DataFrame) -> pd.DataFrame:
     ETI and FTI with their n; the last columns name who stood in for the encoder that RDC asks for,
     and what to know of the intervals.
     """
-    table = _named(in_percent(indices))
+    table = named(in_percent(indices))
     keys = [name for name in (*ROW, "formulation", "safety", "variant") if name in table]
     shown = pivoted(table, keys, digits=0)
     of = {name: table[table["metric"].eq(name)] for name in ("RDC", "ETI", "FTI")}
@@ -1055,34 +819,12 @@ def indices_shown(indices: pd.DataFrame) -> pd.DataFrame:
         place = list(shown.columns).index(name) + 1
         shown.insert(place, f"n ({name})", of[name]["n"].to_numpy())
     told = (table["metric"] + ": " + table["missing"]).where(table["missing"].ne(""), "")
-    notes = table.assign(note=told.where(table["low"].notna(), "")).groupby(keys, sort=False)[
-        "note"
-    ]
-    note = notes.agg(lambda words: "; ".join(filter(None, words)))
+    table = table.assign(note=told.where(table["low"].notna(), ""))
+    note = table.groupby(keys, sort=False)["note"].agg(lambda each: "; ".join(filter(None, each)))
     return shown.assign(**{"RDC by": of["RDC"]["proxy"].to_numpy(), "note": note.to_numpy()})
 
 
-def proxy_note(indices: pd.DataFrame) -> str:
-    """What a caption says where a general encoder stands in for a biomedical one; "" elsewhere."""
-    used = indices.loc[indices["proxy"] != "", ["formulation", "proxy"]].drop_duplicates()
-    return "; ".join(f"{form} RDC by {proxy}" for form, proxy in used.itertuples(index=False))
-
-
-def why_missing(indices: pd.DataFrame) -> pd.DataFrame:
-    """Which indices have no value or no interval, and why: a row a reason."""
-    told = _named(indices[indices["low"].isna() & indices["missing"].ne("")])
-    told = told.assign(missing=told["missing"].str.split("; ")).explode("missing")
-    each = told.groupby(["formulation", "safety", "missing"], sort=False)["metric"]
-    return each.agg(lambda names: ", ".join(dict.fromkeys(names))).reset_index()
-
-
-def counts_shown(counts: pd.DataFrame) -> pd.DataFrame:
-    """The counts behind the percentages (``review_counts``): a row a configuration, safety on."""
-    once: Any = counts[counts["safety"].astype(bool)]
-    return once[[*ROW, *COUNTED]].rename(columns=COUNTED).reset_index(drop=True)
-
-
-def _named(indices: Any) -> Any:
+def named(indices: Any) -> Any:
     """The indices shown, by their names, with safety "on" or "off"."""
     table = indices[indices["metric"].isin(list(NAMES))]
     on = table["safety"].map({True: "on", False: "off"})
@@ -1123,7 +865,7 @@ def marks_compared(marks: pd.DataFrame, safety: Safety | None = None) -> pd.Data
     - A review that came out the same, item by item, for one doctor and for the panel counts once.
     - ``ValueError`` for lacking columns.
     """
-    items, known = _once(marks), safety or load_safety()
+    items, known = once(marks), safety or load_safety()
     items = items[items["known"].astype(bool) & items["verdict"].isin([*OBJECTIONS, *FINE])]
     rules: Any = {name: of.kind for name, of in {**known.test_rules, **known.drug_rules}.items()}
     rule: Any = items["rule"].where(items["rule"].map(lambda r: isinstance(r, str)), "")
@@ -1148,8 +890,7 @@ def reviewer_table(
     - ``sensitivity``: of the items that the rules object to, those to which the reviewer objects
       too, whatever the degree; ``specificity``: of the others, those that it lets pass;
       ``quotation``: of its objections, those whose quotation occurs in what it was shown.
-    - What the table does not know, and what could not be read, is left out:
-      :func:`left_out_table` counts it.
+    - What the table does not know, and what could not be read, is left out.
     - With ``reviews`` (a run's) models and data sets of which nothing was marked have rows, too.
     """
     items, lines = _by_case(marks_compared(marks, safety)), []
@@ -1177,49 +918,7 @@ def rule_kind_table(
     return found.sort_values(["model", "kind", "n"], **order)
 
 
-def left_out_table(marks: pd.DataFrame) -> pd.DataFrame:
-    """What could not be compared: a row a model, data set, level and kind, each review once.
-
-    Columns: n_items, n_compared, and of the rest n_unknown (to the table), n_unreadable (the
-    reviewer's mark), n_said_unknown (to the reviewer, though the table knows it).
-    """
-    items = _once(marks)
-    known = items["known"].astype(bool)
-    counted = items[BY].assign(
-        n_items=1,
-        n_compared=known & items["verdict"].isin([*OBJECTIONS, *FINE]),
-        n_unknown=~known,
-        n_unreadable=known & items["verdict"].isna(),
-        n_said_unknown=known & items["verdict"].eq("UNKNOWN"),
-    )
-    return counted.groupby(BY, sort=False, observed=True).sum().astype(int).reset_index()
-
-
-def verdict_table(marks: pd.DataFrame) -> pd.DataFrame:
-    """How often the reviewer gave which verdict where the rule check gave which, each review once.
-
-    Counts of items, unreadable marks and unknown items too. Index model, kind, rule check; a column
-    a verdict of the reviewer, worst last.
-    """
-    items, keys = _once(marks), ["model", "kind", "rule check", "reviewer"]
-    order = [*RATINGS, *FLAGS[:3], "unreadable"]
-    rule = pd.Categorical(items["rule_verdict"], order)
-    said = pd.Categorical(items["verdict"].fillna("unreadable"), order)
-    named = items[keys[:2]].assign(**{"rule check": rule, "reviewer": said})
-    return named.groupby(keys, observed=True).size().unstack("reviewer", fill_value=0)
-
-
-def charts_table(cases: Sequence[Case]) -> pd.DataFrame:
-    """How many cases (``n_cases``) have each field of a chart recorded: a row a data set."""
-    names = [field.name for field in fields(Chart)]
-    charts = pd.DataFrame([vars(chart_of(case)) for case in cases], columns=names).notna()
-    charts.insert(0, "n_cases", 1)
-    of = pd.Series([case.dataset for case in cases], name="dataset", dtype=object)
-    found: Any = charts.groupby(of, sort=False).sum()
-    return found.astype(int).reset_index()
-
-
-def _once(marks: pd.DataFrame) -> Any:
+def once(marks: pd.DataFrame) -> Any:
     """Each review once: of configurations whose reviews are alike in every item, the first."""
     need(marks, NEEDED, "marks")
     review = [*BY, "case_id", "configuration"]
@@ -1233,106 +932,6 @@ def _once(marks: pd.DataFrame) -> Any:
 def _by_case(items: pd.DataFrame) -> Any:
     """The items with ``case_id`` naming their data set, too: all data sets are drawn together."""
     return items.assign(case_id=items["dataset"].astype(str) + " " + items["case_id"].astype(str))
-
-
-def by_panel(drawn: pd.DataFrame) -> pd.DataFrame:
-    """Of :func:`in_rows` safety on, each formulation and configuration a panel of its own."""
-    on = drawn[drawn["safety"].astype(bool)]
-    return on.assign(formulation=on["formulation"] + ", " + on["configuration"])
-
-
-WEAK = 0.3
-"""Correlations below this are commonly called weak."""
-PART_WORDS = {"unsafe_rx": "objections to prescriptions", "test_alerts": "objections to tests"}
-
-
-def named_pair(row: Any) -> str:
-    """Which two parts a row of :func:`component_correlations` is about."""
-    first, second = (PART_WORDS.get(row[side], row[side]) for side in ("first", "second"))
-    return f"{first} and {second}"
-
-
-def weak_pairs(correlations: pd.DataFrame) -> str:
-    """How many pairs are shown to be weakly correlated: their intervals lie within ±0.3."""
-    known: Any = correlations[correlations["low"].notna()]
-    if known.empty:
-        return "No pair of parts has an interval."
-    weak = known["low"].gt(-WEAK) & known["high"].lt(WEAK)
-    return f"Shown to be weak (interval within ±{WEAK:g}): {weak.sum()} of {len(known)} pairs."
-
-
-def indices_message(percent: pd.DataFrame) -> str:
-    """Accuracy beside ETI and FTI of each configuration, safety on, ``trust-x``, of
-    :func:`in_percent` at one level and data set; '' where no accuracy has a value."""
-    on: Any = percent[percent["safety"].astype(bool) & percent["formulation"].eq("trust-x")]
-    lines = []
-    for key, part in groups(on, ["model"]):
-        told = []
-        for team, of in groups(part, ["configuration"]):
-            index: dict[str, Any] = {row["metric"]: row for row in of.to_dict("records")}
-            right = index["accuracy"]
-            if pd.isna(right["value"]):
-                continue
-            ends = with_interval(right["value"], right["low"], right["high"], 0)
-            sums = ", ".join(
-                f"{NAMES[m]} {with_interval(index[m]['value'], NAN, NAN, 0)}"
-                for m in ("eti_percent", "fti")
-            )
-            told.append(f"{team['configuration']} is right for {ends} %: {sums}")
-        named = f"{key['model']}: " if on["model"].nunique() > 1 else ""
-        lines += [f"{named}{'; '.join(told)}."] if told else []
-    return "\n".join(lines if len(lines) > 1 else [line[:1].upper() + line[1:] for line in lines])
-
-
-def reviewers_message(seen: pd.DataFrame) -> str:
-    """Of the items that the rules object to, and of the others, what the reviewers do, all panels
-    of :func:`reviewer_table` together; '' where nothing was rated by both."""
-    told = []
-    for key, part in groups(seen, ["kind"]):
-        of = {m: mine[mine["n"].gt(0)] for m, mine in part.groupby("metric")}
-        hits, n = (
-            {m: int((of[m]["n"] * (of[m]["value"] if share else 1)).round().sum()) for m in of}
-            for share in (True, False)
-        )
-        said = []
-        if n.get("sensitivity"):
-            said.append(f"object to {hits['sensitivity']} of {n['sensitivity']} that the rules do")
-        if n.get("specificity"):
-            said.append(f"pass {hits['specificity']} of {n['specificity']} that the rules pass")
-        told += [f"{key['kind']}s: the reviewers {' and '.join(said)}"] if said else []
-    words = "; ".join(told)
-    return f"{words[:1].upper()}{words[1:]}." if words else ""
-
-
-def weights_message(sweep: pd.DataFrame) -> str:
-    """Who has the highest ETI at the printed weights, and at how many of all weightings, of
-    :func:`weight_sweep` at one level; '' where nobody can be compared."""
-    won: Any = sweep[sweep["winner"].ne("")]
-    lines, n_of = [], {name: len(set(sweep[name])) for name in ("model", "dataset")}
-    for key, part in groups(won, ["model", "dataset"]):
-        near = np.isclose(part[WEIGHTS].astype(float), formulas.ETI_WEIGHTS).all(axis=1)
-        if not near.any():
-            continue
-        winner = part.loc[near, "winner"].iloc[0]
-        share = 100 * part["winner"].eq(winner).mean()
-        named = [str(key[name]) for name, n in n_of.items() if n > 1]
-        who = "nobody alone" if winner == "tie" else winner
-        lines.append((", ".join(named), who, share))
-    return "; ".join(
-        f"{named + ': ' if named else ''}{who} has the highest ETI at the printed weights"
-        f" and at {share:.0f} % of all weightings"
-        for named, who, share in lines
-    ) + ("." if lines else "")
-
-
-def same_doctors(setup: Any, models: Sequence[Any]) -> str:
-    """Why only the first of ``models`` is convened, where all have the same doctors; else ''."""
-    who = setup.who("panel", models)
-    if who is None or len(models) < 2:
-        return ""
-    names = ", ".join(getattr(one, "name", str(one)) for one in as_list(who))
-    asked = ", ".join(getattr(one, "name", str(one)) for one in models)
-    return f"the doctors are {names}, whoever is asked ({asked}): their panel is shown once"
 
 
 def dry_run(cases: Sequence[Case], models: Sequence[Any], asked: Any) -> None:

@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from trustlab import formatted
 from trustlab.confidence import METHODS, PAPER
 from trustlab.confidence.registry import label
 from trustlab.datasets import load_cases
+from trustlab.formatted import counted, plural
 from trustlab.knowledge import Knowledge
-from trustlab.metrics import formatted
 from trustlab.metrics.estimate import NAN, Draws, Rows, grouped, groups, mean, measure
 from trustlab.metrics.schema import table
 from trustlab.metrics.ties import reaches
 from trustlab.paths import DATA
 from trustlab.records import SUPPORT_LEVELS, Case
-from trustlab.reporting import counted, plural
 from trustlab.run import Run, benchmark
 
 KEYS = ["case_id", "level", "model"]

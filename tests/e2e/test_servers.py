@@ -62,7 +62,7 @@ class Served:
     """Methods that are missing where it is told nothing but its address."""
 
 
-def asked_of(address: str, body: dict[str, Any]) -> Any:
+def checked_choices(address: str, body: dict[str, Any]) -> Any:
     headers = {"Content-Type": "application/json"}
     call = urllib.request.Request(address, json.dumps(body).encode(), headers)
     with urllib.request.urlopen(call, timeout=60) as answer:
@@ -80,7 +80,7 @@ SERVERS = {
             "concurrency": 1,
             "chat_template": str(FOLDER),
         },
-        lambda url, text: asked_of(url.replace("/v1", "/extras/tokenize"), {"input": text})[
+        lambda url, text: checked_choices(url.replace("/v1", "/extras/tokenize"), {"input": text})[
             "tokens"
         ],
         ("pmi", "conditional_pmi", "renyi_divergence", "fisher_rao"),
@@ -88,7 +88,7 @@ SERVERS = {
     "vLLM": Served(
         serve.vllm,
         {"vocabulary_size": VOCABULARY},
-        lambda url, text: asked_of(
+        lambda url, text: checked_choices(
             url.replace("/v1", "/tokenize"),
             {"model": SERVED, "prompt": text, "add_special_tokens": False},
         )["tokens"],

@@ -9,8 +9,10 @@ safety table and nothing else. Prompts: ``doctor.txt``, ``plan.txt``, ``review_p
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from trustlab.agents.medconf import Ask, reply_room
 from trustlab.knowledge import load_knowledge
@@ -211,6 +213,38 @@ class Review:
     prescriptions: tuple[Mark, ...]
     tests: tuple[Mark, ...]
     replies: Mapping[str, Reply] = field(default_factory=dict, compare=False)
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A configuration's panel for one view, the plan of the doctor in charge, the reviewers' marks
+    and the rule check's; ``correct`` (0, 1 or NaN) is of the panel's diagnosis, ``correct_share``
+    of all that tied for it."""
+
+    model: str
+    configuration: str
+    n_doctors: int
+    view: View
+    panel: Panel
+    medical_cosines: tuple[float, ...] | None
+    no_medical: str
+    proposed: Proposed
+    review: Review | None
+    rules: Review | None
+    correct: float = math.nan
+    correct_share: float = math.nan
+    proxy: str = ""
+
+    @property
+    def keys(self) -> dict[str, Any]:
+        """What every row of it begins with."""
+        case = self.view.case
+        return {
+            "model": self.model,
+            "dataset": case.dataset,
+            "level": self.view.level,
+            "case_id": case.case_id,
+        }
 
 
 def review(

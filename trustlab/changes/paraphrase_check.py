@@ -288,13 +288,6 @@ class ParaphraseChecker:
         return np.array(names), np.array(said), self.encoder.encode(list(texts))
 
 
-def check_paraphrase(
-    statement: Statement, new_text: str, knowledge: Knowledge, encoder: Likeness | None = None
-) -> Verdict:
-    """The verdict of a :class:`ParaphraseChecker` made for this one text."""
-    return ParaphraseChecker(knowledge, encoder).check(statement, new_text)
-
-
 def _values_kept(old: set[str], new: set[str], how: str) -> Verdict:
     gone, come = sorted(old - new), sorted(new - old)
     if gone and come:

@@ -48,7 +48,7 @@ def runs_in(folder: Path) -> dict[str, dict[str, Any]]:
     return {str(f.parent.relative_to(folder)).removeprefix("."): of for f, of in there.items()}
 
 
-def asked_of(facts: Mapping[str, Any]) -> dict[str, Any]:
+def parameters_of(facts: Mapping[str, Any]) -> dict[str, Any]:
     """What a ``run.json`` says of its benchmark, or of its doctors and reviewers."""
     return facts.get("benchmark") or facts.get("trust") or {}
 
@@ -57,13 +57,13 @@ def counts_of(runs: Iterable[Mapping[str, Any]]) -> Counts:
     """What became of the replies of several runs."""
     found: Counts = {}
     for facts in runs:
-        add(found, asked_of(facts).get("replies_read", {}))
+        add(found, parameters_of(facts).get("replies_read", {}))
     return found
 
 
 def nothing_claimed(runs: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """A line for each model and purpose of a run of which less than half could be read."""
-    few = {name: too_few(asked_of(of).get("replies_read", {})) for name, of in runs.items()}
+    few = {name: too_few(parameters_of(of).get("replies_read", {})) for name, of in runs.items()}
     return [
         f"{model}{f', {name}' if name else ''}: {why}"
         for name, whys in few.items()
@@ -119,7 +119,7 @@ def commonest(folder: Path) -> list[tuple[tuple[str, str, str], int]]:
 
 def four_rows(folder: Path, runs: Mapping[str, Mapping[str, Any]], counts: Counts) -> str:
     """The table: models, data and n, read, accuracy by level."""
-    asked = [asked_of(of) for of in runs.values()]
+    asked = [parameters_of(of) for of in runs.values()]
     models = {name for of in asked for name in of.get("models", ())}
     sets = _sets(asked)
     read = [f"{_text(m)}: {read_line({m: of})}" for m, of in counts.items() if read_line({m: of})]

@@ -20,6 +20,7 @@ import pandas as pd
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from trustlab.agents.consultation import CONFIDENT, NO_QUESTION, REPEATS, Consultation
+from trustlab.agents.panel import Checked
 from trustlab.confidence import METHODS
 from trustlab.confidence.others import weighted_support
 from trustlab.confidence.registry import label
@@ -30,8 +31,6 @@ from trustlab.retrieval import Passage
 from trustlab.safety.chart import chart_of, chart_text
 from trustlab.safety.table import known_items
 
-Checked = Any
-"""One configuration's panel for a case, its plan and marks, as notebook 05's study gives them."""
 INK, GREY, LINE, PAPER, WARNING = "#222222", "#5A5A5A", "#D0D0D0", "#FFFFFF", "#8A3C00"
 SHADE = "#0072B2"
 DEEPEST = 0.75

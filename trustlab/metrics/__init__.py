@@ -10,7 +10,6 @@ from trustlab.metrics.calibration import (
     ece,
 )
 from trustlab.metrics.correlation import (
-    partial_spearman,
     pearson,
     pearson_p,
     pearson_permutation_p,
@@ -29,23 +28,20 @@ from trustlab.metrics.estimate import (
     case_weights,
     percentile_interval,
 )
-from trustlab.metrics.missing_bounds import auprc_bounds, auroc_bounds
 from trustlab.metrics.paired import paired_differences
-from trustlab.metrics.run_tables import metrics_table, shared_rows
+from trustlab.metrics.run_tables import shared_rows
 from trustlab.metrics.selective import aurc, prediction_rejection_ratio, risk_coverage
 from trustlab.metrics.significance import holm, sample_size_for_power
 from trustlab.metrics.stability import cv_group, cv_sample
-from trustlab.metrics.stopping import frontier, guarantee, stop_turns
+from trustlab.metrics.stopping import frontier, stop_turns
 
 __all__ = [
     "Isotonic",
     "Platt",
     "auprc",
-    "auprc_bounds",
     "auprc_weighted",
     "aurc",
     "auroc",
-    "auroc_bounds",
     "auroc_weighted",
     "bootstrap_p",
     "bounded_interval",
@@ -59,11 +55,8 @@ __all__ = [
     "cv_sample",
     "ece",
     "frontier",
-    "guarantee",
     "holm",
-    "metrics_table",
     "paired_differences",
-    "partial_spearman",
     "pearson",
     "pearson_p",
     "pearson_permutation_p",

@@ -14,13 +14,6 @@ every rising confidence: 1 where accuracy rises at each step, less where it dips
 
 Beside the rising null stands the *unordered* one, in which every order of the one series is as
 likely: what the usual p-values hold a coefficient against.
-
-Beyond how much was told there is the *partial* rank correlation, over answers. Accuracy rises with
-information, so that a confidence which merely counts what it was told tells right answers from
-wrong. Here level and length are taken out: confidence and length become ranks, from ranks and
-correctness the mean of each level is taken, and then what is linear in the ranks of length. What is
-left of the two is correlated. Ranks are made once, in the sample, so that a weighting of the
-answers weighs the same numbers.
 """
 
 from __future__ import annotations
@@ -35,7 +28,6 @@ from numpy.typing import ArrayLike
 from scipy.stats import permutation_test, rankdata
 from scipy.stats import t as student
 
-from trustlab.metrics.discrimination import check_pair, check_weights
 from trustlab.metrics.ties import numbers, same_shape, tied
 
 MAX_EXACT = 8
@@ -302,118 +294,3 @@ def _check_coefficient(value: float, n: float) -> None:
         raise ValueError(f"a correlation must lie between -1 and 1; received {value}")
     if not (n >= 0 and float(n).is_integer()):
         raise ValueError(f"n must be a whole number of points; received {n}")
-
-
-NOTHING_LEFT = 1e-9
-"""A share of the sum of squares below this is rounding."""
-
-
-def partial_spearman(
-    correct: ArrayLike, confidence: ArrayLike, level: ArrayLike, others: ArrayLike | None = None
-) -> float:
-    """Rank correlation of ``confidence`` and ``correct`` given ``level`` (and ``others``).
-
-    It lies in [-1, 1]. ``correct`` (n,) holds 0 or 1, ``confidence`` (n,) finite numbers, ``level``
-    (n,) categories of any kind, ``others`` (n,) or (n, k) finite numbers, such as how many words
-    were shown. Ties have their mean rank. One level for all and no others gives Spearman's rho. NaN
-    where nothing of the confidence or of correctness is left: a confidence that the level (and the
-    others) fixes, levels of one class, no rows. Raises ``ValueError`` on other shapes or values.
-    """
-    ones = np.ones((1, np.size(correct)))
-    return float(partial_spearman_weighted(correct, confidence, level, ones, others)[0])
-
-
-def partial_spearman_weighted(
-    correct: ArrayLike,
-    confidence: ArrayLike,
-    level: ArrayLike,
-    weights: ArrayLike,
-    others: ArrayLike | None = None,
-) -> np.ndarray:
-    """:func:`partial_spearman` under each of B weightings (B, n) of the same answers, shape (B,).
-
-    ``weights`` are non-negative, such as how often each answer is in a bootstrap draw. A weighting
-    that leaves nothing of either gives NaN.
-    """
-    weight = check_weights(weights, np.size(correct))
-    return partial_spearman_of(correct, confidence, level, others, lambda v: (weight @ v).T)
-
-
-def partial_spearman_of(
-    correct: ArrayLike,
-    confidence: ArrayLike,
-    level: ArrayLike,
-    others: ArrayLike | None,
-    totals: Callable[[np.ndarray], np.ndarray],
-) -> np.ndarray:
-    """:func:`partial_spearman` under B weightings (B,), of which ``totals`` knows alone the
-    weighted sums (m, B) of columns (n, m), such as :meth:`trustlab.metrics.estimate.Rows.totals`:
-    answers of a case are always drawn together."""
-    hit, score = check_pair(correct, confidence)
-    group = _levels(level, len(hit))
-    columns = np.column_stack([score, hit, *_columns(others, len(hit))])
-    if len(hit) == 0:
-        return np.full(totals(np.zeros((0, 1))).shape[1], np.nan)
-    ranks = rankdata(columns, axis=0)
-    ranks = ranks - ranks.mean(axis=0)
-    whole = _squares(ranks, np.zeros(len(hit), int), totals)
-    within = _squares(ranks, group, totals)
-    least = NOTHING_LEFT * np.einsum("bkk->bk", whole)
-    return _correlation(within, least)
-
-
-def _squares(
-    ranks: np.ndarray, group: np.ndarray, totals: Callable[[np.ndarray], np.ndarray]
-) -> np.ndarray:
-    """Sums of squares and products (B, k, k) of the columns (n, k).
-
-    Of each is taken off its weighted mean in its group.
-    """
-    n, k = ranks.shape
-    found: Any = 0
-    for g in range(group.max() + 1):
-        at = group == g
-        mine = ranks[at] - ranks[at].mean(axis=0)
-        products = (mine[:, :, None] * mine[:, None, :]).reshape(len(mine), k * k)
-        columns = np.zeros((n, 1 + k + k * k))
-        columns[at] = np.column_stack([np.ones(len(mine)), mine, products])
-        mass, sums, squares = np.split(totals(columns).T, [1, 1 + k], axis=1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            means = np.where(mass > 0, sums / mass, 0)
-        found = found + squares.reshape(-1, k, k) - sums[:, :, None] * means[:, None, :]
-    return found
-
-
-def _correlation(squares: np.ndarray, least: np.ndarray) -> np.ndarray:
-    """Of the first two columns, the others taken out one by one where something of them is left.
-
-    (B, k, k) -> (B,).
-    """
-    left = squares
-    for j in range(2, squares.shape[1]):
-        column, size = left[:, :, j], left[:, j, j]
-        varies = size > least[:, j]
-        slope = column / np.where(varies, size, np.inf)[:, None]
-        left = left - slope[:, :, None] * column[:, None, :]
-    size = np.einsum("bkk->bk", left)[:, :2]
-    known = (size > least[:, :2]).all(axis=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        found = left[:, 0, 1] / np.sqrt(size.prod(axis=1))
-    return np.where(known, np.clip(found, -1, 1), np.nan)
-
-
-def _columns(others: ArrayLike | None, n: int) -> np.ndarray:
-    """The others as rows, (k, n)."""
-    if others is None:
-        return np.empty((0, n))
-    found = numbers("others", others, n_dim=max(np.ndim(others), 1))
-    if found.ndim > 2 or len(found) != n:
-        raise ValueError(f"others must be ({n},) or ({n}, k); received {found.shape}")
-    return found.reshape(n, -1).T if found.size else np.empty((0, n))
-
-
-def _levels(level: ArrayLike, n: int) -> np.ndarray:
-    found = np.asarray(level)
-    if found.shape != (n,):
-        raise ValueError(f"level must have shape ({n},); received {found.shape}")
-    return np.unique(found, return_inverse=True)[1]

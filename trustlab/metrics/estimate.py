@@ -19,8 +19,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from scipy import sparse
-from scipy.stats import binomtest, t
+from scipy.stats import binomtest
 
 from trustlab.metrics.ties import numbers
 
@@ -118,12 +117,6 @@ class Draws:
             raise ValueError(f"n_draws must be at least 0; received {n_draws}")
         cases = np.unique(np.asarray(case_ids))
         return cls(cases, _times(len(cases), n_draws, seed))
-
-    @classmethod
-    def without_each(cls, case_ids: ArrayLike) -> Draws:
-        """Every case left out once, for a :attr:`Metric.jackknife`."""
-        cases = np.unique(np.asarray(case_ids))
-        return cls(cases, 1 - np.eye(len(cases)))
 
 
 class _Whole:
@@ -314,15 +307,6 @@ class Rows:
         parts = _in_parts(times.shape[1], len(each))
         return np.r_[each.sum(), *(each @ times[:, some].astype(np.float64) for some in parts)]
 
-    def totals(self, columns: np.ndarray) -> np.ndarray:
-        """The sums of several columns (n, m) at once, (m, 1 + draws)."""
-        shape = (len(self.draws.cases), len(self))
-        of_case = sparse.csr_array((np.ones(len(self)), (self.case, np.arange(len(self)))), shape)
-        each, times = np.asarray(of_case @ columns).T, self.draws.times
-        parts = _in_parts(times.shape[1], len(columns))
-        drawn = [each @ times[:, some].astype(np.float64, copy=False) for some in parts]
-        return np.concatenate([each.sum(axis=1, keepdims=True), *drawn], axis=1)
-
     def mean(self, values: ArrayLike) -> np.ndarray:
         """The mean of ``values`` (n,) in the sample and in every draw, (1 + draws,)."""
         count = self.drawn(_count)
@@ -438,7 +422,6 @@ class Metric:
     - ``undefined``: why the sample's value is NaN.
     - ``excess``: a draw's value lies above the sample's by chance (:func:`without_excess`).
     - ``widthless``: draws all alike give an interval, too, as of ranks: it claims no certainty.
-    - ``jackknife``: where :func:`jackknife_interval` is cut; the rows' draws leave out a case each.
     """
 
     statistic: Statistic
@@ -446,7 +429,6 @@ class Metric:
     undefined: str = "undefined"
     excess: bool = False
     widthless: bool = False
-    jackknife: float | None = None
 
 
 def estimate(
@@ -479,11 +461,7 @@ def estimate(
             draws = drawn[1:]
             if made.excess and len(draws):
                 draws = without_excess(draws, found["value"])
-            if made.jackknife is None:
-                found |= interval(draws, rows.case, test, made.widthless)
-            else:
-                ends = jackknife_interval(found["value"], draws, most=made.jackknife)
-                found |= dict(zip(("low", "high", "missing"), ends, strict=True))
+            found |= interval(draws, rows.case, test, made.widthless)
             told += [found["missing"]] if found["missing"] else []
     found |= {"n": len(rows), "n_cases": rows.n_cases, "n_missing": n_asked - len(rows)}
     found |= {"n_rarer": rows.rarer} if rows.has("correct") else {}
@@ -592,35 +570,6 @@ def exact_interval(hits: int, n: int) -> tuple[float, float, str]:
         return NAN, NAN, TOO_FEW
     low, high = binomtest(hits, n).proportion_ci(method="exact")
     return float(low), float(high), ""
-
-
-def jackknife_interval(
-    value: float, left_out: ArrayLike, level: float = 0.95, most: float = float("inf")
-) -> tuple[float, float, str]:
-    """(low, high, missing): ``value`` plus and minus Student's t times its jackknife error.
-
-    For a statistic that compares cases, such as a kappa: a case that a bootstrap draws twice
-    brings its diagnoses twice, which passes for chance agreement. Left-out cases repeat nothing.
-
-    - ``left_out`` (n,): the statistic without each of the n cases; ``most``: where ``high`` is cut.
-    - The error is sqrt((n - 1) / n times the sum of squares around their mean), with n - 1 degrees
-      of freedom: Efron & Tibshirani 1993, ch. 11, as Gwet 2014 has it for AC1.
-    - NaN twice and the reason below 10 cases, for a NaN, or where all are alike.
-    - ``ValueError`` for other shapes, infinite values or a ``level`` outside (0, 1).
-    """
-    each, _ = numbers("left_out", left_out, missing=True), numbers("value", [value], missing=True)
-    if not 0 < level < 1:
-        raise ValueError(f"level must lie between 0 and 1; received {level}")
-    if len(each) < MIN_CASES:
-        return NAN, NAN, TOO_FEW
-    if np.isnan(each).any() or np.isnan(value):
-        return NAN, NAN, "no interval: undefined without one of the cases"
-    if all_alike(each):
-        return NAN, NAN, "no interval: the same without any one of the cases"
-    n = len(each)
-    error = np.sqrt((n - 1) / n * np.sum((each - each.mean()) ** 2))
-    reach = float(t.ppf((1 + level) / 2, n - 1)) * error
-    return float(value - reach), float(min(value + reach, most)), ""
 
 
 def bootstrap_p(draws: ArrayLike) -> float:

@@ -287,6 +287,7 @@ OF_BEST = [*CHOSEN, "n_methods", "left_out", "n_rarer"]
 def compare_methods(
     answers: pd.DataFrame,
     confidence: pd.DataFrame,
+    families: Mapping[str, str],
     reference: str = "medconf",
     metrics: Sequence[str] = ("auroc",),
     n_draws: int = 2000,
@@ -305,7 +306,7 @@ def compare_methods(
         found = corrected([], [*RUN, "method", "level"], ["n_rarer"])
     else:
         found = paired_differences(table, reference, by="method", metrics=metrics, **how)
-    found.insert(3, "family", [family_name(m) for m in found["method"]])
+    found.insert(3, "family", [families.get(m, OTHER) for m in found["method"]])
     found.insert(4, "against", reference)
     return found
 
@@ -313,6 +314,7 @@ def compare_methods(
 def best_of_families(
     answers: pd.DataFrame,
     confidence: pd.DataFrame,
+    families: Mapping[str, str],
     reference: str = "medconf",
     level: str = "within",
     n_draws: int = 2000,
@@ -345,7 +347,7 @@ def best_of_families(
         right = graded.drop_duplicates(ROW).set_index(ROW)["correct"].reindex(wide.index)
         asked = wide.assign(correct=right.astype(float)).reset_index()
         n_asked = len(run.drop_duplicates(ROW))
-        for family, members in families_of(dict.fromkeys(run["method"]), reference).items():
+        for family, members in families_of(run["method"], families, reference).items():
             kept, left_out = covered(wide, members)
             none = "" if kept else "no method has a value on half of the answers"
             if reference not in wide or not wide[reference].notna().any():
@@ -389,20 +391,19 @@ def reference_of(methods: Iterable[str], wanted: str = "medconf") -> str:
     return wanted if wanted in names or not names else names[0]
 
 
-def families_of(methods: Any, reference: str) -> dict[str, list[str]]:
+OTHER = "other"
+"""The family of a method that has none."""
+
+
+def families_of(
+    methods: Iterable[str], families: Mapping[str, str], reference: str
+) -> dict[str, list[str]]:
     """Family -> its methods among these but for the reference, in their order."""
     found: dict[str, list[str]] = {}
-    for method in methods:
+    for method in dict.fromkeys(methods):
         if method != reference:
-            found.setdefault(family_name(method), []).append(method)
+            found.setdefault(families.get(method, OTHER), []).append(method)
     return found
-
-
-def family_name(method: str) -> str:
-    """The family of a registered method, 'other' for one that is not."""
-    from trustlab.confidence import METHODS
-
-    return METHODS[method].family if method in METHODS else "other"
 
 
 def covered(wide: pd.DataFrame, members: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -221,11 +221,11 @@ FLAT = "accuracy or mean confidence is the same at every level"
 
 def metrics_table(
     run: RunTables,
+    scales: Mapping[str, str],
     *,
     n_draws: int = 2000,
     seed: int = 0,
     min_per_class: int = 10,
-    scales: Mapping[str, str] | None = None,
     n_jobs: int = 1,
 ) -> pd.DataFrame:
     """Accuracy, mean confidence, discrimination, correlation and calibration of every method.
@@ -250,12 +250,11 @@ def metrics_table(
     - An answer that was not had (``answer`` missing, ``correct`` NaN) or not graded (``correct``
       NaN, its reason in ``missing``) is neither right nor wrong and left out of everything.
     - AUROC and AUPRC are withheld below ``min_per_class`` right or wrong answers ('within': summed
-      over its levels). Brier and ECE are given where ``scales`` (method -> scale; by default the
-      registry's) says 'probability'.
+      over its levels). Brier and ECE are given where ``scales`` (method -> scale) says
+      'probability'.
     - ``ValueError`` on missing columns, repeated keys, answers that are lacking, or infinite
       confidences.
     """
-    scales = _registered_scales() if scales is None else scales
     every = rows_of_methods(run.answers, run.confidence, n_draws, seed)
     least = max(min_per_class, 1)
     calls = (
@@ -263,12 +262,6 @@ def metrics_table(
     )
     done = spread(_lines, calls, n_jobs)
     return table([line for lines in done for line in lines], COLUMNS, ["n_rarer", *CHANCE, "p"])
-
-
-def _registered_scales() -> dict[str, str]:
-    from trustlab.confidence import METHODS
-
-    return {name: method.scale for name, method in METHODS.items()}
 
 
 def _lines(label: dict[str, str], rows: Rows, is_probability: bool, least: int) -> list[dict]:

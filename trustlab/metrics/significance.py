@@ -67,18 +67,3 @@ def sample_size_for_power(
 def cases_shown(n: float) -> str:
     """A number of cases to read: "1,234", "> 10,000", or "–" where there is none."""
     return "–" if math.isnan(n) else f"> {MOST:,}" if n > MOST else f"{n:,.0f}"
-
-
-def about_cases(needed: float, n_cases: int) -> str:
-    """How many cases it would take, after "would take": rounded up to two digits.
-
-    ``needed`` NaN is a difference of 0; at most ``n_cases``, those at hand, is no normal error.
-    """
-    if math.isnan(needed):
-        return "no number of them (no difference was seen)"
-    if needed <= n_cases:
-        return f"more than these {n_cases:,}"
-    if needed > MOST:
-        return f"more than {MOST:,}"
-    step = 10 ** max(math.floor(math.log10(needed)) - 1, 0)
-    return f"about {math.ceil(needed / step) * step:,}"

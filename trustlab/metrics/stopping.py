@@ -4,8 +4,6 @@
   the last (Ren et al. 2026, consultation).
 - ``confidence``, ``correct`` (0 or 1, all known) and ``utterances`` (said up to and with that
   turn) are (n, T), T at least 1. Others are a ``ValueError``.
-- :func:`guarantee` is beyond the paper: Learn then Test (Angelopoulos et al. 2021) with binomial
-  p-values.
 """
 
 from __future__ import annotations
@@ -15,13 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import binom
 
-from trustlab.metrics.significance import MOST
 from trustlab.metrics.ties import numbers, reaches, same_shape, tied
-
-GRID = tuple(np.round(np.arange(0.05, 1.0, 0.05), 2)) + (0.99,)
-"""Thresholds that are tested for the guarantee: chosen before any case is seen."""
 
 
 @dataclass(frozen=True)
@@ -35,22 +28,6 @@ class Frontier:
     accuracy: np.ndarray
     utterances: np.ndarray
     early: np.ndarray
-
-
-@dataclass(frozen=True)
-class Guarantee:
-    """A threshold that keeps the error of those diagnosed early at most ``alpha``, or ``None``.
-
-    - With chance ``1 - delta``; ``reason`` says why there is none.
-    - ``n_early`` and ``n_wrong``: calibration cases that it stops early, and the wrong of them.
-    """
-
-    threshold: float | None
-    alpha: float
-    delta: float
-    n_early: int = 0
-    n_wrong: int = 0
-    reason: str = ""
 
 
 def stop_turns(confidence: ArrayLike, threshold: ArrayLike) -> np.ndarray:
@@ -118,69 +95,6 @@ def fold_of(case_ids: ArrayLike, n_folds: int, seed: int = 0) -> np.ndarray:
     folds = np.empty(len(ids), int)
     folds[np.argsort(ids)] = np.random.default_rng(seed).permutation(len(ids)) % n_folds
     return folds
-
-
-def guarantee(
-    confidence: ArrayLike,
-    correct: ArrayLike,
-    alpha: float,
-    delta: float = 0.1,
-    thresholds: Sequence[float] = GRID,
-) -> Guarantee:
-    """The laxest threshold under which a later case diagnosed early is wrong at most at ``alpha``.
-
-    - That holds with chance at least ``1 - delta`` over the draw of the calibration cases, **if
-      those and the later cases are drawn independently from one population, asked by the same
-      doctor, and ``thresholds`` was fixed before**.
-    - It is one bet: of several methods or ``alpha`` the one that counts is named beforehand;
-      choosing the best afterwards voids it.
-    - Early is before the last turn. For each threshold, the chance of so few wrong diagnoses were
-      the true error ``alpha`` is a binomial p-value; Bonferroni over the thresholds.
-    - ``ValueError`` for ``alpha`` or ``delta`` outside (0, 1) or no thresholds.
-    """
-    if not (0 < alpha < 1 and 0 < delta < 1) or not len(thresholds):
-        received = f"received {alpha}, {delta}, {list(thresholds)}"
-        raise ValueError(f"alpha and delta must be in (0, 1), with a threshold; {received}")
-    sure, right = _turns(confidence=confidence, correct=correct)
-    most, unlikely = 0, delta / len(thresholds)
-    for threshold in sorted(thresholds):
-        at = stop_turns(sure, threshold)
-        early = at < sure.shape[1] - 1
-        n_early, n_wrong = int(early.sum()), int((1 - along(right, at))[early].sum())
-        most = max(most, n_early)
-        if n_early and binom.cdf(n_wrong, n_early, alpha) <= unlikely:
-            return Guarantee(float(threshold), alpha, delta, n_early, n_wrong)
-    needed = int(np.ceil(np.log(unlikely) / np.log1p(-alpha)))
-    why = "too many errors"
-    if most < needed:
-        why = f"{needed} cases without an error would do, at most {most} stop early"
-    return Guarantee(None, alpha, delta, reason=f"no threshold can be certified: {why}")
-
-
-def early_needed(
-    error: float,
-    alpha: float,
-    delta: float = 0.1,
-    n_thresholds: int = len(GRID),
-    power: float = 0.8,
-) -> float:
-    """How many calibration cases diagnosed early would certify a threshold: a whole number.
-
-    With chance ``power``, by the test of :func:`guarantee`, if their true ``error`` is that. NaN
-    where it is ``alpha`` or more, so that no number would do; infinite above :data:`MOST`.
-    ``ValueError`` for an error outside [0, 1] or else as :func:`guarantee`.
-    """
-    numbers("error", error, n_dim=0, low=0, high=1)
-    if not (0 < alpha < 1 and 0 < delta < 1 and 0 < power < 1) or n_thresholds < 1:
-        received = f"received {alpha}, {delta}, {power}, {n_thresholds}"
-        raise ValueError(f"alpha, delta and power must be in (0, 1), with a threshold; {received}")
-    if error >= alpha:
-        return float("nan")
-    n, unlikely = np.arange(1, MOST + 1), delta / n_thresholds
-    most = binom.ppf(unlikely, n, alpha)  # so many wrong are no longer unlikely enough, or just so
-    most -= binom.cdf(most, n, alpha) > unlikely
-    enough = np.flatnonzero(binom.cdf(most, n, error) >= power)
-    return float(n[enough[0]]) if len(enough) else float("inf")
 
 
 def _turns(**given: ArrayLike) -> list[np.ndarray]:

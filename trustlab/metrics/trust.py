@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
-from math import comb
 from typing import Any, TypeVar
 
 import numpy as np
@@ -47,18 +46,6 @@ def any_disagreement(diagnoses: Iterable[str | None], unreadable: str = "dropped
     """1 where the ``diagnoses`` of one case differ, else 0: a variant, with NaN as :func:`cdr`."""
     votes = _voices(diagnoses, unreadable)
     return float(len(votes) > 1) if votes else float("nan")
-
-
-def pair_agreement(diagnoses: Iterable[str | None], unreadable: str = "dropped") -> float:
-    """Share of the pairs of doctors with the same diagnosis of one case; NaN without a pair.
-
-    Its expectation is the chance that two doctors agree, whatever K (the unbiased form of Simpson's
-    index): 1 - CDR falls as doctors are added, and is 1 for one doctor.
-    """
-    votes = _voices(diagnoses, unreadable)
-    if votes.total() < 2:
-        return float("nan")
-    return sum(comb(n, 2) for n in votes.values()) / comb(votes.total(), 2)
 
 
 def majority(diagnoses: Iterable[str | None], case_id: str) -> tuple[str | None, tuple[str, ...]]:

@@ -1,4 +1,4 @@
-"""What each method costs in replies, tokens, seconds and money, and which are worth it."""
+"""What each method costs in replies, tokens, seconds and money."""
 
 # pandas' types leave open what a selection gives.
 # pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
@@ -9,7 +9,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from trustlab.collect import SAMPLE_NEEDS
@@ -34,40 +33,18 @@ PURPOSES: tuple[tuple[frozenset[str], tuple[str, ...]], ...] = (
 )
 """Needs, and the purposes of the requests that any of them adds to the answer's."""
 CALLS = ("purpose", "n", "n_tokens_in", "n_tokens_out", "seconds", "n_made", "n_cached", "model")
-EXPENSES: dict[str, set[str]] = {
-    "The answer and a panel of doctors": {"doctor"},
-    "The answer and evidence": set(ASSESSED),
-    "The answer and K samples": {"samples"},
-    "The answer and a further question": {"ce", "cot_ce", "topk_ce", "p_true"},
-}
-"""Classes of cost -> the purposes of which any puts a method into it; the dearest first."""
-CHEAPEST = "The answer alone"
 PROMPTS = ("once", "each")
 AMOUNTS = ("n_replies", "n_tokens_in", "n_tokens_out", "seconds", "usd")
 MORE = [f"{part}_{name.removeprefix('n_')}" for part in ("extra", "total") for name in AMOUNTS]
 COSTS = ["model", "method", "family", "purposes", "n_answers", "n_values", *AMOUNTS, *MORE]
 COSTS += ["timed", "not_counted", "missing"]
 UNTIMED = "seconds unknown: replies came from the cache"
-UNITS = {
-    "replies": ["n_replies"],
-    "tokens": ["n_tokens_in", "n_tokens_out"],
-    "seconds": ["seconds"],
-    "usd": ["usd"],
-}
-"""What a cost can be counted in, and the columns that it is the sum of."""
-PARETO = ["model", "dataset", "method", "family", "level", "asked", "cost", "unit"]
 
 
 def purposes_of(method: Method) -> tuple[str, ...]:
     """The purposes of all requests that ``method`` reads: the answer's, then its own."""
     own = (purposes for needs, purposes in PURPOSES if needs & set(method.needs))
     return (ANSWER, *(purpose for purposes in own for purpose in purposes))
-
-
-def expense_of(method: str) -> str:
-    """The class of cost of a method: what has to be asked for it, as :data:`EXPENSES` has it."""
-    asked = set(purposes_of(METHODS[method])) if method in METHODS else set()
-    return next((words for words, own in EXPENSES.items() if own & asked), CHEAPEST)
 
 
 def method_costs(
@@ -191,49 +168,3 @@ def _row(
         "not_counted": ", ".join(filter(None, [scored, readers(method)])),
         "missing": "; ".join(notes),
     }
-
-
-def pareto_table(
-    costs: pd.DataFrame, metrics: pd.DataFrame, level: str = "within", cost: str = "tokens"
-) -> pd.DataFrame:
-    """Each method's cost per answer beside its AUROC, and whether any other is better for less.
-
-    - ``costs`` is the table of :func:`method_costs`, ``metrics`` that of ``metrics_table``;
-      ``cost``: one of :data:`UNITS`, of the method alone. A row a model, data set and method.
-    - ``on_front``: no other method of that model and data set costs at most as much and is at least
-      as good, one of the two strictly; equals are on it together, what lacks cost or value is not.
-    - ``n``, ``n_cases`` and ``n_rarer`` are behind the AUROC, ``n_answers`` (of all data sets)
-      behind the mean cost.
-    - ``ValueError`` for an unknown cost, and for a level that ``metrics`` does not hold.
-    """
-    if cost not in UNITS:
-        raise ValueError(f"cost is {cost!r}; allowed are {', '.join(UNITS)}")
-    ranking = metrics[metrics["metric"] == "auroc"]
-    levels = ranking["level"].astype(str)
-    read = ["model", "dataset", "method", "level", *schema.LINE, "n_rarer"]
-    found = ranking[levels == level].reindex(columns=read)
-    if not len(found):
-        held = sorted(set(levels))
-        raise ValueError(f"metrics holds no AUROC at level {level!r}; it holds {held}")
-    price = costs[["model", "method", "family", "n_answers"]].assign(
-        cost=costs[UNITS[cost]].sum(axis=1, skipna=False),
-        why="no cost: " + costs["missing"].fillna("").replace("", "no reason given"),
-    )
-    table = found.merge(price, on=["model", "method"], how="left", validate="many_to_one")
-    why = table["why"].fillna("no cost: not among the costs").where(table["cost"].isna(), "")
-    told = zip(table["missing"].fillna(""), why, strict=True)
-    missing = ["; ".join(filter(None, two)) for two in told]
-    table = table.assign(unit=cost, asked=table["method"].map(expense_of), missing=missing)
-    fronts = [_undominated(part) for _, part in groups(table, ["model", "dataset"])]
-    table["on_front"] = pd.concat(fronts)
-    more = ["n_rarer", "n_answers", "on_front"]
-    return schema.table(table.to_dict("records"), PARETO, more)
-
-
-def _undominated(rows: pd.DataFrame) -> pd.Series:
-    """Which rows no other beats: cheaper or better, and neither dearer nor worse; to 9 digits."""
-    cost, value = rows[["cost", "value"]].astype(float).round(9).to_numpy().T
-    no_worse = (cost <= cost[:, None]) & (value >= value[:, None])
-    better = (cost < cost[:, None]) | (value > value[:, None])
-    known = ~np.isnan(cost) & ~np.isnan(value)
-    return pd.Series(known & ~(no_worse & better).any(axis=1), index=rows.index)

@@ -6,10 +6,8 @@
 from __future__ import annotations
 
 import re
-import textwrap
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import combinations
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,14 +16,10 @@ import pandas as pd
 from trustlab.collect import SAMPLE_NEEDS, needs_of
 from trustlab.confidence import METHODS
 from trustlab.confidence.registry import label
-from trustlab.metrics import schema
-from trustlab.metrics.correlation import pearson_p, spearman
+from trustlab.metrics.correlation import pearson_p
 from trustlab.metrics.estimate import MIN_CASES, groups, most_frequent
 from trustlab.metrics.significance import (
-    ALPHA,
-    about_cases,
     cases_shown,
-    sample_size_for_power,
 )
 from trustlab.parsing.counts import Counts, add, not_read
 from trustlab.records import Assessment
@@ -109,42 +103,6 @@ def with_interval(value: float, low: float, high: float, digits: int = 2) -> str
     return told if pd.isna(low) else f"{told} [{_plain(low, digits)}, {_plain(high, digits)}]"
 
 
-def told(line: Any, x: str = "value", *, scale: float = 1, sign: str = "") -> str:
-    """The value ``x`` of a line with its interval, as a sentence has it, all times ``scale``: in
-    percent where that is 100 (whole numbers), and with a ``sign`` where that is "+"."""
-    places = 0 if scale == 100 else 2
-    known = [scale * line[name] for name in (x, "low", "high")]
-    value, low, high = (f"{round(one, places) + 0.0:{sign}.{places}f}" for one in known)
-    unit = " %" if scale == 100 else ""
-    if np.isnan(known[0]):
-        return "–"
-    shown = f"{value}{unit}" if np.isnan(known[1:]).any() else f"{value}{unit} [{low}, {high}]"
-    return shown.replace("-", "−")
-
-
-def leading(part: pd.DataFrame, *, lowest: bool = False, scale: float = 1) -> str:
-    """The method with the highest (or lowest) ``value`` of ``part``, a line a method, in words.
-
-    They say of how many others it cannot be told apart: those whose 95 % interval overlaps its own,
-    or that have none. Without any value they say why.
-    """
-    known = part.dropna(subset="value").sort_values("value", ascending=lowest, kind="stable")
-    if known.empty:
-        return f"no value ({most_frequent(part)})"
-    first, others = known.iloc[0], known.iloc[1:]
-    words = f"{label(first['method'])}, {told(first, scale=scale)}"
-    if others.empty:
-        return words
-    if np.isnan(first["low"]):
-        return f"{words}, without an interval: nothing says that it is first"
-    apart = others["low"].gt(first["high"]) if lowest else others["high"].lt(first["low"])
-    n = len(others) - int(apart.sum())
-    if not n:
-        who = "the other" if len(others) == 1 else f"all {len(others)} others"
-        return f"{words}, apart from {who}"
-    return f"{words}; {n} of {len(others)} others cannot be told from it by their intervals"
-
-
 def _plain(value: float, digits: int) -> str:
     return f"{round(value, digits) + 0.0:.{digits}f}"  # + 0.0 turns -0.0 into 0.0
 
@@ -161,20 +119,6 @@ def calibration_shown(
     order = [f"{name}, {how}" for name in BRIEF.values() for how in hows]
     wide = pivoted(kept, ["model", "method"], "column")
     return wide[["model", "method", *[name for name in order if name in wide]]].fillna("–")
-
-
-def missingness_shown(table: pd.DataFrame) -> pd.DataFrame:
-    """The table of ``missingness_table`` to read.
-
-    ``value [worst, best]`` and coverage, a row a method that misses anything.
-    """
-    lacking = table[table["n_missing"].gt(0) & table["worst"].notna() & table["n"].gt(0)]
-    lacking = lacking.rename(columns={"worst": "low", "best": "high"})
-    lacking = lacking.assign(
-        coverage=[f"{row.n} of {row.n + row.n_missing}" for row in lacking.itertuples()]
-    )
-    lacking = lacking.assign(method=lacking["method"].replace("", "(the answers)"))
-    return pivoted(lacking, ["model", "dataset", "method", "coverage"], "metric").fillna("–")
 
 
 JUDGED = {"entailment", "contradiction", "alternative_entailment"}
@@ -202,26 +146,6 @@ def interval_words(table: pd.DataFrame, words: str) -> str:
     if "low" not in table or table["low"].notna().to_numpy().any():
         return words
     return f"no intervals: fewer than {MIN_CASES} cases, values all alike, or none"
-
-
-def rank_correlations(confidence: pd.DataFrame, model: str) -> pd.DataFrame:
-    """Spearman's correlation between every two methods over the answers that both judged.
-
-    In the run's order, without intervals. Methods without any value are in no pair.
-    """
-    mine = confidence[confidence["model"] == model]
-    wide: Any = mine.pivot(index=["case_id", "level"], columns="method", values="confidence")
-    names = [m for m in confidence["method"].unique() if m in wide and wide[m].notna().any()]
-    lines = []
-    for first, second in combinations(names, 2):
-        both = wide[[first, second]].dropna()
-        n = len(both)
-        value = spearman(*both.to_numpy().T) if n > 2 else np.nan
-        why = "fewer than 3 answers" if n <= 2 else "all alike" if np.isnan(value) else ""
-        line = {"model": model, "first": first, "second": second, "metric": "spearman"}
-        counts = {"n_missing": len(wide) - n, "n_cases": both.index.unique("case_id").size}
-        lines.append(line | counts | {"value": value, "n": n, "missing": why})
-    return schema.table(lines, ["model", "first", "second"]).drop(columns=["low", "high"])
 
 
 def correlation_table(metrics: pd.DataFrame) -> pd.DataFrame:
@@ -424,6 +348,18 @@ def _is_judged(method: str) -> bool:
     return method in METHODS and bool(JUDGED & set(METHODS[method].needs))
 
 
+def lacking_words(table: pd.DataFrame, confidence: pd.DataFrame) -> str:
+    """Which models of a figure's ``table`` have no value of which of its methods, and why."""
+    shown = set(table["method"])
+    told: dict[tuple[str, str], list[str]] = {}
+    for key, part in groups(confidence[confidence["method"].isin(shown)], ["model", "method"]):
+        if part["confidence"].isna().all():
+            why = (str(key["model"]), most_frequent(part))
+            told.setdefault(why, []).append(label(str(key["method"])))
+    words = [f"{who}: {', '.join(names)} ({why})" for (who, why), names in told.items()]
+    return f"no value of {'; '.join(words)}" if words else ""
+
+
 def evidence_table(assessment: Assessment) -> pd.DataFrame:
     """MedConf's evidence as a table, a row a criterion."""
     rows = []
@@ -470,154 +406,16 @@ def differences_shown(
     return shown.assign(note=table["missing"].to_numpy())
 
 
+def plural(n: int, one: str, several: str = "") -> str:
+    """The word for ``n`` of something."""
+    return one if n == 1 else several or f"{one}s"
+
+
+def counted(n: int, one: str, several: str = "") -> str:
+    """'1 case', '2 cases'."""
+    return f"{n:,} {plural(n, one, several)}"
+
+
 def p_shown(p: float) -> str:
     """A p-value to read: three decimals, "< 0.001" below them, "–" where there is none."""
     return "–" if pd.isna(p) else "< 0.001" if p < 0.001 else f"{p:.3f}"
-
-
-Row = Mapping[str, Any]
-
-
-def named_method(row: Row) -> str:
-    """Which method a row is about, by its label."""
-    return label(row["method"])
-
-
-def counting_tests(table: pd.DataFrame, family: Sequence[str]) -> pd.DataFrame:
-    """The table with ``n_tests``, how many p were corrected together with a row's."""
-    return table.assign(n_tests=table.groupby(list(family), sort=False)["p"].transform("count"))
-
-
-def bullets(lines: Iterable[str]) -> str:
-    """Each line after a dash, 100 letters wide."""
-    how: Any = {"break_on_hyphens": False, "break_long_words": False, "subsequent_indent": "  "}
-    return "\n".join(textwrap.fill(line, 100, initial_indent="- ", **how) for line in lines)
-
-
-def concluded(
-    table: pd.DataFrame,
-    who: Callable[[Row], str],
-    above: str,
-    below: str,
-    *,
-    unit: float = 1.0,
-    digits: int = 2,
-    most: int = 4,
-) -> list[str]:
-    """What a table of differences says and what it leaves open: a line a kind, in words.
-
-    - Beyond chance is what has ``p_holm`` below 5 %: ``above`` and ``below`` say what a difference
-      above and below 0 is. ``who`` names a row. At most ``most`` rows are named in a line, the
-      largest differences first, or of the open ones those that fewest cases would settle.
-    - Open is any other ``p_holm``: with how many cases like these there would be 80 % power for the
-      difference seen, at 5 % over the tests of its family, as in Holm's first step: those of the
-      table, or of its column ``n_tests`` (:func:`counting_tests`).
-    - What has no p is named with its reason. A table without rows has no lines.
-    - Differences are shown times ``unit``, with ``digits``.
-    """
-    rows, tested, sure, left = _sorted_out(table)
-    n_tests = int(table["n_tests"].max()) if "n_tests" in table and tested else len(tested)
-    over = f"Holm over {n_tests}" if n_tests > 1 else "p below 0.05"
-
-    def size(row: Row) -> float:
-        level = ALPHA / n_tests
-        return sample_size_for_power(
-            row["difference"], row["standard_error"], int(row["n_cases"]), alpha=level
-        )
-
-    lines = []
-    for words, of in _beyond(sure, above, below):
-        how = f"beyond chance, {over}, on {_cases(of)}"
-        lines.append(
-            f"{words} ({how}): {_first([_told(row, who, unit, digits) for row in of], most)}."
-        )
-    needed = sorted(((size(row), row) for row in left), key=lambda x: (np.isnan(x[0]), x[0]))
-    each = [
-        f"{_told(row, who, unit, digits)}, would take {about_cases(n, int(row['n_cases']))}"
-        for n, row in needed
-    ]
-    if each:
-        none = "" if sure else "None is beyond chance. "
-        how = f"for 80 % power, {over}"
-        lines.append(f"{none}Cannot be told from {_cases(left)} ({how}): {_first(each, most)}.")
-    lost: dict[str, list[str]] = {}
-    for row in rows:
-        if pd.isna(row["p_holm"]):
-            lost.setdefault(str(row["missing"] or "no reason given"), []).append(who(row))
-    return lines + [f"Not tested: {_first(names, most)}: {why}." for why, names in lost.items()]
-
-
-def concluded_by(table: pd.DataFrame, by: Sequence[str], *words: Any, **how: Any) -> str:
-    """:func:`concluded` of each group ``by``, which is named where there are several, as text."""
-    lines = []
-    each = list(groups(table, by)) if len(table) else []
-    for key, part in each:
-        named = ", ".join(map(str, key.values()))
-        lines += [f"{named}:"] if len(each) > 1 else []
-        lines.append(bullets(concluded(part, *words, **how)))
-    return "\n".join(lines)
-
-
-def in_short(
-    table: pd.DataFrame,
-    who: Callable[[Row], str],
-    above: str,
-    below: str,
-    *,
-    unit: float = 1.0,
-    digits: int = 2,
-) -> str:
-    """The same as a figure's message: how many rows are what, with the largest of each kind.
-
-    '' where nothing was tested.
-    """
-    _, tested, sure, left = _sorted_out(table)
-    parts = [(words, of) for words, of in _beyond(sure, above, below)]
-    left.sort(key=lambda row: -abs(row["difference"]))
-    parts += [(f"Not told apart by {_cases(left)}", left)] if left else []
-    return " ".join(
-        f"{words}: {len(of)} of {len(tested)} ("
-        f"{'the largest: ' if len(of) > 1 else ''}{_told(of[0], who, unit, digits)})."
-        for words, of in parts
-    )
-
-
-def _sorted_out(table: pd.DataFrame) -> tuple[list[Row], list[Row], list[Row], list[Row]]:
-    """All rows, those that were tested, and of these what is beyond chance and what is not."""
-    rows = table.to_dict("records")
-    tested = [row for row in rows if pd.notna(row["p_holm"])]
-    sure = [[row for row in tested if (row["p_holm"] < ALPHA) == so] for so in (True, False)]
-    return rows, tested, *sure
-
-
-def _beyond(sure: Sequence[Row], above: str, below: str) -> Iterator[tuple[str, list[Row]]]:
-    """What is said of the differences above and below 0, and these, the largest first."""
-    for words, sign in ((above, 1), (below, -1)):
-        of = [row for row in sure if sign * row["difference"] > 0]
-        if of:
-            yield words, sorted(of, key=lambda row: -abs(row["difference"]))
-
-
-def _told(row: Row, who: Callable[[Row], str], unit: float, digits: int) -> str:
-    ends = (signed(unit * row[end], digits) for end in ("difference", "low", "high"))
-    return "{}, {} [{}, {}]".format(who(row), *ends)
-
-
-def _first(each: Sequence[str], most: int) -> str:
-    more = f"; and {len(each) - most:,} more" if len(each) > most else ""
-    return "; ".join(each[:most]) + more
-
-
-def _cases(rows: Sequence[Row]) -> str:
-    """How many cases stand behind the rows: "24 cases", "24 to 36 cases"."""
-    counts = sorted({int(row["n_cases"]) for row in rows})
-    ends = " to ".join(f"{n:,}" for n in dict.fromkeys([counts[0], counts[-1]]))
-    return f"{ends} case{'' if counts == [1] else 's'}"
-
-
-def signed(value: float, digits: int = 2) -> str:
-    """A number with its sign, "0.00" without; "–" where it is missing."""
-    if pd.isna(value):
-        return "–"
-    rounded = round(value, digits) + 0.0
-    return f"{rounded:{'+' if rounded else ''}.{digits}f}"

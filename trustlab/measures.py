@@ -1,0 +1,46 @@
+"""The metrics of a run's methods: those of ``metrics``, given each method's family and scale."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from trustlab.confidence import METHODS
+from trustlab.metrics import paired, run_tables
+
+
+def families() -> dict[str, str]:
+    """Registered method -> its family."""
+    return {name: method.family for name, method in METHODS.items()}
+
+
+def scales_of() -> dict[str, str]:
+    """Registered method -> its scale, "probability" or "score"."""
+    return {name: method.scale for name, method in METHODS.items()}
+
+
+def metrics_table(
+    run: run_tables.RunTables, scales: Mapping[str, str] | None = None, **options: Any
+) -> pd.DataFrame:
+    """Every metric of every method: :func:`trustlab.metrics.run_tables.metrics_table`, whose
+    ``options`` it takes. Brier score and ECE where ``scales`` says "probability"; ``None``: the
+    registry's."""
+    return run_tables.metrics_table(run, scales_of() if scales is None else scales, **options)
+
+
+def compare_methods(
+    answers: pd.DataFrame, confidence: pd.DataFrame, reference: str = "medconf", **options: Any
+) -> pd.DataFrame:
+    """Every method against ``reference``: :func:`trustlab.metrics.paired.compare_methods`, whose
+    ``options`` it takes."""
+    return paired.compare_methods(answers, confidence, families(), reference, **options)
+
+
+def best_of_families(
+    answers: pd.DataFrame, confidence: pd.DataFrame, reference: str = "medconf", **options: Any
+) -> pd.DataFrame:
+    """In each family the method with the highest AUROC, against ``reference``:
+    :func:`trustlab.metrics.paired.best_of_families`, whose ``options`` it takes."""
+    return paired.best_of_families(answers, confidence, families(), reference, **options)

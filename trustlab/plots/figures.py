@@ -1,0 +1,128 @@
+"""A notebook's figures with their captions, each saved beside the table that it draws."""
+
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false
+# pyright: reportGeneralTypeIssues=false
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+import pandas as pd
+from matplotlib.figure import Figure
+
+from trustlab import formatted
+from trustlab.plots import style
+
+LONGEST_TITLE = 70
+
+
+class Figures:
+    """Captions and saves the figures of one notebook: ``show = tl.Figures("01", setup, run)``.
+
+    - ``run``: whose answers captions count and whose ``parameters`` name a stand-in; ``answers`` in
+      place of its own. ``models``: their order, the first has no ending in its files' names.
+    - ``notes``, ``interval`` and ``facts``: what all captions say.
+    """
+
+    def __init__(
+        self,
+        number: str,
+        setup: Any,
+        run: Any = None,
+        *,
+        answers: pd.DataFrame | None = None,
+        models: Sequence[str] = (),
+        notes: Sequence[str] = (),
+        interval: str = "95 % case-bootstrap interval",
+        facts: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.number, self.folder, self.run = number, setup.run_dir / "figures", run
+        self.answers = getattr(run, "answers", None) if answers is None else answers
+        self.models, self.interval = models, interval
+        grader = setup.judge.name if hasattr(setup, "judge") else "synonym"
+        self.graded = f"graded by {grader}" if grader != "synonym" else ""
+        self.notes, self.facts = list(notes), dict(facts or {})
+
+    def __call__(
+        self,
+        axes: Any,
+        table: pd.DataFrame,
+        name: str,
+        *about: Any,
+        title: str = "",
+        note: str = "",
+        interval: str | None = None,
+        answers: pd.DataFrame | None = None,
+        facts: Mapping[str, Any] | None = None,
+        **words: Any,
+    ) -> None:
+        """Caption and save a figure beside the table that it draws, under a fixed ``title``;
+        ``ValueError`` above :data:`LONGEST_TITLE` characters.
+
+        - ``about``: a model (on its first data set), a (model, data set), answers, or a run;
+          without any it is about all answers. Where there are no answers, words in place of counts.
+        - ``facts`` and ``words`` go to the caption.
+        """
+        run, who, where = self.run, None, None
+        for one in about:
+            if isinstance(one, str):
+                who = one
+            elif isinstance(one, tuple):
+                who, where = one
+            elif isinstance(one, pd.DataFrame):
+                answers = one
+            elif one is not None:
+                run = one
+        every = run.answers if run is not self.run else self.answers
+        told, ending = {"counts": who} if every is None else {}, ""
+        if every is not None:
+            sets, shown = list(dict.fromkeys(every["dataset"])), answers
+            shown = every if shown is None else shown
+            if who is not None:
+                where = where or sets[0]
+                shown, ending = shown[shown["model"].eq(who)], style.file_ending(who, self.models)
+            if where is not None:
+                shown = shown[shown["dataset"].eq(where)]
+                ending += style.file_ending(where, sets)
+            told = formatted.about(shown)
+        parameters = getattr(run, "parameters", {})
+        about_run = formatted.run_notes(parameters, table.get("method"), told.get("model"))
+        notes = [note, *about_run, *self.notes]
+        notes.append("*: on rows of its own" if any(table.get("own_rows", ())) else "")
+        said = self.interval if interval is None else interval
+        figure = (axes[0] if isinstance(axes, list | tuple) else axes).figure
+        if len(title) > LONGEST_TITLE:
+            raise ValueError(f"title is {title!r}; it may have at most {LONGEST_TITLE} characters")
+        if title:
+            style.headline(figure, title)
+        style.caption(
+            figure,
+            **(told | self.facts | dict(facts or {}) | words),
+            note="; ".join(filter(None, [*notes, self.graded])),
+            interval=said and formatted.interval_words(table, said),
+        )
+        saved = style.save_figure(figure, table, f"{self.number}_{name}{ending}", self.folder)
+        if saved:
+            _display(figure, saved[0])
+
+
+def _display(figure: Figure, image: Path) -> None:
+    """In a notebook the saved image, now, in place of the figure that the end of the cell would
+    show.
+
+    The image's metadata say its file, title and caption, and both in one (``alt``).
+    """
+    from IPython.core.interactiveshell import InteractiveShell
+    from IPython.display import display
+
+    if InteractiveShell.initialized():
+        title, caption = style.words_in(figure)
+        alt = "\n".join(filter(None, [title, caption]))
+        told = {"file": f"figures/{image.name}", "title": title, "caption": caption}
+        pixels = b64encode(image.read_bytes()).decode("ascii")
+        display({"image/png": pixels}, raw=True, metadata={"image/png": {"alt": alt}, **told})
+        plt.close(figure)
