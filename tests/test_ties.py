@@ -18,10 +18,10 @@ from studies.trust_indices import rank_stability, weight_sweep
 from trustlab.confidence import METHODS
 from trustlab.confidence.registry import MissingValue
 from trustlab.measures import metrics_table
-from trustlab.metrics import frontier, spearman_permutation_p
+from trustlab.metrics import spearman_permutation_p
 from trustlab.metrics.calibration import cross_fitted
 from trustlab.metrics.paired import best_against, chosen_in
-from trustlab.metrics.stopping import stop_turns
+from trustlab.metrics.stopping import frontier, stop_turns
 from trustlab.paths import FIGURES
 from trustlab.records import Assessment, Generation
 from trustlab.run import table_in
