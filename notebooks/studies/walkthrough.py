@@ -33,7 +33,7 @@ from trustlab.metrics.estimate import NAN, Draws, Rows, grouped, groups, mean, m
 from trustlab.metrics.schema import table
 from trustlab.metrics.ties import reaches
 from trustlab.models.cache import CachedModel
-from trustlab.paths import DATA, save_json, shard
+from trustlab.paths import DATA, save_json
 from trustlab.records import Assessment, Case, Generation
 from trustlab.run import COLUMNS, RUN, Run, benchmark, cases_hash, load_run
 from trustlab.run_notebooks import MANIFEST, default_parameters, notebook_path
@@ -218,7 +218,7 @@ class Answers:
     @cached_property
     def packed(self) -> bool:
         """Whether the pack was made with these choices."""
-        if self.setup.live or shard() or not (PACK / CHOICES).is_file():
+        if self.setup.live or self.setup.shard or not (PACK / CHOICES).is_file():
             return False
         kept = {f.name: getattr(self.setup, f.name) for f in fields(Keep)}
         return self.setup.setup == Asked(**{**_json(PACK / CHOICES), **kept})
