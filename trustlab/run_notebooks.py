@@ -36,6 +36,7 @@ from trustlab.html.opening import (
     filled,
     nothing_claimed,
     opening,
+    parameters_of,
     runs_in,
     unread,
 )
@@ -523,7 +524,7 @@ def _run_facts(folder: Path) -> dict[str, Any]:
     missing = [
         {**row, "run": name} for name, facts in runs.items() for row in facts.get("missing", [])
     ]
-    told = remark_lines(together(map(checked_choices, runs.values())))
+    told = remark_lines(together(map(parameters_of, runs.values())))
     return {"runs": runs, **counted, "missing": missing, "warnings": told, **read}
 
 
