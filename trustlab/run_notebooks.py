@@ -192,8 +192,8 @@ def checked_choices(path: Path, values: Mapping[str, Any]) -> Any:
     given = default_parameters(path)
     given.pop("run_dir", None)
     choices = choices_of(path.stem)
-    names = [name for name in names_of(choices) if name != "run_dir"]
-    known = names if is_own(path) or "more" in given else list(given)
+    named = [name for name in names_of(choices) if name != "run_dir"]  # the runner gives it
+    known = named if is_own(path) or "more" in given else list(given)
     allowed = list(dict.fromkeys([*given, *(known if "more" in given else ())]))
     asked = given | dict(values)
     more = asked.pop("more", {})
