@@ -266,7 +266,7 @@ def test_the_pack_answers_its_own_choices_alone(tmp_path):
         assert not answers_with(tmp_path, **given).packed, given
 
 
-def test_other_cases_methods_levels_or_words_are_checked_choices_the_model(tmp_path, monkeypatch):
+def test_other_cases_methods_levels_or_words_are_asked_of_the_model(tmp_path, monkeypatch):
     asked = []
     monkeypatch.setattr(walkthrough, "benchmark", lambda *given: asked.append(given))
     monkeypatch.setattr(walkthrough, "assess", lambda *given, **_: asked.append(given) or [])
