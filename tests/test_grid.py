@@ -19,8 +19,8 @@ from matplotlib.colors import to_rgb
 from matplotlib.patches import Rectangle
 from matplotlib.text import Annotation, Text
 
-from trustlab.plots.grid import BLANK, grid
-from trustlab.plots.style import FEW, INK, text_colour
+from trustlab.plots.grid import grid
+from trustlab.plots.style import FEW, INK
 
 METHODS = {"asp": "token", "poc": "consistency", "p_true": "verbalized", "medconf": "medconf"}
 WHY = "no samples were drawn, for every reply of this model is dear, and this is a long reason"
@@ -99,46 +99,12 @@ def test_each_value_stands_in_the_cell_of_its_row_and_column(made: Drawn) -> Non
     assert set(fills(made["triangle"])) == set(said), "no cell above the diagonal"
 
 
-def test_names_have_their_familys_colour_and_stand_over_the_first_cell(made: Drawn) -> None:
-    ax = made["triangle"]
-    shown = [(t.get_text(), t.get_color()) for t in ax.get_yticklabels()]
-    families = ["consistency", "verbalized", "medconf"]
-    names = ["PoC", "P(True)", "MedConf"]
-    assert shown == [*zip(names, map(text_colour, families), strict=True)]
-    over = {t.get_text(): (t.xy, t.get_color()) for t in ax.texts if isinstance(t, Annotation)}
-    assert over["ASP"] == ((0, -0.5), text_colour("token"))
-    assert over["P(True)"] == ((2, 1.5), text_colour("verbalized"))
-    told = [t.get_text() for t in ax.get_legend().get_texts()]
-    assert told[1:] == ["token", "consistency", "self-verbalised", "MedConf"]
-
-
-def test_colours_are_on_a_scale_around_nought_that_numbers_stand_out_from(made: Drawn) -> None:
-    ax = made["triangle"]
-    boxes, numbers = fills(ax), cells(ax)
-    low, high = (to_rgb(boxes[place].get_facecolor()) for place in [(0, 0), (2, 2)])
-    assert low[2] > low[0] and high[0] > high[2], "less is violet, more is orange"
-    assert to_rgb(boxes[1, 0].get_facecolor()) == to_rgb(BLANK), "no value"
-    assert {p: t.get_color() for p, t in numbers.items() if p in [(0, 0), (2, 2), (2, 0)]} == {
-        (0, 0): "white",
-        (2, 2): "white",
-        (2, 0): INK,
-    }
-    bar = ax.child_axes[0]
-    assert [t.get_text() for t in bar.get_xticklabels()] == ["−1.00", "0.00", "+1.00"]
-    assert bar.get_title(loc="left") == "Spearman"
-
-
 def test_a_cell_of_few_cases_is_white_and_the_caption_says_so(made: Drawn) -> None:
     ax = made["triangle"]
     (white,) = [box for box in ax.patches if box.get_label() == FEW]
     assert white is fills(ax)[2, 1] and to_rgb(white.get_facecolor()) == (1, 1, 1)
     assert cells(ax)[2, 1].get_color() == INK
     assert "fewer than 10 cases" in made.notes["triangle"].get_text()
-
-
-def test_the_n_behind_a_rows_values_stands_at_the_right(made: Drawn) -> None:
-    n = {t.xy[1]: t.get_text() for t in made["triangle"].texts if isinstance(t, Annotation)}
-    assert [n[y] for y in range(3)] == ["140", "140", "24 to 140"]
 
 
 def test_numbers_are_signed_bold_where_told_and_starred_on_rows_of_their_own(made: Drawn) -> None:
@@ -154,10 +120,6 @@ def test_a_row_without_any_value_says_why_in_small_print(made: Drawn) -> None:
     assert not {place for place in cells(ax) if place[0] == 1}
     (why,) = [text for text in words(ax) if text.startswith("no samples")]
     assert why.endswith("…") and WHY.startswith(why[:-2])
-
-
-def test_names_can_be_given_and_are_wrapped_to_their_cells(made: Drawn) -> None:
-    assert {"Small talk", 'told "rate\nthis 100"'} <= set(words(made["shifts"]))
 
 
 @each(
