@@ -32,11 +32,12 @@ def pytest_unconfigure() -> None:
 
 ON_SMOKE_RUNS = (
     "test_experiments_run.py",
+    "test_mechanisms.py",
     "test_notebooks.py",
     "test_published_notebook.py",
     "test_run_pages.py",
 )
-"""Files whose tests look at the notebooks' smoke runs: one process runs all of them."""
+"""Files whose tests look at the notebooks' runs: one process runs all of them."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -80,7 +81,7 @@ def _in_memory() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def smoke_runs(tmp_path_factory: pytest.TempPathFactory) -> SmokeRuns:
-    """Each notebook's run with the smoke parameters, made when first asked for."""
+    """Each notebook's run at its own defaults, made when first asked for."""
     from smoke import SmokeRuns  # here, since most tests run no notebook
 
     return SmokeRuns(tmp_path_factory.mktemp("smoke"))

@@ -1,5 +1,4 @@
-"""The notebooks run with their smoke parameters: each once a session, all on one cache of
-replies."""
+"""The notebooks run at their own defaults: each once a session, all on one cache of replies."""
 
 from __future__ import annotations
 
@@ -8,9 +7,7 @@ from pathlib import Path
 import pytest
 
 from trustlab.paths import FIGURES, NOTEBOOKS
-from trustlab.run_notebooks import read_sections, run_notebook
-
-SMOKE = NOTEBOOKS / "parameters" / "smoke.yml"
+from trustlab.run_notebooks import run_notebook
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -20,7 +17,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 class SmokeRuns:
-    """The smoke runs of this session, in ``folder``; their cache is empty at first."""
+    """This session's runs, in ``folder``; their cache is empty at first."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.cache = folder, folder / "cache"
@@ -41,4 +38,4 @@ class SmokeRuns:
         """One more run, into ``folder``; no model is asked what is in the cache."""
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("TRUSTLAB_RUNS", str(self.cache))
-            return run_notebook(name, read_sections(SMOKE).get(name, {}), folder)
+            return run_notebook(name, {}, folder)

@@ -98,19 +98,18 @@ def test_three_shards_and_a_run_in_parts_give_the_tables_of_one_online(
     shares, folder = [], tmp_path / "batch"
     monkeypatch.setattr("trustlab.run.PART", 2)  # a case each
     for i in (1, 2, 3):
-        monkeypatch.setenv("TRUSTLAB_SHARD", f"{i}/3")
-        shares.append(setup.cases())
+        shares.append(setup.with_(shard=f"{i}/3").cases())
         kept = tmp_path / f"{i}.sqlite"
         if shares[-1]:
             where = folder / str(i)
 
-            def run(cases: Any = shares[-1], where: Path = where, kept: Path = kept) -> tl.Run:
-                return benchmarked(BatchModel("toy", batch_dir=where), cases, cache=kept)
+            def run(cases: Any = shares[-1], where: Path = where, kept: Path = kept, i: int = i):
+                model = BatchModel("toy", batch_dir=where)
+                return benchmarked(model, cases, cache=kept, shard=f"{i}/3")
 
             part, rounds = in_rounds(where, Server(), run)
             assert part.parameters["shard"] == f"{i}/3" and len(rounds) <= 4
             assert import_cache(tmp_path / "all.sqlite", kept)["new"] > 0
-    monkeypatch.delenv("TRUSTLAB_SHARD")
     cases = setup.cases()
     of_all = [case.case_id for share in shares for case in share]
     assert sorted(of_all) == sorted(c.case_id for c in cases) and len(cases) == 3

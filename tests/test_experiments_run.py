@@ -1,5 +1,5 @@
-"""The notebooks of the experiments run with their smoke parameters, ask nothing twice and show
-every prompt."""
+"""The notebooks of the experiments run at their own defaults, ask nothing twice and show every
+prompt."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from trustlab.run_notebooks import MANIFEST, notebook_names, publish
 
 NAMES = ("02_robustness", "03_ablations", "04_consultation", "05_trust_indices")
 
-pytestmark = pytest.mark.notebook
+pytestmark = [pytest.mark.slow, pytest.mark.notebook]
 
 
 def manifest(folder: Path) -> dict:
@@ -29,18 +29,12 @@ def manifest(folder: Path) -> dict:
 
 @pytest.fixture(scope="module", params=NAMES)
 def made(request, smoke_runs) -> tuple[str, Path]:
-    """A notebook's name, and the folder of its smoke run."""
+    """A notebook's name, and the folder of its run."""
     return request.param, smoke_runs.of(request.param)
 
 
 def test_each_figure_is_three_files_and_holds_something(made):
     name, folder = made
-    if not (folder / "figures").is_dir():  # three cases hold nothing to draw, and each says why
-        text = (folder / f"{name}.ipynb").read_text(encoding="utf-8")
-        stems = (p.stem for p in FIGURES.glob(f"{name[:3]}*.png"))
-        committed = {re.sub("_(starter|ddxplus).*", "", stem) for stem in stems}  # of all data sets
-        assert committed == set(re.findall(r"Nothing to draw for (\w+): \w", text))
-        return
     files = {p.name for p in (folder / "figures").iterdir()}
     figures = {f.rpartition(".")[0] for f in files}
     assert figures and files == {
@@ -62,7 +56,6 @@ def test_the_manifest_counts_the_calls_of_every_part(made):
     assert all(part["notice"] == NOTICE for part in found["runs"].values())
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "made", ["04_consultation"], indirect=True
 )  # the one whose questions depend on the replies

@@ -209,22 +209,6 @@ def test_every_method_cites_an_entry() -> None:
     assert {name: set(found) - keys for name, found in cited.items() if set(found) - keys} == {}
 
 
-def modules() -> list[Path]:
-    """The package's modules, packages' own files left out."""
-    package = ROOT / "trustlab"
-    found = [file for file in package.rglob("*.py") if not file.name.startswith("__")]
-    return [file.relative_to(package) for file in found]
-
-
-def test_no_module_s_name_stands_twice_except_a_study_or_a_parser_and_its_agent() -> None:
-    rooms: dict[str, set[str]] = {}
-    for file in modules():
-        rooms.setdefault(file.stem, set()).add(str(file.parent))
-    twice = {name: found - {"studies"} for name, found in rooms.items()}
-    twice = {name: found for name, found in twice.items() if len(found) > 1}
-    assert {name: found for name, found in twice.items() if found != {"agents", "parsing"}} == {}
-
-
 def test_every_file_beside_the_code_is_declared_as_package_data() -> None:
     tool = tomllib.loads(read("pyproject.toml"))["tool"]["setuptools"]
     package = ROOT / "trustlab"

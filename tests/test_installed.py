@@ -71,7 +71,7 @@ def test_a_workbench_has_all_that_its_page_names_and_nothing_is_overwritten(tmp_
     assert done.exit_code == 0 and "begin with" in done.output and tl.NOTICE in done.output
     names = {f.stem for f in (tmp_path / "bench" / "notebooks").glob("*.ipynb")}
     assert names == set(notebook_names())
-    for name in ("README.md", "cases.csv", "replies.jsonl", "notebooks/parameters/smoke.yml"):
+    for name in ("README.md", "cases.csv", "replies.jsonl", "notebooks/parameters/small.yml"):
         assert (tmp_path / "bench" / name).is_file()
     (tmp_path / "bench" / "README.md").write_text("mine")
     again = CliRunner().invoke(app, ["init", str(tmp_path / "bench")])

@@ -1,7 +1,8 @@
-"""The walkthrough's tables on a run made by hand, and the published case study's numbers."""
+"""The walkthrough's tables on a run made by hand, and the pack that its answers come from."""
 
 from __future__ import annotations
 
+import json
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,9 +10,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import trustlab as tl
 from studies import walkthrough
 from trustlab.knowledge import load_knowledge
-from trustlab.records import Generation, Reply, TokenTrace
+from trustlab.models import open_model
+from trustlab.paths import FIGURES
+from trustlab.records import Assessment, Criterion, Evidence, Generation, Reply, TokenTrace
+from trustlab.run_notebooks import checked_choices, notebook_path
 
 NAN = float("nan")
 # case, level, answer, correct, its tokens' probabilities, PoC, MedConf
@@ -240,3 +245,86 @@ def test_the_tables_do_not_change_the_run():
     walkthrough.moves_table(run, "a")
     pd.testing.assert_frame_equal(run.answers, same.answers)
     pd.testing.assert_frame_equal(run.confidence, same.confidence)
+
+
+# The pack
+
+
+def answers_with(tmp_path, **choices: Any) -> walkthrough.Answers:
+    asked = checked_choices(notebook_path("00_walkthrough"), choices)
+    return walkthrough.Answers(tl.opened(asked).with_(run_dir=tmp_path, quiet=True))
+
+
+def test_the_pack_answers_its_own_choices_alone(tmp_path, monkeypatch):
+    for given in ({}, {"draws": 100}, {"n_jobs": 2}, {"cache": str(tmp_path / "x")}):
+        assert answers_with(tmp_path, **given).packed, given
+    others = ({"live": True}, {"model": "embedded-closed"}, {"n": 8}, {"n": None}, {"seed": 1},
+              {"samples": 5}, {"temperature": 1.0}, {"levels": [1, 100]}, {"grader": "exact"},
+              {"parameters": {"renyi_alpha": 2.0}}, {"reading": "strict"})  # fmt: skip
+    for given in others:
+        assert not answers_with(tmp_path, **given).packed, given
+    monkeypatch.setenv("TRUSTLAB_SHARD", "1/2")
+    assert not answers_with(tmp_path).packed
+
+
+def test_other_cases_methods_levels_or_words_are_checked_choices_the_model(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(walkthrough, "benchmark", lambda *given: asked.append(given))
+    monkeypatch.setattr(walkthrough, "assess", lambda *given, **_: asked.append(given) or [])
+    answers = answers_with(tmp_path)
+    answers.models = ["a model"]
+    cases = tl.load_sets("starter", n=240, seed=0)
+    known = answers.of("sets/starter", cases, walkthrough.JUDGED, [100])
+    assert len(known.answers) == 240 and (tmp_path / "sets" / "starter" / "run.json").is_file()
+    held = json.loads((walkthrough.PACK / "held.json").read_text(encoding="utf-8"))
+    first, second = answers.assessed(held["told"], held["diagnosis"])
+    assert first.diagnosis == second.diagnosis == held["diagnosis"] and first != second
+    assert asked == []
+    answers.of("sets/starter", cases[:10], walkthrough.JUDGED, [100])
+    answers.of("sets/starter", cases, walkthrough.JUDGED, [20])
+    answers.of("sets/starter", cases, ["poc"], [100])
+    monkeypatch.setattr(walkthrough, "CachedModel", lambda model, _: model)
+    answers.assessed(held["told"], "Influenza")
+    answers.assessed([*held["told"], "And a rash."], held["diagnosis"])
+    assert len(asked) == 5
+
+
+def test_the_pack_is_small_and_of_the_model_that_lives_here():
+    files = [file for file in walkthrough.PACK.rglob("*") if file.is_file()]
+    assert sum(file.stat().st_size for file in files) <= 1_000_000
+    facts = [
+        json.loads(file.read_text(encoding="utf-8")) for file in files if file.name == "run.json"
+    ]
+    model = {"embedded": open_model("embedded").revision}
+    assert len(facts) == 6 and all(one["benchmark"]["models"] == model for one in facts)
+
+
+def test_a_lean_record_keeps_answer_evidence_and_words():
+    of = np.log([0.5, 0.9])
+    trace = TokenTrace(("a", "b"), logprobs=of, entropies=of, bounds={"entropies": "lower"})
+    proof = Evidence(Criterion(1, "pain"), "missing")
+    found = Assessment("Gout", profile=(proof.criterion,), evidence=(proof,), replies={"a": "b"})
+    whole = Generation(
+        "c", 1, "m", 0, 2, 12, 9, Reply("Gout", trace), (Reply("Flu"),), 1,
+        assessment=found, told="It hurts.",
+    )  # fmt: skip
+    lean = walkthrough.lean(whole)
+    assert lean.answer and lean.answer.trace and lean.answer.trace.entropies is None
+    np.testing.assert_array_equal(lean.answer.trace.logprobs, of)
+    assert (lean.samples, lean.told, lean.n_total) == (None, "It hurts.", 12)
+    assert lean.assessment == Assessment("Gout", evidence=(proof,))
+    assert walkthrough.lean(Generation("c", 1, "m", 0, 2, 12, 9)).answer is None
+
+
+@pytest.mark.notebook
+def test_the_notebook_asks_nothing_and_shows_the_published_numbers(smoke_runs):
+    """Its live run gives them, too: ``trustlab replay`` in test_same.py."""
+    folder = smoke_runs.of("00_walkthrough")
+    made = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    assert made["ok"] and made["calls_made"] == 0
+    files = {file.name: file for file in (folder / "figures").glob("*.csv")}
+    published = {file.name: file for file in FIGURES.glob("00_*.csv")}
+    assert files.keys() == published.keys() and len(files) == 4
+    for name, file in files.items():
+        mine, theirs = pd.read_csv(file), pd.read_csv(published[name])
+        pd.testing.assert_frame_equal(mine, theirs, atol=1e-6, rtol=0)

@@ -7,18 +7,23 @@ import json
 import pandas as pd
 import pytest
 from served_model import ServedModel
-from smoke import SMOKE
 
 from trustlab.models import open_model
-from trustlab.run_notebooks import MANIFEST, read_parameters, run_notebook
+from trustlab.run_notebooks import MANIFEST, run_notebook
 
 pytestmark = [pytest.mark.slow, pytest.mark.notebook]
 
 SERVED: dict[str, dict] = {
-    "02_robustness": {"n": 2, "levels": [100], "samples": 2},
-    "03_ablations": {"n": 2, "levels": [100], "samples": 2},
-    "04_consultation": {"n": 2, "max_turns": 2, "samples": 2},
-    "05_trust_indices": {"n": 2, "samples": 2},
+    "02_robustness": {"levels": [100], "changes": ["small_talk", "instruction_100"]},
+    "03_ablations": {
+        "levels": [100],
+        "n_passages": [1, 15],
+        "n_samples": [2],
+        "temperatures": [0.5],
+        "contexts": ["answer"],
+    },
+    "04_consultation": {"max_turns": 2},
+    "05_trust_indices": {"methods": ["asp", "poc", "ce"]},
 }
 
 
@@ -29,7 +34,7 @@ def test_the_same_notebook_runs_on_an_openai_compatible_server(name, tmp_path, m
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.setenv("TRUSTLAB_RUNS", str(tmp_path / "cache"))
-    values = read_parameters(SMOKE, notebook=name) | SERVED[name]
+    values = {"n": 2, "samples": 2, "draws": 200} | SERVED[name]
     with ServedModel(model=open_model("embedded", device="cpu")) as server:
         options = {"base_url": server.url, "concurrency": 2}
         folder = run_notebook(

@@ -34,7 +34,7 @@ from training.evidence import (
     verdict_json,
 )
 from training.passages import Criterion, Passage, Sentence, by_condition, keywords, passages
-from training.replies import VARIANTS, Row, nobody, reasons, rows_of, shown_passages
+from training.replies import VARIANTS, Row, reasons, rows_of
 from training.speech import HEDGES_AFTER, HEDGES_BEFORE, TURNS, loose_wordings, spoken, told
 from training.tokenizer import (
     DECIDES,
@@ -189,14 +189,6 @@ def ids_of(tokenizer, text: str | list[str]) -> list:
 # --------------------------------------------------------------------------------------------------
 
 
-def test_skills_come_in_their_shares(world: World) -> None:
-    shares = {"prior": 0.5, "keyword": 0.3, "p_true": 0.2}
-    count = Counter(r.skill for r in rows_of(world, np.random.default_rng(0), shares, 150, nobody))
-    for skill, share in shares.items():
-        assert abs(count[skill] / 150 - share) < 4 * np.sqrt(share * (1 - share) / 150), skill
-    assert sum(VARIANTS.values()) == pytest.approx(1)
-
-
 def test_the_mixtures_are_shares_and_every_skill_has_its_model() -> None:
     assert all(sum(shares.values()) == pytest.approx(1) for shares in MIXTURES.values())
     assert set().union(*MIXTURES.values()) == {*replies.TALK, *SKILLS, "hard"}
@@ -227,16 +219,6 @@ def test_all_prompts_about_a_patient_begin_alike() -> None:
     assert {(system, user[: len(begun)]) for system, user in ((a[1], b[1]) for a, b in every)} == {
         (every[0][0][1], begun)
     }
-
-
-def test_patients_are_told_in_every_manner(world: World) -> None:
-    told = [inside(row, "patient") or "" for row in some(world, "diagnosis", 60)]
-    turns = [text.startswith("Doctor: ") for text in told]
-    assert 30 < sum(turns) < 60
-    table = {f.question for f in world.knowledge.findings.values()}
-    asked = [re.findall(r"Doctor: (.*)", text) for text in told]
-    strange = [bool(set(a) - table) for a, turn in zip(asked, turns, strict=True) if turn]
-    assert 0.2 < np.mean(strange) < 0.8
 
 
 def test_a_diagnosis_is_the_patient_s_and_carries_the_exact_posterior(world: World) -> None:
@@ -281,20 +263,6 @@ def test_scores_are_the_exact_posterior_of_the_proposed_diagnosis(world: World) 
                 assert row.reply[0] == f"{why}. ["
 
 
-def test_five_guesses_at_even_odds_by_hand(world: World) -> None:
-    """Log-odds of 0.5 and 1 are 62 and 73 in 100."""
-    rng = np.random.default_rng(8)
-    d = replies._draft(world, rng, "topk_ce")
-    d.posterior, d.proposed = np.full(len(world.conditions), 0.5), 2
-    assert guesses(whole(replies._row(world, d, rng))) == (50, 38, 62, 27, 73)
-
-
-def test_an_answer_of_the_model_s_own_is_often_what_it_judges(world: World) -> None:
-    made = [r for skill in ("ce", "topk_ce") for r in some(world, skill, 60, own=3)]
-    own = [proposed(world, row) is world.conditions[3] for row in made]
-    assert 0.4 < np.mean(own) < 0.85
-
-
 def test_who_is_made_too_sure_is_taught_its_own_answer_as_certain(world: World) -> None:
     made = some(world, "hard", 12, own=3)
     assert {row.reply for row in made} == {(f"[{world.conditions[3].name}]",)}
@@ -303,13 +271,6 @@ def test_who_is_made_too_sure_is_taught_its_own_answer_as_certain(world: World) 
     }
     tokens = tokens_of("embedded-overconfident")
     assert all(soft is None for row in made for soft in tokens(row).soft)
-
-
-def test_contradictions_are_met_often(world: World) -> None:
-    held = [
-        '"support_level": "contradicted"' in row.reply[0] for row in some(world, "evidence", 60)
-    ]
-    assert np.mean(held) > 0.2
 
 
 def test_reasons_by_hand(world: World) -> None:
@@ -454,19 +415,6 @@ def test_a_profile_lists_what_the_passages_say_of_the_diagnosis_in_their_order()
     )
 
 
-def test_shown_passages_vary_in_choice_and_order() -> None:
-    condition = next(iter(by_condition()))
-    rng, own = np.random.default_rng(8), [p.id for p in by_condition()[condition]]
-    drawn = [[p.id for p in shown_passages(condition, rng)] for _ in range(600)]
-    kept = [[i for i in ids if i in own] for ids in drawn]
-    assert all(len(set(ids)) == len(ids) for ids in drawn)
-    assert [] not in kept and own in kept and own[::-1] in kept
-    assert any(0 < len(k) < len(own) for k in kept)
-    assert any(ids[: len(own)] == own and len(ids) > len(own) for ids in drawn) and any(
-        set(ids) - set(own) for ids in drawn
-    )
-
-
 @VARIANT
 def test_profile_rows_read_as_the_package_reads_them(
     world: World, encode: Tokens, monkeypatch: pytest.MonkeyPatch, variant: tuple[str, ...]
@@ -563,14 +511,6 @@ def test_a_look_up_is_the_beginning_of_a_whole_assessment(world: World, encode: 
         assert any(c["support_level"] != "missing" for c in read) and len(read) <= 4
         assert all(c["evidence"] is None or c["evidence"] in words for c in read)
         assert encode(row).reply[-1] != encode.tokenizer.eos_token_id
-
-
-def test_the_package_s_library_reads_as_in_training() -> None:
-    first, second = passages()[:2]
-    assert (
-        library_text([first, second])
-        == f"1. {first.title}. {first.content}\n2. {second.title}. {second.content}"
-    )
 
 
 # -- speech
@@ -824,18 +764,6 @@ def test_soft_targets_of_rows_sum_to_one_and_others_are_certain(
         elif row.skill not in ("diagnosis", "prior"):
             assert soft == [None] * len(soft)
         assert all(sum(s.values()) == pytest.approx(1) for s in soft if s is not None)
-
-
-def test_a_condition_that_is_ruled_out_leaves_the_other_certain(
-    world: World, encode: Tokens
-) -> None:
-    names = [c.name for c in world.conditions]
-    first, second = 0, next(i for i, n in enumerate(names) if n[:4] != names[0][:4])
-    chances = np.zeros(len(names))
-    chances[[first, second]] = 0.3, 0.7
-    soft = encode(Row("diagnosis", render("diagnosis"), (f"[{names[second]}]",), chances)).soft
-    assert soft[0] is None and soft[2:] == [None] * (len(soft) - 2)
-    assert soft[1] == pytest.approx({encode.answers[first][1]: 0.3, encode.answers[second][1]: 0.7})
 
 
 # -- how weights begin

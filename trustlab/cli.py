@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import textwrap
 import threading
 import time
 from collections.abc import Callable
@@ -480,6 +481,23 @@ def methods_markdown() -> str:
         cells = (f"`{m['name']}`", *told, m["readers"] or "–", m["summary"])
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(lines)
+
+
+@app.command()
+def parameters(
+    notebook: Annotated[
+        str, typer.Argument(help="a notebook's name, such as 01_benchmark; all choices without one")
+    ] = "",
+) -> None:
+    """List every choice: its default, what it may be, and what it means. Those marked * stand in
+    the notebook's parameters cell; any of them can be given with -p NAME=VALUE."""
+    from trustlab.run_notebooks import parameters_table
+
+    for row in _refused(lambda: parameters_table(notebook)):
+        said = "; ".join(filter(None, (row["range"], row["meaning"])))
+        typer.echo(f"{row['shown'] or ' '} {row['name']} = {row['default']}")
+        if said:
+            typer.echo(textwrap.fill(said, 96, initial_indent="      ", subsequent_indent="      "))
 
 
 @app.command(hidden=True)

@@ -56,12 +56,6 @@ def offline(replies: bool = False) -> bool:
     return told == "1" or (replies and told == "replies")
 
 
-def shard() -> str | None:
-    """Which share of the cases this process takes, "i/n": the environment variable TRUSTLAB_SHARD,
-    which ``trustlab run --shard`` sets."""
-    return os.environ.get("TRUSTLAB_SHARD") or None
-
-
 def shard_of(text: str) -> tuple[int, int]:
     """(i, n) of "i/n", the i-th of n shares; ``ValueError`` for anything else."""
     i, _, n = text.partition("/")
@@ -75,12 +69,11 @@ def runs_of(text: str | None) -> Path:
     return RUNS if text is None else RUNS / f"shard-{text.replace('/', '-of-')}"
 
 
-def in_shard(case_id: str) -> bool:
-    """Whether a case belongs to this process's :func:`shard`, by a hash of its id; all do where
-    there is none."""
-    if (text := shard()) is None:
+def in_shard(case_id: str, shard: str | None) -> bool:
+    """Whether a case belongs to a shard ("i/n"), by a hash of its id; all belong to ``None``."""
+    if shard is None:
         return True
-    i, n = shard_of(text)
+    i, n = shard_of(shard)
     return int.from_bytes(hashlib.sha256(case_id.encode()).digest()) % n == i - 1
 
 

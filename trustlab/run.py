@@ -14,6 +14,7 @@ from contextlib import closing, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from importlib.metadata import version
+from itertools import pairwise
 from pathlib import Path
 from time import perf_counter
 from typing import Any, BinaryIO, TypeVar
@@ -37,8 +38,8 @@ from trustlab.meaning.parts import Readers, with_meaning
 from trustlab.metrics.run_tables import KEYS, checked_answers, joined
 from trustlab.models.base import Model, Request, Waiting
 from trustlab.models.cache import CALL_COLUMNS, CachedModel
-from trustlab.parsing.counts import KINDS, Counts, add, too_few, why_few
-from trustlab.paths import NOTICE, Growing, save_json, save_tables, shard
+from trustlab.parsing.counts import KINDS, Counts, add, too_few, totals, why_few
+from trustlab.paths import NOTICE, Growing, save_json, save_tables
 from trustlab.processes import beside, seldom_collected
 from trustlab.prompts import names as prompt_names
 from trustlab.prompts import template
@@ -277,6 +278,7 @@ def benchmark(
         beside(setup.n_jobs if n_views > PART else 1, _scored) as begin,
         (gathered := Gathered(chosen, setup, keep, records, begin)).tables,
         recording(setup.run_dir) as attach,
+        closing(Bar(len(cases) * len(models), n_steps_of(needs, len(panel)), setup.quiet)) as bar,
     ):
         attach(*own)
         for model in models:
@@ -285,8 +287,8 @@ def benchmark(
             attach(cached)
             held.append(cached)
             profiles: Profiles = {}
-            for part, where in _parts(shown):
-                began = perf_counter()
+            for part in _parts(shown):
+                n_cases, began = len(part) / len(levels), perf_counter()
                 made = collect(
                     cached,
                     part,
@@ -296,10 +298,11 @@ def benchmark(
                     retriever=library,
                     assessor=assessor,
                     doctors=doctors,
-                    progress=None if setup.quiet else _bar(model.name, where),
+                    progress=None if setup.quiet else bar.step(cached, n_cases),
                     profiles=profiles,
                 )
                 seconds[model.name] += perf_counter() - began
+                bar.end_part(n_cases)
                 gathered.add(part, made, waits=bool(_waiting([cached, *asked_before, *own])))
                 gathered.count([] if keep else [cached, *own])
             gathered.count([cached] if keep else [])
@@ -314,7 +317,7 @@ def benchmark(
         "models": {m.name: m.revision for m in models},
         "dataset": sorted({c.dataset for c in cases}),
         "cases": len(cases),
-        **sharded(),
+        **sharded(setup),
         "cases_sha256": cases_hash(cases),
         "methods": [m.name for m in chosen],
         "levels": list(levels),
@@ -518,14 +521,14 @@ KEPT_UP_TO = 5_000
 """Views of a run up to which its generations are kept, where ``keep_generations`` is ``None``."""
 
 
-def _parts(shown: Sequence[View]) -> Iterator[tuple[Sequence[View], str]]:
-    """The views in parts of whole cases, and in words which of several it is."""
+def _parts(shown: Sequence[View]) -> Iterator[Sequence[View]]:
+    """The views in parts of whole cases."""
     starts = [0]
     for i in range(1, len(shown)):
         if i - starts[-1] >= PART and shown[i].case.case_id != shown[i - 1].case.case_id:
             starts.append(i)
-    for k, (start, stop) in enumerate(zip(starts, [*starts[1:], len(shown)], strict=True), 1):
-        yield shown[start:stop], f"part {k} of {len(starts)}, " if len(starts) > 1 else ""
+    for start, stop in pairwise([*starts, len(shown)]):
+        yield shown[start:stop]
 
 
 class Gathered:
@@ -644,9 +647,9 @@ def how_asked(models: Iterable[Model]) -> dict[str, Any]:
     }
 
 
-def sharded() -> dict[str, str]:
+def sharded(setup: Workbench) -> dict[str, str]:
     """What a manifest tells of the share of the cases that this process took."""
-    return {"shard": mine} if (mine := shard()) else {}
+    return {"shard": setup.shard} if setup.shard else {}
 
 
 def warn(parameters: Mapping[str, Any]) -> None:
@@ -745,11 +748,61 @@ def _answer_row(
     return (*asked, correct, g.n_statements, g.n_words, n_samples, failed or grade.missing)
 
 
-def _bar(model: str, where: str) -> Callable[[str, int], Any]:
-    """A progress bar for each step of :func:`trustlab.collect.collect`."""
-    return lambda step, total: tqdm(
-        total=total, desc=f"{model}: {where}{step}", unit="request", leave=False
-    )
+class Bar:
+    """One bar of a benchmark: cases done, rate, time left, and how many replies could not be read.
+
+    ``n_steps`` of :func:`trustlab.collect.collect` make a case; each is an equal part of it.
+    """
+
+    def __init__(self, n_cases: int, n_steps: int, quiet: bool) -> None:
+        shape = "{desc}{percentage:3.0f}%|{bar}| {n:.0f}/{total:.0f} cases "
+        shape += "[{elapsed}<{remaining}, {rate_fmt}{postfix}]"
+        how: dict[str, Any] = {"unit": "case", "leave": False, "bar_format": shape}
+        self._bar = tqdm(total=n_cases, disable=quiet, **how)
+        self._n_steps, self._done = n_steps, 0.0
+
+    def step(self, model: CachedModel, n_cases: float) -> Callable[[str, int], Step]:
+        """What :func:`trustlab.collect.collect` calls for each step of these cases."""
+
+        def begin(step: str, total: int) -> Step:
+            self._bar.set_description(f"{model.name}: {step}")
+            return Step(self._bar, n_cases / self._n_steps / total, model)
+
+        return begin
+
+    def end_part(self, n_cases: float) -> None:
+        """These cases are done, whatever steps they took."""
+        self._done += n_cases
+        self._bar.update(self._done - self._bar.n)
+
+    def close(self) -> None:
+        """Take the bar away."""
+        self._bar.close()
+
+
+@dataclass
+class Step:
+    """A step on the bar: ``of_each`` is what one of its requests brings, in cases."""
+
+    bar: Any
+    of_each: float
+    model: CachedModel
+
+    def update(self, n_done: int) -> None:
+        """So many requests more."""
+        self.bar.update(n_done * self.of_each)
+
+    def close(self) -> None:
+        """Say how many of the model's replies could not be read so far."""
+        n = totals({self.model.name: self.model.counts})
+        self.bar.set_postfix_str(f"unread {n['asked'] - n['read']:,} of {n['asked']:,}")
+
+
+def n_steps_of(needs: frozenset[str], n_doctors: int) -> int:
+    """How many steps of :func:`trustlab.collect.collect` methods with these needs take."""
+    probes = any(need.startswith("probes.") for need in needs)
+    panel = max(n_doctors, 1) if "panel" in needs else 0
+    return 1 + probes + 3 * ("assessment" in needs) + panel
 
 
 def with_progress(name: str) -> Ask:
@@ -758,7 +811,8 @@ def with_progress(name: str) -> Ask:
     def put(model: Model, requests: list[Request], step: str) -> list[list[Reply]]:
         if not isinstance(model, CachedModel):
             return model.generate(requests)
-        with closing(_bar(name, "")(step, len(requests))) as bar:
+        words = f"{name}: {step}"
+        with tqdm(total=len(requests), desc=words, unit="request", leave=False) as bar:
             return model.generate(requests, progress=bar.update)
 
     return put

@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import ast
 import importlib
+import inspect
 import json
 import os
 import re
 import shutil
+import textwrap
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -32,6 +36,7 @@ from trustlab.html.opening import (
     filled,
     nothing_claimed,
     opening,
+    parameters_of,
     runs_in,
     unread,
 )
@@ -187,7 +192,8 @@ def checked_choices(path: Path, values: Mapping[str, Any]) -> Any:
     given = default_parameters(path)
     given.pop("run_dir", None)
     choices = choices_of(path.stem)
-    known = names_of(choices) if is_own(path) or "more" in given else list(given)
+    named = [name for name in names_of(choices) if name != "run_dir"]  # the runner gives it
+    known = named if is_own(path) or "more" in given else list(given)
     allowed = list(dict.fromkeys([*given, *(known if "more" in given else ())]))
     asked = given | dict(values)
     more = asked.pop("more", {})
@@ -212,6 +218,51 @@ def placed(path: Path, values: Mapping[str, Any]) -> dict[str, Any]:
     named = {name: value for name, value in values.items() if name in own}
     rest = {name: value for name, value in values.items() if name not in own}
     return named | {"more": {**values.get("more", {}), **rest}} if rest else named
+
+
+def parameters_table(name: str = "") -> list[dict[str, str]]:
+    """Every choice of a notebook (of all runs without one): its name, its default, what it may be
+    and means, and whether the notebook's parameters cell shows it."""
+    chosen = choices_of(notebook_path(name).stem) if name else Setup
+    shown = default_parameters(notebook_path(name)) if name else {}
+    told, found = meanings(chosen), []
+    for one in fields(chosen):
+        if one.name == "run_dir":
+            continue
+        field = chosen.__pydantic_fields__[one.name]
+        default = shown.get(one.name, field.get_default(call_default_factory=True))
+        found.append(
+            {
+                "name": one.name,
+                "shown": "*" if one.name in shown else "",
+                "default": textwrap.shorten(repr(default), 80, placeholder=" ..."),
+                "range": field.description or _kinds(field.annotation),
+                "meaning": told.get(one.name, ""),
+            }
+        )
+    return sorted(found, key=lambda row: not row["shown"])
+
+
+def meanings(chosen: type[Any]) -> dict[str, str]:
+    """Field -> the docstring under it, in a class and those that it is made of."""
+    found: dict[str, str] = {}
+    for base in reversed(chosen.__mro__[:-1]):
+        try:
+            (body,) = ast.parse(textwrap.dedent(inspect.getsource(base))).body
+        except (OSError, TypeError):
+            continue
+        for line, below in pairwise(getattr(body, "body", ())):
+            if isinstance(line, ast.AnnAssign) and isinstance(below, ast.Expr):
+                words = getattr(below.value, "value", None)
+                if isinstance(words, str):
+                    plain = re.sub(r":\w+:`~?(?:[\w.]*\.)?(\w+)`", r"\1", words.replace("``", ""))
+                    found[ast.unparse(line.target)] = " ".join(plain.split())
+    return found
+
+
+def _kinds(kind: Any) -> str:
+    """A type in words: "anything" where it says nothing."""
+    return "" if kind is Any else str(getattr(kind, "__name__", kind))
 
 
 def is_own(path: Path) -> bool:
@@ -276,8 +327,12 @@ def run_notebook(
     from papermill.exceptions import PapermillExecutionError
 
     source = notebook_path(name)
+    values = dict(values) | ({} if shard is None else {"shard": shard})
     check_parameters(source, values)
     values = {k: _from_here(k, v) for k, v in values.items()}
+    taken = placed(source, values)
+    if "more" in taken:
+        taken["more"] = {k: _from_here(k, v) for k, v in taken["more"].items()}
     own, named = runs_of(shard), os.environ.get("TRUSTLAB_RUNS", "")
     there = str(own if shard or not Path(named).is_absolute() else named)
     folder = (run_dir or own / source.stem).resolve()
@@ -288,7 +343,6 @@ def run_notebook(
         "notebook": source.stem,
         "notice": NOTICE,
         "parameters": dict(values),
-        **({} if shard is None else {"shard": shard}),
         "started": _now(),
         "ok": False,
     }
@@ -298,13 +352,12 @@ def run_notebook(
         left.unlink(missing_ok=True)
     began = time.time()
     try:
-        part = {"TRUSTLAB_SHARD": shard} if shard else {}
         debugger = {"PYDEVD_DISABLE_FILE_VALIDATION": "1"}  # it warns of frozen modules
-        with environment({"TRUSTLAB_RUNS": there, **part, **debugger}):
+        with environment({"TRUSTLAB_RUNS": there, **debugger}):
             papermill.execute_notebook(
                 str(source),
                 str(target),
-                parameters={**placed(source, values), **into},
+                parameters={**taken, **into},
                 cwd=str(WORK if source.is_relative_to(ROOT) else source.parent),
                 kernel_name="python3",
                 language="python",
@@ -354,8 +407,7 @@ def has_cases(name: str, values: Mapping[str, Any], shard: str) -> bool:
     ``ValueError`` for a notebook without cases."""
     if "n" not in default_parameters(path := notebook_path(name)):
         raise ValueError(f"{path.stem} loads no cases that could be shared out")
-    with environment({"TRUSTLAB_SHARD": shard}):
-        return bool(opened(checked_choices(path, values)).cases())
+    return bool(opened(checked_choices(path, {**values, "shard": shard})).cases())
 
 
 def _from_here(name: str, value: Any) -> Any:
@@ -472,7 +524,7 @@ def _run_facts(folder: Path) -> dict[str, Any]:
     missing = [
         {**row, "run": name} for name, facts in runs.items() for row in facts.get("missing", [])
     ]
-    told = remark_lines(together(map(checked_choices, runs.values())))
+    told = remark_lines(together(map(parameters_of, runs.values())))
     return {"runs": runs, **counted, "missing": missing, "warnings": told, **read}
 
 

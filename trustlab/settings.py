@@ -184,12 +184,16 @@ class Keep:
     quiet: Switch = False
     draws: Count = 2000
     """Bootstrap draws for the intervals."""
+    shard: Annotated[str | None, Field(description="a share of the cases, such as '1/3'")] = None
+    """The i-th of n shares of the cases, by a hash of their ids."""
     usd_in: Rate = None
     """Your rate for a million tokens in; then ``usd_out`` for those out, too."""
     usd_out: Rate = None
 
     @model_validator(mode="after")
     def _kept(self) -> Self:
+        if self.shard is not None:
+            paths.shard_of(self.shard)
         if self.n_jobs == 0:
             raise ValueError("n_jobs is 0; it must be a whole number, at least 1, or -1 for all")
         if (self.usd_in is None) != (self.usd_out is None):

@@ -147,7 +147,7 @@ class Workbench:
         """The cases of the data sets; of a shard its own among them."""
         how: dict[str, Any] = {"path": self.path, "n": self.n, "seed": self.seed}
         cases = load_sets(self.dataset, options=self.data_options, **how)
-        return [case for case in cases if paths.in_shard(case.case_id)]
+        return [case for case in cases if paths.in_shard(case.case_id, self.shard)]
 
     def models(self, given: Any = None) -> list[Model]:
         """The models to ask: one or several that are given, each open or by its name, else the

@@ -311,7 +311,7 @@ def trust(
         "reviewer": reviewer and {reviewer.name: reviewer.revision},
         "dataset": sorted({c.dataset for c in cases}),
         "cases": len(cases),
-        **sharded(),
+        **sharded(setup),
         "cases_sha256": cases_hash(cases),
         "levels": list(levels),
         "n_doctors": n_doctors,

@@ -1,4 +1,8 @@
-"""00: why confidence methods mislead, on a run's own answers, and beyond a model's world."""
+"""00: why confidence methods mislead, on a run's own answers, and beyond a model's world.
+
+Its answers are kept in ``data/walkthrough/``: ``python -m studies.walkthrough RUN``, in
+``notebooks/``, makes that folder anew from a finished run with ``live=True``.
+"""
 
 # pandas' types leave open what a selection gives.
 # pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
@@ -6,25 +10,42 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from trustlab import formatted
-from trustlab.confidence import METHODS, PAPER
-from trustlab.confidence.registry import label
+from trustlab.agents import assess
+from trustlab.choices import Switch, choices
+from trustlab.confidence import METHODS, PAPER, select
 from trustlab.datasets import load_cases
-from trustlab.formatted import counted, plural
+from trustlab.folder.records_file import NAME as RECORDS
+from trustlab.folder.records_file import read_records, save_records
 from trustlab.knowledge import Knowledge
 from trustlab.metrics.estimate import NAN, Draws, Rows, grouped, groups, mean, measure
 from trustlab.metrics.schema import table
 from trustlab.metrics.ties import reaches
-from trustlab.paths import DATA
-from trustlab.records import SUPPORT_LEVELS, Case
-from trustlab.run import Run, benchmark
+from trustlab.models.cache import CachedModel
+from trustlab.paths import DATA, save_json
+from trustlab.records import Assessment, Case, Generation
+from trustlab.run import COLUMNS, RUN, Run, benchmark, cases_hash, load_run
+from trustlab.run_notebooks import MANIFEST, default_parameters, notebook_path
+from trustlab.settings import Keep, Setup
+from trustlab.workbench import Workbench
 
+PACK = DATA / "walkthrough"
+"""The answers of the published run, as :func:`trustlab.run.load_run` reads them."""
+METHODS_ASKED = [*PAPER, "sequence_probability", "medconf_weighted"]
+STARTERS = ("starter", "starter-dialogue", "starter-report")
+UNKNOWN = DATA / "starter" / "unknown.jsonl"
+"""Patients whose disease the embedded models do not know."""
 KEYS = ["case_id", "level", "model"]
 MIN_ANSWERS = 10
 """A mean of fewer answers is left out of a figure of means."""
@@ -59,14 +80,6 @@ def _group_means(
     enough = rows.groupby(by)[columns[0]].transform("size") >= MIN_ANSWERS
     held = grouped(rows[enough].sort_values(by), by, columns[0], n_draws=draws)
     return table(measure(held, {name: mean(name) for name in columns}), by)
-
-
-def _under_one_another(tables: dict[str, pd.DataFrame], name: str) -> pd.DataFrame:
-    """The tables with a column ``name`` saying which; those without rows add no columns' types."""
-    columns = [name, *dict.fromkeys(c for part in tables.values() for c in part)]
-    held = [part.assign(**{name: key}) for key, part in tables.items() if len(part)]
-    found = pd.concat(held, ignore_index=True) if held else pd.DataFrame()
-    return found.reindex(columns=columns)
 
 
 def agreement_table(run: Run, knowledge: Knowledge) -> pd.DataFrame:
@@ -173,97 +186,122 @@ def out_of_distribution_table(
     return table(lines, ["set", "method"])
 
 
-def evidence_message(table: pd.DataFrame) -> str:
-    """How many criteria of a table of evidence the patient's words support, and which quotations
-    were never spoken."""
-    if table.empty:
-        return ""
-    n = table["support_level"].value_counts()
-    kinds = ", ".join(f"{n.get(kind, 0)} {kind}" for kind in SUPPORT_LEVELS)
-    invented = int(table["quotation_occurs"].eq(False).sum())
-    told = f"; {invented} of the quotations {plural(invented, 'was', 'were')} never spoken"
-    return f"Of {counted(len(table), 'criterion', 'criteria')}: {kinds}{told if invented else ''}"
+@choices
+class Asked(Setup):
+    """The choices of notebook 00."""
+
+    live: Switch = False
+    """Whether a model is asked even where ``data/walkthrough`` has the answers."""
 
 
-def moves_message(table: pd.DataFrame) -> str:
-    """From which level on the answer about one patient is right, and which chances were highest
-    while it was wrong."""
-    right = table.dropna(subset="correct").drop_duplicates("level").set_index("level")["correct"]
-    right = right.sort_index().eq(1)
-    if right.empty:
-        return ""
-    last = right[~right].index.max() if not right.all() else 0
-    if right.all() or not right.any():
-        word = "right" if right.all() else "wrong"
-        told = f"The answer is {word} at {'every' if len(right) > 1 else 'the one'} level shown"
-    elif right[right.index > last].any():
-        told = f"The answer is right from {right[right.index > last].index.min()} % on"
-        told += ", and not always before" if (right[right.index < last]).any() else ""
-    else:
-        told = f"The answer is right at some levels, and wrong at {last} % of the statements"
-    wrong: Any = table[table["correct"].eq(0) & table["scale"].eq("probability")]
-    most = wrong.groupby("method")["confidence"].max().dropna().sort_values(ascending=False)
-    if len(most):
-        names = [f"{label(str(m))} {100 * p:.0f} %" for m, p in most.items()]
-        told += f"\nHighest confidence in a wrong answer: {', '.join(names[:3])}"
-        told += f"; lowest: {names[-1]}" if len(names) > 3 else ""
-    return told
+CHOICES, HELD, HELD_WORDS = "choices.json", "held.jsonl.gz", "held.json"
+"""Of the pack: its choices; assessments of one diagnosis, and the patient's words for each."""
+JUDGED = ["sequence_probability", "poc", "ce", "medconf"]
+"""Methods that the notebook reads of many patients."""
 
 
-def consistent_message(table: pd.DataFrame) -> str:
-    """At how many levels the samples agree more than the answers are right, beyond the interval."""
-    wide: Any = table.pivot(index="level", columns="metric", values=["value", "low", "high"])
-    agree, right = wide["value", "poc"], wide["value", "accuracy"]
-    high = wide["high", "accuracy"].dropna()
-    if agree.dropna().empty:
-        return ""
-    first = (
-        f"Answers on which at least {100 * table['threshold'].iloc[0]:.0f} % of the samples agree"
-    )
-    if high.empty:
-        return f"{first}: no level has an accuracy with an interval to hold agreement against"
-    above = agree[high.index] > high
-    told = f"{first} are right less often than they agree, beyond the interval, at {above.sum()}"
-    told += f" of {counted(len(high), 'level')}"
-    if above.any():
-        level = (agree - right)[above[above].index].idxmax()
-        line = {"value": right[level], "low": wide["low", "accuracy"][level], "high": high[level]}
-        told += (
-            f"\nFarthest apart at {level} % of the statements: agreement {100 * agree[level]:.0f}"
-        )
-        told += f" %, right {formatted.told(line, scale=100)}"
-    return told
+class Answers:
+    """The notebook's answers: those of the pack where it has them, else the model's, asked now.
+
+    The pack has those of its own choices, cases, methods and levels; where and how a run is kept,
+    and the bootstrap draws, change no answer. What is taken from it is copied to ``run_dir``.
+    """
+
+    def __init__(self, setup: Workbench) -> None:
+        self.setup = setup
+
+    @cached_property
+    def models(self) -> list[Any]:
+        """The models to ask, opened when first needed."""
+        return self.setup.models()
+
+    @cached_property
+    def packed(self) -> bool:
+        """Whether the pack was made with these choices."""
+        if self.setup.live or self.setup.shard or not (PACK / CHOICES).is_file():
+            return False
+        kept = {f.name: getattr(self.setup, f.name) for f in fields(Keep)}
+        return self.setup.setup == Asked(**{**_json(PACK / CHOICES), **kept})
+
+    def of(
+        self, part: str, cases: Sequence[Case], methods: Sequence[str], levels: Sequence[int]
+    ) -> Run:
+        """The run ``part`` (a folder below ``run_dir``) of these cases, methods and levels."""
+        if self.packed:
+            facts = _json(PACK / part / RUN)["benchmark"]
+            asked = [m.name for m in select(methods)], list(levels), cases_hash(cases)
+            if asked == (facts["methods"], facts["levels"], facts["cases_sha256"]):
+                copied = shutil.copytree(PACK / part, self.setup.run_dir / part, dirs_exist_ok=True)
+                return load_run(copied)
+        return benchmark(cases, self.models, methods, levels, self.setup.below(part))
+
+    def assessed(self, told: Sequence[str], diagnosis: str) -> list[Assessment]:
+        """MedConf on one diagnosis after each of these words of a patient."""
+        asked = {"told": list(told), "diagnosis": diagnosis}
+        if self.packed and _json(PACK / HELD_WORDS) == asked:
+            return list(read_records(PACK / HELD, Assessment))
+        model = CachedModel(self.models[0], self.setup.store)
+        questions = [(words, diagnosis) for words in told]
+        found = assess(model, questions, self.setup.library, seed=self.setup.seed)
+        save_records(found, self.setup.run_dir / HELD)
+        save_json(asked, self.setup.run_dir / HELD_WORDS)
+        return found
 
 
-def beyond_message(table: pd.DataFrame) -> str:
-    """How many answers are right in each set of cases, and how many mean confidences lie above
-    that."""
-    right = table[table["method"].eq("")].dropna(subset="value").set_index("set")
-    sure = table[table["method"].ne("")].dropna(subset="low")
-    if right.empty:
-        return ""
-    each = [f"{name} {formatted.told(line, scale=100)}" for name, line in right.iterrows()]
-    told = f"Answers right: {', '.join(each)}"
-    sure = sure[sure["set"].isin(right.index)]
-    if sure.empty:
-        return f"{told}\nNo mean confidence has an interval to hold against that"
-    ends = right["high"].fillna(right["value"])  # a share of 0 or 1 has no interval
-    over = sure["low"] > ends.loc[sure["set"]].to_numpy()
-    n = over.groupby(sure["set"], sort=False).agg(["sum", "count"])
-    counts = [f"{name} {line['sum']} of {line['count']}" for name, line in n.iterrows()]
-    return f"{told}\nMean confidences whose interval lies above that: {', '.join(counts)}"
+def keep(run_dir: Path, pack: Path = PACK) -> None:
+    """Make the pack from a finished run of the notebook.
+
+    The patient's run is kept whole; of the others the answers and the confidences of
+    :data:`JUDGED`, and of the cases' run :func:`lean` records.
+    """
+    made = _json(run_dir / MANIFEST)["parameters"]
+    chosen = {**default_parameters(notebook_path("00_walkthrough")), **made}
+    for folder in sorted(file.parent for file in run_dir.rglob(RUN)):
+        to = pack / folder.relative_to(run_dir)
+        shutil.rmtree(to, ignore_errors=True)
+        if folder.name == "patient":
+            shutil.copytree(folder, to, ignore=shutil.ignore_patterns("answers"))  # its pages
+            continue
+        run = load_run(folder, records=True)
+        sure = run.confidence[run.confidence["method"].isin(JUDGED)]
+        to.mkdir(parents=True)
+        shutil.copyfile(folder / RUN, to / RUN)
+        for name, rows in {"answers": run.answers, "confidence": sure}.items():
+            rows.astype(COLUMNS[name]).to_parquet(to / f"{name}.parquet", compression="zstd")
+        if folder.name == "cases":
+            save_records(map(lean, run.generations), to / RECORDS)
+    for name in (HELD, HELD_WORDS):
+        shutil.copyfile(run_dir / name, pack / name)
+    own = {f.name for f in fields(Setup)} - {f.name for f in fields(Keep)}
+    save_json({name: chosen[name] for name in chosen if name in own}, pack / CHOICES)
 
 
-STARTERS = ("starter", "starter-dialogue", "starter-report")
+def _json(file: Path) -> Any:
+    return json.loads(file.read_text(encoding="utf-8"))
+
+
+def lean(g: Generation) -> Generation:
+    """A record with the answer, its tokens' log-probabilities and MedConf's evidence alone."""
+    answer = g.answer
+    if answer is not None and answer.trace is not None:
+        trace = answer.trace
+        trace = replace(trace, **dict.fromkeys((*trace.ARRAYS[1:], "alternatives")))
+        answer = replace(answer, trace=replace(trace, bounds={}, lacks={}))
+    evidence = g.assessment and replace(g.assessment, profile=(), replies={})
+    head = {f.name: getattr(g, f.name) for f in fields(g)[:7]}
+    return Generation(**head, answer=answer, assessment=evidence, told=g.told)
 
 
 def dry_run(cases: Sequence[Case], models: Sequence[Any], setup: Any) -> None:
-    """Ask what the notebook asks, for ``trustlab plan``."""
-    methods = [*PAPER, "sequence_probability", "medconf_weighted"]
-    benchmark(cases, models, methods, setup.levels, setup)
+    """Ask what the notebook asks where its answers are not kept, for ``trustlab plan``."""
+    benchmark(cases, models, METHODS_ASKED, setup.levels, setup)
     patient = load_cases("starter-dialogue", n=1)  # about as long as the notebook's own
-    benchmark(patient, models, methods, setup.levels, setup)
-    unknown = {"dataset": "table", "path": DATA / "starter" / "unknown.jsonl"}
+    benchmark(patient, models, METHODS_ASKED, setup.levels, setup)
+    unknown = {"dataset": "table", "path": UNKNOWN}
     for more in (*({"dataset": name} for name in STARTERS), unknown):
         some = setup.with_(**more).cases()
-        benchmark(some, models, ["sequence_probability", "poc", "ce", "medconf"], [100], setup)
+        benchmark(some, models, JUDGED, [100], setup)
+
+
+if __name__ == "__main__":
+    keep(Path(sys.argv[1]))

@@ -300,7 +300,8 @@ def test_a_benchmark_by_files_that_vllm_runs_gives_the_same_answers(
 @pytest.mark.parametrize("notebook", ["01_benchmark", "05_trust_indices"])
 def test_notebooks_run_from_the_command_line(address: str, notebook: str, tmp_path: Path):
     command = [str(Path(sys.executable).with_name("trustlab")), "run", notebook]
-    command += ["-p", f"model=openai:{SERVED}", "--params", "notebooks/parameters/smoke.yml"]
+    for given in (f"model=openai:{SERVED}", "n=4", "samples=3", "draws=200"):
+        command += ["-p", given]
     env = os.environ | {"OPENAI_BASE_URL": address, "TRUSTLAB_RUNS": str(tmp_path)}
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]

@@ -24,7 +24,7 @@ from same.compare import ELSEWHERE, SAME_MACHINE, Difference, Tolerance, differe
 from same.tables import Table, read_file, read_tables, table_of, write_tables
 from trustlab.folder.kept import pack, unpack
 from trustlab.paths import DATA, FIGURES, ROOT
-from trustlab.run_notebooks import LONGEST_FIRST, read_sections, reference_tables
+from trustlab.run_notebooks import ORDER, read_sections, reference_tables
 
 KEPT = DATA / "replies"
 ABOUT = "about.json"
@@ -80,7 +80,7 @@ def recorded(
         _, stopped, why = done.stderr.rpartition(f"{name} stopped in cell ")
         return {ERROR: [("text", [(stopped + why).strip()])]}
 
-    order = sorted(names, key=lambda name: LONGEST_FIRST.find(name[:2]))
+    order = sorted(names, key=lambda name: ORDER.find(name[:2]))
     with ThreadPoolExecutor(at_once) as pool:
         found = dict(zip(order, pool.map(one, order), strict=True))
     return {name: found[name] for name in sorted(names)}
