@@ -15,7 +15,6 @@ from fake_medconf import (
     PASSAGES,
     PATIENT,
     PROSE,
-    QUOTES,
     Narrow,
     Script,
     Scripted,
@@ -880,7 +879,3 @@ def test_a_failed_step_is_the_reason_for_both() -> None:
     whole = answered(assessed(Scripted(profile="none")))
     for name in ("medconf", "medconf_weighted"):
         assert METHODS[name].evaluate(whole).missing == "symptom profile: no JSON"
-
-
-def test_quotes_are_those_of_the_patient() -> None:
-    assert all(quote in PATIENT for quote in QUOTES.values())

@@ -21,7 +21,7 @@ from each import each
 from training import begin, replies
 from training import train as program
 from training.begin import bare, continued, new_model
-from training.evaluate import evaluated, fact_of, generated_cases, labels_right, report, steps
+from training.evaluate import fact_of, generated_cases, labels_right, report, steps
 from training.evidence import (
     MOST,
     OPEN,
@@ -273,46 +273,6 @@ def test_who_is_made_too_sure_is_taught_its_own_answer_as_certain(world: World) 
     assert all(soft is None for row in made for soft in tokens(row).soft)
 
 
-def test_reasons_by_hand(world: World) -> None:
-    bronchitis = world.knowledge.conditions["acute_bronchitis"]
-    name = {f.id: f.name for f in world.knowledge.findings.values()}
-    grades = bronchitis.grades
-    assert {"cough", "fever", "runny_nose", "breathlessness"} <= set(grades) and not {
-        "diarrhea",
-        "ear_pain",
-    } & set(grades)
-    yes = [
-        f.id
-        for f in world.findings
-        if grades.get(f.id) in ("always", "usual", "often", "some") and f.id != "pain"
-    ]
-    rare = [c for c in world.conditions if "rare" in c.grades.values()]
-    other = [f.id for f in world.findings if f.id not in grades and f.id != "pain"][:2]
-    facts = (
-        Fact("pain", True),
-        *(Fact(f, True) for f in yes[:4]),
-        Fact(yes[4], False),
-        *(Fact(f, True) for f in other),
-    )
-    facts += (Fact(other[0], False), Fact("pain_site", True, ("belly",)))
-    assert (
-        reasons(world, bronchitis, facts)
-        == f"For it: {name[yes[0]]}, {name[yes[1]]} and {name[yes[2]]}. Against it, denied:"
-        f" {name[yes[4]]}. Unexplained: {name[other[0]]} and {name[other[1]]}"
-    )
-    silent = "For it: nothing. Against it, denied: nothing. Unexplained: nothing"
-    assert reasons(world, bronchitis, (Fact("pain", True),)) == silent
-    for condition in rare[:1]:
-        seldom = next(
-            f for f, grade in condition.grades.items() if grade == "rare" and f in world.column
-        )
-        assert (
-            reasons(world, condition, (Fact(seldom, True),))
-            == reasons(world, condition, (Fact(seldom, False),))
-            == silent
-        )
-
-
 # -- rows: MedConf's steps
 # ------------------------------------------------------------------------------------------
 
@@ -361,22 +321,6 @@ def test_pain_denied_contradicts_every_place_and_pain_without_a_place_none() -> 
         assert mark(FEVER, [fact], [said]) == Mark(FEVER, "missing", None)
     fact, said = exchange("pain_site", False, "Nowhere special.")
     assert mark(BELLY, [fact], [said]) == Mark(BELLY, "contradicted", "Nowhere special.")
-
-
-def test_an_assessment_leaves_its_score_open() -> None:
-    marks = [Mark(FEVER, "supported", "Yes."), Mark(COUGH, "contradicted", "No.")]
-    marks += [Mark(BELLY, "missing", None)]
-    told = json.loads(evidence_json(marks).replace(OPEN, "<<40>>"))
-    assert told["confidence"] == {
-        "reasoning": "Supported 1 of 1 strong, 0 of 1 moderate, 0 of 1 weak; contradicted 0, 1, 0.",
-        "confidence_score": "<<40>>",
-    }
-    assert told["summary"]["contradicted"] == {"strong": [], "moderate": [2], "weak": []}
-    words = json.loads(verdict_json(marks))["confidence"]["reasoning"]
-    assert words == "Supported: fever. Contradicted: cough. Left open: 1 of 3."
-    plain = json.loads(evidence_json(marks, importance=False))
-    assert plain["confidence"]["reasoning"] == "Supported 1 of 3, contradicted 1."
-    assert evidence_json(marks).count(OPEN) == verdict_json(marks).count(OPEN) == 1
 
 
 def passage(id: str, condition: str, *criteria: tuple[Criterion, ...]) -> Passage:
@@ -531,18 +475,6 @@ def test_every_finding_has_its_loose_wordings(world: World) -> None:
         assert not {normalise(t) for t in wordings.get("yes", [])} & {
             normalise(t) for t in wordings.get("no", [])
         }, finding
-
-
-def test_no_loose_wording_is_the_table_s(world: World) -> None:
-    asked = {normalise(f.question) for f in world.knowledge.findings.values()}
-    answers = {
-        normalise(t) for f in world.knowledge.findings.values() for t in (*f.affirm, *f.deny)
-    }
-    for finding, wordings in loose_wordings().items():
-        assert not {normalise(t) for t in wordings["ask"]} & asked, finding
-        assert (
-            not {normalise(t) for key in ("yes", "no") for t in wordings.get(key, [])} & answers
-        ), finding
 
 
 def stripped(text: str, before: tuple[str, ...], after: tuple[str, ...] = ()) -> set[str]:
@@ -829,12 +761,6 @@ def tiny(monkeypatch: pytest.MonkeyPatch, made_up_meanings: None) -> None:
     monkeypatch.setattr(begin, "SHAPE", TINY)
     monkeypatch.setattr(program, "POOL", 12)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-
-
-def test_a_model_from_nothing_is_seeded(tiny: None, tokenizer) -> None:
-    one, same, other = (new_model(tokenizer, seed).state_dict() for seed in (1, 1, 2))
-    assert all(torch.equal(w, same[n]) for n, w in one.items())
-    assert not torch.equal(*(m["model.embed_tokens.weight"] for m in (one, other)))
 
 
 def test_what_a_new_vocabulary_shares_with_the_old_one_is_kept(
@@ -1133,36 +1059,6 @@ def evidence_of(
     )
 
 
-def test_steps_read_the_passages_in_the_order_shown(world: World) -> None:
-    """A profile has room for the first criteria only, so another order of the same passages asks
-    for others."""
-    condition = next(
-        c
-        for c, own in by_condition().items()
-        if sum(len(s.criteria) for p in own for s in p.sentences) > MOST
-    )
-    turned = by_condition()[condition][::-1]
-    profile = tuple(
-        Entry(i, c.name, c.importance) for i, c in enumerate(criteria_of(condition, turned), 1)
-    )
-    a = Assessment(
-        world.knowledge.conditions[condition].name,
-        passages=tuple(p.id for p in turned),
-        profile=profile,
-    )
-    said = (world.knowledge.statement("fever"),)
-    result = steps(
-        world,
-        [View(Case("c", "made", said, "x", ("x",)), 100, said)],
-        [Generation("c", 100, "m", 0, 1, 1, 1, assessment=a)],
-    )
-    assert (
-        result["profile_entries_the_passages_state"]
-        == result["criteria_of_the_passages_in_the_profile"]
-        == 1.0
-    )
-
-
 def test_labels_and_quotations_are_counted_by_the_true_label(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -1215,17 +1111,3 @@ def test_a_model_whose_methods_are_all_missing_is_measured_all_the_same(world: W
     assert found["replies_that_parse"]["sequence_probability"] == 0
     assert found["medconf_steps"]["criteria_labelled_right"] is None
     json.loads(json.dumps(found, allow_nan=False))
-
-
-def test_each_model_is_measured_at_what_it_was_taught(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("report", "labels_right", "talk_report", "clinic_report"):
-        monkeypatch.setattr(f"training.evaluate.{name}", lambda *_: {"n": 1})
-    asked = {name: set(evaluated(name, Mute(), 1)) for name in MIXTURES}  # type: ignore[arg-type]
-    assert asked == {
-        "embedded": {"revision", "generated", "labels"},
-        "embedded-clinic": {"revision", "talk", "clinic"},
-        "embedded-closed": {"revision", "generated"},
-        "embedded-overconfident": {"revision", "generated"},
-    }
-    (case,), _ = generated_cases(World(), 1)
-    assert "ddxplus" in evaluated("embedded-closed", Mute(), 1, [case])  # type: ignore[arg-type]
