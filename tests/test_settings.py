@@ -13,11 +13,9 @@ from typing import Any, cast
 import pytest
 from each import each
 from fake_model import FakeEncoder, FakeModel, made_cases
-from typer.testing import CliRunner
 
 import trustlab as tl
 from trustlab import paths
-from trustlab.cli import app
 from trustlab.paths import ROOT, RUNS
 from trustlab.records import Parameters
 from trustlab.run_notebooks import (
@@ -162,30 +160,6 @@ def test_a_notebook_refuses_it_before_its_kernel_starts(name: str, given: dict, 
     with pytest.raises((ValueError, FileNotFoundError)) as refused:
         check_parameters(notebook_path(name), given)
     assert words in str(refused.value) and "\n" not in str(refused.value)
-
-
-@each(
-    ("pair", "words"),
-    [
-        ("draws=0", "draws is 0"),
-        ("n_jobs=0", "n_jobs is 0"),
-        ("seed=-1", "seed is -1"),
-        ("usd_in=1.0", "both must be given, or neither"),
-        ("levels=[1.5]", "levels is [1.5]"),
-        ("parameters={alpha: 1}", "there is no parameter 'alpha'"),
-        ("model_options={budget: 1}", "model_options has no option 'budget'"),
-        ("model=hf:./nosuch", "no model at './nosuch'"),
-        ("smaples=3", "01_benchmark has no parameter 'smaples'; did you mean samples?"),
-        (r'path="a\ud800"', r"path is 'a\ud800'; it must be text that UTF-8 can write"),
-        ("path=a\udcff", "parameter path is not YAML"),
-    ],
-)
-def test_the_command_ends_with_one_line_and_status_2(pair: str, words: str):
-    for command in ("run", "plan"):
-        done = CliRunner().invoke(app, [command, "01_benchmark", "-p", pair])
-        assert done.exit_code == 2, done.output
-        assert words in done.stderr and done.stderr.count("\n") == 1, done.stderr
-    assert not (RUNS / "01_benchmark").exists()
 
 
 def test_the_command_itself_starts_no_kernel_and_loads_no_model():

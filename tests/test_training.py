@@ -461,22 +461,6 @@ def test_a_look_up_is_the_beginning_of_a_whole_assessment(world: World, encode: 
 # --------------------------------------------------------------------------------------------------
 
 
-def test_every_finding_has_its_loose_wordings(world: World) -> None:
-    table = world.knowledge.findings
-    assert set(loose_wordings()) == set(table)
-    for finding, wordings in loose_wordings().items():
-        answered = table[finding].form in ("binary", "flag")
-        assert set(wordings) == ({"ask", "yes", "no"} if answered else {"ask"}), finding
-        for texts in wordings.values():
-            assert texts and all(isinstance(t, str) and t.strip() == t != "" for t in texts), (
-                finding
-            )
-            assert len({normalise(t) for t in texts}) == len(texts), finding
-        assert not {normalise(t) for t in wordings.get("yes", [])} & {
-            normalise(t) for t in wordings.get("no", [])
-        }, finding
-
-
 def stripped(text: str, before: tuple[str, ...], after: tuple[str, ...] = ()) -> set[str]:
     """The text without what may stand before and after it, compared without case and
     punctuation."""
@@ -744,15 +728,6 @@ def test_embeddings_begin_with_what_their_phrases_mean(world: World) -> None:
         > 0.5
         > max(alike[3, 7], alike[4, 5], alike[3, 8], alike[4, 8])
     )
-
-
-def test_the_table_s_wordings_are_known_by_their_finding(world: World) -> None:
-    known = begin.worded(world)
-    for f in world.knowledge.findings.values():
-        assert all(
-            piece in known for text in (*f.affirm, *f.deny) for piece in text.split("{value}")
-        )
-    assert known[world.knowledge.findings["fever"].deny[0]] == "fever"
 
 
 @pytest.fixture
