@@ -255,19 +255,18 @@ def answers_with(tmp_path, **choices: Any) -> walkthrough.Answers:
     return walkthrough.Answers(tl.opened(asked).with_(run_dir=tmp_path, quiet=True))
 
 
-def test_the_pack_answers_its_own_choices_alone(tmp_path, monkeypatch):
+def test_the_pack_answers_its_own_choices_alone(tmp_path):
     for given in ({}, {"draws": 100}, {"n_jobs": 2}, {"cache": str(tmp_path / "x")}):
         assert answers_with(tmp_path, **given).packed, given
     others = ({"live": True}, {"model": "embedded-closed"}, {"n": 8}, {"n": None}, {"seed": 1},
               {"samples": 5}, {"temperature": 1.0}, {"levels": [1, 100]}, {"grader": "exact"},
-              {"parameters": {"renyi_alpha": 2.0}}, {"reading": "strict"})  # fmt: skip
+              {"parameters": {"renyi_alpha": 2.0}}, {"reading": "strict"},
+              {"shard": "1/2"})  # fmt: skip
     for given in others:
         assert not answers_with(tmp_path, **given).packed, given
-    monkeypatch.setenv("TRUSTLAB_SHARD", "1/2")
-    assert not answers_with(tmp_path).packed
 
 
-def test_other_cases_methods_levels_or_words_are_checked_choices_the_model(tmp_path, monkeypatch):
+def test_other_cases_methods_levels_or_words_are_asked_of_the_model(tmp_path, monkeypatch):
     asked = []
     monkeypatch.setattr(walkthrough, "benchmark", lambda *given: asked.append(given))
     monkeypatch.setattr(walkthrough, "assess", lambda *given, **_: asked.append(given) or [])

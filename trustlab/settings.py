@@ -232,7 +232,7 @@ class Flat:
         given = {name: value for name, value in given.items() if isinstance(value, literal)}
         given["run_dir"] = given.get("run_dir") or paths.RUNS / "interactive"
         if "cache" in names_of(cls):
-            given["cache"] = paths.REPLIES
+            given["cache"] = given.get("cache") or paths.REPLIES
         return cls(**given)
 
 

@@ -31,14 +31,20 @@ from trustlab.changes.changes import (
 from trustlab.changes.paraphrase_check import ParaphraseChecker, Verdict
 from trustlab.choices import Seed, choices
 from trustlab.confidence import select
-from trustlab.confidence.registry import families_of
 from trustlab.folder.replies_log import recording
 from trustlab.graders import Grader
 from trustlab.knowledge import Knowledge, load_knowledge
 from trustlab.levels import view
 from trustlab.measures import families
 from trustlab.metrics.estimate import Rows, estimate, grouped, groups, mean, measure
-from trustlab.metrics.paired import MIN_COVERAGE, best_against, compared, corrected, told_best
+from trustlab.metrics.paired import (
+    MIN_COVERAGE,
+    best_against,
+    compared,
+    corrected,
+    families_of,
+    told_best,
+)
 from trustlab.metrics.schema import table
 from trustlab.metrics.stability import (
     CVS,

@@ -129,6 +129,21 @@ def keep(
     return counts
 
 
+def keep_tables(parameters: Path, kept: Path, scratch: Path, at_once: int = 2) -> int:
+    """Write all tables that the notebooks make from the ``kept`` replies beside these; how many.
+    ``RuntimeError``, and nothing written, where a notebook fails."""
+    made = recorded(parameters, scratch, kept=kept, at_once=at_once)
+    _whole(made)
+    for left in kept.glob("tables/*.xz"):
+        left.unlink()
+    for name, tables in made.items():
+        write_tables(tables, kept / "tables" / f"{name}.json.xz")
+    about = json.loads((kept / ABOUT).read_text(encoding="utf-8"))
+    about |= {"tables": sum(map(len, made.values())), "machine": machine(), "versions": versions()}
+    (kept / ABOUT).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+    return about["tables"]
+
+
 def _whole(tables: Mapping[str, Tables]) -> None:
     if failed := [found[ERROR][0][1][0] for found in tables.values() if ERROR in found]:
         raise RuntimeError("\n".join(failed))
