@@ -29,11 +29,6 @@ def test_kappa_at_its_ends_and_where_one_grader_says_the_same_of_all(first, seco
     assert cohen_kappa(first, second) == pytest.approx(kappa)
 
 
-@each(("first", "second"), [([1, 1], [1, 1]), ([0, 0], [0, 0]), ([1, 1], [0, 0]), ([], [])])
-def test_kappa_is_missing_where_both_are_constant(first, second) -> None:
-    assert np.isnan(cohen_kappa(first, second))
-
-
 def test_the_counts_say_where_two_graders_part() -> None:
     kappa, share = agreement(FIRST, SECOND, CASES, n_draws=200)
     for line in (kappa, share):

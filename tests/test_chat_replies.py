@@ -104,12 +104,6 @@ def test_what_is_missing_is_so_for_the_reason_that_is_named(row: Told) -> None:
             read()
 
 
-def test_the_collection_is_of_many_families_and_repeats_nothing() -> None:
-    assert len(TOLD) >= 120 and len({row.family for row in TOLD}) >= 6
-    assert len({(row.step, row.text, row.patient) for row in TOLD}) == len(TOLD)
-    assert {row.step for row in TOLD} == set(STEPS)
-
-
 @each("row", [*TOLD, *NASTY], ids=lambda row: row.text[:60])
 def test_what_strict_reads_is_the_same_in_both_readings(row: Any) -> None:
     for step, read in STEPS.items():

@@ -88,15 +88,6 @@ def test_auroc_by_hand():
     assert auroc([1, 0, 1, 1, 0], [0.9, 0.8, 0.5, 0.8, 0.1]) == pytest.approx(4.5 / 6)
 
 
-@each("correct", [[1, 1, 1], [0, 0, 0], []])
-def test_one_class_is_missing_and_not_a_half(correct):
-    confidence = np.linspace(0, 1, len(correct))
-    assert np.isnan(auroc(correct, confidence)) and np.isnan(auprc(correct, confidence))
-    weights = np.ones((2, len(correct)))
-    assert np.isnan(auroc_weighted(correct, confidence, weights)).all()
-    assert np.isnan(auprc_weighted(correct, confidence, weights)).all()
-
-
 def test_a_weighting_that_leaves_one_class_is_missing():
     weights = np.array([[1, 1, 1], [1, 0, 1], [0, 2, 0], [0, 0, 0]])
     np.testing.assert_array_equal(

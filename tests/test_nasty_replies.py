@@ -66,10 +66,6 @@ def test_a_reply_says_what_its_row_says_and_nothing_else(row: Nasty, reading: Re
     assert said == row
 
 
-def test_names_and_replies_are_not_repeated() -> None:
-    assert len({row.name for row in NASTY}) == len({row.text for row in NASTY}) == len(NASTY)
-
-
 def answered(
     probe: str = "",
     *texts: str | None,

@@ -36,14 +36,6 @@ def test_it_never_asks_for_fewer_than_two_cases():
 
 
 @each(
-    ("difference", "error", "n"),
-    [(0, 0.1, 40), (NAN, 0.1, 40), (0.1, NAN, 40), (0.1, 0, 40), (0.1, 0.1, 0), (0.1, math.inf, 9)],
-)
-def test_no_difference_no_error_or_no_case_gives_no_number(difference, error, n):
-    assert math.isnan(sample_size_for_power(difference, error, n))
-
-
-@each(
     ("call", "message"),
     [
         (

@@ -82,12 +82,6 @@ def test_risk_at_a_coverage_is_the_mean_over_every_order_too():
     np.testing.assert_allclose(found[0], expected)
 
 
-def test_a_constant_confidence_has_the_error_rate_and_gains_nothing():
-    correct = [1, 0, 1, 1, 0, 1, 1]
-    assert aurc(correct, [0.3] * 7) == pytest.approx(2 / 7)
-    assert prediction_rejection_ratio(correct, [0.3] * 7) == pytest.approx(0, abs=1e-12)
-
-
 def test_the_ratio_is_1_for_the_right_order_and_negative_for_the_wrong_one():
     correct = np.array([1, 0, 1, 1, 0, 1, 1])
     assert prediction_rejection_ratio(correct, correct) == pytest.approx(1)
@@ -112,14 +106,6 @@ def test_a_weight_is_a_repetition():
     several = risk_at(correct, confidence, weights, grid)
     single = [risk_at(c, s, np.ones((1, 30), int), grid)[0] for c, s in again]
     np.testing.assert_allclose(several, single)
-
-
-@each("correct", [[1, 1, 1], [0, 0, 0], []])
-def test_one_class_leaves_nothing_to_rank(correct):
-    confidence = np.arange(len(correct))
-    assert np.isnan(aurc(correct, confidence)) and np.isnan(
-        prediction_rejection_ratio(correct, confidence)
-    )
 
 
 def test_a_weighting_that_leaves_one_class_or_nothing_is_missing():
