@@ -463,7 +463,7 @@ def without_unread(run: Run) -> Run:
             confidence.loc[rows, ["confidence", "bound", "missing"]] = [math.nan, "", why]
         else:
             rows = answers["model"].eq(model)
-            answers.loc[rows, ["answer", "correct", "missing"]] = [None, math.nan, why]
+            answers.loc[rows, ["correct", "missing"]] = [math.nan, why]
     return replace(run, answers=answers, confidence=confidence)
 
 
