@@ -285,7 +285,7 @@ def _listed(run: Run, method: str | None = None) -> pd.DataFrame:
     wide = run.confidence.pivot(index=keys, columns="method", values="confidence")
     wide = wide.reindex(index=pd.MultiIndex.from_frame(table[keys]), columns=run.methods)
     return table.assign(
-        verdict=list(map(verdict, table["answer"], table["correct"])),
+        verdict=list(map(verdict, table["answer"], table["correct"], table["missing"].astype(str))),
         choice=[Choice(*each) for each in table[[*Choice._fields]].itertuples(index=False)],
         sure=wide.to_dict("records"),
         by=wide[method_of(run.methods, method)].to_numpy() if run.methods or method else 0.0,
