@@ -125,7 +125,6 @@ DRAWINGS = {
         words=(LEVEL, SHARE),
         percent="y",
         limits=(0, 1),
-        columns=2,
     ),
     "coverage": lambda: curves(
         coverage(),
@@ -169,12 +168,12 @@ DRAWINGS = {
         "utterances",
         references={"fixed": {"color": GREY, "marker": "."}, "oracle": {"marker": "*"}},
         bars=["asp", "poc", "ce", "medconf", "oracle"],
-        names="beside",
+        names="legend",
         words=("Mean utterances", "Accuracy (percent)"),
         percent="y",
     ),
     "one case": lambda: curves(
-        one_case(), FAMILIES, panels="family", filled="correct", words=(LEVEL, SHARE), columns=2
+        one_case(), FAMILIES, panels="family", filled="correct", words=(LEVEL, SHARE)
     ),
     "gaps": lambda: curves(
         gaps(), FAMILIES, references=ACCURACY, bands=[""], words=(LEVEL, SHARE), percent="y"
@@ -305,9 +304,9 @@ def test_marks_alone_stand_over_the_curve_of_their_panel(drawn: Drawn) -> None:
     assert list(legend_of(drawn.axes("reliability")[0])) == ["Bins", "recalibrated", "calibrated"]
 
 
-def test_names_beside_marks_keep_apart_and_intervals_go_both_ways(drawn: Drawn) -> None:
+def test_a_legend_names_each_rule_and_intervals_go_both_ways(drawn: Drawn) -> None:
     ax = drawn.axes("rules")[0]
-    assert set(texts(ax)) == {"ASP", "PoC", "CE", "MedConf", "fixed", "oracle"}
+    assert set(legend_of(ax)) == {"ASP", "PoC", "CE", "MedConf", "fixed", "oracle"}
     segments = [s for c in ax.collections for s in c.get_segments()]
     upright = [s for s in segments if s[0][0] == s[1][0]]
     level = [s for s in segments if s[0][1] == s[1][1]]

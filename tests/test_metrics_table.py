@@ -9,11 +9,9 @@ import pytest
 from each import each
 from resampled import case_weights
 
-from trustlab.formatted import correlation_table
 from trustlab.measures import metrics_table
 from trustlab.metrics import auprc, auroc, brier, ece, pearson, spearman
 from trustlab.metrics.correlation import (
-    pearson_p,
     pearson_permutation_p,
     rising_band,
     spearman_permutation_p,
@@ -184,8 +182,6 @@ def test_a_dip_in_accuracy_lowers_what_a_rising_confidence_ranks():
     rho = entry(table_of(run), "spearman", "across")
     assert [rho["chance_low"], rho["chance"], rho["chance_high"]] == pytest.approx([29 / 35] * 3)
     assert rho["value"] == pytest.approx(29 / 35)
-    told = correlation_table(table_of(run))["spearman_by_chance"]
-    assert told.tolist() == ["0.829"]
 
 
 def test_a_method_that_misses_a_level_has_the_band_of_the_others():
@@ -212,52 +208,6 @@ def test_only_what_has_a_level_of_chance_or_a_p_says_so():
     }  # fmt: skip
     gone = table[table["value"].isna()]
     assert len(gone) and gone[["chance", "chance_low", "chance_high", "p"]].isna().all(axis=None)
-
-
-def test_the_table_of_correlations_shows_each_beside_its_p_values_and_what_chance_gives():
-    run = a_run(methods=("good", "plain"), seed=2)
-    run.confidence.loc[run.confidence["method"] == "plain", ["confidence", "missing"]] = [
-        np.nan,
-        "silent",
-    ]
-    run.confidence.loc[run.confidence["level"] == 60, "confidence"] = np.nan
-    metrics = table_of(run)
-    found = correlation_table(metrics).set_index("method").to_dict("index")
-    r, rho = entry(metrics, "pearson", "across"), entry(metrics, "spearman", "across")
-    assert found["good"] == {
-        "model": "m", "dataset": "toy", "n_levels": 5,
-        "pearson": f"{r['value']:.3f} [{r['low']:.3f}, {r['high']:.3f}]",
-        "p_t_test": f"{pearson_p(r['value'], 5):.3f}",
-        "p_permutation": f"{r['p']:.3f}",
-        "pearson_by_chance": f"{r['chance']:.2f} [{r['chance_low']:.2f}, {r['chance_high']:.2f}]",
-        "spearman": f"{rho['value']:.3f} [{rho['low']:.3f}, {rho['high']:.3f}]",
-        "p_exact": f"{rho['p']:.3f}",
-        "spearman_by_chance": f"{rho['chance']:.3g}",
-    }  # fmt: skip
-    silent = {
-        "pearson": "missing (no confidence: silent)",
-        "spearman": "missing (no confidence: silent)",
-        "n_levels": 0,
-    }
-    empty = dict.fromkeys(
-        ("p_t_test", "p_permutation", "pearson_by_chance", "p_exact", "spearman_by_chance"), ""
-    )
-    assert found["plain"] == {"model": "m", "dataset": "toy", **silent, **empty}
-
-
-def test_a_table_of_correlations_keeps_data_sets_apart_and_rounds_no_p_to_nought():
-    run, other = a_run(12), a_run(12, seed=1)
-    # mean confidence is accuracy: r is 1
-    run.confidence["confidence"] = run.confidence.merge(run.answers)["correct"]
-    for table in (other.answers, other.confidence):
-        table["dataset"] = "other"
-    both = SimpleNamespace(
-        answers=pd.concat([run.answers, other.answers]),
-        confidence=pd.concat([run.confidence, other.confidence]),
-    )
-    found = correlation_table(table_of(both, n_draws=20))
-    assert found["dataset"].tolist() == ["toy", "other"] and found["p_t_test"][0] == "<0.001"
-    assert found["pearson"][0].startswith("1.000") and not found["pearson"][1].startswith("1.000")
 
 
 def test_nine_levels_have_a_band_and_no_exact_p():
