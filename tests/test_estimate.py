@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from each import each
+from long_table import check
 from resampled import auroc_weighted, case_weights
 
 from trustlab.metrics import schema
@@ -244,9 +245,9 @@ def test_the_documentation_describes_the_columns_as_the_schema_does():
 
 def test_a_table_whose_columns_hold_something_else_is_refused():
     good = schema.table([estimate(ROWS, AUROC) | {"metric": "auroc", "model": "m"}], ["model"])
-    schema.check(good, ["model"])
+    check(good, ["model"])
     for column, value in (("model", 3), ("n", 1.5), ("value", "0.4"), ("n_cases", -1)):
         with pytest.raises(ValueError, match=f"column '{column}' holds no"):
-            schema.check(good.assign(**{column: [value]}))
+            check(good.assign(**{column: [value]}))
     with pytest.raises(ValueError, match="lacks"):
-        schema.check(good.drop(columns="missing"))
+        check(good.drop(columns="missing"))
