@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from each import each
+from resampled import case_weights, cohen_kappa
 from sklearn.metrics import cohen_kappa_score
 
-from trustlab.metrics.agreement import COUNTS, agreement, cohen_kappa, cohen_kappa_weighted
-from trustlab.metrics.estimate import case_weights, percentile_interval
+from trustlab.metrics.agreement import COUNTS, agreement, cohen_kappa_weighted
+from trustlab.metrics.estimate import percentile_interval
 
 # 20 both right, 5 only the first, 10 only the second, 15 both wrong: 0.7 agree, 0.5 by chance
 FIRST = np.repeat([1, 1, 0, 0], [20, 5, 10, 15])

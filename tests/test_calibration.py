@@ -6,19 +6,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from each import each
+from resampled import brier_decomposition, case_weights
 from sklearn.isotonic import IsotonicRegression
 from sklearn.model_selection import GroupKFold
 
 from studies.calibration import calibration_table, recalibration_curves
 from trustlab.measures import metrics_table
-from trustlab.metrics import auroc, brier, case_weights, ece
-from trustlab.metrics.calibration import (
-    Isotonic,
-    Platt,
-    brier_decomposition,
-    brier_parts_weighted,
-    cross_fitted,
-)
+from trustlab.metrics import auroc, brier, ece
+from trustlab.metrics.calibration import Isotonic, Platt, brier_parts_weighted, cross_fitted
 from trustlab.metrics.estimate import without_excess
 
 NAN = float("nan")

@@ -23,6 +23,7 @@ from trustlab.parsing import (
     diagnosis,
     diagnosis_reply,
     guesses,
+    probes_read,
     read_evidence,
     read_profile,
     read_score,
@@ -132,7 +133,8 @@ def test_methods_read_as_their_parameters_say(reading: Reading) -> None:
     probes = {name: (Reply(text),) * (2 if name == "p_true" else 1) for name, text in said.items()}
     asked = Generation("c", 100, "m", 0, 1, 1, 1, answer=Reply("Flu"), probes=probes,
                        parameters=Parameters(reading=reading), told="I cough.")  # fmt: skip
-    found = {name: METHODS[name].evaluate(asked).confidence for name in said}
+    read = probes_read(asked)
+    found = {name: METHODS[name].evaluate(read).confidence for name in said}
     if reading == "chat":
         assert found == {"ce": 0.85, "cot_ce": 0.85, "topk_ce": 0.6, "p_true": 1.0}
     else:

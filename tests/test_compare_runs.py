@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from drawn_figures import assert_legible
+from resampled import case_weights
 from same.tables import read_file
 from scipy.stats import norm
 from sklearn.metrics import roc_auc_score
@@ -18,10 +20,11 @@ from typer.testing import CliRunner
 
 import trustlab as tl
 from trustlab.cli import app
-from trustlab.compare import MOST
-from trustlab.metrics import case_weights, schema
+from trustlab.compare import MOST, TITLE
+from trustlab.metrics import schema
 from trustlab.paths import NOTICE, ROOT
 from trustlab.plots.rows import SERIES
+from trustlab.plots.style import INK
 from trustlab.run import load_run, table_in
 
 LEVELS = (20, 100)
@@ -334,6 +337,24 @@ def test_page_and_files(tmp_path):
     facts = json.loads((out / "compare.json").read_text())
     assert facts["notice"] == NOTICE and facts["sides"] == list(found.sides)
     assert "&lt;b&gt;x" in found._repr_html_() and "<img" not in found._repr_html_()
+
+
+@pytest.mark.usefixtures("house_style")
+def test_the_figure_has_a_row_a_method_a_mark_a_side_and_a_fixed_title(compared):
+    (ax,) = compared.figure()
+    rows = {tick.get_text() for tick in ax.get_yticklabels()}
+    assert {"ASP", "PoC", "Random", "Token", "Consistency", "Baseline"} == rows
+    marks = [(one.get_color(), one.get_marker()) for one in ax.lines if one.get_marker() != "None"]
+    assert {look: marks.count(look) for look in SERIES[:2]} == dict.fromkeys(SERIES[:2], 3)
+    edged = [one for one in ax.lines if one.get_markeredgecolor() == INK and len(one.get_xdata())]
+    (sure,) = [one for one in edged if one.get_marker() == SERIES[1][1]]
+    poc = line(compared.metrics, metric="auroc", model="b", method="poc")["value"]
+    assert sure.get_xdata()[0] == pytest.approx(poc)
+    legend = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert legend == ["a", "b", "differs from a beyond chance (Holm)"]
+    told = " ".join(text.get_text().replace("\n", " ") for text in ax.figure.texts)
+    assert TITLE in told and "each side ranks its own answers" in told
+    assert_legible(ax.figure)
 
 
 def test_runs_without_methods_compare_accuracy_alone(tmp_path):

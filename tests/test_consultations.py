@@ -14,13 +14,14 @@ import pytest
 from asking import ask
 from fake_consultation import QUESTIONS, TOLD, Talker, asked, cases
 from fake_model import TEXT_ONLY, FakeEncoder
+from resampled import case_weights
 
 from studies import consultation
 from studies import consultation as tables
 from studies.consultation import ConsultationRun, consultations, worth_reading
 from trustlab import formatted
 from trustlab.knowledge import load_knowledge
-from trustlab.metrics.estimate import case_weights, percentile_interval
+from trustlab.metrics.estimate import percentile_interval
 
 NAN = float("nan")
 

@@ -232,8 +232,12 @@ def test_a_chatty_run_says_so_first_and_claims_the_rest(runs: Path) -> None:
     assert "| models | chatty |" in told and "; over all levels " in told
     rows = told.partition("<details>")[2]
     n = facts["replies_read"]["chatty"]["diagnosis"]
-    cells = [f"{n[kind]}" for kind in COUNTED]
-    assert f"| chatty | diagnosis | {' | '.join(cells)} |" in rows
+    cells = "".join(f'<td align="right">{n[kind]}</td>' for kind in COUNTED)
+    assert f"<tr><td>chatty</td><td>diagnosis</td>{cells}</tr>" in rows
+    page = (folder / "my.html").read_text(encoding="utf-8")
+    assert (
+        "<td>diagnosis</td>" in page.partition("Replies by purpose")[2].partition("</details>")[0]
+    )
 
 
 @pytest.mark.notebook

@@ -7,25 +7,17 @@ import numpy as np
 import pandas as pd
 import pytest
 from each import each
+from resampled import case_weights
 
 from trustlab.formatted import correlation_table
 from trustlab.measures import metrics_table
-from trustlab.metrics import (
-    auprc,
-    auroc,
-    brier,
-    case_weights,
-    ece,
-    pearson,
-    percentile_interval,
-    shared_rows,
-    spearman,
-)
+from trustlab.metrics import auprc, auroc, brier, ece, pearson, spearman
 from trustlab.metrics.correlation import (
     pearson_permutation_p,
     rising_band,
     spearman_permutation_p,
 )
+from trustlab.metrics.estimate import percentile_interval
 
 LEVELS = (1, 20, 40, 60, 80, 100)
 COLUMNS = ["model", "dataset", "method", "level", "metric", "value", "low", "high", "p"]
@@ -495,23 +487,3 @@ def test_bad_tables_are_refused():
     ]:
         with pytest.raises(ValueError, match=message):
             table_of(spoiled(which, change), n_draws=5)
-
-
-def test_shared_rows_are_those_every_method_has():
-    run = a_run(n_cases=3, levels=(1, 20), methods=("good", "plain"))
-    run.confidence.loc[
-        (run.confidence["case_id"] == "case-001") & (run.confidence["method"] == "plain"),
-        "confidence",
-    ] = np.nan
-    shared = shared_rows(run.confidence, ["good", "plain"])
-    assert list(shared.columns) == ["case_id", "dataset", "level", "model"]
-    assert list(zip(shared["case_id"], shared["level"], strict=True)) == [
-        ("case-000", 1),
-        ("case-000", 20),
-        ("case-002", 1),
-        ("case-002", 20),
-    ]
-    assert len(shared_rows(run.confidence, ["good"])) == 6
-    for wrong in ([], ["good", "unheard"]):
-        with pytest.raises(ValueError, match="plain"):
-            shared_rows(run.confidence, wrong)

@@ -7,10 +7,11 @@ import pytest
 from each import each
 from hypothesis import given
 from hypothesis import strategies as st
+from resampled import case_weights
 
 from benchmarks.records import random_records
 from trustlab.confidence import METHODS, select
-from trustlab.metrics.estimate import case_weights, percentile_interval
+from trustlab.metrics.estimate import percentile_interval
 from trustlab.metrics.stability import CVS, cv_group, cv_group_by_chance, cv_sample
 
 NAN = float("nan")

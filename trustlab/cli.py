@@ -170,7 +170,7 @@ def _tell(name: str, folder: Path, index: bool = True, brief: bool = False) -> b
     """Say what a finished run's manifest says; whether too few of its replies could be read.
 
     ``index``: its folder stands among others, which are then listed. ``brief``: of the replies by
-    purpose nothing.
+    purpose nothing, and three of many reasons for what is missing.
     """
     from trustlab.html.index import write_index
     from trustlab.parsing.counts import HEADS, read_line, table_rows
@@ -184,7 +184,7 @@ def _tell(name: str, folder: Path, index: bool = True, brief: bool = False) -> b
         f"{Path(name).name.removesuffix('.ipynb')}.html",
     )
     if told := read_line(counts):
-        typer.echo(f"  {told}; see {_short(folder / page)}")
+        typer.echo(f"  {told}")
     if counts and not brief:
         rows = [("model", "purpose", *HEADS), *table_rows(counts)]
         widths = [max(len(str(row[i])) for row in rows) for i in range(len(rows[0]))]
@@ -194,8 +194,12 @@ def _tell(name: str, folder: Path, index: bool = True, brief: bool = False) -> b
             typer.echo("    " + "  ".join(cells))
     for line in manifest.get("nothing_claimed", []):
         typer.echo(f"  nothing is claimed: {line}")
-    for line in _missing_lines(manifest.get("missing", [])):
+    missing = _missing_lines(manifest.get("missing", []))
+    shown = missing[:3] if brief and len(missing) > 4 else missing
+    for line in shown:
         typer.echo(f"  missing: {line}")
+    if len(missing) > len(shown):
+        typer.echo(f"  missing: {len(missing) - len(shown)} reasons more in {MANIFEST}")
     for line in manifest.get("warnings", []):
         typer.echo(f"  warning: {line}")
     typer.echo(f"  {_short(folder / page)}")

@@ -28,7 +28,7 @@ import yaml
 
 from trustlab.choices import names_of, unknown
 from trustlab.formatted import remark_lines, together
-from trustlab.html.notebook import without_widgets, write_html
+from trustlab.html.notebook import without_progress, without_widgets, write_html
 from trustlab.html.opening import (
     BLOCK,
     STOPPED,
@@ -384,7 +384,8 @@ def run_notebook(
 
 
 def fill_opening(notebook: Path, folder: Path, ok: bool = True) -> None:
-    """Write what a run's folder says into the opening of a notebook: :mod:`trustlab.html.opening`.
+    """Write what a run's folder says into the opening of a notebook: :mod:`trustlab.html.opening`;
+    leave out the progress bars of its cells.
 
     Without a run the block stays as it is, unless the run stopped. A notebook without a place for
     it gets a cell in front where much could not be read.
@@ -393,6 +394,9 @@ def fill_opening(notebook: Path, folder: Path, ok: bool = True) -> None:
 
     block = opening(folder) or ("" if ok else STOPPED)
     made = nbformat.read(notebook, 4)
+    for cell in made.cells:
+        if cell.cell_type == "code":
+            cell.outputs = without_progress(cell.outputs)
     places = [cell for cell in made.cells[:3] if BLOCK.search(cell.source)]
     for cell in places:
         cell.source = filled(cell.source, block) if block else cell.source

@@ -21,8 +21,9 @@ import numpy as np
 import yaml
 
 from same.compare import ELSEWHERE, SAME_MACHINE, Difference, Tolerance, differences
+from same.packing import pack
 from same.tables import Table, read_file, read_tables, table_of, write_tables
-from trustlab.folder.kept import pack, unpack
+from trustlab.folder.kept import unpack
 from trustlab.paths import DATA, FIGURES, ROOT
 from trustlab.run_notebooks import ORDER, read_sections, reference_tables
 

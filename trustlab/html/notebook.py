@@ -14,7 +14,7 @@ from trustlab.paths import NOTICE, save_text
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 """What a page may load: nothing; whatever it shows stands in it."""
-BAR = re.compile(r"\[\d+:\d\d(?:<|, )|^\s*$")
+BAR = re.compile(r"\[\d+:\d\d(?:<|, )|^(?:\s|\x1b\[A)*$")
 """A line of stderr that is a progress bar, or what is left where one was."""
 
 
@@ -35,7 +35,7 @@ def write_html(notebook: Path) -> Path:
     shown.metadata.pop("widgets", None)
     for cell in shown.cells:
         if cell.cell_type == "code":
-            cell.outputs = _without_bars(without_widgets(cell.outputs))
+            cell.outputs = without_progress(cell.outputs)
     told = "\n\n".join(cell.source for cell in shown.cells if cell.cell_type == "markdown")
     heads = BeautifulSoup(markdown2html(told), "html.parser").find_all(["h1", "h2", "h3"])
     listed = [(h.name, h.get("id"), h.get_text().removesuffix("¶")) for h in heads]
@@ -59,6 +59,11 @@ def write_html(notebook: Path) -> Path:
     target = notebook.with_suffix(".html")
     save_text(body, target)
     return target
+
+
+def without_progress(outputs: Sequence[Any]) -> list[Any]:
+    """The outputs without progress bars, of text or of widgets."""
+    return _without_bars(without_widgets(outputs))
 
 
 def without_widgets(outputs: Sequence[Any]) -> list[Any]:

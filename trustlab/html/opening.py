@@ -128,7 +128,9 @@ def four_rows(folder: Path, runs: Mapping[str, Mapping[str, Any]], counts: Count
     right = right_of(folder)
     rows = {
         "models": ", ".join(map(_text, sorted(models))),
-        "data and n": "<br>".join(f"{_text(of)}: {n:,} cases" for of, n in sets.items()),
+        "data and n": "<br>".join(
+            f"{_text(of)}: {n:,} case{'s' * (n != 1)}" for of, n in sets.items()
+        ),
         "read": "<br>".join(_some([*few, *read], "run.json")),
         "accuracy by level": "<br>".join(_some(right, name)) or "–",
     }
@@ -210,16 +212,21 @@ def _share(of: pd.DataFrame) -> str:
 
 
 def by_purpose(counts: Counts) -> str:
-    """The table of replies by purpose, folded."""
+    """The table of replies by purpose, folded: one block of HTML, which nbconvert does not part."""
     rows = table_rows(counts)
     if not rows:
         return ""
-    lines = [" | ".join(["", "model", "purpose", *HEADS, ""]).strip()]
-    lines.append("|---|---|" + "---:|" * len(HEADS))
-    lines += [f"| {' | '.join(_text(f'{v:,}' if isinstance(v, int) else v) for v in row)} |"
-              for row in rows]  # fmt: skip
-    body = "\n".join(lines)
-    return f"<details><summary>Replies by purpose</summary>\n\n{body}\n\n</details>"
+    head = "".join(f"<th>{name}</th>" for name in ("model", "purpose", *HEADS))
+    body = "\n".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
+    table = f"<table>\n<tr>{head}</tr>\n{body}\n</table>"
+    return f"<details><summary>Replies by purpose</summary>\n{table}\n</details>"
+
+
+def _cell(value: str | int) -> str:
+    """A cell of HTML, a number at its right."""
+    if isinstance(value, int):
+        return f'<td align="right">{value:,}</td>'
+    return f"<td>{_text(value)}</td>"
 
 
 def _text(words: object) -> str:

@@ -206,8 +206,9 @@ class Encoder:
 
         texts = sorted(texts, key=lambda text: (len(text), text))
         parts = [texts[start : start + ROUND] for start in range(0, len(texts), ROUND)]
+        short = len(texts) <= PROGRESS_FROM
         with tqdm(
-            total=len(texts), desc="encoding", unit="text", disable=len(texts) <= PROGRESS_FROM
+            total=len(texts), desc="encoding", unit="text", leave=False, disable=short
         ) as bar:
             for part, made in self._encoded(parts):
                 if connection is not None and keep:
