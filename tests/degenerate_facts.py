@@ -97,357 +97,195 @@ def series(
     ]
 
 
+def given(*args: Any, **options: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """What a function is called with."""
+    return args, options
+
+
+def facts(
+    of: Callable[..., Any], expected: Mapping[str, tuple[Any, Any]]
+) -> list[tuple[str, str, Callable[[], Any], Any]]:
+    """What a function gives in each situation: its arguments, and what is expected."""
+    name = f"{of.__module__.rpartition('.')[2]}.{of.__name__}"
+    return [
+        (name, situation, lambda args=args, options=options: of(*args, **options), wanted)
+        for situation, ((args, options), wanted) in expected.items()
+    ]
+
+
 OTHERS: list[tuple[str, str, Callable[[], Any], Any]] = [
     *series("correlation.pearson", correlation.pearson),
     *series("correlation.spearman", correlation.spearman),
     *series("correlation.spearman_permutation_p", correlation.spearman_permutation_p),
     *series("correlation.pearson_permutation_p", correlation.pearson_permutation_p),
-    (
-        "correlation.pearson_rows",
-        "constant",
-        lambda: correlation.pearson_rows(np.array([FLAT]), np.array([RISING])),
-        NAN,
-    ),
-    (
-        "correlation.pearson_rows",
-        "no rows",
-        lambda: correlation.pearson_rows(np.empty((0, 4)), np.empty((0, 4))),
-        NOTHING,
-    ),
-    (
-        "correlation.spearman_rows",
-        "constant",
-        lambda: correlation.spearman_rows(np.array([FLAT]), np.array([RISING])),
-        NAN,
-    ),
-    (
-        "correlation.spearman_rows",
-        "no rows",
-        lambda: correlation.spearman_rows(np.empty((0, 4)), np.empty((0, 4))),
-        NOTHING,
-    ),
-    *[
-        (f"correlation.{p.__name__}", situation, lambda p=p, given=given: p(*given), expected)
-        for p in (correlation.pearson_p, correlation.spearman_exact_p)
-        for situation, given, expected in (
-            ("missing", (NAN, 6), NAN),
-            ("no points", (0.5, 0), NAN),
-            ("two points", (1.0, 2), NAN),
-            ("infinite", (INF, 6), REFUSED),
-            ("past 1", (1.2, 6), REFUSED),
-        )
-    ],
-    ("correlation.pearson_p", "all on a line", lambda: correlation.pearson_p(-1, 6), 0),
-    ("correlation.spearman_values", "two points", lambda: correlation.spearman_values(2), REFUSED),
-    (
-        "correlation.spearman_values",
-        "three points",
-        lambda: correlation.spearman_values(3),
-        (-1, -0.5, 0.5, 1),
-    ),
-    ("correlation.rising_null", "two points", lambda: correlation.rising_null(SHORT), REFUSED),
-    (
-        "correlation.rising_null",
-        "infinite",
-        lambda: correlation.rising_null([1, 2, INF]),
-        REFUSED,
-    ),
-    ("correlation.rising_band", "two points", lambda: correlation.rising_band(SHORT), REFUSED),
-    ("correlation.rising_band", "constant", lambda: correlation.rising_band(FLAT), NAN),
-    ("correlation.rising_band", "missing", lambda: correlation.rising_band([1, 2, NAN]), REFUSED),
-    (
-        "correlation.unordered_band",
-        "three points",
-        lambda: correlation.unordered_band(3),
-        (NAN, 0, NAN),
-    ),
-    ("correlation.unordered_band", "two points", lambda: correlation.unordered_band(2), REFUSED),
-    # draws and p-values
-    ("ties.tied", "nothing", lambda: ties.tied([]), NOTHING),
-    ("ties.tied", "all missing", lambda: ties.tied([NAN] * 2), [NAN, NAN]),
-    ("ties.tied", "infinite", lambda: ties.tied([INF, -INF, INF]), [INF, -INF, INF]),
-    ("ties.reaches", "missing", lambda: ties.reaches([NAN, 1.0], 1.0), [0, 1]),
-    ("ties.reaches", "a missing threshold", lambda: ties.reaches([0.0, INF], NAN), [0, 0]),
-    ("estimate.percentile_interval", "no draws", lambda: estimate.percentile_interval([]), REFUSED),
-    (
-        "estimate.percentile_interval",
-        "infinite",
-        lambda: estimate.percentile_interval([1.0, INF]),
-        REFUSED,
-    ),
-    (
-        "estimate.percentile_interval",
-        "all missing",
-        lambda: estimate.percentile_interval([NAN] * 9),
-        NAN,
-    ),
-    (
-        "estimate.bounded_interval",
-        "all missing",
-        lambda: estimate.bounded_interval([NAN] * 9, MANY),
-        NAN,
-    ),
-    ("estimate.bounded_interval", "all alike", lambda: estimate.bounded_interval(ALIKE, MANY), NAN),
-    (
-        "estimate.bounded_interval",
-        "nearly all alike",
-        lambda: estimate.bounded_interval([0.5, *[1.0] * 99], MANY),
-        NAN,
-    ),
-    (
-        "estimate.bounded_interval",
-        "four cases",
-        lambda: estimate.bounded_interval(np.arange(50), FEW),
-        NAN,
-    ),
-    (
-        "estimate.bounded_interval",
-        "no cases",
-        lambda: estimate.bounded_interval(np.arange(50), []),
-        NAN,
-    ),
-    ("estimate.bounded_interval", "no draws", lambda: estimate.bounded_interval([], MANY), REFUSED),
-    (
-        "estimate.bounded_interval",
-        "infinite",
-        lambda: estimate.bounded_interval([1.0, INF], MANY),
-        REFUSED,
-    ),
-    ("estimate.enough_cases", "no rows", lambda: estimate.enough_cases([]), False),
-    ("estimate.enough_cases", "one case", lambda: estimate.enough_cases(["a"] * 60), False),
-    ("estimate.all_alike", "none", lambda: estimate.all_alike(np.array([])), True),
-    ("estimate.all_alike", "alike", lambda: estimate.all_alike(ALIKE), True),
-    ("estimate.checked_draws", "none", lambda: estimate.checked_draws([]), REFUSED),
-    ("estimate.checked_draws", "infinite", lambda: estimate.checked_draws([INF]), REFUSED),
-    (
-        "estimate.without_excess",
-        "all missing",
-        lambda: estimate.without_excess([NAN] * 9, 0.5),
-        NAN,
-    ),
-    ("estimate.without_excess", "all alike", lambda: estimate.without_excess(ALIKE, 0.5), 0.5),
-    ("estimate.without_excess", "no draws", lambda: estimate.without_excess([], 0.5), REFUSED),
-    (
-        "estimate.without_excess",
-        "infinite",
-        lambda: estimate.without_excess([0.1, INF], 0.5),
-        REFUSED,
-    ),
-    ("estimate.bootstrap_p", "all alike", lambda: estimate.bootstrap_p(ALIKE), NAN),
-    ("estimate.bootstrap_p", "all missing", lambda: estimate.bootstrap_p([NAN] * 9), NAN),
-    ("estimate.bootstrap_p", "one draw", lambda: estimate.bootstrap_p([0.4]), NAN),
-    ("estimate.bootstrap_p", "no draws", lambda: estimate.bootstrap_p([]), REFUSED),
-    ("estimate.bootstrap_p", "infinite", lambda: estimate.bootstrap_p([0.1, INF]), REFUSED),
-    *[
-        ("significance.holm", situation, lambda p=p: significance.holm(p), expected)
-        for situation, p, expected in (
-            ("no tests", [], NOTHING),
-            ("one test", [0.03], 0.03),
-            ("all missing", [NAN, NAN], NAN),
-            ("ties everywhere", [1.0] * 3, 1),
-            ("infinite", [0.1, INF], REFUSED),
-        )
-    ],
-    ("estimate.interval", "all alike", lambda: estimate.interval(ALIKE, MANY, test=True), NAN),
-    (
-        "estimate.interval",
-        "all missing",
-        lambda: estimate.interval(np.full(9, NAN), MANY, test=True),
-        NAN,
-    ),
-    (
-        "estimate.interval",
-        "one case",
-        lambda: estimate.interval(np.arange(9.0), np.zeros(9), test=True),
-        NAN,
-    ),
-    (
-        "estimate.interval",
-        "infinite",
-        lambda: estimate.interval(np.array([INF, 1.0]), MANY, test=True),
-        REFUSED,
-    ),
-    ("paired.chosen_in", "no methods", lambda: paired.chosen_in(np.empty((0, 5))), REFUSED),
-    ("paired.chosen_in", "no draws", lambda: paired.chosen_in(np.empty((2, 0))), NAN),
-    ("paired.chosen_in", "all missing", lambda: paired.chosen_in(np.full((2, 5), NAN)), NAN),
-    ("paired.chosen_in", "ties everywhere", lambda: paired.chosen_in(np.ones((4, 5))), 0.25),
-    (
-        "paired.best_against",
-        "no methods",
-        lambda: paired.best_against([], np.empty((0, 5)), 0.5, ALIKE[:5], MANY),
-        REFUSED,
-    ),
-    (
-        "paired.best_against",
-        "infinite",
-        lambda: paired.best_against([INF], [ALIKE], 0.5, ALIKE, MANY),
-        REFUSED,
-    ),
-    (
-        "paired.best_against",
-        "all alike",
-        lambda: paired.best_against([0.25, 0.25], [ALIKE, ALIKE], 0.25, ALIKE, MANY),
-        (0, 1, 0.5, 0, *[NAN] * 6),
-    ),
-    # rates by formula
-    *[
-        (
-            "significance.sample_size_for_power",
-            situation,
-            lambda given=given: significance.sample_size_for_power(*given),
-            expected,
-        )
-        for situation, given, expected in (
-            ("no difference", (0, 0.1, 40), NAN),
-            ("no spread", (0.1, 0, 40), NAN),
-            ("no cases", (0.1, 0.1, 0), NAN),
-            ("missing", (NAN, 0.1, 40), NAN),
-            ("infinite", (0.1, INF, 40), NAN),
-        )
-    ],
-    ("significance.cases_shown", "missing", lambda: significance.cases_shown(NAN), NOTHING),
-    ("significance.cases_shown", "infinite", lambda: significance.cases_shown(INF), NOTHING),
-    # graders
-    (
-        "agreement.cohen_kappa_weighted",
-        "no rows",
-        lambda: agreement.cohen_kappa_weighted([], [], once(0)),
-        NAN,
-    ),
-    (
-        "agreement.cohen_kappa_weighted",
-        "one class",
-        lambda: agreement.cohen_kappa_weighted([1, 1], [1, 1], once(2)),
-        NAN,
-    ),
-    (
-        "agreement.cohen_kappa_weighted",
-        "missing",
-        lambda: agreement.cohen_kappa_weighted([NAN], [1], once(1)),
-        REFUSED,
-    ),
-    (
-        "agreement.agreement",
-        "no rows",
-        lambda: agreement.agreement([], [], []),
-        (0, 0, 0, 0, *NO_VALUE, 0, 0, 0),
-    ),
-    (
-        "agreement.agreement",
-        "one class",
-        lambda: agreement.agreement([1], [1], ["a"]),
-        (1, 0, 0, 0, *NO_VALUE, 1, 1, 0, 1, 0, 0, 0, 1, NAN, NAN, 1, 1, 0),
-    ),
-    (
-        "agreement.agreement",
-        "one case",
-        lambda: agreement.agreement([1, 0], [1, 0], [1, 1]),
-        (1, 0, 0, 1, 1, NAN, NAN, 2, 1, 0),
-    ),
-    (
-        "agreement.agreement",
-        "all agree",
-        lambda: agreement.agreement(MANY % 2, MANY % 2, MANY, n_draws=50),
-        (6, 0, 0, 6, 1, NAN, NAN, 12, 12, 0),
-    ),
-    ("agreement.agreement", "infinite", lambda: agreement.agreement([INF], [1], ["a"]), REFUSED),
-    # coefficients of variation: value, low, high, n, n_cases, n_missing, n_zero
-    *[
-        (
-            f"stability.{cv.__name__}",
-            situation,
-            lambda cv=cv, rows=rows, cases=cases: cv(rows, cases, n_draws=50),
-            expected,
-        )
-        for cv in (stability.cv_group, stability.cv_sample)
-        for situation, rows, cases, expected in (
-            ("no rows", np.empty((0, 2)), [], (*NO_VALUE, 0, 0, 0, 0)),
-            ("all missing", np.full((3, 2), NAN), [1, 2, 3], (*NO_VALUE, 0, 0, 3, 0)),
-            ("one row", [[0.4, 0.6]], [1], (20, NAN, NAN, 1, 1, 0, 0)),
-            ("constant", np.full((12, 2), 0.4), MANY, (0, NAN, NAN, 12, 12, 0, 0)),
-            (
-                "all zero",
-                np.zeros((12, 2)),
-                MANY,
-                (
-                    *NO_VALUE,
-                    12 * (cv is stability.cv_group),
-                    12 * (cv is stability.cv_group),
-                    0,
-                    12,
-                ),
-            ),
-            ("infinite", [[0.4, INF]], [1], REFUSED),
-        )
-    ],
-    (
-        "stability.cv_group_by_chance",
-        "no rows",
-        lambda: stability.cv_group_by_chance(np.empty((0, 2)), 9),
-        NAN,
-    ),
-    (
-        "stability.cv_group_by_chance",
-        "all missing",
-        lambda: stability.cv_group_by_chance(np.full((3, 2), NAN), 9),
-        NAN,
-    ),
-    (
-        "stability.cv_group_by_chance",
-        "constant",
-        lambda: stability.cv_group_by_chance(np.full((3, 2), 0.4), 9),
-        0,
-    ),
-    (
-        "stability.cv_group_by_chance",
-        "infinite",
-        lambda: stability.cv_group_by_chance([[0.4, INF]], 9),
-        REFUSED,
-    ),
-    # when to stop
-    ("stopping.stop_turns", "no rows", lambda: stopping.stop_turns(EMPTY_TURNS, 0.5), NOTHING),
-    ("stopping.stop_turns", "all missing", lambda: stopping.stop_turns([[NAN] * 3], 0.5), 2),
-    (
-        "stopping.stop_turns",
-        "no turns",
-        lambda: stopping.stop_turns(np.empty((2, 0)), 0.5),
-        REFUSED,
-    ),
-    (
-        "stopping.frontier",
-        "no rows",
-        lambda: stopping.frontier(EMPTY_TURNS, EMPTY_TURNS, EMPTY_TURNS),
-        REFUSED,
-    ),
-    (
-        "stopping.frontier",
-        "all missing",
-        lambda: stopping.frontier([[NAN, NAN]], [[0, 1]], [[2, 4]]),
-        (INF, 1, 4, 0),
-    ),
-    (
-        "stopping.frontier",
-        "unknown answer",
-        lambda: stopping.frontier([[0.1, 0.2]], [[NAN, 1]], [[2, 4]]),
-        REFUSED,
-    ),
-    ("stopping.along", "no rows", lambda: stopping.along(EMPTY_TURNS, np.empty(0, int)), NOTHING),
-    ("stopping.along", "other lengths", lambda: stopping.along([[1, 2]], [0, 1]), REFUSED),
-    (
-        "stopping.best_threshold",
-        "all missing",
-        lambda: stopping.best_threshold([[NAN, NAN]], [[0, 1]], [[2, 4]], 0.0),
-        INF,
-    ),
-    (
-        "stopping.best_threshold",
-        "price missing",
-        lambda: stopping.best_threshold([[0.1]], [[1]], [[2]], NAN),
-        REFUSED,
-    ),
-    ("stopping.fold_of", "no rows", lambda: stopping.fold_of([], 2), NOTHING),
-    ("stopping.fold_of", "one case twice", lambda: stopping.fold_of(["a", "a"], 2), REFUSED),
-    # doctors
+    *facts(correlation.pearson_rows, {
+        "constant": (given(np.array([FLAT]), np.array([RISING])), NAN),
+        "no rows": (given(np.empty((0, 4)), np.empty((0, 4))), NOTHING),
+    }),
+    *facts(correlation.spearman_rows, {
+        "constant": (given(np.array([FLAT]), np.array([RISING])), NAN),
+        "no rows": (given(np.empty((0, 4)), np.empty((0, 4))), NOTHING),
+    }),
+    *[fact for p in (correlation.pearson_p, correlation.spearman_exact_p) for fact in facts(p, {
+        "missing": (given(NAN, 6), NAN),
+        "no points": (given(0.5, 0), NAN),
+        "two points": (given(1.0, 2), NAN),
+        "infinite": (given(INF, 6), REFUSED),
+        "past 1": (given(1.2, 6), REFUSED),
+    })],
+    *facts(correlation.pearson_p, {"all on a line": (given(-1, 6), 0)}),
+    *facts(correlation.spearman_values, {
+        "two points": (given(2), REFUSED),
+        "three points": (given(3), (-1, -0.5, 0.5, 1)),
+    }),
+    *facts(correlation.rising_null, {
+        "two points": (given(SHORT), REFUSED),
+        "infinite": (given([1, 2, INF]), REFUSED),
+    }),
+    *facts(correlation.rising_band, {
+        "two points": (given(SHORT), REFUSED),
+        "constant": (given(FLAT), NAN),
+        "missing": (given([1, 2, NAN]), REFUSED),
+    }),
+    *facts(correlation.unordered_band, {
+        "three points": (given(3), (NAN, 0, NAN)),
+        "two points": (given(2), REFUSED),
+    }),
+    *facts(ties.tied, {
+        "nothing": (given([]), NOTHING),
+        "all missing": (given([NAN] * 2), [NAN, NAN]),
+        "infinite": (given([INF, -INF, INF]), [INF, -INF, INF]),
+    }),
+    *facts(ties.reaches, {
+        "missing": (given([NAN, 1.0], 1.0), [0, 1]),
+        "a missing threshold": (given([0.0, INF], NAN), [0, 0]),
+    }),
+    *facts(estimate.percentile_interval, {
+        "no draws": (given([]), REFUSED),
+        "infinite": (given([1.0, INF]), REFUSED),
+        "all missing": (given([NAN] * 9), NAN),
+    }),
+    *facts(estimate.bounded_interval, {
+        "all missing": (given([NAN] * 9, MANY), NAN),
+        "all alike": (given(ALIKE, MANY), NAN),
+        "nearly all alike": (given([0.5, *[1.0] * 99], MANY), NAN),
+        "four cases": (given(np.arange(50), FEW), NAN),
+        "no cases": (given(np.arange(50), []), NAN),
+        "no draws": (given([], MANY), REFUSED),
+        "infinite": (given([1.0, INF], MANY), REFUSED),
+    }),
+    *facts(estimate.enough_cases, {
+        "no rows": (given([]), False),
+        "one case": (given(["a"] * 60), False),
+    }),
+    *facts(estimate.all_alike, {
+        "none": (given(np.array([])), True),
+        "alike": (given(ALIKE), True),
+    }),
+    *facts(estimate.checked_draws, {
+        "none": (given([]), REFUSED),
+        "infinite": (given([INF]), REFUSED),
+    }),
+    *facts(estimate.without_excess, {
+        "all missing": (given([NAN] * 9, 0.5), NAN),
+        "all alike": (given(ALIKE, 0.5), 0.5),
+        "no draws": (given([], 0.5), REFUSED),
+        "infinite": (given([0.1, INF], 0.5), REFUSED),
+    }),
+    *facts(estimate.bootstrap_p, {
+        "all alike": (given(ALIKE), NAN),
+        "all missing": (given([NAN] * 9), NAN),
+        "one draw": (given([0.4]), NAN),
+        "no draws": (given([]), REFUSED),
+        "infinite": (given([0.1, INF]), REFUSED),
+    }),
+    *facts(significance.holm, {
+        "no tests": (given([]), NOTHING),
+        "one test": (given([0.03]), 0.03),
+        "all missing": (given([NAN, NAN]), NAN),
+        "ties everywhere": (given([1.0] * 3), 1),
+        "infinite": (given([0.1, INF]), REFUSED),
+    }),
+    *facts(estimate.interval, {
+        "all alike": (given(ALIKE, MANY, test=True), NAN),
+        "all missing": (given(np.full(9, NAN), MANY, test=True), NAN),
+        "one case": (given(np.arange(9.0), np.zeros(9), test=True), NAN),
+        "infinite": (given(np.array([INF, 1.0]), MANY, test=True), REFUSED),
+    }),
+    *facts(paired.chosen_in, {
+        "no methods": (given(np.empty((0, 5))), REFUSED),
+        "no draws": (given(np.empty((2, 0))), NAN),
+        "all missing": (given(np.full((2, 5), NAN)), NAN),
+        "ties everywhere": (given(np.ones((4, 5))), 0.25),
+    }),
+    *facts(paired.best_against, {
+        "no methods": (given([], np.empty((0, 5)), 0.5, ALIKE[:5], MANY), REFUSED),
+        "infinite": (given([INF], [ALIKE], 0.5, ALIKE, MANY), REFUSED),
+        "all alike": (given([0.25, 0.25], [ALIKE, ALIKE], 0.25, ALIKE, MANY),
+                      (0, 1, 0.5, 0, *[NAN] * 6)),
+    }),
+    *facts(significance.sample_size_for_power, {
+        "no difference": (given(0, 0.1, 40), NAN),
+        "no spread": (given(0.1, 0, 40), NAN),
+        "no cases": (given(0.1, 0.1, 0), NAN),
+        "missing": (given(NAN, 0.1, 40), NAN),
+        "infinite": (given(0.1, INF, 40), NAN),
+    }),
+    *facts(significance.cases_shown, {
+        "missing": (given(NAN), NOTHING),
+        "infinite": (given(INF), NOTHING),
+    }),
+    *facts(agreement.cohen_kappa_weighted, {
+        "no rows": (given([], [], once(0)), NAN),
+        "one class": (given([1, 1], [1, 1], once(2)), NAN),
+        "missing": (given([NAN], [1], once(1)), REFUSED),
+    }),
+    *facts(agreement.agreement, {
+        "no rows": (given([], [], []), (0, 0, 0, 0, *NO_VALUE, 0, 0, 0)),
+        "one class": (given([1], [1], ["a"]),
+                      (1, 0, 0, 0, *NO_VALUE, 1, 1, 0, 1, 0, 0, 0, 1, NAN, NAN, 1, 1, 0)),
+        "one case": (given([1, 0], [1, 0], [1, 1]), (1, 0, 0, 1, 1, NAN, NAN, 2, 1, 0)),
+        "all agree": (given(MANY % 2, MANY % 2, MANY, n_draws=50),
+                      (6, 0, 0, 6, 1, NAN, NAN, 12, 12, 0)),
+        "infinite": (given([INF], [1], ["a"]), REFUSED),
+    }),
+    *[fact for cv, n in ((stability.cv_group, 12), (stability.cv_sample, 0)) for fact in facts(cv, {
+        "no rows": (given(np.empty((0, 2)), [], n_draws=50), (*NO_VALUE, 0, 0, 0, 0)),
+        "all missing": (given(np.full((3, 2), NAN), [1, 2, 3], n_draws=50),
+                        (*NO_VALUE, 0, 0, 3, 0)),
+        "one row": (given([[0.4, 0.6]], [1], n_draws=50), (20, NAN, NAN, 1, 1, 0, 0)),
+        "constant": (given(np.full((12, 2), 0.4), MANY, n_draws=50), (0, NAN, NAN, 12, 12, 0, 0)),
+        "all zero": (given(np.zeros((12, 2)), MANY, n_draws=50), (*NO_VALUE, n, n, 0, 12)),
+        "infinite": (given([[0.4, INF]], [1], n_draws=50), REFUSED),
+    })],
+    *facts(stability.cv_group_by_chance, {
+        "no rows": (given(np.empty((0, 2)), 9), NAN),
+        "all missing": (given(np.full((3, 2), NAN), 9), NAN),
+        "constant": (given(np.full((3, 2), 0.4), 9), 0),
+        "infinite": (given([[0.4, INF]], 9), REFUSED),
+    }),
+    *facts(stopping.stop_turns, {
+        "no rows": (given(EMPTY_TURNS, 0.5), NOTHING),
+        "all missing": (given([[NAN] * 3], 0.5), 2),
+        "no turns": (given(np.empty((2, 0)), 0.5), REFUSED),
+    }),
+    *facts(stopping.frontier, {
+        "no rows": (given(EMPTY_TURNS, EMPTY_TURNS, EMPTY_TURNS), REFUSED),
+        "all missing": (given([[NAN, NAN]], [[0, 1]], [[2, 4]]), (INF, 1, 4, 0)),
+        "unknown answer": (given([[0.1, 0.2]], [[NAN, 1]], [[2, 4]]), REFUSED),
+    }),
+    *facts(stopping.along, {
+        "no rows": (given(EMPTY_TURNS, np.empty(0, int)), NOTHING),
+        "other lengths": (given([[1, 2]], [0, 1]), REFUSED),
+    }),
+    *facts(stopping.best_threshold, {
+        "all missing": (given([[NAN, NAN]], [[0, 1]], [[2, 4]], 0.0), INF),
+        "price missing": (given([[0.1]], [[1]], [[2]], NAN), REFUSED),
+    }),
+    *facts(stopping.fold_of, {
+        "no rows": (given([], 2), NOTHING),
+        "one case twice": (given(["a", "a"], 2), REFUSED),
+    }),
     *[
         (
             f"trust.{measure.__name__}",
@@ -458,44 +296,41 @@ OTHERS: list[tuple[str, str, Callable[[], Any], Any]] = [
         for measure in (trust.cdr, trust.any_disagreement)
         for situation, said in (("no doctors", []), ("all missing", [None, None]))
     ],
-    ("trust.majority", "all missing", lambda: trust.majority([None, None], "a"), NOTHING),
-    ("trust.rdc", "no doctors", lambda: trust.rdc([]), NAN),
-    ("trust.rdc", "all missing", lambda: trust.rdc([None, NAN]), NAN),
-    ("trust.rdc", "infinite", lambda: trust.rdc([INF]), REFUSED),
-    ("trust.rdc_from_cosine", "missing", lambda: trust.rdc_from_cosine(NAN), NAN),
-    ("trust.rdc_from_cosine", "infinite", lambda: trust.rdc_from_cosine(INF), REFUSED),
-    ("trust.eti", "missing", lambda: trust.eti(0.5, NAN, 0.5), NAN),
-    ("trust.eti", "infinite", lambda: trust.eti(INF, 0.5, 0.5), REFUSED),
-    ("trust.unsafe_rx_percent", "no rows", lambda: trust.unsafe_rx_percent(0, 0, 0), NAN),
-    ("trust.test_alerts_percent", "no rows", lambda: trust.test_alerts_percent(0, 0, 0), NAN),
-    (
-        "trust.unsafe_rx_percent",
-        "none rated",
-        lambda: trust.unsafe_rx_percent(0, 0, 0, n_proposed=1),
-        NAN,
-    ),
-    ("trust.test_alerts_percent", "none rated", lambda: trust.test_alerts_percent(0, 0, 0, 1), NAN),
-    ("trust.osi", "missing", lambda: trust.osi(NAN, 50.0), NAN),
-    ("trust.osi", "infinite", lambda: trust.osi(INF, 50.0), REFUSED),
-    ("trust.fti", "missing", lambda: trust.fti(NAN, 50.0), NAN),
-    ("trust.fti", "infinite", lambda: trust.fti(0.5, INF), REFUSED),
-    ("trust.check_formulation", "unknown", lambda: trust.check_formulation(""), REFUSED),
-    ("trust.check_weights", "missing", lambda: trust.check_weights([NAN, 1], 2), REFUSED),
-    ("ties.numbers", "infinite", lambda: ties.numbers("x", [INF], missing=True), REFUSED),
-    ("ties.numbers", "missing", lambda: ties.numbers("x", [NAN]), REFUSED),
-    ("ties.numbers", "missing, allowed", lambda: ties.numbers("x", [NAN], missing=True), NAN),
-    ("ties.same_shape", "other", lambda: ties.same_shape(x=FEW, y=MANY), REFUSED),
-    ("discrimination.one_class", "none", lambda: discrimination.one_class(NO_ROWS), True),
-    (
-        "discrimination.check_pair",
-        "infinite",
-        lambda: discrimination.check_pair([1], [INF]),
-        REFUSED,
-    ),
-    (
-        "discrimination.check_weights",
-        "infinite",
-        lambda: discrimination.check_weights([[INF]], 1),
-        REFUSED,
-    ),
-]
+    *facts(trust.majority, {"all missing": (given([None, None], "a"), NOTHING)}),
+    *facts(trust.rdc, {
+        "no doctors": (given([]), NAN),
+        "all missing": (given([None, NAN]), NAN),
+        "infinite": (given([INF]), REFUSED),
+    }),
+    *facts(trust.rdc_from_cosine, {
+        "missing": (given(NAN), NAN),
+        "infinite": (given(INF), REFUSED),
+    }),
+    *facts(trust.eti, {
+        "missing": (given(0.5, NAN, 0.5), NAN),
+        "infinite": (given(INF, 0.5, 0.5), REFUSED),
+    }),
+    *facts(trust.unsafe_rx_percent, {"no rows": (given(0, 0, 0), NAN)}),
+    *facts(trust.test_alerts_percent, {"no rows": (given(0, 0, 0), NAN)}),
+    *facts(trust.unsafe_rx_percent, {"none rated": (given(0, 0, 0, n_proposed=1), NAN)}),
+    *facts(trust.test_alerts_percent, {"none rated": (given(0, 0, 0, 1), NAN)}),
+    *facts(trust.osi, {
+        "missing": (given(NAN, 50.0), NAN),
+        "infinite": (given(INF, 50.0), REFUSED),
+    }),
+    *facts(trust.fti, {
+        "missing": (given(NAN, 50.0), NAN),
+        "infinite": (given(0.5, INF), REFUSED),
+    }),
+    *facts(trust.check_formulation, {"unknown": (given(""), REFUSED)}),
+    *facts(trust.check_weights, {"missing": (given([NAN, 1], 2), REFUSED)}),
+    *facts(ties.numbers, {
+        "infinite": (given("x", [INF], missing=True), REFUSED),
+        "missing": (given("x", [NAN]), REFUSED),
+        "missing, allowed": (given("x", [NAN], missing=True), NAN),
+    }),
+    *facts(ties.same_shape, {"other": (given(x=FEW, y=MANY), REFUSED)}),
+    *facts(discrimination.one_class, {"none": (given(NO_ROWS), True)}),
+    *facts(discrimination.check_pair, {"infinite": (given([1], [INF]), REFUSED)}),
+    *facts(discrimination.check_weights, {"infinite": (given([[INF]], 1), REFUSED)}),
+]  # fmt: skip
