@@ -28,7 +28,6 @@ from trustlab.metrics.estimate import (
     difference,
     estimate,
     grouped,
-    interval,
     mean,
     measure,
     most_frequent,
@@ -160,18 +159,6 @@ def test_what_is_missing_says_why(name: str):
     found = estimate(Rows.of(table, "confidence", 0 if name == "no draws" else 100), metric)
     assert np.isnan(value) == np.isnan(found["value"]) if value is not None else found["value"] > 0
     assert np.isnan([found["low"], found["high"]]).all() and found["missing"] == why
-
-
-def test_ten_cases_have_an_interval_and_nine_have_none():
-    ten, nine = (estimate(Rows.of(made(n), "confidence", 50), mean("confidence")) for n in (10, 9))
-    assert ten["low"] < ten["value"] < ten["high"] and ten["missing"] == ""
-    assert np.isnan(nine["low"]) and nine["n_cases"] == 9
-
-
-def test_an_interval_without_width_is_none():
-    nearly = np.r_[np.zeros(99), 1.0]
-    assert interval(nearly, np.arange(12))["missing"] == "no interval: nearly all draws alike"
-    assert np.isnan(interval(nearly, np.arange(12), test=True)["p"])
 
 
 def test_a_share_counts_its_hits():
