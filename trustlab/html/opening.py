@@ -94,10 +94,14 @@ def unread(folder: Path, counts: Counts) -> str:
         return ""
     told = "\n".join(f"- **{line}.**" for line in lines)
     shown = "\n".join(
-        f"{_text(model)}, {_text(purpose)}, {n:,} times:\n\n<pre>{_raw(raw)}</pre>\n"
+        f"{_text(model)}, {_text(purpose)}, {_times(n)}:\n\n<pre>{_raw(raw)}</pre>\n"
         for (model, purpose, raw), n in commonest(folder)
     )
     return f"{told}\n\nThe commonest of these replies:\n\n{shown}".rstrip()
+
+
+def _times(n: int) -> str:
+    return "once" if n == 1 else f"{n:,} times"
 
 
 def not_read_of(counts: Counts, model: str) -> list[str]:
