@@ -124,7 +124,7 @@ def commonest(folder: Path) -> list[tuple[tuple[str, str, str], int]]:
 def four_rows(folder: Path, runs: Mapping[str, Mapping[str, Any]], counts: Counts) -> str:
     """The table: models, data and n, read, accuracy by level."""
     asked = [parameters_of(of) for of in runs.values()]
-    models = {name for of in asked for name in of.get("models", ())}
+    models = {name for of in asked for name in of.get("models", ())} | set(counts)
     sets = _sets(asked)
     read = [f"{_text(m)}: {read_line({m: of})}" for m, of in counts.items() if read_line({m: of})]
     few = [f"nothing is claimed: {_text(line)}" for line in nothing_claimed(runs)]
