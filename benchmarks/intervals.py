@@ -33,7 +33,7 @@ from scipy import special
 
 from trustlab.metrics.calibration import ece_weighted
 from trustlab.metrics.discrimination import ranking_weighted
-from trustlab.metrics.estimate import bounded_interval, case_weights, without_excess
+from trustlab.metrics.estimate import Draws, bounded_interval, without_excess
 from trustlab.metrics.paired import paired_differences
 from trustlab.metrics.selective import selective_weighted
 from trustlab.metrics.significance import sample_size_for_power
@@ -159,7 +159,7 @@ def in_draws(
     """``measures`` in ``n_draws`` bootstrap draws of ``unit`` (n,): the cases, or the answers one
     by one."""
     names, code = np.unique(unit, return_inverse=True)
-    draws = np.ascontiguousarray(case_weights(names, n_draws, seed).T)
+    draws = Draws.of(names, n_draws, seed).times
     parts = [measures(s, draws[:, i : i + CHUNK][code].T) for i in range(0, n_draws, CHUNK)]
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 

@@ -26,8 +26,8 @@ from joblib import Parallel, delayed
 from sklearn.metrics import roc_auc_score
 
 from trustlab.measures import metrics_table
-from trustlab.metrics.discrimination import auroc_weighted
-from trustlab.metrics.estimate import case_weights, percentile_interval
+from trustlab.metrics.discrimination import ranking_weighted
+from trustlab.metrics.estimate import Draws, percentile_interval
 
 LEVELS = (1, 20, 40, 60, 80, 100)
 AIM_S = 20
@@ -76,7 +76,7 @@ def ours(
 ) -> np.ndarray:
     """The interval of every method's AUROC, (methods, 2)."""
     cases, code = np.unique(case, return_inverse=True)
-    draws = np.ascontiguousarray(case_weights(cases, n_draws).T, dtype=np.float64)
+    draws = Draws.of(cases, n_draws).times
     found: Any = Parallel(n_jobs=n_jobs)(
         delayed(_interval)(correct, row, draws, code) for row in sure
     )
@@ -87,7 +87,7 @@ def _interval(
     correct: np.ndarray, sure: np.ndarray, draws: np.ndarray, code: np.ndarray
 ) -> tuple[float, float]:
     chunks = [
-        auroc_weighted(correct, sure, draws[:, i : i + CHUNK][code].T)
+        ranking_weighted(correct, sure, draws[:, i : i + CHUNK][code].T)[0]
         for i in range(0, draws.shape[1], CHUNK)
     ]
     return percentile_interval(np.concatenate(chunks))
@@ -98,7 +98,7 @@ def loop(
 ) -> np.ndarray:
     """The first ``few`` of ``n_draws`` draws of every method, by scikit-learn on the rows drawn:
     (methods, few)."""
-    weights = case_weights(case, n_draws)[:few]
+    weights = Draws.of(case, n_draws).times[case, :few].T.astype(int)  # cases are 0, 1, 2 ...
     found = np.empty((len(sure), few))
     for b, weight in enumerate(weights):
         rows = np.repeat(np.arange(len(case)), weight)
@@ -131,8 +131,8 @@ def main() -> None:
     run: Any = run_of(case, correct, sure)
     scales = {f"m{i:02d}": "probability" if i % 2 else "score" for i in range(o.methods)}
     load = os.getloadavg()[0]
-    weights = case_weights(case, o.draws)[: o.few]
-    same = np.stack([auroc_weighted(correct, row, weights) for row in sure])
+    weights = Draws.of(case, o.draws).times[case, : o.few].T
+    same = np.stack([ranking_weighted(correct, row, weights)[0] for row in sure])
     few = loop(case, correct, sure, o.draws, o.few)
     apart = float(np.abs(few - same).max())
     Parallel(n_jobs=2)(

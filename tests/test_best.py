@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from resampled import case_weights
 
-from trustlab.metrics.estimate import TOO_FEW, case_weights, percentile_interval
+from trustlab.metrics.estimate import TOO_FEW, percentile_interval
 from trustlab.metrics.paired import best_against, chosen_in
 
 CASES = np.arange(30)

@@ -6,19 +6,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from each import each
+from resampled import brier_decomposition, case_weights
 from sklearn.isotonic import IsotonicRegression
 from sklearn.model_selection import GroupKFold
 
 from studies.calibration import calibration_table, recalibration_curves
 from trustlab.measures import metrics_table
-from trustlab.metrics import auroc, brier, case_weights, ece
-from trustlab.metrics.calibration import (
-    Isotonic,
-    Platt,
-    brier_decomposition,
-    brier_parts_weighted,
-    cross_fitted,
-)
+from trustlab.metrics import auroc, brier, ece
+from trustlab.metrics.calibration import Isotonic, Platt, brier_parts_weighted, cross_fitted
 from trustlab.metrics.estimate import without_excess
 
 NAN = float("nan")
@@ -94,22 +89,6 @@ def test_a_calibrated_confidence_has_no_miscalibration_and_a_constant_one_no_dis
     )
 
 
-def test_a_confidence_turned_round_discriminates_nothing():
-    correct, confidence = scored(100)
-    assert (
-        brier_decomposition(correct, 1 - confidence).discrimination
-        < 0.01
-        < brier_decomposition(correct, confidence).discrimination
-    )
-
-
-@each("correct", [[1, 1, 1], [0, 0, 0]])
-def test_one_class_has_a_score_and_no_parts(correct):
-    parts = brier_decomposition(correct, [0.2, 0.5, 0.9])
-    assert parts.brier == brier(correct, [0.2, 0.5, 0.9])
-    assert np.isnan([parts.miscalibration, parts.discrimination, parts.uncertainty]).all()
-
-
 # Calibration on other cases
 
 
@@ -149,13 +128,6 @@ def test_platt_stays_off_certainty_where_right_and_wrong_part_without_a_fault_an
 def test_platt_of_a_constant_confidence_is_the_share_of_right_answers_towards_a_half():
     found = Platt().fit([1, 1, 1, 0], [0.3] * 4).predict([0.3])
     assert found == pytest.approx((3 * 4 / 5 + 1 / 3) / 4, abs=1e-4)
-
-
-@each("calibrator", [Isotonic, Platt])
-@each("correct", [[1, 1], [0, 0], []])
-def test_a_calibrator_needs_both_classes(calibrator, correct):
-    with pytest.raises(ValueError, match="right and wrong"):
-        calibrator().fit(correct, [0.5] * len(correct))
 
 
 @each(("how", "calibrator"), [("isotonic", Isotonic), ("platt", Platt)])

@@ -4,7 +4,6 @@ from files."""
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
 import numpy as np
@@ -13,9 +12,7 @@ from each import each
 from safetensors.numpy import save_file
 
 from training import card as program
-from training.card import ABOUT, CARDS, STEPS, TASKS, TAUGHT, card
-from training.replies import TALK
-from training.train import MIXTURES
+from training.card import STEPS, card
 from trustlab.models import EMBEDDED
 
 LEVELS = ("1", "20", "40", "60", "80", "100")
@@ -61,10 +58,6 @@ def rows(text: str, first: str) -> list[str]:
     return [cell.strip() for cell in line.strip("|").split("|")][1:]
 
 
-def plain(text: str) -> str:
-    return " ".join(text.split())
-
-
 # What it was taught, and how
 
 
@@ -77,40 +70,6 @@ def test_shares_stand_by_sitting_and_the_share_in_all_is_the_weighted_mean():
     assert rows(text, r"*evidence*") == ["60.0", "0.0", "45.0"]
     assert rows(text, r"*hard*") == ["0.0", "90.0", "22.5"]
     assert rows(made(), "skill") == ["1"]
-
-
-def test_what_was_taught_is_explained_and_nothing_else():
-    assert set(TAUGHT) == {*TALK, *(skill for shares in MIXTURES.values() for skill in shares)}
-    explained = re.findall(r"^- \*(\w+)\*: ", made(), re.MULTILINE)
-    assert explained == ["diagnosis", "evidence"]
-    all_skills = made(sittings=[sitting(mixture=dict.fromkeys(TAUGHT, 1 / len(TAUGHT)))])
-    assert re.findall(r"^- \*(\w+)\*: ", all_skills, re.MULTILINE) == list(TAUGHT)
-    assert "likeliest condition has reached 90 %" in plain(all_skills)
-    assert "45 % of the doctors" in plain(all_skills)
-
-
-def test_each_sitting_has_its_row_and_their_sums_are_told():
-    cut = sitting("embedded-clinic", minutes=12.5, done=0.4, seed=6, loss=1.0)
-    text = made(sittings=[sitting(), cut])
-    assert rows(text, "1") == ["embedded", "40", "1,200", "2.3", "5", "0.432"]
-    assert rows(text, "2 (cut short)") == ["embedded-clinic", "12.5", "1,200", "2.3", "6", "1.000"]
-    words = plain(text)
-    assert "2 sittings (`training/train.py`): together 52.5 minutes on one thread" in words
-    assert "4.7 million tokens, 2,400 steps" in words and "The vocabulary (12,345)" in words
-
-
-def test_a_card_says_what_the_model_began_with():
-    assert "up to commit be5fcee" in plain(made())
-    fresh = plain(made(sittings=[sitting(scratch=True), sitting()]))
-    assert "It began with random weights" in fresh and "be5fcee" not in fresh
-
-
-def test_scores_and_proposals_are_told_of_where_they_were_taught():
-    scored = plain(made(sittings=[sitting(mixture={"ce": 1.0})]))
-    clinic = plain(made("embedded-clinic", sittings=[sitting(mixture={"plan": 1.0})]))
-    for words in ("the mean of its distribution", "a hasty reader"):
-        assert words in scored and words not in clinic
-    assert "safety table's rules" in clinic and "safety table's rules" not in scored
 
 
 # What was measured
@@ -132,21 +91,6 @@ def test_confidences_have_no_calibration_where_they_only_rank_and_no_number_with
     assert rows(text, "`ce`") == ["–", "–", "–", "–", "0.0"]
 
 
-@each("part", TASKS)
-def test_what_was_measured_of_a_task_stands_in_a_row_of_its_own(part: str):
-    told, skills = TASKS[part]
-    count = iter(range(100))
-    measured: dict[str, Any] = {
-        skill: {measure: next(count) / 100 for measure in each} for skill, each in skills.items()
-    }
-    its = {"revision": "abc", part: measured | {"examples_of_each": 33}}
-    text = made("embedded-clinic", evaluation=its)
-    assert f"{told}: 33 generated prompts of each kind, percent:" in text
-    labels = [label for each in skills.values() for label in each.values()]
-    assert [rows(text, label) for label in labels] == [[f"{k}.0"] for k in range(len(labels))]
-    assert "Accuracy" not in text and "Answers without" not in text and told not in made()
-
-
 def test_labels_stand_by_their_true_label():
     labels = {"supported": {"n": 151, "labelled": 0.94, "quoted": 0.9}}
     labels |= {"contradicted": {"n": 53, "labelled": 0.62, "quoted": 0.5}}
@@ -156,52 +100,7 @@ def test_labels_stand_by_their_true_label():
     assert "by true label" not in made()
 
 
-def test_token_probabilities_are_shown_only_where_the_model_gives_them():
-    generated = report(sequence_probability=report()["poc"])
-    shown = rows(made(evaluation=evaluation(generated=generated)), "generated")
-    assert shown[:2] == ["10.0", "20.0"]
-    assert "Mean sequence probability" not in made()
-
-
-def test_steps_that_could_not_be_measured_are_dashes():
-    text = made(evaluation=evaluation(ddxplus=report()))
-    assert rows(text, "criteria labelled right") == ["50.0", "50.0"]
-    assert rows(text, "... that are truly supported") == ["90.0", "90.0"]
-    assert rows(text, "... that are truly contradicted") == ["–", "–"]
-    assert rows(text, "summaries that agree with their list") == ["–", "–"]
-
-
-def test_without_ddxplus_nothing_is_said_of_its_patients():
-    text = made()
-    assert "DDXPlus patients" not in text and "--ddxplus" not in text
-    assert "3 generated. The numbers are of revision `abc`" in text
-
-
 # The words around
-
-
-@each("name", ABOUT)
-def test_a_card_says_what_it_is_for_and_what_it_cannot_do(name: str):
-    text = made(name, evaluation=evaluation(ddxplus=report()))
-    words = plain(text)
-    begins = f"# {ABOUT[name][0]} A causal language model of 1.2 million parameters (Llama"
-    assert words.startswith(f"{begins} architecture: 3 layers")
-    assert "Research only. Not for clinical use." in words
-    assert re.search(r"\*\*a stand-in for .*?, not one", words, re.IGNORECASE)
-    cannot = words.partition("## What it cannot do ")[2]
-    assert cannot.startswith("- It cannot fly. - It knows 65 conditions")
-    assert all(len(line) <= 130 for line in text.splitlines() if not line.startswith("|"))
-    assert not re.search(r"[{}]|\n{3}|  \n", text)
-    for block in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
-        assert len({line.count("|") for line in block.splitlines()}) == 1, block
-
-
-@each("name", EMBEDDED)
-def test_each_model_has_its_words_without_numbers_and_a_mixture(name: str):
-    assert name in ABOUT and name in MIXTURES
-    lines = (CARDS / f"{name}.txt").read_text(encoding="utf-8").splitlines()
-    assert lines[0].startswith("- ") and all(line.startswith(("- ", "  ")) for line in lines)
-    assert all(len(line) <= 130 and not re.search(r"\d", line) for line in lines)
 
 
 @each(

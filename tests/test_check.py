@@ -54,31 +54,6 @@ def test_lengths_are_quartiles_of_statements_and_words() -> None:
     ]
 
 
-def test_labels_are_counted_and_those_the_knowledge_table_has() -> None:
-    told = "\n".join(
-        lines(
-            Read(
-                [case(1, "Influenza"), case(2, "Flu"), case(3, "No such disease"), case(4, "Flu")],
-                4,
-            )
-        )
-    )
-    assert "diagnoses: 3 different" in told and "       2  Flu\n" in told
-    assert (
-        "the knowledge table has 2 of the 3 diagnoses, the right one in 3 of 4 cases; elsewhere"
-        " only" in told
-    )
-
-
-def test_two_cases_are_shown_with_what_else_is_known() -> None:
-    told = "\n".join(lines(Read([case(1, "Gout", 13, age=52), case(2, "Flu")], 2)))
-    assert (
-        "the first case: made-1, Gout (age 52)\n  1. Statement 1 of four words" in told
-        and "and 10 statements more" in told
-    )
-    assert "the last case: made-2, Flu\n" in told
-
-
 def test_what_could_command_a_terminal_is_not_printed() -> None:
     nasty = Case(
         "made-\x1b[2J", "made", (Statement("a\x1b]0;owned\x07b"),) * 11, "Gout\x9b", ("Gout",)

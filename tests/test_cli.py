@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import gzip
-import json
-import re
 import sqlite3
 from contextlib import closing
-from dataclasses import asdict
 
 import pytest
 from asking import ask
@@ -16,15 +13,12 @@ from fake_model import FakeEncoder, FakeModel, made_cases
 from papermill.exceptions import PapermillExecutionError
 from typer.testing import CliRunner
 
-from trustlab.cli import app, methods_markdown
+from trustlab.cli import app
 from trustlab.confidence import METHODS
-from trustlab.confidence.registry import FAMILIES, calls, readers
-from trustlab.datasets import LOADERS
-from trustlab.datasets.fetch import HOMES
+from trustlab.confidence.registry import calls, readers
 from trustlab.models.base import Gone, Waiting
 from trustlab.models.cache import SCHEMA, CachedModel
 from trustlab.paths import ROOT, RUNS, save_json, shard_of
-from trustlab.records import PARAMETERS
 from trustlab.run import benchmark
 from trustlab.run_notebooks import has_cases, notebook_names
 
@@ -41,22 +35,6 @@ def trustlab(*words: object, status: int = 0) -> str:
 
 
 # What there is
-
-
-def test_methods_are_listed_one_a_line():
-    lines = trustlab("methods").splitlines()
-    assert lines[0].split()[:4] == ["name", "family", "access", "scale"]
-    listed, (blank, counted, defaults) = lines[1:-3], lines[-3:]
-    by_family = sorted(METHODS.values(), key=lambda m: FAMILIES.index(m.family))
-    assert [line.split()[:4] for line in listed] == [
-        [m.name, m.family, m.access, m.scale] for m in by_family
-    ]
-    for line, m in zip(listed, by_family, strict=True):
-        assert f" {calls(m)} " in line and line.endswith(
-            f"{m.cite or '-'}".ljust(36) + ", ".join(m.needs)
-        )
-    assert (blank, counted.split()[0]) == ("", str(len(METHODS)))
-    assert all(f"{name}={value}" in defaults for name, value in asdict(PARAMETERS).items())
 
 
 @each(
@@ -77,26 +55,6 @@ def test_methods_are_listed_one_a_line():
 )
 def test_a_method_s_cost_follows_from_its_needs(name: str, asked: str, read: str):
     assert (calls(METHODS[name]), readers(METHODS[name])) == (asked, read)
-
-
-def test_methods_as_json():
-    rows = json.loads(trustlab("methods", "--json"))
-    assert {row["name"] for row in rows} == {*METHODS}
-    told = "name label family access scale equation needs cite summary ratio falls_with either_way"
-    assert all({*row} == {*told.split(), "calls", "readers"} for row in rows)
-    assert rows[0]["needs"] == list(METHODS[rows[0]["name"]].needs)
-
-
-def test_data_sets_are_listed():
-    loaded, _, fetched = trustlab("data", "list").partition("\nOfficial homes")
-    assert [line.split()[0] for line in loaded.splitlines()] == list(LOADERS)
-    assert [line.split()[0] for line in fetched.splitlines()[1::2]] == list(HOMES)
-
-
-def test_help_carries_the_notice_and_hides_publish():
-    text = trustlab("--help")
-    assert "Not for clinical use" in text
-    assert not re.search(r"\bpublish\b", text)
 
 
 # Plan
@@ -174,13 +132,6 @@ def test_run_all_gives_each_notebook_its_section_or_its_defaults(tmp_path, monke
     assert not asked
 
 
-def test_a_run_prints_the_warnings_of_its_manifest(tmp_path, monkeypatch):
-    monkeypatch.setattr("trustlab.cli._executed", lambda name, values, *_: tmp_path)
-    (tmp_path / "manifest.json").write_text('{"warnings": ["a: all alike", "b: changed"]}')
-    lines = trustlab("run", "01_benchmark").splitlines()
-    assert lines[1:3] == ["  warning: a: all alike", "  warning: b: changed"]
-
-
 @each(
     ("raised", "status", "words"),
     [
@@ -230,25 +181,14 @@ def test_an_unknown_notebook_is_refused_with_the_known_ones(command):
         ("n=many", "n is 'many'; it must be a whole number, at least 1"),
         ("levels=20", "levels is 20; it must be whole numbers"),
         ("n=[1", "parameter n is not YAML"),
+        ("path=a\udcff", "parameter path is not YAML"),
+        (r'path="a\ud800"', r"path is 'a\ud800'; it must be text that UTF-8 can write"),
         ("n", "parameter 'n' is not of the form name=value"),
     ],
 )
 def test_a_bad_parameter_is_refused_before_anything_runs(command, pair, message):
     assert message in trustlab(command, "01_benchmark", "-p", pair, status=2)
     assert not (RUNS / "01_benchmark").exists()
-
-
-@each(
-    ("pair", "message"),
-    [
-        (
-            "dataset=[starter, starter]",
-            "20 cases are in the data sets starter, starter more than once",
-        ),
-    ],
-)
-def test_a_value_out_of_reach_is_refused_by_the_plan(pair, message):
-    assert message in trustlab("plan", "01_benchmark", "-p", pair, status=2)
 
 
 def test_run_all_goes_on_where_too_little_was_read_and_ends_with_5(tmp_path, monkeypatch):
@@ -311,20 +251,6 @@ def test_a_bad_file_of_parameters_is_refused(content, message, tmp_path):
         )
 
 
-def test_a_file_that_is_not_there_is_refused(tmp_path):
-    assert "does not exist" in trustlab(
-        "plan", "01_benchmark", "--params", tmp_path / "none.yml", status=2
-    )
-
-
-def test_run_all_takes_no_parameters():
-    assert "takes a file of parameters alone" in trustlab("run", "all", "-p", "n=3", status=2)
-
-
-def test_an_unknown_command_is_refused():
-    assert "No such command" in trustlab("fly", status=2)
-
-
 # Cache
 
 
@@ -375,7 +301,3 @@ def test_a_bad_export_or_import_is_refused(tmp_path):
         assert message in trustlab(
             "cache", "import", tmp_path / source, "--path", tmp_path / "b.sqlite", status=2
         )
-
-
-def test_the_documentation_shows_the_registered_methods():
-    assert methods_markdown() in (ROOT / "docs" / "all_methods.md").read_text(encoding="utf-8")

@@ -66,18 +66,6 @@ def test_with_consent_the_file_arrives_and_its_check_is_told(
     assert len(server.asked) == 1
 
 
-@pytest.mark.parametrize("name", ["medrag-statpearls", "medqa-full"])
-def test_what_is_had_by_hand_is_said_with_its_steps(tmp_path: Path, name: str) -> None:
-    told = trustlab("data", "fetch", name, "--to", tmp_path, "--accept", status=2)
-    assert "by hand" in told.splitlines()[0] and "Licence:" in told and "By hand: " in told
-
-
-def test_an_unknown_name_lists_the_known_ones(tmp_path: Path) -> None:
-    assert "name is 'nosuch'; allowed are ddxplus," in trustlab(
-        "data", "fetch", "nosuch", "--to", tmp_path, status=2
-    )
-
-
 def test_check_reads_a_set_with_its_options(tmp_path: Path) -> None:
     path = official(tmp_path, [row(), row("A short one. What is the most likely diagnosis?")])
     told = trustlab("data", "check", "medqa", "--path", path, "--option", "ids=['1']")

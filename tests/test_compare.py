@@ -7,9 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from trustlab.formatted import differences_shown, p_shown
 from trustlab.measures import best_of_families, compare_methods
-from trustlab.metrics.paired import corrected, paired_differences, reference_of
+from trustlab.metrics.paired import paired_differences, reference_of
 from trustlab.metrics.significance import holm, sample_size_for_power
 
 NAN = float("nan")
@@ -258,38 +257,3 @@ def test_without_medconf_the_first_method_is_the_reference():
 
 # -- to read
 # --------------------------------------------------------------------------------------------------
-
-
-def test_a_table_to_read_has_text_for_every_number():
-    found = compare_methods(ANSWERS, without("ce"), n_draws=100)
-    shown = differences_shown(found[found["level"] == "within"], digits=3).set_index("method")
-    one = row(found, method="asp", level="within")
-    assert (
-        shown.loc["asp", "difference"]
-        == f"{one['difference']:.3f} [{one['low']:.3f}, {one['high']:.3f}]"
-    )
-    assert (
-        shown.loc["asp", "medconf"] == f"{one['reference']:.3f}" and shown.loc["asp", "cases"] == 40
-    )
-    assert (
-        shown.loc["ce", ["value", "difference", "p", "p (Holm)", "cases for 80 % power"]].tolist()
-        == ["–"] * 5
-    )
-    assert shown.loc["ce", "note"] == "no confidence: no probabilities"
-    best = differences_shown(
-        best_of_families(ANSWERS, SURE, n_draws=100), ["family", "method"]
-    ).set_index("family")
-    assert best.loc["consistency", "best in"] == "100 %" and best.loc[
-        "token", "whoever is best"
-    ].startswith("[")
-    assert differences_shown(corrected([], ["model", "method", "against", "level"])).empty
-
-
-def test_a_small_p_is_told_as_small():
-    assert [p_shown(p) for p in (0.0005, 0.001, 0.04567, 1.0, NAN)] == [
-        "< 0.001",
-        "0.001",
-        "0.046",
-        "1.000",
-        "–",
-    ]

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from drawn_figures import assert_legible
+from resampled import case_weights
 from same.tables import read_file
 from scipy.stats import norm
 from sklearn.metrics import roc_auc_score
@@ -20,7 +21,7 @@ from typer.testing import CliRunner
 import trustlab as tl
 from trustlab.cli import app
 from trustlab.compare import MOST, TITLE
-from trustlab.metrics import case_weights, schema
+from trustlab.metrics import schema
 from trustlab.paths import NOTICE, ROOT
 from trustlab.plots.rows import SERIES
 from trustlab.plots.style import INK

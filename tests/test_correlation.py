@@ -58,31 +58,6 @@ def test_permutation_p_with_ties_by_hand():
     assert spearman_permutation_p([1, 1, 2], [1, 2, 3]) == pytest.approx(4 / 6)
 
 
-@each(
-    ("x", "y"),
-    [
-        ([1, 2], [1, 2]),
-        ([0.3] * 6, range(6)),
-        (range(6), [0.1 + 0.2, *[0.3] * 5]),
-        ([0.1 + 0.2, 0.3, 0.3], [1, 2, 3]),
-    ],
-)
-def test_correlation_is_missing_when_constant_or_short(x, y):
-    assert (
-        np.isnan(pearson(x, y))
-        and np.isnan(spearman(x, y))
-        and np.isnan(spearman_permutation_p(x, y))
-    )
-
-
-def test_correlation_refuses_bad_series():
-    for bad in ([1, 2, np.nan], [1, 2]):
-        with pytest.raises(ValueError, match="received"):
-            pearson([1, 2, 3], bad)
-    with pytest.raises(ValueError, match="at most 8"):
-        spearman_permutation_p(range(9), range(9))
-
-
 # P-values from a coefficient and n
 
 
@@ -103,14 +78,6 @@ def test_p_of_a_coefficient_by_hand():
     assert pearson_p(0.8, 6) == pytest.approx(0.056, abs=1e-9)
     assert pearson_p(0.8114, 6) == pytest.approx(0.05, abs=1e-4)
     assert pearson_p(0, 6) == 1 and pearson_p(1, 6) == pearson_p(-1, 6) == 0
-
-
-@each("p", [pearson_p, spearman_exact_p])
-def test_a_p_needs_three_points_and_a_coefficient(p):
-    assert np.isnan([p(0.5, 2), p(0.5, 0), p(1.0, 2), p(NAN, 6)]).all()
-    for bad in ((1.001, 6), (-2, 6), (np.inf, 6), (0.5, 5.5), (0.5, -1), (0.5, NAN), (0.5, np.inf)):
-        with pytest.raises(ValueError, match="received"):
-            p(*bad)
 
 
 def test_exact_p_of_a_printed_rho_by_hand():
@@ -168,17 +135,6 @@ def test_permutation_p_of_pearson_with_ties_by_hand():
     assert pearson_permutation_p([1, 2, 3], [1, 3, 1]) == 1  # r = 0: every pairing is as far
 
 
-def test_permutation_p_of_many_points_is_drawn_with_a_seed_and_close_to_the_t_test():
-    x = np.random.default_rng(0).normal(size=30)
-    y = 0.4 * x + np.random.default_rng(1).normal(size=30)
-    found = pearson_permutation_p(x, y, 4000)
-    assert found == pearson_permutation_p(x, y, 4000) != pearson_permutation_p(x, y, 4000, seed=1)
-    assert found == pytest.approx(stats.pearsonr(x, y).pvalue, abs=0.01)
-    assert pearson_permutation_p(x, x, 99) == pytest.approx(1 / 100)  # never 0
-    with pytest.raises(ValueError, match="n_draws"):
-        pearson_permutation_p(x, y, 0)
-
-
 # Values that rho can take
 
 
@@ -196,9 +152,3 @@ def test_over_six_points_rho_takes_36_values_two_35ths_apart():
         and values[[0, -1]].tolist() == [-1, 1]
     )
     assert len(spearman_values(30)) == 30 * 899 // 6 + 1
-
-
-def test_values_need_three_points():
-    for bad in (2, 2.5, NAN, np.inf):
-        with pytest.raises(ValueError, match="received"):
-            spearman_values(bad)

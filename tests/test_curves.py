@@ -12,12 +12,11 @@ import pytest
 from drawn_figures import Drawn, assert_legible
 from each import each
 from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.colors import to_rgb
 from matplotlib.lines import Line2D
 
 from trustlab.plots.curves import curves
-from trustlab.plots.style import FAMILY_COLOURS, FAMILY_MARKERS, FEW, GREY, INK, text_colour
+from trustlab.plots.style import FAMILY_COLOURS, FAMILY_MARKERS, FEW, GREY
 
 FAMILIES = {
     "asp": "token",
@@ -209,12 +208,6 @@ def test_no_text_is_clipped_or_overlaps(name: str, drawn: Drawn) -> None:
     assert_legible(drawn.figure(name))
 
 
-@each("name", DRAWINGS)
-def test_the_outer_panels_say_what_their_axes_show(name: str, drawn: Drawn) -> None:
-    axes = drawn.axes(name)
-    assert axes[0].get_ylabel() and axes[-1].get_xlabel()
-
-
 def test_a_line_stands_where_the_table_says_with_the_look_of_its_family(drawn: Drawn) -> None:
     ax = drawn.axes("one panel")[0]
     table = by_level()
@@ -231,16 +224,6 @@ def test_a_line_stands_where_the_table_says_with_the_look_of_its_family(drawn: D
     assert ax.yaxis.get_major_formatter()(0.07, 0) == "7"
 
 
-def test_lines_are_named_at_their_ends_in_the_colour_of_their_family(drawn: Drawn) -> None:
-    ax = drawn.axes("one panel")[0]
-    colours = {text.get_text(): text.get_color() for text in ax.texts}
-    assert set(colours) == {
-        *("Accuracy", "ASP", "MSP (as printed: largest token)", "Sequence probability", "PoC"),
-        *("CE", "P(True)", "MedConf"),
-    }
-    assert colours["Accuracy"] == INK and colours["PoC"] == text_colour("consistency")
-
-
 def test_a_mark_of_fewer_than_ten_cases_is_hollow_and_its_answers_are_counted(drawn: Drawn) -> None:
     ax = drawn.axes("one panel")[0]
     hollow = [line for line in ax.lines if line.get_label() == FEW]
@@ -249,71 +232,6 @@ def test_a_mark_of_fewer_than_ten_cases_is_hollow_and_its_answers_are_counted(dr
     assert ax.get_xticklabels()[0].get_text() == "1\nn 4"
     assert ax.get_title(loc="right") == "n 24"
     assert "hollow" in drawn.notes["one panel"].get_text()
-
-
-def test_a_reference_without_a_panel_is_in_every_panel_with_its_band(drawn: Drawn) -> None:
-    axes = drawn.axes("families")
-    assert [ax.get_title(loc="left") for ax in axes] == [
-        f"{name}\nn 24" for name in ("Token", "Consistency", "Self-verbalised", "MedConf")
-    ]
-    for ax in axes:
-        assert len(lines_of(ax, INK)) == 1 and "Accuracy" in texts(ax)
-        assert len([c for c in ax.collections if isinstance(c, PolyCollection)]) == 1
-        assert ax.get_ylim() == axes[0].get_ylim() == pytest.approx((-0.05, 1.05))
-    assert len(lines_of(axes[0], FAMILY_COLOURS["token"])) == 3
-    assert not lines_of(axes[0], FAMILY_COLOURS["consistency"])
-
-
-def test_a_line_of_many_points_shows_the_hollow_marks_alone_and_two_bands(drawn: Drawn) -> None:
-    ax = drawn.axes("coverage")[0]
-    bands = [c for c in ax.collections if isinstance(c, PolyCollection)]
-    assert [to_rgb(band.get_facecolor()[0][:3]) for band in bands] == [
-        to_rgb(FAMILY_COLOURS[name]) for name in ("token", "consistency")
-    ]
-    marks = [line for line in ax.lines if line.get_marker() not in ("", "None")]
-    assert {line.get_label() for line in marks} == {FEW} and len(marks) == 4 * 3
-    assert list(legend_of(ax)) == ["random order", "ASP", "MSP (as printed: largest token)", "PoC"]
-    below = [text.get_text() for text in drawn.figure("coverage").texts]
-    assert below[0] == "No value: CE (no confidence: no number)"
-
-
-def test_words_are_spaced_evenly_and_bars_stand_beside_each_other(drawn: Drawn) -> None:
-    poc, asp = drawn.axes("samples")
-    assert [tick.get_text() for tick in poc.get_xticklabels()] == ["2", "5", "15"]
-    first, middle, last = lines_of(poc, FAMILY_COLOURS["consistency"])
-    np.testing.assert_allclose(middle.get_xdata(), [0, 1, 2])
-    assert first.get_xdata()[0] < 0 < last.get_xdata()[0]
-    assert len({line.get_linestyle() for line in (first, middle, last)}) == 3
-    bars = [c for c in poc.collections if isinstance(c, LineCollection) and len(c.get_segments())]
-    assert sum(len(c.get_segments()) for c in bars) == 9
-    assert texts(asp) == ["fewer than 10 correct or\nwrong"]
-    assert list(legend_of(poc)) == [
-        *("temperature 0.2", "temperature 0.5", "temperature 1"),
-        "chance",
-    ]
-
-
-def test_marks_alone_stand_over_the_curve_of_their_panel(drawn: Drawn) -> None:
-    for ax, family in zip(
-        drawn.axes("reliability"), ("token", "verbalized", "medconf"), strict=True
-    ):
-        (curve,) = lines_of(ax, INK)
-        np.testing.assert_allclose(curve.get_ydata(), [0.01, 0.25, 0.81])
-        assert not lines_of(ax, FAMILY_COLOURS[family])
-        assert len([m for m in ax.lines if m.get_marker() == FAMILY_MARKERS[family]]) == 3
-        assert not [c for c in ax.collections if isinstance(c, PolyCollection)]
-    assert list(legend_of(drawn.axes("reliability")[0])) == ["Bins", "recalibrated", "calibrated"]
-
-
-def test_names_beside_marks_keep_apart_and_intervals_go_both_ways(drawn: Drawn) -> None:
-    ax = drawn.axes("rules")[0]
-    assert set(texts(ax)) == {"ASP", "PoC", "CE", "MedConf", "fixed", "oracle"}
-    segments = [s for c in ax.collections for s in c.get_segments()]
-    upright = [s for s in segments if s[0][0] == s[1][0]]
-    level = [s for s in segments if s[0][1] == s[1][1]]
-    assert len(upright) == len(level) == 5
-    (fixed,) = lines_of(ax, GREY)
-    assert len(fixed.get_xdata()) == 5
 
 
 def test_a_mark_is_filled_where_the_answer_is_right_and_crossed_where_nobody_judged(
@@ -351,12 +269,6 @@ def test_a_dense_line_shows_a_point_that_stands_alone() -> None:
     (ax,) = curves(table, FAMILIES, "coverage")
     marks = [m for m in ax.lines if m.get_marker() == FAMILY_MARKERS["token"]]
     assert [np.ravel(m.get_xdata()).tolist() for m in marks] == [[0.55]]
-
-
-def test_points_of_a_reference_may_coincide() -> None:
-    table = rules().assign(utterances=lambda t: t["utterances"].where(t["method"].ne("fixed"), 2.0))
-    (ax,) = curves(table, FAMILIES, "utterances", references={"fixed": {}, "oracle": {}})
-    assert list(lines_of(ax, INK)[0].get_xdata()) == [2.0] * 5
 
 
 def test_the_table_is_not_changed() -> None:

@@ -49,15 +49,7 @@ PAIRS: dict[str, tuple[list, list]] = {
 }
 OF_PAIRS: dict[str, tuple[Callable[[Any, Any], Any], tuple[Any, ...]]] = {
     "discrimination.auroc": (discrimination.auroc, (*NO_VALUE, 0.5, 2.5 / 6)),
-    "discrimination.auroc_weighted": (
-        lambda c, s: discrimination.auroc_weighted(c, s, once(c)),
-        (*NO_VALUE, 0.5, 2.5 / 6),
-    ),
     "discrimination.auprc": (discrimination.auprc, (*NO_VALUE, 0.5, 11 / 30)),
-    "discrimination.auprc_weighted": (
-        lambda c, s: discrimination.auprc_weighted(c, s, once(c)),
-        (*NO_VALUE, 0.5, 11 / 30),
-    ),
     "discrimination.ranking_weighted": (
         lambda c, s: np.stack(discrimination.ranking_weighted(c, s, once(c)), axis=1),
         (*NO_VALUE, (0.5, 0.5), (2.5 / 6, 11 / 30)),
@@ -67,10 +59,6 @@ OF_PAIRS: dict[str, tuple[Callable[[Any, Any], Any], tuple[Any, ...]]] = {
     "calibration.ece_weighted": (
         lambda c, s: calibration.ece_weighted(c, s, once(c)),
         (NAN, 0.3, 1.4 / 3, 0, (2 * 0.3 + 3 * (0.8 - 1 / 3)) / 5),
-    ),
-    "calibration.brier_decomposition": (
-        calibration.brier_decomposition,
-        ((NAN,) * 4, (0.09, *NO_VALUE), (0.3, *NO_VALUE), (0.25, 0, 0, 0.25), (0.4, 0.16, 0, 0.24)),
     ),
     "calibration.brier_parts_weighted": (
         lambda c, s: calibration.brier_parts_weighted(c, s, once(c)),
@@ -88,18 +76,9 @@ OF_PAIRS: dict[str, tuple[Callable[[Any, Any], Any], tuple[Any, ...]]] = {
         lambda c, s: calibration.Platt().fit(c, s).predict(s).round(3),
         (*(REFUSED,) * 3, 0.5, A_SHARE),
     ),
-    "selective.risk_coverage": (
-        selective.risk_coverage,
-        (NOTHING, (1, 0), (1 / 3, 2 / 3, 1, 0, 0, 0), (1, 0.5), (0.6, 1, 2 / 3, 0.6)),
-    ),
     "selective.risk_at": (
         lambda c, s: selective.risk_at(c, s, once(c), [1.0]),
         (NAN, 0, 0, 0.5, 0.6),
-    ),
-    "selective.aurc": (selective.aurc, (*NO_VALUE, 0.5, 0.645)),
-    "selective.prediction_rejection_ratio": (
-        selective.prediction_rejection_ratio,
-        (*NO_VALUE, 0, -0.045 / (0.6 - 0.86 / 3)),
     ),
     "selective.selective_weighted": (
         lambda c, s: np.stack(selective.selective_weighted(c, s, once(c)), axis=1),
@@ -214,11 +193,10 @@ OF_ROWS = [
     "of_answers", "part", "at_least", "most_frequent", "mean_of_known", "share",
 ]  # fmt: skip
 ELSEWHERE = {
-    "discrimination.cumulated": "inside auroc_weighted and aurc",
+    "discrimination.cumulated": "inside ranking_weighted and selective_weighted",
     "paired.paired_differences": "test_degenerate_tables.py",
     "run_tables.metrics_table": "test_degenerate_tables.py",
     "run_tables.stratified": "inside metrics_table; test_degenerate_tables.py",
-    "run_tables.shared_rows": "keys alone; test_metrics_table.py",
     "run_tables.checked_answers": "keys and reasons alone; test_metrics_table.py",
     "run_tables.joined": "keys and reasons alone; test_metrics_table.py",
     "run_tables.rows_of_methods": "test_degenerate_tables.py",

@@ -60,9 +60,3 @@ def test_what_was_told_without_a_question_need_not_be_asked_for() -> None:
     told = (Statement("Patient: I cough.", "cough", True),)
     assert repeats(TABLE, told, told_case()) and repeats("Have you got a cough?", told, told_case())
     assert not repeats(load_knowledge().findings["pain"].question, told, told_case())
-
-
-def test_findings_that_nobody_named_are_not_the_same() -> None:
-    """Two statements of unknown finding: ``None`` is no finding that could be asked twice."""
-    told = (Statement("Doctor: Sleeping well?\nPatient: Yes."),)
-    assert not repeats("Eating well?", told, told_case())

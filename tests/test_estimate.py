@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from each import each
-from scipy.stats import beta
+from resampled import auroc_weighted, case_weights
 
 from trustlab.metrics import schema
 from trustlab.metrics.correlation import OVER_LEVELS, pearson
-from trustlab.metrics.discrimination import RANKING, auroc, auroc_weighted
+from trustlab.metrics.discrimination import RANKING, auroc
 from trustlab.metrics.estimate import (
     CHUNK,
     TOO_FEW,
@@ -24,7 +24,6 @@ from trustlab.metrics.estimate import (
     across,
     at_least,
     bootstrap_p,
-    case_weights,
     difference,
     estimate,
     grouped,
@@ -174,26 +173,14 @@ def test_an_interval_without_width_is_none():
     assert np.isnan(interval(nearly, np.arange(12), test=True)["p"])
 
 
-def test_ranks_may_have_an_interval_without_width():
-    rows = Rows.of(pd.DataFrame({"case_id": range(12), "x": 1.0}), "x", 20)
-    found = estimate(rows, Metric(mean("x"), widthless=True))
-    assert [found[k] for k in ("value", "low", "high", "missing")] == [1, 1, 1, ""]
-
-
-def test_a_share_counts_its_hits_and_may_have_an_exact_interval():
+def test_a_share_counts_its_hits():
     told = pd.DataFrame({"case_id": range(20), "end": ["limit"] * 5 + ["other"] * 15})
     rows = Rows.of(told, "end", 300, 4)
     found = share(rows, "end", "limit")
     draws = case_weights(range(20), 300, 4) @ (np.arange(20) < 5) / 20
     assert [found[k] for k in ("value", "n_hits", "n", "n_cases")] == [0.25, 5, 20, 20]
     assert (found["low"], found["high"]) == pytest.approx(percentile_interval(draws))
-    exact = share(rows, "end", "limit", exact=True)
-    assert (exact["low"], exact["high"]) == pytest.approx(
-        (beta.ppf(0.025, 5, 16), beta.ppf(0.975, 6, 15))
-    )
-    few = share(rows.at(np.arange(20) < 9), "end", "limit", exact=True)
-    assert few["value"] == 5 / 9 and np.isnan(few["low"]) and few["missing"] == TOO_FEW
-    none = share(rows.at(np.zeros(20, bool)), "end", "limit", exact=True)
+    none = share(rows.at(np.zeros(20, bool)), "end", "limit")
     assert np.isnan(none["value"]) and (none["n_hits"], none["n"]) == (0, 0) and none["missing"]
 
 

@@ -192,11 +192,6 @@ def test_a_number_that_is_none_makes_the_value_missing(name: str, need: str) -> 
         assert math.isnan(confidence) and missing == f"{need} holds NaN or infinity"
 
 
-def test_every_need_with_numbers_is_spoiled() -> None:
-    wordy = {"answer", "samples", "assessment", "panel", "panel.cosines", "shown", "exact"}
-    assert {*NUMBERS} == {n for n in NEEDS if n not in wordy and not n.startswith("probes.")}
-
-
 def test_a_sample_that_is_not_read_may_hold_anything() -> None:
     assert FULL.samples is not None
     unread = replace(said(None, (0.5,)), text=None)  # type: ignore[arg-type]

@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
 import pandas as pd
 from each import each
 
@@ -147,74 +146,6 @@ def _wrong(marks: Marks, whole: pd.DataFrame) -> list[str]:
 @each("name", sorted(path.stem for path in FIGURES.glob("*.csv")))
 def test_the_table_behind_a_committed_figure_holds(name: str) -> None:
     assert violations(name, pd.read_csv(FIGURES / f"{name}.csv")) == []
-
-
-ROW = {
-    "metric": "auroc",
-    "level": "within",
-    "value": 0.8,
-    "low": 0.7,
-    "high": 0.9,
-    "n": 60,
-    "n_cases": 30,
-    "n_rarer": 12,
-}
-NAN = float("nan")
-FAULTS = {
-    "": {},
-    "value is missing without a reason": {"value": NAN, "low": NAN, "high": NAN},
-    "value without its n (n)": {"n": NAN},
-    "half an interval": {"low": NAN},
-    "an interval of value below 10 cases": {"n_cases": 9},
-    "value ranks fewer than 10 right or wrong": {"n_rarer": 9},
-}
-
-
-@each("wrong", FAULTS)
-def test_each_fault_is_found_and_named(wrong: str) -> None:
-    table = pd.DataFrame([ROW | {"missing": ""}, ROW | {"missing": ""} | FAULTS[wrong]])
-    assert violations("01_auroc_embedded-closed", table) == (
-        [f"01_auroc_embedded-closed: {wrong} (1 rows)"] if wrong else []
-    )
-
-
-def test_a_value_that_is_withheld_with_a_reason_and_a_mark_without_interval_hold() -> None:
-    gone = {
-        "value": NAN,
-        "low": NAN,
-        "high": NAN,
-        "n_rarer": 3,
-        "missing": "fewer than 10 correct or wrong",
-    }
-    alone = {"low": NAN, "high": NAN, "n_cases": 9, "missing": "no interval: fewer than 10 cases"}
-    assert violations("01_auroc", pd.DataFrame([ROW | gone, ROW | alone])) == []
-
-
-def test_a_number_printed_by_others_needs_a_word_on_its_n() -> None:
-    table = pd.DataFrame(
-        [
-            ROW | {"source": "ours", "missing": ""},
-            {"value": 0.7, "source": "printed", "metric": "auroc"},
-        ]
-    )
-    assert violations("01_auroc", table) == [
-        "01_auroc: value printed by others, without a word on its n (1 rows)"
-    ]
-    assert (
-        violations("01_auroc", table.fillna({"missing": "printed without the number of answers"}))
-        == []
-    )
-
-
-def test_a_new_figure_cannot_be_forgotten() -> None:
-    assert violations("01_auroc_anew", pd.DataFrame([ROW])) == [
-        "01_auroc_anew: DRAWN does not say what this figure draws"
-    ]
-    lacking = violations(
-        "01_compared",
-        pd.DataFrame([ROW]).assign(difference=np.nan, missing="").drop(columns=["n_cases"]),
-    )
-    assert lacking == ["01_compared: no column n_cases"]
 
 
 def test_the_list_of_figures_tells_what_each_is_for():

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 import subprocess
 import tomllib
 from collections import Counter
@@ -112,16 +111,6 @@ def machine_paths(folders: list[str]) -> re.Pattern[str]:
     return re.compile(r"(?<![\w.~/+-])/(?:" + "|".join(folders) + r")/|(?<!\w)[A-Z]:\\\\?Users\\")
 
 
-def test_pattern_for_machine_paths_sees_paths_and_passes_prose() -> None:
-    pattern = machine_paths(["home"])
-    slash = "/"
-    assert pattern.search(f'open("{slash}home{slash}ann/x")')
-    assert pattern.search(f"see {slash}home{slash}ann")
-    assert not pattern.search(
-        "hospital/home/clinic, data/home/x, ~/home/x, https://example.org/home/"
-    )
-
-
 def test_text_names_no_registry() -> None:
     assert lines_with(REGISTRIES, checked_in_files()) == []
 
@@ -181,51 +170,12 @@ def test_environment_lists_the_dependencies_with_the_constraints_pins() -> None:
     assert listed == {name: pins[name] for name in direct_dependencies()}
 
 
-def test_ci_runs_check_then_both_tiers_of_tests_in_one_call() -> None:
-    commands = [line.strip() for line in read(".ci/run").splitlines()]
-    assert "set -euo pipefail" in commands
-    assert commands[-3:] == ["make check", "make installed", "make test-all"]
-    assert (ROOT / ".ci" / "run").stat().st_mode & stat.S_IXUSR
-
-
-def test_the_two_tiers_of_tests_leave_out_none() -> None:
-    text = read("Makefile")
-    tiers = re.findall(r"^(test\S*): \.venv/\.ready\n\t\$\(PYTEST\)(.*)\n$", text, flags=re.M)
-    expected = {"test": ' -m "not slow"', "test-slow": " -m slow", "test-all": ""}
-    assert dict(tiers) == expected
-    assert "WORKERS ?= 2\nPYTEST = .venv/bin/python -m pytest -n $(WORKERS)\n" in text
-
-
-def test_make_explains_its_targets() -> None:
-    text = read("Makefile")
-    targets = {
-        "help",
-        "run",
-        "test",
-        "test-slow",
-        "test-all",
-        "lab",
-        "docs",
-        "check",
-        "clean",
-        "constraints",
-        "train",
-        "bench",
-    }
-    assert targets <= set(re.findall(r"^([a-z-]+):", text, flags=re.M))
-    assert targets - {"help"} <= set(re.findall(r'@echo "make ([a-z-]+)', text))
-
-
 def test_versions_and_licence_agree() -> None:
     project = tomllib.loads(read("pyproject.toml"))["project"]
     citation = yaml.safe_load(read("CITATION.cff"))
     assert citation["version"] == project["version"]
     assert citation["license"] == project["license"] == "MIT"
     assert read("LICENSE").startswith("MIT License")
-
-
-def test_readme_says_research_only() -> None:
-    assert "Research only" in read("README.md")
 
 
 def bibliography() -> list[tuple[str, str]]:
@@ -257,26 +207,6 @@ def test_every_method_cites_an_entry() -> None:
     }
     assert cited, "no method cites anything"
     assert {name: set(found) - keys for name, found in cited.items() if set(found) - keys} == {}
-
-
-def modules() -> list[Path]:
-    """The package's modules, packages' own files left out."""
-    package = ROOT / "trustlab"
-    found = [file for file in package.rglob("*.py") if not file.name.startswith("__")]
-    return [file.relative_to(package) for file in found]
-
-
-def test_the_package_has_at_most_ten_modules_at_its_top() -> None:
-    assert len([file for file in modules() if file.parent == Path()]) <= 10
-
-
-def test_no_module_s_name_stands_twice_except_a_study_or_a_parser_and_its_agent() -> None:
-    rooms: dict[str, set[str]] = {}
-    for file in modules():
-        rooms.setdefault(file.stem, set()).add(str(file.parent))
-    twice = {name: found - {"studies"} for name, found in rooms.items()}
-    twice = {name: found for name, found in twice.items() if len(found) > 1}
-    assert {name: found for name, found in twice.items() if found != {"agents", "parsing"}} == {}
 
 
 def test_every_file_beside_the_code_is_declared_as_package_data() -> None:

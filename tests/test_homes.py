@@ -5,10 +5,9 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from each import each
 
-from trustlab.datasets.fetch import HOMES, File, Home, homes_table, safe_place
+from trustlab.datasets.fetch import HOMES, File, safe_place
 
 
 @each("name", HOMES)
@@ -41,45 +40,6 @@ def test_code_from_github_is_pinned_to_a_commit() -> None:
         if "githubusercontent" in url
     ]
     assert urls and all(re.search("/[0-9a-f]{40}/", url) for url in urls)
-
-
-def test_the_table_has_a_row_for_each_home_and_no_gap() -> None:
-    table = homes_table()
-    assert list(table["name"]) == list(HOMES)
-    assert table.map(lambda text: isinstance(text, str) and text != "").to_numpy().all()
-
-
-def test_sizes_are_told_in_words() -> None:
-    table = homes_table().set_index("name")["size"]
-    assert (table["ddxplus"], table["ddxplus-other-splits"], table["medrag-pubmed"]) == (
-        "19 MB",
-        "160 MB",
-        "70 GB",
-    )
-
-
-@pytest.mark.parametrize(
-    ("sizes", "told"),
-    [
-        ((None,), "not known"),
-        ((5, None), "not known"),
-        ((5, 6), "11 bytes"),
-        ((999_700,), "1 MB"),
-        ((), "not known"),
-    ],
-)
-def test_a_size_is_told_only_where_every_file_has_one(
-    sizes: tuple[int | None, ...], told: str
-) -> None:
-    files = tuple(File(f"f{k}", size=size) for k, size in enumerate(sizes))
-    table = homes_table(
-        {
-            "made-up": Home(
-                "made-up rows", "CC BY 4.0", "https://example.org", "direct", "nothing", files
-            )
-        }
-    )
-    assert table["size"].tolist() == [told]
 
 
 def test_restricted_data_have_no_address_to_download_from() -> None:

@@ -3,7 +3,6 @@ damaged or out of date."""
 
 from __future__ import annotations
 
-import gzip
 import json
 import random
 import subprocess
@@ -315,10 +314,3 @@ def test_many_may_open_a_new_corpus_at_once(corpus: Path) -> None:
         found = list(pool.map(lambda _: ids(opened(corpus).search("croup")), range(6)))
     assert found == [["p3", "p0", "p4"]] * 6
     assert len(list((corpus.parent / "indexes").iterdir())) == 1
-
-
-def test_a_packed_corpus_makes_the_same_index(corpus: Path) -> None:
-    packed = corpus.with_name("packed.jsonl.gz")
-    packed.write_bytes(gzip.compress(corpus.read_bytes()))
-    query = "croup fever"
-    assert opened(packed).search(query) == opened(corpus).search(query)

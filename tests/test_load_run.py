@@ -19,7 +19,7 @@ from generations import FULL, generation, said, without
 import trustlab as tl
 from trustlab.confidence import METHODS
 from trustlab.folder.records_file import NAME, encoded, read_records, save_records
-from trustlab.records import Mark, Parameters
+from trustlab.records import Mark, Parameters, Reply
 from trustlab.run import COLUMNS, Run, load_run
 
 CASES = made_cases(2)
@@ -144,6 +144,18 @@ ODD = {
 def test_every_record_comes_back(tmp_path, name):
     (back,) = again(tmp_path, ODD[name])
     same(ODD[name], back)
+
+
+def test_words_about_an_answer_that_an_earlier_version_kept_unread_are_read(tmp_path):
+    def unread(reply: Reply) -> Reply:
+        return replace(reply, text=reply.raw, raw=None, missing=None)
+
+    words = {name: tuple(map(unread, of)) for name, of in FULL.probes.items()}
+    (back,) = again(tmp_path, replace(FULL, probes=words))
+    same(FULL, back)
+    lost = (Reply(None, missing="refused"), *FULL.probes["p_true"])
+    some = replace(FULL, probes={"p_true": lost})
+    same(some, again(tmp_path, some)[0])  # nothing is read twice
 
 
 def test_the_codec_takes_other_records_and_repeats_its_bytes(tmp_path):

@@ -15,7 +15,6 @@ from fake_medconf import (
     PASSAGES,
     PATIENT,
     PROSE,
-    QUOTES,
     Narrow,
     Script,
     Scripted,
@@ -217,68 +216,6 @@ def test_each_step_is_asked_exactly_this(on: dict[str, bool]) -> None:
     assert user_of(found["evidence"]).split("\n") == evidence_lines(
         on["profile"], on["structure"], on["importance"]
     )
-
-
-BLOCK = tagged("passages", SHELF)
-ABLATIONS: dict[str, dict[str, tuple[list[str], list[str]] | None]] = {
-    "retrieval": {
-        "keyword": None,
-        "profile": ([*BLOCK, FROM_PASSAGES], [FROM_MEMORY]),
-        "evidence": ([], []),
-    },
-    "profile": {
-        "keyword": ([], []),
-        "profile": None,
-        "evidence": (
-            [WOULD_TELL, *tagged("profile", LISTED), ONE_BY_ONE, SUM_WEIGHED, OBJECT_WEIGHED],
-            [LIBRARY_SAYS, *BLOCK, WEIGH, ONLY_CONFIDENCE],
-        ),
-    },
-    "structure": {
-        "keyword": ([], []),
-        "profile": ([LIST_WEIGHED], [PARAGRAPH]),
-        "evidence": (
-            [*LISTED.split("\n"), ONE_BY_ONE, SUM_WEIGHED, OBJECT_WEIGHED],
-            [PROSE, WEIGH, ONLY_CONFIDENCE],
-        ),
-    },
-    "importance": {
-        "keyword": ([], []),
-        "profile": ([GRADES, LIST_WEIGHED], [LIST]),
-        "evidence": (
-            [*LISTED.split("\n")[1:-1], SUM_WEIGHED, OBJECT_WEIGHED],
-            [*UNWEIGHED.split("\n")[1:-1], SUM, OBJECT],
-        ),
-    },
-}
-"""Switched off -> step -> lines that go and lines that come; ``None``: the step is not asked."""
-
-
-@pytest.mark.parametrize("switch", ABLATIONS)
-def test_an_ablation_changes_these_lines_and_no_other(switch: str) -> None:
-    whole, cut = asked(), asked(**{switch: False})
-    for step, change in ABLATIONS[switch].items():
-        if change is None:
-            assert step not in cut
-            continue
-        before, after = (
-            [line for _, text in r.messages for line in text.split("\n")]
-            for r in (whole[step], cut[step])
-        )
-        gone, come = change
-        assert [line for line in before if line not in after] == gone
-        assert [line for line in after if line not in before] == come
-        assert [line for line in before if line in after] == [
-            line for line in after if line in before
-        ]
-        if not gone and not come:
-            assert cut[step] == whole[step]
-
-
-def test_where_there_is_no_profile_its_form_changes_nothing() -> None:
-    plain = asked(profile=False)
-    for structure, importance in product((True, False), repeat=2):
-        assert asked(profile=False, structure=structure, importance=importance) == plain
 
 
 def test_retrieval_and_profile_cannot_both_be_off() -> None:
@@ -942,7 +879,3 @@ def test_a_failed_step_is_the_reason_for_both() -> None:
     whole = answered(assessed(Scripted(profile="none")))
     for name in ("medconf", "medconf_weighted"):
         assert METHODS[name].evaluate(whole).missing == "symptom profile: no JSON"
-
-
-def test_quotes_are_those_of_the_patient() -> None:
-    assert all(quote in PATIENT for quote in QUOTES.values())

@@ -7,26 +7,17 @@ import numpy as np
 import pandas as pd
 import pytest
 from each import each
+from resampled import case_weights
 
 from trustlab.formatted import correlation_table
 from trustlab.measures import metrics_table
-from trustlab.metrics import (
-    auprc,
-    auroc,
-    brier,
-    case_weights,
-    ece,
-    pearson,
-    percentile_interval,
-    shared_rows,
-    spearman,
-)
+from trustlab.metrics import auprc, auroc, brier, ece, pearson, spearman
 from trustlab.metrics.correlation import (
-    pearson_p,
     pearson_permutation_p,
     rising_band,
     spearman_permutation_p,
 )
+from trustlab.metrics.estimate import percentile_interval
 
 LEVELS = (1, 20, 40, 60, 80, 100)
 COLUMNS = ["model", "dataset", "method", "level", "metric", "value", "low", "high", "p"]
@@ -220,52 +211,6 @@ def test_only_what_has_a_level_of_chance_or_a_p_says_so():
     }  # fmt: skip
     gone = table[table["value"].isna()]
     assert len(gone) and gone[["chance", "chance_low", "chance_high", "p"]].isna().all(axis=None)
-
-
-def test_the_table_of_correlations_shows_each_beside_its_p_values_and_what_chance_gives():
-    run = a_run(methods=("good", "plain"), seed=2)
-    run.confidence.loc[run.confidence["method"] == "plain", ["confidence", "missing"]] = [
-        np.nan,
-        "silent",
-    ]
-    run.confidence.loc[run.confidence["level"] == 60, "confidence"] = np.nan
-    metrics = table_of(run)
-    found = correlation_table(metrics).set_index("method").to_dict("index")
-    r, rho = entry(metrics, "pearson", "across"), entry(metrics, "spearman", "across")
-    assert found["good"] == {
-        "model": "m", "dataset": "toy", "n_levels": 5,
-        "pearson": f"{r['value']:.3f} [{r['low']:.3f}, {r['high']:.3f}]",
-        "p_t_test": f"{pearson_p(r['value'], 5):.3f}",
-        "p_permutation": f"{r['p']:.3f}",
-        "pearson_by_chance": f"{r['chance']:.2f} [{r['chance_low']:.2f}, {r['chance_high']:.2f}]",
-        "spearman": f"{rho['value']:.3f} [{rho['low']:.3f}, {rho['high']:.3f}]",
-        "p_exact": f"{rho['p']:.3f}",
-        "spearman_by_chance": f"{rho['chance']:.3g}",
-    }  # fmt: skip
-    silent = {
-        "pearson": "missing (no confidence: silent)",
-        "spearman": "missing (no confidence: silent)",
-        "n_levels": 0,
-    }
-    empty = dict.fromkeys(
-        ("p_t_test", "p_permutation", "pearson_by_chance", "p_exact", "spearman_by_chance"), ""
-    )
-    assert found["plain"] == {"model": "m", "dataset": "toy", **silent, **empty}
-
-
-def test_a_table_of_correlations_keeps_data_sets_apart_and_rounds_no_p_to_nought():
-    run, other = a_run(12), a_run(12, seed=1)
-    # mean confidence is accuracy: r is 1
-    run.confidence["confidence"] = run.confidence.merge(run.answers)["correct"]
-    for table in (other.answers, other.confidence):
-        table["dataset"] = "other"
-    both = SimpleNamespace(
-        answers=pd.concat([run.answers, other.answers]),
-        confidence=pd.concat([run.confidence, other.confidence]),
-    )
-    found = correlation_table(table_of(both, n_draws=20))
-    assert found["dataset"].tolist() == ["toy", "other"] and found["p_t_test"][0] == "<0.001"
-    assert found["pearson"][0].startswith("1.000") and not found["pearson"][1].startswith("1.000")
 
 
 def test_nine_levels_have_a_band_and_no_exact_p():
@@ -542,23 +487,3 @@ def test_bad_tables_are_refused():
     ]:
         with pytest.raises(ValueError, match=message):
             table_of(spoiled(which, change), n_draws=5)
-
-
-def test_shared_rows_are_those_every_method_has():
-    run = a_run(n_cases=3, levels=(1, 20), methods=("good", "plain"))
-    run.confidence.loc[
-        (run.confidence["case_id"] == "case-001") & (run.confidence["method"] == "plain"),
-        "confidence",
-    ] = np.nan
-    shared = shared_rows(run.confidence, ["good", "plain"])
-    assert list(shared.columns) == ["case_id", "dataset", "level", "model"]
-    assert list(zip(shared["case_id"], shared["level"], strict=True)) == [
-        ("case-000", 1),
-        ("case-000", 20),
-        ("case-002", 1),
-        ("case-002", 20),
-    ]
-    assert len(shared_rows(run.confidence, ["good"])) == 6
-    for wrong in ([], ["good", "unheard"]):
-        with pytest.raises(ValueError, match="plain"):
-            shared_rows(run.confidence, wrong)

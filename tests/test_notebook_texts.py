@@ -1,5 +1,4 @@
-"""What is committed in every notebook, read without running it: escaped tables, figures by the
-notebook's number, the caveat."""
+"""What is committed in every notebook, read without running it: the caveat and escaped tables."""
 
 from __future__ import annotations
 
@@ -35,12 +34,6 @@ def calls(tree: ast.AST) -> Iterator[tuple[str, ast.Call]]:
             yield node.func.id if isinstance(node.func, ast.Name) else node.func.attr, node
 
 
-def begins(name: ast.expr) -> str:
-    """The literal that a string or f-string begins with; '' where it begins with a value."""
-    first = name.values[0] if isinstance(name, ast.JoinedStr) and name.values else name
-    return str(first.value) if isinstance(first, ast.Constant) else ""
-
-
 def unescaped(tree: ast.AST) -> list[str]:
     """The uses of a table's ``.style`` that no ``.format(escape="html")`` follows: a Styler alone
     escapes nothing."""
@@ -69,37 +62,6 @@ def test_the_first_cell_says_that_it_is_research_only(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_every_styled_table_escapes_what_a_model_wrote(name: str) -> None:
     assert [use for tree in cells(name) for use in unescaped(tree)] == []
-
-
-@pytest.mark.parametrize(
-    ("source", "n"),
-    [
-        ("t.style.hide()", 1),
-        ("t.style.format(precision=2)", 1),
-        ("t.style.format(escape='html').hide()", 0),
-        ("t.style.format(escape='html'); t.style", 1),
-    ],
-)
-def test_the_search_for_unescaped_tables_finds_them(source: str, n: int) -> None:
-    assert len(unescaped(ast.parse(source))) == n
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_every_figure_is_saved_under_the_notebooks_number(name: str) -> None:
-    found = [(called, call) for tree in cells(name) for called, call in calls(tree)]
-    saved = [begins(call.args[2]) for called, call in found if called == "save_figure"]
-    assert all(start.startswith(f"{name[:2]}_") for start in saved), saved
-    assert [begins(call.args[0]) for called, call in found if called == "Figures"] == [name[:2]]
-    shown = [
-        begins(call.args[2])
-        for called, call in found
-        if called in ("show", "save")
-        and len(call.args) > 2
-        and ast.unparse(call.func) != "tl.show"  # an answer's page
-    ]
-    assert all(start and not start[0].isdigit() for start in shown), (
-        "the number is put before the name where it is saved"
-    )
 
 
 def test_a_table_of_reasons_shows_a_models_words_and_runs_none() -> None:

@@ -102,7 +102,7 @@ def test_the_page_of_an_answer_works_from_the_folder_alone(saved):
         if not pd.isna(value):
             assert re.search(rf"{re.escape(label(name))} .{{0,40}}{value:.2g}"[:-1], text), name
     told = [*(s.raw or "" for s in g.samples), *g.assessment.replies.values()]
-    told += [r.text or "" for r in g.probes["p_true"]] + [o.raw or "" for o in g.panel.opinions]
+    told += [r.raw or "" for r in g.probes["p_true"]] + [o.raw or "" for o in g.panel.opinions]
     assert all(words in text for words in told)
     assert "Which single diagnosis explains this best?" in text
     assert NOTICE in text

@@ -8,17 +8,11 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from resampled import auroc_weighted, case_weights
 
 from trustlab.measures import metrics_table
-from trustlab.metrics.discrimination import RANKING, auroc_weighted
-from trustlab.metrics.estimate import (
-    Draws,
-    Rows,
-    case_weights,
-    interval,
-    percentile_interval,
-    within,
-)
+from trustlab.metrics.discrimination import RANKING
+from trustlab.metrics.estimate import Draws, Rows, interval, percentile_interval, within
 from trustlab.metrics.paired import METRICS, paired_differences
 from trustlab.metrics.significance import holm
 

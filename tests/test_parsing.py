@@ -13,11 +13,13 @@ from trustlab.parsing import (
     diagnosis,
     diagnosis_reply,
     guesses,
+    probe_reply,
     score_0_100,
     true_or_false,
 )
-from trustlab.parsing.reply import is_placeholder
-from trustlab.records import Reply, TokenTrace
+from trustlab.parsing.reply import THINKING, is_placeholder
+from trustlab.parsing.scores import NO_GUESSES, NO_SCORE
+from trustlab.records import CUT, NO_VERDICT, Reply, TokenTrace
 
 DIAGNOSES = {
     "[Flu]": "Flu",
@@ -235,6 +237,43 @@ def test_nothing_said_is_nothing_read() -> None:
         None,
         None,
     )
+
+
+@each(
+    ("probe", "words", "text", "why"),
+    [
+        ("ce", "[85]", "85.0", None),
+        ("ce", "[0.1]", "0.1", None),
+        ("cot_ce", "It fits. [66.666666666666671]", "66.66666666666667", None),
+        ("topk_ce", FIVE, "80.0 85.0 90.0 75.0 80.0", None),
+        ("p_true", "false.", "False", None),
+        ("ce", "[7]", None, NO_SCORE),  # the patient's own number
+        ("cot_ce", "", None, NO_SCORE),
+        ("topk_ce", "[80]", None, NO_GUESSES),
+        ("p_true", "perhaps", None, NO_VERDICT),
+        ("p_true", None, None, "no reply"),
+    ],
+)
+def test_a_reply_about_an_answer_is_what_it_says_beside_its_words(
+    probe: str, words: str | None, text: str | None, why: str | None
+) -> None:
+    found = probe_reply(probe, "I said [7].", Reply(words, n_tokens_out=3))
+    assert found == Reply(text, n_tokens_out=3, missing=why, raw=words)
+
+
+def test_a_reply_about_an_answer_that_is_none_keeps_its_words() -> None:
+    cut, thought = Reply("[85]", finish="length"), Reply("", reasoning="Hm.")
+    for came, why in ((cut, CUT), (thought, THINKING)):
+        found = probe_reply("ce", None, came)
+        assert (found.text, found.raw, found.missing) == (None, came.text, why)
+    refused = Reply(None, missing="refused", finish="error")
+    assert probe_reply("ce", None, refused) == refused
+
+
+@given(st.floats(0, 100))
+def test_a_score_is_read_without_loss(score: float) -> None:
+    found = probe_reply("ce", None, Reply(f"[{score:.20f}]"))
+    assert float(str(found.text)) == float(f"{score:.20f}")
 
 
 TRICKY = st.text(alphabet="[]\n 0159.%-/aFéG:\u2028of", max_size=60) | st.text(max_size=60)

@@ -176,16 +176,6 @@ def test_text_cannot_break_out_of_its_place_in_the_prompt() -> None:
     )
 
 
-def test_the_account_counts_what_was_reworded_and_what_was_not() -> None:
-    model = Parrot(lambda prompt: "cannot" if "fever" in prompt else "[Is it croup?]")
-    assert (
-        rephrase([case(COUGH, FEVER)], model).told
-        == "1 of 2 distinct statements have new words; 1 kept theirs (question: no wording in"
-        " square brackets, one is needed); 1 times the old words stayed because the new ones"
-        " name the case's diagnosis"
-    )
-
-
 @pytest.mark.parametrize(
     ("text", "prompts", "new"),
     [
@@ -200,11 +190,6 @@ def test_half_an_exchange_keeps_its_speaker(text: str, prompts: list[str], new: 
     assert [r.purpose for r in model.asked] == prompts and "Patient:" not in model.asked[
         0
     ].messages[1][1]
-
-
-def test_no_cases_ask_nothing() -> None:
-    done = rephrase([], Parrot(polite))
-    assert done.cases == () and done.told == "0 of 0 distinct statements have new words"
 
 
 @pytest.mark.parametrize("text", ["[...]", "[" + "a" * 601 + "]", "[a\x00b]", "[]", "[[a] b]"])

@@ -61,7 +61,7 @@ def test_what_was_read_is_what_the_record_holds(tmp_path):
         samples = told["samples"]["replies"]
         assert [r["read"] for r in samples if r["read"]] == [s.text for s in g.samples]
         assert [r["why"] for r in samples] == ["", NO_DIAGNOSIS, ""]
-        assert [r["raw"] for r in told["p_true"]["replies"]] == [r.text for r in g.probes["p_true"]]
+        assert [r["raw"] for r in told["p_true"]["replies"]] == [r.raw for r in g.probes["p_true"]]
         assert [r["read"] for r in told["doctor"]["replies"]] == [
             o.diagnosis for o in g.panel.opinions
         ]

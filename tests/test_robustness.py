@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from asking import ask
 from fake_model import NAMES, FakeEncoder, FakeModel, made_case, made_cases
+from resampled import case_weights
 
 from studies.robustness import (
     METHODS_SHOWN,
@@ -31,7 +32,7 @@ from trustlab.confidence import select
 from trustlab.graders import SynonymGrader
 from trustlab.knowledge import load_knowledge
 from trustlab.levels import view
-from trustlab.metrics.estimate import TOO_FEW, case_weights, percentile_interval
+from trustlab.metrics.estimate import TOO_FEW, percentile_interval
 from trustlab.models.base import Request
 from trustlab.records import Case, Reply
 

@@ -15,7 +15,6 @@ from studies.robustness import (
     robustness,
     variation_table,
 )
-from trustlab.formatted import pivoted
 from trustlab.metrics.stability import cv_group_by_chance
 
 NAN = float("nan")
@@ -121,17 +120,6 @@ def test_chance_stands_beside_cv_group_alone() -> None:
     expected = cv_group_by_chance([row[1:] for row in ROWS], 50, 7)
     assert one(found, level="all", metric="cv_group")["chance"] == expected > 0
     assert np.isnan(one(found, level="all", metric="cv_sample")["chance"])
-
-
-def test_variation_is_told_by_level_with_interval_and_count() -> None:
-    many = [[0.5, 0.2 + 0.02 * i, 0.4, 0.6] for i in range(12)]
-    cv = variation_table(pd.concat([varied(many, level=100), varied(ROWS, level=20)]), 50)
-    found = pivoted(cv, ["model", "dataset", "method", "metric"], "level", 1, counted=True)
-    assert list(found.columns) == ["model", "dataset", "method", "metric", "20", "100", "all"]
-    row = one(cv, level="100", metric="cv_sample")
-    told = one(found, model="fake", dataset="made", method="poc", metric="cv_sample")
-    ends = f"[{row['low']:.1f}, {row['high']:.1f}]"
-    assert told[["20", "100"]].tolist() == ["20.4, n 2", f"{row['value']:.1f} {ends}, n 12"]
 
 
 def test_no_cases_in_common_with_the_table_leave_nothing_to_tell() -> None:

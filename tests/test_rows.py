@@ -17,11 +17,10 @@ from drawn_figures import Drawn, assert_legible
 from each import each
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
-from matplotlib.colors import to_rgba
 
 from trustlab.confidence import METHODS
-from trustlab.plots.rows import SERIES, Band, Line, Sure, by_value, rows
-from trustlab.plots.style import FAMILY_COLOURS, FAMILY_MARKERS, FEW, INK, label, paler
+from trustlab.plots.rows import Band, Line, Sure, by_value, rows
+from trustlab.plots.style import FAMILY_COLOURS, FAMILY_MARKERS, FEW, INK, label
 
 NAN = float("nan")
 FAMILIES = {
@@ -237,62 +236,6 @@ def test_the_highest_stand_first_and_what_is_missing_last() -> None:
     assert by_value(made(difference=lambda t: -t["value"]), "difference")[0] == "ce"
 
 
-def test_panels_stand_side_by_side_and_the_last_repeats_the_ghost(drawn) -> None:
-    left, right = drawn.axes("panels")
-    assert [ax.get_title() for ax in (left, right)] == ["Pooled", "Level-stratified"]
-    assert left.get_xlim() == right.get_xlim(), "one label, one scale"
-    assert not right.get_yticklabels()
-    greys = {
-        round(float(line.get_xdata()[0]), 6)
-        for line in right.lines
-        if line.get_markerfacecolor() == "#D0D0D0"
-    }
-    assert greys == {round(v, 6) for v in VALUES.values() if v == v}
-    assert not [line for line in left.lines if line.get_markerfacecolor() == "#D0D0D0"]
-    assert "Pooled, repeated" in legend_words(left)
-
-
-def test_the_marks_of_a_row_stand_under_one_another_pale_or_in_a_dark_edge(drawn) -> None:
-    (ax,) = drawn.axes("dodged")
-    at, found = places(ax), marks(ax)
-    heights = sorted(y for y in found if abs(y - at["CE"]) < 0.2)
-    assert len(heights) == 2 and np.mean(heights) == pytest.approx(at["CE"])
-    (one,), (two,) = (found[y] for y in heights)
-    assert one.get_color() == paler(FAMILY_COLOURS["verbalized"])
-    assert two.get_color() == FAMILY_COLOURS["verbalized"]
-    assert two.get_xdata()[0] == pytest.approx(67) and two.get_markeredgecolor() == INK
-    assert one.get_markeredgecolor() == "white"
-    assert {m.get_color() for y, (m,) in found.items() if abs(y - at["Accuracy"]) < 0.2} == {
-        INK,
-        paler(INK),
-    }
-    assert words(ax).count("72") == 6 and words(ax).count("1,044") == 6, "each mark's own n"
-    assert {"one patient", "two", "paired difference other than 0"} <= set(legend_words(ax))
-
-
-def test_the_legend_names_the_series_alone_where_each_has_one_look(drawn) -> None:
-    assert legend_words(drawn.axes("two methods")[0]) == [label(name) for name in VALUES]
-    team = ["one doctor", "panel of 3", "one doctor, off", "panel of 3, off"]
-    left, right = drawn.axes("teams")
-    assert legend_words(left) == team and not legend_words(right)
-    at, found = places(left), marks(left)
-    heights = [y for y in sorted(found) if abs(y - at["OSI"]) < 0.3]
-    looks = [(found[y][0].get_color(), found[y][0].get_marker()) for y in heights]
-    first, second = SERIES[:2]
-    assert looks == [first, second, (paler(first[0]), first[1]), (paler(second[0]), second[1])]
-    assert [found[y][0].get_xdata()[0] for y in heights] == [40, 47, 54, 61]
-
-
-def test_groups_have_bold_headings_above_their_rows(drawn) -> None:
-    left, _ = drawn.axes("teams")
-    at = places(left)
-    order = ["What it thinks", "Cdr", "What it does", "OSI"]
-    assert sorted(at, key=lambda name: at[name]) == order
-    bold = {t.get_text() for t in left.get_yticklabels() if t.get_weight() == "bold"}
-    assert bold == {"What it thinks", "What it does"}
-    assert words(left).count("20") == 2, "once where all marks of a row share it"
-
-
 def test_a_band_stands_behind_each_row_that_has_one(drawn) -> None:
     left, right = drawn.axes("band")
     bands = [
@@ -311,15 +254,6 @@ def test_a_band_stands_behind_each_row_that_has_one(drawn) -> None:
         "its median",
         "5 % of unordered series",
     ]
-
-
-def test_rows_without_a_band_have_none() -> None:
-    some = made(lowest=[0.5, NAN, NAN, 0.5, NAN], highest=0.9)
-    (ax,) = rows(some, FAMILIES, band=Band("other choices", "lowest", "highest"))
-    bands: list[Any] = [c for c in ax.collections if isinstance(c, PolyCollection)]
-    drawn = [c for c in bands if len(c.get_paths()) and len(c.get_paths()[0].vertices)]
-    assert len(drawn) == 2
-    assert {tuple(c.get_facecolor()[0]) for c in drawn} == {to_rgba("#DDDDDD")}
 
 
 @each("changes, message", [

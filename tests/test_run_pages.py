@@ -12,20 +12,14 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import nbformat
-import numpy as np
-import pandas as pd
 import pytest
-from IPython.core.interactiveshell import InteractiveShell
 
-from trustlab import plots
 from trustlab.html.index import write_index
 from trustlab.html.notebook import write_html
 from trustlab.html.pages import choose, show, write_page
 from trustlab.parsing.counts import KINDS
 from trustlab.paths import NOTICE, save_json
-from trustlab.plots.figures import Figures
 from trustlab.run import load_run
-from trustlab.settings import Setup
 
 NASTY = "<script>alert('x')</script> & \"pain\""
 BARS = (
@@ -116,19 +110,6 @@ def test_a_page_has_contents_that_lead_to_its_headings_the_notice_and_its_code_f
     assert "default-src 'none'" in html
 
 
-def test_of_a_long_table_ten_rows_are_shown_and_all_on_paper(tmp_path):
-    tables = [pd.DataFrame(np.zeros(shape)) for shape in ((10, 3), (11, 3), (3, 9), (3, 20))]
-    html = made(tmp_path / "run", *(output(text_html=t.to_html()) for t in tables)).read_text()
-    assert re.findall(r'<div class="(data[^"]*)">', html) == [
-        "data", "data long", "data wide", "data wide widest",
-    ]  # fmt: skip
-    assert re.findall(r"all \d+ rows", html) == ["all 11 rows"]
-    screen = html[html.index("@media screen") : html.index("@media screen and")]
-    assert ".long:not(:has(:checked)) tbody tr:nth-child(n+11) { display: none; }" in screen
-    printed = html[html.index("@media print") :]
-    assert "page: wide" in printed and "white-space: pre-wrap" in printed
-
-
 def test_progress_bars_are_left_out_and_warnings_and_errors_stay(tmp_path):
     error = nbformat.v4.new_output(
         "error", ename="ValueError", evalue="no", traceback=[f"ValueError: {NASTY}"]
@@ -139,30 +120,6 @@ def test_progress_bars_are_left_out_and_warnings_and_errors_stay(tmp_path):
     text = Page(html).text
     assert "UserWarning: few cases" in text and f"ValueError: {NASTY}" in text
     assert html.count("application/vnd.jupyter.stderr") == 2
-
-
-def test_a_picture_s_words_are_its_title_and_caption(tmp_path, house_style, monkeypatch):
-    shown = []
-    monkeypatch.setattr(InteractiveShell, "initialized", lambda: True)
-    monkeypatch.setattr("IPython.display.display", lambda *a, **k: shown.append((a[0], k)))
-    table = pd.DataFrame({"model": ["m"], "dataset": ["d"], "value": [1.0]})
-    figure, axes = plots.style.plt.subplots()
-    axes.plot([0, 1])
-    show = Figures("09", Setup(run_dir=tmp_path / "run"))
-    (tmp_path / "run").mkdir()
-    show(axes, table, "a", "one case", title=f"It is so:\n{NASTY}", model="m", dataset="d")
-    ((data, how),) = shown
-    told = how["metadata"]
-    assert told["title"] == f"It is so:\n{NASTY}" and told["file"] == "figures/09_a.png"
-    assert told["caption"].startswith("model m · data d · one case")
-    shutil.rmtree(tmp_path / "run")
-    pictures = [nbformat.v4.new_output("display_data", data=data, metadata=told) for _ in "ab"]
-    html = made(tmp_path / "run", *pictures, output(image_png=PIXEL)).read_text(encoding="utf-8")
-    first, second, third = Page(html).alts
-    assert first == told["image/png"]["alt"] and first.startswith(f"It is so:\n{NASTY}\nmodel m")
-    assert first == second and "research only" in first and third.startswith("A figure")
-    assert len(re.findall(r'<div[^>]*class="scroll figure( later)?"', html)) == 3
-    assert html.count("<label>") == 1 and f"model m · data d: It is so:\n{NASTY}" in Page(html).text
 
 
 def test_the_index_lists_runs_with_first_figure_facts_and_links_and_escapes_all(tmp_path):

@@ -15,8 +15,7 @@ from typer.testing import CliRunner
 
 import trustlab as tl
 from trustlab.cli import app
-from trustlab.datasets.replies_file import COLUMNS
-from trustlab.paths import DATA, ROOT, save_table
+from trustlab.paths import DATA, save_table
 from trustlab.settings import Setup
 
 ROW: dict[str, Any] = {"case_id": "a", "truth": "Influenza", "answer": "Influenza"}
@@ -258,11 +257,6 @@ def test_a_file_that_is_none_of_the_kinds_is_refused(name, tmp_path):
     assert done.exit_code == 2 and name in done.stderr
 
 
-def test_columns_that_are_not_read_are_told():
-    with pytest.warns(UserWarning, match="columns that are not read: remark"):
-        scored(ROW | {"remark": "x"})
-
-
 def test_confidences_must_fit_the_answers(asked):
     with pytest.raises(ValueError, match="every confidence needs its row in answers"):
         tl.score(asked.answers.head(1), confidence=asked.confidence)
@@ -282,9 +276,3 @@ def test_the_example_gives_a_figure_and_says_what_is_missing(tmp_path):
     assert (tmp_path / "figures" / "score_auroc.png").stat().st_size > 10_000
     refused = CliRunner().invoke(app, ["score", str(example), "-p", "draw=3"])
     assert refused.exit_code == 2 and "no parameter 'draw'; did you mean draws" in refused.stderr
-
-
-def test_the_documentation_tells_of_every_column():
-    told = (ROOT / "docs" / "replies.md").read_text(encoding="utf-8")
-    for name, column in COLUMNS.items():
-        assert f"| `{name}` | {column.meaning} | {column.allowed} |" in told, name

@@ -8,19 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from each import each
-from sklearn.metrics import auc
+from resampled import augrc, aurc, case_weights, prediction_rejection_ratio
 
 from studies.calibration import risk_coverage_table, selective_table
-from trustlab.metrics import auroc, case_weights
-from trustlab.metrics.selective import (
-    augrc,
-    augrc_weighted,
-    aurc,
-    prediction_rejection_ratio,
-    risk_at,
-    risk_coverage,
-    selective_weighted,
-)
+from trustlab.metrics import auroc
+from trustlab.metrics.selective import augrc_weighted, risk_at, selective_weighted
 
 NAN = float("nan")
 
@@ -49,13 +41,6 @@ def scored(n: int, n_values: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray
 
 
 # The curve and the area under it
-
-
-def test_risk_and_coverage_by_hand():
-    # 0.9 right; then 0.6 twice, one wrong; then 0.1 wrong.
-    coverage, risk = risk_coverage([1, 0, 1, 0], [0.9, 0.6, 0.6, 0.1])
-    np.testing.assert_allclose(coverage, [1 / 4, 3 / 4, 1])
-    np.testing.assert_allclose(risk, [0, 1 / 3, 1 / 2])
 
 
 def test_area_by_hand():
@@ -97,12 +82,6 @@ def test_risk_at_a_coverage_is_the_mean_over_every_order_too():
     np.testing.assert_allclose(found[0], expected)
 
 
-def test_a_constant_confidence_has_the_error_rate_and_gains_nothing():
-    correct = [1, 0, 1, 1, 0, 1, 1]
-    assert aurc(correct, [0.3] * 7) == pytest.approx(2 / 7)
-    assert prediction_rejection_ratio(correct, [0.3] * 7) == pytest.approx(0, abs=1e-12)
-
-
 def test_the_ratio_is_1_for_the_right_order_and_negative_for_the_wrong_one():
     correct = np.array([1, 0, 1, 1, 0, 1, 1])
     assert prediction_rejection_ratio(correct, correct) == pytest.approx(1)
@@ -114,21 +93,6 @@ def test_the_ratio_is_the_share_of_the_possible_gain_by_hand():
     # throughout.
     found = prediction_rejection_ratio([1, 0, 1], [3, 2, 1])
     assert found == pytest.approx((1 / 3 - (1 / 2 + 1 / 3) / 3) / (1 / 3 - 1 / 9))
-
-
-@each("n_values", [3, 1000])
-def test_with_rejected_answers_known_to_someone_the_ratio_says_what_auroc_says(n_values):
-    # Malinin & Gales 2021: wrong answers given, among all n, against coverage; ratio of the areas
-    # to random and oracle.
-    correct, confidence = scored(80, n_values)
-    coverage, risk = risk_coverage(correct, confidence)
-    given = np.concatenate([[0], coverage])
-    lost = np.concatenate([[0], risk * coverage])
-    rate = 1 - correct.mean()
-    random, best = rate / 2, rate**2 / 2
-    assert (random - auc(given, lost)) / (random - best) == pytest.approx(
-        2 * auroc(correct, confidence) - 1
-    )
 
 
 def test_a_weight_is_a_repetition():
@@ -144,14 +108,6 @@ def test_a_weight_is_a_repetition():
     np.testing.assert_allclose(several, single)
 
 
-@each("correct", [[1, 1, 1], [0, 0, 0], []])
-def test_one_class_leaves_nothing_to_rank(correct):
-    confidence = np.arange(len(correct))
-    assert np.isnan(aurc(correct, confidence)) and np.isnan(
-        prediction_rejection_ratio(correct, confidence)
-    )
-
-
 def test_a_weighting_that_leaves_one_class_or_nothing_is_missing():
     areas, ratios = selective_weighted([1, 0], [2, 1], [[1, 1], [3, 0], [0, 0]])
     np.testing.assert_allclose(areas, [0.25, NAN, NAN])
@@ -164,7 +120,6 @@ def test_a_weighting_that_leaves_one_class_or_nothing_is_missing():
         lambda: aurc([1, 0], [0.5]),
         lambda: aurc([1, 0], [0.5, NAN]),
         lambda: prediction_rejection_ratio([1, 0], [0.5, np.inf]),
-        lambda: risk_coverage([2, 0], [0.5, 0.4]),
         lambda: selective_weighted([1, 0], [0.5, 0.4], [[0.5, 1]]),
         lambda: selective_weighted([1, 0], [0.5, 0.4], [[-1, 1]]),
         lambda: risk_at([1, 0], [0.5, 0.4], [[1, 1]], [0.0]),

@@ -6,20 +6,18 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from dataclasses import asdict, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from each import each
 from fake_model import FakeEncoder, FakeModel, made_cases
-from typer.testing import CliRunner
 
 import trustlab as tl
 from trustlab import paths
-from trustlab.cli import app
 from trustlab.paths import ROOT, RUNS
-from trustlab.records import PARAMETERS, Parameters
+from trustlab.records import Parameters
 from trustlab.run_notebooks import (
     check_parameters,
     checked_choices,
@@ -29,16 +27,6 @@ from trustlab.run_notebooks import (
     notebook_path,
 )
 from trustlab.settings import Setup
-
-
-def test_the_defaults_are_those_that_are_written_down():
-    assert asdict(PARAMETERS) == {
-        "n_samples": 15, "sample_temperature": 0.5, "p_true_temperature": 1.0, "renyi_alpha": 0.5,
-        "pmi_weight": 0.5, "pmi_threshold": 1.0, "n_alternatives": 10, "sar_temperature": 0.001,
-        "eigenvalue_cut": 0.9, "topk_combination": "mean", "relevance_context": "answer",
-        "entailment_context": "answer", "n_doctors": 3, "doctor_temperature": 0.5,
-        "reading": "chat", "reasoning_from": "section",
-    }  # fmt: skip
 
 
 @each("name", [f.name for f in fields(Parameters) if isinstance(f.default, (int, float))])
@@ -66,10 +54,6 @@ def test_the_methods_open_choices_are_checked(given: dict, words: str):
             with pytest.raises(ValueError) as refused:
                 choices(**given)
             assert words in str(refused.value)
-
-
-def test_a_whole_number_may_stand_for_a_real_one():
-    assert Parameters(renyi_alpha=2).renyi_alpha == 2
 
 
 # Refused, in one line
@@ -178,30 +162,6 @@ def test_a_notebook_refuses_it_before_its_kernel_starts(name: str, given: dict, 
     assert words in str(refused.value) and "\n" not in str(refused.value)
 
 
-@each(
-    ("pair", "words"),
-    [
-        ("draws=0", "draws is 0"),
-        ("n_jobs=0", "n_jobs is 0"),
-        ("seed=-1", "seed is -1"),
-        ("usd_in=1.0", "both must be given, or neither"),
-        ("levels=[1.5]", "levels is [1.5]"),
-        ("parameters={alpha: 1}", "there is no parameter 'alpha'"),
-        ("model_options={budget: 1}", "model_options has no option 'budget'"),
-        ("model=hf:./nosuch", "no model at './nosuch'"),
-        ("smaples=3", "01_benchmark has no parameter 'smaples'; did you mean samples?"),
-        (r'path="a\ud800"', r"path is 'a\ud800'; it must be text that UTF-8 can write"),
-        ("path=a\udcff", "parameter path is not YAML"),
-    ],
-)
-def test_the_command_ends_with_one_line_and_status_2(pair: str, words: str):
-    for command in ("run", "plan"):
-        done = CliRunner().invoke(app, [command, "01_benchmark", "-p", pair])
-        assert done.exit_code == 2, done.output
-        assert words in done.stderr and done.stderr.count("\n") == 1, done.stderr
-    assert not (RUNS / "01_benchmark").exists()
-
-
 def test_the_command_itself_starts_no_kernel_and_loads_no_model():
     """In a process of its own: neither papermill nor torch is needed to refuse."""
     code = (
@@ -213,16 +173,6 @@ def test_the_command_itself_starts_no_kernel_and_loads_no_model():
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert (done.returncode, done.stdout.strip()) == (2, "[]")
     assert done.stderr == "trustlab: draws is 0; it must be a whole number, at least 1\n"
-
-
-def test_a_plan_takes_both_rates_or_neither():
-    done = CliRunner().invoke(app, ["plan", "01_benchmark", "--usd-in", "1"])
-    assert done.exit_code == 2 and "both must be given, or neither" in done.stderr
-
-
-def test_unknown_names_are_refused_with_those_near():
-    with pytest.raises(ValueError, match="no parameter 'smaples'; did you mean samples"):
-        cast(Any, Setup)(smaples=3)
 
 
 @each("name", notebook_names())

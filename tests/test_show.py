@@ -20,7 +20,7 @@ from tests.generations import FULL, generation, told
 from trustlab.html import show
 from trustlab.html.prompts import prompts_shown
 from trustlab.paths import NOTICE
-from trustlab.plots import FAMILY_COLOURS, caption, evidence_table
+from trustlab.plots import evidence_table
 from trustlab.prompts import about, template
 from trustlab.records import Assessment, Criterion, Evidence, Reply, Statement, TokenTrace
 from trustlab.retrieval import Passage
@@ -198,32 +198,6 @@ def test_words_come_back_as_they_were(name):
     assert NASTY in Checked(BLOCKS[name]).text
 
 
-def test_html_is_shown_by_a_notebook_and_short_elsewhere():
-    block = BLOCKS["tokens"]
-    assert isinstance(block, str) and block._repr_html_() == str(block)
-    assert len(repr(block)) < 40
-
-
-def test_turns_are_told_apart():
-    seen = Checked(
-        show.dialogue(["Doctor: Where?\nPatient: Here,\nand there.", "She denies fever."])
-    )
-    assert seen.text.split() == [
-        "Doctor:",
-        "Where?",
-        "Patient:",
-        "Here,",
-        "and",
-        "there.",
-        "She",
-        "denies",
-        "fever.",
-    ]
-    doctor, patient = [style for tag, style in seen.styles if tag == "div"][1:]
-    assert doctor != patient
-    assert seen.tags[-1] == "p"
-
-
 def test_tokens_show_probability_and_other_tokens():
     words = Checked(BLOCKS["tokens"]).words
     assert words[:7] == ["␣pul", "0.32", "␣<i> 0.30", "␣Co 0.05", "monary", "0.97", "mo 0.02"]
@@ -233,18 +207,6 @@ def test_tokens_show_probability_and_other_tokens():
     bare = show.tokens(Reply("Flu", replace(TRACE, logprobs=None, alternatives=None)))
     assert "no token probabilities" in bare and "monary" in bare
     assert "no token statistics" in BLOCKS["tokens without trace"]
-
-
-def test_the_more_probable_the_darker_and_always_legible():
-    def light(colour):
-        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-        linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
-        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-    shades = [light(show.tint(show.SHADE, show.DEEPEST * p)) for p in np.linspace(0, 1, 11)]
-    assert shades == sorted(shades, reverse=True) and shades[0] == pytest.approx(1)
-    backs = [shades[-1], *(light(show.tint(v.colour, 0.22)) for v in show.VERDICTS.values())]
-    assert all((back + 0.05) / (light(show.INK) + 0.05) >= 4.5 for back in backs)
 
 
 def test_votes_merge_spellings_and_leave_out_the_unreadable():
@@ -281,13 +243,6 @@ def test_replies_stand_beside_the_number_read():
     )
 
 
-def test_only_the_first_passages_are_open():
-    before, folded = show.passages(PASSAGES, n=5).split("<details>")
-    assert "Title 4" in before and "Title 5" not in before
-    assert "2 more" in folded and "Title 6" in folded
-    assert "<details>" not in show.passages(PASSAGES, n=7)
-
-
 def test_evidence_says_each_verdict_with_symbol_word_and_colour():
     page = show.evidence(WHOLE)
     rows = re.findall(r"<tr .*?</tr>", page)
@@ -313,15 +268,6 @@ def test_evidence_says_each_verdict_with_symbol_word_and_colour():
     assert f"“{NASTY}”" in text
 
 
-def test_tables_beside_each_other_show_criteria_where_their_words_are_known():
-    worded, wordless = (Checked(show.evidence_beside({"One": a})).words for a in (WHOLE, WORDLESS))
-    assert ROWS[0][0] in worded and "Criterion" in worded and "Criterion" not in wordless
-    for words in (worded, wordless):
-        verdicts = [w for w in words if w in show.VERDICTS]
-        assert verdicts == [row[2] for row in ROWS]
-        assert any("model's score: 62 out of 100" in w for w in words)
-
-
 def test_prompts_are_folded_once_each_in_the_order_of_asking():
     page = prompts_shown(["evidence", "samples", "diagnosis", "rephrase_reply", "ask"])
     names = re.findall(r"<summary [^>]*><b>(\w+)</b>", page)
@@ -336,11 +282,6 @@ def test_prompts_are_folded_once_each_in_the_order_of_asking():
         prompts_shown(["guess"])
 
 
-def test_verdict_colours_are_of_the_palette_and_differ():
-    colours = [v.colour for v in show.VERDICTS.values()]
-    assert len(set(colours)) == 3 and set(colours) <= set(FAMILY_COLOURS.values())
-
-
 def test_a_missing_assessment_says_why_and_shows_what_there_is():
     failed = Checked(show.evidence(FAILED)).text
     assert (
@@ -353,26 +294,6 @@ def test_a_missing_assessment_says_why_and_shows_what_there_is():
     assert WHY in kept and "4 supported" in kept and "0.39" in kept
     early = show.evidence(EARLY)
     assert EARLY.missing and EARLY.missing in early and "<table" not in early
-
-
-def test_ablations_show_prose_reasoning_and_score():
-    page = show.evidence(PROSE)
-    assert (
-        "<table" not in page
-        and "A barking cough" in page
-        and "It fits." in page
-        and "40 out of 100" in page
-    )
-    assert "55.5 out of 100" in show.evidence(STRAIGHT)
-    assert "Importance" not in show.evidence(UNWEIGHED) and "Importance" in show.evidence(WHOLE)
-
-
-@pytest.mark.parametrize(
-    ("agrees", "words"),
-    [(False, "does not agree"), (None, "summary: none"), (True, "summary: agrees")],
-)
-def test_summary_agreement(agrees, words):
-    assert words in " ".join(show.summary(replace(WHOLE, summary_agrees=agrees)))
 
 
 def drawn(ax) -> list[Text]:
@@ -399,13 +320,6 @@ def test_no_text_leaves_the_figure_or_overlaps(name):
     for (one, a), (other, b) in combinations(extents, 2):
         shared = min(a.x1, b.x1) - max(a.x0, b.x0), min(a.y1, b.y1) - max(a.y0, b.y0)
         assert min(shared) <= 3, f"{one!r} overlaps {other!r}"
-
-
-def test_a_caption_goes_below():
-    ax = evidence_table(WHOLE)
-    note = caption(ax.figure, model="embedded", dataset="starter", n_cases=1, n_rows=1, interval="")
-    others = [text for text in drawn(ax) if text is not note]
-    assert note.get_window_extent().y1 < min(text.get_window_extent().y0 for text in others)
 
 
 def test_the_table_figure_says_what_the_html_says():

@@ -4,11 +4,10 @@ nothing of a model unescaped."""
 from __future__ import annotations
 
 import pytest
-from fake_consultation import QUESTIONS, Talker, asked, told_case
+from fake_consultation import QUESTIONS, Talker, asked
 
 from studies.consultation import transcript_rows
-from trustlab.agents.consultation import consult
-from trustlab.html.show import ending, transcript
+from trustlab.html.show import transcript
 
 NAN = float("nan")
 
@@ -54,14 +53,4 @@ def test_an_answer_that_could_not_be_had_is_neither_right_nor_wrong_in_the_trans
         page.count("? not judged") == 4
         and "(no readable diagnosis)" in page
         and "CE missing" in page
-    )
-
-
-def test_a_consultation_that_stopped_at_a_threshold_says_so() -> None:
-    (c,) = consult(
-        [told_case()], Talker(QUESTIONS), stop=lambda going: [len(c.turns) == 1 for c in going]
-    )
-    assert (
-        ending(c)
-        == "The consultation ended after 1 question: the confidence reached the threshold."
     )

@@ -10,10 +10,7 @@ import pytest
 from trustlab.agents.panel import Checked, Proposed, Review
 from trustlab.html.show import (
     NO_PLAN,
-    NO_QUOTE,
-    NOT_KNOWN,
     chart_review,
-    vote_words,
     worth_reading,
 )
 from trustlab.records import Case, Mark, Opinion, Panel, Plan, Prescription, Statement, View
@@ -82,30 +79,9 @@ def test_a_review_tells_the_whole_story() -> None:
         assert said in page, said
 
 
-def test_a_drug_that_no_table_knows_and_a_quotation_that_does_not_occur_are_called_so() -> None:
-    page = chart_review(checked())
-    assert page.count(NOT_KNOWN) == page.count(NO_QUOTE) == 1
-    assert page.index("zelotrine") < page.index(NO_QUOTE) < page.index("spirometry")
-
-
-@pytest.mark.parametrize(
-    ("correct", "words"), [(1.0, "✓ right"), (0.0, "✗ wrong"), (float("nan"), "? not judged")]
-)
-def test_the_verdict_on_the_diagnosis_stands_beside_the_vote(correct, words) -> None:
-    assert words in chart_review(replace(checked(), correct=correct))
-
-
 def test_without_a_plan_the_review_says_why() -> None:
     page = chart_review(checked(plan=None))
     assert f"{NO_PLAN}: no JSON object" in page and "Rule check" not in page
-
-
-def test_an_empty_plan_is_told_from_none() -> None:
-    empty = replace(
-        checked(), proposed=Proposed(Plan()), review=Review((), ()), rules=Review((), ())
-    )
-    page = chart_review(empty)
-    assert "Prescription: none." in page and "Test: none." in page and NO_PLAN not in page
 
 
 def test_every_word_of_a_model_or_patient_is_escaped() -> None:
@@ -129,16 +105,6 @@ def test_every_word_of_a_model_or_patient_is_escaped() -> None:
         )
     )
     assert "<img" not in page and page.count(ESCAPED) > 15
-
-
-def test_a_vote_without_a_tie_names_no_draw_and_one_without_a_diagnosis_says_so() -> None:
-    two = replace(
-        checked(("Influenza", "Influenza", "Pneumonia")),
-        panel=Panel((), ("Influenza",) * 2 + ("Pneumonia",), "Influenza"),
-    )
-    assert vote_words(two) == "Influenza 2, Pneumonia 1; the diagnosis is Influenza."
-    nobody = replace(checked((None, None)), panel=Panel((), (None, None), None))
-    assert vote_words(nobody) == "no readable diagnosis."
 
 
 def test_the_case_worth_reading_has_doctors_who_differ_and_a_plan_with_objections() -> None:

@@ -32,28 +32,3 @@ def test_a_pivoted_table_keeps_the_order_of_rows_and_columns():
     ]
     assert list(formatted.pivoted(table, ["method"])) == ["method", "y", "x"]
     assert formatted.pivoted(table[:0], ["method"]).empty
-
-
-def calibration(rows):
-    table = pd.DataFrame(rows, columns=["method", "how", "metric", "value"])
-    return table.assign(model="m", low=NAN, high=NAN)
-
-
-def test_calibration_is_shown_as_given_first_and_what_was_not_given_as_a_dash():
-    rows = [
-        ("asp", "as given", "brier", 0.2),
-        ("asp", "isotonic", "brier", 0.1),
-        ("poc", "isotonic", "brier", 0.3),
-    ]
-    rows += [("asp", "as given", "ece", 0.4), ("asp", "as given", "uncertainty", 0.25)]
-    found = formatted.calibration_shown(calibration(rows))
-    assert list(found) == ["model", "method", "Brier, as given", "Brier, isotonic", "ECE, as given"]
-    assert found.to_numpy().tolist() == [
-        ["m", "asp", "0.20", "0.10", "0.40"],
-        ["m", "poc", "–", "0.30", "–"],
-    ]
-    assert list(formatted.calibration_shown(calibration(rows), hows=["isotonic"])) == [
-        "model",
-        "method",
-        "Brier, isotonic",
-    ]

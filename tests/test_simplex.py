@@ -70,12 +70,6 @@ def test_a_weighting_lies_at_the_corner_of_its_part(made: Drawn) -> None:
     assert np.ravel(star.get_xydata()) == pytest.approx([0.3 + 0.4 / 2, 0.4 * HEIGHT])
 
 
-def test_a_title_names_the_run_and_the_winners_shares(made: Drawn) -> None:
-    titles = [ax.get_title() for ax in made["weights"]]
-    assert titles[0] == "starter\nm\none doctor 76 %, panel of 3 22 %, tie 2 %; n 20 cases"
-    assert titles[2] == "starter\nn\nno winner; n 20 cases"
-
-
 def test_marks_of_few_cases_are_hollow(made: Drawn) -> None:
     few = made["weights"][1].collections
     assert {c.get_label() for c in few} == {FEW}
@@ -85,13 +79,6 @@ def test_marks_of_few_cases_are_hollow(made: Drawn) -> None:
 def test_where_no_weighting_is_fair_the_panel_says_so(made: Drawn) -> None:
     said = [text.get_text().replace("\n", " ") for text in made["weights"][2].texts]
     assert WHY in said
-
-
-def test_only_winners_are_in_the_legend(made: Drawn) -> None:
-    legends = [ax.get_legend() for ax in made["weights"] if ax.get_legend()]
-    told = [text.get_text() for legend in legends for text in legend.get_texts()]
-    winning = ["one doctor", "panel of 3", "panel of 5, reviewed", "tie"]
-    assert told == [*winning, "printed weights (0.4, 0.3, 0.3)"]
 
 
 @each(

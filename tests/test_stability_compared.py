@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from resampled import case_weights
 from test_robustness import confidence, one
 
 from studies.robustness import (
@@ -14,7 +15,7 @@ from studies.robustness import (
     most_stable_of_families,
     variation_table,
 )
-from trustlab.metrics.estimate import TOO_FEW, case_weights, percentile_interval
+from trustlab.metrics.estimate import TOO_FEW, percentile_interval
 
 NAN = float("nan")
 CONDITIONS = ("original", "paraphrase_1", "paraphrase_2", "paraphrase_3")

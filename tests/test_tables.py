@@ -66,41 +66,6 @@ def test_judged_refuses_answers_given_twice():
         calibration.judged(pd.concat([answers, answers]), confidence)
 
 
-def test_about_counts_cases_of_each_set_once():
-    answers = pd.concat(
-        [run_tables([("a", 1, 0), ("a", 100, 1), ("b", 1, 1)], (), model)[0] for model in "yx"]
-    )
-    answers = pd.concat([answers, answers.assign(dataset="e")])
-    counts = {"n_cases": 4, "n_rows": 12, "n_failed": 0}
-    assert formatted.about(answers) == {
-        "model": ["y", "x"],
-        "dataset": ["d", "e"],
-        **counts,
-        "levels": [1, 100],
-    }
-
-
-def test_about_counts_the_answers_that_failed():
-    assert (
-        formatted.about(run_tables([("a", 1, NAN), ("a", 100, 1), ("b", 1, NAN)], ())[0])[
-            "n_failed"
-        ]
-        == 2
-    )
-
-
-def test_a_caption_says_why_there_are_no_intervals():
-    table = pd.DataFrame({"value": [0.5, 0.6], "low": [NAN, 0.1]})
-    assert (
-        formatted.interval_words(table, "bootstrap")
-        == "bootstrap"
-        == formatted.interval_words(table[["value"]], "bootstrap")
-    )
-    assert formatted.interval_words(table[:1], "bootstrap").startswith(
-        "no intervals: fewer than 10 cases"
-    )
-
-
 # Reliability
 
 
@@ -151,15 +116,6 @@ def test_equal_confidences_share_a_bin():
         [1, 0.5, 0.5, 6],
         [3, 0.9, 0.5, 2],
     ]
-
-
-def test_ten_rows_fill_ten_bins_in_order():
-    answers, confidence = run_tables(
-        [(f"c{i}", 1, 1, p) for i, p in enumerate(np.linspace(0.9, 0, 10))]
-    )
-    found = calibration.reliability_table(answers, confidence, {"m": "probability"}, n_draws=50)
-    assert found["bin"].tolist() == list(range(10))
-    np.testing.assert_allclose(found["confidence"], np.linspace(0, 0.9, 10))
 
 
 def test_reliability_is_for_probabilities_and_each_model_apart():
@@ -294,48 +250,7 @@ def test_coverage_table_gives_each_model_its_own_rows_and_each_method_its_family
     ]  # fmt: skip
 
 
-def test_coverage_table_does_not_hide_a_value_that_is_missing_without_a_reason():
-    _, confidence = run_tables([("a", 1, 0, NAN)])
-    for nothing in ("", None):
-        assert formatted.coverage_table(confidence.assign(missing=nothing))["reasons"].tolist() == [
-            "no reason given (1)"
-        ]
-
-
-def test_a_bound_of_a_method_that_is_missing_elsewhere_is_counted():
-    _, confidence = run_tables([("a", 1, 0, 0.3), ("b", 1, 0, NAN)])
-    (row,) = formatted.coverage_table(confidence.assign(bound=["upper", ""])).to_dict("records")
-    assert (row["status"], row["n"], row["n_bound"], row["bound"], row["n_missing"]) == (
-        "partly",
-        1,
-        1,
-        "upper",
-        1,
-    )
-
-
 # Stand-ins and variants
-
-
-def test_a_stand_in_is_named_where_a_method_shown_was_judged_by_it() -> None:
-    stand_in, real = ({"entailment": {"stand_in": s}} for s in (True, False))
-    assert formatted.stand_in_note(stand_in, ["asp", "ccp", "num_set", "ccp", ""]).endswith(
-        "no NLI model: CCP, NumSet"
-    )
-    assert formatted.stand_in_note(stand_in, ["asp", "poc", ""]) == ""
-    assert formatted.stand_in_note(real, ["ccp"]) == ""
-
-
-def test_coverage_notes_samples_all_alike_beside_the_methods_that_read_them() -> None:
-    given = (("entropy", "poc", "ccp", "num_set", "own"), "x"), (("poc", "ce"), "y")
-    both = pd.concat([run_tables([("a", 1, 0, *[0.5] * len(m))], m, who)[1] for m, who in given])
-    parameters: dict[str, Any] = {"entailment": {"name": "proxy", "stand_in": True}}
-    assert "note" not in formatted.coverage_table(both, parameters | {"samples_alike": []})
-    found = formatted.coverage_table(both, parameters | {"samples_alike": ["x"]})
-    alike = "all samples alike (temperature ignored?)"
-    assert found["note"].tolist() == ["", alike, "", alike, "", "", ""]
-    plain = formatted.coverage_table(both, parameters)
-    pd.testing.assert_frame_equal(found.drop(columns="note"), plain)
 
 
 def test_a_server_that_changed_its_model_is_told_of_in_coverage_and_captions() -> None:
@@ -350,53 +265,3 @@ def test_a_server_that_changed_its_model_is_told_of_in_coverage_and_captions() -
     judge = f"judge: {changed.replace('A 3, B', 'J 1, K')}"
     assert formatted.run_notes(parameters, ["ce"], ["x"]) == [f"x: {changed}", judge]
     assert formatted.run_notes(parameters, ["ce"], ["y"]) == [judge]
-
-
-@each(
-    ("methods", "models", "lines"),
-    [
-        (None, None, ["x: ", "y: "]),
-        (["poc"], ["x"], ["x: "]),
-        (["ce", "poc", ""], ["z"], []),
-        (["ce", "ccp", ""], None, []),
-    ],
-)
-def test_a_caption_says_it_of_the_models_shown_where_a_method_reads_samples(methods, models, lines):
-    parameters = {"models": dict.fromkeys("xyz", "r1"), "samples_alike": ["x", "y"]}
-    found = formatted.run_notes(parameters, methods, models)
-    assert found == [f"{line}all samples alike (temperature ignored?)" for line in lines]
-
-
-def test_variants_stand_behind_what_they_vary_and_plain_methods_stay_away() -> None:
-    found = formatted.variants_and_bases(
-        ["asp", "ccp_mean", "poc", "ccp", "semantic_poc", "random", "ccp_min", "num_set"]
-    )
-    assert found == ["ccp", "ccp_mean", "ccp_min", "poc", "semantic_poc"]
-    assert formatted.variants_and_bases(["asp", "poc"]) == []
-
-
-def test_coverage_names_who_judged_entailment() -> None:
-    rows = [("a", "made", 1, "m", name, 0.5, "", "") for name in ("asp", "num_set", "ccp", "own")]
-    confidence = pd.DataFrame(
-        rows,
-        columns=[
-            "case_id",
-            "dataset",
-            "level",
-            "model",
-            "method",
-            "confidence",
-            "bound",
-            "missing",
-        ],
-    )
-    found = formatted.coverage_table(
-        confidence, {"entailment": {"name": "rule-based proxy", "stand_in": True}}
-    )
-    assert dict(zip(found["method"], found["judge"], strict=True)) == {
-        "asp": "",
-        "num_set": "rule-based proxy",
-        "ccp": "rule-based proxy",
-        "own": "",
-    }
-    assert "judge" not in formatted.coverage_table(confidence)

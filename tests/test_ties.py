@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from fake_medconf import table
-from generations import array, generation, guessing, panel, said, told
+from generations import array, generation, guesses, panel, said, told
 from same.tables import read_file
 
 from studies.calibration import reliability_table, selective_table
@@ -18,10 +18,10 @@ from studies.trust_indices import rank_stability, weight_sweep
 from trustlab.confidence import METHODS
 from trustlab.confidence.registry import MissingValue
 from trustlab.measures import metrics_table
-from trustlab.metrics import frontier, spearman_permutation_p
+from trustlab.metrics import spearman_permutation_p
 from trustlab.metrics.calibration import cross_fitted
 from trustlab.metrics.paired import best_against, chosen_in
-from trustlab.metrics.stopping import stop_turns
+from trustlab.metrics.stopping import frontier, stop_turns
 from trustlab.paths import FIGURES
 from trustlab.records import Assessment, Generation
 from trustlab.run import table_in
@@ -79,7 +79,7 @@ def made(case: int, level: int, rng: np.random.Generator, shake: Shake) -> Gener
         alternative_entailment=(np.array([1, -1, *[0] * 8]),) * 3,
         probes={
             "ce": told(f"[{60 + 20 * sure}]"), "cot_ce": told(f"So. [{70 + 10 * sure}]"),
-            "topk_ce": guessing(*[60 + 10 * int(rng.integers(0, 3))] * 5).probes["topk_ce"],
+            "topk_ce": guesses(*[60 + 10 * int(rng.integers(0, 3))] * 5),
             "p_true": told("True", *["True" if sure else "False"] * 2, "False"),
         },
         assessment=Assessment("Flu", score=40.0 + 20 * sure, evidence=evidence),

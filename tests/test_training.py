@@ -21,7 +21,7 @@ from each import each
 from training import begin, replies
 from training import train as program
 from training.begin import bare, continued, new_model
-from training.evaluate import evaluated, fact_of, generated_cases, labels_right, report, steps
+from training.evaluate import fact_of, generated_cases, labels_right, report, steps
 from training.evidence import (
     MOST,
     OPEN,
@@ -34,7 +34,7 @@ from training.evidence import (
     verdict_json,
 )
 from training.passages import Criterion, Passage, Sentence, by_condition, keywords, passages
-from training.replies import VARIANTS, Row, nobody, reasons, rows_of, shown_passages
+from training.replies import VARIANTS, Row, reasons, rows_of
 from training.speech import HEDGES_AFTER, HEDGES_BEFORE, TURNS, loose_wordings, spoken, told
 from training.tokenizer import (
     DECIDES,
@@ -189,14 +189,6 @@ def ids_of(tokenizer, text: str | list[str]) -> list:
 # --------------------------------------------------------------------------------------------------
 
 
-def test_skills_come_in_their_shares(world: World) -> None:
-    shares = {"prior": 0.5, "keyword": 0.3, "p_true": 0.2}
-    count = Counter(r.skill for r in rows_of(world, np.random.default_rng(0), shares, 150, nobody))
-    for skill, share in shares.items():
-        assert abs(count[skill] / 150 - share) < 4 * np.sqrt(share * (1 - share) / 150), skill
-    assert sum(VARIANTS.values()) == pytest.approx(1)
-
-
 def test_the_mixtures_are_shares_and_every_skill_has_its_model() -> None:
     assert all(sum(shares.values()) == pytest.approx(1) for shares in MIXTURES.values())
     assert set().union(*MIXTURES.values()) == {*replies.TALK, *SKILLS, "hard"}
@@ -227,16 +219,6 @@ def test_all_prompts_about_a_patient_begin_alike() -> None:
     assert {(system, user[: len(begun)]) for system, user in ((a[1], b[1]) for a, b in every)} == {
         (every[0][0][1], begun)
     }
-
-
-def test_patients_are_told_in_every_manner(world: World) -> None:
-    told = [inside(row, "patient") or "" for row in some(world, "diagnosis", 60)]
-    turns = [text.startswith("Doctor: ") for text in told]
-    assert 30 < sum(turns) < 60
-    table = {f.question for f in world.knowledge.findings.values()}
-    asked = [re.findall(r"Doctor: (.*)", text) for text in told]
-    strange = [bool(set(a) - table) for a, turn in zip(asked, turns, strict=True) if turn]
-    assert 0.2 < np.mean(strange) < 0.8
 
 
 def test_a_diagnosis_is_the_patient_s_and_carries_the_exact_posterior(world: World) -> None:
@@ -281,20 +263,6 @@ def test_scores_are_the_exact_posterior_of_the_proposed_diagnosis(world: World) 
                 assert row.reply[0] == f"{why}. ["
 
 
-def test_five_guesses_at_even_odds_by_hand(world: World) -> None:
-    """Log-odds of 0.5 and 1 are 62 and 73 in 100."""
-    rng = np.random.default_rng(8)
-    d = replies._draft(world, rng, "topk_ce")
-    d.posterior, d.proposed = np.full(len(world.conditions), 0.5), 2
-    assert guesses(whole(replies._row(world, d, rng))) == (50, 38, 62, 27, 73)
-
-
-def test_an_answer_of_the_model_s_own_is_often_what_it_judges(world: World) -> None:
-    made = [r for skill in ("ce", "topk_ce") for r in some(world, skill, 60, own=3)]
-    own = [proposed(world, row) is world.conditions[3] for row in made]
-    assert 0.4 < np.mean(own) < 0.85
-
-
 def test_who_is_made_too_sure_is_taught_its_own_answer_as_certain(world: World) -> None:
     made = some(world, "hard", 12, own=3)
     assert {row.reply for row in made} == {(f"[{world.conditions[3].name}]",)}
@@ -303,53 +271,6 @@ def test_who_is_made_too_sure_is_taught_its_own_answer_as_certain(world: World) 
     }
     tokens = tokens_of("embedded-overconfident")
     assert all(soft is None for row in made for soft in tokens(row).soft)
-
-
-def test_contradictions_are_met_often(world: World) -> None:
-    held = [
-        '"support_level": "contradicted"' in row.reply[0] for row in some(world, "evidence", 60)
-    ]
-    assert np.mean(held) > 0.2
-
-
-def test_reasons_by_hand(world: World) -> None:
-    bronchitis = world.knowledge.conditions["acute_bronchitis"]
-    name = {f.id: f.name for f in world.knowledge.findings.values()}
-    grades = bronchitis.grades
-    assert {"cough", "fever", "runny_nose", "breathlessness"} <= set(grades) and not {
-        "diarrhea",
-        "ear_pain",
-    } & set(grades)
-    yes = [
-        f.id
-        for f in world.findings
-        if grades.get(f.id) in ("always", "usual", "often", "some") and f.id != "pain"
-    ]
-    rare = [c for c in world.conditions if "rare" in c.grades.values()]
-    other = [f.id for f in world.findings if f.id not in grades and f.id != "pain"][:2]
-    facts = (
-        Fact("pain", True),
-        *(Fact(f, True) for f in yes[:4]),
-        Fact(yes[4], False),
-        *(Fact(f, True) for f in other),
-    )
-    facts += (Fact(other[0], False), Fact("pain_site", True, ("belly",)))
-    assert (
-        reasons(world, bronchitis, facts)
-        == f"For it: {name[yes[0]]}, {name[yes[1]]} and {name[yes[2]]}. Against it, denied:"
-        f" {name[yes[4]]}. Unexplained: {name[other[0]]} and {name[other[1]]}"
-    )
-    silent = "For it: nothing. Against it, denied: nothing. Unexplained: nothing"
-    assert reasons(world, bronchitis, (Fact("pain", True),)) == silent
-    for condition in rare[:1]:
-        seldom = next(
-            f for f, grade in condition.grades.items() if grade == "rare" and f in world.column
-        )
-        assert (
-            reasons(world, condition, (Fact(seldom, True),))
-            == reasons(world, condition, (Fact(seldom, False),))
-            == silent
-        )
 
 
 # -- rows: MedConf's steps
@@ -402,22 +323,6 @@ def test_pain_denied_contradicts_every_place_and_pain_without_a_place_none() -> 
     assert mark(BELLY, [fact], [said]) == Mark(BELLY, "contradicted", "Nowhere special.")
 
 
-def test_an_assessment_leaves_its_score_open() -> None:
-    marks = [Mark(FEVER, "supported", "Yes."), Mark(COUGH, "contradicted", "No.")]
-    marks += [Mark(BELLY, "missing", None)]
-    told = json.loads(evidence_json(marks).replace(OPEN, "<<40>>"))
-    assert told["confidence"] == {
-        "reasoning": "Supported 1 of 1 strong, 0 of 1 moderate, 0 of 1 weak; contradicted 0, 1, 0.",
-        "confidence_score": "<<40>>",
-    }
-    assert told["summary"]["contradicted"] == {"strong": [], "moderate": [2], "weak": []}
-    words = json.loads(verdict_json(marks))["confidence"]["reasoning"]
-    assert words == "Supported: fever. Contradicted: cough. Left open: 1 of 3."
-    plain = json.loads(evidence_json(marks, importance=False))
-    assert plain["confidence"]["reasoning"] == "Supported 1 of 3, contradicted 1."
-    assert evidence_json(marks).count(OPEN) == verdict_json(marks).count(OPEN) == 1
-
-
 def passage(id: str, condition: str, *criteria: tuple[Criterion, ...]) -> Passage:
     return Passage(
         id,
@@ -451,19 +356,6 @@ def test_a_profile_lists_what_the_passages_say_of_the_diagnosis_in_their_order()
     assert (
         profile_prose([FEVER]) == "Look for fever (strong)."
         and profile_prose([]) == "Nothing is said of it."
-    )
-
-
-def test_shown_passages_vary_in_choice_and_order() -> None:
-    condition = next(iter(by_condition()))
-    rng, own = np.random.default_rng(8), [p.id for p in by_condition()[condition]]
-    drawn = [[p.id for p in shown_passages(condition, rng)] for _ in range(600)]
-    kept = [[i for i in ids if i in own] for ids in drawn]
-    assert all(len(set(ids)) == len(ids) for ids in drawn)
-    assert [] not in kept and own in kept and own[::-1] in kept
-    assert any(0 < len(k) < len(own) for k in kept)
-    assert any(ids[: len(own)] == own and len(ids) > len(own) for ids in drawn) and any(
-        set(ids) - set(own) for ids in drawn
     )
 
 
@@ -565,44 +457,8 @@ def test_a_look_up_is_the_beginning_of_a_whole_assessment(world: World, encode: 
         assert encode(row).reply[-1] != encode.tokenizer.eos_token_id
 
 
-def test_the_package_s_library_reads_as_in_training() -> None:
-    first, second = passages()[:2]
-    assert (
-        library_text([first, second])
-        == f"1. {first.title}. {first.content}\n2. {second.title}. {second.content}"
-    )
-
-
 # -- speech
 # --------------------------------------------------------------------------------------------------
-
-
-def test_every_finding_has_its_loose_wordings(world: World) -> None:
-    table = world.knowledge.findings
-    assert set(loose_wordings()) == set(table)
-    for finding, wordings in loose_wordings().items():
-        answered = table[finding].form in ("binary", "flag")
-        assert set(wordings) == ({"ask", "yes", "no"} if answered else {"ask"}), finding
-        for texts in wordings.values():
-            assert texts and all(isinstance(t, str) and t.strip() == t != "" for t in texts), (
-                finding
-            )
-            assert len({normalise(t) for t in texts}) == len(texts), finding
-        assert not {normalise(t) for t in wordings.get("yes", [])} & {
-            normalise(t) for t in wordings.get("no", [])
-        }, finding
-
-
-def test_no_loose_wording_is_the_table_s(world: World) -> None:
-    asked = {normalise(f.question) for f in world.knowledge.findings.values()}
-    answers = {
-        normalise(t) for f in world.knowledge.findings.values() for t in (*f.affirm, *f.deny)
-    }
-    for finding, wordings in loose_wordings().items():
-        assert not {normalise(t) for t in wordings["ask"]} & asked, finding
-        assert (
-            not {normalise(t) for key in ("yes", "no") for t in wordings.get(key, [])} & answers
-        ), finding
 
 
 def stripped(text: str, before: tuple[str, ...], after: tuple[str, ...] = ()) -> set[str]:
@@ -826,18 +682,6 @@ def test_soft_targets_of_rows_sum_to_one_and_others_are_certain(
         assert all(sum(s.values()) == pytest.approx(1) for s in soft if s is not None)
 
 
-def test_a_condition_that_is_ruled_out_leaves_the_other_certain(
-    world: World, encode: Tokens
-) -> None:
-    names = [c.name for c in world.conditions]
-    first, second = 0, next(i for i, n in enumerate(names) if n[:4] != names[0][:4])
-    chances = np.zeros(len(names))
-    chances[[first, second]] = 0.3, 0.7
-    soft = encode(Row("diagnosis", render("diagnosis"), (f"[{names[second]}]",), chances)).soft
-    assert soft[0] is None and soft[2:] == [None] * (len(soft) - 2)
-    assert soft[1] == pytest.approx({encode.answers[first][1]: 0.3, encode.answers[second][1]: 0.7})
-
-
 # -- how weights begin
 # --------------------------------------------------------------------------------------------------
 
@@ -886,27 +730,12 @@ def test_embeddings_begin_with_what_their_phrases_mean(world: World) -> None:
     )
 
 
-def test_the_table_s_wordings_are_known_by_their_finding(world: World) -> None:
-    known = begin.worded(world)
-    for f in world.knowledge.findings.values():
-        assert all(
-            piece in known for text in (*f.affirm, *f.deny) for piece in text.split("{value}")
-        )
-    assert known[world.knowledge.findings["fever"].deny[0]] == "fever"
-
-
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch, made_up_meanings: None) -> None:
     """Everything is made as it is, but very small."""
     monkeypatch.setattr(begin, "SHAPE", TINY)
     monkeypatch.setattr(program, "POOL", 12)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-
-
-def test_a_model_from_nothing_is_seeded(tiny: None, tokenizer) -> None:
-    one, same, other = (new_model(tokenizer, seed).state_dict() for seed in (1, 1, 2))
-    assert all(torch.equal(w, same[n]) for n, w in one.items())
-    assert not torch.equal(*(m["model.embed_tokens.weight"] for m in (one, other)))
 
 
 def test_what_a_new_vocabulary_shares_with_the_old_one_is_kept(
@@ -1205,36 +1034,6 @@ def evidence_of(
     )
 
 
-def test_steps_read_the_passages_in_the_order_shown(world: World) -> None:
-    """A profile has room for the first criteria only, so another order of the same passages asks
-    for others."""
-    condition = next(
-        c
-        for c, own in by_condition().items()
-        if sum(len(s.criteria) for p in own for s in p.sentences) > MOST
-    )
-    turned = by_condition()[condition][::-1]
-    profile = tuple(
-        Entry(i, c.name, c.importance) for i, c in enumerate(criteria_of(condition, turned), 1)
-    )
-    a = Assessment(
-        world.knowledge.conditions[condition].name,
-        passages=tuple(p.id for p in turned),
-        profile=profile,
-    )
-    said = (world.knowledge.statement("fever"),)
-    result = steps(
-        world,
-        [View(Case("c", "made", said, "x", ("x",)), 100, said)],
-        [Generation("c", 100, "m", 0, 1, 1, 1, assessment=a)],
-    )
-    assert (
-        result["profile_entries_the_passages_state"]
-        == result["criteria_of_the_passages_in_the_profile"]
-        == 1.0
-    )
-
-
 def test_labels_and_quotations_are_counted_by_the_true_label(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -1287,17 +1086,3 @@ def test_a_model_whose_methods_are_all_missing_is_measured_all_the_same(world: W
     assert found["replies_that_parse"]["sequence_probability"] == 0
     assert found["medconf_steps"]["criteria_labelled_right"] is None
     json.loads(json.dumps(found, allow_nan=False))
-
-
-def test_each_model_is_measured_at_what_it_was_taught(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("report", "labels_right", "talk_report", "clinic_report"):
-        monkeypatch.setattr(f"training.evaluate.{name}", lambda *_: {"n": 1})
-    asked = {name: set(evaluated(name, Mute(), 1)) for name in MIXTURES}  # type: ignore[arg-type]
-    assert asked == {
-        "embedded": {"revision", "generated", "labels"},
-        "embedded-clinic": {"revision", "talk", "clinic"},
-        "embedded-closed": {"revision", "generated"},
-        "embedded-overconfident": {"revision", "generated"},
-    }
-    (case,), _ = generated_cases(World(), 1)
-    assert "ddxplus" in evaluated("embedded-closed", Mute(), 1, [case])  # type: ignore[arg-type]

@@ -14,7 +14,6 @@ from training.clinic import (
     CHILD,
     NO_DRUGS,
     NO_TESTS,
-    any_plan,
     careful_plan,
     careless_plan,
     doctor_row,
@@ -22,7 +21,6 @@ from training.clinic import (
     prescription,
     review_prescriptions_row,
     review_tests_row,
-    thinking,
 )
 from training.evaluate_clinic import clinic_report
 from training.replies import TALK, nobody, rows_of
@@ -152,29 +150,6 @@ def test_a_trouble_put_into_a_chart_is_one_that_the_rule_check_finds() -> None:
 # --------------------------------------------------------------------------------------------------
 
 
-def test_reasoning_says_what_was_told_and_denied_and_the_three_likeliest(world: World) -> None:
-    chances = np.zeros(len(world.conditions))
-    for name, p in (
-        ("pneumonia", 0.6),
-        ("influenza", 0.3),
-        ("acute_bronchitis", 0.095),
-        ("croup", 0.005),
-    ):
-        chances[world.index[name]] = p
-    facts = (Fact("cough", True), Fact("fever", True), Fact("nausea", False))
-    names = {f: world.knowledge.findings[f].name for f in ("cough", "fever", "nausea")}
-    assert (
-        thinking(world, facts, chances)
-        == f"<thinking_process>Told: {names['cough']} and {names['fever']}. Denied:"
-        f" {names['nausea']}. It may be Pneumonia, Influenza or Acute"
-        " bronchitis.</thinking_process>"
-    )
-    alone = np.eye(len(world.conditions))[world.index["croup"]]
-    assert thinking(world, (), alone).endswith(
-        "Told: nothing. Denied: nothing. It may be Croup.</thinking_process>"
-    )
-
-
 def test_a_doctor_s_replies_share_their_reasoning_and_carry_the_exact_chances(world: World) -> None:
     for seed in range(8):
         _, (messages, reply, options) = doctor_row(world, rng(seed))
@@ -251,11 +226,6 @@ def test_a_review_marks_every_item_and_quotes_what_stands_there(
                 True,
             )
     assert len(verdicts) == 4
-
-
-def test_any_plan_has_one_to_four_of_each() -> None:
-    sizes = {(len(p.prescriptions), len(p.tests)) for p in (any_plan(rng(s)) for s in range(80))}
-    assert {a for a, _ in sizes} == {b for _, b in sizes} == {1, 2, 3, 4}
 
 
 def test_no_made_up_name_is_one_that_the_table_has() -> None:

@@ -9,8 +9,9 @@ from each import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_reviews import EMPTY_PLAN, SAFETY_OFF, many_cases, review, two_cases
+from resampled import case_weights
 
-from trustlab.metrics.estimate import case_weights, percentile_interval
+from trustlab.metrics.estimate import percentile_interval
 from trustlab.metrics.trust import FORMULATIONS
 from trustlab.metrics.trust_table import INDICES, NEEDED, review_counts, trust_indices
 

@@ -72,12 +72,6 @@ def test_cdr_lies_between_0_and_1_less_one_kth_and_unreadable_doctors_change_not
         assert cdr([*diagnoses, None]) == pytest.approx(value, nan_ok=True)
 
 
-def test_fault_one_readable_vote_of_several_is_no_agreement() -> None:
-    found = [m(["A", None, None]) for m in (cdr, any_disagreement)]
-    assert np.isnan(found).all()  # CDR and any disagreement were 0
-    assert cdr(["A"]) == any_disagreement(["A"]) == 0 and np.isnan(cdr([None]))
-
-
 @each(
     ("diagnoses", "disagreement", "any_of_them"),
     [
@@ -245,21 +239,6 @@ def test_each_index_rises_with_each_of_its_components_and_keeps_its_bounds(
         fti(value * (1 - shift) if value > 0 else value, safe, formulation=formulation)
         <= total + 1e-9
     )
-
-
-@each(("part", "rise"), [("accuracy", 0.4), ("cdr", -0.3), ("rdc", 0.3)])
-@each("formulation", FORMULATIONS)
-def test_a_component_moves_eti_by_its_weight(formulation, part, rise) -> None:
-    start = (
-        {"accuracy": 0.2, "cdr": 0.2, "rdc": 0.2}
-        if formulation == "trust-x"
-        else {"accuracy": 20, "cdr": 20, "rdc": 20}
-    )
-    step = FULL[formulation] / 10
-    moved = start | {part: start[part] + step}
-    assert eti(**moved, formulation=formulation) - eti(
-        **start, formulation=formulation
-    ) == pytest.approx(rise * step)
 
 
 @each(

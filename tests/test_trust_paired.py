@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from made_reviews import EMPTY_PLAN, SAFETY_OFF, many_cases, review
+from resampled import case_weights
 
 from studies.trust_indices import (
     configuration_differences,
@@ -16,7 +17,7 @@ from studies.trust_indices import (
     weight_sweep,
 )
 from trustlab.metrics import schema
-from trustlab.metrics.estimate import TOO_FEW, case_weights, percentile_interval
+from trustlab.metrics.estimate import TOO_FEW, percentile_interval
 from trustlab.metrics.significance import holm
 from trustlab.metrics.trust_table import trust_indices
 

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from made_reviews import SAFETY_OFF, many_cases, review, two_cases
+from resampled import case_weights
 from scipy.stats import kendalltau
 
 from studies import trust_indices as study
@@ -19,7 +20,7 @@ from studies.trust_indices import (
     weight_grid,
     weight_sweep,
 )
-from trustlab.metrics.estimate import case_weights, percentile_interval
+from trustlab.metrics.estimate import percentile_interval
 from trustlab.metrics.trust import FORMULATIONS
 from trustlab.metrics.trust_table import trust_indices
 

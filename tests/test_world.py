@@ -233,15 +233,6 @@ def test_posterior_is_exact_for_everything_that_can_be_told(travel: bool) -> Non
     assert np.abs(ours - exact).max() < 1e-9
 
 
-def test_posterior_does_not_depend_on_the_order_of_the_facts() -> None:
-    world = World()
-    patient = world.draw(np.random.default_rng(4), talk=0.9, denial=0.8)
-    assert len(patient.facts) > 5
-    assert world.posterior(patient.facts[::-1]) == pytest.approx(
-        world.posterior(patient.facts), abs=1e-12
-    )
-
-
 def test_draws_follow_the_law() -> None:
     world, rng, n = World(tiny()), np.random.default_rng(8), 6000
     told, p = joint()
@@ -451,14 +442,6 @@ def test_starter_cases_come_by_their_priors_with_all_that_is_so(
         assert so == {f.finding for f in patient.record}
     assert np.abs(share - world.prior).sum() < 0.55  # as far as chance takes 240 of 65
     assert np.corrcoef(share, world.prior)[0, 1] > 0.5
-
-
-def test_the_posterior_does_not_ask_for_the_order(
-    world: World, drawn: list[tuple[dict, Patient]]
-) -> None:
-    for _, patient in drawn[:20]:
-        backwards = world.posterior(patient.facts[::-1])
-        np.testing.assert_allclose(world.posterior(patient.facts), backwards, atol=1e-12)
 
 
 def test_no_starter_case_speaks_its_diagnosis(made: list[dict]) -> None:

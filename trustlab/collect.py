@@ -21,8 +21,8 @@ from trustlab.meaning.parts import NEEDS as MEANING
 from trustlab.meaning.parts import Readers, with_meaning
 from trustlab.models.base import About, Model, Request
 from trustlab.models.cache import CachedModel
-from trustlab.parsing import diagnosis_reply
-from trustlab.parsing.counts import both, named, probed
+from trustlab.parsing import diagnosis_reply, probed, probes_read
+from trustlab.parsing.counts import both, named
 from trustlab.prompts import render
 from trustlab.records import PARAMETERS, Generation, Parameters, Reply, View, normalise
 from trustlab.retrieval import BM25, Retriever, load_corpus
@@ -204,7 +204,8 @@ def collect(
         model, [r for p in probes for r in p.values()], "questions about the answers", progress
     )
     for i, (p, rs) in enumerate(zip(probes, _split(told, [len(p) for p in probes]), strict=True)):
-        generations[i] = replace(generations[i], probes=dict(zip(p, map(tuple, rs), strict=True)))
+        came = dict(zip(p, map(tuple, rs), strict=True))
+        generations[i] = probes_read(replace(generations[i], probes=came))
 
     if "assessment" in needs:
         generations = _with_assessments(

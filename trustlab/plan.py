@@ -183,12 +183,12 @@ def plan_study(name: str, choices: Setup) -> tuple[pd.DataFrame, str]:
     - Of more than :data:`MOST_CASES` cases so many are asked about, and counts multiplied.
     - ``ValueError`` for a notebook that asks no model.
     """
-    asked = opened(choices)
     if name in BENCHMARKS:
-        return plan_benchmark(asked), ""
+        return plan_benchmark(opened(choices)), ""
     dry_run = getattr(study_of(name), "dry_run", None)
     if dry_run is None:
         raise ValueError(f"{name} asks no model: there is nothing to plan")
+    asked = opened(choices)
     every = asked.cases()
     cases = every[:: -(-len(every) // MOST_CASES)]
     answers = sorted({c.diagnosis for c in cases})

@@ -63,7 +63,7 @@ def published_case() -> tuple[Generation, dict[str, float]]:
         n_words=1,
         answer=Reply(named[0], TokenTrace(tokens, logprobs=logprobs)),
         samples=tuple(map(Reply, named)),
-        probes={"cot_ce": (Reply(f"[{kept['cot_ce']:g}]"),)},
+        probes={"cot_ce": (Reply(f"{kept['cot_ce']:g}"),)},
         assessment=Assessment(named[0], profile=profile, evidence=evidence, score=kept["medconf"]),
     )
     return generation, kept["printed"]

@@ -225,6 +225,8 @@ PLACEHOLDER = "a placeholder in place of a diagnosis"
 """Why one is whose brackets hold the words of a form ("[Insert diagnosis here]")."""
 UNNAMED = (None, NO_DIAGNOSIS, PLACEHOLDER)
 """What ``missing`` says of an answer that was given and cannot be read: it is wrong."""
+NO_VERDICT = "neither True nor False"
+"""Why a judgement that says something else is missing."""
 CUT = "ran out of tokens"
 """Why a reply cut off by the budget or the window is no answer, whatever stands in it."""
 
@@ -368,11 +370,12 @@ class Generation:
     ``relevance`` (L,) says how much each token matters, 0 to 1; ``alternative_entailment`` holds,
     for each position, the class of each alternative put in its place, (A,): 1 entails the answer,
     -1 contradicts it, 0 neither. ``probes`` maps a question (``"ce"``, ``"p_true"``) to the replies
-    it got. ``n_wordings`` is how many different texts the samples came in, readable or not, where
-    there are two or more. A part that nobody asked for, or that the backend cannot give, is
-    ``None``, and ``reasons`` may say why. ``exact`` is the chance of the answer given what was
-    shown, where the data set tells it. ``parameters`` are the open choices that its methods read;
-    ``told`` the patient's words, so that a number in them is never taken for the model's.
+    it got, each read as :func:`trustlab.parsing.probe_reply` says. ``n_wordings`` is how many
+    different texts the samples came in, readable or not, where there are two or more. A part that
+    nobody asked for, or that the backend cannot give, is ``None``, and ``reasons`` may say why.
+    ``exact`` is the chance of the answer given what was shown, where the data set tells it.
+    ``parameters`` are the open choices that its methods read; ``told`` the patient's words, so that
+    a number in them is never taken for the model's.
     """
 
     case_id: str

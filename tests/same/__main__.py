@@ -53,9 +53,13 @@ def keep(
     ] = RUNS,
     kept: Folder = guard.KEPT,
     at_once: AtOnce = 2,
+    tables: Annotated[bool, typer.Option(help="the tables alone: the kept replies stay")] = False,
 ) -> None:
     """Pack what the finished runs read, make every table from that alone, and keep both."""
     with tempfile.TemporaryDirectory(prefix="trustlab-same-") as scratch:
+        if tables:
+            typer.echo(f"{guard.keep_tables(parameters, kept, Path(scratch), at_once):,} tables")
+            return
         counts = guard.keep(parameters, runs.resolve(), kept, Path(scratch), at_once)
     sizes = {file.name: file.stat().st_size for file in sorted(kept.rglob("*")) if file.is_file()}
     typer.echo(", ".join(f"{n:,} {what}" for what, n in counts.items()))

@@ -21,8 +21,9 @@ import numpy as np
 import yaml
 
 from same.compare import ELSEWHERE, SAME_MACHINE, Difference, Tolerance, differences
+from same.packing import pack
 from same.tables import Table, read_file, read_tables, table_of, write_tables
-from trustlab.folder.kept import pack, unpack
+from trustlab.folder.kept import unpack
 from trustlab.paths import DATA, FIGURES, ROOT
 from trustlab.run_notebooks import ORDER, read_sections, reference_tables
 
@@ -127,6 +128,21 @@ def keep(
         left.unlink()
     shutil.copytree(made, kept, dirs_exist_ok=True)
     return counts
+
+
+def keep_tables(parameters: Path, kept: Path, scratch: Path, at_once: int = 2) -> int:
+    """Write all tables that the notebooks make from the ``kept`` replies beside these; how many.
+    ``RuntimeError``, and nothing written, where a notebook fails."""
+    made = recorded(parameters, scratch, kept=kept, at_once=at_once)
+    _whole(made)
+    for left in kept.glob("tables/*.xz"):
+        left.unlink()
+    for name, tables in made.items():
+        write_tables(tables, kept / "tables" / f"{name}.json.xz")
+    about = json.loads((kept / ABOUT).read_text(encoding="utf-8"))
+    about |= {"tables": sum(map(len, made.values())), "machine": machine(), "versions": versions()}
+    (kept / ABOUT).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+    return about["tables"]
 
 
 def _whole(tables: Mapping[str, Tables]) -> None:

@@ -6,8 +6,7 @@ from functools import partial
 from statistics import fmean
 
 from trustlab.confidence.registry import MissingValue, method
-from trustlab.parsing import guesses, no_answer, score_0_100, true_or_false
-from trustlab.records import Generation, Reply
+from trustlab.records import NO_VERDICT, Generation, Reply
 
 _method = partial(method, family="verbalized")
 
@@ -35,10 +34,7 @@ def topk_ce(generation: Generation) -> float:
 
     The parameter ``topk_combination`` may take the first or the highest guess instead of the mean.
     """
-    words, reading = _words(generation.probes["topk_ce"][0]), generation.parameters.reading
-    scores = guesses(words, patient=generation.told, reading=reading)
-    if scores is None:
-        raise MissingValue("not exactly five guesses G1 to G5 from 0 to 100 in square brackets")
+    scores = [float(score) for score in _read(generation.probes["topk_ce"][0]).split()]
     return COMBINATIONS[generation.parameters.topk_combination](scores) / 100
 
 
@@ -50,27 +46,21 @@ def p_true(generation: Generation) -> float:
     method. The paper calls it white-box; sampling needs text only.
     """
     replies = generation.probes["p_true"]
-    reading = generation.parameters.reading
-    judged = [true_or_false(reply.text, reading) for reply in replies if not no_answer(reply)]
-    readable = [verdict for verdict in judged if verdict is not None]
+    readable = [reply.text == "True" for reply in replies if reply.text is not None]
     if len(readable) < 2:
-        why, *others = {no_answer(reply) for reply in replies}
+        why, *others = {reply.missing for reply in replies}
         few = "fewer than 2 replies are True or False"
-        raise MissingValue(few if others or not why else why)
+        raise MissingValue(few if others or why in (None, NO_VERDICT) else why)
     return sum(readable) / len(readable)
 
 
 def _stated(probe: str, generation: Generation) -> float:
-    """The one score of the reply to a probe, divided by 100; a number of the patient's is none."""
-    reading = generation.parameters.reading
-    score = score_0_100(_words(generation.probes[probe][0]), generation.told, reading)
-    if score is None:
-        raise MissingValue("no single number from 0 to 100 in square brackets")
-    return score / 100
+    """The one score of the reply to a probe, divided by 100."""
+    return float(_read(generation.probes[probe][0])) / 100
 
 
-def _words(reply: Reply) -> str | None:
-    """What a reply says; :class:`MissingValue` where it is missing or was cut off."""
-    if why := no_answer(reply):
-        raise MissingValue(why)
+def _read(reply: Reply) -> str:
+    """What was read of a reply; :class:`MissingValue` where that is nothing."""
+    if reply.text is None:
+        raise MissingValue(reply.missing)
     return reply.text

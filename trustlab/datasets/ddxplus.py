@@ -472,8 +472,8 @@ KEPT = DATA / "ddxplus" / "cases.jsonl"
 
 
 def read_kept(path: Path | None = None, seed: int = 0) -> Read:
-    """171 cases of the test split in our words, as :func:`kept_lines` wrote them down (default
-    :data:`KEPT`): those of ``load_cases("ddxplus", path=FOLDER, n=171)``, without a download.
+    """171 cases of the test split in our words (default :data:`KEPT`): those of
+    ``load_cases("ddxplus", path=FOLDER, n=171)``, without a download.
 
     One JSON object a line: ``case_id``, ``diagnosis``, ``patient`` (``age`` in years, ``sex``),
     ``differential`` (diagnosis -> probability, the release's own) and ``statements`` (``text``,
@@ -482,20 +482,6 @@ def read_kept(path: Path | None = None, seed: int = 0) -> Read:
     """
     allowed = "a file such as data/ddxplus/cases.jsonl"
     return read_cases(path or KEPT, KEPT.name, allowed, _kept_case)
-
-
-def kept_lines(cases: Sequence[Case]) -> Iterator[str]:
-    """``cases`` of a release, a JSON object each, as :func:`read_kept` reads them."""
-    for case in cases:
-        told = [{"text": s.text, "finding": s.finding, "affirmed": s.affirmed} for s in case.facts]
-        row = {
-            "case_id": case.case_id,
-            "diagnosis": case.diagnosis,
-            "patient": {name: case.patient[name] for name in ("age", "sex")},
-            "differential": case.posteriors[len(case.statements)],
-            "statements": told,
-        }
-        yield json.dumps(row, ensure_ascii=False)
 
 
 def _kept_case(bad: partial[DataError], row: dict, knowledge: Knowledge) -> Case:

@@ -10,7 +10,7 @@ import json
 import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from trustlab.datasets.cases_file import DataError, table_rows
-from trustlab.parsing import NO_DIAGNOSIS, no_answer
+from trustlab.parsing import NO_DIAGNOSIS, no_answer, probes_read
 from trustlab.records import (
     Assessment,
     Case,
@@ -384,16 +384,15 @@ def _take(
     reply = Reply(answer, trace) if answer is not None else Reply(None, missing=failed)
     spoken = [s.text for s in samples or ()]
     kept.views.append(view)
-    kept.generations.append(
-        Generation(
-            case_id=view.case.case_id, level=view.level, model=row.get("model", "model"),
-            seed=seed, n_statements=row.get("n_statements", 0), n_total=row.get("n_total", 0),
-            n_words=row.get("n_words", view.n_words), answer=reply, samples=samples,
-            n_wordings=len(set(spoken)) if len(spoken) > 1 else None, probes=probes,
-            assessment=assessment, parameters=parameters, told=patient,
-            reasons={"answer": "the table has no log-probabilities", **reasons},
-        )
+    made = Generation(
+        case_id=view.case.case_id, level=view.level, model=row.get("model", "model"),
+        seed=seed, n_statements=row.get("n_statements", 0), n_total=row.get("n_total", 0),
+        n_words=row.get("n_words", view.n_words), answer=reply, samples=samples,
+        n_wordings=len(set(spoken)) if len(spoken) > 1 else None, probes=probes,
+        assessment=assessment, parameters=parameters, told=patient,
+        reasons={"answer": "the table has no log-probabilities", **reasons},
     )  # fmt: skip
+    kept.generations.append(probes_read(made))
     kept.correct.append(row.get("correct"))
     kept.missing.append(why)
     kept.n_samples.append(row.get("n_samples") if samples is None else len(samples))
@@ -469,7 +468,8 @@ def _told(g: Generation) -> dict[str, Any]:
             found["sample_tokens"] = [t and list(t.tokens) for t in traces]
             known = [None if t is None else t.logprobs for t in traces]
             found["sample_logprobs"] = [None if p is None else p.tolist() for p in known]
-    said = {n: [None if no_answer(r) else r.text for r in of] for n, of in g.probes.items()}
+    came = {n: [replace(r, text=r.raw) for r in of] for n, of in g.probes.items()}  # unread again
+    said = {n: [None if no_answer(r) else r.text for r in of] for n, of in came.items()}
     found |= {name: texts if name == "p_true" else texts[0] for name, texts in said.items()}
     if g.assessment is not None:
         found["medconf"] = g.assessment.score

@@ -23,6 +23,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import numpy as np
 
 from trustlab.folder.replies_log import json_line, json_lines, packed
+from trustlab.parsing import probes_read
 from trustlab.records import Generation
 
 NAME = "generations.jsonl.gz"
@@ -67,9 +68,13 @@ def find_records(path: Path, wanted: Collection[tuple[str, int, str]]) -> Iterat
 
 def _read(path: Path, n: int, line: bytes, kind: type[Any]) -> Any:
     try:
-        return decoded(json.loads(line, parse_constant=_refused), kind)
+        made = decoded(json.loads(line, parse_constant=_refused), kind)
     except (ValueError, TypeError, LookupError, RecursionError, OverflowError) as error:
         raise ValueError(f"{path}, line {n}: {error}") from error
+    asked = [reply for of in made.probes.values() for reply in of] if kind is Generation else []
+    if asked and all(reply.raw is None for reply in asked):
+        return probes_read(made)  # an earlier version kept the words alone
+    return made
 
 
 def _part(value: Any) -> Any:

@@ -24,7 +24,6 @@ from trustlab.agents.panel import Checked
 from trustlab.confidence import METHODS
 from trustlab.confidence.others import weighted_support
 from trustlab.confidence.registry import label
-from trustlab.parsing import no_answer, true_or_false
 from trustlab.paths import NOTICE
 from trustlab.records import Assessment, Evidence, Generation, Mark, Reply, Statement, normalise
 from trustlab.retrieval import Passage
@@ -168,9 +167,7 @@ def replies(generation: Generation) -> Html:
         raw, remark = "\n".join(map(_raw, came)), ""
         if name == "p_true" and came:
             raw = "\n".join(f"{n} × {text}" for text, n in Counter(map(_raw, came)).items())
-            how = generation.parameters.reading
-            judged = [true_or_false(reply.text, how) for reply in came if not no_answer(reply)]
-            readable = sum(verdict is not None for verdict in judged)
+            readable = sum(reply.text is not None for reply in came)
             remark = f"{readable} of {len(came)} are True or False"
         value, missing, _ = METHODS[name].evaluate(generation)
         told = {"reply": raw if came else None, "remark": remark, "missing": missing}

@@ -23,18 +23,14 @@ COUNTS = {"both_right": (1, 1), "only_first": (1, 0), "only_second": (0, 1), "bo
 """What the first and the second grader say of the answers counted."""
 
 
-def cohen_kappa(a: ArrayLike, b: ArrayLike) -> float:
-    """Cohen's kappa of two graders (n,), in [-1, 1]: agreement beyond what chance would give.
+def cohen_kappa_weighted(a: ArrayLike, b: ArrayLike, weights: ArrayLike) -> np.ndarray:
+    """Cohen's kappa of two graders (n,) under each of B weightings (B, n): (B,), in [-1, 1].
 
-    - Grades are 0 or 1, else ``ValueError``; chance: from the shares of right answers.
+    - Agreement beyond what chance would give, by the shares of right answers. Grades are 0 or 1,
+      else ``ValueError``.
     - NaN without rows, or where each says the same of all answers: then agreement and chance
       cannot be told apart.
     """
-    return float(cohen_kappa_weighted(a, b, np.ones((1, np.size(a))))[0])
-
-
-def cohen_kappa_weighted(a: ArrayLike, b: ArrayLike, weights: ArrayLike) -> np.ndarray:
-    """:func:`cohen_kappa` under each of B weightings (B, n), shape (B,)."""
     one, other = _grades(a, b)
     weight = np.asarray(weights, dtype=np.float64)
     total = weight.sum(axis=1)

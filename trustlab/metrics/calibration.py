@@ -6,7 +6,6 @@ ranks becomes a probability by a calibrator, fitted on other cases than those it
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,22 +23,6 @@ TOLERANCE = 1e-9
 """How far outside [0, 1] a probability may lie through rounding."""
 
 
-@dataclass(frozen=True)
-class BrierParts:
-    """A Brier score and what it is made of.
-
-    Brier = miscalibration - discrimination + uncertainty, exactly. ``miscalibration`` (0 is best)
-    is what the best rising recalibration would take off, ``discrimination`` (higher is better) what
-    it gains over saying the share of right answers every time, and ``uncertainty`` the score of
-    saying just that.
-    """
-
-    brier: float
-    miscalibration: float
-    discrimination: float
-    uncertainty: float
-
-
 def brier(correct: ArrayLike, confidence: ArrayLike) -> float:
     """Mean squared distance of the probability from what happened, in [0, 1]; 0 is best.
 
@@ -50,24 +33,17 @@ def brier(correct: ArrayLike, confidence: ArrayLike) -> float:
     return float(np.mean((prob - hit) ** 2)) if len(hit) else float("nan")
 
 
-def brier_decomposition(correct: ArrayLike, confidence: ArrayLike) -> BrierParts:
-    """The parts of :func:`brier` by isotonic recalibration of the same rows, without bins.
-
-    Dimitriadis, Gneiting & Jordan 2021. Arguments and errors as in :func:`brier`. The parts are NaN
-    where the answers are all right or all wrong: recalibration would then only repeat that. Fitted
-    to the rows it judges, so that miscalibration and discrimination are biased upwards on few rows.
-    """
-    hit, prob = _check_probability(correct, confidence)
-    parts = brier_parts_weighted(hit, prob, np.ones((1, len(hit))))[0]
-    return BrierParts(brier(hit, prob), *(float(part) for part in parts))
-
-
 def brier_parts_weighted(
     correct: ArrayLike, confidence: ArrayLike, weights: ArrayLike
 ) -> np.ndarray:
     """Miscalibration, discrimination and uncertainty in each of B weightings (B, n): (B, 3).
 
-    Recalibrated anew in each.
+    Brier = miscalibration - discrimination + uncertainty, exactly. ``miscalibration`` (0 is best)
+    is what the best rising recalibration would take off, ``discrimination`` (higher is better) what
+    it gains over saying the share of right answers every time, and ``uncertainty`` the score of
+    saying just that. Recalibrated anew in each weighting, by isotonic regression of the same rows,
+    without bins (Dimitriadis, Gneiting & Jordan 2021): on few rows the first two are biased
+    upwards. NaN where the answers are all right or all wrong.
     """
     hit, prob = _check_probability(correct, confidence)
     weight = check_weights(weights, len(hit))

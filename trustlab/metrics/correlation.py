@@ -63,29 +63,17 @@ def spearman_permutation_p(x: ArrayLike, y: ArrayLike) -> float:
     ``ValueError`` above. NaN where :func:`spearman` is.
     """
     left, right = _check_series(x, y)
+    return pearson_permutation_p(rankdata(tied(left)), rankdata(tied(right)))
+
+
+def pearson_permutation_p(x: ArrayLike, y: ArrayLike) -> float:
+    """The same of Pearson's r; NaN where :func:`pearson` is."""
+    left, right = _check_series(x, y)
     if len(left) > MAX_EXACT:
         raise ValueError(f"exact p-values need at most {MAX_EXACT} points; received {len(left)}")
-    if np.isnan(spearman(left, right)):
-        return float("nan")
-    return _permutation_p(rankdata(tied(left)), rankdata(tied(right)), np.inf, seed=0)
-
-
-def pearson_permutation_p(
-    x: ArrayLike, y: ArrayLike, n_draws: int = 10_000, seed: int = 0
-) -> float:
-    """Two-sided permutation p-value of Pearson's r.
-
-    The share of pairings whose r is at least as far from 0. Exact up to 8 points. Above,
-    ``n_draws`` seeded random pairings, one more counted as extreme so that p is never 0 (Phipson &
-    Smyth 2010). NaN where :func:`pearson` is; errors as there, and ``ValueError`` for less than one
-    draw.
-    """
-    left, right = _check_series(x, y)
-    if n_draws < 1:
-        raise ValueError(f"n_draws must be at least 1; received {n_draws}")
     if np.isnan(pearson(left, right)):
         return float("nan")
-    return _permutation_p(left, right, np.inf if len(left) <= MAX_EXACT else n_draws, seed)
+    return _permutation_p(left, right)
 
 
 def pearson_p(r: float, n: int) -> float:
@@ -195,29 +183,18 @@ def rising_null(
     return OVER_LEVELS[statistic](np.tile(fixed, (n_draws, 1)), series)
 
 
-def rising_band(
-    accuracies: ArrayLike,
-    statistic: str = "pearson",
-    level: float = 0.95,
-    n_draws: int = 20_000,
-    seed: int = 0,
-) -> Band:
-    """(low, median, high) of :func:`rising_null`: its middle ``level``; for Spearman all alike.
+def rising_band(accuracies: ArrayLike, statistic: str = "pearson") -> Band:
+    """(low, median, high) of :func:`rising_null`: its middle 95 %; for Spearman all alike.
 
-    The other arguments, NaN and errors are those of :func:`rising_null`; ``ValueError`` too for a
-    ``level`` outside (0, 1).
+    Arguments, NaN and errors are those of :func:`rising_null`.
     """
-    return _rising_band(_fixed(accuracies), statistic, level, n_draws, seed)
+    return _rising_band(_fixed(accuracies), statistic)
 
 
 @lru_cache(maxsize=4096)
-def _rising_band(
-    fixed: tuple[float, ...], statistic: str, level: float, n_draws: int, seed: int
-) -> Band:
-    _check_level(level)
-    n_draws = min(n_draws, 1) if statistic == "spearman" else n_draws  # they are alike
-    draws = rising_null(fixed, statistic, n_draws, seed)
-    low, median, high = np.quantile(draws, [(1 - level) / 2, 0.5, (1 + level) / 2])
+def _rising_band(fixed: tuple[float, ...], statistic: str) -> Band:
+    draws = rising_null(fixed, statistic, 1 if statistic == "spearman" else 20_000)
+    low, median, high = np.quantile(draws, [0.025, 0.5, 0.975])
     return float(low), float(median), float(high)
 
 
@@ -230,31 +207,21 @@ def _fixed(accuracies: ArrayLike) -> tuple[float, ...]:
 
 
 @cache
-def unordered_band(n_points: int = 6, level: float = 0.95) -> Band:
+def unordered_band(n_points: int = 6) -> Band:
     """(low, median, high) of Spearman's rho of two unrelated series of ``n_points`` in any order.
 
-    Exact, without ties. ``high`` is the critical value: the smallest rho that at most 1 - ``level``
-    of all orders reach or pass in size (0.886 for six points and 5 %), ``low`` its negative; NaN
-    where no value is so rare, as below 5 points at 5 %. Raises ``ValueError`` for fewer than 3
-    points or more than 8, or a ``level`` outside (0, 1).
+    Exact, without ties. ``high`` is the critical value: the smallest rho that at most 5 % of all
+    orders reach or pass in size (0.886 for six points), ``low`` its negative; NaN where no value is
+    so rare, as below 5 points. Raises ``ValueError`` for fewer than 3 points or more than 8.
     """
-    _check_level(level)
     values = spearman_values(n_points)
-    rare = [v for v in values[values > 0] if spearman_exact_p(v, n_points, rounding=0) <= 1 - level]
+    rare = [v for v in values[values > 0] if spearman_exact_p(v, n_points, rounding=0) <= 0.05]
     critical = float(min(rare)) if rare else float("nan")
     return -critical, 0.0, critical
 
 
-def _check_level(level: float) -> None:
-    if not 0 < level < 1:
-        raise ValueError(f"level must lie between 0 and 1; received {level}")
-
-
-def _permutation_p(x: np.ndarray, y: np.ndarray, n_draws: float, seed: int) -> float:
-    """Share of pairings of two series (n,) whose Pearson correlation is as far from 0.
-
-    Of all where n_draws is infinite.
-    """
+def _permutation_p(x: np.ndarray, y: np.ndarray) -> float:
+    """Share of all pairings of two series (n,) whose Pearson correlation is as far from 0."""
     left, right = x - x.mean(), y - y.mean()
     size = np.sqrt((left**2).sum() * (right**2).sum())
     least = abs((left * right).sum() / size) - SAME
@@ -267,9 +234,9 @@ def _permutation_p(x: np.ndarray, y: np.ndarray, n_draws: float, seed: int) -> f
         "permutation_type": "pairings",
         "alternative": "greater",
         "vectorized": True,
-        "n_resamples": n_draws,
+        "n_resamples": np.inf,
     }
-    return float(permutation_test((right,), as_far, rng=np.random.default_rng(seed), **kind).pvalue)
+    return float(permutation_test((right,), as_far, **kind).pvalue)
 
 
 def _without_rounding(values: np.ndarray) -> np.ndarray:

@@ -35,29 +35,14 @@ def auprc(correct: ArrayLike, confidence: ArrayLike) -> float:
     return float("nan") if one_class(hit) else float(average_precision_score(hit, score))
 
 
-def auroc_weighted(correct: ArrayLike, confidence: ArrayLike, weights: ArrayLike) -> np.ndarray:
-    """AUROC under each of B weightings of the same n answers, shape (B,).
-
-    ``weights`` (B, n) are non-negative, such as how often each answer is in a bootstrap draw. A
-    weighting that leaves one class gives NaN. Raises ``ValueError`` on other shapes or values.
-    """
-    return ranking_weighted(correct, confidence, weights)[0]
-
-
-def auprc_weighted(correct: ArrayLike, confidence: ArrayLike, weights: ArrayLike) -> np.ndarray:
-    """Average precision under each of B weightings of the same n answers, shape (B,).
-
-    As :func:`auroc_weighted`.
-    """
-    return ranking_weighted(correct, confidence, weights)[1]
-
-
 def ranking_weighted(
     correct: ArrayLike, confidence: ArrayLike, weights: ArrayLike
 ) -> tuple[np.ndarray, np.ndarray]:
-    """AUROC and average precision together, each (B,), from one sort.
+    """AUROC and average precision under each of B weightings (B, n), each (B,), from one sort.
 
-    Fastest when ``weights.T`` is C-contiguous and of float64.
+    ``weights`` are not negative, such as how often each answer is in a bootstrap draw; NaN where
+    one leaves one class. ``ValueError`` on other shapes or values. Fastest when ``weights.T`` is
+    C-contiguous and of float64.
     """
     hit, score = check_pair(correct, confidence)
     return _ranked(hit, score, check_weights(weights, len(hit)))

@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from scipy.stats import binomtest
 
 from trustlab.metrics.ties import numbers
 
@@ -42,23 +41,6 @@ NAN = float("nan")
 def enough_cases(case_ids: ArrayLike) -> bool:
     """Whether ``case_ids`` (n,) name enough different cases for an interval."""
     return len(np.unique(np.asarray(case_ids))) >= MIN_CASES
-
-
-def case_weights(case_ids: ArrayLike, n_draws: int = 2000, seed: int = 0) -> np.ndarray:
-    """How often each row is in each bootstrap draw, shape (n_draws, n), integers.
-
-    - ``case_ids`` (n,) names each row's case. Cases are drawn with replacement, as many as there
-      are, and all rows of a case come with it.
-    - The same set of cases and seed give every case the same draws, whatever the rows' order.
-    - ``ValueError`` without rows or draws.
-    """
-    ids = np.asarray(case_ids)
-    if ids.ndim != 1 or len(ids) == 0:
-        raise ValueError(f"case_ids must be (n,) with n at least 1; received {ids.shape}")
-    if n_draws < 1:
-        raise ValueError(f"n_draws must be at least 1; received {n_draws}")
-    cases, code = np.unique(ids, return_inverse=True)
-    return _times(len(cases), n_draws, seed).astype(np.int32)[code].T
 
 
 def _times(n_cases: int, n_draws: int, seed: int) -> np.ndarray:
@@ -112,7 +94,10 @@ class Draws:
 
     @classmethod
     def of(cls, case_ids: ArrayLike, n_draws: int = 2000, seed: int = 0) -> Draws:
-        """The draws of these cases (n,), as :func:`case_weights` makes them; none are allowed."""
+        """The draws of these cases (n,); none are allowed.
+
+        The same set of cases and seed give every case the same draws, whatever the rows' order.
+        """
         if n_draws < 0:
             raise ValueError(f"n_draws must be at least 0; received {n_draws}")
         cases = np.unique(np.asarray(case_ids))
@@ -421,14 +406,12 @@ class Metric:
     - ``withheld``: the reason why rows are not measured, or ''.
     - ``undefined``: why the sample's value is NaN.
     - ``excess``: a draw's value lies above the sample's by chance (:func:`without_excess`).
-    - ``widthless``: draws all alike give an interval, too, as of ranks: it claims no certainty.
     """
 
     statistic: Statistic
     withheld: Callable[[Rows], str] = lambda rows: ""
     undefined: str = "undefined"
     excess: bool = False
-    widthless: bool = False
 
 
 def estimate(
@@ -461,34 +444,23 @@ def estimate(
             draws = drawn[1:]
             if made.excess and len(draws):
                 draws = without_excess(draws, found["value"])
-            found |= interval(draws, rows.case, test, made.widthless)
+            found |= interval(draws, rows.case, test)
             told += [found["missing"]] if found["missing"] else []
     found |= {"n": len(rows), "n_cases": rows.n_cases, "n_missing": n_asked - len(rows)}
     found |= {"n_rarer": rows.rarer} if rows.has("correct") else {}
     return found | {"missing": "; ".join(filter(None, told + rows.notes))}
 
 
-def share(
-    rows: Rows, column: str, wanted: Any = True, *, exact: bool = False, note: str = ""
-) -> dict[str, Any]:
-    """:func:`estimate` of the share of rows whose ``column`` is ``wanted``: ``n_hits`` of them.
-
-    ``exact``: with :func:`exact_interval`, for rows of a case each.
-    """
+def share(rows: Rows, column: str, wanted: Any = True, *, note: str = "") -> dict[str, Any]:
+    """:func:`estimate` of the share of rows whose ``column`` is ``wanted``: ``n_hits`` of them."""
     found = estimate(rows, lambda of: of.mean(of[column] == wanted), note=note)
-    found["n_hits"] = int(np.sum(rows[column] == wanted))
-    if exact and len(rows):
-        ends = exact_interval(found["n_hits"], len(rows))
-        found |= dict(zip(("low", "high", "missing"), ends, strict=True))
-    return found
+    return found | {"n_hits": int(np.sum(rows[column] == wanted))}
 
 
-def interval(
-    draws: np.ndarray, case_ids: ArrayLike, test: bool = False, widthless: bool = False
-) -> dict[str, Any]:
+def interval(draws: np.ndarray, case_ids: ArrayLike, test: bool = False) -> dict[str, Any]:
     """``low``, ``high``, ``missing`` of draws (B,); ``test``: also ``p``, ``standard_error``."""
     nothing = (NAN, NAN, "no draws")
-    low, high, why = bounded_interval(draws, case_ids, 0.95, widthless) if len(draws) else nothing
+    low, high, why = bounded_interval(draws, case_ids) if len(draws) else nothing
     found: dict[str, Any] = {"low": low, "high": high, "missing": why}
     if test:
         error = NAN if why else float(np.nanstd(draws, ddof=1))
@@ -522,54 +494,38 @@ def grouped(table: pd.DataFrame, by: Sequence[str], column: str, **how: Any) -> 
         yield label, Rows.of(part, column, **how)
 
 
-def percentile_interval(draws: ArrayLike, level: float = 0.95) -> tuple[float, float]:
-    """(low, high) between which the middle ``level`` of the draws (B,) lies.
+def percentile_interval(draws: ArrayLike) -> tuple[float, float]:
+    """(low, high) between which the middle 95 % of the draws (B,) lie.
 
     - Undefined draws (NaN) are left out; both ends are NaN when more than 10 % are undefined.
-    - ``ValueError`` for no draws, infinite ones or a ``level`` outside (0, 1).
+    - ``ValueError`` for no draws or infinite ones.
     """
     values = checked_draws(draws)
-    if not 0 < level < 1:
-        raise ValueError(f"level must lie between 0 and 1; received {level}")
     known = values[~np.isnan(values)]
     if len(values) - len(known) > MAX_UNDEFINED * len(values):
         return NAN, NAN
-    low, high = np.quantile(known, [(1 - level) / 2, (1 + level) / 2])
+    low, high = np.quantile(known, [0.025, 0.975])
     return float(low), float(high)
 
 
-def bounded_interval(
-    draws: ArrayLike, case_ids: ArrayLike, level: float = 0.95, widthless: bool = False
-) -> tuple[float, float, str]:
+def bounded_interval(draws: ArrayLike, case_ids: ArrayLike) -> tuple[float, float, str]:
     """(low, high, missing): :func:`percentile_interval`, or NaN twice and why there is none.
 
     - ``case_ids`` (n,) names the cases of the rows that were resampled.
     - None below 10 cases, where more than 10 % of the draws are undefined, or where the middle
-      draws are all alike, since an interval without width would claim certainty; ``widthless``
-      gives it all the same.
+      draws are all alike, since an interval without width would claim certainty.
     - Raises as :func:`percentile_interval`.
     """
     values = checked_draws(draws)
     if not enough_cases(case_ids):
         return NAN, NAN, TOO_FEW
-    low, high = percentile_interval(values, level)
+    low, high = percentile_interval(values)
     if np.isnan(low):
         return NAN, NAN, UNDEFINED
-    if not widthless and all_alike(np.array([low, high])):
+    if all_alike(np.array([low, high])):
         every = "all" if all_alike(values[~np.isnan(values)]) else "nearly all"
         return NAN, NAN, f"no interval: {every} draws alike"
     return low, high, ""
-
-
-def exact_interval(hits: int, n: int) -> tuple[float, float, str]:
-    """(low, high, missing): Clopper & Pearson's 95 % interval of a share, ``hits`` of ``n`` cases.
-
-    For cases with one row each. NaN twice and the reason below 10 of them.
-    """
-    if n < MIN_CASES:
-        return NAN, NAN, TOO_FEW
-    low, high = binomtest(hits, n).proportion_ci(method="exact")
-    return float(low), float(high), ""
 
 
 def bootstrap_p(draws: ArrayLike) -> float:

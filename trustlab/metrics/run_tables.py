@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -195,24 +195,6 @@ def _places(confidence: pd.DataFrame) -> dict[Any, np.ndarray]:
     by = confidence.groupby(["dataset", "model", "method"], sort=False, observed=True, dropna=False)
     return dict(sorted(by.indices.items(), key=lambda item: item[1][0]))
 
-
-def shared_rows(confidence: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
-    """The keys (case_id, dataset, level, model) for which all ``methods`` have a confidence.
-
-    They are sorted. ``ValueError`` for no methods or a method that the table does not hold.
-    """
-    need(confidence, [*KEYS, "method", "confidence"], "confidence")
-    wanted, held = set(methods), set(confidence["method"])
-    if not wanted or not wanted <= held:
-        raise ValueError(
-            f"methods must be one or more of {sorted(held)}; received {sorted(wanted)}"
-        )
-    known = confidence[confidence["method"].isin(list(wanted)) & confidence["confidence"].notna()]
-    counts = known.groupby(KEYS, observed=True)["method"].nunique().reset_index()
-    return counts.loc[counts["method"] == len(wanted), KEYS].reset_index(drop=True)
-
-
-__all__ = ["KEYS", "metrics_table", "shared_rows"]
 
 CHANCE = ["chance", "chance_low", "chance_high"]
 COLUMNS = ["model", "dataset", "method", "level"]

@@ -15,19 +15,6 @@ from trustlab.metrics.discrimination import check_pair, check_weights, cumulated
 from trustlab.metrics.estimate import Statistic, of_answers, part
 
 
-def risk_coverage(correct: ArrayLike, confidence: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """Coverage (m,) and risk (m,), in (0, 1] and [0, 1].
-
-    At each distinct confidence from the highest to the lowest. ``correct`` (n,) holds 0 or 1,
-    ``confidence`` (n,) finite numbers; equal confidences enter together, so there are as many
-    points as distinct confidences, the last with coverage 1 and the error rate of all answers; none
-    without rows. Raises ``ValueError`` on other shapes or values.
-    """
-    hit, score = check_pair(correct, confidence)
-    reached, wrong = _curves(hit, score, np.ones((1, len(hit)), int))
-    return reached[1:, 0] / max(len(hit), 1), wrong[1:, 0] / np.maximum(reached[1:, 0], 1)
-
-
 def risk_at(
     correct: ArrayLike, confidence: ArrayLike, weights: ArrayLike, coverage: ArrayLike
 ) -> np.ndarray:
@@ -49,50 +36,15 @@ def risk_at(
     return found
 
 
-def aurc(correct: ArrayLike, confidence: ArrayLike) -> float:
-    """Area under the risk–coverage curve, in [0, 1], lower is better.
-
-    The mean risk of giving the surest 1, 2, ... n answers. Equal confidences enter in random order,
-    and the expected area over all their orders is returned. A constant confidence has the error
-    rate of all answers. Arguments and errors as in :func:`risk_coverage`; NaN where the answers are
-    all right or all wrong, since every order then gives the same. Depends on the error rate:
-    compare methods on the same answers. Geifman, Uziel & El-Yaniv 2019.
-    """
-    hit, score = check_pair(correct, confidence)
-    return float(selective_weighted(hit, score, np.ones((1, len(hit)), int))[0][0])
-
-
-def prediction_rejection_ratio(correct: ArrayLike, confidence: ArrayLike) -> float:
-    """How far :func:`aurc` gets from any order (0) to right answers first (1).
-
-    Negative is worse than any order.
-
-    (error rate - AURC) / (error rate - AURC of the right order), at most 1, as Vashurin et al. 2025
-    take it from Malinin & Gales 2021. These hand a rejected answer to someone who knows, so that
-    risk counts the wrong ones among all n answers; of answers that are right or wrong that ratio is
-    2 AUROC - 1, and is not given again. Here risk is among the answers given, so that the surest
-    weigh most. Arguments, NaN and errors as in :func:`aurc`.
-    """
-    hit, score = check_pair(correct, confidence)
-    return float(selective_weighted(hit, score, np.ones((1, len(hit)), int))[1][0])
-
-
-def augrc(correct: ArrayLike, confidence: ArrayLike) -> float:
-    """Area under the generalised risk–coverage curve, in [0, 1/2], lower is better.
-
-    Generalised risk is the share of wrong answers given among *all* n answers, so that a silent
-    failure weighs the same at every coverage. Straight between two confidences, it is
-    (1 - AUROC) a (1 - a) + (1 - a)² / 2, a being the share of right answers. Traub et al. 2024,
-    Overcoming common flaws in the evaluation of selective classification systems (NeurIPS).
-
-    - Arguments, NaN and errors as in :func:`aurc`.
-    """
-    hit, _ = check_pair(correct, confidence)
-    return float(augrc_weighted(correct, confidence, np.ones((1, len(hit)), int))[0])
-
-
 def augrc_weighted(correct: ArrayLike, confidence: ArrayLike, weights: ArrayLike) -> np.ndarray:
-    """:func:`augrc` under each of B weightings (B, n), as in :func:`selective_weighted`; (B,)."""
+    """Area under the generalised risk–coverage curve of each of B weightings (B, n): (B,).
+
+    In [0, 1/2], lower is better. Generalised risk is the share of wrong answers given among *all* n
+    answers, so that a silent failure weighs the same at every coverage. Straight between two
+    confidences, it is (1 - AUROC) a (1 - a) + (1 - a)² / 2, a being the share of right answers.
+    Traub et al. 2024, Overcoming common flaws in the evaluation of selective classification systems
+    (NeurIPS). Weights, NaN and errors as in :func:`selective_weighted`.
+    """
     hit, score = check_pair(correct, confidence)
     reached, wrong = _curves(hit, score, _whole(weights, len(hit)))
     n, n_wrong = reached[-1], wrong[-1]
@@ -106,6 +58,15 @@ def selective_weighted(
     correct: ArrayLike, confidence: ArrayLike, weights: ArrayLike
 ) -> tuple[np.ndarray, np.ndarray]:
     """AURC and prediction-rejection ratio together, each (B,), from one sort.
+
+    - AURC, the area under the risk–coverage curve, in [0, 1], lower is better: the mean risk of
+      giving the surest 1, 2, ... n answers, over all orders of equal confidences. It depends on the
+      error rate: compare methods on the same answers. Geifman, Uziel & El-Yaniv 2019.
+    - The ratio: how far AURC gets from any order (0) to right answers first (1); negative is worse
+      than any order. (error rate - AURC) / (error rate - AURC of the right order), at most 1, as
+      Vashurin et al. 2025 take it from Malinin & Gales 2021. These hand a rejected answer to
+      someone who knows, so that risk counts the wrong ones among all n answers; of answers that are
+      right or wrong that ratio is 2 AUROC - 1, and is not given again.
 
     ``weights`` (B, n) are whole numbers of at least 0: how often each answer is in a bootstrap
     draw. A weighting that leaves one class gives NaN. Raises ``ValueError`` on other shapes or

@@ -35,23 +35,17 @@ MOST = 10_000
 """Past so many cases it only matters that there are more: the difference is next to none."""
 
 
-def sample_size_for_power(
-    difference: float, standard_error: float, n_cases: int, power: float = 0.8, alpha: float = 0.05
-) -> float:
-    """How many cases would tell ``difference`` from 0 with ``power``: a whole number.
+def sample_size_for_power(difference: float, standard_error: float, n_cases: int) -> float:
+    """How many cases would tell ``difference`` from 0 with 80 % power: a whole number.
 
-    The test is two-sided, at ``alpha``. ``standard_error`` is that of the difference over
+    The test is two-sided, at 5 %. ``standard_error`` is that of the difference over
     ``n_cases`` cases; it shrinks with the root of their number, so it takes ``n_cases`` times ((z
-    at 1 - alpha/2 plus z at power) standard errors by the difference) squared, at least 2. The
+    at 0.975 plus z at 0.8) standard errors by the difference) squared, at least 2. The
     answer is for a true difference just as large as the one observed, which is a guess: chosen as
     the largest of many, it is too large, and the number too small. NaN where the difference is 0 or
     something is missing or without spread; ``ValueError`` for a negative standard error or number
-    of cases, an ``alpha`` outside (0, 1) or a ``power`` not between it and 1.
+    of cases.
     """
-    if not 0 < alpha < 1 or not alpha < power < 1:
-        raise ValueError(
-            f"alpha must lie between 0 and 1, power between alpha and 1; got {alpha}, {power}"
-        )
     if standard_error < 0 or n_cases < 0:
         raise ValueError(
             f"standard_error and n_cases must be at least 0; got {standard_error}, {n_cases}"
@@ -59,7 +53,7 @@ def sample_size_for_power(
     known = math.isfinite(difference) and math.isfinite(standard_error)
     if not known or difference == 0 or standard_error == 0 or not n_cases:
         return float("nan")
-    z = float(norm.ppf(1 - alpha / 2)) + float(norm.ppf(power))
+    z = float(norm.ppf(0.975)) + float(norm.ppf(0.8))
     reach = z * standard_error / abs(difference)
     return float(max(math.ceil(n_cases * reach**2), 2))
 

@@ -26,7 +26,14 @@ from trustlab.parsing.reply import (
     no_answer,
     whole,
 )
-from trustlab.parsing.scores import guesses, score_0_100, true_or_false
+from trustlab.parsing.scores import (
+    guesses,
+    probe_reply,
+    probed,
+    probes_read,
+    score_0_100,
+    true_or_false,
+)
 from trustlab.records import CUT, NO_DIAGNOSIS, PLACEHOLDER
 
 __all__ = [
@@ -40,6 +47,9 @@ __all__ = [
     "diagnosis_reply",
     "guesses",
     "no_answer",
+    "probe_reply",
+    "probed",
+    "probes_read",
     "read_evidence",
     "read_profile",
     "read_prose",

@@ -13,7 +13,6 @@ from trustlab.parsing.reply import (
     no_answer,
     unnamed,
 )
-from trustlab.parsing.scores import guesses, score_0_100, true_or_false
 from trustlab.records import Reading, Reply
 
 KINDS = ("asked", "cut", "read", "chat", "placeholder", "unread")
@@ -175,15 +174,6 @@ def named(reply: Reply, reading: Reading) -> Any:
     if (found := diagnosis(reply.text, reading)) is None:
         raise Unreadable(unnamed(reply.text))
     return found
-
-
-def probed(probe: str, told: str | None, reply: Reply, reading: Reading) -> Any:
-    """What is read of a reply to a question about an answer; ``told`` are the patient's words."""
-    if probe == "topk_ce":
-        return guesses(reply.text, patient=told, reading=reading)
-    if probe == "p_true":
-        return true_or_false(reply.text, reading)
-    return score_0_100(reply.text, told, reading)
 
 
 def both(reads: Callable[..., Any], reading: Reading) -> dict[str, Any]:

@@ -15,12 +15,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
+from typing import Any
 
 from trustlab.parsing import chat
-from trustlab.parsing.reply import Span, groups
-from trustlab.records import Reading
+from trustlab.parsing.reply import Span, groups, no_answer
+from trustlab.records import NO_VERDICT, Generation, Reading, Reply
+
+NO_SCORE = "no single number from 0 to 100 in square brackets"
+NO_GUESSES = "not exactly five guesses G1 to G5 from 0 to 100 in square brackets"
 
 _PLAIN_NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*%?")
 _OUT_OF = r"\s*%?\s*(?:/|\b(?:out\s+)?of\b)\s*"
@@ -99,6 +104,43 @@ def true_or_false(text: str | None, reading: Reading = "chat") -> bool | None:
     """
     found = {"true": True, "false": False}.get((text or "").strip(_DECORATION).lower())
     return chat.verdict(text or "") if found is None and reading == "chat" else found
+
+
+def probed(probe: str, told: str | None, reply: Reply, reading: Reading) -> Any:
+    """What is read of a reply to a question about an answer; ``told`` are the patient's words."""
+    if probe == "topk_ce":
+        return guesses(reply.text, patient=told, reading=reading)
+    if probe == "p_true":
+        return true_or_false(reply.text, reading)
+    return score_0_100(reply.text, told, reading)
+
+
+def probe_reply(probe: str, told: str | None, reply: Reply, reading: Reading = "chat") -> Reply:
+    """``reply`` to a question about an answer reduced to what it says: ``text`` that, ``raw`` the
+    whole.
+
+    ``text`` is a score from 0 to 100 (``ce``, ``cot_ce``), five of them with spaces between
+    (``topk_ce``), or "True" or "False" (``p_true``); ``float`` gives every number back exactly.
+    Where nothing can be read it is ``None``, and ``missing`` says why. ``told`` as :func:`probed`.
+    """
+    why = no_answer(reply)
+    found = None if why else probed(probe, told, reply, reading)
+    raw = reply.raw if reply.text is None else reply.text
+    if found is None:
+        nothing = {"topk_ce": NO_GUESSES, "p_true": NO_VERDICT}.get(probe, NO_SCORE)
+        return replace(reply, text=None, raw=raw, missing=why or nothing)
+    said = found if isinstance(found, tuple) else (found,)
+    return replace(reply, text=" ".join(map(repr, said)), raw=raw, missing=None)
+
+
+def probes_read(generation: Generation) -> Generation:
+    """The record with every reply to a question about its answer read, by :func:`probe_reply`."""
+    told, reading = generation.told, generation.parameters.reading
+    read = {
+        name: tuple(probe_reply(name, told, reply, reading) for reply in replies)
+        for name, replies in generation.probes.items()
+    }
+    return replace(generation, probes=read)
 
 
 def out_of(before: str, after: str) -> bool:

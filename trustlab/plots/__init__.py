@@ -5,7 +5,6 @@ Nothing is computed here; colour and marker mean the family of a method everywhe
 
 from trustlab.plots.curves import curves
 from trustlab.plots.evidence import evidence_table
-from trustlab.plots.grid import grid
 from trustlab.plots.rows import rows
 from trustlab.plots.simplex import winners
 from trustlab.plots.style import (
@@ -28,7 +27,6 @@ __all__ = [
     "curves",
     "evidence_table",
     "file_ending",
-    "grid",
     "headline",
     "label",
     "rows",

@@ -16,7 +16,6 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
 from scipy.optimize import isotonic_regression
@@ -50,10 +49,6 @@ FAMILY_MARKERS: dict[str, str] = {
 MARKER_POINTS = {"o": 8.0, "s": 7.5, "^": 9.0, "D": 7.5, "X": 9.5, "P": 9.5, "*": 11.0}
 """Sizes at which the families' shapes look equally large."""
 
-LEVEL_NAMES = {
-    "pooled": "pooled over levels",
-    "within": "level-stratified (mean over levels)",
-}
 FAMILY_LABELS: dict[str, str] = {
     "token": "token",
     "consistency": "consistency",
@@ -158,31 +153,9 @@ def legend_below(ax: Axes, *parts: Sequence[Artist], down: float = 0.62, **look:
         ax.legend(handles=list(handles), ncols=len(handles), **place, **look)
 
 
-def family_legend(ax: Axes, families: Iterable[str], more: Sequence[Artist] = ()) -> None:
-    """The families and ``more`` in one row under the axes' label."""
-    legend_below(ax, [*family_marks(families), *more])
-
-
-def name_colours(ax: Axes, families: Iterable[str], down: float) -> None:
-    """Which family a coloured name belongs to: in one row, ``down`` inches under the axes."""
-    shown = present(families)
-    words = ["Colour of a name, its family:", *(FAMILY_LABELS[name] for name in shown)]
-    colours: Any = [INK, *(text_colour(name) for name in shown)]
-    handles = [Line2D([], [], ls="", label=word) for word in words]
-    legend_below(ax, handles, down=down, labelcolor=colours, handlelength=0)
-
-
 def axes_row(width: float, height: float, n: int = 1, gap: float = 0.0) -> list[Axes]:
     """``n`` axes side by side, each ``width`` x ``height`` inches; what is beside them is saved."""
     return _placed(width, height, [(i * (width + gap), 0) for i in range(n)], 0.3, 0.3)
-
-
-def axes_grid(width: float, height: float, n_rows: int, n_columns: int) -> list[Axes]:
-    """Axes of ``width`` x ``height`` inches, row by row, with room above and at the right."""
-    right, above = 1.3, 0.95
-    rows, columns = reversed(range(n_rows)), range(n_columns)
-    places = [(j * (width + right), i * (height + above)) for i in rows for j in columns]
-    return _placed(width, height, places, right, above)
 
 
 def _placed(
@@ -194,20 +167,6 @@ def _placed(
     figure = plt.figure(figsize=(whole, tall))
     size = width / whole, height / tall
     return [figure.add_axes(((left + x) / whole, (below + y) / tall, *size)) for x, y in places]
-
-
-def panel_grid(n: int, most: int) -> list[Axes]:
-    """``n`` small panels with shared axes in rows of nearly equal length, at most ``most``."""
-    n_rows = -(-n // most)
-    columns = -(-n // n_rows)
-    size = (2.35 * columns, 2.75 * n_rows)
-    layout = ConstrainedLayoutEngine(h_pad=0.08, w_pad=0.04)
-    _, grid = plt.subplots(
-        n_rows, columns, figsize=size, sharex=True, sharey=True, squeeze=False, layout=layout
-    )
-    for ax in list(grid.flat)[n:]:
-        ax.set_visible(False)
-    return list(grid.flat)[:n]
 
 
 def inches(ax: Axes) -> tuple[float, float]:
