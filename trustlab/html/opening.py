@@ -190,11 +190,13 @@ def accuracies(answers: pd.DataFrame) -> Iterator[str]:
             yield f"{about}: – ({_text(str(next(iter(whys.mode()), 'no answer')))})"
             continue
         turns = str(dataset).endswith(ENDING)
-        each = [
-            f"{f'{level} questions' if turns else f'{level} %'}: {_share(of)}"
-            for level, of in graded.groupby("level")
-        ]
+        each = [f"{_at(level, turns)}: {_share(of)}" for level, of in graded.groupby("level")]
         yield f"{about}: {'; '.join(each)}{denominators(part)}"
+
+
+def _at(level: object, turns: bool) -> str:
+    """A level in words: so many questions, or so many percent of the statements."""
+    return f"{level} question{'s' * (str(level) != '1')}" if turns else f"{level} %"
 
 
 def denominators(part: pd.DataFrame) -> str:
