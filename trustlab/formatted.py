@@ -21,7 +21,6 @@ from trustlab.metrics.significance import (
     cases_shown,
 )
 from trustlab.parsing.counts import Counts, add, not_read
-from trustlab.records import Assessment
 
 BRIEF = {
     "brier": "Brier",
@@ -317,16 +316,6 @@ def lacking_words(table: pd.DataFrame, confidence: pd.DataFrame) -> str:
             told.setdefault(why, []).append(label(str(key["method"])))
     words = [f"{who}: {', '.join(names)} ({why})" for (who, why), names in told.items()]
     return f"no value of {'; '.join(words)}" if words else ""
-
-
-def evidence_table(assessment: Assessment) -> pd.DataFrame:
-    """MedConf's evidence as a table, a row a criterion."""
-    rows = []
-    for e in assessment.evidence:
-        asked = (e.criterion.id, e.criterion.description, e.criterion.importance)
-        rows.append((*asked, e.support_level, e.quote, e.quote_occurs))
-    columns = ["id", "criterion", "importance", "support_level", "quotation", "quotation_occurs"]
-    return pd.DataFrame(rows, columns=columns)
 
 
 def differences_shown(
