@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-import numpy as np
 import pandas as pd
 import pytest
 from asking import ask
@@ -23,11 +22,11 @@ NAN = float("nan")
 ONE_OF_EACH = list({METHODS[name].needs: name for name in METHODS}.values())
 """A method for each set of needs."""
 ASKED = [
-    ("diagnosis", 1, 10, 2, 1.0, 1, 0),
-    ("diagnosis", 1, 20, 4, 3.0, 1, 0),
-    ("samples", 3, 10, 6, 2.0, 3, 0),
-    ("samples", 3, 20, 12, 0.0, 0, 3),  # from the cache
-    ("ce", 1, 30, 1, 0.5, 1, 0),  # the other answer could not be read
+    ("diagnosis", 1, 10, 2),
+    ("diagnosis", 1, 20, 4),
+    ("samples", 3, 10, 6),
+    ("samples", 3, 20, 12),
+    ("ce", 1, 30, 1),  # the other answer could not be read
 ]
 
 
@@ -95,63 +94,10 @@ def test_an_answer_with_one_method_alone():
     assert found.loc["random", amounts].tolist() == found.loc["asp", amounts].tolist()
 
 
-def test_what_is_read_off_the_answer_costs_nothing_more():
-    found = costs_of(a_run())
-    extra = ["extra_replies", "extra_tokens_in", "extra_tokens_out", "extra_seconds"]
-    assert found.loc["asp", extra].tolist() == [0, 0, 0, 0]
-    assert found.loc["poc", extra].tolist() == [3, 15, 9, 2]
-
-
-def test_seconds_are_those_of_what_was_asked_now_and_the_cached_are_taken_as_long():
-    found = costs_of(a_run())
-    # of poc 4 s for the diagnoses, 2 s for three of six samples
-    assert found.loc[["asp", "poc"], "seconds"].tolist() == [
-        2,
-        4,
-    ]
-    assert found.loc[["asp", "poc"], "timed"].tolist() == [1, 0.75]
-    assert (
-        found.loc["asp", "missing"] == ""
-        and found.loc["poc", "missing"] == "seconds from part of the requests"
-    )
-
-
-def test_seconds_are_missing_where_all_came_from_the_cache():
-    cached = [(*row[:4], 0.0, 0, row[1]) for row in ASKED]
-    found = costs_of(a_run(cached))
-    assert found[["seconds", "extra_seconds", "total_seconds"]].isna().all(axis=None)
-    assert found.loc["asp", "n_replies"] == 1
-    assert found.loc["asp", "missing"] == "seconds unknown: replies came from the cache"
-
-
-def test_a_request_of_which_only_part_was_asked_now_times_nothing():
-    found = costs_of(a_run([*ASKED[:2], ("samples", 3, 10, 6, 2.0, 1, 2)], methods=["poc"]))
-    assert np.isnan(found.loc["poc", "seconds"]) and found.loc["poc", "n_replies"] == 2.5
-
-
-def test_a_prompt_shared_by_samples_counts_once():
-    found = costs_of(a_run())
-    assert found.loc["poc", "n_tokens_in"] == 30
-    assert found.loc["asp", "n_tokens_in"] == 15
-
-
 def test_money_follows_from_the_rates_for_a_million_tokens():
     found = costs_of(a_run(), usd_in=1, usd_out=10)
-    assert found.loc["asp", ["usd", "extra_usd", "total_usd"]].tolist() == pytest.approx(
-        [45e-6, 0, 90e-6]
-    )
-    assert found.loc["poc", ["usd", "extra_usd", "total_usd"]].tolist() == pytest.approx(
-        [150e-6, 105e-6, 300e-6]
-    )
-    assert costs_of(a_run())[["usd", "extra_usd", "total_usd"]].isna().all(axis=None)
-
-
-def test_each_model_has_its_own_rates_and_one_without_has_no_price():
-    found = method_costs(
-        a_run(models=("m", "k"), methods=["asp"]), usd_in={"m": 2}, usd_out={"m": 0}
-    ).set_index("model")
-    assert found.loc["m", "usd"] == pytest.approx(30e-6)
-    assert np.isnan(found.loc["k", "usd"]) and found.loc["k", "n_tokens_in"] == 15
+    assert found.loc[["asp", "poc"], "usd"].tolist() == pytest.approx([45e-6, 150e-6])
+    assert costs_of(a_run())["usd"].isna().all()
 
 
 # What is missing
@@ -159,9 +105,7 @@ def test_each_model_has_its_own_rates_and_one_without_has_no_price():
 
 def test_a_method_that_was_never_asked_for_keeps_its_row_without_costs():
     row = costs_of(a_run()).loc["p_true"]
-    assert (
-        row[["n_replies", "n_tokens_in", "seconds", "extra_replies", "total_replies"]].isna().all()
-    )
+    assert row[["n_replies", "n_tokens_in"]].isna().all()
     assert row["missing"] == "never asked: p_true"
 
 
@@ -172,30 +116,26 @@ def test_a_method_without_values_keeps_its_row_with_what_it_cost_and_why():
 
 
 def test_judges_and_new_wordings_are_no_methods_cost():
-    others = [("judge", 1, 99, 9, 1.0, 1, 0), ("rephrase_reply", 1, 99, 9, 1.0, 1, 0)]
+    others = [("judge", 1, 99, 9), ("rephrase_reply", 1, 99, 9)]
     pd.testing.assert_frame_equal(method_costs(a_run([*ASKED, *others])), method_costs(a_run()))
 
 
 def test_an_assessors_replies_are_shared_among_all_models_answers():
     run = a_run(models=("m", "k"), methods=["medconf"], assessor={"judge-model": "r1"})
     own = [("keyword", 1, 4, 2), ("profile", 1, 8, 4), ("evidence", 1, 12, 6)]
-    mine = [(*row, 1.0, 1, 0, "judge-model") for row in own]
+    mine = [(*row, "judge-model") for row in own]
     run.calls = pd.concat([run.calls, pd.DataFrame(mine, columns=list(CALLS))], ignore_index=True)
-    found = method_costs(
-        run, usd_in={"judge-model": 1, "m": 0, "k": 0}, usd_out={"judge-model": 0, "m": 0, "k": 0}
-    )
-    assert found["extra_replies"].tolist() == [0.75, 0.75]  # three replies for four answers
-    assert found["extra_tokens_in"].tolist() == [6, 6]
-    assert found["usd"].tolist() == pytest.approx([6e-6, 6e-6])
-    assert found["missing"].str.contains("assessor judge-model are shared equally").all()
+    found = method_costs(run)
+    assert found["n_replies"].tolist() == [1.75, 1.75]  # an answer, and three for four answers
+    assert found["n_tokens_in"].tolist() == [21, 21]
+    assert found["missing"].str.contains("assessor judge-model: shared equally").all()
 
 
 @each(
     ("options", "message"),
     [
-        ({"usd_in": 1}, "give usd_in and usd_out or neither; received 1 and None"),
-        ({"usd_in": -1, "usd_out": 1}, "usd_in must be at least 0"),
-        ({"usd_in": 1, "usd_out": {"m": float("inf")}}, "usd_out must be at least 0"),
+        ({"usd_in": 1}, "must be both given, at least 0; received"),
+        ({"usd_in": -1, "usd_out": 1}, "must be both given, at least 0; received"),
     ],
 )
 def test_rates_that_make_no_sense_are_refused(options, message):
@@ -205,8 +145,8 @@ def test_rates_that_make_no_sense_are_refused(options, message):
 
 def test_calls_without_their_columns_are_refused():
     run = a_run()
-    run.calls = run.calls.drop(columns=["n_made"])
-    with pytest.raises(ValueError, match=r"calls lacks the columns \['n_made'\]"):
+    run.calls = run.calls.drop(columns=["n_tokens_in"])
+    with pytest.raises(ValueError, match=r"calls lacks the columns \['n_tokens_in'\]"):
         method_costs(run)
 
 

@@ -1,4 +1,4 @@
-"""What each method costs in replies, tokens, seconds and money."""
+"""What each method costs in replies, tokens and money."""
 
 # pandas' types leave open what a selection gives.
 # pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
@@ -32,12 +32,10 @@ PURPOSES: tuple[tuple[frozenset[str], tuple[str, ...]], ...] = (
     (frozenset({"panel", "panel.cosines"}), ("doctor",)),
 )
 """Needs, and the purposes of the requests that any of them adds to the answer's."""
-CALLS = ("purpose", "n", "n_tokens_in", "n_tokens_out", "seconds", "n_made", "n_cached", "model")
-AMOUNTS = ("n_replies", "n_tokens_in", "n_tokens_out", "seconds", "usd")
-MORE = [f"{part}_{name.removeprefix('n_')}" for part in ("extra", "total") for name in AMOUNTS]
-COSTS = ["model", "method", "family", "purposes", "n_answers", "n_values", *AMOUNTS, *MORE]
-COSTS += ["timed", "not_counted", "missing"]
-UNTIMED = "seconds unknown: replies came from the cache"
+CALLS = ("purpose", "n", "n_tokens_in", "n_tokens_out", "model")
+AMOUNTS = ["n_replies", "n_tokens_in", "n_tokens_out"]
+COSTS = ["model", "method", "family", "purposes", "n_answers", "n_values", *AMOUNTS, "usd"]
+COSTS += ["not_counted", "missing"]
 
 
 def purposes_of(method: Method) -> tuple[str, ...]:
@@ -47,36 +45,29 @@ def purposes_of(method: Method) -> tuple[str, ...]:
 
 
 def method_costs(
-    run: Any,
-    usd_in: float | Mapping[str, float] | None = None,
-    usd_out: float | Mapping[str, float] | None = None,
+    run: Any, usd_in: float | None = None, usd_out: float | None = None
 ) -> pd.DataFrame:
-    """What each method costs, a row a model and method, per answer and in all.
+    """What one answer costs with each method alone, a row a model and method.
 
     - ``run``: its tables ``answers``, ``confidence`` and ``calls`` (with :data:`CALLS`), and
       ``parameters`` with ``methods`` and, where there are, ``assessor`` and ``panel``.
-    - ``n_replies``, ``n_tokens_in``, ``n_tokens_out``, ``seconds``, ``usd``: of one answer with
-      this method alone. Requests that several methods share count fully for each of them, the
-      answer's own among them; what is asked once a distinct diagnosis (MedConf's keyword and
-      profile) is spread over all answers, an assessor's and a panel's replies over all models'.
-    - ``extra_...``: the part beyond that answer, which is to be had anyway; ``total_...``: for all
-      ``n_answers`` asked for. Requests do not say of which data set they are: it is the whole run.
+    - ``n_replies``, ``n_tokens_in``, ``n_tokens_out``: means over all ``n_answers`` asked for.
+      Requests that several methods share count fully for each of them, the answer's own among
+      them; what is asked once a distinct diagnosis (MedConf's keyword and profile) is spread over
+      all answers, an assessor's and a panel's replies over all models'.
     - A prompt counts once, however many replies it has, as services charge that give several to one
       call. Answer and samples are two requests.
-    - ``usd_in``, ``usd_out``: US dollars for a million tokens, a number or one for each model by
-      name; NaN without.
-    - ``seconds`` are the model's, a request's share of its batch by tokens out. Those of replies
-      from a cache are not known: what was asked now stands for them (``timed``: its share of the
-      requests); NaN where nothing was.
+    - ``usd``: from US dollars for a million tokens; NaN without.
     - ``n_values`` of the answers have a value. ``not_counted``: other readers, and PMI's scoring of
       the answer without the patient, which no table of requests holds.
     - ``ValueError`` for lacking columns, and negative or half-given rates.
     """
     schema.need(run.calls, CALLS, "calls")
-    if (usd_in is None) != (usd_out is None):
-        raise ValueError(f"give usd_in and usd_out or neither; received {usd_in!r} and {usd_out!r}")
-    calls, answers = run.calls, run.answers
-    spent = _spent(calls, usd_in, usd_out)
+    rates = (usd_in, usd_out)
+    if any((rate is None) != (usd_in is None) or (rate or 0) < 0 for rate in rates):
+        raise ValueError(f"usd_in and usd_out must be both given, at least 0; received {rates}")
+    answers = run.answers
+    spent = run.calls.assign(n_replies=run.calls["n"]).groupby(["model", "purpose"])[AMOUNTS].sum()
     aside = {role: list(who) for role in ASIDE if (who := run.parameters.get(role))}
     methods = [METHODS[name] for name in run.parameters["methods"] if name in METHODS]
     every = [ANSWER, *(purpose for _, purposes in PURPOSES for purpose in purposes)]
@@ -90,37 +81,15 @@ def method_costs(
         for method in methods:
             values = mine[mine["method"] == method.name]
             rows.append(about | _row(method, own, len(part), values, aside))
-    return pd.DataFrame(rows, columns=COSTS)
-
-
-def _spent(
-    calls: pd.DataFrame,
-    usd_in: float | Mapping[str, float] | None,
-    usd_out: float | Mapping[str, float] | None,
-) -> pd.DataFrame:
-    """By model and purpose: :data:`AMOUNTS`, ``requests`` in all and those ``timed`` among them."""
-    timed = (calls["n_made"] > 0) & (calls["n_cached"] == 0)
-    each = calls.assign(requests=1.0, timed=timed.astype(float), n_replies=calls["n"])
-    each = each.assign(seconds=calls["seconds"].where(timed, 0), n=calls["n"].where(timed, 0))
-    columns = [*AMOUNTS[:-1], "requests", "timed", "n"]
-    found: Any = each.groupby(["model", "purpose"])[columns].sum().astype(float)
-    found["seconds"] *= found["n_replies"] / found["n"]
-    found["usd"] = 0.0
-    models = found.index.get_level_values("model")
-    for name, given in (("usd_in", usd_in), ("usd_out", usd_out)):
-        rates: Any = given if isinstance(given, Mapping) else dict.fromkeys(models, given)
-        rates = {m: math.nan if v is None else float(v) for m, v in rates.items()}
-        if bad := {m: v for m, v in rates.items() if v < 0 or math.isinf(v)}:
-            wanted = f"{name} must be at least 0, US dollars for a million tokens"
-            raise ValueError(f"{wanted}; received {bad}")
-        tokens = found[name.replace("usd", "n_tokens")]
-        found["usd"] += tokens * [rates.get(m, math.nan) for m in models] / 1e6
-    return found
+    found = pd.DataFrame(rows, columns=COSTS)
+    price = [math.nan if rate is None else rate / 1e6 for rate in rates]
+    return found.assign(usd=found["n_tokens_in"] * price[0] + found["n_tokens_out"] * price[1])
 
 
 def _of_model(spent: pd.DataFrame, model: str, purposes: Any) -> pd.DataFrame:
     """What was spent on a model, a row a purpose; NaN for what was never asked."""
-    return spent.reindex(pd.MultiIndex.from_product([[model], purposes])).droplevel(0)
+    index = pd.MultiIndex.from_product([[model], purposes])
+    return spent.astype(float).reindex(index).droplevel(0)
 
 
 def _row(
@@ -130,35 +99,25 @@ def _row(
     values: pd.DataFrame,
     aside: Mapping[str, Sequence[str]],
 ) -> dict[str, Any]:
-    """One line of :func:`method_costs`, but for the model's name."""
+    """One line of :func:`method_costs`, but for the model's name and the price."""
     purposes = purposes_of(method)
     asked = own.loc[list(purposes)]
-    lacking = ", ".join(asked.index[asked["requests"].isna()])
-    total = asked.sum(skipna=False)
-    extra = asked[1:].sum(skipna=False).where(total.notna())
-    timed, n_values = total["timed"] / total["requests"], int(values["confidence"].notna().sum())
+    lacking = ", ".join(asked.index[asked["n_replies"].isna()])
+    n_values = int(values["confidence"].notna().sum())
     notes = [f"never asked: {lacking}"] if lacking else []
     if not n_values:
         notes.append(f"no value: {most_frequent(values)}")
-    if timed < 1:
-        notes.append(
-            UNTIMED if math.isnan(total["seconds"]) else "seconds from part of the requests"
-        )
     for role, who in aside.items():
         if not lacking and set(ASIDE[role]) & set(purposes):
-            told = f"the {role} {', '.join(who)}"
-            notes.append(f"the replies of {told} are shared equally among all answers")
+            notes.append(f"replies of the {role} {', '.join(who)}: shared equally among answers")
     scored = "scoring without the patient" if "answer.prior_logprobs" in method.needs else ""
-    amounts = list(AMOUNTS)
-    each = [*(total[amounts] / n_answers), *(extra[amounts] / n_answers), *total[amounts]]
     return {
         "method": method.name,
         "family": method.family,
         "purposes": ", ".join(purposes),
         "n_answers": n_answers,
         "n_values": n_values,
-        **dict(zip([*AMOUNTS, *MORE], each, strict=True)),
-        "timed": timed,
+        **(asked.sum(skipna=False) / n_answers).to_dict(),
         "not_counted": ", ".join(filter(None, [scored, readers(method)])),
         "missing": "; ".join(notes),
     }

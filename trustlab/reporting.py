@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
@@ -38,8 +38,7 @@ CHOICES: dict[str, frozenset[str]] = {
 """Open choices of the methods, and the methods or needs, by name, that read each."""
 SHOWN = {
     "purposes": "requests", "n_replies": "replies", "n_tokens_in": "tokens in",
-    "n_tokens_out": "tokens out", "seconds": "seconds", "usd": "US dollars",
-    "extra_replies": "replies beyond the answer", "not_counted": "not counted",
+    "n_tokens_out": "tokens out", "usd": "US dollars", "not_counted": "not counted",
     "missing": "remarks",
 }  # fmt: skip
 """Columns of the costs that are shown, and their heads."""
@@ -83,8 +82,8 @@ def _number(value: Any) -> str:
 
 def report(
     run: Run,
-    usd_in: float | Mapping[str, float] | None = None,
-    usd_out: float | Mapping[str, float] | None = None,
+    usd_in: float | None = None,
+    usd_out: float | None = None,
     *,
     n_draws: int = 2000,
     seed: int = 0,
