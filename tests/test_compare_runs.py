@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from drawn_figures import assert_legible
+from long_table import check
 from resampled import case_weights
 from same.tables import read_file
 from scipy.stats import norm
@@ -21,7 +22,6 @@ from typer.testing import CliRunner
 import trustlab as tl
 from trustlab.cli import app
 from trustlab.compare import MOST, TITLE
-from trustlab.metrics import schema
 from trustlab.paths import NOTICE, ROOT
 from trustlab.plots.rows import SERIES
 from trustlab.plots.style import INK
@@ -171,7 +171,7 @@ def test_a_run_beside_itself_differs_in_nothing_and_needs_no_number_of_cases():
 
 def test_tables_are_long_and_ece_is_of_probabilities_alone(compared):
     for table in (compared.metrics, compared.differences):
-        schema.check(table, ["model", "dataset", "method", "level"])
+        check(table, ["model", "dataset", "method", "level"])
     of = compared.metrics.groupby("metric")["method"].unique().map(sorted).to_dict()
     assert of == {"accuracy": [""], "auroc": sorted(KNOWS), "ece": ["asp", "poc"]}
 

@@ -129,10 +129,9 @@ def test_a_request_of_which_only_part_was_asked_now_times_nothing():
     assert np.isnan(found.loc["poc", "seconds"]) and found.loc["poc", "n_replies"] == 2.5
 
 
-@each(("prompts", "tokens_in"), [("once", 30), ("each", 60)])
-def test_a_prompt_shared_by_samples_counts_once_or_for_each_of_them(prompts, tokens_in):
-    found = costs_of(a_run(), prompts=prompts)
-    assert found.loc["poc", "n_tokens_in"] == tokens_in
+def test_a_prompt_shared_by_samples_counts_once():
+    found = costs_of(a_run())
+    assert found.loc["poc", "n_tokens_in"] == 30
     assert found.loc["asp", "n_tokens_in"] == 15
 
 
@@ -194,7 +193,6 @@ def test_an_assessors_replies_are_shared_among_all_models_answers():
 @each(
     ("options", "message"),
     [
-        ({"prompts": "twice"}, "prompts is 'twice'; allowed are once, each"),
         ({"usd_in": 1}, "give usd_in and usd_out or neither; received 1 and None"),
         ({"usd_in": -1, "usd_out": 1}, "usd_in must be at least 0"),
         ({"usd_in": 1, "usd_out": {"m": float("inf")}}, "usd_out must be at least 0"),

@@ -124,7 +124,6 @@ DRAWINGS = {
         words=(LEVEL, SHARE),
         percent="y",
         limits=(0, 1),
-        columns=2,
     ),
     "coverage": lambda: curves(
         coverage(),
@@ -168,12 +167,12 @@ DRAWINGS = {
         "utterances",
         references={"fixed": {"color": GREY, "marker": "."}, "oracle": {"marker": "*"}},
         bars=["asp", "poc", "ce", "medconf", "oracle"],
-        names="beside",
+        names="legend",
         words=("Mean utterances", "Accuracy (percent)"),
         percent="y",
     ),
     "one case": lambda: curves(
-        one_case(), FAMILIES, panels="family", filled="correct", words=(LEVEL, SHARE), columns=2
+        one_case(), FAMILIES, panels="family", filled="correct", words=(LEVEL, SHARE)
     ),
     "gaps": lambda: curves(
         gaps(), FAMILIES, references=ACCURACY, bands=[""], words=(LEVEL, SHARE), percent="y"

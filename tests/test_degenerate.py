@@ -203,7 +203,6 @@ ELSEWHERE = {
     "schema.table": "columns alone; test_estimate.py",
     "schema.need": "columns alone; test_estimate.py",
     "schema.described": "columns alone; test_estimate.py",
-    "schema.check": "columns alone; test_estimate.py",
     "schema.refuse": "names a row; test_trust_indices.py",
     "paired.corrected": "test_degenerate_tables.py",
     "paired.compare_methods": "test_degenerate_tables.py",

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from each import each
+from long_table import check
 from resampled import auroc_weighted, case_weights
 
 from trustlab.metrics import schema
@@ -27,7 +28,6 @@ from trustlab.metrics.estimate import (
     difference,
     estimate,
     grouped,
-    interval,
     mean,
     measure,
     most_frequent,
@@ -161,18 +161,6 @@ def test_what_is_missing_says_why(name: str):
     assert np.isnan([found["low"], found["high"]]).all() and found["missing"] == why
 
 
-def test_ten_cases_have_an_interval_and_nine_have_none():
-    ten, nine = (estimate(Rows.of(made(n), "confidence", 50), mean("confidence")) for n in (10, 9))
-    assert ten["low"] < ten["value"] < ten["high"] and ten["missing"] == ""
-    assert np.isnan(nine["low"]) and nine["n_cases"] == 9
-
-
-def test_an_interval_without_width_is_none():
-    nearly = np.r_[np.zeros(99), 1.0]
-    assert interval(nearly, np.arange(12))["missing"] == "no interval: nearly all draws alike"
-    assert np.isnan(interval(nearly, np.arange(12), test=True)["p"])
-
-
 def test_a_share_counts_its_hits():
     told = pd.DataFrame({"case_id": range(20), "end": ["limit"] * 5 + ["other"] * 15})
     rows = Rows.of(told, "end", 300, 4)
@@ -244,9 +232,9 @@ def test_the_documentation_describes_the_columns_as_the_schema_does():
 
 def test_a_table_whose_columns_hold_something_else_is_refused():
     good = schema.table([estimate(ROWS, AUROC) | {"metric": "auroc", "model": "m"}], ["model"])
-    schema.check(good, ["model"])
+    check(good, ["model"])
     for column, value in (("model", 3), ("n", 1.5), ("value", "0.4"), ("n_cases", -1)):
         with pytest.raises(ValueError, match=f"column '{column}' holds no"):
-            schema.check(good.assign(**{column: [value]}))
+            check(good.assign(**{column: [value]}))
     with pytest.raises(ValueError, match="lacks"):
-        schema.check(good.drop(columns="missing"))
+        check(good.drop(columns="missing"))

@@ -63,7 +63,6 @@ SINGLE = {"cases": "n", "ends": ()}
 INDEX = [Marks(least=0)]
 POINTS = {"cases": "", "ends": (), "missing": ()}
 DRAWN: dict[str, list[Marks]] = {
-    "00_evidence": [],  # words of one answer, no number
     "00_moves": [Marks("confidence", missing=("missing",), **SINGLE)],
     "00_consistent": PLAIN,
     "00_beyond": PLAIN,

@@ -16,6 +16,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
 from tests.tree import tree
+from trustlab.cli import methods_markdown
 
 ROOT = Path(__file__).resolve().parent.parent
 PRODUCTS = re.compile(r"^\.git$|^\.venv$|^runs$|^\.hypothesis$|cache|checkpoints|egg-info")
@@ -220,3 +221,7 @@ def test_every_file_beside_the_code_is_declared_as_package_data() -> None:
 
 def test_a_page_tells_of_every_file_of_the_package():
     assert tree() in read("docs/tree.md"), "python -m tests.tree writes it anew"
+
+
+def test_a_page_tells_of_every_method() -> None:
+    assert methods_markdown() in read("docs/all_methods.md"), "python -m tests.tree writes it anew"

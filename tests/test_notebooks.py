@@ -451,7 +451,7 @@ def test_the_walkthrough_publishes_figures_only(walk, repository):
     publish(walk, "00_walkthrough")
     assert (
         not (repository / "figures" / "reference").exists()
-        and (repository / "figures" / "00_evidence.png").is_file()
+        and (repository / "figures" / "00_moves.png").is_file()
     )
 
 

@@ -330,15 +330,12 @@ def test_an_unread_answer_says_why(tmp_path):
     class Silent(FakeModel):
         def reply(self, request: Request, i: int) -> Reply:
             found = super().reply(request, i)
-            return (
-                replace(found, text="I <b>cannot</b> say")
-                if request.purpose == "diagnosis"
-                else found
-            )
+            asked = request.purpose == "diagnosis" and "for a?" in request.messages[-1][1]
+            return replace(found, text="I <b>cannot</b> say") if asked else found
 
     made(tmp_path, Silent())
     write_answers(tmp_path)
-    rows = listed(tmp_path)
+    rows = [row for row in listed(tmp_path) if row["case"] == FIRST]
     assert {row["verdict"] for row in rows} == {"? unread"} and not any(r["answer"] for r in rows)
     page = Page((tmp_path / rows[0]["href"]).read_text(encoding="utf-8"))
     assert "Answer: none (no diagnosis in square brackets)" in page.text

@@ -234,12 +234,8 @@ def test_only_rows_that_the_pair_shares_count_and_the_others_are_told():
         },
         [1, 1, 0, 0, NAN],
     )
-    pairwise, common = (
-        paired_differences(table, "a", min_per_class=1, shared=shared) for shared in ("pair", "all")
-    )
+    pairwise = paired_differences(table, "a", min_per_class=1)
     assert row(pairwise)[["n", "n_missing", "reference"]].to_list() == [3, 2, 0.5]
-    assert row(common)["n"] == 2  # one right answer is lost to b, the other to c
-    assert row(common)["missing"] == "fewer than 1 correct or wrong"
 
 
 def test_columns_with_other_answers_are_judged_by_their_own():
@@ -316,7 +312,6 @@ def test_a_level_left_with_one_class_by_a_draw_is_left_out_of_that_draw():
     [
         ({"reference": "z"}, "must hold the reference 'z'"),
         ({"metrics": ["brier"]}, "metrics must be some of"),
-        ({"shared": "some"}, "shared is 'some'"),
         ({"table": FOUR[FOUR["variant"] == "a"]}, "and another; it holds"),
         ({"table": pd.concat([FOUR, FOUR])}, "may come once"),
         ({"table": FOUR.drop(columns="correct")}, "lacks the columns"),

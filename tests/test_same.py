@@ -17,12 +17,13 @@ import pytest
 import yaml
 from same import guard, record
 from same.compare import ELSEWHERE, SAME_MACHINE, Difference, differences
+from same.packing import pack
 from same.tables import read_tables, table_of, write_tables
 from typer.testing import CliRunner
 
 from trustlab import paths
 from trustlab.cli import app
-from trustlab.folder.kept import REPLIES, pack, unpack
+from trustlab.folder.kept import REPLIES, unpack
 from trustlab.meaning import encoder as semantics
 from trustlab.meaning.encoder import READ_OFF_SCHEMA, Encoder
 from trustlab.meaning.entailment import CrossEncoderEntailment

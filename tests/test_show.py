@@ -5,7 +5,6 @@ import re
 from dataclasses import replace
 from html import unescape
 from html.parser import HTMLParser
-from itertools import combinations
 
 import matplotlib
 
@@ -14,13 +13,11 @@ matplotlib.use("Agg")
 import numpy as np
 import pytest
 from each import each
-from matplotlib.text import Text
 
 from tests.generations import FULL, generation, told
 from trustlab.html import show
 from trustlab.html.prompts import prompts_shown
 from trustlab.paths import NOTICE
-from trustlab.plots import evidence_table
 from trustlab.prompts import about, template
 from trustlab.records import Assessment, Criterion, Evidence, Reply, Statement, TokenTrace
 from trustlab.retrieval import Passage
@@ -294,44 +291,3 @@ def test_a_missing_assessment_says_why_and_shows_what_there_is():
     assert WHY in kept and "4 supported" in kept and "0.39" in kept
     early = show.evidence(EARLY)
     assert EARLY.missing and EARLY.missing in early and "<table" not in early
-
-
-def drawn(ax) -> list[Text]:
-    ax.figure.draw_without_rendering()
-    return [t for t in ax.figure.findobj(Text) if t.get_visible() and t.get_text().strip()]
-
-
-FIGURES = {name: lambda a=a: evidence_table(a) for name, a in ASSESSMENTS.items()}
-
-
-@pytest.mark.parametrize("name", FIGURES)
-def test_no_text_leaves_the_figure_or_overlaps(name):
-    ax = FIGURES[name]()
-    texts = drawn(ax)
-    box = ax.figure.bbox
-    extents = [(text.get_text(), text.get_window_extent()) for text in texts]
-    for text, extent in extents:
-        assert (
-            box.x0 <= extent.x0
-            and extent.x1 <= box.x1
-            and box.y0 <= extent.y0
-            and extent.y1 <= box.y1
-        ), text
-    for (one, a), (other, b) in combinations(extents, 2):
-        shared = min(a.x1, b.x1) - max(a.x0, b.x0), min(a.y1, b.y1) - max(a.y0, b.y0)
-        assert min(shared) <= 3, f"{one!r} overlaps {other!r}"
-
-
-def test_the_table_figure_says_what_the_html_says():
-    words = " ".join(text.get_text() for text in drawn(evidence_table(WHOLE)))
-    for e in EVIDENCE:
-        verdict = show.VERDICTS[e.support_level]
-        assert (
-            e.criterion.description in words
-            and show.importance(e) in words
-            and f"{verdict.symbol} {verdict.word}" in words
-        )
-        assert e.quote is None or f"“{e.quote}”" in words
-    assert words.count("not in the patient's words") == 1
-    assert NOTICE in words and "62 out of 100" in words
-    assert WHY in " ".join(text.get_text() for text in drawn(evidence_table(FAILED)))

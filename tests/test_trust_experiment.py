@@ -329,6 +329,13 @@ def test_the_indices_can_be_computed_from_the_reviews(run: TrustRun) -> None:
     assert indices[PANEL, True, "accuracy"] == pytest.approx(2 / 4)
 
 
+@pytest.fixture
+def claims_of_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However few replies could be read, something is claimed of them."""
+    monkeypatch.setattr("trustlab.parsing.counts.LEAST_READ", 0)
+
+
+@pytest.mark.usefixtures("claims_of_few")
 def test_a_reply_that_is_no_answer_is_counted_and_its_panel_is_missing_not_wrong() -> None:
     cut, lost = Reply(None, missing=f"{CUT} (512)"), Reply(None, missing="refused by the server")
     said = by_case(
@@ -392,13 +399,13 @@ def test_a_run_says_what_made_it(tmp_path) -> None:
         "budgets": {}, "model_options": {}, "own_temperature": [], "unstructured": [],
         "nearly_greedy": [],
         "reading": "chat", "reasoning_from": "section",
-        "replies_read": {"m1": {
-            "opinion": {"read": 12, "chat": 0},  # of 16: nobody reads what c's doctors say
-            "plan": {"read": 6, "chat": 0},
-            "review": {"read": 8, "chat": 0},  # of 10: one of tests is unreadable at each level
-        }},
     }  # fmt: skip
-    assert {k: v for k, v in run.parameters.items() if k != "cases_sha256"} == expected
+    told = dict(run.parameters)
+    asked = {p: (n["asked"], n["read"]) for p, n in told.pop("replies_read")["m1"].items()}
+    assert asked == {
+        "doctor": (16, 12), "plan": (12, 6), "review_prescriptions": (6, 4), "review_tests": (4, 4),
+    }  # fmt: skip
+    assert {k: v for k, v in told.items() if k != "cases_sha256"} == expected
     assert (
         len(pd.read_csv(tmp_path / "reviews.csv")) == 2 * 2 * 4 * 2
         and (tmp_path / "marks.csv").is_file()
@@ -414,7 +421,8 @@ def test_a_run_says_where_the_server_of_a_doctor_or_reviewer_changed_its_model(t
         run = run_of([doctor], run_dir=tmp_path, reviewer=reviewer)
     assert run.parameters["served_by"] == {"m1": {"A": 9}, "m2": {"A": 2, "B": 1}}
     facts = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))
-    assert (facts["trust"], facts["warnings"]) == (run.parameters, [changed])
+    assert facts["trust"] == run.parameters
+    assert [words.startswith(changed) for words in facts["warnings"]] == [True, False]
 
 
 def test_temperature_and_seed_reach_doctors_and_plans_and_reviewers_are_greedy() -> None:
@@ -509,6 +517,7 @@ def test_a_panel_has_each_model_once_and_stands_beside_one_model() -> None:
         tl.opened(Setup(model=[one, other], panel=[one]))
 
 
+@pytest.mark.usefixtures("claims_of_few")
 def test_a_reviewer_of_its_own_marks_all_plans() -> None:
     strict = FakePanel(
         "strict", review_prescriptions=marks_json("rating", "UNSAFE"), review_tests="[]"

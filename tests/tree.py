@@ -1,6 +1,7 @@
-"""The package's tree in docs/tree.md, a line a file, from the first sentence of each docstring.
+"""What ``python -m tests.tree`` writes into docs/, and tests hold the pages against.
 
-``python -m tests.tree`` writes it; a test holds the page against it.
+The tree of the package and the studies, a line a file, from the first sentence of each docstring;
+and the table of all methods.
 """
 
 from __future__ import annotations
@@ -9,9 +10,12 @@ import ast
 import re
 from pathlib import Path
 
+from trustlab.cli import methods_markdown
+
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "tree.md"
-PACKAGE = ROOT / "trustlab"
+METHODS = ROOT / "docs" / "all_methods.md"
+PACKAGE, STUDIES = ROOT / "trustlab", ROOT / "notebooks" / "studies"
 FIRST, LAST = "    trustlab/\n", "    data/\n"
 """The lines of the page between which the tree stands."""
 
@@ -38,14 +42,19 @@ def tree() -> str:
     for room in sorted(PACKAGE.glob("*/__init__.py")):
         lines.append(line_of(f"{room.parent.name}/", told(room), 1))
         lines += [line_of(f.name, told(f), 2) for f in sorted(room.parent.glob("[a-z]*.py"))]
+    lines.append(line_of("notebooks/studies/", told(STUDIES / "__init__.py"), 0))
+    lines += [line_of(f.name, told(f), 1) for f in sorted(STUDIES.glob("[a-z]*.py"))]
     return "\n".join(lines) + "\n"
 
 
 def main() -> None:
-    """Write the tree into docs/tree.md."""
+    """Write the tree into docs/tree.md, and the methods into docs/all_methods.md."""
     text = PAGE.read_text(encoding="utf-8")
     before, rest = text.split(FIRST)
     PAGE.write_text(before + FIRST + tree() + LAST + rest.split(LAST, 1)[1], encoding="utf-8")
+    parts = METHODS.read_text(encoding="utf-8").split("\n\n")
+    parts = [methods_markdown() if part.startswith("| method |") else part for part in parts]
+    METHODS.write_text("\n\n".join(parts), encoding="utf-8")
 
 
 if __name__ == "__main__":

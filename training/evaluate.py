@@ -121,13 +121,12 @@ def report(world: World, cases: Sequence[Case], model: Model, n_jobs: int = 1) -
         on=["case_id", "level"],
         validate="many_to_one",
     )
+    asked = run.parameters["replies_read"].get(model.name, {}).get("diagnosis", {})
     found: dict[str, Any] = {
         "cases": len(cases),
-        "unreadable_answers": int(
-            (run.answers["answer"].isna() & run.answers["correct"].notna()).sum()
-        ),
+        "unreadable_answers": asked.get("unread", 0) + asked.get("placeholder", 0),
         "accuracy": {
-            str(k): round(float(v), 4)
+            str(k): None if v != v else round(float(v), 4)  # nothing is claimed of too few read
             for k, v in run.answers.groupby("level")["correct"].mean().items()
         },
         "replies_that_parse": {},

@@ -163,7 +163,8 @@ def replay(
 
 
 UNREAD = 5
-"""The exit code of a run of which too few replies could be read."""
+"""The exit code of a run of which too few replies could be read: of some purpose a smaller share
+than :data:`trustlab.parsing.counts.LEAST_READ`. The manifest says which, as ``nothing_claimed``."""
 
 
 def _tell(name: str, folder: Path, index: bool = True, brief: bool = False) -> bool:

@@ -33,7 +33,6 @@ PURPOSES: tuple[tuple[frozenset[str], tuple[str, ...]], ...] = (
 )
 """Needs, and the purposes of the requests that any of them adds to the answer's."""
 CALLS = ("purpose", "n", "n_tokens_in", "n_tokens_out", "seconds", "n_made", "n_cached", "model")
-PROMPTS = ("once", "each")
 AMOUNTS = ("n_replies", "n_tokens_in", "n_tokens_out", "seconds", "usd")
 MORE = [f"{part}_{name.removeprefix('n_')}" for part in ("extra", "total") for name in AMOUNTS]
 COSTS = ["model", "method", "family", "purposes", "n_answers", "n_values", *AMOUNTS, *MORE]
@@ -51,7 +50,6 @@ def method_costs(
     run: Any,
     usd_in: float | Mapping[str, float] | None = None,
     usd_out: float | Mapping[str, float] | None = None,
-    prompts: str = "once",
 ) -> pd.DataFrame:
     """What each method costs, a row a model and method, per answer and in all.
 
@@ -64,7 +62,7 @@ def method_costs(
     - ``extra_...``: the part beyond that answer, which is to be had anyway; ``total_...``: for all
       ``n_answers`` asked for. Requests do not say of which data set they are: it is the whole run.
     - A prompt counts once, however many replies it has, as services charge that give several to one
-      call; ``prompts="each"``: for every reply. Answer and samples are two requests.
+      call. Answer and samples are two requests.
     - ``usd_in``, ``usd_out``: US dollars for a million tokens, a number or one for each model by
       name; NaN without.
     - ``seconds`` are the model's, a request's share of its batch by tokens out. Those of replies
@@ -72,16 +70,12 @@ def method_costs(
       requests); NaN where nothing was.
     - ``n_values`` of the answers have a value. ``not_counted``: other readers, and PMI's scoring of
       the answer without the patient, which no table of requests holds.
-    - ``ValueError`` for lacking columns, negative or half-given rates, or other ``prompts``.
+    - ``ValueError`` for lacking columns, and negative or half-given rates.
     """
-    if prompts not in PROMPTS:
-        raise ValueError(f"prompts is {prompts!r}; allowed are {', '.join(PROMPTS)}")
     schema.need(run.calls, CALLS, "calls")
     if (usd_in is None) != (usd_out is None):
         raise ValueError(f"give usd_in and usd_out or neither; received {usd_in!r} and {usd_out!r}")
     calls, answers = run.calls, run.answers
-    if prompts == "each":
-        calls = calls.assign(n_tokens_in=calls["n_tokens_in"] * calls["n"])
     spent = _spent(calls, usd_in, usd_out)
     aside = {role: list(who) for role in ASIDE if (who := run.parameters.get(role))}
     methods = [METHODS[name] for name in run.parameters["methods"] if name in METHODS]

@@ -16,13 +16,11 @@ import pandas as pd
 from trustlab.collect import SAMPLE_NEEDS, needs_of
 from trustlab.confidence import METHODS
 from trustlab.confidence.registry import label
-from trustlab.metrics.correlation import pearson_p
 from trustlab.metrics.estimate import MIN_CASES, groups, most_frequent
 from trustlab.metrics.significance import (
     cases_shown,
 )
 from trustlab.parsing.counts import Counts, add, not_read
-from trustlab.records import Assessment
 
 BRIEF = {
     "brier": "Brier",
@@ -146,46 +144,6 @@ def interval_words(table: pd.DataFrame, words: str) -> str:
     if "low" not in table or table["low"].notna().to_numpy().any():
         return words
     return f"no intervals: fewer than {MIN_CASES} cases, values all alike, or none"
-
-
-def correlation_table(metrics: pd.DataFrame) -> pd.DataFrame:
-    """Pearson and Spearman between accuracy and mean confidence over the levels, to read.
-
-    A row a model, data set and method, all as text, '' where there is none.
-
-    - ``pearson`` and ``spearman``, with intervals; ``n_levels`` that have a mean confidence.
-    - ``p_t_test`` (r and n_levels alone, normal points), ``p_permutation`` and ``p_exact`` (every
-      order as likely): a small p speaks against 0 only, and whatever rises is far from 0 by chance.
-    - ``..._by_chance``: median and middle 95 % over confidences that merely rise beside the same
-      accuracies.
-    """
-    across, both = metrics["level"].eq("across"), metrics["metric"].isin(["pearson", "spearman"])
-    keys = ["model", "dataset", "method"]
-    means = metrics[metrics["metric"].eq("mean_confidence") & metrics["value"].notna()]
-    n_levels: dict[Any, int] = means.groupby(keys)["level"].nunique().to_dict()
-    order = ["pearson", "p_t_test", "p_permutation", "pearson_by_chance"]
-    order += ["spearman", "p_exact", "spearman_by_chance"]
-    lines = []
-    for key, part in groups(pd.DataFrame(metrics[across & both]), keys):
-        n = n_levels.get(tuple(key.values()), 0)
-        line: dict[str, Any] = key | {"n_levels": n}
-        for row in part.itertuples():
-            told = with_interval(row.value, row.low, row.high, 3)
-            if pd.isna(row.value):
-                told = f"missing ({row.missing})" if row.missing else "missing"
-            band = "" if pd.isna(row.chance) else f"{row.chance:.3g}"
-            if row.chance_low < row.chance_high:
-                band = with_interval(row.chance, row.chance_low, row.chance_high)
-            line |= {row.metric: told, f"{row.metric}_by_chance": band}
-            if row.metric == "pearson":
-                line["p_t_test"] = _p_text(pearson_p(row.value, n))
-            line["p_permutation" if row.metric == "pearson" else "p_exact"] = _p_text(row.p)
-        lines.append(line)
-    return pd.DataFrame(lines, columns=[*keys, "n_levels", *order])
-
-
-def _p_text(p: float) -> str:
-    return "" if pd.isna(p) else "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def cost_table(calls: pd.DataFrame) -> pd.DataFrame:
@@ -358,16 +316,6 @@ def lacking_words(table: pd.DataFrame, confidence: pd.DataFrame) -> str:
             told.setdefault(why, []).append(label(str(key["method"])))
     words = [f"{who}: {', '.join(names)} ({why})" for (who, why), names in told.items()]
     return f"no value of {'; '.join(words)}" if words else ""
-
-
-def evidence_table(assessment: Assessment) -> pd.DataFrame:
-    """MedConf's evidence as a table, a row a criterion."""
-    rows = []
-    for e in assessment.evidence:
-        asked = (e.criterion.id, e.criterion.description, e.criterion.importance)
-        rows.append((*asked, e.support_level, e.quote, e.quote_occurs))
-    columns = ["id", "criterion", "importance", "support_level", "quotation", "quotation_occurs"]
-    return pd.DataFrame(rows, columns=columns)
 
 
 def differences_shown(

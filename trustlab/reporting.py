@@ -88,11 +88,10 @@ def report(
     *,
     n_draws: int = 2000,
     seed: int = 0,
-    prompts: str = "once",
 ) -> Report:
     """The facts of ``run`` for a methods section, and what each of its methods cost.
 
-    ``usd_in``, ``usd_out`` and ``prompts`` are those of ``method_costs``, ``ValueError`` too;
+    ``usd_in`` and ``usd_out`` are those of ``method_costs``, ``ValueError`` too;
     ``n_draws`` and ``seed`` those that the run's metrics were made with. Generations are not
     needed.
     """
@@ -101,7 +100,7 @@ def report(
     facts = dict(_facts(run)) | {"seed": seed, "NOTICE": NOTICE}
     facts["n"] |= {"draws": f"{n_draws:,}", "least": MIN_CASES}
     text = made.from_string(page.read_text(encoding="utf-8")).render(facts)
-    return Report(text.strip(), method_costs(run, usd_in, usd_out, prompts))
+    return Report(text.strip(), method_costs(run, usd_in, usd_out))
 
 
 def _facts(run: Run) -> Iterator[tuple[str, Any]]:

@@ -463,7 +463,7 @@ def without_unread(run: Run) -> Run:
             confidence.loc[rows, ["confidence", "bound", "missing"]] = [math.nan, "", why]
         else:
             rows = answers["model"].eq(model)
-            answers.loc[rows, ["answer", "correct", "missing"]] = [None, math.nan, why]
+            answers.loc[rows, ["correct", "missing"]] = [math.nan, why]
     return replace(run, answers=answers, confidence=confidence)
 
 
@@ -789,8 +789,8 @@ class Step:
     model: CachedModel
 
     def update(self, n_done: int) -> None:
-        """So many requests more."""
-        self.bar.update(n_done * self.of_each)
+        """So many requests more; sums of parts end a little beyond the whole."""
+        self.bar.update(min(n_done * self.of_each, self.bar.total - self.bar.n))
 
     def close(self) -> None:
         """Say how many of the model's replies could not be read so far."""

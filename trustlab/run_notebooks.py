@@ -66,8 +66,8 @@ REFERENCE = ("answers", "confidence", "metrics")
 ORDER = "00 01 02 03 07 05 08 04 06"
 """The order in which notebooks begin that run at once, by the first two letters of their names: the
 first to look at, then the longest."""
-QUIET = ["--IPKernelApp.log_level=40"]
-"""For a kernel: no warning that it speaks TCP without encryption, to this machine alone."""
+QUIET = ["--IPKernelApp.log_level=50"]
+"""For a kernel: no word that it speaks TCP (to this machine alone), or is stopped at its end."""
 
 
 def notebook_names() -> list[str]:

@@ -340,7 +340,6 @@ def _stacked(
 RUN = ["model", "dataset"]
 VIEW = ["case_id", "level"]
 ROW = [*RUN, *VIEW]
-METHOD = [*RUN, "method"]
 LEAST_SHARE = 0.5
 """A method with a value on a smaller share of the rows would take too many from the others."""
 SAME = "the paraphrased conditions show the same text"

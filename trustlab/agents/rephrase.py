@@ -60,14 +60,7 @@ class Rephrased:
         return "; ".join(parts)
 
 
-def rephrase(
-    cases: Sequence[Case],
-    model: Model,
-    *,
-    temperature: float = 0.0,
-    seed: int = 0,
-    max_tokens: int = MAX_TOKENS,
-) -> Rephrased:
+def rephrase(cases: Sequence[Case], model: Model) -> Rephrased:
     """``cases`` as ``model`` words them, ``-reworded`` added to their data set and ids; which
     finding a statement tells stays.
 
@@ -84,8 +77,7 @@ def rephrase(
         for case in reversed(cases)
         for s in case.statements
     }
-    how = {"temperature": temperature, "seed": seed, "max_tokens": max_tokens}
-    found = reword(counts, model, **how, about=about)
+    found = reword(counts, model, about=about)
     rows = [(text, wording, counts[text], not why, why) for text, (wording, why) in found.items()]
     if rows and not any(reworded for *_, reworded, _ in rows):
         reasons = "; ".join(
@@ -104,9 +96,6 @@ def reword(
     texts: Iterable[str],
     model: Model,
     *,
-    temperature: float = 0.0,
-    seed: int = 0,
-    max_tokens: int = MAX_TOKENS,
     keep_question: bool = False,
     about: Mapping[str, About] | None = None,
 ) -> dict[str, tuple[str, str]]:
@@ -116,8 +105,8 @@ def reword(
     With ``keep_question``, an exchange whose question got no usable words keeps the old question
     beside the new reply. ``about``: each text's first view.
     """
-    whose, how = about or {}, (temperature, seed, max_tokens)
-    asked = {text: _requests(text, *how, whose.get(text)) for text in dict.fromkeys(texts)}
+    whose = about or {}
+    asked = {text: _requests(text, whose.get(text)) for text in dict.fromkeys(texts)}
     requests = list(dict.fromkeys(r for rs in asked.values() for r in rs))
     replies = {
         r: row[0]
@@ -128,17 +117,13 @@ def reword(
     }
 
 
-def rephrase_requests(
-    cases: Sequence[Case], temperature: float = 0.0, seed: int = 0, max_tokens: int = MAX_TOKENS
-) -> dict[str, list[Request]]:
+def rephrase_requests(cases: Sequence[Case]) -> dict[str, list[Request]]:
     """What :func:`rephrase` asks: each distinct statement and its one or two requests."""
     texts = dict.fromkeys(s.text for case in cases for s in case.statements)
-    return {text: _requests(text, temperature, seed, max_tokens) for text in texts}
+    return {text: _requests(text) for text in texts}
 
 
-def _requests(
-    text: str, temperature: float, seed: int, max_tokens: int, about: About | None = None
-) -> list[Request]:
+def _requests(text: str, about: About | None = None) -> list[Request]:
     about = about and about._replace(reads=read_wording)
     parts = _parts(text)
     question = parts.get("Doctor")
@@ -152,7 +137,7 @@ def _requests(
     elif question is None:
         asked["rephrase_statement"] = render("rephrase_statement", reply=parts.get("Patient", text))
     return [
-        Request(messages, 1, temperature, max_tokens, seed, purpose=purpose, about=about)
+        Request(messages, max_tokens=MAX_TOKENS, purpose=purpose, about=about)
         for purpose, messages in asked.items()
     ]
 

@@ -207,7 +207,7 @@ def read_cases(
 
 
 def json_object(bad: partial[DataError], line: str) -> dict:
-    """The JSON object that ``line`` holds, all of it :data:`trustlab.paths.WRITABLE`."""
+    """The JSON object that ``line`` holds, all of it :data:`~trustlab.choices.WRITABLE`."""
     try:
         row = json.loads(line, object_pairs_hook=each_key_once)
         writable = utf8(row)
@@ -571,7 +571,7 @@ def read_dialogue(path: Path | None = None, seed: int = 0) -> Read:
     id), ``age`` in years, ``sex``, perhaps ``chart`` (:data:`trustlab.safety.chart.FIELDS`), and
     ``statements`` (texts). Every name of the condition is accepted; what a statement tells is not
     marked. A folder means its ``dialogue.jsonl``. ``seed`` changes nothing. Raises as
-    :func:`trustlab.datasets.cases_file.read`.
+    :func:`read_starter`.
     """
     return _read_spoken("starter-dialogue", path or DIALOGUE, DIALOGUE.name)
 

@@ -341,7 +341,7 @@ def read(path: Path | None = None, seed: int = 0, split: str | None = None) -> R
     ``seed`` changes nothing.
 
     ``path`` is the repository, its ``data`` or ``raw_data`` folder, or a file of dialogues;
-    :mod:`meditod_files` tells which forms are read. A statement is one exchange: what the doctor
+    :func:`read_dialogues` tells which forms are read. A statement is one exchange: what the doctor
     says, and what the patient says after it. Of both, the utterances with an intent in :data:`KEPT`
     are shown, and exchanges without one are left out.
 
@@ -349,10 +349,10 @@ def read(path: Path | None = None, seed: int = 0, split: str | None = None) -> R
     name that the knowledge table has for it. Where several diseases are named at once, the first is
     the diagnosis and the others, which are not accepted, are in ``Case.patient["also_named"]``.
     Nothing is shown from that utterance on, nor any exchange before it that gives the diagnosis
-    away: by its words (:func:`giveaway.giveaway`, which says what it cannot see), or since an
-    utterance in it is annotated as a diagnosis that names the same disease, or rules it out. Those
-    are counted. Dialogues without a diagnosis, or with 10 statements or fewer, are dropped. The
-    case is called ``meditod-ID``; ``Case.patient["split"]`` is there where known.
+    away: by its words (:func:`~trustlab.datasets.giveaway.giveaway`, which says what it cannot
+    see), or since an utterance in it is annotated as a diagnosis that names the same disease, or
+    rules it out. Those are counted. Dialogues without a diagnosis, or with 10 statements or fewer,
+    are dropped. The case is called ``meditod-ID``; ``Case.patient["split"]`` is there where known.
 
     Raises ``ValueError`` where there is no file or no such split, and :class:`DataError` for what
     breaks the format.

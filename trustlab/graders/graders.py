@@ -110,8 +110,8 @@ class SynonymGrader(OneByOne):
 
     Names are compared without case, punctuation, spacing, a leading article and words of certainty
     and degree, and otherwise whole: "acute" is not taken off. What else changes nothing:
-    :func:`names.readings`. After a name, in brackets, may stand its abbreviation or another of its
-    names. ``knowledge`` is the shipped table unless given.
+    :func:`~trustlab.graders.same_diagnosis.readings`. After a name, in brackets, may stand its
+    abbreviation or another of its names. ``knowledge`` is the shipped table unless given.
     """
 
     knowledge: Knowledge | None = None

@@ -94,10 +94,14 @@ def unread(folder: Path, counts: Counts) -> str:
         return ""
     told = "\n".join(f"- **{line}.**" for line in lines)
     shown = "\n".join(
-        f"{_text(model)}, {_text(purpose)}, {n:,} times:\n\n<pre>{_raw(raw)}</pre>\n"
+        f"{_text(model)}, {_text(purpose)}, {_times(n)}:\n\n<pre>{_raw(raw)}</pre>\n"
         for (model, purpose, raw), n in commonest(folder)
     )
     return f"{told}\n\nThe commonest of these replies:\n\n{shown}".rstrip()
+
+
+def _times(n: int) -> str:
+    return "once" if n == 1 else f"{n:,} times"
 
 
 def not_read_of(counts: Counts, model: str) -> list[str]:
@@ -120,7 +124,7 @@ def commonest(folder: Path) -> list[tuple[tuple[str, str, str], int]]:
 def four_rows(folder: Path, runs: Mapping[str, Mapping[str, Any]], counts: Counts) -> str:
     """The table: models, data and n, read, accuracy by level."""
     asked = [parameters_of(of) for of in runs.values()]
-    models = {name for of in asked for name in of.get("models", ())}
+    models = {name for of in asked for name in of.get("models", ())} | set(counts)
     sets = _sets(asked)
     read = [f"{_text(m)}: {read_line({m: of})}" for m, of in counts.items() if read_line({m: of})]
     few = [f"nothing is claimed: {_text(line)}" for line in nothing_claimed(runs)]
@@ -186,11 +190,13 @@ def accuracies(answers: pd.DataFrame) -> Iterator[str]:
             yield f"{about}: – ({_text(str(next(iter(whys.mode()), 'no answer')))})"
             continue
         turns = str(dataset).endswith(ENDING)
-        each = [
-            f"{f'{level} questions' if turns else f'{level} %'}: {_share(of)}"
-            for level, of in graded.groupby("level")
-        ]
+        each = [f"{_at(level, turns)}: {_share(of)}" for level, of in graded.groupby("level")]
         yield f"{about}: {'; '.join(each)}{denominators(part)}"
+
+
+def _at(level: object, turns: bool) -> str:
+    """A level in words: so many questions, or so many percent of the statements."""
+    return f"{level} question{'s' * (str(level) != '1')}" if turns else f"{level} %"
 
 
 def denominators(part: pd.DataFrame) -> str:

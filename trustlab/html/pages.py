@@ -31,6 +31,7 @@ from trustlab.folder.replies_log import NAME as REPLIES
 from trustlab.folder.replies_log import replies_in
 from trustlab.html.show import GREY, Html, dialogue, evidence, render, replies, tokens, votes
 from trustlab.metrics.run_tables import KEYS
+from trustlab.parsing.counts import TOO_FEW
 from trustlab.paths import save_text
 from trustlab.plots.style import FAMILY_COLOURS, FAMILY_LABELS
 from trustlab.records import Generation
@@ -74,7 +75,7 @@ def show(run: Run, case_id: str, level: int, model: str | None = None) -> Html:
     if rows.empty:
         raise ValueError(f"no answer of {model!r} to case {case_id!r} at level {level!r}")
     row = rows.iloc[0].to_dict()
-    kind = verdict(row["answer"], row["correct"])
+    kind = verdict(row["answer"], row["correct"], str(row["missing"]))
     missing = g.answer.missing if g and g.answer else row.get("missing") or ""
     turns = row["dataset"].endswith(ENDING)
     shown = f"after {level} questions" if turns else f"{level} % shown"
@@ -92,10 +93,10 @@ def show(run: Run, case_id: str, level: int, model: str | None = None) -> Html:
     )
 
 
-def verdict(answer: Any, correct: Any) -> str:
+def verdict(answer: Any, correct: Any, missing: str = "") -> str:
     """One of :data:`VERDICTS`: an answer without a readable diagnosis is "unread", and one that the
-    backend or the grader failed to give is "not judged"."""
-    if pd.isna(correct):
+    backend or the grader failed to give, or of which nothing is claimed, is "not judged"."""
+    if pd.isna(correct) and not (pd.isna(answer) and missing.endswith(TOO_FEW)):
         return "not judged"
     return "unread" if pd.isna(answer) else "right" if correct == 1 else "wrong"
 
@@ -284,7 +285,7 @@ def _listed(run: Run, method: str | None = None) -> pd.DataFrame:
     wide = run.confidence.pivot(index=keys, columns="method", values="confidence")
     wide = wide.reindex(index=pd.MultiIndex.from_frame(table[keys]), columns=run.methods)
     return table.assign(
-        verdict=list(map(verdict, table["answer"], table["correct"])),
+        verdict=list(map(verdict, table["answer"], table["correct"], table["missing"].astype(str))),
         choice=[Choice(*each) for each in table[[*Choice._fields]].itertuples(index=False)],
         sure=wide.to_dict("records"),
         by=wide[method_of(run.methods, method)].to_numpy() if run.methods or method else 0.0,

@@ -3,7 +3,6 @@
 from trustlab.metrics.calibration import Isotonic, Platt, brier, cross_fitted, ece
 from trustlab.metrics.correlation import (
     pearson,
-    pearson_p,
     rising_band,
     spearman,
     spearman_exact_p,
@@ -18,6 +17,6 @@ from trustlab.metrics.stability import cv_group, cv_sample
 
 __all__ = [
     "Isotonic", "Platt", "auprc", "auroc", "brier", "cross_fitted", "cv_group", "cv_sample", "ece",
-    "holm", "paired_differences", "pearson", "pearson_p", "rising_band", "sample_size_for_power",
+    "holm", "paired_differences", "pearson", "rising_band", "sample_size_for_power",
     "spearman", "spearman_exact_p", "spearman_permutation_p", "spearman_values", "unordered_band",
 ]  # fmt: skip

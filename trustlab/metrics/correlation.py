@@ -1,8 +1,7 @@
 """Do accuracy and mean confidence rise together over the levels, and could that be chance?
 
-P-values are two-sided. "Exact" ones count orders and assume nothing but that
-every order is as likely; those of the t-test assume normal points, and need the coefficient and n
-alone, so that they can be had for a published coefficient too.
+P-values are two-sided. They count orders and assume nothing but that
+every order is as likely; from a coefficient and n alone they can be had of a published one too.
 
 Accuracy rises with information, and so does nearly any confidence, whatever it knows of the
 answers: the *rising* null. A run's accuracies are known, and stay as they are; what is drawn is a
@@ -26,7 +25,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import permutation_test, rankdata
-from scipy.stats import t as student
 
 from trustlab.metrics.ties import numbers, same_shape, tied
 
@@ -74,21 +72,6 @@ def pearson_permutation_p(x: ArrayLike, y: ArrayLike) -> float:
     if np.isnan(pearson(left, right)):
         return float("nan")
     return _permutation_p(left, right)
-
-
-def pearson_p(r: float, n: int) -> float:
-    """Two-sided p-value of a Pearson correlation of ``n`` points by the t-test.
-
-    With n - 2 degrees of freedom, t = r sqrt((n - 2) / (1 - r²)); 0 where |r| is 1. ``r`` may be a
-    published one. NaN below 3 points or where ``r`` is NaN. ``ValueError`` for an ``r`` outside -1
-    to 1 or an ``n`` that is no count.
-    """
-    _check_coefficient(r, n)
-    if np.isnan(r) or n < 3:
-        return float("nan")
-    if abs(r) == 1:
-        return 0.0
-    return float(2 * student.sf(abs(r) * np.sqrt((n - 2) / (1 - r * r)), n - 2))
 
 
 def spearman_exact_p(rho: float, n: int, rounding: float = 0.0005) -> float:

@@ -51,7 +51,6 @@ def paired_differences(
     *,
     by: str = "variant",
     metrics: Sequence[str] = METRICS,
-    shared: str = "pair",
     n_draws: int = 2000,
     seed: int = 0,
     min_per_class: int = 10,
@@ -67,13 +66,13 @@ def paired_differences(
     - ``difference`` is ``value`` (the column's) minus ``reference``; ``low`` and ``high`` bound it,
       from the same draws for all (those of ``metrics_table`` with that seed); ``p`` is two-sided,
       ``p_holm`` after Holm over all that is compared in one :data:`FAMILY`.
-    - ``shared``: "pair" compares on the ``n`` rows that the two have, "all" on those that every
-      column has; ``n_missing`` are left out; ``n_rarer`` is of the column that has fewer.
+    - Two columns are compared on the ``n`` rows that both have; ``n_missing`` are left out;
+      ``n_rarer`` is of the column that has fewer.
     - Withheld below ``min_per_class`` right or wrong answers; ``missing`` says why.
     - ``ValueError`` for lacking columns, an unknown metric or reference, repeated rows, or no other
       column.
     """
-    checked = _checked(table, reference, by, metrics, shared)
+    checked = _checked(table, reference, by, metrics)
     inner = _inner(table, by)
     lines: list[dict[str, Any]] = []
     for of_run, run in groups(checked, ["model", "dataset"]):
@@ -84,7 +83,7 @@ def paired_differences(
             sides = {str(name): side for name, side in each}
             if reference not in sides:
                 raise ValueError(f"{by} has no {reference!r} for {label}; it has {list(sides)}")
-            for name, pair in _pairs(sides, reference, shared, draws):
+            for name, pair in _pairs(sides, reference, draws):
                 made = _lines(pair, metrics, max(min_per_class, 1))
                 lines += [{**label, by: name, **line} for line in made]
     return corrected(lines, ["model", "dataset", *inner, by, "level"], ["n_rarer"])
@@ -122,14 +121,10 @@ def compared(pair: Rows, statistic: Statistic, **how: Any) -> dict[str, Any]:
     return found | {"value": values[0], "reference": values[1], "difference": found["value"]}
 
 
-def _checked(
-    given: pd.DataFrame, reference: str, by: str, metrics: Sequence[str], shared: str
-) -> pd.DataFrame:
+def _checked(given: pd.DataFrame, reference: str, by: str, metrics: Sequence[str]) -> pd.DataFrame:
     schema.need(given, [*KEYS, by, "confidence", "correct"])
     if not metrics or not set(metrics) <= set(METRICS):
         raise ValueError(f"metrics must be some of {list(METRICS)}; received {list(metrics)}")
-    if shared not in ("pair", "all"):
-        raise ValueError(f"shared is {shared!r}; allowed are 'pair' and 'all'")
     names = list(dict.fromkeys(given[by].astype(str)))
     if reference not in names or len(names) < 2:
         raise ValueError(
@@ -152,19 +147,16 @@ def _known(side: pd.DataFrame) -> Any:
 
 
 def _pairs(
-    sides: dict[str, pd.DataFrame], reference: str, shared: str, draws: Draws
+    sides: dict[str, pd.DataFrame], reference: str, draws: Draws
 ) -> Iterator[tuple[str, Rows]]:
     """Each column with the reference beside it, on all rows of either; what both have is known."""
     has = {name: side.index[_known(side)] for name, side in sides.items()}
-    common = has[reference]
-    for index in has.values() if shared == "all" else ():
-        common = common.intersection(index)
     made: list[tuple[Any, np.ndarray, Rows]] = []  # the reference on the same rows is drawn once
     for name, side in sides.items():
         if name == reference:
             continue
         every = side.index.union(sides[reference].index)
-        both = np.asarray(every.isin(has[name].intersection(common)))
+        both = np.asarray(every.isin(has[name].intersection(has[reference])))
         lost = [sides[of] for of in (name, reference) if not len(has[of])]
         none = f"no confidence: {most_frequent(lost[0])}" if lost else "no row that both have"
         columns = ["correct", "confidence"]

@@ -3,7 +3,7 @@
 Every table is long, a number a row: first what it is about (:data:`KEYS`), then which ``metric``,
 its ``value`` and interval, what it is held against, and the counts behind it; ``missing`` says why
 a value or an interval is not there. :func:`table` makes one of lines and refuses what is not
-written down here; :func:`check` holds one against it; :func:`described` is its documentation.
+written down here; :func:`described` is its documentation.
 """
 
 from __future__ import annotations
@@ -143,27 +143,6 @@ def refuse(found: pd.DataFrame, bad: ArrayLike, message: str) -> None:
     if len(rows):
         received = f"received {found.iloc[rows[0]].to_dict()} and {len(rows) - 1} more"
         raise ValueError(f"{message}; {received}")
-
-
-def check(found: pd.DataFrame, keys: Sequence[str] = ()) -> None:
-    """``ValueError`` unless a table has :data:`LINE` and every column that it has is of its type.
-
-    ``keys``: further columns that it must have. Columns that are not written down here may be
-    anything.
-    """
-    need(found, [*keys, *LINE])
-    for name in (n for n in found.columns if n in COLUMNS):
-        kind, values = COLUMNS[name].type, pd.Series(found[name]).dropna()
-        if kind == "text":
-            right = values.map(lambda v: isinstance(v, str)).all() or name == "level"
-        elif kind == "names":
-            right = values.map(lambda v: isinstance(v, tuple)).all()
-        elif kind == "count":
-            right = (values.astype(float) % 1 == 0).all() and (values.astype(float) >= 0).all()
-        else:
-            right = not len(values) or pd.api.types.is_numeric_dtype(values.infer_objects())
-        if not right:
-            raise ValueError(f"column {name!r} holds no {kind}s: received {values.iloc[0]!r}")
 
 
 def described(names: Iterable[str]) -> pd.DataFrame:

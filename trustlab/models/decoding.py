@@ -478,8 +478,8 @@ def trees(prompts: Sequence[Ids], most: int) -> list[Tree]:
 def _take(
     whole: Any, cache: Any, row: int, n_rows: int, columns: int, path: np.ndarray | None = None
 ) -> None:
-    """Put what ``cache`` holds, or the columns ``path`` of it, into ``whole``: :meth:`Layer.take`
-    of each layer."""
+    """Put what ``cache`` holds, or the columns ``path`` of it, into ``whole``: each layer
+    ``take``s it."""
     for i, layer in enumerate(cache.layers):
         if i == len(whole.layers):
             whole.layers.append(type(layer)())

@@ -23,6 +23,8 @@ HEADS = ("asked", "cut", "read", "read only as chat", "placeholder", "unread")
 Counts = dict[str, dict[str, dict[str, int]]]
 """Model -> purpose -> kind -> replies."""
 NOTHING = "nothing that can be read"
+TOO_FEW = "could be read"
+"""How the reason ends of what is not claimed, since too few replies could be read."""
 LEAST_READ = 0.5
 """Where a smaller share of a purpose is read, nothing is claimed from it."""
 MOST_UNREAD = 0.05
@@ -97,8 +99,7 @@ def add(found: Counts, more: Mapping[str, Mapping[str, Mapping[str, int]]]) -> C
 def too_few(counts: Mapping[str, Mapping[str, Mapping[str, int]]]) -> dict[tuple[str, str], str]:
     """(model, purpose) -> what is said where less than half of its replies could be read."""
     return {
-        (model, purpose): f"only {n['read']:,} of {n['asked']:,} replies to {purpose!r} could be"
-        " read"
+        (model, purpose): f"only {n['read']:,} of {n['asked']:,} replies to {purpose!r} {TOO_FEW}"
         for model, purposes in counts.items()
         for purpose, n in purposes.items()
         if n["read"] < LEAST_READ * n.get("asked", 0)

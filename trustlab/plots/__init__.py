@@ -4,7 +4,6 @@ Nothing is computed here; colour and marker mean the family of a method everywhe
 """
 
 from trustlab.plots.curves import curves
-from trustlab.plots.evidence import evidence_table
 from trustlab.plots.rows import rows
 from trustlab.plots.simplex import winners
 from trustlab.plots.style import (
@@ -25,7 +24,6 @@ __all__ = [
     "FAMILY_MARKERS",
     "caption",
     "curves",
-    "evidence_table",
     "file_ending",
     "headline",
     "label",

@@ -13,7 +13,6 @@ from __future__ import annotations
 import textwrap
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from itertools import pairwise, product
 from typing import Any, NamedTuple
 
 import matplotlib.pyplot as plt
@@ -21,7 +20,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.patheffects import withStroke
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from matplotlib.transforms import Bbox
 
@@ -50,13 +48,12 @@ MOST_NAMES = 6
 """In one row of a legend above several panels; more stand in two."""
 MOST_BANDS = 2
 """So many bands of one figure can be told apart."""
-NAMES = ("ends", "beside", "legend")
+NAMES = ("ends", "legend")
 DIAGONAL = "diagonal"
 MARK_POINTS, NAME_POINTS = 6.5, 9.5
 CROSS: dict[str, Any] = {"color": INK, "marker": "x", "ms": 8, "mew": 1.6, "ls": ""}
 GUIDE: dict[str, Any] = {"color": GREY, "lw": 1.2, "ls": "--", "zorder": 1}
 ANSWERS = {1: "answer right", 0: "answer wrong", None: "answer not judged"}
-AROUND = [(1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (1, -1), (-1, 1), (-1, -1)]
 
 
 class Line(NamedTuple):
@@ -93,7 +90,6 @@ def curves(
     names: str = "ends",
     percent: str = "",
     limits: tuple[float, float] | None = None,
-    columns: int | None = None,
 ) -> list[Axes]:
     """A line for each value of ``by`` over ``x``, a panel for each value of ``panels``; the axes.
 
@@ -109,10 +105,10 @@ def curves(
     - ``filled``: a column; marks are filled where it is 1, hollow where 0, crossed where missing.
       Without it marks of fewer than ten cases are hollow.
     - ``joined``: False draws marks alone, without the lines between them; references keep theirs.
-    - ``names``: lines are named at their "ends", "beside" a mark of theirs, or in a "legend".
+    - ``names``: lines are named at their "ends" or in a "legend".
     - ``percent``: the axes of "xy" whose shares are written as percent.
     - ``limits``: of the y axis; without them it holds all that is drawn.
-    - ``columns``: panels in a row, at most; by default 2 where names stand at ends, else 4.
+    - Panels stand two in a row where names stand at ends, else four.
 
     Raises ``ValueError`` for a table without rows, of several models or data sets, or with two rows
     at one place; for a line of no family; for a name that the table does not hold.
@@ -132,8 +128,7 @@ def curves(
     lines = _lines(points, by, families, references, joined)
     titles = [_title(*panel, families) for panel in lines.items()]
     told = [[line.words for line in of] + list(guides) for of in lines.values()]
-    columns = columns or (2 if names == "ends" else 4)
-    axes = _grid(titles, columns, told if names == "ends" else [])
+    axes = _grid(titles, *((2, told) if names == "ends" else (4, [])))
     for ax, of in zip(axes, lines.values(), strict=True):
         for at in guides.values():
             ax.axline((0, 0), slope=1, **GUIDE) if at == DIAGONAL else ax.axhline(at, **GUIDE)
@@ -144,8 +139,8 @@ def curves(
     _scales(axes, points, ticks, percent, limits)
     _axis_words(axes, words, alone=names == "ends")
     for ax, of in zip(axes, lines.values(), strict=True):
-        if names != "legend":
-            (_name_ends if names == "ends" else _name_beside)(ax, of, guides)
+        if names == "ends":
+            _name_ends(ax, of, guides)
     _legend(
         axes, lines, guides if names == "legend" else None, points["filled"] if filled else None
     )
@@ -357,46 +352,6 @@ def _name_ends(ax: Axes, lines: Sequence[Line], guides: Mapping[str, Any]) -> No
         where: Any = {"xycoords": "data", "textcoords": ("axes fraction", "data"), "va": "center"}
         where |= {"annotation_clip": False, "arrowprops": line, "size": NAME_POINTS}
         ax.annotate(text, (x, y), (1 + 0.28 / wide, place), **where, **look)
-
-
-def _name_beside(ax: Axes, lines: Sequence[Line], guides: Mapping[str, Any]) -> None:
-    """Each name beside one of its marks, where it hides least of marks, lines, bars and names."""
-    ink = np.concatenate([_ink(ax, line) for line in lines])
-    inside, pixels = ax.get_window_extent(), ax.figure.dpi / 72
-    taken: list[Bbox] = []
-
-    def cost(box: Bbox, far: float) -> float:
-        hidden = ((ink > np.array(box.min) - 2) & (ink < np.array(box.max) + 2)).all(axis=1).sum()
-        over = sum(box.padded(3).overlaps(other) for other in taken)
-        out = not (inside.contains(*box.min) and inside.contains(*box.max))
-        return hidden + far + 1e4 * (over + out)
-
-    for line in (line for line in lines if len(line.known)):
-        text = ax.text(0, 0, line.words, size=NAME_POINTS, zorder=6, va="bottom", **line.name)
-        text.set_path_effects([withStroke(linewidth=2.5, foreground="white")])
-        size = np.array(text.get_window_extent().size)
-        spots = ax.transData.transform(line.known[["x", "y"]].to_numpy(float))
-        places = [
-            (Bbox.from_bounds(*(spot + way * (far * pixels + size / 2) - size / 2), *size), far)
-            for spot, far, way in product(spots, (8, 16, 28), np.array(AROUND))
-        ]
-        best, _ = min(places, key=lambda place: cost(*place))
-        text.set_position(ax.transData.inverted().transform(best.min))
-        taken.append(best)
-
-
-def _ink(ax: Axes, line: Line) -> np.ndarray:
-    """Pixels, some points apart, where a line, its marks and its bars are (n, 2)."""
-    known = line.known
-    paths = [known[["x", "y"]].to_numpy(float)]
-    for row in known[["x", "y", "low", "high", "x_low", "x_high"]].to_numpy(float):
-        x, y, low, high, x_low, x_high = row
-        paths += [np.array([(x, low), (x, high)]), np.array([(x_low, y), (x_high, y)])]
-    found = [np.repeat(ax.transData.transform(paths[0]), 20, axis=0)]
-    for path in paths:
-        for a, b in pairwise(ax.transData.transform(path[~np.isnan(path).any(axis=1)])):
-            found.append(np.linspace(a, b, max(int(np.hypot(*(b - a)) / 4), 2)))
-    return np.concatenate(found)
 
 
 def _legend(

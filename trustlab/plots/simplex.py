@@ -111,7 +111,7 @@ def _shares(part: pd.DataFrame) -> str:
     """How much of the triangle each wins, in a line."""
     won = part.loc[part["winner"] != "", "winner"].value_counts(normalize=True)
     percent = {n: "under 1" if share < 0.01 else f"{100 * share:.0f}" for n, share in won.items()}
-    return ", ".join(f"{name} {share} %" for name, share in percent.items()) or "no winner"
+    return ", ".join(f"{name}: {share} %" for name, share in percent.items()) or "no winner"
 
 
 def _looks(won: pd.Series) -> dict[str, tuple[str, str]]:
