@@ -6,16 +6,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from studies.trust_indices import (
-    ALL_OBJECT,
-    NO_OBJECTION,
-    NO_RULE,
-    NOTHING,
-    marks_compared,
-    reviewer_table,
-    rule_kind_table,
-)
-from trustlab.metrics.estimate import TOO_FEW
+from studies.trust_indices import marks_compared
 from trustlab.safety.table import load_safety
 
 
@@ -46,18 +37,23 @@ def five() -> pd.DataFrame:
     )
 
 
-def measured(marks: pd.DataFrame, kind: str = "prescription", **options) -> pd.DataFrame:
-    table = reviewer_table(marks, **options)
-    return table[table["kind"] == kind].set_index("metric")
+def shares(marks: pd.DataFrame) -> dict[str, tuple[float, int]]:
+    """Sensitivity, specificity and quotations that occur, each with the items behind it."""
+    items = marks_compared(marks)
+    sides = {
+        "sensitivity": items.loc[items["rule_objects"], "objects"],
+        "specificity": items.loc[~items["rule_objects"], "accepts"],
+        "quotation": items.loc[items["objects"], "quotes"],
+    }
+    return {name: (each.mean(), len(each)) for name, each in sides.items()}
 
 
 def test_sensitivity_specificity_and_quotations_by_hand() -> None:
-    table = measured(five())
-    assert table["value"].to_dict() == pytest.approx(
-        {"sensitivity": 2 / 3, "specificity": 1 / 2, "quotation": 2 / 3}
-    )
-    assert table["n"].to_dict() == {"sensitivity": 3, "specificity": 2, "quotation": 3}
-    assert set(table["missing"]) == {TOO_FEW} and table["low"].isna().all()
+    assert shares(five()) == {
+        "sensitivity": (2 / 3, 3),
+        "specificity": (1 / 2, 2),
+        "quotation": (2 / 3, 3),
+    }
 
 
 def test_an_objection_without_a_quotation_counts_as_one_whose_quotation_does_not_occur() -> None:
@@ -67,7 +63,7 @@ def test_an_objection_without_a_quotation_counts_as_one_whose_quotation_does_not
             mark("b", "UNSAFE", "UNSAFE"),
         ]
     )
-    assert measured(marks).loc["quotation", "value"] == 0.5
+    assert shares(marks)["quotation"] == (0.5, 2)
 
 
 @pytest.mark.parametrize(
@@ -97,80 +93,25 @@ def test_what_cannot_be_compared_is_left_out() -> None:
         mark("i", None, known=False),
     ]
     marks = pd.concat([five(), pd.DataFrame(more)], ignore_index=True)
-    assert measured(marks)["value"].to_dict() == measured(five())["value"].to_dict()
+    assert shares(marks) == shares(five())
     assert len(marks_compared(marks)) == 5
-
-
-@pytest.mark.parametrize(
-    ("marks", "reasons"),
-    [
-        (
-            [mark("a", "SAFE", "SAFE")],
-            {"sensitivity": NO_RULE, "specificity": TOO_FEW, "quotation": NO_OBJECTION},
-        ),
-        (
-            [mark("a", "UNSAFE", "UNSAFE")],
-            {"sensitivity": TOO_FEW, "specificity": ALL_OBJECT, "quotation": TOO_FEW},
-        ),
-        (
-            [mark("a", None, "UNSAFE")],
-            dict.fromkeys(("sensitivity", "specificity", "quotation"), NOTHING),
-        ),
-    ],
-    ids=["nothing to see", "everything to see", "unreadable"],
-)
-def test_a_share_of_nothing_is_missing_with_its_reason(marks, reasons) -> None:
-    table = measured(pd.DataFrame(marks))
-    assert table["missing"].to_dict() == reasons
-    assert (table["value"].isna() == ~table["missing"].eq(TOO_FEW)).all()
 
 
 def test_a_review_that_came_out_the_same_for_both_configurations_counts_once() -> None:
     twice = pd.concat([five(), five().assign(configuration="panel of 3")], ignore_index=True)
-    assert measured(twice)["n"].to_dict() == measured(five())["n"].to_dict()
+    assert shares(twice) == shares(five())
     other = five().assign(configuration="panel of 3", text="another drug")
-    assert measured(pd.concat([five(), other], ignore_index=True)).loc["sensitivity", "n"] == 6
+    assert shares(pd.concat([five(), other], ignore_index=True))["sensitivity"] == (2 / 3, 6)
 
 
 def test_one_item_that_differs_makes_it_another_review() -> None:
     two = [mark("a", "SAFE", "UNSAFE"), mark("a", "SAFE", "UNSAFE", item=2, text="y")]
     panel = [row | {"configuration": "panel of 3"} for row in two]
     panel[1] |= {"verdict": "UNSAFE"}
-    table = measured(pd.DataFrame(two + panel))
-    assert table.loc["sensitivity", ["n", "value"]].tolist() == [4, 1 / 4]
+    assert shares(pd.DataFrame(two + panel))["sensitivity"] == (1 / 4, 4)
 
 
-def many(right: int = 15, wrong: int = 5, of_a_case: int = 1) -> pd.DataFrame:
-    verdicts = ["UNSAFE"] * right + ["SAFE"] * wrong
-    return pd.DataFrame(
-        [
-            mark(f"c{i // of_a_case}", v, "UNSAFE", item=i, text=str(i))
-            for i, v in enumerate(verdicts)
-        ]
-    )
-
-
-def test_intervals_resample_cases_with_all_their_items() -> None:
-    alone, together = (measured(many(of_a_case=k), draws=500).loc["sensitivity"] for k in (1, 2))
-    assert alone["value"] == together["value"] == 0.75 and (
-        alone["n_cases"],
-        together["n_cases"],
-    ) == (20, 10)
-    assert alone["low"] < 0.75 < alone["high"] and together["low"] < 0.75 < together["high"]
-    assert together["high"] - together["low"] > alone["high"] - alone["low"]
-    assert measured(many(of_a_case=3), draws=500).loc["sensitivity", "missing"] == TOO_FEW
-
-
-def test_models_and_data_sets_of_which_nothing_was_marked_have_their_rows() -> None:
-    reviews = pd.DataFrame({"model": ["m", "n"], "dataset": ["d", "d"], "level": [100, 100]})
-    table = reviewer_table(five(), reviews)
-    silent = table[table["model"] == "n"]
-    assert len(table) == 12 and set(silent["missing"]) == {NOTHING} and silent["value"].isna().all()
-    empty = reviewer_table(five().iloc[:0], reviews)
-    assert len(empty) == 12 and set(empty["missing"]) == {NOTHING}
-
-
-def test_sensitivity_by_what_the_rule_hangs_on() -> None:
+def test_each_item_says_what_its_rule_hangs_on() -> None:
     rules = load_safety().drug_rules
     allergy, kidney = (
         next(r.id for r in rules.values() if r.kind == kind) for kind in ("allergy", "egfr_below")
@@ -182,13 +123,12 @@ def test_sensitivity_by_what_the_rule_hangs_on() -> None:
         mark("d", "SAFE WITH CAUTION", "SAFE WITH CAUTION", rule="duplicate"),
         mark("e", "UNSAFE", "SAFE"),
     ]
-    table = rule_kind_table(pd.DataFrame(marks)).set_index("rule_kind")
-    assert table["value"].to_dict() == {"allergy": 0.5, "kidney function": 1, "taken already": 1}
-    assert table["n"].to_dict() == {"allergy": 2, "kidney function": 1, "taken already": 1}
+    items = marks_compared(pd.DataFrame(marks))
+    assert items["rule_kind"].tolist() == ["allergy", "allergy", "egfr_below", "duplicate", ""]
+    assert items["case_id"].tolist()[:2] == ["d a", "other b"]
 
 
-def test_an_empty_table_of_marks_gives_empty_tables() -> None:
-    nothing = five().iloc[:0]
-    assert len(reviewer_table(nothing)) == len(rule_kind_table(nothing)) == 0
+def test_an_empty_table_of_marks_gives_an_empty_table_and_a_lacking_column_is_refused() -> None:
+    assert len(marks_compared(five().iloc[:0])) == 0
     with pytest.raises(ValueError, match=r"marks lacks the columns \['rule'\]"):
         marks_compared(five().drop(columns="rule"))

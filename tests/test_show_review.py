@@ -57,7 +57,6 @@ def checked(
         view=View(Case("case-7", "made", told, "Influenza", ("Influenza",), patient), 100, told),
         panel=panel,
         medical_cosines=None,
-        no_medical="",
         proposed=Proposed(plan, "" if plan else "no JSON object"),
         review=REVIEW if plan else None,
         rules=RULES if plan else None,

