@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -16,9 +15,8 @@ from fake_consultation import QUESTIONS, TOLD, Talker, asked, cases
 from fake_model import TEXT_ONLY, FakeEncoder
 from resampled import case_weights
 
-from studies import consultation
 from studies import consultation as tables
-from studies.consultation import ConsultationRun, consultations, worth_reading
+from studies.consultation import ConsultationRun, consultations
 from trustlab import formatted
 from trustlab.knowledge import load_knowledge
 from trustlab.metrics.estimate import percentile_interval
@@ -58,7 +56,6 @@ def handmade(
         ),
         confidence=base.assign(method="ce", confidence=[confidence[i][k] for i, k in rows]),
         calls=pd.DataFrame(),
-        max_turns=len(correct[0]) - 1,
         patient="facts",
     )
 
@@ -140,10 +137,6 @@ def test_where_every_question_is_unreadable_there_is_one_state_and_nothing_is_cl
     assert tables.frontier_table(run, "fake").empty
     chosen = tables.chosen_table(run, "fake")
     assert len(chosen) and chosen["value"].isna().all(), "nothing is claimed of replies not read"
-    assert (
-        consultation.patient_table(run)["n"].sum() == 0
-        and consultation.ended_table(run)["ended"].nunique() == 3
-    )
 
 
 def test_a_model_without_token_probabilities_lacks_those_methods_and_nothing_else() -> None:
@@ -176,7 +169,7 @@ def test_the_doctor_may_be_another_model_who_answers_for_the_patient_too() -> No
     assert {r.purpose for r in patient.requests} == {"patient"} and run.patient == "patient"
 
 
-def test_what_is_not_so_is_denied_and_counts_as_found() -> None:
+def test_what_is_not_so_is_denied() -> None:
     known = [replace(case, denies=frozenset(load_knowledge().findings)) for case in cases(2)]
     doctor = Talker([load_knowledge().findings["nausea"].question])
     run = ask(consultations, known, [doctor], ["ce"], 1, encoder=FakeEncoder(), patient="facts")
@@ -184,16 +177,12 @@ def test_what_is_not_so_is_denied_and_counts_as_found() -> None:
     assert run.turns["reply"].isin(load_knowledge().findings["nausea"].deny).all()
     told = run.consultations[run.turns["model"][0]][0].statements[-1]
     assert (told.finding, told.affirmed) == ("nausea", False)
-    shares = tables.patient_table(run, 10).set_index("metric")["value"]
-    assert shares["found"] == 1 and shares["missed"] == 0
 
 
 def test_two_models_consult_apart() -> None:
     talkers = [Talker(QUESTIONS), Talker(QUESTIONS, name="second")]
     run = ask(consultations, cases(2), talkers, ["ce"], 2, encoder=FakeEncoder())
     assert run.ended.groupby("model").size().to_dict() == {"fake": 2, "second": 2}
-    with pytest.raises(ValueError, match="model is 'third'"):
-        tables.grid(run, "third")
 
 
 def test_the_frontier_of_four_by_hand() -> None:
@@ -215,18 +204,6 @@ def test_policies_stop_four_cases_by_hand() -> None:
     assert [p for p in at if p.startswith("fixed")] == ["fixed 0", "fixed 2", "fixed 3"] and set(
         at["fixed 2"]
     ) == {2}
-
-
-def test_marks_have_accuracy_beside_utterances_and_one_rule_of_all_fixed_lengths() -> None:
-    marks = tables.chosen_marks(tables.chosen_table(FOUR, "fake"))
-    of = marks.set_index("policy")
-    assert of.loc["decides itself", ["value", "utterances"]].to_list() == [0.75, 4.5]
-    assert of.loc[["fixed 0", "fixed 3", "oracle"], "rule"].to_list() == [
-        "fixed",
-        "fixed",
-        "oracle",
-    ]
-    assert {"utterances_low", "utterances_high"} <= set(marks) and of.index.is_unique
 
 
 def test_accuracy_and_utterances_of_policies_by_hand() -> None:
@@ -289,10 +266,6 @@ def test_every_mean_has_an_interval() -> None:
     assert row["value"] == 0.25 and row["missing"] == ""
     asked_for = line(table, "questions", policy="ce")
     assert asked_for["low"] < asked_for["value"] < asked_for["high"]
-    shown = tables.chosen_shown(table).set_index("stops by")
-    assert shown.loc["fixed 0", ["utterances", "early, %"]].to_list() == ["2.0", "100"]
-    assert shown.loc["fixed 0", "accuracy, %"].startswith("25 [")
-    assert shown.loc["ce", "questions"] == f"{asked_for['value']:.1f}", "questions stand alone"
 
 
 def test_a_case_whose_answer_could_not_be_had_is_left_out_and_counted() -> None:
@@ -310,73 +283,3 @@ def test_a_case_whose_answer_could_not_be_had_is_left_out_and_counted() -> None:
     )
     assert set(table["missing"]) == {"no consultation could be judged throughout"}
     assert not len(tables.frontier_table(gone, "fake"))
-
-
-def turns_of(*rows: tuple[str, str, str]) -> ConsultationRun:
-    turns = pd.DataFrame(rows, columns=["outcome", "fact", "reference"]).assign(
-        model="fake", case_id="c00"
-    )
-    return replace(FOUR, turns=turns)
-
-
-def test_the_model_patient_is_held_against_the_rule_patient() -> None:
-    run = turns_of(
-        ("answered", "1", "1"), ("does not know", "", "2"), ("invented", "", "3"),
-        ("answered", "4", "5"), ("does not know", "", "not told"), ("answered", "2", "not told"),
-        ("leaked", "", "findings not marked"),
-    )  # fmt: skip
-    table = consultation.patient_table(run).set_index("metric")
-    assert table["n_hits"].to_dict() == {
-        "answered": 3, "does not know": 2, "volunteered": 0, "invented": 1, "leaked": 1,
-        "out of place": 0, "unreadable": 0, "found": 1, "missed": 2, "another fact": 1,
-        "rightly not known": 1, "spoke though not told": 1,
-    }  # fmt: skip
-    assert set(table.loc[:"unreadable", "n"]) == {7} and table.loc[
-        "missed", ["n", "value"]
-    ].to_list() == [4, 0.5]
-    none = consultation.patient_table(turns_of(("answered", "1", "1"))).set_index("metric")
-    assert (
-        none.loc["rightly not known", "missing"] == "no such question"
-        and none.loc["rightly not known", "n"] == 0
-    )
-
-
-def test_tries_are_counted() -> None:
-    run = replace(
-        FOUR, turns=pd.DataFrame({"model": "fake", "case_id": list("aabc"), "tries": [1, 3, 1, 1]})
-    )
-    table = consultation.tries_table(run)
-    assert table[["tries", "n_hits", "value"]].to_numpy().tolist() == [
-        [1, 3, 0.75],
-        [2, 0, 0],
-        [3, 1, 0.25],
-    ]
-    assert set(table["n"]) == {4} and set(table["n_cases"]) == {3}
-    assert not len(consultation.tries_table(replace(FOUR, turns=run.turns[:0])))
-
-
-def test_how_they_ended_is_a_share_and_a_length() -> None:
-    ends = pd.DataFrame({"model": "fake", "case_id": list("abcd"), "n_turns": [3, 3, 1, 2]})
-    run = replace(FOUR, ended=ends.assign(ended=["turn limit"] * 2 + ["repeats itself"] * 2))
-    table = consultation.ended_table(run).set_index(["ended", "metric"])
-    assert table.loc[("repeats itself", "share"), ["value", "n_hits", "n"]].to_list() == [0.5, 2, 4]
-    assert table.loc[("repeats itself", "questions"), ["value", "n"]].to_list() == [1.5, 2]
-    assert table.loc[("no readable question", "questions"), "missing"] == "none of them"
-
-
-def test_the_one_worth_reading_turns_from_wrong_to_right() -> None:
-    run = asked(6)
-    wide = run.answers.pivot(index="case_id", columns="level", values="correct")
-    turned = wide.index[(wide[0] == 0) & (wide[3] == 1)]
-    assert worth_reading(run, "fake").case.case_id == (turned[0] if len(turned) else "c00")
-
-
-def test_of_those_that_turn_the_longest_is_read() -> None:
-    answers = [(f"c{i}", k, "fake", float(k == 1 and i != 2)) for i in range(3) for k in range(2)]
-    table = pd.DataFrame(answers, columns=["case_id", "level", "model", "correct"])
-    talks = tuple(
-        SimpleNamespace(case=SimpleNamespace(case_id=f"c{i}"), turns=(None,) * n)
-        for i, n in enumerate((1, 2, 3))
-    )
-    run = SimpleNamespace(answers=table, consultations={"fake": talks})
-    assert worth_reading(run, "fake") is talks[1]  # type: ignore[arg-type]

@@ -69,9 +69,8 @@ def made_tables() -> dict[str, Callable[[pd.DataFrame, pd.DataFrame], pd.DataFra
         "table.metrics_table": lambda a, c: metrics_table(Run(a, c), scales=scales, **one),
         "calibration_table": lambda a, c: calibration.calibration_table(a, c, scales, **one),
         "recalibration_curves": lambda a, c: calibration.recalibration_curves(a, c, scales, **few),
-        "selective_table": lambda a, c: calibration.selective_table(a, c, **one),
         "risk_coverage_table": lambda a, c: calibration.risk_coverage_table(
-            a, c, coverages=(0.5, 1.0), **one
+            a, c, list(dict.fromkeys(c["method"])), coverages=(0.5, 1.0), **one
         ),
         "reliability_table": lambda a, c: calibration.reliability_table(a, c, scales, **few),
         "compare_methods": lambda a, c: measures.compare_methods(a, twice(c), "m", **one),

@@ -8,16 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from studies.graders import (
-    agreement_table,
-    auroc_by_grader,
-    disagreements,
-    grade,
-    verdict_table,
-)
+from studies.graders import agreement_table, grade, verdicts
 from trustlab.graders import ExactGrader, Grade
 from trustlab.measures import metrics_table
-from trustlab.metrics import auroc
 from trustlab.records import Case
 
 KEY = {"dataset": "toy", "level": 100, "model": "m"}
@@ -44,20 +37,6 @@ def cases(**accepted: tuple[str, ...]) -> list[Case]:
     return [Case(i, "toy", (), truth, (truth, *accepted.get(i, ()))) for i, _, truth, _ in SAID]
 
 
-def test_verdicts_of_given_pairs_are_a_column_a_grader_in_order():
-    table = verdict_table(
-        [("Flu", "Influenza"), ("Not influenza", "Influenza")], ["exact", "synonym", Doubtful()]
-    )
-    assert table[["answer", "truth"]].to_numpy().tolist() == [
-        ["Flu", "Influenza"],
-        ["Not influenza", "Influenza"],
-    ]
-    assert (
-        table[["exact", "synonym"]].to_numpy().tolist() == [[0, 1], [0, 0]]
-        and len(table.columns) == 5
-    )
-
-
 class Doubtful(ExactGrader):
     """Cannot tell what it has not heard of."""
 
@@ -75,13 +54,13 @@ class Doubtful(ExactGrader):
     [("exact", [0, 1, 0, 0, 0]), ("synonym", [1, 1, 0, 0, 0]), ("encoder", [1, 1, 1, 0, 0])],
 )
 def test_each_grader_gives_its_own_verdicts_and_its_name(grader: str, correct: list[int]) -> None:
-    graded = grade(answers(), grader)
+    graded = grade(answers(), grader, cases())
     assert graded["correct"].to_list()[:5] == correct
     assert set(graded["grader"]) == {grader}
 
 
 def test_a_failed_answer_stays_failed_and_an_unreadable_one_wrong() -> None:
-    graded = grade(answers(), "exact").set_index("case_id")
+    graded = grade(answers(), "exact", cases()).set_index("case_id")
     assert (
         np.isnan(graded.loc["f", "correct"]) and graded.loc["f", "missing"] == "the server is gone"
     )
@@ -90,7 +69,7 @@ def test_a_failed_answer_stays_failed_and_an_unreadable_one_wrong() -> None:
 
 def test_everything_else_stays_as_it_was() -> None:
     given = answers()
-    graded = grade(given, "synonym")
+    graded = grade(given, "synonym", cases())
     pd.testing.assert_frame_equal(
         graded[given.columns].drop(columns="correct"), given.drop(columns="correct")
     )
@@ -98,10 +77,10 @@ def test_everything_else_stays_as_it_was() -> None:
 
 
 def test_what_cannot_be_graded_is_missing_with_its_reason_and_may_be_graded_later() -> None:
-    doubtful = grade(answers(), Doubtful())
+    doubtful = grade(answers(), Doubtful(), cases())
     row = doubtful.set_index("case_id").loc["d"]
     assert np.isnan(row["correct"]) and row["missing"] == "never heard of it"
-    again = grade(doubtful, "exact").set_index("case_id").loc["d"]
+    again = grade(doubtful, "exact", cases()).set_index("case_id").loc["d"]
     assert again["correct"] == 0 and again["missing"] == ""
 
 
@@ -115,7 +94,7 @@ def test_a_case_that_is_lacking_or_has_another_truth_is_refused() -> None:
     with pytest.raises(ValueError, match="'a' has the diagnosis 'Influenza', but.*'Croup'"):
         grade(answers().assign(truth="Croup"), "exact", cases())
     with pytest.raises(ValueError, match=r"lacks the columns \['truth'\]"):
-        grade(answers().drop(columns="truth"), "exact")
+        grade(answers().drop(columns="truth"), "exact", cases())
 
 
 # Ungraded answers in the metrics
@@ -186,7 +165,8 @@ def test_a_level_of_which_nothing_was_graded_says_so() -> None:
 
 
 def test_graders_are_compared_in_pairs_on_what_both_graded() -> None:
-    long = agreement_table(answers(), ["exact", "synonym", Doubtful()], n_draws=100)
+    graded = verdicts(answers(), ["exact", "synonym", Doubtful()], cases())
+    long = agreement_table(*graded, n_draws=100)
     assert list(dict.fromkeys(long["metric"])) == ["kappa", "agreement"]
     table = long[long["metric"] == "kappa"].set_index(["first", "second"])
     assert list(table.index) == [
@@ -207,44 +187,7 @@ def test_graders_are_compared_in_pairs_on_what_both_graded() -> None:
     assert table.loc[("exact", "doubtful"), "value"] == 1
 
 
-def test_disagreements_are_the_distinct_pairs_with_how_often_they_came() -> None:
-    table = disagreements(
-        pd.concat([answers(), answers().assign(model="n").head(1)]), ["exact", "synonym", "encoder"]
-    )
-    assert table[["answer", "exact", "synonym", "encoder", "n_answers"]].to_numpy().tolist() == [
-        ["Flu", 0, 1, 1, 2],
-        ["Acute ottitis media", 0, 0, 1, 1],
-    ]
-
-
-def test_a_grader_that_cannot_tell_disagrees_with_one_that_can() -> None:
-    assert "Croup" in disagreements(answers(), ["exact", Doubtful()])["answer"].to_list()
-
-
 @pytest.mark.parametrize("graders", [["exact"], ["exact", ExactGrader()]])
 def test_agreement_takes_two_graders_of_different_names(graders) -> None:
     with pytest.raises(ValueError, match="two or more"):
-        agreement_table(answers(), graders)
-
-
-# AUROC by grader
-
-
-def test_auroc_is_told_as_if_each_grader_had_graded() -> None:
-    run = a_run()
-    table = auroc_by_grader(
-        run.answers, run.confidence, ["exact", "synonym"], ["good"], n_draws=50
-    ).set_index(["grader", "metric", "level"])
-    good = run.confidence[run.confidence["method"] == "good"]["confidence"]
-    for name, right in (("exact", ["Influenza"]), ("synonym", ["Influenza", "Flu"])):
-        correct = run.answers["answer"].isin(right)
-        assert table.loc[(name, "accuracy", "pooled"), "value"] == pytest.approx(correct.mean())
-        assert table.loc[(name, "auroc", "pooled"), "value"] == pytest.approx(auroc(correct, good))
-    assert set(table.index.get_level_values("level")) == {"pooled", "within"} and set(
-        table["method"]
-    ) == {"", "good"}
-
-
-def test_a_method_that_the_run_lacks_is_refused() -> None:
-    with pytest.raises(ValueError, match="good.*'best'"):
-        auroc_by_grader(a_run().answers, a_run().confidence, ["exact"], ["best"])
+        verdicts(answers(), graders, cases())

@@ -10,7 +10,7 @@ import pytest
 from each import each
 from resampled import augrc, aurc, case_weights, prediction_rejection_ratio
 
-from studies.calibration import risk_coverage_table, selective_table
+from studies.calibration import risk_coverage_table
 from trustlab.metrics import auroc
 from trustlab.metrics.selective import augrc_weighted, risk_at, selective_weighted
 
@@ -134,9 +134,10 @@ def test_bad_arguments_are_refused(call):
 # The tables
 
 
-def tables(
-    n: int = 30, methods=("bad", "good", "flat", "gone", "half")
-) -> tuple[pd.DataFrame, pd.DataFrame]:
+ALL = ("bad", "good", "flat", "gone", "half")
+
+
+def tables(n: int = 30, methods=ALL) -> tuple[pd.DataFrame, pd.DataFrame]:
     """``n`` cases at two levels.
 
     "flat" is constant, "gone" has no value, "half" one in fewer than half of the answers.
@@ -162,55 +163,9 @@ def tables(
     return keys.assign(answer="a", correct=correct, missing=""), pd.concat(parts, ignore_index=True)
 
 
-def test_the_table_holds_values_intervals_and_counts():
-    answers, confidence = tables()
-    found = selective_table(answers, confidence, n_draws=200, min_per_class=5)
-    by = found.set_index(["method", "metric"])
-    known = confidence.query("method == 'good'")["confidence"].notna().to_numpy()
-    right, said = (
-        answers["correct"].to_numpy()[known],
-        confidence.query("method == 'good'")["confidence"].to_numpy()[known],
-    )
-    assert by.loc[("good", "aurc"), "value"] == pytest.approx(aurc(right, said))
-    ratio = by.loc[("good", "prediction_rejection_ratio")]
-    assert ratio["value"] == pytest.approx(prediction_rejection_ratio(right, said))
-    assert ratio["low"] < ratio["value"] < ratio["high"] <= 1
-    assert ratio[["n", "n_cases", "n_missing"]].tolist() == [59, 30, 1]
-    assert by.loc[("gone", "aurc"), "missing"] == "no confidence: none" and np.isnan(
-        by.loc[("gone", "aurc"), "value"]
-    )
-    flat = by.loc[("flat", "prediction_rejection_ratio")]
-    assert (
-        flat["value"] == pytest.approx(0, abs=1e-12)
-        and np.isnan(flat["low"])
-        and flat["missing"] == "no interval: all draws alike"
-    )
-
-
-def test_the_interval_is_of_draws_over_all_cases():
-    answers, confidence = tables()
-    found = (
-        selective_table(answers, confidence.query("method == 'bad'"), n_draws=150, seed=3)
-        .set_index("metric")
-        .loc["aurc"]
-    )
-    said = confidence.query("method == 'bad'")["confidence"]
-    draws, _ = selective_weighted(
-        answers["correct"], said, case_weights(answers["case_id"], 150, 3)
-    )
-    assert (found["low"], found["high"]) == pytest.approx(tuple(np.quantile(draws, [0.025, 0.975])))
-
-
-def test_few_of_a_class_are_withheld():
-    found = selective_table(*tables(methods=("good",)), n_draws=20, min_per_class=40)
-    assert found["value"].isna().all() and set(found["missing"]) == {
-        "fewer than 40 correct or wrong"
-    }
-
-
 def test_curves_stand_on_the_rows_that_all_compared_methods_have_beside_two_references():
     answers, confidence = tables()
-    found = risk_coverage_table(answers, confidence, coverages=(0.25, 0.5, 1.0), n_draws=100)
+    found = risk_coverage_table(answers, confidence, ALL, coverages=(0.25, 0.5, 1.0), n_draws=100)
     assert list(dict.fromkeys(found["method"])) == [
         "oracle",
         "any order",
@@ -271,15 +226,9 @@ def test_each_point_of_a_curve_counts_the_answers_given_there():
     assert points.loc[("bad", 1.0), ["low", "high"]].notna().all()
 
 
-def test_a_method_that_is_not_there_has_no_curve():
-    answers, confidence = tables()
-    with pytest.raises(ValueError, match="nothing_such"):
-        risk_coverage_table(answers, confidence, ["nothing_such"])
-
-
 def test_few_right_or_wrong_answers_leave_no_curve():
     answers, confidence = tables(methods=("bad", "good"))
-    found = risk_coverage_table(answers, confidence, n_draws=10, min_per_class=40)
+    found = risk_coverage_table(answers, confidence, ["bad", "good"], n_draws=10, min_per_class=40)
     assert found["method"].tolist() == ["bad", "good"] and found["value"].isna().all()
     assert set(found["missing"]) == {"fewer than 40 correct or wrong"}
 
@@ -290,5 +239,7 @@ def test_without_a_shared_row_there_is_no_curve():
     second = confidence["method"].eq("bad") & (confidence.index >= 60)
     confidence.loc[first | second, "confidence"] = NAN
     confidence.loc[3, "confidence"] = NAN
-    found = risk_coverage_table(answers, confidence.query("index != 3"), n_draws=10)
+    found = risk_coverage_table(
+        answers, confidence.query("index != 3"), ["good", "bad"], n_draws=10
+    )
     assert found["value"].isna().all() and set(found["missing"]) == {"no row that all methods have"}

@@ -38,20 +38,9 @@ def run_tables(rows, methods=("m",), model: str = "x") -> tuple[pd.DataFrame, pd
     return answers, confidence
 
 
-def test_judged_puts_the_right_answer_beside_each_confidence_and_drops_missing_ones():
-    answers, confidence = run_tables(
-        [("a", 1, 0, 0.3), ("a", 100, 1, 0.9), ("b", 1, 1, NAN), ("b", 100, 0, 0.5)]
-    )
-    found = calibration.judged(answers, confidence)
-    assert found[["case_id", "level", "confidence", "correct"]].to_numpy().tolist() == [
-        ["a", 1, 0.3, 0], ["a", 100, 0.9, 1], ["b", 100, 0.5, 0],
-    ]  # fmt: skip
-
-
 def test_an_answer_that_failed_is_neither_right_nor_wrong():
     rows = [("a", 1, 0, 0.3), ("b", 1, NAN, 0.9), ("c", 1, 1, 0.6)]
     answers, confidence = run_tables(rows)
-    assert calibration.judged(answers, confidence)["case_id"].tolist() == ["a", "c"]
     found = calibration.reliability_table(
         answers, confidence, {"m": "probability"}, bins=1, n_draws=50
     )
@@ -60,10 +49,12 @@ def test_an_answer_that_failed_is_neither_right_nor_wrong():
     ]
 
 
-def test_judged_refuses_answers_given_twice():
+def test_answers_given_twice_are_refused():
     answers, confidence = run_tables([("a", 1, 0, 0.3)])
     with pytest.raises(pd.errors.MergeError):
-        calibration.judged(pd.concat([answers, answers]), confidence)
+        calibration.reliability_table(
+            pd.concat([answers, answers]), confidence, {"m": "probability"}
+        )
 
 
 # Reliability

@@ -13,14 +13,17 @@ from fake_medconf import table
 from generations import array, generation, guesses, panel, said, told
 from same.tables import read_file
 
-from studies.calibration import reliability_table, selective_table
+from studies.calibration import reliability_table
 from studies.trust_indices import weight_sweep
 from trustlab.confidence import METHODS
 from trustlab.confidence.registry import MissingValue
 from trustlab.measures import metrics_table
 from trustlab.metrics import spearman_permutation_p
 from trustlab.metrics.calibration import cross_fitted
+from trustlab.metrics.estimate import measure
 from trustlab.metrics.paired import best_against, chosen_in
+from trustlab.metrics.run_tables import rows_of_methods
+from trustlab.metrics.selective import SELECTIVE
 from trustlab.metrics.stopping import frontier, stop_turns
 from trustlab.paths import FIGURES
 from trustlab.records import Assessment, Generation
@@ -120,7 +123,8 @@ def every_metric(run: Any) -> pd.Series:
     a, c = run.answers, run.confidence
     keys = ["model", "dataset", "method"]
     whole = metrics_table(run, n_draws=1).set_index([*keys, "metric", "level"])["value"]
-    chosen = selective_table(a, c, n_draws=1).set_index([*keys, "metric"])["value"]
+    of_methods = ((label, rows) for label, rows in rows_of_methods(a, c, 1) if label["method"])
+    chosen = pd.DataFrame(measure(of_methods, SELECTIVE)).set_index([*keys, "metric"])["value"]
     found: dict[Any, float] = {}
     for part in (whole, chosen):
         values: dict[Any, float] = part.to_dict()

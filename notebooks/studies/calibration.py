@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -26,14 +25,11 @@ from trustlab.metrics.estimate import (
     estimate,
     grouped,
     mean,
-    measure,
 )
 from trustlab.metrics.paired import MIN_COVERAGE
 from trustlab.metrics.run_tables import rows_of_methods
-from trustlab.metrics.selective import SELECTIVE, risk_at
+from trustlab.metrics.selective import risk_at
 from trustlab.metrics.ties import tied
-from trustlab.plots.curves import curves
-from trustlab.plots.rows import SERIES
 
 RUN = ["model", "dataset"]
 AS_GIVEN = "as given"
@@ -42,7 +38,6 @@ WITHOUT_CLASSES = ("brier", "ece")
 """Metrics that can be had of answers that are all right, or all wrong."""
 MAX_POINTS = 60
 """Most points of a recalibration curve: more could not be told apart in a small panel."""
-ONE_CLASS = "right answers alone, or wrong ones alone"
 
 
 def calibration_table(
@@ -65,8 +60,7 @@ def calibration_table(
       (:func:`~trustlab.metrics.calibration.cross_fitted`) and held fixed in the draws, while the
       recalibration behind the parts and the bins of ECE are formed anew in each.
     - What needs right and wrong answers is withheld below ``min_per_class`` of either.
-    - ``ValueError`` as :func:`~trustlab.metrics.run_tables.rows_of_methods`, and for an "as given"
-      confidence outside [0, 1].
+    - ``ValueError`` as :func:`~trustlab.metrics.run_tables.rows_of_methods`.
     """
     few = at_least(min_per_class)
     lines: list[dict[str, Any]] = []
@@ -74,12 +68,7 @@ def calibration_table(
         method = label["method"]
         for how in HOWS if method else ():
             if how != AS_GIVEN or scales.get(method) == "probability":
-                try:
-                    made = list(_calibrated(rows, how, few(rows), n_folds, seed))
-                except ValueError as error:
-                    raise ValueError(
-                        f"method {method!r} has scale 'probability': {error}"
-                    ) from error
+                made = _calibrated(rows, how, few(rows), n_folds, seed)
                 lines += [label | {"how": how} | line for line in made]
     return schema.table(lines, [*RUN, "method", "how"])
 
@@ -128,7 +117,8 @@ def recalibration_curves(
 
 def _recalibrated(rows: Rows) -> Iterator[tuple[float, dict[str, Any]]]:
     if not rows.rarer:
-        yield NAN, estimate(rows, Metric(mean("correct"), lambda _: ONE_CLASS))
+        one_class = Metric(mean("correct"), lambda _: "right answers alone, or wrong ones alone")
+        yield NAN, estimate(rows, one_class)
         return
     values, group = np.unique(tied(rows["confidence"]), return_inverse=True)
     spaced = np.linspace(0, len(values) - 1, MAX_POINTS).round().astype(int)
@@ -159,72 +149,35 @@ def reliability_table(
 
     A row a model, method and ``bin``: ``confidence`` is the bin's mean, ``value`` its accuracy.
     Ties share a bin, so there may be fewer than ``bins`` (ECE has 15); bins are held fixed in the
-    draws. ``ValueError`` for less than one bin.
+    draws. Answers that could not be had are neither right nor wrong and left out.
     """
-    if bins < 1:
-        raise ValueError(f"bins must be at least 1; received {bins}")
-    known: Any = judged(answers, confidence)
     probable = [name for name, scale in scales.items() if scale == "probability"]
-    known = known[known["method"].isin(probable)].drop(columns="bound")
+    told = confidence[confidence["method"].isin(probable) & confidence["confidence"].notna()]
+    keys = ["case_id", "dataset", "level", "model"]
+    graded = answers[[*keys, "correct"]].dropna()
+    known = told.drop(columns="bound").merge(graded, on=keys, validate="many_to_one")
+    how: dict[str, Any] = {"n_draws": n_draws, "seed": seed}
     lines: list[dict[str, Any]] = []
-    for label, rows in grouped(
-        known, ["model", "method"], "confidence", n_draws=n_draws, seed=seed
-    ):
+    for label, rows in grouped(known, ["model", "method"], "confidence", **how):
         rank = rankdata(tied(rows["confidence"]))
         bin_of = np.minimum((bins * (rank - 0.5) / len(rows)).astype(int), bins - 1)
         for b in np.unique(bin_of):
             part = rows.at(bin_of == b)
             place = {"bin": int(b), "confidence": float(part["confidence"].mean())}
-            lines.append(
-                {**label, **place, "metric": "accuracy", **estimate(part, mean("correct"))}
-            )
+            found = estimate(part, mean("correct"))
+            lines.append({**label, **place, "metric": "accuracy", **found})
     return schema.table(lines, ["model", "method", "bin", "confidence"])
 
 
-def judged(answers: pd.DataFrame, confidence: pd.DataFrame) -> pd.DataFrame:
-    """The confidence rows that have a value, each with whether its answer was correct.
-
-    Without those whose answer could not be had (``correct`` NaN): it is neither right nor wrong.
-    """
-    present = confidence[confidence["confidence"].notna()]
-    keys = ["case_id", "dataset", "level", "model"]
-    table = present.merge(answers[[*keys, "correct"]], on=keys, how="left", validate="many_to_one")
-    return table.dropna(subset="correct").reset_index(drop=True)
-
-
 COVERAGES = tuple(np.round(np.arange(0.05, 1.0001, 0.05), 2))
-ORACLE, ANY_ORDER = "oracle", "any order"
-REFERENCES = {ORACLE: lambda rows: rows["correct"], ANY_ORDER: lambda rows: np.zeros(len(rows))}
+REFERENCES = {"oracle": lambda rows: rows["correct"], "any order": lambda rows: np.zeros(len(rows))}
 """Curves to hold the methods' against -> what they order the answers by."""
-
-
-def selective_table(
-    answers: pd.DataFrame,
-    confidence: pd.DataFrame,
-    *,
-    n_draws: int = 2000,
-    seed: int = 0,
-    min_per_class: int = 10,
-) -> pd.DataFrame:
-    """The areas under the risk–coverage curve of every method, a row a model, data set and metric.
-
-    - ``metric`` is one of :data:`~trustlab.metrics.selective.SELECTIVE`: "aurc" and "augrc" are
-      risks, lower is better; "prediction_rejection_ratio" is 1 at best, 0 in any order.
-    - Over the ``n`` rows where the method has a value, all levels together.
-    - Withheld below ``min_per_class`` right or wrong answers.
-    - ``ValueError`` as :func:`~trustlab.metrics.run_tables.rows_of_methods`.
-    """
-    few = at_least(min_per_class)
-    metrics = {name: Metric(statistic, few) for name, statistic in SELECTIVE.items()}
-    made = rows_of_methods(answers, confidence, n_draws, seed)
-    lines = measure(((label, rows) for label, rows in made if label["method"]), metrics)
-    return schema.table(lines, [*RUN, "method"])
 
 
 def risk_coverage_table(
     answers: pd.DataFrame,
     confidence: pd.DataFrame,
-    methods: Sequence[str] | None = None,
+    methods: Sequence[str],
     *,
     coverages: Sequence[float] = COVERAGES,
     n_draws: int = 1000,
@@ -233,26 +186,20 @@ def risk_coverage_table(
 ) -> pd.DataFrame:
     """Risk (share of wrong answers among those given) at each coverage, a row a point of a curve.
 
-    - Curves of ``methods`` in that order (default: all); those of a model and data set stand on the
-      ``n_shared`` rows that all of them have, ``n_rarer`` of the rarer kind. A method with a value
-      in fewer than half of the answers is left out, in one row that says so.
-    - ``role`` is "method", or "reference" for "oracle" (right answers first: no order does better)
-      and "any order" (risk is the error rate at every coverage).
+    - Curves of ``methods`` in that order; those of a model and data set stand on the ``n_shared``
+      rows that all of them have, ``n_rarer`` of the rarer kind. A method with a value in fewer than
+      half of the answers is left out, in one row that says so.
+    - ``role`` is "method", or "reference": of "oracle" (right answers first) and "any order".
     - ``coverage`` is of the shared rows, so that a risk has its own ``n``: the answers given there,
       of ``n_cases`` cases (equal confidences at the end all counted in).
-    - Without curves below ``min_per_class`` right or wrong answers: a row a method, and why.
-    - ``ValueError`` for a method that the table does not hold, and as :func:`selective_table`.
+    - Below ``min_per_class`` right or wrong answers a row a method, and why there is no curve.
     """
-    held = list(dict.fromkeys(confidence["method"]))
-    if lacking := [name for name in methods or () if name not in held]:
-        raise ValueError(f"no method {lacking}; the table holds {held}")
-    order = list(methods or held)
-    made = rows_of_methods(answers, confidence, n_draws, seed)
-    wanted = ((label, rows) for label, rows in made if label["method"] in order)
+    several: dict[tuple[str, str], dict[str, Rows]] = {}
+    for label, rows in rows_of_methods(answers, confidence, n_draws, seed):
+        several.setdefault((label["model"], label["dataset"]), {})[label["method"]] = rows
     lines: list[dict[str, Any]] = []
-    for run, several in groupby(wanted, key=lambda one: [one[0][key] for key in RUN]):
-        rows = {label["method"]: rows for label, rows in several}
-        ordered = {method: rows[method] for method in order if method in rows}
+    for run, of in several.items():
+        ordered = {method: of[method] for method in methods if method in of}
         label = dict(zip(RUN, run, strict=True))
         lines += [label | line for line in _curves(ordered, coverages, min_per_class)]
     return schema.table(lines, [*RUN, "method", "role", "coverage"], ["n_shared", "n_rarer"])
@@ -262,16 +209,16 @@ def _curves(several: dict[str, Rows], coverages: Sequence[float], least: int) ->
     """The curves of one model and data set, the two references first."""
     compared = {m: rows for m, rows in several.items() if rows.known.mean() >= MIN_COVERAGE}
     shared = np.all([rows.known for rows in compared.values()], axis=0) if compared else np.False_
-    few = "" if shared.any() else "no row that all methods have"
-    on_shared = {method: replace(rows, known=shared) for method, rows in compared.items()}
-    for first in list(on_shared.values())[:1] if not few else ():
-        few = at_least(least)(first)
-        for name, of in REFERENCES.items() if not few else ():
+    on_shared = [(method, replace(rows, known=shared)) for method, rows in compared.items()]
+    few = at_least(least)(on_shared[0][1]) if shared.any() else "no row that all methods have"
+    if not few:
+        first = on_shared[0][1]
+        for name, of in REFERENCES.items():
             asked = first.asked.assign(confidence=NAN, bound=False)
             asked.loc[shared, "confidence"] = of(first)
             yield from _curve(replace(first, asked=asked), name, "reference", coverages)
-    for method, rows in on_shared.items() if not few else ():
-        yield from _curve(rows, method, "method", coverages)
+        for method, rows in on_shared:
+            yield from _curve(rows, method, "method", coverages)
     for method, rows in several.items():
         if method in compared and not few:
             continue
@@ -297,33 +244,3 @@ def _curve(rows: Rows, name: str, role: str, coverages: Sequence[float]) -> Iter
         found = estimate(rows.at(given), lambda _, drawn=drawn: drawn)
         label = {"method": name, "role": role, "coverage": coverage, "metric": "risk"}
         yield label | found | of_all
-
-
-def reliability_panels(table: pd.DataFrame, families: Mapping[str, str]) -> Any:
-    """The lines of :func:`reliability_table`, a panel a method.
-
-    Of one model with bars, beside its :func:`recalibration_curves` where ``table`` holds them too;
-    several models side by side, a line each.
-    """
-    models = list(dict.fromkeys(table["model"]))
-    kind = {True: "isotonic fit", False: "groups of answers"}
-    look: dict[str, Any] = {"by": "kind", "bars": [kind[False]], "joined": False}
-    look["references"] = {kind[True]: {"lw": 1.2}}
-    lines = table.assign(kind=table["bin"].isna().map(kind))
-    if len(models) > 1:
-        lines = table[table["bin"].notna()].rename(columns={"model": "side"})
-        looks = [{"color": c, "marker": m, "lw": 1.2, "ms": 5.5} for c, m in SERIES]
-        each = {who: looks[k % len(looks)] | {"label": who} for k, who in enumerate(models)}
-        look = {"by": "side", "references": each}
-    return curves(
-        lines,
-        families,
-        "confidence",
-        panels="method",
-        **look,
-        guides={"confidence = accuracy": "diagonal"},
-        names="legend",
-        percent="xy",
-        limits=(0, 1),
-        words=("Mean confidence (percent)", "Accuracy (percent)"),
-    )

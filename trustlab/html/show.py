@@ -292,7 +292,7 @@ KEPT = {
 def transcript(consultation: Consultation, rows: pd.DataFrame, methods: Sequence[str]) -> Html:
     """What was said, and after each turn the diagnosis with the confidence of each of ``methods``.
 
-    ``rows`` is ``studies.consultation.transcript_rows``.
+    ``rows``: level answer correct, and a column a method, a row a level that was reached.
     """
     states = rows.set_index("level")
     turns = [None, *consultation.turns]
