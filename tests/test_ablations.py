@@ -21,25 +21,22 @@ from studies.ablations import (
     Ablations,
     WrongPassages,
     ablations,
-    evidence_summary,
     kinds,
     libraries,
     of_libraries,
     on_shared_rows,
     passages,
     sampling,
-    variant_metrics,
 )
-from trustlab.agents import MedConf
 from trustlab.graders import JudgeGrader
 from trustlab.knowledge import load_knowledge
 from trustlab.metrics.paired import paired_differences
 from trustlab.models.cache import CachedModel
 from trustlab.paths import DATA
 from trustlab.published import published_table
-from trustlab.records import Assessment, Criterion, Evidence, Generation, Reply
+from trustlab.records import Reply
 from trustlab.retrieval import BM25, Passage, load_corpus
-from trustlab.run import Run, benchmark
+from trustlab.run import benchmark
 
 CASES, LEVELS = made_cases(4), [20, 100]
 
@@ -177,26 +174,6 @@ def test_fewer_samples_are_the_first_of_more_and_ask_nothing_new():
     )
 
 
-def test_metrics_say_which_settings_they_were_measured_with():
-    found = variant_metrics(
-        made(variants=sampling([2, 3], [0.2, 1.0]), methods=["poc"]), n_draws=10
-    )
-    settings = found[["variant", "n_samples", "temperature"]].drop_duplicates()
-    assert set(settings.itertuples(index=False, name=None)) == {
-        (f"K {k}, temperature {t:g}", k, t) for k in (2, 3) for t in (0.2, 1.0)
-    }
-    looked_up = variant_metrics(made(variants=passages([1, 4])), n_draws=10)
-    assert dict(looked_up[["variant", "n_passages"]].drop_duplicates().to_numpy()) == {
-        "1 passages": 1,
-        "4 passages": 4,
-    }
-
-
-def test_passages_change_their_number_and_nothing_else():
-    changed = passages([3], MedConf(importance=False))["3 passages"]["medconf"]
-    assert changed == MedConf(importance=False, n_passages=3)
-
-
 def on_hand(values: dict[tuple[str, str], list[float | None]]) -> Ablations:
     """(method, variant) -> a confidence for each of the answers c0, c1, ..."""
     rows = [
@@ -267,67 +244,6 @@ def test_sharing_changes_nothing_where_all_is_there_and_keeps_models_apart(whole
         replace(one, confidence=pd.concat([two, one.confidence], ignore_index=True))
     )
     assert both.confidence.query("model == 'other'")["confidence"].notna().all()
-
-
-# What the steps gave
-
-
-def assessed(case_id: str, level: int, assessment: Assessment | None) -> Generation:
-    return Generation(case_id, level, "m", 0, 1, 1, 1, assessment=assessment)
-
-
-def test_the_summary_of_evidence_by_hand():
-    criteria = [Criterion(i, f"criterion {i}") for i in range(4)]
-    levels, quotes = (
-        ("supported", "supported", "missing", "contradicted"),
-        (True, False, None, True),
-    )
-    table = tuple(
-        Evidence(c, s, "q" if o is not None else None, o)
-        for c, s, o in zip(criteria, levels, quotes, strict=True)
-    )
-    found = [
-        assessed("a", 20, Assessment("d", passages=("p", "q"), evidence=table, score=40)),
-        assessed("a", 100, Assessment("d", passages=("p",), evidence=table[2:3], score=70)),
-        assessed("b", 20, Assessment("d", missing="symptom profile: empty")),
-        assessed("b", 100, None),
-    ]
-    answers = pd.DataFrame({"case_id": ["a", "b"], "dataset": "made", "model": "m", "level": 20})
-    run = Run(answers, pd.DataFrame(), pd.DataFrame(), {}, tuple(found))
-    steps = evidence_summary(
-        Ablations(answers, run.confidence, run.calls, {"v": run}), n_draws=20
-    ).set_index("metric")
-    assert steps.loc["scores", ["n", "n_hits", "value"]].to_list() == [3, 2, 2 / 3]
-    assert (
-        steps.loc["scores", "missing"]
-        == "symptom profile: empty (1); no interval: fewer than 10 cases"
-    )
-    assert steps.loc["tables", ["n", "n_hits"]].to_list() == [3, 2]
-    assert steps.loc["criteria", ["n", "n_missing"]].to_list() == [2, 1]
-    shares = ["supported", "missing", "contradicted"]
-    assert steps.loc[["passages", "criteria", *shares], "value"].to_list() == [
-        1.0,
-        2.5,
-        0.25,
-        0.625,
-        0.125,
-    ]
-    assert steps.loc["quoted", ["n", "value"]].to_list() == [3, pytest.approx(2 / 3)]
-
-
-def test_where_no_answer_could_be_read_the_table_of_steps_is_empty_and_keeps_its_columns(whole):
-    found = evidence_summary(made(FakeModel(unreadable=lambda request, i: True), passages([1])))
-    assert found.empty and list(found.columns) == list(evidence_summary(whole).columns)
-
-
-def test_without_a_structure_there_are_no_shares(whole):
-    steps = evidence_summary(whole, n_draws=20)
-    rows = steps.pivot(index="variant", columns="metric", values="value")
-    assert rows.loc["without_structured_format", ["supported", "criteria", "quoted"]].isna().all()
-    why = steps[steps["variant"].eq("without_structured_format")].set_index("metric")["missing"]
-    assert why["criteria"] == "no table of evidence" and why["quoted"] == "no quotation"
-    shares = rows.loc[WHOLE, ["supported", "missing", "contradicted"]].sum()
-    assert shares == pytest.approx(1) and rows.loc["without_retrieval", "passages"] == 0
 
 
 # Libraries

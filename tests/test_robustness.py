@@ -12,19 +12,14 @@ import pandas as pd
 import pytest
 from asking import ask
 from fake_model import NAMES, FakeEncoder, FakeModel, made_case, made_cases
-from resampled import case_weights
 
 from studies.robustness import (
     METHODS_SHOWN,
-    NOT_BOTH,
     Robustness,
-    TwoAtOnce,
-    accuracy_table,
-    appended_table,
     either_named,
+    fate,
     robustness,
     two_at_once,
-    two_at_once_table,
     variation_table,
 )
 from trustlab.changes.changes import ORIGINAL, named, picked, small_talk
@@ -32,7 +27,7 @@ from trustlab.confidence import select
 from trustlab.graders import SynonymGrader
 from trustlab.knowledge import load_knowledge
 from trustlab.levels import view
-from trustlab.metrics.estimate import TOO_FEW, percentile_interval
+from trustlab.metrics.estimate import TOO_FEW
 from trustlab.models.base import Request
 from trustlab.records import Case, Reply
 
@@ -117,14 +112,11 @@ def test_every_condition_holds_every_case_level_and_method_once(tmp_path) -> Non
         "reordered",
         "instruction_100",
     ]
-    assert (
-        [c.name for c in found.conditions] == list(found.labels) == list(found.parameters) == names
-    )
+    assert [c.name for c in found.conditions] == list(found.runs) == names
     assert list(dict.fromkeys(found.answers["condition"])) == names
     assert len(found.answers) == len(cases) * len(LEVELS) * len(names)
     assert len(found.confidence) == len(found.answers) * len(METHODS) and found.left_out == ""
     assert not found.confidence.duplicated(["case_id", "level", "condition", "method"]).any()
-    assert found.families == {"asp": "token", "poc": "consistency", "ce": "verbalized"}
     assert sorted(p.parent.name for p in tmp_path.glob("runs/*/run.json")) == sorted(names)
 
 
@@ -208,21 +200,11 @@ def test_a_turned_or_lost_paraphrase_is_not_appended_and_counted(tmp_path) -> No
     assert rest and all(
         (row["verdict"], row["how"], row["used"]) == ("same", "exact", True) for row in rest
     )
-    counts = appended_table(found, cases, LEVELS).set_index("condition")
-    for k in (1, 2, 3):
-        mine = [picked(c, q, k) for c in cases for q in LEVELS]
-        said = [s.finding for some in mine for s in some]
-        row = counts.loc[f"paraphrase_{k}"]
-        assert (row["n_views"], row["n_drawn"]) == (4, len(said))
-        assert (row["n_caught"], row["n_no_words"], row["n_named"]) == (
-            said.count(turned),
-            said.count(silent),
-            0,
-        )
-        assert row["n_appended"] == len(said) - said.count(turned) - said.count(silent)
-        assert row["n_unchanged"] == sum(
-            {s.finding for s in some} <= {turned, silent} for some in mine
-        )
+    of = {s.finding: fate(cases[0], s.text, by_finding[s.finding]) for s in drawn}
+    assert (of.pop(turned), of.pop(silent)) == ("caught", "no_words")
+    assert set(of.values()) == {"appended"}
+    names = {"used": True, "wording": f"It is {cases[0].diagnosis}."}
+    assert fate(cases[0], "I am ill.", names) == "named"
 
 
 @pytest.mark.parametrize("question", ["", TABLE.findings["muscle_aches"].question])
@@ -242,6 +224,12 @@ def test_where_no_paraphrase_can_be_had_the_rest_runs_and_the_reason_is_told(tmp
     assert [c.name for c in found.conditions][:2] == ["original", "small_talk"]
     assert found.left_out.endswith("replies to 'rephrase_reply' could be read")
     assert variation_table(found.confidence).empty and not found.paraphrases["used"].any()
+
+
+def test_where_every_paraphrase_is_caught_the_reasons_are_counted(tmp_path) -> None:
+    found, *_ = run(tmp_path, told_cases(2), wording=Voice(turned=list(TABLE.findings)))
+    n = len(found.paraphrases)
+    assert found.left_out.startswith(f"voice gave no usable paraphrase of {n} statements: turns: ")
 
 
 def test_the_first_model_words_for_all_where_no_other_is_named(tmp_path) -> None:
@@ -308,25 +296,6 @@ def confidence(
     return pd.DataFrame(rows).assign(**more)
 
 
-def answers(
-    said: dict[str, list[str | None]], right: str = "Flu", level: int = 100
-) -> pd.DataFrame:
-    rows = [
-        {
-            **KEY,
-            "case_id": f"c{i}",
-            "level": level,
-            "condition": name,
-            "changed": name != ORIGINAL.name,
-            "answer": a,
-        }
-        | {"correct": float(a == right)}
-        for name, each in said.items()
-        for i, a in enumerate(each)
-    ]
-    return pd.DataFrame(rows)
-
-
 def one(table: pd.DataFrame, **where: object) -> pd.Series:
     for column, value in where.items():
         table = table[table[column] == value]
@@ -384,71 +353,20 @@ def test_variation_with_enough_cases_has_an_interval_around_it() -> None:
         )
 
 
-def test_accuracy_is_paired_and_other_words_for_one_answer_are_the_same_answer() -> None:
-    said = {
-        "original": ["Flu", "Flu", "Cold", None],
-        "small_talk": ["flu.", "Cold", "Asthma", None],
-    }
-    table = answers(said)
-    table.loc[table["answer"] == "flu.", "correct"] = 1.0
-    found = accuracy_table(table)
-    assert one(found, condition="original", level="all")["value"] == 0.5
-    small = found[(found["condition"] == "small_talk") & (found["level"] == "all")]
-    values = small.set_index("metric")["value"].to_dict()
-    assert values == {"accuracy": 0.25, "difference": -0.25, "other_answer": 0.5} and set(
-        small["n"]
-    ) == {4}
-
-
-def test_answers_that_were_not_had_or_not_changed_are_in_neither() -> None:
-    table = answers({"original": ["Flu", "Flu", "Flu"], "small_talk": ["Cold", "Flu", "Cold"]})
-    table.loc[(table["condition"] == "original") & (table["case_id"] == "c0"), "correct"] = NAN
-    table.loc[(table["condition"] == "small_talk") & (table["case_id"] == "c2"), "changed"] = False
-    found = accuracy_table(table)
-    row = one(found, condition="small_talk", level="all", metric="difference")
-    assert (row["value"], row["n"]) == (0, 1) and one(found, condition="original", level="all")[
-        "n"
-    ] == 2
-
-
-def test_accuracy_at_each_level_and_all_has_an_interval_over_cases() -> None:
-    moved = [float(i % 3 == 0) for i in range(12)]
-    said = {"original": ["Flu"] * 12, "small_talk": ["Cold" if m else "Flu" for m in moved]}
-    both = [answers(said, level=100), answers({name: ["Flu"] * 12 for name in said}, level=20)]
-    found = accuracy_table(pd.concat(both), 400, 3)
-    change = found[found["condition"].eq("small_talk") & found["metric"].eq("difference")]
-    assert change.set_index("level")["value"].to_dict() == pytest.approx(
-        {"20": 0, "100": -1 / 3, "all": -1 / 6}
-    )
-    row = one(change, level="100")
-    drawn = case_weights([f"c{i}" for i in range(12)], 400, 3) @ np.array(moved) / -12
-    assert (row["low"], row["high"]) == pytest.approx(percentile_interval(drawn))
-    same = accuracy_table(pd.concat(both).assign(changed=False))
-    row = one(same, condition="small_talk", level="all", metric="difference")
-    assert (row["n"], row["n_missing"], row["missing"]) == (0, 0, NOT_BOTH)
-
-
 # -- two at once
 # --------------------------------------------------------------------------------------------------
 
 
-def merged_run(tmp_path) -> tuple[TwoAtOnce, tuple[pd.DataFrame, pd.DataFrame], list[Case]]:
-    first, cases, model = run(tmp_path, changes=[], paraphrase_seeds=[])
-    more = {"encoder": FakeEncoder(), "samples": 3, "cache": tmp_path / "replies.sqlite"}
-    folder = tmp_path / "runs" / "two_at_once"
-    two = ask(two_at_once, cases, [model], METHODS, LEVELS, run_dir=folder, **more)
-    return two, (first.answers, first.confidence), cases
-
-
 def test_every_pair_is_asked_about_and_either_diagnosis_is_right(tmp_path) -> None:
-    two, _, cases = merged_run(tmp_path)
-    assert len(two.pairs) == 2 and sorted(c.case_id for p in two.pairs.values() for c in p) == [
-        c.case_id for c in cases
-    ]
+    cases = told_cases()
+    how = {"encoder": FakeEncoder(), "samples": 3, "run_dir": tmp_path}
+    two = ask(two_at_once, cases, [FakeModel()], METHODS, LEVELS, **how)
+    of = {case.case_id: case.diagnosis for case in cases}
+    merged = [name.split("+") for name in two.answers["case_id"].unique()]
+    assert sorted(sum(merged, [])) == sorted(of) and len(merged) == 2
     for row in two.answers.to_dict("records"):
-        a, b = two.pairs[row["case_id"]]
-        assert row["correct"] == (row["answer"] in (a.diagnosis, b.diagnosis))
-    assert (tmp_path / "runs" / "two_at_once" / "run.json").is_file()
+        assert row["correct"] == (row["answer"] in [of[one] for one in row["case_id"].split("+")])
+    assert (tmp_path / "run.json").is_file()
 
 
 def test_an_answer_that_was_not_had_names_nobody() -> None:
@@ -457,30 +375,6 @@ def test_an_answer_that_was_not_had_names_nobody() -> None:
     table = pd.DataFrame([{"case_id": "a+b", "answer": a, "correct": c} for a, c in rows])
     found = either_named(table, {"a+b": pair}, SynonymGrader())
     assert found.tolist()[:4] == [1, 1, 0, 0] and np.isnan(found[4])
-
-
-def test_two_at_once_is_held_against_the_mean_of_its_two_patients(tmp_path) -> None:
-    two, (said, held), _ = merged_run(tmp_path)
-    found = two_at_once_table((said, held), two, 200)
-    alone = held[held["method"] == "asp"].set_index(["case_id", "level"])["confidence"]
-    merged = two.confidence[two.confidence["method"] == "asp"].set_index(["case_id", "level"])[
-        "confidence"
-    ]
-    expected = np.mean(
-        [
-            v - (alone[a.case_id, q] + alone[b.case_id, q]) / 2
-            for (p, q), v in merged.items()
-            for a, b in [two.pairs[p]]
-        ]
-    )
-    row = one(found, method="asp", told="difference")
-    assert row["value"] == pytest.approx(expected) and (row["n"], row["n_cases"]) == (4, 2)
-    assert one(found, metric="mean_confidence", method="asp", told="two at once")[
-        "value"
-    ] == pytest.approx(merged.mean())
-    assert one(found, metric="accuracy", told="one patient")["value"] == pytest.approx(
-        said["correct"].mean()
-    )
 
 
 def test_cases_that_make_no_pair_are_refused() -> None:

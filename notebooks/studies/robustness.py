@@ -1,14 +1,10 @@
 """02: does a confidence stay put when the wording changes? And two patients told as one."""
 
-# pyright: reportArgumentType=false, reportReturnType=false
-# pyright: reportAttributeAccessIssue=false, reportGeneralTypeIssues=false
-# pyright: reportCallIssue=false
-
 from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Annotated, Any, Self
@@ -18,55 +14,28 @@ import pandas as pd
 from pydantic import Field, model_validator
 
 from trustlab.agents.rephrase import newly_names, reword
-from trustlab.changes.changes import (
-    ORIGINAL,
-    PARAPHRASES,
-    Change,
-    merged,
-    named,
-    pairs,
-    paraphrased,
-    picked,
-)
-from trustlab.changes.paraphrase_check import ParaphraseChecker, Verdict
+from trustlab.changes import changes as ways
+from trustlab.changes.paraphrase_check import ParaphraseChecker
 from trustlab.choices import Seed, choices
 from trustlab.confidence import select
 from trustlab.folder.replies_log import recording
 from trustlab.graders import Grader
-from trustlab.knowledge import Knowledge, load_knowledge
-from trustlab.levels import view
+from trustlab.knowledge import load_knowledge
 from trustlab.measures import families
-from trustlab.metrics.estimate import Rows, estimate, grouped, groups, mean, measure
-from trustlab.metrics.paired import (
-    MIN_COVERAGE,
-    best_against,
-    compared,
-    corrected,
-    families_of,
-    told_best,
-)
+from trustlab.metrics import paired, stability
+from trustlab.metrics.estimate import Rows, groups
 from trustlab.metrics.schema import table
-from trustlab.metrics.stability import (
-    CVS,
-    NO_MEAN,
-    cv_group,
-    cv_group_by_chance,
-    cv_sample,
-    views,
-)
 from trustlab.models.base import About, Model
 from trustlab.models.cache import CachedModel
 from trustlab.parsing.counts import why_few
 from trustlab.paths import save_table
-from trustlab.records import Case, Statement, normalise
+from trustlab.records import Case, Statement
 from trustlab.run import Run, benchmark, each_asked
 from trustlab.settings import Setup, given
 from trustlab.workbench import Workbench, opened
 
 WORDED = ("rephrase_question", "rephrase_reply", "rephrase_statement")
 """Purposes of the requests for new words."""
-
-
 METHODS_SHOWN = "ratio"
 """Every method on a ratio scale, where a coefficient of variation means something."""
 CHANGES = ("small_talk", "other_system", "reordered", "instruction_100")
@@ -87,41 +56,27 @@ class Asked(Setup):
 
     @model_validator(mode="after")
     def _changes(self) -> Self:
-        named(self.changes)
+        ways.named(self.changes)
         return self
 
 
 @dataclass(frozen=True)
 class Robustness:
-    """The tables of every condition, tidy, and what made them.
+    """The tables of every condition, tidy, and the runs that they are of.
 
     ``answers`` and ``confidence`` are those of :class:`~trustlab.run.Run` with three columns more:
-    ``condition`` (``original`` among them), ``changed`` (whether what was shown differs from what
-    is shown in its original form: at one statement no order changes, and a paraphrase may not have
-    been had) and ``shown`` (a digest of the text that was shown, so that conditions which happen to
-    show the same are known). ``paraphrases`` has a row for each distinct statement that a
-    paraphrased condition drew (:func:`paraphrases`). ``left_out``: why there is no paraphrased
-    condition. ``parameters`` are the runs' own, by condition.
+    ``condition`` (``original`` among them), ``changed`` (whether the text shown differs from the
+    original's) and ``shown`` (a digest of that text). ``paraphrases``: see :func:`paraphrases`;
+    ``left_out``: why there is no paraphrased condition.
     """
 
     answers: pd.DataFrame
     confidence: pd.DataFrame
     calls: pd.DataFrame
     paraphrases: pd.DataFrame
-    conditions: tuple[Change, ...]
-    parameters: Mapping[str, Mapping[str, Any]]
+    conditions: tuple[ways.Change, ...]
     left_out: str = ""
     runs: Mapping[str, Run] = field(default_factory=dict, repr=False)
-
-    @property
-    def labels(self) -> dict[str, str]:
-        """Name of a condition -> its short human label."""
-        return {c.name: c.label for c in self.conditions}
-
-    @property
-    def families(self) -> dict[str, str]:
-        """Method -> family, for the methods of this experiment."""
-        return self.runs[ORIGINAL.name].families
 
 
 def robustness(
@@ -131,68 +86,53 @@ def robustness(
     levels: Sequence[int] | None = None,
     setup: Setup | Workbench | None = None,
     *,
-    changes: Sequence[Change] | None = None,
+    changes: Sequence[ways.Change] | None = None,
     paraphrase_seeds: Sequence[int] = SEEDS,
-    knowledge: Knowledge | None = None,
-    asked_before: Sequence[CachedModel] = (),
 ) -> Robustness:
     """Ask every model about every case as it is, paraphrased (a condition a seed) and under
     ``changes``.
 
     - ``methods`` and ``levels``: those of ``setup``, else every method on a ratio scale, at 100.
-    - ``setup.wording`` (default: the first of ``models``) words the paraphrases; those that add,
-      drop or turn a finding are caught by
-      :class:`~trustlab.changes.paraphrase_check.ParaphraseChecker` and not used. Where none is
-      usable, the paraphrased conditions are left out with the reason.
+    - ``setup.wording`` (default: the first of ``models``) words the paraphrases; those that
+      :class:`~trustlab.changes.paraphrase_check.ParaphraseChecker` catches are not used. Where none
+      is usable, the paraphrased conditions are left out with the reason.
     - ``setup.run_dir`` receives each condition's tables in ``runs/NAME``, and ``paraphrases.csv``.
     - ``ValueError`` as :func:`~trustlab.run.benchmark`, and for names given twice.
     """
     setup = opened(setup).shared()
     methods = given(methods, setup.methods, METHODS_SHOWN)
     levels = given(levels, setup.levels, (100,))
-    changes = list(named(CHANGES, setup.seed) if changes is None else changes)
-    checker = ParaphraseChecker(knowledge or load_knowledge(), setup.encoder)
+    changes = list(ways.named(CHANGES, setup.seed) if changes is None else changes)
     voice: list[CachedModel] = []
     wordings, left_out = pd.DataFrame(columns=WORDING_COLUMNS), "none was asked for"
     if paraphrase_seeds:
         voice = [_voice(setup.role("wording", models) or models[0], setup.store)]
+        checker = ParaphraseChecker(load_knowledge(), setup.encoder)
         with recording(setup.run_dir) as attach:
             attach(*voice)
             wordings = paraphrases(cases, levels, paraphrase_seeds, voice[0], checker)
         unread = why_few({"": voice[0].counts}, "", WORDED)
         left_out = unread or _none_usable(wordings, voice[0].name)
-        if out := setup.run_dir:
-            save_table(wordings, out / "paraphrases.csv")
-    usable = dict(
-        zip(
-            *(wordings.loc[wordings["used"].astype(bool), c] for c in ("text", "wording")),
-            strict=True,
-        )
-    )
-    said_again = [] if left_out else [paraphrased(usable, s) for s in paraphrase_seeds]
-    conditions = (ORIGINAL, *said_again, *changes)
+        if setup.run_dir:
+            save_table(wordings, setup.run_dir / "paraphrases.csv")
+    used = wordings[wordings["used"].astype(bool)]
+    usable = dict(zip(used["text"], used["wording"], strict=True))
+    said_again = [] if left_out else [ways.paraphrased(usable, s) for s in paraphrase_seeds]
+    conditions = (ways.ORIGINAL, *said_again, *changes)
     if again := [name for name, n in Counter(c.name for c in conditions).items() if n > 1]:
         raise ValueError(f"each condition may be given once; given again: {', '.join(again)}")
 
-    def under(change: Change) -> Run:
-        before = [*asked_before, *voice] if change is ORIGINAL else []
-        here = setup.below(f"runs/{change.name}")
-        how = {"asked_before": before, "show": change.show}
-        return benchmark(cases, models, methods, levels, here, **how)
+    def under(change: ways.Change) -> Run:
+        how = {"asked_before": voice if change is ways.ORIGINAL else [], "show": change.show}
+        return benchmark(cases, models, methods, levels, setup.below(f"runs/{change.name}"), **how)
 
     runs = each_asked({change.name: partial(under, change) for change in conditions})
-    return Robustness(
-        answers=_stacked(runs, "answers", cases, levels, conditions),
-        confidence=_stacked(runs, "confidence", cases, levels, conditions),
-        calls=pd.concat(
-            [run.calls.assign(condition=name) for name, run in runs.items()], ignore_index=True
-        ),
-        paraphrases=wordings,
-        conditions=conditions,
-        parameters={name: run.parameters for name, run in runs.items()},
-        left_out=left_out,
-        runs=runs,
-    )
+    calls = [run.calls.assign(condition=name) for name, run in runs.items()]
+    views = [(case, level) for case in cases for level in levels]
+    shown = {c.name: {(v[0].case_id, v[1]): c.show(*v).text for v in views} for c in conditions}
+    answers, confidence = (_stacked(runs, name, shown) for name in ("answers", "confidence"))
+    calls = pd.concat(calls, ignore_index=True)
+    return Robustness(answers, confidence, calls, wordings, conditions, left_out, runs)
 
 
 def paraphrases(
@@ -211,7 +151,7 @@ def paraphrases(
     too. A question without usable new words stays as it is beside the new answer.
     """
     views = [(seed, case, level) for seed in seeds for case in cases for level in levels]
-    each = [(s, case, level) for seed, case, level in views for s in picked(case, level, seed)]
+    each = [(s, case, level) for seed, case, level in views for s in ways.picked(case, level, seed)]
     counts, statement = Counter(s.text for s, *_ in each), {s.text: s for s, *_ in each}
     about = {
         s.text: About(case.dataset, case.case_id, level, counts[s.text])
@@ -224,68 +164,31 @@ def paraphrases(
     return pd.DataFrame(rows, columns=WORDING_COLUMNS)
 
 
-def appended_table(
-    result: Robustness, cases: Sequence[Case], levels: Sequence[int]
-) -> pd.DataFrame:
-    """Of each paraphrased condition: condition n_views n_drawn n_no_words n_caught n_named
-    n_appended n_unchanged.
-
-    ``n_drawn`` statements were to be said again in ``n_views`` views; of these ``n_no_words`` had
-    no new words, ``n_caught`` had words that say something else, ``n_named`` words that name the
-    case's diagnosis; ``n_unchanged`` views got nothing appended.
-    """
-    table = result.paraphrases.set_index("text")
-    rows = []
-    for change in (c for c in result.conditions if c.is_paraphrase):
-        seed, fates, unchanged = int(change.name.rpartition("_")[2]), Counter(), 0
-        views = [(case, level) for case in cases for level in levels]
-        for case, level in views:
-            told = [_fate(case, s, table) for s in picked(case, level, seed)]
-            fates.update(told)
-            unchanged += "appended" not in told
-        kinds = [fates[k] for k in ("no words", "caught", "named", "appended")]
-        rows.append((change.name, len(views), sum(kinds), *kinds, unchanged))
-    columns = [
-        "condition",
-        "n_views",
-        "n_drawn",
-        "n_no_words",
-        "n_caught",
-        "n_named",
-        "n_appended",
-        "n_unchanged",
-    ]
-    return pd.DataFrame(rows, columns=columns)
-
-
-def _fate(case: Case, statement: Statement, table: pd.DataFrame) -> str:
-    row: Any = table.loc[statement.text]
-    if not row["used"]:
-        return "no words" if row["verdict"] == NO_WORDS else "caught"
-    return "named" if newly_names(case, statement.text, row["wording"]) else "appended"
-
-
 NO_WORDS = "no new words"
+FATES = ("no_words", "caught", "named", "appended")
+
+
+def fate(case: Case, text: str, row: Any) -> str:
+    """What becomes of a statement that is to be said again, one of :data:`FATES`; ``row``: its row
+    of :func:`paraphrases`. New words that name the case's diagnosis are "named"."""
+    if not row["used"]:
+        return "no_words" if row["verdict"] == NO_WORDS else "caught"
+    return "named" if newly_names(case, text, row["wording"]) else "appended"
 
 
 def _wording_row(
     statement: Statement, new: str, why: str, checker: ParaphraseChecker, n: int
 ) -> tuple:
-    if why or new == statement.text:
-        verdict = Verdict(NO_WORDS, "not checked", why or "the old words came back")
-        return statement.text, None, verdict.verdict, verdict.how, verdict.why, False, n
-    verdict, plainer = checker.check(statement, new), _with_old_question(statement.text, new)
-    doubtful = verdict.caught or verdict.verdict == "unclear"
-    if (
-        doubtful
-        and plainer != statement.text
-        and (again := checker.check(statement, plainer)).verdict == "same"
-    ):
-        verdict, new = (
-            Verdict(again.verdict, again.how, f"the question stays, for the new one {verdict.why}"),
-            plainer,
-        )
-    return statement.text, new, verdict.verdict, verdict.how, verdict.why, not verdict.caught, n
+    old = statement.text
+    if why or new == old:
+        return old, None, NO_WORDS, "not checked", why or "the old words came back", False, n
+    found, plainer = checker.check(statement, new), _with_old_question(old, new)
+    why = found.why
+    if (found.caught or found.verdict == "unclear") and plainer != old:
+        again = checker.check(statement, plainer)
+        if again.verdict == "same":
+            found, new, why = again, plainer, f"the question stays, for the new one {why}"
+    return old, new, found.verdict, found.how, why, not found.caught, n
 
 
 def _voice(model: Model, store: Any) -> CachedModel:
@@ -302,50 +205,36 @@ def _with_old_question(old: str, new: str) -> str:
     return f"{asked[0]}\n{answered[2]}" if asked[2] and answered[2] else new
 
 
-def _none_usable(wordings: pd.DataFrame, name: str) -> str:
+def _none_usable(wordings: Any, name: str) -> str:
     if wordings["used"].any():
         return ""
-    reasons = Counter(f"{r.verdict}: {r.why}" for r in wordings.itertuples()).most_common(2)
+    reasons = Counter(wordings["verdict"] + ": " + wordings["why"]).most_common(2)
     told = "; ".join(f"{why} ({n:,})" for why, n in reasons)
     return f"{name} gave no usable paraphrase of {len(wordings):,} statements: {told}"
 
 
 def _stacked(
-    runs: Mapping[str, Run],
-    table: str,
-    cases: Iterable[Case],
-    levels: Sequence[int],
-    conditions: Sequence[Change],
+    runs: Mapping[str, Run], name: str, shown: Mapping[str, Mapping[tuple[str, int], str]]
 ) -> pd.DataFrame:
     """The runs' tables below one another, with ``condition``, ``changed`` and ``shown``."""
     parts = []
-    cases = list(cases)
-    for change in conditions:
-        part: pd.DataFrame = getattr(runs[change.name], table).copy()
-        texts = {(c.case_id, q): change.show(c, q).text for c in cases for q in levels}
-        moved = {
-            (c.case_id, q): texts[c.case_id, q] != view(c, q).text for c in cases for q in levels
-        }
-        digests = {
-            key: hashlib.sha256(text.encode()).hexdigest()[:16] for key, text in texts.items()
-        }
+    for condition, texts in shown.items():
+        part: pd.DataFrame = getattr(runs[condition], name).copy()
         keys = list(zip(part["case_id"], part["level"], strict=True))
-        part.insert(4, "condition", change.name)
-        part.insert(5, "changed", [moved[key] for key in keys])
-        part.insert(6, "shown", [digests[key] for key in keys])
+        digests = [hashlib.sha256(texts[key].encode()).hexdigest()[:16] for key in keys]
+        part.insert(4, "condition", condition)
+        part.insert(5, "changed", [texts[key] != shown[ways.ORIGINAL.name][key] for key in keys])
+        part.insert(6, "shown", digests)
         parts.append(part)
     return pd.concat(parts, ignore_index=True)
 
 
 RUN = ["model", "dataset"]
-VIEW = ["case_id", "level"]
-ROW = [*RUN, *VIEW]
+ROW = [*RUN, "case_id", "level"]
 LEAST_SHARE = 0.5
 """A method with a value on a smaller share of the rows would take too many from the others."""
 SAME = "the paraphrased conditions show the same text"
 NOT_SHARED = "no row has a value of every compared method"
-NOT_BOTH = "no value in both conditions"
-MOVED = ("accuracy", "difference", "other_answer")
 
 
 def variation_table(confidence: pd.DataFrame, n_draws: int = 2000, seed: int = 0) -> pd.DataFrame:
@@ -365,8 +254,9 @@ def variation_table(confidence: pd.DataFrame, n_draws: int = 2000, seed: int = 0
         alike = part["same"].any() and not part["possible"].any()
         why = NOT_SHARED if lost else SAME if alike else ""
         about |= {"own_rows": part["own"].any(), "n_same": part["same"].sum()}
-        group, each = (cv(values, apart["case_id"], n_draws, seed) for cv in (cv_group, cv_sample))
-        group["chance"] = cv_group_by_chance(values, n_draws, seed)
+        how = values, apart["case_id"], n_draws, seed
+        group, each = stability.cv_group(*how), stability.cv_sample(*how)
+        group["chance"] = stability.cv_group_by_chance(values, n_draws, seed)
         for metric, line in (("cv_group", group), ("cv_sample", each)):
             lines.append(about | line | {"metric": metric, "missing": why or line["missing"]})
     return table(lines, [*RUN, "method", "level"], ["n_same", "n_zero", "chance", "own_rows"])
@@ -382,7 +272,8 @@ def compared_views(confidence: pd.DataFrame) -> pd.DataFrame:
     """
     again = conditions(confidence["condition"].unique())
     ratio = [m.name for m in select("ratio")]
-    ours = confidence["condition"].isin([ORIGINAL.name, *again]) & confidence["method"].isin(ratio)
+    ours = confidence["condition"].isin([ways.ORIGINAL.name, *again])
+    ours &= confidence["method"].isin(ratio)
     asked: Any = confidence[ours & (len(again) > 1)]
     texts = asked.drop_duplicates([*ROW, "condition"]).set_index([*ROW, "condition"])
     shown, changed = (texts[name].unstack("condition") for name in ("shown", "changed"))
@@ -398,7 +289,7 @@ def compared_views(confidence: pd.DataFrame) -> pd.DataFrame:
 
 def conditions(names: Any) -> list[str]:
     """The paraphrased conditions among these names."""
-    return [name for name in names if name.startswith(PARAPHRASES)]
+    return [name for name in names if name.startswith(ways.PARAPHRASES)]
 
 
 def compared_rows(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
@@ -424,41 +315,6 @@ def by_level(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     return found.sort_values(by, key=lambda column: pd.factorize(column)[0], kind="stable")
 
 
-def accuracy_table(answers: pd.DataFrame, n_draws: int = 2000, seed: int = 0) -> pd.DataFrame:
-    """What each condition does to the answers, over the rows that it changed and that both have.
-
-    ``metric``: "accuracy" under the condition, "difference" (less that of the original on the same
-    rows) or "other_answer" (share of answers in other words than originally; case and punctuation
-    aside).
-    """
-    is_told = answers["condition"] == ORIGINAL.name
-    both = _with_told(answers, ROW, "correct")
-    both = both.assign(accuracy=both["correct"].astype(float), other_answer=~_same_answer(both))
-    both["difference"] = both["accuracy"] - both["correct_told"]
-    both["possible"] = is_told | both["changed"].astype(bool)
-    keys = [*RUN, "condition", "level"]
-    rows = by_level(both, keys[:-1])
-    how: Any = "difference", n_draws, seed, NOT_BOTH
-    held = ((key, Rows.of(part[part["possible"]], *how)) for key, part in groups(rows, keys))
-    found: Any = table(measure(held, {name: mean(name) for name in MOVED}), keys)
-    plain = found["condition"].eq(ORIGINAL.name) & found["metric"].ne("accuracy")
-    return found[~plain].reset_index(drop=True)
-
-
-def _with_told(rows: pd.DataFrame, index: list[str], column: str) -> Any:
-    """The rows with what the same ones have in the original beside them: ``column`` and the
-    answer."""
-    told = rows[rows["condition"] == ORIGINAL.name].set_index(index)[[column, "answer"]]
-    return rows.join(told.add_suffix("_told"), on=index)
-
-
-def _same_answer(both: pd.DataFrame) -> Any:
-    """Whether ``answer`` and ``answer_told`` are the same words, case and punctuation aside."""
-    words = both[["answer", "answer_told"]]
-    words = words.map(lambda a: normalise(a) if isinstance(a, str) else " ")
-    return words["answer"] == words["answer_told"]
-
-
 NO_METHOD = "no method has a value on half of the views"
 KEYS = [*RUN, "method", "family", "against", "level"]
 CHOSEN = ["low_chosen", "high_chosen", "chosen_in", "n_methods", "left_out"]
@@ -480,11 +336,13 @@ def cv_differences(
             own = any(part["own"].any() for part in both)
             values = [_confidences(part, "possible" if own else "used") for part in both]
             label = about | {"method": method, "family": families().get(method, "other")}
-            for metric, statistic in CVS.items():
-                mine, theirs = views(metric, values, both[0]["case_id"], n_draws, seed, NOT_SHARED)
-                found = compared(replace(mine, reference=theirs), statistic, undefined=NO_MEAN)
+            for metric, statistic in stability.CVS.items():
+                how = both[0]["case_id"], n_draws, seed, NOT_SHARED
+                mine, theirs = stability.views(metric, values, *how)
+                pair = replace(mine, reference=theirs)
+                found = paired.compared(pair, statistic, undefined=stability.NO_MEAN)
                 lines.append(label | {"metric": metric} | found)
-    return corrected(lines, KEYS)
+    return paired.corrected(lines, KEYS)
 
 
 def most_stable_of_families(
@@ -500,18 +358,18 @@ def most_stable_of_families(
     for about, of in _compared(confidence, reference):
         values = {m: _confidences(part, "possible") for m, part in of.items()}
         has = {m: ~np.isnan(each).any(axis=1) for m, each in values.items()}
-        least = max(MIN_COVERAGE * np.any(list(has.values()), axis=0).sum(), 1)
-        for family, members in families_of(of, families(), reference).items():
+        least = max(paired.MIN_COVERAGE * np.any(list(has.values()), axis=0).sum(), 1)
+        for family, members in paired.families_of(of, families(), reference).items():
             kept = [m for m in members if has[m].sum() >= least]
             left_out = ", ".join(m for m in members if m not in kept)
             label = about | {"family": family, "n_methods": len(kept), "left_out": left_out}
             both, cases = [values[m] for m in [*kept, reference]], of[reference]["case_id"]
-            for metric in CVS:
-                rows = views(metric, both, cases, n_draws, seed)
+            for metric in stability.CVS:
+                rows = stability.views(metric, both, cases, n_draws, seed)
                 label |= {"metric": metric, "n": len(rows[0]), "n_cases": rows[0].n_cases}
                 label["n_missing"] = len(cases) - len(rows[0])
                 lines.append(label | _best(rows, kept, metric))
-    return corrected(lines, KEYS, CHOSEN)
+    return paired.corrected(lines, KEYS, CHOSEN)
 
 
 def _compared(
@@ -534,30 +392,13 @@ def _best(rows: list[Rows], kept: list[str], metric: str) -> dict[str, Any]:
     """The best of ``kept``, whose rows come first, against the last."""
     if not kept or not len(rows[0]):
         return {"method": "", "missing": NOT_SHARED if kept else NO_METHOD}
-    drawn = np.stack([one.drawn(CVS[metric]) for one in rows])
+    drawn = np.stack([one.drawn(stability.CVS[metric]) for one in rows])
     if np.isnan(drawn[:, 0]).any():
-        return {"method": "", "missing": NO_MEAN}
+        return {"method": "", "missing": stability.NO_MEAN}
     theirs, mine = drawn[-1], drawn[:-1]
     cases = rows[0]["case_id"]
-    best = best_against(mine[:, 0], mine[:, 1:], theirs[0], theirs[1:], cases, lowest=True)
-    return told_best(best, kept, theirs[0])
-
-
-ONE, TWO = "one patient", "two at once"
-ABOUT = [*RUN, "method", "metric"]
-
-
-@dataclass(frozen=True)
-class TwoAtOnce:
-    """The run over the merged cases; ``pairs``: case id -> the two cases that are in it.
-
-    ``answers["correct"]`` is 1 where an answer names either diagnosis.
-    """
-
-    answers: pd.DataFrame
-    confidence: pd.DataFrame
-    pairs: Mapping[str, tuple[Case, Case]]
-    run: Run
+    best = paired.best_against(mine[:, 0], mine[:, 1:], theirs[0], theirs[1:], cases, lowest=True)
+    return paired.told_best(best, kept, theirs[0])
 
 
 def two_at_once(
@@ -566,20 +407,20 @@ def two_at_once(
     methods: str | Sequence[str] | None = None,
     levels: Sequence[int] | None = None,
     setup: Setup | Workbench | None = None,
-) -> TwoAtOnce:
+) -> Run:
     """Pair the cases, merge each pair, and ask about the merged cases as the benchmark does.
 
     At level q, q % of the merged statements are shown: about as much of each patient as alone.
-    ``ValueError`` without a pair.
+    ``correct`` is 1 where an answer names either diagnosis. ``ValueError`` without a pair.
     """
     setup = opened(setup)
-    found = [(a, b, merged(a, b, setup.seed)) for a, b in pairs(cases, setup.seed)]
-    if not found:
+    of = {f"{a.case_id}+{b.case_id}": (a, b) for a, b in ways.pairs(cases, setup.seed)}
+    if not of:
         raise ValueError(f"no two of {len(cases)} cases have different diagnoses and the same sex")
-    both, held = [m for *_, m in found], {m.case_id: (a, b) for a, b, m in found}
+    both = [ways.merged(a, b, setup.seed) for a, b in of.values()]
     run = benchmark(both, models, methods, levels, setup)
-    right = either_named(run.answers, held, setup.judge)
-    return TwoAtOnce(run.answers.assign(correct=right), run.confidence, held, run)
+    right = either_named(run.answers, of, setup.judge)
+    return replace(run, answers=run.answers.assign(correct=right))
 
 
 def either_named(
@@ -595,47 +436,10 @@ def either_named(
     return either.where(had)
 
 
-def two_at_once_table(
-    singles: tuple[pd.DataFrame, pd.DataFrame], two: TwoAtOnce, n_draws: int = 2000, seed: int = 0
-) -> pd.DataFrame:
-    """Merged against single, all levels: accuracy (of either) and mean_confidence.
-
-    - ``singles``: answers and confidence of the original; only patients that are in a pair.
-    - ``told``: "one patient", "two at once" or "difference" (two less one, paired: a merged case
-      against the mean of its two patients at the same level; resampled by pair).
-    """
-    patients = [c.case_id for pair in two.pairs.values() for c in pair]
-    alone: Any = tuple(t[t["case_id"].isin(patients)] for t in singles)
-    lines = []
-    for told, (answers, confidence) in ((ONE, alone), (TWO, (two.answers, two.confidence))):
-        lines += _means(_values(answers, confidence).assign(told=told), n_draws, seed)
-    keys = [*ABOUT, *VIEW]
-    change, one = _values(two.answers, two.confidence), _values(*alone).set_index(keys)["value"]
-    halves = 0
-    for i in (0, 1):
-        theirs = change.assign(case_id=[two.pairs[c][i].case_id for c in change["case_id"]])
-        halves += one.reindex(pd.MultiIndex.from_frame(theirs[keys])).to_numpy() / 2
-    change = change.assign(told="difference", value=change["value"] - halves)
-    return table([*lines, *_means(change, n_draws, seed)], [*RUN, "method", "told"])
-
-
-def _values(answers: pd.DataFrame, confidence: pd.DataFrame) -> Any:
-    """A row a value, case_id level value and :data:`ABOUT`: accuracy, then each confidence."""
-    right = answers.assign(method="", metric="accuracy", value=answers["correct"].astype(float))
-    sure = confidence.assign(metric="mean_confidence", value=confidence["confidence"])
-    return pd.concat([part[[*ABOUT, *VIEW, "value"]] for part in (right, sure)])
-
-
-def _means(values: pd.DataFrame, n_draws: int, seed: int) -> Iterator[dict[str, Any]]:
-    held = grouped(values, [*ABOUT, "told"], "value", n_draws=n_draws, seed=seed, none=NOT_BOTH)
-    for about, rows in held:
-        yield about | estimate(rows, mean("value"))
-
-
 def dry_run(cases: Sequence[Case], models: Sequence[Any], asked: Any) -> None:
     """Ask what the notebook asks, for ``trustlab plan``."""
-    changes = named(asked.changes, asked.seed)
+    changes = ways.named(asked.changes, asked.seed)
     seeds = asked.paraphrase_seeds
     robustness(cases, models, setup=asked, changes=changes, paraphrase_seeds=seeds)
-    if pairs(cases, asked.seed):
+    if ways.pairs(cases, asked.seed):
         two_at_once(cases, models, setup=asked)
