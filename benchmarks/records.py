@@ -16,7 +16,7 @@ from scipy.special import logsumexp
 
 from trustlab.metrics.trust import majority
 from trustlab.models.logits import statistics_of
-from trustlab.parsing import probes_read
+from trustlab.parsing.scores import probes_read
 from trustlab.records import (
     IMPORTANCES,
     PARAMETERS,

@@ -9,7 +9,7 @@ import numpy as np
 from fake_medconf import CASE_STUDY
 
 from trustlab.metrics.trust import majority
-from trustlab.parsing import probes_read
+from trustlab.parsing.scores import probes_read
 from trustlab.records import Assessment, Generation, Opinion, Panel, Reply, TokenTrace
 
 

@@ -26,7 +26,7 @@ from fake_model import (
     made_cases,
 )
 
-from trustlab.agents import MedConf
+from trustlab.agents.medconf import MedConf
 from trustlab.collect import ROWS_ALIKE, samples_alike
 from trustlab.confidence import select
 from trustlab.graders import JudgeGrader

@@ -15,23 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nasty_replies import NASTY
 
-from trustlab.agents import MedConf, assess
+from trustlab.agents.medconf import MedConf, assess
 from trustlab.confidence import METHODS
-from trustlab.parsing import (
-    NO_DIAGNOSIS,
-    Unreadable,
-    diagnosis,
-    diagnosis_reply,
-    guesses,
-    probes_read,
-    read_evidence,
-    read_profile,
-    read_score,
-    score_0_100,
-    true_or_false,
-)
 from trustlab.parsing.agents import read_flags, read_opinion, read_plan, read_ratings
-from trustlab.records import Generation, Mark, Parameters, Reading, Reply, TokenTrace
+from trustlab.parsing.medconf import read_evidence, read_profile, read_score
+from trustlab.parsing.reply import Unreadable, diagnosis, diagnosis_reply
+from trustlab.parsing.scores import guesses, probes_read, score_0_100, true_or_false
+from trustlab.records import NO_DIAGNOSIS, Generation, Mark, Parameters, Reading, Reply, TokenTrace
 
 READINGS: list[Reading] = ["chat", "strict"]
 some = settings(max_examples=150, deadline=None)

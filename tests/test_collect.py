@@ -11,7 +11,7 @@ from each import each
 from fake_medconf import Shelf
 from fake_model import EVERYTHING, NAMES, TEXT_ONLY, FakeEncoder, FakeModel, made_cases, prompt_of
 
-from trustlab.agents import MedConf
+from trustlab.agents.medconf import MedConf
 from trustlab.collect import Settings, collect
 from trustlab.confidence import METHODS, select
 from trustlab.levels import views

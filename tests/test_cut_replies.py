@@ -19,8 +19,7 @@ from openai_server import Server, opening
 from studies.consultation import grid
 from studies.graders import grade
 from studies.robustness import either_named
-from trustlab.agents import assess
-from trustlab.agents.medconf import MedConf
+from trustlab.agents.medconf import MedConf, assess
 from trustlab.agents.patient import UNKNOWN, parts_of, read_answer
 from trustlab.confidence import METHODS
 from trustlab.graders import JudgeGrader, SynonymGrader
@@ -28,7 +27,6 @@ from trustlab.measures import metrics_table
 from trustlab.models.base import Request, TextOnly
 from trustlab.models.cache import CachedModel
 from trustlab.models.openai_replies import Choice, reply_of
-from trustlab.parsing import NO_DIAGNOSIS, Unreadable, diagnosis_reply
 from trustlab.parsing.agents import (
     read_enough,
     read_flags,
@@ -38,7 +36,8 @@ from trustlab.parsing.agents import (
     read_ratings,
     read_wording,
 )
-from trustlab.records import Reply, TokenTrace
+from trustlab.parsing.reply import Unreadable, diagnosis_reply
+from trustlab.records import NO_DIAGNOSIS, Reply, TokenTrace
 from trustlab.run import benchmark
 
 REASON = "ran out of tokens"

@@ -30,7 +30,7 @@ from trustlab.models import open_model
 from trustlab.models.base import STATISTICS, Request
 from trustlab.models.huggingface import HuggingFaceModel, Share, in_batches, prompt_text
 from trustlab.models.opening import window_of
-from trustlab.parsing import diagnosis_reply
+from trustlab.parsing.reply import diagnosis_reply
 from trustlab.paths import DATA
 from trustlab.records import Reply
 from trustlab.settings import Setup

@@ -33,13 +33,13 @@ from fake_medconf import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trustlab.agents import MedConf, assess
-from trustlab.agents.medconf import profile_text, reply_room
+from trustlab.agents.medconf import MedConf, assess, profile_text, reply_room
 from trustlab.confidence import METHODS
 from trustlab.confidence.others import weighted_support
 from trustlab.models.base import Model, Request
 from trustlab.models.cache import CachedModel
-from trustlab.parsing import Unreadable, read_evidence, read_profile, read_score
+from trustlab.parsing.medconf import read_evidence, read_profile, read_score
+from trustlab.parsing.reply import Unreadable
 from trustlab.prompts import render
 from trustlab.records import IMPORTANCES, SUPPORT_LEVELS, Assessment, Generation, Reading, Reply
 

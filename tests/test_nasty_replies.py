@@ -12,21 +12,11 @@ from each import each
 from fake_medconf import CRITERIA, PATIENT, Scripted, Shelf
 from nasty_replies import FIVE, NASTY, READ, Nasty
 
-from trustlab.agents import assess
+from trustlab.agents.medconf import assess
 from trustlab.confidence import METHODS
-from trustlab.parsing import (
-    Unreadable,
-    diagnosis,
-    diagnosis_reply,
-    guesses,
-    probes_read,
-    read_evidence,
-    read_profile,
-    read_prose,
-    read_score,
-    score_0_100,
-    true_or_false,
-)
+from trustlab.parsing.medconf import read_evidence, read_profile, read_prose, read_score
+from trustlab.parsing.reply import Unreadable, diagnosis, diagnosis_reply
+from trustlab.parsing.scores import guesses, probes_read, score_0_100, true_or_false
 from trustlab.records import Assessment, Generation, Parameters, Reading, Reply
 
 READINGS: list[Reading] = ["strict", "chat"]

@@ -16,7 +16,7 @@ from openai_server import TEMPLATE, VOCABULARY, Server, cut, distribution, drawn
 from trustlab.models import open_model
 from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel
-from trustlab.parsing import diagnosis_reply
+from trustlab.parsing.reply import diagnosis_reply
 
 EVERYTHING = frozenset({"logprobs", "distributions", "prior"})
 ASKED = (("system", "You are a doctor."), ("user", "Cough?"))

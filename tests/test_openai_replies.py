@@ -18,7 +18,7 @@ from trustlab.models.openai_replies import (
     reply_of,
 )
 from trustlab.models.openai_wire import MAX_WORDS, shortened, turns
-from trustlab.parsing import diagnosis_reply
+from trustlab.parsing.reply import diagnosis_reply
 
 EVERYTHING = frozenset({"logprobs", "distributions"})
 

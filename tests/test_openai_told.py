@@ -14,8 +14,7 @@ from openai_server import TEMPLATE, VOCABULARY, Server, least, opening
 from tiny_models import byte_tokenizer
 
 import trustlab as tl
-from trustlab.agents import MedConf
-from trustlab.agents.medconf import fits, reply_room
+from trustlab.agents.medconf import MedConf, fits, reply_room
 from trustlab.formatted import remark_lines
 from trustlab.models.base import Abilities, Request
 from trustlab.models.cache import (
@@ -29,8 +28,8 @@ from trustlab.models.cache import (
 from trustlab.models.openai_replies import PromptAnswer, prior_in_chat
 from trustlab.models.openai_wire import window_of
 from trustlab.models.thought import NOT_SCORED
-from trustlab.parsing import read_evidence, read_profile, read_score
 from trustlab.parsing.agents import read_flags, read_plan, read_ratings
+from trustlab.parsing.medconf import read_evidence, read_profile, read_score
 from trustlab.parsing.schemas import schema_of
 from trustlab.records import Criterion, Reply
 from trustlab.reporting import report

@@ -8,8 +8,17 @@ from itertools import permutations
 import pytest
 from fake_panel import FakePanel, by_case, case, marks_json, opinion, plan_json
 
-from trustlab.agents import Doctor, convene, decide, doctors_of, in_charge, propose, review
-from trustlab.agents.panel import Proposed, Review
+from trustlab.agents.panel import (
+    Doctor,
+    Proposed,
+    Review,
+    convene,
+    decide,
+    doctors_of,
+    in_charge,
+    propose,
+    review,
+)
 from trustlab.levels import view
 from trustlab.models.cache import CachedModel
 from trustlab.records import Mark, Opinion, Panel, Plan, Prescription, Reply, View

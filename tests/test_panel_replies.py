@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 from each import each
 
-from trustlab.parsing import Unreadable
 from trustlab.parsing.agents import MAX_ITEMS, read_flags, read_opinion, read_plan, read_ratings
-from trustlab.parsing.reply import NO_DIAGNOSIS
+from trustlab.parsing.reply import NO_DIAGNOSIS, Unreadable
 from trustlab.records import FLAGS, RATINGS, Mark, Plan, Prescription, Reply
 
 NOT_ONE_SECTION = "the reasoning does not stand in one closed section"

@@ -8,18 +8,16 @@ from each import each
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trustlab.parsing import (
-    NO_DIAGNOSIS,
-    diagnosis,
-    diagnosis_reply,
+from trustlab.parsing.reply import THINKING, diagnosis, diagnosis_reply, is_placeholder
+from trustlab.parsing.scores import (
+    NO_GUESSES,
+    NO_SCORE,
     guesses,
     probe_reply,
     score_0_100,
     true_or_false,
 )
-from trustlab.parsing.reply import THINKING, is_placeholder
-from trustlab.parsing.scores import NO_GUESSES, NO_SCORE
-from trustlab.records import CUT, NO_VERDICT, Reply, TokenTrace
+from trustlab.records import CUT, NO_DIAGNOSIS, NO_VERDICT, Reply, TokenTrace
 
 DIAGNOSES = {
     "[Flu]": "Flu",

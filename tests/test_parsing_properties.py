@@ -12,17 +12,9 @@ from fake_medconf import CRITERIA, LEVELS, PATIENT, evidence_json, profile_json,
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trustlab.parsing import (
-    Unreadable,
-    diagnosis,
-    diagnosis_reply,
-    guesses,
-    read_evidence,
-    read_profile,
-    read_score,
-    score_0_100,
-    true_or_false,
-)
+from trustlab.parsing.medconf import read_evidence, read_profile, read_score
+from trustlab.parsing.reply import Unreadable, diagnosis, diagnosis_reply
+from trustlab.parsing.scores import guesses, score_0_100, true_or_false
 from trustlab.records import IMPORTANCES, SUPPORT_LEVELS, Reading, Reply
 
 some = settings(max_examples=150, deadline=None)

@@ -25,8 +25,8 @@ from trustlab.agents.patient import (
 from trustlab.datasets import load_cases
 from trustlab.knowledge import load_knowledge
 from trustlab.models.base import Request
-from trustlab.parsing import Unreadable
 from trustlab.parsing.agents import read_enough, read_question
+from trustlab.parsing.reply import Unreadable
 from trustlab.records import Case, Reply, Statement
 
 COUGH, FEVER, TRAVEL, RASH, SMOKE = range(5)

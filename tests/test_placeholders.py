@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from each import each
 
-from trustlab.parsing import NO_DIAGNOSIS, PLACEHOLDER, diagnosis, diagnosis_reply
-from trustlab.records import Reply
+from trustlab.parsing.reply import diagnosis, diagnosis_reply
+from trustlab.records import NO_DIAGNOSIS, PLACEHOLDER, Reply
 
 REFUSED = r"""
 Diagnosis

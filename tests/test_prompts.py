@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 from each import each
 
-from trustlab.agents import MedConf
+from trustlab.agents.medconf import MedConf
 from trustlab.prompts import FOLDER, TAGS, about, harmless, names, render, template
 
 SYSTEM = (

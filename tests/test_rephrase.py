@@ -10,8 +10,8 @@ import pytest
 from trustlab.agents.rephrase import newly_names, rephrase
 from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel
-from trustlab.parsing import Unreadable
 from trustlab.parsing.agents import read_wording
+from trustlab.parsing.reply import Unreadable
 from trustlab.records import Case, Reply, Statement
 
 COUGH = "Doctor: Have you got a cough?\nPatient: Yes, I've got a cough."

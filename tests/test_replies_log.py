@@ -21,9 +21,9 @@ import trustlab as tl
 from trustlab.folder.replies_log import NAME, Replies, recording
 from trustlab.models.base import About, Request
 from trustlab.models.cache import CachedModel, request_keys
-from trustlab.parsing import NO_DIAGNOSIS, Unreadable
+from trustlab.parsing.reply import Unreadable
 from trustlab.prompts import render
-from trustlab.records import Reply
+from trustlab.records import NO_DIAGNOSIS, Reply
 
 CASES = made_cases(2)
 FIRST = CASES[0].case_id

@@ -24,7 +24,7 @@ from fake_model import (
     made_cases,
 )
 
-from trustlab.agents import MedConf
+from trustlab.agents.medconf import MedConf
 from trustlab.costs import method_costs
 from trustlab.paths import NOTICE
 from trustlab.plots.figures import Figures

@@ -15,10 +15,9 @@ from tiny_models import byte_tokenizer, speaking
 from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel, decode_reply, encode_reply
 from trustlab.models.thought import MARKERS, apart, check_thinking, parts
-from trustlab.parsing import NO_DIAGNOSIS, Unreadable, diagnosis_reply
 from trustlab.parsing.agents import read_opinion
-from trustlab.parsing.reply import THINKING, no_answer, whole
-from trustlab.records import Reply, TokenTrace
+from trustlab.parsing.reply import THINKING, Unreadable, diagnosis_reply, no_answer, whole
+from trustlab.records import NO_DIAGNOSIS, Reply, TokenTrace
 
 WANT = frozenset({"logprobs", "distributions"})
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from trustlab.models import Model
 from trustlab.models.base import Request
-from trustlab.parsing import Unreadable
 from trustlab.parsing.agents import read_flags, read_opinion, read_plan, read_ratings
+from trustlab.parsing.reply import Unreadable
 from trustlab.records import Mark, Reply
 from trustlab.safety.table import load_safety
 

@@ -1,7 +1,10 @@
 """The public names, and where each comes from; the package loads one when it is first asked for."""
 
 from . import confidence, metrics
-from .agents import MedConf, Rephrased, assess, consult, convene, rephrase
+from .agents.consultation import consult
+from .agents.medconf import MedConf, assess
+from .agents.panel import convene
+from .agents.rephrase import Rephrased, rephrase
 from .compare import Comparison, compare_runs
 from .confidence import METHODS, Parameters
 from .datasets import DataError, Read, load_cases, load_sets, read_data

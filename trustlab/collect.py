@@ -12,17 +12,18 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from trustlab.agents import MedConf, assess, convene, doctors_of
-from trustlab.agents.medconf import Profiles
+from trustlab.agents.medconf import MedConf, Profiles, assess
 from trustlab.agents.panel import MAX_TOKENS as MAX_TOKENS_DOCTOR
+from trustlab.agents.panel import convene, doctors_of
 from trustlab.confidence import Method
 from trustlab.knowledge import load_knowledge
 from trustlab.meaning.parts import NEEDS as MEANING
 from trustlab.meaning.parts import Readers, with_meaning
 from trustlab.models.base import About, Model, Request
 from trustlab.models.cache import CachedModel
-from trustlab.parsing import diagnosis_reply, probed, probes_read
 from trustlab.parsing.counts import both, named
+from trustlab.parsing.reply import diagnosis_reply
+from trustlab.parsing.scores import probed, probes_read
 from trustlab.prompts import render
 from trustlab.records import PARAMETERS, Generation, Parameters, Reply, View, normalise
 from trustlab.retrieval import BM25, Retriever, load_corpus

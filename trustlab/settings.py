@@ -103,7 +103,7 @@ class Ask:
         Field(description=f"whole numbers of at least 1 for some of {', '.join(get_args(Budget))}"),
     ] = Field(default_factory=dict)
     """Most tokens of a reply, where they are not those of :class:`trustlab.collect.Settings`, of
-    :class:`trustlab.agents.MedConf` and of the panel; "thinking" is added to each."""
+    :class:`trustlab.agents.medconf.MedConf` and of the panel; "thinking" is added to each."""
     reading: Readings = "chat"
     """Replies are read also as chat models write them, or ("strict") in the printed form alone."""
     reasoning_from: Reasoned = "section"
@@ -113,7 +113,7 @@ class Ask:
     ] = PARAMETERS
     """The methods' open choices."""
     medconf: Any = None
-    """A :class:`~trustlab.agents.MedConf`, where its parts are switched off or sized."""
+    """A :class:`~trustlab.agents.medconf.MedConf`, where its parts are switched off or sized."""
 
 
 @choices

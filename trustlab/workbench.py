@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from trustlab import paths
-from trustlab.agents import MedConf
+from trustlab.agents.medconf import MedConf
 from trustlab.collect import Settings
 from trustlab.confidence import select
 from trustlab.datasets import check_sets, load_sets

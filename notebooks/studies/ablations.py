@@ -12,7 +12,7 @@ from typing import Annotated, Any, Self
 import pandas as pd
 import pydantic
 
-from trustlab.agents import MedConf
+from trustlab.agents.medconf import MedConf
 from trustlab.choices import Counts, Options, Warmth, choices
 from trustlab.confidence import select
 from trustlab.formatted import JUDGED, KEYS

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from trustlab.agents import assess
+from trustlab.agents.medconf import assess
 from trustlab.choices import Switch, choices
 from trustlab.confidence import METHODS, PAPER, select
 from trustlab.datasets import load_cases

@@ -15,8 +15,8 @@ from typing import Protocol
 from trustlab.agents.medconf import Ask, reply_room
 from trustlab.agents.patient import ModelPatient, Said, findings_asked, parts_of
 from trustlab.models.base import About, Model, Request
-from trustlab.parsing import Unreadable
 from trustlab.parsing.agents import read_enough, read_question
+from trustlab.parsing.reply import Unreadable
 from trustlab.prompts import render
 from trustlab.records import Case, Reply, Statement, View, normalise
 

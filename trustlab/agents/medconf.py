@@ -18,17 +18,9 @@ from functools import partial
 from typing import Any, Protocol
 
 from trustlab.models.base import About, Model, Request, most_tokens
-from trustlab.parsing import (
-    Unreadable,
-    diagnosis,
-    no_answer,
-    read_evidence,
-    read_profile,
-    read_prose,
-    read_score,
-)
 from trustlab.parsing.counts import both
-from trustlab.parsing.reply import PLACEHOLDER, unnamed, whole
+from trustlab.parsing.medconf import read_evidence, read_profile, read_prose, read_score
+from trustlab.parsing.reply import PLACEHOLDER, Unreadable, diagnosis, no_answer, unnamed, whole
 from trustlab.parsing.schemas import schema_of
 from trustlab.prompts import render
 from trustlab.records import Assessment, Criterion, Reading, Reply

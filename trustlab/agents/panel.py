@@ -18,9 +18,9 @@ from trustlab.agents.medconf import Ask, reply_room
 from trustlab.knowledge import load_knowledge
 from trustlab.metrics.trust import majority
 from trustlab.models.base import About, Model, Request
-from trustlab.parsing import Unreadable
 from trustlab.parsing.agents import read_flags, read_opinion, read_plan, read_ratings
 from trustlab.parsing.counts import both
+from trustlab.parsing.reply import Unreadable
 from trustlab.parsing.schemas import schema_of
 from trustlab.prompts import render
 from trustlab.records import (

@@ -19,8 +19,8 @@ from trustlab.agents.medconf import Ask, reply_room
 from trustlab.datasets.giveaway import Giveaway, giveaway
 from trustlab.knowledge import load_knowledge
 from trustlab.models.base import About, Model, Request
-from trustlab.parsing import Unreadable
 from trustlab.parsing.agents import read_replies
+from trustlab.parsing.reply import Unreadable
 from trustlab.prompts import render
 from trustlab.records import Case, Reply, Statement, normalise
 from trustlab.words import word_lists

@@ -16,8 +16,8 @@ import pandas as pd
 
 from trustlab.datasets.giveaway import Giveaway, giveaway
 from trustlab.models.base import About, Model, Request
-from trustlab.parsing import Unreadable
 from trustlab.parsing.agents import read_wording
+from trustlab.parsing.reply import Unreadable
 from trustlab.prompts import render
 from trustlab.records import Case, Reply, normalise
 

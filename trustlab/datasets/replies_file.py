@@ -19,8 +19,10 @@ import numpy as np
 import pandas as pd
 
 from trustlab.datasets.cases_file import DataError, table_rows
-from trustlab.parsing import NO_DIAGNOSIS, no_answer, probes_read
+from trustlab.parsing.reply import no_answer
+from trustlab.parsing.scores import probes_read
 from trustlab.records import (
+    NO_DIAGNOSIS,
     Assessment,
     Case,
     Generation,

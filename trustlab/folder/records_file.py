@@ -23,7 +23,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import numpy as np
 
 from trustlab.folder.replies_log import json_line, json_lines, packed
-from trustlab.parsing import probes_read
+from trustlab.parsing.scores import probes_read
 from trustlab.records import Generation
 
 NAME = "generations.jsonl.gz"

@@ -30,8 +30,8 @@ import numpy as np
 
 from trustlab.models.base import Request
 from trustlab.models.cache import LONGEST_LINE, CachedModel
-from trustlab.parsing import Span
 from trustlab.parsing.counts import ReadReply
+from trustlab.parsing.reply import Span
 from trustlab.paths import whole
 from trustlab.records import Reply
 

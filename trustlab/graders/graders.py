@@ -22,8 +22,9 @@ from trustlab.knowledge import Knowledge, load_knowledge
 from trustlab.meaning.encoder import Encoder, pair_cosines
 from trustlab.models.base import About, Model, Request
 from trustlab.models.cache import CachedModel
-from trustlab.parsing import Unreadable, no_answer, true_or_false
 from trustlab.parsing.counts import both
+from trustlab.parsing.reply import Unreadable, no_answer
+from trustlab.parsing.scores import true_or_false
 from trustlab.prompts import render
 from trustlab.records import Case, Reading, Reply
 

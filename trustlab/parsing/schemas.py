@@ -21,7 +21,7 @@ def schema_of(step: str, options: Collection[str] = ()) -> str | None:
     """The schema of a step's reply as JSON, ``None`` of one that is no JSON.
 
     ``step`` is the name of its prompt; of MedConf's, ``options`` are those that are switched on
-    (:attr:`trustlab.agents.MedConf.options`).
+    (:attr:`trustlab.agents.medconf.MedConf.options`).
     """
     found = _PANEL.get(step)
     if step == "profile" and "structure" in options:
