@@ -155,7 +155,7 @@ def test_accuracy_is_of_the_shared_cases_and_its_difference_paired(two, compared
     assert found["p_holm"] == found["p"] > 0
     left = compared.left_out.set_index("model")
     assert left["n_left_out"].to_dict() == {"a": 10, "b": 10}
-    assert "left out of a on made: 10 of 80 answers" in str(compared)
+    assert "n_left_out" in str(compared)
 
 
 def test_a_run_beside_itself_differs_in_nothing_and_needs_no_number_of_cases():

@@ -222,24 +222,13 @@ class Comparison:
         return str(self._page())
 
     def __str__(self) -> str:
-        """Differences in AUROC, accuracy, and what was left out, in plain lines."""
+        """Accuracy and differences in AUROC as plain tables, then what to know of them."""
+        accuracy = _shown(_where(self.metrics, metric="accuracy"), ["dataset", "model"])
         gaps = _where(self.differences, metric="auroc")
         shown = formatted.differences_shown(gaps, ["dataset", "model", "method"])
-        lines = [f"AUROC, level-stratified, less that of {self.sides[0]}:"] if len(gaps) else []
-        if len(gaps):
-            columns = ["dataset", "model", "method", "difference", "p (Holm)", "cases", "note"]
-            lines.append(shown[columns].to_string(index=False))
-        for line in _where(self.metrics, metric="accuracy").to_dict("records"):
-            value = formatted.with_interval(line["value"], line["low"], line["high"])
-            lines.append(
-                f"  {line['model']} on {line['dataset']}: accuracy {value}, n {line['n']:,}"
-            )
-        for line in self.left_out[self.left_out["n_left_out"].gt(0)].to_dict("records"):
-            lines.append(
-                f"  left out of {line['model']} on {line['dataset']}: {line['n_left_out']:,} of"
-                f" {formatted.counted(line['n_answers'], 'answer')}, not shared by all"
-            )
-        return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
+        lost = self.left_out[self.left_out["n_left_out"].gt(0)]
+        tables = [table.to_string(index=False) for table in (accuracy, shown, lost) if len(table)]
+        return "\n\n".join([*tables, *(f"note: {note}" for note in self.notes)])
 
     __repr__ = __str__
 

@@ -203,7 +203,8 @@ class Reply:
 
     ``text`` is ``None`` where there is nothing readable, and ``missing`` says why. ``raw`` keeps
     the words as they came when ``text`` has been parsed out of them. ``finish`` is "stop", "length"
-    (the tokens ran out: no answer, whatever the text says, see :func:`trustlab.parsing.reply.no_answer`)
+    (the tokens ran out: no answer, whatever the text says:
+    :func:`trustlab.parsing.reply.no_answer`)
     or "error". ``served_by`` is the model that the server says it used, '' where it says none;
     ``reasoning`` what the model thought before the text, ``None`` where it shows no thought.
     """
