@@ -429,8 +429,6 @@ PARTS = ["accuracy", "cdr", "rdc"]
 
 def weight_grid(steps: int = 20) -> np.ndarray:
     """All weights of (accuracy, 1 - CDR, RDC) in steps of 1/``steps`` that sum to 1, (n, 3)."""
-    if steps < 1:
-        raise ValueError(f"steps must be at least 1; received {steps}")
     grid = [(i, j, steps - i - j) for i in range(steps + 1) for j in range(steps + 1 - i)]
     return np.array(grid) / steps
 
