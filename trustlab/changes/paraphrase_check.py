@@ -100,62 +100,36 @@ class ParaphraseChecker:
             return Verdict("not checked", "not checked", "which finding it tells is not known")
         old, new = _EXCHANGE.fullmatch(statement.text), _EXCHANGE.fullmatch(new_text)
         if bool(old) != bool(new):
-            return (
-                Verdict("drops", "exact", "half the exchange is gone")
-                if old
-                else Verdict("adds", "exact", "a question has come")
-            )
+            if old:
+                return Verdict("drops", "exact", "half the exchange is gone")
+            return Verdict("adds", "exact", "a question has come")
         if not (old and new):
             return self._reply(finding, statement.affirmed, statement.text, new_text)
-        asked, answered = (
-            self._question(finding, new[1]),
-            self._reply(finding, statement.affirmed, old[2], new[2]),
-        )
+        asked = self._question(finding, new[1])
+        answered = self._reply(finding, statement.affirmed, old[2], new[2])
         for found in (answered, asked):
             if found.caught:
                 return found
-        return max(
-            (asked, answered),
-            key=lambda v: (
-                ("same", "unclear", "not checked").index(v.verdict) * 2 + (v.how != "exact")
-            ),
-        )
+        order = ("same", "unclear", "not checked")
+        return max(asked, answered, key=lambda v: (order.index(v.verdict), v.how != "exact"))
 
     def _question(self, finding: Finding, new: str) -> Verdict:
-        own = next(
-            (
-                f
-                for f in self.knowledge.findings.values()
-                if normalise(f.question) == normalise(new)
-            ),
-            None,
-        )
-        if own is not None:
-            return (
-                Verdict("same", "exact")
-                if own.id == finding.id
-                else _another(own, "exact", "asks about")
-            )
+        for own in self.knowledge.findings.values():
+            if normalise(own.question) == normalise(new):
+                same = own.id == finding.id
+                return Verdict("same", "exact") if same else _another(own, "exact", "asks about")
         if self.encoder is None:
             return Verdict("not checked", "not checked", "the question is not in the table's words")
         names, vectors = self._questions
         like = vectors @ self.encoder.encode([new])[0]
-        return self._about(finding, names, like, "asks about", QUESTION_FLOOR) or Verdict(
-            "same", "likeness"
-        )
+        other = self._about(finding, names, like, "asks about", QUESTION_FLOOR)
+        return other or Verdict("same", "likeness")
 
     def _reply(self, finding: Finding, affirmed: bool, old: str, new: str) -> Verdict:
-        exact = self._exactly(finding, affirmed, new)
-        if exact is None:
-            exact = self._by_likeness(finding, affirmed, new)
-        return (
-            exact
-            if exact.verdict != "same"
-            else _values_kept(self._values(finding, old), self._values(finding, new), exact.how)
-        )
-
-    # -- exact words
-    # ----------------------------------------------------------------------------------------------
+        found = self._exactly(finding, affirmed, new) or self._by_likeness(finding, affirmed, new)
+        if found.verdict != "same":
+            return found
+        return _values_kept(self._values(finding, old), self._values(finding, new), found.how)
 
     def _exactly(self, finding: Finding, affirmed: bool, new: str) -> Verdict | None:
         """The verdict where the text is made of the table's phrasings, or holds one of another
@@ -191,27 +165,17 @@ class ParaphraseChecker:
             for affirmed, phrases in ((True, finding.affirm), (False, finding.deny)):
                 for phrase in phrases:
                     before, gap, after = phrase.partition("{value}")
-                    parts = [
-                        normalise(_YES_OR_NO.sub("", before)),
-                        *([slot, normalise(after)] if gap else []),
-                    ]
+                    parts = [normalise(_YES_OR_NO.sub("", before))]
+                    parts += [slot, normalise(after)] if gap else []
                     pattern = " ".join(part for part in parts if part)
                     if len(pattern.split()) >= MIN_WORDS:
                         found.append((re.compile(f"(?<= ){pattern}(?= )"), finding.id, affirmed))
-        return sorted(
-            found,
-            key=lambda row: -len(row[0].pattern) + len(self._slot(self.knowledge.findings[row[1]])),
-        )
+        slots = {f.id: len(self._slot(f)) for f in self.knowledge.findings.values()}
+        return sorted(found, key=lambda row: slots[row[1]] - len(row[0].pattern))
 
     def _slot(self, finding: Finding) -> str:
-        names = sorted(
-            (
-                normalise(v.phrase)
-                for v in self.knowledge.values.values()
-                if v.kind == finding.values
-            ),
-            key=len,
-        )
+        values = [v for v in self.knowledge.values.values() if v.kind == finding.values]
+        names = sorted((normalise(v.phrase) for v in values), key=len)
         one = "|".join(reversed(names)) or r"\d+"
         return f"(?:{one})(?: (?:and )?(?:{one}))*"
 
@@ -231,9 +195,6 @@ class ParaphraseChecker:
                 plain = plain.replace(words, " | ")
         return told
 
-    # -- likeness
-    # ----------------------------------------------------------------------------------------------
-
     def _by_likeness(self, finding: Finding, affirmed: bool, new: str) -> Verdict:
         if self.encoder is None:
             return Verdict("not checked", "not checked", "the answer is not in the table's words")
@@ -250,11 +211,8 @@ class ParaphraseChecker:
         weight = like[0][own & said].max() - like[0][own & ~said].max() + sign * NEGATION
         if abs(weight) <= UNDECIDED:
             return Verdict("unclear", "likeness", "affirmed or denied?")
-        return (
-            Verdict("same", "likeness")
-            if (weight > 0) == affirmed
-            else _turned(affirmed, "likeness")
-        )
+        same = (weight > 0) == affirmed
+        return Verdict("same", "likeness") if same else _turned(affirmed, "likeness")
 
     def _about(
         self, finding: Finding, names: np.ndarray, like: np.ndarray, verb: str, floor: float = FLOOR
@@ -270,9 +228,8 @@ class ParaphraseChecker:
     def _questions(self) -> tuple[np.ndarray, np.ndarray]:
         assert self.encoder is not None
         findings = self.knowledge.findings.values()
-        return np.array([f.id for f in findings]), self.encoder.encode(
-            [f.question for f in findings]
-        )
+        vectors = self.encoder.encode([f.question for f in findings])
+        return np.array([f.id for f in findings]), vectors
 
     @cached_property
     def _replies(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -302,6 +259,5 @@ def _another(finding: Finding, how: str, verb: str = "tells") -> Verdict:
 
 
 def _turned(affirmed: bool, how: str) -> Verdict:
-    return Verdict(
-        "turns", how, "denies what was affirmed" if affirmed else "affirms what was denied"
-    )
+    why = "denies what was affirmed" if affirmed else "affirms what was denied"
+    return Verdict("turns", how, why)
