@@ -381,7 +381,7 @@ def test_the_command_compares_the_models_of_a_run_and_refuses_in_one_line(tmp_pa
     words = ["compare", str(run), "--out", str(out), "--draws", "60", "--seed", "1"]
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.output
-    assert "less that of embedded:" in done.output and NOTICE in done.output
+    assert "p (Holm)" in done.output and NOTICE in done.output
     assert "compare_auroc.png" in done.output and (out / "compare.html").is_file()
     metrics = pd.read_csv(REFERENCE / "metrics.csv", dtype={"level": str})
     told = pd.read_csv(out / "sides.csv")

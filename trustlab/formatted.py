@@ -22,12 +22,6 @@ from trustlab.metrics.significance import (
 )
 from trustlab.parsing.counts import Counts, add, not_read
 
-BRIEF = {
-    "brier": "Brier",
-    "ece": "ECE",
-    "miscalibration": "miscalibration",
-    "discrimination": "discrimination",
-}
 METRIC_NAMES = {
     "auroc": "AUROC",
     "auprc": "AUPRC",
@@ -105,20 +99,6 @@ def _plain(value: float, digits: int) -> str:
     return f"{round(value, digits) + 0.0:.{digits}f}"  # + 0.0 turns -0.0 into 0.0
 
 
-def calibration_shown(
-    table: pd.DataFrame, hows: Sequence[str] = ("as given", "isotonic", "platt")
-) -> pd.DataFrame:
-    """The table of ``calibration_table`` to read.
-
-    A row a method, a column for each measure and each of ``hows``.
-    """
-    kept: Any = table[table["metric"].isin(list(BRIEF)) & table["how"].isin(list(hows))]
-    kept = kept.assign(column=kept["metric"].map(BRIEF) + ", " + kept["how"])
-    order = [f"{name}, {how}" for name in BRIEF.values() for how in hows]
-    wide = pivoted(kept, ["model", "method"], "column")
-    return wide[["model", "method", *[name for name in order if name in wide]]].fillna("–")
-
-
 JUDGED = {"entailment", "contradiction", "alternative_entailment"}
 """Needs that a judge of entailment meets."""
 KEYS = ["case_id", "dataset", "level", "model"]
@@ -151,15 +131,6 @@ def cost_table(calls: pd.DataFrame) -> pd.DataFrame:
     asked = calls.assign(n_requests=1).rename(columns={"n": "n_replies"})
     amounts = ["n_requests", "n_replies", "n_tokens_in", "n_tokens_out", "n_made", "n_cached"]
     return asked.groupby(["model", "purpose"], sort=False)[amounts].sum().reset_index()
-
-
-def variants_and_bases(methods: Sequence[str]) -> list[str]:
-    """Of the methods, those that vary a formula, behind the ones (by equation) that they vary."""
-    own = {m: METHODS[m].equation for m in methods if m in METHODS and METHODS[m].equation}
-    base = {m: equation.removesuffix(" (variant)") for m, equation in own.items()}
-    varied, order = {base[m] for m in own if base[m] != own[m]}, list(base.values())
-    listed = [m for m in own if base[m] in varied]
-    return sorted(listed, key=lambda m: (order.index(base[m]), base[m] != own[m]))
 
 
 def stand_in_note(parameters: Mapping[str, Any], methods: Iterable[str]) -> str:
