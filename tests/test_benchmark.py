@@ -32,7 +32,7 @@ from trustlab.confidence import select
 from trustlab.graders import JudgeGrader
 from trustlab.levels import views
 from trustlab.measures import metrics_table
-from trustlab.models import Request
+from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel
 from trustlab.paths import NOTICE
 from trustlab.prompts import template

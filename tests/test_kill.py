@@ -25,7 +25,8 @@ from asking import ask
 from openai_server import Server
 
 from trustlab.datasets import load_cases
-from trustlab.models import Model, Request, open_model
+from trustlab.models import open_model
+from trustlab.models.base import Model, Request
 from trustlab.models.cache import CachedModel, request_keys
 from trustlab.models.openai import OpenAIModel
 from trustlab.records import Reply

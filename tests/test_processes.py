@@ -27,8 +27,8 @@ from joblib import effective_n_jobs, parallel_config
 
 import trustlab as tl
 from trustlab import processes as module
-from trustlab.models import Request
 from trustlab.models import spread as spread_model
+from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel
 from trustlab.models.spread import SpreadModel
 from trustlab.processes import beside, processes, spread

@@ -6,7 +6,8 @@ import pytest
 from fake_model import EVERYTHING, FakeModel
 
 import trustlab.models as models
-from trustlab.models import EMBEDDED, Model, Request, TextOnly, open_model
+from trustlab.models import EMBEDDED, open_model
+from trustlab.models.base import Model, Request, TextOnly
 from trustlab.prompts import render
 
 PATIENT = "Doctor: Any fever?\nPatient: Yes, since Monday."

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from trustlab.models import Model
-from trustlab.models.base import Request
+from trustlab.models.base import Model, Request
 from trustlab.parsing.agents import read_flags, read_opinion, read_plan, read_ratings
 from trustlab.parsing.reply import Unreadable
 from trustlab.records import Mark, Reply

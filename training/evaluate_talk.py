@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from trustlab.models import Model
-from trustlab.models.base import Request
+from trustlab.models.base import Model, Request
 from trustlab.parsing.reply import groups
 
 from .replies import TALK

@@ -17,17 +17,10 @@ from trustlab.graders import JUDGE, Grader, check_grader, open_grader
 from trustlab.meaning.encoder import Encoder
 from trustlab.meaning.entailment import open_entailment
 from trustlab.meaning.parts import Readers
-from trustlab.models import (
-    CLINIC,
-    DIAGNOSING,
-    Model,
-    check_model_name,
-    check_options,
-    is_path,
-    open_model,
-)
+from trustlab.models import CLINIC, DIAGNOSING, check_model_name, check_options, open_model
+from trustlab.models.base import Model
 from trustlab.models.cache import CachedModel
-from trustlab.models.opening import refuse_pickle
+from trustlab.models.opening import is_path, refuse_pickle
 from trustlab.records import Case
 from trustlab.retrieval import Retriever, open_retriever
 from trustlab.retrieval.corpus import corpus_files

@@ -8,7 +8,7 @@ from inspect import signature
 from pathlib import Path
 from typing import Any, cast
 
-from trustlab.models.base import Messages, Model, Request, TextOnly
+from trustlab.models.base import Model, TextOnly
 from trustlab.models.opening import Later, folder_revision, is_path, may_have_gpu, refuse_pickle
 from trustlab.paths import DATA
 from trustlab.processes import seldom_collected
@@ -137,20 +137,3 @@ def check_options(called: str, options: Mapping[str, object], names: Sequence[ob
 def open_models(names: str | Sequence[str], **options) -> list[Model]:
     """Open one model or several, in order; see :func:`open_model`."""
     return [open_model(name, **options) for name in ([names] if isinstance(names, str) else names)]
-
-
-__all__ = [
-    "CLINIC",
-    "CLOSED",
-    "DIAGNOSING",
-    "EMBEDDED",
-    "Messages",
-    "Model",
-    "Request",
-    "TextOnly",
-    "check_model_name",
-    "check_options",
-    "is_path",
-    "open_model",
-    "open_models",
-]
