@@ -813,6 +813,7 @@ def with_progress(name: str) -> Ask:
             return model.generate(requests)
         words = f"{name}: {step}"
         with tqdm(total=len(requests), desc=words, unit="request", leave=False) as bar:
-            return model.generate(requests, progress=bar.update)
+            update: Any = bar.update
+            return model.generate(requests, progress=update)
 
     return put

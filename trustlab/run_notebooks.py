@@ -223,7 +223,7 @@ def placed(path: Path, values: Mapping[str, Any]) -> dict[str, Any]:
 def parameters_table(name: str = "") -> list[dict[str, str]]:
     """Every choice of a notebook (of all runs without one): its name, its default, what it may be
     and means, and whether the notebook's parameters cell shows it."""
-    chosen = choices_of(notebook_path(name).stem) if name else Setup
+    chosen: Any = choices_of(notebook_path(name).stem) if name else Setup
     shown = default_parameters(notebook_path(name)) if name else {}
     told, found = meanings(chosen), []
     for one in fields(chosen):

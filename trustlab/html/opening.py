@@ -170,7 +170,7 @@ def answers_of(folder: Path) -> pd.DataFrame | None:
     inner = [f.parent for kind in ("csv", "parquet") for f in folder.rglob(f"answers.{kind}")]
     for place in sorted({folder, *inner}, key=lambda p: (len(p.parts), p)):
         if file := find_table(place, "answers"):
-            table = read_table(file)
+            table: Any = read_table(file)
             for change in ("condition", "variant"):
                 if change in table and len(table):
                     table = table[table[change].eq(table[change].iloc[0])]
@@ -214,7 +214,8 @@ def denominators(part: pd.DataFrame) -> str:
 
 
 def _share(of: pd.DataFrame) -> str:
-    return f"{percent(int(of['correct'].sum()), len(of))} of {len(of):,}"
+    right: Any = of["correct"].sum()
+    return f"{percent(int(right), len(of))} of {len(of):,}"
 
 
 def by_purpose(counts: Counts) -> str:
