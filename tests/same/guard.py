@@ -31,7 +31,7 @@ KEPT = DATA / "replies"
 ABOUT = "about.json"
 RENAMED = Path(__file__).with_name("renamed.yml")
 GONE = Path(__file__).with_name("gone.yml")
-"""Notebook -> table (fnmatch; TABLE :: COLUMN) -> why it is not compared: it left, or is new."""
+"""Notebook -> table (fnmatch) -> why it left, or "new: ..."; what is there is compared."""
 LIBRARIES = ("numpy", "pandas", "scipy", "scikit-learn", "torch")
 ERROR = "error"
 """The only table of a notebook that stopped: why."""
@@ -176,9 +176,9 @@ def found_different(
 
 
 def is_gone(difference: Difference, gone: Mapping[str, str]) -> bool:
-    """Whether ``gone`` names a difference's table as a whole, or its column."""
-    column = f"{difference.table} :: {difference.column}"
-    return any(fnmatchcase(difference.table, t) or fnmatchcase(column, t) for t in gone)
+    """Whether ``gone`` names a table that is there on one side alone, as a whole."""
+    whole = not difference.row and None in (difference.then, difference.now)
+    return whole and any(fnmatchcase(difference.table, name) for name in gone)
 
 
 def written_tables(name: str, figures: Path, run: Path) -> Tables:
