@@ -207,7 +207,7 @@ def test_a_model_that_thinks_is_right_with_room_for_it_and_missing_without(
     values = [made.confidence["confidence"].astype(float) for made in (enough, direct)]
     np.testing.assert_allclose(*values)
     little = run()
-    assert little.answers["missing"].tolist() == [THINKING] * 3
+    assert little.answers["missing"].str.contains(THINKING).tolist() == [True] * 3
     assert little.answers["correct"].isna().all()
     assert little.confidence["confidence"].isna().all()
     table = tl.metrics_table(little)

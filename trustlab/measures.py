@@ -16,18 +16,15 @@ def families() -> dict[str, str]:
     return {name: method.family for name, method in METHODS.items()}
 
 
-def scales_of() -> dict[str, str]:
-    """Registered method -> its scale, "probability" or "score"."""
-    return {name: method.scale for name, method in METHODS.items()}
-
-
 def metrics_table(
     run: run_tables.RunTables, scales: Mapping[str, str] | None = None, **options: Any
 ) -> pd.DataFrame:
     """Every metric of every method: :func:`trustlab.metrics.run_tables.metrics_table`, whose
     ``options`` it takes. Brier score and ECE where ``scales`` says "probability"; ``None``: the
     registry's."""
-    return run_tables.metrics_table(run, scales_of() if scales is None else scales, **options)
+    if scales is None:
+        scales = {name: method.scale for name, method in METHODS.items()}
+    return run_tables.metrics_table(run, scales, **options)
 
 
 def compare_methods(

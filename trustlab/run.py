@@ -463,7 +463,9 @@ def without_unread(run: Run) -> Run:
             confidence.loc[rows, ["confidence", "bound", "missing"]] = [math.nan, "", why]
         else:
             rows = answers["model"].eq(model)
-            answers.loc[rows, ["correct", "missing"]] = [math.nan, why]
+            own = [m if why in m or not m else f"{why} ({m})" for m in answers.loc[rows, "missing"]]
+            answers.loc[rows, "correct"] = math.nan
+            answers.loc[rows, "missing"] = [m or why for m in own]
     return replace(run, answers=answers, confidence=confidence)
 
 

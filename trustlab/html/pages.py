@@ -96,7 +96,7 @@ def show(run: Run, case_id: str, level: int, model: str | None = None) -> Html:
 def verdict(answer: Any, correct: Any, missing: str = "") -> str:
     """One of :data:`VERDICTS`: an answer without a readable diagnosis is "unread", and one that the
     backend or the grader failed to give, or of which nothing is claimed, is "not judged"."""
-    if pd.isna(correct) and not (pd.isna(answer) and missing.endswith(TOO_FEW)):
+    if pd.isna(correct) and not (pd.isna(answer) and TOO_FEW in missing):
         return "not judged"
     return "unread" if pd.isna(answer) else "right" if correct == 1 else "wrong"
 
