@@ -323,7 +323,7 @@ def test_the_notebook_asks_nothing_and_shows_the_published_numbers(smoke_runs):
     assert made["ok"] and made["calls_made"] == 0
     files = {file.name: file for file in (folder / "figures").glob("*.csv")}
     published = {file.name: file for file in FIGURES.glob("00_*.csv")}
-    assert files.keys() == published.keys() and len(files) == 4
+    assert files.keys() == published.keys() and len(files) == 3
     for name, file in files.items():
         mine, theirs = pd.read_csv(file), pd.read_csv(published[name])
         pd.testing.assert_frame_equal(mine, theirs, atol=1e-6, rtol=0)

@@ -409,7 +409,7 @@ def walk(smoke_runs) -> Path:
 
 @pytest.mark.notebook
 def test_the_walkthrough_leaves_its_figures_and_shows_its_tables(walk):
-    names = {"evidence", "moves", "consistent", "beyond"}
+    names = {"moves", "consistent", "beyond"}
     assert {p.name for p in (walk / "figures").iterdir()} == {
         f"00_{n}.{e}" for n in names for e in ("csv", "png", "svg")
     }

@@ -220,7 +220,7 @@ def _run_all(
     share; after one that ends badly none begins any more. ``more``: variables of their
     environment."""
     # For all of them, and not by each for itself: they share this process.
-    variables = {"TRUSTLAB_RUNS": str(runs or runs_of(None))}
+    variables = {"TRUSTLAB_RUNS": str(runs or runs_of(None)), "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
     with environment(variables | (more or {})):
         _run_each(_refused(read), runs, answers)
 
