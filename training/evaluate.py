@@ -121,13 +121,14 @@ def report(world: World, cases: Sequence[Case], model: Model, n_jobs: int = 1) -
         on=["case_id", "level"],
         validate="many_to_one",
     )
+    levels: Any = run.answers.groupby("level")["correct"].mean()
     asked = run.parameters["replies_read"].get(model.name, {}).get("diagnosis", {})
     found: dict[str, Any] = {
         "cases": len(cases),
         "unreadable_answers": asked.get("unread", 0) + asked.get("placeholder", 0),
         "accuracy": {
             str(k): None if v != v else round(float(v), 4)  # nothing is claimed of too few read
-            for k, v in run.answers.groupby("level")["correct"].mean().items()
+            for k, v in levels.items()
         },
         "replies_that_parse": {},
     }
