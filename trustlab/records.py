@@ -371,7 +371,7 @@ class Generation:
     ``relevance`` (L,) says how much each token matters, 0 to 1; ``alternative_entailment`` holds,
     for each position, the class of each alternative put in its place, (A,): 1 entails the answer,
     -1 contradicts it, 0 neither. ``probes`` maps a question (``"ce"``, ``"p_true"``) to the replies
-    it got, each read as :func:`trustlab.parsing.probe_reply` says. ``n_wordings`` is how many
+    it got, each read by :func:`trustlab.parsing.scores.probe_reply`. ``n_wordings`` is how many
     different texts the samples came in, readable or not, where there are two or more. A part that
     nobody asked for, or that the backend cannot give, is ``None``, and ``reasons`` may say why.
     ``exact`` is the chance of the answer given what was shown, where the data set tells it.

@@ -221,7 +221,7 @@ class JudgeGrader:
     than 200 characters, and a true name with another qualifier, degree or kind ("viral pneumonia"
     for "pneumonia", "mild A" for "severe A") are wrong. A reply other than the one word True or
     False, one that was cut off, and a call that failed leave the answer ungraded, never wrong;
-    ``reading`` is that of :func:`trustlab.parsing.true_or_false`.
+    ``reading`` is that of :func:`trustlab.parsing.scores.true_or_false`.
     ``cache``: the SQLite file that keeps the replies (memory where ``None``; a ``CachedModel``
     keeps its own).
     """

@@ -25,8 +25,8 @@ class About(NamedTuple):
     - ``level``: of a consultation the turn; ``None`` where it belongs to no level.
     - ``n_views``: how many views the request serves; the first of them is named.
     - ``diagnosis``: the one that is asked about, where one is.
-    - ``reads``: what the reply says; ``None``, or :class:`~trustlab.parsing.Unreadable`, where that
-      is nothing. ``strictly``: the same in strict reading, where ``reads`` reads chat, too.
+    - ``reads``: what the reply says; ``None`` or :class:`~trustlab.parsing.reply.Unreadable` where
+      that is nothing. ``strictly``: the same in strict reading, where ``reads`` reads chat, too.
     """
 
     dataset: str
