@@ -225,7 +225,8 @@ def by_purpose(counts: Counts) -> str:
         return ""
     head = "".join(f"<th>{name}</th>" for name in ("model", "purpose", *HEADS))
     body = "\n".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
-    table = f"<table>\n<tr>{head}</tr>\n{body}\n</table>"
+    look = "display:block;overflow-x:auto"
+    table = f"<table style='{look}'>\n<tr>{head}</tr>\n{body}\n</table>"
     return f"<details><summary>Replies by purpose</summary>\n{table}\n</details>"
 
 
