@@ -188,7 +188,7 @@ def test_500_kept_replies_drawn_with_a_seed_are_said_again(kept):
     models = [CachedModel(m, kept / "replies.sqlite", offline=True) for m in opened]
     heard: list[tuple[int, Request, Reply]] = []
 
-    def listen(k: int, _: str, request: Request, replies: Sequence[Reply], counted: object) -> None:
+    def listen(k: int, _: str, request: Request, replies: Sequence[Reply], *_n: object) -> None:
         each = (replace(request, n=1, first=request.first + i) for i in range(len(replies)))
         heard.extend((k, one, reply) for one, reply in zip(each, replies, strict=True))
 

@@ -226,7 +226,7 @@ def by_purpose(counts: Counts) -> str:
     head = "".join(f"<th>{name}</th>" for name in ("model", "purpose", *HEADS))
     body = "\n".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
     look = "display:block;overflow-x:auto"
-    table = f"<table style='{look}'>\n<tr>{head}</tr>\n{body}\n</table>"
+    table = f"<table style='{look}' tabindex='0'>\n<tr>{head}</tr>\n{body}\n</table>"
     return f"<details><summary>Replies by purpose</summary>\n{table}\n</details>"
 
 
