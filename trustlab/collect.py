@@ -23,8 +23,9 @@ from trustlab.models.base import About, Model, Request
 from trustlab.models.cache import CachedModel
 from trustlab.parsing.counts import both, named
 from trustlab.parsing.reply import diagnosis_reply
+from trustlab.parsing.schemas import schema_of
 from trustlab.parsing.scores import probed, probes_read
-from trustlab.prompts import render
+from trustlab.prompts import Prompts, prompts_of
 from trustlab.records import PARAMETERS, Generation, Parameters, Reply, View, normalise
 from trustlab.retrieval import BM25, Retriever, load_corpus
 from trustlab.safety.chart import chart_of
@@ -60,7 +61,8 @@ class Settings:
 
     parameters: Parameters = PARAMETERS
     seed: int = 0
-    max_tokens_answer: int = 64
+    max_tokens_answer: int | None = None
+    """``None``: as the model's prompts have it, 64 or 128."""
     max_tokens_score: int = 16
     max_tokens_reasoning: int = 256
     max_tokens_guesses: int = 64
@@ -86,18 +88,22 @@ def reasons_missing(needs: Iterable[str], model: Model) -> dict[str, str]:
 
 
 def answer_requests(
-    view: View, needs: frozenset[str], provides: frozenset[str], settings: Settings
+    view: View,
+    needs: frozenset[str],
+    provides: frozenset[str],
+    settings: Settings,
+    prompts: Prompts,
 ) -> list[Request]:
     """The greedy diagnosis, and the K samples where a method needs them: the same messages, so one
     prefill serves both."""
-    messages = render("diagnosis", patient=view.text)
+    messages = prompts.render("diagnosis", patient=view.text)
     wanted = {s for n, s in TRACE_NEEDS.items() if n in needs and s in provides}
     wanted |= {"logprobs"} if wanted & {"prior", "distributions"} else set()
-    prior = render("diagnosis", patient=None) if "prior" in wanted else None
+    prior = prompts.render("diagnosis", patient=None) if "prior" in wanted else None
     p = settings.parameters
     about = About.of(view, **both(named, p.reading))
-    common = {"messages": messages, "max_tokens": settings.max_tokens_answer, "seed": settings.seed}
-    common |= {"about": about}
+    most = settings.max_tokens_answer or prompts.answer_tokens
+    common = {"messages": messages, "max_tokens": most, "seed": settings.seed, "about": about}
     extras = {"renyi_alpha": p.renyi_alpha, "n_alternatives": p.n_alternatives}
     asked = [
         Request(
@@ -123,7 +129,7 @@ def answer_requests(
 
 
 def probe_requests(
-    view: View, answer: str, needs: frozenset[str], settings: Settings
+    view: View, answer: str, needs: frozenset[str], settings: Settings, prompts: Prompts
 ) -> dict[str, Request]:
     """The questions about a given answer that methods need: probe name -> request."""
     p, asked = settings.parameters, {}
@@ -132,12 +138,13 @@ def probe_requests(
         return About.of(view, diagnosis=answer, **both(partial(probed, name, view.text), p.reading))
 
     if "probes.ce" in needs:
-        messages = render("ce", patient=view.text, answer=answer)
+        messages = prompts.render("ce", patient=view.text, answer=answer)
         asked["ce"] = Request(
             messages,
             max_tokens=settings.max_tokens_score,
             seed=settings.seed,
             purpose="ce",
+            schema=schema_of("ce"),
             about=about("ce"),
         )
     for name, max_tokens in (
@@ -145,11 +152,11 @@ def probe_requests(
         ("topk_ce", settings.max_tokens_guesses),
     ):
         if f"probes.{name}" in needs:
-            messages = render(name, patient=view.text, answer=answer)
+            messages = prompts.render(name, patient=view.text, answer=answer)
             how = {"max_tokens": max_tokens, "seed": settings.seed, "purpose": name}
             asked[name] = Request(messages, **how, about=about(name))
     if "probes.p_true" in needs:
-        messages = render("p_true", patient=view.text, answer=answer)
+        messages = prompts.render("p_true", patient=view.text, answer=answer)
         asked["p_true"] = Request(
             messages,
             p.n_samples,
@@ -157,6 +164,7 @@ def probe_requests(
             settings.max_tokens_score,
             settings.seed,
             purpose="p_true",
+            schema=schema_of("p_true"),
             about=about("p_true"),
         )
     return asked
@@ -189,7 +197,8 @@ def collect(
         for view in views:
             chart_of(view.case)
     reasons = reasons_missing(needs, model)
-    asked = [answer_requests(v, needs, model.provides, settings) for v in views]
+    prompts = prompts_of(model)
+    asked = [answer_requests(v, needs, model.provides, settings, prompts) for v in views]
     replies = _ask(model, [r for rs in asked for r in rs], "diagnoses and samples", progress)
     per_view = _split(replies, [len(rs) for rs in asked])
     generations = [
@@ -198,7 +207,9 @@ def collect(
     ]
 
     probes = [
-        probe_requests(v, g.answer.text, needs, settings) if g.answer and g.answer.text else {}
+        probe_requests(v, g.answer.text, needs, settings, prompts)
+        if g.answer and g.answer.text
+        else {}
         for v, g in zip(views, generations, strict=True)
     ]
     told = _ask(

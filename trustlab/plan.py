@@ -32,8 +32,9 @@ from trustlab.confidence import select
 from trustlab.graders import JUDGE, JudgeGrader
 from trustlab.graders.graders import judge_request
 from trustlab.levels import views
+from trustlab.models import taught_by
 from trustlab.models.base import STATISTICS, Request
-from trustlab.prompts import render
+from trustlab.prompts import Prompts
 from trustlab.records import LEVELS, Criterion, Reply, View
 from trustlab.retrieval import Retriever
 from trustlab.run_notebooks import study_of
@@ -65,24 +66,28 @@ def plan_benchmark(setup: Setup | Workbench) -> pd.DataFrame:
     settings = setup.settings
     thought, aside = map(setup.thinking_tokens, (setup.model_options, setup.reader_options))
     rows = []
-    for v in shown:
-        asked = answer_requests(v, needs, frozenset(("text", *STATISTICS)), settings)
-        asked += probe_requests(v, v.case.diagnosis, needs, settings).values()
-        if "panel" in needs:
-            most: Any = {"n": p.n_doctors, "max_tokens": settings.max_tokens_doctor}
-            asked.append(doctor_request(v, p.doctor_temperature, settings.seed, **most))
-        rows += [_row(r, thought) for r in asked]
-    if "assessment" in needs:
-        most = thought if setup.assessor is None else aside
-        rows += [_row(r, most) for r in _medconf_requests(shown, settings, setup.library)]
-    if str(setup.grader).startswith(JUDGE):
-        rows += [_row(judge_request(v.case.diagnosis, v.case.accepted), aside) for v in shown]
-    rows *= len(as_list(setup.model))
+    for model in as_list(setup.model):
+        prompts = setup.prompts_for(model)
+        for v in shown:
+            asked = answer_requests(v, needs, frozenset(("text", *STATISTICS)), settings, prompts)
+            asked += probe_requests(v, v.case.diagnosis, needs, settings, prompts).values()
+            if "panel" in needs:
+                most: Any = {"n": p.n_doctors, "max_tokens": settings.max_tokens_doctor}
+                warmth = p.doctor_temperature
+                asked.append(doctor_request(v, prompts, warmth, settings.seed, **most))
+            rows += [_row(r, thought) for r in asked]
+        if "assessment" in needs:
+            most = thought if setup.assessor is None else aside
+            judged = prompts if setup.assessor is None else setup.prompts_for(setup.assessor)
+            medconf = _medconf_requests(shown, settings, setup.library, judged)
+            rows += [_row(r, most) for r in medconf]
+        if (grader := str(setup.grader)).startswith(JUDGE):
+            judge = setup.prompts_for(grader.removeprefix(JUDGE))
+            names = [(v.case.diagnosis, v.case.accepted) for v in shown]
+            rows += [_row(judge_request(*one, 0, judge), aside) for one in names]
     if setup.wording:
-        rows += [
-            _row(r, aside)
-            for r in dict.fromkeys(r for rs in rephrase_requests(cases).values() for r in rs)
-        ]
+        requests = rephrase_requests(cases, setup.prompts_for(setup.wording))
+        rows += [_row(r, aside) for r in dict.fromkeys(r for rs in requests.values() for r in rs)]
     return _table(rows)
 
 
@@ -98,7 +103,7 @@ def _row(r: Request, thought: int) -> tuple[str, int, int, int]:
 
 
 def _medconf_requests(
-    shown: Sequence[View], settings: Settings, library: Retriever
+    shown: Sequence[View], settings: Settings, library: Retriever, prompts: Prompts
 ) -> Iterator[Request]:
     """What MedConf would ask if every answer were right, the keyword its name and the profile as
     long as the paper's."""
@@ -106,13 +111,12 @@ def _medconf_requests(
     profile = profile_text(_profile())
     for answer in dict.fromkeys(v.case.diagnosis for v in shown):
         passages = library_text(library.search(answer, p.n_passages))
-        yield Request(
-            render("keyword", answer=answer), max_tokens=p.max_tokens_keyword, purpose="keyword"
-        )
-        messages = render("profile", answer=answer, passages=passages, options=p.options)
+        messages = prompts.render("keyword", answer=answer)
+        yield Request(messages, max_tokens=p.max_tokens_keyword, purpose="keyword")
+        messages = prompts.render("profile", answer=answer, passages=passages, options=p.options)
         yield Request(messages, max_tokens=p.max_tokens_profile, purpose="profile")
     for v in shown:
-        messages = render(
+        messages = prompts.render(
             "evidence", patient=v.text, answer=v.case.diagnosis, profile=profile, options=p.options
         )
         yield Request(messages, max_tokens=p.max_tokens_evidence, purpose="evidence")
@@ -132,6 +136,7 @@ class StandIn:
     name: str
     answers: Sequence[str]
     thought: int = 0
+    taught: dict[str, Any] = field(default_factory=dict)
     rows: list[tuple[str, int, int, int]] = field(default_factory=list)
     revision = "plan"
     provides = frozenset({"text"})
@@ -193,18 +198,23 @@ def plan_study(name: str, choices: Setup) -> tuple[pd.DataFrame, str]:
     cases = every[:: -(-len(every) // MOST_CASES)]
     answers = sorted({c.diagnosis for c in cases})
     thought, aside = map(asked.thinking_tokens, (asked.model_options, asked.reader_options))
-    stands = [StandIn(str(name), answers, thought) for name in as_list(asked.model)]
+    stands = [
+        StandIn(str(name), answers, thought, taught_by(name)) for name in as_list(asked.model)
+    ]
     with TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of samples that are alike, say
         roles: dict[str, Any] = {}
         aside_stands: list[StandIn] = []
         for role in ROLES:
             if (who := asked.who(role, as_list(asked.model))) not in (None, "facts"):
-                each = [StandIn(f"{role} {one}", answers, aside) for one in as_list(who)]
+                each = [
+                    StandIn(f"{role} {one}", answers, aside, taught_by(one)) for one in as_list(who)
+                ]
                 roles[role] = each if role == "panel" else each[0]
                 aside_stands += each
         if str(asked.grader).startswith(JUDGE):
-            judge = StandIn("judge", answers, aside)
+            own = taught_by(str(asked.grader).removeprefix(JUDGE))
+            judge = StandIn("judge", answers, aside, own)
             roles["grader"] = JudgeGrader(judge)
             stands.append(judge)
         unthinking = {k: n for k, n in asked.budgets.items() if k != "thinking"}

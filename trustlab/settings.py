@@ -104,6 +104,17 @@ class Ask:
     ] = Field(default_factory=dict)
     """Most tokens of a reply, where they are not those of :class:`trustlab.collect.Settings`, of
     :class:`trustlab.agents.medconf.MedConf` and of the panel; "thinking" is added to each."""
+    prompts: Annotated[
+        str | Path | None, Field(description="embedded, chat or a folder of prompts")
+    ] = None
+    """The set of prompts, or a folder whose files replace those of one; ``None``: what a model's
+    own folder names, else "chat"."""
+    demonstrations: Annotated[
+        int | None, Field(ge=0, le=4, description="a whole number from 0 to 4, or None (int)")
+    ] = None
+    """Worked examples before each question; ``None``: the set's own number (2 of "chat")."""
+    trial: Switch = True
+    """Models that were not taught our prompts answer three views of each purpose first."""
     reading: Readings = "chat"
     """Replies are read also as chat models write them, or ("strict") in the printed form alone."""
     reasoning_from: Reasoned = "section"

@@ -17,10 +17,18 @@ from trustlab.graders import JUDGE, Grader, check_grader, open_grader
 from trustlab.meaning.encoder import Encoder
 from trustlab.meaning.entailment import open_entailment
 from trustlab.meaning.parts import Readers
-from trustlab.models import CLINIC, DIAGNOSING, check_model_name, check_options, open_model
+from trustlab.models import (
+    CLINIC,
+    DIAGNOSING,
+    check_model_name,
+    check_options,
+    open_model,
+    taught_by,
+)
 from trustlab.models.base import Model
 from trustlab.models.cache import CachedModel
 from trustlab.models.opening import is_path, refuse_pickle
+from trustlab.prompts import Prompts, named
 from trustlab.records import Case
 from trustlab.retrieval import Retriever, open_retriever
 from trustlab.retrieval.corpus import corpus_files
@@ -45,6 +53,8 @@ def check_names(setup: Setup) -> None:
     if setup.methods is not None:
         select(setup.methods)
     check_grader(setup.grader)
+    if setup.prompts is not None:
+        named(setup.prompts)
     models, others = as_list(setup.model), setup.repliers()[len(as_list(setup.model)) :]
     for name in [*models, *others]:
         if not hasattr(name, "generate"):
@@ -113,7 +123,11 @@ class Workbench:
         options = (
             self.setup.options(self.reader_options) | {"n_jobs": self.n_jobs} if judged else {}
         )
-        return open_grader(grader, cache=self.store, reading=self.reading, **options)
+        opened_one = open_grader(grader, cache=self.store, reading=self.reading, **options)
+        if judged:
+            judge: Any = opened_one
+            judge.model.prompts = self.prompts_for(judge.model)
+        return opened_one
 
     @cached_property
     def library(self) -> Retriever:
@@ -153,7 +167,20 @@ class Workbench:
                     f"models is {given!r}; it must be an open model (tl.open_model), a model's"
                     " name, or a list of these"
                 )
-        return [_opened(model, options, self.n_jobs) for model in each]
+        return [self._opened(model, options) for model in each]
+
+    def prompts_for(self, model: Any) -> Prompts:
+        """The prompts that a model, or one of this name, is asked with."""
+        taught = taught_by(model) if isinstance(model, str) else getattr(model, "taught", {})
+        chosen = named(taught.get("set") if self.prompts is None else self.prompts)
+        return chosen.having(self.demonstrations, self.seed)
+
+    def _opened(self, model: Any, options: Mapping[str, Any]) -> Any:
+        """A model, opened by its name, with its prompts."""
+        if isinstance(model, str):
+            model = open_model(model, n_jobs=self.n_jobs, **options)
+        model.prompts = self.prompts_for(model)
+        return model
 
     def who(self, name: Role, models: Sequence[Any] = ()) -> Any:
         """Who has a role where ``models`` are asked, by name; ``None``: they have it themselves."""
@@ -168,7 +195,7 @@ class Workbench:
         if who is None or who == "facts":
             return who
         options = self.setup.options(self.reader_options)
-        each = [_opened(one, options, self.n_jobs) for one in as_list(who)]
+        each = [self._opened(one, options) for one in as_list(who)]
         return each if name == "panel" else each[0]
 
     def shared(self) -> Workbench:
@@ -187,7 +214,3 @@ class Workbench:
     def below(self, folder: str) -> Workbench:
         """The same, shared, with the tables in a folder of ``run_dir`` (nowhere without one)."""
         return self.shared().with_(run_dir=self.run_dir and self.run_dir / folder)
-
-
-def _opened(model: Any, options: Mapping[str, Any], n_jobs: int) -> Any:
-    return open_model(model, n_jobs=n_jobs, **options) if isinstance(model, str) else model

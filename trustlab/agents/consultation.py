@@ -260,14 +260,14 @@ def requests_after(
     room = reply_room(model, MAX_TOKENS_QUESTION)
     return (
         Request(
-            render("ask", patient=told),
+            render("ask", to=model, patient=told),
             max_tokens=room,
             seed=seed,
             purpose="ask",
             about=about and about._replace(reads=read_question),
         ),
         Request(
-            render("enough", patient=told),
+            render("enough", to=model, patient=told),
             max_tokens=MAX_TOKENS_ENOUGH,
             seed=seed,
             purpose="enough",

@@ -8,7 +8,6 @@ paper's four ablations are parameters of this one procedure; the prompts are
 
 from __future__ import annotations
 
-import json
 import math
 from bisect import bisect_left
 from collections import Counter
@@ -22,7 +21,7 @@ from trustlab.parsing.counts import both
 from trustlab.parsing.medconf import read_evidence, read_profile, read_prose, read_score
 from trustlab.parsing.reply import PLACEHOLDER, Unreadable, diagnosis, no_answer, unnamed, whole
 from trustlab.parsing.schemas import schema_of
-from trustlab.prompts import render
+from trustlab.prompts import Prompts, json_rows, prompts_of, render
 from trustlab.records import Assessment, Criterion, Reading, Reply
 from trustlab.retrieval import Passage, Retriever
 
@@ -127,7 +126,7 @@ def assess(
     if p.retrieval:
         requests = [
             replace(
-                _request("keyword", p.max_tokens_keyword, seed, answer=answer),
+                _request(judge, "keyword", p.max_tokens_keyword, seed, answer=answer),
                 about=shared(a, _with_keyword),
             )
             for answer, a in found.items()
@@ -171,6 +170,7 @@ def assess(
                 "patient": patient,
                 "answer": answer,
                 "profile": a.prose or profile_text(a.profile),
+                "ids": tuple(c.id for c in a.profile),
             }
             request, shown = _fitted(
                 judge, "evidence", p.max_tokens_evidence, seed, passages, p.options, **fill
@@ -209,7 +209,7 @@ def profile_text(profile: Sequence[Criterion]) -> str:
         | {"description": c.description}
         for c in profile
     ]
-    return "[\n" + ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows) + "\n]"
+    return json_rows(rows)
 
 
 def library_text(passages: Sequence[Contents]) -> str:
@@ -217,8 +217,10 @@ def library_text(passages: Sequence[Contents]) -> str:
     return "\n".join(f"{i}. {' '.join(p.contents.split())}" for i, p in enumerate(passages, 1))
 
 
-def _request(name: str, max_tokens: int, seed: int, **fill: Any) -> Request:
-    messages, schema = render(name, **fill), schema_of(name, fill.get("options", ()))
+def _request(
+    to: Model | Prompts, name: str, max_tokens: int, seed: int, ids: Sequence[int] = (), **fill: Any
+) -> Request:
+    messages, schema = render(name, to=to, **fill), schema_of(name, fill.get("options", ()), ids)
     return Request(messages, max_tokens=max_tokens, seed=seed, purpose=name, schema=schema)
 
 
@@ -231,16 +233,19 @@ def _fitted(
     options: frozenset[str],
     **fill: Any,
 ) -> tuple[Request | None, Sequence[Passage]]:
-    """The request with as many passages, best first, as fit the model's window; ``None`` if it does
-    not fit at all."""
+    """The request with as many worked examples, then passages, best first, as fit the model's
+    window; ``None`` if it does not fit at all."""
     found, room = list(passages or ()), reply_room(model, max_tokens)
+    prompts = prompts_of(model)
 
     def asked(n: int) -> Request:
         shown = library_text(found[:n])
-        return _request(name, room, seed, passages=shown, options=options, **fill)
+        return _request(prompts, name, room, seed, passages=shown, options=options, **fill)
 
     least, most = min(1, len(found)), len(found)
     if not fits(model, asked(most)):
+        while prompts.demonstrations and not fits(model, asked(least)):
+            prompts = replace(prompts, demonstrations=prompts.demonstrations - 1)
         over = range(least, most)
         most = least - 1 + bisect_left(over, True, key=lambda n: not fits(model, asked(n)))
     return (asked(most), found[:most]) if most >= least else (None, [])

@@ -17,12 +17,12 @@ from typing import Any
 from trustlab.agents.medconf import Ask, reply_room
 from trustlab.knowledge import load_knowledge
 from trustlab.metrics.trust import majority
-from trustlab.models.base import About, Model, Request
+from trustlab.models.base import About, Messages, Model, Request
 from trustlab.parsing.agents import read_flags, read_opinion, read_plan, read_ratings
 from trustlab.parsing.counts import both
 from trustlab.parsing.reply import Unreadable
 from trustlab.parsing.schemas import schema_of
-from trustlab.prompts import render
+from trustlab.prompts import Prompts, prompts_of, render
 from trustlab.records import (
     Mark,
     Opinion,
@@ -58,6 +58,7 @@ def doctors_of(models: Sequence[Model], n: int) -> tuple[Doctor, ...]:
 
 def doctor_request(
     view: View,
+    prompts: Prompts,
     temperature: float,
     seed: int,
     n: int = 1,
@@ -66,7 +67,7 @@ def doctor_request(
     reading: Reading = "chat",
 ) -> Request:
     """What ``n`` doctors of one model are asked, from the random stream ``first`` on."""
-    messages = render(
+    messages = prompts.render(
         "doctor", chart=chart_text(chart_of(view.case, view.statements)), patient=view.text
     )
     return Request(
@@ -113,7 +114,7 @@ def convene(
         numbers = [d.number for d in doctors if d.model is model]
         first, n = min(numbers), max(numbers) - min(numbers) + 1
         room = reply_room(model, max_tokens)
-        how = (temperature, seed, n, first, room, reading)
+        how = (prompts_of(model), temperature, seed, n, first, room, reading)
         rows = put(model, [doctor_request(v, *how) for v in views], "doctors")
         given |= {(id(model), number): [row[number - first] for row in rows] for number in numbers}
     seats = [[(d, given[id(d.model), d.number][i]) for d in doctors] for i in range(len(views))]
@@ -179,6 +180,7 @@ def propose(
         Request(
             render(
                 "plan",
+                to=model,
                 chart=chart_text(chart_of(view.case, view.statements)),
                 patient=view.text,
                 answer=diagnosis,
@@ -264,7 +266,7 @@ def review(
 
     def marked(name: str, items: Sequence[Sequence[str]], read) -> list[tuple[Mark, ...]]:
         at = [i for i, listed in enumerate(items) if listed]
-        asks = {"max_tokens": room, "seed": seed, "purpose": name, "schema": schema_of(name)}
+        asks = {"max_tokens": room, "seed": seed, "purpose": name}
 
         def request(i: int) -> Request:
             def marks(reply: Reply, reading: Reading) -> tuple[Mark, ...]:
@@ -274,7 +276,9 @@ def review(
                 return found
 
             about = About.of(asked[i][0], diagnosis=asked[i][1], **both(marks, reading))
-            return Request(_messages(name, asked[i], items[i]), **asks, about=about)
+            schema = schema_of(name, ids=range(1, len(items[i]) + 1))
+            messages = _messages(model, name, asked[i], items[i])
+            return Request(messages, **asks, schema=schema, about=about)
 
         requests = [request(i) for i in at]
         replies = put(model, requests, name.replace("_", " of ")) if requests else []
@@ -308,10 +312,11 @@ def shown_text(asked: Planned, items: Sequence[str]) -> str:
     )
 
 
-def _messages(name: str, asked: Planned, items: Sequence[str]):
+def _messages(model: Model, name: str, asked: Planned, items: Sequence[str]) -> Messages:
     view, diagnosis, _ = asked
     return render(
         name,
+        to=model,
         chart=chart_text(chart_of(view.case, view.statements)),
         patient=view.text,
         answer=diagnosis,

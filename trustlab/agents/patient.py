@@ -99,6 +99,7 @@ class ModelPatient:
             Request(
                 render(
                     "patient",
+                    to=self.model,
                     facts=facts_text(case),
                     question=question,
                     options=("complete",) if case.denies else (),

@@ -18,7 +18,7 @@ from trustlab.datasets.giveaway import Giveaway, giveaway
 from trustlab.models.base import About, Model, Request
 from trustlab.parsing.agents import read_wording
 from trustlab.parsing.reply import Unreadable
-from trustlab.prompts import render
+from trustlab.prompts import Prompts, prompts_of
 from trustlab.records import Case, Reply, normalise
 
 ENDING = "-reworded"
@@ -106,7 +106,8 @@ def reword(
     beside the new reply. ``about``: each text's first view.
     """
     whose = about or {}
-    asked = {text: _requests(text, whose.get(text)) for text in dict.fromkeys(texts)}
+    prompts = prompts_of(model)
+    asked = {text: _requests(text, prompts, whose.get(text)) for text in dict.fromkeys(texts)}
     requests = list(dict.fromkeys(r for rs in asked.values() for r in rs))
     replies = {
         r: row[0]
@@ -117,25 +118,26 @@ def reword(
     }
 
 
-def rephrase_requests(cases: Sequence[Case]) -> dict[str, list[Request]]:
+def rephrase_requests(cases: Sequence[Case], prompts: Prompts) -> dict[str, list[Request]]:
     """What :func:`rephrase` asks: each distinct statement and its one or two requests."""
     texts = dict.fromkeys(s.text for case in cases for s in case.statements)
-    return {text: _requests(text) for text in texts}
+    return {text: _requests(text, prompts) for text in texts}
 
 
-def _requests(text: str, about: About | None = None) -> list[Request]:
+def _requests(text: str, prompts: Prompts, about: About | None = None) -> list[Request]:
     about = about and about._replace(reads=read_wording)
     parts = _parts(text)
     question = parts.get("Doctor")
     asked = {}
     if question is not None:
-        asked["rephrase_question"] = render("rephrase_question", question=question)
+        asked["rephrase_question"] = prompts.render("rephrase_question", question=question)
     if "Patient" in parts and question is not None:
-        asked["rephrase_reply"] = render(
+        asked["rephrase_reply"] = prompts.render(
             "rephrase_reply", question=question, reply=parts["Patient"]
         )
     elif question is None:
-        asked["rephrase_statement"] = render("rephrase_statement", reply=parts.get("Patient", text))
+        statement = parts.get("Patient", text)
+        asked["rephrase_statement"] = prompts.render("rephrase_statement", reply=statement)
     return [
         Request(messages, max_tokens=MAX_TOKENS, purpose=purpose, about=about)
         for purpose, messages in asked.items()

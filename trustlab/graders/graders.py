@@ -25,7 +25,7 @@ from trustlab.models.cache import CachedModel
 from trustlab.parsing.counts import both
 from trustlab.parsing.reply import Unreadable, no_answer
 from trustlab.parsing.scores import true_or_false
-from trustlab.prompts import render
+from trustlab.prompts import Prompts, prompts_of
 from trustlab.records import Case, Reading, Reply
 
 Key = tuple[str | None, str, tuple[str, ...]]
@@ -265,16 +265,17 @@ class JudgeGrader:
             else:
                 whose = About(case.dataset, case.case_id, None, n_alike[key], str(answer))
                 whose = whose._replace(**both(_judged, self.reading))
-                asked[key] = replace(judge_request(str(answer), names, self.seed), about=whose)
+                request = judge_request(str(answer), names, self.seed, prompts_of(self.model))
+                asked[key] = replace(request, about=whose)
         replies = self.model.generate(list(asked.values())) if asked else []
         verdicts = (_verdict(row[0], self.reading) for row in replies)
         found |= dict(zip(asked, verdicts, strict=True))
         return [found[key] for key in keys]
 
 
-def judge_request(answer: str, names: Sequence[str], seed: int = 0) -> Request:
+def judge_request(answer: str, names: Sequence[str], seed: int, prompts: Prompts) -> Request:
     """What a judge is asked: whether ``answer`` is the disease that ``names`` name."""
-    messages = render("judge", truth="\n".join(names), proposed=answer)
+    messages = prompts.render("judge", truth="\n".join(names), proposed=answer)
     return Request(messages, max_tokens=MAX_TOKENS, seed=seed, purpose="judge")
 
 

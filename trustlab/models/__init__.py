@@ -8,8 +8,8 @@ from inspect import signature
 from pathlib import Path
 from typing import Any, cast
 
-from trustlab.models.base import Model, TextOnly
-from trustlab.models.opening import Later, folder_revision, is_path, may_have_gpu, refuse_pickle
+from trustlab.models.base import Model, TextOnly, taught_in
+from trustlab.models.opening import Later, is_path, may_have_gpu, refuse_pickle
 from trustlab.paths import DATA
 from trustlab.processes import seldom_collected
 
@@ -57,7 +57,7 @@ def open_model(name: str, *, n_jobs: int = 1, **options) -> Model:
         return opened()
     opened = partial(opened, name=name)
     plain = not options.keys() - {"batch_tokens"} and not may_have_gpu()
-    model = Later(name, folder_revision(EMBEDDED[name]), opened) if plain else opened()
+    model = Later(name, EMBEDDED[name], opened) if plain else opened()
     return TextOnly(model) if name in CLOSED else model
 
 
@@ -93,6 +93,12 @@ def check_model_name(name: object) -> None:
         )
     if kind == "hf" and (folder := Path(rest).expanduser()).is_dir():
         refuse_pickle(folder)
+
+
+def taught_by(name: str) -> dict[str, Any]:
+    """How the model of this name was taught to be asked, where its folder says so."""
+    kind, _, rest = name.partition(":")
+    return taught_in(EMBEDDED.get(name, Path(rest if kind == "hf" else "").expanduser()))
 
 
 def backend_of(name: str) -> type[Model]:

@@ -6,7 +6,10 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from inspect import signature
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol, Self, cast, runtime_checkable
+
+import yaml
 
 from trustlab.choices import check_no_key
 from trustlab.records import PARAMETERS, Reply, View
@@ -14,6 +17,8 @@ from trustlab.records import PARAMETERS, Reply, View
 Messages = tuple[tuple[str, str], ...]
 """(role, content) pairs; roles are ``system``, ``user`` and ``assistant``."""
 
+TAUGHT = "prompts.yml"
+"""In a model's folder: how it was taught to be asked (:func:`taught_in`)."""
 STATISTICS = ("logprobs", "distributions", "prior")
 """What a request may want beside the text. ``distributions``: entropy, Rényi, Fisher-Rao,
 alternatives."""
@@ -82,6 +87,22 @@ def too_long(name: str, window: float, n_tokens: int = 0) -> Reply:
     """The reply to a prompt that the model called ``name`` cannot read to its end."""
     why = f"the prompt is longer than the window of {name}, {window:.0f} tokens"
     return Reply(None, n_tokens_in=n_tokens, missing=why, finish="error")
+
+
+def taught_in(folder: Path | str) -> dict[str, Any]:
+    """How a folder's model was taught to be asked, from its ``prompts.yml``; {} without one.
+
+    ``set`` is that of its prompts ("embedded" or "chat"); with ``free: true`` nothing holds its
+    replies to a form or ends one that repeats itself. ``ValueError`` for anything else in it.
+    """
+    if not (file := Path(folder) / TAUGHT).is_file():
+        return {}
+    found = yaml.safe_load(file.read_text(encoding="utf-8"))
+    known = {"set": ("embedded", "chat"), "free": (True, False)}
+    for key, value in (found if isinstance(found, dict) else {"": found}).items():
+        if value not in known.get(key, ()):
+            raise ValueError(f"{file}: {key!r} is {value!r}; allowed are {known}")
+    return found
 
 
 class Stopped(RuntimeError):
@@ -179,7 +200,7 @@ def not_default(backend: type[Any], given: Mapping[str, Any], beside: Collection
 
 SHOWN = (
     "window", "count_tokens", "usage", "streams", "structured", "thinking", "thinking_tokens",
-    "asked_with", "waiting", "next_step",
+    "asked_with", "waiting", "next_step", "taught", "prompts",
 )  # fmt: skip
 """What else of the wrapped model can be read, where it has it."""
 

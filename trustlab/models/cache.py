@@ -387,6 +387,7 @@ class CachedModel:
         self.model, self.path, self.offline, self.block = model, path, offline, block
         self._why_offline = "it may not be written" if read_only else "offline=True"
         self.name, self.revision = model.name, model.revision
+        self.prompts, self.taught = getattr(model, "prompts", None), getattr(model, "taught", {})
         self.usage: Mapping[str, float] = getattr(model, "usage", {})
         self.calls: list[dict[str, object]] = []
         self.counts: dict[str, dict[str, int]] = {}

@@ -197,6 +197,7 @@ class GrowingReplies:
     statistics: np.ndarray  # (4, R, T): logprobs, entropies, renyi, fisher_rao
     length: np.ndarray  # (R,) without the final end token
     stopped: np.ndarray  # (R,) bool: an end token came
+    cycled: np.ndarray  # (R,) bool: ended since it repeated itself
     best: list[dict[int, tuple[tuple[int, float], ...]]] = field(
         default_factory=list
     )  # per step: alternatives by node
@@ -222,7 +223,7 @@ class GrowingReplies:
             n_alternatives=max(request.n_alternatives for request in requests),
             tokens=np.zeros(shape, dtype=np.int64), node=np.zeros(shape, dtype=np.int64),
             statistics=np.full((4, *shape), np.nan), length=limit.copy(),
-            stopped=np.zeros(len(owners), dtype=bool),
+            stopped=np.zeros(len(owners), dtype=bool), cycled=np.zeros(len(owners), dtype=bool),
         )  # fmt: skip
 
     def ids(self, r: int) -> Ids:

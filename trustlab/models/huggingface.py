@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from trustlab.models.base import STATISTICS, Messages, Request, not_default, too_long
+from trustlab.models.base import STATISTICS, Messages, Request, not_default, taught_in, too_long
 from trustlab.models.decoding import (
     Branches,
     GrowingReplies,
@@ -28,6 +28,7 @@ from trustlab.models.decoding import (
     piece_after,
     text_pieces,
 )
+from trustlab.models.forms import Forms, repeats_itself
 from trustlab.models.opening import (
     end_tokens,
     locate,
@@ -277,6 +278,8 @@ CONTEXT = 4
 each."""
 
 
+EVERY = 8
+"""Tokens after which greedy replies are looked at for repeating themselves."""
 TAIL = 64
 """Last tokens of a prompt, where its template may have opened a thought."""
 
@@ -296,6 +299,8 @@ class HuggingFaceModel:
       ``usage``).
     - ``thinking``: how thought is told from the answer (:mod:`trustlab.models.thought`);
       ``thinking_tokens`` are added to every budget, for a model that thinks.
+    - ``structured``: replies that shall be JSON, a number or True or False are held to that form
+      (:class:`~trustlab.models.forms.Forms`), names never.
     - ``template_options``: for the chat template (``{"enable_thinking": False}``); ``today``
       (YYYY-MM-DD) is the date that it prints, else always
       :data:`~trustlab.models.templates.TODAY`.
@@ -312,7 +317,7 @@ class HuggingFaceModel:
         device: str | None = None, dtype: str | None = None, batch_tokens: int | None = None,
         thinking: Thinking = "auto", thinking_tokens: int = 0,
         template_options: Mapping[str, Any] | None = None,
-        device_map: str | Mapping[str, Any] | None = None,
+        device_map: str | Mapping[str, Any] | None = None, structured: bool = False,
     ) -> None:  # fmt: skip
         """Open the model.
 
@@ -343,6 +348,7 @@ class HuggingFaceModel:
         self._torch, self._logits = torch, Logits
         source, commit, revision = locate(name_or_path)
         self.name = name or (source if commit else Path(source).resolve().name)
+        self.taught = {} if commit else taught_in(source)
         config, tokenizer = open_tokenizer(source, commit)
         self._tokenizer, self._template_options = tokenizer, dict(template_options or {})
         template = tokenizer.get_chat_template() if tokenizer.chat_template else None
@@ -371,6 +377,14 @@ class HuggingFaceModel:
         )
         self.window: float = window_of(model.config, tokenizer)
         self._ends = np.array(end_tokens(model, tokenizer), dtype=np.int64)
+        free = self.taught.get("free", False)
+        self.structured = structured and not free
+        self._forms = (
+            Forms(tokenizer, self._ends, model.config.get_text_config().vocab_size)
+            if self.structured
+            else None
+        )
+        self._stops_cycles = not free
         self._special = frozenset(tokenizer.all_special_ids)
         self._shown = functools.lru_cache(1 << 16)(self._text_after)
 
@@ -501,14 +515,22 @@ class HuggingFaceModel:
         )
         branches = Branches(self._passes, [share.prompt for share in shares])
         active, node = np.arange(len(grown.prompt)), grown.prompt
+        held = [self._forms and self._forms.begin(request) for request in grown.requests]
         with self._torch.inference_mode():
             while True:
                 step = len(grown.best)
                 logits = branches.read()
+                if self._forms:
+                    logits = self._forms.masked(logits, node, [held[r] for r in active])
                 chosen = self._choose(logits, node, active, grown)
+                for r, token in zip(active.tolist(), chosen.tolist(), strict=True):
+                    if held[r]:
+                        held[r].consume_token(token)
                 ended = np.isin(chosen, self._ends)
                 grown.stopped[active[ended]] = True
                 grown.length[active[ended]] = step
+                if self._stops_cycles and step % EVERY == EVERY - 1:
+                    self._stop_cycles(grown, active[~ended], step + 1)
                 goes_on = ~ended & (grown.limit[active] > step + 1)
                 active = active[goes_on]
                 if not len(active):
@@ -519,6 +541,14 @@ class HuggingFaceModel:
                     node[goes_on] * logits.shape[1] + chosen[goes_on], return_inverse=True
                 )
                 node = branches.extend(*np.divmod(pairs, logits.shape[1]))[node]
+
+    @staticmethod
+    def _stop_cycles(grown: GrowingReplies, active: np.ndarray, length: int) -> None:
+        """End the greedy replies among ``active`` that repeat themselves."""
+        for r in active[grown.temperature[active] == 0].tolist():
+            if repeats_itself(grown.tokens[r, :length]):
+                grown.cycled[r] = True
+                grown.limit[r] = grown.length[r] = length
 
     def _choose(
         self, values: Any, node: np.ndarray, active: np.ndarray, grown: GrowingReplies
@@ -576,9 +606,8 @@ class HuggingFaceModel:
                 fisher_rao=fields[3] if wide else None, prior_logprobs=prior,
                 alternatives=self._named(grown, r, pieces) if wide else None,
             )  # fmt: skip
-        reply = Reply(
-            "".join(pieces), trace, len(prompt), length + stopped, "stop" if stopped else "length"
-        )
+        end = "stop" if stopped else "cycle" if grown.cycled[r] else "length"
+        reply = Reply("".join(pieces), trace, len(prompt), length + stopped, end)
         named = [
             self._shown((), i) if i in self._special else piece
             for i, piece in zip(grown.ids(r), pieces, strict=True)

@@ -510,9 +510,10 @@ def chat_body(
             "logprobs": True,
             "top_logprobs": max(min(wished, dialect.most_top), dialect.fewest_top),
         }
-    if request.schema is not None and dialect.takes_schema:
-        told = {"name": "reply", "strict": True, "schema": json.loads(request.schema)}
-        body["response_format"] = {"type": "json_schema", "json_schema": told}
+    schema = json.loads(request.schema) if request.schema and dialect.takes_schema else {}
+    if schema.get("type") == "object":  # other forms are for local models
+        named = {"name": "reply", "strict": True, "schema": schema}
+        body["response_format"] = {"type": "json_schema", "json_schema": named}
     return body
 
 

@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from trustlab.models.base import Messages, Request
+from trustlab.models.base import Messages, Request, taught_in
 from trustlab.records import Reply
 
 MODEL_FILES = (
@@ -69,11 +69,12 @@ class Later:
     """A local model that is opened when it is first asked something that the cache cannot say;
     until then ``name`` and ``revision`` say what it is. What it provides is kept like a reply."""
 
-    _NONE = frozenset({"abilities", "lacks", "structured", "waiting", "next_step", "model"})
+    _NONE = frozenset({"abilities", "lacks", "waiting", "next_step", "model", "prompts"})
     """What models of this kind do not have, asked for in passing."""
 
-    def __init__(self, name: str, revision: str, opened: Callable[[], Any]) -> None:
-        self.name, self.revision, self._opened = name, revision, opened
+    def __init__(self, name: str, folder: Path, opened: Callable[[], Any]) -> None:
+        self.name, self.revision, self._opened = name, folder_revision(folder), opened
+        self.taught, self.structured = taught_in(folder), False
         self.usage: dict[str, float] = {}
         self.asked_with: dict[str, Any] = {}
         self.thinking, self.thinking_tokens = "auto", 0

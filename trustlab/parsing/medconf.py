@@ -124,6 +124,9 @@ def _evidence(
     whole: dict[str, Any], text: str, profile: tuple[Criterion, ...], patient: str
 ) -> tuple[tuple[Evidence, ...], bool | None]:
     rows = whole.get("criteria")
+    if isinstance(rows, dict):  # by their ids
+        each = rows.items()
+        rows = [{"id": int(i), **row} for i, row in each if i.isdecimal() and isinstance(row, dict)]
     if not isinstance(rows, list):
         raise Unreadable("no list of criteria")
     found = [valid(_Evidence, row, f"criterion {i}") for i, row in enumerate(rows, 1)]

@@ -14,6 +14,8 @@ from trustlab.records import CUT, NO_DIAGNOSIS, PLACEHOLDER, Reading, Reply
 
 THINKING = f"{CUT} while thinking"
 """Why a reply that is all thought is no answer."""
+CYCLE = f"{CUT} repeating itself"
+"""Why a reply that was ended since it said the same again and again is no answer."""
 UNWRITABLE = re.compile("[\x00\ud800-\udfff]")
 """Characters that no text file takes: NUL and halves of surrogate pairs."""
 
@@ -49,8 +51,8 @@ def no_answer(reply: Reply) -> str:
     """
     if reply.reasoning is not None and reply.text == "":
         return THINKING
-    if reply.finish == "length":
-        return CUT
+    if reply.finish in ("length", "cycle"):
+        return CUT if reply.finish == "length" else CYCLE
     return "" if reply.text is not None else reply.missing or "no reply"
 
 

@@ -1,7 +1,9 @@
-"""The JSON schemas of what the steps ask for, for servers that hold a reply to one.
+"""The JSON schemas of what the steps ask for, for models that are held to one.
 
-The readers beside it decide what is read; a schema only helps a model to write it. A list stands
-inside an object, since services take no other.
+The readers beside it decide what is read; a schema only helps a model to write it. Each has bounds,
+so that a reply comes to its end. A list stands inside an object, since services take no other. A
+schema of type "string" is that of a whole reply which is no JSON (its ``pattern``); names are never
+held to a form.
 """
 
 from __future__ import annotations
@@ -13,22 +15,53 @@ from typing import Any, get_args
 from trustlab.parsing.agents import _Flagged, _Rated
 from trustlab.records import IMPORTANCES, SUPPORT_LEVELS
 
-_TEXT, _ID = {"type": "string"}, {"type": "integer"}
-_MAYBE = {"type": ["string", "null"]}
+MOST_ROWS, MOST_ITEMS = 10, 6
+"""Criteria of a profile, and prescriptions or tests of a plan, at most."""
+_ID = {"type": "integer", "minimum": 1, "maximum": 99}
+_NUMBER = "(100|[1-9]?[0-9])"
+_WHOLE = {
+    "ce": rf"\[{_NUMBER}\]",
+    "topk_ce": " ".join(rf"G{k}: \[{_NUMBER}\]" for k in range(1, 6)),
+    "p_true": "True|False",
+    "judge": "True|False",
+}
+"""Step -> pattern of its whole reply."""
 
 
-def schema_of(step: str, options: Collection[str] = ()) -> str | None:
-    """The schema of a step's reply as JSON, ``None`` of one that is no JSON.
+def schema_of(step: str, options: Collection[str] = (), ids: Collection[int] = ()) -> str | None:
+    """The schema of a step's reply as JSON, ``None`` of one that has none.
 
     ``step`` is the name of its prompt; of MedConf's, ``options`` are those that are switched on
-    (:attr:`trustlab.agents.medconf.MedConf.options`).
+    (:attr:`trustlab.agents.medconf.MedConf.options`). ``ids``: of the profile's criteria, or of
+    what is reviewed.
     """
-    found = _PANEL.get(step)
-    if step == "profile" and "structure" in options:
-        found = _object(criteria=_list(id=_ID, **_weight(options), description=_TEXT))
+    found = None
+    if step in _WHOLE:
+        found = {"type": "string", "pattern": _WHOLE[step]}
+    elif step == "profile" and "structure" in options:
+        row = _object(id=_ID, **_weight(options), description=_text(120))
+        found = _object(criteria=_list(row, 1, MOST_ROWS))
     elif step == "evidence":
-        found = _object(**_table(options), confidence=_CONFIDENCE)
+        number = {"type": "string", "pattern": f"^<<{_NUMBER}>>$"}
+        confidence = _object(reasoning=_text(300), confidence_score=number)
+        found = _object(**_table(options, ids), confidence=confidence)
+    elif step == "plan":
+        drug = _object(drug=_text(60), dose=_text(60), route=_text(40))
+        found = _object(prescriptions=_list(drug), tests=_list(_text(80)))
+    elif step in _MARKS:
+        kind, key = _MARKS[step]
+        words = _words(get_args(kind.model_fields[key].annotation))
+        row = _object(id=_ID, quote=_maybe(160), **{key: words}, reason=_maybe(160))
+        found = _object(items=_list(row, len(ids), len(ids) or MOST_ITEMS))
     return None if found is None else json.dumps(found)
+
+
+def _text(most: int) -> dict[str, Any]:
+    return {"type": "string", "maxLength": most}
+
+
+def _maybe(most: int) -> dict[str, Any]:
+    return {"anyOf": [_text(most), {"type": "null"}]}
 
 
 def _object(**properties: Any) -> dict[str, Any]:
@@ -38,8 +71,8 @@ def _object(**properties: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _list(**properties: Any) -> dict[str, Any]:
-    return {"type": "array", "items": _object(**properties)}
+def _list(row: Any, least: int = 0, most: int = MOST_ITEMS) -> dict[str, Any]:
+    return {"type": "array", "items": row, "minItems": least, "maxItems": most}
 
 
 def _words(words: Collection[str]) -> dict[str, Any]:
@@ -50,31 +83,13 @@ def _weight(options: Collection[str]) -> dict[str, Any]:
     return {"importance": _words(IMPORTANCES)} if "importance" in options else {}
 
 
-def _table(options: Collection[str]) -> dict[str, Any]:
-    """The criteria one by one, and their ids by support, where the profile is a list."""
+def _table(options: Collection[str], ids: Collection[int]) -> dict[str, Any]:
+    """The criteria of the case by their ids, where the profile is a list."""
     if not {"profile", "structure"} <= set(options):
         return {}
-    ids: dict[str, Any] = {"type": "array", "items": _ID}
-    if "importance" in options:
-        ids = _object(**dict.fromkeys(IMPORTANCES, ids))
-    criteria = _list(
-        id=_ID, **_weight(options), description=_TEXT, evidence=_MAYBE,
-        support_level=_words(SUPPORT_LEVELS),
-    )  # fmt: skip
-    return {"criteria": criteria, "summary": _object(**dict.fromkeys(SUPPORT_LEVELS, ids))}
+    row = _object(support_level=_words(SUPPORT_LEVELS), evidence=_maybe(200))
+    return {"criteria": _object(**{str(i): row for i in ids})}
 
 
-def _marks(kind: type[Any], key: str) -> dict[str, Any]:
-    words = _words(get_args(kind.model_fields[key].annotation))
-    return _object(items=_list(id=_ID, quote=_MAYBE, **{key: words}, reason=_MAYBE))
-
-
-_CONFIDENCE = _object(reasoning=_TEXT, confidence_score=_TEXT)
-_PANEL = {
-    "plan": _object(
-        prescriptions=_list(drug=_TEXT, dose=_TEXT, route=_TEXT),
-        tests={"type": "array", "items": _TEXT},
-    ),
-    "review_prescriptions": _marks(_Rated, "rating"),
-    "review_tests": _marks(_Flagged, "flag"),
-}
+_MARKS = {"review_prescriptions": (_Rated, "rating"), "review_tests": (_Flagged, "flag")}
+"""The reviewers' steps: what an entry is, and its mark."""

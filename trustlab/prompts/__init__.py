@@ -1,4 +1,9 @@
-"""The prompts: one text file each, so that anyone can put another wording beside it.
+"""The prompts: one text file each, in sets, so that anyone can put another wording beside it.
+
+``embedded`` is the wording that our own small models were taught; ``chat`` is for every other
+model, with worked examples as earlier turns of the conversation (``examples.yml``). A folder of
+one's own replaces files of the set that its ``prompts.yml`` names (``set: embedded``; ``chat``
+where it has none). A model's own folder may hold such a file, too: it says what it was taught.
 
 A file has an ``[about]`` part, which says what the prompt is for and is never sent, a ``[system]``
 and a ``[user]`` part. In braces stand its slots: ``{patient}`` (what has been told so far),
@@ -8,20 +13,30 @@ is a proposed diagnosis. A grader's prompt shows ``{truth}`` (the true names) an
 and ``{reply}``; the one that speaks for a patient shows the ``{question}`` and all ``{facts}``;
 those of doctors and reviewers show the patient's ``{chart}``, and reviewers the ``{plan}``. A line
 that begins with ``@name`` belongs to the prompt only where the option ``name`` is on, ``@not name``
-only where it is off, ``@a,not b`` where both hold. A prompt's text is part of every cache key,
-because the messages are.
+only where it is off, ``@a,not b`` where both hold. A prompt's text, and the examples before it, are
+part of every cache key, because the messages are.
 """
 
 from __future__ import annotations
 
+import json
+import random
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import chain, zip_longest
 from pathlib import Path
+from typing import Any
 
-from trustlab.models.base import Messages
+from trustlab.models.base import Messages, taught_in
+from trustlab.paths import read_yaml
 
 FOLDER = Path(__file__).parent
+SETS = ("embedded", "chat")
+EXAMPLES = "examples.yml"
+MOST_EXAMPLES = 4
+"""Worked examples before a question, at most."""
 TAGS = ("patient", "passages", "profile")
 """Slots about a patient that are set between delimiters of their own name."""
 OTHER_TAGS = ("truth", "proposed", "question", "reply", "facts", "chart", "plan")
@@ -33,48 +48,197 @@ _CONDITION = re.compile(r"@((?:not )?[a-z]+(?:,(?:not )?[a-z]+)*) (.*)", re.DOTA
 _MARK = re.compile("<(/?)(" + "|".join(TAGS + OTHER_TAGS) + ")>")
 
 
+@dataclass(frozen=True)
+class Prompts:
+    """A set of prompts, and what a model of it takes.
+
+    - ``folders``: where its files stand; of two of one name the first counts.
+    - ``demonstrations``: worked examples before each question, 0 to :data:`MOST_EXAMPLES`; ``seed``
+      draws which, and their order.
+    """
+
+    name: str = "embedded"
+    folders: tuple[Path, ...] = (FOLDER / "embedded",)
+    demonstrations: int = 0
+    seed: int = 0
+
+    @property
+    def answer_tokens(self) -> int:
+        """Most tokens of an answer: a chat model may say a word more than the name."""
+        return 64 if self.name == "embedded" else 128
+
+    def file(self, name: str) -> Path:
+        """The file ``name``; ``ValueError`` names the known prompts."""
+        found = (folder / name for folder in self.folders)
+        if (path := next((f for f in found if f.is_file()), None)) is None:
+            known = ", ".join(names())
+            raise ValueError(f"there is no prompt {Path(name).stem!r}; known are {known}")
+        return path
+
+    def having(self, demonstrations: int | None, seed: int) -> Prompts:
+        """The same with so many worked examples, as far as it has any, drawn by ``seed``."""
+        n = self.demonstrations if demonstrations is None else demonstrations
+        some = any((folder / EXAMPLES).is_file() for folder in self.folders)
+        return replace(self, demonstrations=n if some else 0, seed=seed)
+
+    def render(self, name: str, *, options: Collection[str] = (), **fill: Any) -> Messages:
+        """The messages of prompt ``name``, its worked examples first; ``fill``: see
+        :func:`render`."""
+        system, user = _rendered(self.file(f"{name}.txt"), options, **fill)
+        return (("system", system), *_examples(self, name, frozenset(options)), ("user", user))
+
+
+EMBEDDED = Prompts()
+CHAT = Prompts("chat", (FOLDER / "chat",), 2)
+OF_SET = {"embedded": EMBEDDED, "chat": CHAT}
+
+
+def named(value: str | Path | None) -> Prompts:
+    """The set of this name or folder, ``chat`` where ``None``; ``ValueError`` for what is none."""
+    if value is None or value in SETS:
+        return OF_SET[str(value or "chat")]
+    if not (folder := Path(value).expanduser()).is_dir():
+        raise ValueError(
+            f"prompts is {str(value)!r}; it must be {' or '.join(SETS)}, or a folder of prompts"
+        )
+    if strange := sorted({f.stem for f in folder.glob("*.txt")} - set(names())):
+        raise ValueError(
+            f"{folder / strange[0]}.txt is no prompt that there is; known are {', '.join(names())}"
+        )
+    for file in folder.glob("*.txt"):
+        if not all(parts(file)[1:]):
+            raise ValueError(f"{file} has no [system] or no [user] part; both are needed")
+    base = named(taught_in(folder).get("set"))
+    return replace(base, name=folder.name, folders=(folder, *base.folders))
+
+
+def prompts_of(model: Any) -> Prompts:
+    """The set that a model is asked with: what it was given, or taught; else ``chat``."""
+    given = getattr(model, "prompts", None)
+    return given or named(getattr(model, "taught", {}).get("set"))
+
+
+@lru_cache(maxsize=128)
+def _examples(prompts: Prompts, name: str, options: frozenset[str]) -> Messages:
+    """The worked examples of a prompt: right and wrong answers in turn."""
+    if not prompts.demonstrations:
+        return ()
+    drawn = random.Random(f"{prompts.seed} {name}")
+    kinds: list[list[Any]] = [[], []]
+    for one in read_examples(prompts.file(EXAMPLES)):
+        kinds[not one["right"]].append(one)
+    for kind in (*kinds, kinds):
+        drawn.shuffle(kind)
+    each = [one for one in chain(*zip_longest(*kinds)) if one][: prompts.demonstrations]
+    turns: list[tuple[str, str]] = []
+    for one in each:
+        fill, reply = worked(name, one, options)
+        user = _rendered(prompts.file(f"{name}.txt"), options, **fill)[1]
+        turns += [("user", user), ("assistant", reply)]
+    return tuple(turns)
+
+
+@lru_cache(maxsize=8)
+def read_examples(file: Path) -> tuple[Mapping[str, Any], ...]:
+    """The worked examples of a file."""
+    return tuple(read_yaml(file))
+
+
+def worked(
+    name: str, example: Mapping[str, Any], options: Collection[str]
+) -> tuple[dict[str, Any], str]:
+    """What fills prompt ``name`` in a worked example, and the reply to it."""
+    e: Any = example
+    criteria = list(enumerate(e["criteria"], 1))
+    weighed = ("importance",) if "importance" in options else ()
+    rows = [{"id": i, **{k: c[k] for k in (*weighed, "description")}} for i, c in criteria]
+    plan = {"prescriptions": e["prescriptions"], "tests": e["tests"]}
+    fill = {k: e[k] for k in ("patient", "chart", "passages", "answer", "facts", "question")}
+    fill |= {k: e[k] for k in ("reply", "truth", "proposed")}
+    fill["profile"] = json_rows(rows) if "structure" in options else e["prose"]
+    drugs = [f"{p['drug']}, {p['dose']}, {p['route']}" for p in e["prescriptions"]]
+    listed = drugs if name == "review_prescriptions" else e["tests"]
+    fill["plan"] = "\n".join(f"{i}. {item}" for i, item in enumerate(listed, 1))
+    if name in ("plan", "review_prescriptions", "review_tests"):
+        fill["answer"] = e["diagnosis"]
+    if name == "rephrase_statement":
+        fill["reply"] = e["statement"]
+    evidence: dict[str, Any] = {}
+    if {"profile", "structure"} <= set(options):
+        keys = ("support_level", "evidence")
+        evidence["criteria"] = {str(i): {k: c[k] for k in keys} for i, c in criteria}
+    score = f"<<{e['score']}>>"
+    evidence["confidence"] = {"reasoning": e["reasoning"], "confidence_score": score}
+    replies = {
+        "diagnosis": f"[{e['diagnosis']}]",
+        "ce": f"[{e['score']}]",
+        "cot_ce": f"{e['cot']}\n[{e['score']}]",
+        "topk_ce": " ".join(f"G{i}: [{n}]" for i, n in enumerate(e["guesses"], 1)),
+        "p_true": str(e["right"]),
+        "keyword": f"[{e['keyword']}]",
+        "profile": json.dumps(rows) if "structure" in options else e["prose"],
+        "evidence": json.dumps(evidence),
+        "doctor": f"<thinking_process>{e['thinking']}</thinking_process>\n[{e['diagnosis']}]",
+        "plan": json.dumps(plan),
+        "review_prescriptions": json.dumps([{"id": i, **m} for i, m in enumerate(e["ratings"], 1)]),
+        "review_tests": json.dumps([{"id": i, **m} for i, m in enumerate(e["flags"], 1)]),
+        "judge": str(e["right"]),
+        **{n: f"[{e[n]}]" for n in ("ask", "enough")},
+        "patient": f"[{e['reply']}]",
+        **{n: f"[{e[n.replace('rephrase', 'rephrased')]}]" for n in names() if "rephrase" in n},
+    }
+    return fill, replies[name]
+
+
+def json_rows(rows: Iterable[Mapping[str, Any]]) -> str:
+    """A JSON list, an entry a line."""
+    return "[\n" + ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows) + "\n]"
+
+
 def names() -> list[str]:
     """The names of all prompts."""
-    return sorted(p.stem for p in FOLDER.glob("*.txt"))
+    return sorted(p.stem for p in (FOLDER / "embedded").glob("*.txt"))
 
 
-@lru_cache(maxsize=64)
-def template(name: str) -> tuple[str, str]:
+def template(name: str, prompts: Prompts = EMBEDDED) -> tuple[str, str]:
     """The (system, user) texts of prompt ``name``; ``ValueError`` names the known ones."""
-    _, system, user = _parts(name)
+    _, system, user = parts(prompts.file(f"{name}.txt"))
     return system, user
 
 
 def about(name: str) -> str:
     """What prompt ``name`` is for, in a sentence; ``ValueError`` names the known ones."""
-    return _parts(name)[0]
+    return parts(EMBEDDED.file(f"{name}.txt"))[0]
 
 
-def _parts(name: str) -> tuple[str, str, str]:
+@lru_cache(maxsize=128)
+def parts(path: Path) -> tuple[str, str, str]:
     """The (about, system, user) texts of a prompt's file."""
-    path = FOLDER / f"{name}.txt"
-    if not path.is_file():
-        raise ValueError(f"there is no prompt {name!r}; known are {', '.join(names())}")
     head, _, user = path.read_text(encoding="utf-8").partition("[user]\n")
-    told, _, system = head.partition("[system]\n")
-    return told.removeprefix("[about]\n").strip(), system.strip(), user.strip()
+    aim, _, system = head.partition("[system]\n")
+    return aim.removeprefix("[about]\n").strip(), system.strip(), user.strip()
 
 
-def render(
-    name: str,
-    *,
+def render(name: str, *, to: Any = EMBEDDED, **fill: Any) -> Messages:
+    """The messages of prompt ``name`` in the set ``to``, or in that of the model ``to``.
+
+    - ``options``: those that are on; ``patient=None`` leaves the patient information out (for the
+      prior); ``answer``, ``passages``, ``profile`` and :data:`OTHER_TAGS` fill the slots.
+    - ``TypeError`` for a slot that there is not.
+    """
+    return (to if isinstance(to, Prompts) else prompts_of(to)).render(name, **fill)
+
+
+def _rendered(
+    path: Path,
+    options: Collection[str] = (),
     patient: str | None = None,
     answer: str | None = None,
     passages: str | None = None,
     profile: str | None = None,
-    options: Collection[str] = (),
     **others: str,
-) -> Messages:
-    """The messages of prompt ``name``. ``patient=None`` leaves the patient information out (for the
-    prior).
-
-    ``others`` fill :data:`OTHER_TAGS`; ``TypeError`` for a slot that there is not.
-    """
+) -> tuple[str, str]:
+    """The (system, user) texts of a file with its slots filled."""
     if strange := set(others) - set(OTHER_TAGS):
         raise TypeError(
             f"there is no slot {', '.join(sorted(strange))}; there are"
@@ -90,9 +254,9 @@ def render(
     fill["answer"] = " ".join(harmless(answer or "").split())
     slots = re.compile(r"\{(" + "|".join(fill) + r")\}")
     system, user = (
-        slots.sub(lambda m: fill[m[1]], _chosen(part, options)) for part in template(name)
+        slots.sub(lambda m: fill[m[1]], _chosen(part, options)) for part in parts(path)[1:]
     )
-    return (("system", system), ("user", user))
+    return system, user
 
 
 def _chosen(text: str, options: Collection[str]) -> str:

@@ -1,0 +1,77 @@
+"""Replies of a local model that are held to the form of their requests, by llguidance; and greedy
+replies that repeat themselves."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from trustlab.models.base import Request
+
+LEAST_REPEATED, LONGEST_CYCLE, TIMES = 36, 48, 3
+"""A reply repeats itself where its last tokens, at least so many, are one piece of at most so many
+tokens, at least so many times."""
+COMPACT = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
+
+
+def repeats_itself(ids: np.ndarray) -> bool:
+    """Whether a reply's tokens (n,) end in a cycle."""
+    for period in range(1, min(LONGEST_CYCLE, len(ids) // TIMES) + 1):
+        tail = ids[-max(LEAST_REPEATED, TIMES * period) :]
+        if len(tail) >= LEAST_REPEATED and np.array_equal(tail[period:], tail[:-period]):
+            return True
+    return False
+
+
+class Forms:
+    """What the replies of one model may say next.
+
+    A request with a ``schema`` is held to it, unless it wants token statistics: no method sees a
+    constrained distribution. ImportError without llguidance.
+    """
+
+    def __init__(self, tokenizer: Any, ends: Sequence[int], n_tokens: int) -> None:
+        try:
+            import llguidance.hf
+        except ImportError as error:
+            raise ImportError(
+                'structured=True needs llguidance: pip install "trustlab[chat]"'
+            ) from error
+        self._tokens = llguidance.hf.from_tokenizer(tokenizer, n_tokens, list(ends))
+
+    def begin(self, request: Request) -> Any:
+        """What holds one reply to the request; ``None`` where nothing does."""
+        if request.schema is None or request.want:
+            return None
+        from llguidance import LLMatcher
+
+        schema = json.loads(request.schema)
+        if schema["type"] == "string":
+            return LLMatcher(self._tokens, LLMatcher.grammar_from_regex(schema["pattern"]))
+        grammar = LLMatcher.grammar_from_json_schema(request.schema, overrides=COMPACT)
+        return LLMatcher(self._tokens, grammar)
+
+    def masked(self, logits: Any, node: np.ndarray, matchers: Sequence[Any]) -> Any:
+        """Logits (n, N), a tensor, without the tokens that may not come next in the replies at
+        ``node`` (A,), each with its matcher or ``None``; replies at one node have one form."""
+        import torch
+        from llguidance.numpy import allocate_token_bitmask, fill_next_token_bitmask
+
+        held = dict(zip(node.tolist(), matchers, strict=True))
+        held = {row: matcher for row, matcher in held.items() if matcher is not None}
+        if not held:
+            return logits
+        words = allocate_token_bitmask(1, self._tokens.vocab_size)
+        logits = logits.clone()
+        for row, matcher in held.items():
+            fill_next_token_bitmask(matcher, words, 0)
+            allowed = np.unpackbits(words[0].view(np.uint8), bitorder="little")
+            allowed = np.resize(allowed, logits.shape[1]) * (
+                np.arange(logits.shape[1]) < self._tokens.vocab_size
+            )
+            barred = torch.from_numpy(allowed == 0).to(logits.device)
+            logits[row].masked_fill_(barred, -torch.inf)
+        return logits
