@@ -128,7 +128,7 @@ def test_a_budget_that_does_not_suffice_leaves_everything_missing(form, logprobs
     # Nothing tells that a thought is one which the template has opened and which has no end.
     why = "ran out of tokens" + " while thinking" * (form != "opened by the template")
     assert {g.answer.missing for g in run.generations if g.answer} == {why}
-    few = f"only 0 of 3 replies to 'diagnosis' could be read ({why})"
-    assert set(run.answers["missing"]) == {few} and run.confidence["confidence"].isna().all()
+    few = "only 0 of 3 replies to 'diagnosis' could be read"
+    assert set(run.answers["missing"]) == {f"{few} ({why})"} and run.confidence["confidence"].isna().all()
     told = {row["method"]: (row["reason"], row["n"]) for row in run.manifest()["missing"]}
     assert told == dict.fromkeys(METHODS, (few, 3))
