@@ -52,6 +52,8 @@ class Scripted:
 
     revision, provides = "r1", frozenset({"text"})
 
+    taught = {"set": "embedded"}
+
     def __init__(self, name: str = "scripted", **script: Script) -> None:
         self.name = name
         self.script: dict[str, Script] = {

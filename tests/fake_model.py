@@ -48,6 +48,8 @@ class FakeModel:
     requests of each call.
     """
 
+    taught = {"set": "embedded"}
+
     def __init__(
         self,
         name: str = "fake",

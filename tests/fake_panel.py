@@ -43,6 +43,8 @@ class FakePanel:
 
     revision, provides = "r1", frozenset({"text"})
 
+    taught = {"set": "embedded"}
+
     def __init__(self, name: str = "fake", **script: Script) -> None:
         self.name, self.script = name, script
         self.asked: list[list[Request]] = []

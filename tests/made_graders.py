@@ -38,6 +38,8 @@ class SaysTrue:
 
     name, revision, provides = "agreeable", "r1", frozenset({"text"})
 
+    taught = {"set": "embedded"}
+
     def __init__(self, text: str | None = "True", missing: str | None = None) -> None:
         self.reply, self.asked = Reply(text, missing=missing), []
 

@@ -45,6 +45,8 @@ METHODS = ["asp", "poc", "ce", "p_true", "information_level"]
 class Noting:
     """A model that first writes down, one key a line, each reply that it is asked for."""
 
+    taught = {"set": "embedded"}
+
     def __init__(self, model: Model, file: Path) -> None:
         self.model, self.file = model, file
         self.name, self.revision, self.provides = model.name, model.revision, model.provides

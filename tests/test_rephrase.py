@@ -24,6 +24,8 @@ class Parrot:
 
     name, revision, provides = "parrot", "1", frozenset({"text"})
 
+    taught = {"set": "embedded"}
+
     def __init__(self, say: Callable[[str], Reply | str]):
         self.say, self.asked = say, []
 

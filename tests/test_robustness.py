@@ -44,6 +44,8 @@ class Voice:
 
     name, revision, provides = "voice", "1", frozenset({"text"})
 
+    taught = {"set": "embedded"}
+
     def __init__(
         self, turned: Sequence[str] = (), silent: Sequence[str] = (), question: str | None = None
     ) -> None:

@@ -40,6 +40,8 @@ class Echo:
 
     name, revision, provides, asked = "echo", "r1", frozenset({"text"}), 0
 
+    taught = {"set": "embedded"}
+
     def generate(self, requests: Sequence[Request]) -> list[list[Reply]]:
         self.asked += len(requests)
         return [[Reply(q.messages[-1][1], n_tokens_in=1, n_tokens_out=1)] * q.n for q in requests]

@@ -47,6 +47,7 @@ from .retrieval import BM25, BM25S, load_corpus, open_retriever
 from .run import Run, benchmark, load_run, score
 from .safety.chart import Chart, chart_of
 from .settings import Setup
+from .trial import try_model
 from .workbench import Workbench, opened
 
 __version__: str
@@ -117,6 +118,7 @@ __all__ = [
     "show",
     "to_latex",
     "trust_indices",
+    "try_model",
     "use_studies",
     "view",
     "views",

@@ -297,7 +297,7 @@ def plan(
     ] = None,
 ) -> None:
     """Count the calls and tokens a run would need, before anything is spent."""
-    from trustlab.plan import plan_study
+    from trustlab.plan import plan_study, seconds_of
 
     rates = {name: of for name, of in (("usd_in", usd_in), ("usd_out", usd_out)) if of is not None}
     name, asked = _refused(lambda: _planned(notebook, params, parameter))
@@ -312,9 +312,41 @@ def plan(
     typer.echo(
         f"in all {n_replies:,} replies, about {total_in:,} tokens in and at most {total_out:,} out"
     )
+    if seconds := _refused(partial(seconds_of, setup, table)):
+        typer.echo(f"about {seconds / 60:,.0f} minutes or less, by the models' last trials")
     if setup.usd_in is not None and setup.usd_out is not None:
         dollars = (total_in * setup.usd_in + total_out * setup.usd_out) / 1e6
         typer.echo(f"about {dollars:,.2f} US dollars at your rates, at most")
+
+
+@app.command("try")
+def try_command(
+    model: Annotated[str, typer.Argument(help="a model's name, such as hf:FOLDER or openai:NAME")],
+    params: ParamsFile = None,
+    parameter: Pairs = None,
+) -> None:
+    """Ask a model three views of every purpose, before a run: its replies raw and as they are read.
+
+    Takes the parameters of 01_benchmark. Exit codes: 0 done, 2 refused, 4 the server is gone, 5
+    less than half of the replies to some purpose could be read.
+    """
+    from trustlab.models.base import Gone
+    from trustlab.parsing.counts import LEAST_READ
+    from trustlab.trial import ADVICE, try_model
+
+    pairs = [*(parameter or []), f"model={model}"]
+    _, setup = _refused(lambda: _planned("01_benchmark", params, pairs))
+    try:
+        trial = _refused(partial(try_model, model, setup=setup))
+    except Gone as gone:
+        typer.echo(f"trustlab: {gone}", err=True)
+        raise typer.Exit(4) from gone
+    typer.echo("\n".join(trial.lines()))
+    table = trial.table()
+    typer.echo(f"\n{table.round(2).to_string(index=False)}")
+    if (table["read"] < LEAST_READ * table["asked"]).any():
+        typer.echo(f"Of some purpose less than half could be read. {ADVICE}")
+        raise typer.Exit(UNREAD)
 
 
 def _planned(notebook: str, params: Path | None, pairs: list[str] | None) -> tuple[str, Any]:
@@ -621,7 +653,7 @@ def _executed(
     far as it came), a batch that waits with status 3, a server that is gone with status 4."""
     from papermill.exceptions import PapermillExecutionError
 
-    from trustlab.models.base import Gone, Waiting
+    from trustlab.models.base import Gone, Unread, Waiting
     from trustlab.run_notebooks import run_notebook
 
     try:
@@ -629,6 +661,9 @@ def _executed(
     except Waiting as waiting:
         typer.echo(f"trustlab: {name} waits: {' '.join(str(waiting).split())}", err=True)
         raise typer.Exit(3) from waiting
+    except Unread as unread:
+        typer.echo(f"trustlab: {name} refused: {unread}", err=True)
+        raise typer.Exit(2) from unread
     except Gone as gone:
         typer.echo(f"trustlab: {name} stopped: {' '.join(str(gone).split())}", err=True)
         typer.echo("  the same command goes on where it stopped", err=True)

@@ -34,6 +34,7 @@ from trustlab.graders.graders import judge_request
 from trustlab.levels import views
 from trustlab.models import taught_by
 from trustlab.models.base import STATISTICS, Request
+from trustlab.models.trial import TRIALS
 from trustlab.prompts import Prompts
 from trustlab.records import LEVELS, Criterion, Reply, View
 from trustlab.retrieval import Retriever
@@ -89,6 +90,21 @@ def plan_benchmark(setup: Setup | Workbench) -> pd.DataFrame:
         requests = rephrase_requests(cases, setup.prompts_for(setup.wording))
         rows += [_row(r, aside) for r in dict.fromkeys(r for rs in requests.values() for r in rs)]
     return _table(rows)
+
+
+def seconds_of(setup: Setup | Workbench, table: pd.DataFrame) -> float | None:
+    """Seconds that a plan's replies would take as they did in the models' last trials, one view
+    after the other; ``None`` where a model was not tried."""
+    known = json.loads(TRIALS.read_text(encoding="utf-8")) if TRIALS.is_file() else {}
+    models = as_list(setup.model)
+    if not all(model in known for model in models):
+        return None
+    asked = dict(zip(table["purpose"], table["n_replies"] / len(models), strict=True))
+    return sum(
+        n * known[model].get(purpose, {}).get("seconds", 0.0)
+        for model in models
+        for purpose, n in asked.items()
+    )
 
 
 def _table(rows: Sequence[tuple[str, int, int, int]]) -> pd.DataFrame:

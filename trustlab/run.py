@@ -38,11 +38,12 @@ from trustlab.meaning.parts import Readers, with_meaning
 from trustlab.metrics.run_tables import KEYS, checked_answers, joined
 from trustlab.models.base import Model, Request, Waiting
 from trustlab.models.cache import CALL_COLUMNS, CachedModel
+from trustlab.models.trial import spread
 from trustlab.parsing.counts import KINDS, Counts, add, too_few, totals, why_few
+from trustlab.parsing.schemas import HELD
 from trustlab.paths import NOTICE, Growing, save_json, save_tables
 from trustlab.processes import beside, seldom_collected
-from trustlab.prompts import names as prompt_names
-from trustlab.prompts import template
+from trustlab.prompts import prompts_of
 from trustlab.records import (
     CUT,
     LEVELS,
@@ -187,10 +188,6 @@ class Run:
                 {"method": m, "reason": r, "n": int(n)} for (m, r), n in sorted(missing.items())
             ],
             "warnings": remark_lines(self.parameters),
-            "prompts": {
-                n: hashlib.sha256("\0".join(template(n)).encode()).hexdigest()[:16]
-                for n in prompt_names()
-            },
             "versions": {name: version(name).split("+")[0] for name in (*LIBRARIES, "trustlab")},
         }
 
@@ -261,7 +258,7 @@ def benchmark(
     needs = needs_of(chosen)
     library = setup.library if "assessment" in needs else None
     panel = (setup.role("panel", models) or []) if "panel" in needs else []
-    doctors = [CachedModel(one, setup.store) for one in panel]
+    doctors = [setup.cached(one) for one in panel]
     own = [
         *([assessor] if assessor else []),
         *doctors,
@@ -282,24 +279,21 @@ def benchmark(
     ):
         attach(*own)
         for model in models:
-            cached = model if isinstance(model, CachedModel) else CachedModel(model, setup.store)
+            cached = setup.cached(model)
             cached.reset_calls()
             attach(cached)
             held.append(cached)
+            how: Any = {"readers": readers, "retriever": library, "assessor": assessor}
+            how |= {"doctors": doctors}
+            if (trial := setup.tried) is not None and cached.trial is trial:
+                with trial.apart([cached, *own]):
+                    collect(cached, spread(shown), chosen, settings, **how)
             profiles: Profiles = {}
             for part in _parts(shown):
                 n_cases, began = len(part) / len(levels), perf_counter()
+                step = None if setup.quiet else bar.step(cached, n_cases)
                 made = collect(
-                    cached,
-                    part,
-                    chosen,
-                    settings,
-                    readers=readers,
-                    retriever=library,
-                    assessor=assessor,
-                    doctors=doctors,
-                    progress=None if setup.quiet else bar.step(cached, n_cases),
-                    profiles=profiles,
+                    cached, part, chosen, settings, **how, progress=step, profiles=profiles
                 )
                 seconds[model.name] += perf_counter() - began
                 bar.end_part(n_cases)
@@ -635,14 +629,21 @@ def served_by(models: Iterable[Model]) -> dict[str, dict[str, int]]:
     return together({"served_by": of} for of in each.values())["served_by"]
 
 
-def how_asked(models: Iterable[Model]) -> dict[str, Any]:
-    """The models' options that are not the default; and which models were asked otherwise than was
-    wished: at their own temperature, nearly at 0 in place of 0, not held to a schema."""
+def how_asked(models: Iterable[Any]) -> dict[str, Any]:
+    """The models' options that are not the default, their prompts, and which of their replies were
+    held to a form; and which models were asked otherwise than was wished: at their own temperature,
+    nearly at 0 in place of 0, not held to a schema."""
     models = list(models)
     options = {m.name: getattr(getattr(m, "model", m), "asked_with", {}) for m in models}
     known = {m.name: able for m in models if (able := vars(m).get("abilities"))}
     return {
         "model_options": {name: dict(given) for name, given in options.items() if given},
+        "prompts": {m.name: prompts_of(m).facts for m in models},
+        "held_to_a_form": {
+            m.name: list(HELD)
+            for m in models
+            if getattr(getattr(m, "model", m), "structured", False)
+        },
         "own_temperature": [name for name, able in known.items() if not able.temperature],
         "nearly_greedy": [name for name, able in known.items() if able.coldest],
         "unstructured": [name for name, able in known.items() if not able.structured],

@@ -41,7 +41,7 @@ from trustlab.html.opening import (
     unread,
 )
 from trustlab.html.pages import PAGE, write_answers
-from trustlab.models.base import Gone, Waiting
+from trustlab.models.base import Gone, Stopped, Unread, Waiting
 from trustlab.paths import (
     DATA,
     FIGURES,
@@ -369,7 +369,7 @@ def run_notebook(
         if answers:  # a disk may count in steps of two seconds
             write_answers(folder, since=began - 2)
     except PapermillExecutionError as error:
-        stops: dict[str, type[Gone | Waiting]] = {s.__name__: s for s in (Gone, Waiting)}
+        stops: dict[str, type[Stopped]] = {s.__name__: s for s in (Gone, Unread, Waiting)}
         if error.ename not in stops:
             raise
         manifest["stopped"] = error.evalue

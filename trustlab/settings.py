@@ -113,8 +113,9 @@ class Ask:
         int | None, Field(ge=0, le=4, description="a whole number from 0 to 4, or None (int)")
     ] = None
     """Worked examples before each question; ``None``: the set's own number (2 of "chat")."""
-    trial: Switch = True
-    """Models that were not taught our prompts answer three views of each purpose first."""
+    trial: Any = True
+    """Models that were not taught our prompts answer three views of each purpose first; ``False``:
+    they do not."""
     reading: Readings = "chat"
     """Replies are read also as chat models write them, or ("strict") in the printed form alone."""
     reasoning_from: Reasoned = "section"

@@ -28,6 +28,7 @@ from trustlab.models import (
 from trustlab.models.base import Model
 from trustlab.models.cache import CachedModel
 from trustlab.models.opening import is_path, refuse_pickle
+from trustlab.models.trial import Trial
 from trustlab.prompts import Prompts, named
 from trustlab.records import Case
 from trustlab.retrieval import Retriever, open_retriever
@@ -126,7 +127,7 @@ class Workbench:
         opened_one = open_grader(grader, cache=self.store, reading=self.reading, **options)
         if judged:
             judge: Any = opened_one
-            judge.model.prompts = self.prompts_for(judge.model)
+            self.cached(judge.model)
         return opened_one
 
     @cached_property
@@ -167,7 +168,7 @@ class Workbench:
                     f"models is {given!r}; it must be an open model (tl.open_model), a model's"
                     " name, or a list of these"
                 )
-        return [self._opened(model, options) for model in each]
+        return [_opened(model, options, self.n_jobs) for model in each]
 
     def prompts_for(self, model: Any) -> Prompts:
         """The prompts that a model, or one of this name, is asked with."""
@@ -175,11 +176,20 @@ class Workbench:
         chosen = named(taught.get("set") if self.prompts is None else self.prompts)
         return chosen.having(self.demonstrations, self.seed)
 
-    def _opened(self, model: Any, options: Mapping[str, Any]) -> Any:
-        """A model, opened by its name, with its prompts."""
-        if isinstance(model, str):
-            model = open_model(model, n_jobs=self.n_jobs, **options)
+    @cached_property
+    def tried(self) -> Trial | None:
+        """The trial of models that were not taught our prompts; ``None`` without one."""
+        return Trial(quiet=self.quiet) if self.trial is True else self.trial or None
+
+    def cached(self, model: Any) -> CachedModel:
+        """A model over the store, or one that is over a store already, with the setup's prompts
+        and, where it was not taught them, its trial."""
+        if not isinstance(model, CachedModel):
+            model = CachedModel(model, self.store)
         model.prompts = self.prompts_for(model)
+        inner = getattr(model.model, "model", model.model)
+        if not model.taught and not hasattr(inner, "waiting"):
+            model.trial = self.tried
         return model
 
     def who(self, name: Role, models: Sequence[Any] = ()) -> Any:
@@ -195,7 +205,7 @@ class Workbench:
         if who is None or who == "facts":
             return who
         options = self.setup.options(self.reader_options)
-        each = [self._opened(one, options) for one in as_list(who)]
+        each = [_opened(one, options, self.n_jobs) for one in as_list(who)]
         return each if name == "panel" else each[0]
 
     def shared(self) -> Workbench:
@@ -203,14 +213,19 @@ class Workbench:
         r = self.readers
         read = {"encoder": r.encoder, "medical_encoder": r.medical, "entailment": r.entailment}
         read |= {"grader": self.judge, "retriever": self.library, "cache": self.store or MEMORY}
+        read |= {"trial": self.tried or False}
         return self.with_(**read, assessor=self.assessed_by)
 
     @cached_property
     def assessed_by(self) -> CachedModel | None:
         """MedConf's own model over the store, where it has one."""
         who = self.role("assessor")
-        return who if who is None or isinstance(who, CachedModel) else CachedModel(who, self.store)
+        return None if who is None else self.cached(who)
 
     def below(self, folder: str) -> Workbench:
         """The same, shared, with the tables in a folder of ``run_dir`` (nowhere without one)."""
         return self.shared().with_(run_dir=self.run_dir and self.run_dir / folder)
+
+
+def _opened(model: Any, options: Mapping[str, Any], n_jobs: int) -> Any:
+    return open_model(model, n_jobs=n_jobs, **options) if isinstance(model, str) else model

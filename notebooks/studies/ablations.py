@@ -23,7 +23,6 @@ from trustlab.meaning.parts import Readers, with_meaning
 from trustlab.metrics.estimate import NAN
 from trustlab.metrics.paired import MIN_COVERAGE
 from trustlab.models.base import Model
-from trustlab.models.cache import CachedModel
 from trustlab.records import Case, Context, View, normalise
 from trustlab.retrieval import BM25, N_BEST, Passage, Retriever, load_corpus, open_retriever
 from trustlab.retrieval.corpus import CorpusPath, corpus_files
@@ -127,7 +126,7 @@ def ablations(
         wanted = "variants must be one or more, each with a folder name of its own"
         raise ValueError(f"{wanted}; received {folders}")
     setup = opened(setup).shared().with_(quiet=True, keep_generations=True)
-    held = [m if isinstance(m, CachedModel) else CachedModel(m, setup.store) for m in models]
+    held = [setup.cached(m) for m in models]
     chosen = list(dict.fromkeys([*methods, *ASKED_WITH]))
 
     def variant(name: str) -> Run:

@@ -144,7 +144,7 @@ def consultations(
     levels = list(range(max_turns + 1))
     with recording(setup.run_dir) as attach:
         for model in models:
-            with_cache, speaker = speakers(doctor or model, patient, setup.store, setup.seed)
+            with_cache, speaker = speakers(doctor or model, patient, setup)
             ask = None if setup.quiet else with_progress(model.name)
             attach(*with_cache)
             talked[model.name] = consult(cases, with_cache[0], speaker, ask=ask, **how)
@@ -164,14 +164,16 @@ def consultations(
 
 
 def speakers(
-    doctor: Model, patient: Model | str | None, store: str | Path | None, seed: int = 0
+    doctor: Model, patient: Model | str | None, setup: Workbench
 ) -> tuple[list[CachedModel], Patient]:
-    """The models that talk, the doctor first, each over the cache ``store``, and who answers;
+    """The models that talk, the doctor first, each over the store of ``setup``, and who answers;
     arguments as above."""
     inner = doctor.model if isinstance(doctor, CachedModel) else doctor
     others = [m for m in (inner, patient) if not isinstance(m, str | None)]
-    with_cache = [m if isinstance(m, CachedModel) else CachedModel(m, store) for m in others]
-    return with_cache, FactPatient() if patient == FACTS else ModelPatient(with_cache[-1], seed)
+    with_cache = [setup.cached(m) for m in others]
+    return with_cache, FactPatient() if patient == FACTS else ModelPatient(
+        with_cache[-1], setup.seed
+    )
 
 
 def _tables(
@@ -246,7 +248,7 @@ def consult_until(
     setup = opened(setup).with_(quiet=True, run_dir=None).shared()
     select([method])
     doctor, patient = setup.role("doctor", [model]), setup.role("patient")
-    with_cache, speaker = speakers(doctor or model, patient, setup.store, setup.seed)
+    with_cache, speaker = speakers(doctor or model, patient, setup)
     runs: list[Run] = []
 
     def judged(going: Sequence[Consultation]) -> Run:

@@ -106,7 +106,7 @@ def robustness(
     voice: list[CachedModel] = []
     wordings, left_out = pd.DataFrame(columns=WORDING_COLUMNS), "none was asked for"
     if paraphrase_seeds:
-        voice = [_voice(setup.role("wording", models) or models[0], setup.store)]
+        voice = [_voice(setup.role("wording", models) or models[0], setup)]
         checker = ParaphraseChecker(load_knowledge(), setup.encoder)
         with recording(setup.run_dir) as attach:
             attach(*voice)
@@ -191,12 +191,12 @@ def _wording_row(
     return old, new, found.verdict, found.how, why, not found.caught, n
 
 
-def _voice(model: Model, store: Any) -> CachedModel:
+def _voice(model: Model, setup: Workbench) -> CachedModel:
     """The model with a list of calls of its own, so that what it words is counted apart from what
     it answers."""
     if isinstance(model, CachedModel):
-        return CachedModel(model.model, model.path, offline=model.offline)
-    return CachedModel(model, store)
+        model = CachedModel(model.model, model.path, offline=model.offline)
+    return setup.cached(model)
 
 
 def _with_old_question(old: str, new: str) -> str:

@@ -228,7 +228,7 @@ def trust(
     proxy = PROXY.format(encoder.name) if medical is None and setup.medical_proxy else ""
     if isinstance(verdicts := getattr(judge, "model", None), CachedModel):
         verdicts.reset_calls()
-    cached = _cached([*(panel or models), *([reviewer] if reviewer else [])], setup.store)
+    cached = _cached([*(panel or models), *([reviewer] if reviewer else [])], setup)
     shown, checked = views_of(cases, levels), []
     with recording(setup.run_dir) as attach:
         attach(*cached.values(), verdicts)
@@ -285,14 +285,14 @@ def trust(
     return run
 
 
-def _cached(models: Sequence[Model], store: str | Path | None) -> dict[int, CachedModel]:
-    """``id`` of each model -> the model over the cache ``store``, its count of calls at 0.
+def _cached(models: Sequence[Model], setup: Workbench) -> dict[int, CachedModel]:
+    """``id`` of each model -> the model over the store of ``setup``, its count of calls at 0.
 
     A doctor's model that reviews, too, has one entry, so that its calls are counted once.
     """
     found: dict[int, CachedModel] = {}
     for model in models:
-        one = model if isinstance(model, CachedModel) else CachedModel(model, store)
+        one = setup.cached(model)
         found.setdefault(id(model), one).reset_calls()
     return found
 

@@ -32,7 +32,6 @@ from trustlab.knowledge import Knowledge
 from trustlab.metrics.estimate import NAN, Draws, Rows, grouped, groups, mean, measure
 from trustlab.metrics.schema import table
 from trustlab.metrics.ties import reaches
-from trustlab.models.cache import CachedModel
 from trustlab.paths import DATA, save_json
 from trustlab.records import Assessment, Case, Generation
 from trustlab.run import COLUMNS, RUN, Run, benchmark, cases_hash, load_run
@@ -240,7 +239,7 @@ class Answers:
         asked = {"told": list(told), "diagnosis": diagnosis}
         if self.packed and _json(PACK / HELD_WORDS) == asked:
             return list(read_records(PACK / HELD, Assessment))
-        model = CachedModel(self.models[0], self.setup.store)
+        model = self.setup.cached(self.models[0])
         questions = [(words, diagnosis) for words in told]
         found = assess(model, questions, self.setup.library, seed=self.setup.seed)
         save_records(found, self.setup.run_dir / HELD)

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from trustlab.html.pages import PURPOSES
 from trustlab.html.show import Html, render
 from trustlab.prompts import about, names, template
+from trustlab.settings import Setup
+from trustlab.workbench import Workbench, opened
 
 SAMPLES = {"samples": "diagnosis"}
 """Purpose of a request -> its prompt, where that has another name."""
@@ -22,13 +24,20 @@ def prompts_of(purposes: Iterable[str]) -> list[str]:
     return [name for name in dict.fromkeys([*ORDER, *names()]) if name in found]
 
 
-def prompts_shown(purposes: Iterable[str]) -> Html:
+def prompts_shown(purposes: Iterable[str], setup: Setup | Workbench | None = None) -> Html:
     """Every prompt that requests of these ``purposes`` use, folded: what it is for, its system and
-    its user text with the slots as they stand.
+    its user text with the slots as they stand, in the sets that the models of ``setup`` are asked
+    with.
 
     >>> import trustlab as tl
     >>> tl.prompts_shown(run.calls["purpose"])  # doctest: +SKIP
     """
-    prompts = [(name, about(name), *template(name)) for name in prompts_of(purposes)]
+    bench = opened(setup)
+    sets = {(p := bench.prompts_for(model)).name: p for model in bench.repliers()}
+    prompts = [
+        (name if len(sets) == 1 else f"{name} ({of.name})", about(name), *template(name, of))
+        for name in prompts_of(purposes)
+        for of in sets.values()
+    ]
     optional = any(line.startswith("@") for *_, user in prompts for line in user.split("\n"))
     return render("prompts", prompts=prompts, optional=optional)

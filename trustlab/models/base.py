@@ -123,6 +123,10 @@ class Gone(Stopped):
     """The server does not answer any more, or asks to wait too long."""
 
 
+class Unread(Stopped):
+    """Too few replies of a trial could be read; its words show some of them."""
+
+
 class Waiting(Stopped):
     """Requests wait in batch files; its words say where, and what to do."""
 
@@ -200,7 +204,7 @@ def not_default(backend: type[Any], given: Mapping[str, Any], beside: Collection
 
 SHOWN = (
     "window", "count_tokens", "usage", "streams", "structured", "thinking", "thinking_tokens",
-    "asked_with", "waiting", "next_step", "taught", "prompts",
+    "asked_with", "waiting", "next_step", "taught",
 )  # fmt: skip
 """What else of the wrapped model can be read, where it has it."""
 

@@ -362,6 +362,7 @@ class CachedModel:
     - ``calls`` lists the requests served, ``counts`` what became of their replies, by purpose
       (:mod:`trustlab.parsing.counts`); ``served`` counts the replies by the model that their
       server says it used, where it says so. ``recorder`` is told of each request with its replies.
+    - ``trial`` sees the requests first (:class:`trustlab.models.trial.Trial`).
     - Several processes may share the file: what one has asked for is not asked for again, but two
       that miss the same reply at the same time both ask.
     """
@@ -387,12 +388,14 @@ class CachedModel:
         self.model, self.path, self.offline, self.block = model, path, offline, block
         self._why_offline = "it may not be written" if read_only else "offline=True"
         self.name, self.revision = model.name, model.revision
-        self.prompts, self.taught = getattr(model, "prompts", None), getattr(model, "taught", {})
+        self.prompts: Any = None
+        self.taught: Mapping[str, Any] = getattr(model, "taught", {})
         self.usage: Mapping[str, float] = getattr(model, "usage", {})
         self.calls: list[dict[str, object]] = []
         self.counts: dict[str, dict[str, int]] = {}
         self.served: Counter[str] = Counter()
         self.recorder: Recorder | None = None
+        self.trial: Callable[[CachedModel, Sequence[Request]], None] | None = None
         self._connection = connect(path, SCHEMA)
         self._writing = threading.Lock()
 
@@ -486,6 +489,8 @@ class CachedModel:
         ``progress`` is called with the number of requests done since it was last called, as
         ``tqdm.update`` takes it.
         """
+        if self.trial is not None:
+            self.trial(self, requests)
         report = progress or (lambda n_done: None)
         if not getattr(self.model, "structured", False):
             requests = [replace(r, schema=None) if r.schema else r for r in requests]

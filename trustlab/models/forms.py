@@ -14,7 +14,7 @@ from trustlab.models.base import Request
 LEAST_REPEATED, LONGEST_CYCLE, TIMES = 36, 48, 3
 """A reply repeats itself where its last tokens, at least so many, are one piece of at most so many
 tokens, at least so many times."""
-COMPACT = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
+COMPACT: Any = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
 
 
 def repeats_itself(ids: np.ndarray) -> bool:

@@ -380,7 +380,7 @@ class HuggingFaceModel:
         free = self.taught.get("free", False)
         self.structured = structured and not free
         self._forms = (
-            Forms(tokenizer, self._ends, model.config.get_text_config().vocab_size)
+            Forms(tokenizer, self._ends.tolist(), model.config.get_text_config().vocab_size)
             if self.structured
             else None
         )
@@ -524,8 +524,8 @@ class HuggingFaceModel:
                     logits = self._forms.masked(logits, node, [held[r] for r in active])
                 chosen = self._choose(logits, node, active, grown)
                 for r, token in zip(active.tolist(), chosen.tolist(), strict=True):
-                    if held[r]:
-                        held[r].consume_token(token)
+                    if (matcher := held[r]) is not None:
+                        matcher.consume_token(token)
                 ended = np.isin(chosen, self._ends)
                 grown.stopped[active[ended]] = True
                 grown.length[active[ended]] = step

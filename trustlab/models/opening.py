@@ -69,7 +69,7 @@ class Later:
     """A local model that is opened when it is first asked something that the cache cannot say;
     until then ``name`` and ``revision`` say what it is. What it provides is kept like a reply."""
 
-    _NONE = frozenset({"abilities", "lacks", "waiting", "next_step", "model", "prompts"})
+    _NONE = frozenset({"abilities", "lacks", "waiting", "next_step", "model"})
     """What models of this kind do not have, asked for in passing."""
 
     def __init__(self, name: str, folder: Path, opened: Callable[[], Any]) -> None:

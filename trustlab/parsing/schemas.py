@@ -91,5 +91,7 @@ def _table(options: Collection[str], ids: Collection[int]) -> dict[str, Any]:
     return {"criteria": _object(**{str(i): row for i in ids})}
 
 
+HELD = (*_WHOLE, "profile", "evidence", "plan", "review_prescriptions", "review_tests")
+"""Steps whose replies are held to a form, where a model can be."""
 _MARKS = {"review_prescriptions": (_Rated, "rating"), "review_tests": (_Flagged, "flag")}
 """The reviewers' steps: what an entry is, and its mark."""

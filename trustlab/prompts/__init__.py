@@ -19,6 +19,7 @@ part of every cache key, because the messages are.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import random
 import re
@@ -66,6 +67,14 @@ class Prompts:
     def answer_tokens(self) -> int:
         """Most tokens of an answer: a chat model may say a word more than the name."""
         return 64 if self.name == "embedded" else 128
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What a manifest says of it, with 16 hex digits of a sha256 over its files."""
+        files = [self.file(f"{name}.txt") for name in names()]
+        files += [self.file(EXAMPLES)] if self.demonstrations else []
+        digest = hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()[:16]
+        return {"set": self.name, "demonstrations": self.demonstrations, "sha256": digest}
 
     def file(self, name: str) -> Path:
         """The file ``name``; ``ValueError`` names the known prompts."""

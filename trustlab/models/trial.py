@@ -1,0 +1,142 @@
+"""A trial before a run is spent: a few requests of each purpose first, raw and as they were read.
+
+A model that was not taught our prompts answers three views of each purpose before the others. What
+it says is kept, so that the run asks for nothing twice. Where less than half of a purpose can be
+read, the run stops (``trial=False`` goes on).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+import pandas as pd
+
+from trustlab.models.base import Request, Unread
+from trustlab.models.cache import CachedModel
+from trustlab.parsing.counts import KINDS, LEAST_READ, ReadReply
+from trustlab.paths import RUNS, save_json
+
+T = TypeVar("T")
+N_VIEWS, N_REPLIES = 3, 3
+"""Views of each purpose, and replies of each of them, at most."""
+SHOWN = 100
+"""Characters of a reply that a line shows."""
+TRIALS = RUNS / "trials.json"
+"""Model -> purpose -> seconds and tokens of a reply, from its last trial."""
+ADVICE = (
+    "Look at the replies. Worked examples help small models (demonstrations=2 to 4), a form helps"
+    " with JSON (model_options={structured: true}), more room helps models that think"
+    " (budgets={thinking: 2048}); a folder of your own wording is prompts=FOLDER. trial=False goes"
+    " on all the same."
+)
+
+
+def spread(items: Sequence[T], n: int = N_VIEWS) -> list[T]:
+    """At most ``n`` of the items: the first, the last, and some between."""
+    places = {round(i * (len(items) - 1) / max(n - 1, 1)) for i in range(n)}
+    return [items[i] for i in sorted(places)] if items else []
+
+
+@dataclass
+class Trial:
+    """The trial of one run, or of several that share it; a :class:`CachedModel`'s ``trial``.
+
+    ``rows``: one a reply: model purpose kind raw read seconds n_tokens_out. ``stops``: whether it
+    ends the run where too little is read; ``quiet``: whether nothing is printed.
+    """
+
+    stops: bool = True
+    quiet: bool = True
+    rows: list[dict[str, Any]] = field(default_factory=list)
+
+    def __call__(self, model: CachedModel, requests: Sequence[Request]) -> None:
+        """Try the purposes of ``requests`` that this model has not been tried on.
+
+        :class:`Unread` where less than half of one is read.
+        """
+        known = {(row["model"], row["purpose"]) for row in self.rows}
+        waiting: dict[str, list[Request]] = {}
+        for r in requests:
+            if r.about is not None and r.about.reads and (model.name, r.purpose) not in known:
+                waiting.setdefault(r.purpose, []).append(r)
+        for purpose, each in waiting.items():
+            with self.apart([model]):
+                asked = [replace(r, n=min(r.n, N_REPLIES)) for r in spread(each)]
+                model.trial, model.recorder = None, self._note
+                model.generate(asked)
+            self._judge(model.name, purpose)
+
+    @contextmanager
+    def apart(self, models: Sequence[CachedModel]) -> Iterator[None]:
+        """What is asked here counts as made by a run, but for no reply twice."""
+        before = [(m.counts, m.recorder, len(m.calls), m.trial) for m in models]
+        for m in models:
+            m.counts, m.recorder = {}, None
+        try:
+            yield
+        finally:
+            for m, (counts, recorder, n, trial) in zip(models, before, strict=True):
+                m.counts, m.recorder, m.trial = counts, recorder, trial
+                m.calls[n:] = [call for call in m.calls[n:] if call["n_made"]]
+
+    def _note(
+        self, name: str, request: Request, row: Any, found: Sequence[ReadReply], counted: Any
+    ) -> None:
+        for reply, one in zip(row, found, strict=True):
+            said = {"raw": reply.raw or reply.text or "", "read": one.read, "why": one.why}
+            of_each = counted["seconds"] / len(row)
+            cost = {"seconds": of_each, "n_tokens_out": reply.n_tokens_out}
+            kinds = {"kind": one.kind or "failed", "chat": one.chat}
+            self.rows.append({"model": name, "purpose": request.purpose, **kinds, **said, **cost})
+
+    def _judge(self, model: str, purpose: str) -> None:
+        """Show what came of a purpose; stop where too little of it was read."""
+        rows = [r for r in self.rows if (r["model"], r["purpose"]) == (model, purpose)]
+        text = "\n".join([f"trial of {model}, {summary(rows)}", *map(line, spread(rows))])
+        n_read = sum(r["kind"] == "read" for r in rows)
+        if not self.quiet:
+            print(text)
+        if self.stops and n_read < LEAST_READ * len(rows):
+            raise Unread(f"{text}\nless than half could be read. {ADVICE}", [])
+
+    def table(self) -> pd.DataFrame:
+        """A row a model and purpose: counts by kind, seconds and tokens of a reply."""
+        rows = []
+        for model, purpose in dict.fromkeys((r["model"], r["purpose"]) for r in self.rows):
+            of = [r for r in self.rows if (r["model"], r["purpose"]) == (model, purpose)]
+            n = {kind: sum(r["kind"] == kind for r in of) for kind in KINDS if kind != "chat"}
+            n |= {"asked": len(of), "chat": sum(r["chat"] for r in of)}
+            mean = {k: sum(r[k] for r in of) / len(of) for k in ("seconds", "n_tokens_out")}
+            rows.append({"model": model, "purpose": purpose, **n, **mean})
+        return pd.DataFrame(rows, columns=["model", "purpose", *KINDS, "seconds", "n_tokens_out"])
+
+    def lines(self) -> list[str]:
+        """For each purpose a summary and some replies, raw and as they were read."""
+        found = []
+        for model, purpose in dict.fromkeys((r["model"], r["purpose"]) for r in self.rows):
+            of = [r for r in self.rows if (r["model"], r["purpose"]) == (model, purpose)]
+            found += [summary(of), *map(line, spread(of))]
+        return found
+
+    def keep(self, name: str) -> None:
+        """Write down seconds and tokens of a reply of the model of this name, which ``trustlab
+        plan`` reads."""
+        known = json.loads(TRIALS.read_text(encoding="utf-8")) if TRIALS.is_file() else {}
+        costs = self.table().set_index("purpose")[["seconds", "n_tokens_out"]]
+        save_json({**known, name: costs.to_dict("index")}, TRIALS)
+
+
+def summary(rows: Sequence[dict[str, Any]]) -> str:
+    """How many replies to a purpose were read."""
+    n_read = sum(row["kind"] == "read" for row in rows)
+    return f"{rows[0]['purpose']}: {n_read} of {len(rows)} read"
+
+
+def line(row: dict[str, Any]) -> str:
+    """A reply as it came, and what was read."""
+    raw = repr(row["raw"] if len(row["raw"]) <= SHOWN else row["raw"][:SHOWN] + "…")
+    return f"  {raw} -> {row['read'] if row['kind'] == 'read' else row['why'] or row['kind']}"

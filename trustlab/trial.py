@@ -1,0 +1,70 @@
+"""How much of what a model says can be read: a trial of every purpose that any notebook asks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from trustlab.agents.consultation import requests_after
+from trustlab.agents.panel import propose, review
+from trustlab.agents.patient import ModelPatient
+from trustlab.agents.rephrase import reword
+from trustlab.collect import collect
+from trustlab.confidence import select
+from trustlab.datasets import load_cases
+from trustlab.graders import JudgeGrader
+from trustlab.levels import view
+from trustlab.models.base import About, Model, Request
+from trustlab.models.cache import CachedModel
+from trustlab.models.trial import ADVICE, N_VIEWS, Trial, spread
+from trustlab.records import Case, View
+from trustlab.settings import Setup
+from trustlab.workbench import Workbench, opened
+
+__all__ = ["ADVICE", "Trial", "try_everything", "try_model"]
+EVERY = ("asp", "poc", "ce", "cot_ce", "topk_ce", "p_true", "medconf", "agreement")
+"""Methods that ask for every purpose of a benchmark."""
+
+
+def try_everything(model: CachedModel, cases: Sequence[Case], bench: Workbench) -> Trial:
+    """Three views of every purpose that any notebook asks, put to one model."""
+    model.trial = trial = Trial(stops=False)
+    shown = [view(case, level) for case, level in zip(spread(cases), (20, 60, 100), strict=False)]
+    how: Any = {"readers": bench.readers, "retriever": bench.library}
+    collect(model, shown, select(EVERY), bench.settings, **how)
+    _try_agents(model, shown)
+    return trial
+
+
+def _try_agents(model: CachedModel, shown: Sequence[View]) -> None:
+    """What the other notebooks ask: plans, reviews, a talk, other words, a judge."""
+    asked = [(v, v.case.diagnosis) for v in shown]
+    plans = propose(model, asked)
+    told = zip(asked, plans, strict=True)
+    review(model, [(*each, made.plan) for each, made in told if made.plan is not None])
+    model.generate([r for v in shown for r in requests_after(model, v.text, about=About.of(v))])
+
+    def put(one: Model, requests: list[Request], _: str) -> Any:
+        return one.generate(requests)
+
+    questions = ["Have you had a fever?", "How long has it lasted?", "Do you smoke?"]
+    pairs = zip(shown, questions, strict=False)
+    ModelPatient(model).answer([(v.case, question) for v, question in pairs], put)
+    texts = [v.case.statements[-1].text for v in shown]
+    reword(texts, model, about={t: About.of(v) for t, v in zip(texts, shown, strict=True)})
+    JudgeGrader(model).grade(["A disease of the heart"] * len(shown), [v.case for v in shown])
+
+
+def try_model(model: Any, cases: Sequence[Case] | None = None, setup: Setup | None = None) -> Trial:
+    """How much of what a model says can be read: three views of every purpose, before a run.
+
+    - ``model``: open, or a name; ``cases``: starter cases where ``None``; ``setup``: a ``Setup``.
+    - ``trial.table()`` has counts by purpose; ``trial.lines()`` shows replies.
+    """
+    bench = opened((setup or Setup()).with_(trial=False))
+    (one,) = bench.models(model)
+    cached = one if isinstance(one, CachedModel) else CachedModel(one, bench.store)
+    trial = try_everything(cached, cases or load_cases("starter", n=N_VIEWS), bench)
+    if isinstance(model, str):
+        trial.keep(model)
+    return trial
