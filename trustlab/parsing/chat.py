@@ -1,12 +1,18 @@
 r"""Replies as chat models write them: read only where the printed form is not (``reading="chat"``).
 
-- An answer: ``\boxed{Flu}``, a last line "Diagnosis: Flu" (or answer, or keyword), or, where
-  neither stands, the only words in bold. No other square bracket than a citation's stands beside
-  it; two names are none, and so are several in one, a heading and a sentence.
-- A score: the last line is the number alone or behind "Confidence:". The number is bare, in square
-  or double angle brackets or boxed, with ``%`` or ``/100``. A share of one (0.85) is no score, and
-  no other number in the reply may look like one. A number that the patient's words have in the same
-  manner is never the model's.
+- An answer: ``\boxed{Flu}``, a line "Diagnosis: Flu" (or answer, or keyword), a sentence "The
+  diagnosis is flu.", or, where none of these stands, the only words in bold; else the whole reply
+  is the bare name (one line, at most eight words, no verb), or JSON with that field alone. No other
+  square bracket than a citation's stands beside it; two names are none, and so are several in one,
+  a heading, a hedge and a sentence.
+- A score: the last line is the number alone, or the number behind "Confidence:" on any. It is bare,
+  in square or double angle brackets or boxed, with ``%``, ``/100`` or "out of 100". A share of one
+  (0.85) is no score, and no other number in the reply may look like one. A number that the
+  patient's words have in the same manner is never the model's; of "Your score is 95.", "I'm 99 %
+  confident" and "95 out of 100" no number of theirs is.
+- Several scores: a plain list and no other digit.
+- True or False: the word, then a sentence that does not take it back.
+- What is to be spoken: one line, bare, in quotes or behind a label ("Question:").
 - JSON: the only object, or list of objects, in the reply, whatever words or fence stand around it.
   Of its fixed words case, spaces, hyphens and underscores do not count; an id may be text.
 
@@ -81,8 +87,47 @@ _NO_NAME = re.compile(
     re.IGNORECASE,
 )
 """What makes words a sentence, a note or several names, or denies the name."""
+_SENTENCE = re.compile(
+    r"\b(?:i|we|he|she|it|they|my|his|her|this|that|there|which|what|and|by|on|if|be|been|does|do"
+    r"|did|will|would|could|should|may|might|must|need\w*|think|based|made|confirm\w*|support\w*"
+    r"|suggest\w*|indicat\w*|explain\w*|requires?|seems?|appears?|reports?|complains?|suffer\w*"
+    r"|possibl[ey]|potential\w*|probabl[ey]|perhaps|maybe|presum\w*|suspect\w*|suspicion"
+    r"|differential|difficult|doubtful|uncertain|known|unknown|further|more|enough|true\w*|false\w*|sure"
+    r"|certainly|okay|ok|thanks?|hello|hi|sorry|welcome|done|following|wrong|serious|condition"
+    r"|symptoms?|diagnos\w+|answers?|keywords?|questions?)\b|\b(?:clear|correct|right)\Z"
+    r"|\A(?:see|seek|take|drink|rest|avoid|use|try|tell|ask|call|consult|consider|look|go|stay)\b",
+    re.IGNORECASE,
+)
+"""What bare words have that are no name: a verb, a person, a hedge, two names, a courtesy."""
+_BARE = re.compile(r"[A-Za-z\u00c0-\u024f][A-Za-z\u00c0-\u024f0-9 '\u2019()\u2010-\u2015-]*")
+MOST_WORDS = 8
+"""Of a bare name."""
+_STATED = re.compile(
+    r"\b(?:the|my|your)[ \t]+(?:(?:most|likely|final|main|primary|single|specific|working)[ \t]+)*"
+    r"diagnosis[ \t]+is[ \t]*:?[ \t]+(?:an?[ \t]+|the[ \t]+)?([^.!?\n]{3,199})(?=[.!\n]|\Z)",
+    re.IGNORECASE,
+)
+_CLAUSE = re.compile(
+    r"\**(?:\.\s|,?[ \t]+(?:which|because|since|given)\b)(?!.*\b(?:or|but|however|not|no|could|may"
+    r"|might|should|rul\w+ out|less|unlikely|differential|other|alternativ\w+)\b)",
+    re.IGNORECASE,
+)
+"""What may follow the only name in bold on its line: reasons, and no other name."""
+_LEADS_IN = re.compile(
+    r"\s*(?:(?:so|thus|therefore|hence|based on|given|overall|in (?:conclusion|summary))\b"
+    r"[^?\n]{0,200}[, ])?\s*",
+    re.IGNORECASE,
+)
+"""What may stand in front of "the diagnosis is" in its sentence."""
+_FIELD = re.compile(
+    r"\s*(?:```\w*\s*)?\{\s*\"([\w ]{1,40})\"\s*:\s*(?:\"([^\"\\\n]{1,600})\"|([0-9.]{1,9}))\s*\}"
+    r"\s*(?:```\s*)?"
+)
+"""JSON with one field, and its words or number."""
+_NAMED = re.compile(r"(?:(?:final|primary|main)[_ ]?)?(?:diagnosis|disease|answer|keyword)", re.I)
 _BRACKET = re.compile(r"(?<!\\)\[(?!\s{0,9}[0-9, ]{1,9}\])")
 _TRIM = " \t*_\"'`\u201c\u201d.!"
+_QUOTES = " \t*_\"'`\u201c\u201d\u2018\u2019"
 
 
 def name(text: str) -> Place | None:
@@ -95,20 +140,52 @@ def name(text: str) -> Place | None:
         return None
     boxed = [_trimmed(text, *found.span(1)) for found in boxes]
     labelled = [place for line in lines if (place := _after_label(text, *line))]
-    last = [place for place in labelled if place[1] > lines[-1][0]]
+    told_of = [(a, b) for a, b in labelled if b > lines[-1][0] or _is_whole(text, a, b)]
+    given = [found for found in _STATED.finditer(text) if _is_whole(text, *found.span(1))]
+    stated = [found.span(1) for found in given if _is_sentence(text, found.start())]
     bold = [_unlabelled(text, *found.span(1)) for found in _BOLD.finditer(text)]
     bold = [(a, b) for a, b in bold if not _HEADING.fullmatch(text[a:b])]
     bold = [(a, b) for a, b in bold if re.search(r"[^\W\d]", text[a:b])]
-    told = [place for place in bold if _is_told(text, *place)]
-    taken = sorted([*boxed, *last])
-    rivals = [*boxed, *labelled, *(told if taken else bold)]
+    told = [place for place in bold if _is_told(text, *place, only=len(bold) == 1)]
+    taken = sorted([*boxed, *told_of, *stated])
+    rivals = [*boxed, *labelled, *(found.span(1) for found in given), *(told if taken else bold)]
     taken = taken or told
-    names = {" ".join(text[a:b].casefold().split()) for a, b in rivals}
-    if not taken or len(names) != 1 or _NO_NAME.search(text[slice(*taken[-1])]):
+    names = {" ".join(text[slice(*_trimmed(text, *r))].casefold().split()) for r in rivals}
+    if not rivals and (place := spoken(text, _NAMED)) and _is_whole(text, *_trimmed(text, *place)):
+        return _trimmed(text, *place)
+    if not taken or len(names) != 1:
         return None
-    if _PLACE_HELD.fullmatch(text[slice(*taken[-1])]):
+    a, b = _trimmed(text, *taken[-1])
+    return None if _NO_NAME.search(text[a:b]) or _PLACE_HELD.fullmatch(text[a:b]) else (a, b)
+
+
+def _is_whole(text: str, start: int, stop: int) -> bool:
+    """Whether these words are a bare name, and the next line does not go on with another."""
+    words = text[slice(*_trimmed(text, start, stop))]
+    if len(words.split()) > MOST_WORDS or not _BARE.fullmatch(words) or _SENTENCE.search(words):
+        return False
+    held = _NO_NAME.search(words) or _PLACE_HELD.fullmatch(words)
+    return not held and not re.match(r"[.!*\s-]*(?:or|and|vs)\b", text[stop:])
+
+
+def _is_sentence(text: str, start: int) -> bool:
+    """Whether "the diagnosis is" at ``start`` begins its sentence, or follows what it rests on."""
+    lead = re.split(r"[.!?\n]", text[max(0, start - 300) : start])[-1]
+    return _LEADS_IN.fullmatch(lead) is not None and not _DENIED.search(lead)
+
+
+def spoken(text: str, label: re.Pattern[str]) -> Place | None:
+    """The one line that the whole reply is, bare, in quotes or bold, behind this label and a colon,
+    or in the one field of this name; ``None`` where a bracket stands in it, or there is more."""
+    if (field := _FIELD.fullmatch(text)) and field[2]:
+        return field.span(2) if label.fullmatch(field[1]) else None
+    lines = list(_lines(text))
+    if len(lines) != 1 or re.search(r"[][{}<>]", text):
         return None
-    return taken[-1]
+    a, b = _trimmed(text, *lines[0], _QUOTES)
+    behind = re.compile(rf"(?:{label.pattern})[*_ \t]*:[*_ \t]*", re.IGNORECASE).match(text, a, b)
+    a, b = _trimmed(text, behind.end() if behind else a, b, _QUOTES)
+    return (a, b) if a < b and not re.search("[\"\u201c\u201d]", text[a:b]) else None
 
 
 def _lines(text: str) -> Iterator[Place]:
@@ -139,9 +216,9 @@ def _unlabelled(text: str, start: int, stop: int) -> Place:
     return _after_label(text, start, stop) or _trimmed(text, start, stop)
 
 
-def _is_told(text: str, start: int, stop: int) -> bool:
-    """Whether words in bold end their line and are what it says; a line of theirs alone is the
-    reply's first or last."""
+def _is_told(text: str, start: int, stop: int, only: bool = False) -> bool:
+    """Whether words in bold end their line (the ``only`` ones: or their clause) and are what it
+    says; a line of theirs alone is the reply's first or last."""
     a, b = text.rfind("\n", 0, start) + 1, text.find("\n", stop)
     before, after, rest = text[a:start], text[stop:], ""
     if b >= 0:
@@ -155,6 +232,8 @@ def _is_told(text: str, start: int, stop: int) -> bool:
     if above.rstrip(" *").endswith(":") and (_DENIED.search(above) or not _ASKED.search(above)):
         return False
     before = before[max(0, len(before) - 80) :].rstrip(" \t*")
+    if only and before and not re.search(r"ha(?:s|ve)\b", before) and _CLAUSE.match(after):
+        after = ""
     if after.strip(f"{_TRIM}\r") or not _LEADS.search(before):
         return False
     return bool(before.strip(f"{_TRIM}->#:")) or not text[:a].strip() or not rest.strip()
@@ -167,6 +246,7 @@ _OF = r"[ \t]{0,3}(?:\\?%|/[ \t]{0,3}100)"
 _FORMS = {
     "bracket": rf"\[[ \t]{{0,3}}{_N}(?:{_OF})?[ \t]{{0,3}}\]|\[[ \t]{{0,3}}{_N}[ \t]{{0,3}}\]{_OF}"
     rf"|<<[ \t]{{0,3}}{_N}(?:{_OF})?[ \t]{{0,3}}>>|\\boxed\{{[ \t]{{0,3}}{_N}(?:{_OF})?\}}",
+    "words": rf"(?:{_N}|\[[ \t]{{0,3}}{_N}[ \t]{{0,3}}\])[ \t]{{1,3}}(?:(?:out )?of 100|percent)",
     "fraction": rf"{_N}[ \t]{{0,3}}/[ \t]{{0,3}}100",
     "percent": rf"{_N}[ \t]{{0,3}}%",
     "bare": _N,
@@ -193,6 +273,24 @@ _PLAIN = re.compile(rf"(?<![0-9.]){_DIGITS}")
 _GUESS = re.compile(rf"[\s*`]{{0,9}}(?:{'|'.join(_FORMS.values())})(?![\w%/.][0-9\w]|\w)")
 
 
+_RATED = re.compile(r"(?:confidence|certainty|score|answer|confidence score)", re.IGNORECASE)
+_NUMBER = (
+    r"([\[<]{0,2}[0-9]{1,3}(?:\.[0-9]{1,9})?[\]>]{0,2}"
+    r"(?:[ \t]?%|[ \t]?/[ \t]?100|[ \t](?:out )?of 100|[ \t]percent)?)"
+)
+_ENDS = r"(?=[.!]?[ \t]*(?:\n|\Z)|[.!][ \t])"
+_SAYS = re.compile(
+    r"\b(?:(?:my|your|the|final|overall)[ \t]+)+(?:confidence|certainty|score|rating)"
+    r"(?:[ \t]+(?:score|level|rating))?(?:[ \t]+in[ \t]+[\w ]{0,30}(?:diagnosis|answer|it))?[ \t]+is"
+    rf"[ \t]*:?[ \t]+{_NUMBER}{_ENDS}"
+    rf"|\bi(?:['\u2019]m|[ \t]am)[ \t]+{_NUMBER}[ \t]+(?:confident|certain|sure)\b"
+    rf"|\bi(?:['\u2019]d|[ \t]would)[ \t]+say[ \t]+{_NUMBER}{_ENDS}"
+    rf"|(?m:^)[ \t>#-]{{0,9}}{_LABELLED.pattern}{_NUMBER}(?=[.]?[ \t]*(?:\n|\Z))",
+    re.IGNORECASE,
+)
+"""Where a sentence, or a labelled line, gives a score."""
+
+
 _TENTHS = re.compile(r"\b[01][ \t]*(?:-|\u2013|to)[ \t]*10(?![0-9])")
 """Another scale than the one that was asked for."""
 _ANOTHER = re.compile(
@@ -216,7 +314,13 @@ def _alone(lines: list[str], value: float) -> bool:
 
 
 def score(text: str, patient: str | None = None) -> float | None:
-    """The number from 0 to 100 that the last line is; ``None`` where it is none, or any doubt."""
+    """The number from 0 to 100 that the last line is, or else a sentence gives; ``None`` where
+    there is none, or any doubt."""
+    found = _last_line(text, patient)
+    return _stated_score(text, patient) if found is None else found
+
+
+def _last_line(text: str, patient: str | None) -> float | None:
     lines = list(_lines(text))
     if not lines:
         return None
@@ -233,6 +337,52 @@ def score(text: str, patient: str | None = None) -> float | None:
         return None
     own = "label" if label else manner
     return None if value in _told(patient or "", own) else value
+
+
+def _stated_score(text: str, patient: str | None) -> float | None:
+    """The one number that sentences, labelled lines or JSON's only field give, no other number
+    behind it, and none of the patient's."""
+    said = _plain(text)
+    if field := _FIELD.fullmatch(text):
+        found = field[2] or field[3] if _RATED.fullmatch(field[1].replace("_", " ")) else ""
+        values, rest = {number(found)}, ""
+    else:
+        every = list(_SAYS.finditer(said))
+        values = {number(next(filter(None, found.groups()))) for found in every}
+        rest = said[every[-1].end() :] if every else ""
+        if any(_ANOTHER.search(_sentence(said, *found.span())) for found in every):
+            return None
+    looks = {_value(found) for found in _LOOKS.finditer(said)} | all_numbers(rest)
+    if len(values) != 1 or looks - values or _TENTHS.search(text):
+        return None
+    (value,) = values
+    return None if value in all_numbers(patient or "") else value
+
+
+def _sentence(text: str, start: int, stop: int) -> str:
+    """The sentence around this part of a text."""
+    before = re.split(r"[.!?\n]", text[max(0, start - 300) : start])[-1]
+    return before + text[start:stop] + re.split(r"[.!?\n]", text[stop : stop + 300])[0]
+
+
+def listed(text: str, n: int) -> tuple[float, ...] | None:
+    """The ``n`` scores that are listed, with commas or a line each, numbered or not; ``None`` where
+    anything else but words and a colon in front stands there, and where they count from 1."""
+    lead, _, said = _plain(text).rpartition(":")
+    if re.search(r"[0-9\[\]]", lead):
+        return None
+    said = re.sub(r"[ \t]+%", "%", said).strip(" \t\r\n.")
+    if said[:1] == "[" and said.count("[") == 1 and said[-1:] == "]":
+        said = said[1:-1]
+    parts = re.sub(r"[,;]|(?m:^[ \t]*[-\u2022][ \t])|\](?=\[)", _spaced, said).split()
+    if [part.rstrip(".)") for part in parts[::2]] == [str(k) for k in range(1, n + 1)]:
+        parts = parts[1::2]
+    values = tuple(value for part in parts if (value := number(part)) is not None)
+    return values if len(values) == len(parts) == n and values != (*range(1, n + 1),) else None
+
+
+def _spaced(mark: re.Match[str]) -> str:
+    return f"{mark[0] if mark[0] == ']' else ''} "
 
 
 def guess(part: str) -> float | None:
@@ -284,21 +434,41 @@ def _plain(text: str) -> str:
 def _told(patient: str, manner: str) -> set[float]:
     """The numbers that stand in the patient's words as a score, or in the manner of this one."""
     found = {_value(one) for one in _LOOKS.finditer(_plain(patient))}
-    more = {"percent": _PERCENT, "bare": _PLAIN}.get(manner)
+    more = {"percent": _PERCENT, "bare": _PLAIN, "words": _PLAIN}.get(manner)
     return found if more is None else found | {_value(one) for one in more.finditer(patient)}
 
 
 _VERDICT = re.compile(
     r"(?:(?:my|the|final)\s+)*(?:answer|verdict|judge?ment)\s*:\s*(true|false)"
-    r"|\\boxed\{\s*(?:\\text\{\s*)?(true|false)\s*\}{1,2}",
+    r"|\\boxed\{\s*(?:\\text\{\s*)?(true|false)\s*\}{1,2}"
+    r"|(?:(?:the|this)\s+(?:proposed\s+)?(?:diagnosis|statement|answer)|it|this|that)\s+is\s+"
+    r"(true|false)",
     re.IGNORECASE,
 )
+_REASONED = re.compile(r"(true|false)(?:[.!]\s+|\s*\n\s*)([^][{}]+)", re.IGNORECASE)
+"""The word, then a sentence."""
+_TAKES_BACK = re.compile(
+    r"\b(?:however|but|although|though|unless|may|might|could|if|doubt\w*|unsure|unclear|or)\b|\?",
+    re.IGNORECASE,
+)
+_DENIES = re.compile(r"(?:\bnot|n['\u2019]t)\s+(?:\w+\s+){0,2}?(?=true|correct|right|likely)\w+", re.I)
+_AGAINST = {
+    "true": re.compile(r"n['\u2019]t\b|\b(?:not|no|never|false|incorrect|wrong|unlikely)\b", re.I),
+    "false": re.compile(r"\b(?:true|correct|accurate|likely|is right)\b", re.I),
+}
+"""What a sentence behind each word may not say."""
 
 
 def verdict(text: str) -> bool | None:
-    """True or False, where the whole reply is "Answer: True" or a box around the word."""
-    found = _VERDICT.fullmatch(re.sub(r"[*_`$]", "", text).strip(" \t\r\n.!\"'"))
-    return None if found is None else (found[1] or found[2]).casefold() == "true"
+    """True or False, where the whole reply is "Answer: True", "The diagnosis is true." or a box
+    around the word, or begins with the word and reasons that do not take it back."""
+    said = re.sub(r"[*_`$]", "", text).strip(" \t\r\n.!\"'")
+    found = _VERDICT.fullmatch(said)
+    if found is None and (found := _REASONED.fullmatch(said)):
+        word = found[1].casefold()
+        rest = _DENIES.sub("", found[2]) if word == "false" else found[2]
+        found = None if _TAKES_BACK.search(rest) or _AGAINST[word].search(rest) else found
+    return None if found is None else next(filter(None, found.groups())).casefold() == "true"
 
 
 # JSON
