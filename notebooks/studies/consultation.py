@@ -141,10 +141,11 @@ def consultations(
     talked: dict[str, tuple[Consultation, ...]] = {}
     runs: dict[str, Run] = {}
     how: dict[str, Any] = {"max_turns": max_turns, "tries": tries, "seed": setup.seed}
+    how["reading"] = setup.reading
     levels = list(range(max_turns + 1))
     with recording(setup.run_dir) as attach:
         for model in models:
-            with_cache, speaker = speakers(doctor or model, patient, setup.store, setup.seed)
+            with_cache, speaker = speakers(doctor or model, patient, setup)
             ask = None if setup.quiet else with_progress(model.name)
             attach(*with_cache)
             talked[model.name] = consult(cases, with_cache[0], speaker, ask=ask, **how)
@@ -164,14 +165,15 @@ def consultations(
 
 
 def speakers(
-    doctor: Model, patient: Model | str | None, store: str | Path | None, seed: int = 0
+    doctor: Model, patient: Model | str | None, setup: Workbench
 ) -> tuple[list[CachedModel], Patient]:
     """The models that talk, the doctor first, each over the cache ``store``, and who answers;
     arguments as above."""
     inner = doctor.model if isinstance(doctor, CachedModel) else doctor
     others = [m for m in (inner, patient) if not isinstance(m, str | None)]
-    with_cache = [m if isinstance(m, CachedModel) else CachedModel(m, store) for m in others]
-    return with_cache, FactPatient() if patient == FACTS else ModelPatient(with_cache[-1], seed)
+    with_cache = [m if isinstance(m, CachedModel) else CachedModel(m, setup.store) for m in others]
+    model = ModelPatient(with_cache[-1], setup.seed, setup.reading)
+    return with_cache, FactPatient() if patient == FACTS else model
 
 
 def _tables(
@@ -246,7 +248,7 @@ def consult_until(
     setup = opened(setup).with_(quiet=True, run_dir=None).shared()
     select([method])
     doctor, patient = setup.role("doctor", [model]), setup.role("patient")
-    with_cache, speaker = speakers(doctor or model, patient, setup.store, setup.seed)
+    with_cache, speaker = speakers(doctor or model, patient, setup)
     runs: list[Run] = []
 
     def judged(going: Sequence[Consultation]) -> Run:
@@ -263,6 +265,7 @@ def consult_until(
 
     try:
         how: dict[str, Any] = {"max_turns": max_turns, "tries": tries, "seed": setup.seed}
+        how["reading"] = setup.reading
         made = consult(cases, with_cache[0], speaker, stop=stop, **how)
         if late := [c for c in made if c.ended == TURN_LIMIT]:
             judged(late)  # the diagnosis at the end

@@ -31,18 +31,15 @@ MAX_WORDING, MAX_QUESTION = 600, 300
 MAX_GROUPS = 20
 """Groups that a patient's reply may have."""
 _LABELS = {
-    "question": re.compile(r"(?:(?:my|the|next)[ \t]+)*question", re.IGNORECASE),
-    "wording": re.compile(
-        r"(?:new|reworded|rephrased)?[ \t]*(?:wording|question|reply|statement)|re(?:worded|phrased)",
-        re.IGNORECASE,
-    ),
-    "decision": re.compile(r"decision|answer", re.IGNORECASE),
-    "answer": re.compile(r"answer|reply|patient", re.IGNORECASE),
+    "question": re.compile(r"(?:(?:my|the|next)[ \t]+)*question"),
+    "wording": re.compile(r"(?:new )?(?:wording|question|reply|statement)|re(?:worded|phrased)"),
+    "decision": re.compile(r"decision|answer"),
+    "answer": re.compile(r"answer|reply|patient"),
 }
 """What may stand before a colon in front of the one line that a reply is."""
 _COURTESY = re.compile(
-    r"(?:sure|certainly|of course|okay|here(?: is|['\u2019]s)|as an ai|i['\u2019]?a?m sorry, (?:but )?i"
-    r"|i (?:cannot|can['\u2019]t) (?:help|assist|provide))\b",
+    r"(?:sure|certainly|of course|okay|here(?: is|['\u2019]s)|as an ai|i(?:['\u2019]m| am) sorry,"
+    r"(?: but)? i|i (?:cannot|can['\u2019]t) (?:help|assist|provide))\b",
     re.IGNORECASE,
 )
 _DECIDES = re.compile(

@@ -185,7 +185,7 @@ def spoken(text: str, label: re.Pattern[str]) -> Place | None:
     a, b = _trimmed(text, *lines[0], _QUOTES)
     behind = re.compile(rf"(?:{label.pattern})[*_ \t]*:[*_ \t]*", re.IGNORECASE).match(text, a, b)
     a, b = _trimmed(text, behind.end() if behind else a, b, _QUOTES)
-    return (a, b) if a < b and not re.search("[\"\u201c\u201d]", text[a:b]) else None
+    return (a, b) if a < b and not re.search('["\u201c\u201d]', text[a:b]) else None
 
 
 def _lines(text: str) -> Iterator[Place]:
@@ -273,22 +273,26 @@ _PLAIN = re.compile(rf"(?<![0-9.]){_DIGITS}")
 _GUESS = re.compile(rf"[\s*`]{{0,9}}(?:{'|'.join(_FORMS.values())})(?![\w%/.][0-9\w]|\w)")
 
 
-_RATED = re.compile(r"(?:confidence|certainty|score|answer|confidence score)", re.IGNORECASE)
+_RATED = re.compile(r"(?:confidence|certainty|score|answer|confidence[ _]score)", re.IGNORECASE)
 _NUMBER = (
     r"([\[<]{0,2}[0-9]{1,3}(?:\.[0-9]{1,9})?[\]>]{0,2}"
     r"(?:[ \t]?%|[ \t]?/[ \t]?100|[ \t](?:out )?of 100|[ \t]percent)?)"
 )
-_ENDS = r"(?=[.!]?[ \t]*(?:\n|\Z)|[.!][ \t])"
 _SAYS = re.compile(
-    r"\b(?:(?:my|your|the|final|overall)[ \t]+)+(?:confidence|certainty|score|rating)"
-    r"(?:[ \t]+(?:score|level|rating))?(?:[ \t]+in[ \t]+[\w ]{0,30}(?:diagnosis|answer|it))?[ \t]+is"
-    rf"[ \t]*:?[ \t]+{_NUMBER}{_ENDS}"
+    r"\b(?:(?:my|your|the|final|overall)[ \t]+)+(?:confidence|certainty|score|rating)[ \t]+"
+    r"(?:(?:score|level|rating)[ \t]+)?(?:in[ \t][\w \t]{1,30}[ \t](?:diagnosis|answer|it)[ \t]+)?"
+    rf"is[ \t]*:?[ \t]+{_NUMBER}[.!]?\Z"
     rf"|\bi(?:['\u2019]m|[ \t]am)[ \t]+{_NUMBER}[ \t]+(?:confident|certain|sure)\b"
-    rf"|\bi(?:['\u2019]d|[ \t]would)[ \t]+say[ \t]+{_NUMBER}{_ENDS}"
-    rf"|(?m:^)[ \t>#-]{{0,9}}{_LABELLED.pattern}{_NUMBER}(?=[.]?[ \t]*(?:\n|\Z))",
+    rf"|\bi(?:['\u2019]d|[ \t]would)[ \t]+say[ \t]+{_NUMBER}[.!]?\Z"
+    rf"|\A[>#\s-]{{0,9}}{_LABELLED.pattern}{_NUMBER}[.]?\Z",
     re.IGNORECASE,
 )
-"""Where a sentence, or a labelled line, gives a score."""
+"""A sentence, or a labelled line, that gives a score."""
+_ITEM = re.compile(
+    r"(?:([1-9])[.)][ \t]+)?\[?([0-9]{1,3}(?:\.[0-9]{1,9})?)[ \t]{0,3}%?"
+    r"(?:[\s,;\[\]]+(?:(?<=\n)[-\u2022][ \t]+)?|\Z)"
+)
+"""A score in a list, and the number in front of it."""
 
 
 _TENTHS = re.compile(r"\b[01][ \t]*(?:-|\u2013|to)[ \t]*10(?![0-9])")
@@ -342,47 +346,34 @@ def _last_line(text: str, patient: str | None) -> float | None:
 def _stated_score(text: str, patient: str | None) -> float | None:
     """The one number that sentences, labelled lines or JSON's only field give, no other number
     behind it, and none of the patient's."""
-    said = _plain(text)
+    said = re.split(r"(?<=[.!?])\s+|\n", _plain(text))
+    given = [(k, found) for k, one in enumerate(said) if (found := _SAYS.search(one.strip()))]
+    values = {number(next(filter(None, found.groups()))) for _, found in given}
+    k, last = given[-1] if given else (0, None)
+    behind = all_numbers("\n".join([last.string[last.end() :], *said[k + 1 :]])) if last else set()
     if field := _FIELD.fullmatch(text):
-        found = field[2] or field[3] if _RATED.fullmatch(field[1].replace("_", " ")) else ""
-        values, rest = {number(found)}, ""
-    else:
-        every = list(_SAYS.finditer(said))
-        values = {number(next(filter(None, found.groups()))) for found in every}
-        rest = said[every[-1].end() :] if every else ""
-        if any(_ANOTHER.search(_sentence(said, *found.span())) for found in every):
-            return None
-    looks = {_value(found) for found in _LOOKS.finditer(said)} | all_numbers(rest)
-    if len(values) != 1 or looks - values or _TENTHS.search(text):
+        values = {number(field[2] or field[3]) if _RATED.fullmatch(field[1]) else None}
+    looks = {_value(found) for found in _LOOKS.finditer(_plain(text))}
+    if len(values) != 1 or (looks | behind) - values or _TENTHS.search(text):
         return None
     (value,) = values
-    return None if value in all_numbers(patient or "") else value
-
-
-def _sentence(text: str, start: int, stop: int) -> str:
-    """The sentence around this part of a text."""
-    before = re.split(r"[.!?\n]", text[max(0, start - 300) : start])[-1]
-    return before + text[start:stop] + re.split(r"[.!?\n]", text[stop : stop + 300])[0]
+    denied = any(_ANOTHER.search(said[k]) for k, _ in given)
+    return None if denied or value in all_numbers(patient or "") else value
 
 
 def listed(text: str, n: int) -> tuple[float, ...] | None:
     """The ``n`` scores that are listed, with commas or a line each, numbered or not; ``None`` where
     anything else but words and a colon in front stands there, and where they count from 1."""
     lead, _, said = _plain(text).rpartition(":")
-    if re.search(r"[0-9\[\]]", lead):
+    said = said.strip(" \t\r\n.[]-\u2022")
+    items = list(_ITEM.finditer(said))
+    whole = "".join(item[0] for item in items) == said and not re.search(r"[0-9\[\]]", lead)
+    marks, values = [item[1] for item in items], [number(item[2]) for item in items]
+    counted = [str(k) for k in range(1, n + 1)]
+    if not whole or marks not in ([None] * n, counted) or values == list(range(1, n + 1)):
         return None
-    said = re.sub(r"[ \t]+%", "%", said).strip(" \t\r\n.")
-    if said[:1] == "[" and said.count("[") == 1 and said[-1:] == "]":
-        said = said[1:-1]
-    parts = re.sub(r"[,;]|(?m:^[ \t]*[-\u2022][ \t])|\](?=\[)", _spaced, said).split()
-    if [part.rstrip(".)") for part in parts[::2]] == [str(k) for k in range(1, n + 1)]:
-        parts = parts[1::2]
-    values = tuple(value for part in parts if (value := number(part)) is not None)
-    return values if len(values) == len(parts) == n and values != (*range(1, n + 1),) else None
-
-
-def _spaced(mark: re.Match[str]) -> str:
-    return f"{mark[0] if mark[0] == ']' else ''} "
+    found = tuple(value for value in values if value is not None)
+    return found if len(found) == n else None
 
 
 def guess(part: str) -> float | None:
@@ -447,14 +438,10 @@ _VERDICT = re.compile(
 )
 _REASONED = re.compile(r"(true|false)(?:[.!]\s+|\s*\n\s*)([^][{}]+)", re.IGNORECASE)
 """The word, then a sentence."""
-_TAKES_BACK = re.compile(
-    r"\b(?:however|but|although|though|unless|may|might|could|if|doubt\w*|unsure|unclear|or)\b|\?",
-    re.IGNORECASE,
-)
-_DENIES = re.compile(r"(?:\bnot|n['\u2019]t)\s+(?:\w+\s+){0,2}?(?=true|correct|right|likely)\w+", re.I)
-_AGAINST = {
-    "true": re.compile(r"n['\u2019]t\b|\b(?:not|no|never|false|incorrect|wrong|unlikely)\b", re.I),
-    "false": re.compile(r"\b(?:true|correct|accurate|likely|is right)\b", re.I),
+_BACK = r"however|but|although|though|unless|may|might|could|if|or|doubt\w*|unsure|unclear"
+_TAKES_BACK = {
+    "true": rf"\?|n['\u2019]t\b|\b(?:{_BACK}|not|no|never|false|incorrect|wrong|unlikely)\b",
+    "false": rf"\?|\b(?:{_BACK}|(?<!not )(?:true|correct|accurate|likely)|is right)\b",
 }
 """What a sentence behind each word may not say."""
 
@@ -465,9 +452,8 @@ def verdict(text: str) -> bool | None:
     said = re.sub(r"[*_`$]", "", text).strip(" \t\r\n.!\"'")
     found = _VERDICT.fullmatch(said)
     if found is None and (found := _REASONED.fullmatch(said)):
-        word = found[1].casefold()
-        rest = _DENIES.sub("", found[2]) if word == "false" else found[2]
-        found = None if _TAKES_BACK.search(rest) or _AGAINST[word].search(rest) else found
+        if re.search(_TAKES_BACK[found[1].casefold()], found[2], re.IGNORECASE):
+            return None
     return None if found is None else next(filter(None, found.groups())).casefold() == "true"
 
 
