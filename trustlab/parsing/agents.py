@@ -30,12 +30,10 @@ MAX_WORDING, MAX_QUESTION = 600, 300
 """Characters of the longest wording, and of the longest question."""
 MAX_GROUPS = 20
 """Groups that a patient's reply may have."""
-_LABELS = {
-    "question": re.compile(r"(?:(?:my|the|next)[ \t]+)*question"),
-    "wording": re.compile(r"(?:new )?(?:wording|question|reply|statement)|re(?:worded|phrased)"),
-    "decision": re.compile(r"decision|answer"),
-    "answer": re.compile(r"answer|reply|patient"),
-}
+_LABEL = (
+    r"(?:(?:my|the|next|new)[ \t]+)*(?:question|wording|reply|statement|decision|answer)"
+    r"|re(?:worded|phrased)"
+)
 """What may stand before a colon in front of the one line that a reply is."""
 _COURTESY = re.compile(
     r"(?:sure|certainly|of course|okay|here(?: is|['\u2019]s)|as an ai|i(?:['\u2019]m| am) sorry,"
@@ -60,16 +58,15 @@ def read_wording(reply: Reply, reading: Reading = "chat") -> str:
 
     Raises :class:`Unreadable` where there is none or more than one, where it holds no letter, more
     than :data:`MAX_WORDING` characters or some that no file takes, where it speaks for somebody
-    ("Doctor:"), where it is a form that nobody filled in, and where the reply was cut off or is
-    missing. With ``reading="chat"`` a reply without brackets may be the wording
-    (:func:`trustlab.parsing.chat.spoken`), unless it begins with a courtesy.
+    ("Doctor:") or is a placeholder, and where the reply was cut off or is missing. In chat a line
+    without brackets is read too (:func:`trustlab.parsing.chat.spoken`), but no courtesy.
     """
     return _spoken(reply, "wording", MAX_WORDING, reading)
 
 
 def read_question(reply: Reply, reading: Reading = "chat") -> str:
     """The doctor's question, as :func:`read_wording` reads, of at most :data:`MAX_QUESTION`
-    characters; a question mark is asked for, at its end, only where there are no brackets."""
+    characters; a question mark is asked for only without brackets."""
     return _spoken(reply, "question", MAX_QUESTION, reading)
 
 
@@ -99,8 +96,8 @@ def read_replies(reply: Reply, reading: Reading = "chat") -> list[str]:
     """What the patient says: every group in square brackets, or in chat the one line that the reply
     is, white space made single.
 
-    Raises :class:`Unreadable` where none is whole, where one is a form that nobody filled in, and
-    where there are more than :data:`MAX_GROUPS`.
+    Raises :class:`Unreadable` where none is whole, where one is a placeholder, and where there are
+    more than :data:`MAX_GROUPS`.
     """
     found = [" ".join(span.text.split()) for span in islice(groups(whole(reply)), MAX_GROUPS + 1)]
     if len(found) > MAX_GROUPS:
@@ -131,7 +128,8 @@ def _only(reply: Reply, what: str, reading: Reading) -> str:
 def _line(reply: Reply, what: str, reading: Reading) -> str:
     """The one line that a reply is, as chat models write it; '' where there is none."""
     text = reply.text or ""
-    place = chat.spoken(text, _LABELS[what]) if reading == "chat" else None
+    label = f"{_LABEL}|patient" if what == "answer" else _LABEL
+    place = chat.spoken(text, label) if reading == "chat" else None
     line = " ".join(text[slice(*place)].split()) if place else ""
     asks = what != "question" or (line.endswith("?") and not re.search("[?:].", line))
     return "" if _COURTESY.match(line) or not asks else line

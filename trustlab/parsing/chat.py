@@ -1,16 +1,15 @@
 r"""Replies as chat models write them: read only where the printed form is not (``reading="chat"``).
 
-- An answer: ``\boxed{Flu}``, a line "Diagnosis: Flu" (or answer, or keyword), a sentence "The
-  diagnosis is flu.", or, where none of these stands, the only words in bold; else the whole reply
-  is the bare name (one line, at most eight words, no verb), or JSON with that field alone. No other
-  square bracket than a citation's stands beside it; two names are none, and so are several in one,
-  a heading, a hedge and a sentence.
-- A score: the last line is the number alone, or the number behind "Confidence:" on any. It is bare,
-  in square or double angle brackets or boxed, with ``%``, ``/100`` or "out of 100". A share of one
-  (0.85) is no score, and no other number in the reply may look like one. A number that the
-  patient's words have in the same manner is never the model's; of "Your score is 95.", "I'm 99 %
-  confident" and "95 out of 100" no number of theirs is.
-- Several scores: a plain list and no other digit.
+- An answer: ``\boxed{Flu}``, a line "Diagnosis: Flu" (or answer, or keyword), "The diagnosis is
+  flu.", or, where none of these stands, the only words in bold; else the whole reply: a bare name
+  (a line of at most eight words without a verb), or JSON with that field alone. No other square
+  bracket than a citation's stands beside it; two names are none, and so are several in one, a
+  heading, a hedge and a sentence.
+- A score: the last line is the number alone, or a line or sentence gives it ("Confidence: 95",
+  "Your score is 95.", "I'm 95 % sure"). The number is bare, in square or double angle brackets or
+  boxed, with ``%``, ``/100`` or "out of 100". A share of one (0.85) is no score, and no other
+  number in the reply may look like one. A number that the patient's words have in the same manner
+  is never the model's, nor in a sentence any of theirs. Several scores: a list and nothing else.
 - True or False: the word, then a sentence that does not take it back.
 - What is to be spoken: one line, bare, in quotes or behind a label ("Question:").
 - JSON: the only object, or list of objects, in the reply, whatever words or fence stand around it.
@@ -91,40 +90,38 @@ _SENTENCE = re.compile(
     r"\b(?:i|we|he|she|it|they|my|his|her|this|that|there|which|what|and|by|on|if|be|been|does|do"
     r"|did|will|would|could|should|may|might|must|need\w*|think|based|made|confirm\w*|support\w*"
     r"|suggest\w*|indicat\w*|explain\w*|requires?|seems?|appears?|reports?|complains?|suffer\w*"
-    r"|possibl[ey]|potential\w*|probabl[ey]|perhaps|maybe|presum\w*|suspect\w*|suspicion"
-    r"|differential|difficult|doubtful|uncertain|known|unknown|further|more|enough|true\w*|false\w*|sure"
+    r"|possibl[ey]|potential\w*|probabl[ey]|perhaps|maybe|presum\w*|suspect\w*|suspicion|unknown"
+    r"|differential|difficult|doubtful|uncertain|known|further|more|enough|true\w*|false\w*|sure"
     r"|certainly|okay|ok|thanks?|hello|hi|sorry|welcome|done|following|wrong|serious|condition"
     r"|symptoms?|diagnos\w+|answers?|keywords?|questions?)\b|\b(?:clear|correct|right)\Z"
     r"|\A(?:see|seek|take|drink|rest|avoid|use|try|tell|ask|call|consult|consider|look|go|stay)\b",
     re.IGNORECASE,
 )
 """What bare words have that are no name: a verb, a person, a hedge, two names, a courtesy."""
-_BARE = re.compile(r"[A-Za-z\u00c0-\u024f][A-Za-z\u00c0-\u024f0-9 '\u2019()\u2010-\u2015-]*")
-MOST_WORDS = 8
-"""Of a bare name."""
+_BARE = re.compile(
+    r"(?=[A-Za-z\u00c0-\u024f])(?:[A-Za-z\u00c0-\u024f0-9'\u2019()\u2010-\u2015-]+(?: |\Z)){1,8}"
+)
 _STATED = re.compile(
-    r"\b(?:the|my|your)[ \t]+(?:(?:most|likely|final|main|primary|single|specific|working)[ \t]+)*"
-    r"diagnosis[ \t]+is[ \t]*:?[ \t]+(?:an?[ \t]+|the[ \t]+)?([^.!?\n]{3,199})(?=[.!\n]|\Z)",
+    r"\b(?:the|my|your)[ \t]+(?:(?:most|likely|final|main|primary|single|specific|working)[ \t]+"
+    r"){0,3}diagnosis[ \t]+is[ \t]*:?[ \t]+(?:an?[ \t]+|the[ \t]+)?([^.!?\n]{3,199})(?=[.!\n]|\Z)",
     re.IGNORECASE,
 )
-_CLAUSE = re.compile(
-    r"\**(?:\.\s|,?[ \t]+(?:which|because|since|given)\b)(?!.*\b(?:or|but|however|not|no|could|may"
-    r"|might|should|rul\w+ out|less|unlikely|differential|other|alternativ\w+)\b)",
-    re.IGNORECASE,
-)
-"""What may follow the only name in bold on its line: reasons, and no other name."""
 _LEADS_IN = re.compile(
-    r"\s*(?:(?:so|thus|therefore|hence|based on|given|overall|in (?:conclusion|summary))\b"
-    r"[^?\n]{0,200}[, ])?\s*",
+    r"(?:\A|[.!?\n])\s*(?:(?:so|thus|therefore|hence|based on|given|overall|in (?:conclusion"
+    r"|summary))\b[^.!?\n]{0,200}[, ]\s*)?\Z",
     re.IGNORECASE,
 )
-"""What may stand in front of "the diagnosis is" in its sentence."""
+"""What may stand in front of "the diagnosis is"."""
+_GOES_ON = re.compile(r"[.!*\s-]{0,9}(?:or|and|vs)\b", re.IGNORECASE)
+_CLAUSE = re.compile(
+    r"\**(?:\.\s|,?[ \t]+(?:which|because|since|given)\b)(?!.*\b(?:or|may|could)\b)"
+)
+"""What may follow the only name in bold on its line."""
 _FIELD = re.compile(
     r"\s*(?:```\w*\s*)?\{\s*\"([\w ]{1,40})\"\s*:\s*(?:\"([^\"\\\n]{1,600})\"|([0-9.]{1,9}))\s*\}"
     r"\s*(?:```\s*)?"
 )
 """JSON with one field, and its words or number."""
-_NAMED = re.compile(r"(?:(?:final|primary|main)[_ ]?)?(?:diagnosis|disease|answer|keyword)", re.I)
 _BRACKET = re.compile(r"(?<!\\)\[(?!\s{0,9}[0-9, ]{1,9}\])")
 _TRIM = " \t*_\"'`\u201c\u201d.!"
 _QUOTES = " \t*_\"'`\u201c\u201d\u2018\u2019"
@@ -142,7 +139,8 @@ def name(text: str) -> Place | None:
     labelled = [place for line in lines if (place := _after_label(text, *line))]
     told_of = [(a, b) for a, b in labelled if b > lines[-1][0] or _is_whole(text, a, b)]
     given = [found for found in _STATED.finditer(text) if _is_whole(text, *found.span(1))]
-    stated = [found.span(1) for found in given if _is_sentence(text, found.start())]
+    before = [(text[max(0, found.start() - 300) : found.start()], found) for found in given]
+    stated = [found.span(1) for lead, found in before if _LEADS_IN.search(lead)]
     bold = [_unlabelled(text, *found.span(1)) for found in _BOLD.finditer(text)]
     bold = [(a, b) for a, b in bold if not _HEADING.fullmatch(text[a:b])]
     bold = [(a, b) for a, b in bold if re.search(r"[^\W\d]", text[a:b])]
@@ -151,8 +149,8 @@ def name(text: str) -> Place | None:
     rivals = [*boxed, *labelled, *(found.span(1) for found in given), *(told if taken else bold)]
     taken = taken or told
     names = {" ".join(text[slice(*_trimmed(text, *r))].casefold().split()) for r in rivals}
-    if not rivals and (place := spoken(text, _NAMED)) and _is_whole(text, *_trimmed(text, *place)):
-        return _trimmed(text, *place)
+    if not rivals and (place := spoken(text, "(?:final[ _])?(?:diagnosis|disease|answer|keyword)")):
+        return _trimmed(text, *place) if _is_whole(text, *place) else None
     if not taken or len(names) != 1:
         return None
     a, b = _trimmed(text, *taken[-1])
@@ -162,28 +160,21 @@ def name(text: str) -> Place | None:
 def _is_whole(text: str, start: int, stop: int) -> bool:
     """Whether these words are a bare name, and the next line does not go on with another."""
     words = text[slice(*_trimmed(text, start, stop))]
-    if len(words.split()) > MOST_WORDS or not _BARE.fullmatch(words) or _SENTENCE.search(words):
+    if not _BARE.fullmatch(words) or _GOES_ON.match(text, stop):
         return False
-    held = _NO_NAME.search(words) or _PLACE_HELD.fullmatch(words)
-    return not held and not re.match(r"[.!*\s-]*(?:or|and|vs)\b", text[stop:])
+    return not (_SENTENCE.search(words) or _NO_NAME.search(words) or _PLACE_HELD.fullmatch(words))
 
 
-def _is_sentence(text: str, start: int) -> bool:
-    """Whether "the diagnosis is" at ``start`` begins its sentence, or follows what it rests on."""
-    lead = re.split(r"[.!?\n]", text[max(0, start - 300) : start])[-1]
-    return _LEADS_IN.fullmatch(lead) is not None and not _DENIED.search(lead)
-
-
-def spoken(text: str, label: re.Pattern[str]) -> Place | None:
+def spoken(text: str, label: str) -> Place | None:
     """The one line that the whole reply is, bare, in quotes or bold, behind this label and a colon,
-    or in the one field of this name; ``None`` where a bracket stands in it, or there is more."""
+    or JSON's only field; ``None`` where a bracket stands in it, or there is more."""
     if (field := _FIELD.fullmatch(text)) and field[2]:
-        return field.span(2) if label.fullmatch(field[1]) else None
+        return field.span(2) if re.fullmatch(label, field[1], re.IGNORECASE) else None
     lines = list(_lines(text))
     if len(lines) != 1 or re.search(r"[][{}<>]", text):
         return None
     a, b = _trimmed(text, *lines[0], _QUOTES)
-    behind = re.compile(rf"(?:{label.pattern})[*_ \t]*:[*_ \t]*", re.IGNORECASE).match(text, a, b)
+    behind = re.compile(rf"(?:{label})[*_ \t]*:[*_ \t]*", re.IGNORECASE).match(text, a, b)
     a, b = _trimmed(text, behind.end() if behind else a, b, _QUOTES)
     return (a, b) if a < b and not re.search('["\u201c\u201d]', text[a:b]) else None
 
@@ -232,8 +223,8 @@ def _is_told(text: str, start: int, stop: int, only: bool = False) -> bool:
     if above.rstrip(" *").endswith(":") and (_DENIED.search(above) or not _ASKED.search(above)):
         return False
     before = before[max(0, len(before) - 80) :].rstrip(" \t*")
-    if only and before and not re.search(r"ha(?:s|ve)\b", before) and _CLAUSE.match(after):
-        after = ""
+    if only and before and _CLAUSE.match(after) and not re.search(r"\bha(?:s|ve)\b", before):
+        after = "" if not _DENIED.search(after) else after
     if after.strip(f"{_TRIM}\r") or not _LEADS.search(before):
         return False
     return bool(before.strip(f"{_TRIM}->#:")) or not text[:a].strip() or not rest.strip()
@@ -271,15 +262,12 @@ _LOOKS = re.compile(
 _PERCENT = re.compile(rf"(?<![0-9.]){_DIGITS}[ \t]{{0,3}}%")
 _PLAIN = re.compile(rf"(?<![0-9.]){_DIGITS}")
 _GUESS = re.compile(rf"[\s*`]{{0,9}}(?:{'|'.join(_FORMS.values())})(?![\w%/.][0-9\w]|\w)")
-
-
-_RATED = re.compile(r"(?:confidence|certainty|score|answer|confidence[ _]score)", re.IGNORECASE)
 _NUMBER = (
     r"([\[<]{0,2}[0-9]{1,3}(?:\.[0-9]{1,9})?[\]>]{0,2}"
     r"(?:[ \t]?%|[ \t]?/[ \t]?100|[ \t](?:out )?of 100|[ \t]percent)?)"
 )
 _SAYS = re.compile(
-    r"\b(?:(?:my|your|the|final|overall)[ \t]+)+(?:confidence|certainty|score|rating)[ \t]+"
+    r"\b(?:(?:my|your|the|final|overall)[ \t]+){1,3}(?:confidence|certainty|score|rating)[ \t]+"
     r"(?:(?:score|level|rating)[ \t]+)?(?:in[ \t][\w \t]{1,30}[ \t](?:diagnosis|answer|it)[ \t]+)?"
     rf"is[ \t]*:?[ \t]+{_NUMBER}[.!]?\Z"
     rf"|\bi(?:['\u2019]m|[ \t]am)[ \t]+{_NUMBER}[ \t]+(?:confident|certain|sure)\b"
@@ -293,8 +281,6 @@ _ITEM = re.compile(
     r"(?:[\s,;\[\]]+(?:(?<=\n)[-\u2022][ \t]+)?|\Z)"
 )
 """A score in a list, and the number in front of it."""
-
-
 _TENTHS = re.compile(r"\b[01][ \t]*(?:-|\u2013|to)[ \t]*10(?![0-9])")
 """Another scale than the one that was asked for."""
 _ANOTHER = re.compile(
@@ -344,36 +330,35 @@ def _last_line(text: str, patient: str | None) -> float | None:
 
 
 def _stated_score(text: str, patient: str | None) -> float | None:
-    """The one number that sentences, labelled lines or JSON's only field give, no other number
-    behind it, and none of the patient's."""
-    said = re.split(r"(?<=[.!?])\s+|\n", _plain(text))
-    given = [(k, found) for k, one in enumerate(said) if (found := _SAYS.search(one.strip()))]
+    """The one number that sentences, labelled lines or JSON's only field give."""
+    said = [one.strip() for one in re.split(r"(?<=[.!?])\s+|\n", _plain(text))]
+    given = [(k, found) for k, one in enumerate(said) if (found := _SAYS.search(one))]
     values = {number(next(filter(None, found.groups()))) for _, found in given}
-    k, last = given[-1] if given else (0, None)
-    behind = all_numbers("\n".join([last.string[last.end() :], *said[k + 1 :]])) if last else set()
+    others = {_value(found) for found in _LOOKS.finditer(_plain(text))}
+    for k, found in given[-1:]:
+        others |= all_numbers("\n".join([said[k][found.end() :], *said[k + 1 :]]))
     if field := _FIELD.fullmatch(text):
-        values = {number(field[2] or field[3]) if _RATED.fullmatch(field[1]) else None}
-    looks = {_value(found) for found in _LOOKS.finditer(_plain(text))}
-    if len(values) != 1 or (looks | behind) - values or _TENTHS.search(text):
+        rated = _LABELLED.fullmatch(field[1].replace("_", " ") + ":")
+        values = {number(field[2] or field[3]) if rated else None}
+    if len(values) != 1 or others - values or _TENTHS.search(text):
         return None
-    (value,) = values
     denied = any(_ANOTHER.search(said[k]) for k, _ in given)
-    return None if denied or value in all_numbers(patient or "") else value
+    return None if denied or values & all_numbers(patient or "") else values.pop()
 
 
 def listed(text: str, n: int) -> tuple[float, ...] | None:
-    """The ``n`` scores that are listed, with commas or a line each, numbered or not; ``None`` where
-    anything else but words and a colon in front stands there, and where they count from 1."""
+    """The ``n`` scores that are listed, numbered or not; ``None`` where anything else but words and
+    a colon in front stands there, and where they count from 1."""
     lead, _, said = _plain(text).rpartition(":")
     said = said.strip(" \t\r\n.[]-\u2022")
-    items = list(_ITEM.finditer(said))
-    whole = "".join(item[0] for item in items) == said and not re.search(r"[0-9\[\]]", lead)
-    marks, values = [item[1] for item in items], [number(item[2]) for item in items]
-    counted = [str(k) for k in range(1, n + 1)]
-    if not whole or marks not in ([None] * n, counted) or values == list(range(1, n + 1)):
+    items, counted = list(_ITEM.finditer(said)), list(range(1, n + 1))
+    marks = [item[1] for item in items]
+    values = tuple(value for item in items if (value := number(item[2])) is not None)
+    if "".join(item[0] for item in items) != said or re.search(r"[0-9\[\]]", lead):
         return None
-    found = tuple(value for value in values if value is not None)
-    return found if len(found) == n else None
+    if marks not in ([None] * n, list(map(str, counted))) or list(values) == counted:
+        return None
+    return values if len(values) == n else None
 
 
 def guess(part: str) -> float | None:
@@ -452,8 +437,8 @@ def verdict(text: str) -> bool | None:
     said = re.sub(r"[*_`$]", "", text).strip(" \t\r\n.!\"'")
     found = _VERDICT.fullmatch(said)
     if found is None and (found := _REASONED.fullmatch(said)):
-        if re.search(_TAKES_BACK[found[1].casefold()], found[2], re.IGNORECASE):
-            return None
+        back = re.search(_TAKES_BACK[found[1].casefold()], found[2], re.IGNORECASE)
+        found = None if back else found
     return None if found is None else next(filter(None, found.groups())).casefold() == "true"
 
 

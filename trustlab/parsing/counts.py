@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, Protocol
 
-from trustlab.parsing.reply import (
-    BLANK,
-    CUT,
-    Unreadable,
-    diagnosis,
-    no_answer,
-    unnamed,
-)
+from trustlab.parsing.reply import BLANK, CUT, Unreadable, diagnosis, no_answer, unnamed
 from trustlab.records import Reading, Reply
 
 KINDS = ("asked", "cut", "read", "chat", "placeholder", "unread")
