@@ -46,7 +46,7 @@ _DECIDES = re.compile(
 )
 _BLANK = re.compile(
     r"(?:[\s_.:<>]*\b(?:insert|enter|your|the|my|a|new|next|single|question|wording|answer|reply"
-    r"|response|statement|words?|text|here|goes|patient['\u2019]s|decision)\b[\s_.:<>]*)+",
+    r"|response|statement|text|here|goes|patient['\u2019]s|decision)\b[\s_.:<>]*)+",
     re.IGNORECASE,
 )
 """A form that nobody filled in."""
@@ -131,8 +131,8 @@ def _line(reply: Reply, what: str, reading: Reading) -> str:
     label = f"{_LABEL}|patient" if what == "answer" else _LABEL
     place = chat.spoken(text, label) if reading == "chat" else None
     line = " ".join(text[slice(*place)].split()) if place else ""
-    asks = what != "question" or (line.endswith("?") and not re.search("[?:].", line))
-    return "" if _COURTESY.match(line) or not asks else line
+    ends = {"question": r"[^?:]+\?", "wording": r".+[.!?]"}.get(what, ".*")
+    return line if re.fullmatch(ends, line) and not _COURTESY.match(line) else ""
 
 
 OPEN, CLOSE = "<thinking_process>", "</thinking_process>"

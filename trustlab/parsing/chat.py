@@ -90,7 +90,7 @@ _SENTENCE = re.compile(
     r"\b(?:i|we|he|she|it|they|my|his|her|this|that|there|which|what|and|by|on|if|be|been|does|do"
     r"|did|will|would|could|should|may|might|must|need\w*|think|based|made|confirm\w*|support\w*"
     r"|suggest\w*|indicat\w*|explain\w*|requires?|seems?|appears?|reports?|complains?|suffer\w*"
-    r"|possibl[ey]|potential\w*|probabl[ey]|perhaps|maybe|presum\w*|suspect\w*|suspicion|unknown"
+    r"|possibl[ey]|potential\w*|probabl[ey]|perhaps|maybe|presum\w*|suspect\w*|nothing|unknown"
     r"|differential|difficult|doubtful|uncertain|known|further|more|enough|true\w*|false\w*|sure"
     r"|certainly|okay|ok|thanks?|hello|hi|sorry|welcome|done|following|wrong|serious|condition"
     r"|symptoms?|diagnos\w+|answers?|keywords?|questions?)\b|\b(?:clear|correct|right)\Z"
