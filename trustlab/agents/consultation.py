@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Protocol
 
 from trustlab.agents.medconf import Ask, reply_room
@@ -159,10 +160,7 @@ def consult(
         patient or ModelPatient(doctor, seed, reading),
     )
     made = [Consultation(case, max_turns) for case in cases]
-
-    def asking(view: View) -> tuple[Request, Request]:
-        return requests_after(doctor, view.text, seed, About.of(view), reading)
-
+    asking = partial(requests_after, doctor, seed=seed, reading=reading)
     for _ in range(max_turns):
         going = [i for i, c in enumerate(made) if not c.ended]
         if stop is not None and going:
@@ -199,7 +197,7 @@ def _told(c: Consultation) -> View:
 def _questions(
     made: list[Consultation],
     going: Sequence[int],
-    asking: Callable[[View], tuple[Request, Request]],
+    asking: Callable[..., tuple[Request, Request]],
     doctor: Model,
     tries: int,
     reading: Reading,
@@ -208,7 +206,7 @@ def _questions(
     """Place in ``made`` -> the next question and which try it was; consultations without one are
     ended in ``made``."""
     told = {i: _told(made[i]) for i in going}
-    pairs = {i: asking(view) for i, view in told.items()}
+    pairs = {i: asking(v.text, about=About.of(v)) for i, v in told.items()}
     step = f"question {len(made[going[0]].turns) + 1}"
     replies = [row[0] for row in put(doctor, [r for pair in pairs.values() for r in pair], step)]
     waiting = dict(zip(pairs, replies[::2], strict=True))

@@ -36,9 +36,7 @@ _LABEL = (
 )
 """What may stand before a colon in front of the one line that a reply is."""
 _COURTESY = re.compile(
-    r"(?:sure|certainly|of course|okay|here(?: is|['\u2019]s)|as an ai|i(?:['\u2019]m| am) sorry,"
-    r"(?: but)? i|i (?:cannot|can['\u2019]t) (?:help|assist|provide))\b",
-    re.IGNORECASE,
+    r"(?:sure|certainly|of course|okay|here(?: is|['\u2019]s)|as an ai|i['\u2019]m sorry)\b", re.I
 )
 _DECIDES = re.compile(
     r"(enough) (?:is|has been|information is) (?:known|said|asked|told)(?: to name the diagnosis)?"
@@ -46,7 +44,7 @@ _DECIDES = re.compile(
 )
 _BLANK = re.compile(
     r"(?:[\s_.:<>]*\b(?:insert|enter|your|the|my|a|new|next|single|question|wording|answer|reply"
-    r"|response|statement|text|here|goes|patient['\u2019]s|decision)\b[\s_.:<>]*)+",
+    r"|response|statement|text|here|goes|patient['\u2019]s|decision)\b)+[\s_.:<>]*",
     re.IGNORECASE,
 )
 """A form that nobody filled in."""
