@@ -92,6 +92,7 @@ _SENTENCE = re.compile(
     r"|suggest\w*|indicat\w*|explain\w*|requires?|seems?|appears?|reports?|complains?|suffer\w*"
     r"|possibl[ey]|potential\w*|probabl[ey]|perhaps|maybe|presum\w*|suspect\w*|nothing|unknown"
     r"|differential|difficult|doubtful|uncertain|known|further|more|enough|true\w*|false\w*|sure"
+    r"|hard|say|tell|impossible|insufficient|information|inconclusive|undetermined|pending|help"
     r"|certainly|okay|ok|thanks?|hello|hi|sorry|welcome|done|following|wrong|serious|condition"
     r"|symptoms?|diagnos\w+|answers?|keywords?|questions?)\b|\b(?:clear|correct|right)\Z"
     r"|\A(?:see|seek|take|drink|rest|avoid|use|try|tell|ask|call|consult|consider|look|go|stay)\b",
