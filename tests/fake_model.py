@@ -44,8 +44,8 @@ class FakeModel:
     """Reply i depends on name, messages, temperature, seed and i; ``n`` and ``purpose`` play no
     part.
 
-    ``unreadable(request, i)`` says which diagnoses come without their brackets. ``asked`` keeps the
-    requests of each call.
+    ``unreadable(request, i)`` says which diagnoses come without brackets, as a question. ``asked``
+    keeps the requests of each call.
     """
 
     taught = {"set": "embedded"}
@@ -82,7 +82,7 @@ class FakeModel:
             text = medconf_reply(kind, request.messages[-1][1], rng)
         elif text is None:
             name = NAMES[rng.integers(len(NAMES))]
-            text = name if self.unreadable(request, i) else f"[{name}]"
+            text = f"{name}?" if self.unreadable(request, i) else f"[{name}]"
             text = (
                 f"<thinking_process>It may be {name}.</thinking_process>\n{text}"
                 if kind == "doctor"

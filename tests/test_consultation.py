@@ -157,7 +157,7 @@ def test_of_an_unreadable_and_a_repeated_question_the_repetition_is_the_reason()
 @pytest.mark.parametrize(
     ("reply", "why"),
     [
-        ("Do you swim?", "no question in square brackets"),
+        ("Do you swim? Or run?", "no question in square brackets"),
         (Reply(None, missing="too long"), "too long"),
     ],
 )

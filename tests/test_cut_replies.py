@@ -56,7 +56,7 @@ class Cut(FakeModel):
     def __init__(self, text: str = "", **cases: str) -> None:
         super().__init__("cutter")
         self.cases = cases
-        self.says = {"cut": (text, "length"), "unread": ("Influenza", "stop")}
+        self.says = {"cut": (text, "length"), "unread": ("Influenza?", "stop")}
 
     def reply(self, request: Request, i: int) -> Reply:
         found = super().reply(request, i)
@@ -144,7 +144,7 @@ def test_a_diagnosis_that_was_cut_off_keeps_its_words_and_no_tokens() -> None:
     found = diagnosis_reply(Reply("[flu], but", trace, 9, 3, finish="length"))
     assert (found.text, found.trace, found.missing) == (None, None, REASON)
     assert (found.raw, found.finish, found.n_tokens_out) == ("[flu], but", "length", 3)
-    assert diagnosis_reply(Reply("flu")).missing == NO_DIAGNOSIS
+    assert diagnosis_reply(Reply("flu?")).missing == NO_DIAGNOSIS
 
 
 def stated(name: str, *replies: Reply) -> str:

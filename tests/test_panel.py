@@ -119,7 +119,7 @@ def test_unreadable_doctors_have_no_vote() -> None:
 
 
 def test_nobody_is_in_charge_of_a_panel_that_cannot_be_read() -> None:
-    found = panel_of("Croup.", "Flu.")
+    found = panel_of("Croup?", "Flu?")
     assert (found.votes, found.diagnosis, found.tied, in_charge(found)) == (
         (None, None),
         None,

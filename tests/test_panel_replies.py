@@ -32,7 +32,7 @@ def thought(words: str) -> str:
          "Cough.\nFever.", "Influenza", ""),
         (thought("[Croup] or [Asthma]?") + "\n[Influenza]",
          "[Croup] or [Asthma]?", "Influenza", ""),
-        (thought("Surely [Croup].") + "\nInfluenza", "Surely [Croup].", None, NO_DIAGNOSIS),
+        (thought("Surely [Croup].") + "\nInfluenza?", "Surely [Croup].", None, NO_DIAGNOSIS),
         (thought("Cough.") + "\n[1]", "Cough.", None, NO_DIAGNOSIS),
         ("[Croup]" + thought("Cough.") + "", "Cough.", None, NO_DIAGNOSIS),
         (thought("Cough.") + "[Croup] no, [Influenza] [2]", "Cough.", "Influenza", ""),

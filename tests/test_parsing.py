@@ -38,7 +38,8 @@ DIAGNOSES = {
     "[]": None,
     "[   ]": None,
     "": None,
-    "Flu": None,
+    "Flu": "Flu",
+    "Flu?": None,
     "[Flu": None,
     "Flu]": None,
     "]Flu[": None,
@@ -199,7 +200,7 @@ GUESSES = {
     FIVE.replace("[90]", "[[95] x] [90]"): None,
     FIVE.replace("G3: ", ""): None,
     FIVE.removesuffix("]"): None,
-    "[80] [85] [90] [75] [80]": None,
+    "[80] [85] [90] [75]": None,
     "[80]": None,
     "": None,
 }
@@ -382,8 +383,8 @@ def test_trace_is_cut_to_the_diagnosis(
 
 
 def test_reply_without_a_diagnosis_says_so() -> None:
-    reply = diagnosis_reply(traced("Fl", "u"))
-    assert (reply.text, reply.raw, reply.trace, reply.missing) == (None, "Flu", None, NO_DIAGNOSIS)
+    reply = diagnosis_reply(traced("Fl", "u?"))
+    assert (reply.text, reply.raw, reply.trace, reply.missing) == (None, "Flu?", None, NO_DIAGNOSIS)
 
 
 def test_reply_that_never_came_keeps_its_reason() -> None:

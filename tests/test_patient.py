@@ -65,7 +65,8 @@ def said(reply: str | Reply, question: str = ASKED, case: Case | None = None) ->
         ("[I cough day and night.] It is the flu.", "leaked", None),
         ("[No.]", "out of place", None),
         ("[I cough day and night.] [I don't know]", "unreadable", None),
-        ("I cough day and night.", "unreadable", None),
+        ("I cough day and night.", "answered", COUGH),
+        ("I cough.\nI cough day and night.", "unreadable", None),
         ("[]", "unreadable", None),
         ("It is influenza", "leaked", None),
         (Reply("[It is influenza and", finish="length"), "leaked", None),
@@ -234,7 +235,7 @@ def test_a_telling_word_of_the_diagnosis_is_a_leak_unless_a_quoted_fact_says_it(
     )
     assert said(f"[{words}, my mother thinks.]", case=innocent).outcome == "answered"
     assert said(Reply(f"[{words}, my mo", finish="length"), case=innocent).outcome == "unreadable"
-    assert said(f"{words}, my mother thinks.", case=innocent).outcome == "unreadable"
+    assert said(f"{words}, my mother thinks.\n-", case=innocent).outcome == "unreadable"
     assert (
         said(f"{words}. [I gave up smoking long ago.]", f"Is it true: {words}?", case).outcome
         == "answered"
@@ -444,7 +445,8 @@ def test_a_question_is_the_only_group(text: str, read: str) -> None:
 @pytest.mark.parametrize(
     ("reply", "why"),
     [
-        ("Any pain?", "no question in square brackets"),
+        ("Any pain", "no question in square brackets"),
+        ("Any pain? Any fever?", "no question in square brackets"),
         ("[a?] [b?]", "2 questions in square brackets"),
         ("[" + "a" * 301 + "]", "more than 300 characters"),
         ("[12?]", "holds no letter"),
@@ -465,7 +467,9 @@ def test_enough_or_more(text: str, enough: bool) -> None:
     assert read_enough(Reply(text)) is enough
 
 
-@pytest.mark.parametrize("text", ["enough", "[enough] [more]", "[not enough]", "[yes]"])
+@pytest.mark.parametrize(
+    "text", ["enough?", "not enough", "[enough] [more]", "[not enough]", "[yes]"]
+)
 def test_another_word_decides_nothing(text: str) -> None:
     with pytest.raises(Unreadable):
         read_enough(Reply(text))

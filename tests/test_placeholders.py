@@ -31,6 +31,8 @@ Diagnosis 1
 Disease A
 <diagnosis>
 Diagnosis: ...
+Diagnosis:
+Final diagnosis:
 Enter disease
 Fill in the diagnosis
 Write the name of the disease

@@ -60,6 +60,14 @@ def test_what_follows_an_opened_thought_without_an_end_is_all_thought(finish: st
             "a<|end|><|start|>assistant",
             "[Cold]",
         ),
+        ("## Thinking\n\na\n\n## Final Response\n\n[Cold]", "a", "[Cold]"),
+        ("Here is my thought process: a\nHere is my response: [Cold]", "a", "[Cold]"),
+        ("## Thinking\na\n## Diagnosis\n[Cold]", None, None),
+        ("Well: Here is my thought process: a. Here is my response: [Cold]", None, None),
+        ("<think>a</think>\n<answer>\n[Cold]\n</answer>\n", "a", "[Cold]"),
+        ("<think>a</think><|begin_of_box|>[Cold]<|end_of_box|>", "a", "[Cold]"),
+        ("<response>[Cold]</response>", None, "[Cold]"),
+        ("<response>[Cold]</response> [Flu]", None, None),
         ("<thinking_process>a</thinking_process>[Cold]", None, None),
         ("a < b and c > d [Cold]", None, None),
     ],
@@ -67,6 +75,16 @@ def test_what_follows_an_opened_thought_without_an_end_is_all_thought(finish: st
 def test_the_last_marker_decides(text: str, thought: str | None, answer: str | None) -> None:
     told = apart(Reply(text))
     assert (told.reasoning, told.text) == (thought, text if answer is None else answer)
+
+
+def test_the_tokens_are_those_inside_the_answer_s_marks() -> None:
+    tokens = ("<think>", "a", "</think>", "\n<answer>[", "Cold", "]</", "answer>", "\n")
+    reply = Reply("".join(tokens), trace=TokenTrace(tokens, np.arange(8.0)))
+    found = apart(reply, pieces=tokens, named=tokens)
+    assert found.trace is not None and found.trace.tokens == ("[", "Cold", "]")
+    assert found.trace.logprobs is not None and list(found.trace.logprobs) == [3, 4, 5]
+    served = apart(Reply("<answer>[Cold]</answer>", reasoning="a"))
+    assert (served.text, served.reasoning) == ("[Cold]", "a")
 
 
 def test_what_doctors_are_asked_to_think_is_part_of_their_answer() -> None:

@@ -141,6 +141,7 @@ def consultations(
     talked: dict[str, tuple[Consultation, ...]] = {}
     runs: dict[str, Run] = {}
     how: dict[str, Any] = {"max_turns": max_turns, "tries": tries, "seed": setup.seed}
+    how["reading"] = setup.reading
     levels = list(range(max_turns + 1))
     with recording(setup.run_dir) as attach:
         for model in models:
@@ -171,9 +172,8 @@ def speakers(
     inner = doctor.model if isinstance(doctor, CachedModel) else doctor
     others = [m for m in (inner, patient) if not isinstance(m, str | None)]
     with_cache = [setup.cached(m) for m in others]
-    return with_cache, FactPatient() if patient == FACTS else ModelPatient(
-        with_cache[-1], setup.seed
-    )
+    model = ModelPatient(with_cache[-1], setup.seed, setup.reading)
+    return with_cache, FactPatient() if patient == FACTS else model
 
 
 def _tables(
@@ -265,6 +265,7 @@ def consult_until(
 
     try:
         how: dict[str, Any] = {"max_turns": max_turns, "tries": tries, "seed": setup.seed}
+        how["reading"] = setup.reading
         made = consult(cases, with_cache[0], speaker, stop=stop, **how)
         if late := [c for c in made if c.ended == TURN_LIMIT]:
             judged(late)  # the diagnosis at the end

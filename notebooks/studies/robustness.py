@@ -29,7 +29,7 @@ from trustlab.models.base import About, Model
 from trustlab.models.cache import CachedModel
 from trustlab.parsing.counts import why_few
 from trustlab.paths import save_table
-from trustlab.records import Case, Statement
+from trustlab.records import Case, Reading, Statement
 from trustlab.run import Run, benchmark, each_asked
 from trustlab.settings import Setup, given
 from trustlab.workbench import Workbench, opened
@@ -110,7 +110,9 @@ def robustness(
         checker = ParaphraseChecker(load_knowledge(), setup.encoder)
         with recording(setup.run_dir) as attach:
             attach(*voice)
-            wordings = paraphrases(cases, levels, paraphrase_seeds, voice[0], checker)
+            wordings = paraphrases(
+                cases, levels, paraphrase_seeds, voice[0], checker, setup.reading
+            )
         unread = why_few({"": voice[0].counts}, "", WORDED)
         left_out = unread or _none_usable(wordings, voice[0].name)
         if setup.run_dir:
@@ -141,6 +143,7 @@ def paraphrases(
     seeds: Sequence[int],
     model: Model,
     checker: ParaphraseChecker,
+    reading: Reading = "chat",
 ) -> pd.DataFrame:
     """Each distinct statement that the conditions ``seeds`` draw, in the new words of ``model``,
     and whether they are used.
@@ -157,9 +160,10 @@ def paraphrases(
         s.text: About(case.dataset, case.case_id, level, counts[s.text])
         for s, case, level in reversed(each)
     }
+    found = reword(counts, model, keep_question=True, about=about, reading=reading)
     rows = [
         _wording_row(statement[text], new, why, checker, counts[text])
-        for text, (new, why) in reword(counts, model, keep_question=True, about=about).items()
+        for text, (new, why) in found.items()
     ]
     return pd.DataFrame(rows, columns=WORDING_COLUMNS)
 

@@ -10,15 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Protocol
 
 from trustlab.agents.medconf import Ask, reply_room
 from trustlab.agents.patient import ModelPatient, Said, findings_asked, parts_of
 from trustlab.models.base import About, Model, Request
 from trustlab.parsing.agents import read_enough, read_question
+from trustlab.parsing.counts import both
 from trustlab.parsing.reply import Unreadable
 from trustlab.prompts import render
-from trustlab.records import Case, Reply, Statement, View, normalise
+from trustlab.records import Case, Reading, Reply, Statement, View, normalise
 
 MAX_TOKENS_QUESTION, MAX_TOKENS_ENOUGH = 96, 16
 ENDING = "-consultation"
@@ -134,6 +136,7 @@ def consult(
     seed: int = 0,
     ask: Ask | None = None,
     stop: Callable[[Sequence[Consultation]], Sequence[bool]] | None = None,
+    reading: Reading = "chat",
 ) -> tuple[Consultation, ...]:
     """A consultation for each case, to its full length; all cases take each turn together, a batch
     for each step.
@@ -154,9 +157,10 @@ def consult(
         )
     put, speaker = (
         ask or (lambda m, requests, _: m.generate(requests)),
-        patient or ModelPatient(doctor, seed),
+        patient or ModelPatient(doctor, seed, reading),
     )
     made = [Consultation(case, max_turns) for case in cases]
+    asking = partial(requests_after, doctor, seed=seed, reading=reading)
     for _ in range(max_turns):
         going = [i for i, c in enumerate(made) if not c.ended]
         if stop is not None and going:
@@ -165,7 +169,7 @@ def consult(
             going = [i for i in going if not made[i].ended]
         if not going:
             break
-        questions = _questions(made, going, doctor, tries, seed, put)
+        questions = _questions(made, going, asking, doctor, tries, reading, put)
         heard = speaker.answer(
             [(made[i].case, question) for i, (question, _) in questions.items()],
             _at_turn(put, len(made[going[0]].turns)),
@@ -191,22 +195,28 @@ def _told(c: Consultation) -> View:
 
 
 def _questions(
-    made: list[Consultation], going: Sequence[int], doctor: Model, tries: int, seed: int, put: Ask
+    made: list[Consultation],
+    going: Sequence[int],
+    asking: Callable[..., tuple[Request, Request]],
+    doctor: Model,
+    tries: int,
+    reading: Reading,
+    put: Ask,
 ) -> dict[int, tuple[str, int]]:
     """Place in ``made`` -> the next question and which try it was; consultations without one are
     ended in ``made``."""
     told = {i: _told(made[i]) for i in going}
-    pairs = {i: requests_after(doctor, v.text, seed, About.of(v)) for i, v in told.items()}
+    pairs = {i: asking(v.text, about=About.of(v)) for i, v in told.items()}
     step = f"question {len(made[going[0]].turns) + 1}"
     replies = [row[0] for row in put(doctor, [r for pair in pairs.values() for r in pair], step)]
     waiting = dict(zip(pairs, replies[::2], strict=True))
     for i, greedy, decision in zip(pairs, replies[::2], replies[1::2], strict=True):
-        made[i] = _decided(_spent(made[i], "ask", greedy), decision)
+        made[i] = _decided(_spent(made[i], "ask", greedy), decision, reading)
     found: dict[int, tuple[str, int]] = {}
     failed: dict[int, list[tuple[str, str]]] = {i: [] for i in pairs}
     for n in range(1, tries + 1):
         for i, reply in waiting.items():
-            question, problem = _judged(made[i], reply)
+            question, problem = _judged(made[i], reply, reading)
             if problem is None:
                 found[i] = (question, n)
             else:
@@ -225,18 +235,18 @@ def _questions(
     return found
 
 
-def _judged(c: Consultation, reply: Reply) -> tuple[str, str | None]:
+def _judged(c: Consultation, reply: Reply, reading: Reading) -> tuple[str, str | None]:
     """The question and ``None``; or what is wrong with it, with the words that say so in front."""
     try:
-        question = read_question(reply)
+        question = read_question(reply, reading)
     except Unreadable as error:
         return str(error), NO_QUESTION
     return question, REPEATS if repeats(question, c.statements, c.case) else None
 
 
-def _decided(c: Consultation, reply: Reply) -> Consultation:
+def _decided(c: Consultation, reply: Reply, reading: Reading) -> Consultation:
     try:
-        enough = read_enough(reply)
+        enough = read_enough(reply, reading)
     except Unreadable:
         enough = None
     return replace(_spent(c, "enough", reply), enough=(*c.enough, enough))
@@ -253,7 +263,11 @@ def _spent(c: Consultation, purpose: str, reply: Reply) -> Consultation:
 
 
 def requests_after(
-    model: Model, told: str, seed: int = 0, about: About | None = None
+    model: Model,
+    told: str,
+    seed: int = 0,
+    about: About | None = None,
+    reading: Reading = "chat",
 ) -> tuple[Request, Request]:
     """What the doctor is asked after what has been told: for the next question, and whether enough
     is known. Both greedy."""
@@ -264,14 +278,14 @@ def requests_after(
             max_tokens=room,
             seed=seed,
             purpose="ask",
-            about=about and about._replace(reads=read_question),
+            about=about and about._replace(**both(read_question, reading)),
         ),
         Request(
             render("enough", to=model, patient=told),
             max_tokens=MAX_TOKENS_ENOUGH,
             seed=seed,
             purpose="enough",
-            about=about and about._replace(reads=read_enough),
+            about=about and about._replace(**both(read_enough, reading)),
         ),
     )
 

@@ -20,9 +20,10 @@ from trustlab.datasets.giveaway import Giveaway, giveaway
 from trustlab.knowledge import load_knowledge
 from trustlab.models.base import About, Model, Request
 from trustlab.parsing.agents import read_replies
+from trustlab.parsing.counts import both
 from trustlab.parsing.reply import Unreadable
 from trustlab.prompts import render
-from trustlab.records import Case, Reply, Statement, normalise
+from trustlab.records import Case, Reading, Reply, Statement, normalise
 from trustlab.words import word_lists
 
 UNKNOWN, NOT_SO = "I don't know.", "not so"
@@ -80,10 +81,11 @@ class Said:
 
 @dataclass(frozen=True)
 class ModelPatient:
-    """A patient for whom ``model`` speaks."""
+    """A patient for whom ``model`` speaks; ``reading``: how its replies are read."""
 
     model: Model
     seed: int = 0
+    reading: Reading = "chat"
 
     @property
     def name(self) -> str:
@@ -111,7 +113,7 @@ class ModelPatient:
                     case.dataset,
                     case.case_id,
                     None,
-                    reads=partial(_said, case=case, question=question),
+                    **both(partial(_said, case=case, question=question), self.reading),
                 ),
             )
             for case, question in asked
@@ -120,7 +122,7 @@ class ModelPatient:
             [row[0] for row in put(self.model, requests, "patient's answers")] if requests else []
         )
         return [
-            (read_answer(r, case, question), r)
+            (read_answer(r, case, question, self.reading), r)
             for r, (case, question) in zip(replies, asked, strict=True)
         ]
 
@@ -226,15 +228,15 @@ def _denial(case: Case, findings: Collection[str], raw: str = "") -> Said | None
     return Said(words, "answered", why=NOT_SO, raw=raw, denied=finding)
 
 
-def _said(reply: Reply, case: Case, question: str) -> dict[str, str]:
+def _said(reply: Reply, case: Case, question: str, reading: Reading) -> dict[str, str]:
     """What a reply may say aloud, and how that is called."""
-    said = read_answer(reply, case, question)
+    said = read_answer(reply, case, question, reading)
     if said.outcome == "unreadable":
         raise Unreadable(said.why)
     return {"outcome": said.outcome, "words": said.words}
 
 
-def read_answer(reply: Reply, case: Case, question: str) -> Said:
+def read_answer(reply: Reply, case: Case, question: str, reading: Reading = "chat") -> Said:
     """What a model's reply may say aloud, compared without case and punctuation.
 
     - *answered*: words that stand in exactly one fact (its whole answer, or :data:`LEAST` telling
@@ -257,7 +259,7 @@ def read_answer(reply: Reply, case: Case, question: str) -> Said:
     if _leaks(raw, case, question, answers):
         return Said(UNKNOWN, "leaked", why="names the diagnosis", raw=raw)
     try:
-        replies = read_replies(reply)
+        replies = read_replies(reply, reading)
         known = findings_of_question().get(normalise(question), frozenset())
         no = [normalise(words.removeprefix("Patient:")) for words in replies] == ["no"]
         if no and (denial := _denial(case, known, raw)):

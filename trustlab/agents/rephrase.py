@@ -17,9 +17,10 @@ import pandas as pd
 from trustlab.datasets.giveaway import Giveaway, giveaway
 from trustlab.models.base import About, Model, Request
 from trustlab.parsing.agents import read_wording
+from trustlab.parsing.counts import both
 from trustlab.parsing.reply import Unreadable
 from trustlab.prompts import Prompts, prompts_of
-from trustlab.records import Case, Reply, normalise
+from trustlab.records import Case, Reading, Reply, normalise
 
 ENDING = "-reworded"
 """What is added to the names of the data set and of each case."""
@@ -60,7 +61,7 @@ class Rephrased:
         return "; ".join(parts)
 
 
-def rephrase(cases: Sequence[Case], model: Model) -> Rephrased:
+def rephrase(cases: Sequence[Case], model: Model, reading: Reading = "chat") -> Rephrased:
     """``cases`` as ``model`` words them, ``-reworded`` added to their data set and ids; which
     finding a statement tells stays.
 
@@ -77,7 +78,7 @@ def rephrase(cases: Sequence[Case], model: Model) -> Rephrased:
         for case in reversed(cases)
         for s in case.statements
     }
-    found = reword(counts, model, about=about)
+    found = reword(counts, model, about=about, reading=reading)
     rows = [(text, wording, counts[text], not why, why) for text, (wording, why) in found.items()]
     if rows and not any(reworded for *_, reworded, _ in rows):
         reasons = "; ".join(
@@ -98,6 +99,7 @@ def reword(
     *,
     keep_question: bool = False,
     about: Mapping[str, About] | None = None,
+    reading: Reading = "chat",
 ) -> dict[str, tuple[str, str]]:
     """Each distinct text -> its new words and ``""``, or its old ones and why it has no others;
     asked for all at once.
@@ -107,14 +109,17 @@ def reword(
     """
     whose = about or {}
     prompts = prompts_of(model)
-    asked = {text: _requests(text, prompts, whose.get(text)) for text in dict.fromkeys(texts)}
+    asked = {
+        text: _requests(text, prompts, whose.get(text), reading) for text in dict.fromkeys(texts)
+    }
     requests = list(dict.fromkeys(r for rs in asked.values() for r in rs))
     replies = {
         r: row[0]
         for r, row in zip(requests, model.generate(requests) if requests else [], strict=True)
     }
     return {
-        text: _worded(text, [replies[r] for r in rs], keep_question) for text, rs in asked.items()
+        text: _worded(text, [replies[r] for r in rs], keep_question, reading)
+        for text, rs in asked.items()
     }
 
 
@@ -124,8 +129,10 @@ def rephrase_requests(cases: Sequence[Case], prompts: Prompts) -> dict[str, list
     return {text: _requests(text, prompts) for text in texts}
 
 
-def _requests(text: str, prompts: Prompts, about: About | None = None) -> list[Request]:
-    about = about and about._replace(reads=read_wording)
+def _requests(
+    text: str, prompts: Prompts, about: About | None = None, reading: Reading = "chat"
+) -> list[Request]:
+    about = about and about._replace(**both(read_wording, reading))
     parts = _parts(text)
     question = parts.get("Doctor")
     asked = {}
@@ -153,14 +160,16 @@ def _parts(text: str) -> dict[str, str]:
     return {alone[1]: alone[2]} if alone else {}
 
 
-def _worded(text: str, replies: Sequence[Reply], keep_question: bool) -> tuple[str, str]:
+def _worded(
+    text: str, replies: Sequence[Reply], keep_question: bool, reading: Reading
+) -> tuple[str, str]:
     """The new text and ``""``, or the old one and why."""
     speakers, words = list(_parts(text)), []
     for what, reply in zip(
         [_WHAT[speaker] for speaker in speakers] or ["statement"], replies, strict=True
     ):
         try:
-            words.append(read_wording(reply))
+            words.append(read_wording(reply, reading))
         except Unreadable as error:
             if not (keep_question and what == "question" and len(speakers) == 2):
                 return text, f"{what}: {error}"

@@ -19,6 +19,9 @@ MARKERS = (
     ("<think>", "</think>"),
     ("<thinking>", "</thinking>"),
     ("<thought>", "</thought>"),
+    ("<Thought>", "</Thought>"),
+    ("<|begin_of_thought|>", "<|end_of_thought|>"),
+    ("<|inner_prefix|>", "<|inner_suffix|>"),
     ("[THINK]", "[/THINK]"),
     ("<seed:think>", "</seed:think>"),
     ("<unused94>", "<unused95>"),
@@ -30,7 +33,21 @@ MARKERS = (
     ("<|channel|>commentary", "<|channel|>final<|message|>"),
 )
 """Beginning and end of a thought, as families of models write them."""
-_MARK = re.compile("|".join(re.escape(mark) for pair in MARKERS for mark in pair))
+IN_WORDS = (
+    ("## Thinking", "## Final Response"),
+    ("Here is my thought process:", "Here is my response:"),
+    ("Here's my thought process:", "Here's my response:"),
+)
+"""The same in words (HuatuoGPT, Granite), which count where a reply begins so and has both."""
+AROUND = (
+    *((f"<{word}>", f"</{word}>") for word in ("answer", "response", "output", "Output")),
+    ("<|begin_of_solution|>", "<|end_of_solution|>"),
+    ("<|begin_of_box|>", "<|end_of_box|>"),
+)
+"""What may stand around the answer (GLM, Granite, Hunyuan and others)."""
+_MARK = re.compile(
+    "|".join(re.escape(mark) for pair in (*MARKERS, *IN_WORDS, *AROUND) for mark in pair)
+)
 ENDINGS = ("<|return|>", "<|end|>")
 """What may stand behind the answer of a model that has channels."""
 Thinking = str | Sequence[str]
@@ -75,7 +92,9 @@ def parts(text: str, thinking: Thinking = "auto") -> Parts:
     stop = len(text.rstrip())
     for ending in ENDINGS if thinking == "auto" else ():
         stop = stop - len(ending) if text[:stop].endswith(ending) else stop
-    pairs = _markers(thinking)
+    pairs = [*_markers(thinking)]
+    if thinking == "auto":
+        pairs += [p for p in IN_WORDS if text.lstrip().startswith(p[0]) and p[1] in text]
     begins = [(at, len(opens)) for opens, _ in pairs if (at := text.find(opens)) >= 0]
     first, length = min(begins, default=(len(text), 0))
     last = max((text.rfind(opens) for opens, _ in pairs), default=-1)
@@ -85,8 +104,19 @@ def parts(text: str, thinking: Thinking = "auto") -> Parts:
     if end >= 0:
         thought = text[first + length : end] if first < end else text[:end]
         answer = text[end + closing :]
-        return Parts(thought, len(text) - len(answer.lstrip()), stop)
-    return Parts(None, 0, len(text))
+        return Parts(thought, *_within(text, len(text) - len(answer.lstrip()), stop, thinking))
+    return Parts(None, *_within(text, 0, len(text), thinking))
+
+
+def _within(text: str, start: int, stop: int, thinking: Thinking) -> tuple[int, int]:
+    """Where the answer stands inside its own marks (:data:`AROUND`), where it has some."""
+    said = text[start:stop].strip()
+    for opens, closes in AROUND if thinking == "auto" else ():
+        if said.startswith(opens) and said.endswith(closes):
+            answer = said[len(opens) : -len(closes)].strip()
+            start = text.index(answer, text.index(opens, start) + len(opens))
+            return start, start + len(answer)
+    return start, stop
 
 
 def with_thought(requests: Sequence[Request], n_tokens: int) -> list[Request]:
@@ -126,18 +156,21 @@ def apart(
     thought, start, stop = parts(told, thinking)
     if thought is None and begun:
         thought, start = told, None
-    if thought is None:
+    if thought is None and (start, stop) == (0, len(told)):
         return reply
-    thought = thought.strip()
+    thought = reply.reasoning if thought is None else thought.strip()
     if start is None or start >= stop:
         return replace(reply, text="", trace=None, reasoning=thought)
     if not named:
         return replace(reply, text=told[start:stop], trace=None, reasoning=thought)
     ends = list(accumulate(map(len, named)))
     k = next(i for i, end in enumerate(ends) if end > start)
-    begins = named[k][start - ends[k] :] if named[k] == pieces[k] else ""
-    said = (begins, *pieces[k + 1 :])
-    trace = reply.trace and replace(reply.trace.part(k, len(named)), tokens=said)
+    last = next(i for i, end in enumerate(ends) if end >= stop)
+    said = [
+        name[max(0, start - end + len(name)) : stop - end + len(name)] if name == piece else piece
+        for name, piece, end in zip(named, pieces, ends, strict=True)
+    ][k : last + 1]
+    trace = reply.trace and replace(reply.trace.part(k, last + 1), tokens=tuple(said))
     if trace is not None and trace.prior_logprobs is not None and thought:
         trace = unscored(trace)
     return replace(reply, text="".join(said), trace=trace, reasoning=thought)

@@ -13,6 +13,7 @@ from trustlab.parsing import chat
 from trustlab.parsing.json_reply import Strict, an_object, as_text, chat_value, json_value, valid
 from trustlab.parsing.medconf import only_value
 from trustlab.parsing.reply import (
+    BLANK,
     UNWRITABLE,
     Span,
     Unreadable,
@@ -29,27 +30,46 @@ MAX_WORDING, MAX_QUESTION = 600, 300
 """Characters of the longest wording, and of the longest question."""
 MAX_GROUPS = 20
 """Groups that a patient's reply may have."""
+_LABEL = (
+    r"(?:(?:my|the|next|new)[ \t]+)*(?:question|wording|reply|statement|decision|answer)"
+    r"|re(?:worded|phrased)"
+)
+"""What may stand before a colon in front of the one line that a reply is."""
+_COURTESY = re.compile(
+    r"(?:sure|certainly|of course|okay|here(?: is|['\u2019]s)|as an ai|i['\u2019]m sorry)\b", re.I
+)
+_DECIDES = re.compile(
+    r"(enough) (?:is|has been|information is) (?:known|said|asked|told)(?: to name the diagnosis)?"
+    r"|(?:the patient (?:should|must) be asked|ask(?: the patient)?|i need) (more)(?: questions)?"
+)
+_BLANK = re.compile(
+    r"(?:[\s_.:<>]*\b(?:insert|enter|your|the|my|a|new|next|single|question|wording|answer|reply"
+    r"|response|statement|text|here|goes|patient['\u2019]s|decision)\b)+[\s_.:<>]*",
+    re.IGNORECASE,
+)
+"""A form that nobody filled in."""
 _SPEAKER = re.compile(r"\b(?:doctor|patient)\s*:", re.IGNORECASE)
 
 
-def read_wording(reply: Reply) -> str:
+def read_wording(reply: Reply, reading: Reading = "chat") -> str:
     """The new wording: the reply's only group in square brackets, white space made single.
 
     Raises :class:`Unreadable` where there is none or more than one, where it holds no letter, more
     than :data:`MAX_WORDING` characters or some that no file takes, where it speaks for somebody
-    ("Doctor:"), and where the reply was cut off or is missing.
+    ("Doctor:") or is a placeholder, and where the reply was cut off or is missing. In chat a line
+    without brackets is read too (:func:`trustlab.parsing.chat.spoken`), but no courtesy.
     """
-    return _spoken(reply, "wording", MAX_WORDING)
+    return _spoken(reply, "wording", MAX_WORDING, reading)
 
 
-def read_question(reply: Reply) -> str:
+def read_question(reply: Reply, reading: Reading = "chat") -> str:
     """The doctor's question, as :func:`read_wording` reads, of at most :data:`MAX_QUESTION`
-    characters; a question mark is not asked for."""
-    return _spoken(reply, "question", MAX_QUESTION)
+    characters; a question mark is asked for only without brackets."""
+    return _spoken(reply, "question", MAX_QUESTION, reading)
 
 
-def _spoken(reply: Reply, what: str, most: int) -> str:
-    text = _only(reply, what)
+def _spoken(reply: Reply, what: str, most: int, reading: Reading) -> str:
+    text = _only(reply, what, reading)
     if not any(c.isalpha() for c in text) or len(text) > most or UNWRITABLE.search(text):
         raise Unreadable(
             f"the {what} holds no letter, more than {most} characters, or some that no file takes"
@@ -59,37 +79,58 @@ def _spoken(reply: Reply, what: str, most: int) -> str:
     return text
 
 
-def read_enough(reply: Reply) -> bool:
-    """Whether the doctor has heard enough: the only group is ``enough`` or ``more``;
-    :class:`Unreadable` otherwise."""
-    said = _only(reply, "decision").casefold().rstrip(".!")
+def read_enough(reply: Reply, reading: Reading = "chat") -> bool:
+    """Whether the doctor has heard enough: the only group, or in chat the reply, is ``enough`` or
+    ``more``, or a sentence of that; :class:`Unreadable` otherwise."""
+    said = _only(reply, "decision", reading).casefold().rstrip(".!")
+    if reading == "chat" and (sentence := _DECIDES.fullmatch(said)):
+        said = sentence[1] or sentence[2]
     if said not in ("enough", "more"):
         raise Unreadable(f"the decision is neither enough nor more: {said[:40]!r}")
     return said == "enough"
 
 
-def read_replies(reply: Reply) -> list[str]:
-    """What the patient says: every group in square brackets, white space made single.
+def read_replies(reply: Reply, reading: Reading = "chat") -> list[str]:
+    """What the patient says: every group in square brackets, or in chat the one line that the reply
+    is, white space made single.
 
-    Raises :class:`Unreadable` where none is whole, and where there are more than
-    :data:`MAX_GROUPS`.
+    Raises :class:`Unreadable` where none is whole, where one is a placeholder, and where there are
+    more than :data:`MAX_GROUPS`.
     """
     found = [" ".join(span.text.split()) for span in islice(groups(whole(reply)), MAX_GROUPS + 1)]
     if len(found) > MAX_GROUPS:
         raise Unreadable(f"more than {MAX_GROUPS} groups in square brackets")
+    if not found and (line := _line(reply, "answer", reading)) and not _SPEAKER.search(line):
+        return [line]
     if not found:
         raise Unreadable("no words in square brackets")
+    if any(map(_BLANK.fullmatch, found)):
+        raise Unreadable(f"{BLANK} of an answer")
     return found
 
 
-def _only(reply: Reply, what: str) -> str:
+def _only(reply: Reply, what: str, reading: Reading) -> str:
     found = [span.text for span in groups(whole(reply))]
+    if not found and (line := _line(reply, what, reading)):
+        return line
+    if len(found) == 1 and _BLANK.fullmatch(found[0]):
+        raise Unreadable(f"{BLANK} of a {what}")
     if len(found) != 1:
         raise Unreadable(
             f"{len(found) or 'no'} {what}{'' if not found else 's'} in square brackets, one is"
             " needed"
         )
     return " ".join(found[0].split())
+
+
+def _line(reply: Reply, what: str, reading: Reading) -> str:
+    """The one line that a reply is, as chat models write it; '' where there is none."""
+    text = reply.text or ""
+    label = f"{_LABEL}|patient" if what == "answer" else _LABEL
+    place = chat.spoken(text, label) if reading == "chat" else None
+    line = " ".join(text[slice(*place)].split()) if place else ""
+    ends = {"question": r"[^?:]+\?", "wording": r".+[.!?]"}.get(what, ".*")
+    return line if re.fullmatch(ends, line) and not _COURTESY.match(line) else ""
 
 
 OPEN, CLOSE = "<thinking_process>", "</thinking_process>"

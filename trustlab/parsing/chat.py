@@ -1,12 +1,17 @@
 r"""Replies as chat models write them: read only where the printed form is not (``reading="chat"``).
 
-- An answer: ``\boxed{Flu}``, a last line "Diagnosis: Flu" (or answer, or keyword), or, where
-  neither stands, the only words in bold. No other square bracket than a citation's stands beside
-  it; two names are none, and so are several in one, a heading and a sentence.
-- A score: the last line is the number alone or behind "Confidence:". The number is bare, in square
-  or double angle brackets or boxed, with ``%`` or ``/100``. A share of one (0.85) is no score, and
-  no other number in the reply may look like one. A number that the patient's words have in the same
-  manner is never the model's.
+- An answer: ``\boxed{Flu}``, a line "Diagnosis: Flu" (or answer, or keyword), "The diagnosis is
+  flu.", or, where none of these stands, the only words in bold; else the whole reply: a bare name
+  (a line of at most eight words without a verb), or JSON with that field alone. No other square
+  bracket than a citation's stands beside it; two names are none, and so are several in one, a
+  heading, a hedge and a sentence.
+- A score: the last line is the number alone, or a line or sentence gives it ("Confidence: 95",
+  "Your score is 95.", "I'm 95 % sure"). The number is bare, in square or double angle brackets or
+  boxed, with ``%``, ``/100`` or "out of 100". A share of one (0.85) is no score, and no other
+  number in the reply may look like one. A number that the patient's words have in the same manner
+  is never the model's, nor in a sentence any of theirs. Several scores: a list and nothing else.
+- True or False: the word, then a sentence that does not take it back.
+- What is to be spoken: one line, bare, in quotes or behind a label ("Question:").
 - JSON: the only object, or list of objects, in the reply, whatever words or fence stand around it.
   Of its fixed words case, spaces, hyphens and underscores do not count; an id may be text.
 
@@ -81,8 +86,46 @@ _NO_NAME = re.compile(
     re.IGNORECASE,
 )
 """What makes words a sentence, a note or several names, or denies the name."""
+_SENTENCE = re.compile(
+    r"\b(?:i|we|he|she|it|they|my|his|her|this|that|there|which|what|and|by|on|if|be|been|does|do"
+    r"|did|will|would|could|should|may|might|must|need\w*|think|based|made|confirm\w*|support\w*"
+    r"|suggest\w*|indicat\w*|explain\w*|requires?|seems?|appears?|reports?|complains?|suffer\w*"
+    r"|possibl[ey]|potential\w*|probabl[ey]|perhaps|maybe|presum\w*|suspect\w*|nothing|unknown"
+    r"|differential|difficult|doubtful|uncertain|known|further|more|enough|true\w*|false\w*|sure"
+    r"|hard|say|tell|impossible|insufficient|information|inconclusive|undetermined|pending|help"
+    r"|certainly|okay|ok|thanks?|hello|hi|sorry|welcome|done|following|wrong|serious|condition"
+    r"|symptoms?|diagnos\w+|answers?|keywords?|questions?)\b|\b(?:clear|correct|right)\Z"
+    r"|\A(?:see|seek|take|drink|rest|avoid|use|try|tell|ask|call|consult|consider|look|go|stay)\b",
+    re.IGNORECASE,
+)
+"""What bare words have that are no name: a verb, a person, a hedge, two names, a courtesy."""
+_BARE = re.compile(
+    r"(?=[A-Za-z\u00c0-\u024f])(?:[A-Za-z\u00c0-\u024f0-9'\u2019()\u2010-\u2015-]+(?: |\Z)){1,8}"
+)
+_STATED = re.compile(
+    r"\b(?:the|my|your)[ \t]+(?:(?:most|likely|final|main|primary|single|specific|working)[ \t]+"
+    r"){0,3}diagnosis[ \t]+is[ \t]*:?[ \t]+(?:an?[ \t]+|the[ \t]+)?([^.!?\n]{3,199})(?=[.!\n]|\Z)",
+    re.IGNORECASE,
+)
+_LEADS_IN = re.compile(
+    r"(?:\A|[.!?\n])\s*(?:(?:so|thus|therefore|hence|based on|given|overall|in (?:conclusion"
+    r"|summary))\b[^.!?\n]{0,200}[, ]\s*)?\Z",
+    re.IGNORECASE,
+)
+"""What may stand in front of "the diagnosis is"."""
+_GOES_ON = re.compile(r"[.!*\s-]{0,9}(?:or|and|vs)\b", re.IGNORECASE)
+_CLAUSE = re.compile(
+    r"\**(?:\.\s|,?[ \t]+(?:which|because|since|given)\b)(?!.*\b(?:or|may|could)\b)"
+)
+"""What may follow the only name in bold on its line."""
+_FIELD = re.compile(
+    r"\s*(?:```\w*\s*)?\{\s*\"([\w ]{1,40})\"\s*:\s*(?:\"([^\"\\\n]{1,600})\"|([0-9.]{1,9}))\s*\}"
+    r"\s*(?:```\s*)?"
+)
+"""JSON with one field, and its words or number."""
 _BRACKET = re.compile(r"(?<!\\)\[(?!\s{0,9}[0-9, ]{1,9}\])")
 _TRIM = " \t*_\"'`\u201c\u201d.!"
+_QUOTES = " \t*_\"'`\u201c\u201d\u2018\u2019"
 
 
 def name(text: str) -> Place | None:
@@ -95,20 +138,46 @@ def name(text: str) -> Place | None:
         return None
     boxed = [_trimmed(text, *found.span(1)) for found in boxes]
     labelled = [place for line in lines if (place := _after_label(text, *line))]
-    last = [place for place in labelled if place[1] > lines[-1][0]]
+    told_of = [(a, b) for a, b in labelled if b > lines[-1][0] or _is_whole(text, a, b)]
+    given = [found for found in _STATED.finditer(text) if _is_whole(text, *found.span(1))]
+    before = [(text[max(0, found.start() - 300) : found.start()], found) for found in given]
+    stated = [found.span(1) for lead, found in before if _LEADS_IN.search(lead)]
     bold = [_unlabelled(text, *found.span(1)) for found in _BOLD.finditer(text)]
     bold = [(a, b) for a, b in bold if not _HEADING.fullmatch(text[a:b])]
     bold = [(a, b) for a, b in bold if re.search(r"[^\W\d]", text[a:b])]
-    told = [place for place in bold if _is_told(text, *place)]
-    taken = sorted([*boxed, *last])
-    rivals = [*boxed, *labelled, *(told if taken else bold)]
+    told = [place for place in bold if _is_told(text, *place, only=len(bold) == 1)]
+    taken = sorted([*boxed, *told_of, *stated])
+    rivals = [*boxed, *labelled, *(found.span(1) for found in given), *(told if taken else bold)]
     taken = taken or told
-    names = {" ".join(text[a:b].casefold().split()) for a, b in rivals}
-    if not taken or len(names) != 1 or _NO_NAME.search(text[slice(*taken[-1])]):
+    names = {" ".join(text[slice(*_trimmed(text, *r))].casefold().split()) for r in rivals}
+    if not rivals and (place := spoken(text, "(?:final[ _])?(?:diagnosis|disease|answer|keyword)")):
+        return _trimmed(text, *place) if _is_whole(text, *place) else None
+    if not taken or len(names) != 1:
         return None
-    if _PLACE_HELD.fullmatch(text[slice(*taken[-1])]):
+    a, b = _trimmed(text, *taken[-1])
+    return None if _NO_NAME.search(text[a:b]) or _PLACE_HELD.fullmatch(text[a:b]) else (a, b)
+
+
+def _is_whole(text: str, start: int, stop: int) -> bool:
+    """Whether these words are a bare name, and the next line does not go on with another."""
+    words = text[slice(*_trimmed(text, start, stop))]
+    if not _BARE.fullmatch(words) or _GOES_ON.match(text, stop):
+        return False
+    return not (_SENTENCE.search(words) or _NO_NAME.search(words) or _PLACE_HELD.fullmatch(words))
+
+
+def spoken(text: str, label: str) -> Place | None:
+    """The one line that the whole reply is, bare, in quotes or bold, behind this label and a colon,
+    or JSON's only field; ``None`` where a bracket stands in it, or there is more."""
+    if (field := _FIELD.fullmatch(text)) and field[2]:
+        return field.span(2) if re.fullmatch(label, field[1], re.IGNORECASE) else None
+    lines = list(_lines(text))
+    if len(lines) != 1 or re.search(r"[][{}<>]", text):
         return None
-    return taken[-1]
+    a, b = _trimmed(text, *lines[0], _QUOTES)
+    behind = re.compile(rf"(?:{label})[*_ \t]*:[*_ \t]*", re.IGNORECASE).match(text, a, b)
+    a, b = _trimmed(text, behind.end() if behind else a, b, _QUOTES)
+    return (a, b) if a < b and not re.search('["\u201c\u201d]', text[a:b]) else None
 
 
 def _lines(text: str) -> Iterator[Place]:
@@ -139,9 +208,9 @@ def _unlabelled(text: str, start: int, stop: int) -> Place:
     return _after_label(text, start, stop) or _trimmed(text, start, stop)
 
 
-def _is_told(text: str, start: int, stop: int) -> bool:
-    """Whether words in bold end their line and are what it says; a line of theirs alone is the
-    reply's first or last."""
+def _is_told(text: str, start: int, stop: int, only: bool = False) -> bool:
+    """Whether words in bold end their line (the ``only`` ones: or their clause) and are what it
+    says; a line of theirs alone is the reply's first or last."""
     a, b = text.rfind("\n", 0, start) + 1, text.find("\n", stop)
     before, after, rest = text[a:start], text[stop:], ""
     if b >= 0:
@@ -155,6 +224,8 @@ def _is_told(text: str, start: int, stop: int) -> bool:
     if above.rstrip(" *").endswith(":") and (_DENIED.search(above) or not _ASKED.search(above)):
         return False
     before = before[max(0, len(before) - 80) :].rstrip(" \t*")
+    if only and before and _CLAUSE.match(after) and not re.search(r"\bha(?:s|ve)\b", before):
+        after = "" if not _DENIED.search(after) else after
     if after.strip(f"{_TRIM}\r") or not _LEADS.search(before):
         return False
     return bool(before.strip(f"{_TRIM}->#:")) or not text[:a].strip() or not rest.strip()
@@ -167,6 +238,7 @@ _OF = r"[ \t]{0,3}(?:\\?%|/[ \t]{0,3}100)"
 _FORMS = {
     "bracket": rf"\[[ \t]{{0,3}}{_N}(?:{_OF})?[ \t]{{0,3}}\]|\[[ \t]{{0,3}}{_N}[ \t]{{0,3}}\]{_OF}"
     rf"|<<[ \t]{{0,3}}{_N}(?:{_OF})?[ \t]{{0,3}}>>|\\boxed\{{[ \t]{{0,3}}{_N}(?:{_OF})?\}}",
+    "words": rf"(?:{_N}|\[[ \t]{{0,3}}{_N}[ \t]{{0,3}}\])[ \t]{{1,3}}(?:(?:out )?of 100|percent)",
     "fraction": rf"{_N}[ \t]{{0,3}}/[ \t]{{0,3}}100",
     "percent": rf"{_N}[ \t]{{0,3}}%",
     "bare": _N,
@@ -191,8 +263,25 @@ _LOOKS = re.compile(
 _PERCENT = re.compile(rf"(?<![0-9.]){_DIGITS}[ \t]{{0,3}}%")
 _PLAIN = re.compile(rf"(?<![0-9.]){_DIGITS}")
 _GUESS = re.compile(rf"[\s*`]{{0,9}}(?:{'|'.join(_FORMS.values())})(?![\w%/.][0-9\w]|\w)")
-
-
+_NUMBER = (
+    r"([\[<]{0,2}[0-9]{1,3}(?:\.[0-9]{1,9})?[\]>]{0,2}"
+    r"(?:[ \t]?%|[ \t]?/[ \t]?100|[ \t](?:out )?of 100|[ \t]percent)?)"
+)
+_SAYS = re.compile(
+    r"\b(?:(?:my|your|the|final|overall)[ \t]+){1,3}(?:confidence|certainty|score|rating)[ \t]+"
+    r"(?:(?:score|level|rating)[ \t]+)?(?:in[ \t][\w \t]{1,30}[ \t](?:diagnosis|answer|it)[ \t]+)?"
+    rf"is[ \t]*:?[ \t]+{_NUMBER}[.!]?\Z"
+    rf"|\bi(?:['\u2019]m|[ \t]am)[ \t]+{_NUMBER}[ \t]+(?:confident|certain|sure)\b"
+    rf"|\bi(?:['\u2019]d|[ \t]would)[ \t]+say[ \t]+{_NUMBER}[.!]?\Z"
+    rf"|\A[>#\s-]{{0,9}}{_LABELLED.pattern}{_NUMBER}[.]?\Z",
+    re.IGNORECASE,
+)
+"""A sentence, or a labelled line, that gives a score."""
+_ITEM = re.compile(
+    r"(?:([1-9])[.)][ \t]+)?\[?([0-9]{1,3}(?:\.[0-9]{1,9})?)[ \t]{0,3}%?"
+    r"(?:[\s,;\[\]]+(?:(?<=\n)[-\u2022][ \t]+)?|\Z)"
+)
+"""A score in a list, and the number in front of it."""
 _TENTHS = re.compile(r"\b[01][ \t]*(?:-|\u2013|to)[ \t]*10(?![0-9])")
 """Another scale than the one that was asked for."""
 _ANOTHER = re.compile(
@@ -216,7 +305,13 @@ def _alone(lines: list[str], value: float) -> bool:
 
 
 def score(text: str, patient: str | None = None) -> float | None:
-    """The number from 0 to 100 that the last line is; ``None`` where it is none, or any doubt."""
+    """The number from 0 to 100 that the last line is, or else a sentence gives; ``None`` where
+    there is none, or any doubt."""
+    found = _last_line(text, patient)
+    return _stated_score(text, patient) if found is None else found
+
+
+def _last_line(text: str, patient: str | None) -> float | None:
     lines = list(_lines(text))
     if not lines:
         return None
@@ -233,6 +328,38 @@ def score(text: str, patient: str | None = None) -> float | None:
         return None
     own = "label" if label else manner
     return None if value in _told(patient or "", own) else value
+
+
+def _stated_score(text: str, patient: str | None) -> float | None:
+    """The one number that sentences, labelled lines or JSON's only field give."""
+    said = [one.strip() for one in re.split(r"(?<=[.!?])\s+|\n", _plain(text))]
+    given = [(k, found) for k, one in enumerate(said) if (found := _SAYS.search(one))]
+    values = {number(next(filter(None, found.groups()))) for _, found in given}
+    others = {_value(found) for found in _LOOKS.finditer(_plain(text))}
+    for k, found in given[-1:]:
+        others |= all_numbers("\n".join([said[k][found.end() :], *said[k + 1 :]]))
+    if field := _FIELD.fullmatch(text):
+        rated = _LABELLED.fullmatch(field[1].replace("_", " ") + ":")
+        values = {number(field[2] or field[3]) if rated else None}
+    if len(values) != 1 or others - values or _TENTHS.search(text):
+        return None
+    denied = any(_ANOTHER.search(said[k]) for k, _ in given)
+    return None if denied or values & all_numbers(patient or "") else values.pop()
+
+
+def listed(text: str, n: int) -> tuple[float, ...] | None:
+    """The ``n`` scores that are listed, numbered or not; ``None`` where anything else but words and
+    a colon in front stands there, and where they count from 1."""
+    lead, _, said = _plain(text).rpartition(":")
+    said = said.strip(" \t\r\n.[]-\u2022")
+    items, counted = list(_ITEM.finditer(said)), list(range(1, n + 1))
+    marks = [item[1] for item in items]
+    values = tuple(value for item in items if (value := number(item[2])) is not None)
+    if "".join(item[0] for item in items) != said or re.search(r"[0-9\[\]]", lead):
+        return None
+    if marks not in ([None] * n, list(map(str, counted))) or list(values) == counted:
+        return None
+    return values if len(values) == n else None
 
 
 def guess(part: str) -> float | None:
@@ -284,21 +411,36 @@ def _plain(text: str) -> str:
 def _told(patient: str, manner: str) -> set[float]:
     """The numbers that stand in the patient's words as a score, or in the manner of this one."""
     found = {_value(one) for one in _LOOKS.finditer(_plain(patient))}
-    more = {"percent": _PERCENT, "bare": _PLAIN}.get(manner)
+    more = {"percent": _PERCENT, "bare": _PLAIN, "words": _PLAIN}.get(manner)
     return found if more is None else found | {_value(one) for one in more.finditer(patient)}
 
 
 _VERDICT = re.compile(
     r"(?:(?:my|the|final)\s+)*(?:answer|verdict|judge?ment)\s*:\s*(true|false)"
-    r"|\\boxed\{\s*(?:\\text\{\s*)?(true|false)\s*\}{1,2}",
+    r"|\\boxed\{\s*(?:\\text\{\s*)?(true|false)\s*\}{1,2}"
+    r"|(?:(?:the|this)\s+(?:proposed\s+)?(?:diagnosis|statement|answer)|it|this|that)\s+is\s+"
+    r"(true|false)",
     re.IGNORECASE,
 )
+_REASONED = re.compile(r"(true|false)(?:[.!]\s+|\s*\n\s*)([^][{}]+)", re.IGNORECASE)
+"""The word, then a sentence."""
+_BACK = r"however|but|although|though|unless|may|might|could|if|or|doubt\w*|unsure|unclear"
+_TAKES_BACK = {
+    "true": rf"\?|n['\u2019]t\b|\b(?:{_BACK}|not|no|never|false|incorrect|wrong|unlikely)\b",
+    "false": rf"\?|\b(?:{_BACK}|(?<!not )(?:true|correct|accurate|likely)|is right)\b",
+}
+"""What a sentence behind each word may not say."""
 
 
 def verdict(text: str) -> bool | None:
-    """True or False, where the whole reply is "Answer: True" or a box around the word."""
-    found = _VERDICT.fullmatch(re.sub(r"[*_`$]", "", text).strip(" \t\r\n.!\"'"))
-    return None if found is None else (found[1] or found[2]).casefold() == "true"
+    """True or False, where the whole reply is "Answer: True", "The diagnosis is true." or a box
+    around the word, or begins with the word and reasons that do not take it back."""
+    said = re.sub(r"[*_`$]", "", text).strip(" \t\r\n.!\"'")
+    found = _VERDICT.fullmatch(said)
+    if found is None and (found := _REASONED.fullmatch(said)):
+        back = re.search(_TAKES_BACK[found[1].casefold()], found[2], re.IGNORECASE)
+        found = None if back else found
+    return None if found is None else next(filter(None, found.groups())).casefold() == "true"
 
 
 # JSON

@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, Protocol
 
-from trustlab.parsing.reply import (
-    CUT,
-    PLACEHOLDER,
-    Unreadable,
-    diagnosis,
-    no_answer,
-    unnamed,
-)
+from trustlab.parsing.reply import BLANK, CUT, Unreadable, diagnosis, no_answer, unnamed
 from trustlab.records import Reading, Reply
 
 KINDS = ("asked", "cut", "read", "chat", "placeholder", "unread")
@@ -63,7 +56,7 @@ def read_reply(reply: Reply, asked: Asked | None) -> ReadReply:
         return ReadReply("")
     found, why = _tried(asked.reads, reply)
     if why:
-        return ReadReply("placeholder" if why.endswith(PLACEHOLDER) else "unread", None, why)
+        return ReadReply("placeholder" if BLANK in why else "unread", None, why)
     chat = asked.strictly is not None and bool(_tried(asked.strictly, reply)[1])
     return ReadReply("read", found, "", chat)
 

@@ -16,6 +16,8 @@ THINKING = f"{CUT} while thinking"
 """Why a reply that is all thought is no answer."""
 CYCLE = f"{CUT} repeating itself"
 """Why a reply that was ended since it said the same again and again is no answer."""
+BLANK = "a placeholder in place"
+"""How a reason begins where the reply is a form that nobody filled in."""
 UNWRITABLE = re.compile("[\x00\ud800-\udfff]")
 """Characters that no text file takes: NUL and halves of surrogate pairs."""
 
@@ -194,14 +196,12 @@ def diagnosis_reply(reply: Reply, reading: Reading = "chat") -> Reply:
 def is_placeholder(text: str) -> bool:
     r"""Whether the content of brackets is a form that nobody filled in, a code, or was escaped.
 
-    "Diagnosis", "Patient's Name", "Insert diagnosis here", "X", "...", "J18.9", and what
+    "Diagnosis: ", "Patient's Name", "Insert diagnosis here", "X", "...", "J18.9", and what
     ``\[...\]`` holds. Words that say that no disease is known ("unknown", "N/A") are none.
     """
     said = text.casefold().replace("_", " ").strip(" .:#\"'")
     named = re.split(r"[\W_]+", text.strip(" .:#\"'"))
     words = [w.casefold() for w in named if not (w.isdigit() or _LETTER.fullmatch(w)) and w]
-    if text.endswith(":"):
-        return False  # a heading without what it heads: a name to the grader, and a wrong one
     if text.endswith("\\") or said == "x" or not any(c.isalnum() for c in text):
         return True
     if words and all(_FORM.fullmatch(word) for word in words):

@@ -67,11 +67,16 @@ def guesses(
     next, or to the end, is exactly one bracketed number, by the rules of :func:`score_0_100`;
     before the first label there is none. Other words are passed over. Guesses that all stand in
     square brackets in the ``patient``'s words, where given, are refused. With ``reading="chat"``
-    the numbers may be written as a score may, and no other digit stands between them; then guesses
-    that all stand in the ``patient``'s words are refused.
+    the numbers may be written as a score may, and no other digit stands between them, or they are
+    a plain list (:func:`trustlab.parsing.chat.listed`); then guesses that all stand in the
+    ``patient``'s words are refused.
     """
     before, *rest = _GUESS.split(text or "")
     labels, parts = rest[::2], rest[1::2]
+    known = chat.all_numbers(patient or "")
+    if not labels and reading == "chat":
+        plain = chat.listed(text or "", n)
+        return plain if plain and not set(plain) <= known else None
     if labels != [str(k) for k in range(1, n + 1)] or any(_numeric(before)):
         return None
     scores = _bracketed_guesses(parts)
@@ -80,7 +85,6 @@ def guesses(
     if reading == "strict":
         return None
     written = [value for part in parts if (value := chat.guess(part)) is not None]
-    known = chat.all_numbers(patient or "")
     return tuple(written) if len(written) == n and not set(written) <= known else None
 
 
@@ -100,7 +104,7 @@ def true_or_false(text: str | None, reading: Reading = "chat") -> bool | None:
 
     Spaces, full stops, commas, exclamation marks, quotes, brackets and Markdown's marks around the
     word are ignored. More words, both words or neither are not read: "not true" would otherwise be.
-    Only ``reading="chat"`` reads "Answer: True" and ``\boxed{True}``.
+    Only ``reading="chat"`` reads "Answer: True", ``\boxed{True}`` and "True. It fits."
     """
     found = {"true": True, "false": False}.get((text or "").strip(_DECORATION).lower())
     return chat.verdict(text or "") if found is None and reading == "chat" else found
