@@ -15,8 +15,14 @@ from trustlab.graders.same_diagnosis import (
     is_named,
     names_of,
     no_diagnosis,
-    readings,
     spellings,
+)
+from trustlab.graders.same_or_narrower import (
+    OTHER,
+    RIGHT,
+    SAME,
+    adds_words,
+    verdict,
 )
 from trustlab.knowledge import Knowledge, load_knowledge
 from trustlab.meaning.encoder import Encoder, pair_cosines
@@ -35,10 +41,15 @@ T = TypeVar("T")
 @dataclass(frozen=True)
 class Grade:
     """1 right, 0 wrong, or ``None`` where the grader could not tell, with the reason in
-    ``missing``."""
+    ``missing``. ``kind``: ``same`` or ``narrower`` of a right answer, ``other`` of a wrong one."""
 
     correct: int | None
     missing: str = ""
+    kind: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.kind and self.correct is not None:
+            object.__setattr__(self, "kind", SAME if self.correct else OTHER)
 
 
 @runtime_checkable
@@ -62,17 +73,21 @@ class Grader(Protocol):
 
 
 class OneByOne:
-    """Adds :meth:`grade` to a grader whose ``correct`` needs nothing but the two names."""
+    """Adds the rest to a grader whose ``verdict`` needs nothing but the two names."""
+
+    def verdict(self, answer: str, case: Case) -> str:
+        """``same``, ``narrower`` or ``other``."""
+        raise NotImplementedError  # every rule has its own
 
     def correct(self, answer: str | None, case: Case) -> int:
         """1 or 0; ``None`` is 0."""
-        raise NotImplementedError  # every rule has its own
+        return int(self.verdict(answer or "", case) in RIGHT)
 
     def grade(self, answers: Sequence[str | None], cases: Sequence[Case]) -> list[Grade]:
         """A grade for each answer and its case, in order; ``ValueError`` unless there are as many
         of each."""
         keys, distinct = distinct_pairs(answers, cases)
-        found = {key: Grade(self.correct(answer, case)) for key, (answer, case) in distinct.items()}
+        found = {key: _graded(self.verdict(a or "", case)) for key, (a, case) in distinct.items()}
         return [found[key] for key in keys]
 
 
@@ -92,6 +107,10 @@ def distinct_pairs(
     return keys, dict(zip(keys, zip(answers, cases, strict=True), strict=True))
 
 
+def _graded(kind: str) -> Grade:
+    return Grade(int(kind in RIGHT), kind=kind)
+
+
 @dataclass(frozen=True)
 class ExactGrader(OneByOne):
     """Right when the answer is the case's own name of the diagnosis, without case, punctuation,
@@ -99,38 +118,43 @@ class ExactGrader(OneByOne):
 
     name = "exact"
 
-    def correct(self, answer: str | None, case: Case) -> int:
-        """1 or 0; ``None`` is 0."""
-        return int(bool(spellings(answer or "") & spellings(case.diagnosis)))
+    def verdict(self, answer: str, case: Case) -> str:
+        """``same`` or ``other``."""
+        return SAME if spellings(answer) & spellings(case.diagnosis) else OTHER
 
 
 @dataclass(frozen=True)
 class SynonymGrader(OneByOne):
-    """Right when the answer is one of ``case.accepted``, or names the same condition of the
-    knowledge table.
+    """Right when the answer is one of ``case.accepted``, names the same condition, or a kind of it.
 
-    Names are compared without case, punctuation, spacing, a leading article and words of certainty
-    and degree, and otherwise whole: "acute" is not taken off. What else changes nothing:
-    :func:`~trustlab.graders.same_diagnosis.readings`. After a name, in brackets, may stand its
-    abbreviation or another of its names. ``knowledge`` is the shipped table unless given.
+    Names are those of the knowledge table, of a list of abbreviations and everyday names, and of
+    ICD-10-CM. What changes nothing: :func:`~trustlab.graders.same_diagnosis.readings`; what makes a
+    kind: :func:`~trustlab.graders.same_or_narrower.verdict`. ``knowledge`` is the shipped table
+    unless given.
     """
 
     knowledge: Knowledge | None = None
     name = "synonym"
 
-    def correct(self, answer: str | None, case: Case) -> int:
-        """1 or 0; ``None`` is 0."""
-        return int(is_named(answer or "", names_of(case, self.knowledge or load_knowledge())))
+    def verdict(self, answer: str, case: Case) -> str:
+        """``same``, ``narrower`` or ``other``."""
+        knowledge = self.knowledge or load_knowledge()
+        kind = verdict(answer, names_of(case, knowledge), knowledge)
+        return kind if kind in RIGHT else OTHER
 
 
-def by_rule(answer: str | None, names: Sequence[str]) -> Grade | None:
+def by_rule(
+    answer: str | None, names: Sequence[str], knowledge: Knowledge, judged: bool = False
+) -> Grade | None:
     """What the rules alone say of an answer held against the true names; ``None`` where it takes a
-    reader of meaning."""
-    if answer is None:
+    reader of meaning. An answer that only adds words to a true name is a judge's, where one is
+    there (``judged``)."""
+    if answer is None or (no_diagnosis(answer, names) and not is_named(answer, names)):
         return Grade(0)
-    if is_named(answer, names):
-        return Grade(1)
-    return Grade(0) if no_diagnosis(answer, names) or another_kind(answer, names) else None
+    if judged and adds_words(answer, names) and not is_named(answer, names):
+        return None
+    kind = verdict(answer, names, knowledge)
+    return _graded(kind) if kind or another_kind(answer, names) else None
 
 
 THRESHOLD = 0.80
@@ -182,12 +206,8 @@ class EncoderGrader:
         to_compare: dict = {}
         for key, (answer, case) in distinct.items():
             names = names_of(case, knowledge)
-            if (ruled := by_rule(answer, names)) is not None:
+            if (ruled := by_rule(answer, names, knowledge)) is not None:
                 found[key] = ruled
-            elif _in_table(str(answer), knowledge) and any(
-                _in_table(name, knowledge) for name in names
-            ):
-                found[key] = Grade(0)  # the table knows both, and as two conditions
             else:
                 to_compare[key] = (
                     bare_name(str(answer)),
@@ -201,10 +221,6 @@ class EncoderGrader:
             best = max((cosines[said, name] for name in true), default=-1.0)
             found[key] = Grade(int(round(best, DECIMALS) >= self.threshold))
         return [found[key] for key in keys]
-
-
-def _in_table(name: str, knowledge: Knowledge) -> bool:
-    return any(knowledge.condition_named(key) is not None for key, _ in readings(name))
 
 
 MAX_TOKENS = 16
@@ -259,8 +275,9 @@ class JudgeGrader:
         asked: dict = {}
         n_alike = Counter(keys)
         for key, (answer, case) in distinct.items():
-            names = names_of(case, self.knowledge or load_knowledge())
-            if (ruled := by_rule(answer, names)) is not None:
+            knowledge = self.knowledge or load_knowledge()
+            names = names_of(case, knowledge)
+            if (ruled := by_rule(answer, names, knowledge, judged=True)) is not None:
                 found[key] = ruled
             else:
                 whose = About(case.dataset, case.case_id, None, n_alike[key], str(answer))
