@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import cache
 from typing import NamedTuple
 
 from trustlab.graders.same_diagnosis import QUALIFIERS, folded, is_qualifier, words_in_order
@@ -13,7 +13,7 @@ from trustlab.words import word_lists
 
 _LISTS = word_lists("disease_names")
 _FORM = {form: one for one, forms in _LISTS["forms"].items() for form in forms.split()}
-_SMALL = frozenset("and by due for from on to type with".split())
+_SMALL = frozenset(["and", "by", "due", "for", "from", "on", "to", "type", "with"])
 """Words that say nothing between two others."""
 _PREFIX = re.compile(r"\b(non|pre|post|pseudo|para|anti) (?=[a-z])")
 _ISE = re.compile(r"(?<=[a-z]{4})is(ed?|ing|ation)\b")
@@ -26,16 +26,18 @@ _CUT = re.compile(
 
 
 class Name(NamedTuple):
-    """The words of a name, and its noun: "embolism" of "acute pulmonary embolism"."""
+    """The words of a name, its noun ("embolism" of "acute pulmonary embolism"), and the name as it
+    is spelt here."""
 
     words: frozenset[str]
     noun: str
+    spelt: str
 
 
 def _spelt(text: str) -> str:
     """In small letters, with e for ae and oe and z in -ize, "non-x" as one word, without plural s; phrases as
     ``phrases`` reads them."""
-    text = normalise(folded(text)).replace("ae", "e").replace("oe", "e")
+    text = normalise(re.sub(r"^a-", "a", folded(text))).replace("ae", "e").replace("oe", "e")
     text = _ISE.sub(r"iz\1", text)
     for pattern, phrase in _PHRASES:
         text = pattern.sub(phrase, text)
@@ -55,7 +57,6 @@ _PHRASES = [(re.compile(rf"\b(?:{p})\b"), phrase) for p, phrase in _LISTS["phras
 _GROUPS = [[_spelt(name) for name in group.split("|")] for group in _LISTS["same"]]
 _FIRST = {name: group[0] for group in _GROUPS for name in group[1:]}
 _LONGEST = max(len(name.split()) for name in _FIRST)
-_FIRST_OF_WORDS = {frozenset(_words(name)): group[0] for group in _GROUPS for name in group}
 
 
 def word_set(text: str) -> frozenset[str]:
@@ -64,6 +65,12 @@ def word_set(text: str) -> frozenset[str]:
 
 
 ANATOMY = word_set(_LISTS["anatomy"])
+_FIRST_OF_WORDS = {
+    words: group[0]
+    for group in _GROUPS
+    for name in group
+    if not (words := frozenset(_words(name))) <= ANATOMY
+}
 HARMLESS = word_set(_LISTS["harmless"])
 NOT_NOW = word_set(_LISTS["not_now"])
 AFTER_A_COMMA = ANATOMY | QUALIFIERS | word_set(_LISTS["states"])
@@ -74,7 +81,7 @@ ANOTHER = [
 ]
 
 
-@lru_cache(maxsize=None)
+@cache
 def read_name(text: str) -> Name:
     """The name with its listed names put as one, and without harmless words where the rest still
     names a disease."""
@@ -85,7 +92,7 @@ def read_name(text: str) -> Name:
     described = _words(re.split(r" (?:of|in) ", before_the_cause(spelt))[0])
     noun = next((word for word in reversed(described) if _is_noun(word)), "")
     rest = frozenset(words) - HARMLESS
-    return Name(rest if any(map(_is_noun, rest)) else frozenset(words), noun)
+    return Name(rest if any(map(_is_noun, rest)) else frozenset(words), noun, spelt)
 
 
 def _by_first_names(words: list[str]) -> str:

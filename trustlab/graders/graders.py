@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol, TypeVar, runtime_checkable
@@ -18,10 +18,12 @@ from trustlab.graders.same_diagnosis import (
     spellings,
 )
 from trustlab.graders.same_or_narrower import (
+    NARROWER,
     OTHER,
     RIGHT,
     SAME,
     adds_words,
+    is_disease,
     verdict,
 )
 from trustlab.knowledge import Knowledge, load_knowledge
@@ -157,6 +159,44 @@ def by_rule(
     return _graded(kind) if kind or another_kind(answer, names) else None
 
 
+def known_truths(cases: Iterable[Case], knowledge: Knowledge | None = None) -> tuple[int, int]:
+    """How many of the distinct truths the table or ICD-10-CM has a name of, and how many there
+    are."""
+    table = knowledge or load_knowledge()
+    truths = {case.diagnosis: case for case in cases}.values()
+    known = sum(any(is_disease(n, table) for n in names_of(case, table)) for case in truths)
+    return known, len(truths)
+
+
+def unknown_truths_warning(grader: Grader, cases: Iterable[Case]) -> str:
+    """What to say before a run whose truths are mostly unknown to the rules of its grader; ''
+    otherwise."""
+    if not isinstance(grader, SynonymGrader | EncoderGrader):
+        return ""
+    known, asked = known_truths(cases, grader.knowledge)
+    return (
+        f"{asked - known} of {asked} true diagnoses are in neither the knowledge table nor "
+        "ICD-10-CM: only answers in their very words are right; name a judge (grader='judge:MODEL')"
+        if 2 * known < asked
+        else ""
+    )
+
+
+def agreement_sentence(rules: Sequence[Grade], judge: Sequence[Grade], name: str) -> str:
+    """How far the rules and the judge ``name`` agree on the answers that both graded."""
+    both = [
+        (a.correct, b.correct)
+        for a, b in zip(rules, judge, strict=True)
+        if a.correct is not None and b.correct is not None
+    ]
+    same = sum(a == b for a, b in both)
+    more = sum((b or 0) > (a or 0) for a, b in both)
+    return (
+        f"Rules and {name} agree on {same} of {len(both)} answers; {more} are right to the judge "
+        f"alone, {len(both) - same - more} to the rules alone."
+    )
+
+
 THRESHOLD = 0.80
 DECIMALS = 3
 """Cosines are rounded to these before they are compared: they move by 1e-7 with the batch."""
@@ -273,6 +313,7 @@ class JudgeGrader:
         keys, distinct = distinct_pairs(answers, cases)
         found: dict = {}
         asked: dict = {}
+        names_in: dict = {}
         n_alike = Counter(keys)
         for key, (answer, case) in distinct.items():
             knowledge = self.knowledge or load_knowledge()
@@ -283,9 +324,12 @@ class JudgeGrader:
                 whose = About(case.dataset, case.case_id, None, n_alike[key], str(answer))
                 whose = whose._replace(**both(_judged, self.reading))
                 asked[key] = replace(judge_request(str(answer), names, self.seed), about=whose)
+                names_in[key] = str(answer), names
         replies = self.model.generate(list(asked.values())) if asked else []
-        verdicts = (_verdict(row[0], self.reading) for row in replies)
-        found |= dict(zip(asked, verdicts, strict=True))
+        for key, row in zip(asked, replies, strict=True):
+            found[key] = _verdict(row[0], self.reading)
+            if found[key].correct and adds_words(*names_in[key]):
+                found[key] = replace(found[key], kind=NARROWER)
         return [found[key] for key in keys]
 
 

@@ -6,6 +6,7 @@ The terminology takes seconds to open, so it is opened at the first name that no
 from __future__ import annotations
 
 import re
+import warnings
 from collections import defaultdict
 from collections.abc import Iterable
 from functools import lru_cache
@@ -36,7 +37,9 @@ class Place(NamedTuple):
 @lru_cache(maxsize=1)
 def _places() -> dict[frozenset[str], list[Place]]:
     """The words of every title and inclusion term -> where it stands."""
-    import simple_icd_10_cm as icd
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of its way to read its own files
+        import simple_icd_10_cm as icd
 
     places = defaultdict(list)
     for code in icd.get_all_codes():

@@ -21,7 +21,6 @@ from trustlab.graders.same_diagnosis import (
     CERTAINTY,
     DEGREES,
     EXCLUSIVE,
-    QUALIFIERS,
     content_words,
     exclude,
     is_acronym,
@@ -39,7 +38,9 @@ RIGHT = (SAME, NARROWER)
 BROADER = "broader"
 _IN_BRACKETS = re.compile(r"^([^()]+)\(([^()]+)\)(.*)$")
 _SHORT = re.compile(r" ?\([A-Z][A-Za-z]{0,5}\)")
-_STAGES = frozenset("acute subacute chronic recurrent latent late congenital neonatal".split())
+_SLIP = re.compile(r"^[b-z] |\?")
+"""A letter of a word that was cut off, a question."""
+_STAGES = {"acute", "subacute", "chronic", "recurrent", "latent", "late", "congenital", "neonatal"}
 
 
 def verdict(answer: str, names: Sequence[str], knowledge: Knowledge) -> str:
@@ -51,10 +52,10 @@ def verdict(answer: str, names: Sequence[str], knowledge: Knowledge) -> str:
     """
     if is_named(answer, names):
         return SAME
-    if re.match(r"[b-z] |.*\?", answer.strip()):
-        return OTHER  # a slip, a question
     names = [*names, *(_SHORT.sub("", name) for name in names if _SHORT.search(name))]
     plain = _without_commas(CERTAINTY.sub(" ", plain_name(answer)))
+    if _SLIP.search(answer.strip()) or "%" in plain:
+        return OTHER
     parts = _IN_BRACKETS.match(plain)
     if parts is None:
         return OTHER if no_diagnosis(plain, names) else _relation(plain, names, knowledge)
@@ -72,7 +73,9 @@ def _of_two(outside: str, inside: str, names: Sequence[str], knowledge: Knowledg
     """The verdict on "A (B)"."""
     one, other = (_relation(part, names, knowledge) for part in (outside, inside))
     if not is_disease(inside, knowledge):
-        return _relation(f"{inside} {outside}", names, knowledge) or (one in RIGHT and NARROWER) or one
+        return (
+            _relation(f"{inside} {outside}", names, knowledge) or (one in RIGHT and NARROWER) or one
+        )
     if OTHER in (one, other):
         return OTHER
     kinds = {one, other}
@@ -101,7 +104,8 @@ def _without_commas(name: str) -> str:
     """The name without its commas, where what follows them describes it: place, kind, cause."""
     parts = name.split(",")
     describes = (
-        before_the_cause(f" {part}") == "" or set(normalise(part).split()) <= AFTER_A_COMMA | DEGREES
+        before_the_cause(f" {part}") == ""
+        or set(normalise(part).split()) <= AFTER_A_COMMA | DEGREES
         for part in parts[1:]
     )
     return " ".join(parts) if all(describes) else name
@@ -139,7 +143,7 @@ def _by_words(text: str, names: Sequence[str]) -> str:
     degrees = set(normalise(text).split()) & DEGREES
     if degrees and any((set(normalise(n).split()) & DEGREES) - degrees for n in names):
         return OTHER
-    if any(said.words == name.words and _names_one(said) for name in true):
+    if any(_are_one(said, name) for name in true):
         return SAME
     if any(exclude(said.words, n.words) for n in true if n is true[0] or n.noun == said.noun):
         return OTHER
@@ -168,5 +172,11 @@ def _is_a_word(word: str) -> bool:
     return word in icd10.vocabulary() or is_qualifier(word)
 
 
-def _names_one(name: Name) -> bool:
-    return len(name.words) > 1 or not name.words <= ANATOMY
+def _are_one(said: Name, name: Name) -> bool:
+    """Whether two names have the same words, and those name a disease; a disease is no syndrome."""
+    if said.spelt == name.spelt or said.words != name.words:
+        return said.spelt == name.spelt
+    kinds = [set(one.spelt.split()) & {"disease", "syndrome"} for one in (said, name)]
+    return (len(said.words) > 1 or not said.words <= ANATOMY) and (
+        not all(kinds) or kinds[0] == kinds[1]
+    )
