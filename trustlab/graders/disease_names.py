@@ -21,7 +21,7 @@ _ENDS = ("ss", "us", "is", "as", "os")
 _CUT = re.compile(
     r"[ ,]+(?:with|without|(?:due|secondary|related) to|(?:caused|complicated|triggered|induced) by"
     r"|associated with|resulting from|leading to|because of|from|following|after|in the setting of"
-    r"|in(?! situ))\b"
+    r"|on|to|in(?! situ))\b"
 )
 
 
@@ -35,8 +35,8 @@ class Name(NamedTuple):
 
 
 def _spelt(text: str) -> str:
-    """In small letters, with e for ae and oe and z in -ize, "non-x" as one word, without plural s; phrases as
-    ``phrases`` reads them."""
+    """In small letters, with e for ae and oe, z in -ize, "non-x" as one word, without plural s;
+    phrases as ``phrases`` reads them."""
     text = normalise(re.sub(r"^a-", "a", folded(text))).replace("ae", "e").replace("oe", "e")
     text = _ISE.sub(r"iz\1", text)
     for pattern, phrase in _PHRASES:
@@ -73,7 +73,9 @@ _FIRST_OF_WORDS = {
 }
 HARMLESS = word_set(_LISTS["harmless"])
 NOT_NOW = word_set(_LISTS["not_now"])
-AFTER_A_COMMA = ANATOMY | QUALIFIERS | word_set(_LISTS["states"])
+_NO_NOUNS = ANATOMY | HARMLESS | word_set(_LISTS["states"])
+AFTER_A_COMMA = _NO_NOUNS | QUALIFIERS
+_CAUSE = {germ: cause for cause, germs in _LISTS["implied"].items() for germ in word_set(germs)}
 VOCABULARY = AFTER_A_COMMA | HARMLESS | frozenset().union(*_FIRST_OF_WORDS)
 ANOTHER = [
     (frozenset(_words(_spelt(name))), word_set(words))
@@ -91,6 +93,7 @@ def read_name(text: str) -> Name:
         spelt, words = first, _words(first)
     described = _words(re.split(r" (?:of|in) ", before_the_cause(spelt))[0])
     noun = next((word for word in reversed(described) if _is_noun(word)), "")
+    words += [_CAUSE[word] for word in words if word in _CAUSE]
     rest = frozenset(words) - HARMLESS
     return Name(rest if any(map(_is_noun, rest)) else frozenset(words), noun, spelt)
 
@@ -107,7 +110,7 @@ def _by_first_names(words: list[str]) -> str:
 
 
 def _is_noun(word: str) -> bool:
-    return not is_qualifier(word) and word not in ANATOMY and word not in HARMLESS
+    return not is_qualifier(word) and word not in _NO_NOUNS
 
 
 def before_the_cause(text: str) -> str:

@@ -27,7 +27,8 @@ _ALIAS = re.compile(r"(.+?) \[([^\]]+)\](.*)")
 
 
 class Place(NamedTuple):
-    """Where a name stands: as the ``title`` of its code, or its ``only`` inclusion term."""
+    """Where a name stands: as the ``title`` of its code, or its ``only`` inclusion term. Terms of a
+    category ("includes") and "NOS" are known, and of no ``code``: they may be wider."""
 
     code: str
     title: bool
@@ -50,12 +51,14 @@ def _places() -> dict[frozenset[str], list[Place]]:
         title = icd.get_description(code)
         alias = _ALIAS.fullmatch(title)
         titles = [alias[1] + alias[3], alias[2]] if alias else [title]
-        terms = [*icd.get_inclusion_term(code), *icd.get_includes(code)]
-        only = len(terms) == 1 and not _RESIDUAL.search(title)
+        terms = icd.get_inclusion_term(code)
+        both = [*terms, *icd.get_includes(code)]
+        only = len(both) == 1 and not _RESIDUAL.search(title)
         for name in titles:
             places[_words(_UNSPECIFIED.sub("", name))].append(Place(code, True))
-        for name in terms:
-            places[_words(name)].append(Place(code, False, only))
+        for i, name in enumerate(both):
+            close = only or (i < len(terms) and not name.endswith("NOS"))
+            places[_words(name)].append(Place(code if close else "", False, only))
     return places
 
 
@@ -82,7 +85,7 @@ def relation(name: str, truths: Iterable[str]) -> str:
     for true in map(_words, truths):
         pairs = ((here, there) for here in places.get(said, ()) for there in places.get(true, ()))
         for here, there in pairs:
-            if here.code == there.code and _are_one(here, there, not said & true):
+            if here.code and here.code == there.code and _are_one(here, there, not said & true):
                 return "same"
             if there.title and here.code.startswith(there.code):
                 best = "narrower"

@@ -40,6 +40,7 @@ _IN_BRACKETS = re.compile(r"^([^()]+)\(([^()]+)\)(.*)$")
 _SHORT = re.compile(r" ?\([A-Z][A-Za-z]{0,5}\)")
 _SLIP = re.compile(r"^[b-z] |\?")
 """A letter of a word that was cut off, a question."""
+_ADJECTIVE = re.compile(r"...(?:[aei]l|ic|ous|[ai]ve|[ai]ry|ed|ing|oid|ar|[ae]nt|an|form)$")
 _STAGES = {"acute", "subacute", "chronic", "recurrent", "latent", "late", "congenital", "neonatal"}
 
 
@@ -106,6 +107,7 @@ def _without_commas(name: str) -> str:
     describes = (
         before_the_cause(f" {part}") == ""
         or set(normalise(part).split()) <= AFTER_A_COMMA | DEGREES
+        or part.strip().endswith((" type", " variant", " form", " subtype"))
         for part in parts[1:]
     )
     return " ".join(parts) if all(describes) else name
@@ -145,6 +147,8 @@ def _by_words(text: str, names: Sequence[str]) -> str:
         return OTHER
     if any(_are_one(said, name) for name in true):
         return SAME
+    if any(said.words == name.words or _another(said, name) for name in true):
+        return OTHER
     if any(exclude(said.words, n.words) for n in true if n is true[0] or n.noun == said.noun):
         return OTHER
     if any(name.words < said.words and _is_kind(said, name, true[0]) for name in true):
@@ -162,14 +166,18 @@ def _is_kind(said: Name, name: Name, own: Name) -> bool:
         return False
     if any(extra & group and name.words & group for group in EXCLUSIVE):
         return False
-    if any(key <= name.words and extra & words for key, words in ANOTHER):
-        return False
-    return extra <= VOCABULARY or all(map(_is_a_word, extra - VOCABULARY))
+    return all(map(_is_a_word, extra - VOCABULARY))
+
+
+def _another(said: Name, name: Name) -> bool:
+    """Whether what ``said`` adds makes another disease of the name: interstitial cystitis."""
+    extra = said.words - name.words
+    return any(key <= name.words <= said.words and extra & words for key, words in ANOTHER)
 
 
 def _is_a_word(word: str) -> bool:
     """Whether a word says something in a name of a disease, and is no slip."""
-    return word in icd10.vocabulary() or is_qualifier(word)
+    return bool(_ADJECTIVE.search(word)) or is_qualifier(word) or word in icd10.vocabulary()
 
 
 def _are_one(said: Name, name: Name) -> bool:
