@@ -10,10 +10,10 @@ asked). Rules that all of them keep:
   Signs inside a true name do not count: an answer that matches such a name whole is right.
 - A denial is not the diagnosis: "not A", "no A", "A ruled out", "unlikely A", "negative for A".
 - A narrower name that entails the true one is right ("narrower"): "viral pneumonia" for
-  "pneumonia", "migraine without aura" for "migraine", "A due to B" and "A with B" for "A". A broader
-  one is wrong, and so is another cause, site, side, stage or kind: "acute" and "chronic" are kinds;
-  numbers and single letters tell kinds apart ("type 2", "B12", "hepatitis A"), and a disease is not
-  a syndrome. Where a judge is there, what only adds words to a true name is the judge's.
+  "pneumonia", "migraine without aura" for "migraine", "A due to B" and "A with B" for "A". A
+  broader one is wrong, and so is another cause, site, side, stage or kind: "acute" and "chronic"
+  are kinds; numbers and single letters tell kinds apart ("type 2", "B12", "hepatitis A"), and a
+  disease is not a syndrome. What only adds words to a true name is a judge's, where one is there.
 - Names are those of the knowledge table, of a list of abbreviations and everyday names, and of
   ICD-10-CM, whose hierarchy also says what is narrower (not for the exact grader).
 - Words of certainty and degree ("likely", "probable", "suspected", "unspecified", "mild", "severe")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable
 from functools import cache
 from typing import NamedTuple
@@ -20,7 +21,7 @@ _ISE = re.compile(r"(?<=[a-z]{4})is(ed?|ing|ation)\b")
 _ENDS = ("ss", "us", "is", "as", "os")
 _CUT = re.compile(
     r"[ ,]+(?:with|without|(?:due|secondary|related) to|(?:caused|complicated|triggered|induced) by"
-    r"|associated with|resulting from|leading to|because of|from|following|after|in the setting of"
+    r"|associated with|resulting from|leading to|causing|because of|from|following|after|in the setting of"
     r"|on|to|in(?! situ))\b"
 )
 
@@ -65,11 +66,14 @@ def word_set(text: str) -> frozenset[str]:
 
 
 ANATOMY = word_set(_LISTS["anatomy"])
+_GROUPS_OF_WORDS = defaultdict(set)
+for _group in _GROUPS:
+    for _name in _group:
+        _GROUPS_OF_WORDS[frozenset(_words(_name))].add(_group[0])
 _FIRST_OF_WORDS = {
-    words: group[0]
-    for group in _GROUPS
-    for name in group
-    if not (words := frozenset(_words(name))) <= ANATOMY
+    words: min(firsts)
+    for words, firsts in _GROUPS_OF_WORDS.items()
+    if len(firsts) == 1 and words - ANATOMY
 }
 HARMLESS = word_set(_LISTS["harmless"])
 NOT_NOW = word_set(_LISTS["not_now"])
@@ -94,7 +98,8 @@ def read_name(text: str) -> Name:
     described = _words(re.split(r" (?:of|in) ", before_the_cause(spelt))[0])
     noun = next((word for word in reversed(described) if _is_noun(word)), "")
     words += [_CAUSE[word] for word in words if word in _CAUSE]
-    rest = frozenset(words) - HARMLESS
+    infectious = {"infection"} - set(spelt.split())  # "infective" is no harmless word
+    rest = frozenset(words) - (HARMLESS - infectious)
     return Name(rest if any(map(_is_noun, rest)) else frozenset(words), noun, spelt)
 
 

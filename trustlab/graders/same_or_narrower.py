@@ -80,6 +80,8 @@ def _of_two(outside: str, inside: str, names: Sequence[str], knowledge: Knowledg
     if OTHER in (one, other):
         return OTHER
     kinds = {one, other}
+    if other in RIGHT and not one and not is_disease(outside, knowledge):
+        return other
     if kinds <= {*RIGHT, BROADER}:
         return NARROWER if NARROWER in kinds else SAME if SAME in kinds else OTHER
     return ""
