@@ -21,8 +21,8 @@ _ISE = re.compile(r"(?<=[a-z]{4})is(ed?|ing|ation)\b")
 _ENDS = ("ss", "us", "is", "as", "os")
 _CUT = re.compile(
     r"[ ,]+(?:with|without|(?:due|secondary|related) to|(?:caused|complicated|triggered|induced) by"
-    r"|associated with|resulting from|leading to|causing|because of|from|following|after|in the setting of"
-    r"|on|to|in(?! situ))\b"
+    r"|associated with|resulting from|leading to|causing|because of|from|following|after"
+    r"|in the setting of|on|to|in(?! situ))\b"
 )
 
 

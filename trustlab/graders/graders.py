@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Protocol, TypeVar, runtime_checkable
 
 from trustlab.graders.same_diagnosis import (
-    another_kind,
     bare_name,
     comparable,
     is_named,
@@ -110,7 +109,7 @@ def distinct_pairs(
 
 
 def _graded(kind: str) -> Grade:
-    return Grade(int(kind in RIGHT), kind=kind)
+    return Grade(int(kind in RIGHT), kind=kind if kind in RIGHT else OTHER)
 
 
 @dataclass(frozen=True)
@@ -139,10 +138,9 @@ class SynonymGrader(OneByOne):
     name = "synonym"
 
     def verdict(self, answer: str, case: Case) -> str:
-        """``same``, ``narrower`` or ``other``."""
+        """``same`` or ``narrower``; anything else is wrong."""
         knowledge = self.knowledge or load_knowledge()
-        kind = verdict(answer, names_of(case, knowledge), knowledge)
-        return kind if kind in RIGHT else OTHER
+        return verdict(answer, names_of(case, knowledge), knowledge)
 
 
 def by_rule(
@@ -156,7 +154,7 @@ def by_rule(
     if judged and adds_words(answer, names) and not is_named(answer, names):
         return None
     kind = verdict(answer, names, knowledge)
-    return _graded(kind) if kind or another_kind(answer, names) else None
+    return _graded(kind) if kind else None
 
 
 def known_truths(cases: Iterable[Case], knowledge: Knowledge | None = None) -> tuple[int, int]:

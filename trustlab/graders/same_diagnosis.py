@@ -157,16 +157,6 @@ def _opposite(one: str, other: str) -> bool:
     return len(other) > 4 and any(b + one[len(a) :] == other for a, b in pairs)
 
 
-def another_kind(answer: str, names: Sequence[str]) -> bool:
-    """Whether ``answer`` is a true name but for its qualifiers, degree or kind: "viral pneumonia"
-    for "pneumonia"."""
-    said = {word for word in content_words(answer) if not is_qualifier(word)}
-    true = (
-        (name, {word for word in content_words(name) if not is_qualifier(word)}) for name in names
-    )
-    return any(said == words and clash(answer, name) for name, words in true)
-
-
 def unpaired(one: str, other: str) -> tuple[frozenset[str], frozenset[str]]:
     """The content words of each that the other has neither the same nor misspelt."""
     a, b = content_words(one), content_words(other)

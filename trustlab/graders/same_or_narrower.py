@@ -155,7 +155,11 @@ def _by_words(text: str, names: Sequence[str]) -> str:
         return OTHER
     if any(name.words < said.words and _is_kind(said, name, true[0]) for name in true):
         return NARROWER
-    return BROADER if any(said.words < name.words for name in true) else ""
+    if any(said.words < name.words for name in true):
+        return BROADER
+    here, theirs = content_words(text), map(content_words, names)
+    differ = (here ^ there for there in theirs if here - there and there - here)
+    return OTHER if any(all(map(is_qualifier, words)) for words in differ) else ""
 
 
 def _is_kind(said: Name, name: Name, own: Name) -> bool:
