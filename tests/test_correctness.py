@@ -23,14 +23,16 @@ from made_graders import (
     SYNONYM,
     TABLE,
     case,
+    condition,
 )
 
 from trustlab.datasets import load_cases
 from trustlab.graders import GRADERS, EncoderGrader, ExactGrader, Grader, SynonymGrader, open_grader
 from trustlab.graders.same_diagnosis import exclude
-from trustlab.knowledge import load_knowledge
+from trustlab.knowledge import Knowledge, load_knowledge
 from trustlab.run import find_table, read_table
 
+RIPPLES = condition("Ripples", "Wavelets")
 REFERENCE = find_table(Path(__file__).parents[1] / "figures/reference/01_benchmark", "answers")
 
 # What every grader calls wrong
@@ -128,10 +130,8 @@ def test_signs_of_lists_and_denials_in_a_true_name_do_not_count(grader: Grader, 
 @each(
     ("answer", "truth"),
     [
-        ("viral pneumonia", "Pneumonia"),
         ("pneumonia", "Viral pneumonia"),
         ("bacterial pneumonia", "Viral pneumonia"),
-        ("Pneumonia (viral)", "Pneumonia"),
         ("Acute pancreatitis", "Chronic pancreatitis"),
         ("pancreatitis", "Acute pancreatitis"),
         ("hypothyroidism", "Hyperthyroidism"),
@@ -143,7 +143,6 @@ def test_signs_of_lists_and_denials_in_a_true_name_do_not_count(grader: Grader, 
         ("stage II lung cancer", "Stage III lung cancer"),
         ("Non-traumatic rib fracture", "Traumatic rib fracture"),
         ("mild asthma", "Severe asthma"),
-        ("Chronic anaemia", "Anaemia"),
         ("Migraine without aura", "Migraine with aura"),
         ("community-acquired pneumonia", "Hospital-acquired pneumonia"),
     ],
@@ -165,8 +164,6 @@ TRAPS = [
     ("Multiple endocrine neoplasia 2B", "Multiple endocrine neoplasia 2A"),
     ("Vitamin B1 deficiency", "Vitamin B12 deficiency"),
     ("Hepatitis infection", "Hepatitis A infection"),
-    ("influenza A virus infection", "influenza virus infection"),
-    ("Hepatitis, A", "Hepatitis"),
     ("Cushing's disease", "Cushing's syndrome"),
     ("Nephritic syndrome", "Nephrotic syndrome"),
     ("Schizotypal personality disorder", "Schizoid personality disorder"),
@@ -174,7 +171,6 @@ TRAPS = [
     ("Central retinal vein occlusion", "Central retinal artery occlusion"),
     ("Systolic heart failure", "Diastolic heart failure"),
     ("Sensorineural hearing loss", "Conductive hearing loss"),
-    ("Viral pneumonia", "Pneumonia"),
     ("Pneumonia", "Viral pneumonia"),
     ("mild asthma", "Severe asthma"),
     ("Option C", "Pneumonia"),
@@ -222,8 +218,6 @@ def test_another_way_to_write_the_name_is_right_but_not_to_the_exact_grader(
         ("The diagnosis is pneumonia or bronchitis", "Pneumonia"),
         ("Pneumonia, viral, bacterial", "Viral pneumonia"),
         ("Pneumonia (0%)", "Pneumonia"),
-        ("Vitamin deficiency (B12)", "Vitamin deficiency"),
-        ("Flu", "Influenza (Flu)"),
     ],
 )
 def test_labels_codes_shares_and_brackets_hide_no_list_denial_or_other_name(
@@ -264,10 +258,7 @@ def test_the_exact_grader_is_strict_about_them(answer: str) -> None:
     ("answer", "right"),
     [
         ("Chronic obstructive pulmonary disease (COPD)", 1),
-        (
-            "COPD (chronic obstructive pulmonary disease)",
-            0,
-        ),  # the abbreviation is no accepted name and stands first
+        ("COPD (chronic obstructive pulmonary disease)", 1),
         ("Smoker's lung (chronic obstructive pulmonary disease)", 1),
         ("likely chronic obstructive pulmonary disease (COPD)", 1),
         ("Chronic obstructive pulmonary disease (CHF)", 0),
@@ -282,7 +273,7 @@ def test_an_abbreviation_or_another_name_may_stand_in_brackets(
 
 def test_an_accepted_abbreviation_may_follow_the_words_that_it_stands_for() -> None:
     assert SYNONYM.correct("Deep vein thrombosis (DVT)", case("DVT")) == 1
-    assert SYNONYM.correct("Disorder of the very tired (DVT)", case("Thrombosis")) == 0
+    assert SYNONYM.correct("Disorder of the very tired (DVT)", case("Embolism")) == 0
 
 
 # The exact and the synonym grader
@@ -300,8 +291,8 @@ def test_an_accepted_abbreviation_may_follow_the_words_that_it_stands_for() -> N
         ("a seasonal fever", 1),
         ("Influenza (flu)", 1),
         ("Croup", 0),
-        ("Influenza A", 0),
-        ("acute influenza", 0),
+        ("Influenza A", 1),
+        ("acute influenza", 1),
         ("Influenza or croup", 0),
         ("Unheard-of disease", 0),
         ("the", 0),
@@ -326,8 +317,9 @@ def test_opposite_prefixes_alone_rule_a_word_out(one: str, other: str, apart: bo
 
 
 def test_the_table_joins_names_that_the_case_does_not_list() -> None:
-    assert SynonymGrader(TABLE).correct("Flu", case("Grippe")) == 1
-    assert SynonymGrader(NO_TABLE).correct("Flu", case("Grippe")) == 0
+    table = Knowledge({}, {}, {}, condition_of_name={n: RIPPLES for n in ("ripples", "wavelets")})
+    assert SynonymGrader(table).correct("Wavelets", case("Ripples")) == 1
+    assert SynonymGrader(NO_TABLE).correct("Wavelets", case("Ripples")) == 0
 
 
 def test_unknown_names_are_not_the_same_condition() -> None:

@@ -79,10 +79,18 @@ def test_the_judges_replies_are_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "answer", ["Option C", "C", "Pneumonia " * 21, "Viral pneumonia", "Pneumonia type 2"]
+    "answer", ["Option C", "C", "Pneumonia " * 21, "not pneumonia", "Pneumonia or croup"]
 )
 def test_a_judge_is_not_asked_about_a_trap(answer: str) -> None:
     model = SaysTrue()
     assert (
         JudgeGrader(model, knowledge=NO_TABLE).correct(answer, PNEUMONIA) == 0 and not model.asked
     )
+
+
+@pytest.mark.parametrize(
+    "answer", ["Viral pneumonia", "Interstitial pneumonia", "Pneumonia infection", "Pneumonia 2"]
+)
+def test_words_added_to_a_true_name_are_left_to_the_judge(answer: str) -> None:
+    model = SaysTrue("False")
+    assert JudgeGrader(model, knowledge=NO_TABLE).correct(answer, PNEUMONIA) == 0 and model.asked

@@ -31,7 +31,7 @@ from trustlab.folder.records_file import NAME as RECORDS
 from trustlab.folder.records_file import find_records, line_of, read_records, save_records
 from trustlab.folder.replies_log import packed, recording
 from trustlab.formatted import remark_lines, together
-from trustlab.graders import Grade, Grader, JudgeGrader
+from trustlab.graders import Grade, Grader, JudgeGrader, unknown_truths_warning
 from trustlab.levels import Show, view
 from trustlab.levels import views as views_of
 from trustlab.meaning.parts import Readers, with_meaning
@@ -255,6 +255,8 @@ def benchmark(
     shown = views_of(cases, levels, show)
     settings = setup.settings
     grader, readers, assessor = setup.judge, setup.readers, setup.assessed_by
+    if warning := unknown_truths_warning(grader, cases):
+        warnings.warn(warning, stacklevel=2)
     needs = needs_of(chosen)
     library = setup.library if "assessment" in needs else None
     panel = (setup.role("panel", models) or []) if "panel" in needs else []

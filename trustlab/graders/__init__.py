@@ -9,10 +9,13 @@ asked). Rules that all of them keep:
 - Several diagnoses are not one: "A or B", "A, B, C", "1. A 2. B", "A vs B", "A and B" are wrong.
   Signs inside a true name do not count: an answer that matches such a name whole is right.
 - A denial is not the diagnosis: "not A", "no A", "A ruled out", "unlikely A", "negative for A".
-- Another cause, site, side, stage or kind is another diagnosis: "viral pneumonia" for "pneumonia"
-  is wrong, and the reverse, unless the name is accepted. "Acute" and "chronic" are kinds; numbers
-  and single letters tell kinds apart ("type 2", "B12", "hepatitis A"), and a disease is not a
-  syndrome. A judge is not asked where the names are otherwise the same.
+- A narrower name that entails the true one is right ("narrower"): "viral pneumonia" for
+  "pneumonia", "migraine without aura" for "migraine", "A due to B" and "A with B" for "A". A
+  broader one is wrong, and so is another cause, site, side, stage or kind: "acute" and "chronic"
+  are kinds; numbers and single letters tell kinds apart ("type 2", "B12", "hepatitis A"), and a
+  disease is not a syndrome. What only adds words to a true name is a judge's, where one is there.
+- Names are those of the knowledge table, of a list of abbreviations and everyday names, and of
+  ICD-10-CM, whose hierarchy also says what is narrower (not for the exact grader).
 - Words of certainty and degree ("likely", "probable", "suspected", "unspecified", "mild", "severe")
   change nothing, except for the exact grader, which is strict; "mild A" for "severe A" is wrong.
 - Nor do accents, invisible characters, possessive 's, a leading "Diagnosis:", words turned round
@@ -36,6 +39,9 @@ from trustlab.graders.graders import (
     Grader,
     JudgeGrader,
     SynonymGrader,
+    agreement_sentence,
+    known_truths,
+    unknown_truths_warning,
 )
 from trustlab.models import check_model_name, open_model
 from trustlab.records import Reading
@@ -100,5 +106,8 @@ __all__ = [
     "Grader",
     "JudgeGrader",
     "SynonymGrader",
+    "agreement_sentence",
+    "known_truths",
     "open_grader",
+    "unknown_truths_warning",
 ]

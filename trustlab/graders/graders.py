@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol, TypeVar, runtime_checkable
 
 from trustlab.graders.same_diagnosis import (
-    another_kind,
     bare_name,
     comparable,
     is_named,
     names_of,
     no_diagnosis,
-    readings,
     spellings,
+)
+from trustlab.graders.same_or_narrower import (
+    NARROWER,
+    OTHER,
+    RIGHT,
+    SAME,
+    adds_words,
+    is_disease,
+    verdict,
 )
 from trustlab.knowledge import Knowledge, load_knowledge
 from trustlab.meaning.encoder import Encoder, pair_cosines
@@ -35,10 +42,15 @@ T = TypeVar("T")
 @dataclass(frozen=True)
 class Grade:
     """1 right, 0 wrong, or ``None`` where the grader could not tell, with the reason in
-    ``missing``."""
+    ``missing``. ``kind``: ``same`` or ``narrower`` of a right answer, ``other`` of a wrong one."""
 
     correct: int | None
     missing: str = ""
+    kind: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.kind and self.correct is not None:
+            object.__setattr__(self, "kind", SAME if self.correct else OTHER)
 
 
 @runtime_checkable
@@ -62,17 +74,21 @@ class Grader(Protocol):
 
 
 class OneByOne:
-    """Adds :meth:`grade` to a grader whose ``correct`` needs nothing but the two names."""
+    """Adds the rest to a grader whose ``verdict`` needs nothing but the two names."""
+
+    def verdict(self, answer: str, case: Case) -> str:
+        """``same``, ``narrower`` or ``other``."""
+        raise NotImplementedError  # every rule has its own
 
     def correct(self, answer: str | None, case: Case) -> int:
         """1 or 0; ``None`` is 0."""
-        raise NotImplementedError  # every rule has its own
+        return int(self.verdict(answer or "", case) in RIGHT)
 
     def grade(self, answers: Sequence[str | None], cases: Sequence[Case]) -> list[Grade]:
         """A grade for each answer and its case, in order; ``ValueError`` unless there are as many
         of each."""
         keys, distinct = distinct_pairs(answers, cases)
-        found = {key: Grade(self.correct(answer, case)) for key, (answer, case) in distinct.items()}
+        found = {key: _graded(self.verdict(a or "", case)) for key, (a, case) in distinct.items()}
         return [found[key] for key in keys]
 
 
@@ -92,6 +108,10 @@ def distinct_pairs(
     return keys, dict(zip(keys, zip(answers, cases, strict=True), strict=True))
 
 
+def _graded(kind: str) -> Grade:
+    return Grade(int(kind in RIGHT), kind=kind if kind in RIGHT else OTHER)
+
+
 @dataclass(frozen=True)
 class ExactGrader(OneByOne):
     """Right when the answer is the case's own name of the diagnosis, without case, punctuation,
@@ -99,38 +119,80 @@ class ExactGrader(OneByOne):
 
     name = "exact"
 
-    def correct(self, answer: str | None, case: Case) -> int:
-        """1 or 0; ``None`` is 0."""
-        return int(bool(spellings(answer or "") & spellings(case.diagnosis)))
+    def verdict(self, answer: str, case: Case) -> str:
+        """``same`` or ``other``."""
+        return SAME if spellings(answer) & spellings(case.diagnosis) else OTHER
 
 
 @dataclass(frozen=True)
 class SynonymGrader(OneByOne):
-    """Right when the answer is one of ``case.accepted``, or names the same condition of the
-    knowledge table.
+    """Right when the answer is one of ``case.accepted``, names the same condition, or a kind of it.
 
-    Names are compared without case, punctuation, spacing, a leading article and words of certainty
-    and degree, and otherwise whole: "acute" is not taken off. What else changes nothing:
-    :func:`~trustlab.graders.same_diagnosis.readings`. After a name, in brackets, may stand its
-    abbreviation or another of its names. ``knowledge`` is the shipped table unless given.
+    Names are those of the knowledge table, of a list of abbreviations and everyday names, and of
+    ICD-10-CM. What changes nothing: :func:`~trustlab.graders.same_diagnosis.readings`; what makes a
+    kind: :func:`~trustlab.graders.same_or_narrower.verdict`. ``knowledge`` is the shipped table
+    unless given.
     """
 
     knowledge: Knowledge | None = None
     name = "synonym"
 
-    def correct(self, answer: str | None, case: Case) -> int:
-        """1 or 0; ``None`` is 0."""
-        return int(is_named(answer or "", names_of(case, self.knowledge or load_knowledge())))
+    def verdict(self, answer: str, case: Case) -> str:
+        """``same`` or ``narrower``; anything else is wrong."""
+        knowledge = self.knowledge or load_knowledge()
+        return verdict(answer, names_of(case, knowledge), knowledge)
 
 
-def by_rule(answer: str | None, names: Sequence[str]) -> Grade | None:
+def by_rule(
+    answer: str | None, names: Sequence[str], knowledge: Knowledge, judged: bool = False
+) -> Grade | None:
     """What the rules alone say of an answer held against the true names; ``None`` where it takes a
-    reader of meaning."""
-    if answer is None:
+    reader of meaning. An answer that only adds words to a true name is a judge's, where one is
+    there (``judged``)."""
+    if answer is None or (no_diagnosis(answer, names) and not is_named(answer, names)):
         return Grade(0)
-    if is_named(answer, names):
-        return Grade(1)
-    return Grade(0) if no_diagnosis(answer, names) or another_kind(answer, names) else None
+    if judged and adds_words(answer, names) and not is_named(answer, names):
+        return None
+    kind = verdict(answer, names, knowledge)
+    return _graded(kind) if kind else None
+
+
+def known_truths(cases: Iterable[Case], knowledge: Knowledge | None = None) -> tuple[int, int]:
+    """How many of the distinct truths the table or ICD-10-CM has a name of, and how many there
+    are."""
+    table = knowledge or load_knowledge()
+    truths = {case.diagnosis: case for case in cases}.values()
+    known = sum(any(is_disease(n, table) for n in names_of(case, table)) for case in truths)
+    return known, len(truths)
+
+
+def unknown_truths_warning(grader: Grader, cases: Iterable[Case]) -> str:
+    """What to say before a run whose truths are mostly unknown to the rules of its grader; ''
+    otherwise."""
+    if not isinstance(grader, SynonymGrader | EncoderGrader):
+        return ""
+    known, asked = known_truths(cases, grader.knowledge)
+    return (
+        f"{asked - known} of {asked} true diagnoses are in neither the knowledge table nor "
+        "ICD-10-CM: only answers in their very words are right; name a judge (grader='judge:MODEL')"
+        if 2 * known < asked
+        else ""
+    )
+
+
+def agreement_sentence(rules: Sequence[Grade], judge: Sequence[Grade], name: str) -> str:
+    """How far the rules and the judge ``name`` agree on the answers that both graded."""
+    both = [
+        (a.correct, b.correct)
+        for a, b in zip(rules, judge, strict=True)
+        if a.correct is not None and b.correct is not None
+    ]
+    same = sum(a == b for a, b in both)
+    more = sum((b or 0) > (a or 0) for a, b in both)
+    return (
+        f"Rules and {name} agree on {same} of {len(both)} answers; {more} are right to the judge "
+        f"alone, {len(both) - same - more} to the rules alone."
+    )
 
 
 THRESHOLD = 0.80
@@ -182,12 +244,8 @@ class EncoderGrader:
         to_compare: dict = {}
         for key, (answer, case) in distinct.items():
             names = names_of(case, knowledge)
-            if (ruled := by_rule(answer, names)) is not None:
+            if (ruled := by_rule(answer, names, knowledge)) is not None:
                 found[key] = ruled
-            elif _in_table(str(answer), knowledge) and any(
-                _in_table(name, knowledge) for name in names
-            ):
-                found[key] = Grade(0)  # the table knows both, and as two conditions
             else:
                 to_compare[key] = (
                     bare_name(str(answer)),
@@ -201,10 +259,6 @@ class EncoderGrader:
             best = max((cosines[said, name] for name in true), default=-1.0)
             found[key] = Grade(int(round(best, DECIMALS) >= self.threshold))
         return [found[key] for key in keys]
-
-
-def _in_table(name: str, knowledge: Knowledge) -> bool:
-    return any(knowledge.condition_named(key) is not None for key, _ in readings(name))
 
 
 MAX_TOKENS = 16
@@ -257,19 +311,24 @@ class JudgeGrader:
         keys, distinct = distinct_pairs(answers, cases)
         found: dict = {}
         asked: dict = {}
+        names_in: dict = {}
         n_alike = Counter(keys)
         for key, (answer, case) in distinct.items():
-            names = names_of(case, self.knowledge or load_knowledge())
-            if (ruled := by_rule(answer, names)) is not None:
+            knowledge = self.knowledge or load_knowledge()
+            names = names_of(case, knowledge)
+            if (ruled := by_rule(answer, names, knowledge, judged=True)) is not None:
                 found[key] = ruled
             else:
                 whose = About(case.dataset, case.case_id, None, n_alike[key], str(answer))
                 whose = whose._replace(**both(_judged, self.reading))
                 request = judge_request(str(answer), names, self.seed, prompts_of(self.model))
                 asked[key] = replace(request, about=whose)
+                names_in[key] = str(answer), names
         replies = self.model.generate(list(asked.values())) if asked else []
-        verdicts = (_verdict(row[0], self.reading) for row in replies)
-        found |= dict(zip(asked, verdicts, strict=True))
+        for key, row in zip(asked, replies, strict=True):
+            found[key] = _verdict(row[0], self.reading)
+            if found[key].correct and adds_words(*names_in[key]):
+                found[key] = replace(found[key], kind=NARROWER)
         return [found[key] for key in keys]
 
 

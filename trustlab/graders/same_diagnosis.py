@@ -48,15 +48,19 @@ CERTAINTY = re.compile(
     r" elsewhere classified"
     r"|unspecified|nos)\b"
 )
-_POSSESSIVE = re.compile(r"[’'`]s\b")
+_APOSTROPHES = dict.fromkeys(map(ord, "’‘`´′‵ʹʼʽˈ＇"), "'")
+"""Primes and accents that stand as apostrophes."""
+_POSSESSIVE = re.compile(r"'s\b")
+_UNSEEN = {"Cf", "Mn", "Me"}
+"""Categories of characters without a place of their own: soft hyphens, joiners, accents."""
 
 
 def folded(name: str) -> str:
     """In small letters, without accents, invisible characters and possessive 's."""
-    letters = unicodedata.normalize("NFKD", name)
-    seen = "".join(
-        c for c in letters if not unicodedata.combining(c) and unicodedata.category(c) != "Cf"
-    )
+    if name.isascii():
+        return _POSSESSIVE.sub("", name.replace("`", "'").casefold()).strip()
+    letters = unicodedata.normalize("NFKD", name.translate(_APOSTROPHES))
+    seen = "".join(c for c in letters if unicodedata.category(c) not in _UNSEEN)
     return _POSSESSIVE.sub("", unicodedata.normalize("NFKC", seen).casefold()).strip()
 
 
@@ -68,6 +72,11 @@ def bare_name(name: str) -> str:
 
 @lru_cache(maxsize=4096)
 def content_words(name: str) -> frozenset[str]:
+    """The words of :func:`words_in_order`, each once."""
+    return frozenset(words_in_order(name))
+
+
+def words_in_order(name: str) -> list[str]:
     """The words that say what it is, without certainty, degree and neutral words; those of
     ``SAME_WORD`` as one.
 
@@ -87,7 +96,7 @@ def content_words(name: str) -> frozenset[str]:
         elif part not in NEUTRAL | DEGREES:
             kept.append(part)
     plain = (word.replace("ae", "e").replace("oe", "e") for word in kept)
-    return frozenset(SAME_WORD.get(word, word) for word in plain)
+    return [SAME_WORD.get(word, word) for word in plain]
 
 
 def _is_code(word: str) -> bool:
@@ -146,16 +155,6 @@ def _opposite(one: str, other: str) -> bool:
     """Whether two words differ by opposite prefixes alone; four letters or fewer say nothing."""
     pairs = ((a, b) for a, b in OPPOSITE_PREFIXES if one.startswith(a))
     return len(other) > 4 and any(b + one[len(a) :] == other for a, b in pairs)
-
-
-def another_kind(answer: str, names: Sequence[str]) -> bool:
-    """Whether ``answer`` is a true name but for its qualifiers, degree or kind: "viral pneumonia"
-    for "pneumonia"."""
-    said = {word for word in content_words(answer) if not is_qualifier(word)}
-    true = (
-        (name, {word for word in content_words(name) if not is_qualifier(word)}) for name in names
-    )
-    return any(said == words and clash(answer, name) for name, words in true)
 
 
 def unpaired(one: str, other: str) -> tuple[frozenset[str], frozenset[str]]:

@@ -1,0 +1,196 @@
+"""Is an answer the true disease, a kind of it, or another? By words, listed names and ICD-10-CM."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from trustlab.graders import icd10
+from trustlab.graders.disease_names import (
+    AFTER_A_COMMA,
+    ANATOMY,
+    ANOTHER,
+    NOT_NOW,
+    VOCABULARY,
+    Name,
+    before_the_cause,
+    kinds_of,
+    read_name,
+)
+from trustlab.graders.same_diagnosis import (
+    CERTAINTY,
+    DEGREES,
+    EXCLUSIVE,
+    content_words,
+    exclude,
+    is_acronym,
+    is_named,
+    is_qualifier,
+    no_diagnosis,
+    plain_name,
+    readings,
+)
+from trustlab.knowledge import Knowledge
+from trustlab.records import normalise
+
+SAME, NARROWER, OTHER = "same", "narrower", "other"
+RIGHT = (SAME, NARROWER)
+BROADER = "broader"
+_IN_BRACKETS = re.compile(r"^([^()]+)\(([^()]+)\)(.*)$")
+_SHORT = re.compile(r" ?\([A-Z][A-Za-z]{0,5}\)")
+_SLIP = re.compile(r"^[b-z] |\?")
+"""A letter of a word that was cut off, a question."""
+_ADJECTIVE = re.compile(r"...(?:[aei]l|ic|ous|[ai]ve|[ai]ry|ed|ing|oid|ar|[ae]nt|an|form)$")
+_STAGES = {"acute", "subacute", "chronic", "recurrent", "latent", "late", "congenital", "neonatal"}
+
+
+def verdict(answer: str, names: Sequence[str], knowledge: Knowledge) -> str:
+    """``same``, ``narrower`` (it entails a true name), ``other``, or '' where nothing settles it.
+
+    ``names`` are the true ones, the case's own first (:func:`names_of`). A name in brackets is
+    another name of what stands before it, or says which kind it is. A cause or complication behind
+    the name makes it narrower, and so do words that describe the same noun.
+    """
+    if is_named(answer, names):
+        return SAME
+    names = [*names, *(_SHORT.sub("", name) for name in names if _SHORT.search(name))]
+    plain = _without_commas(CERTAINTY.sub(" ", plain_name(answer)))
+    if _SLIP.search(answer.strip()) or "%" in plain:
+        return OTHER
+    parts = _IN_BRACKETS.match(plain)
+    if parts is None:
+        return OTHER if no_diagnosis(plain, names) else _relation(plain, names, knowledge)
+    before, inside, after = (part.strip() for part in parts.groups())
+    outside = f"{before} {after}".strip()
+    aliases = [one for one in inside.split(",") if normalise(one) and not is_acronym(one, before)]
+    if any(no_diagnosis(f"{outside} {one}", names) for one in aliases or [""]):
+        return OTHER
+    if not aliases:
+        return _relation(outside, names, knowledge)
+    return _of_two(outside, aliases[0], names, knowledge)
+
+
+def _of_two(outside: str, inside: str, names: Sequence[str], knowledge: Knowledge) -> str:
+    """The verdict on "A (B)"."""
+    one, other = (_relation(part, names, knowledge) for part in (outside, inside))
+    if not is_disease(inside, knowledge):
+        return (
+            _relation(f"{inside} {outside}", names, knowledge) or (one in RIGHT and NARROWER) or one
+        )
+    if OTHER in (one, other):
+        return OTHER
+    kinds = {one, other}
+    if other in RIGHT and not one and not is_disease(outside, knowledge):
+        return other
+    if kinds <= {*RIGHT, BROADER}:
+        return NARROWER if NARROWER in kinds else SAME if SAME in kinds else OTHER
+    return ""
+
+
+def adds_words(answer: str, names: Sequence[str]) -> bool:
+    """Whether an answer is a true name and more."""
+    said = content_words(answer)
+    return any(content_words(name) < said for name in names)
+
+
+def is_disease(name: str, knowledge: Knowledge) -> bool:
+    """Whether the table or ICD-10-CM has the name."""
+    return in_table(name, knowledge) or icd10.is_known(name)
+
+
+def in_table(name: str, knowledge: Knowledge) -> bool:
+    """Whether the table has the name."""
+    return any(knowledge.condition_named(key) is not None for key, _ in readings(name))
+
+
+def _without_commas(name: str) -> str:
+    """The name without its commas, where what follows them describes it: place, kind, cause."""
+    parts = name.split(",")
+    describes = (
+        before_the_cause(f" {part}") == ""
+        or set(normalise(part).split()) <= AFTER_A_COMMA | DEGREES
+        or part.strip().endswith((" type", " variant", " form", " subtype"))
+        for part in parts[1:]
+    )
+    return " ".join(parts) if all(describes) else name
+
+
+def _relation(text: str, names: Sequence[str], knowledge: Knowledge) -> str:
+    """How a name without brackets stands to the true ones: a verdict, or ``broader``."""
+    head = before_the_cause(text)
+    whole = _of_one(text, names, knowledge)
+    if head == text or whole in RIGHT:
+        return whole
+    of_head = _of_one(head, names, knowledge)
+    return NARROWER if of_head in RIGHT else whole or of_head
+
+
+def _of_one(text: str, names: Sequence[str], knowledge: Knowledge) -> str:
+    """By names, listed kinds, words, the table (two of its conditions are two), and ICD-10-CM."""
+    if is_named(text, names):
+        return SAME
+    if any(_by_words(text, [kind]) in RIGHT for kind in kinds_of(names)):
+        return NARROWER
+    if by_words := _by_words(text, names):
+        return by_words
+    if any(_by_words(name, [kind]) in RIGHT for kind in kinds_of([text]) for name in names):
+        return BROADER
+    if in_table(text, knowledge) and any(in_table(name, knowledge) for name in names):
+        return OTHER
+    found = icd10.relation(text, names)
+    return "" if found == NARROWER and before_the_cause(text) != text else found
+
+
+def _by_words(text: str, names: Sequence[str]) -> str:
+    """By the words alone."""
+    said, true = read_name(text), [read_name(name) for name in names]
+    degrees = set(normalise(text).split()) & DEGREES
+    if degrees and any((set(normalise(n).split()) & DEGREES) - degrees for n in names):
+        return OTHER
+    if any(_are_one(said, name) for name in true):
+        return SAME
+    if any(said.words == name.words or _another(said, name) for name in true):
+        return OTHER
+    if any(exclude(said.words, n.words) for n in true if n is true[0] or n.noun == said.noun):
+        return OTHER
+    if any(name.words < said.words and _is_kind(said, name, true[0]) for name in true):
+        return NARROWER
+    if any(said.words < name.words for name in true):
+        return BROADER
+    here, theirs = content_words(text), map(content_words, names)
+    differ = (here ^ there for there in theirs if here - there and there - here)
+    return OTHER if any(all(map(is_qualifier, words)) for words in differ) else ""
+
+
+def _is_kind(said: Name, name: Name, own: Name) -> bool:
+    """Whether the words that ``said`` adds to a true name make it a kind of it, and of the case's
+    ``own`` name."""
+    extra, dropped = said.words - name.words, own.words - name.words
+    if said.noun != name.noun or extra & NOT_NOW or name.words <= ANATOMY:
+        return False
+    if name.words < own.words and (dropped - {"acute"} or extra & _STAGES):
+        return False
+    if any(extra & group and name.words & group for group in EXCLUSIVE):
+        return False
+    return all(map(_is_a_word, extra - VOCABULARY))
+
+
+def _another(said: Name, name: Name) -> bool:
+    """Whether what ``said`` adds makes another disease of the name: interstitial cystitis."""
+    extra = said.words - name.words
+    return any(key <= name.words <= said.words and extra & words for key, words in ANOTHER)
+
+
+def _is_a_word(word: str) -> bool:
+    """Whether a word says something in a name of a disease, and is no slip."""
+    return bool(_ADJECTIVE.search(word)) or is_qualifier(word) or word in icd10.vocabulary()
+
+
+def _are_one(said: Name, name: Name) -> bool:
+    """Whether two names have the same words, and those name a disease; a disease is no syndrome."""
+    if said.spelt == name.spelt or said.words != name.words:
+        return said.spelt == name.spelt
+    kinds = [set(one.spelt.split()) & {"disease", "syndrome"} for one in (said, name)]
+    return (len(said.words) > 1 or not said.words <= ANATOMY) and (
+        not all(kinds) or kinds[0] == kinds[1]
+    )
