@@ -165,6 +165,8 @@ NAMED = {
     "samples_alike": "all samples alike (temperature ignored?)",
     "own_temperature": "asked at its own temperature, since it takes no other: not greedily",
     "nearly_greedy": "asked at temperature 0.01 in place of 0, which it does not take",
+    "small_library": "MedConf's library holds the 65 conditions of the starter data alone, other"
+    " diagnoses have no passage: corpus=FOLDER takes MedRAG's snippets (docs/scale.md)",
     "unstructured": "its server does not hold replies to a schema: they were asked for in words",
 }
 """What a run's parameters may name models for -> what is said of them."""

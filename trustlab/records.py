@@ -266,11 +266,13 @@ class Assessment:
     ``score`` is 0 to 100; ``missing`` says which step failed and why. ``passages`` holds the ids
     shown, best first; ``n_dropped`` how many more were found but did not fit the model's window.
     ``summary_agrees`` says whether the model's summary says the same as its list. ``replies`` keeps
-    each step's words as they came.
+    each step's words as they came. Without ``keyword_read`` the diagnosis stands in for a keyword
+    that could not be read.
     """
 
     diagnosis: str
     keyword: str | None = None
+    keyword_read: bool = True
     passages: tuple[str, ...] = ()
     n_dropped: int = 0
     profile: tuple[Criterion, ...] = ()
@@ -281,6 +283,12 @@ class Assessment:
     score: float | None = None
     missing: str | None = None
     replies: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_baseless(self) -> bool:
+        """Whether it is sure (100) of what nothing supports."""
+        levels = {e.support_level for e in self.evidence}
+        return self.score == 100 and bool(levels) and "supported" not in levels
 
 
 @dataclass(frozen=True)

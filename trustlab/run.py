@@ -55,6 +55,7 @@ from trustlab.records import (
     Reply,
     View,
 )
+from trustlab.retrieval import Retriever
 from trustlab.settings import Setup, given
 from trustlab.workbench import Workbench, opened
 
@@ -313,6 +314,7 @@ def benchmark(
         "models": {m.name: m.revision for m in models},
         "dataset": sorted({c.dataset for c in cases}),
         "cases": len(cases),
+        **_own_library(setup, library, [*held, *own]),
         **sharded(setup),
         "cases_sha256": cases_hash(cases),
         "methods": [m.name for m in chosen],
@@ -529,6 +531,11 @@ def _parts(shown: Sequence[View]) -> Iterator[Sequence[View]]:
         yield shown[start:stop]
 
 
+ASSESSED = ("passages_dropped", "baseless_assessments", "keywords_unread")
+"""What is counted of MedConf's assessments: passages that did not fit; scores of 100 without a
+supported criterion; keywords for which the diagnosis stood in."""
+
+
 class Gathered:
     """What a run gathers, part by part: its tables, counts over its generations and, with ``keep``,
     these themselves."""
@@ -547,7 +554,7 @@ class Gathered:
         self.tables = Growing(COLUMNS, setup.run_dir, keep)
         self.generations: list[Generation] = []
         self._wordings: Counter[tuple[str, int | None]] = Counter()
-        self._n_dropped = 0
+        self._assessed = Counter(dict.fromkeys(ASSESSED, 0))
         self._read: Counts = {}
 
     def add(self, views: Sequence[View], made: Sequence[Generation], waits: bool) -> None:
@@ -557,7 +564,9 @@ class Gathered:
         if waits:
             return
         self._wordings.update((g.model, g.n_wordings) for g in made)
-        self._n_dropped += sum(g.assessment.n_dropped for g in made if g.assessment)
+        for a in (g.assessment for g in made if g.assessment):
+            each = (a.n_dropped, a.is_baseless, not a.keyword_read)
+            self._assessed.update(dict(zip(ASSESSED, each, strict=True)))
         self.take(AHEAD - 1)
         scored = self._begin(_scored, made, self._methods, self._records is not None)
         self._begun.append((views, scored))
@@ -589,7 +598,7 @@ class Gathered:
         return {
             "samples_alike": samples_alike(self._wordings),
             "replies_read": self._read,
-            "passages_dropped": self._n_dropped,
+            **self._assessed,
         }
 
 
@@ -650,6 +659,14 @@ def how_asked(models: Iterable[Any]) -> dict[str, Any]:
         "nearly_greedy": [name for name, able in known.items() if able.coldest],
         "unstructured": [name for name, able in known.items() if not able.structured],
     }
+
+
+def _own_library(
+    setup: Workbench, library: Retriever | None, models: Iterable[CachedModel]
+) -> dict[str, list[str]]:
+    """The models that MedConf asks with the project's own library, which were not taught it."""
+    own = library is not None and setup.corpus is None and setup.retriever is None
+    return {"small_library": [m.name for m in models if own and not m.taught]}
 
 
 def sharded(setup: Workbench) -> dict[str, str]:

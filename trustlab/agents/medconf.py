@@ -16,14 +16,16 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
+from trustlab.knowledge import load_knowledge
 from trustlab.models.base import About, Model, Request, most_tokens
 from trustlab.parsing.counts import both
 from trustlab.parsing.medconf import read_evidence, read_profile, read_prose, read_score
-from trustlab.parsing.reply import PLACEHOLDER, Unreadable, diagnosis, no_answer, unnamed, whole
+from trustlab.parsing.reply import Unreadable, diagnosis, no_answer, unnamed, whole
 from trustlab.parsing.schemas import schema_of
 from trustlab.prompts import Prompts, json_rows, prompts_of, render
 from trustlab.records import Assessment, Criterion, Reading, Reply
-from trustlab.retrieval import Passage, Retriever
+from trustlab.retrieval import Passage, Retriever, terms
+from trustlab.words import word_lists
 
 Ask = Callable[[Model, list[Request], str], list[list[Reply]]]
 """Puts requests to a model: (model, requests, what for) -> replies."""
@@ -135,8 +137,8 @@ def assess(
             found[answer] = _with_keyword(found[answer], reply, reading)
         for answer, a in found.items():
             library[answer] = retriever.search(a.keyword, p.n_passages) if a.keyword else []
-            if a.keyword and not library[answer]:
-                found[answer] = replace(a, missing=f"retrieval: no passage holds {a.keyword!r}")
+            if a.keyword and not any(is_about(one, a.keyword) for one in library[answer]):
+                found[answer] = replace(a, missing=f"retrieval: no passage about {a.keyword!r}")
     if p.profile:
         waiting: list[tuple[str, Request]] = []
         for answer, a in found.items():
@@ -194,6 +196,8 @@ def _step(before: Assessment, read: Read, reply: Reply, reading: Reading) -> dic
     a = read(before, reply, reading=reading)
     if a.missing is not None:
         raise Unreadable(a.missing)
+    if read is _with_keyword and not a.keyword_read:
+        raise Unreadable(unnamed(reply.text))
     told = {"keyword": a.keyword, "profile": a.profile, "prose": a.prose, "score": a.score}
     new = {k: v for k, v in told.items() if v not in (None, ()) and v != getattr(before, k)}
     if a.evidence:
@@ -269,15 +273,27 @@ def fits(model: Model, request: Request) -> bool:
     return n_tokens is None or n_tokens <= room
 
 
+GENERIC = frozenset(word_lists("diagnoses")["generic"].split())
+"""Words of a name that tell no disease from another."""
+
+
+def is_about(passage: Contents, keyword: str) -> bool:
+    """Whether a passage holds each telling word of the keyword, or of another name that the
+    knowledge table has for it."""
+    known = load_knowledge().condition_named(keyword)
+    words = set(terms(passage.contents))
+    names = (set(terms(name)) for name in (keyword, *(known.names if known else ())))
+    return any((name - GENERIC or name) <= words for name in names if name)
+
+
 def _with_keyword(a: Assessment, reply: Reply, reading: Reading) -> Assessment:
+    """The keyword of a reply; of one that cannot be read the diagnosis stands in, and the record
+    says so by its ``keyword_read``."""
     a = _noted(a, "keyword", reply)
-    why = no_answer(reply)
-    span = None if why else diagnosis(reply.text, reading)
-    if span is None:
-        held = unnamed(reply.text) == PLACEHOLDER
-        why = why or (PLACEHOLDER if held else "none in square brackets")
+    if why := no_answer(reply):
         return replace(a, missing=f"keyword: {why}")
-    return replace(a, keyword=span.text)
+    span = diagnosis(reply.text, reading)
+    return replace(a, keyword=span.text if span else a.diagnosis, keyword_read=span is not None)
 
 
 def _with_passages(

@@ -252,6 +252,10 @@ def summary(assessment: Assessment) -> list[str]:
             None: "none",
         }
         parts.append(f"model's own summary: {told[a.summary_agrees]}")
+    if a.is_baseless:
+        parts.append("sure of what nothing supports")
+    if not a.keyword_read:
+        parts.append("no keyword could be read: the diagnosis stood in")
     if a.passages or a.n_dropped:
         dropped = f", {a.n_dropped} more did not fit" if a.n_dropped else ", none dropped"
         parts.append(f"passages shown: {len(a.passages)}{dropped}")

@@ -525,7 +525,9 @@ class CachedModel:
             )
             counts = (n_made, 0 if n_made and request.temperature == 0 else request.n - n_made)
             found = [read_reply(reply, request.about) for reply in row]
-            count(self.counts, request.purpose, found)
+            examples = {text for role, text in request.messages if role == "assistant"}
+            n_examples = sum((reply.text or "").strip() in examples for reply in row)
+            count(self.counts, request.purpose, found, n_examples)
             if self.recorder is not None:
                 counted = {"n_cached": counts[1], "n_made": n_made, "seconds": seconds}
                 self.recorder(self.name, request, row, found, counted)

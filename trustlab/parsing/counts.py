@@ -8,10 +8,11 @@ from typing import Any, NamedTuple, Protocol
 from trustlab.parsing.reply import BLANK, CUT, Unreadable, diagnosis, no_answer, unnamed
 from trustlab.records import Reading, Reply
 
-KINDS = ("asked", "cut", "read", "chat", "placeholder", "unread")
+KINDS = ("asked", "cut", "read", "chat", "example", "placeholder", "unread")
 """What is counted of a purpose. ``asked`` are the replies that a model gave, the sum of the kinds
-but for ``chat``, which are those of the read ones that strict reading refuses."""
-HEADS = ("asked", "cut", "read", "read only as chat", "placeholder", "unread")
+but for ``chat``, which are those of the read ones that strict reading refuses, and ``example``,
+which are those that repeat the reply of a worked example."""
+HEADS = ("asked", "cut", "read", "read only as chat", "as an example", "placeholder", "unread")
 """The same as columns to read."""
 Counts = dict[str, dict[str, dict[str, int]]]
 """Model -> purpose -> kind -> replies."""
@@ -70,14 +71,21 @@ def _tried(reads: Callable[[Reply], Any], reply: Reply) -> tuple[Any, str]:
     return found, NOTHING if found is None else ""
 
 
-def count(found: dict[str, dict[str, int]], purpose: str, replies: Iterable[ReadReply]) -> None:
-    """Add these replies to what is counted by purpose."""
+def count(
+    found: dict[str, dict[str, int]],
+    purpose: str,
+    replies: Iterable[ReadReply],
+    n_examples: int = 0,
+) -> None:
+    """Add these replies to what is counted by purpose, ``n_examples`` of which repeat one."""
     for one in replies:
         if one.kind:
             n = found.setdefault(purpose, dict.fromkeys(KINDS, 0))
             n["asked"] += 1
             n[one.kind] += 1
             n["chat"] += one.chat
+    if n_examples and purpose in found:
+        found[purpose]["example"] += n_examples
 
 
 def add(found: Counts, more: Mapping[str, Mapping[str, Mapping[str, int]]]) -> Counts:
