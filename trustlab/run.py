@@ -320,6 +320,7 @@ def benchmark(
         "methods": [m.name for m in chosen],
         "levels": list(levels),
         **_asked_how(settings),
+        "max_tokens_answer": settings.max_tokens_answer or most_of_an_answer(held),
         **_read_by(readers),
         "retriever": library and library.revision,
         "assessor": assessor and {assessor.name: assessor.revision},
@@ -667,6 +668,11 @@ def _own_library(
     """The models that MedConf asks with the project's own library, which were not taught it."""
     own = library is not None and setup.corpus is None and setup.retriever is None
     return {"small_library": [m.name for m in models if own and not m.taught]}
+
+
+def most_of_an_answer(models: Iterable[Model]) -> int:
+    """The most tokens that an answer of these models may have, by their prompts."""
+    return max(prompts_of(one).answer_tokens for one in models)
 
 
 def sharded(setup: Workbench) -> dict[str, str]:

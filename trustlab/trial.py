@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from trustlab.agents.consultation import requests_after
+from trustlab.agents.medconf import assess
 from trustlab.agents.panel import propose, review
 from trustlab.agents.patient import ModelPatient
 from trustlab.agents.rephrase import reword
@@ -22,16 +23,18 @@ from trustlab.settings import Setup
 from trustlab.workbench import Workbench, opened
 
 __all__ = ["ADVICE", "Trial", "try_everything", "try_model"]
-EVERY = ("asp", "poc", "ce", "cot_ce", "topk_ce", "p_true", "medconf", "agreement")
-"""Methods that ask for every purpose of a benchmark."""
+EVERY = ("asp", "poc", "ce", "cot_ce", "topk_ce", "p_true", "agreement")
+"""Methods that ask for every purpose of a benchmark but MedConf's."""
 
 
 def try_everything(model: CachedModel, cases: Sequence[Case], bench: Workbench) -> Trial:
     """Three views of every purpose that any notebook asks, put to one model."""
     model.trial = trial = Trial(stops=False)
     shown = [view(case, level) for case, level in zip(spread(cases), (20, 60, 100), strict=False)]
-    how: Any = {"readers": bench.readers, "retriever": bench.library}
-    collect(model, shown, select(EVERY), bench.settings, **how)
+    collect(model, shown, select(EVERY), bench.settings, readers=bench.readers)
+    asked = [(v.text, v.case.diagnosis) for v in shown]  # the library knows these
+    about = [About.of(v) for v in shown]
+    assess(model, asked, bench.library, bench.procedure, reading=bench.reading, about=about)
     _try_agents(model, shown)
     return trial
 

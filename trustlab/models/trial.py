@@ -126,7 +126,7 @@ class Trial:
         """Write down seconds and tokens of a reply of the model of this name, which ``trustlab
         plan`` reads."""
         known = json.loads(TRIALS.read_text(encoding="utf-8")) if TRIALS.is_file() else {}
-        costs = self.table().set_index("purpose")[["seconds", "n_tokens_out"]]
+        costs: Any = self.table().set_index("purpose")[["seconds", "n_tokens_out"]]
         save_json({**known, name: costs.to_dict("index")}, TRIALS)
 
 
@@ -139,4 +139,5 @@ def summary(rows: Sequence[dict[str, Any]]) -> str:
 def line(row: dict[str, Any]) -> str:
     """A reply as it came, and what was read."""
     raw = repr(row["raw"] if len(row["raw"]) <= SHOWN else row["raw"][:SHOWN] + "…")
-    return f"  {raw} -> {row['read'] if row['kind'] == 'read' else row['why'] or row['kind']}"
+    read = getattr(row["read"], "text", row["read"])
+    return f"  {raw} -> {read if row['kind'] == 'read' else row['why'] or row['kind']}"

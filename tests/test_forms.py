@@ -1,0 +1,172 @@
+"""Replies that are held to a form, greedy ones that repeat themselves, and the trial of a run."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+from fake_model import EVERYTHING, FakeModel
+from tiny_models import save_tiny
+from typer.testing import CliRunner
+
+from trustlab.cli import app
+from trustlab.datasets import load_cases
+from trustlab.models.base import TAUGHT, About, Request, Unread
+from trustlab.models.cache import CachedModel
+from trustlab.models.forms import repeats_itself
+from trustlab.models.huggingface import HuggingFaceModel
+from trustlab.models.trial import ADVICE, Trial, spread
+from trustlab.parsing.medconf import read_evidence, read_score
+from trustlab.parsing.reply import CYCLE, no_answer
+from trustlab.parsing.schemas import schema_of
+from trustlab.records import Criterion, Reply
+from trustlab.run import benchmark
+from trustlab.settings import Setup
+
+WHOLE = ("retrieval", "profile", "structure", "importance")
+CASES = load_cases("starter", n=5, seed=1)
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    return save_tiny(tmp_path_factory.mktemp("tiny"), max_position_embeddings=4096)
+
+
+def asked(name: str, **how) -> Request:
+    how = {"max_tokens": 16, "temperature": 1.0, "n": 3} | how
+    return Request((("user", name),), schema=schema_of(name, WHOLE, (1, 2)), **how)
+
+
+def test_a_local_model_is_held_to_the_form_and_its_statistics_never_are(tiny):
+    pytest.importorskip("llguidance")
+    held, free = (HuggingFaceModel(tiny, structured=on, device="cpu") for on in (True, False))
+    number, verdict = held.generate([asked("ce"), asked("p_true")])
+    assert all(re.fullmatch(r"\[(100|[1-9]?\d)\]", r.text or "") for r in number)
+    assert {r.text for r in verdict} <= {"True", "False"}
+    (evidence,) = held.generate([asked("evidence", max_tokens=2000, n=1)])
+    rows = (Criterion(1, "cough"), Criterion(2, "fever"))
+    found, _ = read_evidence(evidence[0].text or "", rows, "I cough.", "strict")
+    score, reason = read_score(evidence[0].text or "", "I cough.", "strict")
+    assert len(found) == 2 and 0 <= score <= 100 and len(reason or "") <= 300
+    for request in (asked("ce", want=frozenset({"logprobs"})), asked("diagnosis")):
+        both = [model.generate([request])[0] for model in (held, free)]
+        assert [r.text for r in both[0]] == [r.text for r in both[1]]
+    (tiny / TAUGHT).write_text("set: embedded\nfree: true\n", encoding="utf-8")
+    taught = HuggingFaceModel(tiny, structured=True, device="cpu")
+    (tiny / TAUGHT).unlink()
+    assert not taught.structured and taught.revision == free.revision
+    both = [model.generate([asked("ce")])[0] for model in (taught, free)]
+    assert [r.text for r in both[0]] == [r.text for r in both[1]]
+
+
+def test_a_greedy_reply_that_repeats_itself_ends_there_with_that_reason(tiny):
+    model = HuggingFaceModel(tiny, device="cpu")
+    model._ends = np.array([], dtype=np.int64)
+    for weights in model._model.parameters():  # every token is as likely: the first, always
+        weights.data.zero_()
+    greedy = Request((("user", "x"),), max_tokens=400)
+    ((reply,),) = model.generate([greedy])
+    assert reply.finish == "cycle" and reply.n_tokens_out < 400 and no_answer(reply) == CYCLE
+    model._stops_cycles = False
+    ((whole,),) = model.generate([greedy])
+    assert whole.finish == "length" and (whole.text or "").startswith(reply.text or "")
+
+
+@pytest.mark.parametrize(
+    ("ids", "cycle"),
+    [
+        ([7] * 36, True), ([7] * 35, False), ([1, 2, 3] * 12, True), (list(range(48)) * 3, True),
+        (list(range(49)) * 3, False), ([1, 2] * 17 + [3, 1], False), (list(range(9)), False),
+    ],
+)  # fmt: skip
+def test_what_a_cycle_is(ids, cycle):
+    assert repeats_itself(np.array(ids)) is cycle
+
+
+class Stranger(FakeModel):
+    """A model that nobody taught our prompts; it answers as ``says`` does."""
+
+    taught = {}
+
+    def __init__(self, says) -> None:
+        super().__init__("stranger", EVERYTHING)
+        self.says = says
+
+    def reply(self, request, i):
+        return Reply(self.says(request), n_tokens_out=3)
+
+
+def readable(request: Request) -> str:
+    if request.purpose == "keyword":
+        return "[" + request.messages[-1][1].partition("The disease: ")[2].split("\n")[0] + "]"
+    return {"ce": "[40]", "p_true": "True"}.get(request.purpose, "[Gout]")
+
+
+def run_of(model, **how):
+    setup = Setup(cache=":memory:", quiet=True, samples=2, **how)
+    return benchmark(CASES, [model], ["poc", "ce", "p_true"], [20, 100], setup)
+
+
+def test_a_trial_asks_three_views_of_each_purpose_first_and_nothing_twice():
+    model = Stranger(readable)
+    run = run_of(model)
+    first = [len({r.about for r in block}) for block in model.asked[:3]]
+    assert [[r.purpose for r in block] for block in model.asked[:1]] == [["diagnosis"] * 3]
+    assert max(first) <= 3
+    asked = [request for block in model.asked for request in block]
+    every = [(r.messages, r.temperature, r.first + i) for r in asked for i in range(r.n)]
+    assert len(every) == len(set(every))
+    plain = run_of(Stranger(readable), trial=False)
+    assert run.parameters["replies_read"] == plain.parameters["replies_read"]
+    assert run.calls["n_made"].sum() == plain.calls["n_made"].sum()
+    assert run.parameters["replies_read"]["stranger"]["ce"]["example"] == 0
+
+
+def test_a_trial_that_cannot_be_read_stops_the_run_with_its_replies_and_advice():
+    model = Stranger(lambda request: "I think it may be several things, who knows?")
+    with pytest.raises(Unread) as refused:
+        run_of(model)
+    words = str(refused.value)
+    assert "trial of stranger, diagnosis: 0 of 3 read" in words and ADVICE in words
+    assert "'I think it may be several things, who knows?' -> no diagnosis" in words
+    assert sum(len(block) for block in model.asked) == 3
+    with pytest.warns(UserWarning, match="nothing is claimed"):
+        assert run_of(Stranger(model.says), trial=False).answers["correct"].isna().all()
+    taught = Stranger(model.says)
+    taught.taught = {"set": "embedded"}
+    with pytest.warns(UserWarning, match="nothing is claimed"):
+        run_of(taught)
+
+
+def test_answers_that_repeat_an_example_are_counted():
+    model = Stranger(lambda r: r.messages[2][1])
+    counts = run_of(model).parameters["replies_read"]["stranger"]
+    assert counts["diagnosis"]["example"] == counts["diagnosis"]["asked"] == 10
+
+
+def test_try_shows_every_purpose_and_ends_with_5_where_one_cannot_be_read(tmp_path, monkeypatch):
+    monkeypatch.setattr("trustlab.models.trial.TRIALS", tmp_path / "trials.json")
+    model = Stranger(readable)
+    monkeypatch.setattr("trustlab.workbench.open_model", lambda *_, **__: model)
+    told = CliRunner().invoke(app, ["try", "openai:stranger", "-p", "samples=2"])
+    assert told.exit_code == 5, told.output
+    assert "diagnosis: 3 of 3 read" in told.output and "profile: 0 of" in told.output
+    known = json.loads((tmp_path / "trials.json").read_text(encoding="utf-8"))
+    assert {"ce", "ask", "judge", "patient", "plan"} <= set(known["openai:stranger"])
+
+
+@pytest.mark.parametrize(("n", "places"), [(0, []), (1, [0]), (2, [0, 1]), (9, [0, 4, 8])])
+def test_a_trial_takes_the_first_the_last_and_one_between(n, places):
+    assert spread(list(range(n))) == places
+
+
+def test_a_trial_counts_in_no_run(tmp_path):
+    model = CachedModel(Stranger(readable), None)
+    trial = Trial(stops=False)
+    model.trial = trial
+    about = About("d", "c", 1, reads=lambda reply: reply.text)
+    model.generate([Request((("user", str(i)),), purpose="x", about=about) for i in range(5)])
+    assert model.counts["x"]["asked"] == 5 and len(model.calls) == 5 + 3
+    assert sum(call["n_made"] for call in model.calls) == 5 and trial.table()["asked"].sum() == 3
