@@ -11,7 +11,6 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -27,6 +26,7 @@ from trustlab.models.decoding import (
     left_padded,
     piece_after,
     text_pieces,
+    trees,
 )
 from trustlab.models.opening import (
     end_tokens,
@@ -35,6 +35,7 @@ from trustlab.models.opening import (
     open_weights,
     prepacked,
     quantised,
+    shown_name,
     window_of,
 )
 from trustlab.models.templates import check_options, check_template, dated
@@ -279,6 +280,10 @@ each."""
 
 TAIL = 64
 """Last tokens of a prompt, where its template may have opened a thought."""
+IN_THOUGHT = (
+    "the chat template opens a thought, in which no given text is scored; switch thinking off"
+    " (template_options)"
+)
 
 
 class HuggingFaceModel:
@@ -306,6 +311,7 @@ class HuggingFaceModel:
     """
 
     provides: frozenset[str] = frozenset({"text", *STATISTICS})
+    scores_text = True
 
     def __init__(
         self, name_or_path: str | os.PathLike[str], *, name: str | None = None,
@@ -342,7 +348,7 @@ class HuggingFaceModel:
         self.usage: dict[str, float] = {}
         self._torch, self._logits = torch, Logits
         source, commit, revision = locate(name_or_path)
-        self.name = name or (source if commit else Path(source).resolve().name)
+        self.name = name or (source if commit else shown_name(source))
         config, tokenizer = open_tokenizer(source, commit)
         self._tokenizer, self._template_options = tokenizer, dict(template_options or {})
         template = tokenizer.get_chat_template() if tokenizer.chat_template else None
@@ -390,6 +396,10 @@ class HuggingFaceModel:
         if one reply to one prompt does not fit, after a warning for every time that the batches
         were made smaller.
         """
+        if given := [q for q in requests if q.continuation is not None]:
+            drawn = iter(self.generate([q for q in requests if q.continuation is None]))
+            scored = iter(self._continued(given))
+            return [next(drawn if q.continuation is None else scored) for q in requests]
         requests = with_thought(requests, self.thinking_tokens)
         sharing: dict[Messages, list[int]] = {}
         for i, request in enumerate(requests):
@@ -606,6 +616,53 @@ class HuggingFaceModel:
                 )
             )
         return tuple(named)
+
+    def _continued(self, requests: Sequence[Request]) -> list[list[Reply]]:
+        """The given texts as replies, each cut into tokens by itself, with the log-probability of
+        every token."""
+        distinct = list(dict.fromkeys(q.messages for q in requests))
+        prompts = dict(zip(distinct, self._encode(distinct), strict=True))
+        texts = [q.continuation or "" for q in requests]
+        cut = self._tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]
+        pairs = [(prompts[q.messages], tuple(ids)) for q, ids in zip(requests, cut, strict=True)]
+        fits = {(a, b) for a, b in pairs if len(a) + len(b) - 1 <= self.window}
+        scores = self._score_branches(fits)
+        return [
+            [self._given(text, *pair, scores.get(pair))] * q.n
+            for q, text, pair in zip(requests, texts, pairs, strict=True)
+        ]
+
+    def _given(self, text: str, prompt: Ids, ids: Ids, values: np.ndarray | None) -> Reply:
+        if opened(self._tokenizer.decode(list(prompt[-TAIL:])), self.thinking):
+            return Reply(None, missing=IN_THOUGHT, finish="error")
+        if values is None:
+            return too_long(self.name, self.window)
+        trace = TokenTrace(tuple(text_pieces(ids, self._decode)), logprobs=values)
+        return Reply(text, trace, len(prompt), len(ids))
+
+    def _score_branches(self, pairs: set[tuple[Ids, Ids]]) -> dict[tuple[Ids, Ids], np.ndarray]:
+        """As :meth:`_score`; a prompt is read once for all its continuations, where the model takes
+        trees."""
+        nodes: dict[Ids, dict[int, float]] = {}  # what is read so far -> its next tokens
+        for prompt, ids in pairs:
+            for k, token in enumerate(ids):
+                nodes.setdefault(prompt + ids[:k], {})[token] = 0.0
+        read = list(nodes)
+        # Room for the longest prompt with all its continuations.
+        most = self._passes.trees and max([self._passes.trees, *(2 * len(node) for node in read)])
+        if not (planted := trees(read, most) if most and read else []):
+            return self._score(pairs)
+        for tree in planted:
+            logits, _ = self._passes.run_tree(tree)
+            steps = [(r, t) for r, row in enumerate(tree.rows) for t in nodes[read[row]]]
+            at, tokens = (np.array(part) for part in zip(*steps, strict=True))
+            found = self._logits(logits, wide=False).logprobs(at, tokens)
+            for (r, token), value in zip(steps, found.tolist(), strict=True):
+                nodes[read[tree.rows[r]]][token] = value
+        return {
+            (prompt, ids): np.array([nodes[prompt + ids[:k]][t] for k, t in enumerate(ids)])
+            for prompt, ids in pairs
+        }
 
     def _score(self, pairs: Iterable[tuple[Ids, Ids]]) -> dict[tuple[Ids, Ids], np.ndarray]:
         """Score log P(continuation_l | prompt, continuation_<l), each (L,), for (prompt,
