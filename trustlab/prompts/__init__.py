@@ -6,7 +6,8 @@ and a ``[user]`` part. In braces stand its slots: ``{patient}`` (what has been t
 is a proposed diagnosis. A grader's prompt shows ``{truth}`` (the true names) and ``{proposed}``
 (the answer) between delimiters instead; those that word a statement anew show its ``{question}``
 and ``{reply}``; the one that speaks for a patient shows the ``{question}`` and all ``{facts}``;
-those of doctors and reviewers show the patient's ``{chart}``, and reviewers the ``{plan}``. A line
+those of doctors and reviewers show the patient's ``{chart}``, and reviewers the ``{plan}``; the one
+that lets choose shows the ``{candidates}``. A line
 that begins with ``@name`` belongs to the prompt only where the option ``name`` is on, ``@not name``
 only where it is off, ``@a,not b`` where both hold. A prompt's text is part of every cache key,
 because the messages are.
@@ -24,7 +25,9 @@ from trustlab.models.base import Messages
 FOLDER = Path(__file__).parent
 TAGS = ("patient", "passages", "profile")
 """Slots about a patient that are set between delimiters of their own name."""
-OTHER_TAGS = ("truth", "proposed", "question", "reply", "facts", "chart", "plan")
+OTHER_TAGS = (
+    "truth", "proposed", "question", "reply", "facts", "chart", "plan", "candidates",
+)  # fmt: skip
 """Slots of single prompts (a grader's, those that word a statement anew, the one that speaks for a
 patient, those of doctors and reviewers), set the same way."""
 WITHHELD = "(nothing is known about the patient)"
