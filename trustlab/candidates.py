@@ -17,7 +17,7 @@ from trustlab.knowledge import Condition, load_knowledge
 from trustlab.levels import views
 from trustlab.metrics.calibration import CALIBRATION
 from trustlab.metrics.discrimination import RANKING
-from trustlab.metrics.estimate import Metric, at_least, estimate, mean
+from trustlab.metrics.estimate import NAN, Metric, at_least, estimate, mean
 from trustlab.metrics.run_tables import rows_of_methods, stratified
 from trustlab.metrics.schema import table
 from trustlab.models.base import About, Request
@@ -112,12 +112,14 @@ def choice(
     setup: Setup | Workbench | None = None,
     *,
     n: int = 5,
+    listed: bool = True,
 ) -> Choices:
     """Let every model choose among candidate diagnoses (:func:`candidates_of`) at every level.
 
-    Each name in brackets is scored as the reply to one prompt that lists them all; what is not
-    given is ``setup``'s. A model that scores no given text has no choice, with that reason.
-    ``ValueError`` for ``n`` below 2.
+    Each name in brackets is scored as the reply to a prompt that lists them all; not ``listed``, to
+    the one that asks for a diagnosis, for a model that was taught no other. What is not given is
+    ``setup``'s. A model that scores no given text has no choice, with that reason. ``ValueError``
+    for ``n`` below 2.
     """
     if n < 2:
         raise ValueError(f"n is {n!r}; it must be a whole number, at least 2")
@@ -127,7 +129,7 @@ def choice(
     names = {case.case_id: candidates_of(case, n, bench.seed) for case in cases}
     answers, scores = [], []
     for model in bench.models(models):
-        for one, rows, why in _asked(model, shown, names, bench):
+        for one, rows, why in _asked(model, shown, names, bench, listed):
             key = {"case_id": one.case.case_id, "dataset": one.case.dataset}
             key |= {"level": one.level, "model": model.name}
             scores += [key | row for row in rows]
@@ -136,14 +138,18 @@ def choice(
 
 
 def _asked(
-    model: Any, shown: Sequence[View], names: dict[str, tuple[str, ...]], bench: Workbench
+    model: Any,
+    shown: Sequence[View],
+    names: dict[str, tuple[str, ...]],
+    bench: Workbench,
+    listed: bool,
 ) -> Iterator[tuple[View, list[dict[str, Any]], str]]:
     """Each view with what its candidates scored, or why they have no scores."""
     inner = model.model if isinstance(model, CachedModel) else model
     why = "" if getattr(inner, "scores_text", False) else NO_SCORES.format(model.name)
     lacks = {case_id: why or ALONE * (len(some) < 2) for case_id, some in names.items()}
     requests = [
-        _request(one, names[one.case.case_id], name, told)
+        _request(one, names[one.case.case_id] if listed else (), name, told)
         for one in shown
         for name in names[one.case.case_id]
         for told in (True, False)
@@ -163,11 +169,13 @@ def _asked(
         yield one, [] if why else [_scored(*pair) for pair in pairs], why
 
 
-def _request(one: View, names: Sequence[str], name: str, told: bool) -> Request:
+def _request(one: View, listed: Sequence[str], name: str, told: bool) -> Request:
     """The question whose reply is to be a name, or the same with the patient left out."""
     patient = one.text if told else None
     return Request(
-        render("choice", patient=patient, candidates="\n".join(names)),
+        render("choice", patient=patient, candidates="\n".join(listed))
+        if listed
+        else render("diagnosis", patient=patient),
         want=frozenset({"logprobs"}),
         continuation=f"[{name}]",
         purpose="choice",
@@ -211,7 +219,7 @@ def _measured(answers: pd.DataFrame, n_draws: int, seed: int) -> Iterator[dict[s
         if not label["method"]:
             for level, part in each.items():
                 line = estimate(part, mean("correct"))
-                line["chance"] = float(part["chance"].mean())
+                line["chance"] = float(part["chance"].mean()) if len(part) else NAN
                 yield label | {"metric": "accuracy", "level": str(level), **line}
             continue
         auroc = Metric(RANKING["auroc"][0], at_least(10))

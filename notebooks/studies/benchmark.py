@@ -33,8 +33,11 @@ RUN = ["model", "dataset"]
 class Asked(Setup):
     """The choices of notebook 01."""
 
-    task: Annotated[Literal["free", "choice"], Field(description="'free' or 'choice'")] = "free"
-    """"choice" asks, beside the free answers, which of five candidates each model takes."""
+    task: Annotated[
+        Literal["free", "choice", "unlisted"], Field(description="'free', 'choice' or 'unlisted'")
+    ] = "free"
+    """"choice" asks, beside the free answers, which of five candidates each model takes, listed in
+    the prompt; "unlisted" asks for a diagnosis and lists none."""
 
 
 def choice_shown(metrics: pd.DataFrame) -> pd.DataFrame:
