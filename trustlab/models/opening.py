@@ -44,18 +44,15 @@ NO_LENGTH = 1_000_000
 
 GGUF = ".gguf"
 NO_CHAT = 'a GGUF file needs gguf and accelerate: pip install "trustlab[chat]"'
+_ELSEWHERE = "a form that is not opened here: the model's own repository has safetensors"
+_PICKLED = (
+    "a training checkpoint, a pickle, which can run code when it is opened: load it with the code"
+    " that wrote it, and save_pretrained model and tokenizer into a folder"
+)
 OTHER_FORMS = {
     ".safetensors": "weights alone: name a folder that has config.json and the tokenizer, too",
-    **dict.fromkeys(
-        (".onnx", ".mlpackage", ".tflite", ".msgpack", ".h5"),
-        "a form that is not opened here: the model's own repository, or one converted from it, has"
-        " safetensors",
-    ),
-    **dict.fromkeys(
-        PICKLES,
-        "a training checkpoint, a pickle, which can run code when it is opened: load it with the"
-        " code that wrote it, and save_pretrained model and tokenizer into a folder",
-    ),
+    **dict.fromkeys((".onnx", ".mlpackage", ".tflite", ".msgpack", ".h5"), _ELSEWHERE),
+    **dict.fromkeys(PICKLES, _PICKLED),
 }
 """What a file of weights is, and what to do with it, by its ending."""
 
