@@ -129,6 +129,9 @@ def test_a_budget_that_does_not_suffice_leaves_everything_missing(form, logprobs
     why = "ran out of tokens" + " while thinking" * (form != "opened by the template")
     assert {g.answer.missing for g in run.generations if g.answer} == {why}
     few = "only 0 of 3 replies to 'diagnosis' could be read"
-    assert set(run.answers["missing"]) == {f"{few} ({why})"} and run.confidence["confidence"].isna().all()
+    assert (
+        set(run.answers["missing"]) == {f"{few} ({why})"}
+        and run.confidence["confidence"].isna().all()
+    )
     told = {row["method"]: (row["reason"], row["n"]) for row in run.manifest()["missing"]}
     assert told == dict.fromkeys(METHODS, (few, 3))

@@ -6,7 +6,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -165,7 +165,8 @@ def _scores(
         asked = [Request(m, continuation=f"[{x}]", **how) for x in names for m in prompts]
         requests += [] if why else asked
     with tqdm(total=len(requests), disable=bench.quiet, desc=f"choice, {model.name}") as bar:
-        replies = iter([reply for (reply,) in cached.generate(requests, progress=bar.update)])
+        made = cached.generate(requests, progress=cast(Any, bar.update))
+        replies = iter([reply for (reply,) in made])
     if cached is not model:
         cached.close()
     for row in (row for row in rows if not row["missing"]):
