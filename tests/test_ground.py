@@ -33,9 +33,9 @@ def normalised(name: str) -> str:
 def direct_dependencies() -> dict[str, SpecifierSet]:
     project = tomllib.loads(read("pyproject.toml"))["project"]
     extras = project["optional-dependencies"]
-    assert "trustlab[docs]" in extras["dev"]
-    lines = [*project["dependencies"], *extras["dev"], *extras["docs"]]
-    requirements = [Requirement(line) for line in lines if line != "trustlab[docs]"]
+    assert "trustlab[docs,chat]" in extras["dev"]
+    lines = [*project["dependencies"], *extras["dev"], *extras["docs"], *extras["chat"]]
+    requirements = [Requirement(line) for line in lines if line != "trustlab[docs,chat]"]
     return {normalised(r.name): r.specifier for r in requirements}
 
 

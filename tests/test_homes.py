@@ -8,6 +8,7 @@ import re
 from each import each
 
 from trustlab.datasets.fetch import HOMES, File, safe_place
+from trustlab.datasets.wheel import SCHEME
 
 
 @each("name", HOMES)
@@ -27,8 +28,10 @@ def test_every_home_can_be_fetched_or_says_what_to_do(name: str) -> None:
 @each("file", [file for home in HOMES.values() for file in home.files], ids=lambda file: file.name)
 def test_every_file_has_a_safe_name_secure_addresses_and_a_full_hash(file: File) -> None:
     assert str(safe_place(file.name)) == file.name
-    assert all(url.startswith("https://") for url in file.urls)
+    pinned = re.compile(rf"{SCHEME}[a-z0-9-]+==[0-9.]+/[^/].+")  # pip's own address is as secure
+    assert all(url.startswith("https://") or pinned.fullmatch(url) for url in file.urls)
     assert file.sha256 is None or re.fullmatch("[0-9a-f]{64}", file.sha256)
+    assert file.sha256 or not any(url.startswith(SCHEME) for url in file.urls)
 
 
 def test_code_from_github_is_pinned_to_a_commit() -> None:

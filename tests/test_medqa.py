@@ -24,13 +24,13 @@ NAMED = "cases whose text names their diagnosis"
 # --------------------------------------------------------------------------------------------------
 
 
-def test_a_row_becomes_a_case_without_its_options_and_its_question(tmp_path: Path) -> None:
+def test_a_row_becomes_a_case_that_tells_neither_options_nor_question(tmp_path: Path) -> None:
     (case,) = medqa.read(official(tmp_path)).cases
     assert (case.case_id, case.dataset, case.diagnosis, case.patient) == (
         "medqa-1",
         "medqa",
         "Gout",
-        {"step": "step2&3"},
+        {"options": ("Septic joint", "Gout", "Bursitis", "Fracture"), "step": "step2&3"},
     )
     assert [s.text for s in case.statements] == [
         f"The baker tells fact number {i}." for i in range(1, 12)

@@ -5,6 +5,7 @@ from .agents.consultation import consult
 from .agents.medconf import MedConf, assess
 from .agents.panel import convene
 from .agents.rephrase import Rephrased, rephrase
+from .candidates import Choices, choice
 from .compare import Comparison, compare_runs
 from .confidence import METHODS, Parameters
 from .datasets import DataError, Read, load_cases, load_sets, read_data
@@ -61,6 +62,7 @@ __all__ = [
     "CachedModel",
     "Case",
     "Chart",
+    "Choices",
     "Comparison",
     "Criterion",
     "DataError",
@@ -90,6 +92,7 @@ __all__ = [
     "benchmark",
     "best_of_families",
     "chart_of",
+    "choice",
     "compare_methods",
     "compare_runs",
     "confidence",

@@ -566,7 +566,10 @@ def data_fetch(
     name: Annotated[
         str, typer.Argument(help="a data set or corpus with an official home: trustlab data list")
     ],
-    to: Annotated[Path, typer.Option(help="the folder for its files; made where it is not there")],
+    to: Annotated[
+        Path | None,
+        typer.Option(help="the folder for its files, made where it is not there [NAME, here]"),
+    ] = None,
     accept: Annotated[
         bool, typer.Option("--accept", help="you have read the licence and keep to it: do not ask")
     ] = False,
@@ -575,7 +578,7 @@ def data_fetch(
     it."""
     from trustlab.datasets.fetch import HOMES, fetch, licence_notice
 
-    notice = _refused(lambda: licence_notice(name))
+    notice, to = _refused(lambda: licence_notice(name)), to or Path(name)
     if any(
         file.urls for file in HOMES[name].files
     ):  # else fetch tells the same, and that it is had by hand
@@ -591,6 +594,9 @@ def data_fetch(
         )
     for place in fetched.unpacked:
         typer.echo(f"{place}: unpacked")
+    for file in fetched.sources:
+        if file.endswith(".gguf"):
+            typer.echo(f"Try it: trustlab try hf:{to / file}")
 
 
 @data_app.command("check")

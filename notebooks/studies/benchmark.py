@@ -7,12 +7,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pandas as pd
+from pydantic import Field
 
 from trustlab import formatted
+from trustlab.choices import choices
 from trustlab.collect import NOT_KNOWN
 from trustlab.confidence.registry import label as named
 from trustlab.levels import views
@@ -22,8 +24,32 @@ from trustlab.metrics.estimate import grouped, mean, measure
 from trustlab.plots.style import FAMILY_LABELS, GREY
 from trustlab.published import published_table
 from trustlab.records import LEVELS, Case
+from trustlab.settings import Setup
 
 RUN = ["model", "dataset"]
+
+
+@choices
+class Asked(Setup):
+    """The choices of notebook 01."""
+
+    task: Annotated[
+        Literal["free", "choice", "unlisted"], Field(description="'free', 'choice' or 'unlisted'")
+    ] = "free"
+    """"choice" asks, beside the free answers, which of five candidates each model takes, listed in
+    the prompt; "unlisted" asks for a diagnosis and lists none."""
+
+
+def choice_shown(metrics: pd.DataFrame) -> pd.DataFrame:
+    """How often a choice among candidates is right, beside the ``chance`` that guessing gives, and
+    what its probability and margin say of that, as text; a row a scoring, model, data set, level.
+    """
+    key = ["variant", *RUN, "level"]
+    rows = metrics[metrics["level"].ne("within")]
+    named = (rows["metric"] + ", " + rows["method"]).str.removesuffix(", ")
+    guessing = rows.loc[rows["method"].eq(""), [*key, "chance"]].round(2)
+    rows = rows.drop(columns="chance").assign(quantity=named).merge(guessing, on=key)
+    return formatted.pivoted(rows, [*key, "chance"], "quantity", counted=True)
 
 
 def bayes_optimal_table(

@@ -272,6 +272,7 @@ def split_question(text: str) -> tuple[list[str], str]:
 def _case(question: _Question, told: Sequence[str]) -> Case:
     """The case of ``question``, of which ``told`` is shown, its row judged."""
     answer, step = _judged(question)
+    options = tuple(map(_unquoted, question.row["options"].values()))
     short = _ACRONYM.sub("", answer).strip()  # "Lymphoma (HL)" is called so without the bracket
     known = [load_knowledge().condition_named(name) for name in (answer, short)]
     names = [answer, short, *(name for condition in known if condition for name in condition.names)]
@@ -281,7 +282,7 @@ def _case(question: _Question, told: Sequence[str]) -> Case:
         statements=tuple(map(Statement, told)),
         diagnosis=answer,
         accepted=tuple(dict.fromkeys(filter(None, names))),
-        patient={} if step is None else {"step": step},
+        patient={"options": options} | ({} if step is None else {"step": step}),
     )
 
 

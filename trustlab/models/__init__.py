@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from trustlab.models.base import Model, TextOnly, taught_in
-from trustlab.models.opening import Later, is_path, may_have_gpu, refuse_pickle
+from trustlab.models.opening import Later, gguf_of, is_path, may_have_gpu, refuse_pickle
 from trustlab.paths import DATA
 from trustlab.processes import seldom_collected
 
@@ -35,7 +35,8 @@ def open_model(name: str, *, n_jobs: int = 1, **options) -> Model:
     """Open a model: one of :data:`EMBEDDED`, ``"hf:NAME_OR_PATH"``, ``"openai:NAME"``, or
     ``"openai-batch:NAME"``.
 
-    ``hf:`` takes any Hugging Face causal language model, ``openai:`` a model behind any
+    ``hf:`` takes any Hugging Face causal language model, or a GGUF file (or a folder with one),
+    whose weights are opened as float32, four bytes each; ``openai:`` a model behind any
     OpenAI-compatible server (``OPENAI_BASE_URL``, ``OPENAI_API_KEY``), ``openai-batch:`` one that
     is asked by files (``batch_dir``). ``options`` go to the backend (``device``, ``dtype``,
     ``batch_tokens``; ``base_url``, ``concurrency``, ``max_calls``). With ``n_jobs`` a local model
@@ -78,8 +79,8 @@ def check_model_name(name: object) -> None:
     """``ValueError`` unless :func:`open_model` takes a name of this form.
 
     ``FileNotFoundError`` for one that can only be a local path, where there is nothing, and
-    ``ValueError`` for a folder whose weights are a pickle; whether the hub or a server has another
-    is not looked at.
+    ``ValueError`` for a folder whose weights are a pickle or in a form that is not opened; whether
+    the hub or a server has another is not looked at.
     """
     kind, _, rest = name.partition(":") if isinstance(name, str) else ("", "", "")
     if name not in EMBEDDED and not (kind in ("hf", *SERVED) and rest):
@@ -91,8 +92,8 @@ def check_model_name(name: object) -> None:
         raise FileNotFoundError(
             f"no model at {rest!r}: expected a folder with config.json, weights and a tokenizer"
         )
-    if kind == "hf" and (folder := Path(rest).expanduser()).is_dir():
-        refuse_pickle(folder)
+    if kind == "hf" and gguf_of(path := Path(rest).expanduser()) is None and path.is_dir():
+        refuse_pickle(path)
 
 
 def taught_by(name: str) -> dict[str, Any]:

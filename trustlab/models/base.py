@@ -59,8 +59,9 @@ class Request:
     ``distributions``, ``renyi_alpha`` is the order of the Rényi divergence and ``n_alternatives``
     how many tokens are listed at each position. ``first`` is the index of the first reply, so that
     later ones can be asked for alone. ``schema``: the JSON schema of the reply, for a backend whose
-    ``structured`` is true. ``purpose`` labels the call in tables, and ``about`` says whose it is:
-    neither plays a part in the answer, and no model is given ``about``.
+    ``structured`` is true. ``continuation``: this text is scored as the reply and none is drawn, by
+    a backend whose ``scores_text`` is true. ``purpose`` labels the call in tables, and ``about``
+    says whose it is: neither plays a part in the answer, and no model is given ``about``.
     """
 
     messages: Messages
@@ -75,6 +76,7 @@ class Request:
     n_alternatives: int = PARAMETERS.n_alternatives
     first: int = 0
     schema: str | None = None
+    continuation: str | None = None
     about: About | None = field(default=None, compare=False, repr=False)
 
 

@@ -223,7 +223,7 @@ def request_keys(request: Request, name: str, revision: str) -> list[str]:
 
     ``purpose`` and ``n`` play no part, ``prior_messages`` only where ``prior`` is wanted, the order
     of the Rényi divergence and the number of alternatives only where ``distributions`` are, a
-    schema only where there is one; greedy replies share index 0.
+    schema and a continuation only where there is one; greedy replies share index 0.
     """
     if request.n < 1:
         raise ValueError(f"n must be at least 1, got {request.n}")
@@ -244,6 +244,8 @@ def request_keys(request: Request, name: str, revision: str) -> list[str]:
         content += [float(request.renyi_alpha), int(request.n_alternatives)]
     if request.schema is not None:
         content += ["schema", request.schema]
+    if request.continuation is not None:
+        content += ["continuation", request.continuation]
     # The index ends the list, so that fifteen samples hash a long prompt once.
     head = hashlib.sha256((to_json(content)[:-1] + ",").encode())
     keys = []

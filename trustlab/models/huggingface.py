@@ -11,7 +11,6 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -27,6 +26,7 @@ from trustlab.models.decoding import (
     left_padded,
     piece_after,
     text_pieces,
+    trees,
 )
 from trustlab.models.forms import Forms, repeats_itself
 from trustlab.models.opening import (
@@ -36,6 +36,7 @@ from trustlab.models.opening import (
     open_weights,
     prepacked,
     quantised,
+    shown_name,
     window_of,
 )
 from trustlab.models.templates import check_options, check_template, dated
@@ -282,6 +283,7 @@ EVERY = 8
 """Tokens after which greedy replies are looked at for repeating themselves."""
 TAIL = 64
 """Last tokens of a prompt, where its template may have opened a thought."""
+IN_THOUGHT = "the template opens a thought, where no given text is scored (template_options)"
 
 
 class HuggingFaceModel:
@@ -311,6 +313,7 @@ class HuggingFaceModel:
     """
 
     provides: frozenset[str] = frozenset({"text", *STATISTICS})
+    scores_text = True
 
     def __init__(
         self, name_or_path: str | os.PathLike[str], *, name: str | None = None,
@@ -347,7 +350,7 @@ class HuggingFaceModel:
         self.usage: dict[str, float] = {}
         self._torch, self._logits = torch, Logits
         source, commit, revision = locate(name_or_path)
-        self.name = name or (source if commit else Path(source).resolve().name)
+        self.name = name or (source if commit else shown_name(source))
         self.taught = {} if commit else taught_in(source)
         config, tokenizer = open_tokenizer(source, commit)
         self._tokenizer, self._template_options = tokenizer, dict(template_options or {})
@@ -404,6 +407,10 @@ class HuggingFaceModel:
         if one reply to one prompt does not fit, after a warning for every time that the batches
         were made smaller.
         """
+        if given := [q for q in requests if q.continuation is not None]:
+            drawn = iter(self.generate([q for q in requests if q.continuation is None]))
+            scored = self._continued(given)
+            return [next(drawn if q.continuation is None else scored) for q in requests]
         requests = with_thought(requests, self.thinking_tokens)
         sharing: dict[Messages, list[int]] = {}
         for i, request in enumerate(requests):
@@ -635,6 +642,48 @@ class HuggingFaceModel:
                 )
             )
         return tuple(named)
+
+    def _continued(self, requests: Sequence[Request]) -> Iterator[list[Reply]]:
+        """The given texts as replies, each cut into tokens by itself, with every token's
+        log-probability."""
+        distinct = list(dict.fromkeys(q.messages for q in requests))
+        prompts = dict(zip(distinct, self._encode(distinct), strict=True))
+        texts = [q.continuation or "" for q in requests]
+        cut = self._tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]
+        pairs = [(prompts[q.messages], tuple(ids)) for q, ids in zip(requests, cut, strict=True)]
+        scores = self._branches({(a, b) for a, b in pairs if len(a) + len(b) - 1 <= self.window})
+        for q, text, (prompt, ids) in zip(requests, texts, pairs, strict=True):
+            if opened(self._tokenizer.decode(list(prompt[-TAIL:])), self.thinking):
+                reply = Reply(None, missing=IN_THOUGHT, finish="error")
+            elif (values := scores.get((prompt, ids))) is None:
+                reply = too_long(self.name, self.window)
+            else:
+                trace = TokenTrace(tuple(text_pieces(ids, self._decode)), logprobs=values)
+                reply = Reply(text, trace, len(prompt), len(ids))
+            yield [reply] * q.n
+
+    def _branches(self, pairs: set[tuple[Ids, Ids]]) -> dict[tuple[Ids, Ids], np.ndarray]:
+        """As :meth:`_score`; where the model takes trees a prompt is read once for all its
+        continuations."""
+        nodes: dict[Ids, dict[int, float]] = {}  # what is read so far -> its next tokens
+        for prompt, ids in pairs:
+            for k, token in enumerate(ids):
+                nodes.setdefault(prompt + ids[:k], {})[token] = 0.0
+        # Room for the longest prompt with all its continuations.
+        most = self._passes.trees and max([self._passes.trees, *(2 * len(node) for node in nodes)])
+        if not (planted := trees(list(nodes), most) if most and nodes else []):
+            return self._score(pairs)
+        after = list(nodes.values())
+        for tree in planted:
+            steps = [(r, token) for r, row in enumerate(tree.rows) for token in after[row]]
+            logits = self._logits(self._passes.run_tree(tree)[0], wide=False)
+            found = logits.logprobs(*map(np.array, zip(*steps, strict=True)))
+            for (r, token), value in zip(steps, found.tolist(), strict=True):
+                after[tree.rows[r]][token] = value
+        return {
+            (prompt, ids): np.array([nodes[prompt + ids[:k]][t] for k, t in enumerate(ids)])
+            for prompt, ids in pairs
+        }
 
     def _score(self, pairs: Iterable[tuple[Ids, Ids]]) -> dict[tuple[Ids, Ids], np.ndarray]:
         """Score log P(continuation_l | prompt, continuation_<l), each (L,), for (prompt,

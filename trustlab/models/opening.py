@@ -42,12 +42,61 @@ NO_LENGTH = 1_000_000
 """A tokenizer's ``model_max_length`` from here on stands for unknown."""
 
 
+GGUF = ".gguf"
+NO_CHAT = 'a GGUF file needs gguf and accelerate: pip install "trustlab[chat]"'
+_ELSEWHERE = "a form that is not opened here: the model's own repository has safetensors"
+_PICKLED = (
+    "a training checkpoint, a pickle, which can run code when it is opened: load it with the code"
+    " that wrote it, and save_pretrained model and tokenizer into a folder"
+)
+OTHER_FORMS = {
+    ".safetensors": "weights alone: name a folder that has config.json and the tokenizer, too",
+    **dict.fromkeys((".onnx", ".mlpackage", ".tflite", ".msgpack", ".h5"), _ELSEWHERE),
+    **dict.fromkeys(PICKLES, _PICKLED),
+}
+"""What a file of weights is, and what to do with it, by its ending."""
+
+
+def gguf_of(path: Path) -> Path | None:
+    """The GGUF file that is named, or that a folder without config.json holds alone; ``ValueError``
+    says what to do with what is on disk in a form that is not opened."""
+    if (file := path / "config.json").is_file():
+        text = file.read_text("utf-8", "replace")
+        if '"quantization":' in text and '"quant_method"' not in text:
+            how = "MLX's quantised weights: serve them by mlx_lm.server, and name openai:NAME"
+            raise ValueError(f"{str(path)!r} holds {how}")
+        return None
+    if (file := path / "adapter_config.json").is_file():
+        base = re.search('"base_model_name_or_path": *"(.*?)"', file.read_text("utf-8", "replace"))
+        how = "merge the two with peft (merge_and_unload), save_pretrained them into a folder"
+        of = f" of {base[1]}" if base else ""
+        raise ValueError(f"{str(path)!r} is an adapter (LoRA){of}, and no whole model: {how}")
+    inside = sorted(path.iterdir()) if path.is_dir() else [path] if path.is_file() else []
+    files = [p for p in inside if p.suffix == GGUF and not p.name.startswith("mmproj")]
+    if len(files) == 1:
+        return files[0]
+    if several := files or [p for p in inside if (p / "config.json").is_file()]:
+        names, kind = ", ".join(p.name for p in several), "GGUF files" if files else "checkpoints"
+        raise ValueError(f"{str(path)!r} holds {kind}: {names}; name one, hf:{several[-1]}")
+    for p in inside:
+        if p.suffix in OTHER_FORMS and not p.name.startswith(NO_WEIGHTS):
+            raise ValueError(f"{str(path)!r}: {p.name} is {OTHER_FORMS[p.suffix]}")
+    return None
+
+
+def shown_name(source: str) -> str:
+    """What a local model is called: its folder's or its file's name."""
+    path = Path(source).resolve()
+    return path.stem if path.suffix == GGUF else path.name
+
+
 def folder_revision(folder: Path) -> str:
     """First 16 hex digits of a sha256 over the names and bytes of a folder's weight, config and
-    tokenizer files."""
+    tokenizer files, or of a GGUF file."""
     digest = hashlib.sha256()
+    inside = [folder] if folder.is_file() else folder.iterdir()
     for path in sorted(
-        p for p in folder.iterdir() if any(p.match(pattern) for pattern in MODEL_FILES)
+        p for p in inside if p == folder or any(p.match(pattern) for pattern in MODEL_FILES)
     ):
         digest.update(f"{path.name}\0{path.stat().st_size}\0".encode())
         with path.open("rb") as file:
@@ -152,6 +201,10 @@ def locate(name_or_path: str | os.PathLike[str]) -> tuple[str, str | None, str]:
     from transformers.utils.hub import cached_file
 
     source = os.path.expanduser(os.fspath(name_or_path))
+    if (file := gguf_of(Path(source))) is not None:
+        if find_spec("gguf") is None or find_spec("accelerate") is None:
+            raise ImportError(NO_CHAT)
+        return str(file), None, folder_revision(file)
     if os.path.isdir(source) and os.path.isfile(os.path.join(source, "config.json")):
         return source, None, folder_revision(Path(source))
     if os.path.exists(source) or is_path(source):
@@ -181,19 +234,21 @@ def open_tokenizer(source: str, commit: str | None) -> tuple[Any, Any]:
     FileNotFoundError: no tokenizer. ValueError: a file is damaged, the model continues no text, or
     a folder's weights are a pickle.
     """
-    if commit is None:
+    is_file = commit is None and source.endswith(GGUF)
+    if commit is None and not is_file:
         refuse_pickle(Path(source))
     from transformers import AutoConfig, AutoTokenizer
 
-    at = _at(commit)
+    place, at = _at(source, commit)
     try:
-        config = AutoConfig.from_pretrained(source, **at)
-    except (OSError, ValueError) as error:
-        raise _refusal(source, "config.json cannot be read", error) from error
+        config = AutoConfig.from_pretrained(place, **at)
+    except Exception as error:  # the library raises whatever its parsers raise
+        what = "the GGUF file" if is_file else "config.json"
+        raise _refusal(source, f"{what} cannot be read", error) from error
     class_of(config, source)
     try:
-        tokenizer = AutoTokenizer.from_pretrained(source, **at)
-    except Exception as error:  # the library raises whatever its parsers raise
+        tokenizer = AutoTokenizer.from_pretrained(place, **at)
+    except Exception as error:
         raise _refusal(source, "the tokenizer cannot be read", error) from error
     if not len(tokenizer) or not tokenizer("a b", add_special_tokens=False)["input_ids"]:
         raise FileNotFoundError(
@@ -201,12 +256,16 @@ def open_tokenizer(source: str, commit: str | None) -> tuple[Any, Any]:
             " merges"
         )
     if not tokenizer.chat_template:
-        tokenizer.chat_template = _processor_template(source, commit)
+        tokenizer.chat_template = None if is_file else _processor_template(source, commit)
     return config, tokenizer
 
 
-def _at(commit: str | None) -> dict[str, Any]:
-    return {"trust_remote_code": False} | ({"revision": commit} if commit else {})
+def _at(source: str, commit: str | None) -> tuple[str, dict[str, Any]]:
+    """What the library's from_pretrained takes for a source of :func:`locate`."""
+    how: dict[str, Any] = {"trust_remote_code": False}
+    if commit is None and source.endswith(GGUF):
+        return os.path.dirname(source) or ".", how | {"gguf_file": os.path.basename(source)}
+    return source, how | ({"revision": commit} if commit else {})
 
 
 def _processor_template(source: str, commit: str | None) -> str | None:
@@ -241,9 +300,10 @@ def open_weights(
         why = f"is quantised ({method}), which" if method else "with device_map"
         raise ImportError(f"{source!r} {why} needs {absent[0]}: pip install {' '.join(absent)}")
     spread = {} if device_map is None else {"device_map": device_map}
+    place, at = _at(source, commit)
     try:
         opened: Any = getattr(transformers, class_of(config, source)).from_pretrained(
-            source, dtype=dtype, output_loading_info=True, **spread, **_at(commit)
+            place, dtype=dtype, output_loading_info=True, **spread, **at
         )
     except SafetensorError as error:
         raise ValueError(

@@ -11,7 +11,8 @@ and a ``[user]`` part. In braces stand its slots: ``{patient}`` (what has been t
 is a proposed diagnosis. A grader's prompt shows ``{truth}`` (the true names) and ``{proposed}``
 (the answer) between delimiters instead; those that word a statement anew show its ``{question}``
 and ``{reply}``; the one that speaks for a patient shows the ``{question}`` and all ``{facts}``;
-those of doctors and reviewers show the patient's ``{chart}``, and reviewers the ``{plan}``. A line
+those of doctors and reviewers show the patient's ``{chart}``, and reviewers the ``{plan}``; the one
+that lets choose shows the ``{candidates}``. A line
 that begins with ``@name`` belongs to the prompt only where the option ``name`` is on, ``@not name``
 only where it is off, ``@a,not b`` where both hold. A prompt's text, and the examples before it, are
 part of every cache key, because the messages are.
@@ -40,7 +41,9 @@ MOST_EXAMPLES = 4
 """Worked examples before a question, at most."""
 TAGS = ("patient", "passages", "profile")
 """Slots about a patient that are set between delimiters of their own name."""
-OTHER_TAGS = ("truth", "proposed", "question", "reply", "facts", "chart", "plan")
+OTHER_TAGS = (
+    "truth", "proposed", "question", "reply", "facts", "chart", "plan", "candidates",
+)  # fmt: skip
 """Slots of single prompts (a grader's, those that word a statement anew, the one that speaks for a
 patient, those of doctors and reviewers), set the same way."""
 WITHHELD = "(nothing is known about the patient)"
@@ -164,6 +167,7 @@ def worked(
     plan = {"prescriptions": e["prescriptions"], "tests": e["tests"]}
     fill = {k: e[k] for k in ("patient", "chart", "passages", "answer", "facts", "question")}
     fill |= {k: e[k] for k in ("reply", "truth", "proposed")}
+    fill["candidates"] = "\n".join(e["candidates"])
     fill["profile"] = json_rows(rows) if "structure" in options else e["prose"]
     drugs = [f"{p['drug']}, {p['dose']}, {p['route']}" for p in e["prescriptions"]]
     listed = drugs if name == "review_prescriptions" else e["tests"]
@@ -179,7 +183,7 @@ def worked(
     score = f"<<{e['score']}>>"
     evidence["confidence"] = {"reasoning": e["reasoning"], "confidence_score": score}
     replies = {
-        "diagnosis": f"[{e['diagnosis']}]",
+        **dict.fromkeys(("diagnosis", "choice"), f"[{e['diagnosis']}]"),
         "ce": f"[{e['score']}]",
         "cot_ce": f"{e['cot']}\n[{e['score']}]",
         "topk_ce": " ".join(f"G{i}: [{n}]" for i, n in enumerate(e["guesses"], 1)),

@@ -1,0 +1,142 @@
+"""A text that is given is scored as a reply; a choice among candidates is made from such scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from each import each
+from tiny_models import TEMPLATE, byte_tokenizer, save_tiny
+
+import trustlab as tl
+from trustlab.candidates import ALONE, NO_SCORES, SCORINGS, candidates_of
+from trustlab.knowledge import load_knowledge
+from trustlab.models.base import Request
+from trustlab.models.cache import request_keys
+from trustlab.models.huggingface import IN_THOUGHT, HuggingFaceModel, prompt_text
+from trustlab.records import Case, Reply, Statement, TokenTrace
+
+torch = pytest.importorskip("torch")
+
+GIVEN = ("[gout]", "[go]", "", "[Ménière's disease]")
+SHORT = Request((("user", "Which?"),), max_tokens=3)
+LONG = replace(SHORT, messages=(("system", "S"), ("user", "A cough.\nNo fever.")), n=2)
+
+
+def tiny(folder: Path, kind: str = "llama", template: str = TEMPLATE, **more: Any) -> Any:
+    save_tiny(folder, kind, tokenizer=byte_tokenizer(template), **more)
+    return HuggingFaceModel(folder, device="cpu")
+
+
+@each("kind", ["llama", "gpt2", "mistral", "mamba"])  # with trees, a window that slides, a state
+def test_a_given_text_has_the_probabilities_of_a_plain_pass(kind: str, tmp_path: Path) -> None:
+    model = tiny(tmp_path, kind)
+    asked = [replace(q, continuation=text) for q in (SHORT, LONG) for text in GIVEN]
+    rows = model.generate([*asked[:3], SHORT, *asked[3:]])
+    assert rows.pop(3)[0].text == model.generate([SHORT])[0][0].text
+    for request, replies in zip(asked, rows, strict=True):
+        reply, text, cut = replies[-1], str(request.continuation), model._tokenizer
+        prompt = cut(prompt_text(cut, request.messages), add_special_tokens=False)["input_ids"]
+        ids = cut(text, add_special_tokens=False)["input_ids"]
+        with torch.inference_mode():
+            values = model._model(torch.tensor([prompt + ids])).logits[0].log_softmax(-1)
+        by_hand = [values[len(prompt) + k - 1, token].item() for k, token in enumerate(ids)]
+        assert len(replies) == request.n and (reply.text, reply.finish) == (text, "stop")
+        assert "".join(reply.trace.tokens) == text and reply.n_tokens_in == len(prompt)
+        assert reply.trace.logprobs == pytest.approx(by_hand, abs=1e-4)
+
+
+def test_a_text_beyond_the_window_or_in_a_thought_is_missing_and_moves_a_key(
+    tmp_path: Path,
+) -> None:
+    asked = [replace(SHORT, continuation=text) for text in ("x" * 40, "x")]
+    short = tiny(tmp_path / "short", max_position_embeddings=24)
+    ((long,), (fits,)) = short.generate(asked)
+    assert "window" in str(long.missing) and fits.missing is None
+    thinks = tiny(tmp_path / "t", template=TEMPLATE.replace("%}>{%", "%}><think>\n{%"))
+    assert thinks.generate(asked)[1][0].missing == IN_THOUGHT
+    assert len({request_keys(q, "m", "r")[0] for q in (SHORT, *asked)}) == 3
+
+
+def case(name: str, **patient: Any) -> Case:
+    known = load_knowledge().condition_named(name)
+    accepted = known.names if known else (name,)
+    told = tuple(Statement(f"It is {i}.") for i in range(11))
+    return Case(f"c-{name}", "made", told, accepted[0], accepted, patient)
+
+
+TABLE = yaml.safe_load((Path(__file__).parent / "data" / "candidates.yml").read_text())
+
+
+@each(("name", "patient", "n", "expected"), TABLE)
+def test_candidates_are_the_truth_and_what_it_could_be_taken_for(
+    name: str, patient: dict[str, Any], n: int, expected: list[str]
+) -> None:
+    drawn = [candidates_of(case(name, **patient), 5, seed) for seed in range(9)]
+    assert all(set(expected) == set(names) and len(names) == n for names in drawn)
+    assert (n > 1) == (len({*drawn}) > 1) and candidates_of(case(name, **patient)) == drawn[0]
+
+
+class Scores:
+    """Gives every letter 1/2, and the first some nats more where a patient is told."""
+
+    provides, name, revision, scores_text = frozenset({"text", "logprobs"}), "made", "1", True
+
+    def __init__(self, first: dict[str, float]) -> None:
+        self.first, self.asked = first, 0
+
+    def generate(self, requests: Sequence[Request]) -> list[list[Reply]]:
+        self.asked += len(requests)
+        return [[self._scored(q, str(q.continuation))] for q in requests]
+
+    def _scored(self, request: Request, text: str) -> Reply:
+        values = np.full(len(text), np.log(0.5))
+        values[0] += self.first[text] * ("nothing is known" not in request.messages[1][1])
+        return Reply(text, TokenTrace(tuple(text), values), 9, len(text))
+
+
+SETUP: Any = tl.Setup(**{"cache": ":memory:", "quiet": True})
+
+
+def test_a_choice_is_what_its_formula_says() -> None:
+    first, names = {"[aa]": 0.0, "[b]": -0.5, "[cccccc]": 1.0}, ("aa", "b", "cccccc")
+    model, one = Scores(first), case("cccccc", options=names)
+    made = tl.choice([one], [model], [20, 100], SETUP)
+    assert model.asked == 9 and len(made.scores) == 6  # without the patient once for both levels
+    sums = np.array([4, 3, 8]) * np.log(0.5) + np.array([0, -0.5, 1])
+    by = dict(zip(SCORINGS, (sums, sums / [4, 3, 8], np.array([0, -0.5, 1])), strict=True))
+    for row in made.answers.to_dict("records"):
+        chances = np.exp(by[row["scoring"]]) / np.exp(by[row["scoring"]]).sum()
+        second, best = np.sort(chances)[-2:]
+        assert row["answer"] == names[int(chances.argmax())] and row["n_candidates"] == 3
+        assert (row["probability"], row["margin"]) == pytest.approx((best, best - second))
+        assert row["correct"] == (row["answer"] == "cccccc")
+    assert {*made.answers["answer"]} == {"b", "cccccc"}
+    other = tl.choice([one], [model], [20, 100], SETUP, listed=False)
+    assert model.asked == 18 and other.answers.equals(made.answers)  # it reads no list
+
+
+def test_what_cannot_be_chosen_is_missing_and_chance_is_each_case_s_own() -> None:
+    known = [case(c.name) for c in load_knowledge().conditions.values()][:12]
+    cases = [*known, case("x", options=("x", "y")), case("z")]
+    first = {f"[{name}]": 0.0 for c in cases for name in candidates_of(c)}
+    mute = type("Mute", (Scores,), {"scores_text": False, "name": "mute"})
+    made = tl.choice(cases, [Scores(first), mute(first)], [100], SETUP)
+    why = made.answers.groupby(["model", "scoring"])["missing"].agg(lambda m: sorted({*m}))
+    assert why["mute"].tolist() == [[NO_SCORES.format("mute")]] * 3
+    assert why["made"].tolist() == [["", ALONE]] * 3
+    lines = made.metrics(n_draws=50)
+    right = lines[lines["metric"].eq("accuracy") & lines["model"].eq("made")]
+    assert right["n"].eq(13).all() and right["n_missing"].eq(1).all()
+    assert right["chance"].tolist() == pytest.approx([(12 / 5 + 1 / 2) / 13] * len(right))
+    kinds = lines.groupby("method")["metric"].agg(lambda m: sorted({*m}))
+    both = {"probability": ["auroc", "brier", "ece"], "margin": ["auroc"]}
+    assert kinds.to_dict() == {"": ["accuracy"], **both}
+    assert lines.loc[lines["model"].eq("mute"), "value"].isna().all()
+    with pytest.raises(ValueError, match="n is 1; it must be a whole number, at least 2"):
+        tl.choice(cases, [Scores(first)], [100], SETUP, n=1)
