@@ -12,8 +12,11 @@ from trustlab.retrieval import Passage
 
 Script = str | None | Reply | Callable[[Request], "str | None | Reply"]
 
+ILLS = "Flu/common/cold/laryngitis/pulmonary/embolism"
 PASSAGES = tuple(
-    Passage(f"p{i}", f"Title {i}", f"Words of passage {i}.", f"Title {i}. Words of\n  passage {i}.")
+    Passage(
+        f"p{i}", f"{ILLS} {i}", f"Words of passage {i}.", f"{ILLS} {i}. Words of\n  passage {i}."
+    )
     for i in (3, 1, 4, 2, 5)
 )
 """In the order in which :class:`Shelf` finds them; a line break and two spaces stand inside

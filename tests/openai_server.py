@@ -89,12 +89,14 @@ def scored(text: str) -> list[float | None]:
 
 def least(schema: dict[str, Any]) -> Any:
     """The smallest value that a schema takes: lists with one entry, a score as a text."""
-    if schema["type"] == "object":
+    if schema.get("type") == "object":
         return {name: least(schema["properties"][name]) for name in schema["required"]}
+    if "anyOf" in schema:
+        return None
     if schema["type"] == "array":
         return [least(schema["items"])]
     said = {"integer": 1, "boolean": True, "string": schema.get("enum", ["<<50>>"])[0]}
-    return None if isinstance(schema["type"], list) else said[schema["type"]]
+    return said[schema["type"]]
 
 
 @dataclass
@@ -452,8 +454,10 @@ def opening(server: Server, **defaults: Any) -> Iterator[Callable[..., Any]]:
 
     def open_it(**options: Any) -> OpenAIModel:
         given = {"base_url": server.url, "max_retries": 1, "timeout_s": 5.0, **defaults, **options}
-        models.append(OpenAIModel("toy", **given))
-        return models[-1]
+        model: Any = OpenAIModel("toy", **given)
+        model.taught = {"set": "embedded"}  # the toy knows no form: no trial refuses it
+        models.append(model)
+        return model
 
     yield open_it
     for model in models:

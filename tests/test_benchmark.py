@@ -53,7 +53,7 @@ ANSWERS = [
 ]
 CONFIDENCE = ["case_id", "dataset", "level", "model", "method", "confidence", "bound", "missing"]
 CALLS = ["purpose", "n", "n_tokens_in", "n_tokens_out", "seconds", "n_made", "n_cached", "model"]
-ALL_READ = {"asked": 8, "cut": 0, "read": 8, "chat": 0, "placeholder": 0, "unread": 0}
+ALL_READ = {"asked": 8, "cut": 0, "read": 8, "chat": 0, "example": 0, "placeholder": 0, "unread": 0}
 CASES = made_cases(4)
 
 

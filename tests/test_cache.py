@@ -911,11 +911,11 @@ def test_an_embedded_model_is_opened_when_it_is_asked_and_a_replay_does_without(
     assert "_model" not in vars(again.model)
 
 
-def test_a_model_that_opens_as_another_is_refused():
-    later = Later("a", "1", lambda: SimpleNamespace(name="a", revision="2"))
-    with pytest.raises(RuntimeError, match="opened is a 2, and not a 1"):
+def test_a_model_that_opens_as_another_is_refused(tmp_path):
+    later = Later("a", tmp_path, lambda: SimpleNamespace(name="a", revision="2"))
+    with pytest.raises(RuntimeError, match=f"opened is a 2, and not a {later.revision}"):
         later.generate([])
-    broken = Later("a", "1", lambda: SimpleNamespace().name)
+    broken = Later("a", tmp_path, lambda: SimpleNamespace().name)
     with pytest.raises(AttributeError):  # and no endless recursion
         broken.generate([])
 

@@ -141,7 +141,8 @@ def test_the_whole_procedure_reads_every_step_alike(reading: Reading) -> None:
         assert (found.keyword, found.profile, found.score) == ("flu", CRITERIA, 70.0)
         assert len(found.evidence) == 3 and found.summary_agrees is True
     else:
-        assert found.missing == "keyword: none in square brackets"
+        assert (found.keyword, found.keyword_read) == ("Influenza", False)
+        assert found.missing == "symptom profile: no JSON"
 
 
 def test_a_summary_whose_ids_are_text_is_held_against_the_list() -> None:

@@ -129,7 +129,7 @@ def test_the_manifest_counts_the_talk_and_the_diagnoses(tmp_path) -> None:
 
 
 def test_where_every_question_is_unreadable_there_is_one_state_and_nothing_is_claimed() -> None:
-    run = asked(12, model=Talker(QUESTIONS, replies={"ask": "What now?"}))
+    run = asked(12, model=Talker(QUESTIONS, replies={"ask": "Let me think about it first."}))
     assert len(run.turns) == 0 and set(run.ended["ended"]) == {"no readable question"}
     assert set(run.answers["n_utterances"]) == {2}
     made = run.calls[run.calls["purpose"] == "diagnosis"]

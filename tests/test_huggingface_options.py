@@ -157,7 +157,7 @@ def test_a_model_that_needs_an_image_is_refused(name, words, tmp_path_factory):
 
 
 ALLOWS = THINKS.replace("<think>\n", "/think\n")
-THOUGHT = "Is it [a cold]? " * 16
+THOUGHT = " ".join(f"Is it [a cold], day {i}?" for i in range(12)) + " "
 
 
 def thinking_model(

@@ -11,6 +11,7 @@ from each import each
 from fake_medconf import (
     CASE_STUDY,
     CRITERIA,
+    ILLS,
     LEVELS,
     PASSAGES,
     PATIENT,
@@ -33,7 +34,7 @@ from fake_medconf import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trustlab.agents.medconf import MedConf, assess, profile_text, reply_room
+from trustlab.agents.medconf import MedConf, assess, is_about, profile_text, reply_room
 from trustlab.confidence import METHODS
 from trustlab.confidence.others import weighted_support
 from trustlab.models.base import Model, Request
@@ -83,7 +84,7 @@ def system_of(request: Request) -> str:
 # The prompts, written out anew
 
 SHELF = "\n".join(
-    f"{i}. Title {n}. Words of passage {n}." for i, n in enumerate((3, 1, 4, 2, 5), 1)
+    f"{i}. {ILLS} {n}. Words of passage {n}." for i, n in enumerate((3, 1, 4, 2, 5), 1)
 )
 LISTED = """[
 {"id": 1, "importance": "strong", "description": "fever"},
@@ -454,12 +455,9 @@ FEVER = {"id": 1, "description": "fever", "importance": "strong"}
 COUGH = {"id": 2, "importance": "weak", "description": "cough"}
 NO_NUMBER = "no single number from 0 to 100 in double angle brackets"
 FAILURES: list[tuple[str, Script, str]] = [
-    ("keyword", "influenza", "keyword: none in square brackets"),
-    ("keyword", "[12]", "keyword: none in square brackets"),
-    ("keyword", "[flu", "keyword: none in square brackets"),
     ("keyword", Reply(None, missing="refused"), "keyword: refused"),
     ("keyword", Reply(None), "keyword: no reply"),
-    ("keyword", "[nothing]", "retrieval: no passage holds 'nothing'"),
+    ("keyword", "[nothing]", "retrieval: no passage about 'nothing'"),
     ("profile", "", "symptom profile: no JSON"),
     ("profile", "Fever and cough.", "symptom profile: no JSON"),
     ("profile", f"Here it is: {profile_json()}", "symptom profile: no JSON"),
@@ -506,6 +504,25 @@ FAILURES: list[tuple[str, Script, str]] = [
      "confidence from evidence: the server is silent"),
     ("evidence", Reply(None), "confidence from evidence: no reply"),
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize("reply", ["It is the flu, or so.", "[12]", "[flu", "[Diagnosis]"])
+def test_for_a_keyword_that_cannot_be_read_the_diagnosis_stands_in(reply: str) -> None:
+    (found,) = assess(Scripted(keyword=reply), [(PATIENT, "Influenza")], Shelf(), reading="strict")
+    assert (found.keyword, found.keyword_read, found.score) == ("Influenza", False, 70.0)
+
+
+@each(
+    ("keyword", "about"),
+    [
+        ("Kawasaki disease", False), ("Flu", True), ("Grippe", True), ("acute laryngitis", True),
+        ("Pulmonary stenosis", False), ("gout", False), ("disease", False), ("", False),
+    ],
+)  # fmt: skip
+def test_a_passage_is_about_what_it_names(keyword: str, about: bool) -> None:
+    assert is_about(PASSAGES[0], keyword) is about
+
+
 SCORES_REFUSED = [
     "<<101>>",
     "<<-5>>",

@@ -375,15 +375,15 @@ def test_replies_are_held_to_their_schemas_where_that_is_asked_for_and_the_serve
     for model in (plain, held):
         run = tl.benchmark(
             tl.load_cases("starter", n=1), [model], "medconf", [100],
-            Setup(**IN_MEMORY),
+            Setup(medconf=MedConf(retrieval=False), **IN_MEMORY),
         )  # fmt: skip
         sent = [b["response_format"] for b in server.chats() if "response_format" in b]
         assert run.parameters["unstructured"] == []
         if model is plain:
             assert sent == [] and all(run.confidence["missing"] != "")
     steps = [told["json_schema"] for told in sent[1:]]  # after the trial
-    options = MedConf().options
-    wanted = [schema_of(step, options) for step in ("profile", "evidence")]
+    options = MedConf(retrieval=False).options
+    wanted = [schema_of(step, options, (1,)) for step in ("profile", "evidence")]
     assert [json.dumps(told["schema"]) for told in steps] == wanted
     assert all(told["strict"] for told in steps)
     assert run.confidence["confidence"].tolist() == [0.5]
@@ -447,7 +447,7 @@ def test_a_schema_is_part_of_the_key_only_where_it_is_sent(server, opened):
     ],
 )
 def test_a_reply_that_fits_its_schema_is_read(step, off, read):
-    schema = json.loads(str(schema_of(step, MedConf().options - {off})))
+    schema = json.loads(str(schema_of(step, MedConf().options - {off}, (1,))))
     expected = {
         "review_prescriptions": "SAFE", "review_tests": "FINE", "plan": 1, "evidence": "supported",
     }  # fmt: skip

@@ -129,7 +129,9 @@ def test_another_models_requests_are_not_on_the_page(saved):
         assert f"asked of {model} " in text and f"asked of {other} " not in text
 
 
-def test_an_assessor_and_a_judge_are_on_the_page_of_every_answer(tmp_path):
+def test_an_assessor_and_a_judge_are_on_the_page_of_every_answer(tmp_path, monkeypatch):
+    monkeypatch.setattr("trustlab.graders.graders.by_rule", lambda *_, **__: None)
+
     class Yes(FakeModel):
         def reply(self, request: Request, i: int) -> Reply:
             return Reply("False")

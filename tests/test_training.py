@@ -1066,6 +1066,7 @@ class Mute:
     """A model that says nothing that can be read, and shows no probabilities."""
 
     name, revision, provides, window = "mute", "7", frozenset({"text"}), WINDOW
+    taught = {"set": "embedded"}
 
     def generate(self, requests, **_):
         return [[Reply("Well.")] * r.n for r in requests]

@@ -30,6 +30,7 @@ from trustlab.metrics.trust_table import NEEDED
 from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel
 from trustlab.parsing.reply import CUT
+from trustlab.prompts import EMBEDDED
 from trustlab.records import Opinion, Reply
 from trustlab.settings import Setup
 
@@ -397,6 +398,7 @@ def test_a_run_says_what_made_it(tmp_path) -> None:
         "grader": "synonym", "encoder": "wordy r1", "medical_encoder": None,
         "medical_proxy": "proxy: wordy, no biomedical encoder", "served_by": {},
         "budgets": {}, "model_options": {}, "own_temperature": [], "unstructured": [],
+        "held_to_a_form": {}, "prompts": {"m1": EMBEDDED.facts},
         "nearly_greedy": [],
         "reading": "chat", "reasoning_from": "section",
     }  # fmt: skip

@@ -68,7 +68,7 @@ the token is certain."""
 def prompt_lines(every: Sequence[Collection[str]] = OPTIONS) -> Iterator[str]:
     """Every fixed piece of text of the prompts, cut at their slots; lines begin with their line
     break."""
-    for name in names():
+    for name in (n for n in names() if n != "choice"):  # nothing is written in reply to it
         for options in every:
             for _, text in render(
                 name, patient="|", answer="|", passages="|", profile="|", options=options

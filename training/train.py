@@ -37,6 +37,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 import trustlab as tl
 from trustlab import prompts
+from trustlab.models.base import TAUGHT
 from trustlab.paths import DATA
 
 from .begin import WEIGHTS, bare, continued, new_model
@@ -182,6 +183,12 @@ def loss_of(
     return base + SCORE * (bits + mass - MODE * (kernel * log_q).sum(-1)).sum() / weights.sum()
 
 
+HOW_TAUGHT = """# How this model was taught to be asked: no part of its revision.
+set: embedded
+free: true
+"""
+
+
 def save(model: LlamaForCausalLM, target: Path) -> None:
     """The weights in half precision, whole or not at all."""
     part = target / f"{WEIGHTS}.part"
@@ -205,6 +212,7 @@ def sit(
     held.architectures = ["LlamaForCausalLM"]
     held.save_pretrained(target)
     tokenizer.save_pretrained(target)
+    (target / TAUGHT).write_text(HOW_TAUGHT, encoding="utf-8")
     save(model, target)
     how: dict[str, Any] = {"lr": RATE, "weight_decay": 0.05, "betas": (0.9, 0.98), "fused": True}
     optimiser, numbers = torch.optim.AdamW(model.parameters(), **how), torch.tensor(tokens.numbers)

@@ -192,18 +192,22 @@ def _scalar(kind: Any) -> Decoder:
     return lambda value, where: _checked(value, type(value) is kind, where, kind.__name__)
 
 
+LATER = frozenset({"keyword_read"})
+"""Fields that records of earlier versions lack; they have their defaults."""
+
+
 def _record(kind: type[Any]) -> Decoder:
     hints = get_type_hints(kind)
     each = {f.name: _decoder(hints[f.name]) for f in fields(kind)}
 
     def record(value: Any, where: str) -> Any:
-        if not isinstance(value, dict) or value.keys() != each.keys():
-            _checked(value, isinstance(value, dict), where, f"the fields of {kind.__name__}")
-            off = sorted(value.keys() ^ each.keys())
+        _checked(value, isinstance(value, dict), where, f"the fields of {kind.__name__}")
+        if off := sorted((value.keys() ^ each.keys()) - (LATER - value.keys())):
             what = [f"{name} ({'unknown' if name in value else 'missing'})" for name in off]
             raise ValueError(f"{where or kind.__name__} has other fields: {', '.join(what)}")
         dot = f"{where}." if where else ""
-        return kind(**{name: of(value[name], dot + name) for name, of in each.items()})
+        given = ((name, of) for name, of in each.items() if name in value)
+        return kind(**{name: of(value[name], dot + name) for name, of in given})
 
     return record
 
