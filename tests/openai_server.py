@@ -142,7 +142,7 @@ class Server:
     scores_chats: bool = False
     only_default: bool = False  # temperature
     no_zero: bool = False  # of temperature
-    holds: bool = False  # a reply to its schema
+    holds: str | bool = False  # a reply to its schema; as "json_object": in that form alone
     prefix: str = ""
     per_second: int = 0
     seconds: Counter = field(default_factory=Counter)
@@ -233,8 +233,9 @@ class Server:
                 entries = [self.plain(token) for token in self.said]
                 said = b"".join(self.said).decode()
             asked = body.get("response_format") if self.holds else None
-            if asked:
-                said = json.dumps(least(asked["json_schema"]["schema"]))
+            if asked and self.holds in (True, asked["type"]):
+                schema = asked.get("schema") or asked["json_schema"]["schema"]
+                said = json.dumps(least(schema))
                 ids = [0] * LENGTH
             message = {
                 "role": "assistant",

@@ -403,10 +403,25 @@ def test_a_server_that_holds_no_reply_to_a_schema_is_asked_in_words_and_it_is_sa
         Setup(**IN_MEMORY),
     )  # fmt: skip
     assert run.parameters["unstructured"] == ["toy"] and not model.abilities.structured
-    assert sum("response_format" in body for body in server.chats()) == 1
+    assert sum("response_format" in body for body in server.chats()) == 2  # each form once
     (line,) = [told for told in remark_lines(run.parameters) if "schema" in told]
     assert line.startswith("toy: its server does not hold replies to a schema")
     assert decode_abilities(json.loads(encode_abilities(model.abilities))) == model.abilities
+
+
+def test_llama_cpp_python_takes_a_schema_in_its_own_form(server, opened):
+    server.holds = "json_object"
+    model = opened(structured=True)
+    assert model.abilities.structured and model.abilities.schema_form == "json_object"
+    again = opened(structured=True)
+    again.abilities = decode_abilities(json.loads(encode_abilities(model.abilities)))
+    for one in (model, again):
+        server.received.clear()
+        server.paths.clear()
+        ((reply,),) = one.generate([PLAN])
+        (body,) = server.chats()
+        assert body["response_format"] == {"type": "json_object", "schema": json.loads(PLAN.schema)}
+        assert read_plan(reply).tests
 
 
 def test_a_schema_that_is_refused_amid_a_run_stops_it(server, opened):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import cycle
 from typing import Any
 
 from trustlab.agents.consultation import requests_after
@@ -31,15 +32,21 @@ def try_everything(model: CachedModel, cases: Sequence[Case], bench: Workbench) 
     """Three views of every purpose that any notebook asks, put to one model."""
     model.trial = trial = Trial(stops=False)
     shown = [view(case, level) for case, level in zip(spread(cases), (20, 60, 100), strict=False)]
+    ask_everything(model, shown, bench)
+    return trial
+
+
+def ask_everything(model: CachedModel, shown: Sequence[View], bench: Workbench) -> None:
+    """Every purpose that any notebook asks, about these views; ``model.counts`` has what became of
+    the replies."""
     collect(model, shown, select(EVERY), bench.settings, readers=bench.readers)
     asked = [(v.text, v.case.diagnosis) for v in shown]  # the library knows these
     about = [About.of(v) for v in shown]
     assess(model, asked, bench.library, bench.procedure, reading=bench.reading, about=about)
-    _try_agents(model, shown)
-    return trial
+    _ask_agents(model, shown)
 
 
-def _try_agents(model: CachedModel, shown: Sequence[View]) -> None:
+def _ask_agents(model: CachedModel, shown: Sequence[View]) -> None:
     """What the other notebooks ask: plans, reviews, a talk, other words, a judge."""
     asked = [(v, v.case.diagnosis) for v in shown]
     plans = propose(model, asked)
@@ -51,7 +58,7 @@ def _try_agents(model: CachedModel, shown: Sequence[View]) -> None:
         return one.generate(requests)
 
     questions = ["Have you had a fever?", "How long has it lasted?", "Do you smoke?"]
-    pairs = zip(shown, questions, strict=False)
+    pairs = zip(shown, cycle(questions), strict=False)
     ModelPatient(model).answer([(v.case, question) for v, question in pairs], put)
     texts = [v.case.statements[-1].text for v in shown]
     reword(texts, model, about={t: About.of(v) for t, v in zip(texts, shown, strict=True)})

@@ -171,7 +171,7 @@ class Abilities:
     ``lacks`` others (need -> reason), its ``window`` of tokens (infinite: not known), whether it
     ``counts`` the tokens of a prompt, whether it takes a ``temperature``, which is
     the ``coldest`` in place of 0, and, where it is to be ``structured``, whether it holds a reply
-    to a schema."""
+    to a schema, and in which form that is sent."""
 
     provides: frozenset[str]
     lacks: Mapping[str, str] = field(default_factory=dict)
@@ -180,6 +180,7 @@ class Abilities:
     temperature: bool = True
     coldest: float = 0.0
     structured: bool = True
+    schema_form: str = "json_schema"
 
 
 def finds_out(model: Any) -> bool:

@@ -92,6 +92,8 @@ _TRIED = Request(
     schema='{"type": "object", "properties": {"cold": {"type": "boolean"}}, "required": ["cold"],'
     ' "additionalProperties": false}',
 )
+SCHEMA_FORMS = ("json_schema", "json_object")
+"""How a schema is sent: OpenAI's way and vLLM's, then llama-cpp-python's."""
 _SCORED = "The patient has had a cough for three days"
 
 
@@ -308,8 +310,8 @@ class OpenAIModel:
         if not found.temperature:
             self._dialect = replace(self._dialect, takes_temperature=False)
         self._dialect = replace(self._dialect, coldest=found.coldest)
-        if not found.structured:
-            self._dialect = replace(self._dialect, takes_schema=False)
+        takes = self._dialect.takes_schema and found.structured
+        self._dialect = replace(self._dialect, takes_schema=takes, schema_form=found.schema_form)
 
     def _able(self, provides: frozenset[str], window: float, counts: bool) -> Abilities:
         told = self._template is not None, self.vocabulary_size is not None
@@ -706,15 +708,19 @@ class OpenAIModel:
         if not math.isinf(window):
             counts = await self._count_tokens(_PROBE.messages) is not None
         able = self._able(frozenset(provides), window, counts)
-        return replace(able, structured=not self.structured or await self._holds_to_schema())
+        for form in SCHEMA_FORMS if self.structured else ():
+            if await self._holds_to_schema(form):
+                return replace(able, schema_form=form)
+        return replace(able, structured=not self.structured)
 
-    async def _holds_to_schema(self) -> bool:
-        """Whether the server takes a schema, and what it says is held to it."""
+    async def _holds_to_schema(self, form: str) -> bool:
+        """Whether the server takes a schema in this form, and what it says is held to it."""
         self.usage["probes"] += 1
         (asked,) = with_thought([_TRIED], self.thinking_tokens)
 
         def body(dialect: Dialect) -> dict[str, Any]:
-            return chat_body(self.name, asked, 0, 1, 0, replace(dialect, takes_schema=True))
+            tried = replace(dialect, takes_schema=True, schema_form=form)
+            return chat_body(self.name, asked, 0, 1, 0, tried)
 
         outcome, sent = await self._call("chat", body, None) or (Outcome(), {})
         reply = self._read(outcome, sent, asked, 1)[0]

@@ -154,6 +154,7 @@ class Dialect:
     takes_temperature: bool = True
     coldest: float = 0.0
     takes_schema: bool = False
+    schema_form: str = "json_schema"
     fewest_top: int = 0
     most_top: int = 20
     system_role: str = "auto"
@@ -513,7 +514,10 @@ def chat_body(
     schema = json.loads(request.schema) if request.schema and dialect.takes_schema else {}
     if schema.get("type") == "object":  # other forms are for local models
         named = {"name": "reply", "strict": True, "schema": schema}
-        body["response_format"] = {"type": "json_schema", "json_schema": named}
+        body["response_format"] = {
+            "json_schema": {"type": "json_schema", "json_schema": named},
+            "json_object": {"type": "json_object", "schema": schema},  # llama-cpp-python's
+        }[dialect.schema_form]
     return body
 
 
