@@ -74,7 +74,14 @@ def in_rounds(
 
 
 def benchmarked(model: Any, cases: Any = None, **choices: Any) -> tl.Run:
-    setup = tl.opened(Setup(**{"samples": 3, "cache": ":memory:", "quiet": True} | choices))
+    asked = {
+        "samples": 3,
+        "cache": ":memory:",
+        "quiet": True,
+        "prompts": "embedded",
+        "trial": False,
+    }
+    setup = tl.opened(Setup(**asked | choices))
     cases = cases or tl.load_cases("starter", n=3)
     return tl.benchmark(cases, [model], METHODS, [20, 100], setup)
 

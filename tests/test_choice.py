@@ -96,7 +96,7 @@ class Scores:
 
     def _scored(self, request: Request, text: str) -> Reply:
         values = np.full(len(text), np.log(0.5))
-        values[0] += self.first[text] * ("nothing is known" not in request.messages[1][1])
+        values[0] += self.first[text] * ("nothing is known" not in request.messages[-1][1])
         return Reply(text, TokenTrace(tuple(text), values), 9, len(text))
 
 

@@ -197,7 +197,7 @@ def test_a_model_that_thinks_is_right_with_room_for_it_and_missing_without(
     def run(**options: Any) -> Any:
         model = thinking_model(folder, truths, template, **options)
         memory: Any = ":memory:"
-        setup = Setup(samples=2, cache=memory, quiet=True)
+        setup = Setup(samples=2, cache=memory, quiet=True, trial=False)
         return tl.benchmark(cases, [model], ["asp", "poc"], [100], setup)
 
     enough, direct = run(thinking_tokens=300), run(template_options={"enable_thinking": False})

@@ -282,7 +282,7 @@ def test_other_cases_methods_levels_or_words_are_asked_of_the_model(tmp_path, mo
     answers.of("sets/starter", cases[:10], walkthrough.JUDGED, [100])
     answers.of("sets/starter", cases, walkthrough.JUDGED, [20])
     answers.of("sets/starter", cases, ["poc"], [100])
-    monkeypatch.setattr(walkthrough, "CachedModel", lambda model, _: model)
+    monkeypatch.setattr(tl.Workbench, "cached", lambda _, model: model)
     answers.assessed(held["told"], "Influenza")
     answers.assessed([*held["told"], "And a rash."], held["diagnosis"])
     assert len(asked) == 5
