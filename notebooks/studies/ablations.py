@@ -219,6 +219,7 @@ class WrongPassages:
             raise ValueError(f"keywords must be two or more; received {list(self.keywords)}")
         self.retriever, self.seed = retriever, seed
         listed = hashlib.sha256("\0".join(self.keywords).encode()).hexdigest()[:16]
+        self.gated = False  # passages of another disease are what it is for
         self.revision = f"wrong passages (seed={seed} keywords={listed}) of {retriever.revision}"
 
     def search(self, query: str, k: int = N_BEST) -> list[Passage]:

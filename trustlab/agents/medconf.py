@@ -137,7 +137,8 @@ def assess(
             found[answer] = _with_keyword(found[answer], reply, reading)
         for answer, a in found.items():
             library[answer] = retriever.search(a.keyword, p.n_passages) if a.keyword else []
-            if a.keyword and not any(is_about(one, a.keyword) for one in library[answer]):
+            gate = partial(is_about, keyword=a.keyword) if is_gated(retriever) else bool
+            if a.keyword and not any(map(gate, library[answer])):
                 found[answer] = replace(a, missing=f"retrieval: no passage about {a.keyword!r}")
     if p.profile:
         waiting: list[tuple[str, Request]] = []
@@ -275,6 +276,11 @@ def fits(model: Model, request: Request) -> bool:
 
 GENERIC = frozenset(word_lists("diagnoses")["generic"].split())
 """Words of a name that tell no disease from another."""
+
+
+def is_gated(retriever: Retriever) -> bool:
+    """Whether passages must be about the keyword; not so of a control whose ``gated`` is false."""
+    return getattr(retriever, "gated", True)
 
 
 def is_about(passage: Contents, keyword: str) -> bool:

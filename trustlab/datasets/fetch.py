@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import datetime
 import errno
-import gzip
 import hashlib
-import io
 import json
-import lzma
 import os
-import shutil
 import stat
 import tarfile
 import tempfile
 import unicodedata
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
@@ -202,10 +199,6 @@ class _CappedFile:
         """Nothing: pooch asks for it after each block, which slows large files down."""
 
 
-_LONGEST_PART = 255  # bytes, the usual limit of file systems
-_BLOCK = 1 << 20
-
-
 @dataclass(frozen=True)
 class Limits:
     """How much an archive may hold: unpacked bytes, bytes for each byte packed, and members."""
@@ -215,221 +208,103 @@ class Limits:
     n_members: int = 100_000
 
 
-@dataclass(frozen=True)
-class _Member:
-    name: str
-    kind: str  # "file", "folder", or what else it is
-    size: int
-
-
 def unpack(archive: Path, folder: Path, kind: str, limits: Limits | None = None) -> list[Path]:
     """Unpacks ``archive`` into the new ``folder`` and returns its files, in the archive's order.
 
     ``kind`` is "zip" or "tar.gz". Archives within it stay as they are. The folder appears whole or
     not at all. Raises ``ValueError`` for a ``folder`` that exists, a broken or encrypted archive,
-    one beyond the ``limits``, and one with a member that is a link or a device, leads out of the
-    folder, cannot be a file name everywhere, or is there twice.
+    one beyond the ``limits``, and one with a member that is a link or a device, or whose name is no
+    plain path inside the folder, or is there twice.
     """
-    if kind not in _READERS:
-        raise ValueError(f"kind is {kind!r}; allowed are {', '.join(_READERS)}")
+    if kind not in _OPENED:
+        raise ValueError(f"kind is {kind!r}; allowed are {', '.join(_OPENED)}")
     if folder.exists() or folder.is_symlink():
         raise ValueError(f"{folder} is there already; move it away to unpack {archive.name}")
-    limits, reader = limits or Limits(), _READERS[kind]
+    limits = limits or Limits()
     allowed = min(limits.n_bytes, limits.ratio * archive.stat().st_size)
-    with _explained(archive):
-        places = _places(
-            (member for member, _ in reader(archive, allowed)), archive, allowed, limits.n_members
-        )
+    with _explained(archive), _OPENED[kind](archive) as opened:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".unpacking-") as temporary:
-            whole, files = Path(temporary) / "whole", []
+            whole, files, n_bytes = Path(temporary) / "whole", [], 0
+            kinds: dict[str, bool] = {}  # place, whatever case or accents -> whether a folder
             whole.mkdir()
-            for (member, stream), place in zip(reader(archive, allowed), places, strict=True):
-                _write_member(member, stream, whole / place)
-                files += [folder / place] if member.kind == "file" else []
+            for n, member in enumerate(opened.infolist() if kind == "zip" else opened, 1):
+                name, size, is_folder = _plain_member(member)
+                n_bytes += size
+                if n_bytes > allowed or n > limits.n_members:
+                    raise ValueError(
+                        f"it holds {n_bytes:,} bytes or more in {n:,} members; allowed are"
+                        f" {allowed:,} and {limits.n_members:,}"
+                    )
+                if is_folder and name in (".", "./"):
+                    continue
+                place = safe_place(name)
+                own = {_same(place): is_folder, **{_same(one): True for one in place.parents}}
+                if any(not (own[key] and kinds[key]) for key in own.keys() & kinds.keys()):
+                    raise ValueError(f"the member {name!r} is there twice; allowed is once")
+                kinds |= own
+                files += [] if is_folder else [folder / place]
+                opened.extract(member, whole, **({} if kind == "zip" else {"filter": "data"}))
             whole.rename(folder)
     return files
 
 
+def _plain_member(member: zipfile.ZipInfo | tarfile.TarInfo) -> tuple[str, int, bool]:
+    """Name, bytes, and whether it is a folder; ``ValueError`` for a link, a device and their
+    like."""
+    if isinstance(member, tarfile.TarInfo):
+        name, size, is_folder = member.name, member.size, member.isdir()
+        plain = is_folder or (member.isreg() and not member.issparse())
+    else:
+        name, size, is_folder = (
+            member.orig_filename,
+            member.file_size,
+            member.orig_filename.endswith("/"),
+        )
+        plain = stat.S_IFMT(member.external_attr >> 16) in (0, stat.S_IFREG, stat.S_IFDIR)
+    if not plain:
+        raise ValueError(f"the member {name!r} is a link or a device; allowed are files, folders")
+    return name, size, is_folder
+
+
 def safe_place(name: str) -> PurePosixPath:
     """Where a member of this name goes, relative to the folder. Raises ``ValueError`` where that is
-    not plainly inside it."""
+    not plainly inside it on every system."""
     parts = [part for part in name.split("/") if part not in ("", ".")]
-    if name.startswith("/"):
-        problem = "an absolute path"
-    elif "\\" in name or ":" in name:
-        problem = "a backslash or a colon, which mean a path or a drive on some systems"
-    elif ".." in parts:
-        problem = "a step out of the folder"
-    elif not parts:
-        problem = "no name at all"
-    elif any(unicodedata.category(c) in ("Cc", "Cs") for c in name):
-        problem = "a control character, or bytes that are no text"
-    elif any(part != part.rstrip(". ") for part in parts):
-        problem = "a dot or a space at the end, which some systems drop"
-    elif max(len(part.encode()) for part in parts) > _LONGEST_PART:
-        problem = f"more than {_LONGEST_PART} bytes"
-    else:
-        return PurePosixPath(*parts)
-    raise ValueError(
-        f"a member's name is {name[:200]!r}; allowed is a path inside the archive, not {problem}"
-    )
+    odd = "\\" in name or ":" in name or any(unicodedata.category(c) in ("Cc", "Cs") for c in name)
+    ends = any(part != part.rstrip(". ") or len(part.encode()) > 255 for part in parts if not odd)
+    if not parts or name.startswith("/") or odd or ends:
+        raise ValueError(
+            f"a member's name is {name[:200]!r}; allowed is a plain path inside the archive"
+        )
+    return PurePosixPath(*parts)
 
 
-def _places(
-    members: Iterable[_Member], archive: Path, allowed: int, most: int
-) -> list[PurePosixPath]:
-    """The place of every member, in order, all of them checked."""
-    places: list[PurePosixPath] = []
-    kinds: dict[
-        str, str
-    ] = {}  # place, as systems see it that do not tell case or accents apart -> kind
-    n_bytes = 0
-    for member in members:
-        if member.kind not in ("file", "folder"):
-            raise ValueError(
-                f"the member {member.name[:200]!r} is {member.kind}; allowed are files and folders"
-            )
-        itself = member.kind == "folder" and member.name in (".", "./")
-        places.append(PurePosixPath() if itself else safe_place(member.name))
-        n_bytes += member.size
-        if n_bytes > allowed:
-            raise _too_large(archive, n_bytes, allowed)
-        if len(places) > most:
-            raise ValueError(f"it has more than {most:,} members; allowed are that many")
-        before = kinds.get(_same(places[-1]))
-        if before is not None and (before, member.kind) != ("folder", "folder"):
-            raise ValueError(f"the member {member.name[:200]!r} is there twice; allowed is once")
-        kinds[_same(places[-1])] = member.kind
-    for place in places:
-        if inside := next(
-            (parent for parent in place.parents if kinds.get(_same(parent)) == "file"), None
-        ):
-            raise ValueError(
-                f"{str(inside)[:200]!r} is a file and a folder; allowed is one of them"
-            )
-    return places
+_OF_ARCHIVE = (None, errno.EINVAL, errno.EISDIR, errno.ENOTDIR, errno.EEXIST)
+"""Errors of the system that come of what an archive says."""
 
 
 def _same(place: PurePosixPath) -> str:
     return unicodedata.normalize("NFC", str(place)).casefold()
 
 
-def _too_large(archive: Path, n_bytes: int, allowed: int) -> ValueError:
-    return ValueError(
-        f"it holds {n_bytes:,} bytes or more, from {archive.stat().st_size:,} packed; allowed are"
-        f" {allowed:,}"
-    )
-
-
-def _write_member(member: _Member, stream: Callable[[], IO[bytes]], target: Path) -> None:
-    if member.kind == "folder":
-        target.mkdir(parents=True, exist_ok=True)
-        return
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with stream() as source, target.open("xb") as sink:
-        shutil.copyfileobj(source, sink, _BLOCK)
-    if target.stat().st_size != member.size:
-        raise ValueError(
-            f"{member.name!r} has {target.stat().st_size:,} bytes; allowed are the {member.size:,}"
-            " it is listed with"
-        )
-
-
 @contextmanager
 def _explained(archive: Path) -> Iterator[None]:
+    """What is wrong with an archive as a ``ValueError`` that names it; a full disk stays one."""
     try:
         yield
-    except ValueError as error:
+    except (ValueError, EOFError, zlib.error, zipfile.BadZipFile, tarfile.TarError) as error:
         raise ValueError(f"{archive} is not unpacked: {error}") from error
-    except (
-        zipfile.BadZipFile,
-        tarfile.TarError,
-        zlib.error,
-        lzma.LZMAError,
-        EOFError,
-        OSError,
-    ) as error:
-        if isinstance(error, OSError) and error.errno not in (
-            None,
-            errno.EINVAL,
-        ):  # those two come of what the archive says
+    except (RuntimeError, OSError) as error:  # encrypted, a rare method, what the archive says
+        if isinstance(error, OSError) and error.errno not in _OF_ARCHIVE:
             raise
-        raise ValueError(
-            f"{archive} is not unpacked: it is broken or of another kind ({error})"
-        ) from error
-    except RuntimeError as error:  # how zipfile says encrypted, or packed by a rare method
         raise ValueError(f"{archive} is not unpacked: {error}") from error
 
 
-# -- the two kinds: each member, and how to read it
-# --------------------------------------------------------------------
-
-_Members = Iterator[tuple[_Member, Callable[[], IO[bytes]]]]
-
-
-def _zip_members(archive: Path, allowed: int) -> _Members:
-    with zipfile.ZipFile(archive) as opened:
-        for info in opened.infolist():
-            mode = info.external_attr >> 16
-            kind = "folder" if info.orig_filename.endswith("/") else "file"
-            if stat.S_IFMT(mode) not in (0, stat.S_IFREG, stat.S_IFDIR):
-                kind = "a link" if stat.S_ISLNK(mode) else "a special file"
-            elif info.flag_bits & 1:
-                kind = "encrypted"
-            # orig_filename: zipfile cuts the other one at a NUL
-            yield (
-                _Member(info.orig_filename, kind, info.file_size),
-                lambda info=info: opened.open(info),
-            )
-
-
-def _tar_members(archive: Path, allowed: int) -> _Members:
-    with (
-        gzip.open(archive) as unzipped,
-        tarfile.open(fileobj=_Capped(unzipped, archive, allowed), mode="r|") as opened,
-    ):
-        for info in opened:
-            kind = (
-                "folder"
-                if info.isdir()
-                else "file"
-                if info.isreg() and not info.issparse()
-                else "a special file"
-            )
-            if info.issym() or info.islnk():
-                kind = "a link"
-            yield (
-                _Member(info.name, kind, info.size),
-                lambda info=info: opened.extractfile(info) or io.BytesIO(),
-            )
-
-
-_READERS: dict[str, Callable[[Path, int], _Members]] = {"zip": _zip_members, "tar.gz": _tar_members}
-
-
-class _Capped(io.RawIOBase):
-    """A stream that gives up after ``allowed`` bytes and the headers' share: a tar's members can
-    only be listed by reading."""
-
-    def __init__(self, stream: gzip.GzipFile, archive: Path, allowed: int):
-        self._stream, self._archive, self._allowed, self._n_read = stream, archive, allowed, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int = -1) -> bytes:
-        most = (
-            self._allowed + _BLOCK + self._allowed // 2
-        )  # headers and padding, up to 1 KiB a member
-        block = self._stream.read(
-            most - self._n_read + 1 if size < 0 else min(size, most - self._n_read + 1)
-        )
-        self._n_read += len(block)
-        if self._n_read > most:
-            raise _too_large(self._archive, self._n_read, self._allowed)
-        return block
-
+_OPENED: dict[str, Callable[[Path], Any]] = {
+    "zip": zipfile.ZipFile,
+    "tar.gz": partial(tarfile.open, mode="r:gz"),
+}
 
 _BY_HAND = "put there by hand"
 _COLUMNS = ["name", "what", "licence", "size", "how", "page"]
