@@ -95,6 +95,9 @@ _SENTENCE = re.compile(
     r"|hard|say|tell|impossible|insufficient|information|inconclusive|undetermined|pending|help"
     r"|certainly|okay|ok|thanks?|hello|hi|sorry|welcome|done|following|wrong|serious|condition"
     r"|symptoms?|diagnos\w+|answers?|keywords?|questions?)\b|\b(?:clear|correct|right)\Z"
+    r"|\A(?:well|absolutely|understood|hm+|fine|of course|all ?right|good \w+|goodbye|error|healthy"
+    r"|assistant|loading|start|hospital|(?:low|high|medium) confidence|interesting \w+|end of \w+"
+    r"|medical emergency|urgent care|blood tests?)\Z"
     r"|\A(?:see|seek|take|drink|rest|avoid|use|try|tell|ask|call|consult|consider|look|go|stay)\b",
     re.IGNORECASE,
 )
