@@ -279,7 +279,7 @@ def test_run_json_says_what_made_the_run(tmp_path):
         "medical_encoder": None, "usage": {}, "samples_alike": [], "passages_dropped": 0,
         "own_temperature": [], "unstructured": [], "nearly_greedy": [], "model_options": {},
         "max_tokens_doctor": 512, "baseless_assessments": 0, "keywords_unread": 0,
-        "small_library": [], "prompts": {"fake": EMBEDDED.facts | {"set": "embedded"}},
+        "small_library": [], "agreement": None, "prompts": {"fake": EMBEDDED.facts},
         "held_to_a_form": {},
         "replies_read": {"fake": dict.fromkeys(["diagnosis", "ce"], ALL_READ)},
         "served_by": {},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 from pathlib import Path
 
 import pytest
@@ -93,7 +94,11 @@ def test_truths_that_nobody_knows_are_counted_and_warned_of() -> None:
 def test_rules_and_judge_are_compared_on_what_both_graded() -> None:
     rules = [Grade(1), Grade(0), Grade(0), Grade(1), Grade(1)]
     judge = [Grade(1), Grade(1), Grade(0), Grade(0), Grade(None, "no reply")]
-    assert agreement_sentence(rules, judge, "judge m") == (
+    pairs = [
+        (a.correct, math.nan if b.correct is None else b.correct)
+        for a, b in zip(rules, judge, strict=True)
+    ]
+    assert agreement_sentence(pairs, "judge m") == (
         "Rules and judge m agree on 2 of 4 answers; 1 are right to the judge alone, 1 to the rules"
         " alone."
     )

@@ -92,7 +92,7 @@ def test_a_name_that_is_not_plainly_inside_is_refused_before_anything_is_written
     archive = make(kind, tmp_path / "x", [("fine.txt", b"one"), (name, b"two")])
     with pytest.raises(
         ValueError,
-        match=r"x is not unpacked: a member's name is .*; allowed is a plain path inside the archive",
+        match="x is not unpacked: a member's name is .*; allowed is a plain path",
     ):
         unpack(archive, tmp_path / "out", kind)
     assert everything(tmp_path) == ["x"]

@@ -344,7 +344,7 @@ def try_command(
     typer.echo("\n".join(trial.lines()))
     table = trial.table()
     typer.echo(f"\n{table.round(2).to_string(index=False)}")
-    if (table["read"] < LEAST_READ * table["asked"]).any():
+    if any(row["read"] < LEAST_READ * row["asked"] for row in table.to_dict("records")):
         typer.echo(f"Of some purpose less than half could be read. {ADVICE}")
         raise typer.Exit(UNREAD)
 

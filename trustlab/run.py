@@ -31,7 +31,14 @@ from trustlab.folder.records_file import NAME as RECORDS
 from trustlab.folder.records_file import find_records, line_of, read_records, save_records
 from trustlab.folder.replies_log import packed, recording
 from trustlab.formatted import remark_lines, together
-from trustlab.graders import Grade, Grader, JudgeGrader, unknown_truths_warning
+from trustlab.graders import (
+    Grade,
+    Grader,
+    JudgeGrader,
+    SynonymGrader,
+    agreement_sentence,
+    unknown_truths_warning,
+)
 from trustlab.levels import Show, view
 from trustlab.levels import views as views_of
 from trustlab.meaning.parts import Readers, with_meaning
@@ -329,6 +336,7 @@ def benchmark(
         "collect_s": {name: round(s, 3) for name, s in seconds.items()},
         "usage": {m.name: dict(usage) for m in models if (usage := getattr(m, "usage", None))},
         **gathered.facts(),
+        "agreement": gathered.agreement(grader),
         "served_by": served_by([*held, *asked_before, *own]),
         **how_asked([*held, *asked_before, *own]),
     }
@@ -557,11 +565,16 @@ class Gathered:
         self._wordings: Counter[tuple[str, int | None]] = Counter()
         self._assessed = Counter(dict.fromkeys(ASSESSED, 0))
         self._read: Counts = {}
+        self._both: list[tuple[int | None, float]] = []
 
     def add(self, views: Sequence[View], made: Sequence[Generation], waits: bool) -> None:
         """Grade and count these, and begin to score them while the next are asked; nothing is
         scored while replies wait."""
-        self.tables.add("answers", _answers(views, made, self._setup.judge))
+        rows = _answers(views, made, judge := self._setup.judge)
+        self.tables.add("answers", rows)
+        if isinstance(judge, JudgeGrader):
+            rules = SynonymGrader().grade([row[4] for row in rows], [v.case for v in views])
+            self._both += [(a.correct, row[6]) for a, row in zip(rules, rows, strict=True)]
         if waits:
             return
         self._wordings.update((g.model, g.n_wordings) for g in made)
@@ -593,6 +606,11 @@ class Gathered:
                 one.calls.clear()
                 one.counts.clear()
         self.tables.end_part()
+
+    def agreement(self, grader: Grader) -> str | None:
+        """How far the rules and a judge agree; ``None`` without one."""
+        judged = isinstance(grader, JudgeGrader)
+        return agreement_sentence(self._both, grader.name) if judged else None
 
     def facts(self) -> dict[str, Any]:
         """What a manifest tells of the generations."""

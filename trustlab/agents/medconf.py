@@ -137,8 +137,8 @@ def assess(
             found[answer] = _with_keyword(found[answer], reply, reading)
         for answer, a in found.items():
             library[answer] = retriever.search(a.keyword, p.n_passages) if a.keyword else []
-            gate = partial(is_about, keyword=a.keyword) if is_gated(retriever) else bool
-            if a.keyword and not any(map(gate, library[answer])):
+            about_it = partial(is_about, keyword=a.keyword or "") if is_gated(retriever) else bool
+            if a.keyword and not any(map(about_it, library[answer])):
                 found[answer] = replace(a, missing=f"retrieval: no passage about {a.keyword!r}")
     if p.profile:
         waiting: list[tuple[str, Request]] = []

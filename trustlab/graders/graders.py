@@ -180,15 +180,11 @@ def unknown_truths_warning(grader: Grader, cases: Iterable[Case]) -> str:
     )
 
 
-def agreement_sentence(rules: Sequence[Grade], judge: Sequence[Grade], name: str) -> str:
-    """How far the rules and the judge ``name`` agree on the answers that both graded."""
-    both = [
-        (a.correct, b.correct)
-        for a, b in zip(rules, judge, strict=True)
-        if a.correct is not None and b.correct is not None
-    ]
-    same = sum(a == b for a, b in both)
-    more = sum((b or 0) > (a or 0) for a, b in both)
+def agreement_sentence(pairs: Iterable[tuple[int | None, float]], name: str) -> str:
+    """How far the rules and the judge ``name`` agree, of pairs of what each calls right (1 or 0);
+    ``None`` and NaN are not graded."""
+    both = [(a, b) for a, b in pairs if a is not None and b == b]
+    same, more = sum(a == b for a, b in both), sum(b > a for a, b in both)
     return (
         f"Rules and {name} agree on {same} of {len(both)} answers; {more} are right to the judge "
         f"alone, {len(both) - same - more} to the rules alone."

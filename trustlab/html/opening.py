@@ -138,7 +138,18 @@ def four_rows(folder: Path, runs: Mapping[str, Mapping[str, Any]], counts: Count
         "read": "<br>".join(_some([*few, *read], "run.json")),
         "accuracy by level": "<br>".join(_some(right, name)) or "–",
     }
+    if graded := [line for of in asked if (line := graded_by(of))]:
+        rows["graded by"] = "<br>".join(_some(list(map(_text, dict.fromkeys(graded))), "run.json"))
     return "\n".join(["| this run | |", "|---|---|", *(f"| {k} | {v} |" for k, v in rows.items())])
+
+
+def graded_by(of: Mapping[str, Any]) -> str:
+    """Who graded the answers of a run, where its models were not taught our prompts; '' else."""
+    own = [one for one in of.get("prompts", {}).values() if one["set"] != "embedded"]
+    if not own or "grader" not in of:
+        return ""
+    advice = "names and ICD-10-CM decide; grader=judge:MODEL asks a model what they leave open"
+    return f"{of['grader']}: {of.get('agreement') or advice}"
 
 
 def _sets(asked: Iterable[Mapping[str, Any]]) -> dict[str, int]:
