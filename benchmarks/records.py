@@ -9,7 +9,7 @@ those of a text beside itself.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import logsumexp
@@ -18,6 +18,7 @@ from trustlab.metrics.trust import majority
 from trustlab.models.logits import statistics_of
 from trustlab.parsing.scores import probes_read
 from trustlab.records import (
+    GIVEN,
     IMPORTANCES,
     PARAMETERS,
     SUPPORT_LEVELS,
@@ -101,10 +102,11 @@ def random_record(
         probes=_probes(rng, k),
         assessment=_assessment(rng, names[of[0]]),
         panel=_panel(rng.spawn(1)[0], names),
-        exact=float(rng.spawn(1)[0].random()),
+        exact=float((last := rng.spawn(1)[0]).random()),
         parameters=parameters,
     )
-    return Made(probes_read(generation), log_distributions)
+    probes = {**generation.probes, **_given(last)}
+    return Made(probes_read(replace(generation, probes=probes)), log_distributions)
 
 
 def _sample(rng: np.random.Generator, name: str) -> Reply:
@@ -179,6 +181,12 @@ def _probes(rng: np.random.Generator, k: int) -> dict[str, tuple[Reply, ...]]:
         "topk_ce": (Reply(" ".join(f"G{i}: [{score}]" for i, score in enumerate(guesses, 1))),),
         "p_true": tuple(Reply(str(verdict)) for verdict in verdicts),
     }
+
+
+def _given(rng: np.random.Generator) -> dict[str, tuple[Reply, ...]]:
+    """The given texts, each as likely as chance has it."""
+    each = {name: _sample(rng, name) for _, texts in GIVEN.values() for name in texts}
+    return {probe: tuple(each[text] for text in texts) for probe, (_, texts) in GIVEN.items()}
 
 
 def _assessment(rng: np.random.Generator, name: str) -> Assessment:

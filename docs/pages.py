@@ -19,7 +19,8 @@ import yaml
 
 import trustlab as tl
 from tests.tree import told
-from trustlab.confidence.registry import FAMILIES, Method, calls, readers
+from trustlab.confidence.registry import FAMILIES, GIVEN_NEEDS, Method, calls, readers
+from trustlab.confidence.verbalized import shares
 from trustlab.paths import ROOT
 from trustlab.plots.style import FAMILY_COLOURS
 from trustlab.run_notebooks import notebook_names, notebook_path
@@ -67,6 +68,8 @@ NEEDS = {
     "probes.cot_ce": "the same after reasons",
     "probes.topk_ce": "five guesses of the score",
     "probes.p_true": "K judgements of the answer",
+    "probes.ce_expected": "log-probabilities of the replies [0], [5], ... [100] to CE's question",
+    "probes.p_true_probability": "log-probabilities of True and False as the judgement",
 }
 """What a method may need -> how a reader calls it."""
 
@@ -218,6 +221,11 @@ def ingredients(method: Method, record: tl.Generation) -> list[str]:
         votes = sorted(set(names), key=names.index)
         return _table({"sampled diagnosis": votes, "samples": [str(names.count(v)) for v in votes]})
     for probe, replies in record.probes.items():
+        if f"probes.{probe}" in needs & GIVEN_NEEDS:
+            by_text = {str(r.text): r.trace.logprobs.sum() for r in replies if r.trace is not None}
+            logs = _digits(np.array(list(by_text.values())))
+            share = [worked.n(x) for x in shares(record, probe).values()]
+            return _table({"given text": list(by_text), "log P": logs, "share": share})
         if f"probes.{probe}" in needs:
             words = ", ".join(reply.raw or "(none)" for reply in replies)
             return ["The model's words:", "", "```text", words, "```", ""]

@@ -20,8 +20,9 @@ from trustlab.confidence.meaning_sets import laplacian, meanings, similarity_gra
 from trustlab.confidence.others import SIGNS, WEIGHTS
 from trustlab.confidence.sar import weighed
 from trustlab.confidence.token import token_shares
+from trustlab.confidence.verbalized import shares as shares_of
 from trustlab.paths import ROOT
-from trustlab.records import Case, Generation
+from trustlab.records import GIVEN, Case, Generation
 
 LEVEL = 20
 """Percent of the statements: the complaint alone."""
@@ -41,7 +42,7 @@ def patient() -> Case:
 def record() -> Generation:
     """All that the embedded model says of the patient's complaint, nothing kept on disk."""
     setup = tl.Setup(cache=":memory:", quiet=True)
-    asked = ["all", "exact_posterior"]
+    asked = ["all", "exact_posterior", *GIVEN]
     run = tl.benchmark([patient()], [tl.open_model("embedded")], asked, [LEVEL], setup)
     (generation,) = run.generations
     return generation
@@ -127,6 +128,9 @@ def workings(g: Generation) -> dict[str, str]:
     ]
     judged = [reply.text for reply in g.probes["p_true"]]
     said = {name: tl.METHODS[name].evaluate(g).confidence for name in ("ce", "cot_ce", "medconf")}
+    scores = shares_of(g, "ce_expected")
+    given = [reply.trace for reply in g.probes["p_true_probability"]]
+    true, false = (n(trace.logprobs.sum()).strip("()") for trace in given)
     guesses = [float(x) for x in str(g.probes["topk_ce"][0].text).split()]
     return {
         "asp": f"({total(probs)})/{length}",
@@ -167,6 +171,10 @@ def workings(g: Generation) -> dict[str, str]:
         "ce": f"{100 * said['ce']:g}/100",
         "cot_ce": f"{100 * said['cot_ce']:g}/100",
         "topk_ce": f"({' + '.join(f'{x:g}' for x in guesses)})/5/100",
+        "ce_expected": "({})/100".format(
+            " + ".join(f"{x[1:-1]}*{n(share)}" for x, share in scores.items() if share >= 5e-4)
+        ),
+        "p_true_probability": f"exp({true})/(exp({true}) + exp({false}))",
         "p_true": f"{judged.count('True')}/{len(judged)}",
         "medconf": f"{100 * said['medconf']:g}/100",
         "medconf_weighted": "({})/({})".format(

@@ -10,7 +10,7 @@ from fake_medconf import CASE_STUDY
 
 from trustlab.metrics.trust import majority
 from trustlab.parsing.scores import probes_read
-from trustlab.records import Assessment, Generation, Opinion, Panel, Reply, TokenTrace
+from trustlab.records import GIVEN, Assessment, Generation, Opinion, Panel, Reply, TokenTrace
 
 
 def array(values) -> np.ndarray:
@@ -60,6 +60,11 @@ def guesses(*scores: float) -> tuple[Reply, ...]:
 def guessing(*scores: float) -> Generation:
     """An answer about which such guesses were read."""
     return generation(probes={"topk_ce": guesses(*scores)})
+
+
+def given(probe: str, likely: dict[str, Any], rest: Any = (1e-3, 1e-3)) -> dict[str, Any]:
+    """The texts of a probe as scored: text -> its tokens' probabilities, ``rest`` for others."""
+    return {probe: tuple(said(text, likely.get(text, rest)) for text in GIVEN[probe][1])}
 
 
 def cosines(*off: float) -> np.ndarray:
@@ -117,6 +122,8 @@ FULL = generation(
         "cot_ce": told("It fits. [80]"),
         "topk_ce": told("G1: [80] G2: [85] G3: [90] G4: [75] G5: [80]"),
         "p_true": told("True", "False", "True", "perhaps"),
+        **given("ce_expected", {"[80]": (0.5, 0.4), "[95]": (0.5, 0.2)}, (1e-300,)),
+        **given("p_true_probability", {"True": (0.6,), "False": (0.5, 0.4)}),
     },
     assessment=Assessment("Flu", score=35.0, evidence=CASE_STUDY),
     panel=panel("flu", "flu", "croup", cosines=(0.4, 0.1, 0.3)),

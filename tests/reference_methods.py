@@ -25,6 +25,7 @@ from generations import (
     array,
     cosines,
     generation,
+    given,
     guessing,
     meant,
     panel,
@@ -94,6 +95,11 @@ def texts(g) -> list[str]:
 
 def sequence_logprob(sample) -> float:
     return math.fsum(float(lp) for lp in sample.trace.logprobs)
+
+
+def expected(texts, scores) -> float:
+    likely = [math.exp(sequence_logprob(text)) for text in texts]
+    return math.fsum(p * s for p, s in zip(likely, scores, strict=True)) / math.fsum(likely) / 100
 
 
 def plain_name(text: str) -> str:
@@ -326,6 +332,8 @@ REFERENCE: dict[str, Callable[[Any], float]] = {
     "ce": lambda g: bracketed(g.probes["ce"][0])[0] / 100,
     "cot_ce": lambda g: bracketed(g.probes["cot_ce"][0])[0] / 100,
     "topk_ce": lambda g: mean(bracketed(g.probes["topk_ce"][0])) / 100,
+    "ce_expected": lambda g: expected(g.probes["ce_expected"], range(0, 101, 5)),
+    "p_true_probability": lambda g: expected(g.probes["p_true_probability"], (100, 0)),
     "medconf": lambda g: g.assessment.score / 100,
     "information_level": lambda g: g.n_statements / g.n_total,
     "word_count": lambda g: g.n_words,
@@ -434,6 +442,9 @@ WORKED: dict[str, tuple[Generation, float]] = {
     "cot_ce": (FULL, 0.8),
     "topk_ce": (FULL, (80 + 85 + 90 + 75 + 80) / 500),
     "p_true": (FULL, 2 / 3),
+    # 0.5 x 0.4 = 0.2 for 80 against 0.5 x 0.2 = 0.1 for 95, and nothing for all others.
+    "ce_expected": (FULL, (2 * 80 + 95) / 300),
+    "p_true_probability": (FULL, 0.6 / (0.6 + 0.5 * 0.4)),
     "medconf": (FULL, 0.35),
     # Weights: 3 strong 9, 3 moderate 6, 2 weak 2; a strong and a moderate are supported.
     "medconf_weighted": (FULL, 5 / 17),
@@ -543,6 +554,8 @@ SURER: dict[str, tuple[Generation, Generation]] = {
         generation(probes={"p_true": told("True", "False")}),
         generation(probes={"p_true": told("True", "", "True")}),
     ),
+    "ce_expected": (FULL, generation(probes=given("ce_expected", {"[95]": (0.5,)}))),
+    "p_true_probability": (FULL, generation(probes=given("p_true_probability", {"True": (0.5,)}))),
     "medconf": (
         weighed("supported", "supported", "supported", score=40),
         weighed("missing", "missing", "missing", score=41),

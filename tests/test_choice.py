@@ -11,19 +11,24 @@ import numpy as np
 import pytest
 import yaml
 from each import each
+from generations import generation
 from tiny_models import TEMPLATE, byte_tokenizer, save_tiny
 
 import trustlab as tl
 from trustlab.candidates import ALONE, NO_SCORES, SCORINGS, candidates_of
+from trustlab.collect import NO_TEXT, collect
+from trustlab.confidence import METHODS, select
 from trustlab.knowledge import load_knowledge
-from trustlab.models.base import Request
-from trustlab.models.cache import request_keys
+from trustlab.levels import views
+from trustlab.models.base import Request, TextOnly
+from trustlab.models.cache import CachedModel, request_keys
 from trustlab.models.huggingface import IN_THOUGHT, HuggingFaceModel, prompt_text
-from trustlab.records import Case, Reply, Statement, TokenTrace
+from trustlab.prompts import prompts_of
+from trustlab.records import GIVEN, Case, Reply, Statement, TokenTrace
 
 torch = pytest.importorskip("torch")
 
-GIVEN = ("[gout]", "[go]", "", "[Ménière's disease]")
+TEXTS = ("[gout]", "[go]", "", "[Ménière's disease]")
 SHORT = Request((("user", "Which?"),), max_tokens=3)
 LONG = replace(SHORT, messages=(("system", "S"), ("user", "A cough.\nNo fever.")), n=2)
 
@@ -33,22 +38,54 @@ def tiny(folder: Path, kind: str = "llama", template: str = TEMPLATE, **more: An
     return HuggingFaceModel(folder, device="cpu")
 
 
+def plain_pass(model: Any, messages: Any, text: str) -> tuple[int, list[float]]:
+    """How many tokens the prompt has, and the log-probability of each token of the text."""
+    both = [prompt_text(model._tokenizer, messages), text]
+    prompt, ids = model._tokenizer(both, add_special_tokens=False)["input_ids"]
+    with torch.inference_mode():
+        values = model._model(torch.tensor([prompt + ids])).logits[0].log_softmax(-1)
+    return len(prompt), [values[len(prompt) + k - 1, t].item() for k, t in enumerate(ids)]
+
+
 @each("kind", ["llama", "gpt2", "mistral", "mamba"])  # with trees, a window that slides, a state
 def test_a_given_text_has_the_probabilities_of_a_plain_pass(kind: str, tmp_path: Path) -> None:
     model = tiny(tmp_path, kind)
-    asked = [replace(q, continuation=text) for q in (SHORT, LONG) for text in GIVEN]
+    asked = [replace(q, continuation=text) for q in (SHORT, LONG) for text in TEXTS]
     rows = model.generate([*asked[:3], SHORT, *asked[3:]])
     assert rows.pop(3)[0].text == model.generate([SHORT])[0][0].text
     for request, replies in zip(asked, rows, strict=True):
-        reply, text, cut = replies[-1], str(request.continuation), model._tokenizer
-        prompt = cut(prompt_text(cut, request.messages), add_special_tokens=False)["input_ids"]
-        ids = cut(text, add_special_tokens=False)["input_ids"]
-        with torch.inference_mode():
-            values = model._model(torch.tensor([prompt + ids])).logits[0].log_softmax(-1)
-        by_hand = [values[len(prompt) + k - 1, token].item() for k, token in enumerate(ids)]
+        reply, text = replies[-1], str(request.continuation)
+        n_prompt, by_hand = plain_pass(model, request.messages, text)
         assert len(replies) == request.n and (reply.text, reply.finish) == (text, "stop")
-        assert "".join(reply.trace.tokens) == text and reply.n_tokens_in == len(prompt)
+        assert "".join(reply.trace.tokens) == text and reply.n_tokens_in == n_prompt
         assert reply.trace.logprobs == pytest.approx(by_hand, abs=1e-4)
+
+
+class Answers(HuggingFaceModel):
+    """Gives one answer to all that it is asked, and scores texts as the model does."""
+
+    def generate(self, requests: Sequence[Request]) -> list[list[Reply]]:
+        scored = iter(super().generate([q for q in requests if q.continuation is not None]))
+        return [next(scored) if q.continuation else [Reply("[Gout]")] * q.n for q in requests]
+
+
+def test_given_scores_and_verdicts_are_weighed_by_a_plain_pass_or_missing(tmp_path: Path) -> None:
+    save_tiny(tmp_path, tokenizer=byte_tokenizer(), max_position_embeddings=4096)
+    model, shown = Answers(tmp_path, device="cpu"), views([case("Gout")], [100])
+    both, scores = select(GIVEN), (range(0, 101, 5), (100, 0))
+    (g,), (kept,) = (collect(m, shown, both) for m in (model, CachedModel(model, None)))
+    for m, score, (prompt, texts) in zip(both, scores, GIVEN.values(), strict=True):
+        messages = prompts_of(model).render(prompt, patient=shown[0].text, answer="Gout")
+        likely = np.exp([sum(plain_pass(model, messages, text)[1]) for text in texts])
+        value = float(likely @ score / likely.sum() / 100)
+        assert m.score(g) == m.score(kept) == pytest.approx(value, rel=1e-3)
+        assert tuple(r.text for r in g.probes[m.name]) == texts and likely.std() > 0
+    (g,) = collect(CachedModel(TextOnly(model), None), shown, both)
+    assert {m.evaluate(g).missing for m in both} == {NO_TEXT} and not g.probes
+    bare = Reply("True"), "the backend gave a text no log-probabilities"
+    for reply, why in (bare, (Reply(None, missing="too long"), "too long")):
+        g = generation(probes={"p_true_probability": (reply,)})
+        assert METHODS["p_true_probability"].evaluate(g).missing == why
 
 
 def test_a_text_beyond_the_window_or_in_a_thought_is_missing_and_moves_a_key(

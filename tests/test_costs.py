@@ -75,7 +75,7 @@ def test_a_methods_purposes_are_what_a_run_of_it_alone_asks(name):
         "encoder": FakeEncoder(),
         "medical_encoder": FakeEncoder(),
     }
-    run = ask(benchmark, made_cases(1), [FakeModel()], **options)
+    run = ask(benchmark, made_cases(1), [type("S", (FakeModel,), {"scores_text": 1})()], **options)
     assert set(purposes_of(METHODS[name])) == set(run.calls["purpose"])
     found = method_costs(run).iloc[0]
     assert found["n_replies"] == run.calls["n"].sum()

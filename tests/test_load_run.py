@@ -19,7 +19,7 @@ from generations import FULL, generation, said, without
 import trustlab as tl
 from trustlab.confidence import METHODS
 from trustlab.folder.records_file import NAME, encoded, read_records, save_records
-from trustlab.records import Mark, Parameters, Reply
+from trustlab.records import GIVEN, Mark, Parameters, Reply
 from trustlab.run import COLUMNS, Run, load_run
 
 CASES = made_cases(2)
@@ -150,7 +150,7 @@ def test_words_about_an_answer_that_an_earlier_version_kept_unread_are_read(tmp_
     def unread(reply: Reply) -> Reply:
         return replace(reply, text=reply.raw, raw=None, missing=None)
 
-    words = {name: tuple(map(unread, of)) for name, of in FULL.probes.items()}
+    words = {n: of if n in GIVEN else tuple(map(unread, of)) for n, of in FULL.probes.items()}
     (back,) = again(tmp_path, replace(FULL, probes=words))
     same(FULL, back)
     lost = (Reply(None, missing="refused"), *FULL.probes["p_true"])

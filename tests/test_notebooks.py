@@ -28,7 +28,7 @@ from trustlab.html.notebook import without_widgets, write_html
 from trustlab.models.base import Gone, Waiting
 from trustlab.paths import NOTEBOOKS, NOTICE, ROOT
 from trustlab.plan import plan_study
-from trustlab.records import LEVELS
+from trustlab.records import GIVEN, LEVELS
 from trustlab.run_notebooks import (
     MANIFEST,
     REFERENCE,
@@ -47,8 +47,8 @@ NAMES = notebook_names()
 VARIANTS = [m.name for m in select(["variants", "exact_posterior"])]
 """What 01_benchmark asks for by default."""
 PANEL = {"agreement", "rdc"}
-"""All other methods: what a panel of doctors gives."""
-assert PANEL | set(VARIANTS) == set(METHODS)
+"""All other methods but those that score given texts: what a panel of doctors gives."""
+assert PANEL | set(VARIANTS) | set(GIVEN) == set(METHODS)
 METRICS = {"accuracy", "mean_confidence", "auroc", "auprc", "pearson", "spearman", "brier", "ece"}
 FIGURES_OF_01 = {
     "01_auroc", "01_confidence_and_accuracy", "01_compared", "01_level_correlations", "01_turned",

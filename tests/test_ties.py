@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from fake_medconf import table
-from generations import array, generation, guesses, panel, said, told
+from generations import array, generation, given, guesses, panel, said, told
 from same.tables import read_file
 
 from studies.calibration import reliability_table
@@ -84,6 +84,8 @@ def made(case: int, level: int, rng: np.random.Generator, shake: Shake) -> Gener
             "ce": told(f"[{60 + 20 * sure}]"), "cot_ce": told(f"So. [{70 + 10 * sure}]"),
             "topk_ce": guesses(*[60 + 10 * int(rng.integers(0, 3))] * 5),
             "p_true": told("True", *["True" if sure else "False"] * 2, "False"),
+            **given("ce_expected", {"[80]": chances}, (0.01,)),
+            **given("p_true_probability", {"True": chances}, (0.1,)),
         },
         assessment=Assessment("Flu", score=40.0 + 20 * sure, evidence=evidence),
         panel=panel(*votes, cosines=tuple(shake([0.4, 0.3, 0.1 + 0.1 * sure]))),

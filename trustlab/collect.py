@@ -16,6 +16,7 @@ from trustlab.agents.medconf import MedConf, Profiles, assess
 from trustlab.agents.panel import MAX_TOKENS as MAX_TOKENS_DOCTOR
 from trustlab.agents.panel import convene, doctors_of
 from trustlab.confidence import Method
+from trustlab.confidence.registry import GIVEN_NEEDS
 from trustlab.knowledge import load_knowledge
 from trustlab.meaning.parts import NEEDS as MEANING
 from trustlab.meaning.parts import Readers, with_meaning
@@ -26,7 +27,7 @@ from trustlab.parsing.reply import diagnosis_reply
 from trustlab.parsing.schemas import schema_of
 from trustlab.parsing.scores import probed, probes_read
 from trustlab.prompts import Prompts, prompts_of
-from trustlab.records import PARAMETERS, Generation, Parameters, Reply, View, normalise
+from trustlab.records import GIVEN, PARAMETERS, Generation, Parameters, Reply, View, normalise
 from trustlab.retrieval import BM25, Retriever, load_corpus
 from trustlab.safety.chart import chart_of
 
@@ -47,6 +48,7 @@ SAMPLE_NEEDS = frozenset({"samples", "samples.logprobs", "sample_relevance", *MA
 """Needs of the samples; the second and third of their traces."""
 NOT_KNOWN = "the data set does not tell the chance of a diagnosis given what was shown"
 NO_NAME = "the answer is no name that the knowledge table knows"
+NO_TEXT = "the backend scores no given text"
 ROWS_ALIKE = 5
 """Fewer rows whose samples are all alike do not speak for a temperature that is ignored."""
 
@@ -84,6 +86,9 @@ def reasons_missing(needs: Iterable[str], model: Model) -> dict[str, str]:
         for n, s in wants.items()
         if n in needs and s not in model.provides
     }
+    backend: Any = model.model if isinstance(model, CachedModel) else model
+    if (given := GIVEN_NEEDS & set(needs)) and not getattr(backend, "scores_text", False):
+        reasons |= dict.fromkeys(given, NO_TEXT)
     return reasons | {n: why for n, why in getattr(model, "lacks", {}).items() if n in needs}
 
 
@@ -131,7 +136,7 @@ def answer_requests(
 def probe_requests(
     view: View, answer: str, needs: frozenset[str], settings: Settings, prompts: Prompts
 ) -> dict[str, Request]:
-    """The questions about a given answer that methods need: probe name -> request."""
+    """The questions about a given answer that methods need: probe name (and text) -> request."""
     p, asked = settings.parameters, {}
 
     def about(name: str) -> About:
@@ -167,6 +172,12 @@ def probe_requests(
             schema=schema_of("p_true"),
             about=about("p_true"),
         )
+    for name, (prompt, texts) in GIVEN.items():
+        if f"probes.{name}" in needs:
+            messages = prompts.render(prompt, patient=view.text, answer=answer)
+            whose = About.of(view, diagnosis=answer)
+            how: Any = {"want": frozenset({"logprobs"}), "purpose": name, "about": whose}
+            asked |= {f"{name} {x}": Request(messages, continuation=x, **how) for x in texts}
     return asked
 
 
@@ -207,7 +218,7 @@ def collect(
     ]
 
     probes = [
-        probe_requests(v, g.answer.text, needs, settings, prompts)
+        probe_requests(v, g.answer.text, needs - reasons.keys(), settings, prompts)
         if g.answer and g.answer.text
         else {}
         for v, g in zip(views, generations, strict=True)
@@ -216,7 +227,9 @@ def collect(
         model, [r for p in probes for r in p.values()], "questions about the answers", progress
     )
     for i, (p, rs) in enumerate(zip(probes, _split(told, [len(p) for p in probes]), strict=True)):
-        came = dict(zip(p, map(tuple, rs), strict=True))
+        came: dict[str, tuple[Reply, ...]] = {}
+        for request, replies in zip(p.values(), rs, strict=True):
+            came[request.purpose] = (*came.get(request.purpose, ()), *replies)
         generations[i] = probes_read(replace(generations[i], probes=came))
 
     if "assessment" in needs:

@@ -16,6 +16,7 @@ from trustlab.confidence import METHODS, Method
 from trustlab.confidence.registry import readers
 from trustlab.metrics import schema
 from trustlab.metrics.estimate import groups, most_frequent
+from trustlab.records import GIVEN
 
 ANSWER = "diagnosis"
 """The purpose of the request that gives the answer itself."""
@@ -28,6 +29,7 @@ PURPOSES: tuple[tuple[frozenset[str], tuple[str, ...]], ...] = (
     (frozenset({"probes.cot_ce"}), ("cot_ce",)),
     (frozenset({"probes.topk_ce"}), ("topk_ce",)),
     (frozenset({"probes.p_true"}), ("p_true",)),
+    *((frozenset({f"probes.{name}"}), (name,)) for name in GIVEN),
     (frozenset({"assessment"}), ASSESSED),
     (frozenset({"panel", "panel.cosines"}), ("doctor",)),
 )
@@ -56,7 +58,7 @@ def method_costs(
       them; what is asked once a distinct diagnosis (MedConf's keyword and profile) is spread over
       all answers, an assessor's and a panel's replies over all models'.
     - A prompt counts once, however many replies it has, as services charge that give several to one
-      call. Answer and samples are two requests.
+      call. Answer and samples are two requests, and so is each text that is scored.
     - ``usd``: from US dollars for a million tokens; NaN without.
     - ``n_values`` of the answers have a value. ``not_counted``: other readers, and PMI's scoring of
       the answer without the patient, which no table of requests holds.

@@ -228,6 +228,11 @@ UNNAMED = (None, NO_DIAGNOSIS, PLACEHOLDER)
 """What ``missing`` says of an answer that was given and cannot be read: it is wrong."""
 NO_VERDICT = "neither True nor False"
 """Why a judgement that says something else is missing."""
+GIVEN = {
+    "ce_expected": ("ce", tuple(f"[{score}]" for score in range(0, 101, 5))),
+    "p_true_probability": ("p_true", ("True", "False")),
+}
+"""Probe whose replies are given and scored -> the prompt, and the texts that may be the reply."""
 CUT = "ran out of tokens"
 """Why a reply cut off by the budget or the window is no answer, whatever stands in it."""
 
@@ -379,10 +384,10 @@ class Generation:
     ``relevance`` (L,) says how much each token matters, 0 to 1; ``alternative_entailment`` holds,
     for each position, the class of each alternative put in its place, (A,): 1 entails the answer,
     -1 contradicts it, 0 neither. ``probes`` maps a question (``"ce"``, ``"p_true"``) to the replies
-    it got, each read by :func:`trustlab.parsing.scores.probe_reply`. ``n_wordings`` is how many
-    different texts the samples came in, readable or not, where there are two or more. A part that
-    nobody asked for, or that the backend cannot give, is ``None``, and ``reasons`` may say why.
-    ``exact`` is the chance of the answer given what was shown, where the data set tells it.
+    it got, each read by :func:`trustlab.parsing.scores.probe_reply` but those of :data:`GIVEN`.
+    ``n_wordings`` is how many different texts the samples came in, readable or not, where there are
+    two or more. A part that nobody asked for, or that the backend cannot give, is ``None``, and
+    ``reasons`` may say why. ``exact`` is the chance of the answer given what was shown, if known.
     ``parameters`` are the open choices that its methods read; ``told`` the patient's words, so that
     a number in them is never taken for the model's.
     """

@@ -11,26 +11,28 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trustlab.records import UNNAMED, Generation
+from trustlab.records import GIVEN, UNNAMED, Generation
 
 FAMILIES = ("token", "consistency", "verbalized", "medconf", "baseline", "trust", "reference")
 SCALES = ("probability", "score")
 """probability: in [0, 1], meant as a chance, so calibration can be judged. score: only the order
 means something."""
 
+GIVEN_NEEDS = frozenset(f"probes.{name}" for name in GIVEN)
+"""Likelihoods of given texts: many requests an answer, so that what reads them is in no group."""
 NEEDS = (
     "answer", "answer.logprobs", "answer.entropies", "answer.renyi", "answer.fisher_rao",
     "answer.prior_logprobs", "answer.alternatives", "samples", "samples.logprobs", "similarity",
     "similarity_med", "entailment", "contradiction", "relevance", "sample_relevance",
     "alternative_entailment", "probes.ce", "probes.cot_ce", "probes.topk_ce", "probes.p_true",
-    "assessment", "panel", "panel.cosines", "shown", "exact",
+    *sorted(GIVEN_NEEDS), "assessment", "panel", "panel.cosines", "shown", "exact",
 )  # fmt: skip
 """Parts of a generation that a method may need. ``shown`` is how much information was shown: always
 there; ``exact`` what the data set knows of the answer's chance."""
 
 WHITE_NEEDS = frozenset(
     {need for need in NEEDS if need.startswith("answer.")}
-    | {"samples.logprobs", "alternative_entailment"}
+    | {"samples.logprobs", "alternative_entailment", *GIVEN_NEEDS}
 )
 """The needs that only a model which shows its token probabilities can meet."""
 
@@ -91,6 +93,11 @@ class Method:
         read."""
         return "white" if WHITE_NEEDS & set(self.needs) else "black"
 
+    @property
+    def grouped(self) -> bool:
+        """Whether it is in a group, and not asked for by its name alone."""
+        return self.family != "reference" and not GIVEN_NEEDS & set(self.needs)
+
     def score(self, generation: Generation, absences: dict[str, str] | None = None) -> float:
         """The confidence, finite. Raises :class:`MissingValue` where it cannot be computed.
 
@@ -145,9 +152,9 @@ METHODS: dict[str, Method] = {}
 """Every registered method by name."""
 GROUPS: dict[str, Callable[[Method], bool]] = {
     "paper": lambda m: m.name in PAPER,
-    "variants": lambda m: "panel" not in m.needs and m.family != "reference",
-    "ratio": lambda m: m.ratio and m.family != "reference",
-    "all": lambda m: m.family != "reference",
+    "variants": lambda m: "panel" not in m.needs and m.grouped,
+    "ratio": lambda m: m.ratio and m.grouped,
+    "all": lambda m: m.grouped,
 }
 """Names of several methods, and who is among them."""
 
@@ -210,7 +217,7 @@ def select(methods: str | Iterable[str] = "paper") -> list[Method]:
 
     ``"variants"`` adds the named variants to the paper's; ``"all"`` those that need a panel of
     doctors, too; ``"ratio"`` are those on a ratio scale. A reference, which is no method but what
-    could be known, is asked for by its name. ``ValueError`` for an unknown name.
+    could be known, and what scores given texts are asked for by name. ``ValueError`` for another.
     """
     if methods == "paper":
         return [METHODS[name] for name in PAPER if name in METHODS]
@@ -316,6 +323,7 @@ CALLS = (
     (("probes.cot_ce",), "1"),
     (("probes.topk_ce",), "1"),
     (("probes.p_true",), "K"),
+    *(((f"probes.{name}",), f"{len(texts)} scoring") for name, (_, texts) in GIVEN.items()),
     (("assessment",), "1 + 2 per distinct answer"),
     (("panel", "panel.cosines"), "K doctors"),
 )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import partial
 from statistics import fmean
 
+from scipy.special import softmax
+
 from trustlab.confidence.registry import MissingValue, method
 from trustlab.records import NO_VERDICT, Generation, Reply
 
@@ -52,6 +54,33 @@ def p_true(generation: Generation) -> float:
         few = "fewer than 2 replies are True or False"
         raise MissingValue(few if others or why in (None, NO_VERDICT) else why)
     return sum(readable) / len(readable)
+
+
+@_method("CE (expected)", "probability", "probes.ce_expected", "", "tian2023just liu2023geval")
+def ce_expected(generation: Generation) -> float:
+    """Mean of the scores 0, 5, ... 100, each weighed by its likelihood as the reply to CE's
+    question, divided by 100, in [0, 1]."""
+    of_texts = shares(generation, "ce_expected").items()
+    return min(1.0, sum(share * float(text.strip("[]")) for text, share in of_texts) / 100)
+
+
+@_method(
+    "P(True), probability", "probability", "probes.p_true_probability", "4 (variant)",
+    "kadavath2022language",
+)  # fmt: skip
+def p_true_probability(generation: Generation) -> float:
+    """Likelihood of "True" against "False" as the model's judgement of its answer, in [0, 1]."""
+    return shares(generation, "p_true_probability")["True"]
+
+
+def shares(generation: Generation, probe: str) -> dict[str, float]:
+    """Given text -> its likelihood as the reply to a probe, out of that of all its texts."""
+    logs: dict[str, float] = {}
+    for reply in generation.probes[probe]:
+        if reply.trace is None or reply.trace.logprobs is None:
+            raise MissingValue(reply.missing or "the backend gave a text no log-probabilities")
+        logs[_read(reply)] = float(reply.trace.logprobs.sum())
+    return dict(zip(logs, softmax(list(logs.values())).tolist(), strict=True))
 
 
 def _stated(probe: str, generation: Generation) -> float:

@@ -34,7 +34,7 @@ from trustlab.metrics.run_tables import KEYS
 from trustlab.parsing.counts import TOO_FEW
 from trustlab.paths import save_text
 from trustlab.plots.style import FAMILY_COLOURS, FAMILY_LABELS
-from trustlab.records import Generation
+from trustlab.records import GIVEN, Generation
 from trustlab.run import RUN, Run, find_table, load_run
 
 ANSWERS, PAGE = "answers", "answers.html"
@@ -52,7 +52,7 @@ NO_REPLIES = f"The run has no folder with {REPLIES}: it was not saved, or by an 
 MEDCONF = ("keyword", "profile", "evidence")
 PURPOSES = (
     "ask", "patient", "enough", "diagnosis", "samples", "ce", "cot_ce", "topk_ce", "p_true",
-    *MEDCONF, "doctor", "plan", "review_prescriptions", "review_tests", "judge",
+    *GIVEN, *MEDCONF, "doctor", "plan", "review_prescriptions", "review_tests", "judge",
 )  # fmt: skip
 """What was asked, in the order of a page."""
 FILTERS = ("level", "model", "dataset", "run", "verdict")
@@ -149,7 +149,12 @@ def _requests(run: Run, row: Mapping[str, Any]) -> list[dict[str, Any]]:
         and (r["purpose"] not in (*MEDCONF, "judge") or r["diagnosis"] == answer)
     ]
     mine = reversed([*mine, *_talk(run, row)])  # of equal ones the first stays
-    once = {(r["purpose"], r["model"], str(r["messages"])): r for r in mine}
+    once: dict[Any, dict[str, Any]] = {}
+    for r in mine:
+        key = (r["purpose"], r["model"], str(r["messages"]))
+        if r["purpose"] in GIVEN and key in once:  # the texts of one question, in their order
+            r["replies"] += once[key]["replies"]
+        once[key] = r
     return list(reversed(once.values()))
 
 

@@ -7,10 +7,11 @@ from collections.abc import Iterable
 from trustlab.html.pages import PURPOSES
 from trustlab.html.show import Html, render
 from trustlab.prompts import about, names, template
+from trustlab.records import GIVEN
 from trustlab.settings import Setup
 from trustlab.workbench import Workbench, opened
 
-SAMPLES = {"samples": "diagnosis"}
+SAMPLES = {"samples": "diagnosis", **{name: prompt for name, (prompt, _) in GIVEN.items()}}
 """Purpose of a request -> its prompt, where that has another name."""
 ORDER = [name for name in PURPOSES if name not in SAMPLES]
 

@@ -24,6 +24,7 @@ from trustlab.agents.panel import Checked
 from trustlab.confidence import METHODS
 from trustlab.confidence.others import weighted_support
 from trustlab.confidence.registry import label
+from trustlab.confidence.verbalized import shares
 from trustlab.paths import NOTICE
 from trustlab.records import Assessment, Evidence, Generation, Mark, Reply, Statement, normalise
 from trustlab.retrieval import Passage
@@ -161,8 +162,8 @@ def votes(samples: Sequence[Reply] | None) -> Html:
 
 def replies(generation: Generation) -> Html:
     """What the model replied when asked how sure it is, as it came, beside the number read."""
-    methods = []
-    for name in ("ce", "cot_ce", "topk_ce", "p_true"):
+    methods, usual = [], ("ce", "cot_ce", "topk_ce", "p_true")
+    for name in (*usual, *(name for name in generation.probes if name not in usual)):
         came = generation.probes.get(name) or ()
         raw, remark = "\n".join(map(_raw, came)), ""
         if name == "p_true" and came:
@@ -170,6 +171,9 @@ def replies(generation: Generation) -> Html:
             readable = sum(reply.text is not None for reply in came)
             remark = f"{readable} of {len(came)} are True or False"
         value, missing, _ = METHODS[name].evaluate(generation)
+        if name not in usual and not missing:
+            raw = "\n".join(f"{text}: {x:.3f}" for text, x in shares(generation, name).items())
+            remark = "texts that were given, with their shares of the likelihood"
         told = {"reply": raw if came else None, "remark": remark, "missing": missing}
         methods.append({"label": label(name), "value": value, **told})
     return render("replies", methods=methods)

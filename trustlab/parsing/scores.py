@@ -22,7 +22,7 @@ from typing import Any
 
 from trustlab.parsing import chat
 from trustlab.parsing.reply import Span, groups, no_answer
-from trustlab.records import NO_VERDICT, Generation, Reading, Reply
+from trustlab.records import GIVEN, NO_VERDICT, Generation, Reading, Reply
 
 NO_SCORE = "no single number from 0 to 100 in square brackets"
 NO_GUESSES = "not exactly five guesses G1 to G5 from 0 to 100 in square brackets"
@@ -138,13 +138,14 @@ def probe_reply(probe: str, told: str | None, reply: Reply, reading: Reading = "
 
 
 def probes_read(generation: Generation) -> Generation:
-    """The record with every reply to a question about its answer read, by :func:`probe_reply`."""
+    """The record with every reply about its answer read (:func:`probe_reply`), no given text."""
     told, reading = generation.told, generation.parameters.reading
     read = {
         name: tuple(probe_reply(name, told, reply, reading) for reply in replies)
         for name, replies in generation.probes.items()
+        if name not in GIVEN
     }
-    return replace(generation, probes=read)
+    return replace(generation, probes={**generation.probes, **read})
 
 
 def out_of(before: str, after: str) -> bool:
