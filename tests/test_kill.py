@@ -158,7 +158,8 @@ def ask_server(folder: Path, address: str) -> Run:
     cases = load_cases("starter", n=2 * N_CASES, seed=0)
     methods = ["asp", "poc", "ce", "p_true"]
     with model:
-        return ask(benchmark, cases, [model], methods, samples=SAMPLES, run_dir=folder)
+        given = {"samples": SAMPLES, "prompts": "embedded", "trial": False}
+        return ask(benchmark, cases, [model], methods, **given, run_dir=folder)
 
 
 def killed_again_and_again(folder: Path, kills: int) -> tuple[int, int]:

@@ -222,7 +222,8 @@ def test_the_manifest_says_what_was_run(smoke):
     assert calls["n_made"] > 0 and calls.sum() > n_answers * given["samples"]
     assert found["benchmark"]["cases"] == given["n"]
     assert found["benchmark"]["dataset"] == [given["dataset"]]
-    assert {"prompts", "versions", "missing"} <= set(found)
+    assert {"versions", "missing"} <= set(found)
+    assert found["benchmark"]["prompts"]["embedded"]["set"] == "embedded"
     assert found["benchmark"]["samples_alike"] == found["warnings"] == []
 
 

@@ -34,7 +34,7 @@ def test_the_same_notebook_runs_on_an_openai_compatible_server(name, tmp_path, m
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.setenv("TRUSTLAB_RUNS", str(tmp_path / "cache"))
-    values = {"n": 2, "samples": 2, "draws": 200} | SERVED[name]
+    values = {"n": 2, "samples": 2, "draws": 200, "prompts": "embedded"} | SERVED[name]
     with ServedModel(model=open_model("embedded", device="cpu")) as server:
         options = {"base_url": server.url, "concurrency": 2}
         folder = run_notebook(
