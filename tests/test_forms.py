@@ -18,9 +18,11 @@ from trustlab.models.cache import CachedModel
 from trustlab.models.forms import repeats_itself
 from trustlab.models.huggingface import HuggingFaceModel
 from trustlab.models.trial import ADVICE, Trial, spread
+from trustlab.parsing.agents import read_opinion
 from trustlab.parsing.medconf import read_evidence, read_score
 from trustlab.parsing.reply import CYCLE, no_answer
 from trustlab.parsing.schemas import schema_of
+from trustlab.parsing.scores import probed
 from trustlab.records import Criterion, Reply
 from trustlab.run import benchmark
 from trustlab.settings import Setup
@@ -45,6 +47,9 @@ def test_a_local_model_is_held_to_the_form_and_its_statistics_never_are(tiny):
     number, verdict = held.generate([asked("ce"), asked("p_true")])
     assert all(re.fullmatch(r"\[(100|[1-9]?\d)\]", r.text or "") for r in number)
     assert {r.text for r in verdict} <= {"True", "False"}
+    reasons, opinions = held.generate([asked(s, max_tokens=2000) for s in ("cot_ce", "doctor")])
+    assert all(probed("cot_ce", "", r, "strict") is not None for r in reasons)
+    assert all(read_opinion(r)[0] for r in opinions)
     (evidence,) = held.generate([asked("evidence", max_tokens=2000, n=1)])
     rows = (Criterion(1, "cough"), Criterion(2, "fever"))
     found, _ = read_evidence(evidence[0].text or "", rows, "I cough.", "strict")

@@ -159,7 +159,7 @@ def probe_requests(
         if f"probes.{name}" in needs:
             messages = prompts.render(name, patient=view.text, answer=answer)
             how = {"max_tokens": max_tokens, "seed": settings.seed, "purpose": name}
-            asked[name] = Request(messages, **how, about=about(name))
+            asked[name] = Request(messages, **how, schema=schema_of(name), about=about(name))
     if "probes.p_true" in needs:
         messages = prompts.render("p_true", patient=view.text, answer=answer)
         asked["p_true"] = Request(

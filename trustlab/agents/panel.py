@@ -78,6 +78,7 @@ def doctor_request(
         seed=seed,
         purpose="doctor",
         first=first,
+        schema=schema_of("doctor"),
         about=About.of(view, **both(_diagnosed, reading)),
     )
 

@@ -537,7 +537,8 @@ class HuggingFaceModel:
                 grown.stopped[active[ended]] = True
                 grown.length[active[ended]] = step
                 if self._stops_cycles and step % EVERY == EVERY - 1:
-                    self._stop_cycles(grown, active[~ended], step + 1)
+                    free = [r for r in active[~ended] if held[r] is None]  # a form has an end
+                    self._stop_cycles(grown, np.array(free, dtype=int), step + 1)
                 goes_on = ~ended & (grown.limit[active] > step + 1)
                 active = active[goes_on]
                 if not len(active):

@@ -21,11 +21,13 @@ _ID = {"type": "integer", "minimum": 1, "maximum": 99}
 _NUMBER = "(100|[1-9]?[0-9])"
 _WHOLE = {
     "ce": rf"\[{_NUMBER}\]",
+    "cot_ce": rf"[^\[\]<>0-9\x00-\x1f]{{20,400}}\n\[{_NUMBER}\]",
+    "doctor": r"<thinking_process>[^<>\x00-\x1f]{20,600}</thinking_process>\n\[[^\x00]{1,200}",
     "topk_ce": " ".join(rf"G{k}: \[{_NUMBER}\]" for k in range(1, 6)),
     "p_true": "True|False",
     "judge": "True|False",
 }
-"""Step -> pattern of its whole reply."""
+"""Step -> pattern of its whole reply. Reasoning is held to a length; a doctor's disease is free."""
 
 
 def schema_of(step: str, options: Collection[str] = (), ids: Collection[int] = ()) -> str | None:
