@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from file_server import FileServer
+from file_server import PAGE, FileServer
 from made_ddxplus import release
 
 from trustlab.datasets import load_cases
@@ -36,9 +36,7 @@ def zipped(**members: bytes) -> bytes:
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        "pooch.core.time.sleep", lambda seconds: None
-    )  # pooch waits a second before another try
+    monkeypatch.setattr("trustlab.datasets.fetch.time.sleep", lambda seconds: None)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
 
 
@@ -75,7 +73,6 @@ def left(folder: Path) -> list[str]:
 
 
 # -- before anything is asked for
-# -----------------------------------------------------------------------------------
 
 
 def test_without_consent_the_licence_is_told_and_nothing_is_asked_or_written(
@@ -92,10 +89,7 @@ def test_the_notice_tells_all_that_one_agrees_to() -> None:
         assert part in notice
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["medrag-statpearls", "medrag-textbooks", "medrag-pubmed", "medrag-wikipedia", "medqa-full"],
-)
+@pytest.mark.parametrize("name", ["medrag-statpearls", "medqa-full"])
 def test_what_is_had_by_hand_only_says_the_steps_with_the_folder(tmp_path: Path, name: str) -> None:
     with pytest.raises(ValueError, match="by hand") as caught:
         fetch(name, tmp_path / "here", accept=True)
@@ -116,13 +110,12 @@ def test_a_file_is_no_folder(tmp_path: Path, server: FileServer) -> None:
 
 
 # -- a download that goes well
-# --------------------------------------------------------------------------------------
 
 
 def test_a_file_arrives_whole_with_a_note_of_its_source(tmp_path: Path, server: FileServer) -> None:
     got = get(tmp_path / "a" / "b", home(server))
     assert (tmp_path / "a" / "b" / "rows.csv").read_bytes() == ROWS
-    assert got.downloaded == ("rows.csv",)
+    assert got.downloaded == ["rows.csv"]
     note = json.loads((tmp_path / "a" / "b" / SOURCE).read_text())["rows.csv"]
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", note.pop("fetched"))
     assert note == {
@@ -150,7 +143,7 @@ def test_what_is_there_and_right_is_not_asked_for_again(tmp_path: Path, server: 
     (tmp_path / SOURCE).write_text(json.dumps(note))
     again = get(tmp_path, home(server))
     assert len(server.asked) == ONCE
-    assert again.downloaded == ()
+    assert again.downloaded == []
     assert json.loads((tmp_path / SOURCE).read_text()) == note
 
 
@@ -173,7 +166,7 @@ def test_several_files_and_their_folders_are_made_and_only_the_missing_one_is_as
         File("data/other.json", (f"{server.url}/other.json",), len(OTHER)),
     )
     (tmp_path / "rows.csv").write_bytes(ROWS)
-    assert get(tmp_path, homes).downloaded == ("data/other.json",)
+    assert get(tmp_path, homes).downloaded == ["data/other.json"]
     assert server.asked == ["/other.json"]
     assert (tmp_path / "data" / "other.json").read_bytes() == OTHER
 
@@ -187,7 +180,7 @@ def test_two_data_sets_share_a_folder_and_its_notes(tmp_path: Path, server: File
 def test_where_no_hash_is_known_the_one_found_is_told_and_holds_from_then_on(
     tmp_path: Path, server: FileServer
 ) -> None:
-    for downloaded in (("rows.csv",), ()):
+    for downloaded in (["rows.csv"], []):
         got = get(tmp_path, unchecked(server))
         assert got.downloaded == downloaded
         assert (got.sources["rows.csv"].checked, got.sources["rows.csv"].sha256) == (
@@ -224,9 +217,7 @@ def test_the_bytes_are_asked_for_as_they_are(tmp_path: Path, server: FileServer)
     assert server.headers[0]["accept-encoding"] == "identity"
 
 
-@pytest.mark.parametrize(
-    "trouble", ["cut", "corrupt", "truncated", "too long", "endless", "nothing", 500, 503, 429]
-)
+@pytest.mark.parametrize("trouble", ["cut", "corrupt", "truncated", "endless", "nothing", 503, 429])
 def test_a_passing_trouble_is_overcome(
     tmp_path: Path, server: FileServer, trouble: str | int
 ) -> None:
@@ -234,13 +225,6 @@ def test_a_passing_trouble_is_overcome(
     get(tmp_path, home(server))
     assert (tmp_path / "rows.csv").read_bytes() == ROWS
     assert left(tmp_path) == [SOURCE, "rows.csv"]
-
-
-def test_a_redirect_is_followed(tmp_path: Path, server: FileServer) -> None:
-    server.plan = lambda k: "moved" if k == 0 else None
-    get(tmp_path, home(server))
-    assert server.asked == ["/rows.csv", "/moved/rows.csv"]
-    assert (tmp_path / "rows.csv").read_bytes() == ROWS
 
 
 def test_the_second_address_helps_where_the_first_fails(tmp_path: Path, server: FileServer) -> None:
@@ -256,17 +240,16 @@ def test_the_second_address_helps_where_the_first_fails(tmp_path: Path, server: 
 
 
 # -- a download that fails
-# ------------------------------------------------------------------------------------------
 
 FAILURES = [
     ("cut", TRIES, "IncompleteRead|Connection"),
-    ("corrupt", TRIES, f"expected sha256:{KNOWN} but got [0-9a-f]{{64}}"),
-    ("truncated", TRIES, f"came with {len(ROWS) // 2:,} bytes; expected are {len(ROWS):,}"),
+    ("corrupt", TRIES, f"has sha256 [0-9a-f]{{64}}; expected is {KNOWN}, in the table"),
+    ("truncated", TRIES, f"has {len(ROWS) // 2:,} bytes; expected are {len(ROWS):,}"),
     ("too long", TRIES, "IncompleteRead"),
     ("endless", TRIES, f"more than {len(ROWS):,} bytes"),
-    ("nothing", TRIES, "sent nothing"),
-    ("page", ONCE, "a web page, perhaps a login"),
-    ("pointer", ONCE, "a git-LFS pointer"),
+    ("nothing", TRIES, "rows.csv is empty"),
+    ("page", TRIES, "a web page, perhaps a login"),
+    ("pointer", TRIES, "a git-LFS pointer"),
     (404, ONCE, "404"),
     (403, ONCE, "403"),
     (500, TRIES, "500"),
@@ -319,7 +302,7 @@ def test_the_files_before_a_failure_stay_and_the_next_call_goes_on(
     with pytest.raises(ValueError, match="other.json could not be downloaded"):
         get(tmp_path, homes)
     assert left(tmp_path) == [SOURCE, "rows.csv"]
-    assert get(tmp_path, homes).downloaded == ("other.json",)
+    assert get(tmp_path, homes).downloaded == ["other.json"]
 
 
 @pytest.mark.parametrize("found", [ROWS[:-1], ROWS[:-1] + b"x"])
@@ -327,11 +310,8 @@ def test_another_file_in_the_place_is_named_and_left_alone(
     tmp_path: Path, server: FileServer, found: bytes
 ) -> None:
     (tmp_path / "rows.csv").write_bytes(found)
-    with pytest.raises(
-        ValueError, match=r"rows.csv has .*expected is|rows.csv has .*expected are"
-    ) as caught:
+    with pytest.raises(ValueError, match=r"rows.csv has .*expected (is|are).*; move it away"):
         get(tmp_path, home(server))
-    assert "move it away" in str(caught.value)
     assert ((tmp_path / "rows.csv").read_bytes(), server.asked) == (found, [])
 
 
@@ -340,7 +320,7 @@ def test_a_file_that_nobody_can_vouch_for_is_not_taken_for_whole(
 ) -> None:
     (tmp_path / "rows.csv").write_bytes(ROWS[:100])
     with pytest.raises(
-        ValueError, match="neither the table nor SOURCE.json tells whether it is whole"
+        ValueError, match="rows.csv: neither the table nor SOURCE.json tells whether it is whole"
     ):
         get(tmp_path, unchecked(server))
 
@@ -371,7 +351,6 @@ def test_a_broken_note_is_named(tmp_path: Path, server: FileServer, text: str) -
 
 
 # -- archives
-# --------------------------------------------------------------------------------------------------
 
 
 def test_an_archive_is_kept_and_unpacked_into_a_folder_of_its_name_once(
@@ -379,7 +358,7 @@ def test_an_archive_is_kept_and_unpacked_into_a_folder_of_its_name_once(
 ) -> None:
     for _ in range(2):
         got = get(tmp_path, unchecked(server, "set.zip", "zip"))
-        assert got.unpacked == (tmp_path / "set",)
+        assert got.unpacked == [tmp_path / "set"]
     assert (tmp_path / "set" / "rows").read_bytes() == ROWS
     assert left(tmp_path) == [SOURCE, "set", "set.zip", "set/rows"]
     assert len(server.asked) == ONCE
@@ -394,6 +373,19 @@ def test_an_unpacked_folder_that_was_lost_is_made_again_without_asking(
     get(tmp_path, unchecked(server, "set.zip", "zip"))
     assert (tmp_path / "set" / "rows").read_bytes() == ROWS
     assert len(server.asked) == ONCE
+
+
+def test_a_page_saved_by_hand_is_no_archive(tmp_path: Path) -> None:
+    (tmp_path / "medqa.zip").write_bytes(PAGE)
+    with pytest.raises(ValueError, match="medqa.zip is a web page.*move it away"):
+        fetch("medqa-full", tmp_path, accept=True)
+    assert left(tmp_path) == ["medqa.zip"]
+
+
+def test_a_folder_in_a_file_s_place_is_named(tmp_path: Path, server: FileServer) -> None:
+    (tmp_path / "rows.csv").mkdir()
+    with pytest.raises(ValueError, match="rows.csv.*directory.*move it away"):
+        get(tmp_path, home(server))
 
 
 def test_an_archive_saved_by_hand_is_unpacked(tmp_path: Path) -> None:
