@@ -26,6 +26,16 @@ from collections.abc import Iterator
 from typing import Any
 
 from trustlab.records import FLAGS, IMPORTANCES, RATINGS, SUPPORT_LEVELS
+from trustlab.words import word_lists
+
+_WORDS = {name: text.replace(" | ", "|") for name, text in word_lists("chat").items()}
+
+
+def _pattern(form: str) -> re.Pattern[str]:
+    """``form`` with the words of chat.yml at their names in braces."""
+    named = re.compile(r"\{(" + "|".join(_WORDS) + r")\}")
+    return re.compile(named.sub(lambda found: _WORDS[found[1]], form), re.IGNORECASE)
+
 
 # Answers
 
@@ -40,68 +50,24 @@ _LABEL = re.compile(
     r"(?:diagnosis|answer|keyword)[*_ \t]{0,9}:[*_ \t]{0,9}",
     re.IGNORECASE,
 )
-_LEADS = re.compile(
-    r"\A[\s>]*\Z|\b(?:(?:it|this|here|answer|cause|condition|keyword|diagnosis|likely|probably)"
-    r"[ \t]+is|it['\u2019]s|(?<!should )be|likely|probably|suggests?|indicates?|diagnosis"
-    r"|(?:diagnosis|case)[ \t]+of|(?:patient|he|she|you)(?:[ \t]+\w+ly)?[ \t]+ha(?:s|ve)"
-    r"|(?:consistent|diagnosed)[ \t]+with|diagnosed[ \t]+as)"
-    r"(?:[ \t]+an?|[ \t]+the)?[\s:\u2013\u2014-]{0,9}\Z",
-    re.IGNORECASE,
-)
+_LEADS = _pattern(r"\A[\s>]*\Z|\b(?:{lead})(?:[ \t]+an?|[ \t]+the)?[\s:\u2013\u2014-]{0,9}\Z")
 """What stands before a name in bold: nothing, or the last words of a sentence that gives it."""
-_DENIED = re.compile(
-    r"n['\u2019]t\b|\b(?:not|no|nor|never|neither|cannot|without|against|unlikely|less|least|low"
-    r"|rul\w+[ \t]+out|exclu\w+|absen\w+|instead|rather[ \t]+than|alternative\w*|differentials?"
-    r"|history:|previous\w*)(?!\w)",
-    re.IGNORECASE,
-)
+_DENIED = _pattern(r"n['\u2019]t\b|\b(?:{denial})(?!\w)")
 """Words of a clause which denies the name in bold, or says that there is a better one."""
-_ASKED = re.compile(
-    r"diagnos[ei]s|answer|keyword|likely|impression|assessment|conclusion|condition", re.IGNORECASE
-)
+_ASKED = _pattern("{asked}")
 """Words of a line with a colon at its end, and the answer in bold below it."""
 _NOT_THIS = re.compile(
     r"(?:\b(?:not|never|than|format|example)|n['\u2019]t)(?:[ \t]+(?:is|an?|the))*[\s:$*(\\]*\Z",
     re.IGNORECASE,
 )
 """What stands before a box that is no answer."""
-_PLACE_HELD = re.compile(
-    r"(?:(?:your|the|my|final|specific|main)[ \t]+)*(?:diagnosis|answer|keyword|disease|name)"
-    r"|pending|tbd|n/?a|none|yes|no|unclear|unknown|see (?:above|below)|(?:i )?need.{0,80}"
-    r"|(?:consult|see|seek|call|contact|go to)\b.{0,80}",
-    re.IGNORECASE,
-)
+_PLACE_HELD = _pattern("{unfilled}")
 """Words of a form that nobody filled in, or which name nothing."""
-_HEADING = re.compile(
-    r"(?:\w+ ){0,2}(?:symptoms?|history|plan|steps?(?: \d+)?|recommendations?|points?|flags"
-    r"|treatment|management|considerations?|overview|reasoning|explanation|rationale|summary"
-    r"|assessment|analysis|conclusion|findings?|impression|disclaimer|warning|note|thinking"
-    r"|evidence|answer|(?:differential )?diagnos[ei]s|confidence)",
-    re.IGNORECASE,
+_HEADING = _pattern(r"(?:\w+ ){0,2}(?:{heading})")
+_NO_NAME = _pattern(r"[][{}\\$*,;/?|<>=:%\u2192]|\.\s|--|\b\d+\)|\b(?:{no_name})\b")
+_SENTENCE = _pattern(
+    r"\b(?:{sentence})\b|\b(?:{sentence_end})\Z|\A(?:{courtesy})\Z|\A(?:{order})\b"
 )
-_NO_NAME = re.compile(
-    r"[][{}\\$*,;/?|<>=:%\u2192]|\.\s|--|\b\d+\)|\b(?:or|vs|versus|is|are|was|has|have|can|cannot"
-    r"|not|please|patient|you|because|certain|likely|unlikely|important|unclear|therefore|no"
-    r"|rul\w+ out|exclu\w+|either|but|rather|wait)\b",
-    re.IGNORECASE,
-)
-"""What makes words a sentence, a note or several names, or denies the name."""
-_SENTENCE = re.compile(
-    r"\b(?:i|we|he|she|it|they|my|his|her|this|that|there|which|what|and|by|on|if|be|been|does|do"
-    r"|did|will|would|could|should|may|might|must|need\w*|think|based|made|confirm\w*|support\w*"
-    r"|suggest\w*|indicat\w*|explain\w*|requires?|seems?|appears?|reports?|complains?|suffer\w*"
-    r"|possibl[ey]|potential\w*|probabl[ey]|perhaps|maybe|presum\w*|suspect\w*|nothing|unknown"
-    r"|differential|difficult|doubtful|uncertain|known|further|more|enough|true\w*|false\w*|sure"
-    r"|hard|say|tell|impossible|insufficient|information|inconclusive|undetermined|pending|help"
-    r"|certainly|okay|ok|thanks?|hello|hi|sorry|welcome|done|following|wrong|serious|condition"
-    r"|symptoms?|diagnos\w+|answers?|keywords?|questions?)\b|\b(?:clear|correct|right)\Z"
-    r"|\A(?:well|absolutely|understood|hm+|fine|of course|all ?right|good \w+|goodbye|error|healthy"
-    r"|assistant|loading|start|hospital|(?:low|high|medium) confidence|interesting \w+|end of \w+"
-    r"|medical emergency|urgent care|blood tests?)\Z"
-    r"|\A(?:see|seek|take|drink|rest|avoid|use|try|tell|ask|call|consult|consider|look|go|stay)\b",
-    re.IGNORECASE,
-)
-"""What bare words have that are no name: a verb, a person, a hedge, two names, a courtesy."""
 _BARE = re.compile(
     r"(?=[A-Za-z\u00c0-\u024f])(?:[A-Za-z\u00c0-\u024f0-9'\u2019()\u2010-\u2015-]+(?: |\Z)){1,8}"
 )
