@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence, Set
-from difflib import SequenceMatcher
 from functools import lru_cache
 
 from trustlab.knowledge import Knowledge
@@ -36,10 +35,6 @@ ROMAN = {numeral: str(n) for n, numeral in enumerate(_WORDS["roman"].split(), 1)
 SAME_WORD = {word: one for one, words in _WORDS["same_word"].items() for word in words.split()}
 """Words taken for one: English and Latin names of an organ, noun and adjective."""
 
-
-CLOSE = 0.85
-"""The ratio of ``difflib`` from which on two words count as one and its misspelling: otitis and
-ottitis (0.92)."""
 
 CERTAINTY = re.compile(
     r"\b(?:(?:most |very |highly )?likely|probabl[ey]|possibl[ey]|suspected|suspicion of|suspicious"
@@ -157,50 +152,13 @@ def _opposite(one: str, other: str) -> bool:
     return len(other) > 4 and any(b + one[len(a) :] == other for a, b in pairs)
 
 
-def unpaired(one: str, other: str) -> tuple[frozenset[str], frozenset[str]]:
-    """The content words of each that the other has neither the same nor misspelt."""
-    a, b = content_words(one), content_words(other)
-    left, right = sorted(a - b), sorted(b - a)
-    pairs = sorted(((_ratio(x, y), x, y) for x in left for y in right), reverse=True)
-    for ratio, x, y in pairs:
-        if ratio >= CLOSE and x in left and y in right and not (is_qualifier(x) or is_qualifier(y)):
-            left.remove(x)
-            right.remove(y)
-    return frozenset(left), frozenset(right)
-
-
-@lru_cache(maxsize=65536)
-def _ratio(one: str, other: str) -> float:
-    return max(
-        SequenceMatcher(None, a, b, autojunk=False).ratio() for a, b in ((one, other), (other, one))
-    )
-
-
-def may_mean_the_same(one: str, other: str) -> bool:
-    """Whether nothing in the words makes them two diagnoses.
-
-    They do not clash; and where they have a word in common, every word of each is in the other, or
-    close to a word of the other in letters (:data:`CLOSE`). Names without a common word ("Hay
-    fever", "Pollinosis") are left to meaning.
-    """
-    if clash(one, other):
-        return False
-    a, b = unpaired(one, other)
-    return (not a and not b) or (a == content_words(one) and b == content_words(other))
-
-
 def comparable(answer: str, names: Sequence[str]) -> list[str]:
-    """The true names that ``answer`` may mean; none where its words are more or fewer than those of
-    any true name."""
-    said = content_words(answer)
-    if any(said < true or true < said for true in map(content_words, names)):
+    """The true names that ``answer`` may mean: nothing in the words makes them two diagnoses; none
+    where its words are more or fewer than those of any true name."""
+    said, true = content_words(answer), [content_words(name) for name in names]
+    if any(said < words or words < said for words in true):
         return []
-    alike = [name for name in names if may_mean_the_same(answer, name)]
-    whole = [name for name in alike if unpaired(answer, name) == (frozenset(), frozenset())]
-    if whole:
-        return whole
-    sides = [unpaired(answer, name) for name in names]
-    return [] if any(bool(a) != bool(b) for a, b in sides) else alike
+    return [name for name in names if not clash(answer, name)]
 
 
 ARTICLES = ("a ", "an ", "the ")
