@@ -23,12 +23,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+from trustlab.paths import read_yaml
 from trustlab.records import FLAGS, IMPORTANCES, RATINGS, SUPPORT_LEVELS
-from trustlab.words import word_lists
 
-_WORDS = {name: text.replace(" | ", "|") for name, text in word_lists("chat").items()}
+_LISTS: dict[str, str] = read_yaml(Path(__file__).with_name("chat.yml"))
+_WORDS = {name: text.replace(" | ", "|") for name, text in _LISTS.items()}
 
 
 def _pattern(form: str) -> re.Pattern[str]:
