@@ -85,14 +85,11 @@ def shelve(passages: Iterable[Passage], folder: Path) -> Iterator[Passage]:
     np.save(folder / STARTS, np.asarray(starts))
 
 
-FORMAT = 1
+FORMAT = 2
 """Goes up when the files of an index change their meaning."""
 MANIFEST = "index.json"
 STALE_S = 24 * 3600
 """Seconds after which a build that did not end is taken for dead."""
-FLOOR = 0.25
-"""rank-bm25's epsilon: a word in more than half of the passages weighs this share of the mean
-idf."""
 
 
 class BM25S:
@@ -243,13 +240,12 @@ def _build(files: Sequence[CorpusFile], folder: Path, k1: float, b: float) -> No
 
 
 def _weigh_words_as_rank_bm25_does(scores: dict[str, Any]) -> None:
-    """bm25s has no idf with rank-bm25's floor for common words, so each word's weights, made with
-    Lucene's idf, are scaled."""
+    """bm25s weighs words by Lucene's idf; they are scaled to Okapi's where ``BM25`` uses it."""
     n, n_within = scores["num_docs"], np.diff(scores["indptr"])
     odds = (n - n_within + 0.5) / (n_within + 0.5)
-    idf = np.log(odds)
-    idf = np.where(idf < 0, FLOOR * idf.mean(), idf)
-    scores["data"] *= np.repeat((idf / np.log1p(odds)).astype(np.float32), n_within)
+    if (odds > 1).all():
+        scale = np.log(odds) / np.log1p(odds)
+        scores["data"] *= np.repeat(scale.astype(np.float32), n_within)
 
 
 LARGE = 5_000
