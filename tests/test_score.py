@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +146,30 @@ def test_lists_in_cells_are_json_or_have_semicolons_between(tmp_path):
     run = tl.score(tmp_path / "r.csv", ["asp", "poc"], Setup(**QUIET))
     assert value(run, "asp", 0) == value(run, "asp", 1) > 0
     assert value(run, "poc") == 0.5
+
+
+@each("told", ["1;0;1;0", "true;0;true;0", "True;FALSE;1;0.0", '[1, 0, "true", "0"]', "1;0;nan;x"])
+def test_judgements_are_flags_in_words_and_figures(told, tmp_path):
+    save_table(pd.DataFrame([ROW | {"p_true": told}]), tmp_path / "r.csv")
+    assert value(tl.score(tmp_path / "r.csv", "p_true", Setup(**QUIET)), "p_true") == 0.5
+
+
+@each("word", ["nan", "NaN", "None", "N/A", "<NA>", "#N/A", "null", "NaT", "-", pd.NA])
+def test_a_word_for_an_empty_cell_is_no_truth_and_no_value(word):
+    with pytest.raises(tl.DataError, match="row 1 .*, truth: received .*; allowed: a name"):
+        scored(ROW | {"truth": word, "answer": "nan" if word is pd.NA else word})
+    if word is pd.NA or word != "-":
+        run = scored(ROW, ROW | {"case_id": "NA", "ce": word, "missing": word, "level": word})
+        assert run.answers["case_id"].tolist() == ["a", "NA"] and run.answers["correct"].all()
+        assert reason(run, "ce") in ("the table has no ce", "ce is empty in this row")
+
+
+def test_a_frame_s_index_and_empty_columns_are_left_out():
+    frame = pd.DataFrame([ROW]).assign(**{"Unnamed: 4": [None], "": [""]})
+    frame.insert(0, "Unnamed: 0", 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert tl.score(frame, "ce", Setup(**QUIET)).answers["case_id"].tolist() == ["a"]
 
 
 BAD = {

@@ -4,6 +4,7 @@ answers."""
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import math
 import warnings
@@ -26,6 +27,7 @@ from trustlab.agents.medconf import Ask, Profiles
 from trustlab.collect import Settings, collect, needs_of, samples_alike
 from trustlab.confidence import METHODS, Method, select
 from trustlab.costs import purposes_of
+from trustlab.datasets.cases_file import table_text
 from trustlab.datasets.replies_file import Kept, read_replies
 from trustlab.folder.records_file import NAME as RECORDS
 from trustlab.folder.records_file import find_records, line_of, read_records, save_records
@@ -227,7 +229,7 @@ def read_table(file: Path) -> pd.DataFrame:
         none: Any = {c: ["", "NA", "NaN", "nan"] for c in kinds if c not in words}
         none |= {"answer": [""]}  # other texts are empty, never missing
         table: Any = pd.read_csv(
-            file, dtype=words, keep_default_na=False, na_values=none, encoding="utf-8"
+            io.StringIO(table_text(file)), dtype=words, keep_default_na=False, na_values=none
         )
         lost = [c for c in ("answer", "n_samples") if c in table and not table[c].count()]
         table = table.assign(**{c: pd.Series([None] * len(table), dtype=object) for c in lost})

@@ -320,8 +320,10 @@ OWN = ("id", "statements", "text", "diagnosis", "accepted")
 _TURN = re.compile(r"(?:^|\s+)(?=(?:Doctor|Patient):)")
 _DIALOGUE = re.compile(r"^\s*(?:Doctor|Patient):", re.MULTILINE)
 _EMPTY = (None, "", [])
-_NO_NAMES = ("", "na", "n a", "nan", "null", "nil", "none")
+NO_NAMES = ("", "na", "n a", "n a n a", "nan", "nat", "null", "nil", "none", "1 ind", "1 qnan")
 """What other programs write for an empty cell, normalised."""
+_NAMELESS = re.compile(r"(Unnamed: \d+(\.\d+)?)?")
+"""How a column without a name is called, by pandas too."""
 _SHORT, _BLANK = f"fewer than {MIN_STATEMENTS} statements", "empty rows"
 
 
@@ -408,7 +410,7 @@ def check_table(file: Path) -> None:
         text = getincrementaldecoder("utf-8")().decode(head, final=len(head) < HEAD)
     except UnicodeDecodeError as error:
         raise wrong_encoding(file, error, line=_line(error)) from error
-    header = text.partition("\n")[0].strip()
+    header = _without_sep(text, DELIMITERS.get(kind, "")).partition("\n")[0].strip()
     for mark, name in ((";", "semicolons"), ("\t", "tabs")):
         if kind == ".csv" and mark in header and "," not in header:
             raise DataError(file, None, "header", header, f"commas, and no {name}; {AS_CSV}")
@@ -418,15 +420,51 @@ CheckHeader = Callable[[Path, Sequence[str], str], None]
 """Refuses the header of a file whose cells have this delimiter between."""
 
 
-def table_rows(file: Path, check: CheckHeader) -> Iterator[tuple[int, dict[str, object]]]:
+def _without_sep(text: str, delimiter: str) -> str:
+    """The text without Excel's first line ``sep=,``, where it names the delimiter."""
+    return re.sub(rf"\Asep={delimiter}\s*\n", "", text, flags=re.IGNORECASE)
+
+
+def table_text(file: Path) -> str:
+    """The text of a ``.csv`` or ``.tsv`` file from its header on; errors: :func:`read_text`."""
+    return _without_sep(read_text(file), DELIMITERS.get(file.suffix.lower(), ","))
+
+
+def named_columns(
+    file: Path | str, header: Sequence[str], rows: Iterable[Sequence[object]]
+) -> list[int]:
+    """Places of the columns to read: those with a name.
+
+    Without one may be pandas' index, before all others, and columns that are empty, which Excel
+    leaves. :class:`DataError` for another one, and for a name that comes twice.
+    """
+    kept: list[int] = []
+    for place, name in enumerate(header):
+        bad = partial(DataError, file, None, f"header, column {place + 1}")
+        if _NAMELESS.fullmatch(name):
+            cells = [str(cell).strip() for row in rows for cell in row[place : place + 1]]
+            filled = [cell for cell in cells if normalise(cell) not in NO_NAMES]
+            whole = all(re.fullmatch(r"\d+(\.0)?", cell) for cell in filled)
+            if not filled or (whole and not kept):
+                continue
+            if not name:
+                raise bad(filled[0], "a name for every column that is not empty")
+        if name in header[:place]:
+            raise bad(name, "a name for every column, and no name twice")
+        kept.append(place)
+    return kept
+
+
+def table_rows(
+    file: Path, check: CheckHeader | None = None
+) -> Iterator[tuple[int, dict[str, object]]]:
     """(row number from 1, columns) of every row, empty ones too; blank lines at the end are
     none."""
     check_table(file)
     kind = file.suffix.lower()
-    text = read_text(file).rstrip("\n")
     if kind in DELIMITERS:
-        yield from _csv_rows(file, text, DELIMITERS[kind], check)
-    elif text:
+        yield from _csv_rows(file, table_text(file).rstrip("\n"), DELIMITERS[kind], check)
+    elif text := read_text(file).rstrip("\n"):
         for number, line in enumerate(text.split("\n"), 1):
             row = json_object(partial(DataError, file, number), line) if line.strip() else {}
             yield number, {column: _stripped(value) for column, value in row.items()}
@@ -435,31 +473,26 @@ def table_rows(file: Path, check: CheckHeader) -> Iterator[tuple[int, dict[str, 
 def _csv_rows(
     file: Path, text: str, delimiter: str, check: CheckHeader
 ) -> Iterator[tuple[int, dict[str, object]]]:
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    number: int | None = None
+    rows: list[list[str]] = []
     try:
-        header = [name.strip() for name in next(reader, [])]
-        check(file, header, delimiter)
-        number = 0
-        for number, cells in enumerate(reader, 1):
-            if any(cell.strip() for cell in cells) and len(cells) != len(header):
-                raise DataError(
-                    file,
-                    number,
-                    "row",
-                    f"{len(cells)} cells",
-                    f"{len(header)}, as the header (cells may need quotation marks)",
-                )
-            yield number, dict(zip(header, map(_stripped, cells), strict=False))
+        for cells in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True):
+            rows.append(cells)
     except csv.Error as error:
-        where = None if number is None else number + 1
-        raise DataError(
-            file,
-            where,
-            "row",
-            str(error),
-            f"quotation marks in pairs, and up to {csv.field_size_limit():,} characters a cell",
-        ) from error
+        allowed = (
+            f"quotation marks in pairs, and up to {csv.field_size_limit():,} characters a cell"
+        )
+        raise DataError(file, len(rows) or None, "row", str(error), allowed) from error
+    header = [name.strip() for name in rows.pop(0)] if rows else []
+    kept = named_columns(file, header, rows)
+    if check is not None:
+        check(file, [header[place] for place in kept], delimiter)
+    least = kept[-1] + 1 if kept else 0
+    for number, cells in enumerate(rows, 1):
+        beyond = any(map(str.strip, cells[len(header) :]))
+        if any(map(str.strip, cells)) and (len(cells) < least or beyond):
+            allowed = f"{len(header)}, as the header (cells may need quotation marks)"
+            raise DataError(file, number, "row", f"{len(cells)} cells", allowed)
+        yield number, {header[place]: cells[place].strip() for place in kept if place < len(cells)}
 
 
 def _check_header(file: Path, header: Sequence[str], delimiter: str) -> None:
@@ -473,8 +506,6 @@ def _check_header(file: Path, header: Sequence[str], delimiter: str) -> None:
             f"id, diagnosis, and statements or text, with {between} between; missing:"
             f" {', '.join(missing)}"
         )
-    if "" in header or len(set(header)) < len(header):
-        raise bad("a name for every column, and no name twice")
 
 
 def _stripped(value: object) -> object:
@@ -503,7 +534,7 @@ def _case_of_row(bad: partial[DataError], row: dict[str, object]) -> Case:
 
 
 def _name(bad: partial[DataError], field: str, value: object) -> str:
-    if not isinstance(value, str) or normalise(value) in _NO_NAMES:
+    if not isinstance(value, str) or normalise(value) in NO_NAMES:
         allowed = "a name with a letter or digit, and no word for an empty cell (NaN, null, n/a)"
         raise bad(field, value, allowed)
     return value.strip()
