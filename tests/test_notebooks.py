@@ -611,6 +611,74 @@ def test_parameters_are_read_from_a_file_and_pairs_over_it(tmp_path):
     assert dated["model_options"]["template_options"] == {"today": "2026-01-31"}
 
 
+@each(
+    ("pair", "meant"),
+    [
+        ("path=a #2, b.csv", "a #2, b.csv"),
+        ("path=007", "007"),
+        ("path=[007, 1e2]", ["007", "1e2"]),
+        ("path=[draft] x.csv", "[draft] x.csv"),
+        ("path='a: b.csv'", "a: b.csv"),
+        ("path=@a.csv", "@a.csv"),
+        ("path=null", None),
+        ("corpus=no", "no"),
+        ("model=1", "1"),
+        ("model=openai:", "openai:"),
+        ("more={corpus: 010, samples: 010}", {"corpus": "010", "samples": 10}),
+        ("n=010", 10),
+        ("n=1e2", 100),
+        ("temperature=1e-1", 0.1),
+        ("seed=1:30", "1:30"),
+        ("n=1_0", "1_0"),
+        ("n=20 #5", "20 #5"),
+        ("quiet=true", True),
+        ("quiet=yes", "yes"),
+    ],
+)
+def test_a_value_means_what_is_written_from_a_shell_and_in_a_file(pair, meant, tmp_path):
+    name, _, value = pair.partition("=")
+    assert read_parameters(None, [pair], "01_benchmark") == {name: meant}
+    if "#" not in value and value[-1] != ":" and value[0] not in "@[":
+        (tmp_path / "p.yml").write_text(f"01_benchmark:\n  {name}: {value}\n", "utf-8-sig")
+        assert read_parameters(tmp_path / "p.yml", (), "01_benchmark") == {name: meant}
+
+
+@each(
+    ("content", "pairs", "words"),
+    [
+        (b"n: 3\nsamples: 5\nn: 4\n", [], "p.yml: n is given twice"),
+        (b"01_benchmark: {n: 3, n: 4}\n", [], "p.yml: n is given twice"),
+        (b"path: /data/F\xe4lle.csv\n", [], "p.yml, encoding: received b'.* UTF-8 text"),
+        (b"n: 3\n", ["n=4", "n=5"], "parameter n is given twice: 4, and '5'"),
+    ],
+)
+def test_a_name_twice_and_another_encoding_are_refused(content, pairs, words, tmp_path):
+    (tmp_path / "p.yml").write_bytes(content)
+    with pytest.raises(ValueError, match=words):
+        read_parameters(tmp_path / "p.yml", pairs, "01_benchmark")
+
+
+@each(
+    "name", ["model", "assessor", "doctor", "patient", "panel", "encoder", "retriever", "medconf"]
+)
+@each("value", [{"a": 1}, [], 3, True, [["a"]]])
+def test_data_where_a_name_belongs_is_refused(name, value):
+    with pytest.raises(ValueError, match=r"^\w+ is .*(it must be a|at least one|allowed are)"):
+        check_parameters(notebook_path("01_benchmark"), {name: value})
+
+
+def test_annotated_parameters_are_parameters(tmp_path):
+    cells = [nbformat.v4.new_code_cell(
+        'n: int = 20\npath: str = None\nlevels = [5]\nshown: bool\n',
+        metadata={"tags": ["parameters"]},
+    )]  # fmt: skip
+    own = tmp_path / "own.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), own)
+    assert default_parameters(own) == {"n": 20, "path": None, "levels": [5]}
+    assert read_parameters(None, ["path=007", "n=007"], str(own)) == {"path": "007", "n": 7}
+    check_parameters(own, {"n": 3})
+
+
 def test_of_a_file_with_sections_the_one_of_the_notebook_counts(tmp_path, monkeypatch):
     monkeypatch.setattr(run_notebooks, "NOTEBOOKS", tmp_path)
     for name in ("01_one", "02_two", "03_three"):

@@ -62,7 +62,7 @@ def _values(notebook: str, params: Path | None, pairs: list[str] | None) -> dict
     from trustlab.run_notebooks import check_parameters, notebook_path, read_parameters
 
     path = notebook_path(notebook)
-    values = read_parameters(params, pairs or [], path.stem)
+    values = read_parameters(params, pairs or [], str(path))
     check_parameters(path, values)
     return values
 

@@ -248,6 +248,12 @@ class Flat:
         return cls(**given)
 
 
+A_NAME = "a name, or what is open already"
+OPEN = dict.fromkeys(("model", *ROLES, "encoder", "medical_encoder", "entailment"), A_NAME)
+OPEN |= {"retriever": "an open retriever", "medconf": "a tl.MedConf"}
+"""Choices that name something or are it -> what is allowed."""
+
+
 @choices
 class Setup(Keep, Read, Roles, Ask, Flat):
     """All choices of a run, flat, in four groups: :class:`Ask`, :class:`Roles`, :class:`Read`,
@@ -261,8 +267,17 @@ class Setup(Keep, Read, Roles, Ask, Flat):
     def _fitting(self) -> Self:
         if self.levels is not None and len(set(self.levels)) < len(self.levels):
             raise ValueError(f"levels is {self.levels!r}; each must be given once")
-        if not (models := as_list(self.model)):
-            raise ValueError("model is []; at least one is needed")
+        for name, allowed in OPEN.items():
+            value = getattr(self, name)
+            several = name in ("model", "panel") and isinstance(value, list | tuple)
+            if several and not value:
+                raise ValueError(f"{name} is {value!r}; at least one is needed")
+            for one in value if several else [value]:
+                number = isinstance(one, int | float) and name not in ("model", *ROLES)
+                unnamed = isinstance(one, str) and allowed != A_NAME
+                if number or unnamed or isinstance(one, Mapping | list | tuple):
+                    raise ValueError(f"{name} is {value!r}; it must be {allowed}")
+        models = as_list(self.model)
         if self.panel is not None and len(models) > 1:
             raise ValueError(f"panel is given, and model is {self.model!r}; one model is needed")
         panel = [] if self.panel is None else as_list(self.panel)
