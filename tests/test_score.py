@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import warnings
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from typer.testing import CliRunner
 import trustlab as tl
 from trustlab.cli import app
 from trustlab.paths import DATA, save_table
+from trustlab.run import read_table as run_table
 from trustlab.settings import Setup
 
 ROW: dict[str, Any] = {"case_id": "a", "truth": "Influenza", "answer": "Influenza"}
@@ -50,8 +53,8 @@ def asked() -> tl.Run:
     return tl.benchmark(cases, [FakeModel()], "all", [20, 100], Setup(samples=4, **QUIET))
 
 
-FROM_ELSEWHERE = {"medconf_weighted", "agreement", "rdc"}
-"""What reads a table of evidence, or a panel: neither is in a table of replies."""
+FROM_ELSEWHERE = {"agreement", "rdc"}
+"""What reads a panel: none is in a table of replies."""
 
 
 @each("kind", ["frame", "jsonl", "parquet", "csv"])
@@ -172,6 +175,48 @@ def test_a_frame_s_index_and_empty_columns_are_left_out():
         assert tl.score(frame, "ce", Setup(**QUIET)).answers["case_id"].tolist() == ["a"]
 
 
+RATED = [("strong", "supported"), ("weak", "missing"), ("moderate", "contradicted")]
+EVIDENCE = [{"importance": i, "support_level": s} for i, s in RATED]
+
+
+@each("told", [EVIDENCE, json.dumps(EVIDENCE), {"criteria": EVIDENCE}])
+def test_a_table_of_evidence_gives_medconf_by_fixed_weights(told):
+    run = scored(ROW | {"evidence": told}, methods=["medconf", "medconf_weighted"])
+    assert value(run, "medconf_weighted") == pytest.approx((3 - 2) / (3 + 1 + 2))
+    assert reason(run, "medconf") == "the table has no medconf"
+    assert reason(scored(ROW | {"medconf": 5}, methods="medconf_weighted"), "medconf_weighted")
+
+
+ODD = ["=1+1", "+1 x", "-ve", "@a", "\t=x", "'=x", "''-y", "'quoted'", "-0.5 [-1, 0]", "–", ""]
+ODD += ["-5"]
+
+
+def test_text_that_a_spreadsheet_would_compute_is_marked_and_read_back(tmp_path):
+    table = pd.DataFrame({"case_id": [f"{i}" for i in range(len(ODD))], "answer": ODD, "=x": -1.5})
+    save_table(table, tmp_path / "t.csv")
+    plain = pd.read_csv(tmp_path / "t.csv", keep_default_na=False, dtype={"answer": str})
+    assert list(plain)[2] == "'=x" and plain["'=x"].eq(-1.5).all()
+    for cell in plain["answer"]:
+        assert cell[:1] not in ("=", "+", "@", "\t") and (cell[:1] != "-" or cell[1].isdigit())
+    assert plain["answer"].tolist()[-5:] == ["'quoted'", "-0.5 [-1, 0]", "–", "", "-5"]
+    assert run_table(tmp_path / "t.csv")["answer"].fillna("").tolist() == ODD
+    rows = [{"case_id": "a", "answer": text, "truth": "x", "model": text} for text in ODD if text]
+    save_table(pd.DataFrame(rows), tmp_path / "r.csv")
+    answers = tl.score(tmp_path / "r.csv", "ce", Setup(**QUIET)).answers
+    assert answers["model"].tolist() == [text.strip() for text in ODD if text]
+
+
+def test_a_full_disk_s_message_names_the_file(tmp_path, monkeypatch):
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(pd.DataFrame, "to_csv", full)
+    file = saved(ROW, tmp_path / "r.jsonl")
+    done = CliRunner().invoke(app, ["score", str(file), "--out", str(tmp_path / "out")])
+    assert done.exit_code == 2
+    assert "No space left on device" in done.stderr and "out/answers.csv" in done.stderr
+
+
 BAD = {
     "a row twice": ([ROW, ROW], "row 2", "once (row 1 has it)"),
     "no verdict": ([ROW | {"truth": None}, ROW | {"case_id": "b"}], "truth", "why there is none"),
@@ -198,6 +243,7 @@ BAD = {
     "a flag for a score": ([ROW | {"ce": True}], "ce: received True", "from 0 to 100"),
     "right without an answer": ([ROW | {"answer": None, "correct": 1}], "correct", "no answer"),
     "both names": ([ROW | {"case": "a"}], "columns", "not both"),
+    "evidence": ([ROW | {"evidence": [{"importance": "huge"}]}], "evidence: received", "strong"),
     "no rows": ([], "rows: received 'none'", "a row an answer"),
 }  # fmt: skip
 

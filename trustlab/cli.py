@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import textwrap
 import threading
 import time
@@ -689,7 +690,7 @@ def _refused(step):
     """Bad input ends with its message and status 2, not with a traceback."""
     try:
         return step()
-    except (ValueError, FileNotFoundError, IsADirectoryError, PermissionError) as error:
+    except (ValueError, OSError, sqlite3.Error) as error:
         typer.echo(f"trustlab: {error}", err=True)
         raise typer.Exit(2) from error
 

@@ -50,7 +50,7 @@ from trustlab.models.cache import CALL_COLUMNS, CachedModel
 from trustlab.models.trial import spread
 from trustlab.parsing.counts import KINDS, Counts, add, too_few, totals, why_few
 from trustlab.parsing.schemas import HELD
-from trustlab.paths import NOTICE, Growing, save_json, save_tables
+from trustlab.paths import NOTICE, Growing, from_spreadsheet, save_json, save_tables
 from trustlab.processes import beside, seldom_collected
 from trustlab.prompts import prompts_of
 from trustlab.records import (
@@ -231,6 +231,7 @@ def read_table(file: Path) -> pd.DataFrame:
         table: Any = pd.read_csv(
             io.StringIO(table_text(file)), dtype=words, keep_default_na=False, na_values=none
         )
+        table = table.assign(**{c: table[c].map(from_spreadsheet) for c in words if c in table})
         lost = [c for c in ("answer", "n_samples") if c in table and not table[c].count()]
         table = table.assign(**{c: pd.Series([None] * len(table), dtype=object) for c in lost})
     return table.assign(**{c: table[c].fillna("") for c in ("bound", "missing") if c in table})

@@ -16,7 +16,7 @@ from trustlab.choices import WRITABLE, utf8
 from trustlab.datasets.giveaway import names_its_diagnosis
 from trustlab.datasets.sentences import sentences
 from trustlab.knowledge import Condition, Knowledge, load_knowledge
-from trustlab.paths import DATA
+from trustlab.paths import DATA, from_spreadsheet
 from trustlab.records import Case, Statement, normalise
 from trustlab.safety.chart import FIELDS, chart_from
 
@@ -482,7 +482,7 @@ def _csv_rows(
             f"quotation marks in pairs, and up to {csv.field_size_limit():,} characters a cell"
         )
         raise DataError(file, len(rows) or None, "row", str(error), allowed) from error
-    header = [name.strip() for name in rows.pop(0)] if rows else []
+    header = [from_spreadsheet(name.strip()) for name in rows.pop(0)] if rows else []
     kept = named_columns(file, header, rows)
     if check is not None:
         check(file, [header[place] for place in kept], delimiter)
@@ -492,7 +492,14 @@ def _csv_rows(
         if any(map(str.strip, cells)) and (len(cells) < least or beyond):
             allowed = f"{len(header)}, as the header (cells may need quotation marks)"
             raise DataError(file, number, "row", f"{len(cells)} cells", allowed)
-        yield number, {header[place]: cells[place].strip() for place in kept if place < len(cells)}
+        yield (
+            number,
+            {
+                header[place]: from_spreadsheet(cells[place].strip())
+                for place in kept
+                if place < len(cells)
+            },
+        )
 
 
 def _check_header(file: Path, header: Sequence[str], delimiter: str) -> None:

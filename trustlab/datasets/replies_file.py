@@ -10,7 +10,7 @@ import json
 import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,12 +19,14 @@ import numpy as np
 import pandas as pd
 
 from trustlab.datasets.cases_file import NO_NAMES, DataError, named_columns, table_rows
+from trustlab.parsing.medconf import read_evidence, read_profile
 from trustlab.parsing.reply import no_answer
 from trustlab.parsing.scores import probes_read
 from trustlab.records import (
     NO_DIAGNOSIS,
     Assessment,
     Case,
+    Evidence,
     Generation,
     Parameters,
     Reply,
@@ -142,6 +144,15 @@ def _verdict(value: Any) -> str:
         return _text(value)
 
 
+def _evidence(value: Any) -> tuple[Evidence, ...]:
+    found = json.loads(value) if isinstance(value, str) else _plain(value)
+    rows = found["criteria"] if isinstance(found, dict) else found
+    known = [{k: v for k, v in row.items() if v is not None} for row in rows]
+    rows = [{"id": i, "description": f"criterion {i}"} | row for i, row in enumerate(known, 1)]
+    profile = read_profile(json.dumps(rows))
+    return read_evidence(json.dumps({"criteria": rows}), profile, "")[0]
+
+
 def _bounds(value: Any) -> dict[str, str]:
     found = json.loads(value) if isinstance(value, str) else dict(value)
     if not found.keys() <= set(TokenTrace.ARRAYS) or set(found.values()) - {"lower", "upper"}:
@@ -200,6 +211,9 @@ COLUMNS: dict[str, Column] = {
                      "sampled judgements of the answer"),
     "medconf": Column(partial(_number, low=0, high=100), "a number from 0 to 100",
                       "MedConf's score"),
+    "evidence": Column(_evidence, "criteria, each with importance (strong, moderate or weak) and "
+                       "support_level (supported, missing or contradicted): a list, or JSON",
+                       "MedConf's table of evidence"),
     "patient": Column(_text, "text", "what was told"),
     "n_statements": Column(_whole, "a whole number", "statements told"),
     "n_total": Column(_whole, "a whole number", "statements of the whole case"),
@@ -224,7 +238,7 @@ OF_TOKENS = ("logprobs", "entropies", "renyi", "fisher_rao", "prior_logprobs", "
 NOT_HERE = {
     "panel": "a table of replies has no panel of doctors",
     "exact": "a table of replies has no exact posterior",
-    "evidence": "a table of replies has no table of evidence",
+    "evidence": "the table has no evidence",
 }
 
 
@@ -391,9 +405,13 @@ def _take(
     if "p_true" in row:
         probes["p_true"] = tuple(Reply(v) for v in row["p_true"])
     assessment = None
-    if "medconf" in row:
-        lacks = NOT_HERE["evidence"]
-        assessment = Assessment(str(answer), score=row["medconf"], missing=lacks)
+    if {"medconf", "evidence"} & set(row):
+        evidence, score = row.get("evidence", ()), row.get("medconf")
+        lacks = reasons["assessment"] if score is None else NOT_HERE["evidence"]
+        profile = tuple(e.criterion for e in evidence)
+        assessment = Assessment(
+            str(answer), profile=profile, evidence=evidence, score=score, missing=lacks
+        )
     failed = why if answer is None and why else NO_DIAGNOSIS
     trace = None if answer is None else _trace(bad, row, "tokens", OF_TOKENS, row)
     reply = Reply(answer, trace) if answer is not None else Reply(None, missing=failed)
@@ -488,4 +506,10 @@ def _told(g: Generation) -> dict[str, Any]:
     found |= {name: texts if name == "p_true" else texts[0] for name, texts in said.items()}
     if g.assessment is not None:
         found["medconf"] = g.assessment.score
+        if (evidence := g.assessment.evidence) and evidence[0].criterion.importance:
+            rows = [
+                {**asdict(e.criterion), "support_level": e.support_level, "evidence": e.quote}
+                for e in evidence
+            ]
+            found["evidence"] = json.dumps(rows)
     return found
