@@ -25,12 +25,15 @@ from typing import ClassVar
 import numpy as np
 import pytest
 from each import each
+from typer.testing import CliRunner
 
+from trustlab.cli import app
 from trustlab.models import cache, open_model
 from trustlab.models.base import Model, Request, Stopped, too_long
 from trustlab.models.cache import (
     CachedModel,
     CacheMiss,
+    damaged_rows,
     decode_reply,
     encode_reply,
     export_cache,
@@ -821,12 +824,75 @@ def test_import_of_a_cut_or_plain_file_is_an_error(tmp_path):
         assert n_rows(tmp_path / "b") == 0
 
 
-def test_a_damaged_row_is_named(tmp_path):
+HALF = json.loads(r'"\ud800"')
+SAID = {"tokens": ["a"], "logprobs": [-0.5], "alternatives": [[["a", -0.5]]], "entropies": [0.5]}
+TRACE = {**GOOD["trace"], **SAID}
+DAMAGED = {
+    "log-probability": ({"trace": {**TRACE, "logprobs": [5.0]}}, "logprobs has 5.0"),
+    "prior": ({"trace": {**TRACE, "prior_logprobs": [1e-3]}}, "prior_logprobs has 0.001"),
+    "alternative": ({"trace": {**TRACE, "alternatives": [[["a", 0.5]]]}}, "alternatives has 0.5"),
+    "entropy": ({"trace": {**TRACE, "entropies": [-0.5]}}, "entropies has -0.5"),
+    "tokens in": ({"n_tokens_in": -7}, "n_tokens_in is -7"),
+    "tokens out": ({"n_tokens_out": 10**30}, "n_tokens_out is 1000"),
+    "text": ({"text": HALF}, "half a character"),
+    "reasoning": ({"reasoning": HALF}, "half a character"),
+    "token": ({"trace": {**TRACE, "tokens": [HALF]}}, "half a character"),
+    "no field": ({"more": 1}, "a reply has the fields"),
+}
+
+
+@each("name", DAMAGED)
+def test_a_damaged_row_is_named_dropped_asked_again_and_never_leaves(name, tmp_path):
+    change, why = DAMAGED[name]
+    fake, path = Fake(), tmp_path / "c.sqlite"
+    (first,) = CachedModel(fake, path).generate([ONE])
+    key = request_keys(ONE, fake.name, fake.revision)[1]
+    assert damaged_rows(path) == {}
+
+    def damage() -> None:
+        with sqlite3.connect(path) as file:
+            value = json.dumps({**GOOD, **change})
+            file.execute("UPDATE replies SET value = ? WHERE key = ?", (value, key))
+
+    damage()
+    assert list(damaged_rows(path)) == [key] and why in damaged_rows(path)[key]
+    with pytest.raises(ValueError, match=f"no whole reply cache: row {key}: .*{why}"):
+        import_cache(tmp_path / "other", path)
+    with pytest.warns(UserWarning, match=f"row {key} is not written"):
+        assert export_cache(path, tmp_path / "out.gz") == 2
+    with pytest.warns(UserWarning, match=f"row {key} is left out"), pytest.raises(CacheMiss):
+        CachedModel(fake, path, offline=True).generate([ONE])
+    with pytest.warns(UserWarning, match=f"c.sqlite: the damaged row {key} is dropped.*{why}"):
+        (again,) = CachedModel(fake, path).generate([ONE])
+    assert all_same([first], [again]) and damaged_rows(path) == {} and n_rows(path) == 3
+    damage()
+    told = CliRunner().invoke(app, ["cache", "check", "--path", str(path)])
+    assert told.exit_code == 1 and f"{key}: " in told.output and "1 damaged rows" in told.output
+    told = CliRunner().invoke(app, ["cache", "check", "--mend", "--path", str(path)])
+    assert told.exit_code == 0 and "dropped" in told.output and n_rows(path) == 2
+
+
+def test_what_is_not_believed_is_not_kept(tmp_path):
+    class Odd(Fake):
+        def reply(self, request, i):
+            return replace(super().reply(request, i), n_tokens_out=-1 if i == 1 else 4)
+
+    with pytest.warns(UserWarning, match="not kept: n_tokens_out is -1"):
+        CachedModel(Odd(), tmp_path / "c").generate([ONE])
+    assert n_rows(tmp_path / "c") == 2
+
+
+def test_a_flipped_byte_and_a_broken_file_are_named(tmp_path):
     CachedModel(Fake(), tmp_path / "c").generate([ONE])
-    with sqlite3.connect(tmp_path / "c") as connection:
-        connection.execute("UPDATE replies SET value = '{}'")
-    with pytest.raises(ValueError, match="damaged reply under"):
+    with sqlite3.connect(tmp_path / "c") as file:
+        file.execute("UPDATE replies SET value = CAST(replace(value, 'finish', x'ff') AS TEXT)")
+    assert len(damaged_rows(tmp_path / "c")) == 3
+    with sqlite3.connect(tmp_path / "c") as file:
+        file.execute("ALTER TABLE replies RENAME COLUMN value TO v")
+    with pytest.raises(sqlite3.OperationalError, match=f"^{tmp_path / 'c'}: no such column"):
         CachedModel(Fake(), tmp_path / "c").generate([ONE])
+    done = CliRunner().invoke(app, ["cache", "check", "--path", str(tmp_path / "c")])
+    assert done.exit_code == 2 and f"{tmp_path / 'c'}: no such column" in done.stderr
 
 
 # Files of other times, and files that may not be written

@@ -648,6 +648,22 @@ def cache_import(
         typer.echo(f"{source}: " + ", ".join(f"{n} {what}" for what, n in counts.items()))
 
 
+@cache_app.command("check")
+def cache_check(
+    path: Annotated[Path, typer.Option(help="the reply cache")] = REPLIES,
+    mend: Annotated[bool, typer.Option("--mend", help="drop the damaged rows")] = False,
+) -> None:
+    """Name the damaged rows of the cache. Exit codes: 0 none or mended, 1 some, 2 refused."""
+    from trustlab.models.cache import damaged_rows
+
+    found = _refused(lambda: damaged_rows(path, mend))
+    for key, why in found.items():
+        typer.echo(f"{key}: {why}")
+    typer.echo(f"{path}: {len(found)} damaged rows{', dropped' if mend and found else ''}")
+    if found and not mend:
+        raise typer.Exit(1)
+
+
 def _executed(
     name: str,
     values: dict[str, Any],

@@ -142,7 +142,8 @@ def _spelt(name: str, value: str, texts: Set[str]) -> Any:
 
 def _texts(notebook: str) -> set[str]:
     """The parameters of a notebook, of all runs without one, that take text."""
-    chosen, own = Setup, {}
+    chosen: Any = Setup
+    own: dict[str, Any] = {}
     with contextlib.suppress(ValueError):
         path = notebook_path(notebook)
         chosen, own = choices_of(path.stem), default_parameters(path)
@@ -375,8 +376,8 @@ def default_parameters(path: Path) -> dict[str, Any]:
         raise ValueError(f"{path} has no cell with the tag 'parameters', such as: n = 20")
     try:
         lines = ast.parse("".join(tagged[0]["source"])).body
-        assigned = [line for line in lines if isinstance(line, ast.Assign | ast.AnnAssign)]
-        named = [(getattr(a, "target", None) or a.targets[0], a.value) for a in assigned]
+        assigned: Any = [line for line in lines if isinstance(line, ast.Assign | ast.AnnAssign)]
+        named = [((getattr(a, "targets", None) or [a.target])[0], a.value) for a in assigned]
         return {ast.unparse(n): ast.literal_eval(v) for n, v in named if v is not None}
     except (SyntaxError, ValueError) as error:
         told = f"{path}: its parameters cell may assign literals alone, such as n = 20"

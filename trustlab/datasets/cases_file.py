@@ -471,7 +471,7 @@ def table_rows(
 
 
 def _csv_rows(
-    file: Path, text: str, delimiter: str, check: CheckHeader
+    file: Path, text: str, delimiter: str, check: CheckHeader | None
 ) -> Iterator[tuple[int, dict[str, object]]]:
     rows: list[list[str]] = []
     try:

@@ -16,15 +16,16 @@ import warnings
 import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 import numpy as np
 
+from trustlab.choices import WRITABLE, utf8
 from trustlab.models.base import (
     STATISTICS,
     Abilities,
@@ -37,15 +38,18 @@ from trustlab.models.base import (
     finds_out,
     too_long,
 )
+from trustlab.models.openai_replies import MOST_TOKENS, believed
 from trustlab.models.opening import Later
 from trustlab.models.thought import apart
 from trustlab.parsing.counts import ReadReply, count, read_reply
 from trustlab.paths import offline as told_offline
+from trustlab.paths import whole
 from trustlab.records import Reply, TokenTrace
 
 if TYPE_CHECKING:
     import pandas as pd
 
+T = TypeVar("T")
 to_json = json.JSONEncoder(allow_nan=False, sort_keys=True, separators=(",", ":")).encode
 _REPLY_FIELDS = {"finish", "n_tokens_in", "n_tokens_out", "raw", "text", "trace"}
 _MORE = {"served_by", "lacks", "reasoning"}
@@ -92,6 +96,7 @@ def encode_reply(reply: Reply) -> str:
             **listed,
         }
     more = {"served_by": reply.served_by or None, "reasoning": reply.reasoning}
+    believed(reply)
     return to_json(fields | {name: value for name, value in more.items() if value is not None})
 
 
@@ -108,7 +113,8 @@ def decode_reply(value: str | Mapping[str, object]) -> Reply:
         if not isinstance(fields[name], kinds):
             raise ValueError(f"{name} has the wrong type: {fields[name]!r}")
     trace = fields["trace"]
-    return Reply(**{**fields, "trace": None if trace is None else _decode_trace(trace)})  # type: ignore
+    made: Any = {**fields, "trace": None if trace is None else _decode_trace(trace)}
+    return believed(Reply(**made))
 
 
 def encode_abilities(able: Abilities) -> str:
@@ -142,8 +148,8 @@ def _decode_count(fields: object) -> int:
     """The length of a prompt, as it was kept; ValueError if it is anything else."""
     if not isinstance(fields, dict) or set(fields) != COUNT_FIELDS:
         raise ValueError(f"a count has the field n_tokens, got {shortened(str(fields))}")
-    if type(n := fields["n_tokens"]) is not int or n < 0:
-        raise ValueError(f"n_tokens must be a whole number, got {n!r}")
+    if type(n := fields["n_tokens"]) is not int or not 0 <= n <= MOST_TOKENS:
+        raise ValueError(f"n_tokens must be a whole number up to {MOST_TOKENS:,}, got {n!r}")
     return n
 
 
@@ -259,7 +265,44 @@ def request_keys(request: Request, name: str, revision: str) -> list[str]:
     return keys * request.n if request.temperature == 0 else keys
 
 
-def connect(path: str | os.PathLike[str] | None, schema: str) -> sqlite3.Connection:
+class Store(sqlite3.Connection):
+    """An SQLite file whose errors name it."""
+
+    path: object = ":memory:"
+
+    def execute(self, *args: Any) -> sqlite3.Cursor:
+        """As of any connection."""
+        with self.named():
+            return super().execute(*args)
+
+    def executemany(self, *args: Any) -> sqlite3.Cursor:
+        """As of any connection."""
+        with self.named():
+            return super().executemany(*args)
+
+    def __exit__(self, *raised: Any) -> Any:
+        with self.named():
+            return super().__exit__(*raised)
+
+    @contextmanager
+    def named(self) -> Iterator[None]:
+        """An error within names the file."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            if str(self.path) in str(error):
+                raise
+            raise type(error)(f"{self.path}: {error}") from error
+
+
+def _opened(path: object, target: str, **how: Any) -> Store:
+    connection = sqlite3.connect(target, check_same_thread=False, factory=Store, **how)
+    connection.path = path
+    connection.text_factory = lambda raw: raw.decode(errors="surrogateescape")  # damage is text
+    return connection
+
+
+def connect(path: str | os.PathLike[str] | None, schema: str) -> Store:
     """Open or make an SQLite file in WAL mode with the table of ``schema``; None or ":memory:"
     stays in memory.
 
@@ -271,7 +314,7 @@ def connect(path: str | os.PathLike[str] | None, schema: str) -> sqlite3.Connect
         if is_read_only(target):
             return _connect_to_read(Path(target).resolve().as_uri())
         Path(target).parent.mkdir(parents=True, exist_ok=True)
-    connection = sqlite3.connect(target, timeout=BUSY_TIMEOUT_S, check_same_thread=False)
+    connection = _opened(path, target, timeout=BUSY_TIMEOUT_S)
     deadline = time.monotonic() + BUSY_TIMEOUT_S
     while True:
         try:
@@ -286,12 +329,12 @@ def connect(path: str | os.PathLike[str] | None, schema: str) -> sqlite3.Connect
             time.sleep(0.02)
         except sqlite3.DatabaseError as error:
             connection.close()
-            raise ValueError(f"{path} is not an SQLite file: {error}") from error
+            raise ValueError(f"{error}: it is not an SQLite file") from error
 
 
-def _connect_to_read(address: str) -> sqlite3.Connection:
+def _connect_to_read(address: str) -> Store:
     for how in ("mode=ro", "mode=ro&immutable=1"):  # in a folder that takes no file beside it
-        connection = sqlite3.connect(f"{address}?{how}", uri=True, check_same_thread=False)
+        connection = _opened(address, f"{address}?{how}", uri=True)
         try:
             connection.execute("SELECT count(*) FROM sqlite_master")
             return connection
@@ -299,7 +342,7 @@ def _connect_to_read(address: str) -> sqlite3.Connection:
             connection.close()
         except sqlite3.DatabaseError as error:
             connection.close()
-            raise ValueError(f"{address} is not an SQLite file: {error}") from error
+            raise ValueError(f"{error}: it is not an SQLite file") from error
     raise ValueError(f"{address} cannot be read")
 
 
@@ -311,15 +354,16 @@ def is_read_only(path: str | os.PathLike[str] | None) -> bool:
 
 
 def select(
-    connection: sqlite3.Connection, table: str, column: str, keys: Iterable[str]
+    connection: Store, table: str, column: str, keys: Iterable[str]
 ) -> Iterator[tuple[str, str | bytes]]:
     """(key, ``column``) of every key found in ``table``, looked up in chunks of :data:`CHUNK`."""
     distinct = list(dict.fromkeys(keys))
     for chunk in (distinct[start : start + CHUNK] for start in range(0, len(distinct), CHUNK)):
         marks = ",".join("?" * len(chunk))
-        yield from connection.execute(
-            f"SELECT key, {column} FROM {table} WHERE key IN ({marks})", chunk
-        )
+        with connection.named():
+            yield from connection.execute(
+                f"SELECT key, {column} FROM {table} WHERE key IN ({marks})", chunk
+            )
 
 
 def _blocks(requests: Sequence[Request], wanted: Sequence[int], size: int) -> Iterator[list[int]]:
@@ -465,8 +509,8 @@ class CachedModel:
         model: Any = self.model
         if not finds_out(model):
             return model.count_tokens(messages)
-        if (told := self._kept("n_tokens", messages)) is not None:
-            return _decode_count(told)
+        if told := self._counts([self._key("n_tokens", messages)]):
+            return next(iter(told.values()))
         if self.offline:
             self._only_if_local(f"say how long a prompt is for {self.name}")
             return model.count_tokens(messages)
@@ -629,8 +673,7 @@ class CachedModel:
     ) -> dict[int, Reply]:
         """Request -> its reply, of those whose prompt was found to be longer than the window."""
         keys = {i: self._key("n_tokens", requests[i].messages) for i in unknown}
-        kept = select(self._connection, "replies", "value", set(keys.values()))
-        lengths = {key: _decode_count(json.loads(str(value))) for key, value in kept}
+        lengths = self._counts(set(keys.values()))
         window = self.window if lengths else math.inf
         found = {i: n for i, key in keys.items() if (n := lengths.get(key, 0)) > window}
         return {i: too_long(self.name, window, n) for i, n in found.items()}
@@ -638,16 +681,30 @@ class CachedModel:
     def _look_up(self, keys: Iterable[str]) -> dict[str, Reply]:
         """The kept replies; one that was kept with a thought in its text is parted now."""
         found, parted = {}, getattr(self.model, "thinking", "auto") == "auto"
-        for key, value in select(self._connection, "replies", "value", keys):
-            try:
-                reply = decode_reply(str(value))
-            except (ValueError, TypeError) as error:
-                raise ValueError(
-                    f"the cache {self.path} holds a damaged reply under {key}: {error}"
-                ) from error
+        for key, reply in self._whole(keys, decode_reply).items():
             tokens = reply.trace.tokens if reply.trace else ()
             whole = parted and reply.reasoning is None
             found[key] = apart(reply, pieces=tokens, named=tokens) if whole else reply
+        return found
+
+    def _counts(self, keys: Iterable[str]) -> dict[str, int]:
+        return self._whole(keys, lambda value: _decode_count(json.loads(value)))
+
+    def _whole(self, keys: Iterable[str], decode: Callable[[str], T]) -> dict[str, T]:
+        """What is kept, without damaged rows: these are dropped, so that they are asked again."""
+        found: dict[str, T] = {}
+        damaged: dict[str, str] = {}
+        for key, value in select(self._connection, "replies", "value", keys):
+            try:
+                found[key] = decode(str(value))
+            except DAMAGE as error:
+                damaged[key] = str(error)
+        if damaged and not self.offline:
+            with self._writing:
+                _drop(self._connection, damaged)
+        for key, why in damaged.items():
+            left = "is left out" if self.offline else "is dropped, and asked again"
+            warnings.warn(f"{self.path}: the damaged row {key} {left}: {why}", stacklevel=5)
         return found
 
     def _store(self, fresh: Mapping[str, Reply]) -> None:
@@ -721,20 +778,50 @@ def export_cache(path: str | os.PathLike[str], target: str | os.PathLike[str]) -
     """
     if not Path(path).is_file():
         raise FileNotFoundError(f"there is no reply cache at {path}")
-    target = Path(target)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    partial = target.with_name(target.name + ".part")
     n_rows = 0
     with (
         closing(connect(path, SCHEMA)) as connection,
-        partial.open("wb") as raw,
-        _compressed(raw, target.suffix == ".xz") as file,
+        whole(Path(target)) as beside,
+        beside.open("wb") as raw,
+        _compressed(raw, Path(target).suffix == ".xz") as file,
     ):
-        for key, value in connection.execute("SELECT key, value FROM replies ORDER BY key"):
-            file.write(f'{{"key":"{key}","value":{value}}}\n'.encode())
-            n_rows += 1
-    partial.replace(target)
+        for key, value, why in _checked_rows(connection):
+            if why:
+                warnings.warn(f"{path}: the damaged row {key} is not written: {why}", stacklevel=2)
+            else:
+                file.write(f'{{"key":"{key}","value":{value}}}\n'.encode())
+                n_rows += 1
     return n_rows
+
+
+def damaged_rows(path: str | os.PathLike[str], mend: bool = False) -> dict[str, str]:
+    """Key -> what is wrong, of the rows of a cache that no run takes; ``mend`` drops them."""
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"there is no reply cache at {path}")
+    with closing(connect(path, SCHEMA)) as connection:
+        found = {key: why for key, _, why in _checked_rows(connection) if why}
+        if mend:
+            _drop(connection, found)
+    return found
+
+
+def _drop(connection: Store, keys: Iterable[str]) -> None:
+    with connection:
+        connection.executemany("DELETE FROM replies WHERE key = ?", [(key,) for key in keys])
+
+
+DAMAGE = (ValueError, TypeError, RecursionError)
+"""What a row raises that is none."""
+
+
+def _checked_rows(connection: Store) -> Iterator[tuple[str, str, str]]:
+    """Key, value and, of a damaged row, what is wrong, sorted by key."""
+    with connection.named():
+        for key, value in connection.execute("SELECT key, value FROM replies ORDER BY key"):
+            try:
+                yield key, _checked_row({"key": key, "value": json.loads(str(value))}), ""
+            except DAMAGE as error:
+                yield key, "", str(error)
 
 
 def _compressed(raw: BinaryIO, xz: bool) -> lzma.LZMAFile | gzip.GzipFile:
@@ -773,6 +860,8 @@ LONGEST_LINE = 64 << 20
 
 def _checked(value: dict[str, object]) -> str:
     """An exported value as it is kept; ValueError or TypeError if it is none."""
+    if not utf8(value):
+        raise ValueError(f"it has half a character; it must be {WRITABLE}")
     if set(value) >= ABILITY_FIELDS:
         return encode_abilities(decode_abilities(value))
     if set(value) == COUNT_FIELDS:
@@ -783,9 +872,11 @@ def _checked(value: dict[str, object]) -> str:
 def _kept_rows(source: Path) -> Iterator[tuple[str, str]]:
     with closing(_connect_to_read(source.resolve().as_uri())) as connection:
         try:
-            for key, value in connection.execute("SELECT key, value FROM replies ORDER BY key"):
-                yield key, _checked_row({"key": key, "value": json.loads(value)})
-        except (sqlite3.DatabaseError, ValueError, TypeError, RecursionError) as error:
+            for key, value, why in _checked_rows(connection):
+                if why:
+                    raise ValueError(f"row {key}: {why}")
+                yield key, value
+        except (sqlite3.DatabaseError, ValueError) as error:
             raise ValueError(f"{source} is no whole reply cache: {error}") from error
 
 

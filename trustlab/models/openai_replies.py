@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import BaseModel, Field, ValidationError, WrapValidator
 
+from trustlab.choices import WRITABLE, utf8
 from trustlab.models.base import Request
 from trustlab.models.decoding import BOUNDS, ROUNDING, bounds
 from trustlab.models.openai_wire import shortened
@@ -128,6 +129,30 @@ class ScoreAnswer(BaseModel):
 
     choices: list[ScoredChoice]
     usage: Annotated[Usage | None, WrapValidator(_or_none)] = None
+
+
+def believed(reply: Reply) -> Reply:
+    """The reply, from a server or kept; ``ValueError`` where it holds what none can: numbers of
+    tokens out of range, log-probabilities above rounding, half a character."""
+    for name in ("n_tokens_in", "n_tokens_out"):
+        if not 0 <= (n := getattr(reply, name)) <= MOST_TOKENS:
+            raise ValueError(f"{name} is {n}; it must be a whole number from 0 to {MOST_TOKENS:,}")
+    trace, rows = reply.trace, ()
+    if trace is not None:
+        rows = [pair for row in trace.alternatives or () for pair in row]
+        lists: dict[str, Any] = {"alternatives": [logprob for _, logprob in rows]}
+        lists |= {name: getattr(trace, name) for name in ("logprobs", "prior_logprobs")}
+        for name, values in lists.items():
+            for value in () if values is None else values:
+                if not -math.inf < value <= ROUNDING:
+                    raise ValueError(f"{name} has {value}; each must be a number of at most 0")
+        if trace.entropies is not None and (trace.entropies < -ROUNDING).any():
+            raise ValueError(f"entropies has {min(trace.entropies)}; each must be at least 0")
+    tokens = () if trace is None else (trace.tokens, [token for token, _ in rows], trace.lacks)
+    texts = (reply.text, reply.raw, reply.reasoning, reply.finish, reply.served_by)
+    if not utf8((texts, tokens)):
+        raise ValueError(f"a text of the reply has half a character; it must be {WRITABLE}")
+    return reply
 
 
 def missing(reason: str, n_tokens: tuple[int, int] = (0, 0)) -> Reply:
@@ -298,7 +323,7 @@ def _logprobs(values: Sequence[float | None]) -> np.ndarray | None:
 
 def _told(said: Said) -> list[Top]:
     """The listed tokens with a log-probability, best first."""
-    told = [t for t in said.top_logprobs or () if math.isfinite(t.logprob) and t.logprob > SENTINEL]
+    told = [t for t in said.top_logprobs or () if SENTINEL < t.logprob <= ROUNDING]
     return sorted(told, key=lambda t: -t.logprob)
 
 
