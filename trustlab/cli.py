@@ -365,8 +365,7 @@ def score(
     replies: Annotated[
         Path,
         typer.Argument(
-            exists=True,
-            help="a table of replies (.csv, .tsv, .jsonl, .parquet), or a run's folder",
+            exists=True, help="a table of replies (.csv, .tsv, .jsonl, .parquet), or a run's folder"
         ),
     ],
     confidence: Annotated[

@@ -596,10 +596,7 @@ def _run_facts(folder: Path) -> dict[str, Any]:
     runs = runs_in(folder)
     if not runs:
         return {}
-    read = {
-        "replies_read": counts_of(runs.values()),
-        "nothing_claimed": nothing_claimed(runs),
-    }
+    read = {"replies_read": counts_of(runs.values()), "nothing_claimed": nothing_claimed(runs)}
     if "" in runs:
         return runs[""] | read
     counted = {

@@ -14,16 +14,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar, cast, get_args
 from pydantic import BeforeValidator, Field, model_validator
 
 from trustlab import paths
-from trustlab.choices import (
-    Count,
-    Options,
-    Seed,
-    Switch,
-    Warmth,
-    choices,
-    names_of,
-    unknown,
-)
+from trustlab.choices import Count, Options, Seed, Switch, Warmth, choices, names_of, unknown
 from trustlab.records import PARAMETERS, Parameters, Readings, Reasoned
 
 T = TypeVar("T")
