@@ -827,10 +827,19 @@ HALF = json.loads(r'"\ud800"')
 SAID = {"tokens": ["a"], "logprobs": [-0.5], "alternatives": [[["a", -0.5]]], "entropies": [0.5]}
 TRACE = {**GOOD["trace"], **SAID}
 DAMAGED = {
-    "log-probability": ({"trace": {**TRACE, "logprobs": [5.0]}}, "logprobs has 5.0"),
-    "prior": ({"trace": {**TRACE, "prior_logprobs": [1e-3]}}, "prior_logprobs has 0.001"),
-    "alternative": ({"trace": {**TRACE, "alternatives": [[["a", 0.5]]]}}, "alternatives has 0.5"),
-    "entropy": ({"trace": {**TRACE, "entropies": [-0.5]}}, "entropies has -0.5"),
+    "log-probability": (
+        {"trace": {**TRACE, "logprobs": [5.0]}},
+        "logprobs are not all numbers of at most 0",
+    ),
+    "prior": ({"trace": {**TRACE, "prior_logprobs": [1e-3]}}, "prior_logprobs are not all"),
+    "alternative": (
+        {"trace": {**TRACE, "alternatives": [[["a", 0.5]]]}},
+        "alternatives are not all",
+    ),
+    "entropy": (
+        {"trace": {**TRACE, "entropies": [-0.5]}},
+        "entropies are not all numbers of at least 0",
+    ),
     "tokens in": ({"n_tokens_in": -7}, "n_tokens_in is -7"),
     "tokens out": ({"n_tokens_out": 10**30}, "n_tokens_out is 1000"),
     "text": ({"text": HALF}, "half a character"),

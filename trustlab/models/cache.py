@@ -72,29 +72,16 @@ def encode_reply(reply: Reply) -> str:
         raise ValueError(
             f"only complete replies are kept, got missing={reply.missing!r}, text={reply.text!r}"
         )
-    counts = {"n_tokens_in": int(reply.n_tokens_in), "n_tokens_out": int(reply.n_tokens_out)}
-    fields: dict[str, object] = {
-        "text": reply.text,
-        "raw": reply.raw,
-        "finish": reply.finish,
-        "trace": None,
-        **counts,
-    }
+    fields = {name: getattr(reply, name) for name in ("text", "raw", "finish")}
+    fields |= {"trace": None, "n_tokens_in": int(reply.n_tokens_in)}
+    fields |= {"n_tokens_out": int(reply.n_tokens_out)}
     if (trace := reply.trace) is not None:
-        arrays = {
-            name: _array(name, getattr(trace, name), len(trace)) for name in TokenTrace.ARRAYS
-        }
-        listed = {name: None if array is None else array.tolist() for name, array in arrays.items()}
-        best = trace.alternatives and [
-            [(token, float(logprob)) for token, logprob in row] for row in trace.alternatives
-        ]
-        fields["trace"] = {
-            "tokens": trace.tokens,
-            "alternatives": best,
-            "bounds": dict(trace.bounds),
-            **({"lacks": dict(trace.lacks)} if trace.lacks else {}),
-            **listed,
-        }
+        arrays = {n: _array(n, getattr(trace, n), len(trace)) for n in TokenTrace.ARRAYS}
+        told: dict[str, object] = {n: a if a is None else a.tolist() for n, a in arrays.items()}
+        rows = trace.alternatives
+        best = rows and [[(token, float(logprob)) for token, logprob in row] for row in rows]
+        told |= {"tokens": trace.tokens, "alternatives": best, "bounds": dict(trace.bounds)}
+        fields["trace"] = told | ({"lacks": dict(trace.lacks)} if trace.lacks else {})
     more = {"served_by": reply.served_by or None, "reasoning": reply.reasoning}
     believed(reply)
     return to_json(fields | {name: value for name, value in more.items() if value is not None})
@@ -105,9 +92,8 @@ def decode_reply(value: str | Mapping[str, object]) -> Reply:
     it is anything else."""
     fields = json.loads(value, parse_constant=refuse_constant) if isinstance(value, str) else value
     if not isinstance(fields, Mapping) or set(fields) - _MORE != _REPLY_FIELDS:
-        raise ValueError(
-            f"a reply has the fields {sorted(_REPLY_FIELDS)}, got {shortened(str(fields))}"
-        )
+        got = shortened(str(fields))
+        raise ValueError(f"a reply has the fields {sorted(_REPLY_FIELDS)}, got {got}")
     for name in fields.keys() - {"trace"}:
         kinds = int if name.startswith("n_") else (str, type(None)) if name == "raw" else str
         if not isinstance(fields[name], kinds):
@@ -128,10 +114,8 @@ def encode_abilities(able: Abilities) -> str:
 def decode_abilities(fields: object) -> Abilities:
     """What :func:`encode_abilities` wrote; ValueError if it is anything else."""
     if not isinstance(fields, dict) or set(fields) - set(_MORE_ABILITIES) != ABILITY_FIELDS:
-        raise ValueError(
-            f"what a model provides has the fields {sorted(ABILITY_FIELDS)}, got"
-            f" {shortened(str(fields))}"
-        )
+        known = f"what a model provides has the fields {sorted(ABILITY_FIELDS)}"
+        raise ValueError(f"{known}, got {shortened(str(fields))}")
     provides, lacks = fields["provides"], fields["lacks"]
     if not isinstance(provides, list) or not set(map(str, provides)) <= {"text", *STATISTICS}:
         raise ValueError(f"provides must be among {('text', *STATISTICS)}, got {provides!r}")
@@ -155,15 +139,12 @@ def _decode_count(fields: object) -> int:
 
 def _decode_trace(trace: object) -> TokenTrace:
     if not isinstance(trace, Mapping) or set(trace) - _MORE != _TRACE_FIELDS:
-        raise ValueError(
-            f"a trace has the fields {sorted(_TRACE_FIELDS)}, got {shortened(str(trace))}"
-        )
+        got = shortened(str(trace))
+        raise ValueError(f"a trace has the fields {sorted(_TRACE_FIELDS)}, got {got}")
     tokens, alternatives, bounds = trace["tokens"], trace["alternatives"], trace["bounds"]
     if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
         raise ValueError(f"tokens must be a list of strings, got {tokens!r}")
-    if not isinstance(bounds, Mapping) or not all(
-        side in ("lower", "upper") for side in bounds.values()
-    ):
+    if not isinstance(bounds, Mapping) or set(bounds.values()) - {"lower", "upper"}:
         raise ValueError(f'bounds must map fields to "lower" or "upper", got {bounds!r}')
     arrays = {name: _array(name, trace[name], len(tokens)) for name in TokenTrace.ARRAYS}
     if alternatives is not None:
@@ -171,19 +152,13 @@ def _decode_trace(trace: object) -> TokenTrace:
             tuple((str(token), float(logprob)) for token, logprob in row) for row in alternatives
         )
         if len(alternatives) != len(tokens):
-            raise ValueError(
-                f"alternatives must have {len(tokens)} positions, got {len(alternatives)}"
-            )
+            n = len(alternatives)
+            raise ValueError(f"alternatives must have {len(tokens)} positions, got {n}")
     lacks = trace.get("lacks", {})
     if not isinstance(lacks, Mapping) or not all(isinstance(why, str) for why in lacks.values()):
         raise ValueError(f"lacks must map fields to reasons, got {lacks!r}")
-    return TokenTrace(
-        tokens=tuple(tokens),
-        alternatives=alternatives,
-        bounds=dict(bounds),
-        lacks=dict(lacks),
-        **arrays,
-    )
+    more: Any = {"bounds": dict(bounds), "lacks": dict(lacks), **arrays}
+    return TokenTrace(tuple(tokens), alternatives=alternatives, **more)
 
 
 def _array(name: str, values: object, n_tokens: int) -> np.ndarray | None:
@@ -234,19 +209,9 @@ def request_keys(request: Request, name: str, revision: str) -> list[str]:
     """
     if request.n < 1:
         raise ValueError(f"n must be at least 1, got {request.n}")
-    settings = [
-        float(request.temperature),
-        int(request.max_tokens),
-        int(request.seed),
-        sorted(request.want),
-    ]
-    content = [
-        name,
-        revision,
-        request.messages,
-        *settings,
-        request.prior_messages if "prior" in request.want else None,
-    ]
+    prior = request.prior_messages if "prior" in request.want else None
+    content: list[Any] = [name, revision, request.messages, float(request.temperature)]
+    content += [int(request.max_tokens), int(request.seed), sorted(request.want), prior]
     if "distributions" in request.want:
         content += [float(request.renyi_alpha), int(request.n_alternatives)]
     if request.schema is not None:
@@ -255,34 +220,18 @@ def request_keys(request: Request, name: str, revision: str) -> list[str]:
         content += ["continuation", request.continuation]
     # The index ends the list, so that fifteen samples hash a long prompt once.
     head = hashlib.sha256((to_json(content)[:-1] + ",").encode())
-    keys = []
-    for i in (
-        range(1) if request.temperature == 0 else range(request.first, request.first + request.n)
-    ):
+    keys, greedy = [], request.temperature == 0
+    for i in range(1) if greedy else range(request.first, request.first + request.n):
         digest = head.copy()
         digest.update(f"{i}]".encode())
         keys.append(digest.hexdigest())
-    return keys * request.n if request.temperature == 0 else keys
+    return keys * request.n if greedy else keys
 
 
 class Store(sqlite3.Connection):
     """An SQLite file whose errors name it."""
 
     path: object = ":memory:"
-
-    def execute(self, *args: Any) -> sqlite3.Cursor:
-        """As of any connection."""
-        with self.named():
-            return super().execute(*args)
-
-    def executemany(self, *args: Any) -> sqlite3.Cursor:
-        """As of any connection."""
-        with self.named():
-            return super().executemany(*args)
-
-    def __exit__(self, *raised: Any) -> Any:
-        with self.named():
-            return super().__exit__(*raised)
 
     @contextmanager
     def named(self) -> Iterator[None]:
@@ -293,6 +242,18 @@ class Store(sqlite3.Connection):
             if str(self.path) in str(error):
                 raise
             raise type(error)(f"{self.path}: {error}") from error
+
+
+def _naming(call: Any) -> Any:
+    def named(store: Store, *args: Any) -> Any:
+        with store.named():
+            return call(store, *args)
+
+    return named
+
+
+for _name in ("execute", "executemany", "__exit__"):
+    setattr(Store, _name, _naming(getattr(sqlite3.Connection, _name)))
 
 
 def _opened(path: object, target: str, **how: Any) -> Store:
@@ -391,10 +352,8 @@ def _unknown_parts(
         if stop < len(keys) and (keys[stop] in known) == (keys[start] in known):
             continue
         if keys[start] not in known:
-            yield (
-                replace(request, n=stop - start, first=request.first + start),
-                list(keys[start:stop]),
-            )
+            part = replace(request, n=stop - start, first=request.first + start)
+            yield part, list(keys[start:stop])
         start = stop
 
 
@@ -429,9 +388,8 @@ class CachedModel:
         if block < 1:
             raise ValueError(f"block must be at least 1, got {block}")
         if offline and path not in (None, ":memory:") and not Path(path).is_file():
-            raise FileNotFoundError(
-                f"offline, but there is no reply cache at {path}; import one or run once online"
-            )
+            what = "import one or run once online"
+            raise FileNotFoundError(f"offline, but there is no reply cache at {path}; {what}")
         self.model, self.path, self.offline, self.block = model, path, offline, block
         self._why_offline = "it may not be written" if read_only else "offline=True"
         self.name, self.revision = model.name, model.revision
@@ -497,9 +455,8 @@ class CachedModel:
     def _only_if_local(self, what: str) -> None:
         """``LookupError`` offline, unless the model is in a folder here: it may then be opened."""
         if not isinstance(getattr(self.model, "model", self.model), Later):
-            raise LookupError(
-                f"offline, and the cache {self.path} does not {what}; run once online"
-            )
+            where = f"the cache {self.path} does not {what}"
+            raise LookupError(f"offline, and {where}; run once online")
 
     def count_tokens(self, messages: Messages) -> int | None:
         """Tokens of a prompt; ``None`` where the model does not count. Kept in the file where it
@@ -549,10 +506,9 @@ class CachedModel:
             known |= dict.fromkeys(keys[i], reply) | {k: known[k] for k in keys[i] if k in known}
             missing.remove(i)
         if missing and self.offline:
-            raise CacheMiss(
-                self._miss(requests[missing[0]], n_cached[missing[0]], len(missing)),
-                requests[missing[0]],
-            )
+            first = missing[0]
+            told = self._miss(requests[first], n_cached[first], len(missing))
+            raise CacheMiss(told, requests[first])
         made: dict[int, tuple[int, float]] = {}
         if done := len(requests) - len(missing):
             report(done)
@@ -566,10 +522,7 @@ class CachedModel:
         self.served.update(r.served_by for row in replies for r in row if r.served_by)
         for i, (request, row) in enumerate(zip(requests, replies, strict=True)):
             n_made, seconds = made.get(i, (0, 0.0))
-            n_tokens = (
-                max(reply.n_tokens_in for reply in row),
-                sum(reply.n_tokens_out for reply in row),
-            )
+            n_in, n_out = max(r.n_tokens_in for r in row), sum(r.n_tokens_out for r in row)
             counts = (n_made, 0 if n_made and request.temperature == 0 else request.n - n_made)
             found = [read_reply(reply, request.about) for reply in row]
             examples = {text for role, text in request.messages if role == "assistant"}
@@ -578,15 +531,8 @@ class CachedModel:
             if self.recorder is not None:
                 counted = {"n_cached": counts[1], "n_made": n_made, "seconds": seconds}
                 self.recorder(self.name, request, row, found, counted)
-            self.calls.append(
-                dict(
-                    zip(
-                        CALL_COLUMNS,
-                        (request.purpose, request.n, *n_tokens, seconds, *counts),
-                        strict=True,
-                    )
-                )
-            )
+            call = (request.purpose, request.n, n_in, n_out, seconds, *counts)
+            self.calls.append(dict(zip(CALL_COLUMNS, call, strict=True)))
         return replies
 
     def _ask(
@@ -636,10 +582,8 @@ class CachedModel:
             raise
         elapsed = time.perf_counter() - start
         if [len(row) for row in answers] != [part.n for _, part, _ in parts]:
-            raise ValueError(
-                f"{self.name} returned {[len(row) for row in answers]} replies for"
-                f" n={[part.n for _, part, _ in parts]}"
-            )
+            made_n, asked_n = [len(row) for row in answers], [part.n for _, part, _ in parts]
+            raise ValueError(f"{self.name} returned {made_n} replies for n={asked_n}")
         fresh = self._keep(parts, answers, kept)
         known |= fresh | self._look_up(fresh)
         tokens = [sum(reply.n_tokens_out for reply in row) for row in answers]
@@ -715,31 +659,22 @@ class CachedModel:
             try:
                 rows.append((key, encode_reply(reply)))
             except ValueError as error:
-                warnings.warn(
-                    f"a reply of {self.name} is not kept: {error}; it reads {reply.text[:80]!r}",
-                    stacklevel=4,
-                )
+                told = f"a reply of {self.name} is not kept: {error}"
+                warnings.warn(f"{told}; it reads {reply.text[:80]!r}", stacklevel=4)
         with self._writing, self._connection:
             self._connection.executemany("INSERT OR IGNORE INTO replies VALUES (?, ?)", rows)
 
     def _miss(self, request: Request, n_known: int, n_missing: int) -> str:
+        missing = f"{n_missing} request(s) not in the reply cache {self.path}"
+        about = f"model {self.name}, revision {self.revision}; purpose {request.purpose!r}"
+        settings = f"n={request.n}, temperature={request.temperature}"
+        settings += f", max_tokens={request.max_tokens}, seed={request.seed}"
+        prior = "absent" if request.prior_messages is None else "given"
         lines = [
-            (
-                f"{n_missing} request(s) not in the reply cache {self.path}, and"
-                f" {self._why_offline}. The first:"
-            ),
-            (
-                f"model {self.name}, revision {self.revision}; purpose {request.purpose!r};"
-                f" {n_known} of {request.n} replies known"
-            ),
-            (
-                f"n={request.n}, temperature={request.temperature},"
-                f" max_tokens={request.max_tokens}, seed={request.seed}"
-            ),
-            (
-                f"want={sorted(request.want)}, prior_messages"
-                f" {'absent' if request.prior_messages is None else 'given'}"
-            ),
+            f"{missing}, and {self._why_offline}. The first:",
+            f"{about}; {n_known} of {request.n} replies known",
+            settings,
+            f"want={sorted(request.want)}, prior_messages {prior}",
             *(f"{role}: {shortened(content)}" for role, content in request.messages),
         ]
         return "\n  ".join(lines)
@@ -755,9 +690,8 @@ class CachedModel:
         import pandas as pd
 
         kinds = {"seconds": "float64", "purpose": "str"}
-        return pd.DataFrame(self.calls, columns=list(CALL_COLUMNS)).astype(
-            {c: kinds.get(c, "int64") for c in CALL_COLUMNS}
-        )
+        kinds = {c: kinds.get(c, "int64") for c in CALL_COLUMNS}
+        return pd.DataFrame(self.calls, columns=list(CALL_COLUMNS)).astype(kinds)
 
     def reset_calls(self) -> None:
         """Forget the rows of ``calls``, and what ``served`` counted."""
@@ -902,9 +836,8 @@ def _exported_rows(source: Path) -> Iterator[tuple[str, str]]:
             for raw in iter(lambda: file.readline(LONGEST_LINE + 1), b""):
                 n_lines += 1
                 if len(raw) > LONGEST_LINE:
-                    raise ValueError(
-                        f"a line has at most {LONGEST_LINE:,} bytes, this one has more"
-                    )
+                    most = f"{LONGEST_LINE:,} bytes"
+                    raise ValueError(f"a line has at most {most}, this one has more")
                 line = raw.decode("utf-8")
                 fields = json.loads(line, parse_constant=refuse_constant)
                 checked = _checked_row(fields)

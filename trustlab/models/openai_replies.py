@@ -137,20 +137,17 @@ def believed(reply: Reply) -> Reply:
     for name in ("n_tokens_in", "n_tokens_out"):
         if not 0 <= (n := getattr(reply, name)) <= MOST_TOKENS:
             raise ValueError(f"{name} is {n}; it must be a whole number from 0 to {MOST_TOKENS:,}")
-    trace, rows = reply.trace, ()
-    if trace is not None:
-        rows = [pair for row in trace.alternatives or () for pair in row]
-        lists: dict[str, Any] = {"alternatives": [logprob for _, logprob in rows]}
-        lists |= {name: getattr(trace, name) for name in ("logprobs", "prior_logprobs")}
-        for name, values in lists.items():
-            for value in () if values is None else values:
-                if not -math.inf < value <= ROUNDING:
-                    raise ValueError(f"{name} has {value}; each must be a number of at most 0")
-        if trace.entropies is not None and (trace.entropies < -ROUNDING).any():
-            raise ValueError(f"entropies has {min(trace.entropies)}; each must be at least 0")
-    tokens = () if trace is None else (trace.tokens, [token for token, _ in rows], trace.lacks)
+    trace = reply.trace or TokenTrace(())
+    rows = [pair for row in trace.alternatives or () for pair in row]
+    lists: dict[str, Any] = {"alternatives": [logprob for _, logprob in rows]}
+    lists |= {name: getattr(trace, name) for name in ("logprobs", "prior_logprobs")}
+    lists |= {"entropies": None if trace.entropies is None else -trace.entropies}
+    for name, values in lists.items():
+        if values is not None and not all(-math.inf < value <= ROUNDING for value in values):
+            side = "at least 0" if name == "entropies" else "at most 0"
+            raise ValueError(f"{name} are not all numbers of {side}: {getattr(trace, name)}")
     texts = (reply.text, reply.raw, reply.reasoning, reply.finish, reply.served_by)
-    if not utf8((texts, tokens)):
+    if not utf8((texts, trace.tokens, [token for token, _ in rows], trace.lacks)):
         raise ValueError(f"a text of the reply has half a character; it must be {WRITABLE}")
     return reply
 
