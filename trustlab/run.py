@@ -144,10 +144,9 @@ class Run:
         again = cases.loc[cases["case_id"].duplicated(keep=False)]
         if len(again):
             name, sets = again["case_id"].iloc[0], ", ".join(sorted(set(again["dataset"])))
-            raise ValueError(
-                f"no answer can be shown: the case id {name!r} is in several data sets ({sets});"
-                " give each case an id of its own"
-            )
+            told = f"the case id {name!r} is in several data sets ({sets})"
+            own = "give each case an id of its own"
+            raise ValueError(f"no answer can be shown: {told}; {own}")
         keys = ["model", "case_id", "level"]
         tables = {"answers": self.answers, "confidence": self.confidence}
         return {name: of.groupby(keys, observed=True).indices for name, of in tables.items()}

@@ -107,10 +107,8 @@ def read_parameters(
         if sections:
             name = Path(notebook).name.removesuffix(".ipynb")
             if name not in sections:
-                raise ValueError(
-                    f"{file} has no section for {name or 'one notebook'}; it has"
-                    f" {', '.join(sections)}"
-                )
+                told = f"{file} has no section for {name or 'one notebook'}"
+                raise ValueError(f"{told}; it has {', '.join(sections)}")
             found = sections[name]
         values |= found
     named: dict[str, Any] = {}
@@ -142,12 +140,13 @@ def _spelt(name: str, value: str, texts: Set[str]) -> Any:
 
 def _texts(notebook: str) -> set[str]:
     """The parameters of a notebook, of all runs without one, that take text."""
-    chosen: Any = Setup
-    own: dict[str, Any] = {}
+    chosen, own = Setup, {}
     with contextlib.suppress(ValueError):
         path = notebook_path(notebook)
         chosen, own = choices_of(path.stem), default_parameters(path)
-    known = {n: _is_text(f.annotation, f.default) for n, f in chosen.__pydantic_fields__.items()}
+    known = {
+        n: _is_text(f.annotation, f.default) for n, f in vars(chosen)["__pydantic_fields__"].items()
+    }
     known |= {n: isinstance(v, str) for n, v in own.items() if not isinstance(v, list | None)}
     return {name for name, is_text in known.items() if is_text}
 
@@ -165,9 +164,8 @@ def read_sections(file: Path) -> dict[str, dict[str, Any]]:
     found = _mapping(file)
     sections = _sections(found, file)
     if found and not sections:
-        raise ValueError(
-            f"{file} must hold a section for each notebook; its first key is {next(iter(found))!r}"
-        )
+        told = f"{file} must hold a section for each notebook"
+        raise ValueError(f"{told}; its first key is {next(iter(found))!r}")
     return sections
 
 
@@ -178,10 +176,7 @@ def _mapping(file: Path, notebook: str = "") -> dict[str, Any]:
         raise ValueError(_no_yaml(str(file), error)) from error
     found = _made(node, _texts(notebook), str(file))
     if found is not None and not isinstance(found, dict):
-        raise ValueError(
-            f"{file} holds {type(found).__name__}; it must be a mapping of parameter names to"
-            " values"
-        )
+        raise ValueError(f"{file} holds {type(found).__name__}; it must be {_VALUES}")
     return found or {}
 
 
@@ -193,13 +188,12 @@ def _sections(found: Mapping[str, Any], file: Path) -> dict[str, dict[str, Any]]
     for name, values in found.items():
         notebook_path(name)
         if values is not None and not isinstance(values, dict):
-            raise ValueError(
-                f"{file} holds {type(values).__name__} for {name}; it must be a mapping of"
-                " parameter names to values"
-            )
+            told = f"{file} holds {type(values).__name__} for {name}"
+            raise ValueError(f"{told}; it must be {_VALUES}")
     return {name: values or {} for name, values in found.items()}
 
 
+_VALUES = "a mapping of parameter names to values"
 TEXT, NOTHING = "tag:yaml.org,2002:str", "tag:yaml.org,2002:null"
 
 

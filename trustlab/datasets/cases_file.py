@@ -35,13 +35,8 @@ class DataError(ValueError):
 
     def __init__(self, file: Path | str, row: int | None, field: str, value: object, allowed: str):
         super().__init__(str(file), row, field, value, allowed)
-        self.file, self.row, self.field, self.value, self.allowed = (
-            str(file),
-            row,
-            field,
-            value,
-            allowed,
-        )
+        self.file, self.row, self.field = str(file), row, field
+        self.value, self.allowed = value, allowed
 
     def __str__(self) -> str:
         found = repr(self.value)
@@ -228,9 +223,8 @@ def check_fields(bad: partial[DataError], row: dict, kinds: Mapping[str, type]) 
         if not isinstance(row.get(name), kind) or not row[name]:
             raise bad(name, row.get(name), f"a {kind.__name__} that is not empty")
     if len(row["statements"]) < MIN_STATEMENTS:
-        raise bad(
-            "statements", f"{len(row['statements'])} statements", f"at least {MIN_STATEMENTS}"
-        )
+        found = f"{len(row['statements'])} statements"
+        raise bad("statements", found, f"at least {MIN_STATEMENTS}")
 
 
 def condition_of(bad: partial[DataError], row: dict, knowledge: Knowledge) -> Condition:
@@ -265,12 +259,10 @@ def patient_of(
 
 
 def _case(bad: partial[DataError], row: dict, knowledge: Knowledge) -> Case:
-    check_fields(
-        bad,
-        row,
-        {"case_id": str, "diagnosis": str, "condition": str, "patient": dict, "statements": list},
-    )
+    kinds = {"case_id": str, "diagnosis": str, "condition": str, "patient": dict}
+    check_fields(bad, row, {**kinds, "statements": list})
     condition, record = condition_of(bad, row, knowledge), row.get("record")
+    told = row["patient"]
     if not isinstance(record, list | None):
         raise bad("record", record, "a list, or left out")
     return Case(
@@ -282,9 +274,7 @@ def _case(bad: partial[DataError], row: dict, knowledge: Knowledge) -> Case:
         ),
         diagnosis=condition.name,
         accepted=condition.names,
-        patient=patient_of(
-            bad, row["patient"].get("age"), row["patient"].get("sex"), "patient.", row["patient"]
-        ),
+        patient=patient_of(bad, told.get("age"), told.get("sex"), "patient.", told),
         record=tuple(
             _statement(bad, f"record {i}", item, knowledge)
             for i, item in enumerate(record or (), 1)
@@ -353,14 +343,11 @@ def read_table(path: Path | None = None, seed: int = 0) -> Read:
     ``ValueError`` where there is no such file or nothing is left.
     """
     if path is None:
-        raise ValueError(
-            "path is None; give your table as path, a .csv, .tsv or .jsonl file (data/README.md"
-            " shows the format)"
-        )
+        told = "a .csv, .tsv or .jsonl file (data/README.md shows the format)"
+        raise ValueError(f"path is None; give your table as path, {told}")
     if not path.exists():
-        raise ValueError(
-            f"path is {str(path)!r}, which does not exist; allowed is a .csv, .tsv or .jsonl file"
-        )
+        allowed = "a .csv, .tsv or .jsonl file"
+        raise ValueError(f"path is {str(path)!r}, which does not exist; allowed is {allowed}")
     cases: list[Case] = []
     seen: dict[str, int] = {}
     left_out: dict[str, list[int]] = {_SHORT: [], _BLANK: []}
@@ -372,11 +359,8 @@ def read_table(path: Path | None = None, seed: int = 0) -> Read:
         bad = partial(DataError, path, n_rows)
         case = _case_of_row(bad, row)
         if case.case_id in seen:
-            raise bad(
-                "id",
-                case.case_id,
-                f"an id that no earlier row has (row {seen[case.case_id]} has it)",
-            )
+            allowed = f"an id that no earlier row has (row {seen[case.case_id]} has it)"
+            raise bad("id", case.case_id, allowed)
         seen[case.case_id] = n_rows
         if len(case.statements) < MIN_STATEMENTS:
             left_out[_SHORT].append(n_rows)
@@ -509,10 +493,8 @@ def _check_header(file: Path, header: Sequence[str], delimiter: str) -> None:
         missing.append("statements or text")
     if missing:
         between = "tabs" if delimiter == "\t" else "commas"
-        raise bad(
-            f"id, diagnosis, and statements or text, with {between} between; missing:"
-            f" {', '.join(missing)}"
-        )
+        allowed = f"id, diagnosis, and statements or text, with {between} between"
+        raise bad(f"{allowed}; missing: {', '.join(missing)}")
 
 
 def _stripped(value: object) -> object:
@@ -564,9 +546,8 @@ def _told(bad: partial[DataError], row: dict[str, object]) -> list[str]:
     if isinstance(statements, str):
         statements = [line for line in statements.split("\n") if line.strip()]
     if statements is not None and not isinstance(statements, list):
-        raise bad(
-            "statements", statements, "a list of strings, or one str with a statement on each line"
-        )
+        allowed = "a list of strings, or one str with a statement on each line"
+        raise bad("statements", statements, allowed)
     if text is not None and not isinstance(text, str):
         raise bad("text", text, "a str")
     for i, statement in enumerate(statements or [], 1):

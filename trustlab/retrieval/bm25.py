@@ -97,10 +97,8 @@ class BM25:
         of the query is none."""
         asked = terms(query)
         order = np.argsort(-self.scores(query), kind="stable")
-        return [
-            self.passages[i]
-            for i in islice((i for i in order if not self._words[i].isdisjoint(asked)), max(k, 0))
-        ]
+        found = (self.passages[i] for i in order if not self._words[i].isdisjoint(asked))
+        return list(islice(found, max(k, 0)))
 
     def scores(self, query: str) -> np.ndarray:
         """Each passage's score, shape (passages,)."""
