@@ -160,10 +160,9 @@ def save_table(table: pd.DataFrame, path: str | Path, index: bool = False) -> No
         else:
             how: dict[str, Any] = {"lineterminator": "\n", "encoding": "utf-8"}
             table = table.rename(columns=for_spreadsheet)
-            for place, kind_of in enumerate(table.dtypes):
-                if getattr(kind_of, "kind", "O") not in "biufcmM":
-                    cells = table.iloc[:, place].map(for_spreadsheet)
-                    table.isetitem(place, cells)
+            for place, of in enumerate(table.dtypes):
+                if of.kind not in "biufcmM":
+                    table.isetitem(place, table.iloc[:, place].map(for_spreadsheet))
             table.to_csv(beside, sep="\t" if kind == ".tsv" else ",", index=index, **how)
 
 
@@ -226,12 +225,11 @@ class Growing:
         from pyarrow.parquet import read_table
 
         if self._keep or self._folder is None:
-            return {
-                name: pd.DataFrame(self._rows[name], columns=list(of)).astype(
-                    {c: kind for c, kind in of.items() if kind == "int64"}
-                )
-                for name, of in self._columns.items()
-            }
+            found: dict[str, pd.DataFrame] = {}
+            for name, of in self._columns.items():
+                whole_numbers = {c: kind for c, kind in of.items() if kind == "int64"}
+                found[name] = pd.DataFrame(self._rows[name], columns=list(of)).astype(whole_numbers)
+            return found
         files = {name: self._folder / f"{name}.parquet" for name in self._columns}
         return {
             n: read_table(f).to_pandas(split_blocks=True, self_destruct=True)

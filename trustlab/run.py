@@ -69,16 +69,8 @@ from trustlab.settings import Setup, given
 from trustlab.workbench import Workbench, opened
 
 T = TypeVar("T")
-LIBRARIES = (
-    "numpy",
-    "pandas",
-    "scipy",
-    "scikit-learn",
-    "torch",
-    "transformers",
-    "sentence-transformers",
-    "papermill",
-)
+LIBRARIES = ("numpy", "pandas", "scipy", "scikit-learn", "torch", "transformers")
+LIBRARIES += ("sentence-transformers", "papermill")
 
 
 RUN = "run.json"
@@ -157,10 +149,8 @@ class Run:
         """Of one answer: its row of ``answers`` (none where there is no such answer), its rows of
         ``confidence``, and its record where it was kept."""
         key = (model, case_id, level)
-        rows, sure = (
-            table.iloc[self._places[name].get(key, [])]
-            for name, table in (("answers", self.answers), ("confidence", self.confidence))
-        )
+        tables = {"answers": self.answers, "confidence": self.confidence}
+        rows, sure = (t.iloc[self._places[name].get(key, [])] for name, t in tables.items())
         kept = self.folder / RECORDS if self.folder and not self.generations else None
         found = (
             find_records(kept, {(case_id, level, model)}) if kept and kept.is_file() else iter(())
@@ -271,11 +261,8 @@ def benchmark(
     library = setup.library if "assessment" in needs else None
     panel = (setup.role("panel", models) or []) if "panel" in needs else []
     doctors = [setup.cached(one) for one in panel]
-    own = [
-        *([assessor] if assessor else []),
-        *doctors,
-        *([grader.model] if isinstance(grader, JudgeGrader) else []),
-    ]
+    judges = [grader.model] if isinstance(grader, JudgeGrader) else []
+    own = [*([assessor] if assessor else []), *doctors, *judges]
     for one in own:  # a judge may serve several runs; each counts its own calls
         one.reset_calls()
     n_views = len(shown) * len(models)

@@ -414,13 +414,8 @@ def run_notebook(
     into = {"run_dir": str(folder)} if "run_dir" in default_parameters(source) else {}
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / source.name
-    manifest: dict[str, Any] = {
-        "notebook": source.stem,
-        "notice": NOTICE,
-        "parameters": dict(values),
-        "started": _now(),
-        "ok": False,
-    }
+    manifest: dict[str, Any] = {"notebook": source.stem, "notice": NOTICE}
+    manifest |= {"parameters": dict(values), "started": _now(), "ok": False}
     old = [*folder.rglob(RUN), *(folder / "figures").glob(f"{source.stem[:2]}_*.*"), folder / PAGE]
     old += [] if alone else [target]  # else papermill writes it at once
     for left in old:
@@ -551,11 +546,8 @@ def publish(run_dir: Path, name: str) -> None:
 
     source = notebook_path(name)
     ours, made = nbformat.read(source, 4), nbformat.read(run_dir / source.name, 4)
-    executed = [
-        c
-        for c in made.cells
-        if c.cell_type == "code" and "injected-parameters" not in c.metadata.get("tags", [])
-    ]
+    code = [c for c in made.cells if c.cell_type == "code"]
+    executed = [c for c in code if "injected-parameters" not in c.metadata.get("tags", [])]
     mine = [c for c in ours.cells if c.cell_type == "code"]
     if [c.source for c in executed] != [c.source for c in mine]:
         raise ValueError(f"{run_dir} was made by another version of {source.name}; run it again")
@@ -593,10 +585,8 @@ def _run_facts(folder: Path) -> dict[str, Any]:
     read = {"replies_read": counts_of(runs.values()), "nothing_claimed": nothing_claimed(runs)}
     if "" in runs:
         return runs[""] | read
-    counted = {
-        count: sum(facts.get(count, 0) for facts in runs.values())
-        for count in ("calls_made", "calls_from_cache")
-    }
+    counts = ("calls_made", "calls_from_cache")
+    counted = {n: sum(facts.get(n, 0) for facts in runs.values()) for n in counts}
     missing = [
         {**row, "run": name} for name, facts in runs.items() for row in facts.get("missing", [])
     ]

@@ -26,12 +26,8 @@ MEMORY = ":memory:"
 """The cache that is no file: replies are kept in memory."""
 
 
-GIVEN_AS = {
-    "n_samples": "samples",
-    "sample_temperature": "temperature",
-    "reading": "reading",
-    "reasoning_from": "reasoning_from",
-}
+GIVEN_AS = {"n_samples": "samples", "sample_temperature": "temperature"}
+GIVEN_AS |= {name: name for name in ("reading", "reasoning_from")}
 """Open choices that a :class:`Setup` has itself, by its own names."""
 
 
@@ -275,10 +271,9 @@ class Setup(Keep, Read, Roles, Ask, Flat):
         if len({id(m) if hasattr(m, "generate") else m for m in panel}) < len(panel):
             raise ValueError(f"panel is {self.panel!r}; each model must be given once")
         if "thinking" in self.budgets and any(hasattr(m, "generate") for m in self.repliers()):
-            raise ValueError(
-                "budgets has 'thinking', and a model is open already; open it with"
-                f" thinking_tokens={self.budgets['thinking']}"
-            )
+            told = "budgets has 'thinking', and a model is open already"
+            n = self.budgets["thinking"]
+            raise ValueError(f"{told}; open it with thinking_tokens={n}")
         return self
 
     def repliers(self) -> list[Any]:

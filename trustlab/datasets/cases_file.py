@@ -165,10 +165,8 @@ def _posteriors(file: Path) -> dict[str, dict[int, dict[str, float]]]:
         bad = partial(DataError, file, number)
         row = json_object(bad, line)
         try:
-            chances = {
-                int(n): {str(name): float(p) for name, p in of.items()}
-                for n, of in row["posterior"].items()
-            }
+            posterior = row["posterior"].items()
+            chances = {int(n): {str(d): float(p) for d, p in of.items()} for n, of in posterior}
             found[str(row["case_id"])] = chances
         except (KeyError, AttributeError, TypeError, ValueError) as error:
             allowed = "case_id, and posterior: statements shown -> diagnosis -> chance"
@@ -476,14 +474,8 @@ def _csv_rows(
         if any(map(str.strip, cells)) and (len(cells) < least or beyond):
             allowed = f"{len(header)}, as the header (cells may need quotation marks)"
             raise DataError(file, number, "row", f"{len(cells)} cells", allowed)
-        yield (
-            number,
-            {
-                header[place]: from_spreadsheet(cells[place].strip())
-                for place in kept
-                if place < len(cells)
-            },
-        )
+        there = {header[place]: cells[place].strip() for place in kept if place < len(cells)}
+        yield number, {name: from_spreadsheet(cell) for name, cell in there.items()}
 
 
 def _check_header(file: Path, header: Sequence[str], delimiter: str) -> None:

@@ -284,11 +284,8 @@ def trace_of(
         ]
         for k, name in enumerate(BOUNDS):
             column = [None if row is None else row[k] for row in at_least]
-            wide[name] = (
-                None
-                if any(value is None for value in column)
-                else np.array(column, dtype=np.float64)
-            )
+            whole = all(value is not None for value in column)
+            wide[name] = np.array(column, dtype=np.float64) if whole else None
         named = zip(said, tokens, strict=True)
         wide["alternatives"] = tuple(_alternatives(s, t, request.n_alternatives) for s, t in named)
         wide["bounds"] = {name: side for name, side in BOUNDS.items() if wide[name] is not None}

@@ -39,13 +39,8 @@ def stop_words() -> frozenset[str]:
 def words_revision() -> str:
     """Names all that :func:`terms` depends on, so that an index made with other words is never
     taken for this one."""
-    parts = (
-        _WORD.pattern,
-        _UNSEEN.pattern,
-        "NFKC",
-        unicodedata.unidata_version,
-        *sorted(stop_words()),
-    )
+    how = (_WORD.pattern, _UNSEEN.pattern, "NFKC", unicodedata.unidata_version)
+    parts = (*how, *sorted(stop_words()))
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 

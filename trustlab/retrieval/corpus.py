@@ -222,11 +222,8 @@ def _passage(file: Path, number: int, line: str) -> Passage:
         raise DataError(file, number, "line", row, "one JSON object a line")
     for field in ("id", "title", "content"):
         if not isinstance(row.get(field), str) or not (field == "title" or row[field].strip()):
-            allowed = (
-                "a str, empty where there is none"
-                if field == "title"
-                else "a str that is not empty"
-            )
+            how = ", empty where there is none" if field == "title" else " that is not empty"
+            allowed = f"a str{how}"
             raise DataError(file, number, field, row.get(field), allowed)
     contents = row.get("contents") or joined(row["title"], row["content"])
     if not isinstance(contents, str):
