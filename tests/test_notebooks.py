@@ -385,10 +385,7 @@ def test_a_run_of_another_version_is_not_published(smoke, repository):
 @pytest.mark.notebook
 @each(
     ("name", "figures"),
-    [
-        ("07_calibration", {"07_reliability", "07_risk_coverage"}),
-        ("08_graders", {"08_accuracy"}),
-    ],
+    [("07_calibration", {"07_reliability", "07_risk_coverage"}), ("08_graders", {"08_accuracy"})],
 )
 def test_what_the_benchmark_asked_is_not_asked_again(name, figures, smoke, smoke_runs):
     assert manifest(smoke)["ok"]  # its replies are in the cache
@@ -719,10 +716,7 @@ def test_paths_in_a_list_are_made_absolute(tmp_path, monkeypatch):
     ]
     assert [
         run_notebooks._from_here(p, "own") for p in ("entailment", "medical_encoder", "methods")
-    ] == [
-        *[str(tmp_path / "own")] * 2,
-        "own",
-    ]
+    ] == [*[str(tmp_path / "own")] * 2, "own"]
     assert (
         run_notebooks._from_here("entailment", "a/b") == "a/b"
         and run_notebooks._from_here("entailment", None) is None

@@ -96,18 +96,8 @@ def test_the_formula_decides_the_order(
 
 
 def test_the_defaults_are_the_papers(opened: Open) -> None:
-    documents = [
-        d.split()
-        for d in (
-            "gout gout pain",
-            "gout fever rash cough pain fever rash",
-            "gout",
-            "rash",
-            "cough",
-            "croup",
-            "x",
-        )
-    ]
+    texts = ("gout gout pain", "gout fever rash cough pain fever rash", "gout", "rash", "cough")
+    documents = [text.split() for text in (*texts, "croup", "x")]
     scores = okapi(documents, ["gout", "pain"], 1.2, 0.75)
     wanted = sorted((i for i in range(7) if scores[i]), key=lambda i: -scores[i])
     assert ids(opened(made(*map(" ".join, documents))).search("gout pain")) == [

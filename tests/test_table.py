@@ -22,13 +22,8 @@ from trustlab.paths import DATA
 from trustlab.run_notebooks import check_parameters, notebook_path
 
 TOLD = [f"Sentence number {i}." for i in range(1, 12)]
-ROW = {
-    "id": "007",
-    "statements": TOLD,
-    "diagnosis": "Gout",
-    "accepted": ["Gouty arthritis"],
-    "age": "58",
-}
+ROW = {"id": "007", "statements": TOLD, "diagnosis": "Gout"}
+ROW |= {"accepted": ["Gouty arthritis"], "age": "58"}
 
 
 def csv_file(folder: Path, *rows: dict, name: str = "mine.csv") -> Path:
@@ -38,12 +33,8 @@ def csv_file(folder: Path, *rows: dict, name: str = "mine.csv") -> Path:
     writer.writerow(rows[0])
     between = {"statements": "\n", "accepted": "; "}
     for row in rows:
-        writer.writerow(
-            [
-                between[k].join(v) if isinstance(v, list) and k in between else v
-                for k, v in row.items()
-            ]
-        )
+        lists = {k: v for k, v in row.items() if isinstance(v, list) and k in between}
+        writer.writerow((row | {k: between[k].join(v) for k, v in lists.items()}).values())
     return written(folder, stream.getvalue(), name)
 
 
@@ -232,13 +223,8 @@ def test_short_cases_and_empty_rows_are_left_out_and_counted_in_one_warning(
     tmp_path: Path, write
 ) -> None:
     empty = dict.fromkeys(ROW, "")
-    rows = [
-        ROW,
-        ROW | {"id": "b", "statements": TOLD[:10]},
-        empty,
-        ROW | {"id": "c", "statements": []},
-        ROW | {"id": "d"},
-    ]
+    short, none = {"id": "b", "statements": TOLD[:10]}, {"id": "c", "statements": []}
+    rows = [ROW, ROW | short, empty, ROW | none, ROW | {"id": "d"}]
     cases, warning = left_out(write(tmp_path, *rows))
     assert [c.case_id for c in cases] == ["007", "d"]
     assert "3 of 5 rows left out" in warning
