@@ -115,10 +115,8 @@ def test_at_its_own_defaults_a_notebook_shows_no_empty_table_or_figure(name, smo
 def test_an_empty_table_is_found():
     shown = pd.DataFrame({"a": []})
     data = [{"text/plain": repr(shown)}, {"text/html": shown.to_html()}, {"text/plain": "x"}]
-    cells = [
-        nbformat.v4.new_code_cell(outputs=[nbformat.v4.new_output("display_data", data=one)])
-        for one in data
-    ]
+    outputs = [nbformat.v4.new_output("display_data", data=one) for one in data]
+    cells = [nbformat.v4.new_code_cell(outputs=[one]) for one in outputs]
     nothing = nbformat.v4.new_output("stream", text="Nothing to draw for a: no answer")
     cells.append(nbformat.v4.new_code_cell(outputs=[nothing]))
     ids = [cell.id for cell in cells]
@@ -291,15 +289,11 @@ def loaded(html: str) -> list[str]:
 
 
 def test_what_a_page_loads_is_found_and_what_it_links_to_is_not():
-    page = (
-        "<a href='https://a'></a><link rel=stylesheet href=https://b><img"
-        " src='data:image/png;base64,x'>"
-    )
+    page = "<a href='https://a'></a><link rel=stylesheet href=https://b>"
+    page += "<img src='data:image/png;base64,x'>"
     page += "<script src='//c'></script>"
-    style = (
-        "<style>@import 'https://d'; p {background: url(https://e)}</style><script>await"
-        " import('https://f')</script>"
-    )
+    style = "<style>@import 'https://d'; p {background: url(https://e)}</style>"
+    style += "<script>await import('https://f')</script>"
     assert len(loaded(page)) == 2 and len(loaded(style)) == 3
 
 
@@ -332,15 +326,11 @@ def test_publishing_copies_figures_tables_and_outputs_and_nothing_of_this_machin
 ):
     publish(smoke, "01_benchmark")
     expected = {name: data for name, data in contents(smoke / "figures").items()}
-    expected |= {
-        f"reference/01_benchmark/{name}.csv": (smoke / f"{name}.csv").read_bytes()
-        for name in REFERENCE
-    }
+    kept = {name: (smoke / f"{name}.csv").read_bytes() for name in REFERENCE}
+    expected |= {f"reference/01_benchmark/{name}.csv": of for name, of in kept.items()}
     assert contents(repository / "figures") == expected
-    ours, made = (
-        nbformat.read(folder / "01_benchmark.ipynb", 4)
-        for folder in (NOTEBOOKS, repository / "notebooks")
-    )
+    folders = (NOTEBOOKS, repository / "notebooks")
+    ours, made = (nbformat.read(folder / "01_benchmark.ipynb", 4) for folder in folders)
     assert [(c.cell_type, c.source, c.metadata) for c in made.cells[1:]] == [
         (c.cell_type, c.source, c.metadata)
         for c in ours.cells[1:]  # the first has the opening
@@ -465,11 +455,8 @@ def small_notebook(folder: Path, *cells: str, name: str = "09_small") -> None:
         cells=[nbformat.v4.new_code_cell(source) for source in ("n = 1\nrun_dir = None", *cells)]
     )
     made.cells[0].metadata["tags"] = ["parameters"]
-    made.metadata["kernelspec"] = {
-        "name": "python3",
-        "display_name": "Python 3",
-        "language": "python",
-    }
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    made.metadata["kernelspec"] = kernel
     nbformat.write(made, folder / f"{name}.ipynb")
 
 
@@ -665,10 +652,8 @@ def test_data_where_a_name_belongs_is_refused(name, value):
 
 
 def test_annotated_parameters_are_parameters(tmp_path):
-    cells = [nbformat.v4.new_code_cell(
-        'n: int = 20\npath: str = None\nlevels = [5]\nshown: bool\n',
-        metadata={"tags": ["parameters"]},
-    )]  # fmt: skip
+    source = "n: int = 20\npath: str = None\nlevels = [5]\nshown: bool\n"
+    cells = [nbformat.v4.new_code_cell(source, metadata={"tags": ["parameters"]})]
     own = tmp_path / "own.ipynb"
     nbformat.write(nbformat.v4.new_notebook(cells=cells), own)
     assert default_parameters(own) == {"n": 20, "path": None, "levels": [5]}
@@ -835,11 +820,8 @@ def test_what_is_unfit_is_found():
     ]
     assert len(problems(nbformat.v4.new_notebook(cells=[cell]))) == 6
     fine = nbformat.v4.new_code_cell("1")
-    fine.outputs = [
-        nbformat.v4.new_output(
-            "display_data", data={"image/png": "abc/tmp/def", "text/plain": "and/or a/b"}
-        )
-    ]
+    data = {"image/png": "abc/tmp/def", "text/plain": "and/or a/b"}
+    fine.outputs = [nbformat.v4.new_output("display_data", data=data)]
     assert problems(nbformat.v4.new_notebook(cells=[fine])) == []
 
 
