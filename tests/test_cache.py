@@ -25,7 +25,9 @@ from typing import ClassVar
 import numpy as np
 import pytest
 from each import each
+from typer.testing import CliRunner
 
+from trustlab.cli import app
 from trustlab.models import cache, open_model
 from trustlab.models.base import Model, Request, Stopped, too_long
 from trustlab.models.cache import (
@@ -43,11 +45,8 @@ from trustlab.records import Reply, TokenTrace
 
 ROOT = Path(__file__).resolve().parents[1]
 BLOCK = 2
-POINTS = {
-    "asking": 4,
-    "committing": 2,
-    "committed": 6,
-}  # where the run is killed -> requests then kept, of 8
+POINTS = {"asking": 4, "committing": 2, "committed": 6}
+"""Where the run is killed -> requests then kept, of 8."""
 
 
 def trace_of(text: str) -> TokenTrace:
@@ -87,35 +86,18 @@ class Fake:
     def reply(self, request: Request, i: int) -> Reply:
         if i in self.fail:
             return Reply(None, missing="HTTP 500 after 3 tries", finish="error")
-        content = (
-            self.name,
-            request.messages,
-            request.temperature,
-            request.max_tokens,
-            request.seed,
-            i,
-        )
-        text = f"angina {hashlib.sha256(repr(content).encode()).hexdigest()[:8]} é\ud83d"
-        return Reply(
-            text,
-            trace_of(text.replace("\ud83d", "")),
-            n_tokens_in=40,
-            n_tokens_out=3,
-            raw=f"raw {text}",
-        )
+        settings = (request.temperature, request.max_tokens, request.seed)
+        content = (self.name, request.messages, *settings, i)
+        text = f"angina {hashlib.sha256(repr(content).encode()).hexdigest()[:8]} é"
+        return Reply(text, trace_of(text), n_tokens_in=40, n_tokens_out=3, raw=f"raw {text}")
 
     @property
     def n_asked(self) -> int:
         return sum(len(block) for block in self.asked)
 
 
-ONE = Request(
-    (("system", "Name it."), ("user", "Chest pain.")),
-    n=3,
-    temperature=0.5,
-    seed=7,
-    purpose="samples",
-)
+ASKED = (("system", "Name it."), ("user", "Chest pain."))
+ONE = Request(ASKED, n=3, temperature=0.5, seed=7, purpose="samples")
 
 
 def batch(n: int) -> list[Request]:
@@ -311,17 +293,8 @@ def test_prior_messages_are_in_the_key_where_prior_is_wanted():
 
 
 def test_key_is_the_sha256_of_the_content_as_json():
-    content = [
-        "m",
-        "r",
-        [["system", "Name it."], ["user", "Chest pain."]],
-        0.5,
-        32,
-        7,
-        ["logprobs", "prior"],
-        [["user", ""]],
-        1,
-    ]
+    messages = [["system", "Name it."], ["user", "Chest pain."]]
+    content = ["m", "r", messages, 0.5, 32, 7, ["logprobs", "prior"], [["user", ""]], 1]
     request = replace(ONE, want=frozenset({"prior", "logprobs"}), prior_messages=(("user", ""),))
     assert (
         request_keys(request, "m", "r")[1]
@@ -379,13 +352,8 @@ def test_only_what_is_missing_is_asked_in_blocks_of_message_lists():
 
 def test_the_same_request_twice_is_asked_once_for_the_most_replies():
     model = CachedModel(Fake(), None)
-    replies = model.generate(
-        [
-            replace(ONE, n=2, purpose="a"),
-            replace(ONE, n=4, purpose="b"),
-            replace(ONE, n=3, purpose="c"),
-        ]
-    )
+    asked = zip((2, 4, 3), "abc", strict=True)
+    replies = model.generate([replace(ONE, n=n, purpose=purpose) for n, purpose in asked])
     assert [[r.n for r in block] for block in model.model.asked] == [[4]]
     assert [len(row) for row in replies] == [2, 4, 3]
     assert all_same([replies[0]], [replies[1][:2]])
@@ -432,11 +400,8 @@ def test_nan_and_infinity_are_never_written(bad, part, tmp_path):
     class Broken(Fake):
         def reply(self, request, i):
             value = np.array([bad]) if part == "logprobs" else ((("b", float(bad)),),)
-            return (
-                Reply("b", TokenTrace(("b",), **{part: value}))
-                if i == 1
-                else super().reply(request, i)
-            )
+            broken = Reply("b", TokenTrace(("b",), **{part: value}))
+            return broken if i == 1 else super().reply(request, i)
 
     with pytest.warns(UserWarning, match="not kept"):
         (replies,) = CachedModel(Broken(), tmp_path / "c").generate([ONE])
@@ -607,12 +572,8 @@ def run_until(path: str, point: str) -> None:
 
 def script(path: Path, point: str) -> subprocess.Popen[str]:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.Popen(
-        [sys.executable, __file__, str(path), point],
-        stdout=subprocess.PIPE,
-        text=True,
-        env=environment,
-    )
+    command = [sys.executable, __file__, str(path), point]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
 
 
 @pytest.mark.parametrize("point", POINTS)
@@ -685,10 +646,8 @@ def test_export_is_deterministic_and_sorted(tmp_path):
         export_cache(tmp_path / name, tmp_path / f"{name}.gz")
     assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
     assert (tmp_path / "a.gz").read_bytes()[4:8] == bytes(4)  # no time in the header
-    keys = [
-        json.loads(line)["key"]
-        for line in gzip.decompress((tmp_path / "a.gz").read_bytes()).splitlines()
-    ]
+    lines = gzip.decompress((tmp_path / "a.gz").read_bytes()).splitlines()
+    keys = [json.loads(line)["key"] for line in lines]
     assert keys == sorted(keys)
     import_cache(tmp_path / "c", tmp_path / "a.gz")
     export_cache(tmp_path / "c", tmp_path / "c.gz")
@@ -717,57 +676,31 @@ def test_import_never_overwrites(tmp_path):
 GOOD = json.loads(encode_reply(Reply("x", TokenTrace(("a",), logprobs=np.array([-0.5])))))
 
 
+def row(**change: object) -> str:
+    return json.dumps({"key": "0" * 64, "value": {**GOOD, **change}})
+
+
+def traced(**change: object) -> str:
+    return row(trace={**GOOD["trace"], **change})
+
+
 @each(
     ("line", "message"),
     [
         ("{", "Expecting property name"),
         ("[]", "a line is"),
         ("[" * 100_000, "recursion"),
-        (json.dumps({"key": "ab", "value": GOOD}), "key must be 64 hex digits, got 'ab'"),
-        (
-            json.dumps({"key": "0" * 64, "value": {**GOOD, "text": None}}),
-            "text has the wrong type: None",
-        ),
-        (
-            json.dumps({"key": "0" * 64, "value": {**GOOD, "missing": "late"}}),
-            "a reply has the fields",
-        ),
-        (
-            json.dumps({"key": "0" * 64, "value": {**GOOD, "n_tokens_in": "3"}}),
-            "n_tokens_in has the wrong type",
-        ),
-        (
-            json.dumps({"key": "0" * 64, "value": {**GOOD, "trace": {"tokens": []}}}),
-            "a trace has the fields",
-        ),
-        (
-            json.dumps(
-                {
-                    "key": "0" * 64,
-                    "value": {**GOOD, "trace": {**GOOD["trace"], "logprobs": [-1.0, -2.0]}},
-                }
-            ),
-            "1 finite",
-        ),
-        (
-            json.dumps(
-                {
-                    "key": "0" * 64,
-                    "value": {**GOOD, "trace": {**GOOD["trace"], "logprobs": [float("nan")]}},
-                }
-            ),
-            "NaN",
-        ),
-        (json.dumps({"key": "0" * 64, "value": GOOD}).replace("-0.5", "-1e999"), "1 finite"),
-        (
-            json.dumps(
-                {
-                    "key": "0" * 64,
-                    "value": {**GOOD, "trace": {**GOOD["trace"], "alternatives": [3]}},
-                }
-            ),
-            "not iterable",
-        ),
+        (row().replace("0" * 64, "ab"), "key must be 64 hex digits, got 'ab'"),
+        (row(text=None), "text has the wrong type: None"),
+        (row(missing="late"), "a reply has the fields"),
+        (row(n_tokens_in="3"), "n_tokens_in has the wrong type"),
+        (row(n_tokens_out=10**30), "n_tokens_out is 1000"),
+        (row(trace={"tokens": []}), "a trace has the fields"),
+        (traced(logprobs=[-1.0, -2.0]), "1 finite"),
+        (traced(logprobs=[float("nan")]), "NaN"),
+        (traced(logprobs=[5.0]), "logprobs are not all numbers of at most 0"),
+        (row().replace("-0.5", "-1e999"), "1 finite"),
+        (traced(alternatives=[3]), "not iterable"),
     ],
 )
 def test_import_names_the_bad_line_and_adds_nothing(line, message, tmp_path):
@@ -821,12 +754,84 @@ def test_import_of_a_cut_or_plain_file_is_an_error(tmp_path):
         assert n_rows(tmp_path / "b") == 0
 
 
-def test_a_damaged_row_is_named(tmp_path):
+HALF = json.loads(r'"\ud800"')
+SAID = {"tokens": ["a"], "logprobs": [-0.5], "alternatives": [[["a", -0.5]]], "entropies": [0.5]}
+TRACE = {**GOOD["trace"], **SAID}
+DAMAGED = {
+    "log-probability": (
+        {"trace": {**TRACE, "logprobs": [5.0]}},
+        "logprobs are not all numbers of at most 0",
+    ),
+    "prior": ({"trace": {**TRACE, "prior_logprobs": [1e-3]}}, "prior_logprobs are not all"),
+    "alternative": (
+        {"trace": {**TRACE, "alternatives": [[["a", 0.5]]]}},
+        "alternatives are not all",
+    ),
+    "entropy": (
+        {"trace": {**TRACE, "entropies": [-0.5]}},
+        "entropies are not all numbers of at least 0",
+    ),
+    "tokens in": ({"n_tokens_in": -7}, "n_tokens_in is -7"),
+    "tokens out": ({"n_tokens_out": 10**30}, "n_tokens_out is 1000"),
+    "text": ({"text": HALF}, "half a character"),
+    "reasoning": ({"reasoning": HALF}, "half a character"),
+    "token": ({"trace": {**TRACE, "tokens": [HALF]}}, "half a character"),
+    "no field": ({"more": 1}, "a reply has the fields"),
+}
+
+
+@each("name", DAMAGED)
+def test_a_damaged_row_is_named_dropped_asked_again_and_never_leaves(name, tmp_path):
+    change, why = DAMAGED[name]
+    fake, path = Fake(), tmp_path / "c.sqlite"
+    (first,) = CachedModel(fake, path).generate([ONE])
+    key = request_keys(ONE, fake.name, fake.revision)[1]
+    assert cache.damaged_rows(path) == {}
+
+    def damage() -> None:
+        with sqlite3.connect(path) as file:
+            value = json.dumps({**GOOD, **change})
+            file.execute("UPDATE replies SET value = ? WHERE key = ?", (value, key))
+
+    damage()
+    assert list(cache.damaged_rows(path)) == [key] and why in cache.damaged_rows(path)[key]
+    with pytest.raises(ValueError, match=f"no whole reply cache: row {key}: .*{why}"):
+        import_cache(tmp_path / "other", path)
+    with pytest.warns(UserWarning, match=f"row {key} is not written"):
+        assert export_cache(path, tmp_path / "out.gz") == 2
+    with pytest.warns(UserWarning, match=f"row {key} is left out"), pytest.raises(CacheMiss):
+        CachedModel(fake, path, offline=True).generate([ONE])
+    with pytest.warns(UserWarning, match=f"c.sqlite: the damaged row {key} is dropped.*{why}"):
+        (again,) = CachedModel(fake, path).generate([ONE])
+    assert all_same([first], [again]) and cache.damaged_rows(path) == {} and n_rows(path) == 3
+    damage()
+    told = CliRunner().invoke(app, ["cache", "check", "--path", str(path)])
+    assert told.exit_code == 1 and f"{key}: " in told.output and "1 damaged rows" in told.output
+    told = CliRunner().invoke(app, ["cache", "check", "--mend", "--path", str(path)])
+    assert told.exit_code == 0 and "dropped" in told.output and n_rows(path) == 2
+
+
+def test_what_is_not_believed_is_not_kept(tmp_path):
+    class Odd(Fake):
+        def reply(self, request, i):
+            return replace(super().reply(request, i), n_tokens_out=-1 if i == 1 else 4)
+
+    with pytest.warns(UserWarning, match="not kept: n_tokens_out is -1"):
+        CachedModel(Odd(), tmp_path / "c").generate([ONE])
+    assert n_rows(tmp_path / "c") == 2
+
+
+def test_a_flipped_byte_and_a_broken_file_are_named(tmp_path):
     CachedModel(Fake(), tmp_path / "c").generate([ONE])
-    with sqlite3.connect(tmp_path / "c") as connection:
-        connection.execute("UPDATE replies SET value = '{}'")
-    with pytest.raises(ValueError, match="damaged reply under"):
+    with sqlite3.connect(tmp_path / "c") as file:
+        file.execute("UPDATE replies SET value = CAST(replace(value, 'finish', x'ff') AS TEXT)")
+    assert len(cache.damaged_rows(tmp_path / "c")) == 3
+    with sqlite3.connect(tmp_path / "c") as file:
+        file.execute("ALTER TABLE replies RENAME COLUMN value TO v")
+    with pytest.raises(sqlite3.OperationalError, match=f"^{tmp_path / 'c'}: no such column"):
         CachedModel(Fake(), tmp_path / "c").generate([ONE])
+    done = CliRunner().invoke(app, ["cache", "check", "--path", str(tmp_path / "c")])
+    assert done.exit_code == 2 and f"{tmp_path / 'c'}: no such column" in done.stderr
 
 
 # Files of other times, and files that may not be written

@@ -61,20 +61,9 @@ def test_a_method_s_cost_follows_from_its_needs(name: str, asked: str, read: str
 
 
 def test_a_plan_counts_and_prices():
-    lines = trustlab(
-        "plan",
-        "01_benchmark",
-        "-p",
-        "n=2",
-        "-p",
-        "levels=[1, 100]",
-        "-p",
-        "samples=5",
-        "--usd-in",
-        1000,
-        "--usd-out",
-        2000,
-    ).splitlines()
+    asked = ("-p", "n=2", "-p", "levels=[1, 100]", "-p", "samples=5")
+    rates = ("--usd-in", 1000, "--usd-out", 2000)
+    lines = trustlab("plan", "01_benchmark", *asked, *rates).splitlines()
     rows = {words[0]: [int(w) for w in words[1:]] for words in map(str.split, lines[1:10])}
     assert lines[0].split() == ["purpose", "n_replies", "n_tokens_in", "n_tokens_out", "n_requests"]
     counted = {purpose: row[0] for purpose, row in rows.items()}
@@ -119,8 +108,7 @@ def test_run_all_gives_each_notebook_its_section_or_its_defaults(tmp_path, monke
     monkeypatch.setattr("trustlab.run_notebooks.read_sections", lambda file: given)
     asked = {}
     monkeypatch.setattr(
-        "trustlab.cli._executed",
-        lambda name, values, *_: asked.update({name: values}) or tmp_path,
+        "trustlab.cli._executed", lambda name, values, *_: asked.update({name: values}) or tmp_path
     )
     (tmp_path / "manifest.json").write_text("{}")
     trustlab("run", "all")

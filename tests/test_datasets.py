@@ -124,12 +124,8 @@ def starter_row(**changes) -> dict:
         {"text": text, "finding": "fever", "affirmed": i % 2 == 0} for i, text in enumerate(texts)
     ]
     condition = load_knowledge().conditions["acute_appendicitis"]
-    row = {
-        "case_id": "s-1",
-        "diagnosis": condition.name,
-        "condition": condition.id,
-        "patient": {"age": 31, "sex": "male"},
-    }
+    row = {"case_id": "s-1", "diagnosis": condition.name, "condition": condition.id}
+    row |= {"patient": {"age": 31, "sex": "male"}}
     return row | {"statements": statements} | changes
 
 

@@ -115,10 +115,8 @@ def test_at_its_own_defaults_a_notebook_shows_no_empty_table_or_figure(name, smo
 def test_an_empty_table_is_found():
     shown = pd.DataFrame({"a": []})
     data = [{"text/plain": repr(shown)}, {"text/html": shown.to_html()}, {"text/plain": "x"}]
-    cells = [
-        nbformat.v4.new_code_cell(outputs=[nbformat.v4.new_output("display_data", data=one)])
-        for one in data
-    ]
+    outputs = [nbformat.v4.new_output("display_data", data=one) for one in data]
+    cells = [nbformat.v4.new_code_cell(outputs=[one]) for one in outputs]
     nothing = nbformat.v4.new_output("stream", text="Nothing to draw for a: no answer")
     cells.append(nbformat.v4.new_code_cell(outputs=[nothing]))
     ids = [cell.id for cell in cells]
@@ -291,15 +289,11 @@ def loaded(html: str) -> list[str]:
 
 
 def test_what_a_page_loads_is_found_and_what_it_links_to_is_not():
-    page = (
-        "<a href='https://a'></a><link rel=stylesheet href=https://b><img"
-        " src='data:image/png;base64,x'>"
-    )
+    page = "<a href='https://a'></a><link rel=stylesheet href=https://b>"
+    page += "<img src='data:image/png;base64,x'>"
     page += "<script src='//c'></script>"
-    style = (
-        "<style>@import 'https://d'; p {background: url(https://e)}</style><script>await"
-        " import('https://f')</script>"
-    )
+    style = "<style>@import 'https://d'; p {background: url(https://e)}</style>"
+    style += "<script>await import('https://f')</script>"
     assert len(loaded(page)) == 2 and len(loaded(style)) == 3
 
 
@@ -332,15 +326,11 @@ def test_publishing_copies_figures_tables_and_outputs_and_nothing_of_this_machin
 ):
     publish(smoke, "01_benchmark")
     expected = {name: data for name, data in contents(smoke / "figures").items()}
-    expected |= {
-        f"reference/01_benchmark/{name}.csv": (smoke / f"{name}.csv").read_bytes()
-        for name in REFERENCE
-    }
+    kept = {name: (smoke / f"{name}.csv").read_bytes() for name in REFERENCE}
+    expected |= {f"reference/01_benchmark/{name}.csv": of for name, of in kept.items()}
     assert contents(repository / "figures") == expected
-    ours, made = (
-        nbformat.read(folder / "01_benchmark.ipynb", 4)
-        for folder in (NOTEBOOKS, repository / "notebooks")
-    )
+    folders = (NOTEBOOKS, repository / "notebooks")
+    ours, made = (nbformat.read(folder / "01_benchmark.ipynb", 4) for folder in folders)
     assert [(c.cell_type, c.source, c.metadata) for c in made.cells[1:]] == [
         (c.cell_type, c.source, c.metadata)
         for c in ours.cells[1:]  # the first has the opening
@@ -385,10 +375,7 @@ def test_a_run_of_another_version_is_not_published(smoke, repository):
 @pytest.mark.notebook
 @each(
     ("name", "figures"),
-    [
-        ("07_calibration", {"07_reliability", "07_risk_coverage"}),
-        ("08_graders", {"08_accuracy"}),
-    ],
+    [("07_calibration", {"07_reliability", "07_risk_coverage"}), ("08_graders", {"08_accuracy"})],
 )
 def test_what_the_benchmark_asked_is_not_asked_again(name, figures, smoke, smoke_runs):
     assert manifest(smoke)["ok"]  # its replies are in the cache
@@ -468,11 +455,8 @@ def small_notebook(folder: Path, *cells: str, name: str = "09_small") -> None:
         cells=[nbformat.v4.new_code_cell(source) for source in ("n = 1\nrun_dir = None", *cells)]
     )
     made.cells[0].metadata["tags"] = ["parameters"]
-    made.metadata["kernelspec"] = {
-        "name": "python3",
-        "display_name": "Python 3",
-        "language": "python",
-    }
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    made.metadata["kernelspec"] = kernel
     nbformat.write(made, folder / f"{name}.ipynb")
 
 
@@ -611,6 +595,72 @@ def test_parameters_are_read_from_a_file_and_pairs_over_it(tmp_path):
     assert dated["model_options"]["template_options"] == {"today": "2026-01-31"}
 
 
+@each(
+    ("pair", "meant"),
+    [
+        ("path=a #2, b.csv", "a #2, b.csv"),
+        ("path=007", "007"),
+        ("path=[007, 1e2]", ["007", "1e2"]),
+        ("path=[draft] x.csv", "[draft] x.csv"),
+        ("path='a: b.csv'", "a: b.csv"),
+        ("path=@a.csv", "@a.csv"),
+        ("path=null", None),
+        ("corpus=no", "no"),
+        ("model=1", "1"),
+        ("model=openai:", "openai:"),
+        ("more={corpus: 010, samples: 010}", {"corpus": "010", "samples": 10}),
+        ("n=010", 10),
+        ("n=1e2", 100),
+        ("temperature=1e-1", 0.1),
+        ("seed=1:30", "1:30"),
+        ("n=1_0", "1_0"),
+        ("n=20 #5", "20 #5"),
+        ("quiet=true", True),
+        ("quiet=yes", "yes"),
+    ],
+)
+def test_a_value_means_what_is_written_from_a_shell_and_in_a_file(pair, meant, tmp_path):
+    name, _, value = pair.partition("=")
+    assert read_parameters(None, [pair], "01_benchmark") == {name: meant}
+    if "#" not in value and value[-1] != ":" and value[0] not in "@[":
+        (tmp_path / "p.yml").write_text(f"01_benchmark:\n  {name}: {value}\n", "utf-8-sig")
+        assert read_parameters(tmp_path / "p.yml", (), "01_benchmark") == {name: meant}
+
+
+@each(
+    ("content", "pairs", "words"),
+    [
+        (b"n: 3\nsamples: 5\nn: 4\n", [], "p.yml: n is given twice"),
+        (b"01_benchmark: {n: 3, n: 4}\n", [], "p.yml: n is given twice"),
+        (b"path: /data/F\xe4lle.csv\n", [], "p.yml, encoding: received b'.* UTF-8 text"),
+        (b"n: 3\n", ["n=4", "n=5"], "parameter n is given twice: 4, and '5'"),
+    ],
+)
+def test_a_name_twice_and_another_encoding_are_refused(content, pairs, words, tmp_path):
+    (tmp_path / "p.yml").write_bytes(content)
+    with pytest.raises(ValueError, match=words):
+        read_parameters(tmp_path / "p.yml", pairs, "01_benchmark")
+
+
+@each(
+    "name", ["model", "assessor", "doctor", "patient", "panel", "encoder", "retriever", "medconf"]
+)
+@each("value", [{"a": 1}, [], 3, True, [["a"]]])
+def test_data_where_a_name_belongs_is_refused(name, value):
+    with pytest.raises(ValueError, match=r"^\w+ is .*(it must be a|at least one|allowed are)"):
+        check_parameters(notebook_path("01_benchmark"), {name: value})
+
+
+def test_annotated_parameters_are_parameters(tmp_path):
+    source = "n: int = 20\npath: str = None\nlevels = [5]\nshown: bool\n"
+    cells = [nbformat.v4.new_code_cell(source, metadata={"tags": ["parameters"]})]
+    own = tmp_path / "own.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), own)
+    assert default_parameters(own) == {"n": 20, "path": None, "levels": [5]}
+    assert read_parameters(None, ["path=007", "n=007"], str(own)) == {"path": "007", "n": 7}
+    check_parameters(own, {"n": 3})
+
+
 def test_of_a_file_with_sections_the_one_of_the_notebook_counts(tmp_path, monkeypatch):
     monkeypatch.setattr(run_notebooks, "NOTEBOOKS", tmp_path)
     for name in ("01_one", "02_two", "03_three"):
@@ -651,10 +701,7 @@ def test_paths_in_a_list_are_made_absolute(tmp_path, monkeypatch):
     ]
     assert [
         run_notebooks._from_here(p, "own") for p in ("entailment", "medical_encoder", "methods")
-    ] == [
-        *[str(tmp_path / "own")] * 2,
-        "own",
-    ]
+    ] == [*[str(tmp_path / "own")] * 2, "own"]
     assert (
         run_notebooks._from_here("entailment", "a/b") == "a/b"
         and run_notebooks._from_here("entailment", None) is None
@@ -773,11 +820,8 @@ def test_what_is_unfit_is_found():
     ]
     assert len(problems(nbformat.v4.new_notebook(cells=[cell]))) == 6
     fine = nbformat.v4.new_code_cell("1")
-    fine.outputs = [
-        nbformat.v4.new_output(
-            "display_data", data={"image/png": "abc/tmp/def", "text/plain": "and/or a/b"}
-        )
-    ]
+    data = {"image/png": "abc/tmp/def", "text/plain": "and/or a/b"}
+    fine.outputs = [nbformat.v4.new_output("display_data", data=data)]
     assert problems(nbformat.v4.new_notebook(cells=[fine])) == []
 
 

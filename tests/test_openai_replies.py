@@ -74,12 +74,8 @@ def test_tokens_are_cut_to_spell_the_text_or_are_not_used(text, tokens, expected
 
 
 def test_bytes_decide_where_tokens_are_parts_of_a_character():
-    listed = [
-        said("[Sj", -1.0),
-        said("bytes:\\xc3", -2.0),
-        said("?", -3.0, raw=[0xB6]),
-        said("gren]", -4.0),
-    ]
+    listed = [said("[Sj", -1.0), said("bytes:\\xc3", -2.0)]
+    listed += [said("?", -3.0, raw=[0xB6]), said("gren]", -4.0)]
     reply = diagnosis_reply(read("[Sjögren]", listed))
     assert reply.trace is not None and reply.trace.logprobs is not None
     assert (reply.text, reply.trace.tokens) == ("Sjögren", ("[Sj", "", "ö", "gren]"))
@@ -178,12 +174,8 @@ def test_a_reply_that_two_places_could_hold_is_not_scored():
 
 
 def test_system_messages_go_before_the_user_where_a_server_knows_no_system():
-    told = (
-        ("system", "You are a doctor."),
-        ("user", "Cough."),
-        ("assistant", "[flu]"),
-        ("user", "Sure?"),
-    )
+    asked = (("system", "You are a doctor."), ("user", "Cough."))
+    told = (*asked, ("assistant", "[flu]"), ("user", "Sure?"))
     assert turns(told, "auto")[0] == {"role": "system", "content": "You are a doctor."}
     assert turns(told, "developer")[0]["role"] == "developer"
     assert [(t["role"], t["content"]) for t in turns(told, "user")] == [

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,7 @@ from typer.testing import CliRunner
 import trustlab as tl
 from trustlab.cli import app
 from trustlab.paths import DATA, save_table
+from trustlab.run import read_table as run_table
 from trustlab.settings import Setup
 
 ROW: dict[str, Any] = {"case_id": "a", "truth": "Influenza", "answer": "Influenza"}
@@ -49,8 +53,8 @@ def asked() -> tl.Run:
     return tl.benchmark(cases, [FakeModel()], "all", [20, 100], Setup(samples=4, **QUIET))
 
 
-FROM_ELSEWHERE = {"medconf_weighted", "agreement", "rdc"}
-"""What reads a table of evidence, or a panel: neither is in a table of replies."""
+FROM_ELSEWHERE = {"agreement", "rdc"}
+"""What reads a panel: none is in a table of replies."""
 
 
 @each("kind", ["frame", "jsonl", "parquet", "csv"])
@@ -147,6 +151,72 @@ def test_lists_in_cells_are_json_or_have_semicolons_between(tmp_path):
     assert value(run, "poc") == 0.5
 
 
+@each("told", ["1;0;1;0", "true;0;true;0", "True;FALSE;1;0.0", '[1, 0, "true", "0"]', "1;0;nan;x"])
+def test_judgements_are_flags_in_words_and_figures(told, tmp_path):
+    save_table(pd.DataFrame([ROW | {"p_true": told}]), tmp_path / "r.csv")
+    assert value(tl.score(tmp_path / "r.csv", "p_true", Setup(**QUIET)), "p_true") == 0.5
+
+
+@each("word", ["nan", "NaN", "None", "N/A", "<NA>", "#N/A", "null", "NaT", "-", pd.NA])
+def test_a_word_for_an_empty_cell_is_no_truth_and_no_value(word):
+    with pytest.raises(tl.DataError, match="row 1 .*, truth: received .*; allowed: a name"):
+        scored(ROW | {"truth": word, "answer": "nan" if word is pd.NA else word})
+    if word is pd.NA or word != "-":
+        run = scored(ROW, ROW | {"case_id": "NA", "ce": word, "missing": word, "level": word})
+        assert run.answers["case_id"].tolist() == ["a", "NA"] and run.answers["correct"].all()
+        assert reason(run, "ce") in ("the table has no ce", "ce is empty in this row")
+
+
+def test_a_frame_s_index_and_empty_columns_are_left_out():
+    frame = pd.DataFrame([ROW]).assign(**{"Unnamed: 4": [None], "": [""]})
+    frame.insert(0, "Unnamed: 0", 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert tl.score(frame, "ce", Setup(**QUIET)).answers["case_id"].tolist() == ["a"]
+
+
+RATED = [("strong", "supported"), ("weak", "missing"), ("moderate", "contradicted")]
+EVIDENCE = [{"importance": i, "support_level": s} for i, s in RATED]
+
+
+@each("told", [EVIDENCE, json.dumps(EVIDENCE), {"criteria": EVIDENCE}])
+def test_a_table_of_evidence_gives_medconf_by_fixed_weights(told):
+    run = scored(ROW | {"evidence": told}, methods=["medconf", "medconf_weighted"])
+    assert value(run, "medconf_weighted") == pytest.approx((3 - 2) / (3 + 1 + 2))
+    assert reason(run, "medconf") == "the table has no medconf"
+    assert reason(scored(ROW | {"medconf": 5}, methods="medconf_weighted"), "medconf_weighted")
+
+
+ODD = ["=1+1", "+1 x", "-ve", "@a", "\t=x", "'=x", "''-y", "'quoted'", "-0.5 [-1, 0]", "–", ""]
+ODD += ["-5"]
+
+
+def test_text_that_a_spreadsheet_would_compute_is_marked_and_read_back(tmp_path):
+    table = pd.DataFrame({"case_id": [f"{i}" for i in range(len(ODD))], "answer": ODD, "=x": -1.5})
+    save_table(table, tmp_path / "t.csv")
+    plain = pd.read_csv(tmp_path / "t.csv", keep_default_na=False, dtype={"answer": str})
+    assert list(plain)[2] == "'=x" and plain["'=x"].eq(-1.5).all()
+    for cell in plain["answer"]:
+        assert cell[:1] not in ("=", "+", "@", "\t") and (cell[:1] != "-" or cell[1].isdigit())
+    assert plain["answer"].tolist()[-5:] == ["'quoted'", "-0.5 [-1, 0]", "–", "", "-5"]
+    assert run_table(tmp_path / "t.csv")["answer"].fillna("").tolist() == ODD
+    rows = [{"case_id": "a", "answer": text, "truth": "x", "model": text} for text in ODD if text]
+    save_table(pd.DataFrame(rows), tmp_path / "r.csv")
+    answers = tl.score(tmp_path / "r.csv", "ce", Setup(**QUIET)).answers
+    assert answers["model"].tolist() == [text.strip() for text in ODD if text]
+
+
+def test_a_full_disk_s_message_names_the_file(tmp_path, monkeypatch):
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(pd.DataFrame, "to_csv", full)
+    file = saved(ROW, tmp_path / "r.jsonl")
+    done = CliRunner().invoke(app, ["score", str(file), "--out", str(tmp_path / "out")])
+    assert done.exit_code == 2
+    assert "No space left on device" in done.stderr and "out/answers.csv" in done.stderr
+
+
 BAD = {
     "a row twice": ([ROW, ROW], "row 2", "once (row 1 has it)"),
     "no verdict": ([ROW | {"truth": None}, ROW | {"case_id": "b"}], "truth", "why there is none"),
@@ -173,6 +243,7 @@ BAD = {
     "a flag for a score": ([ROW | {"ce": True}], "ce: received True", "from 0 to 100"),
     "right without an answer": ([ROW | {"answer": None, "correct": 1}], "correct", "no answer"),
     "both names": ([ROW | {"case": "a"}], "columns", "not both"),
+    "evidence": ([ROW | {"evidence": [{"importance": "huge"}]}], "evidence: received", "strong"),
     "no rows": ([], "rows: received 'none'", "a row an answer"),
 }  # fmt: skip
 
@@ -219,11 +290,8 @@ def test_numbers_as_other_programs_write_them():
 
 def test_figures_of_models_with_like_names_are_apart_and_old_ones_go(tmp_path):
     names = ["a", "gpt 4", "gpt/4", "GPT-4", "模型", "модель", "x" * 250]
-    rows = [
-        ROW | {"case_id": str(i), "model": name, "ce": 10 * (i % 7), "correct": i % 2}
-        for name in names
-        for i in range(24)
-    ]
+    each_one = [{"case_id": str(i), "ce": 10 * (i % 7), "correct": i % 2} for i in range(24)]
+    rows = [ROW | {"model": name} | one for name in names for one in each_one]
     save_table(pd.DataFrame(rows), tmp_path / "r.csv")
     words = ["score", str(tmp_path / "r.csv"), "--out", str(tmp_path / "out"), "-p", "draws=50"]
     done = CliRunner().invoke(app, [*words, "-p", "methods=ce"])

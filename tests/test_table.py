@@ -9,6 +9,7 @@ import re
 import warnings
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from each import each
 from typer.testing import CliRunner
@@ -21,13 +22,8 @@ from trustlab.paths import DATA
 from trustlab.run_notebooks import check_parameters, notebook_path
 
 TOLD = [f"Sentence number {i}." for i in range(1, 12)]
-ROW = {
-    "id": "007",
-    "statements": TOLD,
-    "diagnosis": "Gout",
-    "accepted": ["Gouty arthritis"],
-    "age": "58",
-}
+ROW = {"id": "007", "statements": TOLD, "diagnosis": "Gout"}
+ROW |= {"accepted": ["Gouty arthritis"], "age": "58"}
 
 
 def csv_file(folder: Path, *rows: dict, name: str = "mine.csv") -> Path:
@@ -37,12 +33,8 @@ def csv_file(folder: Path, *rows: dict, name: str = "mine.csv") -> Path:
     writer.writerow(rows[0])
     between = {"statements": "\n", "accepted": "; "}
     for row in rows:
-        writer.writerow(
-            [
-                between[k].join(v) if isinstance(v, list) and k in between else v
-                for k, v in row.items()
-            ]
-        )
+        lists = {k: v for k, v in row.items() if isinstance(v, list) and k in between}
+        writer.writerow((row | {k: between[k].join(v) for k, v in lists.items()}).values())
     return written(folder, stream.getvalue(), name)
 
 
@@ -231,13 +223,8 @@ def test_short_cases_and_empty_rows_are_left_out_and_counted_in_one_warning(
     tmp_path: Path, write
 ) -> None:
     empty = dict.fromkeys(ROW, "")
-    rows = [
-        ROW,
-        ROW | {"id": "b", "statements": TOLD[:10]},
-        empty,
-        ROW | {"id": "c", "statements": []},
-        ROW | {"id": "d"},
-    ]
+    short, none = {"id": "b", "statements": TOLD[:10]}, {"id": "c", "statements": []}
+    rows = [ROW, ROW | short, empty, ROW | none, ROW | {"id": "d"}]
     cases, warning = left_out(write(tmp_path, *rows))
     assert [c.case_id for c in cases] == ["007", "d"]
     assert "3 of 5 rows left out" in warning
@@ -370,13 +357,47 @@ def test_a_line_that_is_no_json_is_refused(tmp_path: Path, line: str) -> None:
         ('"id";"text";"diagnosis"', "commas, and no semicolons; save the table as CSV, with"),
         ("id;text,diagnosis", "commas between; missing: id"),
         ("", "missing: id, diagnosis"),
-        ("id,text,diagnosis,age,age", "no name twice"),
-        (",id,text,diagnosis", "a name for every column"),
     ],
 )
 def test_a_bad_header_is_refused(tmp_path: Path, header: str, allowed: str) -> None:
     error = refused(written(tmp_path, f"{header}\n1,2,3,4\n", "mine.csv"), None, "header")
     assert allowed in error.allowed
+
+
+@each(
+    ("header", "column", "value"),
+    [
+        ("id,text,diagnosis,age,age", "header, column 5", "age"),
+        ("id,text,diagnosis,,age", "header, column 4", "x"),
+        (",id,text,diagnosis,age", "header, column 1", "x"),
+    ],
+)
+def test_a_bad_column_is_named(tmp_path: Path, header: str, column: str, value: str) -> None:
+    file = written(tmp_path, f"{header}\nx,b,c,x,e\n", "mine.csv")
+    assert refused(file, None, column).value == value
+
+
+@each("change", ["", "index", "index twice", "empty columns", "short rows", "sep=,\r\n", "SEP=,\n"])
+def test_what_other_programs_add_is_left_out(tmp_path: Path, change: str) -> None:
+    """Pandas' index, the empty columns of Excel, and its first line."""
+    content = csv_file(tmp_path, ROW, ROW | {"id": "008"}).read_text()
+    if change.startswith("index"):
+        frame = pd.read_csv(tmp_path / "mine.csv", dtype=str)
+        frame.to_csv(tmp_path / "mine.csv")
+        content = pd.read_csv(tmp_path / "mine.csv", dtype=str).to_csv(index=change != "index")
+    elif change == "empty columns":
+        content = (
+            pd.read_csv(tmp_path / "mine.csv", dtype=str).assign(x=" ", y=None).to_csv(index=False)
+        )
+        content = content.replace(",x,y\n", ",,\n")
+    elif change == "short rows":
+        content = content.replace("age\r\n", "age,,\r\n") + ",,,,,,,\n"
+    else:
+        content = change + content
+    cases = tl.load_cases("table", path=written(tmp_path, content, "mine.csv"))
+    assert [(c.case_id, dict(c.patient)) for c in cases] == [
+        (i, {"age": "58"}) for i in ("007", "008")
+    ]
 
 
 @each(

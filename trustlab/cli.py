@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import textwrap
 import threading
 import time
@@ -39,17 +40,12 @@ data_app = typer.Typer(help="The data sets.", no_args_is_help=True)
 app.add_typer(cache_app, name="cache")
 app.add_typer(data_app, name="data")
 
-_CHECKED = {
-    "sha256": "as expected",
-    "size": "its size is as expected, its sha256 is not known",
-    "not verified": "not verified",
-}
+_CHECKED = {"sha256": "as expected", "size": "its size is as expected, its sha256 is not known"}
+_CHECKED |= {"not verified": "not verified"}
 
 ParamsFile = Annotated[
     Path | None,
-    typer.Option(
-        "--params", exists=True, dir_okay=False, help="YAML file of parameters, flat or by notebook"
-    ),
+    typer.Option("--params", exists=True, dir_okay=False, help="YAML file, flat or by notebook"),
 ]
 Pairs = Annotated[
     list[str] | None,
@@ -62,7 +58,7 @@ def _values(notebook: str, params: Path | None, pairs: list[str] | None) -> dict
     from trustlab.run_notebooks import check_parameters, notebook_path, read_parameters
 
     path = notebook_path(notebook)
-    values = read_parameters(params, pairs or [], path.stem)
+    values = read_parameters(params, pairs or [], str(path))
     check_parameters(path, values)
     return values
 
@@ -180,10 +176,8 @@ def _tell(name: str, folder: Path, index: bool = True, brief: bool = False) -> b
     manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     made, cached = manifest.get("calls_made", 0), manifest.get("calls_from_cache", 0)
     typer.echo(f"{name}: replies asked of the model {made}, taken from the cache {cached}")
-    counts, page = (
-        manifest.get("replies_read", {}),
-        f"{Path(name).name.removesuffix('.ipynb')}.html",
-    )
+    page = f"{Path(name).name.removesuffix('.ipynb')}.html"
+    counts = manifest.get("replies_read", {})
     if told := read_line(counts):
         typer.echo(f"  {told}")
     if counts and not brief:
@@ -364,8 +358,7 @@ def score(
     replies: Annotated[
         Path,
         typer.Argument(
-            exists=True,
-            help="a table of replies (.csv, .tsv, .jsonl, .parquet), or a run's folder",
+            exists=True, help="a table of replies (.csv, .tsv, .jsonl, .parquet), or a run's folder"
         ),
     ],
     confidence: Annotated[
@@ -588,10 +581,8 @@ def data_fetch(
     fetched = _refused(lambda: fetch(name, to, accept=True))
     for file, source in fetched.sources.items():
         how = "downloaded" if file in fetched.downloaded else "was there"
-        typer.echo(
-            f"{to / file}: {how}, {source.size:,} bytes, sha256 {source.sha256}"
-            f" ({_CHECKED[source.checked]})"
-        )
+        told = f"{to / file}: {how}, {source.size:,} bytes, sha256 {source.sha256}"
+        typer.echo(f"{told} ({_CHECKED[source.checked]})")
     for place in fetched.unpacked:
         typer.echo(f"{place}: unpacked")
     for file in fetched.sources:
@@ -647,6 +638,22 @@ def cache_import(
         typer.echo(f"{source}: " + ", ".join(f"{n} {what}" for what, n in counts.items()))
 
 
+@cache_app.command("check")
+def cache_check(
+    path: Annotated[Path, typer.Option(help="the reply cache")] = REPLIES,
+    mend: Annotated[bool, typer.Option("--mend", help="drop the damaged rows")] = False,
+) -> None:
+    """Name the damaged rows of the cache. Exit codes: 0 none or mended, 1 some, 2 refused."""
+    from trustlab.models.cache import damaged_rows
+
+    found = _refused(lambda: damaged_rows(path, mend))
+    for key, why in found.items():
+        typer.echo(f"{key}: {why}")
+    typer.echo(f"{path}: {len(found)} damaged rows{', dropped' if mend and found else ''}")
+    if found and not mend:
+        raise typer.Exit(1)
+
+
 def _executed(
     name: str,
     values: dict[str, Any],
@@ -675,10 +682,8 @@ def _executed(
         typer.echo("  the same command goes on where it stopped", err=True)
         raise typer.Exit(4) from gone
     except PapermillExecutionError as error:
-        typer.echo(
-            f"trustlab: {name} stopped in cell {error.exec_count}: {error.ename}: {error.evalue}",
-            err=True,
-        )
+        where = f"{name} stopped in cell {error.exec_count}"
+        typer.echo(f"trustlab: {where}: {error.ename}: {error.evalue}", err=True)
         stem = Path(name).name.removesuffix(".ipynb")
         came = (out or runs_of(shard) / stem) / f"{stem}.ipynb"
         typer.echo(f"  the notebook as far as it came: {_short(came)}", err=True)
@@ -689,7 +694,7 @@ def _refused(step):
     """Bad input ends with its message and status 2, not with a traceback."""
     try:
         return step()
-    except (ValueError, FileNotFoundError, IsADirectoryError, PermissionError) as error:
+    except (ValueError, OSError, sqlite3.Error) as error:
         typer.echo(f"trustlab: {error}", err=True)
         raise typer.Exit(2) from error
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -110,6 +112,10 @@ def whole(path: Path) -> Iterator[Path]:
     try:
         yield beside
         beside.replace(path)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) and not error.filename:
+            raise OSError(error.errno, os.strerror(error.errno), str(path)) from error
+        raise
     finally:
         beside.unlink(missing_ok=True)
 
@@ -125,9 +131,26 @@ def save_json(facts: Mapping[str, Any], path: Path) -> None:
     save_text(json.dumps(facts, indent=2, ensure_ascii=False) + "\n", path)
 
 
+_BEGINS_FORMULA = re.compile(r"'*[=+\-@\t\r]")
+_IS_NUMBER = re.compile(r"[-+]?\d[\d.]*(e[-+]?\d+)?( \[.*)?", re.IGNORECASE)
+
+
+def for_spreadsheet(cell: Any) -> Any:
+    """A cell with an apostrophe before it where a spreadsheet would take its text for a formula; a
+    number, also with its interval, stays."""
+    formula = isinstance(cell, str) and _BEGINS_FORMULA.match(cell)
+    return f"'{cell}" if formula and not _IS_NUMBER.fullmatch(cell) else cell
+
+
+def from_spreadsheet(cell: Any) -> Any:
+    """The cell that :func:`for_spreadsheet` was given."""
+    marked = isinstance(cell, str) and cell[:1] == "'" and _BEGINS_FORMULA.match(cell)
+    return cell[1:] if marked else cell
+
+
 def save_table(table: pd.DataFrame, path: str | Path, index: bool = False) -> None:
-    """Write a table in full precision, :func:`whole`, as its ending says: ``.csv``, ``.tsv`` or
-    ``.parquet``; ``ValueError`` for another."""
+    """Write a table in full precision, :func:`whole`, as its ending says: ``.csv``, ``.tsv``, with
+    text :func:`for_spreadsheet`, or ``.parquet``; ``ValueError`` for another."""
     kind = Path(path).suffix.lower()
     if kind not in (".csv", ".tsv", ".parquet"):
         raise ValueError(f"path is {str(path)!r}; its ending must be .csv, .tsv or .parquet")
@@ -136,6 +159,10 @@ def save_table(table: pd.DataFrame, path: str | Path, index: bool = False) -> No
             table.to_parquet(beside, index=index)
         else:
             how: dict[str, Any] = {"lineterminator": "\n", "encoding": "utf-8"}
+            table = table.rename(columns=for_spreadsheet)
+            for place, of in enumerate(table.dtypes):
+                if of.kind not in "biufcmM":
+                    table.isetitem(place, table.iloc[:, place].map(for_spreadsheet))
             table.to_csv(beside, sep="\t" if kind == ".tsv" else ",", index=index, **how)
 
 
@@ -198,12 +225,11 @@ class Growing:
         from pyarrow.parquet import read_table
 
         if self._keep or self._folder is None:
-            return {
-                name: pd.DataFrame(self._rows[name], columns=list(of)).astype(
-                    {c: kind for c, kind in of.items() if kind == "int64"}
-                )
-                for name, of in self._columns.items()
-            }
+            found: dict[str, pd.DataFrame] = {}
+            for name, of in self._columns.items():
+                whole_numbers = {c: kind for c, kind in of.items() if kind == "int64"}
+                found[name] = pd.DataFrame(self._rows[name], columns=list(of)).astype(whole_numbers)
+            return found
         files = {name: self._folder / f"{name}.parquet" for name in self._columns}
         return {
             n: read_table(f).to_pandas(split_blocks=True, self_destruct=True)

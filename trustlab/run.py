@@ -4,6 +4,7 @@ answers."""
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import math
 import warnings
@@ -26,6 +27,7 @@ from trustlab.agents.medconf import Ask, Profiles
 from trustlab.collect import Settings, collect, needs_of, samples_alike
 from trustlab.confidence import METHODS, Method, select
 from trustlab.costs import purposes_of
+from trustlab.datasets.cases_file import table_text
 from trustlab.datasets.replies_file import Kept, read_replies
 from trustlab.folder.records_file import NAME as RECORDS
 from trustlab.folder.records_file import find_records, line_of, read_records, save_records
@@ -48,7 +50,7 @@ from trustlab.models.cache import CALL_COLUMNS, CachedModel
 from trustlab.models.trial import spread
 from trustlab.parsing.counts import KINDS, Counts, add, too_few, totals, why_few
 from trustlab.parsing.schemas import HELD
-from trustlab.paths import NOTICE, Growing, save_json, save_tables
+from trustlab.paths import NOTICE, Growing, from_spreadsheet, save_json, save_tables
 from trustlab.processes import beside, seldom_collected
 from trustlab.prompts import prompts_of
 from trustlab.records import (
@@ -67,16 +69,8 @@ from trustlab.settings import Setup, given
 from trustlab.workbench import Workbench, opened
 
 T = TypeVar("T")
-LIBRARIES = (
-    "numpy",
-    "pandas",
-    "scipy",
-    "scikit-learn",
-    "torch",
-    "transformers",
-    "sentence-transformers",
-    "papermill",
-)
+LIBRARIES = ("numpy", "pandas", "scipy", "scikit-learn", "torch", "transformers")
+LIBRARIES += ("sentence-transformers", "papermill")
 
 
 RUN = "run.json"
@@ -142,10 +136,9 @@ class Run:
         again = cases.loc[cases["case_id"].duplicated(keep=False)]
         if len(again):
             name, sets = again["case_id"].iloc[0], ", ".join(sorted(set(again["dataset"])))
-            raise ValueError(
-                f"no answer can be shown: the case id {name!r} is in several data sets ({sets});"
-                " give each case an id of its own"
-            )
+            told = f"the case id {name!r} is in several data sets ({sets})"
+            own = "give each case an id of its own"
+            raise ValueError(f"no answer can be shown: {told}; {own}")
         keys = ["model", "case_id", "level"]
         tables = {"answers": self.answers, "confidence": self.confidence}
         return {name: of.groupby(keys, observed=True).indices for name, of in tables.items()}
@@ -156,10 +149,8 @@ class Run:
         """Of one answer: its row of ``answers`` (none where there is no such answer), its rows of
         ``confidence``, and its record where it was kept."""
         key = (model, case_id, level)
-        rows, sure = (
-            table.iloc[self._places[name].get(key, [])]
-            for name, table in (("answers", self.answers), ("confidence", self.confidence))
-        )
+        tables = {"answers": self.answers, "confidence": self.confidence}
+        rows, sure = (t.iloc[self._places[name].get(key, [])] for name, t in tables.items())
         kept = self.folder / RECORDS if self.folder and not self.generations else None
         found = (
             find_records(kept, {(case_id, level, model)}) if kept and kept.is_file() else iter(())
@@ -227,8 +218,9 @@ def read_table(file: Path) -> pd.DataFrame:
         none: Any = {c: ["", "NA", "NaN", "nan"] for c in kinds if c not in words}
         none |= {"answer": [""]}  # other texts are empty, never missing
         table: Any = pd.read_csv(
-            file, dtype=words, keep_default_na=False, na_values=none, encoding="utf-8"
+            io.StringIO(table_text(file)), dtype=words, keep_default_na=False, na_values=none
         )
+        table = table.assign(**{c: table[c].map(from_spreadsheet) for c in words if c in table})
         lost = [c for c in ("answer", "n_samples") if c in table and not table[c].count()]
         table = table.assign(**{c: pd.Series([None] * len(table), dtype=object) for c in lost})
     return table.assign(**{c: table[c].fillna("") for c in ("bound", "missing") if c in table})
@@ -269,11 +261,8 @@ def benchmark(
     library = setup.library if "assessment" in needs else None
     panel = (setup.role("panel", models) or []) if "panel" in needs else []
     doctors = [setup.cached(one) for one in panel]
-    own = [
-        *([assessor] if assessor else []),
-        *doctors,
-        *([grader.model] if isinstance(grader, JudgeGrader) else []),
-    ]
+    judges = [grader.model] if isinstance(grader, JudgeGrader) else []
+    own = [*([assessor] if assessor else []), *doctors, *judges]
     for one in own:  # a judge may serve several runs; each counts its own calls
         one.reset_calls()
     n_views = len(shown) * len(models)

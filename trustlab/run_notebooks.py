@@ -8,6 +8,7 @@ A run's folder ``runs/<name>`` receives the executed notebook, its HTML copy, ``
 from __future__ import annotations
 
 import ast
+import contextlib
 import importlib
 import inspect
 import json
@@ -16,17 +17,18 @@ import re
 import shutil
 import textwrap
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import fields
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 import yaml
 
 from trustlab.choices import names_of, unknown
+from trustlab.datasets.cases_file import read_text
 from trustlab.formatted import remark_lines, together
 from trustlab.html.notebook import without_progress, without_widgets, write_html
 from trustlab.html.opening import (
@@ -92,32 +94,68 @@ def read_parameters(
     file: Path | None, pairs: Sequence[str] = (), notebook: str = ""
 ) -> dict[str, Any]:
     """Parameters from a YAML file, then ``name=value`` pairs over them (values read as YAML:
-    ``n=20``, ``levels=[1, 100]``).
+    ``n=20``, ``levels=[1, 100]``). What takes text gets the text as it stands, and a name may be
+    given once.
 
     Of a file with a section for each notebook, only that of ``notebook`` counts; ``ValueError``
     where it has none.
     """
     values: dict[str, Any] = {}
     if file is not None:
-        found = _mapping(file)
+        found = _mapping(file, notebook)
         sections = _sections(found, file)
         if sections:
-            name = notebook.removesuffix(".ipynb")
+            name = Path(notebook).name.removesuffix(".ipynb")
             if name not in sections:
-                raise ValueError(
-                    f"{file} has no section for {name or 'one notebook'}; it has"
-                    f" {', '.join(sections)}"
-                )
+                told = f"{file} has no section for {name or 'one notebook'}"
+                raise ValueError(f"{told}; it has {', '.join(sections)}")
             found = sections[name]
         values |= found
+    named: dict[str, Any] = {}
+    texts = _texts(notebook)
     for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals or not name.strip():
+        name, equals, value = map(str.strip, pair.partition("="))
+        if not equals or not name:
             raise ValueError(f"parameter {pair!r} is not of the form name=value")
-        found = _yaml(value, f"parameter {name.strip()}") if value else ""
-        spelt = not isinstance(found, dict) or value.lstrip()[:1] == "{"
-        values[name.strip()] = found if spelt else value  # "openai:" is no mapping
-    return values
+        if name in named:
+            raise ValueError(f"parameter {name} is given twice: {named[name]!r}, and {value!r}")
+        named[name] = _spelt(name, value, texts)
+    return values | named
+
+
+def _spelt(name: str, value: str, texts: Set[str]) -> Any:
+    """What a value means that a shell gave: YAML, but without comments and blocks."""
+    marked = value[:1] in ("[", "{", '"', "'")
+    try:
+        node = yaml.compose(value, _Loader)
+    except yaml.YAMLError as error:
+        if name in texts and not isinstance(error, yaml.reader.ReaderError):
+            return value
+        raise ValueError(_no_yaml(f"parameter {name}", error)) from error
+    if not value or not (marked or (isinstance(node, yaml.ScalarNode) and node.value == value)):
+        return value
+    pair = (yaml.ScalarNode(TEXT, name), node)
+    return _made(yaml.MappingNode("tag:yaml.org,2002:map", [pair]), texts, "parameter")[name]
+
+
+def _texts(notebook: str) -> set[str]:
+    """The parameters of a notebook, of all runs without one, that take text."""
+    chosen, own = Setup, {}
+    with contextlib.suppress(ValueError):
+        path = notebook_path(notebook)
+        chosen, own = choices_of(path.stem), default_parameters(path)
+    known = {
+        n: _is_text(f.annotation, f.default) for n, f in vars(chosen)["__pydantic_fields__"].items()
+    }
+    known |= {n: isinstance(v, str) for n, v in own.items() if not isinstance(v, list | None)}
+    return {name for name, is_text in known.items() if is_text}
+
+
+def _is_text(kind: Any, default: Any = None) -> bool:
+    if get_origin(kind) is Literal or kind is Any:
+        return isinstance(default, str | None)
+    inner = get_args(kind) if get_origin(kind) is not dict else ()
+    return kind in (str, Path) or any(map(_is_text, inner))
 
 
 def read_sections(file: Path) -> dict[str, dict[str, Any]]:
@@ -126,19 +164,19 @@ def read_sections(file: Path) -> dict[str, dict[str, Any]]:
     found = _mapping(file)
     sections = _sections(found, file)
     if found and not sections:
-        raise ValueError(
-            f"{file} must hold a section for each notebook; its first key is {next(iter(found))!r}"
-        )
+        told = f"{file} must hold a section for each notebook"
+        raise ValueError(f"{told}; its first key is {next(iter(found))!r}")
     return sections
 
 
-def _mapping(file: Path) -> dict[str, Any]:
-    found = _yaml(file.read_text(encoding="utf-8"), str(file))
+def _mapping(file: Path, notebook: str = "") -> dict[str, Any]:
+    try:
+        node = yaml.compose(read_text(file), _Loader)
+    except yaml.YAMLError as error:
+        raise ValueError(_no_yaml(str(file), error)) from error
+    found = _made(node, _texts(notebook), str(file))
     if found is not None and not isinstance(found, dict):
-        raise ValueError(
-            f"{file} holds {type(found).__name__}; it must be a mapping of parameter names to"
-            " values"
-        )
+        raise ValueError(f"{file} holds {type(found).__name__}; it must be {_VALUES}")
     return found or {}
 
 
@@ -150,28 +188,64 @@ def _sections(found: Mapping[str, Any], file: Path) -> dict[str, dict[str, Any]]
     for name, values in found.items():
         notebook_path(name)
         if values is not None and not isinstance(values, dict):
-            raise ValueError(
-                f"{file} holds {type(values).__name__} for {name}; it must be a mapping of"
-                " parameter names to values"
-            )
+            told = f"{file} holds {type(values).__name__} for {name}"
+            raise ValueError(f"{told}; it must be {_VALUES}")
     return {name: values or {} for name, values in found.items()}
 
 
+_VALUES = "a mapping of parameter names to values"
+TEXT, NOTHING = "tag:yaml.org,2002:str", "tag:yaml.org,2002:null"
+
+
 class _Loader(yaml.SafeLoader):
-    """Reads a date as the text that it is: no parameter takes another."""
+    """Reads YAML 1.2: ``no`` and a date are text, ``010`` is 10, ``1e2`` is 100; each key once."""
+
+    yaml_implicit_resolvers = {}
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [key.value for key, _ in node.value]
+        if twice := [key for i, key in enumerate(keys) if key in keys[:i]]:
+            raise ValueError(f"{twice[0]} is given twice")
+        return super().construct_mapping(node, deep)
+
+    def number(self, node: yaml.ScalarNode) -> float:
+        """A whole number, or one with a point or a negative power of ten."""
+        value = float(node.value) if re.search("[.eE]", node.value) else int(node.value)
+        return int(value) if "." not in node.value and value == value // 1 else value
 
 
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, form) for tag, form in known if tag != "tag:yaml.org,2002:timestamp"]
-    for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
+_NUMBER = r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d{1,2})?"
+_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("(?i:true|false)$"), [*"tTfF"])
+_Loader.add_implicit_resolver(NOTHING, re.compile("(~|(?i:null)|)$"), [*"~nN", ""])
+_Loader.add_implicit_resolver("!number", re.compile(f"{_NUMBER}$", re.ASCII), [*"-+.0123456789"])
+_Loader.add_constructor("!number", _Loader.number)
 
 
-def _yaml(text: str, where: str) -> Any:
+def _no_yaml(where: str, error: Exception) -> str:
+    return f"{where} is not YAML: {' '.join(str(error).split())}"
+
+
+def _made(node: Any, texts: Set[str], where: str) -> Any:
+    """What a node of YAML means, where ``texts`` names the parameters that take text."""
+    _mark(node, texts)
     try:
-        return yaml.load(text, _Loader)
+        return None if node is None else _Loader("").construct_document(node)
     except yaml.YAMLError as error:
-        raise ValueError(f"{where} is not YAML: {' '.join(str(error).split())}") from error
+        raise ValueError(_no_yaml(where, error)) from error
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from error
+
+
+def _mark(node: Any, texts: Set[str]) -> None:
+    """Mark as text what stands for parameters that take text, in sections and ``more``, too."""
+    for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
+        name = str(key.value)
+        if name == "more" or re.match(r"[0-9][0-9]_", name):
+            _mark(value, texts if name == "more" else _texts(name))
+        elif name in texts:
+            for one in value.value if isinstance(value, yaml.SequenceNode) else [value]:
+                if isinstance(one, yaml.ScalarNode) and one.tag != NOTHING:
+                    one.tag = TEXT
 
 
 def check_parameters(path: Path, values: Mapping[str, Any]) -> None:
@@ -296,8 +370,9 @@ def default_parameters(path: Path) -> dict[str, Any]:
         raise ValueError(f"{path} has no cell with the tag 'parameters', such as: n = 20")
     try:
         lines = ast.parse("".join(tagged[0]["source"])).body
-        assigned = [line for line in lines if isinstance(line, ast.Assign)]
-        return {ast.unparse(line.targets[0]): ast.literal_eval(line.value) for line in assigned}
+        assigned: Any = [line for line in lines if isinstance(line, ast.Assign | ast.AnnAssign)]
+        named = [((getattr(a, "targets", None) or [a.target])[0], a.value) for a in assigned]
+        return {ast.unparse(n): ast.literal_eval(v) for n, v in named if v is not None}
     except (SyntaxError, ValueError) as error:
         told = f"{path}: its parameters cell may assign literals alone, such as n = 20"
         raise ValueError(told) from error
@@ -339,13 +414,8 @@ def run_notebook(
     into = {"run_dir": str(folder)} if "run_dir" in default_parameters(source) else {}
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / source.name
-    manifest: dict[str, Any] = {
-        "notebook": source.stem,
-        "notice": NOTICE,
-        "parameters": dict(values),
-        "started": _now(),
-        "ok": False,
-    }
+    manifest: dict[str, Any] = {"notebook": source.stem, "notice": NOTICE}
+    manifest |= {"parameters": dict(values), "started": _now(), "ok": False}
     old = [*folder.rglob(RUN), *(folder / "figures").glob(f"{source.stem[:2]}_*.*"), folder / PAGE]
     old += [] if alone else [target]  # else papermill writes it at once
     for left in old:
@@ -476,11 +546,8 @@ def publish(run_dir: Path, name: str) -> None:
 
     source = notebook_path(name)
     ours, made = nbformat.read(source, 4), nbformat.read(run_dir / source.name, 4)
-    executed = [
-        c
-        for c in made.cells
-        if c.cell_type == "code" and "injected-parameters" not in c.metadata.get("tags", [])
-    ]
+    code = [c for c in made.cells if c.cell_type == "code"]
+    executed = [c for c in code if "injected-parameters" not in c.metadata.get("tags", [])]
     mine = [c for c in ours.cells if c.cell_type == "code"]
     if [c.source for c in executed] != [c.source for c in mine]:
         raise ValueError(f"{run_dir} was made by another version of {source.name}; run it again")
@@ -515,16 +582,11 @@ def _run_facts(folder: Path) -> dict[str, Any]:
     runs = runs_in(folder)
     if not runs:
         return {}
-    read = {
-        "replies_read": counts_of(runs.values()),
-        "nothing_claimed": nothing_claimed(runs),
-    }
+    read = {"replies_read": counts_of(runs.values()), "nothing_claimed": nothing_claimed(runs)}
     if "" in runs:
         return runs[""] | read
-    counted = {
-        count: sum(facts.get(count, 0) for facts in runs.values())
-        for count in ("calls_made", "calls_from_cache")
-    }
+    counts = ("calls_made", "calls_from_cache")
+    counted = {n: sum(facts.get(n, 0) for facts in runs.values()) for n in counts}
     missing = [
         {**row, "run": name} for name, facts in runs.items() for row in facts.get("missing", [])
     ]

@@ -14,16 +14,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar, cast, get_args
 from pydantic import BeforeValidator, Field, model_validator
 
 from trustlab import paths
-from trustlab.choices import (
-    Count,
-    Options,
-    Seed,
-    Switch,
-    Warmth,
-    choices,
-    names_of,
-    unknown,
-)
+from trustlab.choices import Count, Options, Seed, Switch, Warmth, choices, names_of, unknown
 from trustlab.records import PARAMETERS, Parameters, Readings, Reasoned
 
 T = TypeVar("T")
@@ -35,12 +26,8 @@ MEMORY = ":memory:"
 """The cache that is no file: replies are kept in memory."""
 
 
-GIVEN_AS = {
-    "n_samples": "samples",
-    "sample_temperature": "temperature",
-    "reading": "reading",
-    "reasoning_from": "reasoning_from",
-}
+GIVEN_AS = {"n_samples": "samples", "sample_temperature": "temperature"}
+GIVEN_AS |= {name: name for name in ("reading", "reasoning_from")}
 """Open choices that a :class:`Setup` has itself, by its own names."""
 
 
@@ -248,6 +235,12 @@ class Flat:
         return cls(**given)
 
 
+A_NAME = "a name, or what is open already"
+OPEN = dict.fromkeys(("model", *ROLES, "encoder", "medical_encoder", "entailment"), A_NAME)
+OPEN |= {"retriever": "an open retriever", "medconf": "a tl.MedConf"}
+"""Choices that name something or are it -> what is allowed."""
+
+
 @choices
 class Setup(Keep, Read, Roles, Ask, Flat):
     """All choices of a run, flat, in four groups: :class:`Ask`, :class:`Roles`, :class:`Read`,
@@ -261,18 +254,26 @@ class Setup(Keep, Read, Roles, Ask, Flat):
     def _fitting(self) -> Self:
         if self.levels is not None and len(set(self.levels)) < len(self.levels):
             raise ValueError(f"levels is {self.levels!r}; each must be given once")
-        if not (models := as_list(self.model)):
-            raise ValueError("model is []; at least one is needed")
+        for name, allowed in OPEN.items():
+            value = getattr(self, name)
+            several = name in ("model", "panel") and isinstance(value, list | tuple)
+            if several and not value:
+                raise ValueError(f"{name} is {value!r}; at least one is needed")
+            for one in value if several else [value]:
+                number = isinstance(one, int | float) and name not in ("model", *ROLES)
+                unnamed = isinstance(one, str) and allowed != A_NAME
+                if number or unnamed or isinstance(one, Mapping | list | tuple):
+                    raise ValueError(f"{name} is {value!r}; it must be {allowed}")
+        models = as_list(self.model)
         if self.panel is not None and len(models) > 1:
             raise ValueError(f"panel is given, and model is {self.model!r}; one model is needed")
         panel = [] if self.panel is None else as_list(self.panel)
         if len({id(m) if hasattr(m, "generate") else m for m in panel}) < len(panel):
             raise ValueError(f"panel is {self.panel!r}; each model must be given once")
         if "thinking" in self.budgets and any(hasattr(m, "generate") for m in self.repliers()):
-            raise ValueError(
-                "budgets has 'thinking', and a model is open already; open it with"
-                f" thinking_tokens={self.budgets['thinking']}"
-            )
+            told = "budgets has 'thinking', and a model is open already"
+            n = self.budgets["thinking"]
+            raise ValueError(f"{told}; open it with thinking_tokens={n}")
         return self
 
     def repliers(self) -> list[Any]:

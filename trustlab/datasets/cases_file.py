@@ -16,7 +16,7 @@ from trustlab.choices import WRITABLE, utf8
 from trustlab.datasets.giveaway import names_its_diagnosis
 from trustlab.datasets.sentences import sentences
 from trustlab.knowledge import Condition, Knowledge, load_knowledge
-from trustlab.paths import DATA
+from trustlab.paths import DATA, from_spreadsheet
 from trustlab.records import Case, Statement, normalise
 from trustlab.safety.chart import FIELDS, chart_from
 
@@ -35,13 +35,8 @@ class DataError(ValueError):
 
     def __init__(self, file: Path | str, row: int | None, field: str, value: object, allowed: str):
         super().__init__(str(file), row, field, value, allowed)
-        self.file, self.row, self.field, self.value, self.allowed = (
-            str(file),
-            row,
-            field,
-            value,
-            allowed,
-        )
+        self.file, self.row, self.field = str(file), row, field
+        self.value, self.allowed = value, allowed
 
     def __str__(self) -> str:
         found = repr(self.value)
@@ -170,10 +165,8 @@ def _posteriors(file: Path) -> dict[str, dict[int, dict[str, float]]]:
         bad = partial(DataError, file, number)
         row = json_object(bad, line)
         try:
-            chances = {
-                int(n): {str(name): float(p) for name, p in of.items()}
-                for n, of in row["posterior"].items()
-            }
+            posterior = row["posterior"].items()
+            chances = {int(n): {str(d): float(p) for d, p in of.items()} for n, of in posterior}
             found[str(row["case_id"])] = chances
         except (KeyError, AttributeError, TypeError, ValueError) as error:
             allowed = "case_id, and posterior: statements shown -> diagnosis -> chance"
@@ -228,9 +221,8 @@ def check_fields(bad: partial[DataError], row: dict, kinds: Mapping[str, type]) 
         if not isinstance(row.get(name), kind) or not row[name]:
             raise bad(name, row.get(name), f"a {kind.__name__} that is not empty")
     if len(row["statements"]) < MIN_STATEMENTS:
-        raise bad(
-            "statements", f"{len(row['statements'])} statements", f"at least {MIN_STATEMENTS}"
-        )
+        found = f"{len(row['statements'])} statements"
+        raise bad("statements", found, f"at least {MIN_STATEMENTS}")
 
 
 def condition_of(bad: partial[DataError], row: dict, knowledge: Knowledge) -> Condition:
@@ -265,12 +257,10 @@ def patient_of(
 
 
 def _case(bad: partial[DataError], row: dict, knowledge: Knowledge) -> Case:
-    check_fields(
-        bad,
-        row,
-        {"case_id": str, "diagnosis": str, "condition": str, "patient": dict, "statements": list},
-    )
+    kinds = {"case_id": str, "diagnosis": str, "condition": str, "patient": dict}
+    check_fields(bad, row, {**kinds, "statements": list})
     condition, record = condition_of(bad, row, knowledge), row.get("record")
+    told = row["patient"]
     if not isinstance(record, list | None):
         raise bad("record", record, "a list, or left out")
     return Case(
@@ -282,9 +272,7 @@ def _case(bad: partial[DataError], row: dict, knowledge: Knowledge) -> Case:
         ),
         diagnosis=condition.name,
         accepted=condition.names,
-        patient=patient_of(
-            bad, row["patient"].get("age"), row["patient"].get("sex"), "patient.", row["patient"]
-        ),
+        patient=patient_of(bad, told.get("age"), told.get("sex"), "patient.", told),
         record=tuple(
             _statement(bad, f"record {i}", item, knowledge)
             for i, item in enumerate(record or (), 1)
@@ -320,8 +308,10 @@ OWN = ("id", "statements", "text", "diagnosis", "accepted")
 _TURN = re.compile(r"(?:^|\s+)(?=(?:Doctor|Patient):)")
 _DIALOGUE = re.compile(r"^\s*(?:Doctor|Patient):", re.MULTILINE)
 _EMPTY = (None, "", [])
-_NO_NAMES = ("", "na", "n a", "nan", "null", "nil", "none")
+NO_NAMES = ("", "na", "n a", "n a n a", "nan", "nat", "null", "nil", "none", "1 ind", "1 qnan")
 """What other programs write for an empty cell, normalised."""
+_NAMELESS = re.compile(r"(Unnamed: \d+(\.\d+)?)?")
+"""How a column without a name is called, by pandas too."""
 _SHORT, _BLANK = f"fewer than {MIN_STATEMENTS} statements", "empty rows"
 
 
@@ -351,14 +341,11 @@ def read_table(path: Path | None = None, seed: int = 0) -> Read:
     ``ValueError`` where there is no such file or nothing is left.
     """
     if path is None:
-        raise ValueError(
-            "path is None; give your table as path, a .csv, .tsv or .jsonl file (data/README.md"
-            " shows the format)"
-        )
+        told = "a .csv, .tsv or .jsonl file (data/README.md shows the format)"
+        raise ValueError(f"path is None; give your table as path, {told}")
     if not path.exists():
-        raise ValueError(
-            f"path is {str(path)!r}, which does not exist; allowed is a .csv, .tsv or .jsonl file"
-        )
+        allowed = "a .csv, .tsv or .jsonl file"
+        raise ValueError(f"path is {str(path)!r}, which does not exist; allowed is {allowed}")
     cases: list[Case] = []
     seen: dict[str, int] = {}
     left_out: dict[str, list[int]] = {_SHORT: [], _BLANK: []}
@@ -370,11 +357,8 @@ def read_table(path: Path | None = None, seed: int = 0) -> Read:
         bad = partial(DataError, path, n_rows)
         case = _case_of_row(bad, row)
         if case.case_id in seen:
-            raise bad(
-                "id",
-                case.case_id,
-                f"an id that no earlier row has (row {seen[case.case_id]} has it)",
-            )
+            allowed = f"an id that no earlier row has (row {seen[case.case_id]} has it)"
+            raise bad("id", case.case_id, allowed)
         seen[case.case_id] = n_rows
         if len(case.statements) < MIN_STATEMENTS:
             left_out[_SHORT].append(n_rows)
@@ -408,7 +392,7 @@ def check_table(file: Path) -> None:
         text = getincrementaldecoder("utf-8")().decode(head, final=len(head) < HEAD)
     except UnicodeDecodeError as error:
         raise wrong_encoding(file, error, line=_line(error)) from error
-    header = text.partition("\n")[0].strip()
+    header = _without_sep(text, DELIMITERS.get(kind, "")).partition("\n")[0].strip()
     for mark, name in ((";", "semicolons"), ("\t", "tabs")):
         if kind == ".csv" and mark in header and "," not in header:
             raise DataError(file, None, "header", header, f"commas, and no {name}; {AS_CSV}")
@@ -418,48 +402,80 @@ CheckHeader = Callable[[Path, Sequence[str], str], None]
 """Refuses the header of a file whose cells have this delimiter between."""
 
 
-def table_rows(file: Path, check: CheckHeader) -> Iterator[tuple[int, dict[str, object]]]:
+def _without_sep(text: str, delimiter: str) -> str:
+    """The text without Excel's first line ``sep=,``, where it names the delimiter."""
+    return re.sub(rf"\Asep={delimiter}\s*\n", "", text, flags=re.IGNORECASE)
+
+
+def table_text(file: Path) -> str:
+    """The text of a ``.csv`` or ``.tsv`` file from its header on; errors: :func:`read_text`."""
+    return _without_sep(read_text(file), DELIMITERS.get(file.suffix.lower(), ","))
+
+
+def named_columns(
+    file: Path | str, header: Sequence[str], rows: Iterable[Sequence[object]]
+) -> list[int]:
+    """Places of the columns to read: those with a name.
+
+    Without one may be pandas' index, before all others, and columns that are empty, which Excel
+    leaves. :class:`DataError` for another one, and for a name that comes twice.
+    """
+    kept: list[int] = []
+    for place, name in enumerate(header):
+        bad = partial(DataError, file, None, f"header, column {place + 1}")
+        if _NAMELESS.fullmatch(name):
+            cells = [str(cell).strip() for row in rows for cell in row[place : place + 1]]
+            filled = [cell for cell in cells if normalise(cell) not in NO_NAMES]
+            whole = all(re.fullmatch(r"\d+(\.0)?", cell) for cell in filled)
+            if not filled or (whole and not kept):
+                continue
+            if not name:
+                raise bad(filled[0], "a name for every column that is not empty")
+        if name in header[:place]:
+            raise bad(name, "a name for every column, and no name twice")
+        kept.append(place)
+    return kept
+
+
+def table_rows(
+    file: Path, check: CheckHeader | None = None
+) -> Iterator[tuple[int, dict[str, object]]]:
     """(row number from 1, columns) of every row, empty ones too; blank lines at the end are
     none."""
     check_table(file)
     kind = file.suffix.lower()
-    text = read_text(file).rstrip("\n")
     if kind in DELIMITERS:
-        yield from _csv_rows(file, text, DELIMITERS[kind], check)
-    elif text:
+        yield from _csv_rows(file, table_text(file).rstrip("\n"), DELIMITERS[kind], check)
+    elif text := read_text(file).rstrip("\n"):
         for number, line in enumerate(text.split("\n"), 1):
             row = json_object(partial(DataError, file, number), line) if line.strip() else {}
             yield number, {column: _stripped(value) for column, value in row.items()}
 
 
 def _csv_rows(
-    file: Path, text: str, delimiter: str, check: CheckHeader
+    file: Path, text: str, delimiter: str, check: CheckHeader | None
 ) -> Iterator[tuple[int, dict[str, object]]]:
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    number: int | None = None
+    rows: list[list[str]] = []
     try:
-        header = [name.strip() for name in next(reader, [])]
-        check(file, header, delimiter)
-        number = 0
-        for number, cells in enumerate(reader, 1):
-            if any(cell.strip() for cell in cells) and len(cells) != len(header):
-                raise DataError(
-                    file,
-                    number,
-                    "row",
-                    f"{len(cells)} cells",
-                    f"{len(header)}, as the header (cells may need quotation marks)",
-                )
-            yield number, dict(zip(header, map(_stripped, cells), strict=False))
+        for cells in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True):
+            rows.append(cells)
     except csv.Error as error:
-        where = None if number is None else number + 1
-        raise DataError(
-            file,
-            where,
-            "row",
-            str(error),
-            f"quotation marks in pairs, and up to {csv.field_size_limit():,} characters a cell",
-        ) from error
+        allowed = (
+            f"quotation marks in pairs, and up to {csv.field_size_limit():,} characters a cell"
+        )
+        raise DataError(file, len(rows) or None, "row", str(error), allowed) from error
+    header = [from_spreadsheet(name.strip()) for name in rows.pop(0)] if rows else []
+    kept = named_columns(file, header, rows)
+    if check is not None:
+        check(file, [header[place] for place in kept], delimiter)
+    least = kept[-1] + 1 if kept else 0
+    for number, cells in enumerate(rows, 1):
+        beyond = any(map(str.strip, cells[len(header) :]))
+        if any(map(str.strip, cells)) and (len(cells) < least or beyond):
+            allowed = f"{len(header)}, as the header (cells may need quotation marks)"
+            raise DataError(file, number, "row", f"{len(cells)} cells", allowed)
+        there = {header[place]: cells[place].strip() for place in kept if place < len(cells)}
+        yield number, {name: from_spreadsheet(cell) for name, cell in there.items()}
 
 
 def _check_header(file: Path, header: Sequence[str], delimiter: str) -> None:
@@ -469,12 +485,8 @@ def _check_header(file: Path, header: Sequence[str], delimiter: str) -> None:
         missing.append("statements or text")
     if missing:
         between = "tabs" if delimiter == "\t" else "commas"
-        raise bad(
-            f"id, diagnosis, and statements or text, with {between} between; missing:"
-            f" {', '.join(missing)}"
-        )
-    if "" in header or len(set(header)) < len(header):
-        raise bad("a name for every column, and no name twice")
+        allowed = f"id, diagnosis, and statements or text, with {between} between"
+        raise bad(f"{allowed}; missing: {', '.join(missing)}")
 
 
 def _stripped(value: object) -> object:
@@ -503,7 +515,7 @@ def _case_of_row(bad: partial[DataError], row: dict[str, object]) -> Case:
 
 
 def _name(bad: partial[DataError], field: str, value: object) -> str:
-    if not isinstance(value, str) or normalise(value) in _NO_NAMES:
+    if not isinstance(value, str) or normalise(value) in NO_NAMES:
         allowed = "a name with a letter or digit, and no word for an empty cell (NaN, null, n/a)"
         raise bad(field, value, allowed)
     return value.strip()
@@ -526,9 +538,8 @@ def _told(bad: partial[DataError], row: dict[str, object]) -> list[str]:
     if isinstance(statements, str):
         statements = [line for line in statements.split("\n") if line.strip()]
     if statements is not None and not isinstance(statements, list):
-        raise bad(
-            "statements", statements, "a list of strings, or one str with a statement on each line"
-        )
+        allowed = "a list of strings, or one str with a statement on each line"
+        raise bad("statements", statements, allowed)
     if text is not None and not isinstance(text, str):
         raise bad("text", text, "a str")
     for i, statement in enumerate(statements or [], 1):

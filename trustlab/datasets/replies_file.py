@@ -10,7 +10,7 @@ import json
 import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,19 +18,22 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from trustlab.datasets.cases_file import DataError, table_rows
+from trustlab.datasets.cases_file import NO_NAMES, DataError, named_columns, table_rows
+from trustlab.parsing.medconf import read_evidence, read_profile
 from trustlab.parsing.reply import no_answer
 from trustlab.parsing.scores import probes_read
 from trustlab.records import (
     NO_DIAGNOSIS,
     Assessment,
     Case,
+    Evidence,
     Generation,
     Parameters,
     Reply,
     Statement,
     TokenTrace,
     View,
+    normalise,
 )
 
 
@@ -49,6 +52,12 @@ def _text(value: Any) -> str:
     if isinstance(value, str | int) and not isinstance(value, bool) and str(value).strip():
         return str(value).strip()
     raise ValueError
+
+
+def _name(value: Any) -> str:
+    if normalise(name := _text(value)) in NO_NAMES:
+        raise ValueError
+    return name
 
 
 def _number(value: Any, low: float = -math.inf, high: float = math.inf) -> float:
@@ -129,7 +138,19 @@ def _guesses(value: Any) -> str:
 
 
 def _verdict(value: Any) -> str:
-    return str(value == 1) if value in (0, 1) else _text(value)  # True and False are among these
+    try:
+        return str(_flag(value))
+    except KeyError:
+        return _text(value)
+
+
+def _evidence(value: Any) -> tuple[Evidence, ...]:
+    found = json.loads(value) if isinstance(value, str) else _plain(value)
+    rows = found["criteria"] if isinstance(found, dict) else found
+    known = [{k: v for k, v in row.items() if v is not None} for row in rows]
+    rows = [{"id": i, "description": f"criterion {i}"} | row for i, row in enumerate(known, 1)]
+    profile = read_profile(json.dumps(rows))
+    return read_evidence(json.dumps({"criteria": rows}), profile, "")[0]
 
 
 def _bounds(value: Any) -> dict[str, str]:
@@ -151,8 +172,8 @@ COLUMNS: dict[str, Column] = {
                     "percent of the case that was told; 100 where it is absent"),
     "dataset": Column(_text, "text", "the set of cases; `table` where it is absent"),
     "model": Column(_text, "text", "who answered; `model` where it is absent"),
-    "truth": Column(_text, "text", "the right diagnosis; or give `correct`"),
-    "accepted": Column(_each(_text), f"names: {_LISTED}", "other names of the right diagnosis"),
+    "truth": Column(_name, "a name", "the right diagnosis; or give `correct`"),
+    "accepted": Column(_each(_name), f"names: {_LISTED}", "other names of the right diagnosis"),
     "correct": Column(_flag, "0 or 1, true or false", "whether the answer is right; it goes before "
                       "`truth`"),
     "answer": Column(_text, "text", "the diagnosis that the model names, alone; empty: it could "
@@ -190,6 +211,9 @@ COLUMNS: dict[str, Column] = {
                      "sampled judgements of the answer"),
     "medconf": Column(partial(_number, low=0, high=100), "a number from 0 to 100",
                       "MedConf's score"),
+    "evidence": Column(_evidence, "criteria, each with importance (strong, moderate or weak) and "
+                       "support_level (supported, missing or contradicted): a list, or JSON",
+                       "MedConf's table of evidence"),
     "patient": Column(_text, "text", "what was told"),
     "n_statements": Column(_whole, "a whole number", "statements told"),
     "n_total": Column(_whole, "a whole number", "statements of the whole case"),
@@ -214,7 +238,7 @@ OF_TOKENS = ("logprobs", "entropies", "renyi", "fisher_rao", "prior_logprobs", "
 NOT_HERE = {
     "panel": "a table of replies has no panel of doctors",
     "exact": "a table of replies has no exact posterior",
-    "evidence": "a table of replies has no table of evidence",
+    "evidence": "the table has no evidence",
 }
 
 
@@ -241,16 +265,15 @@ def read_replies(table: pd.DataFrame | str | Path, parameters: Parameters, seed:
     file: Path | str
     if isinstance(table, pd.DataFrame):
         file = "table"
-        _check_header(file, list(map(str, table.columns)), "")
-        rows = _frame_rows(table)
+        rows = _frame_rows(file, table)
     elif not isinstance(table, str | Path):
         raise TypeError(f"replies are {type(table).__name__}; they must be a DataFrame or a path")
     elif not (file := Path(table).expanduser()).is_file():
         raise DataError(file, None, "file", file.name, f"a file that exists, {KINDS}")
     elif file.suffix.lower() == ".parquet":
-        rows = _frame_rows(_parquet(file))
+        rows = _frame_rows(file, _parquet(file))
     else:
-        rows = [row for _, row in table_rows(file, _check_header)]
+        rows = [row for _, row in table_rows(file)]
     _check_percent(file, rows)
     if not rows:
         raise DataError(file, None, "rows", "none", "a row an answer")
@@ -282,7 +305,7 @@ KINDS = "a .csv, .tsv, .jsonl or .parquet one"
 def _check_percent(file: Path | str, rows: Sequence[Mapping[str, Any]]) -> None:
     """Refuse a column of scores that are shares: read as percent they would all be near 0."""
     for name in ("ce", "cot_ce", "medconf"):
-        found = [row[name] for row in rows if not _empty(row.get(name))]
+        found = [row[name] for row in rows if not _missing(row.get(name))]
         try:
             numbers = [float(value) for value in found]
         except (TypeError, ValueError):
@@ -299,22 +322,24 @@ def _parquet(file: Path) -> pd.DataFrame:
         raise DataError(file, None, "file", str(error), "a whole Parquet file") from error
 
 
-def _frame_rows(table: pd.DataFrame) -> list[dict[str, Any]]:
+def _frame_rows(file: Path | str, table: pd.DataFrame) -> list[dict[str, Any]]:
     """The rows of a frame, what is empty as ``None``."""
-    rows: list[dict[str, Any]] = table.rename(columns=str).to_dict("records")  # type: ignore
+    header = list(map(str, table.columns))
+    named = table.iloc[:, named_columns(file, header, table.to_numpy(dtype=object))]
+    rows: list[dict[str, Any]] = named.rename(columns=str).to_dict("records")  # type: ignore
     return [{name: None if _empty(value) else value for name, value in r.items()} for r in rows]
 
 
 def _empty(value: Any) -> bool:
     if isinstance(value, list | tuple | dict | np.ndarray):
         return len(value) == 0
-    return value is None or value == "" or bool(pd.isna(value))
+    return bool(pd.isna(value)) or value == ""
 
 
-def _check_header(file: Path | str, header: Sequence[str], delimiter: str) -> None:
-    if "" in header or len(set(header)) < len(header):
-        allowed = "a name for every column, and no name twice"
-        raise DataError(file, None, "header", list(header), allowed)
+def _missing(value: Any) -> bool:
+    """Whether a cell is empty, or holds what another program writes for that."""
+    named = isinstance(value, str) and len(value) < 10 and normalise(value) in NO_NAMES[1:]
+    return named or _empty(value)
 
 
 def _check_names(file: Path | str, names: Sequence[str]) -> None:
@@ -337,8 +362,8 @@ def _check_names(file: Path | str, names: Sequence[str]) -> None:
 
 
 def _cell(bad: partial[DataError], name: str, value: Any) -> Any:
-    if _empty(value):
-        return None
+    if _empty(value) or (_missing(value) and name not in ("case_id", "answer")):
+        return None  # a case may be called NA, and a model may say so
     column = COLUMNS[name]
     try:
         return column.read(value)
@@ -359,7 +384,9 @@ def _take(
         raise bad("case_id", None, COLUMNS["case_id"].allowed)
     answer, why = row.get("answer"), row.get("missing", "")
     if not {"truth", "correct"} & set(row) and not why:
-        raise bad("truth", None, "truth or correct in every row, or in missing why there is none")
+        raise bad(
+            "truth", None, "a name, or correct, in every row, or in missing why there is none"
+        )
     if answer is None and row.get("correct"):
         raise bad("correct", 1, "0, or nothing, where there is no answer")
     patient, truth = row.get("patient"), row.get("truth", "")
@@ -378,9 +405,13 @@ def _take(
     if "p_true" in row:
         probes["p_true"] = tuple(Reply(v) for v in row["p_true"])
     assessment = None
-    if "medconf" in row:
-        lacks = NOT_HERE["evidence"]
-        assessment = Assessment(str(answer), score=row["medconf"], missing=lacks)
+    if {"medconf", "evidence"} & set(row):
+        evidence, score = row.get("evidence", ()), row.get("medconf")
+        lacks = reasons["assessment"] if score is None else NOT_HERE["evidence"]
+        profile = tuple(e.criterion for e in evidence)
+        assessment = Assessment(
+            str(answer), profile=profile, evidence=evidence, score=score, missing=lacks
+        )
     failed = why if answer is None and why else NO_DIAGNOSIS
     trace = None if answer is None else _trace(bad, row, "tokens", OF_TOKENS, row)
     reply = Reply(answer, trace) if answer is not None else Reply(None, missing=failed)
@@ -475,4 +506,10 @@ def _told(g: Generation) -> dict[str, Any]:
     found |= {name: texts if name == "p_true" else texts[0] for name, texts in said.items()}
     if g.assessment is not None:
         found["medconf"] = g.assessment.score
+        if (evidence := g.assessment.evidence) and evidence[0].criterion.importance:
+            rows = [
+                {**asdict(e.criterion), "support_level": e.support_level, "evidence": e.quote}
+                for e in evidence
+            ]
+            found["evidence"] = json.dumps(rows)
     return found

@@ -16,15 +16,16 @@ import warnings
 import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 import numpy as np
 
+from trustlab.choices import WRITABLE, utf8
 from trustlab.models.base import (
     STATISTICS,
     Abilities,
@@ -37,15 +38,18 @@ from trustlab.models.base import (
     finds_out,
     too_long,
 )
+from trustlab.models.openai_replies import MOST_TOKENS, believed
 from trustlab.models.opening import Later
 from trustlab.models.thought import apart
 from trustlab.parsing.counts import ReadReply, count, read_reply
 from trustlab.paths import offline as told_offline
+from trustlab.paths import whole
 from trustlab.records import Reply, TokenTrace
 
 if TYPE_CHECKING:
     import pandas as pd
 
+T = TypeVar("T")
 to_json = json.JSONEncoder(allow_nan=False, sort_keys=True, separators=(",", ":")).encode
 _REPLY_FIELDS = {"finish", "n_tokens_in", "n_tokens_out", "raw", "text", "trace"}
 _MORE = {"served_by", "lacks", "reasoning"}
@@ -68,30 +72,18 @@ def encode_reply(reply: Reply) -> str:
         raise ValueError(
             f"only complete replies are kept, got missing={reply.missing!r}, text={reply.text!r}"
         )
-    counts = {"n_tokens_in": int(reply.n_tokens_in), "n_tokens_out": int(reply.n_tokens_out)}
-    fields: dict[str, object] = {
-        "text": reply.text,
-        "raw": reply.raw,
-        "finish": reply.finish,
-        "trace": None,
-        **counts,
-    }
+    fields = {name: getattr(reply, name) for name in ("text", "raw", "finish")}
+    fields |= {"trace": None, "n_tokens_in": int(reply.n_tokens_in)}
+    fields |= {"n_tokens_out": int(reply.n_tokens_out)}
     if (trace := reply.trace) is not None:
-        arrays = {
-            name: _array(name, getattr(trace, name), len(trace)) for name in TokenTrace.ARRAYS
-        }
-        listed = {name: None if array is None else array.tolist() for name, array in arrays.items()}
-        best = trace.alternatives and [
-            [(token, float(logprob)) for token, logprob in row] for row in trace.alternatives
-        ]
-        fields["trace"] = {
-            "tokens": trace.tokens,
-            "alternatives": best,
-            "bounds": dict(trace.bounds),
-            **({"lacks": dict(trace.lacks)} if trace.lacks else {}),
-            **listed,
-        }
+        arrays = {n: _array(n, getattr(trace, n), len(trace)) for n in TokenTrace.ARRAYS}
+        told: dict[str, object] = {n: a if a is None else a.tolist() for n, a in arrays.items()}
+        rows = trace.alternatives
+        best = rows and [[(token, float(logprob)) for token, logprob in row] for row in rows]
+        told |= {"tokens": trace.tokens, "alternatives": best, "bounds": dict(trace.bounds)}
+        fields["trace"] = told | ({"lacks": dict(trace.lacks)} if trace.lacks else {})
     more = {"served_by": reply.served_by or None, "reasoning": reply.reasoning}
+    believed(reply)
     return to_json(fields | {name: value for name, value in more.items() if value is not None})
 
 
@@ -100,15 +92,15 @@ def decode_reply(value: str | Mapping[str, object]) -> Reply:
     it is anything else."""
     fields = json.loads(value, parse_constant=refuse_constant) if isinstance(value, str) else value
     if not isinstance(fields, Mapping) or set(fields) - _MORE != _REPLY_FIELDS:
-        raise ValueError(
-            f"a reply has the fields {sorted(_REPLY_FIELDS)}, got {shortened(str(fields))}"
-        )
+        got = shortened(str(fields))
+        raise ValueError(f"a reply has the fields {sorted(_REPLY_FIELDS)}, got {got}")
     for name in fields.keys() - {"trace"}:
         kinds = int if name.startswith("n_") else (str, type(None)) if name == "raw" else str
         if not isinstance(fields[name], kinds):
             raise ValueError(f"{name} has the wrong type: {fields[name]!r}")
     trace = fields["trace"]
-    return Reply(**{**fields, "trace": None if trace is None else _decode_trace(trace)})  # type: ignore
+    made: Any = {**fields, "trace": None if trace is None else _decode_trace(trace)}
+    return believed(Reply(**made))
 
 
 def encode_abilities(able: Abilities) -> str:
@@ -122,10 +114,8 @@ def encode_abilities(able: Abilities) -> str:
 def decode_abilities(fields: object) -> Abilities:
     """What :func:`encode_abilities` wrote; ValueError if it is anything else."""
     if not isinstance(fields, dict) or set(fields) - set(_MORE_ABILITIES) != ABILITY_FIELDS:
-        raise ValueError(
-            f"what a model provides has the fields {sorted(ABILITY_FIELDS)}, got"
-            f" {shortened(str(fields))}"
-        )
+        known = f"what a model provides has the fields {sorted(ABILITY_FIELDS)}"
+        raise ValueError(f"{known}, got {shortened(str(fields))}")
     provides, lacks = fields["provides"], fields["lacks"]
     if not isinstance(provides, list) or not set(map(str, provides)) <= {"text", *STATISTICS}:
         raise ValueError(f"provides must be among {('text', *STATISTICS)}, got {provides!r}")
@@ -142,22 +132,19 @@ def _decode_count(fields: object) -> int:
     """The length of a prompt, as it was kept; ValueError if it is anything else."""
     if not isinstance(fields, dict) or set(fields) != COUNT_FIELDS:
         raise ValueError(f"a count has the field n_tokens, got {shortened(str(fields))}")
-    if type(n := fields["n_tokens"]) is not int or n < 0:
-        raise ValueError(f"n_tokens must be a whole number, got {n!r}")
+    if type(n := fields["n_tokens"]) is not int or not 0 <= n <= MOST_TOKENS:
+        raise ValueError(f"n_tokens must be a whole number up to {MOST_TOKENS:,}, got {n!r}")
     return n
 
 
 def _decode_trace(trace: object) -> TokenTrace:
     if not isinstance(trace, Mapping) or set(trace) - _MORE != _TRACE_FIELDS:
-        raise ValueError(
-            f"a trace has the fields {sorted(_TRACE_FIELDS)}, got {shortened(str(trace))}"
-        )
+        got = shortened(str(trace))
+        raise ValueError(f"a trace has the fields {sorted(_TRACE_FIELDS)}, got {got}")
     tokens, alternatives, bounds = trace["tokens"], trace["alternatives"], trace["bounds"]
     if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
         raise ValueError(f"tokens must be a list of strings, got {tokens!r}")
-    if not isinstance(bounds, Mapping) or not all(
-        side in ("lower", "upper") for side in bounds.values()
-    ):
+    if not isinstance(bounds, Mapping) or set(bounds.values()) - {"lower", "upper"}:
         raise ValueError(f'bounds must map fields to "lower" or "upper", got {bounds!r}')
     arrays = {name: _array(name, trace[name], len(tokens)) for name in TokenTrace.ARRAYS}
     if alternatives is not None:
@@ -165,19 +152,13 @@ def _decode_trace(trace: object) -> TokenTrace:
             tuple((str(token), float(logprob)) for token, logprob in row) for row in alternatives
         )
         if len(alternatives) != len(tokens):
-            raise ValueError(
-                f"alternatives must have {len(tokens)} positions, got {len(alternatives)}"
-            )
+            n = len(alternatives)
+            raise ValueError(f"alternatives must have {len(tokens)} positions, got {n}")
     lacks = trace.get("lacks", {})
     if not isinstance(lacks, Mapping) or not all(isinstance(why, str) for why in lacks.values()):
         raise ValueError(f"lacks must map fields to reasons, got {lacks!r}")
-    return TokenTrace(
-        tokens=tuple(tokens),
-        alternatives=alternatives,
-        bounds=dict(bounds),
-        lacks=dict(lacks),
-        **arrays,
-    )
+    more: Any = {"bounds": dict(bounds), "lacks": dict(lacks), **arrays}
+    return TokenTrace(tuple(tokens), alternatives=alternatives, **more)
 
 
 def _array(name: str, values: object, n_tokens: int) -> np.ndarray | None:
@@ -228,19 +209,9 @@ def request_keys(request: Request, name: str, revision: str) -> list[str]:
     """
     if request.n < 1:
         raise ValueError(f"n must be at least 1, got {request.n}")
-    settings = [
-        float(request.temperature),
-        int(request.max_tokens),
-        int(request.seed),
-        sorted(request.want),
-    ]
-    content = [
-        name,
-        revision,
-        request.messages,
-        *settings,
-        request.prior_messages if "prior" in request.want else None,
-    ]
+    prior = request.prior_messages if "prior" in request.want else None
+    content: list[Any] = [name, revision, request.messages, float(request.temperature)]
+    content += [int(request.max_tokens), int(request.seed), sorted(request.want), prior]
     if "distributions" in request.want:
         content += [float(request.renyi_alpha), int(request.n_alternatives)]
     if request.schema is not None:
@@ -249,17 +220,50 @@ def request_keys(request: Request, name: str, revision: str) -> list[str]:
         content += ["continuation", request.continuation]
     # The index ends the list, so that fifteen samples hash a long prompt once.
     head = hashlib.sha256((to_json(content)[:-1] + ",").encode())
-    keys = []
-    for i in (
-        range(1) if request.temperature == 0 else range(request.first, request.first + request.n)
-    ):
+    keys, greedy = [], request.temperature == 0
+    for i in range(1) if greedy else range(request.first, request.first + request.n):
         digest = head.copy()
         digest.update(f"{i}]".encode())
         keys.append(digest.hexdigest())
-    return keys * request.n if request.temperature == 0 else keys
+    return keys * request.n if greedy else keys
 
 
-def connect(path: str | os.PathLike[str] | None, schema: str) -> sqlite3.Connection:
+class Store(sqlite3.Connection):
+    """An SQLite file whose errors name it."""
+
+    path: object = ":memory:"
+
+    @contextmanager
+    def named(self) -> Iterator[None]:
+        """An error within names the file."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            if str(self.path) in str(error):
+                raise
+            raise type(error)(f"{self.path}: {error}") from error
+
+
+def _naming(call: Any) -> Any:
+    def named(store: Store, *args: Any) -> Any:
+        with store.named():
+            return call(store, *args)
+
+    return named
+
+
+for _name in ("execute", "executemany", "__exit__"):
+    setattr(Store, _name, _naming(getattr(sqlite3.Connection, _name)))
+
+
+def _opened(path: object, target: str, **how: Any) -> Store:
+    connection = sqlite3.connect(target, check_same_thread=False, factory=Store, **how)
+    connection.path = path
+    connection.text_factory = lambda raw: raw.decode(errors="surrogateescape")  # damage is text
+    return connection
+
+
+def connect(path: str | os.PathLike[str] | None, schema: str) -> Store:
     """Open or make an SQLite file in WAL mode with the table of ``schema``; None or ":memory:"
     stays in memory.
 
@@ -271,7 +275,7 @@ def connect(path: str | os.PathLike[str] | None, schema: str) -> sqlite3.Connect
         if is_read_only(target):
             return _connect_to_read(Path(target).resolve().as_uri())
         Path(target).parent.mkdir(parents=True, exist_ok=True)
-    connection = sqlite3.connect(target, timeout=BUSY_TIMEOUT_S, check_same_thread=False)
+    connection = _opened(path, target, timeout=BUSY_TIMEOUT_S)
     deadline = time.monotonic() + BUSY_TIMEOUT_S
     while True:
         try:
@@ -286,12 +290,12 @@ def connect(path: str | os.PathLike[str] | None, schema: str) -> sqlite3.Connect
             time.sleep(0.02)
         except sqlite3.DatabaseError as error:
             connection.close()
-            raise ValueError(f"{path} is not an SQLite file: {error}") from error
+            raise ValueError(f"{error}: it is not an SQLite file") from error
 
 
-def _connect_to_read(address: str) -> sqlite3.Connection:
+def _connect_to_read(address: str) -> Store:
     for how in ("mode=ro", "mode=ro&immutable=1"):  # in a folder that takes no file beside it
-        connection = sqlite3.connect(f"{address}?{how}", uri=True, check_same_thread=False)
+        connection = _opened(address, f"{address}?{how}", uri=True)
         try:
             connection.execute("SELECT count(*) FROM sqlite_master")
             return connection
@@ -299,7 +303,7 @@ def _connect_to_read(address: str) -> sqlite3.Connection:
             connection.close()
         except sqlite3.DatabaseError as error:
             connection.close()
-            raise ValueError(f"{address} is not an SQLite file: {error}") from error
+            raise ValueError(f"{error}: it is not an SQLite file") from error
     raise ValueError(f"{address} cannot be read")
 
 
@@ -311,15 +315,16 @@ def is_read_only(path: str | os.PathLike[str] | None) -> bool:
 
 
 def select(
-    connection: sqlite3.Connection, table: str, column: str, keys: Iterable[str]
+    connection: Store, table: str, column: str, keys: Iterable[str]
 ) -> Iterator[tuple[str, str | bytes]]:
     """(key, ``column``) of every key found in ``table``, looked up in chunks of :data:`CHUNK`."""
     distinct = list(dict.fromkeys(keys))
     for chunk in (distinct[start : start + CHUNK] for start in range(0, len(distinct), CHUNK)):
         marks = ",".join("?" * len(chunk))
-        yield from connection.execute(
-            f"SELECT key, {column} FROM {table} WHERE key IN ({marks})", chunk
-        )
+        with connection.named():
+            yield from connection.execute(
+                f"SELECT key, {column} FROM {table} WHERE key IN ({marks})", chunk
+            )
 
 
 def _blocks(requests: Sequence[Request], wanted: Sequence[int], size: int) -> Iterator[list[int]]:
@@ -347,10 +352,8 @@ def _unknown_parts(
         if stop < len(keys) and (keys[stop] in known) == (keys[start] in known):
             continue
         if keys[start] not in known:
-            yield (
-                replace(request, n=stop - start, first=request.first + start),
-                list(keys[start:stop]),
-            )
+            part = replace(request, n=stop - start, first=request.first + start)
+            yield part, list(keys[start:stop])
         start = stop
 
 
@@ -385,9 +388,8 @@ class CachedModel:
         if block < 1:
             raise ValueError(f"block must be at least 1, got {block}")
         if offline and path not in (None, ":memory:") and not Path(path).is_file():
-            raise FileNotFoundError(
-                f"offline, but there is no reply cache at {path}; import one or run once online"
-            )
+            what = "import one or run once online"
+            raise FileNotFoundError(f"offline, but there is no reply cache at {path}; {what}")
         self.model, self.path, self.offline, self.block = model, path, offline, block
         self._why_offline = "it may not be written" if read_only else "offline=True"
         self.name, self.revision = model.name, model.revision
@@ -453,9 +455,8 @@ class CachedModel:
     def _only_if_local(self, what: str) -> None:
         """``LookupError`` offline, unless the model is in a folder here: it may then be opened."""
         if not isinstance(getattr(self.model, "model", self.model), Later):
-            raise LookupError(
-                f"offline, and the cache {self.path} does not {what}; run once online"
-            )
+            where = f"the cache {self.path} does not {what}"
+            raise LookupError(f"offline, and {where}; run once online")
 
     def count_tokens(self, messages: Messages) -> int | None:
         """Tokens of a prompt; ``None`` where the model does not count. Kept in the file where it
@@ -465,8 +466,8 @@ class CachedModel:
         model: Any = self.model
         if not finds_out(model):
             return model.count_tokens(messages)
-        if (told := self._kept("n_tokens", messages)) is not None:
-            return _decode_count(told)
+        if told := self._counts([self._key("n_tokens", messages)]):
+            return next(iter(told.values()))
         if self.offline:
             self._only_if_local(f"say how long a prompt is for {self.name}")
             return model.count_tokens(messages)
@@ -505,10 +506,9 @@ class CachedModel:
             known |= dict.fromkeys(keys[i], reply) | {k: known[k] for k in keys[i] if k in known}
             missing.remove(i)
         if missing and self.offline:
-            raise CacheMiss(
-                self._miss(requests[missing[0]], n_cached[missing[0]], len(missing)),
-                requests[missing[0]],
-            )
+            first = missing[0]
+            told = self._miss(requests[first], n_cached[first], len(missing))
+            raise CacheMiss(told, requests[first])
         made: dict[int, tuple[int, float]] = {}
         if done := len(requests) - len(missing):
             report(done)
@@ -522,10 +522,7 @@ class CachedModel:
         self.served.update(r.served_by for row in replies for r in row if r.served_by)
         for i, (request, row) in enumerate(zip(requests, replies, strict=True)):
             n_made, seconds = made.get(i, (0, 0.0))
-            n_tokens = (
-                max(reply.n_tokens_in for reply in row),
-                sum(reply.n_tokens_out for reply in row),
-            )
+            n_in, n_out = max(r.n_tokens_in for r in row), sum(r.n_tokens_out for r in row)
             counts = (n_made, 0 if n_made and request.temperature == 0 else request.n - n_made)
             found = [read_reply(reply, request.about) for reply in row]
             examples = {text for role, text in request.messages if role == "assistant"}
@@ -534,15 +531,8 @@ class CachedModel:
             if self.recorder is not None:
                 counted = {"n_cached": counts[1], "n_made": n_made, "seconds": seconds}
                 self.recorder(self.name, request, row, found, counted)
-            self.calls.append(
-                dict(
-                    zip(
-                        CALL_COLUMNS,
-                        (request.purpose, request.n, *n_tokens, seconds, *counts),
-                        strict=True,
-                    )
-                )
-            )
+            call = (request.purpose, request.n, n_in, n_out, seconds, *counts)
+            self.calls.append(dict(zip(CALL_COLUMNS, call, strict=True)))
         return replies
 
     def _ask(
@@ -592,10 +582,8 @@ class CachedModel:
             raise
         elapsed = time.perf_counter() - start
         if [len(row) for row in answers] != [part.n for _, part, _ in parts]:
-            raise ValueError(
-                f"{self.name} returned {[len(row) for row in answers]} replies for"
-                f" n={[part.n for _, part, _ in parts]}"
-            )
+            made_n, asked_n = [len(row) for row in answers], [part.n for _, part, _ in parts]
+            raise ValueError(f"{self.name} returned {made_n} replies for n={asked_n}")
         fresh = self._keep(parts, answers, kept)
         known |= fresh | self._look_up(fresh)
         tokens = [sum(reply.n_tokens_out for reply in row) for row in answers]
@@ -629,8 +617,7 @@ class CachedModel:
     ) -> dict[int, Reply]:
         """Request -> its reply, of those whose prompt was found to be longer than the window."""
         keys = {i: self._key("n_tokens", requests[i].messages) for i in unknown}
-        kept = select(self._connection, "replies", "value", set(keys.values()))
-        lengths = {key: _decode_count(json.loads(str(value))) for key, value in kept}
+        lengths = self._counts(set(keys.values()))
         window = self.window if lengths else math.inf
         found = {i: n for i, key in keys.items() if (n := lengths.get(key, 0)) > window}
         return {i: too_long(self.name, window, n) for i, n in found.items()}
@@ -638,16 +625,30 @@ class CachedModel:
     def _look_up(self, keys: Iterable[str]) -> dict[str, Reply]:
         """The kept replies; one that was kept with a thought in its text is parted now."""
         found, parted = {}, getattr(self.model, "thinking", "auto") == "auto"
-        for key, value in select(self._connection, "replies", "value", keys):
-            try:
-                reply = decode_reply(str(value))
-            except (ValueError, TypeError) as error:
-                raise ValueError(
-                    f"the cache {self.path} holds a damaged reply under {key}: {error}"
-                ) from error
+        for key, reply in self._whole(keys, decode_reply).items():
             tokens = reply.trace.tokens if reply.trace else ()
             whole = parted and reply.reasoning is None
             found[key] = apart(reply, pieces=tokens, named=tokens) if whole else reply
+        return found
+
+    def _counts(self, keys: Iterable[str]) -> dict[str, int]:
+        return self._whole(keys, lambda value: _decode_count(json.loads(value)))
+
+    def _whole(self, keys: Iterable[str], decode: Callable[[str], T]) -> dict[str, T]:
+        """What is kept, without damaged rows: these are dropped, so that they are asked again."""
+        found: dict[str, T] = {}
+        damaged: dict[str, str] = {}
+        for key, value in select(self._connection, "replies", "value", keys):
+            try:
+                found[key] = decode(str(value))
+            except DAMAGE as error:
+                damaged[key] = str(error)
+        if damaged and not self.offline:
+            with self._writing:
+                _drop(self._connection, damaged)
+        for key, why in damaged.items():
+            left = "is left out" if self.offline else "is dropped, and asked again"
+            warnings.warn(f"{self.path}: the damaged row {key} {left}: {why}", stacklevel=5)
         return found
 
     def _store(self, fresh: Mapping[str, Reply]) -> None:
@@ -658,31 +659,22 @@ class CachedModel:
             try:
                 rows.append((key, encode_reply(reply)))
             except ValueError as error:
-                warnings.warn(
-                    f"a reply of {self.name} is not kept: {error}; it reads {reply.text[:80]!r}",
-                    stacklevel=4,
-                )
+                told = f"a reply of {self.name} is not kept: {error}"
+                warnings.warn(f"{told}; it reads {reply.text[:80]!r}", stacklevel=4)
         with self._writing, self._connection:
             self._connection.executemany("INSERT OR IGNORE INTO replies VALUES (?, ?)", rows)
 
     def _miss(self, request: Request, n_known: int, n_missing: int) -> str:
+        missing = f"{n_missing} request(s) not in the reply cache {self.path}"
+        about = f"model {self.name}, revision {self.revision}; purpose {request.purpose!r}"
+        settings = f"n={request.n}, temperature={request.temperature}"
+        settings += f", max_tokens={request.max_tokens}, seed={request.seed}"
+        prior = "absent" if request.prior_messages is None else "given"
         lines = [
-            (
-                f"{n_missing} request(s) not in the reply cache {self.path}, and"
-                f" {self._why_offline}. The first:"
-            ),
-            (
-                f"model {self.name}, revision {self.revision}; purpose {request.purpose!r};"
-                f" {n_known} of {request.n} replies known"
-            ),
-            (
-                f"n={request.n}, temperature={request.temperature},"
-                f" max_tokens={request.max_tokens}, seed={request.seed}"
-            ),
-            (
-                f"want={sorted(request.want)}, prior_messages"
-                f" {'absent' if request.prior_messages is None else 'given'}"
-            ),
+            f"{missing}, and {self._why_offline}. The first:",
+            f"{about}; {n_known} of {request.n} replies known",
+            settings,
+            f"want={sorted(request.want)}, prior_messages {prior}",
             *(f"{role}: {shortened(content)}" for role, content in request.messages),
         ]
         return "\n  ".join(lines)
@@ -698,9 +690,8 @@ class CachedModel:
         import pandas as pd
 
         kinds = {"seconds": "float64", "purpose": "str"}
-        return pd.DataFrame(self.calls, columns=list(CALL_COLUMNS)).astype(
-            {c: kinds.get(c, "int64") for c in CALL_COLUMNS}
-        )
+        kinds = {c: kinds.get(c, "int64") for c in CALL_COLUMNS}
+        return pd.DataFrame(self.calls, columns=list(CALL_COLUMNS)).astype(kinds)
 
     def reset_calls(self) -> None:
         """Forget the rows of ``calls``, and what ``served`` counted."""
@@ -721,20 +712,50 @@ def export_cache(path: str | os.PathLike[str], target: str | os.PathLike[str]) -
     """
     if not Path(path).is_file():
         raise FileNotFoundError(f"there is no reply cache at {path}")
-    target = Path(target)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    partial = target.with_name(target.name + ".part")
     n_rows = 0
     with (
         closing(connect(path, SCHEMA)) as connection,
-        partial.open("wb") as raw,
-        _compressed(raw, target.suffix == ".xz") as file,
+        whole(Path(target)) as beside,
+        beside.open("wb") as raw,
+        _compressed(raw, Path(target).suffix == ".xz") as file,
     ):
-        for key, value in connection.execute("SELECT key, value FROM replies ORDER BY key"):
-            file.write(f'{{"key":"{key}","value":{value}}}\n'.encode())
-            n_rows += 1
-    partial.replace(target)
+        for key, value, why in _checked_rows(connection):
+            if why:
+                warnings.warn(f"{path}: the damaged row {key} is not written: {why}", stacklevel=2)
+            else:
+                file.write(f'{{"key":"{key}","value":{value}}}\n'.encode())
+                n_rows += 1
     return n_rows
+
+
+def damaged_rows(path: str | os.PathLike[str], mend: bool = False) -> dict[str, str]:
+    """Key -> what is wrong, of the rows of a cache that no run takes; ``mend`` drops them."""
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"there is no reply cache at {path}")
+    with closing(connect(path, SCHEMA)) as connection:
+        found = {key: why for key, _, why in _checked_rows(connection) if why}
+        if mend:
+            _drop(connection, found)
+    return found
+
+
+def _drop(connection: Store, keys: Iterable[str]) -> None:
+    with connection:
+        connection.executemany("DELETE FROM replies WHERE key = ?", [(key,) for key in keys])
+
+
+DAMAGE = (ValueError, TypeError, RecursionError)
+"""What a row raises that is none."""
+
+
+def _checked_rows(connection: Store) -> Iterator[tuple[str, str, str]]:
+    """Key, value and, of a damaged row, what is wrong, sorted by key."""
+    with connection.named():
+        for key, value in connection.execute("SELECT key, value FROM replies ORDER BY key"):
+            try:
+                yield key, _checked_row({"key": key, "value": json.loads(str(value))}), ""
+            except DAMAGE as error:
+                yield key, "", str(error)
 
 
 def _compressed(raw: BinaryIO, xz: bool) -> lzma.LZMAFile | gzip.GzipFile:
@@ -773,6 +794,8 @@ LONGEST_LINE = 64 << 20
 
 def _checked(value: dict[str, object]) -> str:
     """An exported value as it is kept; ValueError or TypeError if it is none."""
+    if not utf8(value):
+        raise ValueError(f"it has half a character; it must be {WRITABLE}")
     if set(value) >= ABILITY_FIELDS:
         return encode_abilities(decode_abilities(value))
     if set(value) == COUNT_FIELDS:
@@ -783,9 +806,11 @@ def _checked(value: dict[str, object]) -> str:
 def _kept_rows(source: Path) -> Iterator[tuple[str, str]]:
     with closing(_connect_to_read(source.resolve().as_uri())) as connection:
         try:
-            for key, value in connection.execute("SELECT key, value FROM replies ORDER BY key"):
-                yield key, _checked_row({"key": key, "value": json.loads(value)})
-        except (sqlite3.DatabaseError, ValueError, TypeError, RecursionError) as error:
+            for key, value, why in _checked_rows(connection):
+                if why:
+                    raise ValueError(f"row {key}: {why}")
+                yield key, value
+        except (sqlite3.DatabaseError, ValueError) as error:
             raise ValueError(f"{source} is no whole reply cache: {error}") from error
 
 
@@ -811,9 +836,8 @@ def _exported_rows(source: Path) -> Iterator[tuple[str, str]]:
             for raw in iter(lambda: file.readline(LONGEST_LINE + 1), b""):
                 n_lines += 1
                 if len(raw) > LONGEST_LINE:
-                    raise ValueError(
-                        f"a line has at most {LONGEST_LINE:,} bytes, this one has more"
-                    )
+                    most = f"{LONGEST_LINE:,} bytes"
+                    raise ValueError(f"a line has at most {most}, this one has more")
                 line = raw.decode("utf-8")
                 fields = json.loads(line, parse_constant=refuse_constant)
                 checked = _checked_row(fields)

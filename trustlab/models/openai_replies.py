@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import BaseModel, Field, ValidationError, WrapValidator
 
+from trustlab.choices import WRITABLE, utf8
 from trustlab.models.base import Request
 from trustlab.models.decoding import BOUNDS, ROUNDING, bounds
 from trustlab.models.openai_wire import shortened
@@ -128,6 +129,27 @@ class ScoreAnswer(BaseModel):
 
     choices: list[ScoredChoice]
     usage: Annotated[Usage | None, WrapValidator(_or_none)] = None
+
+
+def believed(reply: Reply) -> Reply:
+    """The reply, from a server or kept; ``ValueError`` where it holds what none can: numbers of
+    tokens out of range, log-probabilities above rounding, half a character."""
+    for name in ("n_tokens_in", "n_tokens_out"):
+        if not 0 <= (n := getattr(reply, name)) <= MOST_TOKENS:
+            raise ValueError(f"{name} is {n}; it must be a whole number from 0 to {MOST_TOKENS:,}")
+    trace = reply.trace or TokenTrace(())
+    rows = [pair for row in trace.alternatives or () for pair in row]
+    lists: dict[str, Any] = {"alternatives": [logprob for _, logprob in rows]}
+    lists |= {name: getattr(trace, name) for name in ("logprobs", "prior_logprobs")}
+    lists |= {"entropies": None if trace.entropies is None else -trace.entropies}
+    for name, values in lists.items():
+        if values is not None and not all(-math.inf < value <= ROUNDING for value in values):
+            side = "at least 0" if name == "entropies" else "at most 0"
+            raise ValueError(f"{name} are not all numbers of {side}: {getattr(trace, name)}")
+    texts = (reply.text, reply.raw, reply.reasoning, reply.finish, reply.served_by)
+    if not utf8((texts, trace.tokens, [token for token, _ in rows], trace.lacks)):
+        raise ValueError(f"a text of the reply has half a character; it must be {WRITABLE}")
+    return reply
 
 
 def missing(reason: str, n_tokens: tuple[int, int] = (0, 0)) -> Reply:
@@ -262,11 +284,8 @@ def trace_of(
         ]
         for k, name in enumerate(BOUNDS):
             column = [None if row is None else row[k] for row in at_least]
-            wide[name] = (
-                None
-                if any(value is None for value in column)
-                else np.array(column, dtype=np.float64)
-            )
+            whole = all(value is not None for value in column)
+            wide[name] = np.array(column, dtype=np.float64) if whole else None
         named = zip(said, tokens, strict=True)
         wide["alternatives"] = tuple(_alternatives(s, t, request.n_alternatives) for s, t in named)
         wide["bounds"] = {name: side for name, side in BOUNDS.items() if wide[name] is not None}
@@ -298,7 +317,7 @@ def _logprobs(values: Sequence[float | None]) -> np.ndarray | None:
 
 def _told(said: Said) -> list[Top]:
     """The listed tokens with a log-probability, best first."""
-    told = [t for t in said.top_logprobs or () if math.isfinite(t.logprob) and t.logprob > SENTINEL]
+    told = [t for t in said.top_logprobs or () if SENTINEL < t.logprob <= ROUNDING]
     return sorted(told, key=lambda t: -t.logprob)
 
 

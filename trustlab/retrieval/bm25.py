@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 from itertools import islice
@@ -15,13 +17,15 @@ import numpy as np
 from trustlab.retrieval.corpus import Passage
 
 _WORD = re.compile(r"\w+")
+_UNSEEN = re.compile("\u00ad\\s*|[\u200b-\u200d\u2060\ufeff]")
+"""What may stand unseen within a word: a soft hyphen, with the end of its line, and joiners."""
 
 
 def terms(text: str) -> list[str]:
     """What is searched by: lower-case words and numbers, without English stop words (scikit-learn's
-    list); no stemming."""
-    stop = stop_words()
-    return [word for word in _WORD.findall(text.lower()) if word not in stop]
+    list); no stemming. Letters are composed, and ligatures apart (Unicode's NFKC)."""
+    stop, plain = stop_words(), unicodedata.normalize("NFKC", _UNSEEN.sub("", text))
+    return [word for word in _WORD.findall(plain.lower()) if word not in stop]
 
 
 @cache
@@ -35,7 +39,8 @@ def stop_words() -> frozenset[str]:
 def words_revision() -> str:
     """Names all that :func:`terms` depends on, so that an index made with other words is never
     taken for this one."""
-    parts = (_WORD.pattern, unicodedata.unidata_version, *sorted(stop_words()))
+    how = (_WORD.pattern, _UNSEEN.pattern, "NFKC", unicodedata.unidata_version)
+    parts = (*how, *sorted(stop_words()))
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
@@ -58,6 +63,9 @@ class BM25:
     """The reference retriever. Fine for some thousand passages: each query is scored against all of
     them.
 
+    Words weigh by Okapi's idf. It is 0 or less for a word in half of the passages or more: where
+    there is such a word, as in most small libraries, all words weigh by Lucene's idf.
+
     Raises ``ValueError`` where no passage holds a word, and for settings out of range.
     """
 
@@ -71,6 +79,9 @@ class BM25:
             raise ValueError(NO_WORDS)
         self._index = BM25Okapi(documents, k1=k1, b=b)
         self._words = [set(document) for document in documents]
+        within = Counter(word for words in self._words for word in words)
+        if (n := len(documents)) <= 2 * max(within.values()):
+            self._index.idf = {w: math.log1p((n - k + 0.5) / (k + 0.5)) for w, k in within.items()}
         marks = Marks()
         for passage in self.passages:
             marks.add(passage)
@@ -81,10 +92,8 @@ class BM25:
         of the query is none."""
         asked = terms(query)
         order = np.argsort(-self.scores(query), kind="stable")
-        return [
-            self.passages[i]
-            for i in islice((i for i in order if not self._words[i].isdisjoint(asked)), max(k, 0))
-        ]
+        found = (self.passages[i] for i in order if not self._words[i].isdisjoint(asked))
+        return list(islice(found, max(k, 0)))
 
     def scores(self, query: str) -> np.ndarray:
         """Each passage's score, shape (passages,)."""

@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from trustlab.choices import WRITABLE, utf8
 from trustlab.datasets.cases_file import DataError, each_key_once, wrong_encoding
@@ -52,12 +53,10 @@ def corpus_files(path: CorpusPath) -> tuple[CorpusFile, ...]:
     ``ValueError`` for a path that is not there, has another ending, or is a folder without such
     files, and for an empty list.
     """
-    paths = (
-        [path] if isinstance(path, str | Path) else list(path) if isinstance(path, Sequence) else []
-    )
-    if not all(isinstance(one, str | Path) for one in paths) or not (
-        paths or isinstance(path, Sequence)
-    ):
+    one = isinstance(path, str | Path)
+    paths: list[Any] = [path] if one else list(path) if isinstance(path, Sequence) else []
+    sound = all(isinstance(one, str | Path) for one in paths)
+    if not sound or not (paths or isinstance(path, Sequence)):
         raise ValueError(f"path is {path!r}; allowed is {ALLOWED}")
     if not paths:
         raise ValueError(f"path is an empty list; allowed is {ALLOWED}")
@@ -67,9 +66,8 @@ def corpus_files(path: CorpusPath) -> tuple[CorpusFile, ...]:
 def _files(path: Path) -> Iterator[CorpusFile]:
     if path.is_file():
         if not path.name.lower().endswith((*SNIPPETS, *TEXTS)):
-            raise ValueError(
-                f"path is {str(path)!r}, whose ending is unknown; allowed is {ALLOWED}"
-            )
+            what = f"path is {str(path)!r}, whose ending is unknown"
+            raise ValueError(f"{what}; allowed is {ALLOWED}")
         yield CorpusFile(path, path.name)
         return
     if not path.is_dir():
@@ -79,20 +77,16 @@ def _files(path: Path) -> Iterator[CorpusFile]:
         name.as_posix(): file for name, file in within.items() if _belongs(name) and file.is_file()
     }
     if not kept:
-        raise ValueError(
-            f"path is {str(path)!r}, a folder that holds no corpus file; allowed is {ALLOWED}"
-        )
+        what = f"path is {str(path)!r}, a folder that holds no corpus file"
+        raise ValueError(f"{what}; allowed is {ALLOWED}")
     for name in sorted(kept):
         yield CorpusFile(kept[name], name, in_folder=True)
 
 
 def _belongs(name: Path) -> bool:
     hidden = any(part.startswith(".") for part in name.parts)
-    return (
-        not hidden
-        and name.stem.lower() != "readme"
-        and name.name.lower().endswith((*SNIPPETS, *TEXTS))
-    )
+    known = name.name.lower().endswith((*SNIPPETS, *TEXTS))
+    return known and not hidden and name.stem.lower() != "readme"
 
 
 def lines(file: CorpusFile) -> Iterator[tuple[int, str]]:
@@ -105,18 +99,12 @@ def lines(file: CorpusFile) -> Iterator[tuple[int, str]]:
     for number, raw in enumerate(_raw_lines(file.path), 1):
         if len(raw) > LONGEST_LINE:
             most = f"{LONGEST_LINE:,} bytes"
-            raise DataError(
-                file.path, number, "line", f"more than {most}", f"at most {most} a line"
-            )
+            told, allowed = f"more than {most}", f"at most {most} a line"
+            raise DataError(file.path, number, "line", told, allowed)
         raw = raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw
         if b"\0" in raw:  # JSON and text have none, and UTF-16 has one beside nearly every letter
-            raise DataError(
-                file.path,
-                number,
-                "encoding",
-                raw[:4],
-                "UTF-8 text; this looks like UTF-16: save it as UTF-8",
-            )
+            allowed = "UTF-8 text; this looks like UTF-16: save it as UTF-8"
+            raise DataError(file.path, number, "encoding", raw[:4], allowed)
         try:
             text = raw.decode("utf-8")
         except UnicodeDecodeError as error:
@@ -126,9 +114,8 @@ def lines(file: CorpusFile) -> Iterator[tuple[int, str]]:
 
 def _raw_lines(path: Path) -> Iterator[bytes]:
     try:
-        with (
-            gzip.open(path, "rb") if path.name.lower().endswith(".gz") else path.open("rb")
-        ) as stream:
+        packed = path.name.lower().endswith(".gz")
+        with gzip.open(path, "rb") if packed else path.open("rb") as stream:
             yield from iter(lambda: stream.readline(LONGEST_LINE + 1), b"")
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DataError(path, None, "file", str(error), "a whole gzip file") from error
@@ -188,14 +175,12 @@ def read_passages(files: Sequence[CorpusFile]) -> Iterator[Passage]:
         n_before = len(seen)
         for number, passage in _numbered(file):
             if passage.id in seen:
-                raise DataError(
-                    file.path, number, "id", passage.id, _taken(files[: i + 1], passage.id)
-                )
+                allowed = _taken(files[: i + 1], passage.id)
+                raise DataError(file.path, number, "id", passage.id, allowed)
             seen.add(passage.id)
             yield passage
-        if (
-            len(seen) == n_before and not file.in_folder
-        ):  # MedRAG's scripts leave empty files in their folders
+        # MedRAG's scripts leave empty files in their folders.
+        if len(seen) == n_before and not file.in_folder:
             raise DataError(file.path, None, "file", "no passages", "at least one passage")
     if not seen:
         raise DataError(files[0].path.parent, None, "folder", "no passages", "at least one passage")
@@ -237,11 +222,8 @@ def _passage(file: Path, number: int, line: str) -> Passage:
         raise DataError(file, number, "line", row, "one JSON object a line")
     for field in ("id", "title", "content"):
         if not isinstance(row.get(field), str) or not (field == "title" or row[field].strip()):
-            allowed = (
-                "a str, empty where there is none"
-                if field == "title"
-                else "a str that is not empty"
-            )
+            how = ", empty where there is none" if field == "title" else " that is not empty"
+            allowed = f"a str{how}"
             raise DataError(file, number, field, row.get(field), allowed)
     contents = row.get("contents") or joined(row["title"], row["content"])
     if not isinstance(contents, str):

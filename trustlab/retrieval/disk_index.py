@@ -60,12 +60,9 @@ class Shelf(Sequence[Passage]):
     def __getitem__(self, index: int | slice) -> Passage | list[Passage]:
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
-        i = range(len(self))[
-            index
-        ]  # counts from the end where negative, and refuses what is out of range
-        ident, title, content, *own = json.loads(
-            self._lines[self._starts[i] : self._starts[i + 1]].tobytes()
-        )
+        i = range(len(self))[index]  # from the end where negative; IndexError beyond the ends
+        line = self._lines[self._starts[i] : self._starts[i + 1]]
+        ident, title, content, *own = json.loads(line.tobytes())
         return Passage(ident, title, content, *(own or [joined(title, content)]))
 
 
@@ -78,21 +75,17 @@ def shelve(passages: Iterable[Passage], folder: Path) -> Iterator[Passage]:
             row = [passage.id, passage.title, passage.content]
             if passage.contents != joined(passage.title, passage.content):
                 row.append(passage.contents)
-            starts.append(
-                starts[-1] + out.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
-            )
+            line = json.dumps(row, ensure_ascii=False).encode() + b"\n"
+            starts.append(starts[-1] + out.write(line))
             yield passage
     np.save(folder / STARTS, np.asarray(starts))
 
 
-FORMAT = 1
+FORMAT = 2
 """Goes up when the files of an index change their meaning."""
 MANIFEST = "index.json"
 STALE_S = 24 * 3600
 """Seconds after which a build that did not end is taken for dead."""
-FLOOR = 0.25
-"""rank-bm25's epsilon: a word in more than half of the passages weighs this share of the mean
-idf."""
 
 
 class BM25S:
@@ -118,9 +111,7 @@ class BM25S:
             return []
         scores = self._index.get_scores_from_ids(asked)
         ends, postings = self._index.scores["indptr"], self._index.scores["indices"]
-        holds = np.zeros(
-            len(scores), bool
-        )  # a score may be 0, or below, though the passage holds the word
+        holds = np.zeros(len(scores), bool)  # a score may be 0 though the passage holds the word
         for word in set(asked):
             holds[postings[ends[word] : ends[word + 1]]] = True
         found = np.flatnonzero(holds)
@@ -139,10 +130,8 @@ def open_index(files: Sequence[CorpusFile], k1: float, b: float, index_dir: Path
     """
     check(k1, b)
     if index_dir.exists() and not index_dir.is_dir():
-        raise ValueError(
-            f"index_dir is {str(index_dir)!r}, which is a file; allowed is a folder, or a name for"
-            " a new one"
-        )
+        allowed = "a folder, or a name for a new one"
+        raise ValueError(f"index_dir is {str(index_dir)!r}, which is a file; allowed is {allowed}")
     folder = index_dir / _key(files, k1, b)
     if not _sound(folder):
         _make(folder, files, k1, b)
@@ -184,10 +173,8 @@ def _make(folder: Path, files: Sequence[CorpusFile], k1: float, b: float) -> Non
         built.mkdir()
         _build(files, built, k1, b)
         if _key(files, k1, b) != folder.name:
-            raise ValueError(
-                f"{files[0].path} or a file beside it changed while the index was made; open the"
-                " corpus again"
-            )
+            what = f"{files[0].path} or a file beside it changed while the index was made"
+            raise ValueError(f"{what}; open the corpus again")
         if not _sound(folder):
             with contextlib.suppress(FileNotFoundError):
                 folder.rename(Path(beside) / "damaged")  # deleted with the temporary folder
@@ -243,13 +230,12 @@ def _build(files: Sequence[CorpusFile], folder: Path, k1: float, b: float) -> No
 
 
 def _weigh_words_as_rank_bm25_does(scores: dict[str, Any]) -> None:
-    """bm25s has no idf with rank-bm25's floor for common words, so each word's weights, made with
-    Lucene's idf, are scaled."""
+    """bm25s weighs words by Lucene's idf; they are scaled to Okapi's where ``BM25`` uses it."""
     n, n_within = scores["num_docs"], np.diff(scores["indptr"])
     odds = (n - n_within + 0.5) / (n_within + 0.5)
-    idf = np.log(odds)
-    idf = np.where(idf < 0, FLOOR * idf.mean(), idf)
-    scores["data"] *= np.repeat((idf / np.log1p(odds)).astype(np.float32), n_within)
+    if (odds > 1).all():
+        scale = np.log(odds) / np.log1p(odds)
+        scores["data"] *= np.repeat(scale.astype(np.float32), n_within)
 
 
 LARGE = 5_000
@@ -283,6 +269,5 @@ def open_retriever(
         passages = tuple(islice(read_passages(files), LARGE + 1 if kind is None else None))
         if kind == "rank_bm25" or len(passages) <= LARGE:
             return BM25(passages, k1=k1, b=b)
-    return open_index(
-        files, k1, b, Path(index_dir).expanduser() if index_dir else paths.RUNS / "indexes"
-    )
+    folder = Path(index_dir).expanduser() if index_dir else paths.RUNS / "indexes"
+    return open_index(files, k1, b, folder)
