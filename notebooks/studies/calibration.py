@@ -29,7 +29,6 @@ from trustlab.metrics.estimate import (
 from trustlab.metrics.paired import MIN_COVERAGE
 from trustlab.metrics.run_tables import rows_of_methods
 from trustlab.metrics.selective import risk_at
-from trustlab.metrics.ties import tied
 
 RUN = ["model", "dataset"]
 AS_GIVEN = "as given"
@@ -120,7 +119,7 @@ def _recalibrated(rows: Rows) -> Iterator[tuple[float, dict[str, Any]]]:
         one_class = Metric(mean("correct"), lambda _: "right answers alone, or wrong ones alone")
         yield NAN, estimate(rows, one_class)
         return
-    values, group = np.unique(tied(rows["confidence"]), return_inverse=True)
+    values, group = np.unique(rows["confidence"], return_inverse=True)
     spaced = np.linspace(0, len(values) - 1, MAX_POINTS).round().astype(int)
     picked, right = values[np.unique(spaced)], rows["correct"].astype(np.float64)
 
@@ -159,7 +158,7 @@ def reliability_table(
     how: dict[str, Any] = {"n_draws": n_draws, "seed": seed}
     lines: list[dict[str, Any]] = []
     for label, rows in grouped(known, ["model", "method"], "confidence", **how):
-        rank = rankdata(tied(rows["confidence"]))
+        rank = rankdata(rows["confidence"])
         bin_of = np.minimum((bins * (rank - 0.5) / len(rows)).astype(int), bins - 1)
         for b in np.unique(bin_of):
             part = rows.at(bin_of == b)
@@ -230,7 +229,7 @@ def _curves(several: dict[str, Rows], coverages: Sequence[float], least: int) ->
 
 def _curve(rows: Rows, name: str, role: str, coverages: Sequence[float]) -> Iterator[dict]:
     """One curve: at each coverage the risk among those given, with the counts of these."""
-    correct, sure = rows["correct"], rows["confidence"]
+    correct, sure = rows["correct"], rows.ranked
     curve = rows.over(lambda weights: risk_at(correct, sure, weights.astype(int), coverages).T)
     of_all = {
         "n_shared": len(rows),

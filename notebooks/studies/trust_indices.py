@@ -34,7 +34,6 @@ from trustlab.graders import Grader
 from trustlab.levels import views as views_of
 from trustlab.meaning.parts import NO_MEDICAL_ENCODER
 from trustlab.meaning.relevance import cosines, with_cosines
-from trustlab.metrics import ties
 from trustlab.metrics import trust as formulas
 from trustlab.metrics import trust_table as made
 from trustlab.metrics.correlation import pearson_rows, spearman_rows
@@ -483,8 +482,7 @@ def _winner(eti: pd.Series) -> dict[str, Any]:
     """Who has the highest ETI."""
     if not len(eti):
         return {"winner": "", "tied": (), "missing": "no configuration has accuracy, CDR and RDC"}
-    level = ties.tied(eti.to_numpy())
-    best = sorted(str(name) for name in eti.index[level == level.max()])
+    best = sorted(str(name) for name in eti.index[eti >= eti.max() - formulas.ROUNDING])
     high = [*eti.nlargest(2), np.nan]
     found = {"value": high[0], "missing": ""}
     if len(best) > 1:

@@ -23,7 +23,7 @@ def auroc(correct: ArrayLike, confidence: ArrayLike) -> float:
     present. ``ValueError`` on other shapes or values.
     """
     hit, score = check_pair(correct, confidence)
-    return float("nan") if one_class(hit) else float(roc_auc_score(hit, score))
+    return float("nan") if one_class(hit) else float(roc_auc_score(hit, tied(score)))
 
 
 def auprc(correct: ArrayLike, confidence: ArrayLike) -> float:
@@ -32,7 +32,7 @@ def auprc(correct: ArrayLike, confidence: ArrayLike) -> float:
     Arguments and errors as in :func:`auroc`. NaN when only one class is present.
     """
     hit, score = check_pair(correct, confidence)
-    return float("nan") if one_class(hit) else float(average_precision_score(hit, score))
+    return float("nan") if one_class(hit) else float(average_precision_score(hit, tied(score)))
 
 
 def ranking_weighted(
@@ -40,8 +40,9 @@ def ranking_weighted(
 ) -> tuple[np.ndarray, np.ndarray]:
     """AUROC and average precision under each of B weightings (B, n), each (B,), from one sort.
 
-    ``weights`` are not negative, such as how often each answer is in a bootstrap draw; NaN where
-    one leaves one class. ``ValueError`` on other shapes or values. Fastest when ``weights.T`` is
+    Equal confidences tie, near ones do not: see :func:`~trustlab.metrics.ties.tied`. ``weights``
+    are not negative, such as how often each answer is in a bootstrap draw; NaN where one leaves one
+    class. ``ValueError`` on other shapes or values. Fastest when ``weights.T`` is
     C-contiguous and of float64.
     """
     hit, score = check_pair(correct, confidence)
@@ -83,13 +84,11 @@ def cumulated(
 
 
 def check_pair(correct: ArrayLike, confidence: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """``correct`` as bool (n,) and ``confidence`` as float (n,), its near-ties made ties.
-
-    What everything that ranks begins with. ``ValueError`` unless 0/1 and finite.
-    """
+    """``correct`` as bool (n,) and ``confidence`` as float (n,); ``ValueError`` unless 0/1 and
+    finite."""
     hit, score = numbers("correct", correct, only=(0, 1)), numbers("confidence", confidence)
     same_shape(correct=hit, confidence=score)
-    return hit.astype(bool), tied(score)
+    return hit.astype(bool), score
 
 
 def check_weights(weights: ArrayLike, n: int) -> np.ndarray:
@@ -109,7 +108,7 @@ def one_class(hit: np.ndarray) -> bool:
 
 
 def _ranking(rows: Rows) -> np.ndarray:
-    return rows.over(partial(_ranked, *check_pair(rows["correct"], rows["confidence"])))
+    return rows.over(partial(_ranked, *check_pair(rows["correct"], rows.ranked)))
 
 
 RANKING: dict[str, tuple[Statistic, Callable[[Rows], float]]] = {

@@ -20,7 +20,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from trustlab.metrics.ties import numbers
+from trustlab.metrics.ties import numbers, tied
+from trustlab.records import PRODUCTS
 
 MAX_UNDEFINED = 0.1
 """Largest share of draws without a value under which an interval is still given."""
@@ -123,6 +124,12 @@ class _Whole:
         return self._draws.index.get_indexer(self["case_id"])
 
     @cached_property
+    def ranked(self) -> np.ndarray:
+        """The confidences with near-ties made ties, whatever the levels and draws, (rows,)."""
+        product = "method" in self.table and bool(PRODUCTS & set(self["method"]))
+        return tied(self["confidence"], product)
+
+    @cached_property
     def bounds(self) -> np.ndarray:
         """Which rows have a value that is a bound, (rows,)."""
         if "bound" not in self.table:
@@ -213,6 +220,12 @@ class Rows:
     def __getitem__(self, column: str) -> np.ndarray:
         """A column of the rows that have a value, (n,)."""
         return self._whole[column][self._held]
+
+    @property
+    def ranked(self) -> np.ndarray:
+        """The confidences as they are ranked, (n,): near-ties of the whole that these are a part of
+        are ties."""
+        return self._whole.ranked[self._held]
 
     def all(self, column: str) -> np.ndarray:
         """A column of all rows that were asked for, (len(asked),)."""
@@ -335,11 +348,14 @@ def mean(column: str) -> Statistic:
 
 
 @lru_cache
-def of_answers(weighted: Callable[..., Any]) -> Statistic:
-    """A statistic from a function of ``correct``, ``confidence`` and weights (B, n): (..., B)."""
+def of_answers(weighted: Callable[..., Any], ranked: bool = False) -> Statistic:
+    """A statistic from a function of ``correct``, ``confidence`` and weights (B, n): (..., B).
+
+    ``ranked``: the confidences are :attr:`Rows.ranked`.
+    """
 
     def of(rows: Rows) -> np.ndarray:
-        answers = rows["correct"], rows["confidence"]
+        answers = rows["correct"], rows.ranked if ranked else rows["confidence"]
         return rows.over(lambda weights: weighted(*answers, weights))
 
     return of

@@ -159,7 +159,7 @@ def _pairs(
         both = np.asarray(every.isin(has[name].intersection(has[reference])))
         lost = [sides[of] for of in (name, reference) if not len(has[of])]
         none = f"no confidence: {most_frequent(lost[0])}" if lost else "no row that both have"
-        columns = ["correct", "confidence"]
+        columns = ["correct", "confidence", *({"method"} & set(side))]
         mine, theirs = (x[columns].reindex(every).reset_index() for x in (side, sides[reference]))
         drawn = [rows for at, mask, rows in made if at.equals(every) and np.array_equal(mask, both)]
         made += [] if drawn else [(every, both, Rows(theirs, both, draws, none))]
@@ -350,26 +350,30 @@ def best_of_families(
             if not none:
                 known = asked[[*kept, reference]].notna().all(axis=1).to_numpy()
             rows = Rows(asked, known, draws, none)
-            if level == "within":
-                parts = rows.by("level")
-                rows = rows.where("level", [q for q, part in parts.items() if part.rarer])
+            mixed = [q for q, part in rows.by("level").items() if part.rarer or level == "pooled"]
             counts = {"n_methods": len(kept), "left_out": ", ".join(left_out)}
-            found = _best(rows, kept, reference, statistic, at_least(min_per_class)) | counts
+            found = _best(rows, mixed, kept, reference, statistic, at_least(min_per_class)) | counts
             found["n_missing"] = n_asked - found["n"]
             lines.append({**label, "metric": "auroc", "family": family, **found})
     return corrected(lines, BEST, OF_BEST)
 
 
 def _best(
-    rows: Rows, kept: Sequence[str], reference: str, statistic: Statistic, few: Any
+    whole: Rows,
+    levels: Sequence[int],
+    kept: Sequence[str],
+    reference: str,
+    statistic: Statistic,
+    few: Any,
 ) -> dict[str, Any]:
-    """The best of ``kept`` on these rows, or the reason why it is withheld."""
+    """The best of ``kept`` on the rows of these levels, or the reason why it is withheld."""
+    rows = whole.where("level", levels)
     if not len(rows) or few(rows):
         return {**estimate(rows, Metric(statistic, few)), "method": ""}
     drawn = {}
     for method in [*kept, reference]:
-        asked = rows.asked.assign(confidence=rows.asked[method])
-        drawn[method] = replace(rows, asked=asked).drawn(statistic)
+        asked = whole.asked.assign(confidence=whole.asked[method], method=method)
+        drawn[method] = replace(whole, asked=asked).where("level", levels).drawn(statistic)
     theirs = drawn.pop(reference)
     each = np.stack(list(drawn.values()))
     best = best_against(each[:, 0], each[:, 1:], theirs[0], theirs[1:], rows.case)

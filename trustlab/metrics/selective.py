@@ -3,6 +3,7 @@
 Answers enter from the surest down. Coverage is the share of answers given, risk the share of wrong
 ones among those given. Equal confidences enter in no order that the method knows: every order of
 them is as likely, and what is said of a curve inside such a group is the mean over all orders.
+Near-ties are made ties by :attr:`~trustlab.metrics.estimate.Rows.ranked`, not here.
 Geifman & El-Yaniv 2017.
 """
 
@@ -117,10 +118,10 @@ def _whole(weights: ArrayLike, n: int) -> np.ndarray:
     return weight.astype(np.int64)
 
 
-_AREA = of_answers(selective_weighted)
+_AREA = of_answers(selective_weighted, ranked=True)
 SELECTIVE: dict[str, Statistic] = {
     "aurc": part(_AREA, 0),
-    "augrc": of_answers(augrc_weighted),
+    "augrc": of_answers(augrc_weighted, ranked=True),
     "prediction_rejection_ratio": part(_AREA, 1),
 }
 """Metric -> its statistic."""
