@@ -482,7 +482,7 @@ def _winner(eti: pd.Series) -> dict[str, Any]:
     """Who has the highest ETI."""
     if not len(eti):
         return {"winner": "", "tied": (), "missing": "no configuration has accuracy, CDR and RDC"}
-    best = sorted(str(name) for name in eti.index[eti >= eti.max() - formulas.ROUNDING])
+    best = sorted(str(name) for name in eti.index[eti >= eti.max() - 100 * formulas.ROUNDING])
     high = [*eti.nlargest(2), np.nan]
     found = {"value": high[0], "missing": ""}
     if len(best) > 1:

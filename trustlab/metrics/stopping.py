@@ -54,8 +54,8 @@ def frontier(
     if not len(sure):
         raise ValueError("n must be at least 1; received no case")
     sure = tied(sure.ravel()).reshape(sure.shape)
-    every = [np.inf, *np.unique(sure[~np.isnan(sure)])] if thresholds is None else thresholds
-    tried = np.sort(np.asarray(every, dtype=np.float64))[::-1]
+    every = np.append(np.inf, sure[~np.isnan(sure)]) if thresholds is None else thresholds
+    tried = np.unique(np.asarray(every, dtype=np.float64))[::-1]
     at = np.stack([stop_turns(sure, threshold) for threshold in tried])
     accuracy, said_there = (along(values, at).mean(axis=1) for values in (right, said))
     return Frontier(tried, accuracy, said_there, (at < sure.shape[1] - 1).mean(axis=1))
