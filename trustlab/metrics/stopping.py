@@ -53,7 +53,7 @@ def frontier(
     sure, right, said = _turns(confidence=confidence, correct=correct, utterances=utterances)
     if not len(sure):
         raise ValueError("n must be at least 1; received no case")
-    sure = tied(sure.ravel()).reshape(sure.shape)
+    sure = tied(sure.ravel()).reshape(*sure.shape)
     every = np.append(np.inf, sure[~np.isnan(sure)]) if thresholds is None else thresholds
     tried = np.unique(np.asarray(every, dtype=np.float64))[::-1]
     at = np.stack([stop_turns(sure, threshold) for threshold in tried])
