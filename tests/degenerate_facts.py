@@ -165,6 +165,8 @@ OTHERS: list[tuple[str, str, Callable[[], Any], Any]] = [
     ("ties.tied", "nothing", lambda: ties.tied([]), NOTHING),
     ("ties.tied", "all missing", lambda: ties.tied([NAN] * 2), [NAN, NAN]),
     ("ties.tied", "infinite", lambda: ties.tied([INF, -INF, INF]), [INF, -INF, INF]),
+    ("ties.width", "nothing", lambda: ties.width([]), 0),
+    ("ties.width", "infinite and missing", lambda: ties.width([INF, NAN]), 0),
     ("ties.reaches", "missing", lambda: ties.reaches([NAN, 1.0], 1.0), [0, 1]),
     ("ties.reaches", "a missing threshold", lambda: ties.reaches([0.0, INF], NAN), [0, 0]),
     ("estimate.percentile_interval", "no draws", lambda: estimate.percentile_interval([]), REFUSED),

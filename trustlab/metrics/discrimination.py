@@ -40,10 +40,9 @@ def ranking_weighted(
 ) -> tuple[np.ndarray, np.ndarray]:
     """AUROC and average precision under each of B weightings (B, n), each (B,), from one sort.
 
-    Equal confidences tie, near ones do not: see :func:`~trustlab.metrics.ties.tied`. ``weights``
-    are not negative, such as how often each answer is in a bootstrap draw; NaN where one leaves one
-    class. ``ValueError`` on other shapes or values. Fastest when ``weights.T`` is
-    C-contiguous and of float64.
+    Only equal confidences tie. ``weights`` are not negative, such as how often each answer is in a
+    bootstrap draw; NaN where one leaves one class. ``ValueError`` on other shapes or values.
+    Fastest when ``weights.T`` is C-contiguous and of float64.
     """
     hit, score = check_pair(correct, confidence)
     return _ranked(hit, score, check_weights(weights, len(hit)))

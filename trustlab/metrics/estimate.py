@@ -223,8 +223,7 @@ class Rows:
 
     @property
     def ranked(self) -> np.ndarray:
-        """The confidences as they are ranked, (n,): near-ties of the whole that these are a part of
-        are ties."""
+        """The confidences, (n,), near-ties of the whole that these are a part of made ties."""
         return self._whole.ranked[self._held]
 
     def all(self, column: str) -> np.ndarray:
@@ -349,10 +348,8 @@ def mean(column: str) -> Statistic:
 
 @lru_cache
 def of_answers(weighted: Callable[..., Any], ranked: bool = False) -> Statistic:
-    """A statistic from a function of ``correct``, ``confidence`` and weights (B, n): (..., B).
-
-    ``ranked``: the confidences are :attr:`Rows.ranked`.
-    """
+    """A statistic from a function of ``correct``, ``confidence`` (``ranked``: as in
+    :attr:`Rows.ranked`) and weights (B, n): (..., B)."""
 
     def of(rows: Rows) -> np.ndarray:
         answers = rows["correct"], rows.ranked if ranked else rows["confidence"]

@@ -359,12 +359,7 @@ def best_of_families(
 
 
 def _best(
-    whole: Rows,
-    levels: Sequence[int],
-    kept: Sequence[str],
-    reference: str,
-    statistic: Statistic,
-    few: Any,
+    whole: Rows, levels: Any, kept: Sequence[str], reference: str, statistic: Statistic, few: Any
 ) -> dict[str, Any]:
     """The best of ``kept`` on the rows of these levels, or the reason why it is withheld."""
     rows = whole.where("level", levels)

@@ -3,7 +3,6 @@
 Answers enter from the surest down. Coverage is the share of answers given, risk the share of wrong
 ones among those given. Equal confidences enter in no order that the method knows: every order of
 them is as likely, and what is said of a curve inside such a group is the mean over all orders.
-Near-ties are made ties by :attr:`~trustlab.metrics.estimate.Rows.ranked`, not here.
 Geifman & El-Yaniv 2017.
 """
 

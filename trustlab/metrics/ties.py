@@ -50,9 +50,9 @@ def same_shape(**arrays: np.ndarray) -> None:
 def width(values: ArrayLike, size: float = 0.0) -> float:
     """How far apart values (...) may lie and still be a tie, in their own unit, at least 0.
 
-    :data:`SHARE` of the distance of their 5th and 95th percentile (where that is 0, of the smallest
-    and largest), or :data:`UNITS` in the last place of the largest in size (at least ``size``),
-    whichever is more. NaN and infinite values count for nothing.
+    The larger of :data:`SHARE` of the distance of their 5th and 95th percentile (where that is 0,
+    of smallest and largest) and :data:`UNITS` in the last place of the largest in size, or of
+    ``size`` where that is more. NaN and infinite values are left out.
     """
     given = np.asarray(values, dtype=np.float64)
     known = given[np.isfinite(given)]
@@ -66,33 +66,28 @@ def width(values: ArrayLike, size: float = 0.0) -> float:
 def tied(values: ArrayLike, product: bool = False) -> np.ndarray:
     """``values`` (..., n) with near-ties made ties: each group has its lowest value.
 
-    Counted from the lowest, a group takes in what lies at most the :func:`width` of all values
-    above its lowest and never grows by chaining. Each row along the last axis is for itself, NaN
-    stays. A ``product`` of probabilities is compared by its logarithm.
+    Groups are formed from the lowest value up; each is at most the :func:`width` of all values wide
+    and never grows by chaining. Each row along the last axis is for itself, NaN stays. A
+    ``product`` of probabilities is compared by its logarithm. Parts have other widths: tie first.
     """
     given = np.asarray(values, dtype=np.float64)
     order = np.argsort(given, axis=-1)
-    rising = lowest = np.take_along_axis(given, order, axis=-1)
+    rising = np.take_along_axis(given, order, axis=-1)
     by_log = product and not (given < 0).any()
     with np.errstate(divide="ignore", invalid="ignore"):
         scale = np.log(rising) if by_log else rising
-        w = width(scale, size=float(by_log))  # a logarithm moves as its number does by its size
-        gaps = np.diff(scale, axis=-1)
+        w, gaps = width(scale, size=float(by_log)), np.diff(scale, axis=-1)
     if not ((gaps > 0) & (gaps <= w)).any():
         return given
-    start, lowest = scale.copy(), rising.copy()
+    lowest = np.stack([scale, rising])
     for i in np.flatnonzero((gaps <= w).reshape(-1, gaps.shape[-1]).any(axis=0)) + 1:
-        same = scale[..., i] - start[..., i - 1] <= w
-        for each in (start, lowest):
-            each[..., i] = np.where(same, each[..., i - 1], each[..., i])
+        near = scale[..., i] - lowest[0, ..., i - 1] <= w
+        lowest[..., i] = np.where(near, lowest[..., i - 1], lowest[..., i])
     found = np.empty_like(given)
-    np.put_along_axis(found, order, lowest, axis=-1)
+    np.put_along_axis(found, order, lowest[1], axis=-1)
     return found
 
 
 def reaches(values: ArrayLike, threshold: ArrayLike) -> np.ndarray:
-    """Which ``values`` are at least ``threshold``, or within their :func:`width` below it.
-
-    Shapes broadcast; NaN reaches none.
-    """
+    """Which ``values`` reach ``threshold`` less their :func:`width`; shapes broadcast, NaN not."""
     return np.asarray(values) >= np.asarray(threshold, dtype=np.float64) - width(values)
