@@ -39,7 +39,7 @@ def test_a_threshold_is_reached_from_the_width_of_a_tie_below_it():
     assert not reaches([0.8 - 2e-6, 0.2, np.nan], 0.8).any()
     assert reaches([1e9, -1e9], np.inf).tolist() == [False, False]
     assert reaches([5e-9, 1e-9], 4e-9).tolist() == [True, False]
-    assert reaches(0.1 + 0.2 - 1e-15, 0.3) and not reaches(0.3 - 1e-12, 0.3)
+    assert reaches(0.3 - 5e-16, 0.3) and not reaches(0.3 - 1e-12, 0.3)
 
 
 # Discrimination
