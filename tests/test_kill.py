@@ -148,7 +148,7 @@ def test_killed_three_times_nothing_finished_is_asked_again(tmp_path):
         pd.testing.assert_frame_equal(mine, theirs, rtol=0, atol=1e-6)
 
 
-KILLS, IN_FLIGHT = 12, 4
+KILLS, IN_FLIGHT = 6, 4
 LATENCY_S = 0.06
 
 
@@ -190,7 +190,7 @@ def killed_again_and_again(folder: Path, kills: int) -> tuple[int, int]:
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL on Windows")
-def test_killed_twelve_times_only_calls_in_flight_are_asked_again(tmp_path, monkeypatch):
+def test_killed_six_times_only_calls_in_flight_are_asked_again(tmp_path, monkeypatch):
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     _, again = killed_again_and_again(tmp_path, KILLS)
     assert again <= KILLS * IN_FLIGHT

@@ -158,8 +158,12 @@ def test_every_prompt_of_chat_says_the_task_first_the_form_last_and_never_its_na
 
 
 def test_schemas_have_bounds_and_names_have_none():
-    for name in ("diagnosis", "keyword", "doctor", "ask", "patient", "cot_ce"):
+    for name in ("diagnosis", "keyword", "ask", "patient"):
         assert schema_of(name) is None
+    doctor = json.loads(schema_of("doctor") or "")["pattern"]
+    said = "<thinking_process>It hurts, and it is red.</thinking_process>\n[Gout]"
+    assert re.fullmatch(doctor, said) and re.fullmatch(doctor, said + " and more.")
+    assert not re.fullmatch(doctor, said.replace("It hurts", "It hurts" * 99))
     evidence = json.loads(schema_of("evidence", WHOLE, (1, 4)) or "")["properties"]
     assert list(evidence["criteria"]["properties"]) == ["1", "4"] and "summary" not in evidence
 
