@@ -153,12 +153,14 @@ def _opposite(one: str, other: str) -> bool:
 
 
 def comparable(answer: str, names: Sequence[str]) -> list[str]:
-    """The true names that ``answer`` may mean: nothing in the words makes them two diagnoses; none
+    """The true names that ``answer`` may mean: of all its words or of none, without a clash; none
     where its words are more or fewer than those of any true name."""
-    said, true = content_words(answer), [content_words(name) for name in names]
-    if any(said < words or words < said for words in true):
+    words = content_words(answer)
+    pairs = [(name, content_words(name)) for name in names]
+    if any(words < true or true < words for _, true in pairs):
         return []
-    return [name for name in names if not clash(answer, name)]
+    alike = [name for name, true in pairs if words == true or not words & true]
+    return [name for name in alike if not clash(answer, name)]
 
 
 ARTICLES = ("a ", "an ", "the ")
