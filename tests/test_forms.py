@@ -66,6 +66,17 @@ def test_a_local_model_is_held_to_the_form_and_its_statistics_never_are(tiny):
     assert [r.text for r in both[0]] == [r.text for r in both[1]]
 
 
+def test_a_reply_that_begins_in_a_thought_is_held_to_no_form(tiny):
+    pytest.importorskip("llguidance")
+    how = {"structured": True, "device": "cpu"}
+    model = HuggingFaceModel(tiny, **how)
+    prompt = model._encode([(("user", "ce"),)])[0]
+    assert model._form_of(asked("ce"), prompt) is not None
+    opening = model._tokenizer.decode(list(prompt[-3:]))
+    model.thinking = (opening, "</thought>")
+    assert model._form_of(asked("ce"), prompt) is None
+
+
 def test_a_greedy_reply_that_repeats_itself_ends_there_with_that_reason(tiny):
     model = HuggingFaceModel(tiny, device="cpu")
     model._ends = np.array([], dtype=np.int64)

@@ -522,7 +522,7 @@ class HuggingFaceModel:
         )
         branches = Branches(self._passes, [share.prompt for share in shares])
         active, node = np.arange(len(grown.prompt)), grown.prompt
-        held = [self._forms and self._forms.begin(request) for request in grown.requests]
+        held = [self._form_of(request, shares[row].prompt) for row, request, _ in owners]
         with self._torch.inference_mode():
             while True:
                 step = len(grown.best)
@@ -549,6 +549,16 @@ class HuggingFaceModel:
                     node[goes_on] * logits.shape[1] + chosen[goes_on], return_inverse=True
                 )
                 node = branches.extend(*np.divmod(pairs, logits.shape[1]))[node]
+
+    def _form_of(self, request: Request, prompt: Ids) -> Any:
+        """What holds a reply to its form; ``None`` where nothing does, or a thought comes first."""
+        if self._forms is None or self._in_thought(prompt):
+            return None
+        return self._forms.begin(request)
+
+    def _in_thought(self, prompt: Ids) -> bool:
+        """Whether the template has opened a thought at the end of a prompt."""
+        return opened(self._tokenizer.decode(list(prompt[-TAIL:])), self.thinking)
 
     @staticmethod
     def _stop_cycles(grown: GrowingReplies, active: np.ndarray, length: int) -> None:
@@ -620,8 +630,7 @@ class HuggingFaceModel:
             self._shown((), i) if i in self._special else piece
             for i, piece in zip(grown.ids(r), pieces, strict=True)
         ]
-        ends = self._tokenizer.decode(list(prompt[-TAIL:]))
-        return apart(reply, self.thinking, pieces, named, begun=opened(ends, self.thinking))
+        return apart(reply, self.thinking, pieces, named, begun=self._in_thought(prompt))
 
     def _named(
         self, grown: GrowingReplies, r: int, pieces: list[str]
@@ -654,7 +663,7 @@ class HuggingFaceModel:
         pairs = [(prompts[q.messages], tuple(ids)) for q, ids in zip(requests, cut, strict=True)]
         scores = self._branches({(a, b) for a, b in pairs if len(a) + len(b) - 1 <= self.window})
         for q, text, (prompt, ids) in zip(requests, texts, pairs, strict=True):
-            if opened(self._tokenizer.decode(list(prompt[-TAIL:])), self.thinking):
+            if self._in_thought(prompt):
                 reply = Reply(None, missing=IN_THOUGHT, finish="error")
             elif (values := scores.get((prompt, ids))) is None:
                 reply = too_long(self.name, self.window)
