@@ -40,8 +40,11 @@ data_app = typer.Typer(help="The data sets.", no_args_is_help=True)
 app.add_typer(cache_app, name="cache")
 app.add_typer(data_app, name="data")
 
-_CHECKED = {"sha256": "as expected", "size": "its size is as expected, its sha256 is not known"}
-_CHECKED |= {"not verified": "not verified"}
+_CHECKED = {
+    "sha256": "as expected",
+    "size": "its size is as expected, its sha256 is not known",
+    "not verified": "not verified",
+}
 
 ParamsFile = Annotated[
     Path | None,

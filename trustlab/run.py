@@ -69,8 +69,10 @@ from trustlab.settings import Setup, given
 from trustlab.workbench import Workbench, opened
 
 T = TypeVar("T")
-LIBRARIES = ("numpy", "pandas", "scipy", "scikit-learn", "torch", "transformers")
-LIBRARIES += ("sentence-transformers", "papermill")
+LIBRARIES = (
+    "numpy", "pandas", "scipy", "scikit-learn", "torch", "transformers", "sentence-transformers",
+    "papermill",
+)  # fmt: skip
 
 
 RUN = "run.json"

@@ -26,8 +26,12 @@ MEMORY = ":memory:"
 """The cache that is no file: replies are kept in memory."""
 
 
-GIVEN_AS = {"n_samples": "samples", "sample_temperature": "temperature"}
-GIVEN_AS |= {name: name for name in ("reading", "reasoning_from")}
+GIVEN_AS = {
+    "n_samples": "samples",
+    "sample_temperature": "temperature",
+    "reading": "reading",
+    "reasoning_from": "reasoning_from",
+}
 """Open choices that a :class:`Setup` has itself, by its own names."""
 
 

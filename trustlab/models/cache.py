@@ -72,9 +72,14 @@ def encode_reply(reply: Reply) -> str:
         raise ValueError(
             f"only complete replies are kept, got missing={reply.missing!r}, text={reply.text!r}"
         )
-    fields = {name: getattr(reply, name) for name in ("text", "raw", "finish")}
-    fields |= {"trace": None, "n_tokens_in": int(reply.n_tokens_in)}
-    fields |= {"n_tokens_out": int(reply.n_tokens_out)}
+    fields: dict[str, object] = {
+        "text": reply.text,
+        "raw": reply.raw,
+        "finish": reply.finish,
+        "trace": None,
+        "n_tokens_in": int(reply.n_tokens_in),
+        "n_tokens_out": int(reply.n_tokens_out),
+    }
     if (trace := reply.trace) is not None:
         arrays = {n: _array(n, getattr(trace, n), len(trace)) for n in TokenTrace.ARRAYS}
         told: dict[str, object] = {n: a if a is None else a.tolist() for n, a in arrays.items()}
@@ -243,17 +248,19 @@ class Store(sqlite3.Connection):
                 raise
             raise type(error)(f"{self.path}: {error}") from error
 
+    def execute(self, *args: Any) -> sqlite3.Cursor:
+        """As in ``sqlite3``."""
+        with self.named():
+            return super().execute(*args)
 
-def _naming(call: Any) -> Any:
-    def named(store: Store, *args: Any) -> Any:
-        with store.named():
-            return call(store, *args)
+    def executemany(self, *args: Any) -> sqlite3.Cursor:
+        """As in ``sqlite3``."""
+        with self.named():
+            return super().executemany(*args)
 
-    return named
-
-
-for _name in ("execute", "executemany", "__exit__"):
-    setattr(Store, _name, _naming(getattr(sqlite3.Connection, _name)))
+    def __exit__(self, *args: Any) -> Any:
+        with self.named():
+            return super().__exit__(*args)
 
 
 def _opened(path: object, target: str, **how: Any) -> Store:

@@ -137,19 +137,29 @@ def believed(reply: Reply) -> Reply:
     for name in ("n_tokens_in", "n_tokens_out"):
         if not 0 <= (n := getattr(reply, name)) <= MOST_TOKENS:
             raise ValueError(f"{name} is {n}; it must be a whole number from 0 to {MOST_TOKENS:,}")
-    trace = reply.trace or TokenTrace(())
-    rows = [pair for row in trace.alternatives or () for pair in row]
-    lists: dict[str, Any] = {"alternatives": [logprob for _, logprob in rows]}
-    lists |= {name: getattr(trace, name) for name in ("logprobs", "prior_logprobs")}
-    lists |= {"entropies": None if trace.entropies is None else -trace.entropies}
-    for name, values in lists.items():
-        if values is not None and not all(-math.inf < value <= ROUNDING for value in values):
-            side = "at least 0" if name == "entropies" else "at most 0"
-            raise ValueError(f"{name} are not all numbers of {side}: {getattr(trace, name)}")
-    texts = (reply.text, reply.raw, reply.reasoning, reply.finish, reply.served_by)
-    if not utf8((texts, trace.tokens, [token for token, _ in rows], trace.lacks)):
+    texts = [reply.text, reply.raw, reply.reasoning, reply.finish, reply.served_by]
+    if (trace := reply.trace) is not None:
+        best = [pair for row in trace.alternatives or () for pair in row]
+        texts += [*trace.tokens, *trace.lacks.values(), *(token for token, _ in best)]
+        _check_numbers("alternatives", [logprob for _, logprob in best], highest=ROUNDING)
+        for name in ("logprobs", "prior_logprobs"):
+            _check_numbers(name, getattr(trace, name), highest=ROUNDING)
+        _check_numbers("entropies", trace.entropies, lowest=-ROUNDING)
+    if not utf8("".join(filter(None, texts))):
         raise ValueError(f"a text of the reply has half a character; it must be {WRITABLE}")
     return reply
+
+
+def _check_numbers(
+    name: str, values: Any, lowest: float = -math.inf, highest: float = math.inf
+) -> None:
+    """``ValueError`` unless ``values`` (n,), where there are any, are finite and within."""
+    if values is None or not len(values):
+        return
+    listed = values if isinstance(values, list) else values.tolist()
+    if not (math.isfinite(sum(listed)) and lowest <= min(listed) <= max(listed) <= highest):
+        side = "at most 0" if highest < math.inf else "at least 0"
+        raise ValueError(f"{name} are not all numbers of {side}: {listed}")
 
 
 def missing(reason: str, n_tokens: tuple[int, int] = (0, 0)) -> Reply:
