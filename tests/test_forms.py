@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -166,11 +167,13 @@ def test_try_shows_every_purpose_and_ends_with_5_where_one_cannot_be_read(tmp_pa
     monkeypatch.setattr("trustlab.models.trial.TRIALS", tmp_path / "trials.json")
     model = Stranger(readable)
     monkeypatch.setattr("trustlab.workbench.open_model", lambda *_, **__: model)
-    told = CliRunner().invoke(app, ["try", "openai:stranger", "-p", "samples=2"])
+    told = CliRunner().invoke(app, ["try", "openai:stranger"])
     assert told.exit_code == 5, told.output
     assert "diagnosis: 3 of 3 read" in told.output and "profile: 0 of" in told.output
     known = json.loads((tmp_path / "trials.json").read_text(encoding="utf-8"))
     assert {"ce", "ask", "judge", "patient", "plan"} <= set(known["openai:stranger"])
+    n_asked = Counter(r.purpose for block in model.asked for r in block for _ in range(r.n))
+    assert max(n_asked.values()) == 9, "three replies to each of three views at most"
 
 
 @pytest.mark.parametrize(("n", "places"), [(0, []), (1, [0]), (2, [0, 1]), (9, [0, 4, 8])])

@@ -338,7 +338,6 @@ def try_command(
     except Gone as gone:
         typer.echo(f"trustlab: {gone}", err=True)
         raise typer.Exit(4) from gone
-    typer.echo("\n".join(trial.lines()))
     table = trial.table()
     typer.echo(f"\n{table.round(2).to_string(index=False)}")
     if any(row["read"] < LEAST_READ * row["asked"] for row in table.to_dict("records")):

@@ -18,7 +18,7 @@ from trustlab.graders import JudgeGrader
 from trustlab.levels import view
 from trustlab.models.base import About, Model, Request
 from trustlab.models.cache import CachedModel
-from trustlab.models.trial import ADVICE, N_VIEWS, Trial, spread
+from trustlab.models.trial import ADVICE, N_REPLIES, N_VIEWS, Trial, spread
 from trustlab.records import Case, View
 from trustlab.settings import Setup
 from trustlab.workbench import Workbench, opened
@@ -30,7 +30,7 @@ EVERY = ("asp", "poc", "ce", "cot_ce", "topk_ce", "p_true", "agreement")
 
 def try_everything(model: CachedModel, cases: Sequence[Case], bench: Workbench) -> Trial:
     """Three views of every purpose that any notebook asks, put to one model."""
-    model.trial = trial = Trial(stops=False)
+    model.trial = trial = Trial(stops=False, quiet=bench.quiet)
     shown = [view(case, level) for case, level in zip(spread(cases), (20, 60, 100), strict=False)]
     ask_everything(model, shown, bench)
     return trial
@@ -69,9 +69,11 @@ def try_model(model: Any, cases: Sequence[Case] | None = None, setup: Setup | No
     """How much of what a model says can be read: three views of every purpose, before a run.
 
     - ``model``: open, or a name; ``cases``: starter cases where ``None``; ``setup``: a ``Setup``.
+    - Each purpose is printed when it ends, unless ``setup.quiet``.
     - ``trial.table()`` has counts by purpose; ``trial.lines()`` shows replies.
     """
-    bench = opened((setup or Setup()).with_(trial=False))
+    chosen = setup or Setup()
+    bench = opened(chosen.with_(trial=False, samples=min(chosen.samples, N_REPLIES)))
     (one,) = bench.models(model)
     cached = one if isinstance(one, CachedModel) else CachedModel(one, bench.store)
     trial = try_everything(cached, cases or load_cases("starter", n=N_VIEWS), bench)

@@ -99,7 +99,7 @@ class Trial:
         text = "\n".join([f"trial of {model}, {summary(rows)}", *map(line, spread(rows))])
         n_read = sum(r["kind"] == "read" for r in rows)
         if not self.quiet:
-            print(text)
+            print(text, flush=True)
         if self.stops and n_read < LEAST_READ * len(rows):
             raise Unread(f"{text}\nless than half could be read. {ADVICE}", [])
 
