@@ -26,6 +26,7 @@ def test_the_encoder_forgives_wordings_and_the_words_alone_do_not() -> None:
         ("Bronchiectatic lung disease", "Bronchiectasis"),
         ("Diabetes mellitus type II", "Type 2 diabetes mellitus"),
         ("Crohn's disease", "Crohn disease"),
+        ("Acute ottitis media", "Acute otitis media"),
         ("Hypokalaemia", "Hypokalemia"),
     ]:
         assert grader.correct(one, case(other)) == 1, one
@@ -82,7 +83,7 @@ def test_the_default_threshold_is_the_smallest_that_takes_no_condition_for_anoth
     ) == 22_656
     spelt_alike = [any(i == j and a != b and same_name(a, b) for j, b in names) for i, a in names]
     own = best[np.arange(len(names)), owner][~np.array(spelt_alike)]
-    assert ((own >= THRESHOLD).sum(), len(own)) == (45, 336)
+    assert ((own >= THRESHOLD).sum(), len(own)) == (49, 336)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +96,7 @@ def test_the_default_threshold_is_the_smallest_that_takes_no_condition_for_anoth
         ("Bronchiolitis", "Bronchitis"),
         ("Beta thalassemia", "Alpha thalassemia"),
         ("Pathological rib fracture", "Spontaneous rib fracture"),
-        ("Acute ottitis media", "Acute otitis media"),
+        ("Acute otitisitis", "Acute otitis media"),
     ],
 )
 def test_names_with_some_words_in_common_are_wrong_whatever_the_cosine(

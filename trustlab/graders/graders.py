@@ -204,15 +204,15 @@ class EncoderGrader:
     First the rules: what the synonym grader calls right is right; what is no single diagnosis is
     wrong; so is a name that the knowledge table gives to another condition; so is one whose words
     are more or fewer than those of any true name. Cosine decides between names without a clash of
-    qualifiers that have every word in common, or none.
+    qualifiers that have every word in common, misspelt or not, or none.
 
     The default threshold was chosen on the knowledge table's own names, with the packaged
     all-MiniLM-L6-v2 and without the rule about the table: each name stood for an answer, held
     against its condition's other names and against every other condition. 0.80 is the smallest
     multiple of 0.05 at which no (name, other condition) pair of 22,656 is called the same; at 0.75,
-    7 are. It finds 45 of the 336 names that are not already spelt alike (13 %): it forgives words
-    turned round and a slip in a name of one word, and is no medical dictionary. Another encoder
-    needs a threshold of its own.
+    7 are. It finds 49 of the 336 names that are not already spelt alike (15 %): it forgives words
+    turned round and slips of the pen, and is no medical dictionary. Another encoder needs a
+    threshold of its own.
     """
 
     encoder: Encoder = field(default_factory=Encoder)

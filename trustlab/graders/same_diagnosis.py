@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence, Set
+from difflib import get_close_matches
 from functools import lru_cache
 
 from trustlab.knowledge import Knowledge
@@ -152,15 +153,26 @@ def _opposite(one: str, other: str) -> bool:
     return len(other) > 4 and any(b + one[len(a) :] == other for a, b in pairs)
 
 
+CLOSE = 0.85
+"""The ratio of ``difflib`` from which on two words count as one and its misspelling: otitis and
+ottitis (0.92)."""
+
+
 def comparable(answer: str, names: Sequence[str]) -> list[str]:
-    """The true names that ``answer`` may mean: of all its words or of none, without a clash; none
-    where its words are more or fewer than those of any true name."""
+    """The true names that ``answer`` may mean: with all its words, misspelt or not, or with none,
+    and without a clash; none where its words are more or fewer than those of any true name."""
     words = content_words(answer)
     pairs = [(name, content_words(name)) for name in names]
     if any(words < true or true < words for _, true in pairs):
         return []
-    alike = [name for name, true in pairs if words == true or not words & true]
+    alike = [name for name, true in pairs if _corrected(words, true) == true or not words & true]
     return [name for name in alike if not clash(answer, name)]
+
+
+def _corrected(words: Set[str], true: Set[str]) -> set[str]:
+    """The words, those that are close to a true one as that is spelt."""
+    close = {w: get_close_matches(w, sorted(true), 1, CLOSE) for w in words if not is_qualifier(w)}
+    return {(close.get(word) or [word])[0] for word in words}
 
 
 ARTICLES = ("a ", "an ", "the ")
