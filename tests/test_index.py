@@ -17,6 +17,7 @@ import pytest
 from made_corpora import ids, made, written, written_passages
 
 from benchmarks.retrieval import either, json_lines
+from trustlab.agents.medconf import is_about
 from trustlab.datasets import DataError
 from trustlab.paths import ROOT, RUNS
 from trustlab.retrieval import BM25, BM25S, Passage, disk_index, load_corpus
@@ -115,6 +116,19 @@ def test_both_rank_real_passages_alike(tmp_path: Path) -> None:
     assert (len(passages), len(questions)) == (3000, 50)
     for question in questions:
         assert_alike(reference, other, question, 15)
+
+
+@pytest.mark.realdata
+@pytest.mark.slow
+@pytest.mark.skipif(
+    not REAL.is_dir(), reason="the data sets are not at ../shared/datasets beside the repository"
+)
+def test_real_snippets_are_about_diseases_that_our_library_lacks(tmp_path: Path) -> None:
+    ours, found = BM25(load_corpus()), open_any(REAL / "corpora", index_dir=tmp_path)
+    for name in ("Kawasaki disease", "Wilson disease", "Cystic fibrosis", "Addison disease"):
+        assert not any(is_about(p, name) for p in ours.search(name, 5))
+        best = found.search(name, 3)
+        assert len(best) == 3 and all(is_about(p, name) for p in best), [p.title for p in best]
 
 
 def test_the_own_corpus_is_ranked_place_by_place_as_by_the_reference(tmp_path: Path) -> None:
