@@ -334,6 +334,19 @@ def select(
             )
 
 
+def _summed(value: str) -> str:
+    """A value as it is kept: a line of JSON, and its checksum (CRC-32)."""
+    return f"{value}\n{zlib.crc32(value.encode()):08x}"
+
+
+def _plain(kept: object) -> str:
+    """The JSON of a kept value; ValueError where its checksum is another. Older rows have none."""
+    value, mark, total = str(kept).partition("\n")
+    if mark and _summed(value) != kept:
+        raise ValueError(f"its checksum is not {total!r}")
+    return value
+
+
 def _blocks(requests: Sequence[Request], wanted: Sequence[int], size: int) -> Iterator[list[int]]:
     """Request indices in blocks of ``size`` distinct message lists, in order of first
     appearance."""
@@ -457,7 +470,7 @@ class CachedModel:
     def _kept(self, what: str, *more: object) -> Any:
         """What was found out about the model, ``None`` where nothing is kept."""
         rows = select(self._connection, "replies", "value", [self._key(what, *more)])
-        return next((json.loads(value) for _, value in rows), None)
+        return next((json.loads(_plain(value)) for _, value in rows), None)
 
     def _only_if_local(self, what: str) -> None:
         """``LookupError`` offline, unless the model is in a folder here: it may then be opened."""
@@ -490,7 +503,8 @@ class CachedModel:
 
     def _put(self, key: str, value: str) -> None:
         with self._writing, self._connection:
-            self._connection.execute("INSERT OR IGNORE INTO replies VALUES (?, ?)", (key, value))
+            row = key, _summed(value)
+            self._connection.execute("INSERT OR IGNORE INTO replies VALUES (?, ?)", row)
 
     def generate(
         self, requests: Sequence[Request], *, progress: Callable[[int], None] | None = None
@@ -647,7 +661,7 @@ class CachedModel:
         damaged: dict[str, str] = {}
         for key, value in select(self._connection, "replies", "value", keys):
             try:
-                found[key] = decode(str(value))
+                found[key] = decode(_plain(value))
             except DAMAGE as error:
                 damaged[key] = str(error)
         if damaged and not self.offline:
@@ -664,7 +678,7 @@ class CachedModel:
             if reply.missing is not None or reply.text is None:
                 continue
             try:
-                rows.append((key, encode_reply(reply)))
+                rows.append((key, _summed(encode_reply(reply))))
             except ValueError as error:
                 told = f"a reply of {self.name} is not kept: {error}"
                 warnings.warn(f"{told}; it reads {reply.text[:80]!r}", stacklevel=4)
@@ -760,7 +774,7 @@ def _checked_rows(connection: Store) -> Iterator[tuple[str, str, str]]:
     with connection.named():
         for key, value in connection.execute("SELECT key, value FROM replies ORDER BY key"):
             try:
-                yield key, _checked_row({"key": key, "value": json.loads(str(value))}), ""
+                yield key, _checked_row({"key": key, "value": json.loads(_plain(value))}), ""
             except DAMAGE as error:
                 yield key, "", str(error)
 
@@ -789,8 +803,9 @@ def import_cache(path: str | os.PathLike[str], source: str | os.PathLike[str]) -
         for key, value in rows(Path(source)):
             row = connection.execute("SELECT value FROM replies WHERE key = ?", (key,)).fetchone()
             if row is None:
-                connection.execute("INSERT INTO replies VALUES (?, ?)", (key, value))
-            counts["new" if row is None else "known" if row[0] == value else "conflicting"] += 1
+                connection.execute("INSERT INTO replies VALUES (?, ?)", (key, _summed(value)))
+            same = row is not None and row[0].partition("\n")[0] == value
+            counts["new" if row is None else "known" if same else "conflicting"] += 1
     return counts
 
 
