@@ -6,7 +6,7 @@ TORCH := $(shell sed -n 's/^torch==//p' constraints.txt)
 export TOKENIZERS_PARALLELISM := false
 
 .DEFAULT_GOAL := help
-.PHONY: help run first test test-slow test-all test-e2e lab docs check same same-keep wheel installed clean constraints train train-given bench ddxplus-given
+.PHONY: help run first test test-slow test-all test-e2e test-training lab docs check same same-keep wheel installed clean constraints train train-given bench ddxplus-given
 
 help:
 	@echo "make run          execute every notebook into runs/ (trustlab run all)"
@@ -17,6 +17,7 @@ help:
 	@echo "make test-slow    run the others: what is made again in full, killed, or served (6 minutes)"
 	@echo "make test-all     run both in one call, as .ci/run does; WORKERS=4 takes four processes"
 	@echo "make test-e2e     install llama.cpp's server and vLLM (3 GB, in .venv) and hold the OpenAI backend against transformers"
+	@echo "make test-training  run the tests of training/, once it is changed (4 minutes)"
 	@echo "make check        ruff (rules and format), pyright and import-linter (which way imports point)"
 	@echo "make same         make every table of every notebook again from kept replies, without a model, and compare (7 minutes)"
 	@echo "make same-keep    keep what the finished runs in runs/ read, and their tables, for make same"
@@ -55,6 +56,11 @@ test-slow: .venv/.ready
 
 test-all: .venv/.ready
 	$(PYTEST)
+
+# Training is tested where it is changed: `make test` asks whether this has passed on what stands there.
+test-training: .venv/.ready
+	PYTHONPATH=tests $(PYTEST) -p conftest training/tests
+	.venv/bin/python -m training.tests.passed
 
 # An environment inside the first, so that the server's packages touch nothing else. Needs a C++ compiler.
 .venv/e2e/.ready: .venv/.ready pyproject.toml
