@@ -87,6 +87,16 @@ def smoke_runs(tmp_path_factory: pytest.TempPathFactory) -> SmokeRuns:
     return SmokeRuns(tmp_path_factory.mktemp("smoke"))
 
 
+@pytest.fixture(scope="module")
+def every_interval() -> Iterator[None]:
+    """How an interval is made is tested where none is withheld (tests/test_coverage.py: which)."""
+    from trustlab.metrics import coverage
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(coverage, "withheld", lambda *_: "")
+        yield
+
+
 @pytest.fixture
 def house_style() -> Iterator[None]:
     """Figures in the project's style; no setting and no open figure is left behind."""

@@ -165,6 +165,8 @@ OTHERS: list[tuple[str, str, Callable[[], Any], Any]] = [
     ("ties.tied", "nothing", lambda: ties.tied([]), NOTHING),
     ("ties.tied", "all missing", lambda: ties.tied([NAN] * 2), [NAN, NAN]),
     ("ties.tied", "infinite", lambda: ties.tied([INF, -INF, INF]), [INF, -INF, INF]),
+    ("ties.width", "nothing", lambda: ties.width([]), 0),
+    ("ties.width", "infinite and missing", lambda: ties.width([INF, NAN]), 0),
     ("ties.reaches", "missing", lambda: ties.reaches([NAN, 1.0], 1.0), [0, 1]),
     ("ties.reaches", "a missing threshold", lambda: ties.reaches([0.0, INF], NAN), [0, 0]),
     ("estimate.percentile_interval", "no draws", lambda: estimate.percentile_interval([]), REFUSED),
@@ -286,7 +288,7 @@ OTHERS: list[tuple[str, str, Callable[[], Any], Any]] = [
         "paired.best_against",
         "all alike",
         lambda: paired.best_against([0.25, 0.25], [ALIKE, ALIKE], 0.25, ALIKE, MANY),
-        (0, 1, 0.5, 0, *[NAN] * 6),
+        (0, 1, 0.5, 0, *[NAN] * 4),
     ),
     # rates by formula
     *[

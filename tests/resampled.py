@@ -10,7 +10,7 @@ from trustlab.metrics.agreement import cohen_kappa_weighted
 from trustlab.metrics.calibration import brier, brier_parts_weighted
 from trustlab.metrics.discrimination import ranking_weighted
 from trustlab.metrics.estimate import Draws
-from trustlab.metrics.selective import augrc_weighted, selective_weighted
+from trustlab.metrics.selective import selective_weighted
 
 
 class BrierParts(NamedTuple):
@@ -44,10 +44,6 @@ def aurc(correct: Any, confidence: Any) -> float:
 
 def prediction_rejection_ratio(correct: Any, confidence: Any) -> float:
     return float(selective_weighted(correct, confidence, once(correct))[1][0])
-
-
-def augrc(correct: Any, confidence: Any) -> float:
-    return float(augrc_weighted(correct, confidence, once(correct))[0])
 
 
 def brier_decomposition(correct: Any, confidence: Any) -> BrierParts:

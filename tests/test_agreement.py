@@ -11,10 +11,13 @@ from sklearn.metrics import cohen_kappa_score
 from trustlab.metrics.agreement import COUNTS, agreement, cohen_kappa_weighted
 from trustlab.metrics.estimate import percentile_interval
 
+pytestmark = pytest.mark.usefixtures("every_interval")
+
+
 # 20 both right, 5 only the first, 10 only the second, 15 both wrong: 0.7 agree, 0.5 by chance
 FIRST = np.repeat([1, 1, 0, 0], [20, 5, 10, 15])
 SECOND = np.repeat([1, 0, 1, 0], [20, 5, 10, 15])
-CASES = np.arange(50) // 5
+CASES = np.arange(50) // 2
 
 
 def test_kappa_is_the_agreement_beyond_chance() -> None:
@@ -32,7 +35,7 @@ def test_kappa_at_its_ends_and_where_one_grader_says_the_same_of_all(first, seco
 def test_the_counts_say_where_two_graders_part() -> None:
     kappa, share = agreement(FIRST, SECOND, CASES, n_draws=200)
     for line in (kappa, share):
-        assert [line[k] for k in ("n", *COUNTS)] == [50, 20, 5, 10, 15] and line["n_cases"] == 10
+        assert [line[k] for k in ("n", *COUNTS)] == [50, 20, 5, 10, 15] and line["n_cases"] == 25
         assert line["low"] < line["value"] < line["high"] and line["missing"] == ""
     assert [(x["metric"], x["value"]) for x in (kappa, share)] == [
         ("kappa", pytest.approx(0.4)),

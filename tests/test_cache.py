@@ -824,7 +824,9 @@ def test_what_is_not_believed_is_not_kept(tmp_path):
 def test_a_row_that_could_be_believed_and_is_not_what_was_kept_is_damaged(tmp_path):
     (kept,) = CachedModel(Fake(), tmp_path / "c").generate([ONE])
     with sqlite3.connect(tmp_path / "c") as file:
-        file.execute("""UPDATE replies SET value = replace(value, '"n_tokens_in":', '"n_tokens_in":1')""")
+        file.execute(
+            """UPDATE replies SET value = replace(value, '"n_tokens_in":', '"n_tokens_in":1')"""
+        )
     assert all("its checksum is not" in why for why in cache.damaged_rows(tmp_path / "c").values())
     with pytest.warns(UserWarning, match="its checksum is not"):
         (again,) = CachedModel(Fake(), tmp_path / "c").generate([ONE])

@@ -72,10 +72,6 @@ OF_PAIRS: dict[str, tuple[Callable[[Any, Any], Any], tuple[Any, ...]]] = {
         lambda c, s: calibration.Isotonic().fit(c, s).predict(s),
         (*(REFUSED,) * 3, 0.5, 0.4),
     ),
-    "calibration.Platt": (
-        lambda c, s: calibration.Platt().fit(c, s).predict(s).round(3),
-        (*(REFUSED,) * 3, 0.5, A_SHARE),
-    ),
     "selective.risk_at": (
         lambda c, s: selective.risk_at(c, s, once(c), [1.0]),
         (NAN, 0, 0, 0.5, 0.6),
@@ -190,7 +186,7 @@ def test_everything_else(call, expected):
 
 OF_ROWS = [
     "estimate", "measure", "groups", "grouped", "mean", "within", "across", "difference", "share",
-    "of_answers", "part", "at_least", "most_frequent", "mean_of_known", "share",
+    "of_answers", "part", "at_least", "most_frequent", "mean_of_known", "of_kind", "kind_of",
 ]  # fmt: skip
 ELSEWHERE = {
     "discrimination.cumulated": "inside ranking_weighted and selective_weighted",
@@ -211,6 +207,8 @@ ELSEWHERE = {
         [f"paired.{n}" for n in ("covered", "families_of", "reference_of")],
         "names alone; test_compare.py",
     ),
+    **dict.fromkeys(["coverage.withheld", "coverage.simulated"], "test_coverage.py"),
+    "calibration.ece_by_chance": "test_coverage.py",
     "paired.told_best": "inside best_of_families",
     "paired.compared": "test_degenerate_tables.py",
     **dict.fromkeys([f"estimate.{name}" for name in OF_ROWS], "test_estimate.py"),

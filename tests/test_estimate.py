@@ -38,6 +38,9 @@ from trustlab.metrics.estimate import (
 from trustlab.metrics.paired import DIFFERENCE
 from trustlab.paths import ROOT
 
+pytestmark = pytest.mark.usefixtures("every_interval")
+
+
 NAN = float("nan")
 AUROC = RANKING["auroc"][0]
 

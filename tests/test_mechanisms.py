@@ -186,7 +186,7 @@ def test_consistent_table_keeps_answers_at_or_over_the_threshold():
     np.testing.assert_allclose(values, [0.85, 0.1, 1 / 12])
     assert found["medconf"]["n"].to_dict() == {1: 1, 100: 1}
     assert found["medconf"]["n_missing"].to_dict() == {1: 1, 100: 0}
-    assert right[["low", "high"]].isna().all().all()  # fewer than 10 cases
+    assert right[["low", "high"]].isna().all().all()  # fewer than 12 cases
     none = walkthrough.consistent_table(made_run(), 1.1)
     assert (
         none["n"].eq(0).all()

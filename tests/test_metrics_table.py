@@ -10,13 +10,17 @@ from each import each
 from resampled import case_weights
 
 from trustlab.measures import metrics_table
-from trustlab.metrics import auprc, auroc, brier, ece, pearson, spearman
+from trustlab.metrics import auprc, auroc, brier, coverage, ece, pearson, spearman
 from trustlab.metrics.correlation import (
     pearson_permutation_p,
     rising_band,
     spearman_permutation_p,
 )
 from trustlab.metrics.estimate import percentile_interval
+
+pytestmark = pytest.mark.usefixtures("every_interval")
+WITHHELD = coverage.withheld
+
 
 LEVELS = (1, 20, 40, 60, 80, 100)
 COLUMNS = ["model", "dataset", "method", "level", "metric", "value", "low", "high", "p"]
@@ -201,11 +205,10 @@ def test_only_what_has_a_level_of_chance_or_a_p_says_so():
         "auprc",
         "pearson",
         "spearman",
+        "ece",
     }
     tested, by_chance = (set(known.loc[known[c].notna(), "metric"]) for c in ("p", "chance_low"))
-    assert tested == by_chance == {
-        "pearson", "spearman"
-    }  # fmt: skip
+    assert tested == {"pearson", "spearman"} and by_chance == tested | {"ece"}
     gone = table[table["value"].isna()]
     assert len(gone) and gone[["chance", "chance_low", "chance_high", "p"]].isna().all(axis=None)
 
@@ -460,7 +463,8 @@ def test_models_are_paired_and_kept_apart():
     pd.testing.assert_frame_equal(first, table_of(run).drop(columns="model"))
 
 
-def test_parallel_gives_the_same_table():
+def test_parallel_gives_the_same_table(monkeypatch):
+    monkeypatch.setattr(coverage, "withheld", WITHHELD)  # as in the other processes
     run = a_run(n_cases=12, methods=("good", "plain"))
     pd.testing.assert_frame_equal(table_of(run, n_draws=20), table_of(run, n_draws=20, n_jobs=2))
 

@@ -279,7 +279,7 @@ def test_what_is_too_little_has_no_value_or_no_interval_and_says_why():
     few = row(paired_differences(FOUR, "a"))
     assert np.isnan(few["difference"]) and few["missing"] == "fewer than 10 correct or wrong"
     hurried = row(paired_differences(FOUR, "a", min_per_class=1))
-    assert np.isnan(hurried["low"]) and hurried["missing"] == "no interval: fewer than 10 cases"
+    assert np.isnan(hurried["low"]) and hurried["missing"] == "no interval: fewer than 12 cases"
     assert np.isnan([hurried["p"], hurried["p_holm"], hurried["standard_error"]]).all()
     assert (
         row(paired_differences(FOUR, "a", min_per_class=1), "pearson", "across")["missing"]

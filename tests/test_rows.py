@@ -224,7 +224,7 @@ def test_a_mark_of_fewer_than_ten_cases_is_hollow_and_the_caption_says_so(drawn)
     (ax,) = drawn.axes("dodged")
     hollow = [m for row in marks(ax).values() for m in row if m.get_markerfacecolor() == "white"]
     assert len(hollow) == 2 and {m.get_label() for m in hollow} == {FEW}
-    assert "hollow: fewer than 10 cases" in drawn.notes["dodged"].get_text().replace("\n", " ")
+    assert "hollow: fewer than 12 cases" in drawn.notes["dodged"].get_text().replace("\n", " ")
 
 
 def test_the_highest_stand_first_and_what_is_missing_last() -> None:

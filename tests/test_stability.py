@@ -14,6 +14,9 @@ from trustlab.confidence import METHODS, select
 from trustlab.metrics.estimate import percentile_interval
 from trustlab.metrics.stability import CVS, cv_group, cv_group_by_chance, cv_sample
 
+pytestmark = pytest.mark.usefixtures("every_interval")
+
+
 NAN = float("nan")
 ALIKE = "no interval: all draws alike"
 BOTH = pytest.mark.parametrize("cv", [cv_group, cv_sample])

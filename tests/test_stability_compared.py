@@ -12,7 +12,6 @@ from test_robustness import confidence, one
 from studies.robustness import (
     NOT_SHARED,
     cv_differences,
-    most_stable_of_families,
     variation_table,
 )
 from trustlab.metrics.estimate import TOO_FEW, percentile_interval
@@ -112,41 +111,13 @@ def test_a_view_of_mean_0_has_no_cv_sample_and_is_left_out_of_both():
     assert one(nothing, method="poc", metric="cv_sample", level="all")["missing"] == NOT_SHARED
 
 
-def test_the_most_stable_of_a_family_is_the_one_with_the_lowest_cv():
-    found = most_stable_of_families(made(semantic_poc=4), n_draws=200)
-    row = one(found, family="consistency", metric="cv_sample", level="100")
-    assert (row["method"], row["n"], row["n_methods"], row["left_out"]) == (
-        "poc",
-        20,
-        2,
-        "",
-    ) and row["chosen_in"] == 1
-    assert row["low"] < row["difference"] < row["high"] and row["low_chosen"] < row["high_chosen"]
-    assert one(found, family="token", metric="cv_sample", level="100")["high"] < 0
-    lost = one(
-        most_stable_of_families(made(semantic_poc=20), n_draws=20),
-        family="consistency",
-        metric="cv_sample",
-        level="all",
-    )
-    assert (lost["left_out"], lost["n"]) == ("semantic_poc", 24)
-
-
-def test_a_family_or_reference_without_views_says_so():
-    found = most_stable_of_families(made(asp=24), n_draws=20)
-    row = one(found, family="token", metric="cv_group", level="all")
-    assert (
-        row["method"] == ""
-        and row["missing"] == "no method has a value on half of the views"
-        and np.isnan(row["difference"])
-    )
+def test_a_reference_without_views_says_so():
     nobody = cv_differences(made(medconf=24), n_draws=20)
     assert nobody["difference"].isna().all() and set(nobody["missing"]) == {NOT_SHARED}
 
 
-@pytest.mark.parametrize("table", [cv_differences, most_stable_of_families])
-def test_an_unknown_reference_is_refused_and_one_condition_gives_no_row(table):
+def test_an_unknown_reference_is_refused_and_one_condition_gives_no_row():
     with pytest.raises(ValueError, match="reference is 'entropy'; the run has"):
-        table(made(), "entropy", n_draws=10)
+        cv_differences(made(), "entropy", n_draws=10)
     single = made()[lambda t: t["condition"].isin(["original", "paraphrase_1"])]
-    assert table(single, n_draws=10).empty
+    assert cv_differences(single, n_draws=10).empty

@@ -12,6 +12,9 @@ from each import each
 from studies import calibration
 from trustlab import formatted
 
+pytestmark = pytest.mark.usefixtures("every_interval")
+
+
 NAN = float("nan")
 
 
@@ -92,7 +95,7 @@ def test_a_bin_of_nine_cases_has_no_interval_though_all_bins_together_have_more(
         *run_tables(rows), {"m": "probability"}, bins=2, n_draws=200
     )
     assert found["n"].tolist() == [9, 9] and found[["low", "high"]].isna().all(axis=None)
-    assert found["missing"].tolist() == ["no interval: fewer than 10 cases"] * 2
+    assert found["missing"].tolist() == ["no interval: fewer than 12 cases"] * 2
 
 
 def test_equal_confidences_share_a_bin():
@@ -123,17 +126,17 @@ def test_reliability_is_for_probabilities_and_each_model_apart():
 
 
 def test_the_interval_resamples_cases_not_answers():
-    # Five cases are always right and five always wrong: the number right in a draw is binomial (10,
-    # 1/2), 95 % of it in 2 to 8.
+    # Six cases are always right and six always wrong: the number right in a draw is binomial (12,
+    # 1/2), 95 % of it in 3 to 9.
     rows = [
-        (case, level, case in "abcde", 0.5)
-        for case in "abcdefghij"
+        (case, level, case in "abcdef", 0.5)
+        for case in "abcdefghijkl"
         for level in (1, 20, 40, 60, 80, 100)
     ]
     found = calibration.reliability_table(
         *run_tables(rows), {"m": "probability"}, bins=1, n_draws=500
     )
-    np.testing.assert_allclose(found[["value", "low", "high"]], [[0.5, 0.2, 0.8]])
+    np.testing.assert_allclose(found[["value", "low", "high"]], [[0.5, 0.25, 0.75]])
 
 
 # Tables of text and counts

@@ -1,4 +1,4 @@
-"""What differs by less than 1e-6 is equal before it is ranked: such noise moves no metric."""
+"""Near-ties are ties before anything is ranked, and only then: groups of one width, no chains."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,14 +12,16 @@ import pytest
 from fake_medconf import table
 from generations import array, generation, given, guesses, panel, said, told
 from same.tables import read_file
+from sklearn.isotonic import IsotonicRegression
+from sklearn.metrics import average_precision_score, roc_auc_score
 
 from studies.calibration import reliability_table
 from studies.trust_indices import weight_sweep
 from trustlab.confidence import METHODS
 from trustlab.confidence.registry import MissingValue
-from trustlab.measures import metrics_table
-from trustlab.metrics import spearman_permutation_p
-from trustlab.metrics.calibration import cross_fitted
+from trustlab.measures import best_of_families, compare_methods, metrics_table
+from trustlab.metrics import auprc, auroc, brier, ece, spearman_permutation_p, ties
+from trustlab.metrics.calibration import Isotonic, cross_fitted
 from trustlab.metrics.estimate import measure
 from trustlab.metrics.paired import best_against, chosen_in
 from trustlab.metrics.run_tables import rows_of_methods
@@ -29,7 +31,13 @@ from trustlab.paths import FIGURES
 from trustlab.records import Assessment, Generation
 from trustlab.run import table_in
 
-NOISE, ALLOWED = 5e-7, 1e-3
+pytestmark = pytest.mark.usefixtures("every_interval")
+
+
+NOISE, ALLOWED = 1e-8, 1e-3
+OF_SPREAD = 5e-7
+DISCRETE = ("ecc", "eigv", "num_set")
+NOT_RANKED = {"brier", "ece", "isotonic"}
 LEVELS, N_CASES = (20, 60, 100), 48
 KEYS = ["case_id", "dataset", "level", "model"]
 SURE = ("aaaaaaaa", "aaaaaaab", "aaaaaabb", "aaaabbcc")
@@ -144,12 +152,14 @@ def every_metric(run: Any) -> pd.Series:
     return pd.Series(found)
 
 
-def moved(one: pd.Series, other: pd.Series) -> dict[Any, float]:
-    """What differs by more than is allowed, and by how much; infinitely where only one is known."""
+def moved(one: pd.Series, other: pd.Series, allowed: float = ALLOWED) -> dict[Any, float]:
+    """What ranks and differs by more than is allowed, and by how much; infinitely where only one
+    is known."""
     one, other = one.align(other)
     apart: Any = (one - other).abs()
     apart[one.isna() ^ other.isna()] = np.inf
-    return apart[apart > ALLOWED].to_dict()
+    far = apart[apart > allowed].to_dict()
+    return {k: by for k, by in far.items() if not NOT_RANKED & set(k) and "bin" not in str(k)}
 
 
 @cache
@@ -178,34 +188,26 @@ def published() -> tuple[SimpleNamespace, pd.Series]:
     return run, every_metric(run)
 
 
-@pytest.mark.parametrize("noise", [1e-15, NOISE])
-def test_noise_in_the_published_confidences_moves_no_metric(noise: float) -> None:
-    """``1e-15`` is what another order of adding does, as in another processor's eigenvalues.
-
-    At the larger one only what stands on all answers is held: in a level one pair that changes its
-    order weighs more; and not MSP and the mean
-    CCP, which lie near to 1 with gaps of just 1e-6, so that noise of half of that joins and parts
-    their chains.
-    """
+def test_noise_in_the_published_confidences_moves_no_metric() -> None:
+    """``1e-15`` is what another order of adding does, as in another processor's eigenvalues; the
+    larger noise is held of discrete methods, whose values lie far apart."""
     run, before = published()
-    answers, given = run.answers, run.confidence
-    value = given["confidence"].to_numpy(float)
-    shift = np.random.default_rng(0).uniform(-noise, noise, len(value))
-    shaken = value + shift * np.maximum(1, np.abs(value))
-    probable = given["method"].map(SCALES).eq("probability").to_numpy()
+    given = run.confidence
+    value, method = given["confidence"].to_numpy(float), given["method"]
+    spread = method.map(given.groupby("method")["confidence"].apply(spread_of)).to_numpy(float)
+    discrete = method.isin(DISCRETE).to_numpy()
+    size = np.where(discrete, OF_SPREAD * spread, 1e-15 * np.maximum(1, np.abs(value)))
+    shaken = value + size * np.random.default_rng(0).uniform(-1, 1, len(value))
+    probable = method.map(SCALES).eq("probability").to_numpy()
     shaken = np.where(probable, np.clip(shaken, 0, 1), shaken)
-    assert not np.array_equal(shaken, value)
-    other = SimpleNamespace(answers=answers, confidence=given.assign(confidence=shaken))
-    far = moved(before, every_metric(other))
-    small = {"within", *map(str, answers["level"].unique())}
-    crowded = {"msp", "ccp_mean"}
-    held = {k: by for k, by in far.items() if k[-1] not in small and not crowded & set(k)}
-    assert (far if noise < 1e-9 else held) == {}
+    assert (shaken != value)[discrete].mean() > 0.9
+    other = SimpleNamespace(answers=run.answers, confidence=given.assign(confidence=shaken))
+    assert moved(before, every_metric(other)) == {}
 
 
 def test_noise_moves_no_threshold() -> None:
     sure = np.array([[0.6, 0.8, 1.0], [0.2, 0.8, 0.8]])
-    less = sure - NOISE * np.array([[0, 1, 1], [1, 0, 1]])
+    less = sure - OF_SPREAD * np.array([[0, 1, 1], [1, 0, 1]])
     assert stop_turns(less, 0.8).tolist() == stop_turns(sure, 0.8).tolist() == [1, 1]
     assert stop_turns(less - 1e-5, 0.8).tolist() == [2, 2]
     found = [frontier(s, [[0, 1, 1], [1, 0, 1]], [[1, 3, 5]] * 2) for s in (sure, less)]
@@ -214,14 +216,14 @@ def test_noise_moves_no_threshold() -> None:
 
 
 def test_noise_chooses_no_best_and_orders_no_series() -> None:
-    draws, cases = np.full((3, 20), 0.7), np.arange(20)
-    draws[1] += NOISE
-    found = best_against([0.7, 0.7 + NOISE, 0.6], draws, 0.5, np.full(20, 0.5), cases)
+    draws, cases, noise = np.full((3, 20), 0.7), np.arange(20), 1e-15
+    draws[1] += noise
+    found = best_against([0.7, 0.7 + noise, 0.6], draws, 0.5, np.full(20, 0.5), cases)
     assert (found.which, found.tied) == (0, (1,))
     assert chosen_in(draws) == pytest.approx([1 / 3] * 3)
     accuracy = [0.2, 0.4, 0.5, 0.6, 0.7]
-    ties, near = [0.1, 0.3, 0.3, 0.5, 0.6], [0.1, 0.3 + NOISE, 0.3, 0.5, 0.6]
-    assert spearman_permutation_p(accuracy, near) == spearman_permutation_p(accuracy, ties)
+    equal, near = [0.1, 0.3, 0.3, 0.5, 0.6], [0.1, 0.3 + 2e-7, 0.3, 0.5, 0.6]
+    assert spearman_permutation_p(accuracy, near) == spearman_permutation_p(accuracy, equal)
 
 
 def test_noise_makes_no_winner_of_equal_etis() -> None:
@@ -236,3 +238,186 @@ def test_noise_makes_no_winner_of_equal_etis() -> None:
     indices = pd.DataFrame(rows)
     indices.loc[indices["configuration"].eq("y") & indices["metric"].eq("rdc"), "value"] += 1e-8
     assert set(weight_sweep(indices)["winner"]) == {"tie"}
+
+
+def spread_of(values: Any) -> float:
+    """The distance of the 5th and 95th percentile."""
+    low, high = np.nanquantile(values, [0.05, 0.95])
+    return float(high - low)
+
+
+def a_law(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Right answers (n,) and a confidence in [0, 1] that knows of them, a third of it in steps."""
+    rng = np.random.default_rng(seed)
+    right = rng.integers(0, 2, n)
+    sure = np.clip(rng.normal(0.45 + 0.1 * right, 0.15), 0.01, 0.99)
+    return right, np.where(np.arange(n) % 3, sure, np.round(sure, 1))
+
+
+def one_method(right: np.ndarray, sure: np.ndarray, method: str = "asp") -> Any:
+    """A run of one method, three levels a case."""
+    n = len(right)
+    key = pd.DataFrame({"case_id": [f"c{i // 3:05d}" for i in range(n)], "dataset": "d"})
+    key = key.assign(level=np.tile([20, 60, 100], n // 3), model="m")
+    given = key.assign(method=method, confidence=sure, bound="", missing="")
+    return SimpleNamespace(answers=key.assign(answer="Flu", correct=right), confidence=given)
+
+
+def ranked_metrics(right: np.ndarray, sure: np.ndarray, method: str = "asp") -> Any:
+    """Values and intervals of every rank metric."""
+    run = one_method(right, sure, method)
+    whole = metrics_table(run, {}, n_draws=40)
+    whole = whole[whole["metric"].isin(["auroc", "auprc", "spearman"])]
+    of_methods = rows_of_methods(run.answers, run.confidence, 40)
+    area = pd.DataFrame(measure(((k, r) for k, r in of_methods if k["method"]), SELECTIVE))
+    both = pd.concat([whole, area.assign(level="pooled")])
+    assert len(both) == 2 * 5 + 1 + 2
+    values: Any = both.set_index(["metric", "level"])[["value", "low", "high"]]
+    return values.stack(future_stack=True)
+
+
+def test_sixty_tiny_probabilities_are_ranked_as_scikit_learn_ranks_them() -> None:
+    right = np.tile([0, 0, 1, 1, 0, 1], 10)
+    sure = np.where(right, np.linspace(5e-9, 1e-8, 60), np.linspace(1e-10, 4e-9, 60))
+    for method in ("sequence_probability", "asp"):
+        assert ranked_metrics(right, sure, method)["auroc", "pooled", "value"] == 1.0
+    assert auroc(right, sure) == roc_auc_score(right, sure) == 1.0
+
+
+@pytest.mark.parametrize("a, b", [(0, 1e-9), (0, 1e-3), (1, 1e-3), (0.3, 7.1), (1, 1e3)])
+def test_every_rank_metric_is_unchanged_by_origin_and_unit(a: float, b: float) -> None:
+    right, sure = a_law(300)
+    sure[:40] += 3e-8 * np.arange(40)  # near-ties, alike in every unit
+    assert moved(ranked_metrics(right, sure), ranked_metrics(right, a + b * sure), 1e-12) == {}
+
+
+@pytest.mark.parametrize("n", [300, 3_000, 30_000])
+def test_no_rank_metric_drifts_with_the_number_of_rows(n: int) -> None:
+    """Of confidences that crowd near 1, as a large model's do."""
+    rng = np.random.default_rng(n)
+    right = rng.integers(0, 2, n)
+    sure = 1 - 10.0 ** -rng.uniform(2, 6 + right)
+    assert auroc(right, sure) == pytest.approx(roc_auc_score(right, sure), abs=1e-4)
+    assert auprc(right, sure) == pytest.approx(average_precision_score(right, sure), abs=1e-4)
+
+
+def test_where_no_two_values_are_near_every_rank_is_scikit_learns() -> None:
+    rng = np.random.default_rng(5)
+    right, sure = rng.integers(0, 2, 300), 1 - 1e-5 * rng.permutation(np.arange(300) / 300)
+    found = ranked_metrics(right, sure)
+    assert found["auroc", "pooled", "value"] == pytest.approx(roc_auc_score(right, sure), abs=1e-12)
+    expected = average_precision_score(right, sure)
+    assert found["auprc", "pooled", "value"] == pytest.approx(expected, abs=1e-12)
+    at = np.tile([20, 60, 100], 100) == 60
+    each = roc_auc_score(right[at], sure[at])
+    assert found["auroc", "60", "value"] == pytest.approx(each, abs=1e-12)
+
+
+def test_one_far_value_ties_no_others() -> None:
+    right, sure = a_law(300)
+    far = np.where(np.arange(300) == right.argmax(), 1e9, sure)
+    near = np.where(np.arange(300) == right.argmax(), 2.0, sure)
+    before, after = (ranked_metrics(right, x).drop("spearman") for x in (near, far))  # of means
+    assert moved(before, after, 1e-12) == {}
+
+
+@pytest.mark.parametrize("flat", [False, True])
+def test_noise_of_sixteen_units_in_the_last_place_moves_nothing(flat: bool) -> None:
+    right, sure = a_law(300)
+    sure = np.full(300, 0.7) if flat else 1 - 1e-9 * np.round(sure, 1)
+    noisy = sure + np.spacing(0.7) * np.random.default_rng(1).integers(0, 17, 300)
+    assert (noisy != sure).mean() > 0.9
+    for method in ("asp", "ccp"):
+        before, after = (ranked_metrics(right, x, method) for x in (sure, noisy))
+        assert moved(before, after, 1e-12) == {}
+
+
+@pytest.mark.parametrize("method", DISCRETE)
+def test_noise_in_a_discrete_method_moves_no_metric(method: str) -> None:
+    clean, _ = unshaken()
+    made = clean.confidence[clean.confidence["method"] == method]
+    right, sure = clean.answers["correct"].to_numpy(), made["confidence"].to_numpy()
+    size = OF_SPREAD * spread_of(sure)
+    noise = np.random.default_rng(3).uniform(-size, size, len(sure))
+    for unit in (1, 1e4):
+        before, after = (ranked_metrics(right, unit * x, method) for x in (sure, sure + noise))
+        assert moved(before, after) == {}
+
+
+def test_a_tie_is_of_one_width_and_never_a_chain() -> None:
+    chain = 0.5 + 4e-7 * np.arange(50)
+    values = np.concatenate([np.zeros(20), chain, np.ones(20), [np.nan]])
+    found = ties.tied(values)
+    assert np.isnan(found[-1]) and (found[:20] == 0).all() and (found[-21:-1] == 1).all()
+    assert 0 < (values - found)[20:-1].max() <= 1e-6
+    assert len(np.unique(found[20:70])) == 17  # of three each
+    assert (ties.tied(found)[:-1] == found[:-1]).all()
+    order = np.random.default_rng(0).permutation(len(values))
+    np.testing.assert_array_equal(ties.tied(values[order]), found[order])
+
+
+@pytest.mark.parametrize("method", ["sequence_probability", "ccp"])
+def test_a_product_of_probabilities_is_compared_by_its_logarithm(method: str) -> None:
+    rng = np.random.default_rng(2)
+    right = rng.integers(0, 2, 300)
+    sure = 10.0 ** -rng.uniform(0, 20 - 5 * right)
+    found = ranked_metrics(right, sure, method)
+    assert found["auroc", "pooled", "value"] == pytest.approx(roc_auc_score(right, sure), abs=1e-12)
+    sure[:5] = 0
+    none = ranked_metrics(right, sure, method)
+    assert none["auroc", "pooled", "value"] == pytest.approx(roc_auc_score(right, sure), abs=1e-12)
+
+
+def test_products_are_what_squares_when_every_token_comes_twice() -> None:
+    """Held against the register: a method whose confidence is a product must be named as one."""
+    from trustlab.records import PRODUCTS
+
+    shown = made(0, 60, np.random.default_rng(0), lambda values: np.asarray(values, float))
+    assert shown.answer is not None and shown.answer.trace is not None
+    trace, kinds = shown.answer.trace, shown.alternative_entailment
+    assert kinds is not None and trace.logprobs is not None and trace.alternatives is not None
+    twice = replace(
+        trace,
+        tokens=trace.tokens * 2,
+        logprobs=np.tile(trace.logprobs, 2),
+        alternatives=trace.alternatives * 2,
+        **{n: np.tile(getattr(trace, n), 2) for n in ("entropies", "renyi", "fisher_rao")},
+        prior_logprobs=np.tile(np.asarray(trace.prior_logprobs), 2),
+    )
+    doubled = replace(
+        shown,
+        answer=replace(shown.answer, trace=twice),
+        alternative_entailment=kinds * 2,
+        relevance=np.tile(np.asarray(shown.relevance), 2),
+    )
+    sure = {n: m.score(shown) for n, m in METHODS.items()}
+    again = {n: m.score(doubled) for n, m in METHODS.items()}
+    squared = {n for n, x in sure.items() if x**2 < x and np.isclose(again[n], x**2, atol=0)}
+    assert squared == PRODUCTS
+
+
+def test_nothing_is_tied_where_nothing_is_ranked() -> None:
+    rng = np.random.default_rng(4)
+    right, sure = rng.integers(0, 2, 200), 1e-7 * rng.random(200)
+    assert brier(right, sure) == np.mean((sure - right) ** 2)
+    fit = IsotonicRegression(out_of_bounds="clip").fit(sure, right)
+    np.testing.assert_allclose(Isotonic().fit(right, sure).predict(sure), fit.predict(sure))
+    bins = np.array_split(np.argsort(sure), 10)
+    gaps = [abs((right[b] - sure[b]).sum()) for b in bins]
+    assert ece(right, sure, bins=10) == pytest.approx(sum(gaps) / 200, abs=1e-12)
+
+
+def test_a_comparison_ranks_each_method_as_its_own_table_does() -> None:
+    """Ties are made once, whatever the levels and the rows that two methods share."""
+    right, sure = a_law(300)
+    level = np.tile([20, 60, 100], 100)
+    sure = np.where(level == 60, sure * 1e-4, sure)  # its own spread would tie less
+    near = sure + 4e-7 * np.random.default_rng(0).random(300)
+    run, other = one_method(right, near, "asp"), one_method(right, 1 - sure, "msp")
+    both = pd.concat([run.confidence, other.confidence])
+    alone = metrics_table(run, {}, n_draws=20).query("metric == 'auroc'")
+    pair = compare_methods(run.answers, both, "msp", n_draws=20)
+    best = best_of_families(run.answers, both, "msp", n_draws=20)
+    each = [dict(zip(t["level"], t["value"], strict=True)) for t in (alone, pair, best)]
+    assert each[1] == {q: each[0][q] for q in ("pooled", "within")}
+    assert each[2] == pytest.approx({"within": each[0]["within"]}, abs=1e-15)

@@ -15,11 +15,14 @@ from trustlab.metrics.estimate import percentile_interval
 from trustlab.metrics.trust import FORMULATIONS
 from trustlab.metrics.trust_table import INDICES, NEEDED, review_counts, trust_indices
 
+pytestmark = pytest.mark.usefixtures("every_interval")
+
+
 NAN = float("nan")
 BOTH = pytest.mark.parametrize("formulation", FORMULATIONS)
 
 
-FEW, ALIKE = "no interval: fewer than 10 cases", "no interval: all draws alike"
+FEW, ALIKE = "no interval: fewer than 12 cases", "no interval: all draws alike"
 
 
 def wide(found: pd.DataFrame) -> pd.Series:
@@ -56,17 +59,17 @@ def told(row: pd.Series, found: str) -> list[str]:
 
 def test_two_cases_by_hand_in_trust_x() -> None:
     row = one(two_cases())
-    # ETI 0.4 · 1/2 + 0.3 · 5/6 + 0.3 · 0.3 = 0.54; OSI 100 - (50 + 40)/2 = 55; FTI (54 + 55)/2, as
-    # printed (0.54 + 55)/2
+    # ETI 0.4 · 1/2 + 0.3 · 5/6 + 0.3 · 0.3 = 0.54; UNSAFE alone are 25 %, OSI 100 - (25 + 40)/2 =
+    # 67.5; FTI (54 + 67.5)/2, as printed (0.54 + 67.5)/2
     expected = {
         "accuracy": 0.5,
         "cdr": 1 / 6,
         "rdc": 0.3,
         "eti": 0.54,
         "eti_percent": 54,
-        "unsafe_rx_percent": 50,
+        "unsafe_rx_percent": 25,
     }
-    expected |= {"test_alerts_percent": 40, "osi": 55, "fti": 54.5, "fti_as_printed": 27.77}
+    expected |= {"test_alerts_percent": 40, "osi": 67.5, "fti": 60.75, "fti_as_printed": 34.02}
     assert row[list(expected)].to_dict() == pytest.approx(expected)
     assert {row[f"{name}_missing"] for name in INDICES} == {"no draws"}
 
@@ -124,14 +127,20 @@ def test_the_counts_behind_the_percentages() -> None:
 
 
 def test_variants_and_weights_reach_the_table() -> None:
+    with_caution = one(two_cases(), rx_variant="unsafe or caution")
+    assert (
+        with_caution["unsafe_rx_percent"]
+        == one(two_cases(), "medguard-x")["unsafe_rx_percent"]
+        == 50
+    )
     row = one(two_cases(), "medguard-x", rx_variant="unsafe", cdr_variant="any disagreement")
     assert (row["unsafe_rx_percent"], row["cdr"]) == pytest.approx((25, 50))
-    # 0.2 · 0.5 + 0.5 · 5/6 + 0.3 · 0.3 = 0.60667; 100 - (0.2 · 50 + 0.8 · 40) = 58; 0.9 · 60.667 +
-    # 0.1 · 58
+    # 0.2 · 0.5 + 0.5 · 5/6 + 0.3 · 0.3 = 0.60667; 100 - (0.2 · 25 + 0.8 · 40) = 63; 0.9 · 60.667 +
+    # 0.1 · 63
     row = one(
         two_cases(), eti_weights=(0.2, 0.5, 0.3), osi_weights=(0.2, 0.8), fti_weights=(0.9, 0.1)
     )
-    assert (row["eti"], row["osi"], row["fti"]) == pytest.approx((0.606667, 58, 60.4))
+    assert (row["eti"], row["osi"], row["fti"]) == pytest.approx((0.606667, 63, 60.9))
 
 
 @each(("formulation", "osi_", "fti_"), [("trust-x", 0, 27), ("medguard-x", NAN, NAN)])
@@ -221,7 +230,7 @@ def test_fault_a_reviewer_who_cannot_be_read_has_not_reviewed(formulation) -> No
 def test_tests_that_nobody_rated_do_not_hide_behind_prescriptions_that_somebody_did() -> None:
     row = one(two_cases(n_unflagged=0, n_risky=0, n_redundant=0, n_tests=5, n_tests_unreadable=5))
     assert (
-        row["unsafe_rx_percent"] == 50 and np.isnan([row["test_alerts_percent"], row["osi"]]).all()
+        row["unsafe_rx_percent"] == 25 and np.isnan([row["test_alerts_percent"], row["osi"]]).all()
     )
 
 
@@ -244,7 +253,7 @@ def test_the_share_unrated_is_missing_where_there_was_nothing_to_rate_or_nobody_
 def test_a_plan_that_cannot_be_read_is_missing_and_not_empty() -> None:
     lost = review("c", ["flu"] * 3, plan_missing="no plan in brackets", **EMPTY_PLAN)
     row = one(pd.DataFrame([*two_cases().to_dict("records"), lost]))
-    assert (row["n_no_plan"], row["n_cases_without_prescriptions"], row["osi"]) == (1, 0, 55)
+    assert (row["n_no_plan"], row["n_cases_without_prescriptions"], row["osi"]) == (1, 0, 67.5)
     row = one(pd.DataFrame([lost]))
     assert np.isnan([row["osi"], row["fti"]]).all()
     assert (row["osi_missing"], row["fti_missing"]) == ("no readable plan", "without osi")

@@ -410,9 +410,8 @@ def compare(
     folder = (out or RUNS / "compare").resolve()
     for line in _refused(lambda: save_comparison(runs, folder, draws, seed)):
         typer.echo(line)
-    for name in ("figures/compare_auroc.png", "compare.html"):
-        if (folder / name).is_file():
-            typer.echo(f"  {_short(folder / name)}")
+    drawn = folder / "figures" / "compare_auroc.png"
+    typer.echo(f"  {_short(drawn if drawn.is_file() else folder)}")
     typer.echo(NOTICE)
 
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,6 @@ import pandas as pd
 
 from trustlab import formatted
 from trustlab.confidence import METHODS
-from trustlab.html.show import Html, render
 from trustlab.measures import families
 from trustlab.metrics import schema
 from trustlab.metrics.calibration import CALIBRATION
@@ -29,7 +27,7 @@ from trustlab.metrics.estimate import (
 from trustlab.metrics.paired import compared, corrected, paired_differences
 from trustlab.metrics.run_tables import KEYS, checked_answers, joined, rows_of_methods, stratified
 from trustlab.metrics.significance import ALPHA
-from trustlab.paths import NOTICE, save_json, save_table, save_text
+from trustlab.paths import NOTICE, save_json, save_table
 from trustlab.run import Run, load_run
 
 if TYPE_CHECKING:
@@ -50,11 +48,6 @@ TITLE = "AUROC of each method, level-stratified: a mark for each side"
 OWN_ANSWERS = (
     "each side ranks its own answers: models differ in what they get right, so a difference"
     " compares how well each tells its own right answers from its own wrong ones"
-)
-POWER = (
-    "Cases for 80 % power: how many cases like these would tell the difference seen from 0"
-    " (two-sided 5 %, one test): n · ((1.96 + 0.84) · standard error / difference)². It takes the"
-    " difference seen for the true one, so it is a guide only."
 )
 
 
@@ -154,7 +147,7 @@ class Comparison:
         return table.iloc[by.argsort(kind="stable")].reset_index(drop=True)
 
     def save(self, folder: str | Path) -> Path:
-        """Leave tables, figure and ``compare.html`` in ``folder``; returns the page's path.
+        """Leave tables and figure in ``folder``; returns it.
 
         ``sides``, ``differences``, ``settings`` and ``left_out`` as CSV, ``compare.json`` (what was
         compared and how), ``figures/compare_auroc`` (.png, .svg, .csv) where there is any value.
@@ -170,56 +163,16 @@ class Comparison:
             save_table(table, folder / f"{name}.csv")
         for old in (folder / "figures").glob("compare_*"):  # of another comparison
             old.unlink()
-        paths = None
         if len(table := self._drawn()):
             with pyplot.rc_context():
                 use_style()
                 figure: Any = self.figure()[0].figure
-                paths = save_figure(figure, table, "compare_auroc", folder / "figures")
+                save_figure(figure, table, "compare_auroc", folder / "figures")
                 pyplot.close(figure)
         facts = {"sides": list(self.sides), "notes": list(self.notes)}
         how = {"n_draws": self.n_draws, "seed": self.seed}
         save_json({"notice": NOTICE, **facts, **how}, folder / "compare.json")
-        body = self._page(paths[0].read_bytes() if paths else b"")
-        title = f"Side by side: {', '.join(self.sides)}"
-        save_text(str(render("document", title=title, body=body, up="")), folder / "compare.html")
-        return folder / "compare.html"
-
-    def _page(self, image: bytes = b"") -> Html:
-        accuracy = _where(self.metrics, metric="accuracy")
-        gaps = [_where(self.differences, metric=name) for name in ("accuracy", "auroc")]
-        key = ["dataset", "model"]
-        wide = self.metrics[self.metrics["metric"].ne("accuracy")]
-        names = {"auroc": "AUROC", "ece": "ECE"}
-        wide = wide.assign(column=wide["metric"].map(names) + ", " + wide["model"])
-        wide = formatted.pivoted(wide, ["dataset", "method"], "column", counted=True).fillna("–")
-        parts = [
-            ("What was compared", self.settings, "Settings that are the same are left out."),
-            ("What was left out", self.left_out, "Answers are compared that all sides have."),
-            ("Accuracy", _shown(accuracy, key), ""),
-            ("Accuracy, differences", formatted.differences_shown(gaps[0], key), ""),
-            (
-                "AUROC, differences",
-                formatted.differences_shown(gaps[1], [*key, "method"]),
-                f"Level-stratified, on the answers of which both sides have a value; {OWN_ANSWERS}."
-                " Intervals resample cases, with all levels of a case together; p is corrected"
-                f" (Holm) over all methods and sides of a data set. {POWER}",
-            ),
-            (
-                "Each side by itself",
-                wide,
-                "Level-stratified AUROC, and ECE (15 equal-mass bins) of what is meant as a"
-                " probability, each on the n answers that have a value.",
-            ),
-        ]
-        tables = [
-            (head, list(t.columns), t.astype(str).to_numpy().tolist(), n) for head, t, n in parts
-        ]
-        shown = base64.b64encode(image).decode()
-        return render("compare", notes=self.notes, image=shown, tables=tables)
-
-    def _repr_html_(self) -> str:
-        return str(self._page())
+        return folder
 
     def __str__(self) -> str:
         """Accuracy and differences in AUROC as plain tables, then what to know of them."""

@@ -16,6 +16,7 @@ import pandas as pd
 from trustlab.collect import SAMPLE_NEEDS, needs_of
 from trustlab.confidence import METHODS
 from trustlab.confidence.registry import label
+from trustlab.metrics.coverage import NOT_HELD
 from trustlab.metrics.estimate import MIN_CASES, groups, most_frequent
 from trustlab.metrics.significance import (
     cases_shown,
@@ -120,10 +121,11 @@ def about(answers: pd.DataFrame) -> dict[str, Any]:
 
 
 def interval_words(table: pd.DataFrame, words: str) -> str:
-    """What a caption says of the intervals of ``table``: ``words``, or why it has none."""
+    """What a caption says of the intervals of ``table``: ``words``, or why some or all lack one."""
     if "low" not in table or table["low"].notna().to_numpy().any():
-        return words
-    return f"no intervals: fewer than {MIN_CASES} cases, values all alike, or none"
+        why = table["missing"].astype(str) if "missing" in table else pd.Series(dtype=str)
+        return words + ", where it holds" * bool(why.str.contains(NOT_HELD, regex=False).any())
+    return f"no intervals: fewer than {MIN_CASES} cases, values all alike, or none that holds"
 
 
 def cost_table(calls: pd.DataFrame) -> pd.DataFrame:
@@ -296,8 +298,7 @@ def differences_shown(
 ) -> pd.DataFrame:
     """A table of differences to read: ``names`` first, values, intervals as text, "–" for none.
 
-    Of bests also the interval of whoever is best, the share of draws in which this one is, and who
-    was left out.
+    Of bests also the share of draws in which this one is best, and who was left out.
     """
     shown: Any = table[list(names)].reset_index(drop=True)
     if "metric" in shown:
@@ -311,11 +312,7 @@ def differences_shown(
     ]
     shown["p"] = [p_shown(r["p"]) for r in rows]
     shown["p (Holm)"] = [p_shown(r["p_holm"]) for r in rows]
-    if "low_chosen" in table:
-        ends = [(r["low_chosen"], r["high_chosen"]) for r in rows]
-        shown["whoever is best"] = [
-            "–" if pd.isna(a) else f"[{a:.{digits}f}, {b:.{digits}f}]" for a, b in ends
-        ]
+    if "chosen_in" in table:
         shown["best in"] = [
             "–" if pd.isna(r["chosen_in"]) else f"{100 * r['chosen_in']:.0f} %" for r in rows
         ]

@@ -233,6 +233,8 @@ GIVEN = {
     "p_true_probability": ("p_true", ("True", "False")),
 }
 """Probe whose replies are given and scored -> the prompt, and the texts that may be the reply."""
+PRODUCTS = frozenset({"sequence_probability", "ccp"})
+"""Methods whose confidence is a product of probabilities, ranked by its logarithm."""
 CUT = "ran out of tokens"
 """Why a reply cut off by the budget or the window is no answer, whatever stands in it."""
 

@@ -16,7 +16,7 @@ from scipy.optimize import isotonic_regression
 from scipy.stats import rankdata
 
 from trustlab.metrics import schema
-from trustlab.metrics.calibration import CALIBRATION, cross_fitted
+from trustlab.metrics.calibration import CALIBRATION, cross_fitted, ece_by_chance
 from trustlab.metrics.estimate import (
     NAN,
     Metric,
@@ -25,15 +25,15 @@ from trustlab.metrics.estimate import (
     estimate,
     grouped,
     mean,
+    of_kind,
 )
 from trustlab.metrics.paired import MIN_COVERAGE
-from trustlab.metrics.run_tables import rows_of_methods
+from trustlab.metrics.run_tables import CHANCE, rows_of_methods
 from trustlab.metrics.selective import risk_at
-from trustlab.metrics.ties import tied
 
 RUN = ["model", "dataset"]
 AS_GIVEN = "as given"
-HOWS = (AS_GIVEN, "isotonic", "platt")
+HOWS = (AS_GIVEN, "isotonic")
 WITHOUT_CLASSES = ("brier", "ece")
 """Metrics that can be had of answers that are all right, or all wrong."""
 MAX_POINTS = 60
@@ -54,9 +54,10 @@ def calibration_table(
 
     - A row a model, data set, method, ``how`` and metric of
       :data:`~trustlab.metrics.calibration.CALIBRATION` ("brier" = "miscalibration" -
-      "discrimination" + "uncertainty"; "ece" has 15 equal-mass bins).
+      "discrimination" + "uncertainty"; "ece" has 15 equal-mass bins, and beside it what it would
+      be of a calibrated confidence, :func:`~trustlab.metrics.calibration.ece_by_chance`).
     - ``how``: "as given" only where ``scales`` (method -> scale) says 'probability'; "isotonic"
-      and "platt" are fitted on the other folds of cases
+      is fitted on the other folds of cases
       (:func:`~trustlab.metrics.calibration.cross_fitted`) and held fixed in the draws, while the
       recalibration behind the parts and the bins of ECE are formed anew in each.
     - What needs right and wrong answers is withheld below ``min_per_class`` of either.
@@ -70,7 +71,7 @@ def calibration_table(
             if how != AS_GIVEN or scales.get(method) == "probability":
                 made = _calibrated(rows, how, few(rows), n_folds, seed)
                 lines += [label | {"how": how} | line for line in made]
-    return schema.table(lines, [*RUN, "method", "how"])
+    return schema.table(lines, [*RUN, "method", "how"], CHANCE)
 
 
 def _calibrated(
@@ -79,7 +80,7 @@ def _calibrated(
     why = few if how != AS_GIVEN else ""
     if how != AS_GIVEN and not few:
         case, correct, sure = (rows[name] for name in ("case_id", "correct", "confidence"))
-        prob = cross_fitted(correct, sure, case, how, n_folds, seed)
+        prob = cross_fitted(correct, sure, case, n_folds, seed)
         if np.isnan(prob).any():
             short = f"fewer than {n_folds} cases to calibrate on"
             why = short if rows.n_cases < n_folds else "one class only outside a fold"
@@ -88,7 +89,11 @@ def _calibrated(
         rows = replace(rows, asked=asked)
     for name, metric in CALIBRATION.items():
         no = why or ("" if name in WITHOUT_CLASSES else few)
-        yield {"metric": name, **estimate(rows, replace(metric, withheld=lambda _, no=no: no))}
+        found = estimate(rows, replace(metric, withheld=lambda _, no=no: no))
+        if name == "ece" and not no:
+            low, middle, high = ece_by_chance(rows["confidence"])
+            found |= dict(zip(CHANCE, (middle, low, high), strict=True))
+        yield {"metric": name, **found}
 
 
 def recalibration_curves(
@@ -120,7 +125,7 @@ def _recalibrated(rows: Rows) -> Iterator[tuple[float, dict[str, Any]]]:
         one_class = Metric(mean("correct"), lambda _: "right answers alone, or wrong ones alone")
         yield NAN, estimate(rows, one_class)
         return
-    values, group = np.unique(tied(rows["confidence"]), return_inverse=True)
+    values, group = np.unique(rows["confidence"], return_inverse=True)
     spaced = np.linspace(0, len(values) - 1, MAX_POINTS).round().astype(int)
     picked, right = values[np.unique(spaced)], rows["correct"].astype(np.float64)
 
@@ -134,7 +139,7 @@ def _recalibrated(rows: Rows) -> Iterator[tuple[float, dict[str, Any]]]:
 
     curve = rows.over(lambda weights: np.stack([fit(weight) for weight in weights], axis=1))
     for point, drawn in zip(picked, curve, strict=True):
-        yield float(point), estimate(rows, lambda _, drawn=drawn: drawn)
+        yield float(point), estimate(rows, of_kind("recalibration", lambda _, drawn=drawn: drawn))
 
 
 def reliability_table(
@@ -159,7 +164,7 @@ def reliability_table(
     how: dict[str, Any] = {"n_draws": n_draws, "seed": seed}
     lines: list[dict[str, Any]] = []
     for label, rows in grouped(known, ["model", "method"], "confidence", **how):
-        rank = rankdata(tied(rows["confidence"]))
+        rank = rankdata(rows["confidence"])
         bin_of = np.minimum((bins * (rank - 0.5) / len(rows)).astype(int), bins - 1)
         for b in np.unique(bin_of):
             part = rows.at(bin_of == b)
@@ -230,7 +235,7 @@ def _curves(several: dict[str, Rows], coverages: Sequence[float], least: int) ->
 
 def _curve(rows: Rows, name: str, role: str, coverages: Sequence[float]) -> Iterator[dict]:
     """One curve: at each coverage the risk among those given, with the counts of these."""
-    correct, sure = rows["correct"], rows["confidence"]
+    correct, sure = rows["correct"], rows.ranked
     curve = rows.over(lambda weights: risk_at(correct, sure, weights.astype(int), coverages).T)
     of_all = {
         "n_shared": len(rows),
@@ -241,6 +246,6 @@ def _curve(rows: Rows, name: str, role: str, coverages: Sequence[float]) -> Iter
         last = max(int(np.ceil(round(coverage * len(rows), 9))), 1)
         given = rows.known.copy()
         given[rows.known] = sure >= np.sort(sure)[len(sure) - last]
-        found = estimate(rows.at(given), lambda _, drawn=drawn: drawn)
+        found = estimate(rows.at(given), of_kind("risk", lambda _, drawn=drawn: drawn))
         label = {"method": name, "role": role, "coverage": coverage, "metric": "risk"}
         yield label | found | of_all

@@ -23,7 +23,7 @@ from trustlab.graders import Grader
 from trustlab.knowledge import load_knowledge
 from trustlab.measures import families
 from trustlab.metrics import paired, stability
-from trustlab.metrics.estimate import Rows, groups
+from trustlab.metrics.estimate import groups
 from trustlab.metrics.schema import table
 from trustlab.models.base import About, Model
 from trustlab.models.cache import CachedModel
@@ -319,9 +319,7 @@ def by_level(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     return found.sort_values(by, key=lambda column: pd.factorize(column)[0], kind="stable")
 
 
-NO_METHOD = "no method has a value on half of the views"
 KEYS = [*RUN, "method", "family", "against", "level"]
-CHOSEN = ["low_chosen", "high_chosen", "chosen_in", "n_methods", "left_out"]
 
 
 def cv_differences(
@@ -349,33 +347,6 @@ def cv_differences(
     return paired.corrected(lines, KEYS)
 
 
-def most_stable_of_families(
-    confidence: pd.DataFrame, reference: str = "medconf", n_draws: int = 2000, seed: int = 0
-) -> pd.DataFrame:
-    """In each family the method with the lowest CV, against ``reference``: as ``best_of_families``.
-
-    - All methods of a family and the reference stand on the views that all of them have; a method
-      with less than half of the views is named in ``left_out``.
-    - A method that always says the same is the most stable there can be: read it beside its AUROC.
-    """
-    lines = []
-    for about, of in _compared(confidence, reference):
-        values = {m: _confidences(part, "possible") for m, part in of.items()}
-        has = {m: ~np.isnan(each).any(axis=1) for m, each in values.items()}
-        least = max(paired.MIN_COVERAGE * np.any(list(has.values()), axis=0).sum(), 1)
-        for family, members in paired.families_of(of, families(), reference).items():
-            kept = [m for m in members if has[m].sum() >= least]
-            left_out = ", ".join(m for m in members if m not in kept)
-            label = about | {"family": family, "n_methods": len(kept), "left_out": left_out}
-            both, cases = [values[m] for m in [*kept, reference]], of[reference]["case_id"]
-            for metric in stability.CVS:
-                rows = stability.views(metric, both, cases, n_draws, seed)
-                label |= {"metric": metric, "n": len(rows[0]), "n_cases": rows[0].n_cases}
-                label["n_missing"] = len(cases) - len(rows[0])
-                lines.append(label | _best(rows, kept, metric))
-    return paired.corrected(lines, KEYS, CHOSEN)
-
-
 def _compared(
     confidence: pd.DataFrame, reference: str
 ) -> Iterator[tuple[dict[str, Any], dict[str, pd.DataFrame]]]:
@@ -390,19 +361,6 @@ def _compared(
 def _confidences(part: pd.DataFrame, where: str) -> np.ndarray:
     """A method's values under the paraphrased conditions, (n, C), NaN where not compared."""
     return part[conditions(part)].where(part["whole"] & part[where]).to_numpy(float)
-
-
-def _best(rows: list[Rows], kept: list[str], metric: str) -> dict[str, Any]:
-    """The best of ``kept``, whose rows come first, against the last."""
-    if not kept or not len(rows[0]):
-        return {"method": "", "missing": NOT_SHARED if kept else NO_METHOD}
-    drawn = np.stack([one.drawn(stability.CVS[metric]) for one in rows])
-    if np.isnan(drawn[:, 0]).any():
-        return {"method": "", "missing": stability.NO_MEAN}
-    theirs, mine = drawn[-1], drawn[:-1]
-    cases = rows[0]["case_id"]
-    best = paired.best_against(mine[:, 0], mine[:, 1:], theirs[0], theirs[1:], cases, lowest=True)
-    return paired.told_best(best, kept, theirs[0])
 
 
 def two_at_once(

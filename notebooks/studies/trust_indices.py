@@ -34,11 +34,10 @@ from trustlab.graders import Grader
 from trustlab.levels import views as views_of
 from trustlab.meaning.parts import NO_MEDICAL_ENCODER
 from trustlab.meaning.relevance import cosines, with_cosines
-from trustlab.metrics import ties
 from trustlab.metrics import trust as formulas
 from trustlab.metrics import trust_table as made
 from trustlab.metrics.correlation import pearson_rows, spearman_rows
-from trustlab.metrics.estimate import NAN, Metric, Rows, groups
+from trustlab.metrics.estimate import NAN, Metric, Rows, groups, of_kind
 from trustlab.metrics.paired import compared, corrected
 from trustlab.metrics.schema import need, table
 from trustlab.metrics.trust_table import INDICES, KEYS, RUN, Choices, check_reviews
@@ -483,8 +482,7 @@ def _winner(eti: pd.Series) -> dict[str, Any]:
     """Who has the highest ETI."""
     if not len(eti):
         return {"winner": "", "tied": (), "missing": "no configuration has accuracy, CDR and RDC"}
-    level = ties.tied(eti.to_numpy())
-    best = sorted(str(name) for name in eti.index[level == level.max()])
+    best = sorted(str(name) for name in eti.index[eti >= eti.max() - 100 * formulas.ROUNDING])
     high = [*eti.nlargest(2), np.nan]
     found = {"value": high[0], "missing": ""}
     if len(best) > 1:
@@ -500,7 +498,9 @@ def _over_cases(correlation: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> 
         again = np.repeat(places, times.astype(int).ravel()).reshape(len(times), -1)
         return correlation(rows["x"][again], rows["y"][again])
 
-    return Metric(lambda rows: rows.over(partial(drawn, rows)), withheld=lambda rows: rows.none)
+    kind = correlation.__name__.replace("rows", "of cases")
+    of = of_kind(kind, lambda rows: rows.over(partial(drawn, rows)))
+    return Metric(of, withheld=lambda rows: rows.none)
 
 
 CORRELATIONS = {"pearson": _over_cases(pearson_rows), "spearman": _over_cases(spearman_rows)}
@@ -535,9 +535,14 @@ def configuration_differences(
         for name in SHOWN:
             unit = 100 if name == "accuracy" else 1
             place, pair = INDICES.index(name), _pair(mine, theirs, name, choices)
-            found = compared(pair, lambda r, u=unit, i=place: u * r.drawn(made.indices(choices))[i])
+            scaled = partial(_index, place, unit, choices)
+            found = compared(pair, of_kind(made.INTERVALS[name], scaled, 100))
             lines.append({**label, "against": against, "metric": name, **found})
     return corrected(lines, [*FAMILY, "configuration", "against"], family=FAMILY)
+
+
+def _index(place: int, unit: int, choices: Choices, rows: Rows) -> np.ndarray:
+    return unit * rows.drawn(made.indices(choices))[place]
 
 
 def indices_on_shared_cases(reviews: pd.DataFrame, of: Sequence[str] = RUN) -> pd.DataFrame:

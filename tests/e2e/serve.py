@@ -36,20 +36,22 @@ OF_VLLM = (
 
 @contextmanager
 def llama_cpp(model: Path, scratch: Path, name: str) -> Iterator[str]:
-    """Serve the folder ``model`` as ``name``, with its own tokenizer; yields the address, ending in
-    /v1.
+    """Serve the folder ``model`` as ``name``, with its own tokenizer, or a GGUF file with the
+    file's; yields the address, ending in /v1.
 
     ``scratch`` receives the converted file and the server's log. FileNotFoundError: the environment
     is not there. RuntimeError: the server did not start.
     """
     there(LLAMA_CPP)
-    file = scratch / "model.gguf"
-    subprocess.run([LLAMA_CPP, Path(__file__).with_name("convert.py"), model, file], check=True)
-    options = {
-        "model": file, "model_alias": name, "hf_pretrained_model_name_or_path": model,
-        "host": "127.0.0.1", "port": (port := free_port()), "n_ctx": 2048, "logits_all": "true",
-        "type_k": F32, "type_v": F32, "n_threads": 1, "n_threads_batch": 1,
-    }  # fmt: skip
+    port = free_port()
+    options: dict[str, object] = {"model_alias": name, "host": "127.0.0.1", "port": port}
+    if model.suffix == ".gguf":
+        options |= {"model": model, "n_ctx": 8192, "n_threads": 2, "logits_all": "true"}
+    else:
+        options["model"] = file = scratch / "model.gguf"
+        subprocess.run([LLAMA_CPP, Path(__file__).with_name("convert.py"), model, file], check=True)
+        options |= {"hf_pretrained_model_name_or_path": model, "n_ctx": 2048, "logits_all": "true"}
+        options |= {"type_k": F32, "type_v": F32, "n_threads": 1, "n_threads_batch": 1}
     command = [str(LLAMA_CPP), "-m", "llama_cpp.server"]
     command += [str(x) for k, v in options.items() for x in (f"--{k}", v)]
     with started(command, port, scratch) as url:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from trustlab.metrics.estimate import Metric, Rows, estimate, mean
+from trustlab.metrics.estimate import Metric, Rows, estimate, mean, of_kind
 from trustlab.metrics.ties import numbers, same_shape
 
 AGREEMENT = {
     "kappa": Metric(
-        lambda rows: rows.over(lambda w: cohen_kappa_weighted(rows["first"], rows["second"], w)),
+        of_kind("kappa", lambda r: r.over(partial(cohen_kappa_weighted, r["first"], r["second"]))),
         undefined="kappa is undefined: each grader says the same of all answers",
     ),
     "agreement": mean("same"),

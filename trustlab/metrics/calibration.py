@@ -6,17 +6,15 @@ ranks becomes a probability by a calibrator, fitted on other cases than those it
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import isotonic_regression
+from scipy.stats import rankdata
 from sklearn.isotonic import IsotonicRegression
-from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold
 
 from trustlab.metrics.discrimination import check_pair, check_weights, one_class
-from trustlab.metrics.estimate import Metric, Rows, of_answers, part
+from trustlab.metrics.estimate import Metric, Rows, of_answers, of_kind, part
 from trustlab.metrics.ties import numbers, same_shape
 
 TOLERANCE = 1e-9
@@ -107,6 +105,24 @@ def ece_weighted(
         return np.where(total > 0, np.abs(gaps).sum(axis=1) / total, np.nan)
 
 
+def ece_by_chance(
+    confidence: ArrayLike, bins: int = 15, n_draws: int = 200, seed: int = 0
+) -> tuple[float, float, float]:
+    """(low, median, high) of the ECE that this ``confidence`` (n,) would have were it calibrated.
+
+    In each draw every answer is right with its own confidence as the chance, one apart from the
+    other: of answers that go together by case it lies a little higher. NaN without rows.
+    """
+    prob = np.sort(numbers("confidence", confidence, low=0, high=1))
+    if not len(prob):
+        return np.nan, np.nan, np.nan
+    place = np.minimum((rankdata(prob) - 0.5) / len(prob) * bins, bins - 1).astype(int)
+    rng = np.random.default_rng(seed)
+    gaps = [np.bincount(place, (rng.random(len(prob)) < prob) - prob, bins) for _ in range(n_draws)]
+    low, middle, high = np.quantile(np.abs(gaps).sum(axis=1) / len(prob), [0.025, 0.5, 0.975])
+    return float(low), float(middle), float(high)
+
+
 class Isotonic:
     """The rising curve nearest to what happened, made of steps with straight lines between.
 
@@ -131,63 +147,24 @@ class Isotonic:
         return self._fitted.predict(np.asarray(confidence, dtype=np.float64))
 
 
-class Platt:
-    """A logistic curve of the confidence. Platt 1999.
-
-    It is fitted to the targets (n + 1)/(n + 2) and 1/(n + 2) in place of 1 and 0. The
-    targets keep the curve finite where the confidence parts right from wrong without a fault. It
-    may fall: a confidence that is higher for wrong answers becomes a probability that is lower for
-    them, which isotonic recalibration never does.
-    """
-
-    def fit(self, correct: ArrayLike, confidence: ArrayLike) -> Platt:
-        """Learn from ``correct`` (n,), 0 and 1 among them, and finite ``confidence`` (n,).
-
-        ``ValueError`` otherwise.
-        """
-        hit, score = _check_both(correct, confidence)
-        n_right, n_wrong = hit.sum(), (~hit).sum()
-        target = np.where(hit, (n_right + 1) / (n_right + 2), 1 / (n_wrong + 2))
-        self._centre = float(score.mean())
-        self._scale = float(score.std()) if np.ptp(score) > 0 else 1.0
-        each = np.tile(self._scaled(score), (2, 1))  # as right and as wrong, weighed by the target
-        classes, shares = np.repeat([1, 0], len(score)), np.concatenate([target, 1 - target])
-        self._fitted = LogisticRegression(C=np.inf).fit(each, classes, sample_weight=shares)
-        return self
-
-    def predict(self, confidence: ArrayLike) -> np.ndarray:
-        """The probability that each confidence (n,) stands for, (n,)."""
-        given = np.asarray(confidence, dtype=np.float64)
-        return self._fitted.predict_proba(self._scaled(given))[:, 1]
-
-    def _scaled(self, score: np.ndarray) -> np.ndarray:
-        return ((score - self._centre) / self._scale)[:, None]
-
-
-CALIBRATORS: dict[str, Any] = {"isotonic": Isotonic, "platt": Platt}
-
-
 def cross_fitted(
     correct: ArrayLike,
     confidence: ArrayLike,
     case_ids: ArrayLike,
-    how: str = "isotonic",
     n_folds: int = 5,
     seed: int = 0,
 ) -> np.ndarray:
-    """Calibrated probabilities (n,), each by a calibrator fitted on other cases.
+    """Calibrated probabilities (n,), each by an :class:`Isotonic` fitted on other cases.
 
     No row judges itself. ``correct`` (n,) holds 0 or 1, ``confidence`` (n,) any finite
     numbers, higher surer; ``case_ids`` (n,) names each row's case, which is never split between
-    folds. ``how`` is "isotonic" or "platt". The folds follow from the set of cases and the seed,
+    folds. The folds follow from the set of cases and the seed,
     whatever the rows' order. All NaN with fewer cases than folds, or where the cases outside some
     fold have right answers alone, or wrong ones. Raises ``ValueError`` on other shapes or values.
     """
     hit, score = check_pair(correct, confidence)
     cases = np.asarray(case_ids)
     same_shape(correct=hit, case_ids=cases)
-    if how not in CALIBRATORS:
-        raise ValueError(f"how is {how!r}; allowed are {list(CALIBRATORS)}")
     if n_folds < 2:
         raise ValueError(f"n_folds must be at least 2; received {n_folds}")
     found = np.full(len(hit), np.nan)
@@ -198,7 +175,7 @@ def cross_fitted(
     if any(one_class(hit[train]) for train, _ in folds):
         return found
     for train, test in folds:
-        found[test] = CALIBRATORS[how]().fit(hit[train], score[train]).predict(score[test])
+        found[test] = Isotonic().fit(hit[train], score[train]).predict(score[test])
     return found
 
 
@@ -238,10 +215,10 @@ def brier_over(rows: Rows) -> np.ndarray:
 
 _PARTS = of_answers(lambda *given: brier_parts_weighted(*given).T)
 CALIBRATION = {
-    "brier": Metric(brier_over),
-    "miscalibration": Metric(part(_PARTS, 0), excess=True),
-    "discrimination": Metric(part(_PARTS, 1), excess=True),
-    "uncertainty": Metric(part(_PARTS, 2)),
-    "ece": Metric(of_answers(ece_weighted), excess=True),
+    "brier": Metric(of_kind("brier", brier_over)),
+    "miscalibration": Metric(of_kind("miscalibration", part(_PARTS, 0)), excess=True),
+    "discrimination": Metric(of_kind("discrimination", part(_PARTS, 1)), excess=True),
+    "uncertainty": Metric(of_kind("uncertainty", part(_PARTS, 2))),
+    "ece": Metric(of_kind("ece", of_answers(ece_weighted)), excess=True),
 }
 """Metric -> its statistic."""

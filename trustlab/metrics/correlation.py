@@ -8,7 +8,7 @@ answers: the *rising* null. A run's accuracies are known, and stay as they are; 
 confidence that merely rises, the running sum of independent positive steps, exponential and so
 memoryless. How high the two correlate depends on the accuracies alone. Six that rise evenly give a
 Pearson correlation of 0.96 (median; 95 % lie between 0.86 and 0.99), a curve that climbs early and
-then flattens (16, 64, 82, 90, 95, 96 %) one of 0.84 (0.62 to 0.99). Spearman's is the same for
+then flattens (16, 64, 82, 90, 95, 96 %) one of 0.84 (0.61 to 0.99). Spearman's is the same for
 every rising confidence: 1 where accuracy rises at each step, less where it dips or stays.
 
 Beside the rising null stands the *unordered* one, in which every order of the one series is as

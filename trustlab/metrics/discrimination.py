@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from trustlab.metrics.estimate import Rows, Statistic, part
+from trustlab.metrics.estimate import Rows, Statistic, of_kind, part
 from trustlab.metrics.ties import numbers, same_shape, tied
 
 
@@ -23,7 +23,7 @@ def auroc(correct: ArrayLike, confidence: ArrayLike) -> float:
     present. ``ValueError`` on other shapes or values.
     """
     hit, score = check_pair(correct, confidence)
-    return float("nan") if one_class(hit) else float(roc_auc_score(hit, score))
+    return float("nan") if one_class(hit) else float(roc_auc_score(hit, tied(score)))
 
 
 def auprc(correct: ArrayLike, confidence: ArrayLike) -> float:
@@ -32,7 +32,7 @@ def auprc(correct: ArrayLike, confidence: ArrayLike) -> float:
     Arguments and errors as in :func:`auroc`. NaN when only one class is present.
     """
     hit, score = check_pair(correct, confidence)
-    return float("nan") if one_class(hit) else float(average_precision_score(hit, score))
+    return float("nan") if one_class(hit) else float(average_precision_score(hit, tied(score)))
 
 
 def ranking_weighted(
@@ -40,9 +40,9 @@ def ranking_weighted(
 ) -> tuple[np.ndarray, np.ndarray]:
     """AUROC and average precision under each of B weightings (B, n), each (B,), from one sort.
 
-    ``weights`` are not negative, such as how often each answer is in a bootstrap draw; NaN where
-    one leaves one class. ``ValueError`` on other shapes or values. Fastest when ``weights.T`` is
-    C-contiguous and of float64.
+    Only equal confidences tie. ``weights`` are not negative, such as how often each answer is in a
+    bootstrap draw; NaN where one leaves one class. ``ValueError`` on other shapes or values.
+    Fastest when ``weights.T`` is C-contiguous and of float64.
     """
     hit, score = check_pair(correct, confidence)
     return _ranked(hit, score, check_weights(weights, len(hit)))
@@ -83,13 +83,11 @@ def cumulated(
 
 
 def check_pair(correct: ArrayLike, confidence: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """``correct`` as bool (n,) and ``confidence`` as float (n,), its near-ties made ties.
-
-    What everything that ranks begins with. ``ValueError`` unless 0/1 and finite.
-    """
+    """``correct`` as bool (n,) and ``confidence`` as float (n,); ``ValueError`` unless 0/1 and
+    finite."""
     hit, score = numbers("correct", correct, only=(0, 1)), numbers("confidence", confidence)
     same_shape(correct=hit, confidence=score)
-    return hit.astype(bool), tied(score)
+    return hit.astype(bool), score
 
 
 def check_weights(weights: ArrayLike, n: int) -> np.ndarray:
@@ -109,11 +107,11 @@ def one_class(hit: np.ndarray) -> bool:
 
 
 def _ranking(rows: Rows) -> np.ndarray:
-    return rows.over(partial(_ranked, *check_pair(rows["correct"], rows["confidence"])))
+    return rows.over(partial(_ranked, *check_pair(rows["correct"], rows.ranked)))
 
 
 RANKING: dict[str, tuple[Statistic, Callable[[Rows], float]]] = {
-    "auroc": (part(_ranking, 0), lambda rows: 0.5),
-    "auprc": (part(_ranking, 1), lambda rows: float(rows["correct"].mean())),
+    "auroc": (of_kind("auroc", part(_ranking, 0)), lambda rows: 0.5),
+    "auprc": (of_kind("auprc", part(_ranking, 1)), lambda rows: float(rows["correct"].mean())),
 }
 """Metric -> its statistic, and what a confidence that knows nothing has."""

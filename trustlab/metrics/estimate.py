@@ -15,16 +15,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from trustlab.metrics.ties import numbers
+from trustlab.metrics import coverage
+from trustlab.metrics.ties import numbers, tied
+from trustlab.records import PRODUCTS
 
 MAX_UNDEFINED = 0.1
 """Largest share of draws without a value under which an interval is still given."""
-MIN_CASES = 10
+MIN_CASES = 12
 """Fewer cases than this give no interval: resampling three patients says nothing of a fourth."""
 TOO_FEW = f"no interval: fewer than {MIN_CASES} cases"
 UNDEFINED = f"no interval: undefined in more than {100 * MAX_UNDEFINED:.0f} % of the draws"
@@ -123,6 +126,12 @@ class _Whole:
         return self._draws.index.get_indexer(self["case_id"])
 
     @cached_property
+    def ranked(self) -> np.ndarray:
+        """The confidences with near-ties made ties, whatever the levels and draws, (rows,)."""
+        product = "method" in self.table and bool(PRODUCTS & set(self["method"]))
+        return tied(self["confidence"], product)
+
+    @cached_property
     def bounds(self) -> np.ndarray:
         """Which rows have a value that is a bound, (rows,)."""
         if "bound" not in self.table:
@@ -213,6 +222,11 @@ class Rows:
     def __getitem__(self, column: str) -> np.ndarray:
         """A column of the rows that have a value, (n,)."""
         return self._whole[column][self._held]
+
+    @property
+    def ranked(self) -> np.ndarray:
+        """The confidences, (n,), near-ties of the whole that these are a part of made ties."""
+        return self._whole.ranked[self._held]
 
     def all(self, column: str) -> np.ndarray:
         """A column of all rows that were asked for, (len(asked),)."""
@@ -311,6 +325,20 @@ class Rows:
 
 Statistic = Callable[[Rows], np.ndarray]
 """Rows -> (1 + draws,): the value in the sample, then in every draw; NaN where undefined."""
+Kind = Callable[[Rows], str]
+_KINDS: WeakKeyDictionary[Statistic, tuple[Kind, float]] = WeakKeyDictionary()
+
+
+def of_kind(kind: str | Kind, statistic: Statistic, unit: float = 1.0) -> Statistic:
+    """The statistic, whose interval is of this kind (:func:`.coverage.withheld`); its values are
+    ``unit`` times as large as those simulated."""
+    _KINDS[statistic] = kind if callable(kind) else lambda _: kind, unit
+    return statistic
+
+
+def kind_of(statistic: Statistic) -> tuple[Kind, float]:
+    """What gives the kind of a statistic of some rows, '' where nobody said, and its unit."""
+    return _KINDS.get(statistic, (lambda _: "", 1.0))
 
 
 def _count(rows: Rows) -> np.ndarray:
@@ -330,16 +358,21 @@ def most_frequent(lost: Any) -> str:
 
 @lru_cache
 def mean(column: str) -> Statistic:
-    """The mean of a column."""
-    return lambda rows: rows.mean(rows[column].astype(np.float64))
+    """The mean of a column; where it has 0 and 1 alone, a share."""
+
+    def kind(rows: Rows) -> str:
+        return "share" if np.isin(rows[column].astype(np.float64), (0, 1)).all() else "mean"
+
+    return of_kind(kind, lambda rows: rows.mean(rows[column].astype(np.float64)))
 
 
 @lru_cache
-def of_answers(weighted: Callable[..., Any]) -> Statistic:
-    """A statistic from a function of ``correct``, ``confidence`` and weights (B, n): (..., B)."""
+def of_answers(weighted: Callable[..., Any], ranked: bool = False) -> Statistic:
+    """A statistic from a function of ``correct``, ``confidence`` (``ranked``: as in
+    :attr:`Rows.ranked`) and weights (B, n): (..., B)."""
 
     def of(rows: Rows) -> np.ndarray:
-        answers = rows["correct"], rows["confidence"]
+        answers = rows["correct"], rows.ranked if ranked else rows["confidence"]
         return rows.over(lambda weights: weighted(*answers, weights))
 
     return of
@@ -361,7 +394,8 @@ def within(statistic: Statistic, column: str = "level") -> Statistic:
         each = [part.drawn(statistic) for part in rows.by(column).values() if len(part)]
         return mean_of_known(np.stack([d for d in each if not np.isnan(d[0])] or nothing))
 
-    return of
+    kind, unit = kind_of(statistic)
+    return of_kind(lambda rows: f"{kind(rows)} within", of, unit)
 
 
 def across(correlation: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Statistic:
@@ -373,7 +407,7 @@ def across(correlation: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Stati
         means = [np.stack([p.drawn(of) for p in parts], axis=1) for of in both]
         return correlation(*means)
 
-    return of
+    return of_kind(correlation.__name__.removesuffix("_rows"), of)
 
 
 def difference(statistic: Statistic) -> Statistic:
@@ -383,7 +417,8 @@ def difference(statistic: Statistic) -> Statistic:
         assert rows.reference is not None, "these rows have no reference"
         return rows.drawn(statistic) - rows.reference.drawn(statistic)
 
-    return of
+    kind, unit = kind_of(statistic)
+    return of_kind(lambda rows: f"difference of {kind(rows)}", of, unit)
 
 
 def mean_of_known(values: np.ndarray) -> np.ndarray:
@@ -420,7 +455,7 @@ def estimate(
     """One line of a table: value, interval, counts and the reason for what is missing.
 
     - Keys: value low high n n_cases n_missing missing; ``n_rarer`` where rows have ``correct``.
-    - ``low`` and ``high`` bound a 95 % percentile bootstrap interval over cases; NaN below 10
+    - ``low`` and ``high`` bound a 95 % percentile bootstrap interval over cases; NaN below 12
       cases, or where draws are alike or more than 10 % of them undefined.
     - ``note`` is told in ``missing`` whether or not there is a value.
     - ``test``: also ``p`` (two-sided, of the value being 0) and ``standard_error``, from the draws.
@@ -444,7 +479,8 @@ def estimate(
             draws = drawn[1:]
             if made.excess and len(draws):
                 draws = without_excess(draws, found["value"])
-            found |= interval(draws, rows.case, test)
+            kind, unit = kind_of(made.statistic)
+            found |= interval(draws, rows.case, test, kind(rows), found["value"] / unit)
             told += [found["missing"]] if found["missing"] else []
     found |= {"n": len(rows), "n_cases": rows.n_cases, "n_missing": n_asked - len(rows)}
     found |= {"n_rarer": rows.rarer} if rows.has("correct") else {}
@@ -453,14 +489,22 @@ def estimate(
 
 def share(rows: Rows, column: str, wanted: Any = True, *, note: str = "") -> dict[str, Any]:
     """:func:`estimate` of the share of rows whose ``column`` is ``wanted``: ``n_hits`` of them."""
-    found = estimate(rows, lambda of: of.mean(of[column] == wanted), note=note)
+    hits = of_kind("share", lambda of: of.mean(of[column] == wanted))
+    found = estimate(rows, hits, note=note)
     return found | {"n_hits": int(np.sum(rows[column] == wanted))}
 
 
-def interval(draws: np.ndarray, case_ids: ArrayLike, test: bool = False) -> dict[str, Any]:
-    """``low``, ``high``, ``missing`` of draws (B,); ``test``: also ``p``, ``standard_error``."""
+def interval(
+    draws: np.ndarray, case_ids: ArrayLike, test: bool = False, kind: str = "", value: float = NAN
+) -> dict[str, Any]:
+    """``low``, ``high``, ``missing`` of draws (B,); ``test``: also ``p``, ``standard_error``.
+
+    None where those of its ``kind`` do not hold near ``value`` (:func:`.coverage.withheld`).
+    """
     nothing = (NAN, NAN, "no draws")
     low, high, why = bounded_interval(draws, case_ids) if len(draws) else nothing
+    if not why and (why := coverage.withheld(kind, len(np.unique(case_ids)), float(value))):
+        low = high = NAN
     found: dict[str, Any] = {"low": low, "high": high, "missing": why}
     if test:
         error = NAN if why else float(np.nanstd(draws, ddof=1))
@@ -512,7 +556,7 @@ def bounded_interval(draws: ArrayLike, case_ids: ArrayLike) -> tuple[float, floa
     """(low, high, missing): :func:`percentile_interval`, or NaN twice and why there is none.
 
     - ``case_ids`` (n,) names the cases of the rows that were resampled.
-    - None below 10 cases, where more than 10 % of the draws are undefined, or where the middle
+    - None below 12 cases, where more than 10 % of the draws are undefined, or where the middle
       draws are all alike, since an interval without width would claim certainty.
     - Raises as :func:`percentile_interval`.
     """

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
-from trustlab.metrics.calibration import CALIBRATION
+from trustlab.metrics.calibration import CALIBRATION, ece_by_chance
 from trustlab.metrics.correlation import MAX_EXACT, OVER_LEVELS, PERMUTATION_P, rising_band
 from trustlab.metrics.discrimination import RANKING
 from trustlab.metrics.estimate import (
@@ -221,9 +221,10 @@ def metrics_table(
       (:func:`~trustlab.metrics.estimate.without_excess`).
     - ``chance``: what a confidence that knows nothing would have: 0.5 for AUROC, the share of
       right answers for AUPRC; for a correlation the median over unrelated series that rise, held
-      against the same accuracies, the middle 95 % of which lie between ``chance_low`` and
-      ``chance_high`` (:func:`~trustlab.metrics.correlation.rising_band`), and ``p`` its exact
-      two-sided permutation p-value, up to 8 levels, every order as likely.
+      against the same accuracies (:func:`~trustlab.metrics.correlation.rising_band`), for ECE what
+      a calibrated confidence shows (:func:`~trustlab.metrics.calibration.ece_by_chance`).
+      ``chance_low`` and ``chance_high``: the middle 95 % of these.
+    - ``p`` of a correlation: exact, two-sided, by permutation, up to 8 levels.
     - Accuracy has method '' and counts an unreadable answer as wrong. Where answers were cut off or
       could not be read, ``accuracy_asked`` has all that were asked for (one cut off is not right),
       ``accuracy`` those not cut off, ``accuracy_read`` those that could be read; without these rows
@@ -282,7 +283,11 @@ def _of_method(rows: Rows, is_probability: bool, least: int) -> Iterator[dict[st
     yield from _across(rows)
     if is_probability:
         for name in ("brier", "ece"):
-            yield {"metric": name, "level": "pooled", **estimate(rows, CALIBRATION[name])}
+            found = estimate(rows, CALIBRATION[name])
+            if name == "ece":
+                low, middle, high = ece_by_chance(rows["confidence"])
+                found |= dict(zip(CHANCE, (middle, low, high), strict=True))
+            yield {"metric": name, "level": "pooled", **found}
 
 
 def stratified(rows: Rows, metric: str, least: int = 10) -> dict[str, Any]:

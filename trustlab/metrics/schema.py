@@ -81,10 +81,6 @@ MEASURED = {
     "p": Column("number", "", "two-sided p of the value, or difference, being 0"),
     "p_holm": Column("number", "", "p after Holm over the rows compared together"),
     "standard_error": Column("number", "the metric's", "standard deviation over the draws"),
-    "low_chosen": Column(
-        "number", "the metric's", "lower end with the best re-selected in each resample"
-    ),
-    "high_chosen": Column("number", "the metric's", "upper end of that"),
     "chosen_in": Column("number", "share", "share of draws in which this one would be the best"),
     "chance": Column("number", "the metric's", "value of a confidence that knows nothing"),
     "chance_low": Column("number", "the metric's", "lower end of what chance gives"),

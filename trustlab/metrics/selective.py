@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from trustlab.metrics.discrimination import check_pair, check_weights, cumulated
-from trustlab.metrics.estimate import Statistic, of_answers, part
+from trustlab.metrics.estimate import Statistic, of_answers, of_kind, part
 
 
 def risk_at(
@@ -34,24 +34,6 @@ def risk_at(
         given = at * reached[-1, b]
         found[b] = np.interp(given, reached[:, b], wrong[:, b]) / given
     return found
-
-
-def augrc_weighted(correct: ArrayLike, confidence: ArrayLike, weights: ArrayLike) -> np.ndarray:
-    """Area under the generalised risk–coverage curve of each of B weightings (B, n): (B,).
-
-    In [0, 1/2], lower is better. Generalised risk is the share of wrong answers given among *all* n
-    answers, so that a silent failure weighs the same at every coverage. Straight between two
-    confidences, it is (1 - AUROC) a (1 - a) + (1 - a)² / 2, a being the share of right answers.
-    Traub et al. 2024, Overcoming common flaws in the evaluation of selective classification systems
-    (NeurIPS). Weights, NaN and errors as in :func:`selective_weighted`.
-    """
-    hit, score = check_pair(correct, confidence)
-    reached, wrong = _curves(hit, score, _whole(weights, len(hit)))
-    n, n_wrong = reached[-1], wrong[-1]
-    area = (np.diff(reached, axis=0) * (wrong[:-1] + wrong[1:]) / 2).sum(axis=0)
-    both = (n_wrong > 0) & (n_wrong < n)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(both, area / n.astype(float) ** 2, np.nan)
 
 
 def selective_weighted(
@@ -117,10 +99,9 @@ def _whole(weights: ArrayLike, n: int) -> np.ndarray:
     return weight.astype(np.int64)
 
 
-_AREA = of_answers(selective_weighted)
+_AREA = of_answers(selective_weighted, ranked=True)
 SELECTIVE: dict[str, Statistic] = {
-    "aurc": part(_AREA, 0),
-    "augrc": of_answers(augrc_weighted),
-    "prediction_rejection_ratio": part(_AREA, 1),
+    "aurc": of_kind("aurc", part(_AREA, 0)),
+    "prediction_rejection_ratio": of_kind("prediction_rejection_ratio", part(_AREA, 1)),
 }
 """Metric -> its statistic."""

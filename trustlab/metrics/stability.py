@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from trustlab.metrics.estimate import NAN, Draws, Metric, Rows, Statistic, estimate, mean
+from trustlab.metrics.estimate import NAN, Draws, Metric, Rows, Statistic, estimate, of_kind
 from trustlab.metrics.ties import numbers
 
 SHUFFLED = 100
@@ -37,7 +37,10 @@ def _of_means(rows: Rows) -> np.ndarray:
     return _cv(np.stack([rows.mean(under[name]) for name in under], axis=-1))
 
 
-CVS: dict[str, Statistic] = {"cv_group": _of_means, "cv_sample": mean("cv")}
+CVS: dict[str, Statistic] = {
+    "cv_group": of_kind("cv_group", _of_means),
+    "cv_sample": of_kind("cv_sample", lambda rows: rows.mean(rows["cv"])),
+}
 """The statistics of :func:`views`."""
 
 

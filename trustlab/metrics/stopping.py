@@ -53,8 +53,9 @@ def frontier(
     sure, right, said = _turns(confidence=confidence, correct=correct, utterances=utterances)
     if not len(sure):
         raise ValueError("n must be at least 1; received no case")
-    every = [np.inf, *np.unique(tied(sure[~np.isnan(sure)]))] if thresholds is None else thresholds
-    tried = np.sort(np.asarray(every, dtype=np.float64))[::-1]
+    sure = tied(sure.ravel()).reshape(*sure.shape)
+    every = np.append(np.inf, sure[~np.isnan(sure)]) if thresholds is None else thresholds
+    tried = np.unique(np.asarray(every, dtype=np.float64))[::-1]
     at = np.stack([stop_turns(sure, threshold) for threshold in tried])
     accuracy, said_there = (along(values, at).mean(axis=1) for values in (right, said))
     return Frontier(tried, accuracy, said_there, (at < sure.shape[1] - 1).mean(axis=1))

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-EQUAL = 1e-6
-"""Neighbours nearer to each other than this, times their size where that is above 1, are equal."""
+SHARE, UNITS = 1e-6, 16
+"""How wide a tie may be: this share of the values' spread, or so many units in the last place."""
 
 
 def numbers(
@@ -47,31 +47,47 @@ def same_shape(**arrays: np.ndarray) -> None:
         raise ValueError(f"{' and '.join(arrays)} must have the same shape; received {shapes}")
 
 
-def tied(values: ArrayLike) -> np.ndarray:
-    """``values`` (..., n) with near-ties made ties: a chain of neighbours has its lowest value.
+def width(values: ArrayLike, size: float = 0.0) -> float:
+    """How far apart values (...) may lie and still be a tie, in their own unit, at least 0.
 
-    Neighbours are closer than :data:`EQUAL`, so that the ends of a chain may lie further apart.
-    Each row along the last axis is for itself, NaN stays. What has been tied once stays as it is,
-    and so do its parts.
+    The larger of :data:`SHARE` of the distance of their 5th and 95th percentile (where that is 0,
+    of smallest and largest) and :data:`UNITS` in the last place of the largest in size, or of
+    ``size`` where that is more. NaN and infinite values are left out.
+    """
+    given = np.asarray(values, dtype=np.float64)
+    known = given[np.isfinite(given)]
+    if not len(known):
+        return 0.0
+    low, high = np.quantile(known, [0.05, 0.95])
+    spread = high - low if high > low else np.ptp(known)
+    return float(max(SHARE * spread, UNITS * np.spacing(max(np.abs(known).max(), size))))
+
+
+def tied(values: ArrayLike, product: bool = False) -> np.ndarray:
+    """``values`` (..., n) with near-ties made ties: each group has its lowest value.
+
+    Groups are formed from the lowest value up; each is at most the :func:`width` of all values wide
+    and never grows by chaining. Each row along the last axis is for itself, NaN stays. A
+    ``product`` of probabilities is compared by its logarithm. Parts have other widths: tie first.
     """
     given = np.asarray(values, dtype=np.float64)
     order = np.argsort(given, axis=-1)
     rising = np.take_along_axis(given, order, axis=-1)
-    before, after = rising[..., :-1], rising[..., 1:]
-    size = np.maximum(1, np.maximum(-before, after))  # of the larger of the two
-    with np.errstate(invalid="ignore", over="ignore"):
-        near = after - before < EQUAL * size
-    if not (near & (after > before)).any():
+    by_log = product and not (given < 0).any()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scale = np.log(rising) if by_log else rising
+        w, gaps = width(scale, size=float(by_log)), np.diff(scale, axis=-1)
+    if not ((gaps > 0) & (gaps <= w)).any():
         return given
-    starts = np.zeros(given.shape, dtype=np.intp)
-    starts[..., 1:] = np.where(near, 0, np.arange(1, given.shape[-1]))
-    lowest = np.take_along_axis(rising, np.maximum.accumulate(starts, axis=-1), axis=-1)
+    lowest = np.stack([scale, rising])
+    for i in np.flatnonzero((gaps <= w).reshape(-1, gaps.shape[-1]).any(axis=0)) + 1:
+        near = scale[..., i] - lowest[0, ..., i - 1] <= w
+        lowest[..., i] = np.where(near, lowest[..., i - 1], lowest[..., i])
     found = np.empty_like(given)
-    np.put_along_axis(found, order, lowest, axis=-1)
+    np.put_along_axis(found, order, lowest[1], axis=-1)
     return found
 
 
 def reaches(values: ArrayLike, threshold: ArrayLike) -> np.ndarray:
-    """Which ``values`` are at least ``threshold``, near-ties too; shapes broadcast, NaN is not."""
-    bar = np.asarray(threshold, dtype=np.float64)
-    return np.asarray(values) > np.minimum(bar - EQUAL, bar * (1 - EQUAL * np.sign(bar)))
+    """Which ``values`` reach ``threshold`` less their :func:`width`; shapes broadcast, NaN not."""
+    return np.asarray(values) >= np.asarray(threshold, dtype=np.float64) - width(values)

@@ -21,6 +21,8 @@ ETI_WEIGHTS = (0.4, 0.3, 0.3)
 HALVES = (0.5, 0.5)
 """Weights within OSI (prescriptions, tests) and FTI (ETI, OSI), as both sources print them."""
 RX_VARIANTS = ("unsafe or caution", "unsafe")
+HEADLINE = {"trust-x": "unsafe", "medguard-x": "unsafe or caution"}
+"""Formulation -> which of them its UnsafeRx % is."""
 UNREADABLE = ("dropped", "disagrees")
 """What becomes of a vote that cannot be read."""
 ROUNDING = 1e-6
@@ -30,7 +32,7 @@ V = TypeVar("V", float, np.ndarray)
 
 
 def cdr(diagnoses: Iterable[str | None], unreadable: str = "dropped") -> float:
-    """Collective disagreement rate of one case: 1 - (largest vote) / K, from 0 to 1 - 1/K.
+    """Consensus Disagreement Rate of one case: 1 - (largest vote) / K, from 0 to 1 - 1/K.
 
     - ``diagnoses``: what each doctor said, synonyms merged, None where unreadable.
     - ``unreadable`` is "dropped" (K counts the readable ones; NaN below two of several) or

@@ -44,6 +44,10 @@ PARTS = {name: ("accuracy", "cdr", "rdc") for name in ("eti", "eti_percent")}
 PARTS |= {"osi": tuple(KINDS), "fti": ("eti", "osi"), "fti_as_printed": ("eti", "osi")}
 """What each index is made of, parts first."""
 INDICES = [*MEANS, "eti", "eti_percent", *KINDS, "osi", "fti", "fti_as_printed"]
+INTERVALS = {"accuracy": "share", "accuracy_shared": "share", "cdr": "cdr", "rdc": "mean"}
+INTERVALS |= {"eti": "eti", "eti_percent": "eti", "osi": "osi"} | dict.fromkeys(KINDS, "rated")
+INTERVALS |= {"fti": "fti", "fti_as_printed": "fti"}
+"""Index -> the kind of its interval."""
 BY_DEFINITION = "0 by definition with one doctor"
 CDR_VARIANTS = {
     "largest vote": trust.cdr,
@@ -61,7 +65,8 @@ Masks = dict[str, np.ndarray]
 class Choices:
     """What the sources leave open; ``ValueError`` for what is not :data:`ALLOWED`.
 
-    - ``formulation``, weights, ``rx_variant``: as in :mod:`trustlab.metrics.trust`.
+    - ``formulation``, weights, ``rx_variant``: as in :mod:`trustlab.metrics.trust`; without a
+      variant the formulation's own.
     - ``unreadable``: a panel without a readable diagnosis is wrong for accuracy, unless none of its
       replies is an answer; "wrong" there too, or "missing" everywhere.
     """
@@ -70,11 +75,13 @@ class Choices:
     eti_weights: tuple[float, ...] = trust.ETI_WEIGHTS
     osi_weights: tuple[float, ...] = trust.HALVES
     fti_weights: tuple[float, ...] = trust.HALVES
-    rx_variant: str = trust.RX_VARIANTS[0]
+    rx_variant: str = ""
     cdr_variant: str = "largest vote"
     unreadable: str = UNREADABLE[0]
 
     def __post_init__(self) -> None:
+        own = trust.HEADLINE.get(self.formulation, "")
+        object.__setattr__(self, "rx_variant", self.rx_variant or own)
         for name, allowed in ALLOWED.items():
             if (given := getattr(self, name)) not in allowed:
                 raise ValueError(f"{name} is {given!r}; allowed are {list(allowed)}")
@@ -214,6 +221,12 @@ def indices(choices: Choices) -> Statistic:
     return of
 
 
+def _of_index(name: str, statistic: Statistic, choices: Choices) -> Statistic:
+    """The statistic as one of the kind that intervals of this index are."""
+    percent = name not in {*MEANS, "eti"} or choices.formulation != "trust-x"
+    return engine.of_kind(INTERVALS[name], statistic, 100 if percent else 1)
+
+
 def answered(each: pd.DataFrame, choices: Choices) -> pd.DataFrame:
     """Which cases of one configuration (:func:`each_case`) could answer each index, (n, indices).
 
@@ -265,7 +278,7 @@ def _lines(part: pd.DataFrame, rows: Rows, choices: Choices) -> Iterator[dict[st
         if len(set(n.values())) > 1 and not np.isnan(value[name]):
             told += [f"n differs: {', '.join(f'{p} {k}' for p, k in n.items())}"]
         mine = replace(rows, known=held[name], none=why[name])
-        metric = Metric(lambda _, of=name: drawn[of], undefined=why[name])
+        metric = Metric(_of_index(name, lambda _, of=name: drawn[of], choices), undefined=why[name])
         found = engine.estimate(mine, metric, note="; ".join(filter(None, told)))
         certain = [leaf for p in n for leaf in PARTS.get(p, (p,)) if leaf in still]
         if certain and not np.isnan(found["low"]):

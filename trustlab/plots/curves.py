@@ -103,7 +103,7 @@ def curves(
     - ``guides``: thin dashed lines: words, and the y of each or "diagonal".
     - ``bands``, ``bars``: the values of ``by`` whose intervals are bands, at most two, or bars.
     - ``filled``: a column; marks are filled where it is 1, hollow where 0, crossed where missing.
-      Without it marks of fewer than ten cases are hollow.
+      Without it marks of fewer than twelve cases are hollow.
     - ``joined``: False draws marks alone, without the lines between them; references keep theirs.
     - ``names``: lines are named at their "ends" or in a "legend".
     - ``percent``: the axes of "xy" whose shares are written as percent.

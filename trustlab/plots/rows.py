@@ -140,7 +140,7 @@ def rows(
 ) -> list[Axes]:
     """A mark at ``x`` for each line of ``table``, with its interval ``low`` to ``high``.
 
-    Hollow below ten cases (``n_cases``); what has no value has its reason (``missing``) in the row.
+    Hollow below twelve cases (``n_cases``); without a value the row has its reason (``missing``).
 
     - ``families``: family by method; a mark of the method '' is black. Without, marks look as their
       place among the ``series`` says.

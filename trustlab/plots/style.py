@@ -66,7 +66,7 @@ INK = "#222222"
 GREY = "#6E6E6E"
 CAPTION_POINTS = 8.5
 FEW = "_few"
-"""Label of a mark of fewer than ten cases: no legend shows it, and a caption looks for it."""
+"""Label of a mark of fewer than twelve cases: no legend shows it, and a caption looks for it."""
 CAPTION = "_caption"
 """Label of the text under a figure."""
 VALUES = (
@@ -95,7 +95,7 @@ def text_colour(family: str) -> tuple[float, float, float]:
 
 
 def mark_look(colour: Any, n_cases: float = MIN_CASES, *, sure: bool = False) -> dict[str, Any]:
-    """How a mark is filled: with ``colour``, or hollow below ten cases, where it has no interval.
+    """How a mark is filled: with ``colour``, or hollow below twelve cases: it has no interval.
 
     ``n_cases`` NaN: a number that others printed. ``sure`` gives it a dark edge, whose meaning the
     figure's legend tells.
@@ -278,7 +278,7 @@ def caption(
         counts = f"{_counted(n_cases, 'case')}, {_counted(n_rows, 'answer')}{lost}"
     named = ", ".join(str(level) for level in sorted(set(levels)))
     where = f"level{'s' if len(set(levels)) > 1 else ''} {named} %" if named else ""
-    few = "hollow: fewer than 10 cases, no interval" if _any_few(figure) else ""
+    few = f"hollow: fewer than {MIN_CASES} cases, no interval" if _any_few(figure) else ""
     who = f"{'model' if len(told) == 1 else 'models'} {', '.join(told)}"
     parts = [who, f"data {', '.join(sets)}", counts, where, interval, few, note]
     lines = [""]

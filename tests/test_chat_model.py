@@ -1,0 +1,44 @@
+"""A chat model that nobody here wrote, out of its package: how much of what it says is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from test_gguf import packaged
+
+from trustlab import Setup, load_cases, opened, view
+from trustlab.agents.medconf import assess
+from trustlab.collect import collect
+from trustlab.confidence import select
+from trustlab.models.base import About
+from trustlab.trial import ask_everything
+
+MOST = {"diagnosis": 0.9, "ce": 0.9, "topk_ce": 0.9, "p_true": 0.9, "keyword": 0.9}
+"""Of ten views one may be lost."""
+WITH_FORM = {"profile": 0.8, "evidence": 0.8}
+
+
+@pytest.mark.slow
+def test_ten_views_are_read(tmp_path: Path) -> None:
+    folder = packaged(tmp_path)
+    setup = Setup(model_options={"structured": True}, samples=2, trial=False, cache=":memory:")  # pyright: ignore
+    bench = opened(setup)
+    model = bench.cached(*bench.models(f"hf:{folder}"))
+    cases = load_cases("starter", n=5) + load_cases("ddxplus-171", n=5)
+    shown = [view(case, (20, 60, 100)[i % 3]) for i, case in enumerate(cases)]
+    collect(model, shown, select(("asp", "ce", "topk_ce", "p_true")), bench.settings)
+    asked, about = [(v.text, v.case.diagnosis) for v in shown], [About.of(v) for v in shown]
+    assess(model, asked, bench.library, bench.procedure, reading=bench.reading, about=about)
+    counts = {purpose: n["read"] / n["asked"] for purpose, n in model.counts.items()}
+    for purpose, least in (MOST | WITH_FORM).items():
+        assert model.counts[purpose]["asked"] >= 5, purpose
+        assert counts[purpose] >= least, (purpose, model.counts[purpose])
+    before = set(model.counts)
+    ask_everything(model, shown[:2], bench)
+    others = (
+        set(model.counts) - before - {"rephrase_reply"}
+    )  # held to no form: half of them are read
+    assert {"cot_ce", "doctor", "plan", "review_tests", "ask", "patient"} <= others
+    total = {kind: sum(model.counts[p][kind] for p in others) for kind in ("asked", "read")}
+    assert total["asked"] >= 25 and total["read"] >= 0.8 * total["asked"], model.counts

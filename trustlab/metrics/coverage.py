@@ -1,0 +1,45 @@
+"""Which intervals hold what they promise: measured by simulation, and read from that table.
+
+``python -m benchmarks.intervals`` draws clustered cases from laws whose truth is known, makes every
+kind of interval that a table prints as the tables make it, and writes ``coverage.csv``: a row a
+kind, truth and number of cases, with the share of intervals that hold the truth.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pandas as pd
+
+LEAST = 0.90
+"""Share of the intervals that must hold the truth, less one standard error of the simulation."""
+FILE = Path(__file__).with_name("coverage.csv")
+NOT_HELD = "no interval: in simulations it does not hold (docs/coverage.md)"
+
+
+@cache
+def simulated() -> dict[str, pd.DataFrame]:
+    """Kind -> its rows: n_cases, low and high of 90 % of the estimates, whether it ``holds``."""
+    rows = pd.read_csv(FILE)
+    rows["holds"] = rows["coverage"] + rows["standard_error"] >= LEAST
+    return {str(kind): part for kind, part in rows.groupby("kind")}
+
+
+@cache
+def withheld(kind: str, n_cases: int, value: float) -> str:
+    """Why an interval of this kind is not printed, or ''.
+
+    - Held against the truths whose estimates reach ``value``, or the nearest, at the largest number
+      of cases simulated up to ``n_cases`` and at all above: each must hold.
+    - '' for a ``kind`` that was not simulated: a statistic of one's own.
+    """
+    rows = simulated().get(kind)
+    if rows is None:
+        return ""
+    size = rows.loc[rows["n_cases"] <= n_cases, "n_cases"].max()
+    for _, at in rows[rows["n_cases"] >= size].groupby("n_cases"):
+        off = (at["low"] - value).clip(lower=0) + (value - at["high"]).clip(lower=0)
+        if not at.loc[off <= off.min(), "holds"].all():
+            return NOT_HELD
+    return "" if size > 0 else NOT_HELD
