@@ -257,6 +257,7 @@ def test_a_higher_price_asks_less() -> None:
     assert said == sorted(said, reverse=True) and said[-1] == 2 < said[0]
 
 
+@pytest.mark.usefixtures("every_interval")
 def test_every_mean_has_an_interval() -> None:
     run = handmade(RIGHT * 3, SURE * 3, [3] * 12, [[0] * 3] * 12)
     table = tables.chosen_table(run, "fake", n_draws=500, seed=3)

@@ -153,6 +153,7 @@ def agreement(priors, pocs, corrects) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
+@pytest.mark.usefixtures("every_interval")
 def test_prior_means_share_their_limits_between_right_and_wrong():
     table = agreement(
         np.repeat([0.01, 0.02], 20),
@@ -206,7 +207,8 @@ def test_an_answer_that_could_not_be_had_is_neither_right_nor_wrong():
     )
 
 
-def test_consistent_table_gives_an_interval_from_ten_cases_on_and_medconf_may_be_absent():
+@pytest.mark.usefixtures("every_interval")
+def test_consistent_table_gives_an_interval_from_twelve_cases_on_and_medconf_may_be_absent():
     run = made_run([*many(6, (0.5,), 1), *many(6, (0.5,), 0, 6)])
     run.confidence = run.confidence[run.confidence["method"] != "medconf"]
     found = consistent(run, n_draws=500)

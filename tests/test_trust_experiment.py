@@ -325,7 +325,7 @@ def test_the_indices_can_be_computed_from_the_reviews(run: TrustRun) -> None:
     found = trust_indices(run.reviews, "trust-x", unreadable="wrong")
     indices = found.set_index(["configuration", "safety", "metric"])["value"]
     percent = indices[PANEL, True][["unsafe_rx_percent", "test_alerts_percent", "osi"]]
-    assert percent.tolist() == [100, 0, 50]
+    assert percent.tolist() == [50, 0, 75]  # one of the two with caution
     assert indices[PANEL, False, "osi"] == indices[ONE, False, "osi"] == 0
     assert indices[PANEL, True, "accuracy"] == pytest.approx(2 / 4)
 
