@@ -17,7 +17,7 @@ help:
 	@echo "make test-slow    run the others: what is made again in full, killed, or served (6 minutes)"
 	@echo "make test-all     run both in one call, as .ci/run does; WORKERS=4 takes four processes"
 	@echo "make test-e2e     install llama.cpp's server and vLLM (3 GB, in .venv) and hold the OpenAI backend against transformers"
-	@echo "make test-training  run the tests of training/, once it is changed (4 minutes)"
+	@echo "make test-training  run the tests of training/, once it is changed (a minute)"
 	@echo "make check        ruff (rules and format), pyright and import-linter (which way imports point)"
 	@echo "make same         make every table of every notebook again from kept replies, without a model, and compare (7 minutes)"
 	@echo "make same-keep    keep what the finished runs in runs/ read, and their tables, for make same"
