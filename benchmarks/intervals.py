@@ -144,7 +144,7 @@ def _many(rng: np.random.Generator, n: int, draws: int, *, better: float = 0.0) 
         made.append(Rows(table, every, drawn))
     areas = np.stack([rows.drawn(auroc) for rows in made[:14]])
     best = best_against(areas[1:, 0], areas[1:, 1:], areas[0, 0], areas[0, 1:], case)
-    found = {"best": {"value": best.difference, "low": best.low, "high": best.high}}
+    found = {"best": {"value": best["difference"], "low": best["low"], "high": best["high"]}}
     if not better:
         pairs = [replace(rows, reference=made[0]) for rows in made[1:]]
         p = [estimate(pair, difference(auroc), test=True)["p"] for pair in pairs]

@@ -37,33 +37,37 @@ def test_the_best_is_held_against_the_reference_as_if_it_had_been_named() -> Non
     values, draws = drawn(lift=0.8)
     found = best_against(values[:-1], draws[:-1], values[-1], draws[-1], CASES)
     gaps = draws[0] - draws[-1]
-    assert (found.which, found.tied, found.reason) == (0, (), "")
-    assert found.difference == pytest.approx(values[0] - values[-1])
-    assert (found.low, found.high) == pytest.approx(percentile_interval(gaps))
-    assert found.standard_error == pytest.approx(gaps.std(ddof=1)) and 0.9 < found.chosen_in <= 1
+    assert (found["which"], found["tied"], found["missing"]) == (0, (), "")
+    assert found["difference"] == pytest.approx(values[0] - values[-1])
+    assert (found["low"], found["high"]) == pytest.approx(percentile_interval(gaps))
+    assert (
+        found["standard_error"] == pytest.approx(gaps.std(ddof=1)) and 0.9 < found["chosen_in"] <= 1
+    )
 
 
 def test_of_one_nothing_is_chosen_and_equals_are_named() -> None:
     values, draws = drawn(1)
     alone = best_against(values[:1], draws[:1], values[-1], draws[-1], CASES)
-    assert alone.chosen_in == 1
+    assert alone["chosen_in"] == 1
     twins = best_against(
         np.repeat(values[:1], 3), np.repeat(draws[:1], 3, axis=0), values[-1], draws[-1], CASES
     )
-    assert (twins.which, twins.tied) == (0, (1, 2)) and twins.chosen_in == pytest.approx(1 / 3)
+    assert (twins["which"], twins["tied"]) == (0, (1, 2)) and twins["chosen_in"] == pytest.approx(
+        1 / 3
+    )
 
 
 def test_few_cases_or_draws_all_alike_have_no_interval_and_say_so() -> None:
     values, draws = drawn()
     few = best_against(values[:-1], draws[:-1], values[-1], draws[-1], CASES[:11])
     assert (
-        few.reason == TOO_FEW
-        and np.isnan([few.low, few.p, few.standard_error, few.chosen_in]).all()
+        few["missing"] == TOO_FEW
+        and np.isnan([few["low"], few["p"], few["standard_error"], few["chosen_in"]]).all()
     )
     same = best_against([0.7, 0.6], np.full((2, 50), 0.7), 0.5, np.full(50, 0.5), CASES)
     assert (
-        same.reason == "no interval: all draws alike"
-        and np.isnan([same.low, same.high, same.p]).all()
+        same["missing"] == "no interval: all draws alike"
+        and np.isnan([same["low"], same["high"], same["p"]]).all()
     )
 
 

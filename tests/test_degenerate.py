@@ -68,10 +68,6 @@ OF_PAIRS: dict[str, tuple[Callable[[Any, Any], Any], tuple[Any, ...]]] = {
         lambda c, s: calibration.cross_fitted(c, s, np.arange(np.size(c)), n_folds=2, seed=1),
         (NOTHING, NAN, NAN, A_SHARE, A_SHARE),
     ),
-    "calibration.Isotonic": (
-        lambda c, s: calibration.Isotonic().fit(c, s).predict(s),
-        (*(REFUSED,) * 3, 0.5, 0.4),
-    ),
     "selective.risk_at": (
         lambda c, s: selective.risk_at(c, s, once(c), [1.0]),
         (NAN, 0, 0, 0.5, 0.6),

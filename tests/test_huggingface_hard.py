@@ -283,6 +283,16 @@ def test_every_end_token_ends_a_reply(where, tmp_path, monkeypatch):
     assert (reply.text, reply.finish, reply.n_tokens_out) == ("Flu", "stop", 2)
 
 
+def test_a_known_end_of_turn_ends_a_reply_though_no_file_names_it(tmp_path):
+    tokenizer = byte_tokenizer(words=["Flu"])
+    tokenizer.add_special_tokens({"additional_special_tokens": ["<|im_end|>", "<|x|>", "<|y|>"]})
+    template = "{% for m in messages %}{{ m['content'] }}<|x|>{% endfor %}"
+    tokenizer.chat_template = template
+    model = HuggingFaceModel(save_tiny(tmp_path, tokenizer=tokenizer), device="cpu")
+    ids = tokenizer.convert_tokens_to_ids(["<|im_end|>", "<|x|>"])
+    assert set(model._ends) == {1, *ids}
+
+
 @each(
     ("positions", "length", "window"),
     [(512, 10**30, 512), (512, 100, 100), (100, 512, 100), (None, 300, 300),
@@ -340,7 +350,7 @@ def test_replies_of_every_kind_of_model_are_those_of_plain_passes(kind, tmp_path
         np.testing.assert_allclose(
             reply.trace.prior_logprobs, plain_logprobs(model, prior, said), atol=1e-4
         )
-        if request.temperature == 0:
+        if request.temperature == 0 and kind != "roberta":  # generate counts from elsewhere, there
             ids = torch.tensor([prompt])
             whole = model._model.generate(
                 ids,

@@ -1,6 +1,6 @@
 """Metrics: arrays in, number out; and the table that holds them all with their intervals."""
 
-from trustlab.metrics.calibration import Isotonic, brier, cross_fitted, ece
+from trustlab.metrics.calibration import brier, cross_fitted, ece
 from trustlab.metrics.correlation import (
     pearson,
     rising_band,
@@ -16,7 +16,7 @@ from trustlab.metrics.significance import holm, sample_size_for_power
 from trustlab.metrics.stability import cv_group, cv_sample
 
 __all__ = [
-    "Isotonic", "auprc", "auroc", "brier", "cross_fitted", "cv_group", "cv_sample", "ece",
+    "auprc", "auroc", "brier", "cross_fitted", "cv_group", "cv_sample", "ece",
     "holm", "paired_differences", "pearson", "rising_band", "sample_size_for_power",
     "spearman", "spearman_exact_p", "spearman_permutation_p", "spearman_values", "unordered_band",
 ]  # fmt: skip

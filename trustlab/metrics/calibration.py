@@ -123,30 +123,6 @@ def ece_by_chance(
     return float(low), float(middle), float(high)
 
 
-class Isotonic:
-    """The rising curve nearest to what happened, made of steps with straight lines between.
-
-    Zadrozny & Elkan 2002.
-    """
-
-    def fit(self, correct: ArrayLike, confidence: ArrayLike) -> Isotonic:
-        """Learn from ``correct`` (n,), 0 and 1 among them, and finite ``confidence`` (n,).
-
-        ``ValueError`` otherwise.
-        """
-        hit, score = _check_both(correct, confidence)
-        made = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip")
-        self._fitted = made.fit(score, hit.astype(np.float64))
-        return self
-
-    def predict(self, confidence: ArrayLike) -> np.ndarray:
-        """The probability that each confidence (n,) stands for, (n,).
-
-        Beyond the fitted range, that of its nearer end.
-        """
-        return self._fitted.predict(np.asarray(confidence, dtype=np.float64))
-
-
 def cross_fitted(
     correct: ArrayLike,
     confidence: ArrayLike,
@@ -154,7 +130,7 @@ def cross_fitted(
     n_folds: int = 5,
     seed: int = 0,
 ) -> np.ndarray:
-    """Calibrated probabilities (n,), each by an :class:`Isotonic` fitted on other cases.
+    """Calibrated probabilities (n,), each by a rising curve fitted on other cases.
 
     No row judges itself. ``correct`` (n,) holds 0 or 1, ``confidence`` (n,) any finite
     numbers, higher surer; ``case_ids`` (n,) names each row's case, which is never split between
@@ -174,8 +150,9 @@ def cross_fitted(
     folds = list(GroupKFold(n_folds, shuffle=True, random_state=seed).split(score, groups=group))
     if any(one_class(hit[train]) for train, _ in folds):
         return found
-    for train, test in folds:
-        found[test] = Isotonic().fit(hit[train], score[train]).predict(score[test])
+    for train, test in folds:  # steps, straight lines between: Zadrozny & Elkan 2002
+        curve = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip")
+        found[test] = curve.fit(score[train], hit[train].astype(float)).predict(score[test])
     return found
 
 
@@ -198,13 +175,6 @@ def _check_probability(correct: ArrayLike, confidence: ArrayLike) -> tuple[np.nd
     hit, prob = check_pair(correct, confidence)
     prob = numbers("a probability", prob, low=-TOLERANCE, high=1 + TOLERANCE)
     return hit, np.clip(prob, 0, 1)
-
-
-def _check_both(correct: ArrayLike, confidence: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    hit, score = check_pair(correct, confidence)
-    if one_class(hit):
-        raise ValueError(f"a calibrator needs right and wrong; received {hit.sum()} of {len(hit)}")
-    return hit, score
 
 
 def brier_over(rows: Rows) -> np.ndarray:

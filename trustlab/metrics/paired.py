@@ -6,7 +6,7 @@ Everything is paired: the same rows, the same draws of cases; p-values are corre
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -189,36 +189,19 @@ def _lines(pair: Rows, metrics: Sequence[str], least: int) -> Iterator[dict[str,
         yield {"metric": metric, "level": "across", **found}
 
 
-@dataclass(frozen=True)
-class Best:
-    """The best of M methods, and how far it is from a reference. NaN where there is none.
-
-    - ``which``: its place among the M, the first of equals; ``tied`` are the others.
-    - ``difference``: best minus reference; ``low``, ``high``, ``p`` and ``standard_error`` as if
-      this method had been named beforehand; ``reason`` says why there is no interval.
-    """
-
-    which: int
-    tied: tuple[int, ...]
-    chosen_in: float
-    difference: float
-    low: float
-    high: float
-    p: float
-    standard_error: float
-    reason: str
-
-
 def best_against(
     values: ArrayLike,
     draws: ArrayLike,
     reference: float,
     reference_draws: ArrayLike,
     case_ids: ArrayLike,
-) -> Best:
+) -> dict[str, Any]:
     """The best of M methods, (M,) and draws (M, B), against one with a value and draws (B,).
 
     - All are of the same cases in the same draws.
+    - ``which``: its place among the M, the first of equals; ``tied`` are the others. ``chosen_in``:
+      :func:`chosen_in`. ``difference``: best minus reference; ``low``, ``high``, ``p`` and
+      ``standard_error`` as if this method had been named beforehand, or why not (``missing``).
     - The largest of several noisy values lies above the largest of the true ones: where methods are
       about equally good the interval does not hold, and is not given (:mod:`.coverage`).
     - ``ValueError`` for other shapes, no method, or values that are not finite.
@@ -235,8 +218,8 @@ def best_against(
     difference = float(each[which] - other)
     held = interval(gaps, case_ids, True, "best", difference)
     share = float(chosen_in(drawn)[which]) if enough_cases(case_ids) else NAN
-    found = (held[name] for name in ("low", "high", "p", "standard_error", "missing"))
-    return Best(which, tuple(equals), share, difference, *found)
+    found = {"which": which, "tied": tuple(equals), "chosen_in": share, "difference": difference}
+    return found | held
 
 
 def chosen_in(draws: ArrayLike) -> np.ndarray:
@@ -399,15 +382,14 @@ def _joined(answers: pd.DataFrame, confidence: pd.DataFrame, reference: str) -> 
     )
 
 
-def told_best(best: Any, names: Sequence[str], reference: float) -> dict[str, Any]:
-    """A :class:`~trustlab.metrics.paired.Best` of the methods ``names`` as a line of a table."""
-    equals = [str(names[int(i)]) for i in best.tied]
+def told_best(best: Mapping[str, Any], names: Sequence[str], reference: float) -> dict[str, Any]:
+    """What :func:`best_against` says of the methods ``names`` as a line of a table."""
+    equals = [str(names[i]) for i in best["tied"]]
     same = f"as good: {', '.join(equals)}" if equals else ""
-    columns = ["difference", "low", "high", "p", "standard_error", "chosen_in"]
     return {
-        "method": names[best.which],
-        "value": reference + best.difference,
+        **{name: value for name, value in best.items() if name not in ("which", "tied")},
+        "method": names[best["which"]],
+        "value": reference + best["difference"],
         "reference": reference,
-        **{name: getattr(best, name) for name in columns},
-        "missing": "; ".join(filter(None, [best.reason, same])),
+        "missing": "; ".join(filter(None, [best["missing"], same])),
     }

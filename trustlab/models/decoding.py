@@ -9,6 +9,7 @@ import inspect
 import json
 import math
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -233,6 +234,8 @@ class GrowingReplies:
 
 CACHES = ("past_key_values", "cache_params")
 """What the cache is called among a model's arguments and outputs."""
+_NARROW = re.compile("window(?!_layers)|chunk_size")
+"""Names in a config of attention that does not see a whole prompt, where they have a value."""
 ATTENTION = {"full_attention", "sliding_attention", "chunked_attention"}
 """Layers that a mask can keep from seeing padding; convolutions and recurrences run through it."""
 
@@ -258,6 +261,20 @@ class Passes:
         # Some keep their state in the modules, where rows cannot be chosen.
         if any(hasattr(module, "_setup_cache") for module in model.modules()):
             self._cache, self.has_room = None, False
+        if "position_ids" in self._accepts and not self._as_the_library():
+            # Some count positions from elsewhere (RoBERTa from its padding's): they count alone.
+            self._accepts -= {"position_ids"}
+            self.pads = self.has_room = False
+            if not self._as_the_library():
+                raise ValueError(f"{type(model).__name__} counts positions as nobody else does")
+
+    def _as_the_library(self) -> bool:
+        """Whether a prompt's logits are those of the model's own forward pass."""
+        ids = np.array([[3, 1, 4, 1, 5, 9]])
+        mine, _ = self.run(ids, np.zeros(1, int), 0, None, keep=1)
+        with self._torch.inference_mode():
+            plain = self.model(self._torch.from_numpy(ids).to(self.device)).logits[:, -1:]
+        return bool((mine - plain).abs().amax() <= ALIKE * plain.abs().amax())
 
     @functools.cached_property
     def trees(self) -> int:
@@ -265,10 +282,8 @@ class Passes:
         (:func:`tree_of`): about where their masked attention costs a quarter of all else. 0 where
         the model does not take such a mask, or gives other logits with it."""
         config = self.model.config.get_text_config()
-        narrow = any(
-            getattr(config, name, None) for name in ("sliding_window", "attention_chunk_size")
-        )
-        if narrow or not self.has_room or "logits_to_keep" not in self._accepts:
+        narrow = (n for name, n in config.to_dict().items() if _NARROW.search(name))
+        if any(narrow) or not self.has_room or "logits_to_keep" not in self._accepts:
             return 0
         prompts = [(3, 1, 4, 1, 5), (3, 1, 4, 2), (3, 1, 4, 2, 6, 5)]
         ids, padding = left_padded(prompts)

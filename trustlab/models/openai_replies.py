@@ -40,6 +40,10 @@ OTHER_TOKENS = "the server scored other tokens than the reply's, or gave no log-
 NO_ECHO = "the server does not score a given text (completions with echo)"
 
 _SPECIAL = re.compile(rb"\s*(<[^<>\s]*>|\[/?(INST|EOS|PAD|BOS)\])?\s*", re.DOTALL)
+_SHOWN = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+_HIDDEN = (b for b in range(0x100) if b not in _SHOWN)
+BYTES = {chr(b): b for b in _SHOWN} | {chr(0x100 + i): b for i, b in enumerate(_HIDDEN)}
+"""GPT-2's byte alphabet: character -> byte."""
 _ESCAPED = re.compile(r"bytes:((?:\\x[0-9a-fA-F]{2})+)")
 
 
@@ -235,6 +239,11 @@ def token_bytes(said: Said) -> bytes:
     return said.token.encode("utf-8", "replace")
 
 
+def alphabet_bytes(said: Said) -> bytes:
+    """The bytes of a token that is named in GPT-2's byte alphabet ("Ã©" for "é")."""
+    return bytes(BYTES.get(c, 0x3F) for c in said.token)
+
+
 def pieces(text: str, parts: Sequence[bytes]) -> tuple[int, list[str]] | None:
     """Where the tokens ``parts`` that make up ``text`` begin, and the text that each adds; ``None``
     if they do not spell it.
@@ -267,17 +276,19 @@ def pieces(text: str, parts: Sequence[bytes]) -> tuple[int, list[str]] | None:
 
 def trace_of(
     text: str, said: list[Said], request: Request, n_top: int, vocabulary_size: int | None
-) -> TokenTrace | None:
-    """The statistics of a reply's tokens; ``None`` if the tokens do not spell the text.
+) -> TokenTrace:
+    """The statistics of a reply's tokens.
 
     A statistic that any token lacks is ``None``, and all are, with ``lacks`` saying why, where the
-    log-probabilities of the whole reply are 0, or no numbers. Entropies are lower bounds, Rényi
-    divergences and Fisher-Rao distances upper ones (``None`` without ``vocabulary_size``): see
+    tokens do not spell the text, or the log-probabilities of the whole reply are 0, or no numbers.
+    Entropies are lower bounds, Rényi divergences and Fisher-Rao distances upper ones (``None``
+    without ``vocabulary_size``): see
     :mod:`trustlab.models.decoding`.
     """
-    found = pieces(text, [token_bytes(s) for s in said])
+    spellings = ([of(s) for s in said] for of in (token_bytes, alphabet_bytes))
+    found = next(filter(None, (pieces(text, parts) for parts in spellings)), None)
     if found is None:
-        return None
+        return TokenTrace((text,), lacks=dict.fromkeys(NEEDED, NOT_SPELT))
     first, tokens = found
     if (doubt := _doubtful([s.logprob for s in said])) in (NOT_NUMBERS, ALL_ZERO):
         return TokenTrace(tuple(tokens), lacks=dict.fromkeys(NEEDED, doubt))
@@ -303,6 +314,7 @@ def trace_of(
     return TokenTrace(tuple(tokens), shown, lacks=lacks, **wide)
 
 
+NOT_SPELT = "the server's tokens do not spell the reply"
 NOT_ALL = "the server tells no log-probability of a token"
 NOT_NUMBERS = "the server's log-probabilities are not all numbers of at most 0"
 ALL_ZERO = "the server's log-probabilities are all 0"

@@ -242,7 +242,7 @@ class Line:
     def _opened(self) -> tuple[asyncio.AbstractEventLoop, Any, Limiter]:
         with self._opening:
             if self._open is None:
-                key = os.environ.get("OPENAI_API_KEY") or (
+                key = os.environ.get("OPENAI_API_KEY", "").strip() or (
                     NO_KEY if self.address.url != OPENAI else None
                 )
                 if key is None:
@@ -254,7 +254,7 @@ class Line:
                     self.address.login and base64.b64encode(self.address.login.encode()).decode()
                 )
                 password = (self.address.login or "").partition(":")[2]
-                if not key.isascii():
+                if not re.fullmatch("[!-~]+", key):
                     raise ValueError("OPENAI_API_KEY holds characters that no key has")
                 user = (self.address.login or "").partition(":")[0]
                 known = (key, basic, password, user)

@@ -419,11 +419,31 @@ def window_of(config: Any, tokenizer: Any) -> float:
     return min((n for n in lengths if n is not None and n > 0), default=math.inf)
 
 
+END = re.compile(r"</s>|<\|?(im_end|eot_id|eos|end_?of_?(turn|text|sentence))\|?>|<turn\|>")
+"""Special tokens that stand at the end of a turn and nowhere else."""
+
+
+def end_of_turn(tokenizer: Any) -> int | None:
+    """The special token that the chat template puts behind a reply; ``None`` where it has none."""
+    turns = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "q9z"}]
+    try:
+        after = tokenizer.apply_chat_template(turns, tokenize=False).rpartition("q9z")[2]
+    except Exception:  # a template may refuse anything
+        return None
+    ids = tokenizer(after, add_special_tokens=False)["input_ids"]
+    return next((i for i in ids if i in tokenizer.added_tokens_decoder), None)
+
+
 def end_tokens(model: Any, tokenizer: Any) -> list[int]:
-    """Every token id that ends a reply, by tokenizer, config or generation config; may be empty."""
+    """Every token id that ends a reply, by tokenizer, config, generation config or chat template;
+    may be empty."""
     holders = (tokenizer, model.config, model.config.get_text_config(), model.generation_config)
-    found: set[int] = set()
-    for end in (getattr(holder, "eos_token_id", None) for holder in holders):
+    special = tokenizer.added_tokens_decoder.items()
+    found = {i for i, token in special if token.special and END.fullmatch(token.content)}
+    for end in (
+        end_of_turn(tokenizer),
+        *(getattr(holder, "eos_token_id", None) for holder in holders),
+    ):
         found.update([] if end is None else [end] if isinstance(end, int) else end)
     return sorted(found)
 
