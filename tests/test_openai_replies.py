@@ -81,7 +81,9 @@ def test_tokens_in_a_byte_alphabet_are_read_and_those_that_spell_nothing_say_so(
     assert bytes(BYTES[c] for c in "Ã©Ġ") == "é ".encode() and odd[0xC3] == "Ã"
     trace = read(name, [said(token, -0.5) for token in told]).trace
     assert trace is not None and "".join(trace.tokens) == name and len(trace.logprobs) == 6  # type: ignore
-    lost = read(name, [said(token, -0.5) for token in ("[M", "\ufffd", "ni", "\ufffd", "re", "]")]).trace
+    lost = read(
+        name, [said(token, -0.5) for token in ("[M", "\ufffd", "ni", "\ufffd", "re", "]")]
+    ).trace
     assert lost is not None and lost.logprobs is None
     assert set(lost.lacks.values()) == {"the server's tokens do not spell the reply"}
 

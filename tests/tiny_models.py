@@ -44,10 +44,10 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "gemma2": ("Gemma2Config", SHAPE | {"head_dim": 8, "sliding_window": 12}),
     "bloom": ("BloomConfig", {"hidden_size": 32, "n_layer": 2, "n_head": 4, "bos_token_id": 0,
                               "eos_token_id": 1, "initializer_range": 0.3}),
-    "gpt_neo": ("GPTNeoConfig", {"hidden_size": 32, "num_layers": 2, "num_heads": 4, "window_size": 8,
-                                 "attention_types": [[["global", "local"], 1]], "bos_token_id": 0,
-                                 "eos_token_id": 1, "max_position_embeddings": 512,
-                                 "initializer_range": 0.3}),
+    "gpt_neo": ("GPTNeoConfig", {
+        "hidden_size": 32, "num_layers": 2, "num_heads": 4, "window_size": 8,
+        "attention_types": [[["global", "local"], 1]], "bos_token_id": 0, "eos_token_id": 1,
+        "max_position_embeddings": 512, "initializer_range": 0.3}),
     "roberta": ("RobertaConfig", {k: v for k, v in SHAPE.items() if k != "num_key_value_heads"}
                 | {"is_decoder": True, "pad_token_id": 1}),
     "openai-gpt": ("OpenAIGPTConfig", GPT | {"n_positions": 512}),

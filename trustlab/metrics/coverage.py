@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 LEAST = 0.90
@@ -37,9 +38,9 @@ def withheld(kind: str, n_cases: int, value: float) -> str:
     rows = simulated().get(kind)
     if rows is None:
         return ""
-    size = rows.loc[rows["n_cases"] <= n_cases, "n_cases"].max()
-    for _, at in rows[rows["n_cases"] >= size].groupby("n_cases"):
-        off = (at["low"] - value).clip(lower=0) + (value - at["high"]).clip(lower=0)
-        if not at.loc[off <= off.min(), "holds"].all():
+    n, low, high, holds = (rows[c].to_numpy() for c in ("n_cases", "low", "high", "holds"))
+    off, sizes = np.maximum(np.maximum(low - value, value - high), 0), np.unique(n)
+    for size in sizes[np.searchsorted(sizes, n_cases, "right") - 1 :]:
+        if not holds[(n == size) & (off <= off[n == size].min())].all():
             return NOT_HELD
-    return "" if size > 0 else NOT_HELD
+    return "" if n_cases >= sizes[0] else NOT_HELD

@@ -234,8 +234,7 @@ class GrowingReplies:
 
 CACHES = ("past_key_values", "cache_params")
 """What the cache is called among a model's arguments and outputs."""
-_NARROW = re.compile("window(?!_layers)|chunk_size")
-"""Names in a config of attention that does not see a whole prompt, where they have a value."""
+_NARROW = re.compile("window(?!_layers)|chunk_size")  # attention that sees less than a prompt
 ATTENTION = {"full_attention", "sliding_attention", "chunked_attention"}
 """Layers that a mask can keep from seeing padding; convolutions and recurrences run through it."""
 

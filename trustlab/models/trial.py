@@ -63,9 +63,8 @@ class Trial:
         for r in requests:
             if r.about is not None and r.about.reads and (model.name, r.purpose) not in known:
                 waiting.setdefault(r.purpose, []).append(r)
-        for purpose, each in waiting.items():
-            if len(each) < N_VIEWS:  # what is left would cost no more than the trial
-                continue
+        enough = {purpose: each for purpose, each in waiting.items() if len(each) >= N_VIEWS}
+        for purpose, each in enough.items():
             with self.apart([model]):
                 asked = [replace(r, n=min(r.n, N_REPLIES)) for r in spread(each)]
                 model.trial, model.recorder = None, self._note
