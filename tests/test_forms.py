@@ -27,6 +27,7 @@ from trustlab.parsing.scores import probed
 from trustlab.records import Criterion, Reply
 from trustlab.run import benchmark
 from trustlab.settings import Setup
+from trustlab.trial import try_model
 
 WHOLE = ("retrieval", "profile", "structure", "importance")
 CASES = load_cases("starter", n=5, seed=1)
@@ -155,6 +156,16 @@ def test_a_trial_that_cannot_be_read_stops_the_run_with_its_replies_and_advice()
     taught.taught = {"set": "embedded"}
     with pytest.warns(UserWarning, match="nothing is claimed"):
         run_of(taught)
+
+
+def test_fewer_than_three_requests_are_no_trial_of_a_run_and_all_of_one_by_itself():
+    says = lambda request: "I think it may be several things, who knows?"  # noqa: E731
+    with pytest.warns(UserWarning, match="nothing is claimed"):
+        setup = Setup(cache=":memory:", quiet=True, samples=2)
+        run = benchmark(CASES[:1], [Stranger(says)], ["poc"], [20, 100], setup)
+    assert run.answers["correct"].isna().all()
+    table = try_model(Stranger(says), CASES[:1], setup).table().set_index("purpose")
+    assert table.loc["diagnosis", ["asked", "read"]].tolist() == [1, 0]
 
 
 def test_answers_that_repeat_an_example_are_counted():

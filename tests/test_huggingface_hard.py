@@ -290,7 +290,7 @@ def test_a_known_end_of_turn_ends_a_reply_though_no_file_names_it(tmp_path):
     tokenizer.chat_template = template
     model = HuggingFaceModel(save_tiny(tmp_path, tokenizer=tokenizer), device="cpu")
     ids = tokenizer.convert_tokens_to_ids(["<|im_end|>", "<|x|>"])
-    assert set(model._ends) == {1, *ids}
+    assert set(model._ends) == {1, *ids} and model.revision.endswith(f"-ends {sorted(ids)}")
 
 
 @each(

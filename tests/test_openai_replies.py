@@ -76,9 +76,8 @@ def test_tokens_are_cut_to_spell_the_text_or_are_not_used(text, tokens, expected
 
 def test_tokens_in_a_byte_alphabet_are_read_and_those_that_spell_nothing_say_so():
     name = "[Ménière]"
-    odd = {0xC3: "Ã", 0xA9: "©", 0xA8: "¨"}
     told = ["[M", "Ã©", "ni", "Ã¨", "re", "]"]
-    assert bytes(BYTES[c] for c in "Ã©Ġ") == "é ".encode() and odd[0xC3] == "Ã"
+    assert bytes(BYTES[c] for c in "Ã©Ġ") == "é ".encode()
     trace = read(name, [said(token, -0.5) for token in told]).trace
     assert trace is not None and "".join(trace.tokens) == name and len(trace.logprobs) == 6  # type: ignore
     lost = read(

@@ -18,12 +18,7 @@ from trustlab.confidence import METHODS
 from trustlab.measures import families
 from trustlab.metrics import schema
 from trustlab.metrics.calibration import CALIBRATION
-from trustlab.metrics.estimate import (
-    Draws,
-    Rows,
-    estimate,
-    mean,
-)
+from trustlab.metrics.estimate import Draws, Rows, estimate, mean
 from trustlab.metrics.paired import compared, corrected, paired_differences
 from trustlab.metrics.run_tables import KEYS, checked_answers, joined, rows_of_methods, stratified
 from trustlab.metrics.significance import ALPHA

@@ -17,18 +17,9 @@ from scipy.stats import rankdata
 
 from trustlab.metrics import schema
 from trustlab.metrics.calibration import CALIBRATION, cross_fitted, ece_by_chance
-from trustlab.metrics.estimate import (
-    NAN,
-    Metric,
-    Rows,
-    at_least,
-    estimate,
-    grouped,
-    mean,
-    of_kind,
-)
+from trustlab.metrics.estimate import NAN, Metric, Rows, at_least, estimate, grouped, mean, of_kind
 from trustlab.metrics.paired import MIN_COVERAGE
-from trustlab.metrics.run_tables import CHANCE, rows_of_methods
+from trustlab.metrics.run_tables import BAND, CHANCE, rows_of_methods
 from trustlab.metrics.selective import risk_at
 
 RUN = ["model", "dataset"]
@@ -91,8 +82,7 @@ def _calibrated(
         no = why or ("" if name in WITHOUT_CLASSES else few)
         found = estimate(rows, replace(metric, withheld=lambda _, no=no: no))
         if name == "ece" and not no:
-            low, middle, high = ece_by_chance(rows["confidence"])
-            found |= dict(zip(CHANCE, (middle, low, high), strict=True))
+            found |= dict(zip(BAND, ece_by_chance(rows["confidence"]), strict=True))
         yield {"metric": name, **found}
 
 

@@ -7,7 +7,7 @@ kind, truth and number of cases, with the share of intervals that hold the truth
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +27,7 @@ def simulated() -> dict[str, pd.DataFrame]:
     return {str(kind): part for kind, part in rows.groupby("kind")}
 
 
-@cache
+@lru_cache(maxsize=1 << 14)
 def withheld(kind: str, n_cases: int, value: float) -> str:
     """Why an interval of this kind is not printed, or ''.
 

@@ -197,6 +197,8 @@ def _places(confidence: pd.DataFrame) -> dict[Any, np.ndarray]:
 
 
 CHANCE = ["chance", "chance_low", "chance_high"]
+BAND = ["chance_low", "chance", "chance_high"]
+"""The same in the order of a band: low end, middle, high end."""
 COLUMNS = ["model", "dataset", "method", "level"]
 FLAT = "accuracy or mean confidence is the same at every level"
 
@@ -285,8 +287,7 @@ def _of_method(rows: Rows, is_probability: bool, least: int) -> Iterator[dict[st
         for name in ("brier", "ece"):
             found = estimate(rows, CALIBRATION[name])
             if name == "ece":
-                low, middle, high = ece_by_chance(rows["confidence"])
-                found |= dict(zip(CHANCE, (middle, low, high), strict=True))
+                found |= dict(zip(BAND, ece_by_chance(rows["confidence"]), strict=True))
             yield {"metric": name, "level": "pooled", **found}
 
 
@@ -315,7 +316,6 @@ def _across(rows: Rows) -> Iterator[dict[str, Any]]:
     for metric, over_rows in OVER_LEVELS.items():
         found = estimate(rows, Metric(across(over_rows), lambda _: short, FLAT))
         if not np.isnan(found["value"]):
-            low, middle, high = rising_band(means[0], metric)
-            found |= dict(zip(CHANCE, (middle, low, high), strict=True))
+            found |= dict(zip(BAND, rising_band(means[0], metric), strict=True))
             found["p"] = PERMUTATION_P[metric](*means) if len(parts) <= MAX_EXACT else NAN
         yield {"metric": metric, "level": "across", **found}

@@ -265,7 +265,9 @@ class Passes:
             self._accepts -= {"position_ids"}
             self.pads = self.has_room = False
             if not self._as_the_library():
-                raise ValueError(f"{type(model).__name__} counts positions as nobody else does")
+                raise ValueError(
+                    f"{type(model).__name__} gives other probabilities here than alone"
+                )
 
     def _as_the_library(self) -> bool:
         """Whether a prompt's logits are those of the model's own forward pass."""

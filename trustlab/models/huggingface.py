@@ -31,6 +31,7 @@ from trustlab.models.decoding import (
 from trustlab.models.forms import Forms, repeats_itself
 from trustlab.models.opening import (
     end_tokens,
+    ends_of_turn,
     locate,
     open_tokenizer,
     open_weights,
@@ -379,7 +380,10 @@ class HuggingFaceModel:
             model.config, model.dtype, self.device
         )
         self.window: float = window_of(model.config, tokenizer)
-        self._ends = np.array(end_tokens(model, tokenizer), dtype=np.int64)
+        ends = end_tokens(model, tokenizer)
+        if more := sorted(ends_of_turn(tokenizer).difference(ends)):
+            self.revision += f"-ends {more}"  # what was kept before ran over them
+        self._ends = np.array(ends + more, dtype=np.int64)
         free = self.taught.get("free", False)
         self.structured = structured and not free
         self._forms = (

@@ -240,8 +240,9 @@ def token_bytes(said: Said) -> bytes:
 
 
 def alphabet_bytes(said: Said) -> bytes:
-    """The bytes of a token that is named in GPT-2's byte alphabet ("Ã©" for "é")."""
-    return bytes(BYTES.get(c, 0x3F) for c in said.token)
+    """The bytes of a token that is named in GPT-2's byte alphabet ("Ã©" for "é"); what is not in it
+    is a byte that no text has."""
+    return bytes(BYTES.get(c, 0xFF) for c in said.token)
 
 
 def pieces(text: str, parts: Sequence[bytes]) -> tuple[int, list[str]] | None:
@@ -282,8 +283,7 @@ def trace_of(
     A statistic that any token lacks is ``None``, and all are, with ``lacks`` saying why, where the
     tokens do not spell the text, or the log-probabilities of the whole reply are 0, or no numbers.
     Entropies are lower bounds, Rényi divergences and Fisher-Rao distances upper ones (``None``
-    without ``vocabulary_size``): see
-    :mod:`trustlab.models.decoding`.
+    without ``vocabulary_size``): see :mod:`trustlab.models.decoding`.
     """
     spellings = ([of(s) for s in said] for of in (token_bytes, alphabet_bytes))
     found = next(filter(None, (pieces(text, parts) for parts in spellings)), None)

@@ -423,29 +423,27 @@ END = re.compile(r"</s>|<\|?(im_end|eot_id|eos|end_?of_?(turn|text|sentence))\|?
 """Special tokens that stand at the end of a turn and nowhere else."""
 
 
-def end_of_turn(tokenizer: Any) -> int | None:
-    """The special token that the chat template puts behind a reply; ``None`` where it has none."""
+def end_tokens(model: Any, tokenizer: Any) -> list[int]:
+    """Every token id that ends a reply, by tokenizer, config or generation config; may be empty."""
+    holders = (tokenizer, model.config, model.config.get_text_config(), model.generation_config)
+    found: set[int] = set()
+    for end in (getattr(holder, "eos_token_id", None) for holder in holders):
+        found.update([] if end is None else [end] if isinstance(end, int) else end)
+    return sorted(found)
+
+
+def ends_of_turn(tokenizer: Any) -> set[int]:
+    """Tokens that end a turn by their name (:data:`END`), and the first special one that the chat
+    template puts behind a reply: some checkpoints' files name neither."""
+    tokens = tokenizer.added_tokens_decoder
+    named = {i for i, token in tokens.items() if END.fullmatch(token.content)}
     turns = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "q9z"}]
     try:
         after = tokenizer.apply_chat_template(turns, tokenize=False).rpartition("q9z")[2]
     except Exception:  # a template may refuse anything
-        return None
+        return named
     ids = tokenizer(after, add_special_tokens=False)["input_ids"]
-    return next((i for i in ids if i in tokenizer.added_tokens_decoder), None)
-
-
-def end_tokens(model: Any, tokenizer: Any) -> list[int]:
-    """Every token id that ends a reply, by tokenizer, config, generation config or chat template;
-    may be empty."""
-    holders = (tokenizer, model.config, model.config.get_text_config(), model.generation_config)
-    special = tokenizer.added_tokens_decoder.items()
-    found = {i for i, token in special if token.special and END.fullmatch(token.content)}
-    for end in (
-        end_of_turn(tokenizer),
-        *(getattr(holder, "eos_token_id", None) for holder in holders),
-    ):
-        found.update([] if end is None else [end] if isinstance(end, int) else end)
-    return sorted(found)
+    return named | {*[i for i in ids if i in tokens and tokens[i].special][:1]}
 
 
 def _refusal(source: str, what: str, error: Exception) -> Exception:

@@ -63,8 +63,8 @@ class Trial:
         for r in requests:
             if r.about is not None and r.about.reads and (model.name, r.purpose) not in known:
                 waiting.setdefault(r.purpose, []).append(r)
-        enough = {purpose: each for purpose, each in waiting.items() if len(each) >= N_VIEWS}
-        for purpose, each in enough.items():
+        least = N_VIEWS if self.stops else 1  # of fewer a run would spare nothing
+        for purpose, each in ((p, each) for p, each in waiting.items() if len(each) >= least):
             with self.apart([model]):
                 asked = [replace(r, n=min(r.n, N_REPLIES)) for r in spread(each)]
                 model.trial, model.recorder = None, self._note
