@@ -195,7 +195,9 @@ def test_a_log_probability_that_is_not_told_is_no_number(server, opened, how):
 def test_tokens_that_do_not_spell_the_text_are_not_used(server, opened):
     server.content = "[something else]"
     ((reply,),) = opened().generate([ask(want=frozenset({"logprobs"}))])
-    assert (reply.text, reply.trace, reply.missing) == ("[something else]", None, None)
+    assert (reply.text, reply.missing) == ("[something else]", None)
+    assert reply.trace is not None and reply.trace.logprobs is reply.trace.entropies is None
+    assert reply.trace.lacks["logprobs"] == "the server's tokens do not spell the reply"
 
 
 def test_log_probabilities_alone_are_asked_for_with_an_empty_list(server, opened):
