@@ -19,7 +19,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -124,36 +124,44 @@ def _answers(
     return found
 
 
-def _many(rng: np.random.Generator, n: int, draws: int, *, better: float = 0.0) -> Found:
-    """Many methods that know equally much, or one of them more, against one: the best of 13, and
-    what Holm finds among 27."""
+@cache
+def _area(strength: float) -> float:
+    """The pooled AUROC of a method of this strength."""
+    large = _answers(np.random.default_rng(7), 40_000, 0, signal=strength)
+    return large["auroc"]["value"]
+
+
+def _many(
+    rng: np.random.Generator, n: int, draws: int, *, better: float = 0.0, ahead: float = 0.0
+) -> Found:
+    """Many methods against one: the best of 13, and what Holm finds among 27 that are equal.
+
+    They know equally much, but for the first (by ``better``) and the one (by ``ahead``).
+    """
     case, level = np.repeat(np.arange(n), LEVELS), np.tile(np.arange(LEVELS), n)
     easy = rng.normal(size=n)[case]
     right = (rng.random(len(case)) < expit(-1 + 0.45 * level + 1.2 * easy)).astype(float)
     common = rng.normal(size=len(case))
-    if not draws:  # the truth: what the one method that is better has more
-        return {"best": {"value": better}}
-    seed, every, made = int(rng.integers(1 << 30)), np.ones(len(case), bool), []
+    equal = better == ahead == 0
     # Holm over 27 asks for p below 0.0018, which 500 draws cannot show.
-    drawn, auroc = Draws.of(case, 4 * draws, seed), RANKING["auroc"][0]
-    for i in range(1 + N_METHODS):
+    drawn = Draws.of(case, 4 * draws if equal else draws, int(rng.integers(1 << 30)))
+    auroc, made = RANKING["auroc"][0], []
+    for extra in (ahead, better, *[0.0] * ((N_METHODS if equal else 13) - 1)):
         noise = np.sqrt(0.5) * (common + rng.normal(size=len(case)))
-        strength = 0.7 + (STRONGER if better and i == 1 else 0)
-        sure = strength * right + np.array(RISING)[level] + 0.4 * easy + noise
+        sure = (0.7 + extra) * right + np.array(RISING)[level] + 0.4 * easy + noise
         table = pd.DataFrame({"case_id": case, "correct": right, "confidence": sure})
-        made.append(Rows(table, every, drawn))
+        made.append(Rows(table, np.ones(len(case), bool), drawn))
     areas = np.stack([rows.drawn(auroc) for rows in made[:14]])
     best = best_against(areas[1:, 0], areas[1:, 1:], areas[0, 0], areas[0, 1:], case)
-    found = {"best": {"value": best["difference"], "low": best["low"], "high": best["high"]}}
-    if not better:
+    chosen = better if best["which"] == 0 else 0.0
+    ends = {"value": best["difference"], "low": best["low"], "high": best["high"]}
+    found = {"best": ends | {"truth": _area(0.7 + chosen) - _area(0.7 + ahead)}}
+    if equal:
         pairs = [replace(rows, reference=made[0]) for rows in made[1:]]
         p = [estimate(pair, difference(auroc), test=True)["p"] for pair in pairs]
         wrong = float(np.nanmin(holm(p), initial=1) < 0.05)
         found["Holm's correction"] = {"value": 0.0, "low": -1.0 + 2 * wrong, "high": 1.0}
     return found
-
-
-STRONGER = 0.5
 
 
 def _conditions(
@@ -256,7 +264,7 @@ WORLDS: dict[str, tuple[Callable[..., Found], dict[str, Any]]] = {
     "ECE 0.20": (_answers, {"honest": (1.2, 1.3)}),
     "ECE 0.30": (_answers, {"honest": (1.0, 2.0)}),
     "equal methods": (_many, {}),
-    "one is better": (_many, {"better": 1.0}),
+    "one is better": (_many, {"better": 0.5}),
     "conditions change nothing": (_conditions, {}),
     "conditions change little": (_conditions, {"effect": 0.05}),
     "conditions change much": (_conditions, {"effect": 0.4}),
@@ -269,6 +277,10 @@ WORLDS: dict[str, tuple[Callable[..., Found], dict[str, Any]]] = {
     "unrelated": (_pairs, {"rho": 0.0}),
     "related": (_pairs, {"rho": 0.5}),
     "much alike": (_pairs, {"rho": 0.95}),
+    "one is a little better": (_many, {"better": 0.2}),
+    "all are a little worse": (_many, {"ahead": 0.2}),
+    "all are worse": (_many, {"ahead": 0.7}),
+    "all are far worse": (_many, {"ahead": 1.8}),
 }
 """Name -> how its samples are made. Methods and configurations of a pair are equal unless named."""
 
@@ -277,11 +289,8 @@ def truths(name: str) -> dict[str, float]:
     """Every kind's value in very large samples; 0 where two are equal, or nothing changes."""
     make, how = WORLDS[name]
     if make is _many:
-        gap = 0.0
-        if "better" in how:
-            a, b = (_answers(np.random.default_rng(7), 40_000, 0, signal=s) for s in (1.2, 0.7))
-            gap = a["auroc"]["value"] - b["auroc"]["value"]
-        return {kind: gap for kind in ("best", "Holm's correction")}
+        gap = _area(0.7 + how.get("better", 0.0)) - _area(0.7 + how.get("ahead", 0.0))
+        return {"best": gap, "Holm's correction": 0.0}
     large = [make(np.random.default_rng((9, i)), TRUTH, 0, **how) for i in range(5)]
     found = {kind: float(np.mean([one[kind]["value"] for one in large])) for kind in large[0]}
     if "other" not in how:
