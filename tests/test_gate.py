@@ -24,12 +24,7 @@ from trustlab.metrics.trust_table import trust_indices
 from trustlab.parsing.counts import KINDS as COUNTED
 from trustlab.parsing.counts import not_read, percent, read_line, too_few, why_few
 from trustlab.run import load_run
-from trustlab.run_notebooks import (
-    checked_choices,
-    notebook_path,
-    parameters_table,
-    placed,
-)
+from trustlab.run_notebooks import checked_choices, notebook_path, parameters_table, placed
 
 METHODS = ["ce", "poc", "word_count"]
 LEVELS = [20, 60, 100]

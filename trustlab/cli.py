@@ -106,7 +106,7 @@ def run(
             raise typer.BadParameter(told)
         _run_all(partial(_values_of_all, params or SMALL))
         return
-    values = _values(notebook, params, parameter)
+    _, values, _ = _asked(notebook, params, parameter)
     if shard and paths.shard_of(shard) and not has_cases(notebook, values, shard):
         typer.echo(f"{notebook}: shard {shard} has no cases; nothing to do")
         return
@@ -143,14 +143,15 @@ def replay(
     _run_all(asked, folder, {"TRUSTLAB_OFFLINE": "replies"}, answers)
 
 
-def _values(notebook: str, params: Path | None, pairs: list[str] | None) -> Choices:
-    """The checked parameters of one notebook."""
+def _asked(
+    notebook: str, params: Path | None, pairs: list[str] | None
+) -> tuple[Path, Choices, Any]:
+    """A notebook, its parameters and its choices, checked."""
     from trustlab.run_notebooks import checked_choices, notebook_path, read_parameters
 
     path = notebook_path(notebook)
     values = read_parameters(params, pairs or [], str(path))
-    checked_choices(path, values)
-    return values
+    return path, values, checked_choices(path, values)
 
 
 def _values_of_all(params: Path) -> dict[str, Choices]:
@@ -291,15 +292,15 @@ def _tell(name: str, folder: Path, index: bool = True, brief: bool = False) -> b
 def _missing_lines(rows: list[dict[str, Any]]) -> list[str]:
     """What is missing, in a line for each reason; of many methods that miss the same, three are
     named."""
-    found: dict[tuple[str, int, str], list[str]] = {}
+    found: dict[str, list[str]] = {}
     for row in rows:
-        found.setdefault((row.get("run", ""), row["n"], row["reason"]), []).append(row["method"])
-    lines = []
-    for (name, n, reason), methods in found.items():
-        more = f" and {len(methods) - 3} methods more" if len(methods) > 4 else ""
-        named = ", ".join(methods[:3] if more else methods) + more
-        lines.append(f"{named} on {n} rows{f' of {name}' if name else ''} ({reason})")
-    return lines
+        of = f" of {row['run']}" if row.get("run") else ""
+        where = f"{row['n']} rows{of} ({row['reason']})"
+        found.setdefault(where, []).append(row["method"])
+    for methods in found.values():
+        if len(methods) > 4:
+            methods[2:] = [f"{methods[2]} and {len(methods) - 3} methods more"]
+    return [f"{', '.join(methods)} on {where}" for where, methods in found.items()]
 
 
 @app.command()
@@ -312,10 +313,13 @@ def plan(
 ) -> None:
     """Count the calls and tokens a run would need, before anything is spent."""
     from trustlab.plan import plan_study, seconds_of
+    from trustlab.run_notebooks import is_own
 
     rates = {name: of for name, of in (("usd_in", usd_in), ("usd_out", usd_out)) if of is not None}
-    name, setup = _planned(notebook, params, parameter)
-    table, told = plan_study(name, setup := setup.with_(**rates))
+    path, _, setup = _asked(notebook, params, parameter)
+    if is_own(path):
+        raise ValueError(f"{notebook} is a notebook of your own: what it asks is not known")
+    table, told = plan_study(path.stem, setup := setup.with_(**rates))
     typer.echo(table.to_string(index=False))
     if told:
         typer.echo(told)
@@ -347,7 +351,8 @@ def try_command(
     from trustlab.parsing.counts import LEAST_READ
     from trustlab.trial import ADVICE, try_model
 
-    _, setup = _planned("01_benchmark", params, [*(parameter or []), f"model={model}"])
+    pairs = [*(parameter or []), f"model={model}"]
+    _, _, setup = _asked("01_benchmark", params, pairs)
     try:
         table = try_model(model, setup=setup).table()
     except Gone as gone:
@@ -357,16 +362,6 @@ def try_command(
     if any(row["read"] < LEAST_READ * row["asked"] for row in table.to_dict("records")):
         typer.echo(f"Of some purpose less than half could be read. {ADVICE}")
         raise typer.Exit(UNREAD)
-
-
-def _planned(notebook: str, params: Path | None, pairs: list[str] | None) -> tuple[str, Any]:
-    """The name of a notebook, and its choices."""
-    from trustlab.run_notebooks import checked_choices, is_own, notebook_path, read_parameters
-
-    path = notebook_path(notebook)
-    if is_own(path):
-        raise ValueError(f"{notebook} is a notebook of your own: what it asks is not known")
-    return path.stem, checked_choices(path, read_parameters(params, pairs or [], str(path)))
 
 
 @app.command()
@@ -505,9 +500,7 @@ def methods_markdown() -> str:
 
 
 @app.command()
-def parameters(
-    notebook: Annotated[str, _named("; all choices without one")] = "",
-) -> None:
+def parameters(notebook: Annotated[str, _named("; all choices without one")] = "") -> None:
     """List every choice: its default, what it may be, and what it means. Those marked * stand in
     the notebook's parameters cell; any of them can be given with -p NAME=VALUE."""
     from trustlab.run_notebooks import parameters_table

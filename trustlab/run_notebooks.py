@@ -254,20 +254,19 @@ def checked_choices(path: Path, values: Mapping[str, Any]) -> Any:
     A notebook with ``more`` among its parameters takes every choice of its study. Of a notebook of
     the user's own they are the choices of ``Setup`` among its parameters.
     """
-    given = default_parameters(path)
-    given.pop("run_dir", None)
-    choices = choices_of(path.stem)
-    named = [name for name in names_of(choices) if name != "run_dir"]  # the runner gives it
-    known = named if is_own(path) or "more" in given else list(given)
+    given, choices = default_parameters(path), choices_of(path.stem)
+    given.pop("run_dir", None)  # the runner gives it
+    known = [name for name in names_of(choices) if name != "run_dir"]
+    known = known if is_own(path) or "more" in given else list(given)
     allowed = list(dict.fromkeys([*given, *(known if "more" in given else ())]))
     asked = given | dict(values)
     more = asked.pop("more", {})
     if not isinstance(more, Mapping):
         raise ValueError(f"more is {more!r}; it must be a mapping of names to values (a dict)")
-    asked |= dict(more) | {name: value for name, value in values.items() if name != "more"}
     for name in [*values, *more]:
         if name not in allowed:
             raise ValueError(unknown(name, allowed, f"{path.stem} has"))
+    asked |= {**more, **values}
     chosen = choices(**{name: value for name, value in asked.items() if name in known})
     if isinstance(chosen, Setup):
         check_names(chosen)
@@ -385,17 +384,16 @@ def run_notebook(
     there = str(own if shard or not Path(named).is_absolute() else named)
     folder = (run_dir or own / source.stem).resolve()
     into = {"run_dir": str(folder)} if "run_dir" in default_parameters(source) else {}
-    folder.mkdir(parents=True, exist_ok=True)
     target = folder / source.name
-    manifest: dict[str, Any] = {"notebook": source.stem, "notice": NOTICE}
-    manifest |= {"parameters": dict(values), "started": _now(), "ok": False}
+    folder.mkdir(parents=True, exist_ok=True)
     old = [*folder.rglob(RUN), *(folder / "figures").glob(f"{source.stem[:2]}_*.*"), folder / PAGE]
-    old += [] if alone else [target]  # else papermill writes it at once
-    for left in old:
+    for left in old if alone else [*old, target]:  # else papermill writes it at once
         left.unlink(missing_ok=True)
+    manifest: dict[str, Any] = {"notebook": source.stem, "notice": NOTICE, "parameters": values}
+    manifest |= {"started": _now(), "ok": False}
     began = time.time()
+    debugger = {"PYDEVD_DISABLE_FILE_VALIDATION": "1"}  # it warns of frozen modules
     try:
-        debugger = {"PYDEVD_DISABLE_FILE_VALIDATION": "1"}  # it warns of frozen modules
         with environment({"TRUSTLAB_RUNS": there, **debugger}):
             papermill.execute_notebook(
                 str(source),
@@ -418,8 +416,7 @@ def run_notebook(
         manifest["stopped"] = error.evalue
         raise stops[error.ename](error.evalue, []) from error
     finally:
-        manifest |= {"finished": _now(), **_run_facts(folder)}
-        save_json(manifest, folder / MANIFEST)
+        save_json(manifest | {"finished": _now(), **_run_facts(folder)}, folder / MANIFEST)
         if target.is_file():
             fill_opening(target, folder, manifest["ok"])
             write_html(target)
@@ -503,8 +500,8 @@ def lay_out(folder: Path) -> None:
 
 def reference_tables(run_dir: Path) -> list[Path]:
     """The files of :data:`REFERENCE` in a run's folder, where they are all there."""
-    found = [table for name in REFERENCE if (table := find_table(run_dir, name))]
-    return found if len(found) == len(REFERENCE) else []
+    found = [find_table(run_dir, name) for name in REFERENCE]
+    return [table for table in found if table] if all(found) else []
 
 
 def publish(run_dir: Path, name: str) -> None:
@@ -540,10 +537,9 @@ def publish(run_dir: Path, name: str) -> None:
     files = {file: FIGURES / file.name for file in sorted((run_dir / "figures").glob("*"))}
     reference = FIGURES / "reference" / source.stem
     files |= {table: reference / table.name for table in reference_tables(run_dir)}
-    for old in {*FIGURES.glob(f"{source.stem[:2]}_*.*"), *reference.glob("*")} - set(
-        files.values()
-    ):
-        old.unlink()
+    old = {*FIGURES.glob(f"{source.stem[:2]}_*.*"), *reference.glob("*")}
+    for file in old - set(files.values()):
+        file.unlink()
     for file, target in files.items():
         with whole(target) as beside:
             shutil.copyfile(file, beside)
@@ -553,17 +549,14 @@ def _run_facts(folder: Path) -> dict[str, Any]:
     """What ``run.json`` says; of a notebook with several runs, each below its own folder's name,
     and their calls, what is missing and warnings in all. Of all runs ``replies_read``, and in
     ``nothing_claimed`` that of which less than half could be read."""
-    runs = runs_in(folder)
-    if not runs:
+    if not (runs := runs_in(folder)):
         return {}
     read = {"replies_read": counts_of(runs.values()), "nothing_claimed": nothing_claimed(runs)}
     if "" in runs:
         return runs[""] | read
-    counts = ("calls_made", "calls_from_cache")
-    counted = {n: sum(facts.get(n, 0) for facts in runs.values()) for n in counts}
-    missing = [
-        {**row, "run": name} for name, facts in runs.items() for row in facts.get("missing", [])
-    ]
+    calls = ("calls_made", "calls_from_cache")
+    counted = {n: sum(facts.get(n, 0) for facts in runs.values()) for n in calls}
+    missing = [{**row, "run": name} for name, of in runs.items() for row in of.get("missing", [])]
     told = remark_lines(together(map(parameters_of, runs.values())))
     return {"runs": runs, **counted, "missing": missing, "warnings": told, **read}
 

@@ -26,22 +26,16 @@ MEMORY = ":memory:"
 """The cache that is no file: replies are kept in memory."""
 
 
-GIVEN_AS = {
-    "n_samples": "samples",
-    "sample_temperature": "temperature",
-    "reading": "reading",
-    "reasoning_from": "reasoning_from",
-}
+GIVEN_AS = {"n_samples": "samples", "sample_temperature": "temperature"}
+GIVEN_AS |= {name: name for name in ("reading", "reasoning_from")}
 """Open choices that a :class:`Setup` has itself, by its own names."""
 
 
 def _parameters(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        for name, instead in GIVEN_AS.items():
-            if name in value:
-                raise ValueError(f"parameters has {name!r}; it must be given as {instead}")
-        return Parameters(**value)
-    return value
+    for name in GIVEN_AS if isinstance(value, Mapping) else ():
+        if name in value:
+            raise ValueError(f"parameters has {name!r}; it must be given as {GIVEN_AS[name]}")
+    return Parameters(**value) if isinstance(value, Mapping) else value
 
 
 def _folder(value: Any) -> Any:
