@@ -190,14 +190,12 @@ def compare_runs(*runs: Run | str | Path, n_draws: int = 2000, seed: int = 0) ->
     - ``runs``: runs, or folders that ``trustlab run 01_benchmark`` or ``trustlab score`` left. Each
       model of each run is a side; sides are called by what differs: the model, else the folder,
       else settings. The first side is the reference.
-    - Compared are the (data set, case, level) that every side answered; the rest is counted.
-      Everything is paired by case, with the same draws of cases for all.
-    - AUROC of two sides is of two sets of answers: it compares how well each ranks its own.
+    - Compared are the (data set, case, level) that every side answered, paired by case with the
+      same draws of cases for all; the rest is counted. Each side's AUROC ranks its own answers.
     - ``p_holm`` is over all methods and sides of a data set, accuracies apart.
     - ``cases_needed`` for 80 % power at two-sided 5 %: n ((1.96 + 0.84) standard error /
-      difference)², the bootstrap's error shrinking with the root of the number of cases (normal
-      approximation: Chow, Shao & Wang, Sample Size Calculations in Clinical Research). The
-      difference seen is taken for the true one, which is a guess: a guide only.
+      difference)² (normal approximation: Chow, Shao & Wang, Sample Size Calculations in Clinical
+      Research), as if the difference seen were the true one: a guide only.
     - AUPRC is not compared: it depends on how many answers are right, which differs by side.
     - ``ValueError`` for fewer than two sides or more than :data:`MOST`, nothing shared, one case
       with two truths, and what is no run's folder.

@@ -47,13 +47,11 @@ PROFILE = 8
 def plan_benchmark(setup: Setup | Workbench) -> pd.DataFrame:
     """Requests, replies and tokens by purpose, for a benchmark with this setup.
 
-    - Tokens in are estimated from words; tokens out are the most that is allowed, thought included.
-      The prompt is counted once a request.
-    - Several models are asked the same and counted together, each as one that gives every
-      statistic.
-    - MedConf asks for a keyword and a profile once for each distinct answer; here that is each
-      distinct true diagnosis, an estimate. A judge is counted once an answer, the most it can be.
-    - New wordings are asked for once, whatever the number of models.
+    - Tokens in are estimated from words, a prompt once a request; tokens out are the most that is
+      allowed, thought included. Several models are counted together, each with every statistic.
+    - MedConf asks for keyword and profile once a distinct answer; here that is each distinct true
+      diagnosis, an estimate. A judge is counted once an answer, the most it can be; new wordings
+      once, whatever the number of models.
     """
     setup = opened(setup)
     cases, p = setup.cases(), setup.chosen
@@ -186,10 +184,9 @@ def _profile() -> list[Criterion]:
 def plan_study(name: str, choices: Setup) -> tuple[pd.DataFrame, str]:
     """The same table for any notebook that asks models, and how it was found.
 
-    - A study says what it asks by ``dry_run(cases, models, setup)``.
-    - ``choices``: a ``Setup``, or the ``Asked`` of its study.
-    - Of more than :data:`MOST_CASES` cases so many are asked about, and counts multiplied.
-    - ``ValueError`` for a notebook that asks no model.
+    A study says what it asks by ``dry_run(cases, models, setup)``; of more than :data:`MOST_CASES`
+    cases so many are asked about, and counts multiplied. ``ValueError`` for a notebook that asks no
+    model.
     """
     if name in BENCHMARKS:
         return plan_benchmark(opened(choices)), ""

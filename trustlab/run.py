@@ -24,7 +24,7 @@ import pandas as pd
 from tqdm import tqdm
 
 from trustlab.agents.medconf import Ask, Profiles
-from trustlab.collect import Settings, collect, needs_of, samples_alike
+from trustlab.collect import collect, needs_of, samples_alike
 from trustlab.confidence import METHODS, Method, select
 from trustlab.costs import purposes_of
 from trustlab.datasets.cases_file import table_text
@@ -63,7 +63,6 @@ from trustlab.records import (
     Reply,
     View,
 )
-from trustlab.retrieval import Retriever
 from trustlab.settings import Setup, given
 from trustlab.workbench import Workbench, opened
 
@@ -241,8 +240,7 @@ def benchmark(
     - ``methods`` and ``levels``: those of ``setup``, else "paper" and all six levels.
     - ``setup.run_dir`` receives the tables, every request with its replies
       (:mod:`trustlab.folder.replies_log`) and, unless ``cache`` names another file, the cache of
-      replies, which goes to ``runs/replies.sqlite`` without one: a killed run resumes from it. What
-      was found of meaning is kept beside the cache.
+      replies, from which a killed run resumes; what was found of meaning is kept beside it.
     - ``asked_before``: models whose calls belong to this run, such as one that worded the cases.
     - ``show`` makes what is shown of a case at a level, where that is not its first statements.
     - METHODS: Ren et al. 2026 (benchmark), K = 15 samples at temperature 0.5.
@@ -303,17 +301,21 @@ def benchmark(
         gathered.count([*asked_before, *own])
         for one in doctors:
             one.close()
+    asked = asdict(settings)
+    asked = asked.pop("parameters") | asked  # the methods' open choices by their names
+    most = asked["max_tokens_answer"] or max(prompts_of(one).answer_tokens for one in held)
+    starter = library is not None and setup.corpus is None and setup.retriever is None
     facts = {
         "models": {m.name: m.revision for m in models},
         "dataset": sorted({c.dataset for c in cases}),
         "cases": len(cases),
-        **_own_library(setup, library, [*held, *own]),
+        "small_library": [m.name for m in [*held, *own] if starter and not m.taught],
         **sharded(setup),
         "cases_sha256": cases_hash(cases),
         "methods": [m.name for m in chosen],
         "levels": list(levels),
-        **_asked_how(settings),
-        "max_tokens_answer": settings.max_tokens_answer or most_of_an_answer(held),
+        **asked,
+        "max_tokens_answer": most,
         **_read_by(readers),
         "retriever": library and library.revision,
         "assessor": assessor and {assessor.name: assessor.revision},
@@ -645,19 +647,6 @@ def how_asked(models: Iterable[Any]) -> dict[str, Any]:
     }
 
 
-def _own_library(
-    setup: Workbench, library: Retriever | None, models: Iterable[CachedModel]
-) -> dict[str, list[str]]:
-    """The models that MedConf asks with the project's own library, which were not taught it."""
-    own = library is not None and setup.corpus is None and setup.retriever is None
-    return {"small_library": [m.name for m in models if own and not m.taught]}
-
-
-def most_of_an_answer(models: Iterable[Model]) -> int:
-    """The most tokens that an answer of these models may have, by their prompts."""
-    return max(prompts_of(one).answer_tokens for one in models)
-
-
 def sharded(setup: Workbench) -> dict[str, str]:
     """What a manifest tells of the share of the cases that this process took."""
     return {"shard": setup.shard} if setup.shard else {}
@@ -677,12 +666,6 @@ def given_once(cases: Sequence[Case], models: Sequence[Model], levels: Sequence[
             raise ValueError(f"no {what}s; at least one is needed")
         if again := [str(key) for key, n in Counter(keys).items() if n > 1]:
             raise ValueError(f"each {what} may be given once; given again: {', '.join(again)}")
-
-
-def _asked_how(settings: Settings) -> dict[str, Any]:
-    """How the models were asked, for the manifest; the methods' open choices by their names."""
-    asked = {name: value for name, value in asdict(settings).items() if name != "parameters"}
-    return asdict(settings.parameters) | asked
 
 
 def _read_by(readers: Readers) -> dict[str, Any]:

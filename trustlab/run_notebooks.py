@@ -26,7 +26,7 @@ from typing import Any, Literal, get_args, get_origin
 
 import yaml
 
-from trustlab.choices import names_of, unknown
+from trustlab.choices import names_of, unknown, with_more
 from trustlab.datasets.cases_file import read_text
 from trustlab.formatted import remark_lines, together
 from trustlab.html.notebook import without_progress, without_widgets, write_html
@@ -259,14 +259,10 @@ def checked_choices(path: Path, values: Mapping[str, Any]) -> Any:
     known = [name for name in names_of(choices) if name != "run_dir"]
     known = known if is_own(path) or "more" in given else list(given)
     allowed = list(dict.fromkeys([*given, *(known if "more" in given else ())]))
-    asked = given | dict(values)
-    more = asked.pop("more", {})
-    if not isinstance(more, Mapping):
-        raise ValueError(f"more is {more!r}; it must be a mapping of names to values (a dict)")
-    for name in [*values, *more]:
+    for name in values:
         if name not in allowed:
             raise ValueError(unknown(name, allowed, f"{path.stem} has"))
-    asked |= {**more, **values}
+    asked = with_more(given | dict(values), allowed, f"{path.stem} has") | dict(values)
     chosen = choices(**{name: value for name, value in asked.items() if name in known})
     if isinstance(chosen, Setup):
         check_names(chosen)
