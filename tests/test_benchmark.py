@@ -14,16 +14,7 @@ import pandas as pd
 import pytest
 from asking import ask
 from each import each
-from fake_model import (
-    NAMES,
-    TEXT_ONLY,
-    Cold,
-    FakeEncoder,
-    FakeModel,
-    Served,
-    made_case,
-    made_cases,
-)
+from fake_model import NAMES, TEXT_ONLY, Cold, FakeEncoder, FakeModel, Served, made_case, made_cases
 
 from trustlab.agents.medconf import MedConf
 from trustlab.collect import ROWS_ALIKE, samples_alike

@@ -247,11 +247,7 @@ def test_a_level_that_is_not_there_is_refused():
 def test_without_medconf_the_first_method_is_the_reference():
     assert [
         reference_of(names) for names in (["asp", "medconf"], {"asp": "token", "poc": ""}, [])
-    ] == [
-        "medconf",
-        "asp",
-        "medconf",
-    ]
+    ] == ["medconf", "asp", "medconf"]
 
 
 # -- to read

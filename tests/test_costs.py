@@ -11,11 +11,7 @@ from each import each
 from fake_model import FakeEncoder, FakeModel, made_cases
 
 from trustlab.confidence import METHODS
-from trustlab.costs import (
-    CALLS,
-    method_costs,
-    purposes_of,
-)
+from trustlab.costs import CALLS, method_costs, purposes_of
 from trustlab.run import benchmark
 
 NAN = float("nan")

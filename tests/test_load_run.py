@@ -189,10 +189,7 @@ WRONG = {
         line(relevance={"dtype": "float64", "shape": [3], "values": [1.0]}),
         "cannot reshape",
     ),
-    "a choice": (
-        line(parameters=line()["parameters"] | {"reading": "loose"}),
-        "reading",
-    ),
+    "a choice": (line(parameters=line()["parameters"] | {"reading": "loose"}), "reading"),
 }
 
 

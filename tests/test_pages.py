@@ -142,7 +142,7 @@ def test_an_assessor_and_a_judge_are_on_the_page_of_every_answer(tmp_path, monke
     assert len(asked) > 2
     for row in asked.to_dict("records"):
         text = Page(show(run, row["case_id"], row["level"])).text
-        who = dict.fromkeys(pages.MEDCONF, "assessor") | {"judge": "judge"}
+        who = dict.fromkeys(pages.ASSESSED, "assessor") | {"judge": "judge"}
         for step, model in who.items():
             assert len(re.findall(rf"{step} 1 asked of {model} ", text)) == 1
 

@@ -14,15 +14,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
-from fake_model import (
-    NAMES,
-    TEXT_ONLY,
-    Cold,
-    FakeEncoder,
-    FakeModel,
-    made_case,
-    made_cases,
-)
+from fake_model import NAMES, TEXT_ONLY, Cold, FakeEncoder, FakeModel, made_case, made_cases
 
 from trustlab.agents.medconf import MedConf
 from trustlab.costs import method_costs

@@ -124,11 +124,7 @@ def test_progress_bars_are_left_out_and_warnings_and_errors_stay(tmp_path):
 
 def test_the_index_lists_runs_with_first_figure_facts_and_links_and_escapes_all(tmp_path):
     told = [
-        {
-            "image/png": {"alt": f"{n} {NASTY}"},
-            "file": f"figures/{n}.png",
-            "title": f"{n} {NASTY}",
-        }
+        {"image/png": {"alt": f"{n} {NASTY}"}, "file": f"figures/{n}.png", "title": f"{n} {NASTY}"}
         for n in ("a", "b", "c", "d", "gone")
     ]
     pictures = [

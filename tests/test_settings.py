@@ -19,7 +19,6 @@ from trustlab import paths
 from trustlab.paths import ROOT, RUNS
 from trustlab.records import Parameters
 from trustlab.run_notebooks import (
-    check_parameters,
     checked_choices,
     choices_of,
     default_parameters,
@@ -158,7 +157,7 @@ def test_a_setup_refuses_in_one_line(given: dict, words: str):
 )
 def test_a_notebook_refuses_it_before_its_kernel_starts(name: str, given: dict, words: str):
     with pytest.raises((ValueError, FileNotFoundError)) as refused:
-        check_parameters(notebook_path(name), given)
+        checked_choices(notebook_path(name), given)
     assert words in str(refused.value) and "\n" not in str(refused.value)
 
 
@@ -180,7 +179,7 @@ def test_each_notebook_s_parameters_are_choices_of_its_study(name: str):
     known = {f.name for f in fields(choices_of(name))}
     own = set(default_parameters(notebook_path(name)))
     assert own - {"more"} <= known
-    check_parameters(notebook_path(name), {})
+    checked_choices(notebook_path(name), {})
 
 
 def test_a_notebook_with_more_takes_every_choice_of_its_study_by_name():

@@ -8,11 +8,7 @@ from dataclasses import replace
 import pytest
 
 from trustlab.agents.panel import Checked, Proposed, Review
-from trustlab.html.show import (
-    NO_PLAN,
-    chart_review,
-    worth_reading,
-)
+from trustlab.html.show import NO_PLAN, chart_review, worth_reading
 from trustlab.records import Case, Mark, Opinion, Panel, Plan, Prescription, Statement, View
 
 HOSTILE = "<img src=x onerror=alert(1)>"

@@ -114,6 +114,19 @@ def unknown(name: str, known: Sequence[str], of: str = "there is") -> str:
     return f"{of} no parameter {name!r}; {hint}known are {', '.join(known)}"
 
 
+def with_more(
+    values: Mapping[str, Any], known: Sequence[str], of: str = "there is"
+) -> dict[str, Any]:
+    """``values`` with those that their "more" holds by name; ``ValueError`` for others there."""
+    more = values.get("more", {})
+    if not isinstance(more, Mapping):
+        raise ValueError(f"more is {more!r}; it must be a mapping of names to values (a dict)")
+    for name in more:
+        if name not in known:
+            raise ValueError(unknown(str(name), known, of))
+    return {**values, **more}
+
+
 def names_of(chosen: type[Any]) -> list[str]:
     """The names that a class of choices has."""
     return [f.name for f in fields(chosen)]

@@ -18,7 +18,7 @@ from trustlab.confidence import METHODS
 from trustlab.measures import families
 from trustlab.metrics import schema
 from trustlab.metrics.calibration import CALIBRATION
-from trustlab.metrics.estimate import Draws, Rows, estimate, mean
+from trustlab.metrics.estimate import Draws, Rows, estimate, groups, mean
 from trustlab.metrics.paired import compared, corrected, paired_differences
 from trustlab.metrics.run_tables import KEYS, checked_answers, joined, rows_of_methods, stratified
 from trustlab.metrics.significance import ALPHA
@@ -92,24 +92,23 @@ class Comparison:
         table = self._drawn()
         if table.empty:
             raise ValueError("the runs have no confidence method: there is nothing to draw")
-        sets = list(dict.fromkeys(table["dataset"]))
+        several = len(set(table["dataset"])) > 1
         columns: dict[str, Any] = {
             "AUROC": "{value:.2f}",
             "n": "{n:,.0f}",
             "difference": "{difference:+.2f}",
             "p (Holm)": lambda of: _or_nan(of["p_holm"], formatted.p_shown),
+            "cases for\n80 % power": lambda of: _or_nan(of["cases_needed"], formatted.cases_shown),
         }
-        if len(sets) == 1:
-            columns["cases for\n80 % power"] = lambda of: _or_nan(
-                of["cases_needed"], formatted.cases_shown
-            )
+        if several:
+            columns.popitem()
         names = {name: name.replace("$", r"\$") for name in self.sides}  # no formula in a legend
         axes = rows(
             table,
             series="model",
-            panels="dataset" if len(sets) > 1 else "",
+            panels="dataset" if several else "",
             groups="family",
-            order=by_value(_where(table, model=self.sides[0])),
+            order=by_value(table[table["model"].eq(self.sides[0])]),
             names=names,
             sure=Sure("sure", f"differs from {names[self.sides[0]]} beyond chance (Holm)"),
             lines=[Line(0.5, "chance 0.50")],
@@ -118,10 +117,10 @@ class Comparison:
         )
         figure: Any = axes[0].figure
         headline(figure, TITLE)
-        models = list(dict.fromkeys(self.settings.iloc[0, 1:]))
-        about = formatted.about(self.answers) | {"model": models}
-        words = "95 % case-bootstrap interval"
-        caption(figure, **about, note=OWN_ANSWERS, interval=formatted.interval_words(table, words))
+        about = formatted.about(self.answers)
+        about["model"] = list(dict.fromkeys(self.settings.iloc[0, 1:]))
+        interval = formatted.interval_words(table, "95 % case-bootstrap interval")
+        caption(figure, **about, note=OWN_ANSWERS, interval=interval)
         return axes
 
     def _drawn(self) -> pd.DataFrame:
@@ -129,14 +128,14 @@ class Comparison:
         from trustlab.plots.style import FAMILY_LABELS
 
         key = ["model", "dataset", "method"]
-        table = _where(self.metrics, metric="auroc")
-        told = ["difference", "p_holm", "cases_needed"]
-        gaps = _where(self.differences, metric="auroc")[[*key, *told]]
+        gaps = _of_metric(self.differences, "auroc")
+        gaps = gaps[[*key, "difference", "p_holm", "cases_needed"]]
+        table = _of_metric(self.metrics, "auroc")
         table = table.merge(gaps, on=key, how="left", validate="one_to_one")
         family = table["method"].map(families()).fillna("other")
         words = family.map(FAMILY_LABELS).fillna(family)
-        table = table.assign(family=words.str[:1].str.upper() + words.str[1:])
-        table["sure"] = table["p_holm"].lt(ALPHA)
+        words = words.str[:1].str.upper() + words.str[1:]
+        table = table.assign(family=words, sure=table["p_holm"].lt(ALPHA))
         place = {name: i for i, name in enumerate(FAMILY_LABELS)}
         by: Any = family.map(place).fillna(len(place))
         return table.iloc[by.argsort(kind="stable")].reset_index(drop=True)
@@ -164,15 +163,19 @@ class Comparison:
                 figure: Any = self.figure()[0].figure
                 save_figure(figure, table, "compare_auroc", folder / "figures")
                 pyplot.close(figure)
-        facts = {"sides": list(self.sides), "notes": list(self.notes)}
-        how = {"n_draws": self.n_draws, "seed": self.seed}
-        save_json({"notice": NOTICE, **facts, **how}, folder / "compare.json")
+        facts = {"notice": NOTICE, "sides": list(self.sides), "notes": list(self.notes)}
+        facts |= {"n_draws": self.n_draws, "seed": self.seed}
+        save_json(facts, folder / "compare.json")
         return folder
 
     def __str__(self) -> str:
         """Accuracy and differences in AUROC as plain tables, then what to know of them."""
-        accuracy = _shown(_where(self.metrics, metric="accuracy"), ["dataset", "model"])
-        gaps = _where(self.differences, metric="auroc")
+        right = _of_metric(self.metrics, "accuracy")
+        ends = zip(right["value"], right["low"], right["high"], strict=True)
+        values = [formatted.with_interval(*each) for each in ends]
+        more = {"n": right["n"], "cases": right["n_cases"], "note": right["missing"]}
+        accuracy = right[["dataset", "model"]].assign(value=values, **more)
+        gaps = _of_metric(self.differences, "auroc")
         shown = formatted.differences_shown(gaps, ["dataset", "model", "method"])
         lost = self.left_out[self.left_out["n_left_out"].gt(0)]
         tables = [table.to_string(index=False) for table in (accuracy, shown, lost) if len(table)]
@@ -187,14 +190,12 @@ def compare_runs(*runs: Run | str | Path, n_draws: int = 2000, seed: int = 0) ->
     - ``runs``: runs, or folders that ``trustlab run 01_benchmark`` or ``trustlab score`` left. Each
       model of each run is a side; sides are called by what differs: the model, else the folder,
       else settings. The first side is the reference.
-    - Compared are the (data set, case, level) that every side answered; the rest is counted.
-      Everything is paired by case, with the same draws of cases for all.
-    - AUROC of two sides is of two sets of answers: it compares how well each ranks its own.
+    - Compared are the (data set, case, level) that every side answered, paired by case with the
+      same draws of cases for all; the rest is counted. Each side's AUROC ranks its own answers.
     - ``p_holm`` is over all methods and sides of a data set, accuracies apart.
     - ``cases_needed`` for 80 % power at two-sided 5 %: n ((1.96 + 0.84) standard error /
-      difference)², the bootstrap's error shrinking with the root of the number of cases (normal
-      approximation: Chow, Shao & Wang, Sample Size Calculations in Clinical Research). The
-      difference seen is taken for the true one, which is a guess: a guide only.
+      difference)² (normal approximation: Chow, Shao & Wang, Sample Size Calculations in Clinical
+      Research), as if the difference seen were the true one: a guide only.
     - AUPRC is not compared: it depends on how many answers are right, which differs by side.
     - ``ValueError`` for fewer than two sides or more than :data:`MOST`, nothing shared, one case
       with two truths, and what is no run's folder.
@@ -207,11 +208,8 @@ def compare_runs(*runs: Run | str | Path, n_draws: int = 2000, seed: int = 0) ->
         raise ValueError(f"2 to {MOST} sides can be compared; {where} holds {len(sides)}")
     chosen = [_chosen(side) for side in sides]
     labels = _labels(sides, chosen)
-    every = pd.concat(
-        [s.part(s.run.answers).assign(model=n) for s, n in zip(sides, labels, strict=True)],
-        ignore_index=True,
-    )
-    every = every.assign(level=every["level"].astype(int))
+    parts = [s.part(s.run.answers).assign(model=n) for s, n in zip(sides, labels, strict=True)]
+    every = pd.concat(parts, ignore_index=True).astype({"level": int})
     checked_answers(every)
     _same_truths(every, dict(zip(labels, sides, strict=True)))
     n_sides: Any = every.groupby(VIEW)["model"].transform("nunique")
@@ -290,15 +288,11 @@ def _same_truths(every: pd.DataFrame, sides: Mapping[str, _Side]) -> None:
     if "truth" not in every:
         return
     known = every.dropna(subset="truth").drop_duplicates([*CASE, "truth"])
-    again = known[known.duplicated(CASE, keep=False)]
-    if len(again):
-        first = again[CASE].iloc[0].tolist()
-        two = again[again[CASE].eq(first).all(axis=1)].iloc[:2]
-        told = [f"{r.truth!r} in {sides[r.model].where}" for r in two.itertuples()]
-        raise ValueError(
-            f"case {first[1]!r} of {first[0]} has the truth {' and '.join(told)}: these are not the"
-            " same cases"
-        )
+    for of, part in groups(known, CASE):
+        if len(part) > 1:
+            told = [f"{r.truth!r} in {sides[str(r.model)].where}" for r in part[:2].itertuples()]
+            truths = f"has the truth {' and '.join(told)}: these are not the same cases"
+            raise ValueError(f"case {of['case_id']!r} of {of['dataset']} {truths}")
 
 
 def _held(sides: Sequence[_Side]) -> str:
@@ -328,14 +322,13 @@ def _confidences(
     methods = list(dict.fromkeys(known["method"]))
     grid = answers[KEYS].merge(pd.DataFrame({"method": methods}, dtype=object), how="cross")
     grid = grid.merge(known, on=[*KEYS, "method"], how="left", validate="one_to_one")
-    has = known.groupby("model")["method"].unique().map(set).to_dict()
-    lacks = [m not in has.get(n, ()) for n, m in zip(grid["model"], grid["method"], strict=True)]
-    none = np.array(lacks, dtype=bool)
-    why = grid["missing"].astype(object).fillna("").mask(none, "this side has no such method")
-    notes = []
+    why, notes = grid["missing"].astype(object).fillna(""), []
     for label in labels:
-        if lacking := [m for m in methods if m not in has.get(label, ())]:
+        has = set(known.loc[known["model"].eq(label), "method"])
+        if lacking := [m for m in methods if m not in has]:
             notes.append(f"{label} has no {', '.join(lacking)}")
+            none = grid["model"].eq(label) & grid["method"].isin(lacking)
+            why = why.mask(none, "this side has no such method")
     return grid.assign(missing=why, bound=grid["bound"].astype(object).fillna("")), notes
 
 
@@ -358,24 +351,18 @@ def _metrics(
 
 
 def _differences(
-    answers: pd.DataFrame,
-    confidence: pd.DataFrame,
-    labels: Sequence[str],
-    n_draws: int,
-    seed: int,
+    answers: pd.DataFrame, confidence: pd.DataFrame, labels: Sequence[str], n_draws: int, seed: int
 ) -> pd.DataFrame:
     """Each other side against the first: accuracy, and the AUROC of each method."""
     read = checked_answers(answers)
     graded = ~(read["failed"] | read["ungraded"])
     read = read.assign(correct=read["correct"].where(graded).astype(float))
     keys = ["model", "dataset", "method", "variant", "level"]
-    lines = list(_accuracies(read, labels, n_draws, seed))
-    parts = [corrected(lines, keys, ["n_rarer"])]
+    parts = [corrected(list(_accuracies(read, labels, n_draws, seed)), keys, ["n_rarer"])]
     if len(confidence):
         table = joined(checked_answers(answers), confidence)
         table = table.assign(variant=table["model"], model="")
-        how: dict[str, Any] = {"n_draws": n_draws, "seed": seed}
-        found = paired_differences(table, labels[0], metrics=["auroc"], **how)
+        found = paired_differences(table, labels[0], metrics=["auroc"], n_draws=n_draws, seed=seed)
         parts.append(found[found["level"].eq("within")])
     whole = pd.concat([part for part in parts if len(part)], ignore_index=True)
     whole = whole.assign(model=whole["variant"]).drop(columns="variant")
@@ -427,44 +414,25 @@ def _cautions(
     n_draws: int,
 ) -> Iterator[str]:
     """What to know before the numbers are believed."""
-    if "n_words" in answers:
-        n = int((answers.groupby(VIEW)["n_words"].nunique() > 1).sum())
-        if n:
-            yield f"{formatted.counted(n, 'shared answer')} on other words"
+    words = answers.groupby(VIEW)["n_words"].nunique() if "n_words" in answers else pd.Series()
+    if n := int(words.gt(1).sum()):
+        yield f"{formatted.counted(n, 'shared answer')} on other words"
     for side, label in zip(sides, labels, strict=True):
         for line in formatted.remark_lines(side.run.parameters, None, [side.model]):
             yield line if line.startswith(label) else f"{label}: {line}"
     tests = differences[differences["metric"].eq("auroc")].groupby("dataset")["p"].count()
     most = int(tests.max()) if len(tests) else 0
     if most >= ALPHA * (n_draws + 1):
-        least = int(np.ceil(most / ALPHA))
         yield (
             f"with {n_draws:,} draws no p can be below {ALPHA} after Holm over {most} tests: take"
-            f" at least {least:,} draws"
+            f" at least {int(np.ceil(most / ALPHA)):,} draws"
         )
 
 
-def _shown(table: pd.DataFrame, key: Sequence[str]) -> pd.DataFrame:
-    """Values with their intervals, n and reasons, to read."""
-    ends = zip(table["value"], table["low"], table["high"], strict=True)
-    values = [formatted.with_interval(*each) for each in ends]
-    more = {"n": table["n"], "cases": table["n_cases"], "note": table["missing"]}
-    return table[list(key)].assign(value=values, **more)
-
-
-def _where(table: pd.DataFrame, **wanted: str) -> pd.DataFrame:
-    for column, value in wanted.items():
-        table = pd.DataFrame(table[table[column].eq(value)])
-    return table
+def _of_metric(table: pd.DataFrame, metric: str) -> pd.DataFrame:
+    return pd.DataFrame(table[table["metric"].eq(metric)])
 
 
 def _or_nan(value: float, shown: Any) -> str:
     """A number in words; "nan", which a figure leaves blank, where there is none."""
     return "nan" if pd.isna(value) else shown(value)
-
-
-def save_comparison(runs: Sequence[Path], folder: Path, n_draws: int, seed: int) -> list[str]:
-    """Compare the runs of these folders and leave everything in ``folder``: what was found."""
-    made = compare_runs(*runs, n_draws=n_draws, seed=seed)
-    made.save(folder)
-    return str(made).splitlines()

@@ -21,15 +21,12 @@ from trustlab.records import GIVEN
 ANSWER = "diagnosis"
 """The purpose of the request that gives the answer itself."""
 ASSESSED = ("keyword", "profile", "evidence")
+"""The purposes of MedConf's requests."""
 ASIDE = {"assessor": ASSESSED, "panel": ("doctor",)}
 """Who may reply in the model's place, and to what."""
 PURPOSES: tuple[tuple[frozenset[str], tuple[str, ...]], ...] = (
     (SAMPLE_NEEDS, ("samples",)),
-    (frozenset({"probes.ce"}), ("ce",)),
-    (frozenset({"probes.cot_ce"}), ("cot_ce",)),
-    (frozenset({"probes.topk_ce"}), ("topk_ce",)),
-    (frozenset({"probes.p_true"}), ("p_true",)),
-    *((frozenset({f"probes.{name}"}), (name,)) for name in GIVEN),
+    *((frozenset({f"probes.{n}"}), (n,)) for n in ("ce", "cot_ce", "topk_ce", "p_true", *GIVEN)),
     (frozenset({"assessment"}), ASSESSED),
     (frozenset({"panel", "panel.cosines"}), ("doctor",)),
 )
@@ -68,30 +65,28 @@ def method_costs(
     rates = (usd_in, usd_out)
     if any((rate is None) != (usd_in is None) or (rate or 0) < 0 for rate in rates):
         raise ValueError(f"usd_in and usd_out must be both given, at least 0; received {rates}")
-    answers = run.answers
     spent = run.calls.assign(n_replies=run.calls["n"]).groupby(["model", "purpose"])[AMOUNTS].sum()
-    aside = {role: list(who) for role in ASIDE if (who := run.parameters.get(role))}
-    methods = [METHODS[name] for name in run.parameters["methods"] if name in METHODS]
     every = [ANSWER, *(purpose for _, purposes in PURPOSES for purpose in purposes)]
+
+    def of_model(model: str, purposes: Sequence[str]) -> pd.DataFrame:
+        """What was spent on a model, a row a purpose; NaN for what was never asked."""
+        index = pd.MultiIndex.from_product([[model], purposes])
+        return spent.astype(float).reindex(index).droplevel(0)
+
+    aside = {role: list(who) for role in ASIDE if (who := run.parameters.get(role))}
     rows = []
-    for about, part in groups(answers, ["model"]):
-        own = _of_model(spent, about["model"], every)
+    for about, part in groups(run.answers, ["model"]):
+        own = of_model(about["model"], every)
         for role, who in aside.items():
-            theirs: Any = sum(_of_model(spent, one, ASIDE[role]) for one in who)
-            own.loc[list(ASIDE[role])] = theirs * (len(part) / len(answers))
+            theirs: Any = sum(of_model(one, ASIDE[role]) for one in who)
+            own.loc[list(ASIDE[role])] = theirs * (len(part) / len(run.answers))
         mine = run.confidence[run.confidence["model"] == about["model"]]
-        for method in methods:
+        for method in (METHODS[name] for name in run.parameters["methods"] if name in METHODS):
             values = mine[mine["method"] == method.name]
             rows.append(about | _row(method, own, len(part), values, aside))
     found = pd.DataFrame(rows, columns=COSTS)
     price = [math.nan if rate is None else rate / 1e6 for rate in rates]
     return found.assign(usd=found["n_tokens_in"] * price[0] + found["n_tokens_out"] * price[1])
-
-
-def _of_model(spent: pd.DataFrame, model: str, purposes: Any) -> pd.DataFrame:
-    """What was spent on a model, a row a purpose; NaN for what was never asked."""
-    index = pd.MultiIndex.from_product([[model], purposes])
-    return spent.astype(float).reindex(index).droplevel(0)
 
 
 def _row(

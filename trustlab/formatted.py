@@ -18,17 +18,13 @@ from trustlab.confidence import METHODS
 from trustlab.confidence.registry import label
 from trustlab.metrics.coverage import NOT_HELD
 from trustlab.metrics.estimate import MIN_CASES, groups, most_frequent
-from trustlab.metrics.significance import (
-    cases_shown,
-)
-from trustlab.parsing.counts import Counts, add, not_read
+from trustlab.metrics.run_tables import KEYS
+from trustlab.metrics.significance import cases_shown
+from trustlab.parsing.counts import add, not_read
 
-METRIC_NAMES = {
-    "auroc": "AUROC",
-    "auprc": "AUPRC",
-    "cv_group": "CV group",
-    "cv_sample": "CV sample",
-}
+__all__ = ["KEYS", "cases_shown"]  # for notebooks
+METRIC_NAMES = {"auroc": "AUROC", "auprc": "AUPRC"}
+METRIC_NAMES |= {"cv_group": "CV group", "cv_sample": "CV sample"}
 
 
 def pivoted(
@@ -70,15 +66,14 @@ MAIN = {
 def main_table(metrics: pd.DataFrame) -> pd.DataFrame:
     """The metrics of a run to read and to print: a row a model, data set and method, with the
     answers behind it (``n``), in columns those of :data:`MAIN`; "–" where a value is withheld."""
+    about = ["model", "dataset", "method"]
     kept: Any = metrics[metrics["method"].ne("") & metrics["n"].gt(0)]
+    n = kept.groupby(about, sort=False)["n"].max().reset_index()
     named = [MAIN.get(pair, "") for pair in zip(kept["metric"], kept["level"], strict=True)]
     kept = kept.assign(column=named)
-    about = ["model", "dataset", "method"]
-    n = kept.groupby(about, sort=False)["n"].max().reset_index()
     wide = pivoted(kept[kept["column"].ne("")], about, "column")
-    columns = [name for name in MAIN.values() if name in wide]
     wide = wide.merge(n, on=about, validate="one_to_one")
-    return wide[[*about, "n", *columns]].fillna("–")
+    return wide[[*about, "n", *(c for c in MAIN.values() if c in wide)]].fillna("–")
 
 
 def to_latex(table: pd.DataFrame, caption: str = "", label: str = "") -> str:
@@ -88,21 +83,14 @@ def to_latex(table: pd.DataFrame, caption: str = "", label: str = "") -> str:
     return table.to_latex(**how, float_format="%.3f", caption=caption or None, label=label or None)
 
 
-def with_interval(value: float, low: float, high: float, digits: int = 2) -> str:
+def with_interval(value: float, low: float = np.nan, high: float = np.nan, digits: int = 2) -> str:
     """A value with its interval in brackets, where it has one; "–" where it is missing."""
-    if pd.isna(value):
-        return "–"
-    told = _plain(value, digits)
-    return told if pd.isna(low) else f"{told} [{_plain(low, digits)}, {_plain(high, digits)}]"
-
-
-def _plain(value: float, digits: int) -> str:
-    return f"{round(value, digits) + 0.0:.{digits}f}"  # + 0.0 turns -0.0 into 0.0
+    told, *ends = (f"{round(x, digits) + 0.0:.{digits}f}" for x in (value, low, high))  # no -0.0
+    return "–" if pd.isna(value) else told if pd.isna(low) else f"{told} [{', '.join(ends)}]"
 
 
 JUDGED = {"entailment", "contradiction", "alternative_entailment"}
 """Needs that a judge of entailment meets."""
-KEYS = ["case_id", "dataset", "level", "model"]
 
 
 def about(answers: pd.DataFrame) -> dict[str, Any]:
@@ -135,32 +123,19 @@ def cost_table(calls: pd.DataFrame) -> pd.DataFrame:
     return asked.groupby(["model", "purpose"], sort=False)[amounts].sum().reset_index()
 
 
-def stand_in_note(parameters: Mapping[str, Any], methods: Iterable[str]) -> str:
-    """What a caption says where a rule-based proxy for an NLI model judged for ``methods``."""
-    reading = [m for m in dict.fromkeys(methods) if _is_judged(m)]
-    if not reading or not parameters["entailment"]["stand_in"]:
-        return ""
-    return f"entailment by a rule-based proxy, no NLI model: {', '.join(map(label, reading))}"
-
-
 def together(parameters: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """What the parameters of several runs hold against their models: those that any of them names
     in :data:`NAMED`; ``served_by`` and ``replies_read`` summed."""
-    named: dict[str, dict[str, None]] = {what: {} for what in NAMED}
-    parameters = list(parameters)
+    parameters, read = list(parameters), {}
     served: dict[str, Counter[str]] = {}
-    read: Counts = {}
     for one in parameters:
-        for what, models in named.items():
-            models |= dict.fromkeys(one.get(what, ()))
         for model, names in one.get("served_by", {}).items():
             served.setdefault(model, Counter()).update(names)
         add(read, one.get("replies_read", {}))
+    named = {w: list(dict.fromkeys(m for p in parameters for m in p.get(w, ()))) for w in NAMED}
+    part = [("shard", one["shard"]) for one in parameters if one.get("shard")][:1]
     counts = {model: dict(names) for model, names in served.items()}
-    told = {what: list(models) for what, models in named.items()}
-    shard = next((one["shard"] for one in parameters if one.get("shard")), None)
-    part = {} if shard is None else {"shard": shard}
-    return told | {"served_by": counts, "replies_read": read, **part}
+    return named | {"served_by": counts, "replies_read": read} | dict(part)
 
 
 NAMED = {
@@ -196,9 +171,8 @@ def remarks(
             words = f"the server changed its model during the run: {told} replies"
             found.setdefault(model, []).append(words)
     for model, purposes in parameters.get("replies_read", {}).items():
-        if lost := not_read({model: purposes}):
-            found.setdefault(model, []).extend(lost)
-    return found
+        found.setdefault(model, []).extend(not_read({model: purposes}))
+    return {model: words for model, words in found.items() if words}
 
 
 def remark_lines(
@@ -209,9 +183,9 @@ def remark_lines(
     """A line a model of :func:`remarks`; of the models asked only ``models``, where they are
     given. First, where it is so, that these are a part of the cases."""
     others = () if models is None else set(parameters.get("models", ())) - set(models)
-    found = remarks(parameters, methods).items()
     shard = parameters.get("shard")
     part = [f"shard {shard}: these are a part of the cases"] if shard else []
+    found = remarks(parameters, methods).items()
     return part + [f"{model}: {'; '.join(words)}" for model, words in found if model not in others]
 
 
@@ -222,17 +196,17 @@ def run_notes(
 ) -> list[str]:
     """What a caption says of a run: a stand-in among its readers, who replied in the model's place,
     and :func:`remark_lines`."""
-    shown = [] if methods is None else list(methods)
-    judged = stand_in_note(parameters, shown) if "entailment" in parameters else ""
-    roles = {"panel": "doctors", "doctor": "asked by"}
+    shown = [] if methods is None else list(dict.fromkeys(methods))
+    notes, roles = [], {"panel": "doctors", "doctor": "asked by"}
+    reading = ", ".join(label(m) for m in shown if _is_judged(m))
+    if reading and parameters.get("entailment", {}).get("stand_in"):
+        notes.append(f"entailment by a rule-based proxy, no NLI model: {reading}")
     if any(m in METHODS and METHODS[m].family == "medconf" for m in shown):
         roles["assessor"] = "MedConf by"
-    others = [
-        f"{words} {', '.join(who)}"
-        for role, words in roles.items()
-        if (who := parameters.get(role))
-    ]
-    return list(filter(None, [judged, *others, *remark_lines(parameters, methods, models)]))
+    for role, words in roles.items():
+        if who := parameters.get(role):
+            notes.append(f"{words} {', '.join(who)}")
+    return [*notes, *remark_lines(parameters, shown if methods is not None else None, models)]
 
 
 def coverage_table(
@@ -251,29 +225,26 @@ def coverage_table(
     """
     lines = []
     for line, part in groups(confidence, ["model", "method"]):
-        known = METHODS.get(line["method"])
-        line |= {"family": known.family if known else "", "access": known.access if known else ""}
-        if parameters is not None:
-            line["judge"] = parameters["entailment"]["name"] if _is_judged(line["method"]) else ""
-            noted = remarks(parameters, [line["method"]]).get(line["model"], ())
-            line["note"] = "; ".join(noted)
-        had = part["confidence"].notna()
+        name, known, had = line["method"], METHODS.get(line["method"]), part["confidence"].notna()
         bounds = part.loc[had, "bound"].astype(object).fillna("")
         bounds = bounds[bounds != ""]
-        some = "partly" if not had.all() else "bound" if len(bounds) else "computed"
-        line |= {"status": some if had.any() else "missing", "n": had.sum(), "n_bound": len(bounds)}
         why = part.loc[~had, "missing"].astype(object).fillna("").replace("", "no reason given")
-        line |= {"bound": ", ".join(sorted(bounds.unique())), "n_missing": len(why)}
+        some = "partly" if not had.all() else "bound" if len(bounds) else "computed"
+        if parameters is not None:
+            line["judge"] = parameters["entailment"]["name"] if _is_judged(name) else ""
+            line["note"] = "; ".join(remarks(parameters, [name]).get(line["model"], ()))
         lines.append(
-            line | {"reasons": "; ".join(f"{r} ({n})" for r, n in why.value_counts().items())}
+            line
+            | {"family": known.family if known else "", "access": known.access if known else ""}
+            | {"status": some if had.any() else "missing", "n": had.sum(), "n_bound": len(bounds)}
+            | {"bound": ", ".join(sorted(bounds.unique())), "n_missing": len(why)}
+            | {"reasons": "; ".join(f"{r} ({n})" for r, n in why.value_counts().items())}
         )
-    columns = ["model", "method", "family", "access", "judge", "status"]
-    columns += ["n", "n_bound", "bound", "n_missing", "reasons"]
-    if parameters is None:
-        columns.remove("judge")
-    elif any(line["note"] for line in lines):
-        columns.append("note")
-    return pd.DataFrame(lines, columns=columns)
+    columns = ["model", "method", "family", "access", "judge", "status", "n", "n_bound", "bound"]
+    columns += ["n_missing", "reasons", *(["note"] if any(of.get("note") for of in lines) else [])]
+    return pd.DataFrame(
+        lines, columns=[c for c in columns if c != "judge" or parameters is not None]
+    )
 
 
 def _is_judged(method: str) -> bool:
@@ -303,35 +274,30 @@ def differences_shown(
     shown: Any = table[list(names)].reset_index(drop=True)
     if "metric" in shown:
         shown["metric"] = shown["metric"].replace(METRIC_NAMES)
-    rows = table.to_dict("records")
-    against = str(table["against"].iloc[0]) if len(table) else "reference"
-    shown["value"] = [with_interval(r["value"], np.nan, np.nan, digits) for r in rows]
-    shown[against] = [with_interval(r["reference"], np.nan, np.nan, digits) for r in rows]
-    shown["difference"] = [
-        with_interval(r["difference"], r["low"], r["high"], digits) for r in rows
-    ]
-    shown["p"] = [p_shown(r["p"]) for r in rows]
-    shown["p (Holm)"] = [p_shown(r["p_holm"]) for r in rows]
+    ends = table[["difference", "low", "high"]].itertuples(index=False)
+    columns: dict[str, Any] = {
+        "value": [with_interval(x, digits=digits) for x in table["value"]],
+        str(table["against"].iloc[0]) if len(table) else "reference": [
+            with_interval(x, digits=digits) for x in table["reference"]
+        ],
+        "difference": [with_interval(*each, digits) for each in ends],
+        "p": list(map(p_shown, table["p"])),
+        "p (Holm)": list(map(p_shown, table["p_holm"])),
+    }
     if "chosen_in" in table:
-        shown["best in"] = [
-            "–" if pd.isna(r["chosen_in"]) else f"{100 * r['chosen_in']:.0f} %" for r in rows
-        ]
-        shown["left out"] = table["left_out"].to_numpy()
-    for column, name in (("n", "n"), ("n_cases", "cases")):
-        if column in table:
-            shown[name] = table[column].to_numpy()
-    shown["cases for 80 % power"] = [cases_shown(r["cases_needed"]) for r in rows]
-    return shown.assign(note=table["missing"].to_numpy())
+        share = (100 * table["chosen_in"]).tolist()
+        columns["best in"] = ["–" if pd.isna(x) else f"{x:.0f} %" for x in share]
+        columns["left out"] = table["left_out"].to_numpy()
+    columns |= {
+        of: table[c].to_numpy() for c, of in (("n", "n"), ("n_cases", "cases")) if c in table
+    }
+    columns["cases for 80 % power"] = list(map(cases_shown, table["cases_needed"]))
+    return shown.assign(**columns, note=table["missing"].to_numpy())
 
 
-def plural(n: int, one: str, several: str = "") -> str:
-    """The word for ``n`` of something."""
-    return one if n == 1 else several or f"{one}s"
-
-
-def counted(n: int, one: str, several: str = "") -> str:
+def counted(n: int, one: str) -> str:
     """'1 case', '2 cases'."""
-    return f"{n:,} {plural(n, one, several)}"
+    return f"{n:,} {one}{'s' * (n != 1)}"
 
 
 def p_shown(p: float) -> str:

@@ -183,22 +183,20 @@ class Growing:
     def __init__(
         self, columns: Mapping[str, Mapping[str, str]], folder: Path | None, keep: bool
     ) -> None:
-        self._columns, self._keep = columns, keep
+        self._columns, self._keep, self._open = columns, keep, ExitStack()
         self._rows: dict[str, list[tuple]] = {name: [] for name in columns}
         self._writers: dict[str, Any] = {}
-        self._open = ExitStack()
-        self._passing = TemporaryDirectory() if folder is None and not keep else None
-        self._folder = Path(self._passing.name) if self._passing else folder
+        self._passing = None if folder or keep else TemporaryDirectory()
+        self._folder = folder or Path(self._passing.name if self._passing else "")
 
     def __enter__(self) -> Self:
-        if not self._keep and self._folder is not None:
-            import pyarrow as pa
-            from pyarrow.parquet import ParquetWriter
+        import pyarrow as pa
+        from pyarrow.parquet import ParquetWriter
 
-            for name, columns in self._columns.items():
-                beside = self._open.enter_context(whole(self._folder / f"{name}.parquet"))
-                made = ParquetWriter(beside, pa.schema(list(columns.items())))
-                self._writers[name] = self._open.enter_context(made)
+        for name, columns in {} if self._keep else self._columns.items():
+            beside = self._open.enter_context(whole(self._folder / f"{name}.parquet"))
+            made = ParquetWriter(beside, pa.schema(list(columns.items())))
+            self._writers[name] = self._open.enter_context(made)
         return self
 
     def __exit__(self, *raised: Any) -> None:
@@ -224,17 +222,15 @@ class Growing:
         import pandas as pd
         from pyarrow.parquet import read_table
 
-        if self._keep or self._folder is None:
-            found: dict[str, pd.DataFrame] = {}
-            for name, of in self._columns.items():
+        found: dict[str, pd.DataFrame] = {}
+        for name, of in self._columns.items():
+            if self._keep:
                 whole_numbers = {c: kind for c, kind in of.items() if kind == "int64"}
                 found[name] = pd.DataFrame(self._rows[name], columns=list(of)).astype(whole_numbers)
-            return found
-        files = {name: self._folder / f"{name}.parquet" for name in self._columns}
-        return {
-            n: read_table(f).to_pandas(split_blocks=True, self_destruct=True)
-            for n, f in files.items()
-        }
+            else:
+                table = read_table(self._folder / f"{name}.parquet")
+                found[name] = table.to_pandas(split_blocks=True, self_destruct=True)
+        return found
 
 
 NOTICE = "Research only. Not for clinical use."

@@ -22,12 +22,7 @@ import pandas as pd
 from trustlab.agents.medconf import library_text, profile_text
 from trustlab.agents.panel import doctor_request
 from trustlab.agents.rephrase import rephrase_requests
-from trustlab.collect import (
-    Settings,
-    answer_requests,
-    needs_of,
-    probe_requests,
-)
+from trustlab.collect import Settings, answer_requests, needs_of, probe_requests
 from trustlab.confidence import select
 from trustlab.graders import JUDGE, JudgeGrader
 from trustlab.graders.graders import judge_request
@@ -52,13 +47,11 @@ PROFILE = 8
 def plan_benchmark(setup: Setup | Workbench) -> pd.DataFrame:
     """Requests, replies and tokens by purpose, for a benchmark with this setup.
 
-    - Tokens in are estimated from words; tokens out are the most that is allowed, thought included.
-      The prompt is counted once a request.
-    - Several models are asked the same and counted together, each as one that gives every
-      statistic.
-    - MedConf asks for a keyword and a profile once for each distinct answer; here that is each
-      distinct true diagnosis, an estimate. A judge is counted once an answer, the most it can be.
-    - New wordings are asked for once, whatever the number of models.
+    - Tokens in are estimated from words, a prompt once a request; tokens out are the most that is
+      allowed, thought included. Several models are counted together, each with every statistic.
+    - MedConf asks for keyword and profile once a distinct answer; here that is each distinct true
+      diagnosis, an estimate. A judge is counted once an answer, the most it can be; new wordings
+      once, whatever the number of models.
     """
     setup = opened(setup)
     cases, p = setup.cases(), setup.chosen
@@ -99,12 +92,8 @@ def seconds_of(setup: Setup | Workbench, table: pd.DataFrame) -> float | None:
     models = as_list(setup.model)
     if not all(model in known for model in models):
         return None
-    asked = dict(zip(table["purpose"], table["n_replies"] / len(models), strict=True))
-    return sum(
-        n * known[model].get(purpose, {}).get("seconds", 0.0)
-        for model in models
-        for purpose, n in asked.items()
-    )
+    asked = zip(table["purpose"], table["n_replies"] / len(models), strict=True)
+    return sum(n * known[m].get(of, {}).get("seconds", 0.0) for of, n in asked for m in models)
 
 
 def _table(rows: Sequence[tuple[str, int, int, int]]) -> pd.DataFrame:
@@ -123,19 +112,20 @@ def _medconf_requests(
 ) -> Iterator[Request]:
     """What MedConf would ask if every answer were right, the keyword its name and the profile as
     long as the paper's."""
-    p = settings.medconf
-    profile = profile_text(_profile())
+    p, profile = settings.medconf, profile_text(_profile())
+
+    def asked(purpose: str, max_tokens: int, **slots: Any) -> Request:
+        messages = prompts.render(purpose, **slots)
+        return Request(messages, max_tokens=max_tokens, purpose=purpose)
+
     for answer in dict.fromkeys(v.case.diagnosis for v in shown):
         passages = library_text(library.search(answer, p.n_passages))
-        messages = prompts.render("keyword", answer=answer)
-        yield Request(messages, max_tokens=p.max_tokens_keyword, purpose="keyword")
-        messages = prompts.render("profile", answer=answer, passages=passages, options=p.options)
-        yield Request(messages, max_tokens=p.max_tokens_profile, purpose="profile")
+        yield asked("keyword", p.max_tokens_keyword, answer=answer)
+        slots: Any = {"answer": answer, "passages": passages, "options": p.options}
+        yield asked("profile", p.max_tokens_profile, **slots)
     for v in shown:
-        messages = prompts.render(
-            "evidence", patient=v.text, answer=v.case.diagnosis, profile=profile, options=p.options
-        )
-        yield Request(messages, max_tokens=p.max_tokens_evidence, purpose="evidence")
+        slots = {"patient": v.text, "answer": v.case.diagnosis, "profile": profile}
+        yield asked("evidence", p.max_tokens_evidence, **slots, options=p.options)
 
 
 MOST_CASES = 12
@@ -166,29 +156,24 @@ class StandIn:
         said = request.messages[-1][1]
         place = int.from_bytes(hashlib.sha256(said.encode()).digest()[:8])
         answer = self.answers[place % len(self.answers)]
-        known = {
-            "ce": "[50]",
-            "cot_ce": "It fits. [50]",
-            "topk_ce": " ".join(f"G{k}: [50]" for k in range(1, 6)),
-            "p_true": "True",
-            "judge": "False",
-            "profile": profile_text(_profile()),
-            "doctor": f"<thinking_process>So it is.</thinking_process>\n[{answer}]",
-            "enough": "[more]",
-            "ask": f"[Question {said.count('Doctor: ')}?]",
-            "patient": "[I don't know.]",
-            "plan": json.dumps(
-                {
-                    "prescriptions": [{"drug": "paracetamol", "dose": "1 g", "route": "by mouth"}],
-                    "tests": ["full blood count"],
-                }
-            ),
-        }
         if request.purpose.startswith("rephrase") and (told := _TAGGED.findall(said)):
             return f"[Well, {told[-1][1]}]"  # usable: it says the same
-        return known.get(request.purpose, f"[{answer}]")
+        if request.purpose == "profile":
+            return profile_text(_profile())
+        doctor = f"<thinking_process>So it is.</thinking_process>\n[{answer}]"
+        more = {"ask": f"[Question {said.count('Doctor: ')}?]", "doctor": doctor}
+        return (REPLIES | more).get(request.purpose, f"[{answer}]")
 
 
+REPLIES = {
+    "ce": "[50]", "cot_ce": "It fits. [50]", "p_true": "True", "judge": "False", "enough": "[more]",
+    "topk_ce": " ".join(f"G{k}: [50]" for k in range(1, 6)), "patient": "[I don't know.]",
+    "plan": json.dumps({
+        "prescriptions": [{"drug": "paracetamol", "dose": "1 g", "route": "by mouth"}],
+        "tests": ["full blood count"],
+    }),
+}  # fmt: skip
+"""Purpose -> what a stand-in says, where that is always the same."""
 _TAGGED = re.compile(r"<(\w+)>\n?(.*?)\n?</\1>", re.DOTALL)
 
 
@@ -199,10 +184,9 @@ def _profile() -> list[Criterion]:
 def plan_study(name: str, choices: Setup) -> tuple[pd.DataFrame, str]:
     """The same table for any notebook that asks models, and how it was found.
 
-    - A study says what it asks by ``dry_run(cases, models, setup)``.
-    - ``choices``: a ``Setup``, or the ``Asked`` of its study.
-    - Of more than :data:`MOST_CASES` cases so many are asked about, and counts multiplied.
-    - ``ValueError`` for a notebook that asks no model.
+    A study says what it asks by ``dry_run(cases, models, setup)``; of more than :data:`MOST_CASES`
+    cases so many are asked about, and counts multiplied. ``ValueError`` for a notebook that asks no
+    model.
     """
     if name in BENCHMARKS:
         return plan_benchmark(opened(choices)), ""
@@ -214,37 +198,31 @@ def plan_study(name: str, choices: Setup) -> tuple[pd.DataFrame, str]:
     cases = every[:: -(-len(every) // MOST_CASES)]
     answers = sorted({c.diagnosis for c in cases})
     thought, aside = map(asked.thinking_tokens, (asked.model_options, asked.reader_options))
-    stands = [
-        StandIn(str(name), answers, thought, taught_by(name)) for name in as_list(asked.model)
-    ]
+    names, roles = as_list(asked.model), {}
+    models = [StandIn(str(name), answers, thought, taught_by(name)) for name in names]
+    stands = [*models]
+    if str(asked.grader).startswith(JUDGE):
+        own = taught_by(str(asked.grader).removeprefix(JUDGE))
+        stands.append(StandIn("judge", answers, aside, own))
+        roles["grader"] = JudgeGrader(stands[-1])
+    for role in ROLES:
+        if (who := asked.who(role, names)) not in (None, "facts"):
+            each = [StandIn(f"{role} {n}", answers, aside, taught_by(n)) for n in as_list(who)]
+            roles[role] = each if role == "panel" else each[0]
+            stands += each
+    unthinking = {k: n for k, n in asked.budgets.items() if k != "thinking"}
+    plain = {"model_options": {}, "reader_options": {}, "budgets": unthinking, "n_jobs": 1}
     with TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of samples that are alike, say
-        roles: dict[str, Any] = {}
-        aside_stands: list[StandIn] = []
-        for role in ROLES:
-            if (who := asked.who(role, as_list(asked.model))) not in (None, "facts"):
-                each = [
-                    StandIn(f"{role} {one}", answers, aside, taught_by(one)) for one in as_list(who)
-                ]
-                roles[role] = each if role == "panel" else each[0]
-                aside_stands += each
-        if str(asked.grader).startswith(JUDGE):
-            own = taught_by(str(asked.grader).removeprefix(JUDGE))
-            judge = StandIn("judge", answers, aside, own)
-            roles["grader"] = JudgeGrader(judge)
-            stands.append(judge)
-        unthinking = {k: n for k, n in asked.budgets.items() if k != "thinking"}
         how = {"cache": Path(folder) / "replies.sqlite", "run_dir": None, "quiet": True}
-        plain = {"model_options": {}, "reader_options": {}, "budgets": unthinking, "n_jobs": 1}
-        models = stands[: len(as_list(asked.model))]
         dry_run(cases, models, asked.with_(model=models, **roles, **how, **plain).shared())
-        stands += aside_stands
     table = _table([row for one in stands for row in one.rows])
-    if (times := len(every) / len(cases)) > 1:
-        counted = table.columns.drop("purpose")
-        table[counted] = (table[counted] * times).round().astype(int)
+    if (times := len(every) / len(cases)) == 1:
+        return table, "a dry run; at most, or nearly"
+    counted = table.columns.drop("purpose")
+    table[counted] = (table[counted] * times).round().astype(int)
     told = f"a dry run on {len(cases)} of {len(every)} cases, multiplied; at most, or nearly"
-    return table, told if times > 1 else "a dry run; at most, or nearly"
+    return table, told
 
 
 BENCHMARKS = ("01_benchmark", "07_calibration", "08_graders")

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
@@ -20,7 +19,7 @@ from trustlab.collect import SAMPLE_NEEDS
 from trustlab.confidence import METHODS
 from trustlab.confidence.registry import FAMILIES, readers
 from trustlab.costs import method_costs
-from trustlab.metrics.estimate import MIN_CASES, most_frequent
+from trustlab.metrics.estimate import MIN_CASES, groups, most_frequent
 from trustlab.paths import NOTICE
 from trustlab.run import Run
 
@@ -73,10 +72,8 @@ def _number(value: Any) -> str:
     """Words as they are; a number with three digits that count; a dash where it is missing."""
     if isinstance(value, str):
         return value
-    if pd.isna(value):
-        return "–"
-    if value == round(value) or abs(value) >= 1000:
-        return f"{value:,.0f}"
+    if pd.isna(value) or value == round(value) or abs(value) >= 1000:
+        return "–" if pd.isna(value) else f"{value:,.0f}"
     return np.format_float_positional(value, precision=3, fractional=False, trim="-")
 
 
@@ -96,40 +93,43 @@ def report(
     """
     made = Environment(trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
     page = files("trustlab.html").joinpath("templates", "run", "report.txt")
-    facts = dict(_facts(run)) | {"seed": seed, "NOTICE": NOTICE}
+    facts = _facts(run) | {"seed": seed, "NOTICE": NOTICE}
     facts["n"] |= {"draws": f"{n_draws:,}", "least": MIN_CASES}
     text = made.from_string(page.read_text(encoding="utf-8")).render(facts)
     return Report(text.strip(), method_costs(run, usd_in, usd_out))
 
 
-def _facts(run: Run) -> Iterator[tuple[str, Any]]:
+def _facts(run: Run) -> dict[str, Any]:
     """What the template ``report.txt`` reads, by name."""
     p, answers, confidence = run.parameters, run.answers, run.confidence
     methods = [METHODS[name] for name in p["methods"] if name in METHODS]
     needs = {need for method in methods for need in method.needs}
-    yield from {"p": p, "needs": needs, "sampled": needs & SAMPLE_NEEDS}.items()
-    yield "made", run.manifest()
-    yield "small", [name for name in p["models"] if name.startswith("embedded")]
     cases = answers[["dataset", "case_id"]].drop_duplicates()
-    yield "n_cases", cases["dataset"].value_counts(sort=False).to_dict()
     named = {family: [m.name for m in methods if m.family == family] for family in FAMILIES}
-    yield "families", {family: names for family, names in named.items() if names}
-    reading = needs | {m.name for m in methods}
-    yield "chosen", {name: p[name] for name, by in CHOICES.items() if by & reading}
-    yield "off", [part for part in ("profile", "structure", "importance") if not p["medconf"][part]]
     known = {"encoder": p["encoder"], "medical encoder": p["medical_encoder"]}
     known["entailment"] = p["entailment"]["revision"]
     asked = {reader for method in methods for reader in readers(method).split(", ")}
-    yield "readers", {who: name for who, name in known.items() if who in asked and name}
-    gone = confidence["confidence"].isna()
     without: dict[tuple[str, str], list[str]] = {}
-    for (model, method), part in confidence.groupby(["model", "method"], sort=False):
+    for of, part in groups(confidence, ["model", "method"]):
         if part["confidence"].isna().all():
-            without.setdefault((model, most_frequent(part)), []).append(method)
-    yield "without", without
-    yield "remarks", formatted.remark_lines(p)
+            without.setdefault((of["model"], most_frequent(part)), []).append(of["method"])
     failed = answers["correct"].isna()
-    unread = answers["answer"].isna() & ~failed
-    n = {"asked": len(answers), "failed": failed.sum(), "unread": unread.sum()}
-    n |= {"methods": len(methods), "confidences": len(confidence), "missing": gone.sum()}
-    yield "n", {name: f"{count:,}" for name, count in n.items()}
+    n = {"asked": len(answers), "failed": failed.sum(), "methods": len(methods)}
+    n |= {"unread": (answers["answer"].isna() & ~failed).sum(), "confidences": len(confidence)}
+    n["missing"] = confidence["confidence"].isna().sum()
+    reading = needs | {m.name for m in methods}
+    return {
+        "p": p,
+        "needs": needs,
+        "sampled": needs & SAMPLE_NEEDS,
+        "made": run.manifest(),
+        "small": [name for name in p["models"] if name.startswith("embedded")],
+        "n_cases": cases["dataset"].value_counts(sort=False).to_dict(),
+        "families": {family: names for family, names in named.items() if names},
+        "chosen": {name: p[name] for name, by in CHOICES.items() if by & reading},
+        "off": [of for of in ("profile", "structure", "importance") if not p["medconf"][of]],
+        "readers": {who: name for who, name in known.items() if who in asked and name},
+        "without": without,
+        "remarks": formatted.remark_lines(p),
+        "n": {name: f"{count:,}" for name, count in n.items()},
+    }

@@ -24,7 +24,7 @@ import pandas as pd
 from tqdm import tqdm
 
 from trustlab.agents.medconf import Ask, Profiles
-from trustlab.collect import Settings, collect, needs_of, samples_alike
+from trustlab.collect import collect, needs_of, samples_alike
 from trustlab.confidence import METHODS, Method, select
 from trustlab.costs import purposes_of
 from trustlab.datasets.cases_file import table_text
@@ -34,7 +34,6 @@ from trustlab.folder.records_file import find_records, line_of, read_records, sa
 from trustlab.folder.replies_log import packed, recording
 from trustlab.formatted import remark_lines, together
 from trustlab.graders import (
-    Grade,
     Grader,
     JudgeGrader,
     SynonymGrader,
@@ -64,7 +63,6 @@ from trustlab.records import (
     Reply,
     View,
 )
-from trustlab.retrieval import Retriever
 from trustlab.settings import Setup, given
 from trustlab.workbench import Workbench, opened
 
@@ -76,14 +74,13 @@ LIBRARIES = (
 
 
 RUN = "run.json"
+_KEYS = {"case_id": "string", "dataset": "string", "level": "int64", "model": "string"}
 COLUMNS = {
-    "answers": {
-        "case_id": "string", "dataset": "string", "level": "int64", "model": "string",
+    "answers": _KEYS | {
         "answer": "string", "truth": "string", "correct": "float64", "n_statements": "int64",
         "n_words": "int64", "n_samples": "float64", "missing": "string",
     },
-    "confidence": {
-        "case_id": "string", "dataset": "string", "level": "int64", "model": "string",
+    "confidence": _KEYS | {
         "method": "string", "confidence": "float64", "bound": "string", "missing": "string",
     },
     "calls": dict.fromkeys(CALL_COLUMNS, "int64")
@@ -131,33 +128,33 @@ class Run:
         return {(g.model, g.case_id, g.level): g for g in self.generations}
 
     @cached_property
-    def _places(self) -> dict[str, Any]:
-        """Table -> (model, case, level) -> the places of its rows; ``ValueError`` where a case's id
-        stands in two data sets, since records do not say which."""
+    def _places(self) -> tuple[dict[Any, Any], ...]:
+        """Of answers and confidences (model, case, level) -> the places of their rows;
+        ``ValueError`` where a case's id stands in two data sets, since records do not say which."""
         cases: Any = self.answers[["dataset", "case_id"]].drop_duplicates()
         again = cases.loc[cases["case_id"].duplicated(keep=False)]
         if len(again):
             name, sets = again["case_id"].iloc[0], ", ".join(sorted(set(again["dataset"])))
             told = f"the case id {name!r} is in several data sets ({sets})"
-            own = "give each case an id of its own"
-            raise ValueError(f"no answer can be shown: {told}; {own}")
+            raise ValueError(f"no answer can be shown: {told}; give each case an id of its own")
         keys = ["model", "case_id", "level"]
-        tables = {"answers": self.answers, "confidence": self.confidence}
-        return {name: of.groupby(keys, observed=True).indices for name, of in tables.items()}
+        return tuple(
+            t.groupby(keys, observed=True).indices for t in (self.answers, self.confidence)
+        )
 
     def of_answer(
         self, model: str, case_id: str, level: int
     ) -> tuple[pd.DataFrame, pd.DataFrame, Generation | None]:
         """Of one answer: its row of ``answers`` (none where there is no such answer), its rows of
         ``confidence``, and its record where it was kept."""
-        key = (model, case_id, level)
-        tables = {"answers": self.answers, "confidence": self.confidence}
-        rows, sure = (t.iloc[self._places[name].get(key, [])] for name, t in tables.items())
-        kept = self.folder / RECORDS if self.folder and not self.generations else None
-        found = (
-            find_records(kept, {(case_id, level, model)}) if kept and kept.is_file() else iter(())
+        key, found = (model, case_id, level), None
+        rows, sure = (
+            table.iloc[places.get(key, [])]
+            for table, places in zip((self.answers, self.confidence), self._places, strict=True)
         )
-        return rows, sure, next(found, None) or self._records.get(key)
+        if not self.generations and self.folder and (kept := self.folder / RECORDS).is_file():
+            found = next(find_records(kept, {(case_id, level, model)}), None)
+        return rows, sure, found or self._records.get(key)
 
     def save(self, folder: Path, tables: bool = True, records: bool = True) -> None:
         """Write the three tables (CSV, full precision), the ``records`` that the run holds, and
@@ -176,18 +173,14 @@ class Run:
     def manifest(self) -> dict[str, Any]:
         """What a reader needs to know to make the run again, and how many calls were made and taken
         from the cache."""
-        made, cached = (int(self.calls[c].to_numpy().sum()) for c in ("n_made", "n_cached"))
-        missing: Any = (
-            self.confidence[self.confidence["missing"] != ""].groupby(["method", "missing"]).size()
-        )
+        lost: Any = self.confidence[self.confidence["missing"] != ""]
+        lost = sorted(lost.groupby(["method", "missing"]).size().items())
         return {
             "notice": NOTICE,
             "benchmark": self.parameters,
-            "calls_made": made,
-            "calls_from_cache": cached,
-            "missing": [
-                {"method": m, "reason": r, "n": int(n)} for (m, r), n in sorted(missing.items())
-            ],
+            "calls_made": int(self.calls["n_made"].to_numpy().sum()),
+            "calls_from_cache": int(self.calls["n_cached"].to_numpy().sum()),
+            "missing": [{"method": m, "reason": r, "n": int(n)} for (m, r), n in lost],
             "warnings": remark_lines(self.parameters),
             "versions": {name: version(name).split("+")[0] for name in (*LIBRARIES, "trustlab")},
         }
@@ -197,10 +190,14 @@ def table_in(folder: Path, name: str) -> Path:
     """The file of a run's table; ``ValueError`` where the folder has none."""
     if found := find_table(folder, name):
         return found
-    below = sorted(folder.iterdir()) if folder.is_dir() else []
-    runs = ", ".join(str(inner) for inner in below if find_table(inner, name))
-    more = f", but these are: {runs}" if runs else ""
-    raise ValueError(f"{folder} has no {name}.csv or {name}.parquet: it is no run's folder{more}")
+    raise ValueError(f"{folder} has no {name}.csv or {name}.parquet: {_no_run(folder)}")
+
+
+def _no_run(folder: Path) -> str:
+    found = sorted(str(f.parent.relative_to(folder)) for f in folder.rglob(RUN))
+    return "it is no run's folder" + (
+        f"; below it are those of {', '.join(found)}" if found else ""
+    )
 
 
 def find_table(folder: Path, name: str) -> Path | None:
@@ -215,13 +212,12 @@ def read_table(file: Path) -> pd.DataFrame:
     if file.suffix == ".parquet":
         table = pd.read_parquet(file)
     else:
-        kinds = COLUMNS["answers"] | COLUMNS["confidence"] | COLUMNS["calls"]
+        kinds = {name: kind for of in COLUMNS.values() for name, kind in of.items()}
         words: Any = {name: "str" for name, kind in kinds.items() if kind == "string"}
         none: Any = {c: ["", "NA", "NaN", "nan"] for c in kinds if c not in words}
         none |= {"answer": [""]}  # other texts are empty, never missing
-        table: Any = pd.read_csv(
-            io.StringIO(table_text(file)), dtype=words, keep_default_na=False, na_values=none
-        )
+        how: dict[str, Any] = {"dtype": words, "keep_default_na": False, "na_values": none}
+        table: Any = pd.read_csv(io.StringIO(table_text(file)), **how)
         table = table.assign(**{c: table[c].map(from_spreadsheet) for c in words if c in table})
         lost = [c for c in ("answer", "n_samples") if c in table and not table[c].count()]
         table = table.assign(**{c: pd.Series([None] * len(table), dtype=object) for c in lost})
@@ -244,8 +240,7 @@ def benchmark(
     - ``methods`` and ``levels``: those of ``setup``, else "paper" and all six levels.
     - ``setup.run_dir`` receives the tables, every request with its replies
       (:mod:`trustlab.folder.replies_log`) and, unless ``cache`` names another file, the cache of
-      replies, which goes to ``runs/replies.sqlite`` without one: a killed run resumes from it. What
-      was found of meaning is kept beside the cache.
+      replies, from which a killed run resumes; what was found of meaning is kept beside it.
     - ``asked_before``: models whose calls belong to this run, such as one that worded the cases.
     - ``show`` makes what is shown of a case at a level, where that is not its first statements.
     - METHODS: Ren et al. 2026 (benchmark), K = 15 samples at temperature 0.5.
@@ -254,29 +249,29 @@ def benchmark(
     levels, models = given(levels, setup.levels, LEVELS), setup.models(models)
     given_once(cases, models, levels)
     chosen = select(given(methods, setup.methods, "paper"))
-    shown = views_of(cases, levels, show)
-    settings = setup.settings
+    shown, settings = views_of(cases, levels, show), setup.settings
     grader, readers, assessor = setup.judge, setup.readers, setup.assessed_by
     if warning := unknown_truths_warning(grader, cases):
         warnings.warn(warning, stacklevel=2)
     needs = needs_of(chosen)
     library = setup.library if "assessment" in needs else None
-    panel = (setup.role("panel", models) or []) if "panel" in needs else []
-    doctors = [setup.cached(one) for one in panel]
-    judges = [grader.model] if isinstance(grader, JudgeGrader) else []
-    own = [*([assessor] if assessor else []), *doctors, *judges]
+    panel = setup.role("panel", models) if "panel" in needs else None
+    doctors = [setup.cached(one) for one in panel or []]
+    judge = grader.model if isinstance(grader, JudgeGrader) else None
+    own = [one for one in (assessor, *doctors, judge) if one is not None]
     for one in own:  # a judge may serve several runs; each counts its own calls
         one.reset_calls()
     n_views = len(shown) * len(models)
     keep = n_views <= KEPT_UP_TO if setup.keep_generations is None else setup.keep_generations
     held, seconds = [], dict.fromkeys((m.name for m in models), 0.0)
+    how: Any = {"readers": readers, "retriever": library, "assessor": assessor, "doctors": doctors}
     with (
         seldom_collected(),
         packed(setup.run_dir / RECORDS) if setup.run_dir else nullcontext() as records,
         beside(setup.n_jobs if n_views > PART else 1, _scored) as begin,
         (gathered := Gathered(chosen, setup, keep, records, begin)).tables,
         recording(setup.run_dir) as attach,
-        closing(Bar(len(cases) * len(models), n_steps_of(needs, len(panel)), setup.quiet)) as bar,
+        closing(Bar(len(cases) * len(models), n_steps_of(needs, len(doctors)), setup.quiet)) as bar,
     ):
         attach(*own)
         for model in models:
@@ -284,8 +279,6 @@ def benchmark(
             cached.reset_calls()
             attach(cached)
             held.append(cached)
-            how: Any = {"readers": readers, "retriever": library, "assessor": assessor}
-            how |= {"doctors": doctors}
             if (trial := setup.tried) is not None and cached.trial is trial:
                 with trial.apart([cached, *own]):
                     collect(cached, spread(shown), chosen, settings, **how)
@@ -293,9 +286,8 @@ def benchmark(
             for part in _parts(shown):
                 n_cases, began = len(part) / len(levels), perf_counter()
                 step = None if setup.quiet else bar.step(cached, n_cases)
-                made = collect(
-                    cached, part, chosen, settings, **how, progress=step, profiles=profiles
-                )
+                told = {"progress": step, "profiles": profiles}
+                made = collect(cached, part, chosen, settings, **how, **told)
                 seconds[model.name] += perf_counter() - began
                 bar.end_part(n_cases)
                 gathered.add(part, made, waits=bool(_waiting([cached, *asked_before, *own])))
@@ -303,22 +295,27 @@ def benchmark(
             gathered.count([cached] if keep else [])
             if cached is not model:
                 cached.close()
-        refuse_waiting([*held, *asked_before, *own])
+        everyone = [*held, *asked_before, *own]
+        refuse_waiting(everyone)
         gathered.take()
         gathered.count([*asked_before, *own])
         for one in doctors:
             one.close()
+    asked = asdict(settings)
+    asked = asked.pop("parameters") | asked  # the methods' open choices by their names
+    most = asked["max_tokens_answer"] or max(prompts_of(one).answer_tokens for one in held)
+    starter = library is not None and setup.corpus is None and setup.retriever is None
     facts = {
         "models": {m.name: m.revision for m in models},
         "dataset": sorted({c.dataset for c in cases}),
         "cases": len(cases),
-        **_own_library(setup, library, [*held, *own]),
+        "small_library": [m.name for m in [*held, *own] if starter and not m.taught],
         **sharded(setup),
         "cases_sha256": cases_hash(cases),
         "methods": [m.name for m in chosen],
         "levels": list(levels),
-        **_asked_how(settings),
-        "max_tokens_answer": settings.max_tokens_answer or most_of_an_answer(held),
+        **asked,
+        "max_tokens_answer": most,
         **_read_by(readers),
         "retriever": library and library.revision,
         "assessor": assessor and {assessor.name: assessor.revision},
@@ -328,12 +325,11 @@ def benchmark(
         "usage": {m.name: dict(usage) for m in models if (usage := getattr(m, "usage", None))},
         **gathered.facts(),
         "agreement": gathered.agreement(grader),
-        "served_by": served_by([*held, *asked_before, *own]),
-        **how_asked([*held, *asked_before, *own]),
+        "served_by": served_by(everyone),
+        **how_asked(everyone),
     }
-    made = tuple(gathered.generations)
-    run = Run(**gathered.tables.frames(), parameters=facts, generations=made, folder=setup.run_dir)
-    run = without_unread(run)
+    tables, made = gathered.tables.frames(), tuple(gathered.generations)
+    run = without_unread(Run(**tables, parameters=facts, generations=made, folder=setup.run_dir))
     if setup.run_dir:
         run.save(setup.run_dir, tables=keep, records=False)
         if not keep and withheld(facts, run.methods):
@@ -369,9 +365,7 @@ def score(
     kept = read_replies(table, setup.chosen, setup.seed)
     readers, needs = setup.readers, needs_of(chosen)
     made = with_meaning(kept.generations, kept.views, needs, readers)
-    scored: Any = pd.DataFrame(columns=list(COLUMNS["confidence"]))
-    if chosen:
-        scored = confidence_table(kept.views, made, chosen)
+    scored = confidence_table(kept.views, made, chosen)
     judge = getattr(setup.judge, "model", None)
     with recording(setup.run_dir if judge else None) as attach:
         attach(judge)
@@ -379,9 +373,8 @@ def score(
     answers = pd.DataFrame(rows, columns=list(COLUMNS["answers"]))
     if confidence is not None:
         joined(checked_answers(answers), confidence)  # refuses what does not fit
-        own = confidence[list(COLUMNS["confidence"])]
+        own: Any = confidence[list(COLUMNS["confidence"])]
         scored = pd.concat([own, scored], ignore_index=True) if chosen else own
-    wordings = Counter((g.model, g.n_wordings) for g in made)
     facts = {
         "replies": "a table" if isinstance(table, pd.DataFrame) else Path(table).name,
         "answers_sha256": hashlib.sha256(str(answers.to_json()).encode()).hexdigest()[:16],
@@ -393,7 +386,7 @@ def score(
         **asdict(setup.chosen),
         **_read_by(readers),
         "grader": setup.judge.name,
-        "samples_alike": samples_alike(wordings),
+        "samples_alike": samples_alike(Counter((g.model, g.n_wordings) for g in made)),
         "replies_read": _read_of(made),
     }
     calls = pd.DataFrame(columns=list(COLUMNS["calls"]))
@@ -416,7 +409,7 @@ def load_run(folder: str | Path, records: bool | None = None) -> Run:
     if not folder.is_dir():
         raise FileNotFoundError(f"there is no folder {folder}")
     if not (file := folder / RUN).is_file():
-        raise ValueError(f"{folder} has no {RUN}: it is no run's folder{_runs_below(folder)}")
+        raise ValueError(f"{folder} has no {RUN}: {_no_run(folder)}")
     try:
         facts = dict(json.loads(file.read_text(encoding="utf-8"))["benchmark"])
     except (ValueError, LookupError, TypeError) as error:
@@ -437,13 +430,12 @@ def withheld(parameters: Mapping[str, Any], methods: Iterable[str]) -> dict[tupl
     on could be read. Method '' is for the answers."""
     counts: Counts = parameters.get("replies_read") or {}
     own = {name: purposes_of(METHODS[name]) for name in methods if name in METHODS}
-    every = {"": (), **own} if too_few(counts) else {}
-    found = {
-        (model, name): why_few(counts, model, (*UNDER_ALL, *of))
-        for model in parameters.get("models", ())
-        for name, of in every.items()
+    return {
+        (model, name): why
+        for model in (parameters.get("models", ()) if too_few(counts) else ())
+        for name, of in {"": (), **own}.items()
+        if (why := why_few(counts, model, (*UNDER_ALL, *of)))
     }
-    return {key: why for key, why in found.items() if why}
 
 
 def without_unread(run: Run) -> Run:
@@ -470,24 +462,14 @@ def without_unread(run: Run) -> Run:
 def _read_of(generations: Iterable[Generation]) -> Counts:
     """What is known of replies that somebody else asked for: which answers were read."""
     found: Counts = {}
+    known = {"": "read", NO_DIAGNOSIS: "unread", PLACEHOLDER: "placeholder"}
     for g in generations:
-        if g.answer and (read := _state(g.answer)):
+        why = (g.answer.missing or "") if g.answer else "not had"
+        if read := "cut" if why.startswith(CUT) else known.get(why):
             one = found.setdefault(g.model, {}).setdefault("diagnosis", dict.fromkeys(KINDS, 0))
             one["asked"] += 1
             one[read] += 1
     return found
-
-
-def _state(answer: Reply) -> str:
-    """What became of an answer by its reason; '' where it was not had."""
-    why = answer.missing or ""
-    known = {"": "read", NO_DIAGNOSIS: "unread", PLACEHOLDER: "placeholder"}
-    return "cut" if why.startswith(CUT) else known.get(why, "")
-
-
-def _runs_below(folder: Path) -> str:
-    found = sorted(str(f.parent.relative_to(folder)) for f in folder.rglob(RUN))
-    return f"; below it are those of {', '.join(found)}" if found else ""
 
 
 def _table(folder: Path, name: str) -> pd.DataFrame:
@@ -502,13 +484,12 @@ def _table(folder: Path, name: str) -> pd.DataFrame:
 def _own_answers(kept: Kept, setup: Workbench) -> list[tuple]:
     """Rows of the answers table: with the verdict that a row brings, else the grader's."""
     rows = _answers(kept.views, kept.generations, setup.judge)
-    held = zip(rows, kept.correct, kept.missing, kept.n_samples, strict=True)
     found = []
-    for row, correct, why, n_samples in held:
-        known = row[6] if correct is None else int(correct)
-        verdict = math.nan if why and correct is None else known
+    for row, known, why, n in zip(rows, kept.correct, kept.missing, kept.n_samples, strict=True):
+        graded = math.nan if why else row[6]
+        verdict = graded if known is None else int(known)
         shown = (n or None for n in row[7:9])  # 0: not told
-        found.append((*row[:6], verdict, *shown, n_samples, why or row[-1]))
+        found.append((*row[:6], verdict, *shown, n, why or row[-1]))
     return found
 
 
@@ -573,8 +554,8 @@ class Gathered:
             each = (a.n_dropped, a.is_baseless, not a.keyword_read)
             self._assessed.update(dict(zip(ASSESSED, each, strict=True)))
         self.take(AHEAD - 1)
-        scored = self._begin(_scored, made, self._methods, self._records is not None)
-        self._begun.append((views, scored))
+        begun = self._begin(_scored, made, self._methods, self._records is not None)
+        self._begun.append((views, begun))
         if self._keep:
             self.generations += made
 
@@ -605,11 +586,8 @@ class Gathered:
 
     def facts(self) -> dict[str, Any]:
         """What a manifest tells of the generations."""
-        return {
-            "samples_alike": samples_alike(self._wordings),
-            "replies_read": self._read,
-            **self._assessed,
-        }
+        alike = samples_alike(self._wordings)
+        return {"samples_alike": alike, "replies_read": self._read, **self._assessed}
 
 
 def refuse_waiting(asked: Iterable[object]) -> None:
@@ -654,34 +632,19 @@ def how_asked(models: Iterable[Any]) -> dict[str, Any]:
     """The models' options that are not the default, their prompts, and which of their replies were
     held to a form; and which models were asked otherwise than was wished: at their own temperature,
     nearly at 0 in place of 0, not held to a schema."""
-    models = list(models)
-    options = {m.name: getattr(getattr(m, "model", m), "asked_with", {}) for m in models}
-    known = {m.name: able for m in models if (able := vars(m).get("abilities"))}
+    models = [(m.name, m, getattr(m, "model", m)) for m in models]
+    known = {name: able for name, m, _ in models if (able := vars(m).get("abilities"))}
+    options = {name: dict(getattr(inner, "asked_with", {})) for name, _, inner in models}
     return {
-        "model_options": {name: dict(given) for name, given in options.items() if given},
-        "prompts": {m.name: prompts_of(m).facts for m in models},
+        "model_options": {name: given for name, given in options.items() if given},
+        "prompts": {name: prompts_of(m).facts for name, m, _ in models},
         "held_to_a_form": {
-            m.name: list(HELD)
-            for m in models
-            if getattr(getattr(m, "model", m), "structured", False)
+            name: list(HELD) for name, _, inner in models if getattr(inner, "structured", False)
         },
         "own_temperature": [name for name, able in known.items() if not able.temperature],
         "nearly_greedy": [name for name, able in known.items() if able.coldest],
         "unstructured": [name for name, able in known.items() if not able.structured],
     }
-
-
-def _own_library(
-    setup: Workbench, library: Retriever | None, models: Iterable[CachedModel]
-) -> dict[str, list[str]]:
-    """The models that MedConf asks with the project's own library, which were not taught it."""
-    own = library is not None and setup.corpus is None and setup.retriever is None
-    return {"small_library": [m.name for m in models if own and not m.taught]}
-
-
-def most_of_an_answer(models: Iterable[Model]) -> int:
-    """The most tokens that an answer of these models may have, by their prompts."""
-    return max(prompts_of(one).answer_tokens for one in models)
 
 
 def sharded(setup: Workbench) -> dict[str, str]:
@@ -697,21 +660,12 @@ def warn(parameters: Mapping[str, Any]) -> None:
 
 def given_once(cases: Sequence[Case], models: Sequence[Model], levels: Sequence[int]) -> None:
     """``ValueError`` unless there is at least one of each, and none twice."""
-    for what, keys in (
-        ("case", [c.case_id for c in cases]),
-        ("model", [m.name for m in models]),
-        ("level", levels),
-    ):
+    names = {"case": [c.case_id for c in cases], "model": [m.name for m in models], "level": levels}
+    for what, keys in names.items():
         if len(keys) == 0:
             raise ValueError(f"no {what}s; at least one is needed")
         if again := [str(key) for key, n in Counter(keys).items() if n > 1]:
             raise ValueError(f"each {what} may be given once; given again: {', '.join(again)}")
-
-
-def _asked_how(settings: Settings) -> dict[str, Any]:
-    """How the models were asked, for the manifest; the methods' open choices by their names."""
-    asked = {name: value for name, value in asdict(settings).items() if name != "parameters"}
-    return asdict(settings.parameters) | asked
 
 
 def _read_by(readers: Readers) -> dict[str, Any]:
@@ -767,22 +721,15 @@ def _answers(
     """Rows of the answers table. What the backend failed to give, or the grader could not judge, is
     neither right nor wrong."""
     said = [g.answer.text if g.answer else None for g in generations]
-    failed = [
-        g.answer.missing if g.answer and text is None and g.answer.missing not in UNNAMED else ""
-        for g, text in zip(generations, said, strict=True)
-    ]
-    grades = grader.grade(said, [v.case for v in views])
-    rows = zip(views, generations, said, failed, grades, strict=True)
-    return [_answer_row(v, g, text, why, grade) for v, g, text, why, grade in rows]
-
-
-def _answer_row(
-    view: View, g: Generation, answer: str | None, failed: str | None, grade: Grade
-) -> tuple:
-    correct = math.nan if failed or grade.correct is None else grade.correct
-    n_samples = None if g.samples is None else len(g.samples)
-    asked = (g.case_id, view.case.dataset, g.level, g.model, answer, view.case.diagnosis)
-    return (*asked, correct, g.n_statements, g.n_words, n_samples, failed or grade.missing)
+    grades, rows = grader.grade(said, [v.case for v in views]), []
+    for v, g, answer, grade in zip(views, generations, said, grades, strict=True):
+        lost = g.answer and answer is None and g.answer.missing not in UNNAMED
+        failed = g.answer.missing if g.answer and lost else ""
+        correct = math.nan if failed or grade.correct is None else grade.correct
+        n_samples = None if g.samples is None else len(g.samples)
+        asked = (g.case_id, v.case.dataset, g.level, g.model, answer, v.case.diagnosis, correct)
+        rows.append((*asked, g.n_statements, g.n_words, n_samples, failed or grade.missing))
+    return rows
 
 
 class Bar:

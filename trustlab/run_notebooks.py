@@ -18,7 +18,6 @@ import shutil
 import textwrap
 import time
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import fields
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
@@ -27,7 +26,7 @@ from typing import Any, Literal, get_args, get_origin
 
 import yaml
 
-from trustlab.choices import names_of, unknown
+from trustlab.choices import names_of, unknown, with_more
 from trustlab.datasets.cases_file import read_text
 from trustlab.formatted import remark_lines, together
 from trustlab.html.notebook import without_progress, without_widgets, write_html
@@ -100,42 +99,66 @@ def read_parameters(
     Of a file with a section for each notebook, only that of ``notebook`` counts; ``ValueError``
     where it has none.
     """
-    values: dict[str, Any] = {}
+    texts, values = _texts(notebook), {}
     if file is not None:
-        found = _mapping(file, notebook)
-        sections = _sections(found, file)
-        if sections:
+        values = _mapping(file, texts)
+        if sections := _sections(values, file):
             name = Path(notebook).name.removesuffix(".ipynb")
             if name not in sections:
                 told = f"{file} has no section for {name or 'one notebook'}"
                 raise ValueError(f"{told}; it has {', '.join(sections)}")
-            found = sections[name]
-        values |= found
+            values = sections[name]
     named: dict[str, Any] = {}
-    texts = _texts(notebook)
     for pair in pairs:
         name, equals, value = map(str.strip, pair.partition("="))
         if not equals or not name:
             raise ValueError(f"parameter {pair!r} is not of the form name=value")
         if name in named:
             raise ValueError(f"parameter {name} is given twice: {named[name]!r}, and {value!r}")
-        named[name] = _spelt(name, value, texts)
+        try:
+            found = _loaded(value, f"parameter {name}")
+        except UnicodeError as error:
+            raise ValueError(str(error)) from error
+        except ValueError:
+            if name not in texts:
+                raise
+            found = None
+        # A shell's words are YAML without comments and blocks.
+        whole = value[:1] in ("[", "{", '"', "'") and found is not None or found == value
+        named[name] = _meant({name: found}, texts)[name] if value and whole else value
     return values | named
 
 
-def _spelt(name: str, value: str, texts: Set[str]) -> Any:
-    """What a value means that a shell gave: YAML, but without comments and blocks."""
-    marked = value[:1] in ("[", "{", '"', "'")
-    try:
-        node = yaml.compose(value, _Loader)
-    except yaml.YAMLError as error:
-        if name in texts and not isinstance(error, yaml.reader.ReaderError):
-            return value
-        raise ValueError(_no_yaml(f"parameter {name}", error)) from error
-    if not value or not (marked or (isinstance(node, yaml.ScalarNode) and node.value == value)):
-        return value
-    pair = (yaml.ScalarNode(TEXT, name), node)
-    return _made(yaml.MappingNode("tag:yaml.org,2002:map", [pair]), texts, "parameter")[name]
+def read_sections(file: Path) -> dict[str, dict[str, Any]]:
+    """The parameters of every notebook named in a YAML file, by notebook; ``ValueError`` for a file
+    of another form."""
+    found = _mapping(file, _texts(""))
+    sections = _sections(found, file)
+    if found and not sections:
+        told = f"{file} must hold a section for each notebook"
+        raise ValueError(f"{told}; its first key is {next(iter(found))!r}")
+    return sections
+
+
+def _mapping(file: Path, texts: Set[str]) -> dict[str, Any]:
+    return _values(_meant(_loaded(read_text(file), str(file)), texts), str(file))
+
+
+def _values(found: Any, where: str, of: str = "") -> dict[str, Any]:
+    if found is not None and not isinstance(found, dict):
+        told = f"{where} holds {type(found).__name__}{of}"
+        raise ValueError(f"{told}; it must be a mapping of parameter names to values")
+    return found or {}
+
+
+def _sections(found: Mapping[str, Any], file: Path) -> dict[str, dict[str, Any]]:
+    """The file's sections; empty for a flat file, whose keys are names of parameters and not of
+    notebooks."""
+    if not all(re.match(SECTION, str(key)) for key in found):
+        return {}
+    for name in found:
+        notebook_path(name)
+    return {name: _values(of, str(file), f" for {name}") for name, of in found.items()}
 
 
 def _texts(notebook: str) -> set[str]:
@@ -158,47 +181,17 @@ def _is_text(kind: Any, default: Any = None) -> bool:
     return kind in (str, Path) or any(map(_is_text, inner))
 
 
-def read_sections(file: Path) -> dict[str, dict[str, Any]]:
-    """The parameters of every notebook named in a YAML file, by notebook; ``ValueError`` for a file
-    of another form."""
-    found = _mapping(file)
-    sections = _sections(found, file)
-    if found and not sections:
-        told = f"{file} must hold a section for each notebook"
-        raise ValueError(f"{told}; its first key is {next(iter(found))!r}")
-    return sections
+SECTION = r"[0-9][0-9]_"
+"""How the name of a notebook begins, and no parameter's."""
+_NUMBER = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d{1,2})?", re.ASCII)
 
 
-def _mapping(file: Path, notebook: str = "") -> dict[str, Any]:
-    try:
-        node = yaml.compose(read_text(file), _Loader)
-    except yaml.YAMLError as error:
-        raise ValueError(_no_yaml(str(file), error)) from error
-    found = _made(node, _texts(notebook), str(file))
-    if found is not None and not isinstance(found, dict):
-        raise ValueError(f"{file} holds {type(found).__name__}; it must be {_VALUES}")
-    return found or {}
-
-
-def _sections(found: Mapping[str, Any], file: Path) -> dict[str, dict[str, Any]]:
-    """The file's sections; empty for a flat file, whose keys are names of parameters and not of
-    notebooks."""
-    if not found or not all(re.match(r"[0-9][0-9]_", str(key)) for key in found):
-        return {}
-    for name, values in found.items():
-        notebook_path(name)
-        if values is not None and not isinstance(values, dict):
-            told = f"{file} holds {type(values).__name__} for {name}"
-            raise ValueError(f"{told}; it must be {_VALUES}")
-    return {name: values or {} for name, values in found.items()}
-
-
-_VALUES = "a mapping of parameter names to values"
-TEXT, NOTHING = "tag:yaml.org,2002:str", "tag:yaml.org,2002:null"
+class _Plain(str):
+    """A scalar of YAML that stands without quotes."""
 
 
 class _Loader(yaml.SafeLoader):
-    """Reads YAML 1.2: ``no`` and a date are text, ``010`` is 10, ``1e2`` is 100; each key once."""
+    """Leaves plain scalars to :func:`_meant`; each key once."""
 
     yaml_implicit_resolvers = {}
 
@@ -208,75 +201,68 @@ class _Loader(yaml.SafeLoader):
             raise ValueError(f"{twice[0]} is given twice")
         return super().construct_mapping(node, deep)
 
-    def number(self, node: yaml.ScalarNode) -> float:
-        """A whole number, or one with a point or a negative power of ten."""
-        value = float(node.value) if re.search("[.eE]", node.value) else int(node.value)
-        return int(value) if "." not in node.value and value == value // 1 else value
+    def text(self, node: yaml.ScalarNode) -> str:
+        """A scalar as it stands."""
+        return _Plain(node.value) if node.style is None else node.value
 
 
-_NUMBER = r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d{1,2})?"
-_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("(?i:true|false)$"), [*"tTfF"])
-_Loader.add_implicit_resolver(NOTHING, re.compile("(~|(?i:null)|)$"), [*"~nN", ""])
-_Loader.add_implicit_resolver("!number", re.compile(f"{_NUMBER}$", re.ASCII), [*"-+.0123456789"])
-_Loader.add_constructor("!number", _Loader.number)
+_Loader.add_constructor("tag:yaml.org,2002:str", _Loader.text)
 
 
-def _no_yaml(where: str, error: Exception) -> str:
-    return f"{where} is not YAML: {' '.join(str(error).split())}"
-
-
-def _made(node: Any, texts: Set[str], where: str) -> Any:
-    """What a node of YAML means, where ``texts`` names the parameters that take text."""
-    _mark(node, texts)
+def _loaded(text: str, where: str) -> Any:
+    """What YAML holds, plain scalars as they stand; ``ValueError`` says ``where`` it is none."""
     try:
-        return None if node is None else _Loader("").construct_document(node)
+        return yaml.load(text, _Loader)
+    except yaml.reader.ReaderError as error:
+        raise UnicodeError(f"{where} is not YAML: {' '.join(str(error).split())}") from error
     except yaml.YAMLError as error:
-        raise ValueError(_no_yaml(where, error)) from error
+        raise ValueError(f"{where} is not YAML: {' '.join(str(error).split())}") from error
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from error
 
 
-def _mark(node: Any, texts: Set[str]) -> None:
-    """Mark as text what stands for parameters that take text, in sections and ``more``, too."""
-    for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
-        name = str(key.value)
-        if name == "more" or re.match(r"[0-9][0-9]_", name):
-            _mark(value, texts if name == "more" else _texts(name))
-        elif name in texts:
-            for one in value.value if isinstance(value, yaml.SequenceNode) else [value]:
-                if isinstance(one, yaml.ScalarNode) and one.tag != NOTHING:
-                    one.tag = TEXT
+def _meant(value: Any, texts: Set[str] = frozenset(), as_text: bool = False) -> Any:
+    """What it means in YAML 1.2: ``no`` and a date are text, ``010`` is 10, ``1e2`` is 100.
 
-
-def check_parameters(path: Path, values: Mapping[str, Any]) -> None:
-    """Refuse what the notebook cannot be run with, in one line and before its kernel starts.
-
-    A parameter that it does not have (papermill would only warn), and what the choices of its study
-    refuse.
+    ``texts`` names what takes text as it stands, also in ``more``; a section has its own.
     """
-    checked_choices(path, values)
+    if isinstance(value, dict):
+        found = {}
+        for key, of in value.items():
+            own = _texts(key) if re.match(SECTION, str(key)) else texts if key == "more" else ()
+            found[_meant(key)] = _meant(of, set(own), key in texts)
+        return found
+    if isinstance(value, list):
+        return [_meant(one, as_text=as_text) for one in value]
+    if not isinstance(value, _Plain):
+        return value
+    if value.lower() in ("", "~", "null"):
+        return None
+    if not as_text and value.lower() in ("true", "false"):
+        return value.lower() == "true"
+    if as_text or not _NUMBER.fullmatch(value):
+        return str(value)
+    number = float(value) if re.search("[.eE]", value) else int(value)
+    return int(number) if "." not in value and number == number // 1 else number
 
 
 def checked_choices(path: Path, values: Mapping[str, Any]) -> Any:
-    """The choices of a notebook's study, checked: its own parameters with ``values`` over them.
+    """The choices of a notebook's study, checked in one line and before its kernel starts: its own
+    parameters with ``values`` over them. One that it does not have is refused (papermill would only
+    warn).
 
     A notebook with ``more`` among its parameters takes every choice of its study. Of a notebook of
     the user's own they are the choices of ``Setup`` among its parameters.
     """
-    given = default_parameters(path)
-    given.pop("run_dir", None)
-    choices = choices_of(path.stem)
-    named = [name for name in names_of(choices) if name != "run_dir"]  # the runner gives it
-    known = named if is_own(path) or "more" in given else list(given)
+    given, choices = default_parameters(path), choices_of(path.stem)
+    given.pop("run_dir", None)  # the runner gives it
+    known = [name for name in names_of(choices) if name != "run_dir"]
+    known = known if is_own(path) or "more" in given else list(given)
     allowed = list(dict.fromkeys([*given, *(known if "more" in given else ())]))
-    asked = given | dict(values)
-    more = asked.pop("more", {})
-    if not isinstance(more, Mapping):
-        raise ValueError(f"more is {more!r}; it must be a mapping of names to values (a dict)")
-    asked |= dict(more) | {name: value for name, value in values.items() if name != "more"}
-    for name in [*values, *more]:
+    for name in values:
         if name not in allowed:
             raise ValueError(unknown(name, allowed, f"{path.stem} has"))
+    asked = with_more(given | dict(values), allowed, f"{path.stem} has") | dict(values)
     chosen = choices(**{name: value for name, value in asked.items() if name in known})
     if isinstance(chosen, Setup):
         check_names(chosen)
@@ -299,44 +285,29 @@ def parameters_table(name: str = "") -> list[dict[str, str]]:
     and means, and whether the notebook's parameters cell shows it."""
     chosen: Any = choices_of(notebook_path(name).stem) if name else Setup
     shown = default_parameters(notebook_path(name)) if name else {}
-    told, found = meanings(chosen), []
-    for one in fields(chosen):
-        if one.name == "run_dir":
-            continue
-        field = chosen.__pydantic_fields__[one.name]
-        default = shown.get(one.name, field.get_default(call_default_factory=True))
-        found.append(
-            {
-                "name": one.name,
-                "shown": "*" if one.name in shown else "",
-                "default": textwrap.shorten(repr(default), 80, placeholder=" ..."),
-                "range": field.description or _kinds(field.annotation),
-                "meaning": told.get(one.name, ""),
-            }
-        )
-    return sorted(found, key=lambda row: not row["shown"])
+    meaning, found = meanings(chosen), []
+    for of, field in chosen.__pydantic_fields__.items():
+        default = repr(shown.get(of, field.get_default(call_default_factory=True)))
+        kind = field.annotation  # Any says nothing
+        words = "" if kind is Any else str(getattr(kind, "__name__", kind))
+        told = {"name": of, "shown": "*" * (of in shown), "meaning": meaning.get(of, "")}
+        told |= {"range": field.description or words}
+        found.append(told | {"default": textwrap.shorten(default, 80, placeholder=" ...")})
+    rows = (row for row in found if row["name"] != "run_dir")
+    return sorted(rows, key=lambda row: not row["shown"])
 
 
 def meanings(chosen: type[Any]) -> dict[str, str]:
     """Field -> the docstring under it, in a class and those that it is made of."""
     found: dict[str, str] = {}
     for base in reversed(chosen.__mro__[:-1]):
-        try:
-            (body,) = ast.parse(textwrap.dedent(inspect.getsource(base))).body
-        except (OSError, TypeError):
-            continue
+        (body,) = ast.parse(textwrap.dedent(inspect.getsource(base))).body
         for line, below in pairwise(getattr(body, "body", ())):
-            if isinstance(line, ast.AnnAssign) and isinstance(below, ast.Expr):
-                words = getattr(below.value, "value", None)
-                if isinstance(words, str):
+            match line, below:
+                case ast.AnnAssign(), ast.Expr(value=ast.Constant(value=str(words))):
                     plain = re.sub(r":\w+:`~?(?:[\w.]*\.)?(\w+)`", r"\1", words.replace("``", ""))
                     found[ast.unparse(line.target)] = " ".join(plain.split())
     return found
-
-
-def _kinds(kind: Any) -> str:
-    """A type in words: "anything" where it says nothing."""
-    return "" if kind is Any else str(getattr(kind, "__name__", kind))
 
 
 def is_own(path: Path) -> bool:
@@ -403,31 +374,27 @@ def run_notebook(
 
     source = notebook_path(name)
     values = dict(values) | ({} if shard is None else {"shard": shard})
-    check_parameters(source, values)
+    checked_choices(source, values)
     values = {k: _from_here(k, v) for k, v in values.items()}
-    taken = placed(source, values)
-    if "more" in taken:
-        taken["more"] = {k: _from_here(k, v) for k, v in taken["more"].items()}
     own, named = runs_of(shard), os.environ.get("TRUSTLAB_RUNS", "")
     there = str(own if shard or not Path(named).is_absolute() else named)
     folder = (run_dir or own / source.stem).resolve()
     into = {"run_dir": str(folder)} if "run_dir" in default_parameters(source) else {}
-    folder.mkdir(parents=True, exist_ok=True)
     target = folder / source.name
-    manifest: dict[str, Any] = {"notebook": source.stem, "notice": NOTICE}
-    manifest |= {"parameters": dict(values), "started": _now(), "ok": False}
+    folder.mkdir(parents=True, exist_ok=True)
     old = [*folder.rglob(RUN), *(folder / "figures").glob(f"{source.stem[:2]}_*.*"), folder / PAGE]
-    old += [] if alone else [target]  # else papermill writes it at once
-    for left in old:
+    for left in old if alone else [*old, target]:  # else papermill writes it at once
         left.unlink(missing_ok=True)
+    manifest: dict[str, Any] = {"notebook": source.stem, "notice": NOTICE, "parameters": values}
+    manifest |= {"started": _now(), "ok": False}
     began = time.time()
+    debugger = {"PYDEVD_DISABLE_FILE_VALIDATION": "1"}  # it warns of frozen modules
     try:
-        debugger = {"PYDEVD_DISABLE_FILE_VALIDATION": "1"}  # it warns of frozen modules
         with environment({"TRUSTLAB_RUNS": there, **debugger}):
             papermill.execute_notebook(
                 str(source),
                 str(target),
-                parameters={**taken, **into},
+                parameters=placed(source, values) | into,
                 cwd=str(WORK if source.is_relative_to(ROOT) else source.parent),
                 kernel_name="python3",
                 language="python",
@@ -445,8 +412,7 @@ def run_notebook(
         manifest["stopped"] = error.evalue
         raise stops[error.ename](error.evalue, []) from error
     finally:
-        manifest |= {"finished": _now(), **_run_facts(folder)}
-        save_json(manifest, folder / MANIFEST)
+        save_json(manifest | {"finished": _now(), **_run_facts(folder)}, folder / MANIFEST)
         if target.is_file():
             fill_opening(target, folder, manifest["ok"])
             write_html(target)
@@ -488,20 +454,21 @@ def _from_here(name: str, value: Any) -> Any:
     """The parameter with its paths made absolute, since the notebook runs in its own folder."""
     if isinstance(value, list):
         return [_from_here(name, item) for item in value]
-    if name == "data_options" and isinstance(value, Mapping):
+    if isinstance(value, Mapping) and name in ("data_options", "corpora", "more"):
+        inner = "corpus" if name == "corpora" else ""
         return {
-            of: {k: _from_here(k, v) for k, v in options.items()} for of, options in value.items()
+            of: {k: _from_here(k, v) for k, v in each.items()}
+            if name == "data_options"
+            else _from_here(inner or of, each)
+            for of, each in value.items()
         }
-    if name == "corpora" and isinstance(value, Mapping):
-        return {of: _from_here("corpus", folder) for of, folder in value.items()}
-    if name in ("path", "corpus") and value:
-        return str(Path(value).expanduser().resolve())
-    if (
-        name in ("medical_encoder", "entailment", "ids")
-        and isinstance(value, str)
-        and Path(value).expanduser().exists()
+    if not isinstance(value, str | Path) or not value:
+        return value
+    own = Path(value).expanduser()
+    if name in ("path", "corpus") or (
+        name in ("medical_encoder", "entailment", "ids") and own.exists()
     ):
-        return str(Path(value).expanduser().resolve())
+        return str(own.resolve())
     before, mark, folder = str(value).rpartition("hf:")
     if name in ("model", *ROLES, "grader") and mark and Path(folder).is_dir():
         return f"{before}hf:{Path(folder).resolve()}"
@@ -529,8 +496,8 @@ def lay_out(folder: Path) -> None:
 
 def reference_tables(run_dir: Path) -> list[Path]:
     """The files of :data:`REFERENCE` in a run's folder, where they are all there."""
-    found = [table for name in REFERENCE if (table := find_table(run_dir, name))]
-    return found if len(found) == len(REFERENCE) else []
+    found = [find_table(run_dir, name) for name in REFERENCE]
+    return [table for table in found if table] if all(found) else []
 
 
 def publish(run_dir: Path, name: str) -> None:
@@ -566,10 +533,9 @@ def publish(run_dir: Path, name: str) -> None:
     files = {file: FIGURES / file.name for file in sorted((run_dir / "figures").glob("*"))}
     reference = FIGURES / "reference" / source.stem
     files |= {table: reference / table.name for table in reference_tables(run_dir)}
-    for old in {*FIGURES.glob(f"{source.stem[:2]}_*.*"), *reference.glob("*")} - set(
-        files.values()
-    ):
-        old.unlink()
+    old = {*FIGURES.glob(f"{source.stem[:2]}_*.*"), *reference.glob("*")}
+    for file in old - set(files.values()):
+        file.unlink()
     for file, target in files.items():
         with whole(target) as beside:
             shutil.copyfile(file, beside)
@@ -579,17 +545,14 @@ def _run_facts(folder: Path) -> dict[str, Any]:
     """What ``run.json`` says; of a notebook with several runs, each below its own folder's name,
     and their calls, what is missing and warnings in all. Of all runs ``replies_read``, and in
     ``nothing_claimed`` that of which less than half could be read."""
-    runs = runs_in(folder)
-    if not runs:
+    if not (runs := runs_in(folder)):
         return {}
     read = {"replies_read": counts_of(runs.values()), "nothing_claimed": nothing_claimed(runs)}
     if "" in runs:
         return runs[""] | read
-    counts = ("calls_made", "calls_from_cache")
-    counted = {n: sum(facts.get(n, 0) for facts in runs.values()) for n in counts}
-    missing = [
-        {**row, "run": name} for name, facts in runs.items() for row in facts.get("missing", [])
-    ]
+    calls = ("calls_made", "calls_from_cache")
+    counted = {n: sum(facts.get(n, 0) for facts in runs.values()) for n in calls}
+    missing = [{**row, "run": name} for name, of in runs.items() for row in of.get("missing", [])]
     told = remark_lines(together(map(parameters_of, runs.values())))
     return {"runs": runs, **counted, "missing": missing, "warnings": told, **read}
 

@@ -32,9 +32,8 @@ def scored(
     Returns the summary, a line each. ``ValueError`` for a parameter that ``Setup`` does not have or
     refuses, and as :func:`~trustlab.run.score`.
     """
-    for name in values:
-        if name not in names_of(Setup):
-            raise ValueError(unknown(name, names_of(Setup), "tl.Setup has"))
+    if unheard := [name for name in values if name not in names_of(Setup)]:
+        raise ValueError(unknown(unheard[0], names_of(Setup), "tl.Setup has"))
     setup = opened(Setup(**dict(values)))
     if replies.is_dir():
         replies, confidence = table_in(replies, "answers"), table_in(replies, "confidence")

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar, cast, get_args
 from pydantic import BeforeValidator, Field, model_validator
 
 from trustlab import paths
-from trustlab.choices import Count, Options, Seed, Switch, Warmth, choices, names_of, unknown
+from trustlab.choices import Count, Options, Seed, Switch, Warmth, choices, names_of, with_more
 from trustlab.records import PARAMETERS, Parameters, Readings, Reasoned
 
 T = TypeVar("T")
@@ -26,22 +26,16 @@ MEMORY = ":memory:"
 """The cache that is no file: replies are kept in memory."""
 
 
-GIVEN_AS = {
-    "n_samples": "samples",
-    "sample_temperature": "temperature",
-    "reading": "reading",
-    "reasoning_from": "reasoning_from",
-}
+GIVEN_AS = {"n_samples": "samples", "sample_temperature": "temperature"}
+GIVEN_AS |= {name: name for name in ("reading", "reasoning_from")}
 """Open choices that a :class:`Setup` has itself, by its own names."""
 
 
 def _parameters(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        for name, instead in GIVEN_AS.items():
-            if name in value:
-                raise ValueError(f"parameters has {name!r}; it must be given as {instead}")
-        return Parameters(**value)
-    return value
+    for name in GIVEN_AS if isinstance(value, Mapping) else ():
+        if name in value:
+            raise ValueError(f"parameters has {name!r}; it must be given as {GIVEN_AS[name]}")
+    return Parameters(**value) if isinstance(value, Mapping) else value
 
 
 def _folder(value: Any) -> Any:
@@ -57,8 +51,10 @@ Budget = Literal[
     "answer", "score", "reasoning", "guesses", "keyword", "profile", "evidence", "doctor", "plan",
     "review", "thinking",
 ]  # fmt: skip
+BUDGETS = f"whole numbers of at least 1 for some of {', '.join(get_args(Budget))}"
 Folder = Annotated[Path | None, BeforeValidator(_folder), Field(description="a folder or file")]
-Names = Annotated[str | Sequence[str], Field(description="a name or a list of names (str or list)")]
+NAMES = "a name or a list of names (str or list)"
+Names = Annotated[str | Sequence[str], Field(description=NAMES)]
 Rate = Annotated[float | None, Field(ge=0, description="US dollars for a million tokens")]
 
 
@@ -67,42 +63,33 @@ class Ask:
     """What is asked about, and how: cases, methods, levels, samples."""
 
     dataset: Names = "starter"
-    path: Annotated[
-        str | Path | Sequence[str | Path | None] | None,
-        Field(description="a folder or file, or a list of them"),
-    ] = None
+    path: str | Path | Sequence[str | Path | None] | None = Field(
+        None, description="a folder or file, or a list of them"
+    )
     data_options: Options = Field(default_factory=dict)
     """The data sets' own, by name."""
-    n: Annotated[
-        int | None, Field(ge=1, description="a whole number, at least 1, or None for all (int)")
-    ] = None
-    methods: Annotated[
-        str | Sequence[str] | None, Field(description="a name or a list of names (str or list)")
-    ] = None
+    n: int | None = Field(
+        None, ge=1, description="a whole number, at least 1, or None for all (int)"
+    )
+    methods: str | Sequence[str] | None = Field(None, description=NAMES)
     """Of confidence; ``None``: those that the study asks for by default."""
-    levels: Annotated[
-        Sequence[Annotated[int, Field(ge=1, le=100)]] | None,
-        Field(min_length=1, description="whole numbers from 1 to 100, at least one (list)"),
-    ] = None
+    levels: Sequence[Annotated[int, Field(ge=1, le=100)]] | None = Field(
+        None, min_length=1, description="whole numbers from 1 to 100, at least one (list)"
+    )
     """Percent of a case's statements; ``None``: the study's own."""
     samples: Count = 15
     temperature: Warmth = 0.5
     """Of the samples, and of doctors on a panel; the answer itself is greedy."""
     seed: Seed = 0
-    budgets: Annotated[
-        dict[Budget, Count],
-        Field(description=f"whole numbers of at least 1 for some of {', '.join(get_args(Budget))}"),
-    ] = Field(default_factory=dict)
+    budgets: dict[Budget, Count] = Field(default_factory=dict, description=BUDGETS)
     """Most tokens of a reply, where they are not those of :class:`trustlab.collect.Settings`, of
     :class:`trustlab.agents.medconf.MedConf` and of the panel; "thinking" is added to each."""
-    prompts: Annotated[
-        str | Path | None, Field(description="embedded, chat or a folder of prompts")
-    ] = None
+    prompts: str | Path | None = Field(None, description="embedded, chat or a folder of prompts")
     """The set of prompts, or a folder whose files replace those of one; ``None``: what a model's
     own folder names, else "chat"."""
-    demonstrations: Annotated[
-        int | None, Field(ge=0, le=4, description="a whole number from 0 to 4, or None (int)")
-    ] = None
+    demonstrations: int | None = Field(
+        None, ge=0, le=4, description="a whole number from 0 to 4, or None (int)"
+    )
     """Worked examples before each question; ``None``: the set's own number (2 of "chat")."""
     trial: Any = True
     """Models that were not taught our prompts answer three views of each purpose first; ``False``:
@@ -111,9 +98,9 @@ class Ask:
     """Replies are read also as chat models write them, or ("strict") in the printed form alone."""
     reasoning_from: Reasoned = "section"
     """Of a panel's doctors: "thought" stands in where a reply has no section of reasoning."""
-    parameters: Annotated[
-        Parameters, BeforeValidator(_parameters), Field(description="a dict or tl.Parameters")
-    ] = PARAMETERS
+    parameters: Annotated[Parameters, BeforeValidator(_parameters)] = Field(
+        PARAMETERS, description="a dict or tl.Parameters"
+    )
     """The methods' open choices."""
     medconf: Any = None
     """A :class:`~trustlab.agents.medconf.MedConf`, where its parts are switched off or sized."""
@@ -140,9 +127,7 @@ class Roles:
     """Words statements anew."""
     reader_options: Options = Field(default_factory=dict)
     """For the backends of these roles and of a judge."""
-    n_doctors: Annotated[
-        int | None, Field(ge=1, description="a whole number, at least 1 (int)")
-    ] = None
+    n_doctors: int | None = Field(None, ge=1, description="a whole number, at least 1 (int)")
     """K of a panel; ``None``: that of ``parameters``."""
     panel: Any = None
     """The doctors of a panel are of these models in turn, one or several."""
@@ -176,9 +161,7 @@ class Keep:
     cache: Folder = None
     """The file of replies; ``None``: ``replies.sqlite`` in ``run_dir``, without one in ``runs/``;
     ":memory:" keeps them in memory."""
-    n_jobs: Annotated[
-        int, Field(ge=-1, description="a whole number, at least 1, or -1 for all (int)")
-    ] = 1
+    n_jobs: int = Field(1, ge=-1, description="a whole number, at least 1, or -1 for all (int)")
     """Processes for scoring, and for local models on the CPU; at most those that joblib's backend
     offers."""
     keep_generations: bool | None = None
@@ -221,20 +204,13 @@ class Flat:
         Replies are kept in ``runs/replies.sqlite``; all else goes to ``run_dir``, by default
         ``runs/interactive``.
         """
-        literal = (str, int, float, list, dict, type(None))
-        more = variables.get("more", {})
-        if not isinstance(more, Mapping):
-            raise ValueError(f"more is {more!r}; it must be a mapping of names to values (a dict)")
-        for name in more:
-            if name not in names_of(cls):
-                raise ValueError(unknown(str(name), names_of(cls)))
-        variables = {**variables, **more}
+        literal, known = (str, int, float, list, dict, type(None)), names_of(cls)
+        named = with_more(variables, known)
         given: dict[str, Any] = {
-            name: variables[name] for name in names_of(cls) if name in variables
+            name: named[name] for name in known if isinstance(named.get(name, ...), literal)
         }
-        given = {name: value for name, value in given.items() if isinstance(value, literal)}
         given["run_dir"] = given.get("run_dir") or paths.RUNS / "interactive"
-        if "cache" in names_of(cls):
+        if "cache" in known:
             given["cache"] = given.get("cache") or paths.REPLIES
         return cls(**given)
 

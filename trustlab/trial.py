@@ -23,17 +23,9 @@ from trustlab.records import Case, View
 from trustlab.settings import Setup
 from trustlab.workbench import Workbench, opened
 
-__all__ = ["ADVICE", "Trial", "try_everything", "try_model"]
+__all__ = ["ADVICE", "Trial", "ask_everything", "try_model"]
 EVERY = ("asp", "poc", "ce", "cot_ce", "topk_ce", "p_true", "agreement")
 """Methods that ask for every purpose of a benchmark but MedConf's."""
-
-
-def try_everything(model: CachedModel, cases: Sequence[Case], bench: Workbench) -> Trial:
-    """Three views of every purpose that any notebook asks, put to one model."""
-    model.trial = trial = Trial(stops=False, quiet=bench.quiet)
-    shown = [view(case, level) for case, level in zip(spread(cases), (20, 60, 100), strict=False)]
-    ask_everything(model, shown, bench)
-    return trial
 
 
 def ask_everything(model: CachedModel, shown: Sequence[View], bench: Workbench) -> None:
@@ -43,15 +35,9 @@ def ask_everything(model: CachedModel, shown: Sequence[View], bench: Workbench) 
     asked = [(v.text, v.case.diagnosis) for v in shown]  # the library knows these
     about = [About.of(v) for v in shown]
     assess(model, asked, bench.library, bench.procedure, reading=bench.reading, about=about)
-    _ask_agents(model, shown)
-
-
-def _ask_agents(model: CachedModel, shown: Sequence[View]) -> None:
-    """What the other notebooks ask: plans, reviews, a talk, other words, a judge."""
-    asked = [(v, v.case.diagnosis) for v in shown]
-    plans = propose(model, asked)
-    told = zip(asked, plans, strict=True)
-    review(model, [(*each, made.plan) for each, made in told if made.plan is not None])
+    plans = propose(model, [(v, v.case.diagnosis) for v in shown])
+    told: Any = [(v, v.case.diagnosis, of.plan) for v, of in zip(shown, plans, strict=True)]
+    review(model, [each for each in told if each[2] is not None])
     model.generate([r for v in shown for r in requests_after(model, v.text, about=About.of(v))])
 
     def put(one: Model, requests: list[Request], _: str) -> Any:
@@ -61,7 +47,7 @@ def _ask_agents(model: CachedModel, shown: Sequence[View]) -> None:
     pairs = zip(shown, cycle(questions), strict=False)
     ModelPatient(model).answer([(v.case, question) for v, question in pairs], put)
     texts = [v.case.statements[-1].text for v in shown]
-    reword(texts, model, about={t: About.of(v) for t, v in zip(texts, shown, strict=True)})
+    reword(texts, model, about=dict(zip(texts, about, strict=True)))
     JudgeGrader(model).grade(["A disease of the heart"] * len(shown), [v.case for v in shown])
 
 
@@ -76,7 +62,9 @@ def try_model(model: Any, cases: Sequence[Case] | None = None, setup: Setup | No
     bench = opened(chosen.with_(trial=False, samples=min(chosen.samples, N_REPLIES)))
     (one,) = bench.models(model)
     cached = one if isinstance(one, CachedModel) else CachedModel(one, bench.store)
-    trial = try_everything(cached, cases or load_cases("starter", n=N_VIEWS), bench)
+    cached.trial = trial = Trial(stops=False, quiet=bench.quiet)
+    each = zip(spread(cases or load_cases("starter", n=N_VIEWS)), (20, 60, 100), strict=False)
+    ask_everything(cached, [view(case, level) for case, level in each], bench)
     if isinstance(model, str):
         trial.keep(model)
     return trial

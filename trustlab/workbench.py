@@ -120,15 +120,13 @@ class Workbench:
 
     def opened_grader(self, grader: str | Grader) -> Grader:
         """A grader by name; what it asks and encodes is kept as everything else is."""
-        judged = str(grader).startswith(JUDGE)
-        options = (
-            self.setup.options(self.reader_options) | {"n_jobs": self.n_jobs} if judged else {}
-        )
-        opened_one = open_grader(grader, cache=self.store, reading=self.reading, **options)
+        judged: Any = str(grader).startswith(JUDGE)
+        options = self.setup.options(self.reader_options) | {"n_jobs": self.n_jobs}
+        how = {"cache": self.store, "reading": self.reading}
+        made: Any = open_grader(grader, **how, **(options if judged else {}))
         if judged:
-            judge: Any = opened_one
-            self.cached(judge.model)
-        return opened_one
+            self.cached(made.model)
+        return made
 
     @cached_property
     def library(self) -> Retriever:
@@ -142,12 +140,14 @@ class Workbench:
             self.store and self.store.with_name(f"{kind}.sqlite")
             for kind in ("vectors", "entailment")
         )
+        named = str | Path
         encoder, medical, entailment = self.encoder, self.medical_encoder, self.entailment
-        if encoder is None or isinstance(encoder, str | Path):
-            encoder = Encoder(encoder, cache_path=vectors, n_jobs=self.n_jobs)
-        if isinstance(medical, str | Path):
-            medical = Encoder(medical, cache_path=vectors, n_jobs=self.n_jobs)
-        if entailment is None or isinstance(entailment, str | Path):
+        how: dict[str, Any] = {"cache_path": vectors, "n_jobs": self.n_jobs}
+        if isinstance(encoder, named | None):
+            encoder = Encoder(encoder, **how)
+        if isinstance(medical, named):
+            medical = Encoder(medical, **how)
+        if isinstance(entailment, named | None):
             entailment = open_entailment(entailment, encoder=encoder, cache_path=judged)
         return Readers(encoder, medical, entailment)
 
@@ -162,12 +162,9 @@ class Workbench:
         setup's. ``ValueError`` for what is neither."""
         options = self.setup.options(self.model_options)
         each = as_list(self.model if given is None else given)
-        for model in each:
-            if not (isinstance(model, str) or hasattr(model, "generate")):
-                raise ValueError(
-                    f"models is {given!r}; it must be an open model (tl.open_model), a model's"
-                    " name, or a list of these"
-                )
+        if not all(isinstance(model, str) or hasattr(model, "generate") for model in each):
+            allowed = "an open model (tl.open_model), a model's name, or a list of these"
+            raise ValueError(f"models is {given!r}; it must be {allowed}")
         return [_opened(model, options, self.n_jobs) for model in each]
 
     def prompts_for(self, model: Any) -> Prompts:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from trustlab.html.opening import right_of
+from trustlab.html.opening import parameters_of, right_of
 from trustlab.html.pages import PAGE
 from trustlab.html.show import render
 from trustlab.parsing.counts import read_line
@@ -38,9 +38,12 @@ def _entry(folder: Path, facts: Mapping[str, Any]) -> dict[str, Any]:
     lines = "".join(cells[0]["source"]).splitlines() if cells else []
     title = next((line[2:] for line in lines if line.startswith("# ")), folder.name)
     shown = [output.get("metadata", {}) for cell in cells for output in cell.get("outputs", ())]
-    figures = [told for told in shown if (folder / told.get("file", "/")).is_file()]
-    held = [facts, *facts.get("runs", {}).values()]
-    made = [run.get("benchmark") or run.get("trust") or {} for run in held]
+    figures = [
+        (_href(folder, of["file"]), str(of.get("image/png", {}).get("alt") or of["file"]))
+        for of in shown
+        if (folder / of.get("file", "/")).is_file()
+    ]
+    made = [parameters_of(run) for run in (facts, *facts.get("runs", {}).values())]
     asked = facts.get("parameters", {})
     pages = {notebook.with_suffix(".html").name: "the notebook", PAGE: "answers by case"}
     kinds = ("*.csv", "*.parquet", "figures/*.csv")
@@ -49,7 +52,7 @@ def _entry(folder: Path, facts: Mapping[str, Any]) -> dict[str, Any]:
         "name": folder.name,
         "title": title,
         "href": _href(folder, notebook.with_suffix(".html").name),
-        "figure": (_href(folder, figures[0]["file"]), _alt(figures[0])) if figures else None,
+        "figure": figures[0] if figures else None,
         "read": read_line(facts.get("replies_read", {})),
         "unread": [*facts.get("nothing_claimed", []), *facts.get("warnings", [])],
         "right": [unescape(line) for line in right_of(folder)],
@@ -69,10 +72,6 @@ def _names(several: list[Any]) -> str:
     """The names in several lists, mappings or single names, each once."""
     found = [name for one in several for name in ([one] if isinstance(one, str) else one or ())]
     return ", ".join(dict.fromkeys(map(str, found)))
-
-
-def _alt(told: Mapping[str, Any]) -> str:
-    return str(told.get("image/png", {}).get("alt") or told["file"])
 
 
 def _href(folder: Path, name: str) -> str:

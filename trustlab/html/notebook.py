@@ -62,8 +62,15 @@ def write_html(notebook: Path) -> Path:
 
 
 def without_progress(outputs: Sequence[Any]) -> list[Any]:
-    """The outputs without progress bars, of text or of widgets."""
-    return _without_bars(without_widgets(outputs))
+    """The outputs without progress bars, of text or of widgets; other lines of stderr stay."""
+    kept = []
+    for output in without_widgets(outputs):
+        if output.get("name") == "stderr":
+            lines = [line for line in re.split(r"[\r\n]", output.text) if not BAR.search(line)]
+            output.text = "\n".join([*lines, ""])
+        if output.get("name") != "stderr" or output.text:
+            kept.append(output)
+    return kept
 
 
 def without_widgets(outputs: Sequence[Any]) -> list[Any]:
@@ -74,22 +81,9 @@ def without_widgets(outputs: Sequence[Any]) -> list[Any]:
     widget, kept = "application/vnd.jupyter.widget-view+json", []
     for output in outputs:
         data = output.get("data", {})
+        rest = {kind: shown for kind, shown in data.items() if kind != widget}
         if widget not in data:
             kept.append(output)
-        elif any(kind == "text/html" or kind.startswith("image/") for kind in data):
-            rest = {kind: shown for kind, shown in data.items() if kind != widget}
+        elif any(kind == "text/html" or kind.startswith("image/") for kind in rest):
             kept.append(nbformat.from_dict({**output, "data": rest}))
-    return kept
-
-
-def _without_bars(outputs: Sequence[Any]) -> list[Any]:
-    """The outputs without progress bars; other lines of stderr stay."""
-    kept = []
-    for output in outputs:
-        if output.get("name") == "stderr":
-            lines = [line for line in re.split(r"[\r\n]", output.text) if not BAR.search(line)]
-            if not lines:
-                continue
-            output.text = "\n".join(lines) + "\n"
-        kept.append(output)
     return kept

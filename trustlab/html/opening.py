@@ -18,6 +18,7 @@ import pandas as pd
 
 from trustlab.agents.consultation import ENDING
 from trustlab.folder.replies_log import NAME, json_lines
+from trustlab.formatted import counted
 from trustlab.metrics.run_tables import checked_answers
 from trustlab.parsing.counts import (
     HEADS,
@@ -63,11 +64,10 @@ def counts_of(runs: Iterable[Mapping[str, Any]]) -> Counts:
 
 def nothing_claimed(runs: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """A line for each model and purpose of a run of which less than half could be read."""
-    few = {name: too_few(parameters_of(of).get("replies_read", {})) for name, of in runs.items()}
     return [
         f"{model}{f', {name}' if name else ''}: {why}"
-        for name, whys in few.items()
-        for (model, _), why in whys.items()
+        for name, of in runs.items()
+        for (model, _), why in too_few(parameters_of(of).get("replies_read", {})).items()
     ]
 
 
@@ -78,35 +78,24 @@ def filled(source: str, block: str) -> str:
 
 def opening(folder: Path) -> str:
     """The block of a run's folder; '' where it holds no run."""
-    runs = runs_in(folder)
-    if not runs:
+    if not (runs := runs_in(folder)):
         return ""
     counts = counts_of(runs.values())
-    return "\n\n".join(
-        filter(None, [unread(folder, counts), four_rows(folder, runs, counts), by_purpose(counts)])
-    )
+    parts = [unread(folder, counts), four_rows(folder, runs, counts), by_purpose(counts)]
+    return "\n\n".join(filter(None, parts))
 
 
 def unread(folder: Path, counts: Counts) -> str:
     """What the page begins with where more than 5 % of a purpose could not be read."""
-    lines = [f"{_text(model)}: {_text(s)}" for model in counts for s in not_read_of(counts, model)]
+    lines = [f"{_text(m)}: {_text(s)}" for m in counts for s in not_read({m: counts[m]})]
     if not lines:
         return ""
     told = "\n".join(f"- **{line}.**" for line in lines)
-    shown = "\n".join(
-        f"{_text(model)}, {_text(purpose)}, {_times(n)}:\n\n<pre>{_raw(raw)}</pre>\n"
-        for (model, purpose, raw), n in commonest(folder)
-    )
+    shown = ""
+    for (model, purpose, raw), n in commonest(folder):
+        times = "once" if n == 1 else f"{n:,} times"
+        shown += f"{_text(model)}, {_text(purpose)}, {times}:\n\n<pre>{_raw(raw)}</pre>\n\n"
     return f"{told}\n\nThe commonest of these replies:\n\n{shown}".rstrip()
-
-
-def _times(n: int) -> str:
-    return "once" if n == 1 else f"{n:,} times"
-
-
-def not_read_of(counts: Counts, model: str) -> list[str]:
-    """The sentences of one model."""
-    return not_read({model: counts[model]})
 
 
 def commonest(folder: Path) -> list[tuple[tuple[str, str, str], int]]:
@@ -122,71 +111,54 @@ def commonest(folder: Path) -> list[tuple[tuple[str, str, str], int]]:
 
 
 def four_rows(folder: Path, runs: Mapping[str, Mapping[str, Any]], counts: Counts) -> str:
-    """The table: models, data and n, read, accuracy by level."""
+    """The table: models, data and n, read, accuracy by level; and who graded models that were not
+    taught our prompts."""
     asked = [parameters_of(of) for of in runs.values()]
     models = {name for of in asked for name in of.get("models", ())} | set(counts)
-    sets = _sets(asked)
-    read = [f"{_text(m)}: {read_line({m: of})}" for m, of in counts.items() if read_line({m: of})]
-    few = [f"nothing is claimed: {_text(line)}" for line in nothing_claimed(runs)]
-    name = "metrics.csv" if (folder / "metrics.csv").is_file() else "answers.csv"
-    right = right_of(folder)
+    sets: dict[str, int] = {}  # the most cases that a run had of it, or of several
+    for of in asked:
+        names = of.get("dataset") or ["?"]
+        name = names if isinstance(names, str) else ", ".join(names)
+        sets[name] = max(sets.get(name, 0), int(of.get("cases", 0)))
+    read = [f"nothing is claimed: {_text(line)}" for line in nothing_claimed(runs)]
+    read += [f"{_text(m)}: {line}" for m, of in counts.items() if (line := read_line({m: of}))]
+    table = "metrics.csv" if (folder / "metrics.csv").is_file() else "answers.csv"
+    graded = [_text(line) for line in dict.fromkeys(map(graded_by, asked)) if line]
     rows = {
         "models": ", ".join(map(_text, sorted(models))),
-        "data and n": "<br>".join(
-            f"{_text(of)}: {n:,} case{'s' * (n != 1)}" for of, n in sets.items()
-        ),
-        "read": "<br>".join(_some([*few, *read], "run.json")),
-        "accuracy by level": "<br>".join(_some(right, name)) or "–",
-    }
-    if graded := [line for of in asked if (line := graded_by(of))]:
-        rows["graded by"] = "<br>".join(_some(list(map(_text, dict.fromkeys(graded))), "run.json"))
+        "data and n": "<br>".join(f"{_text(of)}: {counted(n, 'case')}" for of, n in sets.items()),
+        "read": _some(read, "run.json"),
+        "accuracy by level": _some(right_of(folder), table) or "–",
+    } | ({"graded by": _some(graded, "run.json")} if graded else {})
     return "\n".join(["| this run | |", "|---|---|", *(f"| {k} | {v} |" for k, v in rows.items())])
 
 
 def graded_by(of: Mapping[str, Any]) -> str:
     """Who graded the answers of a run, where its models were not taught our prompts; '' else."""
-    own = [one for one in of.get("prompts", {}).values() if one["set"] != "embedded"]
-    if not own or "grader" not in of:
-        return ""
+    own = any(one["set"] != "embedded" for one in of.get("prompts", {}).values())
     advice = "names and ICD-10-CM decide; grader=judge:MODEL asks a model what they leave open"
-    return f"{of['grader']}: {of.get('agreement') or advice}"
+    return f"{of['grader']}: {of.get('agreement') or advice}" if own and "grader" in of else ""
 
 
-def _sets(asked: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """Data set, or several of one run -> the most cases that a run had of it."""
-    found: dict[str, int] = {}
-    for of in asked:
-        name = of.get("dataset") or ["?"]
-        name = ", ".join([name] if isinstance(name, str) else name)
-        found[name] = max(found.get(name, 0), int(of.get("cases", 0)))
-    return found
-
-
-def _some(lines: list[str], where: str) -> list[str]:
-    """The first lines, and how many more there are."""
+def _some(lines: list[str], where: str) -> str:
+    """The first lines of a cell, and how many more there are."""
     more = len(lines) - LINES
-    return lines if more <= 0 else [*lines[:LINES], f"{more} more in {where}"]
+    return "<br>".join(lines if more <= 0 else [*lines[:LINES], f"{more} more in {where}"])
 
 
 def right_of(folder: Path) -> list[str]:
-    """The lines of :func:`accuracies` of a run's folder; none where it holds no such answers."""
-    with suppress(ValueError, LookupError):
-        table = answers_of(folder)
-        return [] if table is None else list(accuracies(table))
-    return []
-
-
-def answers_of(folder: Path) -> pd.DataFrame | None:
-    """The answers of a folder's first run, of the inputs as they are; ``None`` without any."""
+    """The lines of :func:`accuracies` of a folder's first run, of the inputs as they are; none
+    where it holds no such answers."""
     inner = [f.parent for kind in ("csv", "parquet") for f in folder.rglob(f"answers.{kind}")]
-    for place in sorted({folder, *inner}, key=lambda p: (len(p.parts), p)):
-        if file := find_table(place, "answers"):
+    places = sorted({folder, *inner}, key=lambda place: (len(place.parts), place))
+    with suppress(ValueError, LookupError):
+        if file := next(filter(None, (find_table(place, "answers") for place in places)), None):
             table: Any = read_table(file)
             for change in ("condition", "variant"):
                 if change in table and len(table):
                     table = table[table[change].eq(table[change].iloc[0])]
-            return table
-    return None
+            return list(accuracies(table))
+    return []
 
 
 def accuracies(answers: pd.DataFrame) -> Iterator[str]:
@@ -201,23 +173,17 @@ def accuracies(answers: pd.DataFrame) -> Iterator[str]:
             yield f"{about}: – ({_text(str(next(iter(whys.mode()), 'no answer')))})"
             continue
         turns = str(dataset).endswith(ENDING)
-        each = [f"{_at(level, turns)}: {_share(of)}" for level, of in graded.groupby("level")]
-        yield f"{about}: {'; '.join(each)}{denominators(part)}"
+        each = [
+            f"{counted(level, 'question') if turns else f'{level} %'}: {_share(of)}"
+            for level, of in graded.groupby("level")
+        ]
+        yield f"{about}: {'; '.join(each)}{denominators(part, graded)}"
 
 
-def _at(level: object, turns: bool) -> str:
-    """A level in words: so many questions, or so many percent of the statements."""
-    return f"{level} question{'s' * (str(level) != '1')}" if turns else f"{level} %"
-
-
-def denominators(part: pd.DataFrame) -> str:
+def denominators(part: pd.DataFrame, graded: pd.DataFrame) -> str:
     """Accuracy over all levels with each of its denominators, '' where they are the same."""
-    graded = part[~part["failed"] & ~part["ungraded"]]
-    each = {
-        "asked": part[part["cut"] | part.index.isin(graded.index)],
-        "not cut": graded,
-        "read": graded[graded["readable"]],
-    }
+    asked = part[part["cut"] | part.index.isin(graded.index)]
+    each = {"asked": asked, "not cut": graded, "read": graded[graded["readable"]]}
     if len({len(of) for of in each.values()}) == 1:
         return ""
     told = ", ".join(f"{_share(of)} {name}" for name, of in each.items() if len(of))
@@ -231,21 +197,21 @@ def _share(of: pd.DataFrame) -> str:
 
 def by_purpose(counts: Counts) -> str:
     """The table of replies by purpose, folded: one block of HTML, which nbconvert does not part."""
-    rows = table_rows(counts)
+    rows = [
+        "".join(
+            f'<td align="right">{cell:,}</td>'
+            if isinstance(cell, int)
+            else f"<td>{_text(cell)}</td>"
+            for cell in row
+        )
+        for row in table_rows(counts)
+    ]
     if not rows:
         return ""
     head = "".join(f"<th>{name}</th>" for name in ("model", "purpose", *HEADS))
-    body = "\n".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
-    look = "display:block;overflow-x:auto"
-    table = f"<table style='{look}' tabindex='0'>\n<tr>{head}</tr>\n{body}\n</table>"
+    body = "\n".join(f"<tr>{row}</tr>" for row in [head, *rows])
+    table = f"<table style='display:block;overflow-x:auto' tabindex='0'>\n{body}\n</table>"
     return f"<details><summary>Replies by purpose</summary>\n{table}\n</details>"
-
-
-def _cell(value: str | int) -> str:
-    """A cell of HTML, a number at its right."""
-    if isinstance(value, int):
-        return f'<td align="right">{value:,}</td>'
-    return f"<td>{_text(value)}</td>"
 
 
 def _text(words: object) -> str:

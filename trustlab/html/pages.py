@@ -25,6 +25,7 @@ import pandas as pd
 from trustlab.agents.consultation import ENDING
 from trustlab.confidence import METHODS
 from trustlab.confidence.registry import absence, label
+from trustlab.costs import ASSESSED
 from trustlab.folder.records_file import NAME as RECORDS
 from trustlab.folder.records_file import find_records
 from trustlab.folder.replies_log import NAME as REPLIES
@@ -49,10 +50,9 @@ VERDICTS = {
 """Verdict -> its symbol and colour."""
 NO_RECORD = "The run holds no record of it; its words stand in the prompts, below."
 NO_REPLIES = f"The run has no folder with {REPLIES}: it was not saved, or by an earlier version."
-MEDCONF = ("keyword", "profile", "evidence")
 PURPOSES = (
     "ask", "patient", "enough", "diagnosis", "samples", "ce", "cot_ce", "topk_ce", "p_true",
-    *GIVEN, *MEDCONF, "doctor", "plan", "review_prescriptions", "review_tests", "judge",
+    *GIVEN, *ASSESSED, "doctor", "plan", "review_prescriptions", "review_tests", "judge",
 )  # fmt: skip
 """What was asked, in the order of a page."""
 FILTERS = ("level", "model", "dataset", "run", "verdict")
@@ -86,7 +86,7 @@ def show(run: Run, case_id: str, level: int, model: str | None = None) -> Html:
         verdict=kind,
         look=VERDICTS[kind],
         truth=row["truth"],
-        sure=_confidences(run, sure),
+        sure=[_confidence(run, *of) for of in sure[_SURE].itertuples(index=False)],
         parts=_parts(g) if g else [("The dialogue so far", NO_RECORD)],
         asked=_in_order(_requests(run, row)),
         no_replies="" if replies_in(run.folder) else NO_REPLIES,
@@ -101,19 +101,18 @@ def verdict(answer: Any, correct: Any, missing: str = "") -> str:
     return "unread" if pd.isna(answer) else "right" if correct == 1 else "wrong"
 
 
-def _confidences(run: Run, sure: pd.DataFrame) -> list[dict[str, Any]]:
-    """A row a method: its number, or why it is missing; a probability has a bar."""
-    found = []
-    columns = (sure[name] for name in ("method", "confidence", "bound", "missing"))
-    for name, value, bound, missing in zip(*columns, strict=True):
-        family, known = run.families[name], not pd.isna(value)
-        chance = known and METHODS[name].scale == "probability"
-        sign = {"lower": "≥ ", "upper": "≤ "}.get(bound, "")
-        number = f"{sign}{value:.2f}" if chance else f"{sign}{value:.3g} (score)"
-        shown = {"family": FAMILY_LABELS[family], "colour": FAMILY_COLOURS[family]}
-        shown |= {"method": label(name), "width": 100 * value if chance else 0}
-        found.append(shown | {"number": number if known else f"missing: {missing or 'no reason'}"})
-    return found
+_SURE = ["method", "confidence", "bound", "missing"]
+
+
+def _confidence(run: Run, name: str, value: float, bound: str, missing: str) -> dict[str, Any]:
+    """The row of a method: its number, or why it is missing; a probability has a bar."""
+    family, known = run.families[name], not pd.isna(value)
+    chance = known and METHODS[name].scale == "probability"
+    number = f"{value:.2f}" if chance else f"{value:.3g} (score)"
+    number = {"lower": "≥ ", "upper": "≤ "}.get(bound, "") + number
+    shown = {"family": FAMILY_LABELS[family], "colour": FAMILY_COLOURS[family]}
+    shown |= {"method": label(name), "width": 100 * value if chance else 0}
+    return shown | {"number": number if known else f"missing: {missing or 'no reason'}"}
 
 
 def _parts(g: Generation) -> list[tuple[str, Html | str]]:
@@ -134,23 +133,22 @@ def _requests(run: Run, row: Mapping[str, Any]) -> list[dict[str, Any]]:
     if not (kept := replies_in(run.folder)):
         return []
     answer = None if pd.isna(row["answer"]) else str(row["answer"])
-    who = dict.fromkeys(MEDCONF, {row["model"], *(run.parameters.get("assessor") or ())})
+    who = dict.fromkeys(ASSESSED, {row["model"], *(run.parameters.get("assessor") or ())})
     who["doctor"] = {row["model"], *(run.parameters.get("panel") or ())}
     models = set().union(*who.values())
     found = kept.of(row["dataset"], row["case_id"], int(row["level"]), models)
     if answer is not None:
         alike = set(run.answers.loc[run.answers["truth"] == row["truth"], "case_id"])
-        shared = kept.about(answer, [*MEDCONF[:2], "judge"])
+        shared = kept.about(answer, [*ASSESSED[:2], "judge"])
         found += [r for r in shared if r["purpose"] != "judge" or r["case_id"] in alike]
     mine = [
         r
         for r in found
         if (r["purpose"] == "judge" or r["model"] in who.get(r["purpose"], {row["model"]}))
-        and (r["purpose"] not in (*MEDCONF, "judge") or r["diagnosis"] == answer)
+        and (r["purpose"] not in (*ASSESSED, "judge") or r["diagnosis"] == answer)
     ]
-    mine = reversed([*mine, *_talk(run, row)])  # of equal ones the first stays
     once: dict[Any, dict[str, Any]] = {}
-    for r in mine:
+    for r in reversed([*mine, *_talk(run, row)]):  # of equal ones the first stays
         key = (r["purpose"], r["model"], str(r["messages"]))
         if r["purpose"] in GIVEN and key in once:  # the texts of one question, in their order
             r["replies"] += once[key]["replies"]
@@ -173,10 +171,9 @@ def _in_order(requests: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Requests in the order of a page; equal replies are one, with a count."""
     found = []
     for row in requests:
-        came = row["replies"]
-        counts, each = Counter(map(str, came)), {str(reply): reply for reply in came}
+        counts, each = Counter(map(str, row["replies"])), {str(of): of for of in row["replies"]}
         once = [reply | {"n": counts[key]} for key, reply in each.items()]
-        found.append({**row, "n": len(came), "replies": once})
+        found.append({**row, "n": len(row["replies"]), "replies": once})
     place = {purpose: n for n, purpose in enumerate(PURPOSES)}
     return sorted(found, key=lambda r: place.get(r["purpose"], len(place)))
 
@@ -307,16 +304,16 @@ def _worth_reading(answers: pd.DataFrame) -> list[int]:
 
 def _of_replies(place: Path, into: Path, most: int) -> list[dict[str, Any]]:
     """The same of a folder that has replies without a run's tables, by case, level and model."""
-    kept, rows = replies_in(place), []
+    kept, rows, kind = replies_in(place), [], "replies alone"
     for dataset, case_id, level in kept.views():
         found = kept.of(dataset, case_id, level)
         for of in {Choice(case_id, level or 0, row["model"]): None for row in found}:
-            told = {**of._asdict(), "dataset": dataset, "answer": "", "truth": "", "sure": {}}
             page = page_path(of) if len(rows) < most else ""
-            rows.append({**told, "verdict": "replies alone", "page": page})
+            told = {"dataset": dataset, "answer": "", "truth": "", "sure": {}, "verdict": kind}
+            rows.append({**of._asdict(), **told, "page": page})
             if page:
                 asked = _in_order(row for row in found if row["model"] == of.model)
-                facts = [case_id, dataset, f"model {of.model}", f"level {level}", "replies alone"]
-                body = render("answer", facts=facts, asked=asked)
-                write_page(f"Case {case_id}", body, into / page)
+                facts = [case_id, dataset, f"model {of.model}", f"level {level}", kind]
+                page = render("answer", facts=facts, asked=asked)
+                write_page(f"Case {case_id}", page, into / page_path(of))
     return rows

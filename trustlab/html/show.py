@@ -7,7 +7,6 @@ patient or a file. Sense never hangs on colour alone.
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,13 +25,14 @@ from trustlab.confidence.others import weighted_support
 from trustlab.confidence.registry import label
 from trustlab.confidence.verbalized import shares
 from trustlab.paths import NOTICE
-from trustlab.records import Assessment, Evidence, Generation, Mark, Reply, Statement, normalise
+from trustlab.records import Assessment, Evidence, Generation, Reply, Statement, normalise
 from trustlab.retrieval import Passage
 from trustlab.safety.chart import chart_of, chart_text
 from trustlab.safety.table import known_items
 
-INK, GREY, LINE, PAPER, WARNING = "#222222", "#5A5A5A", "#D0D0D0", "#FFFFFF", "#8A3C00"
-SHADE = "#0072B2"
+GREY, WARNING = "#5A5A5A", "#8A3C00"
+COLOURS = {"INK": "#222222", "GREY": GREY, "LINE": "#D0D0D0", "PAPER": "#FFFFFF"}
+COLOURS |= {"WARNING": WARNING, "SHADE": "#0072B2"}
 DEEPEST = 0.75
 """Share of ``SHADE`` at probability 1: dark text stays legible on it."""
 _TAG = re.compile(r"\{[%{#].*?[%}#]\}", re.DOTALL)
@@ -58,8 +58,9 @@ def render(page: str, **values: Any) -> Html:
 @lru_cache
 def _templates() -> Environment:
     made = Environment(loader=FunctionLoader(_template), autoescape=True, undefined=StrictUndefined)
-    colours = {"INK": INK, "GREY": GREY, "LINE": LINE, "PAPER": PAPER, "WARNING": WARNING}
-    made.globals.update(**colours, SHADE=SHADE, DEEPEST=DEEPEST, NOTICE=NOTICE, tint=tint)
+    known = {"DOTS": DOTS, "LOOKS": LOOKS, "NOTICE": NOTICE, "UNSPOKEN": UNSPOKEN, "tint": tint}
+    made.globals.update(**COLOURS, DEEPEST=DEEPEST, **known, visible=visible, turns_of=turns_of)
+    made.tests["missing"] = pd.isna
     return made
 
 
@@ -91,9 +92,22 @@ VERDICTS = {
 }
 UNJUDGED = Verdict("#9A9A9A", "–", "not assessed", "the model gave no readable verdict")
 DOTS = {"strong": "●●●", "moderate": "●●", "weak": "●"}
-NO_VALUE = "MedConf gives no value"
-NOT_SAID = "not in the patient's words"
-RIGHT, WRONG, FAILED = ("✓ right", "#006B4A"), ("✗ wrong", WARNING), ("? not judged", GREY)
+NO_PLAN = "There is no plan to review"
+UNSPOKEN = {
+    "volunteered": "the patient wanted to tell more than one fact: only one was spoken",
+    "invented": "the patient's words were in no fact: not spoken",
+    "leaked": "the patient named the diagnosis: not spoken",
+    "out of place": "the patient gave an answer to another question: not spoken",
+    "unreadable": "the patient's reply could not be read",
+}
+"""Outcome of a patient's reply -> what a transcript says of it."""
+LOOKS = {
+    **dict.fromkeys(("SAFE", "FINE"), ("✓", "#009E73")),
+    **dict.fromkeys(("SAFE WITH CAUTION", "REDUNDANT"), ("!", "#E69F00")),
+    **dict.fromkeys(("UNSAFE", "RISKY"), ("✗", "#D55E00")),
+    **{"UNKNOWN": ("?", "#56B4E9"), None: ("–", "#9A9A9A")},
+}
+"""Verdict on a plan -> its sign and colour."""
 
 
 def turns_of(text: str) -> list[tuple[str, str]]:
@@ -108,8 +122,9 @@ def turns_of(text: str) -> list[tuple[str, str]]:
     return turns
 
 
-def _spoken(texts: Iterable[str]) -> list[tuple[str, str]]:
-    return [turn for text in texts for turn in turns_of(text)]
+def visible(token: str) -> str:
+    """A token with spaces and line breaks made visible; part of a character has no own text."""
+    return token.replace(" ", "␣").replace("\n", "↵") or "(part)"
 
 
 # One answer
@@ -117,36 +132,20 @@ def _spoken(texts: Iterable[str]) -> list[tuple[str, str]]:
 
 def dialogue(statements: Iterable[Statement | str]) -> Html:
     """Doctor's and patient's turns, told apart by side, colour and name; other sentences plain."""
-    return render("dialogue", spoken=_spoken(map(str, statements)))
+    return render("dialogue", told=list(map(str, statements)))
 
 
 def tokens(reply: Reply, n_alternatives: int = 3) -> Html:
     """The diagnosis's tokens as boxes, darker the more probable, with their best alternatives."""
-    trace = reply.trace
-    boxes, remarks = [], ["The model gave no token probabilities."]
+    boxes, trace = [], reply.trace
     if trace is not None and trace.tokens:
         n = len(trace)
         known = [None] * n if trace.logprobs is None else np.exp(trace.logprobs).tolist()
-        others = trace.alternatives or ((),) * n
-        boxes = [
-            (visible(token), p, _others(token, best)[:n_alternatives])
-            for token, p, best in zip(trace.tokens, known, others, strict=True)
-        ]
-        if trace.logprobs is not None:
-            remarks = ["Below each token: its probability, given the tokens before it; the darker,"]
-            remarks.append("the more probable.")
-            if n_alternatives and trace.alternatives is None:
-                remarks.append("The model gave no alternatives.")
-            elif n_alternatives:
-                remarks.append("Then the most probable tokens in its place.")
-        if any(" " in token for token in trace.tokens):
-            remarks.append("␣ is a space.")
-    told = {"answer": reply.text, "missing": reply.missing or "no reply", "boxes": boxes}
-    return render("tokens", **told, remarks=" ".join(remarks))
-
-
-def _others(token: str, best: Iterable[tuple[str, float]]) -> list[tuple[str, float]]:
-    return [(visible(other), float(np.exp(logprob))) for other, logprob in best if other != token]
+        each = zip(trace.tokens, known, trace.alternatives or ((),) * n, strict=True)
+        for token, prob, best in each:
+            others = [(other, float(np.exp(of))) for other, of in best if other != token]
+            boxes.append((token, prob, others[:n_alternatives]))
+    return render("tokens", reply=reply, trace=trace, boxes=boxes, n=n_alternatives)
 
 
 def votes(samples: Sequence[Reply] | None) -> Html:
@@ -162,19 +161,19 @@ def votes(samples: Sequence[Reply] | None) -> Html:
 
 def replies(generation: Generation) -> Html:
     """What the model replied when asked how sure it is, as it came, beside the number read."""
-    methods, usual = [], ("ce", "cot_ce", "topk_ce", "p_true")
-    for name in (*usual, *(name for name in generation.probes if name not in usual)):
+    methods, usual = [], dict.fromkeys(("ce", "cot_ce", "topk_ce", "p_true"))
+    for name in usual | dict.fromkeys(generation.probes):
         came = generation.probes.get(name) or ()
-        raw, remark = "\n".join(map(_raw, came)), ""
+        raw, remark = [_raw(reply) for reply in came], ""
+        value, missing, _ = METHODS[name].evaluate(generation)
         if name == "p_true" and came:
-            raw = "\n".join(f"{n} × {text}" for text, n in Counter(map(_raw, came)).items())
+            raw = [f"{n} × {text}" for text, n in Counter(raw).items()]
             readable = sum(reply.text is not None for reply in came)
             remark = f"{readable} of {len(came)} are True or False"
-        value, missing, _ = METHODS[name].evaluate(generation)
-        if name not in usual and not missing:
-            raw = "\n".join(f"{text}: {x:.3f}" for text, x in shares(generation, name).items())
+        elif name not in usual and not missing:
+            raw = [f"{text}: {x:.3f}" for text, x in shares(generation, name).items()]
             remark = "texts that were given, with their shares of the likelihood"
-        told = {"reply": raw if came else None, "remark": remark, "missing": missing}
+        told = {"reply": "\n".join(raw) if came else None, "remark": remark, "missing": missing}
         methods.append({"label": label(name), "value": value, **told})
     return render("replies", methods=methods)
 
@@ -195,33 +194,15 @@ def evidence(assessment: Assessment) -> Html:
     Without a table (an ablation, or a step that failed) what there is: the profile, the prose, the
     reasoning, the score.
     """
-    return render("evidence", **_evidence(assessment))
-
-
-def _evidence(a: Assessment) -> dict[str, Any]:
-    rows = []
-    for e, verdict in judged(a):
-        quote, wrong = quotation(e)
-        c = e.criterion
-        look = {"colour": verdict.colour, "symbol": verdict.symbol, "word": verdict.word}
-        told = {"id": c.id, "description": c.description, "importance": importance(e)}
-        rows.append({**told, **look, "quote": quote, "wrong": wrong})
-    return {
-        "diagnosis": a.diagnosis,
-        "missing": f"{NO_VALUE}: {a.missing}" if a.missing else "",
-        "legend": legend() if a.evidence else "",
-        "rows": rows,
-        "prose": a.prose,
-        "reasoning": a.reasoning,
-        "summary": summary(a),
-    }
+    told = {"rows": judged(assessment), "summary": summary(assessment)}
+    return render("evidence", a=assessment, **told, legend=legend())
 
 
 def evidence_beside(assessments: Mapping[str, Assessment]) -> Html:
     """MedConf's tables of several patients or models beside each other, each under its title:
     criteria (where their words are known), importance, verdict; counts and scores below."""
     sides = [
-        _evidence(a) | {"title": title, "summary": summary(a)[: 3 if a.evidence else 1]}
+        (title, a, judged(a), summary(a)[: 3 if a.evidence else 1])
         for title, a in assessments.items()
     ]
     return render("beside", sides=sides, legend=legend())
@@ -239,62 +220,25 @@ def legend() -> str:
     return " · ".join(f"{v.symbol} {v.word}: {v.meaning}" for v in VERDICTS.values())
 
 
-def summary(assessment: Assessment) -> list[str]:
+def summary(a: Assessment) -> list[str]:
     """Counts, scores, whether the model's own summary agrees, and the passages behind them."""
-    a, parts = assessment, []
+    parts = [f"model's score: {'none' if a.score is None else f'{a.score:g} out of 100'}"]
     if a.evidence:
         counts = Counter(e.support_level for e in a.evidence)
-        parts.append(", ".join(f"{counts[level]} {VERDICTS[level].word}" for level in VERDICTS))
-    parts.append(
-        "model's score: none" if a.score is None else f"model's score: {a.score:g} out of 100"
-    )
-    if a.evidence:
+        parts.insert(0, ", ".join(f"{counts[of]} {VERDICTS[of].word}" for of in VERDICTS))
         parts.append(f"fixed weights (medconf_weighted): {weighted_support(a.evidence):.2f}")
-        told = {
-            True: "agrees with its verdicts",
-            False: "does not agree with its verdicts",
-            None: "none",
-        }
-        parts.append(f"model's own summary: {told[a.summary_agrees]}")
+        agrees = f"{'agrees' if a.summary_agrees else 'does not agree'} with its verdicts"
+        parts.append(f"model's own summary: {'none' if a.summary_agrees is None else agrees}")
     if a.is_baseless:
         parts.append("sure of what nothing supports")
     if not a.keyword_read:
         parts.append("no keyword could be read: the diagnosis stood in")
-    if a.passages or a.n_dropped:
-        dropped = f", {a.n_dropped} more did not fit" if a.n_dropped else ", none dropped"
-        parts.append(f"passages shown: {len(a.passages)}{dropped}")
-    else:
-        parts.append("no passages shown")
-    return parts
-
-
-def quotation(evidence: Evidence) -> tuple[str, str]:
-    """The quotation in its marks ('' for none), and a warning where it is not the patient's."""
-    if not evidence.quote:
-        return "", ""
-    return f"“{evidence.quote}”", f"⚠ {NOT_SAID}" if evidence.quote_occurs is False else ""
-
-
-def importance(evidence: Evidence) -> str:
-    """Dots and the word; '' where the profile has no importance."""
-    word = evidence.criterion.importance
-    return f"{DOTS[word]} {word}" if word else ""
-
-
-def visible(token: str) -> str:
-    """A token with spaces and line breaks made visible; part of a character has no own text."""
-    return token.replace(" ", "␣").replace("\n", "↵") or "(part)"
+    dropped = f"{a.n_dropped} more did not fit" if a.n_dropped else "none dropped"
+    shown = f"passages shown: {len(a.passages)}, {dropped}"
+    return [*parts, shown if a.passages or a.n_dropped else "no passages shown"]
 
 
 # A consultation
-
-KEPT = {
-    "volunteered": "the patient wanted to tell more than one fact: only one was spoken",
-    "invented": "the patient's words were in no fact: not spoken",
-    "leaked": "the patient named the diagnosis: not spoken",
-    "out of place": "the patient gave an answer to another question: not spoken",
-    "unreadable": "the patient's reply could not be read",
-}
 
 
 def transcript(consultation: Consultation, rows: pd.DataFrame, methods: Sequence[str]) -> Html:
@@ -302,72 +246,62 @@ def transcript(consultation: Consultation, rows: pd.DataFrame, methods: Sequence
 
     ``rows``: level answer correct, and a column a method, a row a level that was reached.
     """
-    states = rows.set_index("level")
-    turns = [None, *consultation.turns]
-    steps = []
-    for level, (said, turn) in enumerate(zip(consultation.statements, turns, strict=True)):
-        remark = KEPT.get(turn.said.outcome, "") if turn else ""
-        state = _state(states.loc[level], methods) if level in states.index else {"answer": ""}
-        steps.append({"spoken": _spoken([said.text]), "remark": remark, **state})
-    truth = consultation.case.diagnosis
-    return render("transcript", steps=steps, ending=ending(consultation), truth=truth)
-
-
-def _state(row: Any, methods: Sequence[str]) -> dict[str, Any]:
-    numbers = [
-        f"{label(m)} {'missing' if pd.isna(row[m]) else format(row[m], '.2f')}" for m in methods
-    ]
-    answer = row["answer"] if isinstance(row["answer"], str) else "(no readable diagnosis)"
-    return {"answer": answer, "graded": graded(row["correct"]), "numbers": " · ".join(numbers)}
+    states = rows.set_index("level").to_dict("index")
+    return render(
+        "transcript",
+        steps=zip(consultation.statements, [None, *consultation.turns], strict=True),
+        states={level: {**of, "graded": graded(of["correct"])} for level, of in states.items()},
+        methods={name: label(name) for name in methods},
+        ending=ending(consultation),
+        truth=consultation.case.diagnosis,
+    )
 
 
 def graded(correct: float) -> tuple[str, str]:
     """Words and colour of a right, a wrong and an ungraded diagnosis."""
-    return FAILED if pd.isna(correct) else RIGHT if correct == 1 else WRONG
+    if pd.isna(correct):
+        return "? not judged", GREY
+    return ("✓ right", "#006B4A") if correct == 1 else ("✗ wrong", WARNING)
 
 
 def ending(consultation: Consultation) -> str:
     """Why the consultation ended, in a sentence."""
-    n = len(consultation.turns)
-    after = f"The consultation ended after {n} question{'' if n == 1 else 's'}: "
-    if consultation.ended == REPEATS:
-        return f"{after}the doctor asked again what had been asked ({consultation.why})"
-    if consultation.ended == NO_QUESTION:
-        return f"{after}the doctor asked nothing readable ({consultation.why})."
-    if consultation.ended == CONFIDENT:
-        return f"{after}the confidence reached the threshold."
-    return f"{after}the turn limit."
+    n, why = len(consultation.turns), consultation.why
+    told = {
+        REPEATS: f"the doctor asked again what had been asked ({why})",
+        NO_QUESTION: f"the doctor asked nothing readable ({why}).",
+        CONFIDENT: "the confidence reached the threshold.",
+    }
+    words = told.get(consultation.ended, "the turn limit.")
+    return f"The consultation ended after {n} question{'s' * (n != 1)}: {words}"
 
 
 # A chart review
 
-LOOKS = {
-    **dict.fromkeys(("SAFE", "FINE"), ("✓", "#009E73")),
-    **dict.fromkeys(("SAFE WITH CAUTION", "REDUNDANT"), ("!", "#E69F00")),
-    **dict.fromkeys(("UNSAFE", "RISKY"), ("✗", "#D55E00")),
-    **{"UNKNOWN": ("?", "#56B4E9"), None: ("–", "#9A9A9A")},
-}
-"""Verdict -> its sign and colour."""
-UNREADABLE = "UNREADABLE"
-NO_PLAN = "There is no plan to review"
-NO_REVIEW = "with safety off: not reviewed"
-NO_QUOTE = "not in what the reviewer was shown"
-NOT_KNOWN = "the table does not know it"
-
 
 def chart_review(checked: Checked) -> Html:
     """Chart, words, doctors, vote, plan and marks of one configuration and case."""
-    case = checked.view.case
+    panel, plan, rules = checked.panel, checked.proposed.plan, checked.rules
+    items = {}
+    if plan is not None and rules is not None:
+        drugs, tests = known_items(plan)
+        said: Any = checked.review
+        drugs_said, tests_said = (
+            (said.prescriptions, said.tests) if said else ([None] * len(drugs), [None] * len(tests))
+        )
+        drugs = (plan.prescriptions, drugs, drugs_said, rules.prescriptions)
+        tests = (plan.tests, tests, tests_said, rules.tests)
+        items = {"Prescription": zip(*drugs, strict=True), "Test": zip(*tests, strict=True)}
+    cosines = panel.cosines or [None] * checked.n_doctors
     return render(
         "chart_review",
         checked=checked,
-        case=case,
-        chart=chart_text(chart_of(case, checked.view.statements)),
-        spoken=_spoken(s.text for s in checked.view.statements),
-        doctors=_opinions(checked),
-        vote=vote_words(checked),
+        case=checked.view.case,
+        chart=chart_text(chart_of(checked.view.case, checked.view.statements)),
+        doctors=zip(panel.opinions, cosines, strict=True),
+        votes=Counter(v for v in panel.votes if v is not None),
         graded=graded(checked.correct),
-        items=_items(checked),
+        items={kind: list(each) for kind, each in items.items()},
         no_plan=NO_PLAN,
     )
 
@@ -377,104 +311,26 @@ def worth_reading(checked: Sequence[Checked], model: str) -> Checked:
 
     The first of the best, panels before single doctors. ``ValueError`` where ``model`` has none.
     """
-    mine = [c for c in checked if c.model == model]
-    if not mine:
-        raise ValueError(
-            f"nothing was asked of {model!r}; "
-            f"there are {list(dict.fromkeys(c.model for c in checked))}"
-        )
-    return max(mine, key=_worth)
-
-
-def vote_words(checked: Checked) -> str:
-    """How the doctors voted, in a sentence."""
-    counts = Counter(v for v in checked.panel.votes if v is not None)
-    if not counts:
-        return "no readable diagnosis."
-    told = ", ".join(f"{name} {n}" for name, n in counts.most_common())
-    lost = checked.n_doctors - counts.total()
-    unread = f", unreadable {lost}" if lost else ""
-    drawn = " (a tie, drawn by the case's name)" if checked.panel.tied else ""
-    return f"{told}{unread}; the diagnosis is {checked.panel.diagnosis}{drawn}."
+    if mine := [c for c in checked if c.model == model]:
+        return max(mine, key=_worth)
+    known = list(dict.fromkeys(c.model for c in checked))
+    raise ValueError(f"nothing was asked of {model!r}; there are {known}")
 
 
 def _worth(checked: Checked) -> tuple[int, ...]:
-    marks = [] if checked.rules is None else [*checked.rules.prescriptions, *checked.rules.tests]
-    said = [] if checked.review is None else [*checked.review.prescriptions, *checked.review.tests]
-    votes = {v for v in checked.panel.votes if v is not None}
-    seen = [m.verdict in ("UNSAFE", "SAFE WITH CAUTION", "RISKY", "REDUNDANT") for m in marks]
-    objections = [m.verdict in ("UNSAFE", "SAFE WITH CAUTION", "RISKY", "REDUNDANT") for m in said]
-    apart = any(a != b for a, b in zip(seen, objections, strict=True))
-    readable = sum(bool(o.thinking and o.diagnosis) for o in checked.panel.opinions)
+    by_rules, by_review = (
+        [mark.verdict in OBJECTIONS for mark in (*of.prescriptions, *of.tests)] if of else []
+        for of in (checked.rules, checked.review)
+    )
     return (
-        bool(marks),
+        bool(by_rules),
         checked.n_doctors > 1,
-        any(seen),
-        len(votes) > 1,
-        apart,
-        any(objections),
-        readable,
+        any(by_rules),
+        len(set(checked.panel.votes) - {None}) > 1,
+        by_rules != by_review,
+        any(by_review),
+        sum(bool(o.thinking and o.diagnosis) for o in checked.panel.opinions),
     )
 
 
-def _opinions(checked: Checked) -> list[dict[str, str]]:
-    """Of each doctor: the name, the diagnosis with its RDC, the reasoning, what is missing."""
-    found = []
-    cosines = checked.panel.cosines or (math.nan,) * checked.n_doctors
-    for i, (opinion, cosine) in enumerate(zip(checked.panel.opinions, cosines, strict=True), 1):
-        fit = "" if math.isnan(cosine) else f" (cosine of reasoning and diagnosis {cosine:.2f})"
-        diagnosis = f"{opinion.diagnosis}{fit}" if opinion.diagnosis else "(no readable diagnosis)"
-        found.append(
-            {
-                "name": f"Doctor {i}, {opinion.model}",
-                "diagnosis": diagnosis,
-                "thinking": opinion.thinking or "(no readable reasoning)",
-                "missing": opinion.missing,
-            }
-        )
-    return found
-
-
-def _items(checked: Checked) -> list[tuple[str, list[tuple[str, dict[str, str], dict[str, str]]]]]:
-    """(kind, [what is proposed, the reviewer's mark, the rule check's])."""
-    plan, rules = checked.proposed.plan, checked.rules
-    if plan is None or rules is None:
-        return []
-    drugs, tests = known_items(plan)
-    prescribed = [str(p) for p in plan.prescriptions]
-    review = checked.review
-    said = (
-        (review.prescriptions, review.tests)
-        if review
-        else ([None] * len(drugs), [None] * len(tests))
-    )
-    return [
-        ("Prescription", _marks(prescribed, drugs, said[0], rules.prescriptions)),
-        ("Test", _marks(plan.tests, tests, said[1], rules.tests)),
-    ]
-
-
-def _marks(
-    proposed: Sequence[str],
-    known: Sequence[bool],
-    said: Sequence[Mark | None],
-    rules: Sequence[Mark],
-) -> list[tuple[str, dict[str, str], dict[str, str]]]:
-    rows = zip(proposed, known, said, rules, strict=False)
-    return [(text, _mark(mark, yes), _mark(rule, True)) for text, yes, mark, rule in rows]
-
-
-def _mark(mark: Mark | None, known: bool) -> dict[str, str]:
-    """Verdict with its sign and colour, quotation and reason, and a warning, in words."""
-    sign, colour = LOOKS[mark.verdict if mark else None]
-    told = {"sign": sign, "colour": colour, "verdict": UNREADABLE, "why": NO_REVIEW, "warning": ""}
-    if mark is None:
-        return told
-    quote = f"“{mark.quote}”" if mark.quote else ""
-    why = mark.missing if mark.verdict is None else mark.reason or ""
-    wrong = [NO_QUOTE] * (mark.quote_occurs is False) + [NOT_KNOWN] * (not known)
-    return told | {
-        "verdict": mark.verdict or UNREADABLE,
-        "why": " · ".join(filter(None, (quote, why))),
-        "warning": f"⚠ {'; '.join(wrong)}" if wrong else "",
-    }
+OBJECTIONS = ("UNSAFE", "SAFE WITH CAUTION", "RISKY", "REDUNDANT")
