@@ -16,24 +16,13 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
-from trustlab.agents.consultation import (
-    TURN_LIMIT,
-    Consultation,
-    Patient,
-    consult,
-    turn_view,
-)
+from trustlab.agents.consultation import TURN_LIMIT, Consultation, Patient, consult, turn_view
 from trustlab.agents.patient import NOT_SO, FactPatient, ModelPatient
 from trustlab.choices import Count, Weight, choices
 from trustlab.confidence import select
 from trustlab.folder.replies_log import recording
 from trustlab.formatted import together
-from trustlab.metrics.estimate import (
-    Draws,
-    Rows,
-    mean,
-    measure,
-)
+from trustlab.metrics.estimate import Draws, Rows, mean, measure
 from trustlab.metrics.schema import table
 from trustlab.metrics.stopping import along, best_threshold, fold_of, frontier, stop_turns
 from trustlab.metrics.ties import reaches
