@@ -14,18 +14,8 @@ import numpy as np
 import pandas as pd
 
 from trustlab import run as runs
-from trustlab.agents.panel import (
-    Checked,
-    Doctor,
-    Proposed,
-    Review,
-    convene,
-    decide,
-    doctors_of,
-    in_charge,
-    propose,
-    review,
-)
+from trustlab.agents import panel as agents
+from trustlab.agents.panel import Checked, Doctor, Proposed, Review
 from trustlab.choices import choices
 from trustlab.confidence import select
 from trustlab.folder.replies_log import recording
@@ -60,7 +50,8 @@ MARKS = [
 ]  # fmt: skip
 RX: dict[Any, str] = dict(zip((*RATINGS, None), made.COUNTS[1:6], strict=True))
 TESTS: dict[Any, str] = dict(zip((*FLAGS, None), made.COUNTS[7:], strict=True))
-"""Verdict that counts -> the column that counts it; None could not be read."""
+COLUMN = {"prescription": RX, "test": TESTS}
+"""Kind -> verdict that counts -> the column that counts it; None could not be read."""
 
 
 def no_answer(opinion: Opinion) -> bool:
@@ -92,10 +83,7 @@ def review_rows(c: Checked) -> Iterator[dict[str, Any]]:
     }
     counts = Counter(dict.fromkeys((*RX.values(), *TESTS.values()), 0))
     yield {**named, "safety": False, **counts}
-    if c.review:
-        drugs, tests = known_items(plan)
-        counts.update(RX[_verdict(*m)] for m in zip(c.review.prescriptions, drugs, strict=True))
-        counts.update(TESTS[_verdict(*m)] for m in zip(c.review.tests, tests, strict=True))
+    counts.update(COLUMN[kind][_verdict(mark, known)] for kind, _, _, known, mark, _ in _items(c))
     yield {**named, "safety": True, **counts}
 
 
@@ -103,22 +91,23 @@ def opinion_rows(c: Checked) -> Iterator[dict[str, Any]]:
     """A row for each doctor of a panel, from 1."""
     cosines = c.panel.cosines or [math.nan] * c.n_doctors
     each = zip(c.panel.opinions, c.panel.votes, cosines, strict=True)
-    for i, (opinion, name, cosine) in enumerate(each, 1):
-        yield {
-            **c.keys,
-            "doctor": i,
-            "speaker": opinion.model,
-            "diagnosis": opinion.diagnosis,
-            "vote": name,
-            "thinking": opinion.thinking,
-            "cosine": cosine,
-            "missing": opinion.missing,
-        }
+    for i, (o, name, cosine) in enumerate(each, 1):
+        row = {**c.keys, "doctor": i, "speaker": o.model, "diagnosis": o.diagnosis, "vote": name}
+        yield row | {"thinking": o.thinking, "cosine": cosine, "missing": o.missing}
 
 
 def mark_rows(c: Checked) -> Iterator[dict[str, Any]]:
     """A row for each prescription and test: ``said`` is the reviewer's own word, ``verdict`` what
     counts."""
+    keys = c.keys | {"configuration": c.configuration}
+    for kind, i, text, known, mark, rule in _items(c):
+        row = {"kind": kind, "item": i, "text": text, "known": known, **vars(mark)}
+        row |= {"said": mark.verdict, "verdict": _verdict(mark, known), "rule": rule.rule}
+        yield keys | row | {"rule_verdict": rule.verdict, "rule_quote": rule.quote}
+
+
+def _items(c: Checked) -> Iterator[tuple[str, int, str, bool, Mark, Mark]]:
+    """Kind, place, text, whether the table knows it, reviewer's and rule check's mark, an item."""
     plan = c.proposed.plan
     if plan is None or c.review is None or c.rules is None:
         return
@@ -126,21 +115,8 @@ def mark_rows(c: Checked) -> Iterator[dict[str, Any]]:
     rx = map(str, plan.prescriptions), drugs, c.review.prescriptions, c.rules.prescriptions
     kinds = {"prescription": rx, "test": (plan.tests, tests, c.review.tests, c.rules.tests)}
     for kind, columns in kinds.items():
-        for i, (text, known, mark, rule) in enumerate(zip(*columns, strict=True), 1):
-            yield {
-                **c.keys,
-                "configuration": c.configuration,
-                "kind": kind,
-                "item": i,
-                "text": text,
-                "known": known,
-                **vars(mark),
-                "said": mark.verdict,
-                "verdict": _verdict(mark, known),
-                "rule_verdict": rule.verdict,
-                "rule_quote": rule.quote,
-                "rule": rule.rule,
-            }
+        for i, each in enumerate(zip(*columns, strict=True), 1):
+            yield kind, i, *each
 
 
 def _verdict(mark: Mark, known: bool) -> str | None:
@@ -173,10 +149,11 @@ class Asked(Setup):
 class TrustRun:
     """Tables of one run, each tidy, and what made them.
 
-    ``reviews``: a row for each model, data set, configuration, safety, level and case, as
-    :func:`trustlab.trust_indices` takes it. ``opinions``: a row a doctor. ``marks``: a row for each
-    prescription and test with the reviewer's verdict and the rule check's. ``calls``: a row a
-    request. ``checked`` holds panel, plan and review of each as records.
+    - ``reviews``: a row for each model, data set, configuration, safety, level and case, as
+      :func:`trustlab.trust_indices` takes it.
+    - ``opinions``: a row a doctor. ``marks``: a row a prescription or test, with the reviewer's
+      verdict and the rule check's. ``calls``: a row a request.
+    - ``checked``: panel, plan and review of each as records.
     """
 
     reviews: pd.DataFrame
@@ -190,13 +167,8 @@ class TrustRun:
         """Write the tables (CSV) and ``run.json``."""
         save_tables(self, ("reviews", "opinions", "marks", "calls"), folder)
         made, cached = (int(self.calls[c].to_numpy().sum()) for c in ("n_made", "n_cached"))
-        facts = {
-            "notice": NOTICE,
-            "trust": self.parameters,
-            "calls_made": made,
-            "calls_from_cache": cached,
-            "warnings": remark_lines(self.parameters),
-        }
+        facts = {"notice": NOTICE, "trust": self.parameters, "calls_made": made}
+        facts |= {"calls_from_cache": cached, "warnings": remark_lines(self.parameters)}
         save_json(facts, folder / "run.json")
 
 
@@ -233,7 +205,7 @@ def trust(
         attach(*cached.values(), verdicts)
         for m in models:
             team = [cached[id(d)] for d in panel or [m]]
-            doctors = doctors_of(team, max(n_doctors, len(panel)))
+            doctors = agents.doctors_of(team, max(n_doctors, len(panel)))
             checked += _checked(m.name, doctors, shown, cached.get(id(reviewer)), proxy, setup)
         checked = _graded(checked, judge)
     runs.refuse_waiting([*cached.values(), judge])
@@ -340,7 +312,7 @@ def _checked(
     how: dict[str, dict[str, Any]] = {step: asked | most.get(step, {}) for step in steps}
     for step in ("doctor", "plan"):
         how[step]["temperature"] = setup.temperature
-    panels = convene(views, doctors, **how["doctor"], reasoning_from=setup.reasoning_from)
+    panels = agents.convene(views, doctors, **how["doctor"], reasoning_from=setup.reasoning_from)
     panels = with_cosines(setup.readers.encoder, panels)
     medical: Any = setup.readers.encoder if proxy else setup.readers.medical
     medically = [tuple(cosines(medical, p.opinions) if medical else ()) for p in panels]
@@ -348,26 +320,17 @@ def _checked(
     for n in sorted({1, len(doctors)}):
         each = panels if n > 1 else [_first(p, v) for p, v in zip(panels, views, strict=True)]
         plans, reviews = _planned(doctors, views, each, reviewer, how)
+        named = f"panel of {n}" if n > 1 else ONE
         for i, (view, panel) in enumerate(zip(views, each, strict=True)):
-            one = Checked(
-                model=name,
-                configuration=f"panel of {n}" if n > 1 else ONE,
-                n_doctors=n,
-                view=view,
-                panel=panel,
-                medical_cosines=medically[i][:n] or None,
-                proxy=proxy,
-                proposed=plans[i],
-                review=reviews[i],
-                rules=_rules(view, panel, plans[i]),
-            )
-            checked.append(one)
+            done = plans[i], reviews[i], _rules(view, panel, plans[i])
+            keys, cosines_of = (name, named, n, view, panel), medically[i][:n] or None
+            checked.append(Checked(*keys, cosines_of, *done, proxy=proxy))
     return checked
 
 
 def _first(panel: Panel, view: View) -> Panel:
     """The panel's first doctor alone."""
-    alone = decide(panel.opinions[:1], view.case.case_id)
+    alone = agents.decide(panel.opinions[:1], view.case.case_id)
     return replace(alone, cosines=panel.cosines and panel.cosines[:1])
 
 
@@ -380,19 +343,19 @@ def _planned(
 ) -> tuple[list[Proposed], list[Review | None]]:
     """The plan of each panel's doctor in charge, and its review; none without a diagnosis."""
     models = list({id(d.model): d.model for d in doctors}.values())
-    charge = [None if (k := in_charge(p)) is None else doctors[k].model for p in panels]
+    charge = [None if (k := agents.in_charge(p)) is None else doctors[k].model for p in panels]
     plans = [Proposed(None, "no diagnosis to plan for")] * len(views)
     for model in models:
         at = [i for i, who in enumerate(charge) if who is model]
         asked = [(views[i], str(panels[i].diagnosis)) for i in at]
-        for i, proposed in zip(at, propose(model, asked, **how["plan"]), strict=True):
+        for i, proposed in zip(at, agents.propose(model, asked, **how["plan"]), strict=True):
             plans[i] = proposed
     reviews: list[Review | None] = [None] * len(views)
     for model in [reviewer] if reviewer else models:
         mine = [i for i, who in enumerate(charge) if reviewer or who is model]
         there = {i: plan for i in mine if (plan := plans[i].plan) is not None}
         planned = [(views[i], str(panels[i].diagnosis), plan) for i, plan in there.items()]
-        for i, found in zip(there, review(model, planned, **how["review"]), strict=True):
+        for i, found in zip(there, agents.review(model, planned, **how["review"]), strict=True):
             reviews[i] = found
     return plans, reviews
 
@@ -484,10 +447,10 @@ def _winner(eti: pd.Series) -> dict[str, Any]:
         return {"winner": "", "tied": (), "missing": "no configuration has accuracy, CDR and RDC"}
     best = sorted(str(name) for name in eti.index[eti >= eti.max() - 100 * formulas.ROUNDING])
     high = [*eti.nlargest(2), np.nan]
-    found = {"value": high[0], "missing": ""}
+    who = {"winner": best[0], "tied": (), "margin": high[0] - high[1]}
     if len(best) > 1:
-        return found | {"winner": "tie", "tied": tuple(best), "margin": 0.0}
-    return found | {"winner": best[0], "tied": (), "margin": high[0] - high[1]}
+        who = {"winner": "tie", "tied": tuple(best), "margin": 0.0}
+    return {"value": high[0], "missing": "", **who}
 
 
 def _over_cases(correlation: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Metric:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from trustlab import records
 from trustlab.agents.asking import Ask, put, reply_room, request
 from trustlab.knowledge import load_knowledge
 from trustlab.metrics.trust import majority
@@ -23,17 +24,7 @@ from trustlab.parsing.agents import read_flags, read_opinion, read_plan, read_ra
 from trustlab.parsing.counts import both
 from trustlab.parsing.reply import Unreadable
 from trustlab.prompts import Prompts, prompts_of
-from trustlab.records import (
-    Mark,
-    Opinion,
-    Panel,
-    Plan,
-    Reading,
-    ReasoningFrom,
-    Reply,
-    View,
-    normalise,
-)  # fmt: skip
+from trustlab.records import Mark, Opinion, Panel, Plan, Reading, ReasoningFrom, Reply, View
 from trustlab.safety.chart import chart_of, chart_text
 
 MAX_TOKENS, MAX_TOKENS_REVIEW = 512, 768
@@ -134,7 +125,7 @@ def vote(diagnosis: str | None) -> str | None:
     if diagnosis is None:
         return None
     known = load_knowledge().condition_named(diagnosis)
-    return known.name if known else normalise(diagnosis) or None
+    return known.name if known else records.normalise(diagnosis) or None
 
 
 def in_charge(panel: Panel) -> int | None:
@@ -165,8 +156,8 @@ def propose(
     room, requests = reply_room(model, max_tokens), []
     for view, diagnosis in asked:
         about = About.of(view, diagnosis=diagnosis, **both(read_plan, reading))
-        fill = {"chart": _chart(view), "patient": view.text, "answer": diagnosis}
-        one = request("plan", model, room, seed, about, **fill)
+        fill: dict[str, Any] = {"chart": _chart(view), "patient": view.text}
+        one = request("plan", model, room, seed, about, answer=diagnosis, **fill)
         requests.append(replace(one, temperature=temperature))
     made = []
     for reply in put(ask, model, requests, "plans"):
@@ -241,8 +232,9 @@ def review(
         for i, of in reads.items():
             view, diagnosis, _ = asked[i]
             about = About.of(view, diagnosis=diagnosis, **both(partial(_readable, of), reading))
-            fill = {"chart": _chart(view), "patient": view.text, "answer": diagnosis}
-            fill["plan"], ids = plan_text(items[i]), range(1, len(items[i]) + 1)
+            fill: dict[str, Any] = {"chart": _chart(view), "patient": view.text}
+            fill |= {"answer": diagnosis, "plan": plan_text(items[i])}
+            ids = range(1, len(items[i]) + 1)
             requests.append(request(name, model, room, seed, about, ids=ids, **fill))
         found: list[tuple[Mark, ...]] = [()] * len(asked)
         replies = put(ask, model, requests, name.replace("_", " of "))

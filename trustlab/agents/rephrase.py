@@ -25,7 +25,7 @@ from trustlab.records import Case, Reading, Reply, normalise
 ENDING = "-reworded"
 """What is added to the names of the data set and of each case."""
 MAX_TOKENS = 160
-_EXCHANGE = re.compile(r"Doctor: (.+)\nPatient: (.+)", re.DOTALL)
+EXCHANGE = re.compile(r"Doctor: (.+)\nPatient: (.+)", re.DOTALL)
 _ALONE = re.compile(r"(Doctor|Patient): (.+)", re.DOTALL)
 _WHAT = {"Doctor": "question", "Patient": "reply"}
 
@@ -134,7 +134,7 @@ def _requests(
 def _parts(text: str) -> dict[str, str]:
     """Speaker -> words of a statement that is an exchange or half of one; empty for running
     text."""
-    if exchange := _EXCHANGE.fullmatch(text):
+    if exchange := EXCHANGE.fullmatch(text):
         return {"Doctor": exchange[1], "Patient": exchange[2]}
     alone = _ALONE.fullmatch(text)
     return {alone[1]: alone[2]} if alone else {}

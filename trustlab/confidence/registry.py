@@ -136,18 +136,16 @@ class Method:
         both directions meet."""
         found = set()
         for need in self.needs:
-            for bound in _bounds(generation, need):
-                turned = {"lower": "upper", "upper": "lower"}[bound]
-                found |= (
-                    {"lower", "upper"}
-                    if need in self.either_way
-                    else {turned if need in self.falls_with else bound}
-                )
+            bounds = _bounds(generation, need)
+            if need in self.falls_with:
+                bounds = {TURNED[bound] for bound in bounds}
+            found |= {*TURNED} if bounds and need in self.either_way else bounds
         if len(found) > 1:
             raise MissingValue("truncated distributions bound it neither from above nor from below")
         return found.pop() if found else ""
 
 
+TURNED = {"lower": "upper", "upper": "lower"}
 METHODS: dict[str, Method] = {}
 """Every registered method by name."""
 GROUPS: dict[str, Callable[[Method], bool]] = {
@@ -267,13 +265,11 @@ def _numbers(generation: Generation, need: str, part: Any) -> np.ndarray:
         return np.array([logprob for listed in part for _, logprob in listed])
     if need == "panel.cosines":  # NaN and None are doctors without one
         return np.array([c for c in part if c is not None and c == c])
-    arrays: list[np.ndarray] = []
     if need == "samples.logprobs":
-        read = (sample.text is not None for sample in generation.samples or ())
-        arrays = list(compress(part, read))
-    elif need in ("sample_relevance", "alternative_entailment"):
-        arrays = list(part)
-    return np.concatenate(arrays) if arrays else np.zeros(0)
+        part = compress(part, (sample.text is not None for sample in generation.samples or ()))
+    elif need not in ("sample_relevance", "alternative_entailment"):
+        part = ()
+    return np.concatenate([np.zeros(0), *part])
 
 
 def _part(generation: Generation, need: str) -> object | None:
@@ -305,35 +301,23 @@ def _bounds(generation: Generation, need: str) -> set[str]:
     return {trace.bounds[tail] for trace in traces if tail in trace.bounds}
 
 
-CALLS = (
-    (("answer.prior_logprobs",), "1 scoring"),
-    (
-        (
-            "samples",
-            "samples.logprobs",
-            "similarity",
-            "similarity_med",
-            "entailment",
-            "contradiction",
-            "sample_relevance",
-        ),
-        "K",
-    ),
-    (("probes.ce",), "1"),
-    (("probes.cot_ce",), "1"),
-    (("probes.topk_ce",), "1"),
-    (("probes.p_true",), "K"),
-    *(((f"probes.{name}",), f"{len(texts)} scoring") for name, (_, texts) in GIVEN.items()),
-    (("assessment",), "1 + 2 per distinct answer"),
-    (("panel", "panel.cosines"), "K doctors"),
-)
+SAMPLED = "samples samples.logprobs similarity similarity_med entailment contradiction"
+CALLS: dict[str, str] = {
+    "answer.prior_logprobs": "1 scoring",
+    f"{SAMPLED} sample_relevance": "K",
+    **dict.fromkeys(("probes.ce", "probes.cot_ce", "probes.topk_ce"), "1"),
+    "probes.p_true": "K",
+    **{f"probes.{name}": f"{len(texts)} scoring" for name, (_, texts) in GIVEN.items()},
+    "assessment": "1 + 2 per distinct answer",
+    "panel panel.cosines": "K doctors",
+}
 """Needs, and the calls that any of them adds to the one that gives the answer."""
-READERS = (
-    (("similarity", "relevance", "sample_relevance", "panel.cosines"), "encoder"),
-    (("similarity_med",), "medical encoder"),
-    (("entailment", "contradiction", "alternative_entailment"), "entailment"),
-    (("assessment",), "retriever"),
-)
+READERS: dict[str, str] = {
+    "similarity relevance sample_relevance panel.cosines": "encoder",
+    "similarity_med": "medical encoder",
+    "entailment contradiction alternative_entailment": "entailment",
+    "assessment": "retriever",
+}
 """Needs, and who else has to read for them."""
 
 
@@ -353,5 +337,5 @@ def readers(method: Method) -> str:
     return ", ".join(_needed(method, READERS))
 
 
-def _needed(method: Method, table: tuple[tuple[tuple[str, ...], str], ...]) -> list[str]:
-    return [words for needs, words in table if set(needs) & set(method.needs)]
+def _needed(method: Method, table: dict[str, str]) -> list[str]:
+    return [words for needs, words in table.items() if {*needs.split()} & {*method.needs}]
