@@ -43,9 +43,7 @@ ALONE = "the case has no candidates beside its diagnosis"
 
 def look_alikes(name: str) -> list[str]:
     """Other conditions of the knowledge table, the most alike first; none of a name not in it.
-
-    Alike: the findings that both have, over those that either has, weighed by their chance.
-    """
+    Alike: the findings that both have, over those that either has, weighed by their chance."""
     knowledge = load_knowledge()
     if (own := knowledge.condition_named(name)) is None:
         return []

@@ -96,8 +96,7 @@ def answer_requests(
     settings: Settings,
     prompts: Prompts,
 ) -> list[Request]:
-    """The greedy diagnosis, and the K samples where a method needs them: the same messages, so one
-    prefill serves both."""
+    """The greedy diagnosis, and the K samples where needed: one prefill of the same messages."""
     wanted = {s for n, s in TRACE_NEEDS.items() if n in needs and s in provides}
     wanted |= {"logprobs"} if wanted & {"prior", "distributions"} else set()
     prior = prompts.render("diagnosis", patient=None) if "prior" in wanted else None

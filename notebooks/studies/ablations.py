@@ -232,8 +232,7 @@ class WrongPassages:
         return []
 
     def _others(self, keyword: str, k: int, right: set[str], meant: str) -> list[Passage]:
-        """The ``k`` best for ``keyword`` that are not ``right`` and whose title does not name what
-        is ``meant``."""
+        """The ``k`` best for ``keyword``, not ``right``, with no title of what is ``meant``."""
         n = k + len(right)
         while True:
             found = self.retriever.search(keyword, n)
@@ -247,8 +246,7 @@ class WrongPassages:
 
 
 def _meant(name: str) -> str:
-    """The id of the condition that ``name`` stands for, as the knowledge table has it; else its
-    words, normalised."""
+    """The id of the condition that ``name`` names in the knowledge table; else its words."""
     condition = load_knowledge().condition_named(name)
     return condition.id if condition else normalise(name)
 
@@ -280,8 +278,7 @@ def libraries(
 
 
 def kinds(passages: Sequence[Passage]) -> dict[str, list[Passage]]:
-    """Kind -> its passages, in order of appearance; none where a title names no kind, or there are
-    one or too many."""
+    """Kind -> its passages, in order; none where a title names no kind, or there are too many."""
     parts: dict[str, list[Passage]] = {}
     for passage in passages:
         _, colon, kind = passage.title.rpartition(": ")

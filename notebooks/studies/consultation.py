@@ -91,8 +91,7 @@ class ConsultationRun:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """Those of the first model's benchmark, with what the benchmarks of all hold of their
-        models."""
+        """Those of the first model's benchmark, with what those of all say of their models."""
         each = [run.parameters for run in self.runs.values()]
         models = {name: revision for p in each for name, revision in p["models"].items()}
         doctor = {"doctor": self.doctor} if self.doctor else {}
@@ -156,8 +155,7 @@ def consultations(
 def speakers(
     doctor: Model, patient: Model | str | None, setup: Workbench
 ) -> tuple[list[CachedModel], Patient]:
-    """The models that talk, the doctor first, each over the store of ``setup``, and who answers;
-    arguments as above."""
+    """The models that talk, doctor first, over the store of ``setup``, and who answers."""
     inner = doctor.model if isinstance(doctor, CachedModel) else doctor
     others = [m for m in (inner, patient) if not isinstance(m, str | None)]
     with_cache = [setup.cached(m) for m in others]
@@ -319,10 +317,8 @@ def chosen_thresholds(
     g: Grid, n_folds: int = 5, price: float = 0.005, seed: int = 0
 ) -> dict[str, np.ndarray]:
     """Method -> the threshold for each case, (n,), chosen on the other folds than the case's own.
-
     The rule there: :func:`~trustlab.metrics.stopping.best_threshold`. Methods without any value are
-    left out, and so are all where there are fewer than two cases.
-    """
+    left out, and so are all where there are fewer than two cases."""
     folds = fold_of(g.case_ids, n_folds, seed)
     known = g.known if len(folds) > 1 else {}
     found = {method: np.empty(len(folds)) for method in known}
@@ -335,10 +331,8 @@ def chosen_thresholds(
 
 def stops(g: Grid, picked: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Where each policy stops each case, level (n,): methods at the thresholds ``picked``.
-
     "decides itself": the first level at which the doctor said enough; "fixed k": after k questions;
-    "oracle": where the diagnosis is first right, else at the end, which no rule can know.
-    """
+    "oracle": where the diagnosis is first right, else at the end, which no rule can know."""
     n, last = g.correct.shape[0], g.correct.shape[1] - 1
     found = {m: stop_turns(g.confidence[m], each[:, None]) for m, each in picked.items()}
     found["decides itself"] = stop_turns(g.enough, 1.0)
@@ -350,9 +344,7 @@ def stopped(
     run: ConsultationRun, model: str, n_draws: int = 2000, seed: int = 0, **how: Any
 ) -> dict[str, Rows]:
     """Policy -> a row a case with what it brought: :data:`REACHED` and ``threshold``.
-
-    ``how``: n_folds and price of :func:`chosen_thresholds`.
-    """
+    ``how``: n_folds and price of :func:`chosen_thresholds`."""
     g = grid(run, model, n_draws, seed)
     picked = chosen_thresholds(g, seed=seed, **how)
     at = stops(g, picked)
@@ -363,9 +355,7 @@ def frontier_table(
     run: ConsultationRun, model: str, n_draws: int = 2000, seed: int = 0
 ) -> pd.DataFrame:
     """Accuracy, utterances and share of early stops at every threshold of every method.
-
-    Strictest first (infinity: never early). Methods without any value are left out.
-    """
+    Strictest first (infinity: never early). Methods without any value are left out."""
     g = grid(run, model, n_draws, seed)
     labelled = (
         ({"model": model, "method": m, "threshold": t}, _stopped(g, stop_turns(sure, t)))
@@ -378,10 +368,8 @@ def frontier_table(
 
 def chosen_table(run: ConsultationRun, model: str, **how: Any) -> pd.DataFrame:
     """What each policy of :func:`stops` brings (:data:`REACHED`), thresholds picked on other cases.
-
     ``threshold_low`` and ``threshold_high``: of the folds, infinity for never early. ``how``: as in
-    :func:`stopped`.
-    """
+    :func:`stopped`."""
     lines: list[dict[str, Any]] = []
     for policy, rows in stopped(run, model, **how).items():
         picked: Any = rows.asked["threshold"]

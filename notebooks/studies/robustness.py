@@ -196,8 +196,7 @@ def _wording_row(
 
 
 def _voice(model: Model, setup: Workbench) -> CachedModel:
-    """The model with a list of calls of its own, so that what it words is counted apart from what
-    it answers."""
+    """The model with a list of calls of its own: its wordings are counted apart."""
     if isinstance(model, CachedModel):
         model = CachedModel(model.model, model.path, offline=model.offline)
     return setup.cached(model)
@@ -298,10 +297,8 @@ def conditions(names: Any) -> list[str]:
 
 def compared_rows(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """``used``: which rows of each method are compared; ``own``: whether it stands on its own.
-
     Methods that are ``whole`` on at least half of the ``possible`` rows are compared on those where
-    all of them are; the others keep their own.
-    """
+    all of them are; the others keep their own."""
     had = rows.assign(used=rows["whole"] & rows["possible"])
     of_method: Any = had.groupby([*by, "method"])[["used", "possible"]].transform("sum")
     own = of_method["used"] < LEAST_SHARE * of_method["possible"]
@@ -371,10 +368,8 @@ def two_at_once(
     setup: Setup | Workbench | None = None,
 ) -> Run:
     """Pair the cases, merge each pair, and ask about the merged cases as the benchmark does.
-
     At level q, q % of the merged statements are shown: about as much of each patient as alone.
-    ``correct`` is 1 where an answer names either diagnosis. ``ValueError`` without a pair.
-    """
+    ``correct`` is 1 where an answer names either diagnosis. ``ValueError`` without a pair."""
     setup = opened(setup)
     of = {f"{a.case_id}+{b.case_id}": (a, b) for a, b in ways.pairs(cases, setup.seed)}
     if not of:
@@ -388,8 +383,7 @@ def two_at_once(
 def either_named(
     answers: pd.DataFrame, pairs: Mapping[str, tuple[Case, Case]], grader: Grader
 ) -> pd.Series:
-    """Of each answer about a merged case: 1 where it names either diagnosis, 0 where neither, NaN
-    where there is no answer."""
+    """Of each answer about a merged case: 1 where it names either diagnosis, else 0, or NaN."""
     said = [a if isinstance(a, str) else None for a in answers["answer"]]
     had = ~(answers["correct"].isna() & answers["answer"].isna())
     grades = [grader.grade(said, [pairs[c][i] for c in answers["case_id"]]) for i in (0, 1)]

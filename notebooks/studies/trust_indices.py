@@ -97,8 +97,7 @@ def opinion_rows(c: Checked) -> Iterator[dict[str, Any]]:
 
 
 def mark_rows(c: Checked) -> Iterator[dict[str, Any]]:
-    """A row for each prescription and test: ``said`` is the reviewer's own word, ``verdict`` what
-    counts."""
+    """A row a prescription or test: ``said`` is the reviewer's word, ``verdict`` what counts."""
     keys = c.keys | {"configuration": c.configuration}
     for kind, i, text, known, mark, rule in _items(c):
         row = {"kind": kind, "item": i, "text": text, "known": known, **vars(mark)}
@@ -258,9 +257,7 @@ def trust(
 
 def _cached(models: Sequence[Model], setup: Workbench) -> dict[int, CachedModel]:
     """``id`` of each model -> the model over the store of ``setup``, its count of calls at 0.
-
-    A doctor's model that reviews, too, has one entry, so that its calls are counted once.
-    """
+    A doctor's model that reviews, too, has one entry, so that its calls are counted once."""
     found: dict[int, CachedModel] = {}
     for model in models:
         one = setup.cached(model)
@@ -417,9 +414,7 @@ def weight_sweep(indices: pd.DataFrame, steps: int = 20) -> pd.DataFrame:
 
 def contenders(indices: pd.DataFrame) -> pd.DataFrame:
     """The configurations that differ in a part of ETI, a row each: parts, n of ETI, name.
-
-    Safety is in the name only where it matters.
-    """
+    Safety is in the name only where it matters."""
     need(indices, ["formulation", *KEYS, "metric", "value", "n"], "indices")
     held: Any = indices[indices["formulation"].eq("trust-x")]
     if lacking := {*PARTS, "eti"} - {*held["metric"]}:

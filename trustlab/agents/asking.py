@@ -17,8 +17,7 @@ Ask = Callable[[Model, list[Request], str], list[list[Reply]]]
 
 
 def put(ask: Ask | None, model: Model, requests: list[Request], step: str) -> list[Reply]:
-    """The first reply to each request, by ``ask`` (``None``: at once); without any nothing is
-    put."""
+    """The first reply to each request, by ``ask`` (``None``: at once); none to no request."""
     if not requests:
         return []
     rows = model.generate(requests) if ask is None else ask(model, requests, step)
@@ -34,8 +33,7 @@ def request(
     ids: Sequence[int] = (),
     **fill: Any,
 ) -> Request:
-    """What prompt ``name`` asks, greedy; ``ids`` of its schema, ``fill`` as
-    :func:`~trustlab.prompts.render`."""
+    """What prompt ``name`` asks, greedy; ``ids`` of its schema, ``fill`` as :func:`render`."""
     messages, schema = render(name, to=to, **fill), schema_of(name, fill.get("options", ()), ids)
     return Request(
         messages, max_tokens=max_tokens, seed=seed, purpose=name, schema=schema, about=about
@@ -54,8 +52,7 @@ def reply_room(model: Model, max_tokens: int) -> int:
 
 
 def fits(model: Model, request: Request) -> bool:
-    """Whether prompt, thought and reply fit the model's window; true where its tokens cannot be
-    counted."""
+    """Whether prompt, thought and reply fit the model's window, as far as it counts tokens."""
     count, window = getattr(model, "count_tokens", None), getattr(model, "window", math.inf)
     thought = getattr(getattr(model, "model", model), "thinking_tokens", 0)
     room = window - request.max_tokens - thought

@@ -95,8 +95,7 @@ class Consultation:
         return replace(self.case, dataset=named, statements=self.statements, posteriors={})
 
     def utterances(self, level: int) -> int:
-        """What both have said up to ``level``: 2 for an opening that is an exchange (1 otherwise),
-        2 a turn."""
+        """What both have said up to ``level``: 2 an exchange; an opening that is none counts 1."""
         return (2 if all(parts_of(self.opening)) else 1) + 2 * min(level, len(self.turns))
 
 
@@ -181,8 +180,7 @@ class _Doctor:
     def questions(
         self, made: list[Consultation], going: Sequence[int]
     ) -> dict[int, tuple[str, int]]:
-        """Place in ``made`` -> the next question and which try it was; consultations without one
-        are ended in ``made``."""
+        """Place in ``made`` -> the next question and its try; those without one are ended there."""
         turn = len(made[going[0]].turns)
         views = {i: turn_view(made[i].case_told, turn) for i in going}
         pairs = {
@@ -240,8 +238,7 @@ def _spent(c: Consultation, purpose: str, replies: Iterable[Reply]) -> Consultat
 def requests_after(
     model: Model, told: str, seed: int = 0, about: About | None = None, reading: Reading = "chat"
 ) -> tuple[Request, Request]:
-    """What the doctor is asked after what has been told: for the next question, and whether enough
-    is known. Both greedy."""
+    """What the doctor is asked after what was told, greedy: the next question; is enough known?"""
     room = reply_room(model, MAX_TOKENS_QUESTION)
     question, enough = (read_by(about, r, reading) for r in (read_question, read_enough))
     return (
@@ -257,10 +254,8 @@ def another(request: Request, tries: int) -> Request:
 
 def repeats(question: str, told: Sequence[Statement], case: Case) -> bool:
     """Whether ``question`` has been asked in ``told``: the same words, or the same finding.
-
     Words without case and punctuation; a finding's question is the knowledge table's, or the one
-    that ``case`` has for it. The same thing asked in words that neither has cannot be seen.
-    """
+    that ``case`` has for it. The same thing asked in words that neither has cannot be seen."""
     asked = [parts_of(s)[0] for s in told]
     if normalise(question) in {normalise(q) for q in asked if q}:
         return True

@@ -225,8 +225,7 @@ def is_gated(retriever: Retriever) -> bool:
 
 
 def is_about(passage: Contents, keyword: str) -> bool:
-    """Whether a passage holds each telling word of the keyword, or of another of its names in the
-    knowledge table."""
+    """Whether a passage holds each telling word of the keyword, or of another of its names."""
     known = load_knowledge().condition_named(keyword)
     words = set(terms(passage.contents))
     names = (set(terms(name)) for name in (keyword, *(known.names if known else ())))
@@ -234,8 +233,7 @@ def is_about(passage: Contents, keyword: str) -> bool:
 
 
 def _with_keyword(a: Assessment, reply: Reply, reading: Reading) -> Assessment:
-    """The keyword of a reply; of one that cannot be read the diagnosis stands in, and the record
-    says so by its ``keyword_read``."""
+    """The keyword of a reply, else the diagnosis itself: ``keyword_read`` says which."""
     a = _noted(a, "keyword", reply)
     if why := no_answer(reply):
         return replace(a, missing=f"keyword: {why}")

@@ -32,8 +32,7 @@ MAX_TOKENS, MAX_TOKENS_REVIEW = 512, 768
 
 @dataclass(frozen=True)
 class Doctor:
-    """One member of a panel: a model, and the number of its random stream, so that doctors of one
-    model differ."""
+    """One member of a panel: a model, and the number of its random stream."""
 
     model: Model
     number: int = 0
@@ -174,8 +173,7 @@ Planned = tuple[View, str, Plan]
 
 @dataclass(frozen=True)
 class Review:
-    """A mark for each prescription and each test of a plan, in its order; ``replies`` keeps the
-    replies as they came, by prompt."""
+    """A mark for each prescription and each test of a plan; ``replies`` by prompt."""
 
     prescriptions: tuple[Mark, ...]
     tests: tuple[Mark, ...]
@@ -218,8 +216,7 @@ def review(
     reading: Reading = "chat",
     ask: Ask | None = None,
 ) -> list[Review]:
-    """The review of each plan, greedy; one batch for prescriptions and one for tests. An empty list
-    is not asked about."""
+    """The review of each plan, greedy, in two batches: prescriptions and tests, where any are."""
     room, came = reply_room(model, max_tokens), [dict[str, Reply]() for _ in asked]
 
     def marked(name: str, items: Sequence[list[str]], read: Callable[..., Any]) -> list[Any]:

@@ -155,8 +155,7 @@ def findings_of_question() -> dict[str, frozenset[str]]:
 
 
 def findings_asked(question: str, case: Case) -> frozenset[str]:
-    """The findings that ``question`` asks for: the knowledge table's, and those of which it is the
-    case's own question; empty: not known."""
+    """The findings that ``question`` asks for, in the table's words or the case's, if known."""
     plain = normalise(question)
     held = (s for s in case.statements if s.finding and plain)
     own = {s.finding for s in held if s.finding and normalise(parts_of(s)[0]) == plain}
@@ -164,8 +163,7 @@ def findings_asked(question: str, case: Case) -> frozenset[str]:
 
 
 def parts_of(statement: Statement) -> tuple[str, str]:
-    """(question, patient's words) of a statement, '' for the one that it lacks; running text is the
-    patient's."""
+    """(question, patient's words) of a statement, '' for none; running text is the latter."""
     if exchange := _EXCHANGE.fullmatch(statement.text):
         return exchange[1], exchange[2]
     if alone := _ALONE.fullmatch(statement.text):
@@ -259,8 +257,7 @@ def read_answer(reply: Reply, case: Case, question: str, reading: Reading = "cha
 
 
 def _leaks(raw: str, case: Case, question: str, answers: dict[int, str]) -> bool:
-    """Whether a reply says the diagnosis by itself: neither the question nor a fact that it quotes,
-    even cut off, says it."""
+    """Whether a reply says the diagnosis, and no question or fact quoted, even cut off, does."""
     names = _names((case.diagnosis, *case.accepted))
     if not names.heard_in(raw):
         return False
@@ -278,8 +275,7 @@ def _leaks(raw: str, case: Case, question: str, answers: dict[int, str]) -> bool
 
 @lru_cache(maxsize=1024)
 def _names(names: tuple[str, ...]) -> Giveaway:
-    """What gives these names away, each telling word of theirs included; of one in capitals ("ALL")
-    only itself."""
+    """What gives these names away: each telling word; of one in capitals ("ALL") only itself."""
     return giveaway(names, " ".join(name for name in names if not name.isupper()))
 
 
@@ -313,8 +309,7 @@ def _facts_in(
 
 
 def _joined(plain: str, answers: dict[int, str]) -> tuple[list[int], str]:
-    """Several facts' whole answers in a row, longest first so that none is taken for a part of
-    another."""
+    """Several facts' whole answers in a row, longest first: none is taken for a part of another."""
     rest, places = f" {plain} ", {}
     for i, answer in sorted(answers.items(), key=lambda item: -len(item[1])):
         if not _is_bare(answer) and f" {answer} " in rest:

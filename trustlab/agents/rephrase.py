@@ -132,8 +132,7 @@ def _requests(
 
 
 def _parts(text: str) -> dict[str, str]:
-    """Speaker -> words of a statement that is an exchange or half of one; empty for running
-    text."""
+    """Speaker -> words of a statement that is an exchange or half of one; else empty."""
     if exchange := EXCHANGE.fullmatch(text):
         return {"Doctor": exchange[1], "Patient": exchange[2]}
     alone = _ALONE.fullmatch(text)
@@ -158,8 +157,7 @@ def _worded(
 
 
 def _case(case: Case, wordings: Mapping[str, str]) -> tuple[Case, int]:
-    """The case in new words, and how many statements keep the old ones because the new ones name
-    the diagnosis."""
+    """The case in new words, and how many statements keep the old: the new name its diagnosis."""
     told, n_named = [], 0
     for statement in case.statements:
         new = wordings[statement.text]

@@ -28,8 +28,7 @@ PARAPHRASES = "paraphrase"
 
 @dataclass(frozen=True)
 class Change:
-    """A way of telling: its ``name`` in tables, a short human ``label``, and ``show(case, level)``,
-    which makes the view."""
+    """A way of telling: its ``name`` in tables, its ``label``, and ``show``, which makes a view."""
 
     name: str
     label: str
@@ -45,8 +44,7 @@ ORIGINAL = Change("original", "original", view)
 
 
 def picked(case: Case, level: int, seed: int) -> tuple[Statement, ...]:
-    """The 1 or 2 shown statements (how many is drawn) that the paraphrased condition ``seed`` says
-    again, in their order."""
+    """The 1 or 2 shown statements (as drawn) that condition ``seed`` says again, in order."""
     shown, rng = view(case, level).statements, _rng("paraphrase", seed, case, level)
     n = min(int(rng.integers(1, 3)), len(shown))
     return tuple(shown[i] for i in sorted(rng.choice(len(shown), size=n, replace=False)))
@@ -81,8 +79,7 @@ def small_talk(seed: int = 0) -> Change:
 
 
 def other_system(seed: int = 0) -> Change:
-    """Two negative answers about another body system appended, in the table's words; see
-    :func:`unrelated`."""
+    """Two denials about another body system appended, in the table's words: :func:`unrelated`."""
     table = load_knowledge()
 
     def show(case: Case, level: int) -> View:
@@ -128,8 +125,7 @@ def unrelated(case: Case, knowledge: Knowledge) -> list[Finding]:
 
 
 def reordered(seed: int = 0) -> Change:
-    """The shown statements in another order, follow-ups perhaps before what they follow; a single
-    one stays."""
+    """The shown statements in another order, follow-ups perhaps first; a single one stays."""
 
     def show(case: Case, level: int) -> View:
         shown = view(case, level)
@@ -168,8 +164,7 @@ MAKERS: Mapping[str, Callable[[int], Change]] = {
 
 
 def named(names: Sequence[str], seed: int = 0) -> list[Change]:
-    """The changes of these names, each made with ``seed``; ``ValueError`` for a name that is not in
-    :data:`MAKERS`."""
+    """The changes of these names, made with ``seed``; ``ValueError`` for an unknown name."""
     if unknown := [name for name in names if name not in MAKERS]:
         received = ", ".join(map(repr, unknown))
         raise ValueError(f"there is no change {received}; there are {', '.join(MAKERS)}")

@@ -152,8 +152,7 @@ class ParaphraseChecker:
         return SAME if own == {affirmed} else _turned(affirmed, "exact")
 
     def _phrasings_in(self, text: str) -> tuple[list[tuple[str, bool]], list[str]]:
-        """The findings (id, affirmed) whose phrasings the text has, the longest first, and the
-        words between them."""
+        """The findings (id, affirmed) that the text tells, and the words between them."""
         plain, told = f" {normalise(text)} ", []
         for pattern, name, affirmed in self._patterns:
             if pattern.search(plain):
@@ -173,8 +172,7 @@ class ParaphraseChecker:
 
     @cached_property
     def _patterns(self) -> list[tuple[re.Pattern[str], str, bool]]:
-        """Every phrasing of three words or more, longest first; a slot takes any values of its
-        kind."""
+        """Every phrasing of three words or more, longest first; a slot takes values of its kind."""
         slots, found = {id: self._slot(f) for id, f in self.knowledge.findings.items()}, []
         for finding, affirmed, phrase in self._phrasings:
             before, gap, after = phrase.partition("{value}")

@@ -120,8 +120,7 @@ def semantic_entropy_discrete(generation: Generation) -> float:
 
 
 def meanings(generation: Generation) -> np.ndarray:
-    """For each readable sample, the number of the set it belongs to, (K,): the index of the set's
-    first sample."""
+    """The number of each readable sample's set, (K,): the index of the set's first sample."""
     k = len(readable(generation))
     likelier = square(generation.entailment, k) > square(generation.contradiction, k)
     reached = (likelier & likelier.T) | np.eye(k, dtype=bool)

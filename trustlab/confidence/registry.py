@@ -56,8 +56,7 @@ class MissingValue(Exception):
 
 
 class Evaluation(NamedTuple):
-    """One confidence (NaN if missing), why it is missing ('' if not), and '' or the kind of bound
-    it is."""
+    """One confidence (NaN if missing), why it is missing, and which bound it is; '' for neither."""
 
     confidence: float
     missing: str
@@ -89,8 +88,7 @@ class Method:
 
     @property
     def access(self) -> str:
-        """black: the model's words are enough. white: token probabilities or distributions are
-        read."""
+        """white: token probabilities or distributions are read; black: words are enough."""
         return "white" if WHITE_NEEDS & set(self.needs) else "black"
 
     @property
@@ -100,10 +98,8 @@ class Method:
 
     def score(self, generation: Generation, absences: dict[str, str] | None = None) -> float:
         """The confidence, finite. Raises :class:`MissingValue` where it cannot be computed.
-
         ``absences``: need -> :func:`absence` of this generation, as far as it was asked for; what
-        is asked for now is added.
-        """
+        is asked for now is added."""
         known = {} if absences is None else absences
         answer = generation.answer
         if answer is not None and answer.text is None:
@@ -123,8 +119,7 @@ class Method:
     def evaluate(
         self, generation: Generation, absences: dict[str, str] | None = None
     ) -> Evaluation:
-        """The confidence with the reason it is missing and the bound it is: never raises for what a
-        model failed to give. ``absences`` as in :meth:`score`."""
+        """As :meth:`score`, with why it is missing and the bound it is; a missing value is NaN."""
         try:
             value, bound = self.score(generation, absences), self.bound(generation)
         except MissingValue as missing:
@@ -132,8 +127,7 @@ class Method:
         return Evaluation(value, "", bound)
 
     def bound(self, generation: Generation) -> str:
-        """'lower', 'upper', or '' where the value is exact; :class:`MissingValue` where bounds in
-        both directions meet."""
+        """'lower', 'upper', '' (exact); :class:`MissingValue` where both would meet."""
         found = set()
         for need in self.needs:
             bounds = _bounds(generation, need)
@@ -323,10 +317,8 @@ READERS: dict[str, str] = {
 
 def calls(method: Method) -> str:
     """Model calls for one answer, such as ``1 + K``; '0' where nothing the model says is read.
-
     The answer's own call is the first 1, samples are K replies to the same prompt. Methods that
-    need the same share it.
-    """
+    need the same share it."""
     if set(method.needs) <= {"shown"}:
         return "0"
     return " + ".join(["1", *_needed(method, CALLS)])

@@ -70,9 +70,7 @@ def sar(generation: Generation) -> float:
 
 def weighed(logprobs: np.ndarray, relevance: np.ndarray) -> float:
     """Sum of ``logprobs`` (L,), each times its share of ``relevance`` (L,).
-
-    Equal shares where none is relevant; else what is not counts for nothing, even a log of 0.
-    """
+    Equal shares where none is relevant; else what is not counts for nothing, even a log of 0."""
     if logprobs.shape != relevance.shape:
         wanted = f"expected one relevance a token, {logprobs.shape}"
         raise ValueError(f"{wanted}; received {relevance.shape}")

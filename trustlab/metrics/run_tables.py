@@ -33,9 +33,7 @@ KEYS = ["case_id", "dataset", "level", "model"]
 
 class RunTables(Protocol):
     """What a run must hold: ``answers`` and ``confidence``.
-
-    Keyed by case_id, dataset, level, model (and method).
-    """
+    Keyed by case_id, dataset, level, model (and method)."""
 
     @property
     def answers(self) -> pd.DataFrame:
