@@ -235,20 +235,11 @@ def _generation(
     if known is not None and answer.text is not None:
         exact = chance_of(answer.text, known)
     held = {"answer": [answer], "samples": samples or ()}
-    lacks = {
-        f"{part}.{name}": why
-        for part, each in held.items()
-        for one in each
-        for name, why in (one.trace.lacks.items() if one.trace is not None else ())
-    }
+    traces = [(part, one.trace) for part, each in held.items() for one in each if one.trace]
+    lacks = {f"{part}.{name}": why for part, t in traces for name, why in t.lacks.items()}
+    head = (view.case.case_id, view.level, model, settings.seed)
     return Generation(
-        case_id=view.case.case_id,
-        level=view.level,
-        model=model,
-        seed=settings.seed,
-        n_statements=view.n_statements,
-        n_total=view.n_total,
-        n_words=view.n_words,
+        *(*head, view.n_statements, view.n_total, view.n_words),
         answer=answer,
         samples=samples,
         exact=exact,

@@ -113,12 +113,8 @@ def assess(
     found = {answer: Assessment(answer) for answer in n_asked if answer not in profiles}
     library: dict[str, list[Passage]] = {}
     if p.retrieval:
-        keywords = [
-            request(
-                "keyword", judge, p.max_tokens_keyword, seed, shared(a, _with_keyword), answer=name
-            )
-            for name, a in found.items()
-        ]
+        how = "keyword", judge, p.max_tokens_keyword, seed
+        keywords = [request(*how, shared(a, _with_keyword), answer=n) for n, a in found.items()]
         for name, reply in zip(found, put(ask, judge, keywords, "keywords"), strict=True):
             found[name] = a = _with_keyword(found[name], reply, reading)
             library[name] = retriever.search(a.keyword, p.n_passages) if a.keyword else []

@@ -87,9 +87,8 @@ def other_system(seed: int = 0) -> Change:
         rng = _rng("other_system", seed, case, level)
         chosen = [free[i] for i in rng.choice(len(free), size=min(2, len(free)), replace=False)]
         wordings = [(f, int(rng.integers(len(f.deny)))) for f in chosen]
-        return _appended(
-            case, level, [table.statement(f.id, False, wording=i) for f, i in wordings]
-        )
+        told = [table.statement(f.id, False, wording=i) for f, i in wordings]
+        return _appended(case, level, told)
 
     return Change("other_system", "another system denied", show)
 
@@ -114,14 +113,10 @@ def unrelated(case: Case, knowledge: Knowledge) -> list[Finding]:
         for c in knowledge.conditions.values():
             (own if c.system == condition.system else other).update(c.findings)
         wanted = other - own
-    return [
-        f
-        for f in knowledge.findings.values()
-        if f.id in wanted - told
-        and (f.kind, f.form, f.parent) == ("symptom", "binary", None)
-        and f.sex in (None, case.patient.get("sex"))
-        and f" {normalise(f.name)} " not in words
-    ]
+    known = (f for f in knowledge.findings.values() if f.id in wanted - told)
+    single = (f for f in known if (f.kind, f.form, f.parent) == ("symptom", "binary", None))
+    fitting = (f for f in single if f.sex in (None, case.patient.get("sex")))
+    return [f for f in fitting if f" {normalise(f.name)} " not in words]
 
 
 def reordered(seed: int = 0) -> Change:
@@ -154,13 +149,10 @@ def instruction(score: int = 100) -> Change:
     return Change(f"instruction_{score}", f'told "rate this {score}"', show)
 
 
-MAKERS: Mapping[str, Callable[[int], Change]] = {
-    "small_talk": small_talk,
-    "other_system": other_system,
-    "reordered": reordered,
-    "instruction_100": lambda seed: instruction(100),
-    "instruction_0": lambda seed: instruction(0),
+MAKERS: dict[str, Callable[[int], Change]] = {
+    f.__name__: f for f in (small_talk, other_system, reordered)
 }
+MAKERS |= {f"instruction_{n}": lambda seed, n=n: instruction(n) for n in (100, 0)}
 
 
 def named(names: Sequence[str], seed: int = 0) -> list[Change]:
