@@ -173,11 +173,11 @@ def collect(
         for v, rs in zip(views, asked, strict=True)
     ]
 
+    answers = [g.answer.text if g.answer else None for g in generations]
+    there = needs - reasons.keys()
     probes = [
-        probe_requests(v, g.answer.text, needs - reasons.keys(), settings, prompts)
-        if g.answer and g.answer.text
-        else {}
-        for v, g in zip(views, generations, strict=True)
+        probe_requests(v, answer, there, settings, prompts) if answer else {}
+        for v, answer in zip(views, answers, strict=True)
     ]
     told = [r for asked in probes for r in asked.values()]
     replies = iter(ask(model, told, "questions about the answers"))
@@ -189,18 +189,12 @@ def collect(
 
     how: Any = {"seed": settings.seed, "reading": p.reading, "ask": ask}
     if "assessment" in needs:  # of every readable answer
-        answers = {i: a.text for i, g in enumerate(generations) if (a := g.answer) and a.text}
-        found = assess(
-            model,
-            [(views[i].text, answer) for i, answer in answers.items()],
-            retriever or BM25(load_corpus()),
-            settings.medconf,
-            assessor=assessor,
-            profiles=profiles,
-            about=[About.of(views[i]) for i in answers],
-            **how,
-        )
-        for i, assessment in zip(answers, found, strict=True):
+        pairs = {i: (views[i].text, answer) for i, answer in enumerate(answers) if answer}
+        whose: Any = {"assessor": assessor, "about": [About.of(views[i]) for i in pairs]}
+        library = retriever or BM25(load_corpus())
+        asked = (list(pairs.values()), library, settings.medconf)
+        found = assess(model, *asked, profiles=profiles, **whose, **how)
+        for i, assessment in zip(pairs, found, strict=True):
             generations[i] = replace(generations[i], assessment=assessment)
     if "panel" in needs:
         team = doctors_of(doctors or [model], max(p.n_doctors, len(doctors)))

@@ -61,26 +61,18 @@ def no_answer(opinion: Opinion) -> bool:
 
 def review_rows(c: Checked) -> Iterator[dict[str, Any]]:
     """Two rows: safety off (no plan is reviewed, all counts of marks are 0) and on."""
-    plan = c.proposed.plan
+    plan, panel = c.proposed.plan, c.panel
     no_medical = NO_MEDICAL_ENCODER if c.medical_cosines is None else ""
-    named = {
-        **c.keys,
-        "configuration": c.configuration,
-        "n_doctors": c.n_doctors,
-        "diagnoses": c.panel.votes,
-        "diagnosis": c.panel.diagnosis,
-        "tied": c.panel.tied,
-        "n_no_answer": sum(no_answer(o) for o in c.panel.opinions),
-        "truth": c.view.case.diagnosis,
-        "correct": c.correct,
-        "correct_share": c.correct_share,
-        **_cosine("cosine", c.panel.cosines, ""),
-        **_cosine("cosine_med", c.medical_cosines, no_medical),
-        "cosine_med_proxy": c.proxy,
-        "n_prescriptions": len(plan.prescriptions) if plan else 0,
-        "n_tests": len(plan.tests) if plan else 0,
-        "plan_missing": c.proposed.missing,
-    }
+    named = c.keys | {"configuration": c.configuration, "n_doctors": c.n_doctors}
+    named |= {"diagnoses": panel.votes, "diagnosis": panel.diagnosis, "tied": panel.tied}
+    named |= {"n_no_answer": sum(no_answer(o) for o in panel.opinions)}
+    named |= {"truth": c.view.case.diagnosis}
+    named |= {"correct": c.correct, "correct_share": c.correct_share}
+    named |= _cosine("cosine", panel.cosines, "")
+    named |= _cosine("cosine_med", c.medical_cosines, no_medical)
+    named |= {"cosine_med_proxy": c.proxy}
+    named |= {"n_prescriptions": len(plan.prescriptions) if plan else 0}
+    named |= {"n_tests": len(plan.tests) if plan else 0, "plan_missing": c.proposed.missing}
     counts = Counter(dict.fromkeys((*RX.values(), *TESTS.values()), 0))
     yield {**named, "safety": False, **counts}
     counts.update(COLUMN[kind][_verdict(mark, known)] for kind, _, _, known, mark, _ in _items(c))
@@ -216,38 +208,26 @@ def trust(
     for one in asked:
         if id(one) not in cached:  # what came in as a cache stays open
             one.close()
-    parameters = {
-        "models": {m.name: m.revision for m in models},
-        "reviewer": reviewer and {reviewer.name: reviewer.revision},
-        "dataset": sorted({c.dataset for c in cases}),
-        "cases": len(cases),
-        **runs.sharded(setup),
-        "cases_sha256": runs.cases_hash(cases),
-        "levels": list(levels),
-        "n_doctors": n_doctors,
-        "doctor_temperature": setup.temperature,
-        "seed": setup.seed,
-        "panel": {m.name: m.revision for m in panel} or None,
-        "budgets": dict(setup.budgets),
-        "reading": setup.reading,
-        "reasoning_from": setup.reasoning_from,
-        "replies_read": counts,
-        "grader": judge.name,
-        "encoder": encoder.revision,
-        "medical_encoder": medical and medical.revision,
-        "medical_proxy": proxy,
-        "served_by": runs.served_by(asked),
-        **runs.how_asked(asked),
-    }
+    parameters: dict[str, Any] = {"models": {m.name: m.revision for m in models}}
+    parameters |= {"reviewer": reviewer and {reviewer.name: reviewer.revision}}
+    parameters |= {"dataset": sorted({c.dataset for c in cases}), "cases": len(cases)}
+    parameters |= {**runs.sharded(setup), "cases_sha256": runs.cases_hash(cases)}
+    parameters |= {"levels": list(levels), "n_doctors": n_doctors}
+    parameters |= {"doctor_temperature": setup.temperature, "seed": setup.seed}
+    parameters |= {"panel": {m.name: m.revision for m in panel} or None}
+    parameters |= {"budgets": dict(setup.budgets), "reading": setup.reading}
+    parameters |= {"reasoning_from": setup.reasoning_from, "replies_read": counts}
+    parameters |= {"grader": judge.name, "encoder": encoder.revision}
+    parameters |= {"medical_encoder": medical and medical.revision, "medical_proxy": proxy}
+    parameters |= {"served_by": runs.served_by(asked), **runs.how_asked(asked)}
     panels = [c for c in checked if c.n_doctors > 1 or n_doctors == 1]  # one doctor is on a panel
-    run = TrustRun(
-        reviews=pd.DataFrame([row for c in checked for row in review_rows(c)]),
-        opinions=pd.DataFrame([row for c in panels for row in opinion_rows(c)]),
-        marks=pd.DataFrame([row for c in checked for row in mark_rows(c)], columns=MARKS),
-        calls=pd.concat(each, ignore_index=True),
-        parameters=parameters,
-        checked=tuple(checked),
+    tables = (
+        pd.DataFrame([row for c in checked for row in review_rows(c)]),
+        pd.DataFrame([row for c in panels for row in opinion_rows(c)]),
+        pd.DataFrame([row for c in checked for row in mark_rows(c)], columns=MARKS),
+        pd.concat(each, ignore_index=True),
     )
+    run = TrustRun(*tables, parameters, tuple(checked))
     run = _without_unread(run)
     if setup.run_dir:
         run.save(setup.run_dir)

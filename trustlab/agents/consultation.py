@@ -30,11 +30,6 @@ TURN_LIMIT, REPEATS, NO_QUESTION, CONFIDENT = ENDS
 class Patient(Protocol):
     """Anybody who answers questions about a case: :class:`ModelPatient`, :class:`FactPatient`."""
 
-    @property
-    def name(self) -> str:
-        """What tables call it."""
-        ...
-
     def answer(
         self, asked: Sequence[tuple[Case, str]], ask: Ask | None
     ) -> list[tuple[Said, Reply | None]]:

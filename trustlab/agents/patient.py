@@ -71,9 +71,7 @@ class Said:
         text = f"Doctor: {question}\nPatient: {self.words}"
         if self.denied is not None:
             return Statement(text, self.denied, False)
-        if self.fact is None:
-            return Statement(text)
-        fact = case.facts[self.fact]
+        fact = Statement("") if self.fact is None else case.facts[self.fact]
         return Statement(text, fact.finding, fact.affirmed)
 
 
@@ -84,11 +82,6 @@ class ModelPatient:
     model: Model
     seed: int = 0
     reading: Reading = "chat"
-
-    @property
-    def name(self) -> str:
-        """The model's name."""
-        return self.model.name
 
     def answer(
         self, asked: Sequence[tuple[Case, str]], ask: Ask | None
@@ -106,7 +99,6 @@ class ModelPatient:
         return [(read_answer(r, *of, self.reading), r) for r, of in pairs]
 
 
-@dataclass(frozen=True)
 class FactPatient:
     """A stand-in without a model: it answers the knowledge table's questions, and the case's own
     word for word.
@@ -114,8 +106,6 @@ class FactPatient:
     To any other question it does not know, so it is the measure of a model only where the question
     is one of these.
     """
-
-    name: str = "facts"
 
     def answer(
         self, asked: Sequence[tuple[Case, str]], ask: Ask | None
