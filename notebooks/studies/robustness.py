@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Annotated, Any, Self
 
-import numpy as np
 import pandas as pd
 from pydantic import Field, model_validator
 
@@ -329,12 +328,17 @@ def cv_differences(
     - ``ValueError`` for a reference that the run has no such values of.
     """
     lines = []
-    for about, of in _compared(confidence, reference):
+    for about, every in groups(compared_views(confidence), [*RUN, "level"]):
+        of = {str(m): mine for m, mine in every.groupby("method", sort=False)}
+        if reference not in of:
+            raise ValueError(f"reference is {reference!r}; the run has {list(of)}")
         for method in (m for m in of if m != reference):
             both = of[method], of[reference]
-            own = any(part["own"].any() for part in both)
-            values = [_confidences(part, "possible" if own else "used") for part in both]
-            label = about | {"method": method, "family": families().get(method, "other")}
+            where = "possible" if any(part["own"].any() for part in both) else "used"
+            shown = [part[conditions(part)].where(part["whole"] & part[where]) for part in both]
+            values = [some.to_numpy(float) for some in shown]
+            label = about | {"against": reference, "method": method}
+            label["family"] = families().get(method, "other")
             for metric, statistic in stability.CVS.items():
                 how = both[0]["case_id"], n_draws, seed, NOT_SHARED
                 mine, theirs = stability.views(metric, values, *how)
@@ -342,22 +346,6 @@ def cv_differences(
                 found = paired.compared(pair, statistic, undefined=stability.NO_MEAN)
                 lines.append(label | {"metric": metric} | found)
     return paired.corrected(lines, KEYS)
-
-
-def _compared(
-    confidence: pd.DataFrame, reference: str
-) -> Iterator[tuple[dict[str, Any], dict[str, pd.DataFrame]]]:
-    """Each run at each level: what it is about, and each method's views, in one order."""
-    for about, part in groups(compared_views(confidence), [*RUN, "level"]):
-        of = {str(m): mine for m, mine in part.groupby("method", sort=False)}
-        if reference not in of:
-            raise ValueError(f"reference is {reference!r}; the run has {list(of)}")
-        yield about | {"against": reference}, of
-
-
-def _confidences(part: pd.DataFrame, where: str) -> np.ndarray:
-    """A method's values under the paraphrased conditions, (n, C), NaN where not compared."""
-    return part[conditions(part)].where(part["whole"] & part[where]).to_numpy(float)
 
 
 def two_at_once(
