@@ -100,7 +100,7 @@ def assess(
     n_asked = Counter(answer for _, answer in questions)
     first = {answer: i for i, (_, answer) in reversed(list(enumerate(questions)))}
     profiles = {} if profiles is None else profiles
-    fitted, read_profile = partial(_fitted, judge, seed, p), partial(_with_profile, p=p)
+    fitted, profiled = partial(_fitted, judge, seed, p), partial(_with_profile, p=p)
 
     def own(i: int, of: Assessment, read: Read) -> About | None:
         whose = about[i]._replace(diagnosis=of.diagnosis) if about else None
@@ -127,10 +127,10 @@ def assess(
             if a.missing is None:
                 one, found[name] = fitted(a, "profile", library.get(name), answer=name)
                 if one is not None:
-                    waiting[name] = replace(one, about=shared(found[name], read_profile))
+                    waiting[name] = replace(one, about=shared(found[name], profiled))
         replies = put(ask, judge, list(waiting.values()), "symptom profiles")
         for name, reply in zip(waiting, replies, strict=True):
-            found[name] = read_profile(found[name], reply, reading=reading)
+            found[name] = profiled(found[name], reply, reading=reading)
 
     profiles |= {name: (a, library.get(name, [])) for name, a in found.items()}
     assessed = [profiles[name][0] for _, name in questions]
