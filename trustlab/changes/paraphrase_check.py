@@ -10,15 +10,14 @@ affirm and to deny together with negation words.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 
 from trustlab.agents.rephrase import EXCHANGE
 from trustlab.knowledge import Finding, Knowledge, Value
+from trustlab.meaning.encoder import Encoder
 from trustlab.records import Statement, normalise
 from trustlab.words import word_lists
 
@@ -44,14 +43,6 @@ _NEGATION = re.compile(rf"\b(?:{_NEGATIONS}|\w+n['’]t)\b", re.IGNORECASE)
 _OUT_OF_TEN = re.compile(r"(?:/|\bout of|\bof)\s*10\b")
 _YES_OR_NO = re.compile(r"^(?:yes|no), ", re.IGNORECASE)
 _FILLERS = frozenset(_WORDS["fillers"].split())
-
-
-class Likeness(Protocol):
-    """Anything that gives unit vectors, such as :class:`trustlab.meaning.encoder.Encoder`."""
-
-    def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """(n, d)."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -87,7 +78,7 @@ class ParaphraseChecker:
     """
 
     knowledge: Knowledge
-    encoder: Likeness | None = None
+    encoder: Encoder | None = None
 
     def check(self, statement: Statement, new_text: str) -> Verdict:
         """What ``new_text`` does to ``statement``; "not checked" where its finding is not known.
