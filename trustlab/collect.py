@@ -183,8 +183,8 @@ def collect(
     replies = iter(ask(model, told, "questions about the answers"))
     for i, requests in enumerate(probes):
         came: dict[str, tuple[Reply, ...]] = {}
-        for r in requests.values():
-            came[r.purpose] = (*came.get(r.purpose, ()), *next(replies))
+        for r, row in zip(requests.values(), islice(replies, len(requests)), strict=True):
+            came[r.purpose] = (*came.get(r.purpose, ()), *row)
         generations[i] = probes_read(replace(generations[i], probes=came))
 
     how: Any = {"seed": settings.seed, "reading": p.reading, "ask": ask}
