@@ -6,6 +6,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -20,8 +21,7 @@ from trustlab.metrics.discrimination import RANKING
 from trustlab.metrics.estimate import NAN, Metric, at_least, mean, measure
 from trustlab.metrics.run_tables import KEYS, rows_of_methods, stratified
 from trustlab.metrics.schema import table
-from trustlab.models.base import About, Messages, Request
-from trustlab.prompts import Prompts
+from trustlab.models.base import About, Request
 from trustlab.records import LEVELS, Case, View
 from trustlab.settings import Setup, given
 from trustlab.workbench import Workbench, opened
@@ -43,9 +43,7 @@ ALONE = "the case has no candidates beside its diagnosis"
 
 def look_alikes(name: str) -> list[str]:
     """Other conditions of the knowledge table, the most alike first; none of a name not in it.
-
-    Alike: the findings that both have, over those that either has, weighed by their chance.
-    """
+    Alike: the findings that both have, over those that either has, weighed by their chance."""
     knowledge = load_knowledge()
     if (own := knowledge.condition_named(name)) is None:
         return []
@@ -159,7 +157,9 @@ def _scores(
         for name in names:
             about = {"candidate": name, "right": name in case.accepted, "missing": why}
             rows.append(key | {"truth": case.diagnosis, **about})
-        both = [_prompt(prompts, text, names if listed else ()) for text in (one.text, None)]
+        fill = {"candidates": "\n".join(names)} if listed else {}
+        prompt = partial(prompts.render, "choice" if listed else "diagnosis", **fill)
+        both = [prompt(patient=text) for text in (one.text, None)]
         how: Any = {"want": frozenset({"logprobs"}), "purpose": "choice", "about": About.of(one)}
         asked = [Request(m, continuation=f"[{x}]", **how) for x in names for m in both]
         requests += [] if why else asked
@@ -175,12 +175,6 @@ def _scores(
             row[name] = float(reply.trace.logprobs.sum()) if reply.trace else NAN  # type: ignore
         row["n_tokens"] = told.n_tokens_out
     return rows
-
-
-def _prompt(prompts: Prompts, patient: str | None, listed: Sequence[str]) -> Messages:
-    if not listed:
-        return prompts.render("diagnosis", patient=patient)
-    return prompts.render("choice", patient=patient, candidates="\n".join(listed))
 
 
 def _chosen(key: Any, part: pd.DataFrame) -> Iterator[dict[str, Any]]:

@@ -6,12 +6,14 @@ Each question is asked once and shared by all methods.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from typing import Any
 
+from trustlab.agents.asking import request
 from trustlab.agents.medconf import MedConf, Profiles, assess
 from trustlab.agents.panel import MAX_TOKENS as MAX_TOKENS_DOCTOR
 from trustlab.agents.panel import convene, doctors_of
@@ -24,7 +26,6 @@ from trustlab.models.base import About, Model, Request
 from trustlab.models.cache import CachedModel
 from trustlab.parsing.counts import both, named
 from trustlab.parsing.reply import diagnosis_reply
-from trustlab.parsing.schemas import schema_of
 from trustlab.parsing.scores import probed, probes_read
 from trustlab.prompts import Prompts, prompts_of
 from trustlab.records import GIVEN, PARAMETERS, Generation, Parameters, Reply, View, normalise
@@ -78,14 +79,10 @@ def needs_of(methods: Iterable[Method]) -> frozenset[str]:
 
 
 def reasons_missing(needs: Iterable[str], model: Model) -> dict[str, str]:
-    """Need -> why this backend cannot meet it, in its own words where it has some (``lacks``: need
-    -> reason)."""
+    """Need -> why this backend cannot meet it, in its own words (``lacks``) where it has some."""
     wants = {**TRACE_NEEDS, "samples.logprobs": "logprobs", "sample_relevance": "logprobs"}
-    reasons = {
-        n: f"the backend gives no {s}"
-        for n, s in wants.items()
-        if n in needs and s not in model.provides
-    }
+    unmet = {n: s for n, s in wants.items() if n in needs and s not in model.provides}
+    reasons = {n: f"the backend gives no {s}" for n, s in unmet.items()}
     backend: Any = model.model if isinstance(model, CachedModel) else model
     if (given := GIVEN_NEEDS & set(needs)) and not getattr(backend, "scores_text", False):
         reasons |= dict.fromkeys(given, NO_TEXT)
@@ -99,37 +96,22 @@ def answer_requests(
     settings: Settings,
     prompts: Prompts,
 ) -> list[Request]:
-    """The greedy diagnosis, and the K samples where a method needs them: the same messages, so one
-    prefill serves both."""
-    messages = prompts.render("diagnosis", patient=view.text)
+    """The greedy diagnosis, and the K samples where needed: one prefill of the same messages."""
     wanted = {s for n, s in TRACE_NEEDS.items() if n in needs and s in provides}
     wanted |= {"logprobs"} if wanted & {"prior", "distributions"} else set()
     prior = prompts.render("diagnosis", patient=None) if "prior" in wanted else None
-    p = settings.parameters
+    p, messages = settings.parameters, prompts.render("diagnosis", patient=view.text)
     about = About.of(view, **both(named, p.reading))
     most = settings.max_tokens_answer or prompts.answer_tokens
-    common = {"messages": messages, "max_tokens": most, "seed": settings.seed, "about": about}
-    extras = {"renyi_alpha": p.renyi_alpha, "n_alternatives": p.n_alternatives}
-    asked = [
-        Request(
-            **common, want=frozenset(wanted), prior_messages=prior, purpose="diagnosis", **extras
-        )
-    ]
+    common: Any = {"messages": messages, "max_tokens": most, "seed": settings.seed, "about": about}
+    extras: Any = {"renyi_alpha": p.renyi_alpha, "n_alternatives": p.n_alternatives}
+    extras |= {"want": frozenset(wanted), "prior_messages": prior}
+    asked = [Request(**common, **extras, purpose="diagnosis")]
     if needs & SAMPLE_NEEDS:
-        want = (
-            frozenset({"logprobs"} & provides)
-            if needs & {"samples.logprobs", "sample_relevance"}
-            else frozenset()
-        )
-        asked.append(
-            Request(
-                **common,
-                n=p.n_samples,
-                temperature=p.sample_temperature,
-                want=want,
-                purpose="samples",
-            )
-        )
+        traced = needs & {"samples.logprobs", "sample_relevance"}
+        extras = {"n": p.n_samples, "temperature": p.sample_temperature}
+        extras["want"] = frozenset({"logprobs"} & provides if traced else ())
+        asked.append(Request(**common, **extras, purpose="samples"))
     return asked
 
 
@@ -137,46 +119,21 @@ def probe_requests(
     view: View, answer: str, needs: frozenset[str], settings: Settings, prompts: Prompts
 ) -> dict[str, Request]:
     """The questions about a given answer that methods need: probe name (and text) -> request."""
-    p, asked = settings.parameters, {}
-
-    def about(name: str) -> About:
-        return About.of(view, diagnosis=answer, **both(partial(probed, name, view.text), p.reading))
-
-    if "probes.ce" in needs:
-        messages = prompts.render("ce", patient=view.text, answer=answer)
-        asked["ce"] = Request(
-            messages,
-            max_tokens=settings.max_tokens_score,
-            seed=settings.seed,
-            purpose="ce",
-            schema=schema_of("ce"),
-            about=about("ce"),
-        )
-    for name, max_tokens in (
-        ("cot_ce", settings.max_tokens_reasoning),
-        ("topk_ce", settings.max_tokens_guesses),
-    ):
+    p, asked, score = settings.parameters, {}, settings.max_tokens_score
+    guesses, reasons = settings.max_tokens_guesses, settings.max_tokens_reasoning
+    told: dict[str, Any] = {"patient": view.text, "answer": answer}
+    for name, n in {"ce": score, "cot_ce": reasons, "topk_ce": guesses, "p_true": score}.items():
         if f"probes.{name}" in needs:
-            messages = prompts.render(name, patient=view.text, answer=answer)
-            how = {"max_tokens": max_tokens, "seed": settings.seed, "purpose": name}
-            asked[name] = Request(messages, **how, schema=schema_of(name), about=about(name))
-    if "probes.p_true" in needs:
-        messages = prompts.render("p_true", patient=view.text, answer=answer)
-        asked["p_true"] = Request(
-            messages,
-            p.n_samples,
-            p.p_true_temperature,
-            settings.max_tokens_score,
-            settings.seed,
-            purpose="p_true",
-            schema=schema_of("p_true"),
-            about=about("p_true"),
-        )
+            read = both(partial(probed, name, view.text), p.reading)
+            about = About.of(view, diagnosis=answer, **read)
+            asked[name] = request(name, prompts, n, settings.seed, about, **told)
+    if (judged := asked.get("p_true")) is not None:
+        asked["p_true"] = replace(judged, n=p.n_samples, temperature=p.p_true_temperature)
     for name, (prompt, texts) in GIVEN.items():
         if f"probes.{name}" in needs:
-            messages = prompts.render(prompt, patient=view.text, answer=answer)
-            whose = About.of(view, diagnosis=answer)
-            how: Any = {"want": frozenset({"logprobs"}), "purpose": name, "about": whose}
+            about = About.of(view, diagnosis=answer)
+            how: Any = {"want": frozenset({"logprobs"}), "purpose": name, "about": about}
+            messages = prompts.render(prompt, **told)
             asked |= {f"{name} {x}": Request(messages, continuation=x, **how) for x in texts}
     return asked
 
@@ -196,101 +153,87 @@ def collect(
 ) -> list[Generation]:
     """One :class:`Generation` a view, holding what ``methods`` need and no more.
 
-    ``readers`` give sentence similarities and entailment (the packaged MiniLM and the stand-in
-    where ``None``); they are opened only if a method needs them. ``retriever`` searches MedConf's
-    library (BM25 over the project's own corpus where ``None``); ``assessor`` is the model that
-    MedConf asks about the answer (the one that gave it where ``None``); ``doctors`` are those of a
-    panel (of that model without any); ``profiles`` are those that earlier calls of one run left.
+    - ``readers`` give sentence similarities and entailment (the packaged MiniLM and the stand-in
+      where ``None``); they are opened only if a method needs them.
+    - ``retriever`` searches MedConf's library (BM25 over the project's own corpus where ``None``);
+      ``assessor``: the model that MedConf asks about the answer (the one that gave it where
+      ``None``); ``profiles``: those that earlier calls of one run left.
+    - ``doctors``: of a panel (of that model without any).
     """
-    settings = settings or Settings()
-    needs = needs_of(methods)
+    settings, needs = settings or Settings(), needs_of(methods)
+    p, ask = settings.parameters, partial(_ask, progress)
     if "panel" in needs:  # a chart that cannot be read is refused before anything is spent
         for view in views:
             chart_of(view.case)
-    reasons = reasons_missing(needs, model)
-    prompts = prompts_of(model)
+    reasons, prompts = reasons_missing(needs, model), prompts_of(model)
     asked = [answer_requests(v, needs, model.provides, settings, prompts) for v in views]
-    replies = _ask(model, [r for rs in asked for r in rs], "diagnoses and samples", progress)
-    per_view = _split(replies, [len(rs) for rs in asked])
+    replies = iter(ask(model, [r for rs in asked for r in rs], "diagnoses and samples"))
     generations = [
-        _generation(model, v, rs, settings, reasons, bool(qs[0].want))
-        for v, qs, rs in zip(views, asked, per_view, strict=True)
+        _generation(model.name, v, list(islice(replies, len(rs))), settings, reasons, rs[0].want)
+        for v, rs in zip(views, asked, strict=True)
     ]
 
+    answers = [g.answer.text if g.answer else None for g in generations]
+    there = needs - reasons.keys()
     probes = [
-        probe_requests(v, g.answer.text, needs - reasons.keys(), settings, prompts)
-        if g.answer and g.answer.text
-        else {}
-        for v, g in zip(views, generations, strict=True)
+        probe_requests(v, answer, there, settings, prompts) if answer else {}
+        for v, answer in zip(views, answers, strict=True)
     ]
-    told = _ask(
-        model, [r for p in probes for r in p.values()], "questions about the answers", progress
-    )
-    for i, (p, rs) in enumerate(zip(probes, _split(told, [len(p) for p in probes]), strict=True)):
+    told = [r for asked in probes for r in asked.values()]
+    replies = iter(ask(model, told, "questions about the answers"))
+    for i, requests in enumerate(probes):
         came: dict[str, tuple[Reply, ...]] = {}
-        for request, replies in zip(p.values(), rs, strict=True):
-            came[request.purpose] = (*came.get(request.purpose, ()), *replies)
+        for r, row in zip(requests.values(), islice(replies, len(requests)), strict=True):
+            came[r.purpose] = (*came.get(r.purpose, ()), *row)
         generations[i] = probes_read(replace(generations[i], probes=came))
 
-    if "assessment" in needs:
-        generations = _with_assessments(
-            model, views, generations, settings, retriever, assessor, progress, profiles
-        )
-
+    how: Any = {"seed": settings.seed, "reading": p.reading, "ask": ask}
+    if "assessment" in needs:  # of every readable answer
+        pairs = {i: (views[i].text, answer) for i, answer in enumerate(answers) if answer}
+        whose: Any = {"assessor": assessor, "about": [About.of(views[i]) for i in pairs]}
+        library = retriever or BM25(load_corpus())
+        asked = (list(pairs.values()), library, settings.medconf)
+        found = assess(model, *asked, profiles=profiles, **whose, **how)
+        for i, assessment in zip(pairs, found, strict=True):
+            generations[i] = replace(generations[i], assessment=assessment)
     if "panel" in needs:
-        p = settings.parameters
-        panels = convene(
-            views,
-            doctors_of(doctors or [model], max(p.n_doctors, len(doctors))),
-            temperature=p.doctor_temperature,
-            seed=settings.seed,
-            max_tokens=settings.max_tokens_doctor,
-            reading=p.reading,
-            reasoning_from=p.reasoning_from,
-            ask=lambda m, requests, step: _ask(m, requests, step, progress),
-        )
-        generations = [
-            replace(g, panel=panel) for g, panel in zip(generations, panels, strict=True)
-        ]
-
+        team = doctors_of(doctors or [model], max(p.n_doctors, len(doctors)))
+        how |= {"temperature": p.doctor_temperature, "max_tokens": settings.max_tokens_doctor}
+        panels = convene(views, team, **how, reasoning_from=p.reasoning_from)
+        pairs = zip(generations, panels, strict=True)
+        generations = [replace(g, panel=panel) for g, panel in pairs]
     if needs & MEANING:
         generations = with_meaning(generations, views, needs, readers or Readers.of())
     return generations
 
 
 def _generation(
-    model: Model,
+    model: str,
     view: View,
     replies: list[list[Reply]],
     settings: Settings,
     reasons: dict[str, str],
-    wants_trace: bool,
+    wanted: frozenset[str],
 ) -> Generation:
+    """The record of the greedy answer, and of the samples where there are any."""
     reading = settings.parameters.reading
-    answer = diagnosis_reply(replies[0][0], reading)
-    samples, texts = None, []
-    if len(replies) > 1:
-        texts = [s.text for s in replies[1] if s.text]
-        named = (diagnosis_reply(reply, reading) for reply in replies[1])
+    answer, samples, texts = diagnosis_reply(replies[0][0], reading), None, []
+    for drawn in replies[1:]:
+        texts = [s.text for s in drawn if s.text]
+        named = (diagnosis_reply(reply, reading) for reply in drawn)
         samples = tuple(s for s in named if s.text is not None)
-    if answer.text is not None and answer.trace is None and wants_trace:
-        reasons = {
-            **reasons,
-            "answer": reasons.get("answer", "the backend gave no token statistics with this reply"),
-        }
+    if wanted and answer.text is not None and answer.trace is None:
+        why = "the backend gave no token statistics with this reply"
+        reasons = reasons | {"answer": reasons.get("answer", why)}
     known, exact = view.posterior, None
     if known is not None and answer.text is not None:
         exact = chance_of(answer.text, known)
-    lacks = {f"answer.{name}": why for name, why in _lacks([answer])}
-    lacks |= {f"samples.{name}": why for name, why in _lacks(samples or ())}
+    held = {"answer": [answer], "samples": samples or ()}
+    traces = [(part, one.trace) for part, each in held.items() for one in each if one.trace]
+    lacks = {f"{part}.{name}": why for part, t in traces for name, why in t.lacks.items()}
+    head = (view.case.case_id, view.level, model, settings.seed)
     return Generation(
-        case_id=view.case.case_id,
-        level=view.level,
-        model=model.name,
-        seed=settings.seed,
-        n_statements=view.n_statements,
-        n_total=view.n_total,
-        n_words=view.n_words,
+        *(*head, view.n_statements, view.n_total, view.n_words),
         answer=answer,
         samples=samples,
         exact=exact,
@@ -312,43 +255,8 @@ def chance_of(answer: str, posterior: Mapping[str, float]) -> float | None:
     return next(listed, None if condition is None else 0.0)
 
 
-def _lacks(replies: Iterable[Reply]) -> Iterator[tuple[str, str]]:
-    """What single replies lack, and why."""
-    return (told for r in replies if r.trace is not None for told in r.trace.lacks.items())
-
-
-def _with_assessments(
-    model: Model,
-    views: Sequence[View],
-    generations: list[Generation],
-    settings: Settings,
-    retriever: Retriever | None,
-    assessor: Model | None,
-    progress: Progress | None,
-    profiles: Profiles | None,
-) -> list[Generation]:
-    """MedConf's assessment of every readable answer."""
-    at = [i for i, g in enumerate(generations) if g.answer and g.answer.text]
-    found = assess(
-        model,
-        [(views[i].text, str(generations[i].answer.text)) for i in at],  # pyright: ignore
-        retriever or BM25(load_corpus()),
-        settings.medconf,
-        assessor=assessor,
-        seed=settings.seed,
-        reading=settings.parameters.reading,
-        ask=lambda m, requests, step: _ask(m, requests, step, progress),
-        profiles=profiles,
-        about=[About.of(views[i]) for i in at],
-    )
-    done = list(generations)
-    for i, assessment in zip(at, found, strict=True):
-        done[i] = replace(done[i], assessment=assessment)
-    return done
-
-
 def _ask(
-    model: Model, requests: list[Request], step: str, progress: Progress | None
+    progress: Progress | None, model: Model, requests: list[Request], step: str
 ) -> list[list[Reply]]:
     if not requests:
         return []
@@ -356,14 +264,6 @@ def _ask(
         return model.generate(requests)
     with closing(progress(step, len(requests))) as bar:
         return model.generate(requests, progress=bar.update)
-
-
-def _split(rows: list, sizes: Sequence[int]) -> list[list]:
-    cut, start = [], 0
-    for size in sizes:
-        cut.append(rows[start : start + size])
-        start += size
-    return cut
 
 
 def samples_alike(wordings: Mapping[tuple[str, int | None], int]) -> list[str]:

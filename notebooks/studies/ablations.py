@@ -223,39 +223,36 @@ class WrongPassages:
         self.revision = f"wrong passages (seed={seed} keywords={listed}) of {retriever.revision}"
 
     def search(self, query: str, k: int = N_BEST) -> list[Passage]:
-        """The ``k`` best passages for another keyword, best first, without those that ``query``
-        finds among its own ``k``."""
+        """The ``k`` best passages for another keyword, best first, none of ``query``'s own."""
         right, meant = {passage.id for passage in self.retriever.search(query, k)}, _meant(query)
-        for keyword in sorted(self.keywords, key=lambda word: self._place(query, word)):
+
+        def place(keyword: str) -> str:
+            key = f"{self.seed}\0{normalise(query)}\0{keyword}"
+            return hashlib.sha256(key.encode()).hexdigest()
+
+        for keyword in sorted(self.keywords, key=place):
             if _meant(keyword) != meant and (found := self._others(keyword, k, right, meant)):
                 return found
         return []
 
     def _others(self, keyword: str, k: int, right: set[str], meant: str) -> list[Passage]:
-        """The ``k`` best for ``keyword`` that are not ``right`` and whose title does not name what
-        is ``meant``."""
+        """The ``k`` best for ``keyword``, not ``right``, with no title of what is ``meant``, whole
+        or before its colon ("Influenza: look-alikes")."""
         n = k + len(right)
         while True:
             found = self.retriever.search(keyword, n)
-            others = [p for p in found if p.id not in right and meant not in _subjects(p.title)]
+            others = [p for p in found if p.id not in right]
+            subjects = ({_meant(p.title), _meant(p.title.rpartition(": ")[0])} for p in others)
+            others = [p for p, of in zip(others, subjects, strict=True) if meant not in of]
             if len(others) >= k or len(found) < n:
                 return others[:k]
             n *= 2
 
-    def _place(self, query: str, keyword: str) -> str:
-        return hashlib.sha256(f"{self.seed}\0{normalise(query)}\0{keyword}".encode()).hexdigest()
-
 
 def _meant(name: str) -> str:
-    """The id of the condition that ``name`` stands for, as the knowledge table has it; else its
-    words, normalised."""
+    """The id of the condition that ``name`` names in the knowledge table; else its words."""
     condition = load_knowledge().condition_named(name)
     return condition.id if condition else normalise(name)
-
-
-def _subjects(title: str) -> set[str]:
-    """What a passage's title, whole or before its colon ("Influenza: look-alikes"), stands for."""
-    return {_meant(title), _meant(title.rpartition(": ")[0])}
 
 
 def libraries(
@@ -280,8 +277,7 @@ def libraries(
 
 
 def kinds(passages: Sequence[Passage]) -> dict[str, list[Passage]]:
-    """Kind -> its passages, in order of appearance; none where a title names no kind, or there are
-    one or too many."""
+    """Kind -> its passages, in order; none where a title names no kind, or there are too many."""
     parts: dict[str, list[Passage]] = {}
     for passage in passages:
         _, colon, kind = passage.title.rpartition(": ")

@@ -81,13 +81,8 @@ NOT_OURS = (
     " to be held against ours."
 )
 OURS, THEIRS = "this run", "as printed"
-NAMES = {
-    "llama-3.1": "Llama-3.1",
-    "gpt-4.1": "GPT-4.1",
-    "ddxplus": "DDXPlus",
-    "meditod": "MediTOD",
-    "medqa": "MedQA",
-}
+NAMES = {"llama-3.1": "Llama-3.1", "gpt-4.1": "GPT-4.1"}
+NAMES |= {"ddxplus": "DDXPlus", "meditod": "MediTOD", "medqa": "MedQA"}
 """What the paper calls its models and data sets."""
 
 

@@ -227,11 +227,8 @@ def _curve(rows: Rows, name: str, role: str, coverages: Sequence[float]) -> Iter
     """One curve: at each coverage the risk among those given, with the counts of these."""
     correct, sure = rows["correct"], rows.ranked
     curve = rows.over(lambda weights: risk_at(correct, sure, weights.astype(int), coverages).T)
-    of_all = {
-        "n_shared": len(rows),
-        "n_rarer": rows.rarer,
-        "n_missing": len(rows.asked) - len(rows),
-    }
+    of_all = {"n_shared": len(rows), "n_rarer": rows.rarer}
+    of_all["n_missing"] = len(rows.asked) - len(rows)
     for coverage, drawn in zip(map(float, coverages), curve, strict=True):
         last = max(int(np.ceil(round(coverage * len(rows), 9))), 1)
         given = rows.known.copy()

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -16,24 +17,13 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
-from trustlab.agents.consultation import (
-    TURN_LIMIT,
-    Consultation,
-    Patient,
-    consult,
-    turn_view,
-)
+from trustlab.agents.consultation import TURN_LIMIT, Consultation, Patient, consult, turn_view
 from trustlab.agents.patient import NOT_SO, FactPatient, ModelPatient
 from trustlab.choices import Count, Weight, choices
 from trustlab.confidence import select
 from trustlab.folder.replies_log import recording
 from trustlab.formatted import together
-from trustlab.metrics.estimate import (
-    Draws,
-    Rows,
-    mean,
-    measure,
-)
+from trustlab.metrics.estimate import Draws, Rows, mean, measure
 from trustlab.metrics.schema import table
 from trustlab.metrics.stopping import along, best_threshold, fold_of, frontier, stop_turns
 from trustlab.metrics.ties import reaches
@@ -102,8 +92,7 @@ class ConsultationRun:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """Those of the first model's benchmark, with what the benchmarks of all hold of their
-        models."""
+        """Those of the first model's benchmark, with what those of all say of their models."""
         each = [run.parameters for run in self.runs.values()]
         models = {name: revision for p in each for name, revision in p["models"].items()}
         doctor = {"doctor": self.doctor} if self.doctor else {}
@@ -145,17 +134,15 @@ def consultations(
     levels = list(range(max_turns + 1))
     with recording(setup.run_dir) as attach:
         for model in models:
-            with_cache, speaker = speakers(doctor or model, patient, setup)
-            ask = None if setup.quiet else with_progress(model.name)
-            attach(*with_cache)
-            talked[model.name] = consult(cases, with_cache[0], speaker, ask=ask, **how)
-            refuse_waiting([*with_cache, doctor, patient])
-            told = [c.case_told for c in talked[model.name]]
-            folder = "".join(c if c.isalnum() or c in "-_." else "-" for c in model.name)
-            asking = {"setup": setup.below(folder), "asked_before": with_cache, "show": turn_view}
-            runs[model.name] = benchmark(told, [model], methods, levels, **asking)
-            for mine in (m for m in with_cache if m not in (doctor, patient)):
-                mine.close()
+            with speakers(doctor or model, patient, setup) as (with_cache, speaker):
+                ask = None if setup.quiet else with_progress(model.name)
+                attach(*with_cache)
+                talked[model.name] = consult(cases, with_cache[0], speaker, ask=ask, **how)
+                refuse_waiting([*with_cache, doctor, patient])
+                told = [c.case_told for c in talked[model.name]]
+                folder = "".join(c if c.isalnum() or c in "-_." else "-" for c in model.name)
+                here = {"setup": setup.below(folder), "asked_before": with_cache}
+                runs[model.name] = benchmark(told, [model], methods, levels, **here, show=turn_view)
     name = FACTS if patient == FACTS else getattr(patient or doctor, "name", "the model itself")
     asked_by = {doctor.name: doctor.revision} if doctor else {}
     run = _tables(talked, runs, str(name), asked_by)
@@ -164,16 +151,21 @@ def consultations(
     return run
 
 
+@contextmanager
 def speakers(
     doctor: Model, patient: Model | str | None, setup: Workbench
-) -> tuple[list[CachedModel], Patient]:
-    """The models that talk, the doctor first, each over the store of ``setup``, and who answers;
-    arguments as above."""
+) -> Iterator[tuple[list[CachedModel], Patient]]:
+    """The models that talk, doctor first, over the store of ``setup``, and who answers; those that
+    did not come in as a cache are closed."""
     inner = doctor.model if isinstance(doctor, CachedModel) else doctor
     others = [m for m in (inner, patient) if not isinstance(m, str | None)]
     with_cache = [setup.cached(m) for m in others]
     model = ModelPatient(with_cache[-1], setup.seed, setup.reading)
-    return with_cache, FactPatient() if patient == FACTS else model
+    try:
+        yield with_cache, FactPatient() if patient == FACTS else model
+    finally:
+        for mine in (m for m in with_cache if m not in (doctor, patient)):
+            mine.close()
 
 
 def _tables(
@@ -191,24 +183,19 @@ def _tables(
         for key, c in of.items()
         for level, said in enumerate(c.enough)
     ]
-    answers, confidence, calls = (
+    answers, *more = (
         pd.concat([getattr(run, part) for run in runs.values()], ignore_index=True)
         for part in ("answers", "confidence", "calls")
     )
     states = zip(answers["model"], answers["case_id"], answers["level"], strict=True)
     decided = pd.DataFrame(enough, columns=["model", "case_id", "level", "enough"])
-    return ConsultationRun(
-        turns=pd.DataFrame(turns, columns=TURNS),
-        ended=pd.DataFrame(ended, columns=[*TURNS[:3], "n_turns", "ended", "why"]),
-        enough=decided.astype({"enough": float}),
-        answers=answers.assign(n_utterances=[of[m, i].utterances(k) for m, i, k in states]),
-        confidence=confidence,
-        calls=calls,
-        patient=patient,
-        doctor=doctor,
-        consultations=talked,
-        runs=runs,
+    tables = (
+        pd.DataFrame(turns, columns=TURNS),
+        pd.DataFrame(ended, columns=[*TURNS[:3], "n_turns", "ended", "why"]),
+        decided.astype({"enough": float}),
+        answers.assign(n_utterances=[of[m, i].utterances(k) for m, i, k in states]),
     )
+    return ConsultationRun(*tables, *more, patient, doctor, talked, runs)
 
 
 def _turn_rows(name: str, c: Consultation) -> Iterator[tuple]:
@@ -248,30 +235,25 @@ def consult_until(
     setup = opened(setup).with_(quiet=True, run_dir=None).shared()
     select([method])
     doctor, patient = setup.role("doctor", [model]), setup.role("patient")
-    with_cache, speaker = speakers(doctor or model, patient, setup)
     runs: list[Run] = []
 
     def judged(going: Sequence[Consultation]) -> Run:
         told = [c.case_told for c in going]
         level = len(going[0].turns)  # all that go on have had as many questions
-        run = benchmark(told, [model], [method], [level], setup, show=turn_view)
-        runs.append(run)
-        return run
+        runs.append(benchmark(told, [model], [method], [level], setup, show=turn_view))
+        return runs[-1]
 
     def stop(going: Sequence[Consultation]) -> list[bool]:
         table = judged(going).confidence
         sure = dict(zip(table["case_id"], table["confidence"], strict=True))
         return [bool(reaches(sure[c.case.case_id], threshold)) for c in going]
 
-    try:
-        how: dict[str, Any] = {"max_turns": max_turns, "tries": tries, "seed": setup.seed}
-        how["reading"] = setup.reading
-        made = consult(cases, with_cache[0], speaker, stop=stop, **how)
+    how: dict[str, Any] = {"max_turns": max_turns, "tries": tries, "seed": setup.seed}
+    how |= {"reading": setup.reading, "stop": stop}
+    with speakers(doctor or model, patient, setup) as (with_cache, speaker):
+        made = consult(cases, with_cache[0], speaker, **how)
         if late := [c for c in made if c.ended == TURN_LIMIT]:
             judged(late)  # the diagnosis at the end
-    finally:
-        for mine in (m for m in with_cache if m not in (doctor, patient)):
-            mine.close()
     return made, pd.concat([r.answers for r in runs], ignore_index=True)
 
 
@@ -330,10 +312,8 @@ def chosen_thresholds(
     g: Grid, n_folds: int = 5, price: float = 0.005, seed: int = 0
 ) -> dict[str, np.ndarray]:
     """Method -> the threshold for each case, (n,), chosen on the other folds than the case's own.
-
     The rule there: :func:`~trustlab.metrics.stopping.best_threshold`. Methods without any value are
-    left out, and so are all where there are fewer than two cases.
-    """
+    left out, and so are all where there are fewer than two cases."""
     folds = fold_of(g.case_ids, n_folds, seed)
     known = g.known if len(folds) > 1 else {}
     found = {method: np.empty(len(folds)) for method in known}
@@ -346,10 +326,8 @@ def chosen_thresholds(
 
 def stops(g: Grid, picked: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Where each policy stops each case, level (n,): methods at the thresholds ``picked``.
-
     "decides itself": the first level at which the doctor said enough; "fixed k": after k questions;
-    "oracle": where the diagnosis is first right, else at the end, which no rule can know.
-    """
+    "oracle": where the diagnosis is first right, else at the end, which no rule can know."""
     n, last = g.correct.shape[0], g.correct.shape[1] - 1
     found = {m: stop_turns(g.confidence[m], each[:, None]) for m, each in picked.items()}
     found["decides itself"] = stop_turns(g.enough, 1.0)
@@ -361,9 +339,7 @@ def stopped(
     run: ConsultationRun, model: str, n_draws: int = 2000, seed: int = 0, **how: Any
 ) -> dict[str, Rows]:
     """Policy -> a row a case with what it brought: :data:`REACHED` and ``threshold``.
-
-    ``how``: n_folds and price of :func:`chosen_thresholds`.
-    """
+    ``how``: n_folds and price of :func:`chosen_thresholds`."""
     g = grid(run, model, n_draws, seed)
     picked = chosen_thresholds(g, seed=seed, **how)
     at = stops(g, picked)
@@ -374,9 +350,7 @@ def frontier_table(
     run: ConsultationRun, model: str, n_draws: int = 2000, seed: int = 0
 ) -> pd.DataFrame:
     """Accuracy, utterances and share of early stops at every threshold of every method.
-
-    Strictest first (infinity: never early). Methods without any value are left out.
-    """
+    Strictest first (infinity: never early). Methods without any value are left out."""
     g = grid(run, model, n_draws, seed)
     labelled = (
         ({"model": model, "method": m, "threshold": t}, _stopped(g, stop_turns(sure, t)))
@@ -389,10 +363,8 @@ def frontier_table(
 
 def chosen_table(run: ConsultationRun, model: str, **how: Any) -> pd.DataFrame:
     """What each policy of :func:`stops` brings (:data:`REACHED`), thresholds picked on other cases.
-
     ``threshold_low`` and ``threshold_high``: of the folds, infinity for never early. ``how``: as in
-    :func:`stopped`.
-    """
+    :func:`stopped`."""
     lines: list[dict[str, Any]] = []
     for policy, rows in stopped(run, model, **how).items():
         picked: Any = rows.asked["threshold"]

@@ -49,9 +49,7 @@ def verdicts(
     answers: pd.DataFrame, graders: Sequence[str | Grader], cases: Sequence[Case]
 ) -> tuple[pd.DataFrame, list[str]]:
     """The answers' keys, ``answer`` and ``truth`` with a column a grader, and their names.
-
-    A grade is 1, 0 or NaN. ``ValueError`` for fewer than two graders or two of one name.
-    """
+    A grade is 1, 0 or NaN. ``ValueError`` for fewer than two graders or two of one name."""
     opened = [open_grader(g) for g in graders]
     names = [g.name for g in opened]
     if len(names) < 2 or len(set(names)) < len(names):
@@ -64,10 +62,8 @@ def agreement_table(
     graded: pd.DataFrame, names: Sequence[str], n_draws: int = 2000, seed: int = 0
 ) -> pd.DataFrame:
     """How far every two graders of :func:`verdicts` agree: Cohen's ``kappa`` and ``agreement``.
-
     Intervals take all models and levels of a case together. Unreadable answers are wrong to both
-    and count; what either did not grade is missing. Counts: :data:`COUNTS`.
-    """
+    and count; what either did not grade is missing. Counts: :data:`COUNTS`."""
     ids = graded["dataset"].astype(str) + "\0" + graded["case_id"].astype(str)
     lines = [
         {"first": first, "second": second, **line}

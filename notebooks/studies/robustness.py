@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Annotated, Any, Self
 
-import numpy as np
 import pandas as pd
 from pydantic import Field, model_validator
 
@@ -196,8 +195,7 @@ def _wording_row(
 
 
 def _voice(model: Model, setup: Workbench) -> CachedModel:
-    """The model with a list of calls of its own, so that what it words is counted apart from what
-    it answers."""
+    """The model with a list of calls of its own: its wordings are counted apart."""
     if isinstance(model, CachedModel):
         model = CachedModel(model.model, model.path, offline=model.offline)
     return setup.cached(model)
@@ -298,10 +296,8 @@ def conditions(names: Any) -> list[str]:
 
 def compared_rows(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """``used``: which rows of each method are compared; ``own``: whether it stands on its own.
-
     Methods that are ``whole`` on at least half of the ``possible`` rows are compared on those where
-    all of them are; the others keep their own.
-    """
+    all of them are; the others keep their own."""
     had = rows.assign(used=rows["whole"] & rows["possible"])
     of_method: Any = had.groupby([*by, "method"])[["used", "possible"]].transform("sum")
     own = of_method["used"] < LEAST_SHARE * of_method["possible"]
@@ -332,12 +328,17 @@ def cv_differences(
     - ``ValueError`` for a reference that the run has no such values of.
     """
     lines = []
-    for about, of in _compared(confidence, reference):
+    for about, every in groups(compared_views(confidence), [*RUN, "level"]):
+        of = {str(m): mine for m, mine in every.groupby("method", sort=False)}
+        if reference not in of:
+            raise ValueError(f"reference is {reference!r}; the run has {list(of)}")
         for method in (m for m in of if m != reference):
             both = of[method], of[reference]
-            own = any(part["own"].any() for part in both)
-            values = [_confidences(part, "possible" if own else "used") for part in both]
-            label = about | {"method": method, "family": families().get(method, "other")}
+            where = "possible" if any(part["own"].any() for part in both) else "used"
+            shown = [part[conditions(part)].where(part["whole"] & part[where]) for part in both]
+            values = [some.to_numpy(float) for some in shown]
+            label = about | {"against": reference, "method": method}
+            label["family"] = families().get(method, "other")
             for metric, statistic in stability.CVS.items():
                 how = both[0]["case_id"], n_draws, seed, NOT_SHARED
                 mine, theirs = stability.views(metric, values, *how)
@@ -345,22 +346,6 @@ def cv_differences(
                 found = paired.compared(pair, statistic, undefined=stability.NO_MEAN)
                 lines.append(label | {"metric": metric} | found)
     return paired.corrected(lines, KEYS)
-
-
-def _compared(
-    confidence: pd.DataFrame, reference: str
-) -> Iterator[tuple[dict[str, Any], dict[str, pd.DataFrame]]]:
-    """Each run at each level: what it is about, and each method's views, in one order."""
-    for about, part in groups(compared_views(confidence), [*RUN, "level"]):
-        of = {str(m): mine for m, mine in part.groupby("method", sort=False)}
-        if reference not in of:
-            raise ValueError(f"reference is {reference!r}; the run has {list(of)}")
-        yield about | {"against": reference}, of
-
-
-def _confidences(part: pd.DataFrame, where: str) -> np.ndarray:
-    """A method's values under the paraphrased conditions, (n, C), NaN where not compared."""
-    return part[conditions(part)].where(part["whole"] & part[where]).to_numpy(float)
 
 
 def two_at_once(
@@ -371,10 +356,8 @@ def two_at_once(
     setup: Setup | Workbench | None = None,
 ) -> Run:
     """Pair the cases, merge each pair, and ask about the merged cases as the benchmark does.
-
     At level q, q % of the merged statements are shown: about as much of each patient as alone.
-    ``correct`` is 1 where an answer names either diagnosis. ``ValueError`` without a pair.
-    """
+    ``correct`` is 1 where an answer names either diagnosis. ``ValueError`` without a pair."""
     setup = opened(setup)
     of = {f"{a.case_id}+{b.case_id}": (a, b) for a, b in ways.pairs(cases, setup.seed)}
     if not of:
@@ -388,8 +371,7 @@ def two_at_once(
 def either_named(
     answers: pd.DataFrame, pairs: Mapping[str, tuple[Case, Case]], grader: Grader
 ) -> pd.Series:
-    """Of each answer about a merged case: 1 where it names either diagnosis, 0 where neither, NaN
-    where there is no answer."""
+    """Of each answer about a merged case: 1 where it names either diagnosis, else 0, or NaN."""
     said = [a if isinstance(a, str) else None for a in answers["answer"]]
     had = ~(answers["correct"].isna() & answers["answer"].isna())
     grades = [grader.grade(said, [pairs[c][i] for c in answers["case_id"]]) for i in (0, 1)]

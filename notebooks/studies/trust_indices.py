@@ -14,18 +14,8 @@ import numpy as np
 import pandas as pd
 
 from trustlab import run as runs
-from trustlab.agents.panel import (
-    Checked,
-    Doctor,
-    Proposed,
-    Review,
-    convene,
-    decide,
-    doctors_of,
-    in_charge,
-    propose,
-    review,
-)
+from trustlab.agents import panel as agents
+from trustlab.agents.panel import Checked, Doctor, Proposed, Review
 from trustlab.choices import choices
 from trustlab.confidence import select
 from trustlab.folder.replies_log import recording
@@ -60,7 +50,8 @@ MARKS = [
 ]  # fmt: skip
 RX: dict[Any, str] = dict(zip((*RATINGS, None), made.COUNTS[1:6], strict=True))
 TESTS: dict[Any, str] = dict(zip((*FLAGS, None), made.COUNTS[7:], strict=True))
-"""Verdict that counts -> the column that counts it; None could not be read."""
+COLUMN = {"prescription": RX, "test": TESTS}
+"""Kind -> verdict that counts -> the column that counts it; None could not be read."""
 
 
 def no_answer(opinion: Opinion) -> bool:
@@ -70,32 +61,21 @@ def no_answer(opinion: Opinion) -> bool:
 
 def review_rows(c: Checked) -> Iterator[dict[str, Any]]:
     """Two rows: safety off (no plan is reviewed, all counts of marks are 0) and on."""
-    plan = c.proposed.plan
+    plan, panel = c.proposed.plan, c.panel
     no_medical = NO_MEDICAL_ENCODER if c.medical_cosines is None else ""
-    named = {
-        **c.keys,
-        "configuration": c.configuration,
-        "n_doctors": c.n_doctors,
-        "diagnoses": c.panel.votes,
-        "diagnosis": c.panel.diagnosis,
-        "tied": c.panel.tied,
-        "n_no_answer": sum(no_answer(o) for o in c.panel.opinions),
-        "truth": c.view.case.diagnosis,
-        "correct": c.correct,
-        "correct_share": c.correct_share,
-        **_cosine("cosine", c.panel.cosines, ""),
-        **_cosine("cosine_med", c.medical_cosines, no_medical),
-        "cosine_med_proxy": c.proxy,
-        "n_prescriptions": len(plan.prescriptions) if plan else 0,
-        "n_tests": len(plan.tests) if plan else 0,
-        "plan_missing": c.proposed.missing,
-    }
+    named = c.keys | {"configuration": c.configuration, "n_doctors": c.n_doctors}
+    named |= {"diagnoses": panel.votes, "diagnosis": panel.diagnosis, "tied": panel.tied}
+    named |= {"n_no_answer": sum(no_answer(o) for o in panel.opinions)}
+    named |= {"truth": c.view.case.diagnosis}
+    named |= {"correct": c.correct, "correct_share": c.correct_share}
+    named |= _cosine("cosine", panel.cosines, "")
+    named |= _cosine("cosine_med", c.medical_cosines, no_medical)
+    named |= {"cosine_med_proxy": c.proxy}
+    named |= {"n_prescriptions": len(plan.prescriptions) if plan else 0}
+    named |= {"n_tests": len(plan.tests) if plan else 0, "plan_missing": c.proposed.missing}
     counts = Counter(dict.fromkeys((*RX.values(), *TESTS.values()), 0))
     yield {**named, "safety": False, **counts}
-    if c.review:
-        drugs, tests = known_items(plan)
-        counts.update(RX[_verdict(*m)] for m in zip(c.review.prescriptions, drugs, strict=True))
-        counts.update(TESTS[_verdict(*m)] for m in zip(c.review.tests, tests, strict=True))
+    counts.update(COLUMN[kind][_verdict(mark, known)] for kind, _, _, known, mark, _ in _items(c))
     yield {**named, "safety": True, **counts}
 
 
@@ -103,22 +83,22 @@ def opinion_rows(c: Checked) -> Iterator[dict[str, Any]]:
     """A row for each doctor of a panel, from 1."""
     cosines = c.panel.cosines or [math.nan] * c.n_doctors
     each = zip(c.panel.opinions, c.panel.votes, cosines, strict=True)
-    for i, (opinion, name, cosine) in enumerate(each, 1):
-        yield {
-            **c.keys,
-            "doctor": i,
-            "speaker": opinion.model,
-            "diagnosis": opinion.diagnosis,
-            "vote": name,
-            "thinking": opinion.thinking,
-            "cosine": cosine,
-            "missing": opinion.missing,
-        }
+    for i, (o, name, cosine) in enumerate(each, 1):
+        row = {**c.keys, "doctor": i, "speaker": o.model, "diagnosis": o.diagnosis, "vote": name}
+        yield row | {"thinking": o.thinking, "cosine": cosine, "missing": o.missing}
 
 
 def mark_rows(c: Checked) -> Iterator[dict[str, Any]]:
-    """A row for each prescription and test: ``said`` is the reviewer's own word, ``verdict`` what
-    counts."""
+    """A row a prescription or test: ``said`` is the reviewer's word, ``verdict`` what counts."""
+    keys = c.keys | {"configuration": c.configuration}
+    for kind, i, text, known, mark, rule in _items(c):
+        row = {"kind": kind, "item": i, "text": text, "known": known, **vars(mark)}
+        row |= {"said": mark.verdict, "verdict": _verdict(mark, known), "rule": rule.rule}
+        yield keys | row | {"rule_verdict": rule.verdict, "rule_quote": rule.quote}
+
+
+def _items(c: Checked) -> Iterator[tuple[str, int, str, bool, Mark, Mark]]:
+    """Kind, place, text, whether the table knows it, reviewer's and rule check's mark, an item."""
     plan = c.proposed.plan
     if plan is None or c.review is None or c.rules is None:
         return
@@ -126,21 +106,8 @@ def mark_rows(c: Checked) -> Iterator[dict[str, Any]]:
     rx = map(str, plan.prescriptions), drugs, c.review.prescriptions, c.rules.prescriptions
     kinds = {"prescription": rx, "test": (plan.tests, tests, c.review.tests, c.rules.tests)}
     for kind, columns in kinds.items():
-        for i, (text, known, mark, rule) in enumerate(zip(*columns, strict=True), 1):
-            yield {
-                **c.keys,
-                "configuration": c.configuration,
-                "kind": kind,
-                "item": i,
-                "text": text,
-                "known": known,
-                **vars(mark),
-                "said": mark.verdict,
-                "verdict": _verdict(mark, known),
-                "rule_verdict": rule.verdict,
-                "rule_quote": rule.quote,
-                "rule": rule.rule,
-            }
+        for i, each in enumerate(zip(*columns, strict=True), 1):
+            yield kind, i, *each
 
 
 def _verdict(mark: Mark, known: bool) -> str | None:
@@ -173,10 +140,11 @@ class Asked(Setup):
 class TrustRun:
     """Tables of one run, each tidy, and what made them.
 
-    ``reviews``: a row for each model, data set, configuration, safety, level and case, as
-    :func:`trustlab.trust_indices` takes it. ``opinions``: a row a doctor. ``marks``: a row for each
-    prescription and test with the reviewer's verdict and the rule check's. ``calls``: a row a
-    request. ``checked`` holds panel, plan and review of each as records.
+    - ``reviews``: a row for each model, data set, configuration, safety, level and case, as
+      :func:`trustlab.trust_indices` takes it.
+    - ``opinions``: a row a doctor. ``marks``: a row a prescription or test, with the reviewer's
+      verdict and the rule check's. ``calls``: a row a request.
+    - ``checked``: panel, plan and review of each as records.
     """
 
     reviews: pd.DataFrame
@@ -190,13 +158,8 @@ class TrustRun:
         """Write the tables (CSV) and ``run.json``."""
         save_tables(self, ("reviews", "opinions", "marks", "calls"), folder)
         made, cached = (int(self.calls[c].to_numpy().sum()) for c in ("n_made", "n_cached"))
-        facts = {
-            "notice": NOTICE,
-            "trust": self.parameters,
-            "calls_made": made,
-            "calls_from_cache": cached,
-            "warnings": remark_lines(self.parameters),
-        }
+        facts = {"notice": NOTICE, "trust": self.parameters, "calls_made": made}
+        facts |= {"calls_from_cache": cached, "warnings": remark_lines(self.parameters)}
         save_json(facts, folder / "run.json")
 
 
@@ -233,7 +196,7 @@ def trust(
         attach(*cached.values(), verdicts)
         for m in models:
             team = [cached[id(d)] for d in panel or [m]]
-            doctors = doctors_of(team, max(n_doctors, len(panel)))
+            doctors = agents.doctors_of(team, max(n_doctors, len(panel)))
             checked += _checked(m.name, doctors, shown, cached.get(id(reviewer)), proxy, setup)
         checked = _graded(checked, judge)
     runs.refuse_waiting([*cached.values(), judge])
@@ -245,38 +208,26 @@ def trust(
     for one in asked:
         if id(one) not in cached:  # what came in as a cache stays open
             one.close()
-    parameters = {
-        "models": {m.name: m.revision for m in models},
-        "reviewer": reviewer and {reviewer.name: reviewer.revision},
-        "dataset": sorted({c.dataset for c in cases}),
-        "cases": len(cases),
-        **runs.sharded(setup),
-        "cases_sha256": runs.cases_hash(cases),
-        "levels": list(levels),
-        "n_doctors": n_doctors,
-        "doctor_temperature": setup.temperature,
-        "seed": setup.seed,
-        "panel": {m.name: m.revision for m in panel} or None,
-        "budgets": dict(setup.budgets),
-        "reading": setup.reading,
-        "reasoning_from": setup.reasoning_from,
-        "replies_read": counts,
-        "grader": judge.name,
-        "encoder": encoder.revision,
-        "medical_encoder": medical and medical.revision,
-        "medical_proxy": proxy,
-        "served_by": runs.served_by(asked),
-        **runs.how_asked(asked),
-    }
+    parameters: dict[str, Any] = {"models": {m.name: m.revision for m in models}}
+    parameters |= {"reviewer": reviewer and {reviewer.name: reviewer.revision}}
+    parameters |= {"dataset": sorted({c.dataset for c in cases}), "cases": len(cases)}
+    parameters |= {**runs.sharded(setup), "cases_sha256": runs.cases_hash(cases)}
+    parameters |= {"levels": list(levels), "n_doctors": n_doctors}
+    parameters |= {"doctor_temperature": setup.temperature, "seed": setup.seed}
+    parameters |= {"panel": {m.name: m.revision for m in panel} or None}
+    parameters |= {"budgets": dict(setup.budgets), "reading": setup.reading}
+    parameters |= {"reasoning_from": setup.reasoning_from, "replies_read": counts}
+    parameters |= {"grader": judge.name, "encoder": encoder.revision}
+    parameters |= {"medical_encoder": medical and medical.revision, "medical_proxy": proxy}
+    parameters |= {"served_by": runs.served_by(asked), **runs.how_asked(asked)}
     panels = [c for c in checked if c.n_doctors > 1 or n_doctors == 1]  # one doctor is on a panel
-    run = TrustRun(
-        reviews=pd.DataFrame([row for c in checked for row in review_rows(c)]),
-        opinions=pd.DataFrame([row for c in panels for row in opinion_rows(c)]),
-        marks=pd.DataFrame([row for c in checked for row in mark_rows(c)], columns=MARKS),
-        calls=pd.concat(each, ignore_index=True),
-        parameters=parameters,
-        checked=tuple(checked),
+    tables = (
+        pd.DataFrame([row for c in checked for row in review_rows(c)]),
+        pd.DataFrame([row for c in panels for row in opinion_rows(c)]),
+        pd.DataFrame([row for c in checked for row in mark_rows(c)], columns=MARKS),
+        pd.concat(each, ignore_index=True),
     )
+    run = TrustRun(*tables, parameters, tuple(checked))
     run = _without_unread(run)
     if setup.run_dir:
         run.save(setup.run_dir)
@@ -286,9 +237,7 @@ def trust(
 
 def _cached(models: Sequence[Model], setup: Workbench) -> dict[int, CachedModel]:
     """``id`` of each model -> the model over the store of ``setup``, its count of calls at 0.
-
-    A doctor's model that reviews, too, has one entry, so that its calls are counted once.
-    """
+    A doctor's model that reviews, too, has one entry, so that its calls are counted once."""
     found: dict[int, CachedModel] = {}
     for model in models:
         one = setup.cached(model)
@@ -340,7 +289,7 @@ def _checked(
     how: dict[str, dict[str, Any]] = {step: asked | most.get(step, {}) for step in steps}
     for step in ("doctor", "plan"):
         how[step]["temperature"] = setup.temperature
-    panels = convene(views, doctors, **how["doctor"], reasoning_from=setup.reasoning_from)
+    panels = agents.convene(views, doctors, **how["doctor"], reasoning_from=setup.reasoning_from)
     panels = with_cosines(setup.readers.encoder, panels)
     medical: Any = setup.readers.encoder if proxy else setup.readers.medical
     medically = [tuple(cosines(medical, p.opinions) if medical else ()) for p in panels]
@@ -348,26 +297,17 @@ def _checked(
     for n in sorted({1, len(doctors)}):
         each = panels if n > 1 else [_first(p, v) for p, v in zip(panels, views, strict=True)]
         plans, reviews = _planned(doctors, views, each, reviewer, how)
+        named = f"panel of {n}" if n > 1 else ONE
         for i, (view, panel) in enumerate(zip(views, each, strict=True)):
-            one = Checked(
-                model=name,
-                configuration=f"panel of {n}" if n > 1 else ONE,
-                n_doctors=n,
-                view=view,
-                panel=panel,
-                medical_cosines=medically[i][:n] or None,
-                proxy=proxy,
-                proposed=plans[i],
-                review=reviews[i],
-                rules=_rules(view, panel, plans[i]),
-            )
-            checked.append(one)
+            done = plans[i], reviews[i], _rules(view, panel, plans[i])
+            keys, cosines_of = (name, named, n, view, panel), medically[i][:n] or None
+            checked.append(Checked(*keys, cosines_of, *done, proxy=proxy))
     return checked
 
 
 def _first(panel: Panel, view: View) -> Panel:
     """The panel's first doctor alone."""
-    alone = decide(panel.opinions[:1], view.case.case_id)
+    alone = agents.decide(panel.opinions[:1], view.case.case_id)
     return replace(alone, cosines=panel.cosines and panel.cosines[:1])
 
 
@@ -380,19 +320,19 @@ def _planned(
 ) -> tuple[list[Proposed], list[Review | None]]:
     """The plan of each panel's doctor in charge, and its review; none without a diagnosis."""
     models = list({id(d.model): d.model for d in doctors}.values())
-    charge = [None if (k := in_charge(p)) is None else doctors[k].model for p in panels]
+    charge = [None if (k := agents.in_charge(p)) is None else doctors[k].model for p in panels]
     plans = [Proposed(None, "no diagnosis to plan for")] * len(views)
     for model in models:
         at = [i for i, who in enumerate(charge) if who is model]
         asked = [(views[i], str(panels[i].diagnosis)) for i in at]
-        for i, proposed in zip(at, propose(model, asked, **how["plan"]), strict=True):
+        for i, proposed in zip(at, agents.propose(model, asked, **how["plan"]), strict=True):
             plans[i] = proposed
     reviews: list[Review | None] = [None] * len(views)
     for model in [reviewer] if reviewer else models:
         mine = [i for i, who in enumerate(charge) if reviewer or who is model]
         there = {i: plan for i in mine if (plan := plans[i].plan) is not None}
         planned = [(views[i], str(panels[i].diagnosis), plan) for i, plan in there.items()]
-        for i, found in zip(there, review(model, planned, **how["review"]), strict=True):
+        for i, found in zip(there, agents.review(model, planned, **how["review"]), strict=True):
             reviews[i] = found
     return plans, reviews
 
@@ -454,9 +394,7 @@ def weight_sweep(indices: pd.DataFrame, steps: int = 20) -> pd.DataFrame:
 
 def contenders(indices: pd.DataFrame) -> pd.DataFrame:
     """The configurations that differ in a part of ETI, a row each: parts, n of ETI, name.
-
-    Safety is in the name only where it matters.
-    """
+    Safety is in the name only where it matters."""
     need(indices, ["formulation", *KEYS, "metric", "value", "n"], "indices")
     held: Any = indices[indices["formulation"].eq("trust-x")]
     if lacking := {*PARTS, "eti"} - {*held["metric"]}:
@@ -484,10 +422,10 @@ def _winner(eti: pd.Series) -> dict[str, Any]:
         return {"winner": "", "tied": (), "missing": "no configuration has accuracy, CDR and RDC"}
     best = sorted(str(name) for name in eti.index[eti >= eti.max() - 100 * formulas.ROUNDING])
     high = [*eti.nlargest(2), np.nan]
-    found = {"value": high[0], "missing": ""}
+    who = {"winner": best[0], "tied": (), "margin": high[0] - high[1]}
     if len(best) > 1:
-        return found | {"winner": "tie", "tied": tuple(best), "margin": 0.0}
-    return found | {"winner": best[0], "tied": (), "margin": high[0] - high[1]}
+        who = {"winner": "tie", "tied": tuple(best), "margin": 0.0}
+    return {"value": high[0], "missing": "", **who}
 
 
 def _over_cases(correlation: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Metric:

@@ -103,10 +103,8 @@ def prior_means(
     table: pd.DataFrame, bins: int = 5, n_draws: int = 2000, seed: int = 0
 ) -> pd.DataFrame:
     """Mean ``poc`` by fifths of the answers' prior, right and wrong answers apart.
-
     ``prior`` is the bin's mean over right and wrong, whose limits are the same. Equal priors share
-    a bin; with no more than ``bins`` different priors each is one. From 10 answers on.
-    """
+    a bin; with no more than ``bins`` different priors each is one. From 10 answers on."""
     known: Any = table.dropna(subset=["prior", "poc"]).copy()
     if known["prior"].nunique() <= bins:
         place = known["prior"].rank(method="dense") - 1
@@ -122,9 +120,7 @@ def consistent_table(
     run: Run, threshold: float = 0.8, n_draws: int = 2000, seed: int = 0
 ) -> pd.DataFrame:
     """By level, of the answers whose PoC reaches ``threshold``: four means, 0 to 1.
-
-    ``shown``: the share of the case's statements told. ``n_answers``: all that could be had.
-    """
+    ``shown``: the share of the case's statements told. ``n_answers``: all that could be had."""
     total = {(g.case_id, g.level, g.model): g.n_total for g in run.generations}
     answers = _with_confidence(run, ["poc", "medconf"]).rename(columns={"correct": "accuracy"})
     whole = [total[key] for key in answers[KEYS].itertuples(index=False, name=None)]
@@ -169,9 +165,7 @@ def out_of_distribution_table(
     runs: Mapping[str, Run], methods: Sequence[str], n_draws: int = 2000, seed: int = 0
 ) -> pd.DataFrame:
     """By ``set`` of cases: accuracy (``method`` ''), and each method's mean confidence, 0 to 1.
-
-    One model and one level a run; each value counts the answers behind itself.
-    """
+    One model and one level a run; each value counts the answers behind itself."""
     lines = []
     for name, run in runs.items():
         right = run.answers.assign(method="", confidence=run.answers["correct"].astype(float))
@@ -201,10 +195,8 @@ JUDGED = ["sequence_probability", "poc", "ce", "medconf"]
 
 class Answers:
     """The notebook's answers: those of the pack where it has them, else the model's, asked now.
-
     The pack has those of its own choices, cases, methods and levels; where and how a run is kept,
-    and the bootstrap draws, change no answer. What is taken from it is copied to ``run_dir``.
-    """
+    and the bootstrap draws, change no answer. What is taken from it is copied to ``run_dir``."""
 
     def __init__(self, setup: Workbench) -> None:
         self.setup = setup
@@ -249,10 +241,8 @@ class Answers:
 
 def keep(run_dir: Path, pack: Path = PACK) -> None:
     """Make the pack from a finished run of the notebook.
-
     The patient's run is kept whole; of the others the answers and the confidences of
-    :data:`JUDGED`, and of the cases' run :func:`lean` records.
-    """
+    :data:`JUDGED`, and of the cases' run :func:`lean` records."""
     made = _json(run_dir / MANIFEST)["parameters"]
     chosen = {**default_parameters(notebook_path("00_walkthrough")), **made}
     for folder in sorted(file.parent for file in run_dir.rglob(RUN)):

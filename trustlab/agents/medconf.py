@@ -8,7 +8,6 @@ paper's four ablations are parameters of this one procedure; the prompts are
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -16,19 +15,17 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
+from trustlab.agents.asking import Ask, fits, put, read_by, reply_room, request
 from trustlab.knowledge import load_knowledge
-from trustlab.models.base import About, Model, Request, most_tokens
-from trustlab.parsing.counts import both
+from trustlab.models.base import About, Model, Request
 from trustlab.parsing.medconf import read_evidence, read_profile, read_prose, read_score
 from trustlab.parsing.reply import Unreadable, diagnosis, no_answer, unnamed, whole
-from trustlab.parsing.schemas import schema_of
-from trustlab.prompts import Prompts, json_rows, prompts_of, render
+from trustlab.prompts import json_rows, prompts_of
 from trustlab.records import Assessment, Criterion, Reading, Reply
 from trustlab.retrieval import Passage, Retriever, terms
 from trustlab.words import word_lists
 
-Ask = Callable[[Model, list[Request], str], list[list[Reply]]]
-"""Puts requests to a model: (model, requests, what for) -> replies."""
+SWITCHES = ("retrieval", "profile", "structure", "importance")
 
 
 class Contents(Protocol):
@@ -42,12 +39,12 @@ class Contents(Protocol):
 
 @dataclass(frozen=True)
 class MedConf:
-    """The procedure's parameters. Each of the first four, switched off, is one of the paper's
-    ablations.
+    """The procedure's parameters; each of :data:`SWITCHES`, off, is one of the paper's ablations.
 
-    ``retrieval`` off: the profile comes from the model's memory. ``profile`` off: the score comes
-    straight from the passages. ``structure`` off: the profile is prose, and there is no table of
-    evidence. ``importance`` off: criteria carry none.
+    - ``retrieval`` off: the profile comes from the model's memory.
+    - ``profile`` off: the score comes straight from the passages.
+    - ``structure`` off: the profile is prose, and there is no table of evidence.
+    - ``importance`` off: criteria carry none.
     """
 
     retrieval: bool = True
@@ -61,21 +58,15 @@ class MedConf:
 
     def __post_init__(self) -> None:
         if not (self.retrieval or self.profile):
-            raise ValueError(
-                "retrieval and profile are both off: nothing is left to hold the patient's words"
-                " against"
-            )
+            none = "nothing is left to hold the patient's words against"
+            raise ValueError(f"retrieval and profile are both off: {none}")
         if self.n_passages < 1:
             raise ValueError(f"n_passages is {self.n_passages}; at least 1 is needed")
 
     @property
     def options(self) -> frozenset[str]:
         """The names of what is switched on, as the prompts know them."""
-        return frozenset(
-            name
-            for name in ("retrieval", "profile", "structure", "importance")
-            if getattr(self, name)
-        )
+        return frozenset(name for name in SWITCHES if getattr(self, name))
 
 
 Profiles = dict[str, tuple[Assessment, list[Passage]]]
@@ -98,94 +89,64 @@ def assess(
     """One :class:`Assessment` for each (patient information, diagnosis); greedy replies, every step
     in one batch.
 
-    ``assessor``, where given, does all that follows the diagnosis in the model's place. A step that
-    fails leaves the assessment missing with its reason and stops that assessment only. ``reading``
-    is how replies are read (:mod:`trustlab.parsing`), ``ask`` how requests are put (default: at
-    once). ``profiles`` holds what is known of diagnoses from earlier calls, which is not asked for
-    again; this call's are added. ``about`` says whose each question is; keyword and profile of a
-    diagnosis are the first's that has it.
+    - ``assessor``, where given, does all that follows the diagnosis in the model's place.
+    - A step that fails leaves the assessment missing with its reason and stops that one only.
+    - ``reading``: how replies are read (:mod:`trustlab.parsing`); ``ask``: how requests are put.
+    - ``profiles``: what is known of diagnoses from earlier calls, which is not asked for again;
+      this call's are added.
+    - ``about``: whose each question is; keyword and profile of a diagnosis are the first's.
     """
     judge, p = assessor or model, parameters or MedConf()
-    put = ask or (lambda m, requests, _: m.generate(requests))
-
-    def told(requests: list[Request], step: str) -> list[Reply]:
-        return [r[0] for r in put(judge, requests, step)] if requests else []
+    n_asked = Counter(answer for _, answer in questions)
+    first = {answer: i for i, (_, answer) in reversed(list(enumerate(questions)))}
+    profiles = {} if profiles is None else profiles
+    fitted, profiled = partial(_fitted, judge, seed, p), partial(_with_profile, p=p)
 
     def own(i: int, of: Assessment, read: Read) -> About | None:
-        how = both(partial(_step, of, read), reading)
-        return about[i]._replace(diagnosis=of.diagnosis, **how) if about else None
+        whose = about[i]._replace(diagnosis=of.diagnosis) if about else None
+        return read_by(whose, partial(_step, of, read), reading)
 
     def shared(of: Assessment, read: Read) -> About | None:
         whose = own(first[of.diagnosis], of, read)
         return whose and whose._replace(n_views=n_asked[of.diagnosis])
 
-    n_asked = Counter(answer for _, answer in questions)
-    first = {answer: i for i, (_, answer) in reversed(list(enumerate(questions)))}
-    profiles = {} if profiles is None else profiles
-    answers = dict.fromkeys(answer for _, answer in questions)
-    found = {answer: Assessment(answer) for answer in answers if answer not in profiles}
+    found = {answer: Assessment(answer) for answer in n_asked if answer not in profiles}
     library: dict[str, list[Passage]] = {}
     if p.retrieval:
-        requests = [
-            replace(
-                _request(judge, "keyword", p.max_tokens_keyword, seed, answer=answer),
-                about=shared(a, _with_keyword),
-            )
-            for answer, a in found.items()
-        ]
-        for answer, reply in zip(found, told(requests, "keywords"), strict=True):
-            found[answer] = _with_keyword(found[answer], reply, reading)
-        for answer, a in found.items():
-            library[answer] = retriever.search(a.keyword, p.n_passages) if a.keyword else []
-            about_it = partial(is_about, keyword=a.keyword or "") if is_gated(retriever) else bool
-            if a.keyword and not any(map(about_it, library[answer])):
-                found[answer] = replace(a, missing=f"retrieval: no passage about {a.keyword!r}")
+        how = "keyword", judge, p.max_tokens_keyword, seed
+        keywords = [request(*how, shared(a, _with_keyword), answer=n) for n, a in found.items()]
+        for name, reply in zip(found, put(ask, judge, keywords, "keywords"), strict=True):
+            found[name] = a = _with_keyword(found[name], reply, reading)
+            library[name] = retriever.search(a.keyword, p.n_passages) if a.keyword else []
+            fits_it = partial(is_about, keyword=a.keyword or "") if is_gated(retriever) else bool
+            if a.keyword and not any(map(fits_it, library[name])):
+                found[name] = replace(a, missing=f"retrieval: no passage about {a.keyword!r}")
     if p.profile:
-        waiting: list[tuple[str, Request]] = []
-        for answer, a in found.items():
+        waiting: dict[str, Request] = {}
+        for name, a in found.items():
             if a.missing is None:
-                request, shown = _fitted(
-                    judge,
-                    "profile",
-                    p.max_tokens_profile,
-                    seed,
-                    library.get(answer),
-                    p.options,
-                    answer=answer,
-                )
-                found[answer] = _with_passages(a, shown, library.get(answer), request)
-                if request is not None:
-                    whose = shared(found[answer], partial(_with_profile, p=p))
-                    waiting.append((answer, replace(request, about=whose)))
-        for (answer, _), reply in zip(
-            waiting, told([r for _, r in waiting], "symptom profiles"), strict=True
-        ):
-            found[answer] = _with_profile(found[answer], reply, p, reading)
+                one, found[name] = fitted(a, "profile", library.get(name), answer=name)
+                if one is not None:
+                    waiting[name] = replace(one, about=shared(found[name], profiled))
+        replies = put(ask, judge, list(waiting.values()), "symptom profiles")
+        for name, reply in zip(waiting, replies, strict=True):
+            found[name] = profiled(found[name], reply, reading=reading)
 
-    profiles |= {answer: (a, library.get(answer, [])) for answer, a in found.items()}
-    assessed = [profiles[answer][0] for _, answer in questions]
-    asked: list[tuple[int, Request]] = []
-    for i, (patient, answer) in enumerate(questions):
-        a = assessed[i]
+    profiles |= {name: (a, library.get(name, [])) for name, a in found.items()}
+    assessed = [profiles[name][0] for _, name in questions]
+    asked: dict[int, tuple[Request, Read]] = {}
+    for i, ((patient, name), a) in enumerate(zip(questions, assessed, strict=True)):
         if a.missing is None:
-            passages = None if p.profile else profiles[answer][1]
-            fill = {
-                "patient": patient,
-                "answer": answer,
-                "profile": a.prose or profile_text(a.profile),
-                "ids": tuple(c.id for c in a.profile),
-            }
-            request, shown = _fitted(
-                judge, "evidence", p.max_tokens_evidence, seed, passages, p.options, **fill
-            )
-            assessed[i] = _with_passages(a, shown, passages, request)
-            if request is not None:
+            shown = a.prose or profile_text(a.profile)
+            fill = {"patient": patient, "answer": name, "profile": shown}
+            passages, ids = None if p.profile else profiles[name][1], tuple(c.id for c in a.profile)
+            one, assessed[i] = fitted(a, "evidence", passages, ids=ids, **fill)
+            if one is not None:
                 read = partial(_with_evidence, patient=patient, p=p)
-                asked.append((i, replace(request, about=own(i, assessed[i], read))))
-    for (i, _), reply in zip(
-        asked, told([r for _, r in asked], "confidence from evidence"), strict=True
-    ):
-        assessed[i] = _with_evidence(assessed[i], reply, questions[i][0], p, reading)
+                asked[i] = replace(one, about=own(i, assessed[i], read)), read
+    replies = put(ask, judge, [one for one, _ in asked.values()], "confidence from evidence")
+    for (i, (_, read)), reply in zip(asked.items(), replies, strict=True):
+        assessed[i] = read(assessed[i], reply, reading=reading)
     return assessed
 
 
@@ -208,13 +169,9 @@ def _step(before: Assessment, read: Read, reply: Reply, reading: Reading) -> dic
 
 def profile_text(profile: Sequence[Criterion]) -> str:
     """The profile as the next prompt shows it: a JSON list, one criterion a line."""
-    rows = [
-        {"id": c.id}
-        | ({"importance": c.importance} if c.importance else {})
-        | {"description": c.description}
-        for c in profile
-    ]
-    return json_rows(rows)
+    weights = ({"importance": c.importance} if c.importance else {} for c in profile)
+    pairs = zip(profile, weights, strict=True)
+    return json_rows([{"id": c.id, **weight, "description": c.description} for c, weight in pairs])
 
 
 def library_text(passages: Sequence[Contents]) -> str:
@@ -222,30 +179,23 @@ def library_text(passages: Sequence[Contents]) -> str:
     return "\n".join(f"{i}. {' '.join(p.contents.split())}" for i, p in enumerate(passages, 1))
 
 
-def _request(
-    to: Model | Prompts, name: str, max_tokens: int, seed: int, ids: Sequence[int] = (), **fill: Any
-) -> Request:
-    messages, schema = render(name, to=to, **fill), schema_of(name, fill.get("options", ()), ids)
-    return Request(messages, max_tokens=max_tokens, seed=seed, purpose=name, schema=schema)
-
-
 def _fitted(
     model: Model,
-    name: str,
-    max_tokens: int,
     seed: int,
+    p: MedConf,
+    a: Assessment,
+    name: str,
     passages: Sequence[Passage] | None,
-    options: frozenset[str],
     **fill: Any,
-) -> tuple[Request | None, Sequence[Passage]]:
+) -> tuple[Request | None, Assessment]:
     """The request with as many worked examples, then passages, best first, as fit the model's
-    window; ``None`` if it does not fit at all."""
-    found, room = list(passages or ()), reply_room(model, max_tokens)
-    prompts = prompts_of(model)
+    window, and the assessment with these; ``None`` if it does not fit at all."""
+    found, prompts = list(passages or ()), prompts_of(model)
+    room = reply_room(model, getattr(p, f"max_tokens_{name}"))
 
     def asked(n: int) -> Request:
-        shown = library_text(found[:n])
-        return _request(prompts, name, room, seed, passages=shown, options=options, **fill)
+        text = library_text(found[:n])
+        return request(name, prompts, room, seed, passages=text, options=p.options, **fill)
 
     least, most = min(1, len(found)), len(found)
     if not fits(model, asked(most)):
@@ -253,25 +203,12 @@ def _fitted(
             prompts = replace(prompts, demonstrations=prompts.demonstrations - 1)
         over = range(least, most)
         most = least - 1 + bisect_left(over, True, key=lambda n: not fits(model, asked(n)))
-    return (asked(most), found[:most]) if most >= least else (None, [])
-
-
-def reply_room(model: Model, max_tokens: int) -> int:
-    """Tokens a reply may take: ``max_tokens``, but at most a quarter of the model's window."""
-    window = getattr(model, "window", math.inf)
-    return max_tokens if math.isinf(window) else min(max_tokens, int(window) // 4)
-
-
-def fits(model: Model, request: Request) -> bool:
-    """Whether prompt, thought and reply fit the model's window; true where the backend cannot count
-    tokens."""
-    count, window = getattr(model, "count_tokens", None), getattr(model, "window", math.inf)
-    thought = getattr(getattr(model, "model", model), "thinking_tokens", 0)
-    room = window - request.max_tokens - thought
-    if count is None or most_tokens(request.messages) <= room:
-        return True
-    n_tokens = count(request.messages)
-    return n_tokens is None or n_tokens <= room
+    n = most if most >= least else 0
+    if found:
+        a = replace(a, passages=tuple(one.id for one in found[:n]), n_dropped=len(found) - n)
+    if most < least:
+        return None, replace(a, missing="the prompt does not fit the model's window")
+    return asked(most), a
 
 
 GENERIC = frozenset(word_lists("diagnoses")["generic"].split())
@@ -284,8 +221,7 @@ def is_gated(retriever: Retriever) -> bool:
 
 
 def is_about(passage: Contents, keyword: str) -> bool:
-    """Whether a passage holds each telling word of the keyword, or of another name that the
-    knowledge table has for it."""
+    """Whether a passage holds each telling word of the keyword, or of another of its names."""
     known = load_knowledge().condition_named(keyword)
     words = set(terms(passage.contents))
     names = (set(terms(name)) for name in (keyword, *(known.names if known else ())))
@@ -293,28 +229,12 @@ def is_about(passage: Contents, keyword: str) -> bool:
 
 
 def _with_keyword(a: Assessment, reply: Reply, reading: Reading) -> Assessment:
-    """The keyword of a reply; of one that cannot be read the diagnosis stands in, and the record
-    says so by its ``keyword_read``."""
+    """The keyword of a reply, else the diagnosis itself: ``keyword_read`` says which."""
     a = _noted(a, "keyword", reply)
     if why := no_answer(reply):
         return replace(a, missing=f"keyword: {why}")
     span = diagnosis(reply.text, reading)
     return replace(a, keyword=span.text if span else a.diagnosis, keyword_read=span is not None)
-
-
-def _with_passages(
-    a: Assessment,
-    shown: Sequence[Passage],
-    found: Sequence[Passage] | None,
-    request: Request | None,
-) -> Assessment:
-    if found:
-        a = replace(a, passages=tuple(p.id for p in shown), n_dropped=len(found) - len(shown))
-    return (
-        a
-        if request is not None
-        else replace(a, missing="the prompt does not fit the model's window")
-    )
 
 
 def _with_profile(a: Assessment, reply: Reply, p: MedConf, reading: Reading) -> Assessment:

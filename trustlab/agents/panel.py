@@ -10,30 +10,21 @@ safety table and nothing else. Prompts: ``doctor.txt``, ``plan.txt``, ``review_p
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
-from trustlab.agents.medconf import Ask, reply_room
+from trustlab import records
+from trustlab.agents.asking import Ask, put, reply_room, request
 from trustlab.knowledge import load_knowledge
 from trustlab.metrics.trust import majority
-from trustlab.models.base import About, Messages, Model, Request
+from trustlab.models.base import About, Model, Request
 from trustlab.parsing.agents import read_flags, read_opinion, read_plan, read_ratings
 from trustlab.parsing.counts import both
 from trustlab.parsing.reply import Unreadable
-from trustlab.parsing.schemas import schema_of
-from trustlab.prompts import Prompts, prompts_of, render
-from trustlab.records import (
-    Mark,
-    Opinion,
-    Panel,
-    Plan,
-    Reading,
-    ReasoningFrom,
-    Reply,
-    View,
-    normalise,
-)
+from trustlab.prompts import Prompts, prompts_of
+from trustlab.records import Mark, Opinion, Panel, Plan, Reading, ReasoningFrom, Reply, View
 from trustlab.safety.chart import chart_of, chart_text
 
 MAX_TOKENS, MAX_TOKENS_REVIEW = 512, 768
@@ -41,16 +32,14 @@ MAX_TOKENS, MAX_TOKENS_REVIEW = 512, 768
 
 @dataclass(frozen=True)
 class Doctor:
-    """One member of a panel: a model, and the number of its random stream, so that doctors of one
-    model differ."""
+    """One member of a panel: a model, and the number of its random stream."""
 
     model: Model
     number: int = 0
 
 
 def doctors_of(models: Sequence[Model], n: int) -> tuple[Doctor, ...]:
-    """``n`` doctors, of the models in turn. ``ValueError`` for fewer than one, or without a
-    model."""
+    """``n`` doctors, of the models in turn. ``ValueError`` for fewer than one, or no model."""
     if n < 1 or not models:
         raise ValueError(f"{n} doctors of {len(models)} models; at least one of each is needed")
     return tuple(Doctor(models[i % len(models)], i // len(models)) for i in range(n))
@@ -62,25 +51,17 @@ def doctor_request(
     temperature: float,
     seed: int,
     n: int = 1,
-    first: int = 0,
     max_tokens: int = MAX_TOKENS,
     reading: Reading = "chat",
 ) -> Request:
-    """What ``n`` doctors of one model are asked, from the random stream ``first`` on."""
-    messages = prompts.render(
-        "doctor", chart=chart_text(chart_of(view.case, view.statements)), patient=view.text
-    )
-    return Request(
-        messages,
-        n,
-        temperature,
-        max_tokens=max_tokens,
-        seed=seed,
-        purpose="doctor",
-        first=first,
-        schema=schema_of("doctor"),
-        about=About.of(view, **both(_diagnosed, reading)),
-    )
+    """What ``n`` doctors of one model are asked, each from a random stream of its own."""
+    about, chart = About.of(view, **both(_diagnosed, reading)), _chart(view)
+    one = request("doctor", prompts, max_tokens, seed, about, chart=chart, patient=view.text)
+    return replace(one, n=n, temperature=temperature)
+
+
+def _chart(view: View) -> str:
+    return chart_text(chart_of(view.case, view.statements))
 
 
 def _diagnosed(reply: Reply, reading: Reading) -> str:
@@ -107,17 +88,16 @@ def convene(
     ``reading`` and ``reasoning_from``: see :func:`trustlab.parsing.agents.read_opinion`.
     ``ValueError`` where a doctor is listed twice.
     """
-    put = ask or (lambda m, requests, _: m.generate(requests))
     if len({(id(d.model), d.number) for d in doctors}) < len(doctors):
         raise ValueError("a doctor is listed twice; doctors of one model need different numbers")
     given: dict[tuple[int, int], list[Reply]] = {}
     for model in {id(d.model): d.model for d in doctors}.values():
         numbers = [d.number for d in doctors if d.model is model]
         first, n = min(numbers), max(numbers) - min(numbers) + 1
-        room = reply_room(model, max_tokens)
-        how = (prompts_of(model), temperature, seed, n, first, room, reading)
-        rows = put(model, [doctor_request(v, *how) for v in views], "doctors")
-        given |= {(id(model), number): [row[number - first] for row in rows] for number in numbers}
+        how = (prompts_of(model), temperature, seed, n, reply_room(model, max_tokens), reading)
+        requests = [replace(doctor_request(v, *how), first=first) for v in views]
+        rows = model.generate(requests) if ask is None else ask(model, requests, "doctors")
+        given |= {(id(model), k): [row[k - first] for row in rows] for k in numbers}
     seats = [[(d, given[id(d.model), d.number][i]) for d in doctors] for i in range(len(views))]
     return [
         decide([_opinion(d, reply, reading, reasoning_from) for d, reply in seat], v.case.case_id)
@@ -133,25 +113,22 @@ def _opinion(
 
 
 def decide(opinions: Sequence[Opinion], case_id: str) -> Panel:
-    """The panel that these opinions make; ties are drawn by a hash of the case, whatever the
-    doctors' order."""
+    """The panel that these opinions make; ties are drawn by a hash of the case."""
     votes = tuple(vote(o.diagnosis) for o in opinions)
     winner, tied = majority(votes, case_id)
     return Panel(tuple(opinions), votes, winner, tied)
 
 
 def vote(diagnosis: str | None) -> str | None:
-    """The name under which a diagnosis is counted: the knowledge table's where it knows it, else
-    the words themselves."""
+    """The name under which a diagnosis is counted: the knowledge table's, else its own words."""
     if diagnosis is None:
         return None
     known = load_knowledge().condition_named(diagnosis)
-    return known.name if known else normalise(diagnosis) or None
+    return known.name if known else records.normalise(diagnosis) or None
 
 
 def in_charge(panel: Panel) -> int | None:
-    """The place of the doctor in charge: the first who voted for the panel's diagnosis; ``None``
-    where there is none."""
+    """The place of the doctor in charge, the first who voted for the panel's diagnosis, if any."""
     return panel.votes.index(panel.diagnosis) if panel.diagnosis is not None else None
 
 
@@ -174,33 +151,19 @@ def propose(
     reading: Reading = "chat",
     ask: Ask | None = None,
 ) -> list[Proposed]:
-    """A plan for each (view, diagnosis), drawn at ``temperature`` as the doctors' opinions are, in
-    one batch."""
-    put, room = ask or (lambda m, requests, _: m.generate(requests)), reply_room(model, max_tokens)
-    requests = [
-        Request(
-            render(
-                "plan",
-                to=model,
-                chart=chart_text(chart_of(view.case, view.statements)),
-                patient=view.text,
-                answer=diagnosis,
-            ),
-            temperature=temperature,
-            max_tokens=room,
-            seed=seed,
-            purpose="plan",
-            schema=schema_of("plan"),
-            about=About.of(view, diagnosis=diagnosis, **both(read_plan, reading)),
-        )
-        for view, diagnosis in asked
-    ]
+    """A plan for each (view, diagnosis), drawn as the doctors' opinions are, in one batch."""
+    room, requests = reply_room(model, max_tokens), []
+    for view, diagnosis in asked:
+        about = About.of(view, diagnosis=diagnosis, **both(read_plan, reading))
+        fill: dict[str, Any] = {"chart": _chart(view), "patient": view.text}
+        one = request("plan", model, room, seed, about, answer=diagnosis, **fill)
+        requests.append(replace(one, temperature=temperature))
     made = []
-    for row in put(model, requests, "plans") if requests else []:
+    for reply in put(ask, model, requests, "plans"):
         try:
-            made.append(Proposed(read_plan(row[0], reading), raw=row[0].text))
+            made.append(Proposed(read_plan(reply, reading), raw=reply.text))
         except Unreadable as error:
-            made.append(Proposed(None, str(error), row[0].text))
+            made.append(Proposed(None, str(error), reply.text))
     return made
 
 
@@ -210,8 +173,7 @@ Planned = tuple[View, str, Plan]
 
 @dataclass(frozen=True)
 class Review:
-    """A mark for each prescription and each test of a plan, in its order; ``replies`` keeps the
-    replies as they came, by prompt."""
+    """A mark for each prescription and each test of a plan; ``replies`` by prompt."""
 
     prescriptions: tuple[Mark, ...]
     tests: tuple[Mark, ...]
@@ -240,13 +202,9 @@ class Checked:
     @property
     def keys(self) -> dict[str, Any]:
         """What every row of it begins with."""
-        case = self.view.case
-        return {
-            "model": self.model,
-            "dataset": case.dataset,
-            "level": self.view.level,
-            "case_id": case.case_id,
-        }
+        case, level = self.view.case, self.view.level
+        values = (self.model, case.dataset, level, case.case_id)
+        return dict(zip(("model", "dataset", "level", "case_id"), values, strict=True))
 
 
 def review(
@@ -258,46 +216,41 @@ def review(
     reading: Reading = "chat",
     ask: Ask | None = None,
 ) -> list[Review]:
-    """The review of each plan, greedy; one batch for prescriptions and one for tests. An empty list
-    is not asked about."""
-    put, room = (
-        ask or (lambda m, requests, _: m.generate(requests)),
-        reply_room(model, max_tokens),
-    )
+    """The review of each plan, greedy, in two batches: prescriptions and tests, where any are."""
+    room, came = reply_room(model, max_tokens), [dict[str, Reply]() for _ in asked]
 
-    def marked(name: str, items: Sequence[Sequence[str]], read) -> list[tuple[Mark, ...]]:
-        at = [i for i, listed in enumerate(items) if listed]
-        asks = {"max_tokens": room, "seed": seed, "purpose": name}
-
-        def request(i: int) -> Request:
-            def marks(reply: Reply, reading: Reading) -> tuple[Mark, ...]:
-                found = read(reply, len(items[i]), shown_text(asked[i], items[i]), reading)
-                if not any(mark.verdict for mark in found):
-                    raise Unreadable(found[0].missing)
-                return found
-
-            about = About.of(asked[i][0], diagnosis=asked[i][1], **both(marks, reading))
-            schema = schema_of(name, ids=range(1, len(items[i]) + 1))
-            messages = _messages(model, name, asked[i], items[i])
-            return Request(messages, **asks, schema=schema, about=about)
-
-        requests = [request(i) for i in at]
-        replies = put(model, requests, name.replace("_", " of ")) if requests else []
+    def marked(name: str, items: Sequence[list[str]], read: Callable[..., Any]) -> list[Any]:
+        reads = {
+            i: partial(read, n=len(listed), shown=shown_text(asked[i], listed))
+            for i, listed in enumerate(items)
+            if listed
+        }
+        requests = []
+        for i, of in reads.items():
+            view, diagnosis, _ = asked[i]
+            about = About.of(view, diagnosis=diagnosis, **both(partial(_readable, of), reading))
+            fill: dict[str, Any] = {"chart": _chart(view), "patient": view.text}
+            fill |= {"answer": diagnosis, "plan": plan_text(items[i])}
+            ids = range(1, len(items[i]) + 1)
+            requests.append(request(name, model, room, seed, about, ids=ids, **fill))
         found: list[tuple[Mark, ...]] = [()] * len(asked)
-        for i, row in zip(at, replies, strict=True):
-            found[i] = read(row[0], len(items[i]), shown_text(asked[i], items[i]), reading)
-            came[i][name] = row[0]
+        replies = put(ask, model, requests, name.replace("_", " of "))
+        for (i, of), reply in zip(reads.items(), replies, strict=True):
+            found[i], came[i][name] = of(reply, reading=reading), reply
         return found
 
-    came: list[dict[str, Reply]] = [{} for _ in asked]
-
-    drugs = marked(
-        "review_prescriptions",
-        [[str(p) for p in plan.prescriptions] for _, _, plan in asked],
-        read_ratings,
-    )
+    prescribed = [[str(p) for p in plan.prescriptions] for _, _, plan in asked]
+    drugs = marked("review_prescriptions", prescribed, read_ratings)
     tests = marked("review_tests", [list(plan.tests) for _, _, plan in asked], read_flags)
     return [Review(*each) for each in zip(drugs, tests, came, strict=True)]
+
+
+def _readable(marks: Callable[..., Any], reply: Reply, reading: Reading) -> tuple[Mark, ...]:
+    """The marks of a reply; :class:`Unreadable` where there is not one verdict."""
+    found = marks(reply, reading=reading)
+    if not any(mark.verdict for mark in found):
+        raise Unreadable(found[0].missing)
+    return found
 
 
 def plan_text(items: Sequence[str]) -> str:
@@ -308,18 +261,4 @@ def plan_text(items: Sequence[str]) -> str:
 def shown_text(asked: Planned, items: Sequence[str]) -> str:
     """All that a reviewer may quote: chart, patient, diagnosis and the items that it is shown."""
     view, diagnosis, _ = asked
-    return "\n".join(
-        [chart_text(chart_of(view.case, view.statements)), view.text, diagnosis, *items]
-    )
-
-
-def _messages(model: Model, name: str, asked: Planned, items: Sequence[str]) -> Messages:
-    view, diagnosis, _ = asked
-    return render(
-        name,
-        to=model,
-        chart=chart_text(chart_of(view.case, view.statements)),
-        patient=view.text,
-        answer=diagnosis,
-        plan=plan_text(items),
-    )
+    return "\n".join([_chart(view), view.text, diagnosis, *items])

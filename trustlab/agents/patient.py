@@ -15,27 +15,19 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from zlib import crc32
 
-from trustlab.agents.medconf import Ask, reply_room
+from trustlab.agents.asking import Ask, put, read_by, reply_room, request
 from trustlab.datasets.giveaway import Giveaway, giveaway
 from trustlab.knowledge import load_knowledge
-from trustlab.models.base import About, Model, Request
+from trustlab.models.base import About, Model
 from trustlab.parsing.agents import read_replies
-from trustlab.parsing.counts import both
 from trustlab.parsing.reply import Unreadable
-from trustlab.prompts import render
 from trustlab.records import Case, Reading, Reply, Statement, normalise
 from trustlab.words import word_lists
 
 UNKNOWN, NOT_SO = "I don't know.", "not so"
 OUTCOMES = (
-    "answered",
-    "does not know",
-    "volunteered",
-    "invented",
-    "leaked",
-    "out of place",
-    "unreadable",
-)
+    "answered", "does not know", "volunteered", "invented", "leaked", "out of place", "unreadable",
+)  # fmt: skip
 """What a patient's reply may be: see :func:`read_answer`. Words are spoken for "answered" and
 "volunteered" alone."""
 MAX_TOKENS = 160
@@ -47,6 +39,12 @@ _UNKNOWN = {normalise(words) for words in _WORDS["unknown"]}
 _EXCHANGE = re.compile(r"Doctor: (.+?)\nPatient: (.+)", re.DOTALL)
 _ALONE = re.compile(r"(Doctor|Patient): (.+)", re.DOTALL)
 _BETWEEN = frozenset(("", "and", "also", "and also", "but"))
+WHY_NOT = {
+    "invented": "words of no fact",
+    "unreadable": "words of several facts",
+    "out of place": "an answer to another question",
+}
+"""Outcome of words that are no answer -> why, the gravest first."""
 _BARE = frozenset(_WORDS["bare"].split())
 """Words that tell nothing without their question: an answer made of these and of digits alone fits
 its own question only."""
@@ -73,9 +71,7 @@ class Said:
         text = f"Doctor: {question}\nPatient: {self.words}"
         if self.denied is not None:
             return Statement(text, self.denied, False)
-        if self.fact is None:
-            return Statement(text)
-        fact = case.facts[self.fact]
+        fact = Statement("") if self.fact is None else case.facts[self.fact]
         return Statement(text, fact.finding, fact.affirmed)
 
 
@@ -87,47 +83,22 @@ class ModelPatient:
     seed: int = 0
     reading: Reading = "chat"
 
-    @property
-    def name(self) -> str:
-        """The model's name."""
-        return self.model.name
-
     def answer(
-        self, asked: Sequence[tuple[Case, str]], put: Ask
+        self, asked: Sequence[tuple[Case, str]], ask: Ask | None
     ) -> list[tuple[Said, Reply | None]]:
         """What is said to each (case, question), one batch, with the reply behind it."""
-        room = reply_room(self.model, MAX_TOKENS)
-        requests = [
-            Request(
-                render(
-                    "patient",
-                    to=self.model,
-                    facts=facts_text(case),
-                    question=question,
-                    options=("complete",) if case.denies else (),
-                ),
-                max_tokens=room,
-                seed=self.seed,
-                purpose="patient",
-                about=About(
-                    case.dataset,
-                    case.case_id,
-                    None,
-                    **both(partial(_said, case=case, question=question), self.reading),
-                ),
-            )
-            for case, question in asked
-        ]
-        replies = (
-            [row[0] for row in put(self.model, requests, "patient's answers")] if requests else []
-        )
-        return [
-            (read_answer(r, case, question, self.reading), r)
-            for r, (case, question) in zip(replies, asked, strict=True)
-        ]
+        room, requests = reply_room(self.model, MAX_TOKENS), []
+        for case, question in asked:
+            about = About(case.dataset, case.case_id, None)
+            about = read_by(about, partial(_said, case=case, question=question), self.reading)
+            options = ("complete",) if case.denies else ()
+            fill = {"facts": facts_text(case), "question": question, "options": options}
+            requests.append(request("patient", self.model, room, self.seed, about, **fill))
+        replies = put(ask, self.model, requests, "patient's answers")
+        pairs = zip(replies, asked, strict=True)
+        return [(read_answer(r, *of, self.reading), r) for r, of in pairs]
 
 
-@dataclass(frozen=True)
 class FactPatient:
     """A stand-in without a model: it answers the knowledge table's questions, and the case's own
     word for word.
@@ -136,10 +107,8 @@ class FactPatient:
     is one of these.
     """
 
-    name: str = "facts"
-
     def answer(
-        self, asked: Sequence[tuple[Case, str]], put: Ask
+        self, asked: Sequence[tuple[Case, str]], ask: Ask | None
     ) -> list[tuple[Said, Reply | None]]:
         """What is said to each (case, question); nothing is asked of a model."""
         return [(self.said(case, question), None) for case, question in asked]
@@ -147,14 +116,13 @@ class FactPatient:
     def said(self, case: Case, question: str) -> Said:
         """The fact that the question asks for; where there is none ``why`` says more.
 
-        ``not so``: no fact has the finding, and the case would tell. ``not told``: no fact has it.
-        ``findings not marked``: the case does not say which finding each fact tells, so that one
-        may answer it all the same. ``not a known question``: neither the table's nor the case's.
+        - ``not so``: no fact has the finding, and the case would tell. ``not told``: none has it.
+        - ``findings not marked``: the case does not say which finding each fact tells, so that one
+          may answer it all the same. ``not a known question``: neither the table's nor the case's.
         """
-        findings = findings_of_question().get(normalise(question), frozenset())
-        own = [
-            i for i, s in enumerate(case.facts) if normalise(parts_of(s)[0]) == normalise(question)
-        ]
+        plain = normalise(question)
+        findings = findings_of_question().get(plain, frozenset())
+        own = [i for i, s in enumerate(case.facts) if normalise(parts_of(s)[0]) == plain]
         told = [i for i, s in enumerate(case.facts) if s.finding in findings]
         for i in (*own, *told):
             if words := parts_of(case.facts[i])[1]:
@@ -162,14 +130,8 @@ class FactPatient:
         if denial := _denial(case, findings):
             return denial
         marked = all(s.finding for s in case.statements if parts_of(s)[1])
-        why = (
-            "not a known question"
-            if not findings
-            else "not told"
-            if marked
-            else "findings not marked"
-        )
-        return Said(UNKNOWN, "does not know", why=why)
+        why = "not told" if marked else "findings not marked"
+        return Said(UNKNOWN, "does not know", why=why if findings else "not a known question")
 
 
 @lru_cache(maxsize=1)
@@ -183,20 +145,15 @@ def findings_of_question() -> dict[str, frozenset[str]]:
 
 
 def findings_asked(question: str, case: Case) -> frozenset[str]:
-    """The findings that ``question`` asks for: by the knowledge table, or as the case's own
-    question; empty: not known."""
+    """The findings that ``question`` asks for, in the table's words or the case's, if known."""
     plain = normalise(question)
-    own = {
-        s.finding
-        for s in case.statements
-        if s.finding and plain and normalise(parts_of(s)[0]) == plain
-    }
+    held = (s for s in case.statements if s.finding and plain)
+    own = {s.finding for s in held if s.finding and normalise(parts_of(s)[0]) == plain}
     return findings_of_question().get(plain, frozenset()) | own
 
 
 def parts_of(statement: Statement) -> tuple[str, str]:
-    """(question, patient's words) of a statement; running text is the patient's, and half an
-    exchange leaves the other ''."""
+    """(question, patient's words) of a statement, '' for none; running text is the latter."""
     if exchange := _EXCHANGE.fullmatch(statement.text):
         return exchange[1], exchange[2]
     if alone := _ALONE.fullmatch(statement.text):
@@ -239,25 +196,30 @@ def _said(reply: Reply, case: Case, question: str, reading: Reading) -> dict[str
 def read_answer(reply: Reply, case: Case, question: str, reading: Reading = "chat") -> Said:
     """What a model's reply may say aloud, compared without case and punctuation.
 
-    - *answered*: words that stand in exactly one fact (its whole answer, or :data:`LEAST` telling
-      words of it), which is spoken.
-    - *answered*, too: "No", where the question is the table's for a finding that is not so.
+    - *answered*: words that are in exactly one fact (its whole answer, or :data:`LEAST` telling
+      words of it), which is spoken; or "No", where the question is the table's for a finding that
+      is not so.
     - *does not know*: "I don't know", "not sure".
     - *volunteered*: whole answers of several facts; the one that the question asks for is spoken,
       else the first.
     - *leaked*: the reply, readable or not, says the diagnosis or a telling word of its names, where
-      neither the question nor a fact that it quotes does. *invented*: words that stand in no fact.
-      *out of place*: an answer such as "Yes." to another question than its own, or a fact of
-      another finding than :func:`findings_asked`. *unreadable*: no brackets, too many, cut off, or
-      words that stand in several facts. After all of these the patient does not know.
+      neither the question nor a fact that it quotes does.
+    - *invented*: words that are in no fact.
+    - *out of place*: an answer such as "Yes." to another question than its own, or a fact of
+      another finding than :func:`findings_asked`.
+    - *unreadable*: no brackets, too many, cut off, or words that are in several facts.
 
-    What it cannot see: whether a whole sentence answers a question of which nobody knows the
-    finding; it is true of the patient all the same.
+    After all but the first and *volunteered* the patient does not know. A whole sentence that
+    answers a question of which nobody knows the finding passes: it is true of the patient.
     """
     raw = reply.text or ""
     answers = {i: a for i, s in enumerate(case.facts) if (a := normalise(parts_of(s)[1]))}
+
+    def refused(outcome: str, why: str = "") -> Said:
+        return Said(UNKNOWN, outcome, why=why, raw=raw)
+
     if _leaks(raw, case, question, answers):
-        return Said(UNKNOWN, "leaked", why="names the diagnosis", raw=raw)
+        return refused("leaked", "names the diagnosis")
     try:
         replies = read_replies(reply, reading)
         known = findings_of_question().get(normalise(question), frozenset())
@@ -266,56 +228,44 @@ def read_answer(reply: Reply, case: Case, question: str, reading: Reading = "cha
             return denial
         found = [_facts_in(words, case, question, answers) for words in replies]
     except Unreadable as error:
-        return Said(UNKNOWN, "unreadable", why=str(error), raw=raw)
+        return refused("unreadable", str(error))
     facts = list(dict.fromkeys(i for hits, _ in found for i in hits))
     problems = {problem for _, problem in found} - {""}
-    for outcome, why in (
-        ("invented", "words of no fact"),
-        ("unreadable", "words of several facts"),
-        ("out of place", ""),
-    ):
+    for outcome, why in WHY_NOT.items():
         if outcome in problems:
-            return Said(UNKNOWN, outcome, why=why or "an answer to another question", raw=raw)
+            return refused(outcome, why)
     if "does not know" in problems:
-        if facts:
-            return Said(UNKNOWN, "unreadable", why="a fact and that it is not known", raw=raw)
-        return Said(UNKNOWN, "does not know", raw=raw)
+        both = "a fact and that it is not known"
+        return refused("unreadable", both) if facts else refused("does not know")
     asked = findings_asked(question, case)
     own = [i for i in facts if _is_own(question, case.facts[i])]
     fitting = own or [i for i in facts if not asked or case.facts[i].finding in (None, *asked)]
     if not fitting:
-        return Said(UNKNOWN, "out of place", why="a fact of another finding", raw=raw)
+        return refused("out of place", "a fact of another finding")
     words = _line(parts_of(case.facts[fitting[0]])[1])
     return Said(words, "answered" if len(facts) == 1 else "volunteered", fitting[0], raw=raw)
 
 
 def _leaks(raw: str, case: Case, question: str, answers: dict[int, str]) -> bool:
-    """Whether a reply says the diagnosis by itself: neither the question nor a fact that it quotes,
-    even cut off, says it."""
+    """Whether a reply says the diagnosis, and no question or fact quoted, even cut off, does."""
     names = _names((case.diagnosis, *case.accepted))
     if not names.heard_in(raw):
         return False
-    parts = {
-        plain
-        for part in (raw, *re.split(r"[\[\]]", raw))
-        if (plain := normalise(part.strip().removeprefix("Patient:")))
-    }
+    each = (raw, *re.split(r"[\[\]]", raw))
+    parts = {normalise(part.strip().removeprefix("Patient:")) for part in each}
+    cut = [p for p in parts if len(p.split()) >= LEAST]  # off within a word, too
     whole = f" {normalise(raw)} "
-    quoted = [
-        i
-        for i, a in answers.items()
-        if f" {a} " in whole
-        or any(
-            len(p.split()) >= LEAST and f" {p}" in f" {a}" for p in parts
-        )  # cut off within a word too
-    ]
-    return not names.heard_in("\n".join([question, *(case.facts[i].text for i in quoted)]))
+
+    def is_quoted(answer: str) -> bool:
+        return f" {answer} " in whole or any(f" {p}" in f" {answer}" for p in cut)
+
+    quoted = [case.facts[i].text for i, answer in answers.items() if is_quoted(answer)]
+    return not names.heard_in("\n".join([question, *quoted]))
 
 
 @lru_cache(maxsize=1024)
 def _names(names: tuple[str, ...]) -> Giveaway:
-    """What gives these names away, each telling word of theirs included; of one in capitals ("ALL")
-    only itself."""
+    """What gives these names away: each telling word; of one in capitals ("ALL") only itself."""
     return giveaway(names, " ".join(name for name in names if not name.isupper()))
 
 
@@ -326,28 +276,30 @@ def _facts_in(
     plain = normalise(words.removeprefix("Patient:"))
     if plain in _UNKNOWN:
         return [], "does not know"
+
+    def own(hits: list[int]) -> list[int]:
+        return [i for i in hits if _is_own(question, case.facts[i])]
+
     hits = [i for i, a in answers.items() if a == plain]
     if not hits and len(plain.split()) >= LEAST:
         hits = [i for i, a in answers.items() if f" {plain} " in f" {a} "]
-        if (
-            hits and len([word for word in plain.split() if not _is_bare(word)]) < LEAST
-        ):  # "No, I don't" is part of many a fact
-            hits = [i for i in hits if _is_own(question, case.facts[i])]
+        n_telling = sum(not _is_bare(word) for word in plain.split())
+        if hits and n_telling < LEAST:  # "No, I don't" is part of many a fact
+            hits = own(hits)
             if not hits:
                 return [], "out of place"
     if len(hits) > 1:  # the same words twice: its own question tells which
-        hits = [i for i in hits if _is_own(question, case.facts[i])][:1]
+        hits = own(hits)[:1]
         if not hits:
             return [], "out of place" if _is_bare(plain) else "unreadable"
     if hits:
-        bare = _is_bare(answers[hits[0]]) and not _is_own(question, case.facts[hits[0]])
+        bare = _is_bare(answers[hits[0]]) and not own(hits[:1])
         return ([], "out of place") if bare else (hits, "")
     return _joined(plain, answers)
 
 
 def _joined(plain: str, answers: dict[int, str]) -> tuple[list[int], str]:
-    """Several facts' whole answers in a row, longest first so that none is taken for a part of
-    another."""
+    """Several facts' whole answers in a row, longest first: none is taken for a part of another."""
     rest, places = f" {plain} ", {}
     for i, answer in sorted(answers.items(), key=lambda item: -len(item[1])):
         if not _is_bare(answer) and f" {answer} " in rest:
@@ -363,12 +315,10 @@ def _is_bare(plain: str) -> bool:
 
 
 def _is_own(question: str, statement: Statement) -> bool:
-    """Whether ``question`` is the one that the statement answers, in its own words or the
-    table's."""
+    """Whether ``question`` is the one that the statement answers, in its words or the table's."""
     plain = normalise(question)
-    return plain == normalise(
-        parts_of(statement)[0]
-    ) or statement.finding in findings_of_question().get(plain, ())
+    known = findings_of_question().get(plain, ())
+    return plain == normalise(parts_of(statement)[0]) or statement.finding in known
 
 
 def _line(words: str) -> str:

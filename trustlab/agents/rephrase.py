@@ -14,10 +14,10 @@ from functools import lru_cache
 
 import pandas as pd
 
+from trustlab.agents.asking import put, read_by, request
 from trustlab.datasets.giveaway import Giveaway, giveaway
 from trustlab.models.base import About, Model, Request
 from trustlab.parsing.agents import read_wording
-from trustlab.parsing.counts import both
 from trustlab.parsing.reply import Unreadable
 from trustlab.prompts import Prompts, prompts_of
 from trustlab.records import Case, Reading, Reply, normalise
@@ -25,7 +25,7 @@ from trustlab.records import Case, Reading, Reply, normalise
 ENDING = "-reworded"
 """What is added to the names of the data set and of each case."""
 MAX_TOKENS = 160
-_EXCHANGE = re.compile(r"Doctor: (.+)\nPatient: (.+)", re.DOTALL)
+EXCHANGE = re.compile(r"Doctor: (.+)\nPatient: (.+)", re.DOTALL)
 _ALONE = re.compile(r"(Doctor|Patient): (.+)", re.DOTALL)
 _WHAT = {"Doctor": "question", "Patient": "reply"}
 
@@ -34,10 +34,11 @@ _WHAT = {"Doctor": "question", "Patient": "reply"}
 class Rephrased:
     """The cases in a model's words, and what it made of each distinct statement.
 
-    ``wordings`` has a row a statement: ``text`` (as it was), ``wording`` (as it is now, the same
-    where nothing usable came back), ``n`` (how often the cases hold it), ``reworded`` (whether) and
-    ``missing`` (why not). ``n_named`` counts the statements that keep their old words in a case
-    because the new ones name its diagnosis, which the old ones do not.
+    - ``wordings``: a row a statement: ``text`` (as it was), ``wording`` (as it is now, the same
+      where nothing usable came back), ``n`` (how often the cases hold it), ``reworded`` (whether)
+      and ``missing`` (why not).
+    - ``n_named``: the statements that keep their old words in a case because the new ones name its
+      diagnosis, which the old ones do not.
     """
 
     cases: tuple[Case, ...]
@@ -47,17 +48,14 @@ class Rephrased:
     @property
     def told(self) -> str:
         """How many distinct statements got new words, and why the others did not."""
-        why = self.wordings.loc[~self.wordings["reworded"].astype(bool), "missing"].value_counts()
-        parts = [
-            f"{len(self.wordings) - int(why.sum()):,} of {len(self.wordings):,} distinct statements"
-            " have new words"
-        ]
-        parts += [f"{n:,} kept theirs ({reason})" for reason, n in why.items()]
+        kept = ~self.wordings["reworded"].astype(bool)
+        words = f"of {len(self.wordings):,} distinct statements have new words"
+        parts = [f"{len(kept) - kept.sum():,} {words}"]
+        counts = self.wordings.loc[kept, "missing"].value_counts()
+        parts += [f"{n:,} kept theirs ({why})" for why, n in counts.items()]
         if self.n_named:
-            parts.append(
-                f"{self.n_named:,} times the old words stayed because the new ones name the case's"
-                " diagnosis"
-            )
+            why = "the old words stayed because the new ones name the case's diagnosis"
+            parts.append(f"{self.n_named:,} times {why}")
         return "; ".join(parts)
 
 
@@ -65,12 +63,12 @@ def rephrase(cases: Sequence[Case], model: Model, reading: Reading = "chat") -> 
     """``cases`` as ``model`` words them, ``-reworded`` added to their data set and ids; which
     finding a statement tells stays.
 
-    A statement of the form ``Doctor: ...`` / ``Patient: ...`` takes two prompts (question, then
-    reply), any other one; who speaks stays. Where either reply cannot be read, the whole statement
-    keeps its words, counted with the reason. ``model`` may be a
-    :class:`~trustlab.models.cache.CachedModel`, which asks nothing twice. That the new words mean
-    the same is not checked here. Raises ``ValueError`` where no statement at all got new words:
-    what is not reworded is not called so.
+    - A statement of the form ``Doctor: ...`` / ``Patient: ...`` takes two prompts (question, then
+      reply), any other one; who speaks stays.
+    - Where either reply cannot be read, the whole statement keeps its words, counted with the
+      reason. That the new words mean the same is not checked here.
+    - ``model`` may be a :class:`~trustlab.models.cache.CachedModel`, which asks nothing twice.
+    - ``ValueError`` where no statement at all got new words: what is not reworded is not called so.
     """
     counts = Counter(s.text for case in cases for s in case.statements)
     about = {
@@ -79,18 +77,14 @@ def rephrase(cases: Sequence[Case], model: Model, reading: Reading = "chat") -> 
         for s in case.statements
     }
     found = reword(counts, model, about=about, reading=reading)
-    rows = [(text, wording, counts[text], not why, why) for text, (wording, why) in found.items()]
-    if rows and not any(reworded for *_, reworded, _ in rows):
-        reasons = "; ".join(
-            f"{n:,} ({why})" for why, n in Counter(why for *_, why in rows).most_common(3)
-        )
-        raise ValueError(f"{model.name} gave none of {len(rows):,} statements new words: {reasons}")
+    if found and all(why for _, why in found.values()):
+        reasons = Counter(why for _, why in found.values()).most_common(3)
+        told = "; ".join(f"{n:,} ({why})" for why, n in reasons)
+        raise ValueError(f"{model.name} gave none of {len(found):,} statements new words: {told}")
+    rows = [(text, new, counts[text], not why, why) for text, (new, why) in found.items()]
     made = [_case(case, {text: wording for text, (wording, _) in found.items()}) for case in cases]
-    return Rephrased(
-        cases=tuple(case for case, _ in made),
-        wordings=pd.DataFrame(rows, columns=["text", "wording", "n", "reworded", "missing"]),
-        n_named=sum(n for _, n in made),
-    )
+    wordings = pd.DataFrame(rows, columns=["text", "wording", "n", "reworded", "missing"])
+    return Rephrased(tuple(case for case, _ in made), wordings, sum(n for _, n in made))
 
 
 def reword(
@@ -107,16 +101,10 @@ def reword(
     With ``keep_question``, an exchange whose question got no usable words keeps the old question
     beside the new reply. ``about``: each text's first view.
     """
-    whose = about or {}
-    prompts = prompts_of(model)
-    asked = {
-        text: _requests(text, prompts, whose.get(text), reading) for text in dict.fromkeys(texts)
-    }
+    whose, prompts = about or {}, prompts_of(model)
+    asked = {t: _requests(t, prompts, whose.get(t), reading) for t in dict.fromkeys(texts)}
     requests = list(dict.fromkeys(r for rs in asked.values() for r in rs))
-    replies = {
-        r: row[0]
-        for r, row in zip(requests, model.generate(requests) if requests else [], strict=True)
-    }
+    replies = dict(zip(requests, put(None, model, requests, ""), strict=True))
     return {
         text: _worded(text, [replies[r] for r in rs], keep_question, reading)
         for text, rs in asked.items()
@@ -132,29 +120,20 @@ def rephrase_requests(cases: Sequence[Case], prompts: Prompts) -> dict[str, list
 def _requests(
     text: str, prompts: Prompts, about: About | None = None, reading: Reading = "chat"
 ) -> list[Request]:
-    about = about and about._replace(**both(read_wording, reading))
-    parts = _parts(text)
-    question = parts.get("Doctor")
-    asked = {}
-    if question is not None:
-        asked["rephrase_question"] = prompts.render("rephrase_question", question=question)
-    if "Patient" in parts and question is not None:
-        asked["rephrase_reply"] = prompts.render(
-            "rephrase_reply", question=question, reply=parts["Patient"]
-        )
-    elif question is None:
-        statement = parts.get("Patient", text)
-        asked["rephrase_statement"] = prompts.render("rephrase_statement", reply=statement)
-    return [
-        Request(messages, max_tokens=MAX_TOKENS, purpose=purpose, about=about)
-        for purpose, messages in asked.items()
-    ]
+    about, parts, asked = read_by(about, read_wording, reading), _parts(text), {}
+    question, reply = parts.get("Doctor"), parts.get("Patient", text)
+    if question is None:
+        asked["rephrase_statement"] = {"reply": reply}
+    else:
+        asked["rephrase_question"] = {"question": question}
+        if "Patient" in parts:
+            asked["rephrase_reply"] = {"question": question, "reply": reply}
+    return [request(n, prompts, MAX_TOKENS, about=about, **fill) for n, fill in asked.items()]
 
 
 def _parts(text: str) -> dict[str, str]:
-    """Speaker -> words of a statement that is an exchange or half of one; empty for running
-    text."""
-    if exchange := _EXCHANGE.fullmatch(text):
+    """Speaker -> words of a statement that is an exchange or half of one; else empty."""
+    if exchange := EXCHANGE.fullmatch(text):
         return {"Doctor": exchange[1], "Patient": exchange[2]}
     alone = _ALONE.fullmatch(text)
     return {alone[1]: alone[2]} if alone else {}
@@ -164,26 +143,21 @@ def _worded(
     text: str, replies: Sequence[Reply], keep_question: bool, reading: Reading
 ) -> tuple[str, str]:
     """The new text and ``""``, or the old one and why."""
-    speakers, words = list(_parts(text)), []
-    for what, reply in zip(
-        [_WHAT[speaker] for speaker in speakers] or ["statement"], replies, strict=True
-    ):
+    parts, words = _parts(text), []
+    named = [_WHAT[speaker] for speaker in parts] or ["statement"]
+    for what, reply in zip(named, replies, strict=True):
         try:
             words.append(read_wording(reply, reading))
         except Unreadable as error:
-            if not (keep_question and what == "question" and len(speakers) == 2):
+            if not (keep_question and what == "question" and len(parts) == 2):
                 return text, f"{what}: {error}"
-            words.append(_parts(text)["Doctor"])
-    return (
-        "\n".join(f"{speaker}: {new}" for speaker, new in zip(speakers, words, strict=True))
-        if speakers
-        else words[0]
-    ), ""
+            words.append(parts["Doctor"])
+    spoken = (f"{speaker}: {new}" for speaker, new in zip(parts, words, strict=True))
+    return ("\n".join(spoken) if parts else words[0]), ""
 
 
 def _case(case: Case, wordings: Mapping[str, str]) -> tuple[Case, int]:
-    """The case in new words, and how many statements keep the old ones because the new ones name
-    the diagnosis."""
+    """The case in new words, and how many statements keep the old: the new name its diagnosis."""
     told, n_named = [], 0
     for statement in case.statements:
         new = wordings[statement.text]
@@ -195,20 +169,17 @@ def _case(case: Case, wordings: Mapping[str, str]) -> tuple[Case, int]:
 
 
 def newly_names(case: Case, old: str, new: str) -> bool:
-    """Whether ``new`` gives the case's diagnosis away by a name for which ``old`` gives nothing
-    away.
+    """Whether ``new`` gives the case's diagnosis away by a name for which ``old`` does not.
 
     A full name, or what :func:`trustlab.datasets.giveaway.giveaway` knows of it: its distinctive
     words, also with another ending ("appendicitis" of "Acute appendicitis"), its acronyms and
     everyday names.
     """
-    names = {normalise(name) for name in (case.diagnosis, *case.accepted)} - {""}
+    every = (case.diagnosis, *case.accepted)
+    names = {normalise(name) for name in every} - {""}
     if _says(new, names) and not _says(old, names):
         return True
-    return any(
-        g.heard_in(new) and not g.heard_in(old)
-        for g in _giveaways((case.diagnosis, *case.accepted))
-    )
+    return any(g.heard_in(new) and not g.heard_in(old) for g in _giveaways(every))
 
 
 @lru_cache(maxsize=4096)

@@ -10,14 +10,14 @@ affirm and to deny together with negation words.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 
-from trustlab.knowledge import Finding, Knowledge
+from trustlab.agents.rephrase import EXCHANGE
+from trustlab.knowledge import Finding, Knowledge, Value
+from trustlab.meaning.encoder import Encoder
 from trustlab.records import Statement, normalise
 from trustlab.words import word_lists
 
@@ -38,21 +38,11 @@ MIN_WORDS = 3
 """Shorter phrasings inside a longer text are chance."""
 
 _WORDS = word_lists("paraphrases")
-_NEGATION = re.compile(
-    rf"\b(?:{_WORDS['negations'].replace(' ', '|').replace('_', ' ')}|\w+n['’]t)\b", re.IGNORECASE
-)
-_EXCHANGE = re.compile(r"Doctor: (.+)\nPatient: (.+)", re.DOTALL)
+_NEGATIONS = _WORDS["negations"].replace(" ", "|").replace("_", " ")
+_NEGATION = re.compile(rf"\b(?:{_NEGATIONS}|\w+n['’]t)\b", re.IGNORECASE)
 _OUT_OF_TEN = re.compile(r"(?:/|\bout of|\bof)\s*10\b")
 _YES_OR_NO = re.compile(r"^(?:yes|no), ", re.IGNORECASE)
 _FILLERS = frozenset(_WORDS["fillers"].split())
-
-
-class Likeness(Protocol):
-    """Anything that gives unit vectors, such as :class:`trustlab.meaning.encoder.Encoder`."""
-
-    def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """(n, d)."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -61,13 +51,16 @@ class Verdict:
     exact, likeness or not checked."""
 
     verdict: str
-    how: str
+    how: str = "exact"
     why: str = ""
 
     @property
     def caught(self) -> bool:
         """Whether the new words must not be used."""
         return self.verdict in CAUGHT
+
+
+SAME = Verdict("same")
 
 
 @dataclass(frozen=True)
@@ -85,25 +78,24 @@ class ParaphraseChecker:
     """
 
     knowledge: Knowledge
-    encoder: Likeness | None = None
+    encoder: Encoder | None = None
 
     def check(self, statement: Statement, new_text: str) -> Verdict:
-        """What ``new_text`` does to ``statement``; "not checked" where the statement's finding is
-        not known.
+        """What ``new_text`` does to ``statement``; "not checked" where its finding is not known.
 
-        The question, where there is one, must still be nearest to its finding's own. In the answer:
-        values named before and not now are "drops", the reverse "adds", values replaced "another
-        finding"; words of several findings "adds".
+        - The question, where there is one, must still be nearest to its finding's own.
+        - In the answer: values named before and not now are "drops", the reverse "adds", values
+          replaced "another finding"; words of several findings "adds".
         """
         finding = self.knowledge.findings.get(statement.finding or "")
         if finding is None or statement.affirmed is None:
-            return Verdict("not checked", "not checked", "which finding it tells is not known")
-        old, new = _EXCHANGE.fullmatch(statement.text), _EXCHANGE.fullmatch(new_text)
-        if bool(old) != bool(new):
-            if old:
-                return Verdict("drops", "exact", "half the exchange is gone")
-            return Verdict("adds", "exact", "a question has come")
+            return _not_checked("which finding it tells is not known")
+        old, new = EXCHANGE.fullmatch(statement.text), EXCHANGE.fullmatch(new_text)
         if not (old and new):
+            if old:
+                return Verdict("drops", why="half the exchange is gone")
+            if new:
+                return Verdict("adds", why="a question has come")
             return self._reply(finding, statement.affirmed, statement.text, new_text)
         asked = self._question(finding, new[1])
         answered = self._reply(finding, statement.affirmed, old[2], new[2])
@@ -116,10 +108,9 @@ class ParaphraseChecker:
     def _question(self, finding: Finding, new: str) -> Verdict:
         for own in self.knowledge.findings.values():
             if normalise(own.question) == normalise(new):
-                same = own.id == finding.id
-                return Verdict("same", "exact") if same else _another(own, "exact", "asks about")
+                return SAME if own.id == finding.id else _another(own, "exact", "asks about")
         if self.encoder is None:
-            return Verdict("not checked", "not checked", "the question is not in the table's words")
+            return _not_checked("the question is not in the table's words")
         names, vectors = self._questions
         like = vectors @ self.encoder.encode([new])[0]
         other = self._about(finding, names, like, "asks about", QUESTION_FLOOR)
@@ -129,7 +120,13 @@ class ParaphraseChecker:
         found = self._exactly(finding, affirmed, new) or self._by_likeness(finding, affirmed, new)
         if found.verdict != "same":
             return found
-        return _values_kept(self._values(finding, old), self._values(finding, new), found.how)
+        before, now = self._values_in(finding, old), self._values_in(finding, new)
+        gone, come = (", ".join(sorted(some)) for some in (before - now, now - before))
+        if gone and come:
+            return Verdict("another finding", found.how, f"{come} instead of {gone}")
+        if gone:
+            return Verdict("drops", found.how, f"without {gone}")
+        return Verdict("adds", found.how, f"with {come}") if come else found
 
     def _exactly(self, finding: Finding, affirmed: bool, new: str) -> Verdict | None:
         """The verdict where the text is made of the table's phrasings, or holds one of another
@@ -138,16 +135,15 @@ class ParaphraseChecker:
         own = {said for name, said in told if name == finding.id}
         others = [self.knowledge.findings[name] for name, _ in told if name != finding.id]
         if others and own:
-            return Verdict("adds", "exact", f"tells {others[0].name} too")
+            return Verdict("adds", why=f"tells {others[0].name} too")
         if rest or not told:
             return None
         if not own:
             return _another(others[0], "exact")
-        return Verdict("same", "exact") if own == {affirmed} else _turned(affirmed, "exact")
+        return SAME if own == {affirmed} else _turned(affirmed, "exact")
 
     def _phrasings_in(self, text: str) -> tuple[list[tuple[str, bool]], list[str]]:
-        """The findings (id, affirmed) whose phrasings stand in the text, the longest first, and the
-        words between them."""
+        """The findings (id, affirmed) that the text tells, and the words between them."""
         plain, told = f" {normalise(text)} ", []
         for pattern, name, affirmed in self._patterns:
             if pattern.search(plain):
@@ -156,39 +152,44 @@ class ParaphraseChecker:
         return told, [word for word in plain.replace("|", " ").split() if word not in _FILLERS]
 
     @cached_property
+    def _phrasings(self) -> list[tuple[Finding, bool, str]]:
+        """Every way to affirm or to deny a finding."""
+        return [
+            (finding, affirmed, phrase)
+            for finding in self.knowledge.findings.values()
+            for affirmed, phrases in ((True, finding.affirm), (False, finding.deny))
+            for phrase in phrases
+        ]
+
+    @cached_property
     def _patterns(self) -> list[tuple[re.Pattern[str], str, bool]]:
-        """Every phrasing of three words or more, longest first; a slot takes any values of its
-        kind."""
-        found = []
-        for finding in self.knowledge.findings.values():
-            slot = self._slot(finding)
-            for affirmed, phrases in ((True, finding.affirm), (False, finding.deny)):
-                for phrase in phrases:
-                    before, gap, after = phrase.partition("{value}")
-                    parts = [normalise(_YES_OR_NO.sub("", before))]
-                    parts += [slot, normalise(after)] if gap else []
-                    pattern = " ".join(part for part in parts if part)
-                    if len(pattern.split()) >= MIN_WORDS:
-                        found.append((re.compile(f"(?<= ){pattern}(?= )"), finding.id, affirmed))
-        slots = {f.id: len(self._slot(f)) for f in self.knowledge.findings.values()}
-        return sorted(found, key=lambda row: slots[row[1]] - len(row[0].pattern))
+        """Every phrasing of three words or more, longest first; a slot takes values of its kind."""
+        slots, found = {id: self._slot(f) for id, f in self.knowledge.findings.items()}, []
+        for finding, affirmed, phrase in self._phrasings:
+            before, gap, after = phrase.partition("{value}")
+            parts = [normalise(_YES_OR_NO.sub("", before))]
+            parts += [slots[finding.id], normalise(after)] if gap else []
+            pattern = " ".join(part for part in parts if part)
+            if len(pattern.split()) >= MIN_WORDS:
+                found.append((re.compile(f"(?<= ){pattern}(?= )"), finding.id, affirmed))
+        return sorted(found, key=lambda row: len(slots[row[1]]) - len(row[0].pattern))
+
+    def _values(self, finding: Finding) -> list[Value]:
+        """The values of the finding's kind, the longest first."""
+        values = [v for v in self.knowledge.values.values() if v.kind == finding.values]
+        return sorted(values, key=lambda v: -len(v.phrase))
 
     def _slot(self, finding: Finding) -> str:
-        values = [v for v in self.knowledge.values.values() if v.kind == finding.values]
-        names = sorted((normalise(v.phrase) for v in values), key=len)
+        names = sorted((normalise(v.phrase) for v in self._values(finding)), key=len)
         one = "|".join(reversed(names)) or r"\d+"
         return f"(?:{one})(?: (?:and )?(?:{one}))*"
 
-    def _values(self, finding: Finding, text: str) -> set[str]:
-        """The values of the finding's kind that the text names, or the numbers in it for a
-        scale."""
+    def _values_in(self, finding: Finding, text: str) -> set[str]:
+        """The values of the finding's kind that the text names; of a scale the numbers in it."""
         if finding.form == "scale":
             return set(re.findall(r"\d+", _OUT_OF_TEN.sub(" ", text)))
         plain, told = f" {normalise(text)} ", set()
-        values = [
-            v for v in self.knowledge.values.values() if finding.values and v.kind == finding.values
-        ]
-        for value in sorted(values, key=lambda v: -len(v.phrase)):
+        for value in self._values(finding) if finding.values else []:
             words = f" {normalise(value.phrase)} "
             if words in plain:
                 told.add(value.phrase)
@@ -197,7 +198,7 @@ class ParaphraseChecker:
 
     def _by_likeness(self, finding: Finding, affirmed: bool, new: str) -> Verdict:
         if self.encoder is None:
-            return Verdict("not checked", "not checked", "the answer is not in the table's words")
+            return _not_checked("the answer is not in the table's words")
         names, said, vectors = self._replies
         clauses = [c.strip() for c in re.split(r"[.!?;]+", new) if len(c.split()) >= MIN_WORDS]
         like = self.encoder.encode([new, *clauses]) @ vectors.T
@@ -235,23 +236,13 @@ class ParaphraseChecker:
     def _replies(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Of every phrasing: its finding's id, whether it affirms, and its vector."""
         assert self.encoder is not None
-        rows = [
-            (f.id, affirmed, phrase.replace("{value}", "it"))
-            for f in self.knowledge.findings.values()
-            for affirmed, phrases in ((True, f.affirm), (False, f.deny))
-            for phrase in phrases
-        ]
-        names, said, texts = zip(*rows, strict=True)
-        return np.array(names), np.array(said), self.encoder.encode(list(texts))
+        findings, said, phrases = zip(*self._phrasings, strict=True)
+        vectors = self.encoder.encode([phrase.replace("{value}", "it") for phrase in phrases])
+        return np.array([f.id for f in findings]), np.array(said), vectors
 
 
-def _values_kept(old: set[str], new: set[str], how: str) -> Verdict:
-    gone, come = sorted(old - new), sorted(new - old)
-    if gone and come:
-        return Verdict("another finding", how, f"{', '.join(come)} instead of {', '.join(gone)}")
-    if gone:
-        return Verdict("drops", how, f"without {', '.join(gone)}")
-    return Verdict("adds", how, f"with {', '.join(come)}") if come else Verdict("same", how)
+def _not_checked(why: str) -> Verdict:
+    return Verdict("not checked", "not checked", why)
 
 
 def _another(finding: Finding, how: str, verb: str = "tells") -> Verdict:

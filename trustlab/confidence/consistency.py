@@ -38,19 +38,15 @@ def lexical_similarity(generation: Generation) -> float:
     """Mean ROUGE-L F1 over ordered pairs of different samples, in [0, 1]."""
     counts = Counter(_texts(generation))
     same = sum(n * (n - 1) for n in counts.values())
-    unlike = sum(
-        2 * counts[a] * counts[b] * _rouge_l(a, b) for a, b in combinations(sorted(counts), 2)
-    )
+    pairs = combinations(sorted(counts), 2)
+    unlike = sum(2 * counts[a] * counts[b] * _rouge_l(a, b) for a, b in pairs)
     return (same + unlike) / (counts.total() * (counts.total() - 1))
 
 
 @_method(
-    "Semantic similarity",
-    "score",
-    "samples similarity",
-    "A14",
+    "Semantic similarity", "score", "samples similarity", "A14",
     "reimers2019sentence wang2020minilm",
-)
+)  # fmt: skip
 def semantic_similarity(generation: Generation) -> float:
     """Mean cosine over ordered pairs of different samples, in [-1, 1], by a general sentence
     encoder."""
@@ -99,21 +95,17 @@ def sample_logprobs(generation: Generation) -> list[np.ndarray]:
     """Log-probabilities of each readable sample's tokens, K arrays of shape (L_k,)."""
     traces = [sample.trace for sample in readable(generation)]
     found = [trace.logprobs for trace in traces if trace is not None and trace.logprobs is not None]
-    if any(len(logprobs) == 0 for logprobs in found):
-        raise MissingValue(
-            "a sampled diagnosis has no tokens"
-        )  # its sum, 0, would read as certainty
+    if any(len(logprobs) == 0 for logprobs in found):  # its sum, 0, would read as certainty
+        raise MissingValue("a sampled diagnosis has no tokens")
     return found
 
 
 def square(matrix: np.ndarray | None, k: int) -> np.ndarray:
-    """The matrix as it is; ``ValueError`` unless it has a row and a column for each of k readable
-    samples."""
+    """The matrix as it is; ``ValueError`` unless it is (k, k), of k readable samples."""
     shape = None if matrix is None else matrix.shape
     if matrix is None or shape != (k, k):
-        raise ValueError(
-            f"expected a matrix of shape {(k, k)}, one row per readable sample; received {shape}"
-        )
+        wanted = f"expected a matrix of shape {(k, k)}, one row per readable sample"
+        raise ValueError(f"{wanted}; received {shape}")
     return matrix
 
 
@@ -128,10 +120,8 @@ def _scorer():
     from rouge_score.tokenizers import DefaultTokenizer
 
     # Stemming is nearly all of the cost, so each text is read once.
-    words = SimpleNamespace(
-        tokenize=lru_cache(maxsize=65536)(DefaultTokenizer(use_stemmer=True).tokenize)
-    )
-    return RougeScorer(["rougeL"], tokenizer=words)
+    tokenize = lru_cache(maxsize=65536)(DefaultTokenizer(use_stemmer=True).tokenize)
+    return RougeScorer(["rougeL"], tokenizer=SimpleNamespace(tokenize=tokenize))
 
 
 @lru_cache(maxsize=65536)

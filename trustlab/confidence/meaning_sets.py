@@ -22,8 +22,8 @@ from trustlab.records import Generation
 _method = partial(method, family="consistency")
 
 
-SETS = "samples entailment contradiction"
-GRAPH = "samples entailment"
+SETS, GRAPH = "samples entailment contradiction", "samples entailment"
+PROBABLE_SETS = "samples.logprobs entailment contradiction"
 NOISE = 1e-12
 """An eigensolver's own: equal samples would otherwise differ by it with K, and rank."""
 AT_THE_CUT = 1e-6
@@ -77,13 +77,7 @@ def ecc(generation: Generation) -> float:
     return 1 - (0.0 if spread < NOISE else np.sqrt(spread))
 
 
-@_method(
-    "Semantic entropy",
-    "score",
-    "samples.logprobs entailment contradiction",
-    "A23",
-    "kuhn2023semantic",
-)
+@_method("Semantic entropy", "score", PROBABLE_SETS, "A23", "kuhn2023semantic")
 def semantic_entropy(generation: Generation) -> float:
     """Minus the semantic entropy: over sets, the set's share of samples times log of its summed
     probability; in nats.
@@ -96,13 +90,9 @@ def semantic_entropy(generation: Generation) -> float:
 
 
 @_method(
-    "Semantic entropy (normalised)",
-    "score",
-    "samples.logprobs entailment contradiction",
-    "A23 (variant)",
-    "farquhar2024detecting",
-    either_way="samples.logprobs",
-)
+    "Semantic entropy (normalised)", "score", PROBABLE_SETS, "A23 (variant)",
+    "farquhar2024detecting", either_way="samples.logprobs",
+)  # fmt: skip
 def semantic_entropy_normalised(generation: Generation) -> float:
     """Minus the entropy of the sets' probabilities, each distinct string counted once and their sum
     scaled to 1; at most 0.
@@ -130,8 +120,7 @@ def semantic_entropy_discrete(generation: Generation) -> float:
 
 
 def meanings(generation: Generation) -> np.ndarray:
-    """For each readable sample, the number of the set it belongs to, (K,): the index of the set's
-    first sample."""
+    """The number of each readable sample's set, (K,): the index of the set's first sample."""
     k = len(readable(generation))
     likelier = square(generation.entailment, k) > square(generation.contradiction, k)
     reached = (likelier & likelier.T) | np.eye(k, dtype=bool)

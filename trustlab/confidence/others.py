@@ -49,10 +49,8 @@ def weighted_support(evidence: tuple[Evidence, ...]) -> float:
     """
     if not evidence:
         raise ValueError("no criteria")
-    weights = [WEIGHTS[e.criterion.importance] for e in evidence]
-    share = sum(w * SIGNS[e.support_level] for w, e in zip(weights, evidence, strict=True)) / sum(
-        weights
-    )
+    weighed = [(WEIGHTS[e.criterion.importance], SIGNS[e.support_level]) for e in evidence]
+    share = sum(w * sign for w, sign in weighed) / sum(w for w, _ in weighed)
     return min(max(share, 0.0), 1.0)
 
 
@@ -72,14 +70,9 @@ def medconf(generation: Generation) -> float:
 
 
 @method(
-    "MedConf (fixed weights)",
-    "score",
-    "assessment",
-    "",
-    "ren2026towards",
-    family="medconf",
+    "MedConf (fixed weights)", "score", "assessment", "", "ren2026towards", family="medconf",
     ratio=True,
-)
+)  # fmt: skip
 def medconf_weighted(generation: Generation) -> float:
     """The same evidence table by a fixed formula: weighted share of supported minus contradicted
     criteria, in [0, 1]."""

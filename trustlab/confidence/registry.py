@@ -56,8 +56,7 @@ class MissingValue(Exception):
 
 
 class Evaluation(NamedTuple):
-    """One confidence (NaN if missing), why it is missing ('' if not), and '' or the kind of bound
-    it is."""
+    """One confidence (NaN if missing), why it is missing, and which bound it is; '' for neither."""
 
     confidence: float
     missing: str
@@ -89,8 +88,7 @@ class Method:
 
     @property
     def access(self) -> str:
-        """black: the model's words are enough. white: token probabilities or distributions are
-        read."""
+        """white: token probabilities or distributions are read; black: words are enough."""
         return "white" if WHITE_NEEDS & set(self.needs) else "black"
 
     @property
@@ -100,10 +98,8 @@ class Method:
 
     def score(self, generation: Generation, absences: dict[str, str] | None = None) -> float:
         """The confidence, finite. Raises :class:`MissingValue` where it cannot be computed.
-
         ``absences``: need -> :func:`absence` of this generation, as far as it was asked for; what
-        is asked for now is added.
-        """
+        is asked for now is added."""
         known = {} if absences is None else absences
         answer = generation.answer
         if answer is not None and answer.text is None:
@@ -123,8 +119,7 @@ class Method:
     def evaluate(
         self, generation: Generation, absences: dict[str, str] | None = None
     ) -> Evaluation:
-        """The confidence with the reason it is missing and the bound it is: never raises for what a
-        model failed to give. ``absences`` as in :meth:`score`."""
+        """As :meth:`score`, with why it is missing and the bound it is; a missing value is NaN."""
         try:
             value, bound = self.score(generation, absences), self.bound(generation)
         except MissingValue as missing:
@@ -132,22 +127,19 @@ class Method:
         return Evaluation(value, "", bound)
 
     def bound(self, generation: Generation) -> str:
-        """'lower', 'upper', or '' where the value is exact; :class:`MissingValue` where bounds in
-        both directions meet."""
+        """'lower', 'upper', '' (exact); :class:`MissingValue` where both would meet."""
         found = set()
         for need in self.needs:
-            for bound in _bounds(generation, need):
-                turned = {"lower": "upper", "upper": "lower"}[bound]
-                found |= (
-                    {"lower", "upper"}
-                    if need in self.either_way
-                    else {turned if need in self.falls_with else bound}
-                )
+            bounds = _bounds(generation, need)
+            if need in self.falls_with:
+                bounds = {TURNED[bound] for bound in bounds}
+            found |= {*TURNED} if bounds and need in self.either_way else bounds
         if len(found) > 1:
             raise MissingValue("truncated distributions bound it neither from above nor from below")
         return found.pop() if found else ""
 
 
+TURNED = {"lower": "upper", "upper": "lower"}
 METHODS: dict[str, Method] = {}
 """Every registered method by name."""
 GROUPS: dict[str, Callable[[Method], bool]] = {
@@ -193,20 +185,10 @@ def method(
         if name in METHODS:
             family_of = METHODS[name].family
             raise ValueError(f"a method {name!r} is registered already (family {family_of})")
-        METHODS[name] = Method(
-            name=name,
-            label=label,
-            family=family,
-            scale=scale,
-            equation=equation,
-            needs=needed,
-            cite=cite,
-            summary=" ".join((function.__doc__ or "").split("\n\n")[0].split()),
-            function=function,
-            ratio=ratio or scale == "probability",
-            falls_with=falling,
-            either_way=either,
-        )
+        summary = " ".join((function.__doc__ or "").split("\n\n")[0].split())
+        about = (name, label, family, scale, equation, needed, cite, summary)
+        ratios = ratio or scale == "probability"
+        METHODS[name] = Method(*about, function, ratios, falling, either)
         return function
 
     return register
@@ -267,13 +249,11 @@ def _numbers(generation: Generation, need: str, part: Any) -> np.ndarray:
         return np.array([logprob for listed in part for _, logprob in listed])
     if need == "panel.cosines":  # NaN and None are doctors without one
         return np.array([c for c in part if c is not None and c == c])
-    arrays: list[np.ndarray] = []
     if need == "samples.logprobs":
-        read = (sample.text is not None for sample in generation.samples or ())
-        arrays = list(compress(part, read))
-    elif need in ("sample_relevance", "alternative_entailment"):
-        arrays = list(part)
-    return np.concatenate(arrays) if arrays else np.zeros(0)
+        part = compress(part, (sample.text is not None for sample in generation.samples or ()))
+    elif need not in ("sample_relevance", "alternative_entailment"):
+        part = ()
+    return np.concatenate([np.zeros(0), *part])
 
 
 def _part(generation: Generation, need: str) -> object | None:
@@ -305,44 +285,30 @@ def _bounds(generation: Generation, need: str) -> set[str]:
     return {trace.bounds[tail] for trace in traces if tail in trace.bounds}
 
 
-CALLS = (
-    (("answer.prior_logprobs",), "1 scoring"),
-    (
-        (
-            "samples",
-            "samples.logprobs",
-            "similarity",
-            "similarity_med",
-            "entailment",
-            "contradiction",
-            "sample_relevance",
-        ),
-        "K",
-    ),
-    (("probes.ce",), "1"),
-    (("probes.cot_ce",), "1"),
-    (("probes.topk_ce",), "1"),
-    (("probes.p_true",), "K"),
-    *(((f"probes.{name}",), f"{len(texts)} scoring") for name, (_, texts) in GIVEN.items()),
-    (("assessment",), "1 + 2 per distinct answer"),
-    (("panel", "panel.cosines"), "K doctors"),
-)
+SAMPLED = "samples samples.logprobs similarity similarity_med entailment contradiction"
+CALLS: dict[str, str] = {
+    "answer.prior_logprobs": "1 scoring",
+    f"{SAMPLED} sample_relevance": "K",
+    **dict.fromkeys(("probes.ce", "probes.cot_ce", "probes.topk_ce"), "1"),
+    "probes.p_true": "K",
+    **{f"probes.{name}": f"{len(texts)} scoring" for name, (_, texts) in GIVEN.items()},
+    "assessment": "1 + 2 per distinct answer",
+    "panel panel.cosines": "K doctors",
+}
 """Needs, and the calls that any of them adds to the one that gives the answer."""
-READERS = (
-    (("similarity", "relevance", "sample_relevance", "panel.cosines"), "encoder"),
-    (("similarity_med",), "medical encoder"),
-    (("entailment", "contradiction", "alternative_entailment"), "entailment"),
-    (("assessment",), "retriever"),
-)
+READERS: dict[str, str] = {
+    "similarity relevance sample_relevance panel.cosines": "encoder",
+    "similarity_med": "medical encoder",
+    "entailment contradiction alternative_entailment": "entailment",
+    "assessment": "retriever",
+}
 """Needs, and who else has to read for them."""
 
 
 def calls(method: Method) -> str:
     """Model calls for one answer, such as ``1 + K``; '0' where nothing the model says is read.
-
     The answer's own call is the first 1, samples are K replies to the same prompt. Methods that
-    need the same share it.
-    """
+    need the same share it."""
     if set(method.needs) <= {"shown"}:
         return "0"
     return " + ".join(["1", *_needed(method, CALLS)])
@@ -353,5 +319,5 @@ def readers(method: Method) -> str:
     return ", ".join(_needed(method, READERS))
 
 
-def _needed(method: Method, table: tuple[tuple[tuple[str, ...], str], ...]) -> list[str]:
-    return [words for needs, words in table if set(needs) & set(method.needs)]
+def _needed(method: Method, table: dict[str, str]) -> list[str]:
+    return [words for needs, words in table.items() if {*needs.split()} & {*method.needs}]

@@ -8,6 +8,7 @@ formula is an uncertainty, the confidence is its negative.
 
 from __future__ import annotations
 
+from functools import partial
 from statistics import fmean
 
 import numpy as np
@@ -16,6 +17,7 @@ from trustlab.confidence.consistency import readable, sample_logprobs, square
 from trustlab.confidence.registry import method
 from trustlab.records import Generation
 
+_method = partial(method, family="consistency")
 IRRELEVANT = 1e-6
 """A relevance below it counts as 0: the sentence encoder's own noise."""
 
@@ -35,14 +37,7 @@ def token_sar(generation: Generation) -> float:
     return weighed(answer.trace.logprobs, generation.relevance)
 
 
-@method(
-    "SentenceSAR",
-    "score",
-    "samples.logprobs similarity",
-    "A24-A25",
-    "duan2024shifting",
-    family="consistency",
-)
+@_method("SentenceSAR", "score", "samples.logprobs similarity", "A24-A25", "duan2024shifting")
 def sentence_sar(generation: Generation) -> float:
     """Mean log of each sample's probability plus the others' that mean alike, by
     ``sar_temperature``; in nats.
@@ -52,53 +47,33 @@ def sentence_sar(generation: Generation) -> float:
     return _sentence_sar(generation, [logprobs.sum() for logprobs in sample_logprobs(generation)])
 
 
-@method(
-    "SentenceSAR (as printed)",
-    "score",
-    "samples.logprobs similarity",
-    "A24-A25 (variant)",
+@_method(
+    "SentenceSAR (as printed)", "score", "samples.logprobs similarity", "A24-A25 (variant)",
     "ren2026towards",
-    family="consistency",
-)
+)  # fmt: skip
 def sentence_sar_printed(generation: Generation) -> float:
     """Mean of each sample's log-probability plus the others' probability that mean alike, by
     ``sar_temperature``; as printed."""
     logprobs = np.array([logprobs.sum() for logprobs in sample_logprobs(generation)])
-    return float(
-        (
-            logprobs
-            + _support(generation, np.exp(logprobs)) / generation.parameters.sar_temperature
-        ).mean()
-    )
+    support = _support(generation, np.exp(logprobs)) / generation.parameters.sar_temperature
+    return float((logprobs + support).mean())
 
 
-@method(
-    "SAR",
-    "score",
-    "samples.logprobs similarity sample_relevance",
-    "",
-    "duan2024shifting",
-    family="consistency",
-)
+@_method("SAR", "score", "samples.logprobs similarity sample_relevance", "", "duan2024shifting")
 def sar(generation: Generation) -> float:
     """Sentence-level SAR with each sample's probability made of its tokens by their shares of the
     relevance; in nats."""
     assert generation.sample_relevance is not None
     pairs = zip(sample_logprobs(generation), generation.sample_relevance, strict=True)
-    return _sentence_sar(
-        generation, [weighed(logprobs, relevance) for logprobs, relevance in pairs]
-    )
+    return _sentence_sar(generation, [weighed(*pair) for pair in pairs])
 
 
 def weighed(logprobs: np.ndarray, relevance: np.ndarray) -> float:
     """Sum of ``logprobs`` (L,), each times its share of ``relevance`` (L,).
-
-    Equal shares where none is relevant; else what is not counts for nothing, even a log of 0.
-    """
+    Equal shares where none is relevant; else what is not counts for nothing, even a log of 0."""
     if logprobs.shape != relevance.shape:
-        raise ValueError(
-            f"expected one relevance a token, {logprobs.shape}; received {relevance.shape}"
-        )
+        wanted = f"expected one relevance a token, {logprobs.shape}"
+        raise ValueError(f"{wanted}; received {relevance.shape}")
     kept = np.where(relevance < IRRELEVANT, 0.0, relevance)
     total = kept.sum()
     return float(np.where(kept > 0, logprobs, 0.0) @ kept / total) if total else fmean(logprobs)
@@ -113,10 +88,6 @@ def _support(generation: Generation, probabilities: np.ndarray) -> np.ndarray:
 def _sentence_sar(generation: Generation, logprobs: list[float]) -> float:
     own = np.exp(np.array(logprobs))
     supported = own + _support(generation, own) / generation.parameters.sar_temperature
-    # A probability too small for a float has no logarithm; its own is known, and others only add to
-    # it.
-    return float(
-        np.log(
-            np.maximum(supported, 0.0), out=np.array(logprobs, dtype=float), where=supported > 0
-        ).mean()
-    )
+    # a probability too small for a float has no logarithm; its own is known, others only add to it
+    known = np.array(logprobs, dtype=float)
+    return float(np.log(np.maximum(supported, 0.0), out=known, where=supported > 0).mean())

@@ -10,6 +10,7 @@ from trustlab.confidence.registry import MissingValue, method
 from trustlab.records import Generation, place_of
 
 _method = partial(method, family="token")
+PRIOR_OF_UNCERTAIN = "answer.logprobs answer.entropies answer.prior_logprobs"
 
 
 @_method("ASP", "probability", "answer.logprobs", "A1", "huang2025look")
@@ -59,13 +60,9 @@ def entropy(generation: Generation) -> float:
 
 
 @_method(
-    "PMI",
-    "score",
-    "answer.logprobs answer.prior_logprobs",
-    "A5",
-    "takayama2019relevant",
+    "PMI", "score", "answer.logprobs answer.prior_logprobs", "A5", "takayama2019relevant",
     falls_with="answer.prior_logprobs",
-)
+)  # fmt: skip
 def pmi(generation: Generation) -> float:
     """How much the patient information raises the diagnosis, mean log(p / prior) in nats,
     unbounded.
@@ -76,13 +73,9 @@ def pmi(generation: Generation) -> float:
 
 
 @_method(
-    "Conditional PMI",
-    "score",
-    "answer.logprobs answer.entropies answer.prior_logprobs",
-    "A6-A7",
-    "vanderpoel2022mutual",
+    "Conditional PMI", "score", PRIOR_OF_UNCERTAIN, "A6-A7", "vanderpoel2022mutual",
     falls_with="answer.entropies",
-)
+)  # fmt: skip
 def conditional_pmi(generation: Generation) -> float:
     """Mean log p plus the weighted log prior of tokens whose entropy reaches the threshold, in
     nats, at most 0.
@@ -94,13 +87,9 @@ def conditional_pmi(generation: Generation) -> float:
 
 
 @_method(
-    "Conditional PMI (original sign)",
-    "score",
-    "answer.logprobs answer.entropies answer.prior_logprobs",
-    "A6-A7 (variant)",
-    "vanderpoel2022mutual",
-    falls_with="answer.prior_logprobs",
-)
+    "Conditional PMI (original sign)", "score", PRIOR_OF_UNCERTAIN, "A6-A7 (variant)",
+    "vanderpoel2022mutual", falls_with="answer.prior_logprobs",
+)  # fmt: skip
 def conditional_pmi_original(generation: Generation) -> float:
     """Mean log p minus the weighted log prior of tokens whose entropy reaches the threshold, in
     nats, unbounded.
@@ -172,27 +161,18 @@ def token_shares(generation: Generation) -> np.ndarray:
         generation.answer and generation.answer.trace,
         generation.alternative_entailment,
     )
-    assert (
-        trace is not None
-        and trace.alternatives is not None
-        and trace.logprobs is not None
-        and classes is not None
-    )
-    shares = []
-    for token, logprob, listed, kinds in zip(
-        trace.tokens, trace.logprobs, trace.alternatives, classes, strict=True
-    ):
-        kept = listed[: generation.parameters.n_alternatives]
+    assert trace is not None and trace.alternatives is not None
+    assert trace.logprobs is not None and classes is not None
+    n, shares = generation.parameters.n_alternatives, []
+    each = zip(trace.tokens, trace.logprobs, trace.alternatives, classes, strict=True)
+    for token, logprob, listed, kinds in each:
+        kept = listed[:n]
         chances = np.exp([lp for _, lp in kept])
-        if len(kept) < generation.parameters.n_alternatives and chances.sum() < 0.999:
-            raise MissingValue(
-                f"{len(kept)} alternatives are listed; n_alternatives asks for"
-                f" {generation.parameters.n_alternatives}"
-            )
+        if len(kept) < n and chances.sum() < 0.999:
+            raise MissingValue(f"{len(kept)} alternatives are listed; n_alternatives asks for {n}")
         if len(kinds) != len(kept):
-            raise ValueError(
-                f"expected a class for each of {len(kept)} alternatives; received {len(kinds)}"
-            )
+            wanted = f"expected a class for each of {len(kept)} alternatives"
+            raise ValueError(f"{wanted}; received {len(kinds)}")
         own = 0.0 if place_of(token, float(logprob), kept) is not None else float(np.exp(logprob))
         entailing = own + chances[kinds == ENTAILS].sum()
         told = entailing + chances[kinds == CONTRADICTS].sum()

@@ -9,21 +9,11 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
+from trustlab.metrics import estimate as engine
 from trustlab.metrics.calibration import CALIBRATION, ece_by_chance
 from trustlab.metrics.correlation import MAX_EXACT, OVER_LEVELS, PERMUTATION_P, rising_band
 from trustlab.metrics.discrimination import RANKING
-from trustlab.metrics.estimate import (
-    NAN,
-    Draws,
-    Metric,
-    Rows,
-    across,
-    at_least,
-    estimate,
-    groups,
-    mean,
-    within,
-)
+from trustlab.metrics.estimate import NAN, Draws, Metric, Rows, at_least, estimate, groups, mean
 from trustlab.metrics.schema import need, refuse, table
 from trustlab.processes import spread
 from trustlab.records import CUT
@@ -33,9 +23,7 @@ KEYS = ["case_id", "dataset", "level", "model"]
 
 class RunTables(Protocol):
     """What a run must hold: ``answers`` and ``confidence``.
-
-    Keyed by case_id, dataset, level, model (and method).
-    """
+    Keyed by case_id, dataset, level, model (and method)."""
 
     @property
     def answers(self) -> pd.DataFrame:
@@ -302,8 +290,9 @@ def stratified(rows: Rows, metric: str, least: int = 10) -> dict[str, Any]:
     left_out = ", ".join(str(level) for level in levels if level not in mixed)
     note = f"one class only at level {left_out}: left out" if left_out else ""
     statistic, chance = RANKING[metric]
-    found = estimate(inside, Metric(within(statistic), few), note="" if few(inside) else note)
-    if not few(inside):
+    none = few(inside)
+    found = estimate(inside, Metric(engine.within(statistic), few), note="" if none else note)
+    if not none:
         found["chance"] = float(np.mean([chance(levels[q]) for q in mixed]))
     return found
 
@@ -314,7 +303,7 @@ def _across(rows: Rows) -> Iterator[dict[str, Any]]:
     means = [[float(part[c].mean()) for part in parts] for c in ("correct", "confidence")]
     short = "fewer than 3 levels" if len(parts) < 3 else ""
     for metric, over_rows in OVER_LEVELS.items():
-        found = estimate(rows, Metric(across(over_rows), lambda _: short, FLAT))
+        found = estimate(rows, Metric(engine.across(over_rows), lambda _: short, FLAT))
         if not np.isnan(found["value"]):
             found |= dict(zip(BAND, rising_band(means[0], metric), strict=True))
             found["p"] = PERMUTATION_P[metric](*means) if len(parts) <= MAX_EXACT else NAN

@@ -118,9 +118,7 @@ def table(
     lines: Iterable[Mapping[str, Any]], keys: Sequence[str], more: Sequence[str] = ()
 ) -> pd.DataFrame:
     """Lines as a table: ``keys``, then :data:`LINE` and ``more`` in this module's order.
-
-    ``ValueError`` for a column that is not written down here; what a line lacks is missing.
-    """
+    ``ValueError`` for a column that is not written down here; what a line lacks is missing."""
     if unknown := [name for name in (*keys, *more) if name not in COLUMNS]:
         raise ValueError(f"columns {unknown} are not in trustlab.metrics.schema")
     named = [name for name in COLUMNS if name in {*LINE, *more} - {*keys}]

@@ -85,8 +85,7 @@ def _area(
 def _curves(
     hit: np.ndarray, score: np.ndarray, weight: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Answers given, and wrong ones among them, before all and after each group of equal
-    confidences: (G + 1, B) twice."""
+    """Answers given and wrong ones, before all and after each group of equals: (G + 1, B) twice."""
     right, wrong = (total[until] for total, until in cumulated(hit, score, weight))
     return right + wrong, wrong
 

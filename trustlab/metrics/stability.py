@@ -70,9 +70,7 @@ def cv_group(
     confidence: ArrayLike, case_ids: ArrayLike, n_draws: int = 2000, seed: int = 0
 ) -> dict[str, Any]:
     """How far the mean confidence differs between conditions: an estimate in percent.
-
-    Arguments and errors as in :func:`views`; ``n_zero``: the rows with mean 0.
-    """
+    Arguments and errors as in :func:`views`; ``n_zero``: the rows with mean 0."""
     return _measured("cv_group", confidence, case_ids, n_draws, seed)
 
 
@@ -93,10 +91,8 @@ def _measured(metric: str, confidence: ArrayLike, *how: Any) -> dict[str, Any]:
 
 def cv_group_by_chance(confidence: ArrayLike, n_draws: int = 2000, seed: int = 0) -> float:
     """The CV group (percent) that 95 % of ``n_draws`` shufflings of each row's labels stay below.
-
     What exchangeable conditions would give, whose means differ a little, too. NaN without a whole
-    row or a mean.
-    """
+    row or a mean."""
     rows = np.asarray(confidence, dtype=np.float64)
     rows = rows[_checked(rows, np.zeros(len(rows)))["mean"].notna()]
     if not len(rows):

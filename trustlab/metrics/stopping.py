@@ -20,9 +20,7 @@ from trustlab.metrics.ties import numbers, reaches, same_shape, tied
 @dataclass(frozen=True)
 class Frontier:
     """What each threshold brings, (G,) each, from the strictest: never stop early, to at once.
-
-    A share of cases, a mean over cases, and the share that stopped before the last turn.
-    """
+    A share of cases, a mean over cases, and the share that stopped before the last turn."""
 
     thresholds: np.ndarray
     accuracy: np.ndarray
@@ -32,9 +30,7 @@ class Frontier:
 
 def stop_turns(confidence: ArrayLike, threshold: ArrayLike) -> np.ndarray:
     """The turn (from 0) at which each case stops, (n,): the first to reach ``threshold``, or last.
-
-    ``threshold`` is one, or (n, 1) for one a case. A near-tie reaches it, NaN none.
-    """
+    ``threshold`` is one, or (n, 1) for one a case. A near-tie reaches it, NaN none."""
     (sure,) = _turns(confidence=confidence)
     reached = reaches(sure, threshold)
     return np.where(reached.any(axis=1), reached.argmax(axis=1), sure.shape[1] - 1)
@@ -73,9 +69,7 @@ def best_threshold(
     confidence: ArrayLike, correct: ArrayLike, utterances: ArrayLike, price: float
 ) -> float:
     """The threshold of highest accuracy minus ``price`` times mean utterances.
-
-    Of equals the one with fewer utterances; ``price``: a share of accuracy, at least 0.
-    """
+    Of equals the one with fewer utterances; ``price``: a share of accuracy, at least 0."""
     numbers("price", price, n_dim=0, low=0)
     found = frontier(confidence, correct, utterances)
     # rounded, so that equals are equal; the last of them is the laxest, which asks least
@@ -85,10 +79,8 @@ def best_threshold(
 
 def fold_of(case_ids: ArrayLike, n_folds: int, seed: int = 0) -> np.ndarray:
     """A fold for each case, (n,) of 0 to ``n_folds - 1``, as equal as can be, random by ``seed``.
-
     It depends on the set of ids and not on their order. ``ValueError`` for fewer than two folds or
-    ids that come twice.
-    """
+    ids that come twice."""
     ids = np.asarray(case_ids).astype(str)
     if n_folds < 2 or len(np.unique(ids)) < len(ids):
         received = f"{n_folds} and {ids[:5].tolist()} ..."

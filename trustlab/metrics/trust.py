@@ -159,10 +159,8 @@ def fti(
     as_printed: bool = False,
 ) -> V:
     """Final trust index, in percent: w1 ETI + w2 OSI.
-
     ``eti`` in its own unit. ``trust-x`` as printed adds a fraction to a percentage, so that ETI
-    hardly counts; it is taken times 100 but for ``as_printed``.
-    """
+    hardly counts; it is taken times 100 but for ``as_printed``."""
     first, second = check_weights(weights, 2)
     fraction = check_formulation(formulation) == "trust-x"
     thought = _within("eti", eti, -1, 1) if fraction else _within("eti", eti, 0, 100)

@@ -159,9 +159,7 @@ def configurations(
     reviews: pd.DataFrame, choices: Choices, draws: int = 2000, seed: int = 0
 ) -> Iterator[tuple[dict[str, Any], pd.DataFrame, Rows]]:
     """What each configuration is, its reviews (n), and its rows to measure (n).
-
-    The rows are those of :func:`each_case`, in draws of all cases of the data set.
-    """
+    The rows are those of :func:`each_case`, in draws of all cases of the data set."""
     ids = reviews["case_id"].astype(str)
     of = {name: Draws.of(part, draws, seed) for name, part in ids.groupby(reviews["dataset"])}
     for label, part in engine.groups(reviews, [*KEYS, "n_doctors"]):
@@ -315,9 +313,7 @@ def _words(
 
 def check_reviews(reviews: pd.DataFrame) -> pd.DataFrame:
     """``reviews`` with all of :data:`OPTIONAL`; ``ValueError`` for none, and names a bad row.
-
-    Bad are lacking columns, a case twice in a configuration, values out of range.
-    """
+    Bad are lacking columns, a case twice in a configuration, values out of range."""
     schema.need(reviews, NEEDED, "reviews")
     if reviews.empty:
         raise ValueError("reviews hold no row; a row a case and configuration is needed")

@@ -1,0 +1,62 @@
+"""How an agent asks: a request made of a prompt, and who puts requests to a model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from trustlab.models.base import About, Model, Request, most_tokens
+from trustlab.parsing.counts import both
+from trustlab.parsing.schemas import schema_of
+from trustlab.prompts import Prompts, render
+from trustlab.records import Reading, Reply
+
+Ask = Callable[[Model, list[Request], str], list[list[Reply]]]
+"""Puts requests to a model: (model, requests, what for) -> replies."""
+
+
+def put(ask: Ask | None, model: Model, requests: list[Request], step: str) -> list[Reply]:
+    """The first reply to each request, by ``ask`` (``None``: at once); none to no request."""
+    if not requests:
+        return []
+    rows = model.generate(requests) if ask is None else ask(model, requests, step)
+    return [row[0] for row in rows]
+
+
+def request(
+    name: str,
+    to: Model | Prompts,
+    max_tokens: int,
+    seed: int = 0,
+    about: About | None = None,
+    ids: Sequence[int] = (),
+    **fill: Any,
+) -> Request:
+    """What prompt ``name`` asks, greedy; ``ids`` of its schema, ``fill`` as :func:`render`."""
+    messages, schema = render(name, to=to, **fill), schema_of(name, fill.get("options", ()), ids)
+    return Request(
+        messages, max_tokens=max_tokens, seed=seed, purpose=name, schema=schema, about=about
+    )
+
+
+def read_by(about: About | None, read: Callable[..., Any], reading: Reading) -> About | None:
+    """``about``, and how the reply is read."""
+    return about and about._replace(**both(read, reading))
+
+
+def reply_room(model: Model, max_tokens: int) -> int:
+    """Tokens a reply may take: ``max_tokens``, but at most a quarter of the model's window."""
+    window = getattr(model, "window", math.inf)
+    return max_tokens if math.isinf(window) else min(max_tokens, int(window) // 4)
+
+
+def fits(model: Model, request: Request) -> bool:
+    """Whether prompt, thought and reply fit the model's window, as far as it counts tokens."""
+    count, window = getattr(model, "count_tokens", None), getattr(model, "window", math.inf)
+    thought = getattr(getattr(model, "model", model), "thinking_tokens", 0)
+    room = window - request.max_tokens - thought
+    if count is None or most_tokens(request.messages) <= room:
+        return True
+    n_tokens = count(request.messages)
+    return n_tokens is None or n_tokens <= room
