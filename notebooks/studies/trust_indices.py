@@ -299,9 +299,19 @@ def _checked(
         plans, reviews = _planned(doctors, views, each, reviewer, how)
         named = f"panel of {n}" if n > 1 else ONE
         for i, (view, panel) in enumerate(zip(views, each, strict=True)):
-            done = plans[i], reviews[i], _rules(view, panel, plans[i])
-            keys, cosines_of = (name, named, n, view, panel), medically[i][:n] or None
-            checked.append(Checked(*keys, cosines_of, *done, proxy=proxy))
+            one = Checked(
+                model=name,
+                configuration=named,
+                n_doctors=n,
+                view=view,
+                panel=panel,
+                medical_cosines=medically[i][:n] or None,
+                proxy=proxy,
+                proposed=plans[i],
+                review=reviews[i],
+                rules=_rules(view, panel, plans[i]),
+            )
+            checked.append(one)
     return checked
 
 
