@@ -695,7 +695,7 @@ def _refused(step):
     """Bad input ends with its message and status 2, not with a traceback."""
     try:
         return step()
-    except (ValueError, OSError, sqlite3.Error) as error:
+    except (ImportError, ValueError, OSError, sqlite3.Error) as error:
         typer.echo(f"trustlab: {error}", err=True)
         raise typer.Exit(2) from error
 
