@@ -16,11 +16,9 @@ from trustlab.datasets.cases_file import DataError, json_object, wrong_encoding
 from trustlab.datasets.sentences import sentences
 from trustlab.paths import DATA
 
-SNIPPETS, TEXTS = (".jsonl", ".jsonl.gz"), (".txt", ".md")
-ALLOWED = (
-    f"files that end in {', '.join((*SNIPPETS, *TEXTS))}, folders of such files, or a list of these"
-)
-
+TEXTS = (".txt", ".md")
+ENDINGS = (".jsonl", ".jsonl.gz", *TEXTS)
+ALLOWED = f"files that end in {', '.join(ENDINGS)}, folders of such files, or a list of these"
 LONGEST_LINE = 10_000_000
 """Bytes of a line at most: a packed file of some kilobytes may hold one that fills the memory."""
 
@@ -59,31 +57,22 @@ def corpus_files(path: CorpusPath) -> tuple[CorpusFile, ...]:
     return tuple(file for one in paths for file in _files(Path(one).expanduser()))
 
 
-def _files(path: Path) -> Iterator[CorpusFile]:
-    if path.is_file():
-        if not _known(path):
-            what = f"path is {str(path)!r}, whose ending is unknown"
-            raise ValueError(f"{what}; allowed is {ALLOWED}")
-        yield CorpusFile(path, path.name)
-        return
-    if not path.is_dir():
-        raise ValueError(f"path is {str(path)!r}, which is no file or folder; allowed is {ALLOWED}")
-    within = {file.relative_to(path): file for file in path.rglob("*") if file.is_file()}
-    kept = {name.as_posix(): file for name, file in within.items() if _belongs(name)}
+def _files(path: Path) -> list[CorpusFile]:
+    if path.is_file() and path.name.lower().endswith(ENDINGS):
+        return [CorpusFile(path, path.name)]
+    within = ((file.relative_to(path), file) for file in path.rglob("*") if path.is_dir())
+    kept = {name.as_posix(): file for name, file in within if _belongs(name) and file.is_file()}
     if not kept:
-        what = f"path is {str(path)!r}, a folder that holds no corpus file"
-        raise ValueError(f"{what}; allowed is {ALLOWED}")
-    for name, file in sorted(kept.items()):
-        yield CorpusFile(file, name, in_folder=True)
-
-
-def _known(name: Path) -> bool:
-    return name.name.lower().endswith((*SNIPPETS, *TEXTS))
+        folder, other = "a folder that holds no corpus file", "which is no file or folder"
+        why = "whose ending is unknown" if path.is_file() else folder if path.is_dir() else other
+        raise ValueError(f"path is {str(path)!r}, {why}; allowed is {ALLOWED}")
+    return [CorpusFile(file, name, in_folder=True) for name, file in sorted(kept.items())]
 
 
 def _belongs(name: Path) -> bool:
     hidden = any(part.startswith(".") for part in name.parts)
-    return _known(name) and not hidden and name.stem.lower() != "readme"
+    readme = name.stem.lower() == "readme"
+    return name.name.lower().endswith(ENDINGS) and not (hidden or readme)
 
 
 def lines(file: CorpusFile) -> Iterator[tuple[int, str]]:
