@@ -155,7 +155,6 @@ DRAWINGS = {
         references={"recalibrated": {"lw": 1.2}},
         bars=["bins"],
         guides={"calibrated": "diagonal"},
-        joined=False,
         names="legend",
         words=("Mean confidence (percent)", "Accuracy (percent)"),
         percent="xy",

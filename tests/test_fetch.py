@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import re
+import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -415,3 +416,12 @@ def test_a_folder_in_the_way_is_left_alone(tmp_path: Path, server: FileServer) -
     with pytest.raises(ValueError, match="set is there already"):
         get(tmp_path, unchecked(server, "set.zip", "zip"))
     assert left(tmp_path) == ["set", "set/mine"]
+
+
+def test_without_pooch_the_error_says_how_to_get_it(
+    tmp_path: Path, server: FileServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pooch", None)
+    with pytest.raises(ImportError, match=r'needs pooch: pip install "trustlab\[data\]"$'):
+        get(tmp_path / "made", home(server))
+    assert left(tmp_path / "made") == []

@@ -3,11 +3,15 @@ only one machine knows."""
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import subprocess
+import sys
 import tomllib
 from collections import Counter
+from importlib import metadata
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -30,13 +34,61 @@ def normalised(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def direct_dependencies() -> dict[str, SpecifierSet]:
+def requirements(*extras: str) -> list[Requirement]:
+    """What the package asks for itself, and with these extras."""
     project = tomllib.loads(read("pyproject.toml"))["project"]
-    extras = project["optional-dependencies"]
-    assert "trustlab[docs,chat]" in extras["dev"]
-    lines = [*project["dependencies"], *extras["dev"], *extras["docs"], *extras["chat"]]
-    requirements = [Requirement(line) for line in lines if line != "trustlab[docs,chat]"]
-    return {normalised(r.name): r.specifier for r in requirements}
+    optional = project["optional-dependencies"]
+    return list(map(Requirement, sum((optional[e] for e in extras), project["dependencies"])))
+
+
+def direct_dependencies() -> dict[str, SpecifierSet]:
+    """All with extra dev, which holds every other one."""
+    (whole,) = (r for r in requirements("dev") if r.name == "trustlab")
+    optional = tomllib.loads(read("pyproject.toml"))["project"]["optional-dependencies"]
+    assert whole.extras == optional.keys() - {"dev"}
+    found = requirements("dev", *sorted(whole.extras))
+    return {normalised(r.name): r.specifier for r in found if r.name != "trustlab"}
+
+
+BROUGHT = {
+    "jupyterlab": {"bs4", "IPython", "nbconvert", "nbformat", "traitlets"},
+    "transformers": {"huggingface_hub", "safetensors"},
+}
+"""A direct dependency -> the packages imported that come with it."""
+
+
+def test_at_most_24_dependencies_and_what_is_imported_is_one_or_comes_with_one() -> None:
+    direct = {normalised(r.name) for r in requirements()}
+    chosen = "jupyterlab papermill pandas seaborn sentence-transformers openai rank-bm25"
+    assert len(direct) <= 24 and set(chosen.split()) | BROUGHT.keys() <= direct
+    of = {p: {*map(normalised, names)} for p, names in packages_distributions().items()}
+    for name, brought in BROUGHT.items():
+        assert [p for p in brought if not of[p] & needs(name)] == []
+    imported = set()
+    for file in (ROOT / "trustlab").rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            names = [one.name for one in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            imported |= {name.partition(".")[0] for name in names}
+    unnamed = imported - {"trustlab", "studies"} - sys.stdlib_module_names
+    unnamed -= set().union(*BROUGHT.values())
+    assert {"bm25s", "pooch"} <= unnamed
+    assert [p for p in unnamed if not of[p] & direct_dependencies().keys()] == []
+
+
+def needs(name: str) -> set[str]:
+    """The distributions that ``name`` asks for without an extra, and those that these ask for."""
+    found, left = set(), [name]
+    while left:
+        asked = [Requirement(r) for r in metadata.requires(left.pop()) or ()]
+        new = {
+            normalised(r.name)
+            for r in asked
+            if r.marker is None or r.marker.evaluate({"extra": ""})
+        }
+        left += new - found
+        found |= new
+    return found
 
 
 def constraint_lines() -> list[str]:

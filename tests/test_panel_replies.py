@@ -264,6 +264,7 @@ def test_items_doubled_strange_or_too_many_make_every_mark_unreadable(
         ('{{"review": {rows}, "review": {rows}}}', "no JSON list"),
         ("[{rows}]", "the items marked are"),
         ('["{word}", "{word}"]', "the items marked are"),
+        ('[{{"id": 1, "id": 1}}]', "the items marked are [twice], those asked for 1 to 2"),
         ("{rows}\x00", "characters that are no text"),
         (
             '[{{"id": 1, "{key}": "{word}", "{key}": "{other}"}}, {{"id": 2, "{key}": "{word}"}}]',

@@ -174,7 +174,7 @@ def test_a_word_is_found_however_it_is_spelt(opened: Open, spelt: str, query: st
 
 def test_a_passage_without_a_word_is_kept_and_never_found(opened: Open) -> None:
     index = opened(made("the and of", "croup", "..."))
-    assert (len(index.passages), ids(index.search("croup the"))) == (3, ["p1"])
+    assert " passages=3 " in index.revision and ids(index.search("croup the")) == ["p1"]
 
 
 def test_a_library_without_words_is_refused(opened: Open) -> None:

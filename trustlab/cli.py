@@ -30,7 +30,7 @@ class _Refusing(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
-        except (ValueError, OSError, sqlite3.Error) as error:
+        except (ImportError, ValueError, OSError, sqlite3.Error) as error:
             if getattr(error, "errno", None) == errno.EPIPE:  # who read it has gone
                 raise
             typer.echo(f"trustlab: {error}", err=True)

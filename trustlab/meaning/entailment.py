@@ -7,14 +7,11 @@ and are never put to it.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
 from collections.abc import Iterable, Sequence
-from contextlib import closing
 from functools import cached_property
-from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -33,16 +30,14 @@ from trustlab.graders.same_diagnosis import (
     undenied,
 )
 from trustlab.knowledge import Condition, Knowledge, load_knowledge
-from trustlab.meaning.encoder import Encoder, model_fingerprint, pair_cosines
-from trustlab.models.cache import connect, is_read_only, select
-from trustlab.models.opening import refuse_pickle
+from trustlab.meaning.encoder import TABLE, Encoder, Kept, Named, pair_cosines
 from trustlab.paths import offline
 from trustlab.records import normalise
 
 ENTAILMENT, NEUTRAL, CONTRADICTION = 0, 1, 2
 """Columns of the probabilities."""
 STAND_IN = "rule-based proxy"
-SCHEMA = "CREATE TABLE IF NOT EXISTS entailment (key TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID"
+SCHEMA = TABLE.format("entailment")
 BATCH, ROUND = 64, 1024
 DECIMALS = 3
 """Cosines are rounded to these before they are compared."""
@@ -79,7 +74,7 @@ class Entailment(Protocol):
         ...
 
 
-class CrossEncoderEntailment:
+class CrossEncoderEntailment(Named):
     """A natural-language-inference cross-encoder of sentence-transformers, by folder or hub name.
 
     ``cache_path``: an SQLite file that keeps its answers; where all are there, the model is not
@@ -95,25 +90,9 @@ class CrossEncoderEntailment:
         cache_path: str | os.PathLike[str] | None = None,
         device: str | None = None,
     ) -> None:
-        self.name, self.cache_path, self.device = str(name_or_path), cache_path, device
-        folder = Path(name_or_path).expanduser()
-        self._folder = folder if folder.is_dir() else None
-        if self._folder is None and self.name[:1] in "./~":
-            raise ValueError(
-                f"entailment must be {STAND_IN!r}, a folder that exists or a hub name, got"
-                f" {self.name!r}"
-            )
+        super().__init__(name_or_path, device, f"entailment must be {STAND_IN!r}")
+        self.cache_path = cache_path
         self._known: dict[Pair, np.ndarray] = {}
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """A hash of the model's files, or the hub's commit."""
-        return model_fingerprint(self._folder, self.name)
-
-    @property
-    def revision(self) -> str:
-        """The judge in a manifest's words."""
-        return f"{self.name} {self.fingerprint[:16]}"
 
     @cached_property
     def model(self) -> Any:
@@ -121,10 +100,7 @@ class CrossEncoderEntailment:
         are a pickle."""
         from sentence_transformers import CrossEncoder
 
-        if self._folder is not None:
-            refuse_pickle(self._folder, within=True)
-            return CrossEncoder(str(self._folder), device=self.device, local_files_only=True)
-        return CrossEncoder(self.name, device=self.device, revision=self.fingerprint)
+        return self.opened(CrossEncoder)
 
     @cached_property
     def columns(self) -> list[int]:
@@ -144,53 +120,32 @@ class CrossEncoderEntailment:
     def probabilities(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Of each (premise, hypothesis): entailment, neutral, contradiction; (n, 3). Each distinct
         pair is judged once."""
-        unknown = [pair for pair in dict.fromkeys(pairs) if pair not in self._known]
-        if unknown and self.cache_path is not None:
-            with closing(connect(self.cache_path, SCHEMA)) as connection:
-                keys = {self._key(pair): pair for pair in unknown}
-                for key, blob in select(connection, "entailment", "value", keys):
-                    self._known[keys[key]] = np.frombuffer(blob, dtype="<f8").copy()  # type: ignore
-                left = [pair for pair in unknown if pair not in self._known]
-                self._judge(left, None if is_read_only(self.cache_path) else connection)
-        else:
-            self._judge(unknown)
+        if unknown := [pair for pair in dict.fromkeys(pairs) if pair not in self._known]:
+            kept = Kept(self.cache_path, "entailment", "<f8")
+            keys = {pair: self.key(json.dumps(pair).encode()) for pair in unknown}
+            known = kept.known(keys.values())
+            self._known |= {pair: known[key] for pair, key in keys.items() if key in known}
+            self._judge({pair: key for pair, key in keys.items() if key not in known}, kept)
         return np.stack([self._known[pair] for pair in pairs]) if pairs else np.zeros((0, 3))
 
-    def _judge(self, pairs: list[Pair], connection: Any = None) -> None:
-        """Judge by rising length, keeping what is finished after every :data:`ROUND` pairs."""
-        if pairs and offline():
-            what = f"{len(pairs)} pair(s) are not judged"
-            raise LookupError(f"offline, and {what}, the first: {pairs[0]}")
-        pairs = sorted(pairs, key=lambda pair: (len(pair[0]) + len(pair[1]), pair))
+    def _judge(self, keys: dict[Pair, str], kept: Kept) -> None:
+        """Judge by rising length the pairs with these keys, keeping what is finished after every
+        :data:`ROUND`."""
+        if keys and offline():
+            what = f"{len(keys)} pair(s) are not judged"
+            raise LookupError(f"offline, and {what}, the first: {next(iter(keys))}")
+        pairs = sorted(keys, key=lambda pair: (len(pair[0]) + len(pair[1]), pair))
+        how: Any = {"batch_size": BATCH, "apply_softmax": True, "show_progress_bar": False}
         for start in range(0, len(pairs), ROUND):
             part = pairs[start : start + ROUND]
-            found = np.asarray(
-                self.model.predict(
-                    [list(p) for p in part],
-                    batch_size=BATCH,
-                    apply_softmax=True,
-                    show_progress_bar=False,
-                ),
-                dtype=np.float64,
-            )
+            made = self.model.predict([list(pair) for pair in part], **how)
+            found = np.asarray(made, dtype=np.float64)
             if found.shape != (len(part), 3) or not np.isfinite(found).all():
-                raise ValueError(
-                    f"{self.name} returned probabilities of shape {found.shape} or not finite for"
-                    f" {len(part)} pairs"
-                )
+                what = f"probabilities of shape {found.shape} or not finite for {len(part)} pairs"
+                raise ValueError(f"{self.name} returned {what}")
             found = found[:, self.columns]
-            if connection is not None:
-                with connection:
-                    rows = [
-                        (self._key(pair), row.astype("<f8").tobytes())
-                        for pair, row in zip(part, found, strict=True)
-                    ]
-                    connection.executemany("INSERT OR IGNORE INTO entailment VALUES (?, ?)", rows)
+            kept.add([keys[pair] for pair in part], found)
             self._known.update(zip(part, found, strict=True))
-
-    def _key(self, pair: Pair) -> str:
-        text = json.dumps(pair).encode()
-        return f"{self.fingerprint}:{hashlib.sha256(text).hexdigest()}"
 
 
 class Phrase(NamedTuple):

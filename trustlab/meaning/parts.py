@@ -3,12 +3,19 @@ from texts alone."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from trustlab.meaning.encoder import Encoder
 from trustlab.meaning.entailment import STAND_IN, Entailment, StandInEntailment, matrices
-from trustlab.meaning.relevance import alternative_classes, pieces_of, relevances, with_cosines
+from trustlab.meaning.relevance import (
+    after_context,
+    alternative_classes,
+    pieces_of,
+    relevances,
+    with_cosines,
+)
 from trustlab.records import Generation, Reply, View
 
 NEEDS = frozenset(
@@ -63,44 +70,30 @@ def with_meaning(
     told = [view.text for view in views]
     judging = {"entailment", "contradiction", "alternative_entailment"} & set(needs)
     if judging and p.entailment_context == "full" and readers.entailment.stand_in:
-        raise ValueError(
-            f"the {STAND_IN} compares bare diagnoses; entailment_context='full' needs an NLI model"
-            " by name or path"
-        )
+        needed = "entailment_context='full' needs an NLI model by name or path"
+        raise ValueError(f"the {STAND_IN} compares bare diagnoses; {needed}")
     before = told if p.entailment_context == "full" else [""] * len(done)
     after = told if p.relevance_context == "full" else [""] * len(done)
-    if "similarity" in needs:
-        found = readers.encoder.similarities([_texts(g) for g in done])
-        done = [replace(g, similarity=m) for g, m in zip(done, found, strict=True)]
-    if "similarity_med" in needs and readers.medical is None:
-        done = [
-            replace(g, reasons={**g.reasons, "similarity_med": NO_MEDICAL_ENCODER}) for g in done
-        ]
-    elif "similarity_med" in needs and readers.medical is not None:
-        found = readers.medical.similarities([_texts(g) for g in done])
-        done = [replace(g, similarity_med=m) for g, m in zip(done, found, strict=True)]
+    for name, encoder in (("similarity", readers.encoder), ("similarity_med", readers.medical)):
+        if name in needs and encoder is not None:
+            done = _put(done, name, encoder.similarities([_texts(g) for g in done]))
+        elif name in needs:
+            done = _put(done, "reasons", [{**g.reasons, name: NO_MEDICAL_ENCODER} for g in done])
     if {"entailment", "contradiction"} & set(needs):
         groups = [
-            [f"{x}\n{t}" if x else t for t in _texts(g)] for g, x in zip(done, before, strict=True)
+            [after_context(x, t) for t in _texts(g)] for g, x in zip(done, before, strict=True)
         ]
-        pairs = matrices(readers.entailment, groups)
-        done = [
-            replace(g, entailment=e, contradiction=c) for g, (e, c) in zip(done, pairs, strict=True)
-        ]
+        entailed, contradicted = zip(*matrices(readers.entailment, groups), strict=True)
+        done = _put(_put(done, "entailment", entailed), "contradiction", contradicted)
     if {"relevance", "sample_relevance"} & set(needs):
         done = _with_relevance(done, after, needs, readers.encoder)
     if "panel.cosines" in needs:
-        at = [i for i, g in enumerate(done) if g.panel]
-        panels = with_cosines(readers.encoder, [g.panel for g in done if g.panel])
-        for i, panel in zip(at, panels, strict=True):
-            done[i] = replace(done[i], panel=panel)
+        panels = iter(with_cosines(readers.encoder, [g.panel for g in done if g.panel]))
+        done = _put(done, "panel", [g.panel and next(panels) for g in done])
     if "alternative_entailment" in needs:
-        classes = alternative_classes(
-            readers.entailment,
-            [(g.answer or Reply(None), x) for g, x in zip(done, before, strict=True)],
-            p.n_alternatives,
-        )
-        done = [replace(g, alternative_entailment=c) for g, c in zip(done, classes, strict=True)]
+        asked = [(g.answer or Reply(None), x) for g, x in zip(done, before, strict=True)]
+        found = alternative_classes(readers.entailment, asked, p.n_alternatives)
+        done = _put(done, "alternative_entailment", found)
     return done
 
 
@@ -122,6 +115,11 @@ def _with_relevance(
         g = replace(g, relevance=found[a, x]) if a else g
         out.append(replace(g, sample_relevance=of_samples) if ss and all(ss) else g)
     return out
+
+
+def _put(done: Sequence[Generation], part: str, values: Iterable[Any]) -> list[Generation]:
+    """The generations, each with its value as ``part``."""
+    return [replace(g, **{part: value}) for g, value in zip(done, values, strict=True)]
 
 
 def _texts(generation: Generation) -> list[str]:

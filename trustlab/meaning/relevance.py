@@ -76,13 +76,12 @@ def alternative_classes(
         trace, pieces = answer.trace, pieces_of(answer)
         if trace is None or trace.alternatives is None:
             continue
-        whole = _after(context, "".join(pieces))
+        whole = after_context(context, "".join(pieces))
         for at, listed in enumerate(trace.alternatives):
             own = _own_place(trace, at, n_alternatives)
             for i, (text, _) in enumerate(listed[:n_alternatives]):
-                pairs.append(
-                    (whole, whole if i == own else _after(context, _put(pieces, at, text)))
-                )
+                other = whole if i == own else after_context(context, _put(pieces, at, text))
+                pairs.append((whole, other))
     found = iter(classes(judge, pairs).tolist())
     return [
         (
@@ -115,33 +114,37 @@ def _placed(text: str, context: str) -> str:
     return f"{text}\n{context}" if context else text
 
 
-def _after(context: str, text: str) -> str:
+def after_context(context: str, text: str) -> str:
+    """The text on a line of its own after the context; '' is none."""
     return f"{context}\n{text}" if context else text
 
 
-def with_cosines(encoder: Encoder, panels: Sequence[Panel], truncate: bool = False) -> list[Panel]:
+def with_cosines(encoder: Encoder, panels: Sequence[Panel]) -> list[Panel]:
     """The panels with the cosine of each opinion's reasoning and diagnosis, in [-1, 1]; NaN where
     one of the two is missing."""
-    found = iter(cosines(encoder, [o for panel in panels for o in panel.opinions], truncate))
+    found = iter(cosines(encoder, [o for panel in panels for o in panel.opinions]))
     return [replace(panel, cosines=tuple(next(found) for _ in panel.opinions)) for panel in panels]
 
 
-def cosines(encoder: Encoder, opinions: Sequence[Opinion], truncate: bool = False) -> list[float]:
+def cosines(encoder: Encoder, opinions: Sequence[Opinion]) -> list[float]:
     """cos(E(reasoning), E(diagnosis)) for each opinion, kept in the place of their vectors; NaN
     where a text is missing."""
-    whole = [(o.thinking, o.diagnosis) for o in opinions]
-    asked = list(dict.fromkeys((t, d, truncate) for t, d in whole if t and d))
+    whole = [(o.thinking, o.diagnosis, WHOLE) for o in opinions]
+    asked = list(dict.fromkeys(one for one in whole if one[0] and one[1]))
     made = read_off(encoder, asked, partial(_cosines, encoder), ROUND)
     found = dict(zip(asked, made, strict=True))
-    return [float(found[t, d, truncate][0]) if t and d else math.nan for t, d in whole]
+    return [float(found[one][0]) if one in found else math.nan for one in whole]
+
+
+WHOLE = False
+"""Third in the key of a kept cosine: its reasoning is not cut to the encoder's window."""
 
 
 def _cosines(
     encoder: Encoder, asked: Sequence[tuple[str, str, bool]], encode: Encode
 ) -> list[np.ndarray]:
-    """Of each (reasoning, diagnosis, whether it is cut to the encoder's window), (1,); each
-    distinct string is encoded once."""
-    parts = {text: [text] if truncate else encoder.windows(text) for text, _, truncate in asked}
+    """Of each (reasoning, diagnosis, :data:`WHOLE`), (1,); each distinct string is encoded once."""
+    parts = {thinking: encoder.windows(thinking) for thinking, *_ in asked}
     texts = [part for of_one in parts.values() for part in of_one] + [d for _, d, _ in asked]
     texts = list(dict.fromkeys(texts))
     vectors = dict(zip(texts, encode(texts).astype(np.float64), strict=True))

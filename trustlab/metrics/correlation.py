@@ -71,7 +71,16 @@ def pearson_permutation_p(x: ArrayLike, y: ArrayLike) -> float:
         raise ValueError(f"exact p-values need at most {MAX_EXACT} points; received {len(left)}")
     if np.isnan(pearson(left, right)):
         return float("nan")
-    return _permutation_p(left, right)
+    left, right = left - left.mean(), right - right.mean()
+    size = np.sqrt((left**2).sum() * (right**2).sum())
+    least = abs((left * right).sum() / size) - SAME
+
+    def as_far(shuffled: np.ndarray, axis: int) -> np.ndarray:
+        # 0 or 1 rather than the coefficient: equal ones count as equal whatever their rounding.
+        return (np.abs((shuffled * left).sum(axis=axis) / size) >= least).astype(float)
+
+    kind: Any = {"permutation_type": "pairings", "alternative": "greater", "n_resamples": np.inf}
+    return float(permutation_test((right,), as_far, vectorized=True, **kind).pvalue)
 
 
 def spearman_exact_p(rho: float, n: int, rounding: float = 0.0005) -> float:
@@ -201,25 +210,6 @@ def unordered_band(n_points: int = 6) -> Band:
     rare = [v for v in values[values > 0] if spearman_exact_p(v, n_points, rounding=0) <= 0.05]
     critical = float(min(rare)) if rare else float("nan")
     return -critical, 0.0, critical
-
-
-def _permutation_p(x: np.ndarray, y: np.ndarray) -> float:
-    """Share of all pairings of two series (n,) whose Pearson correlation is as far from 0."""
-    left, right = x - x.mean(), y - y.mean()
-    size = np.sqrt((left**2).sum() * (right**2).sum())
-    least = abs((left * right).sum() / size) - SAME
-
-    def as_far(shuffled: np.ndarray, axis: int) -> np.ndarray:
-        # 0 or 1 rather than the coefficient: equal ones count as equal whatever their rounding.
-        return (np.abs((shuffled * left).sum(axis=axis) / size) >= least).astype(float)
-
-    kind: Any = {
-        "permutation_type": "pairings",
-        "alternative": "greater",
-        "vectorized": True,
-        "n_resamples": np.inf,
-    }
-    return float(permutation_test((right,), as_far, **kind).pvalue)
 
 
 def _without_rounding(values: np.ndarray) -> np.ndarray:

@@ -10,7 +10,16 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StringConstraints
 
 from trustlab.parsing import chat
-from trustlab.parsing.json_reply import Strict, an_object, as_text, chat_value, json_value, valid
+from trustlab.parsing.json_reply import (
+    Id,
+    Strict,
+    an_object,
+    as_text,
+    chat_value,
+    json_value,
+    quoted,
+    valid,
+)
 from trustlab.parsing.medconf import only_value
 from trustlab.parsing.reply import (
     BLANK,
@@ -116,10 +125,8 @@ def _only(reply: Reply, what: str, reading: Reading) -> str:
     if len(found) == 1 and _BLANK.fullmatch(found[0]):
         raise Unreadable(f"{BLANK} of a {what}")
     if len(found) != 1:
-        raise Unreadable(
-            f"{len(found) or 'no'} {what}{'' if not found else 's'} in square brackets, one is"
-            " needed"
-        )
+        several = f"{len(found)} {what}s" if found else f"no {what}"
+        raise Unreadable(f"{several} in square brackets, one is needed")
     return " ".join(found[0].split())
 
 
@@ -143,7 +150,6 @@ _Name = Annotated[
     ),
 ]
 _Words = Annotated[str, StringConstraints(strip_whitespace=True, pattern=r"^[^\x00]*$")]
-_Id = Annotated[int, Field(ge=0, le=9999)]
 
 
 class _Prescription(Strict):
@@ -158,7 +164,7 @@ class _Plan(Strict):
 
 
 class _Said(Strict):
-    id: _Id
+    id: Id
     quote: _Words | None = None
     reason: Annotated[_Words, StringConstraints(max_length=500)] | None = None
 
@@ -216,10 +222,8 @@ def read_plan(reply: Reply, reading: Reading = "chat") -> Plan:
 
 def _plan(made: dict[str, Any]) -> Plan:
     found = valid(_Plan, made, "plan")
-    return Plan(
-        tuple(Prescription(p.drug, p.dose, p.route) for p in found.prescriptions),
-        tuple(found.tests),
-    )
+    prescribed = tuple(Prescription(p.drug, p.dose, p.route) for p in found.prescriptions)
+    return Plan(prescribed, tuple(found.tests))
 
 
 def read_ratings(reply: Reply, n: int, shown: str, reading: Reading = "chat") -> tuple[Mark, ...]:
@@ -290,5 +294,4 @@ def _mark(row: Any, number: int, said: str, kind: _Marked, key: str) -> Mark:
     except Unreadable as error:
         return Mark(None, missing=str(error))
     quote = found.quote or None
-    occurs = None if quote is None else bool(normalise(quote)) and f" {normalise(quote)} " in said
-    return Mark(getattr(found, key), quote, occurs, found.reason or None)
+    return Mark(getattr(found, key), quote, quoted(quote, said), found.reason or None)

@@ -30,13 +30,14 @@ from trustlab.paths import read_yaml
 from trustlab.records import FLAGS, IMPORTANCES, RATINGS, SUPPORT_LEVELS
 
 _LISTS: dict[str, str] = read_yaml(Path(__file__).with_name("chat.yml"))
-_WORDS = {name: text.replace(" | ", "|") for name, text in _LISTS.items()}
+WORDS = {name: text.replace(" | ", "|") for name, text in _LISTS.items()}
+"""Name of a list in chat.yml -> its words, as a pattern."""
 
 
 def _pattern(form: str) -> re.Pattern[str]:
     """``form`` with the words of chat.yml at their names in braces."""
-    named = re.compile(r"\{(" + "|".join(_WORDS) + r")\}")
-    return re.compile(named.sub(lambda found: _WORDS[found[1]], form), re.IGNORECASE)
+    named = re.compile(r"\{(" + "|".join(WORDS) + r")\}")
+    return re.compile(named.sub(lambda found: WORDS[found[1]], form), re.IGNORECASE)
 
 
 # Answers
@@ -421,12 +422,9 @@ _KEYS = (
     "confidence", "reasoning", "confidence_score", "prescriptions", "tests", "drug", "dose",
     "route", "quote", "reason", "rating", "flag",
 )  # fmt: skip
-_WORDS = {
-    "importance": IMPORTANCES,
-    "support_level": SUPPORT_LEVELS,
-    "rating": RATINGS,
-    "flag": FLAGS,
-}
+_FIXED = {
+    "importance": IMPORTANCES, "support_level": SUPPORT_LEVELS, "rating": RATINGS, "flag": FLAGS,
+}  # fmt: skip
 _IDS = (*IMPORTANCES, *SUPPORT_LEVELS)
 """Keys of a summary, whose lists hold ids."""
 _OPENS = re.compile(r"\{|\[\s{0,99}\{")
@@ -447,7 +445,7 @@ def _fold(word: str) -> str:
 
 
 _PRINTED = {_fold(word): word for word in (*_KEYS, *_IDS)} | {"criterion": "description"}
-_SPELLED = {key: {_fold(w): w for w in words} for key, words in _WORDS.items()}
+_SPELLED = {key: {_fold(w): w for w in words} for key, words in _FIXED.items()}
 
 
 def only_value(text: str) -> str:

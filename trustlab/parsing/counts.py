@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
 
 from trustlab.parsing.reply import BLANK, CUT, Unreadable, diagnosis, no_answer, unnamed
@@ -15,7 +15,8 @@ which are those that repeat the reply of a worked example."""
 HEADS = ("asked", "cut", "read", "read only as chat", "as an example", "placeholder", "unread")
 """The same as columns to read."""
 Counts = dict[str, dict[str, dict[str, int]]]
-"""Model -> purpose -> kind -> replies."""
+Tally = Mapping[str, Mapping[str, Mapping[str, int]]]
+"""Model -> purpose -> kind -> replies; the second is only read."""
 NOTHING = "nothing that can be read"
 TOO_FEW = "could be read"
 """How the reason ends of what is not claimed, since too few replies could be read."""
@@ -88,26 +89,29 @@ def count(
         found[purpose]["example"] += n_examples
 
 
-def add(found: Counts, more: Mapping[str, Mapping[str, Mapping[str, int]]]) -> Counts:
+def add(found: Counts, more: Tally) -> Counts:
     """``found`` with ``more`` added to it."""
-    for model, purposes in more.items():
-        for purpose, kinds in purposes.items():
-            n = found.setdefault(model, {}).setdefault(purpose, dict.fromkeys(KINDS, 0))
-            n |= {kind: n[kind] + kinds.get(kind, 0) for kind in KINDS}
+    for model, purpose, kinds in _each(more):
+        n = found.setdefault(model, {}).setdefault(purpose, dict.fromkeys(KINDS, 0))
+        n |= {kind: n[kind] + kinds.get(kind, 0) for kind in KINDS}
     return found
 
 
-def too_few(counts: Mapping[str, Mapping[str, Mapping[str, int]]]) -> dict[tuple[str, str], str]:
+def _each(counts: Tally) -> Iterator[tuple[str, str, Mapping[str, int]]]:
+    for model, purposes in counts.items():
+        yield from ((model, purpose, n) for purpose, n in purposes.items())
+
+
+def too_few(counts: Tally) -> dict[tuple[str, str], str]:
     """(model, purpose) -> what is said where less than half of its replies could be read."""
     return {
         (model, purpose): f"only {n['read']:,} of {n['asked']:,} replies to {purpose!r} {TOO_FEW}"
-        for model, purposes in counts.items()
-        for purpose, n in purposes.items()
+        for model, purpose, n in _each(counts)
         if n["read"] < LEAST_READ * n.get("asked", 0)
     }
 
 
-def why_few(counts: Mapping[str, Mapping[str, Any]], model: str, purposes: Iterable[str]) -> str:
+def why_few(counts: Tally, model: str, purposes: Iterable[str]) -> str:
     """Why nothing is claimed of ``model`` that rests on ``purposes``, '' where there is no reason.
     A purpose that it was not asked for, others answered in its place."""
     few = too_few(counts)
@@ -118,21 +122,19 @@ def why_few(counts: Mapping[str, Mapping[str, Any]], model: str, purposes: Itera
     return ""
 
 
-def totals(counts: Mapping[str, Mapping[str, Mapping[str, int]]]) -> dict[str, int]:
+def totals(counts: Tally) -> dict[str, int]:
     """The sum over models and purposes, by kind."""
-    each = [n for purposes in counts.values() for n in purposes.values()]
-    return {kind: sum(n.get(kind, 0) for n in each) for kind in KINDS}
+    return {kind: sum(n.get(kind, 0) for *_, n in _each(counts)) for kind in KINDS}
 
 
-def read_line(counts: Mapping[str, Mapping[str, Mapping[str, int]]]) -> str:
+def read_line(counts: Tally) -> str:
     """Such as "98 % of 1,080 replies read (5 cut, 17 unread)"; '' where nothing was asked."""
     n = totals(counts)
     if not n["asked"]:
         return ""
     lost = ", ".join(f"{n[kind]:,} {kind}" for kind in ("cut", "placeholder", "unread") if n[kind])
-    return f"{percent(n['read'], n['asked'])} of {n['asked']:,} replies read" + (
-        f" ({lost})" if lost else ""
-    )
+    share = percent(n["read"], n["asked"])
+    return f"{share} of {n['asked']:,} replies read" + (f" ({lost})" if lost else "")
 
 
 def percent(part: int, whole: int) -> str:
@@ -144,31 +146,21 @@ def percent(part: int, whole: int) -> str:
     return f"{min(max(share, 0.1), 99.9):.1f} %"
 
 
-def not_read(counts: Mapping[str, Mapping[str, Mapping[str, int]]]) -> list[str]:
+def not_read(counts: Tally) -> list[str]:
     """A sentence for each model and purpose of which more than 5 % could not be read."""
-    few = too_few(counts)
-    lines = []
-    for model, purposes in counts.items():
-        for purpose, n in purposes.items():
-            lost = n.get("asked", 0) - n["read"]
-            if lost > MOST_UNREAD * n.get("asked", 0):
-                nothing = (model, purpose) in few
-                lines.append(
-                    f"{percent(lost, n['asked'])} of {n['asked']:,} replies to {purpose!r} could"
-                    " not be read" + ("; nothing is claimed from them" if nothing else "")
-                )
+    few, lines = too_few(counts), []
+    for model, purpose, n in _each(counts):
+        lost, asked = n.get("asked", 0) - n["read"], n.get("asked", 0)
+        if lost > MOST_UNREAD * asked:
+            told = f"{percent(lost, asked)} of {asked:,} replies to {purpose!r} could not be read"
+            nothing = "; nothing is claimed from them" * ((model, purpose) in few)
+            lines.append(told + nothing)
     return lines
 
 
-def table_rows(
-    counts: Mapping[str, Mapping[str, Mapping[str, int]]],
-) -> list[tuple[str | int, ...]]:
+def table_rows(counts: Tally) -> list[tuple[str | int, ...]]:
     """(model, purpose, :data:`KINDS`) of each."""
-    return [
-        (model, purpose, *(n.get(kind, 0) for kind in KINDS))
-        for model, purposes in counts.items()
-        for purpose, n in purposes.items()
-    ]
+    return [(m, purpose, *(n.get(k, 0) for k in KINDS)) for m, purpose, n in _each(counts)]
 
 
 def named(reply: Reply, reading: Reading) -> Any:

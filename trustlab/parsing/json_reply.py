@@ -17,10 +17,11 @@ from collections import Counter
 from typing import Annotated, Any, TypeVar
 
 import json_repair
-from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from trustlab.parsing import chat
 from trustlab.parsing.reply import Unreadable
+from trustlab.records import normalise
 
 MAX_MENDED = 10_000
 """Characters of the longest reply that is mended: json-repair's time grows with the square of
@@ -30,10 +31,18 @@ _WORDS = re.compile(r"""[\[\]{}]|[^\s\[\]{},:"'\\]+""")
 """What punctuation leaves: brackets and words."""
 _SPACE = re.compile(r"\\[nrt]")
 _RUN_ON = re.compile(r"""\\"|'\s*[,:]""")
-_TWICE = object()
+
+
+class _Twice:
+    def __repr__(self) -> str:  # no address: a reason that shows it is the same in every run
+        return "twice"
+
+
+_TWICE = _Twice()
 """The value of a key that comes twice in one object."""
 _CLOSES = {"]": "[", "}": "{"}
 Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500)]
+Id = Annotated[int, Field(ge=0, le=9999)]
 _Kind = TypeVar("_Kind", bound=BaseModel)
 
 
@@ -42,6 +51,12 @@ class Strict(BaseModel):
     let be."""
 
     model_config = ConfigDict(strict=True, extra="ignore")
+
+
+def quoted(quote: str | None, said: str) -> bool | None:
+    """Whether the quotation occurs in ``said``, normalised and between spaces; ``None`` without
+    one."""
+    return None if quote is None else bool(normalise(quote)) and f" {normalise(quote)} " in said
 
 
 def an_object(found: Any) -> dict[str, Any]:
@@ -113,9 +128,8 @@ def _mended(text: str) -> Any:
 
 def _words(text: str) -> list[str]:
     """The words and brackets of ``text`` in order, Python's None as null."""
-    return [
-        "null" if word == "none" else word for word in _WORDS.findall(_SPACE.sub(" ", text).lower())
-    ]
+    words = _WORDS.findall(_SPACE.sub(" ", text).lower())
+    return ["null" if word == "none" else word for word in words]
 
 
 def _closes(text: str) -> bool:
@@ -142,7 +156,5 @@ def valid(kind: type[_Kind], row: Any, where: str) -> _Kind:
         return kind.model_validate(row)
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        raise Unreadable(
-            f"{where}{', ' + place if place else ''}: {first['msg'][0].lower()}{first['msg'][1:]}"
-        ) from error
+        place = ", ".join(filter(None, [where, ".".join(map(str, first["loc"]))]))
+        raise Unreadable(f"{place}: {first['msg'][0].lower()}{first['msg'][1:]}") from error

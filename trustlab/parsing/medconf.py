@@ -4,20 +4,20 @@ angle brackets."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Annotated, Any, Literal
-
-from pydantic import Field
+from typing import Any, Literal
 
 from trustlab.parsing import chat
 from trustlab.parsing.json_reply import (
+    Id,
     Strict,
     Words,
     an_object,
     as_text,
     chat_value,
     json_value,
+    quoted,
     valid,
 )
 from trustlab.parsing.reply import UNWRITABLE, Unreadable, read
@@ -25,17 +25,16 @@ from trustlab.parsing.scores import out_of
 from trustlab.records import IMPORTANCES, SUPPORT_LEVELS, Criterion, Evidence, Reading, normalise
 
 _SCORE = re.compile(r"<<\s*([0-9]+(?:\.[0-9]+)?)\s*%?\s*>>")
-_Id = Annotated[int, Field(ge=0, le=9999)]
 
 
 class _Criterion(Strict):
-    id: _Id
+    id: Id
     description: Words
     importance: Literal["strong", "moderate", "weak"] | None = None
 
 
 class _Evidence(Strict):
-    id: _Id
+    id: Id
     support_level: Literal["supported", "missing", "contradicted"]
     evidence: str | None = None
 
@@ -137,15 +136,11 @@ def _evidence(
     if set(by_id) != set(asked):
         raise Unreadable(f"criteria {_listed(by_id)} are assessed, {_listed(asked)} were asked for")
     _at_most(text, "support_level", len(found))
-    said = f" {normalise(patient)} "
-    evidence = []
+    said, evidence = f" {normalise(patient)} ", []
     for criterion in profile:
         row = by_id[criterion.id]
         quote = (row.evidence or "").strip() or None
-        occurs = (
-            None if quote is None else bool(normalise(quote)) and f" {normalise(quote)} " in said
-        )
-        evidence.append(Evidence(criterion, row.support_level, quote, occurs))
+        evidence.append(Evidence(criterion, row.support_level, quote, quoted(quote, said)))
     return tuple(evidence), _summary_agrees(whole.get("summary"), evidence)
 
 
@@ -195,20 +190,16 @@ def _summary_agrees(summary: Any, evidence: list[Evidence]) -> bool | None:
     if not isinstance(summary, dict) or not any(level in summary for level in SUPPORT_LEVELS):
         return None
     weighed = evidence[0].criterion.importance is not None
+    weights: Sequence[Any] = IMPORTANCES if weighed else (None,)
     for level in SUPPORT_LEVELS:
-        group = [e.criterion for e in evidence if e.support_level == level]
-        told = summary.get(level)
-        right = (
-            {w: sorted(c.id for c in group if c.importance == w) for w in IMPORTANCES}
-            if weighed
-            else sorted(c.id for c in group)
-        )
-        if weighed and isinstance(told, dict):
-            told = {w: _sorted(told.get(w, [])) for w in IMPORTANCES}
-        elif not weighed:
-            told = _sorted(told)
-        if told != right:
+        told: Any = summary.get(level) if weighed else {None: summary.get(level)}
+        if not isinstance(told, dict):
             return False
+        for weight in weights:
+            group = [e.criterion for e in evidence if e.support_level == level]
+            right = sorted(c.id for c in group if c.importance == weight)
+            if _sorted(told.get(weight, [])) != right:
+                return False
     return True
 
 

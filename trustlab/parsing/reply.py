@@ -74,17 +74,7 @@ def writable(reply: Reply) -> str:
 
 MAX_CHARACTERS = 200
 """A longer group is not the name of a disease."""
-_FORM = re.compile(
-    "a|above|actual|address|age|an|and|answer|appropriate|based|be|best|blank|by|choice|city|clinic"
-    "|clinician|code|condition|conditions|confirmed|correct|date|diagnose|diagnoses|diagnosis"
-    "|diagnostic|differential|disease|diseases|disorder|doctor|email|exact|final|finding|findings"
-    "|for|from|full|gender|go|goes|here|icd|illness|in|information|is|keyword|keywords|label|likely"
-    "|main|medical|most|mrn|name|names|of|official|on|only|option|or|patient|patients|physician"
-    "|placeholder|please|possible|predicted|primary|probable|provider|provisional|relevant|response"
-    "|result|secondary|sex|signature|single|snomed|specific|specified|specify|string|suspected"
-    "|symptom|symptoms|tbd|term|text|the|their|this|to|todo|underlying|value|working|xx|xxx|xxxx"
-    "|your"
-)
+_FORM = re.compile(chat.WORDS["form"])
 """Words of a form. Brackets that hold nothing else, but numbers and single letters, were never
 filled in."""
 _INSTRUCTION = re.compile(

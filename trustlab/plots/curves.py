@@ -86,7 +86,6 @@ def curves(
     bands: Collection[Any] = (),
     bars: Collection[Any] = (),
     filled: str = "",
-    joined: bool = True,
     names: str = "ends",
     percent: str = "",
     limits: tuple[float, float] | None = None,
@@ -104,7 +103,6 @@ def curves(
     - ``bands``, ``bars``: the values of ``by`` whose intervals are bands, at most two, or bars.
     - ``filled``: a column; marks are filled where it is 1, hollow where 0, crossed where missing.
       Without it marks of fewer than twelve cases are hollow.
-    - ``joined``: False draws marks alone, without the lines between them; references keep theirs.
     - ``names``: lines are named at their "ends" or in a "legend".
     - ``percent``: the axes of "xy" whose shares are written as percent.
     - ``limits``: of the y axis; without them it holds all that is drawn.
@@ -125,11 +123,12 @@ def curves(
     points = _points(table, {"x": x, "y": y, "by": by, "panel": panels, "filled": filled}, ticks)
     aside = {name: 0.12 * (k - (len(bars) - 1) / 2) for k, name in enumerate(bars if ticks else ())}
     points["x"] += points["by"].map(aside).astype(float).fillna(0)  # so that every bar is seen
-    lines = _lines(points, by, families, references, joined)
+    lines = _lines(points, by, families, references)
     titles = [_title(*panel, families) for panel in lines.items()]
     told = [[line.words for line in of] + list(guides) for of in lines.values()]
     axes = _grid(titles, *((2, told) if names == "ends" else (4, [])))
-    for ax, of in zip(axes, lines.values(), strict=True):
+    panes = list(zip(axes, lines.values(), strict=True))
+    for ax, of in panes:
         for at in guides.values():
             ax.axline((0, 0), slope=1, **GUIDE) if at == DIAGONAL else ax.axhline(at, **GUIDE)
         for line in of:
@@ -138,12 +137,10 @@ def curves(
             _say_why(ax, of)
     _scales(axes, points, ticks, percent, limits)
     _axis_words(axes, words, alone=names == "ends")
-    for ax, of in zip(axes, lines.values(), strict=True):
-        if names == "ends":
-            _name_ends(ax, of, guides)
-    _legend(
-        axes, lines, guides if names == "legend" else None, points["filled"] if filled else None
-    )
+    for ax, of in panes if names == "ends" else ():
+        _name_ends(ax, of, guides)
+    judged = points["filled"] if filled else None
+    _legend(axes, lines, guides if names == "legend" else None, judged)
     _say_gaps(axes, lines, ticks)
     return axes
 
@@ -180,7 +177,6 @@ def _lines(
     by: str,
     families: Mapping[str, str],
     references: Mapping[Any, Mapping[str, Any]],
-    joined: bool,
 ) -> dict[str, list[Line]]:
     """The lines of each panel in the table's order; one line has the same dashes in all panels."""
     alone = points["panel"].isna() & ~points["by"].isin(list(references))
@@ -199,7 +195,7 @@ def _lines(
         family = family_of(panel if name not in families and panel in families else name, families)
         dashes = LINES[order[families.get(name, "")].index(name) % len(LINES)]
         look |= {"color": FAMILY_COLOURS[family], "marker": FAMILY_MARKERS[family]}
-        look |= {"ls": dashes if joined else "", "lw": 1.8, "zorder": 3}
+        look |= {"ls": dashes, "lw": 1.8, "zorder": 3}
         words = label(name) if isinstance(name, str) else f"{by.replace('_', ' ')} {name:g}"
         return Line(name, words, own, look, {"color": text_colour(family)}, False)
 
@@ -207,9 +203,8 @@ def _lines(
     for panel in dict.fromkeys(points["panel"].dropna()):
         mine = points[points["panel"].eq(panel) | points["panel"].isna()]
         parts = {name: mine[mine["by"].eq(name)] for name in dict.fromkeys(mine["by"])}
-        found[panel] = [
-            line(panel, name, part.sort_values("x", kind="stable")) for name, part in parts.items()
-        ]
+        sorted_ = ((name, part.sort_values("x", kind="stable")) for name, part in parts.items())
+        found[panel] = [line(panel, name, part) for name, part in sorted_]
     return found
 
 
@@ -234,10 +229,8 @@ def _grid(
     rows = -(-n // most)
     columns = -(-n // rows)
     wide, tall = (6.4, 4.0) if n == 1 else (2.9, 2.2) if told else (2.25, 2.25)
-    longest = [
-        max((len(name) for of in told[k::columns] for name in of), default=-7)
-        for k in range(columns)
-    ]
+    named = [[len(name) for of in told[k::columns] for name in of] for k in range(columns)]
+    longest = [max(lengths, default=-7) for lengths in named]
     lefts = np.cumsum([0, *(wide + 0.75 + 0.08 * name for name in longest)])
     above = 0.4 + 0.17 * max(title.count("\n") for title, _ in titles) + 0.25 * bool(told)
     width, height = lefts[-1], rows * (tall + above)
@@ -370,7 +363,7 @@ def _legend(
         if len(line.known):
             look = {"ms": MARK_POINTS} | line.look
             if len(colours[line.words]) > 1 and not line.reference:  # another family's elsewhere
-                look |= {"color": GREY, "marker": "" if line.look["ls"] else "o"}
+                look |= {"color": GREY, "marker": ""}
             elif len(line.known) > DENSE:
                 look |= {"marker": ""}
             handles[line.words] = Line2D([], [], label=line.words, **look)

@@ -131,7 +131,7 @@ def rows(
     band: Band | None = None,
     ghost: str = "",
     lines: Sequence[Line] = (),
-    columns: Mapping[str, str | Callable[[Mapping[str, Any]], str]] | None = None,
+    columns: Mapping[str, str] | None = None,
     unit: float = 1.0,
     limits: Any = None,
     stretched: Sequence[str] = (),
@@ -150,7 +150,7 @@ def rows(
     - ``names``: what any of their values is called, where that is another word.
     - ``pale``: series in paler colours. ``sure``, ``band``, ``lines``: see :class:`Sure` and so on.
     - ``ghost``: the panel whose values the last one repeats, small and grey.
-    - ``columns``: heading -> a text such as ``"{n:,.0f}"`` or a function, of the mark's line.
+    - ``columns``: heading -> a text such as ``"{n:,.0f}"`` of the mark's line.
     - ``unit``: all that is drawn is multiplied by it. ``limits``: what an axis holds at least.
     - ``stretched``: panels whose axis is stretched towards 1 and -1 (Fisher's z).
     - ``limits`` and ``xlabel`` may be given by panel; panels with one label share a scale.
@@ -288,8 +288,7 @@ def _columns(marks: pd.DataFrame, columns: Mapping[str, Any]) -> dict[str, tuple
     """Heading -> where the column ends, wide enough for its texts; '' for what is not known."""
     made, end = {}, 0.0
     for heading, told in columns.items():
-        write = told.format_map if isinstance(told, str) else told
-        texts = pd.Series([write(mark) for mark in marks.to_dict("records")], index=marks.index)
+        texts = pd.Series(map(told.format_map, marks.to_dict("records")), index=marks.index)
         texts = texts.where(~texts.str.contains("nan"), "").str.replace("%", " %")
         texts = texts.str.replace(r"^[+-](0(\.0+)?)$", r"\1", regex=True).str.replace("-", "−")
         end += 5.7 * max(texts.str.len().max(), *map(len, heading.split("\n"))) + 13
@@ -324,9 +323,8 @@ def _behind(
 ) -> None:
     """What the marks stand on: the rows' and groups' rules, bands, and upright lines."""
     ax.grid(visible=False, axis="y")
-    ax.hlines(
-        list(drawing.places.values()), 0, 1, transform=ax.get_yaxis_transform(), **_rule("#EFEFEF")
-    )
+    across: Any = {"transform": ax.get_yaxis_transform(), **_rule("#EFEFEF")}
+    ax.hlines(list(drawing.places.values()), 0, 1, **across)
     for y in list(drawing.headings.values())[1:]:
         ax.axhline(y - HEADING / 2, **_rule("#C8C8C8"))
     for mark in part.to_dict("records") if band else ():
@@ -355,9 +353,8 @@ def _row(ax: Axes, drawing: _Drawing, of_row: pd.DataFrame, y: float) -> None:
         if pd.isna(mark[drawing.x]):
             _withheld(ax, place, mark["_reason"], 1 if many else 2)
             continue
-        ax.hlines(
-            place, mark["low"], mark["high"], color=mark["_colour"], lw=2, alpha=0.8, zorder=3
-        )
+        ends: Any = {"color": mark["_colour"], "lw": 2, "alpha": 0.8, "zorder": 3}
+        ax.hlines(place, mark["low"], mark["high"], **ends)
         look: Any = {"marker": mark["_shape"], "sure": mark["_sure"], "zorder": 4}
         look["clip_on"] = False  # a stretched axis ends at 1
         look["ms"] = MARKER_POINTS[mark["_shape"]] * (0.85 if many else 1)
@@ -420,10 +417,8 @@ def _names(ax: Axes, drawing: _Drawing, words: Callable[[str], str]) -> None:
     """Names, and bold headings, at the left; grey where a row has no value in any panel."""
     of_row: Any = drawing.marks.groupby(["_group", "_row"])
     named, known = of_row["_named"].first(), of_row[drawing.x].count()
-    told = [
-        (y, "\n".join(_wrapped(named[key])), known[key], "normal")
-        for key, y in drawing.places.items()
-    ]
+    lines = {key: "\n".join(_wrapped(named[key])) for key in drawing.places}
+    told = [(y, lines[key], known[key], "normal") for key, y in drawing.places.items()]
     told += [(y, words(name), 1, "bold") for name, y in drawing.headings.items()]
     ax.set_yticks([y for y, *_ in told], [text for _, text, *_ in told])
     ax.tick_params(axis="y", length=0)

@@ -24,40 +24,22 @@ from trustlab.confidence.registry import label  # noqa: F401 (figures take it fr
 from trustlab.metrics.estimate import MIN_CASES
 from trustlab.paths import save_table, whole
 
-FAMILY_COLOURS: dict[str, str] = {
-    "token": "#0072B2",
-    "consistency": "#E69F00",
-    "verbalized": "#009E73",
-    "medconf": "#D55E00",
-    "baseline": "#56B4E9",
-    "trust": "#CC79A7",
-    "reference": "#000000",
+_FAMILIES = {
+    "token": ("#0072B2", "o", "token"),
+    "consistency": ("#E69F00", "s", "consistency"),
+    "verbalized": ("#009E73", "^", "self-verbalised"),
+    "medconf": ("#D55E00", "D", "MedConf"),
+    "baseline": ("#56B4E9", "X", "baseline"),
+    "trust": ("#CC79A7", "P", "trust"),
+    "reference": ("#000000", "*", "reference (no method)"),
 }
+FAMILY_COLOURS = {family: colour for family, (colour, _, _) in _FAMILIES.items()}
 """Okabe and Ito's colours, which colour-blind readers can tell apart."""
-
-FAMILY_MARKERS: dict[str, str] = {
-    "token": "o",
-    "consistency": "s",
-    "verbalized": "^",
-    "medconf": "D",
-    "baseline": "X",
-    "trust": "P",
-    "reference": "*",
-}
+FAMILY_MARKERS = {family: marker for family, (_, marker, _) in _FAMILIES.items()}
 """One shape per family, so that a figure printed in grey can still be read."""
-
+FAMILY_LABELS = {family: words for family, (_, _, words) in _FAMILIES.items()}
 MARKER_POINTS = {"o": 8.0, "s": 7.5, "^": 9.0, "D": 7.5, "X": 9.5, "P": 9.5, "*": 11.0}
 """Sizes at which the families' shapes look equally large."""
-
-FAMILY_LABELS: dict[str, str] = {
-    "token": "token",
-    "consistency": "consistency",
-    "verbalized": "self-verbalised",
-    "medconf": "MedConf",
-    "baseline": "baseline",
-    "trust": "trust",
-    "reference": "reference (no method)",
-}
 
 LINES: tuple[Any, ...] = ("-", "--", ":", "-.", (0, (6, 1.5, 1, 1.5, 1, 1.5)), (0, (9, 3)))
 """The lines of the methods of one family, in order."""
@@ -155,18 +137,11 @@ def legend_below(ax: Axes, *parts: Sequence[Artist], down: float = 0.62, **look:
 
 def axes_row(width: float, height: float, n: int = 1, gap: float = 0.0) -> list[Axes]:
     """``n`` axes side by side, each ``width`` x ``height`` inches; what is beside them is saved."""
-    return _placed(width, height, [(i * (width + gap), 0) for i in range(n)], 0.3, 0.3)
-
-
-def _placed(
-    width: float, height: float, places: list[tuple[float, float]], right: float, above: float
-) -> list[Axes]:
-    left, below = 0.7, 0.7
-    whole = left + max(x for x, _ in places) + width + right
-    tall = below + max(y for _, y in places) + height + above
-    figure = plt.figure(figsize=(whole, tall))
-    size = width / whole, height / tall
-    return [figure.add_axes(((left + x) / whole, (below + y) / tall, *size)) for x, y in places]
+    left, below, margin = 0.7, 0.7, 0.3
+    wide, tall = left + (n - 1) * (width + gap) + width + margin, below + height + margin
+    figure = plt.figure(figsize=(wide, tall))
+    lefts = [left + k * (width + gap) for k in range(n)]
+    return [figure.add_axes((x / wide, below / tall, width / wide, height / tall)) for x in lefts]
 
 
 def inches(ax: Axes) -> tuple[float, float]:
@@ -181,10 +156,8 @@ def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> np.n
     In ``low`` to ``high`` if they fit.
     """
     steps = gap * np.arange(len(wanted))
-    return (
-        np.clip(isotonic_regression(np.asarray(wanted) - steps).x, low, max(high - steps[-1], low))
-        + steps
-    )
+    nearest = isotonic_regression(np.asarray(wanted) - steps).x
+    return np.clip(nearest, low, max(high - steps[-1], low)) + steps
 
 
 def use_style() -> None:
@@ -209,6 +182,10 @@ def use_style() -> None:
     sns.set_theme(context="notebook", style="whitegrid", rc=rc)
 
 
+LONGEST = 60
+"""Letters of a model's name in a file's name, at most."""
+
+
 def file_ending(model: str, models: Sequence[str]) -> str:
     """What tells the files of ``model`` from those of the first of ``models``: '' for the first.
 
@@ -222,10 +199,6 @@ def file_ending(model: str, models: Sequence[str]) -> str:
     marked = alike or len(model) > LONGEST or not plain[model].strip("-")
     own = f"-{hashlib.sha256(model.encode()).hexdigest()[:6]}" if marked else ""
     return f"_{short}{own}"
-
-
-LONGEST = 60
-"""Letters of a model's name in a file's name, at most."""
 
 
 EMBEDDED = {
@@ -267,9 +240,7 @@ def caption(
     width, height = figure.get_size_inches()
     look: Any = {"va": "top", "size": CAPTION_POINTS, "color": GREY, "linespacing": 1.35}
     text = figure.text(box.x0 / width, (box.y0 - 0.12) / height, "", parse_math=False, **look)
-    models, sets = (
-        [names] if isinstance(names, str) else list(names) for names in (model, dataset)
-    )
+    models, sets = ([x] if isinstance(x, str) else list(x) for x in (model, dataset))
     told = [f"{name} ({EMBEDDED[name]})" if name in EMBEDDED else name for name in models]
     if not counts:
         if n_cases is None or n_rows is None:

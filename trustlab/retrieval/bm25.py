@@ -7,9 +7,8 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
-from itertools import islice
 from typing import Protocol
 
 import numpy as np
@@ -37,8 +36,7 @@ def stop_words() -> frozenset[str]:
 
 
 def words_revision() -> str:
-    """Names all that :func:`terms` depends on, so that an index made with other words is never
-    taken for this one."""
+    """Names all that :func:`terms` depends on."""
     how = (_WORD.pattern, _UNSEEN.pattern, "NFKC", unicodedata.unidata_version)
     parts = (*how, *sorted(stop_words()))
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
@@ -63,10 +61,8 @@ class BM25:
     """The reference retriever. Fine for some thousand passages: each query is scored against all of
     them.
 
-    Words weigh by Okapi's idf. It is 0 or less for a word in half of the passages or more: where
-    there is such a word, as in most small libraries, all words weigh by Lucene's idf.
-
-    Raises ``ValueError`` where no passage holds a word, and for settings out of range.
+    Words weigh by Okapi's idf where :func:`okapi_weighs`, else by Lucene's. Raises ``ValueError``
+    where no passage holds a word, and for settings out of range.
     """
 
     def __init__(self, passages: Sequence[Passage], k1: float = K1, b: float = B):
@@ -78,26 +74,33 @@ class BM25:
         if not any(documents):
             raise ValueError(NO_WORDS)
         self._index = BM25Okapi(documents, k1=k1, b=b)
-        self._words = [set(document) for document in documents]
-        within = Counter(word for words in self._words for word in words)
-        if (n := len(documents)) <= 2 * max(within.values()):
+        within = Counter(word for words in self._index.doc_freqs for word in words)
+        if not okapi_weighs(n := len(documents), within):
             self._index.idf = {w: math.log1p((n - k + 0.5) / (k + 0.5)) for w, k in within.items()}
-        marks = Marks()
-        for passage in self.passages:
-            marks.add(passage)
-        self.revision = f"bm25 {marks.revision(k1, b)}"
+        self.revision = f"bm25 {revision(self.passages, k1, b)}"
 
     def search(self, query: str, k: int = N_BEST) -> list[Passage]:
         """The ``k`` best passages, best first, ties in corpus order; a passage that holds no word
         of the query is none."""
-        asked = terms(query)
-        order = np.argsort(-self.scores(query), kind="stable")
-        found = (self.passages[i] for i in order if not self._words[i].isdisjoint(asked))
-        return list(islice(found, max(k, 0)))
+        return [self.passages[i] for i in best(self.scores(query), k)]
 
     def scores(self, query: str) -> np.ndarray:
-        """Each passage's score, shape (passages,)."""
+        """Each passage's score, shape (passages,); above 0 where it holds a word of the query."""
         return np.asarray(self._index.get_scores(terms(query)))
+
+
+def okapi_weighs(n: int, within: Counter[str]) -> bool:
+    """Whether every word of ``n`` passages is in fewer than half of them (``within``: in how many):
+    Okapi's idf of another is 0 or less, and most small libraries have one."""
+    return n > 2 * max(within.values())
+
+
+def best(scores: np.ndarray, k: int) -> np.ndarray:
+    """Places of the ``k`` best of ``scores`` (n,) that are above 0, best first, ties in order."""
+    found, k = np.flatnonzero(scores > 0), max(k, 0)
+    if len(found) > k:  # sort the best and all that tie with the last of them, not a million
+        found = found[scores[found] >= np.partition(scores[found], -k)[-k]]
+    return found[np.argsort(-scores[found], kind="stable")][:k]
 
 
 def check(k1: float, b: float) -> None:
@@ -108,19 +111,10 @@ def check(k1: float, b: float) -> None:
         raise ValueError(f"b is {b!r}; allowed is a number from 0 to 1")
 
 
-class Marks:
-    """Names the corpus that it is shown passage by passage: the same for the same passages,
-    whatever files they were in."""
-
-    def __init__(self) -> None:
-        self._digest = hashlib.sha256()
-        self.n = 0
-
-    def add(self, passage: Passage) -> None:
-        """Takes note of the next passage."""
-        self._digest.update(f"{chr(0) if self.n else ''}{passage.id}\1{passage.contents}".encode())
-        self.n += 1
-
-    def revision(self, k1: float, b: float) -> str:
-        """Settings, number of passages, and the corpus's digest."""
-        return f"k1={k1} b={b} passages={self.n} {self._digest.hexdigest()[:16]}"
+def revision(passages: Iterable[Passage], k1: float, b: float) -> str:
+    """Settings, number of passages, and their digest: the same for the same passages, whatever
+    files they were in."""
+    digest, n = hashlib.sha256(), 0
+    for n, passage in enumerate(passages, 1):
+        digest.update(f"{chr(0) if n > 1 else ''}{passage.id}\1{passage.contents}".encode())
+    return f"k1={k1} b={b} passages={n} {digest.hexdigest()[:16]}"

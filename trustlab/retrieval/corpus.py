@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import json
 import textwrap
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from trustlab.choices import WRITABLE, utf8
-from trustlab.datasets.cases_file import DataError, each_key_once, wrong_encoding
+from trustlab.datasets.cases_file import DataError, json_object, wrong_encoding
 from trustlab.datasets.sentences import sentences
 from trustlab.paths import DATA
 
-SNIPPETS, TEXTS = (".jsonl", ".jsonl.gz"), (".txt", ".md")
-ALLOWED = (
-    f"files that end in {', '.join((*SNIPPETS, *TEXTS))}, folders of such files, or a list of these"
-)
-
+TEXTS = (".txt", ".md")
+ENDINGS = (".jsonl", ".jsonl.gz", *TEXTS)
+ALLOWED = f"files that end in {', '.join(ENDINGS)}, folders of such files, or a list of these"
 LONGEST_LINE = 10_000_000
 """Bytes of a line at most: a packed file of some kilobytes may hold one that fills the memory."""
 
@@ -53,40 +50,29 @@ def corpus_files(path: CorpusPath) -> tuple[CorpusFile, ...]:
     ``ValueError`` for a path that is not there, has another ending, or is a folder without such
     files, and for an empty list.
     """
-    one = isinstance(path, str | Path)
-    paths: list[Any] = [path] if one else list(path) if isinstance(path, Sequence) else []
-    sound = all(isinstance(one, str | Path) for one in paths)
-    if not sound or not (paths or isinstance(path, Sequence)):
+    paths: Any = [path] if isinstance(path, str | Path) else path
+    sound = isinstance(paths, Sequence) and all(isinstance(one, str | Path) for one in paths)
+    if not (sound and paths):
         raise ValueError(f"path is {path!r}; allowed is {ALLOWED}")
-    if not paths:
-        raise ValueError(f"path is an empty list; allowed is {ALLOWED}")
     return tuple(file for one in paths for file in _files(Path(one).expanduser()))
 
 
-def _files(path: Path) -> Iterator[CorpusFile]:
-    if path.is_file():
-        if not path.name.lower().endswith((*SNIPPETS, *TEXTS)):
-            what = f"path is {str(path)!r}, whose ending is unknown"
-            raise ValueError(f"{what}; allowed is {ALLOWED}")
-        yield CorpusFile(path, path.name)
-        return
-    if not path.is_dir():
-        raise ValueError(f"path is {str(path)!r}, which is no file or folder; allowed is {ALLOWED}")
-    within = {file.relative_to(path): file for file in path.rglob("*")}
-    kept = {
-        name.as_posix(): file for name, file in within.items() if _belongs(name) and file.is_file()
-    }
+def _files(path: Path) -> list[CorpusFile]:
+    if path.is_file() and path.name.lower().endswith(ENDINGS):
+        return [CorpusFile(path, path.name)]
+    within = ((file.relative_to(path), file) for file in path.rglob("*") if path.is_dir())
+    kept = {name.as_posix(): file for name, file in within if _belongs(name) and file.is_file()}
     if not kept:
-        what = f"path is {str(path)!r}, a folder that holds no corpus file"
-        raise ValueError(f"{what}; allowed is {ALLOWED}")
-    for name in sorted(kept):
-        yield CorpusFile(kept[name], name, in_folder=True)
+        folder, other = "a folder that holds no corpus file", "which is no file or folder"
+        why = "whose ending is unknown" if path.is_file() else folder if path.is_dir() else other
+        raise ValueError(f"path is {str(path)!r}, {why}; allowed is {ALLOWED}")
+    return [CorpusFile(file, name, in_folder=True) for name, file in sorted(kept.items())]
 
 
 def _belongs(name: Path) -> bool:
     hidden = any(part.startswith(".") for part in name.parts)
-    known = name.name.lower().endswith((*SNIPPETS, *TEXTS))
-    return known and not hidden and name.stem.lower() != "readme"
+    readme = name.stem.lower() == "readme"
+    return name.name.lower().endswith(ENDINGS) and not (hidden or readme)
 
 
 def lines(file: CorpusFile) -> Iterator[tuple[int, str]]:
@@ -96,29 +82,27 @@ def lines(file: CorpusFile) -> Iterator[tuple[int, str]]:
     Raises :class:`DataError` for another encoding, a broken gzip file, and a line of more than
     :data:`LONGEST_LINE` bytes, of which no more is read.
     """
-    for number, raw in enumerate(_raw_lines(file.path), 1):
-        if len(raw) > LONGEST_LINE:
-            most = f"{LONGEST_LINE:,} bytes"
-            told, allowed = f"more than {most}", f"at most {most} a line"
-            raise DataError(file.path, number, "line", told, allowed)
-        raw = raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw
-        if b"\0" in raw:  # JSON and text have none, and UTF-16 has one beside nearly every letter
-            allowed = "UTF-8 text; this looks like UTF-16: save it as UTF-8"
-            raise DataError(file.path, number, "encoding", raw[:4], allowed)
-        try:
-            text = raw.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise wrong_encoding(file.path, error, row=number) from error
-        yield number, text.rstrip("\r\n")
-
-
-def _raw_lines(path: Path) -> Iterator[bytes]:
+    packed = file.path.name.lower().endswith(".gz")
     try:
-        packed = path.name.lower().endswith(".gz")
-        with gzip.open(path, "rb") if packed else path.open("rb") as stream:
-            yield from iter(lambda: stream.readline(LONGEST_LINE + 1), b"")
+        with gzip.open(file.path) if packed else file.path.open("rb") as stream:
+            raw_lines = iter(lambda: stream.readline(LONGEST_LINE + 1), b"")
+            for number, raw in enumerate(raw_lines, 1):
+                yield number, _decoded(file.path, number, raw)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise DataError(path, None, "file", str(error), "a whole gzip file") from error
+        raise DataError(file.path, None, "file", str(error), "a whole gzip file") from error
+
+
+def _decoded(path: Path, number: int, raw: bytes) -> str:
+    if len(raw) > LONGEST_LINE:
+        most = f"{LONGEST_LINE:,} bytes"
+        raise DataError(path, number, "line", f"more than {most}", f"at most {most} a line")
+    if b"\0" in raw:  # JSON and text have none, and UTF-16 has one beside nearly every letter
+        allowed = "UTF-8 text; this looks like UTF-16: save it as UTF-8"
+        raise DataError(path, number, "encoding", raw[:4], allowed)
+    try:
+        return raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        raise wrong_encoding(path, error, row=number) from error
 
 
 def digest(files: Sequence[CorpusFile]) -> str:
@@ -128,8 +112,7 @@ def digest(files: Sequence[CorpusFile]) -> str:
     for file in files:
         with file.path.open("rb") as stream:
             own = hashlib.file_digest(stream, "sha256").hexdigest()
-        kind = f"text {file.name}" if file.is_text else "snippets"
-        whole.update(f"{kind}\0{file.path.suffix.lower() == '.gz'}\0{own}\n".encode())
+        whole.update(f"{file.name if file.is_text else ''}\0{own}\n".encode())
     return whole.hexdigest()
 
 
@@ -175,7 +158,10 @@ def read_passages(files: Sequence[CorpusFile]) -> Iterator[Passage]:
         n_before = len(seen)
         for number, passage in _numbered(file):
             if passage.id in seen:
-                allowed = _taken(files[: i + 1], passage.id)
+                # Read again, so that places need not be kept for a million ids.
+                numbered = ((f.path, *one) for f in files[: i + 1] for one in _numbered(f))
+                where = next((f, n) for f, n, other in numbered if other.id == passage.id)
+                allowed = "an id that no earlier passage has ({}, row {} has it)".format(*where)
                 raise DataError(file.path, number, "id", passage.id, allowed)
             seen.add(passage.id)
             yield passage
@@ -184,15 +170,6 @@ def read_passages(files: Sequence[CorpusFile]) -> Iterator[Passage]:
             raise DataError(file.path, None, "file", "no passages", "at least one passage")
     if not seen:
         raise DataError(files[0].path.parent, None, "folder", "no passages", "at least one passage")
-
-
-def _taken(files: Sequence[CorpusFile], wanted: str) -> str:
-    """Says where an id was first; the files are read again, so that places need not be kept for a
-    million ids."""
-    first = next(
-        (f.path, number) for f in files for number, passage in _numbered(f) if passage.id == wanted
-    )
-    return f"an id that no earlier passage has ({first[0]}, row {first[1]} has it)"
 
 
 def _numbered(file: CorpusFile) -> Iterator[tuple[int, Passage]]:
@@ -214,25 +191,16 @@ def joined(title: str, content: str) -> str:
 
 
 def _passage(file: Path, number: int, line: str) -> Passage:
-    try:
-        row = json.loads(line, object_pairs_hook=each_key_once)
-    except (ValueError, RecursionError) as error:
-        raise DataError(file, number, "line", line, f"one JSON object a line ({error})") from error
-    if not isinstance(row, dict):
-        raise DataError(file, number, "line", row, "one JSON object a line")
+    bad = partial(DataError, file, number)
+    row = json_object(bad, line)
     for field in ("id", "title", "content"):
         if not isinstance(row.get(field), str) or not (field == "title" or row[field].strip()):
             how = ", empty where there is none" if field == "title" else " that is not empty"
-            allowed = f"a str{how}"
-            raise DataError(file, number, field, row.get(field), allowed)
+            raise bad(field, row.get(field), f"a str{how}")
     contents = row.get("contents") or joined(row["title"], row["content"])
     if not isinstance(contents, str):
-        raise DataError(file, number, "contents", contents, "a str")
-    passage = Passage(row["id"], row["title"], row["content"], contents)
-    for field, value in vars(passage).items():
-        if not utf8(value):
-            raise DataError(file, number, field, value, WRITABLE)
-    return passage
+        raise bad("contents", contents, "a str")
+    return Passage(row["id"], row["title"], row["content"], contents)
 
 
 LONGEST = 1000
@@ -246,8 +214,9 @@ def cut(text: str) -> Iterator[str]:
     A sentence that is longer is cut between words. A single word that is longer stays whole.
     """
     passage = ""
+    how: Any = {"break_long_words": False, "break_on_hyphens": False}
     for sentence in sentences(text):
-        for piece in _pieces(sentence):
+        for piece in textwrap.wrap(sentence, LONGEST, **how):
             if passage and len(passage) + 1 + len(piece) > LONGEST:
                 yield passage
                 passage = piece
@@ -255,9 +224,3 @@ def cut(text: str) -> Iterator[str]:
                 passage = f"{passage} {piece}".lstrip()
     if passage:
         yield passage
-
-
-def _pieces(sentence: str) -> list[str]:
-    if len(sentence) <= LONGEST:
-        return [sentence]
-    return textwrap.wrap(sentence, LONGEST, break_long_words=False, break_on_hyphens=False)
