@@ -273,7 +273,7 @@ def read_replies(table: pd.DataFrame | str | Path, parameters: Parameters, seed:
     elif file.suffix.lower() == ".parquet":
         rows = _frame_rows(file, _parquet(file))
     else:
-        rows = [row for _, row in table_rows(file)]
+        rows = table_rows(file)
     _check_percent(file, rows)
     if not rows:
         raise DataError(file, None, "rows", "none", "a row an answer")
