@@ -207,7 +207,7 @@ Probability = Annotated[float, allowed("a probability from 0 to 1", lambda p: 0 
 Enough = Field(min_length=MIN_STATEMENTS)
 
 
-class Told(Row):
+class MarkedStatement(Row):
     """A statement of which is known what it tells."""
 
     text: Text
@@ -220,14 +220,14 @@ class Told(Row):
         return Statement(self.text, self.finding, self.affirmed)
 
 
-class Who(Row):
+class Person(Row):
     """A patient of whom age, in years, and sex are known."""
 
     age: Age
     sex: Sex
 
 
-def patient_of(bad: Bad, who: Who, chart: Mapping[str, object], field: str) -> dict[str, object]:
+def patient_of(bad: Bad, who: Person, chart: Mapping[str, object], field: str) -> dict[str, object]:
     """Age and sex, and what else of a ``chart`` is recorded, which ``field`` holds."""
     rest = {name: chart[name] for name in FIELDS[2:] if chart.get(name) is not None}
     try:
@@ -265,12 +265,12 @@ class _Named(Row):
 
 
 class _Structured(_Named):
-    patient: Who
-    statements: Annotated[list[Told], Enough]
-    record: list[Told] | None = None
+    patient: Person
+    statements: Annotated[list[MarkedStatement], Enough]
+    record: list[MarkedStatement] | None = None
 
 
-class _Spoken(_Named, Who):
+class _Spoken(_Named, Person):
     chart: dict[str, Any] | None = None
     statements: Annotated[list[Text], Enough]
 

@@ -26,12 +26,12 @@ from trustlab.datasets.cases_file import (
     Bad,
     DataError,
     Enough,
+    MarkedStatement,
+    Person,
     Probability,
     Read,
     Row,
     Text,
-    Told,
-    Who,
     checked,
     patient_of,
     read_cases,
@@ -438,9 +438,9 @@ def read_kept(path: Path | None = None, seed: int = 0) -> Read:
 class _Kept(Row):
     case_id: Text
     diagnosis: Text
-    patient: Who
+    patient: Person
     differential: dict[str, Probability]
-    statements: Annotated[list[Told], Enough]
+    statements: Annotated[list[MarkedStatement], Enough]
 
 
 def _kept_case(bad: Bad, row: dict) -> Case:
