@@ -90,7 +90,6 @@ class Patient:
     """One row, checked. ``evidences``: name -> its values in file order (empty for a binary
     evidence), names in file order."""
 
-    row: int
     age: int
     sex: str
     pathology: str
@@ -117,15 +116,11 @@ def patients_file(path: Path) -> Path:
     tests = [p for p in found if p.name.startswith("release_test_")]
     if len(tests) == 1:
         return tests[0]
+    what = f"without release_test_patients*.csv or .zip; {GET_IT}"
     if found:
-        names = ", ".join(p.name for p in tests or found)
-        what = "several test files" if tests else "no test file, only other splits"
-        raise ValueError(
-            f"path is {str(path)!r}, a folder with {what}; give one of them as path: {names}"
-        )
-    raise ValueError(
-        f"path is {str(path)!r}, a folder without release_test_patients*.csv or .zip; {GET_IT}"
-    )
+        what = "with several test files" if tests else "with no test file, only other splits"
+        what += f"; give one of them as path: {', '.join(p.name for p in tests or found)}"
+    raise ValueError(f"path is {str(path)!r}, a folder {what}")
 
 
 def read_release(folder: Path) -> Release:
@@ -173,8 +168,7 @@ def rows(file: Path) -> Iterator[tuple[int, dict]]:
             missing = [c for c in COLUMNS if c not in header]
             again = [repr(name) for name, times in Counter(header).items() if times > 1]
             if missing or again:
-                fault = f"missing: {', '.join(missing)}" if missing else ""
-                fault = fault or f"repeated: {', '.join(again)}"
+                fault = f"{'missing' if missing else 'repeated'}: {', '.join(missing or again)}"
                 words = f"all of {', '.join(COLUMNS)}, and no name twice; {fault}"
                 raise DataError(file, None, "header", header, words)
             yield from enumerate(reader, 1)
@@ -208,7 +202,6 @@ def read_patient(file: Path, number: int, row: dict, release: Release) -> Patien
     if row["INITIAL_EVIDENCE"] not in codes:
         raise bad("INITIAL_EVIDENCE", row["INITIAL_EVIDENCE"], "one of the row's EVIDENCES")
     return Patient(
-        row=number,
         age=int(row["AGE"]),
         sex=SEXES[row["SEX"]],
         pathology=row["PATHOLOGY"],

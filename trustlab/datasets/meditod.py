@@ -141,9 +141,8 @@ def read_dialogues(path: Path | None) -> tuple[Path, list[Dialogue], int]:
         raise ValueError(f"path is {None if path is None else str(path)!r}; allowed is {NEEDED}")
     files = [path] if path.is_file() else [path / name for name in FILES if (path / name).is_file()]
     if not files:
-        raise ValueError(
-            f"path is the folder {str(path)!r}, without a dialogs.json; allowed is {NEEDED}"
-        )
+        what = f"the folder {str(path)!r}, without a dialogs.json"
+        raise ValueError(f"path is {what}; allowed is {NEEDED}")
     read = sorted(((file, _dialogues(file)) for file in files), key=lambda pair: -len(pair[1]))
     return *read[0], sum(len(dialogues) for _, dialogues in read[1:])
 
@@ -209,9 +208,8 @@ def _by_id(file: Path, value: Any) -> dict[str, list[dict]]:
     found: dict[str, list[dict]] = {}
     for key, dialogue in pairs:
         if key in found:
-            raise DataError(
-                file, None, f"dialogue {key}", key, "an id that no earlier dialogue has"
-            )
+            once = "an id that no earlier dialogue has"
+            raise DataError(file, None, f"dialogue {key}", key, once)
         whole = dialogue if isinstance(dialogue, dict) else {"utterances": dialogue}
         found[key] = checked(_Dialogue, whole, within(file, f"dialogue {key}")).utterances
         numbers: set[str] = set()
@@ -312,9 +310,8 @@ def read(path: Path | None = None, seed: int = 0, split: str | None = None) -> R
     file, dialogues, n_unread = read_dialogues(path)
     splits = _splits(file, {dialogue.id for dialogue in dialogues})
     if split is not None and split not in splits.values():
-        raise ValueError(
-            f"split is {split!r}, but {file.parent} has no {split}_ids.json with an id in it"
-        )
+        without = f"{file.parent} has no {split}_ids.json with an id in it"
+        raise ValueError(f"split is {split!r}, but {without}")
     chosen = [d for d in dialogues if split is None or splits.get(d.id) == split]
     dropped: dict[str, list[str]] = {}
     facts: Counter[str] = Counter({SPOKEN: 0, SEVERAL: 0, UNKNOWN: 0})

@@ -331,10 +331,8 @@ def _wanted(ids: Sequence[str | int] | str | Path, known: set[str], file: Path) 
         raise ValueError(f"ids has {', '.join(map(repr, wrong[:10]))}; {_IDS}")
     wanted = {str(one).removeprefix("medqa-") for one in ids}
     if unknown := sorted(wanted - known):
-        raise ValueError(
-            f"ids has {', '.join(unknown[:10])}, which {file} does not; allowed are its ids or row"
-            " numbers from 1"
-        )
+        known_ids = f"which {file} does not; allowed are its ids or row numbers from 1"
+        raise ValueError(f"ids has {', '.join(unknown[:10])}, {known_ids}")
     if not wanted:
         raise ValueError("ids is empty; allowed is at least one id")
     return wanted

@@ -354,9 +354,8 @@ def _take(
         raise bad("case_id", None, COLUMNS["case_id"].allowed)
     answer, why = row.get("answer"), row.get("missing", "")
     if not {"truth", "correct"} & set(row) and not why:
-        raise bad(
-            "truth", None, "a name, or correct, in every row, or in missing why there is none"
-        )
+        words = "a name, or correct, in every row, or in missing why there is none"
+        raise bad("truth", None, words)
     if answer is None and row.get("correct"):
         raise bad("correct", 1, "0, or nothing, where there is no answer")
     patient, truth = row.get("patient"), row.get("truth", "")
@@ -369,9 +368,7 @@ def _take(
         samples = tuple(_samples(bad, row))
     elif {"sample_tokens", "sample_logprobs"} & set(row):
         raise bad("samples", None, "the samples themselves, beside their tokens")
-    probes: dict[str, tuple[Reply, ...]] = {
-        n: (Reply(row[n]),) for n in ("ce", "cot_ce", "topk_ce") if n in row
-    }
+    probes: dict[str, Any] = {n: (Reply(row[n]),) for n in ("ce", "cot_ce", "topk_ce") if n in row}
     if "p_true" in row:
         probes["p_true"] = tuple(Reply(v) for v in row["p_true"])
     assessment = None
@@ -379,9 +376,8 @@ def _take(
         evidence, score = row.get("evidence", ()), row.get("medconf")
         lacks = reasons["assessment"] if score is None else NOT_HERE["evidence"]
         profile = tuple(e.criterion for e in evidence)
-        assessment = Assessment(
-            str(answer), profile=profile, evidence=evidence, score=score, missing=lacks
-        )
+        about = {"profile": profile, "evidence": evidence, "score": score, "missing": lacks}
+        assessment = Assessment(str(answer), **about)
     failed = why if answer is None and why else NO_DIAGNOSIS
     trace = None if answer is None else _trace(bad, row, "tokens", OF_TOKENS, row)
     reply = Reply(answer, trace) if answer is not None else Reply(None, missing=failed)
