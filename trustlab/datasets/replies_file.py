@@ -39,12 +39,13 @@ from trustlab.records import (
 
 
 class Column(NamedTuple):
-    """What a column of replies may hold: the name of its reader, and in words what it may hold and
-    what it is."""
+    """A column of replies: the name of its reader, in words what it may hold and what it is, and
+    what methods read that comes from it."""
 
     read: str
     allowed: str
     meaning: str
+    needed_by: str = ""
 
 
 def _text(value: Any) -> str:
@@ -193,16 +194,7 @@ COLUMNS = {
 """Column -> what it may hold. A row an answer; only ``case_id``, ``answer``, and ``truth`` or
 ``correct`` are needed."""
 
-NEEDED_BY = {
-    "answer.logprobs": "logprobs", "answer.entropies": "entropies", "answer.renyi": "renyi",
-    "answer.fisher_rao": "fisher_rao", "answer.prior_logprobs": "prior_logprobs",
-    "answer.alternatives": "alternatives", "alternative_entailment": "alternatives",
-    "relevance": "tokens", "samples": "samples", "similarity": "samples",
-    "similarity_med": "samples", "entailment": "samples", "contradiction": "samples",
-    "samples.logprobs": "sample_logprobs", "sample_relevance": "sample_tokens", "probes.ce": "ce",
-    "probes.cot_ce": "cot_ce", "probes.topk_ce": "topk_ce", "probes.p_true": "p_true",
-    "assessment": "medconf",
-}  # fmt: skip
+NEEDED_BY = {need: name for name, column in COLUMNS.items() for need in column.needed_by.split()}
 """What methods read -> the column that it comes from."""
 OF_TOKENS = ("logprobs", "entropies", "renyi", "fisher_rao", "prior_logprobs", "alternatives")
 NOT_HERE = {
