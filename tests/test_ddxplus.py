@@ -477,7 +477,11 @@ def test_the_cases_that_come_along_are_those_drawn_from_the_real_release() -> No
     [
         ("differential", {"Flu": 2}, "a probability from 0 to 1"),
         ("differential", {"Flu": "0.5"}, "a probability from 0 to 1"),
-        ("statements", [{"text": "a", "finding": "b"}] * 11, "text, finding and affirmed"),
+        (
+            "statements",
+            [{"text": "a", "finding": "b"}] * 11,
+            "statement 1, affirmed: received None",
+        ),
         ("patient", {"age": 200, "sex": "male"}, "0 to 120"),
         ("diagnosis", "", "not empty"),
     ],

@@ -523,14 +523,14 @@ def publish(notebook: str, run_dir: Annotated[Path | None, typer.Option()] = Non
 def data_list() -> None:
     """What can be loaded, and what can be fetched or is had by hand."""
     from trustlab.datasets import ABOUT
-    from trustlab.datasets.fetch import homes_table
+    from trustlab.datasets.fetch import HOMES, size_of
 
     for name, about in ABOUT.items():
         typer.echo(f"{name:<20} {about}")
     told = "trustlab data fetch NAME --to FOLDER shows the licence before anything is downloaded"
     typer.echo(f"\nOfficial homes ({told}):")
-    for row in homes_table().to_dict("records"):
-        typer.echo(f"{row['name']:<20} {row['what']}\n{'':<20} {row['size']}; {row['how']}")
+    for name, home in HOMES.items():
+        typer.echo(f"{name:<20} {home.what}\n{'':<20} {size_of(home)}; {home.how}")
 
 
 @data_app.command("fetch")

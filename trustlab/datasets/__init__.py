@@ -20,24 +20,13 @@ __all__ = ["ABOUT", "LOADERS", "DataError", "Read", "load_cases", "load_sets", "
 ABOUT = {
     "starter": "240 generated patients that come with the project (data/starter)",
     "starter-structured": "the same, by its full name",
-    "starter-dialogue": (
-        "48 written conversations that come with the project (data/starter/dialogue.jsonl)"
-    ),
-    "starter-report": (
-        "48 written case reports that come with the project (data/starter/report.jsonl)"
-    ),
+    "starter-dialogue": "48 written conversations that come along (data/starter/dialogue.jsonl)",
+    "starter-report": "48 written case reports that come along (data/starter/report.jsonl)",
     "ddxplus": "DDXPlus, English release: give the folder of the download as path (CC BY)",
-    "ddxplus-171": (
-        "171 cases of DDXPlus that come with the project, in our words (data/ddxplus, CC BY)"
-    ),
-    "meditod": (
-        "MediTOD, doctor-patient interviews: give the official repository or its data folder as"
-        " path (no licence stated)"
-    ),
-    "medqa": "MedQA (USMLE), questions that ask for a diagnosis: give the JSONL file as path (MIT)",
-    "table": (
-        "your own cases: give a .csv, .tsv or .jsonl file as path (data/README.md shows the format)"
-    ),
+    "ddxplus-171": "171 cases of DDXPlus that come along, in our words (data/ddxplus, CC BY)",
+    "meditod": "MediTOD, interviews: give the repository or its data folder (no licence stated)",
+    "medqa": "MedQA (USMLE), questions for a diagnosis: give the JSONL file as path (MIT)",
+    "table": "your own cases: give a .csv, .tsv or .jsonl file as path (format: data/README.md)",
 }
 """A line on each data set, for people."""
 
@@ -96,42 +85,30 @@ def load_sets(
     for name, where in pairs:
         found = _some(name, where, seed, chosen.get(name, {}))
         cases += _picked(found, name, n and min(n, len(found)), seed)
-    if again := [
-        case_id for case_id, times in Counter(c.case_id for c in cases).items() if times > 1
-    ]:
-        sets = ", ".join(name for name, _ in pairs)
-        raise ValueError(
-            f"{len(again)} cases are in the data sets {sets} more than once, {again[0]!r} among"
-            " them"
-        )
+    times = Counter(case.case_id for case in cases)
+    if again := [case_id for case_id, n_times in times.items() if n_times > 1]:
+        sets = f"cases are in the data sets {', '.join(name for name, _ in pairs)} more than once"
+        raise ValueError(f"{len(again)} {sets}, {again[0]!r} among them")
     return cases
 
 
 def _pairs(names: Any, path: Any, options: Any) -> list[tuple[str, Any]]:
     """Each data set with its path; ``ValueError`` as :func:`load_sets`."""
     asked = [names] if isinstance(names, str) else list(names)
-    paths = (
-        [None] * len(asked)
-        if path is None
-        else [path]
-        if isinstance(path, str | Path)
-        else list(path)
-    )
+    paths: list[Any] = [None] * len(asked)
+    if path is not None:
+        paths = [path] if isinstance(path, str | Path) else list(path)
     if not asked or len(paths) != len(asked):
-        raise ValueError(
-            f"{len(asked)} data sets need a path each (null where none is needed); path is {path!r}"
-        )
+        need = f"{len(asked)} data sets need a path each (null where none is needed)"
+        raise ValueError(f"{need}; path is {path!r}")
     if not isinstance(options, Mapping) or not all(
-        isinstance(of, Mapping) for of in options.values()
+        isinstance(o, Mapping) for o in options.values()
     ):
-        raise ValueError(
-            f"options are {options!r}; allowed is a mapping such as {{'medqa': {{'ids': ...}}}}"
-        )
-    if strange := [name for name in options if name not in asked]:
-        raise ValueError(
-            f"options are for {', '.join(map(repr, strange))}; the data sets asked for are"
-            f" {', '.join(asked)}"
-        )
+        form = "a mapping such as {'medqa': {'ids': ...}}"
+        raise ValueError(f"options are {options!r}; allowed is {form}")
+    if strange := [repr(name) for name in options if name not in asked]:
+        named = f"the data sets asked for are {', '.join(asked)}"
+        raise ValueError(f"options are for {', '.join(strange)}; {named}")
     return list(zip(asked, paths, strict=True))
 
 
@@ -146,9 +123,8 @@ def check_sets(names: Any, path: Any, options: Any) -> None:
         if where is None and LOADERS[name] in NEED_PATH:
             raise ValueError(f"path is None; {name} is {ABOUT[name]}")
         if where is not None and not Path(where).expanduser().exists():
-            raise ValueError(
-                f"path is {str(where)!r}, which does not exist; {name} is {ABOUT[name]}"
-            )
+            what = f"{str(where)!r}, which does not exist"
+            raise ValueError(f"path is {what}; {name} is {ABOUT[name]}")
         if where is not None and LOADERS[name] is cases_file.read_table:
             cases_file.check_table(Path(where).expanduser())
 
@@ -171,10 +147,8 @@ def _known(name: str, options: Mapping[str, Any]) -> None:
         raise ValueError(f"name is {name!r}; allowed are {', '.join(LOADERS)}")
     known = [p for p in inspect.signature(LOADERS[name]).parameters if p not in ("path", "seed")]
     if strange := [option for option in options if option not in known]:
-        raise ValueError(
-            f"{name} has no option {strange[0]!r};"
-            f" {'allowed are ' + ', '.join(known) if known else 'it has none'}"
-        )
+        choice = f"allowed are {', '.join(known)}" if known else "it has none"
+        raise ValueError(f"{name} has no option {strange[0]!r}; {choice}")
 
 
 def _some(
@@ -185,10 +159,9 @@ def _some(
     read = read_data(name, path=path, seed=seed, **options)
     losses = "; ".join(read.losses)
     if not read.cases:
-        raise ValueError(
-            f"{name} at {path} holds no case to use: {read.n_entries} entries read"
-            + (f", dropped {losses}" * bool(losses))
-        )
+        lost = f", dropped {losses}" * bool(losses)
+        why = f"holds no case to use: {read.n_entries} entries read{lost}"
+        raise ValueError(f"{name} at {path} {why}")
     if losses and LOADERS[name] is cases_file.read_table:
         n = sum(map(len, read.dropped.values()))
         warnings.warn(f"{path}: {n} of {read.n_entries} rows left out. {losses}", stacklevel=3)
@@ -199,9 +172,8 @@ def _picked(cases: Sequence[Case], name: str, n: int | None, seed: int) -> list[
     if n is None:
         return list(cases)
     if type(n) is not int:
-        raise ValueError(
-            f"n is {n!r}; allowed are whole numbers from 1 to {len(cases)}, or None for all"
-        )
+        numbers = f"whole numbers from 1 to {len(cases)}, or None for all"
+        raise ValueError(f"n is {n!r}; allowed are {numbers}")
     if not 1 <= n <= len(cases):
         raise ValueError(f"n is {n}; {name} has {len(cases)} cases, allowed are 1 to {len(cases)}")
     order = list(range(len(cases)))

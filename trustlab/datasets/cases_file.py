@@ -11,11 +11,22 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    Field,
+    ValidationError,
+    WrapValidator,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
 
 from trustlab.choices import WRITABLE, utf8
 from trustlab.datasets.giveaway import names_its_diagnosis
 from trustlab.datasets.sentences import sentences
-from trustlab.knowledge import Condition, Knowledge, load_knowledge
+from trustlab.knowledge import Condition, load_knowledge
 from trustlab.paths import DATA, from_spreadsheet
 from trustlab.records import Case, Statement, normalise
 from trustlab.safety.chart import FIELDS, chart_from
@@ -129,8 +140,144 @@ class Read:
         ]
 
 
+# -- values
+# --------------------------------------------------------------------------------------------------
+
+Bad = Callable[[str, object, str], DataError]
+"""Makes the error of a place in a file from field, value, and what is allowed."""
+
+
+def within(file: Path, place: str, between: str = ", ") -> Bad:
+    """Makes the errors of a place in a file that has no rows."""
+    return lambda field, value, words: DataError(file, None, place + between + field, value, words)
+
+
+def allowed(words: str, holds: Callable[[Any], object] = lambda _: True) -> WrapValidator:
+    """A pydantic check of a value that ``holds`` is true of; ``words`` say what is allowed."""
+
+    def check(value: object, read: Callable[[object], object]) -> object:
+        try:
+            found = read(value)
+        except ValidationError:
+            found = None
+        if found is None or not holds(found):
+            raise PydanticCustomError("not allowed", words)  # pyright: ignore
+        return found
+
+    return WrapValidator(check)
+
+
+class Row(BaseModel, strict=True):
+    """The fields of a JSON object; further ones are let be, and one that is absent is null."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _whole(cls, row: Any) -> Any:
+        required = (f.alias or n for n, f in cls.model_fields.items() if f.is_required())
+        return dict.fromkeys(required) | row if isinstance(row, dict) else row
+
+
+R = TypeVar("R", bound=Row)
+
+
+def checked(kind: type[R], row: object, bad: Bad) -> R:
+    """The row as ``kind``; for the first value that breaks it the error of its place."""
+    try:
+        return kind.model_validate(row)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ""
+        for part in first["loc"]:  # statement 3, text; patient.age
+            if isinstance(part, int):
+                place = f"{place.removesuffix('s')} {part + 1}, "
+            else:
+                place += f".{part}" if place[-1:] not in ("", " ") else part
+        value, words = first["input"], first["msg"].removeprefix("Input should be ")
+        if first["type"] == "model_type":
+            words = "a JSON object"
+        elif first["type"] == "too_short":
+            value, words = f"{len(value)} of them", f"at least {first.get('ctx', {})['min_length']}"
+        raise bad(place.removesuffix(", ") or "row", value, words) from None
+
+
+Text = Annotated[str, allowed("a str that is not empty", lambda s: s.strip() and utf8(s))]
+Age = Annotated[int, allowed("a whole number from 0 to 120", lambda age: 0 <= age <= 120)]
+Sex = Annotated[Literal["female", "male"], allowed("female or male")]
+Probability = Annotated[float, allowed("a probability from 0 to 1", lambda p: 0 <= p <= 1)]
+Enough = Field(min_length=MIN_STATEMENTS)
+
+
+class MarkedStatement(Row):
+    """A statement of which is known what it tells."""
+
+    text: Text
+    finding: str
+    affirmed: Annotated[bool, allowed("true or false")]
+
+    @property
+    def statement(self) -> Statement:
+        """The statement as a case holds it."""
+        return Statement(self.text, self.finding, self.affirmed)
+
+
+class Person(Row):
+    """A patient of whom age, in years, and sex are known."""
+
+    age: Age
+    sex: Sex
+
+
+def patient_of(bad: Bad, who: Person, chart: Mapping[str, object], field: str) -> dict[str, object]:
+    """Age and sex, and what else of a ``chart`` is recorded, which ``field`` holds."""
+    rest = {name: chart[name] for name in FIELDS[2:] if chart.get(name) is not None}
+    try:
+        chart_from(rest)
+    except ValueError as error:
+        raise bad(field, rest, str(error)) from error
+    return {"age": who.age, "sex": who.sex, **rest}
+
+
+# -- starter files
+# --------------------------------------------------------------------------------------------------
+
 FILE = DATA / "starter" / "structured.jsonl"
-SEXES = ("female", "male")
+DIALOGUE = DATA / "starter" / "dialogue.jsonl"
+REPORT = DATA / "starter" / "report.jsonl"
+POSTERIOR = "posterior.jsonl"
+"""Beside the starter cases: what could be known of each, a JSON object a line, ``case_id`` and
+``posterior``: statements shown -> diagnosis -> chance."""
+
+
+class _Named(Row):
+    case_id: Text
+    diagnosis: Text
+    condition: str
+
+    def condition_of(self, bad: Bad) -> Condition:
+        """The condition that ``condition`` and ``diagnosis`` both mean."""
+        condition = load_knowledge().conditions.get(self.condition)
+        if condition is None:
+            raise bad("condition", self.condition, "an id of data/knowledge/conditions.yml")
+        if self.diagnosis != condition.name:
+            name = f"the name of {condition.id}, {condition.name!r}"
+            raise bad("diagnosis", self.diagnosis, name)
+        return condition
+
+
+class _Structured(_Named):
+    patient: Person
+    statements: Annotated[list[MarkedStatement], Enough]
+    record: list[MarkedStatement] | None = None
+
+
+class _Spoken(_Named, Person):
+    chart: dict[str, Any] | None = None
+    statements: Annotated[list[Text], Enough]
+
+
+class _Posterior(Row):
+    case_id: Text
+    posterior: dict[Annotated[int, Field(strict=False)], dict[str, Probability]]
 
 
 def read_starter(path: Path | None = None, seed: int = 0) -> Read:
@@ -144,62 +291,66 @@ def read_starter(path: Path | None = None, seed: int = 0) -> Read:
     :class:`DataError` for a bad row (rows are lines), ``ValueError`` where there is no such file.
     """
     read = read_cases(
-        path or FILE, FILE.name, "a starter file such as training/starter.py writes", _case
+        path or FILE, FILE.name, "a starter file such as training/starter.py writes", _structured
     )
-    known = _posteriors((path if path and path.is_dir() else (path or FILE).parent) / POSTERIOR)
-    cases = [replace(c, posteriors=known.get(c.case_id, {})) for c in read.cases]
-    return replace(read, cases=cases)
+    beside = (path if path and path.is_dir() else (path or FILE).parent) / POSTERIOR
+    rows = [checked(_Posterior, row, bad) for bad, row in json_lines(beside, absent=True)]
+    known = {row.case_id: row.posterior for row in rows}
+    return replace(
+        read, cases=[replace(c, posteriors=known.get(c.case_id, {})) for c in read.cases]
+    )
 
 
-POSTERIOR = "posterior.jsonl"
-"""Beside the starter cases: what could be known of each, a JSON object a line, ``case_id`` and
-``posterior``: statements shown -> diagnosis -> chance."""
+def read_dialogue(path: Path | None = None, seed: int = 0) -> Read:
+    """Conversations, a statement for each exchange: the cases of ``path``, by default
+    :data:`DIALOGUE`, in file order.
+
+    One JSON object a line: ``case_id``, ``diagnosis`` (the condition's name), ``condition`` (its
+    id), ``age`` in years, ``sex``, perhaps ``chart`` (:data:`trustlab.safety.chart.FIELDS`), and
+    ``statements`` (texts). Every name of the condition is accepted; what a statement tells is not
+    marked. A folder means its ``dialogue.jsonl``. ``seed`` changes nothing. Raises as
+    :func:`read_starter`.
+    """
+    return _read_spoken("starter-dialogue", path, DIALOGUE)
 
 
-def _posteriors(file: Path) -> dict[str, dict[int, dict[str, float]]]:
-    """By case; none where there is no file. :class:`DataError` for a line of another form."""
-    if not file.is_file():
-        return {}
-    found = {}
-    for number, line in enumerate(read_text(file).rstrip("\n").split("\n"), 1):
-        bad = partial(DataError, file, number)
-        row = json_object(bad, line)
-        try:
-            posterior = row["posterior"].items()
-            chances = {int(n): {str(d): float(p) for d, p in of.items()} for n, of in posterior}
-            found[str(row["case_id"])] = chances
-        except (KeyError, AttributeError, TypeError, ValueError) as error:
-            allowed = "case_id, and posterior: statements shown -> diagnosis -> chance"
-            raise bad("line", line, allowed) from error
-        if any(not 0 <= p <= 1 for of in chances.values() for p in of.values()):
-            raise bad("posterior", line, "chances from 0 to 1")
-    return found
+def read_report(path: Path | None = None, seed: int = 0) -> Read:
+    """Reports, a statement for each sentence: the same format, by default :data:`REPORT`
+    (``report.jsonl`` in a folder)."""
+    return _read_spoken("starter-report", path, REPORT)
 
 
-def read_cases(
-    path: Path,
-    name: str,
-    allowed: str,
-    case_of: Callable[[partial[DataError], dict, Knowledge], Case],
-) -> Read:
+def _read_spoken(dataset: str, path: Path | None, own: Path) -> Read:
+    form = f"a file in the format of data/starter/{own.name}"
+    return read_cases(path or own, own.name, form, partial(_spoken, dataset))
+
+
+def read_cases(path: Path, name: str, form: str, case_of: Callable[[Bad, dict], Case]) -> Read:
     """The cases of a file of JSON lines, or of the file ``name`` in a folder, each made by
     ``case_of``; ids must differ."""
     file = path / name if path.is_dir() else path
     if not file.is_file():
-        raise ValueError(f"path is {str(file)!r}, which is no file; allowed is {allowed}")
-    knowledge = load_knowledge()
+        raise ValueError(f"path is {str(file)!r}, which is no file; allowed is {form}")
     cases: dict[str, Case] = {}
-    for number, line in enumerate(read_text(file).split("\n"), 1):
-        if line.strip():
-            bad = partial(DataError, file, number)
-            case = case_of(bad, json_object(bad, line), knowledge)
-            if case.case_id in cases:
-                raise bad("case_id", case.case_id, "an id that no earlier row has")
-            cases[case.case_id] = case
+    for bad, row in json_lines(file):
+        case = case_of(bad, row)
+        if case.case_id in cases:
+            raise bad("case_id", case.case_id, "an id that no earlier row has")
+        cases[case.case_id] = case
     return Read(list(cases.values()), len(cases))
 
 
-def json_object(bad: partial[DataError], line: str) -> dict:
+def json_lines(file: Path, absent: bool = False) -> Iterator[tuple[partial[DataError], dict]]:
+    """What makes the errors of a line, and the JSON object that it holds, for each that is not
+    blank; none of a file that may be ``absent``."""
+    text = "" if absent and not file.is_file() else read_text(file)
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            bad = partial(DataError, file, number)
+            yield bad, json_object(bad, line)
+
+
+def json_object(bad: Bad, line: str) -> dict:
     """The JSON object that ``line`` holds, all of it :data:`~trustlab.choices.WRITABLE`."""
     try:
         row = json.loads(line, object_pairs_hook=each_key_once)
@@ -215,88 +366,44 @@ def json_object(bad: partial[DataError], line: str) -> dict:
     return row
 
 
-def check_fields(bad: partial[DataError], row: dict, kinds: Mapping[str, type]) -> None:
-    """Refuse a field that is missing, empty or of another kind, and too few statements."""
-    for name, kind in kinds.items():
-        if not isinstance(row.get(name), kind) or not row[name]:
-            raise bad(name, row.get(name), f"a {kind.__name__} that is not empty")
-    if len(row["statements"]) < MIN_STATEMENTS:
-        found = f"{len(row['statements'])} statements"
-        raise bad("statements", found, f"at least {MIN_STATEMENTS}")
-
-
-def condition_of(bad: partial[DataError], row: dict, knowledge: Knowledge) -> Condition:
-    """The condition that ``condition`` and ``diagnosis`` both mean."""
-    condition = knowledge.conditions.get(row["condition"])
-    if condition is None:
-        raise bad("condition", row["condition"], "an id of data/knowledge/conditions.yml")
-    if row["diagnosis"] != condition.name:
-        raise bad("diagnosis", row["diagnosis"], f"the name of {condition.id}, {condition.name!r}")
-    return condition
-
-
-def patient_of(
-    bad: partial[DataError],
-    age: object,
-    sex: object,
-    prefix: str = "",
-    chart: Mapping[str, object] | None = None,
-) -> dict[str, object]:
-    """``age`` and ``sex``, and what else of a ``chart`` is recorded, checked; ``prefix`` stands
-    before them in an error."""
-    if type(age) is not int or not 0 <= age <= 120:
-        raise bad(f"{prefix}age", age, "a whole number from 0 to 120")
-    if sex not in SEXES:
-        raise bad(f"{prefix}sex", sex, " or ".join(SEXES))
-    rest = {field: chart[field] for field in FIELDS[2:] if chart and chart.get(field) is not None}
-    try:
-        chart_from(rest)
-    except ValueError as error:
-        raise bad(f"{prefix}chart", rest, str(error)) from error
-    return {"age": age, "sex": sex, **rest}
-
-
-def _case(bad: partial[DataError], row: dict, knowledge: Knowledge) -> Case:
-    kinds = {"case_id": str, "diagnosis": str, "condition": str, "patient": dict}
-    check_fields(bad, row, {**kinds, "statements": list})
-    condition, record = condition_of(bad, row, knowledge), row.get("record")
-    told = row["patient"]
-    if not isinstance(record, list | None):
-        raise bad("record", record, "a list, or left out")
+def _structured(bad: Bad, row: dict) -> Case:
+    found, findings = checked(_Structured, row, bad), load_knowledge().findings
+    condition = found.condition_of(bad)
+    for kind, items in (("statement", found.statements), ("record", found.record or ())):
+        for i, item in enumerate(items, 1):
+            if item.finding not in findings:
+                known = "an id of data/knowledge/findings.yml"
+                raise bad(f"{kind} {i}, finding", item.finding, known)
     return Case(
-        case_id=row["case_id"],
+        case_id=found.case_id,
         dataset="starter",
-        statements=tuple(
-            _statement(bad, f"statement {i}", item, knowledge)
-            for i, item in enumerate(row["statements"], 1)
-        ),
+        statements=tuple(item.statement for item in found.statements),
         diagnosis=condition.name,
         accepted=condition.names,
-        patient=patient_of(bad, told.get("age"), told.get("sex"), "patient.", told),
-        record=tuple(
-            _statement(bad, f"record {i}", item, knowledge)
-            for i, item in enumerate(record or (), 1)
-        ),
-        denies=frozenset() if record is None else frozenset(knowledge.findings),
+        patient=patient_of(bad, found.patient, row["patient"], "patient.chart"),
+        record=tuple(item.statement for item in found.record or ()),
+        denies=frozenset() if found.record is None else frozenset(findings),
     )
 
 
-def _statement(
-    bad: partial[DataError], where: str, item: object, knowledge: Knowledge
-) -> Statement:
-    if not isinstance(item, dict):
-        raise bad(where, item, "an object with text, finding and affirmed")
-    text, finding, affirmed = item.get("text"), item.get("finding"), item.get("affirmed")
-    if not isinstance(text, str) or not text.strip():
-        raise bad(f"{where}, text", text, "a str that is not empty")
-    if not isinstance(finding, str) or finding not in knowledge.findings:
-        raise bad(f"{where}, finding", finding, "an id of data/knowledge/findings.yml")
-    if not isinstance(affirmed, bool):
-        raise bad(f"{where}, affirmed", affirmed, "true or false")
-    return Statement(text, finding, affirmed)
+def _spoken(dataset: str, bad: Bad, row: dict) -> Case:
+    found = checked(_Spoken, row, bad)
+    condition = found.condition_of(bad)
+    return Case(
+        case_id=found.case_id,
+        dataset=dataset,
+        statements=tuple(map(Statement, found.statements)),
+        diagnosis=condition.name,
+        accepted=condition.names,
+        patient=patient_of(bad, found, found.chart or {}, "chart"),
+    )
 
+
+# -- a table of one's own
+# --------------------------------------------------------------------------------------------------
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
+KINDS = "a .csv, .tsv or .jsonl file"
 SHEETS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
 """How a spreadsheet's own file begins: it is a zip, or Excel's older format."""
 AS_CSV = "save the table as CSV, with commas, in UTF-8"
@@ -310,6 +417,13 @@ _DIALOGUE = re.compile(r"^\s*(?:Doctor|Patient):", re.MULTILINE)
 _EMPTY = (None, "", [])
 NO_NAMES = ("", "na", "n a", "n a n a", "nan", "nat", "null", "nil", "none", "1 ind", "1 qnan")
 """What other programs write for an empty cell, normalised."""
+Name = Annotated[
+    str,
+    allowed(
+        "a name with a letter or digit, and no word for an empty cell (NaN, null, n/a)",
+        lambda name: normalise(name) not in NO_NAMES,
+    ),
+]
 _NAMELESS = re.compile(r"(Unnamed: \d+(\.\d+)?)?")
 """How a column without a name is called, by pandas too."""
 _SHORT, _BLANK = f"fewer than {MIN_STATEMENTS} statements", "empty rows"
@@ -340,33 +454,27 @@ def read_table(path: Path | None = None, seed: int = 0) -> Read:
     Raises :class:`DataError` for a row or header that breaks the format, those left out too, and
     ``ValueError`` where there is no such file or nothing is left.
     """
-    if path is None:
-        told = "a .csv, .tsv or .jsonl file (data/README.md shows the format)"
-        raise ValueError(f"path is None; give your table as path, {told}")
-    if not path.exists():
-        allowed = "a .csv, .tsv or .jsonl file"
-        raise ValueError(f"path is {str(path)!r}, which does not exist; allowed is {allowed}")
+    if path is None or not path.exists():
+        what = "None" if path is None else f"{str(path)!r}, which does not exist"
+        raise ValueError(f"path is {what}; allowed is {KINDS} (data/README.md shows the format)")
     cases: list[Case] = []
     seen: dict[str, int] = {}
-    left_out: dict[str, list[int]] = {_SHORT: [], _BLANK: []}
-    n_rows = 0
-    for n_rows, row in table_rows(path, _check_header):
+    left_out: dict[str, list[str]] = {_SHORT: [], _BLANK: []}
+    rows = table_rows(path, _check_header)
+    for number, row in enumerate(rows, 1):
         if all(value in _EMPTY for value in row.values()):
-            left_out[_BLANK].append(n_rows)
+            left_out[_BLANK].append(str(number))
             continue
-        bad = partial(DataError, path, n_rows)
+        bad = partial(DataError, path, number)
         case = _case_of_row(bad, row)
-        if case.case_id in seen:
-            allowed = f"an id that no earlier row has (row {seen[case.case_id]} has it)"
-            raise bad("id", case.case_id, allowed)
-        seen[case.case_id] = n_rows
+        if first := seen.get(case.case_id):
+            raise bad("id", case.case_id, f"an id that no earlier row has (row {first} has it)")
+        seen[case.case_id] = number
         if len(case.statements) < MIN_STATEMENTS:
-            left_out[_SHORT].append(n_rows)
+            left_out[_SHORT].append(str(number))
         else:
             cases.append(case)
-    return Read(
-        cases, n_rows, {what: list(map(str, rows)) for what, rows in left_out.items() if rows}
-    )
+    return Read(cases, len(rows), {what: numbers for what, numbers in left_out.items() if numbers})
 
 
 # -- files
@@ -384,10 +492,10 @@ def check_table(file: Path) -> None:
         with file.open("rb") as stream:
             head = stream.read(HEAD)
     if head.startswith(SHEETS):
-        sheet = "a .csv, .tsv or .jsonl file, and this is a spreadsheet's own or an archive"
-        raise DataError(file, None, "file", head[:4], f"{sheet}; {AS_CSV}")
+        sheet = f"{KINDS}, and this is a spreadsheet's own or an archive; {AS_CSV}"
+        raise DataError(file, None, "file", head[:4], sheet)
     if not file.is_file() or kind not in (*DELIMITERS, ".jsonl"):
-        raise DataError(file, None, "file", file.name, "a .csv, .tsv or .jsonl file")
+        raise DataError(file, None, "file", file.name, KINDS)
     try:
         text = getincrementaldecoder("utf-8")().decode(head, final=len(head) < HEAD)
     except UnicodeDecodeError as error:
@@ -396,10 +504,6 @@ def check_table(file: Path) -> None:
     for mark, name in ((";", "semicolons"), ("\t", "tabs")):
         if kind == ".csv" and mark in header and "," not in header:
             raise DataError(file, None, "header", header, f"commas, and no {name}; {AS_CSV}")
-
-
-CheckHeader = Callable[[Path, Sequence[str], str], None]
-"""Refuses the header of a file whose cells have this delimiter between."""
 
 
 def _without_sep(text: str, delimiter: str) -> str:
@@ -438,114 +542,93 @@ def named_columns(
 
 
 def table_rows(
-    file: Path, check: CheckHeader | None = None
-) -> Iterator[tuple[int, dict[str, object]]]:
-    """(row number from 1, columns) of every row, empty ones too; blank lines at the end are
-    none."""
+    file: Path, check_header: Callable[[Path, list[str]], None] | None = None
+) -> list[dict[str, object]]:
+    """The rows of a table, empty ones too; blank lines at the end are none."""
     check_table(file)
-    kind = file.suffix.lower()
-    if kind in DELIMITERS:
-        yield from _csv_rows(file, table_text(file).rstrip("\n"), DELIMITERS[kind], check)
-    elif text := read_text(file).rstrip("\n"):
-        for number, line in enumerate(text.split("\n"), 1):
-            row = json_object(partial(DataError, file, number), line) if line.strip() else {}
-            yield number, {column: _stripped(value) for column, value in row.items()}
+    if file.suffix.lower() in DELIMITERS:
+        return _csv_rows(file, check_header)
+    rows: list[dict[str, object]] = []
+    text = read_text(file).rstrip("\n")
+    for number, line in enumerate(text.split("\n") if text else (), 1):
+        row = json_object(partial(DataError, file, number), line) if line.strip() else {}
+        rows.append({n: v.strip() if isinstance(v, str) else v for n, v in row.items()})
+    return rows
 
 
 def _csv_rows(
-    file: Path, text: str, delimiter: str, check: CheckHeader | None
-) -> Iterator[tuple[int, dict[str, object]]]:
-    rows: list[list[str]] = []
+    file: Path, check_header: Callable[[Path, list[str]], None] | None
+) -> list[dict[str, object]]:
+    text, delimiter = table_text(file).rstrip("\n"), DELIMITERS[file.suffix.lower()]
+    cells: list[list[str]] = []
     try:
-        for cells in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True):
-            rows.append(cells)
+        for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True):
+            cells.append(row)
     except csv.Error as error:
-        allowed = (
-            f"quotation marks in pairs, and up to {csv.field_size_limit():,} characters a cell"
-        )
-        raise DataError(file, len(rows) or None, "row", str(error), allowed) from error
-    header = [from_spreadsheet(name.strip()) for name in rows.pop(0)] if rows else []
-    kept = named_columns(file, header, rows)
-    if check is not None:
-        check(file, [header[place] for place in kept], delimiter)
-    least = kept[-1] + 1 if kept else 0
-    for number, cells in enumerate(rows, 1):
-        beyond = any(map(str.strip, cells[len(header) :]))
-        if any(map(str.strip, cells)) and (len(cells) < least or beyond):
-            allowed = f"{len(header)}, as the header (cells may need quotation marks)"
-            raise DataError(file, number, "row", f"{len(cells)} cells", allowed)
-        there = {header[place]: cells[place].strip() for place in kept if place < len(cells)}
-        yield number, {name: from_spreadsheet(cell) for name, cell in there.items()}
+        most = f"up to {csv.field_size_limit():,} characters a cell"
+        words = f"quotation marks in pairs, and {most}"
+        raise DataError(file, len(cells) or None, "row", str(error), words) from error
+    header = [from_spreadsheet(name.strip()) for name in cells.pop(0)] if cells else []
+    kept = named_columns(file, header, cells)
+    if check_header is not None:
+        check_header(file, [header[place] for place in kept])
+    rows: list[dict[str, object]] = []
+    for number, row in enumerate(cells, 1):
+        short = len(row) <= max(kept, default=-1)
+        if any(map(str.strip, row)) and (short or any(map(str.strip, row[len(header) :]))):
+            words = f"{len(header)}, as the header (cells may need quotation marks)"
+            raise DataError(file, number, "row", f"{len(row)} cells", words)
+        there = [place for place in kept if place < len(row)]
+        rows.append({header[place]: from_spreadsheet(row[place].strip()) for place in there})
+    return rows
 
 
-def _check_header(file: Path, header: Sequence[str], delimiter: str) -> None:
-    bad = partial(DataError, file, None, "header", list(header))
+def _check_header(file: Path, header: list[str]) -> None:
     missing = [name for name in ("id", "diagnosis") if name not in header]
     if not {"statements", "text"} & set(header):
         missing.append("statements or text")
     if missing:
-        between = "tabs" if delimiter == "\t" else "commas"
-        allowed = f"id, diagnosis, and statements or text, with {between} between"
-        raise bad(f"{allowed}; missing: {', '.join(missing)}")
-
-
-def _stripped(value: object) -> object:
-    return value.strip() if isinstance(value, str) else value
+        between = "tabs" if file.suffix.lower() == ".tsv" else "commas"
+        words = f"id, diagnosis, and statements or text, with {between} between"
+        raise DataError(file, None, "header", header, f"{words}; missing: {', '.join(missing)}")
 
 
 # -- rows
 # --------------------------------------------------------------------------------------------------
 
 
-def _case_of_row(bad: partial[DataError], row: dict[str, object]) -> Case:
-    case_id = row.get("id")
-    if not isinstance(case_id, str) or not case_id:
-        raise bad("id", case_id, "a str that is not empty")
-    diagnosis = _name(bad, "diagnosis", row.get("diagnosis"))
+def _parts(between: str, value: object) -> object:
+    """The parts of a cell's text; any other value as it is."""
+    if isinstance(value, str):
+        return [part for part in value.split(between) if part.strip()]
+    return value
+
+
+class _Own(Row):
+    id: Text
+    diagnosis: Name
+    accepted: Annotated[list[Name] | None, BeforeValidator(partial(_parts, ";"))] = None
+    statements: Annotated[list[Text] | None, BeforeValidator(partial(_parts, "\n"))] = None
+    text: str | None = None
+
+
+def _case_of_row(bad: Bad, row: dict[str, object]) -> Case:
+    own = checked(_Own, row, bad)
+    if own.statements and own.text:
+        raise bad("text", own.text, "statements or text, not both in one row")
+    if not {"statements", "text"} & set(row):
+        raise bad("statements", None, "statements or text in every row")
+    told = _exchanges(own.statements or _pieces(own.text or ""))
     return Case(
-        case_id=case_id,
+        case_id=own.id,
         dataset="table",
-        statements=tuple(map(Statement, _told(bad, row))),
-        diagnosis=diagnosis,
-        accepted=tuple(dict.fromkeys((diagnosis, *_accepted(bad, row.get("accepted"))))),
+        statements=tuple(map(Statement, told)),
+        diagnosis=own.diagnosis,
+        accepted=tuple(dict.fromkeys((own.diagnosis, *map(str.strip, own.accepted or ())))),
         patient={
             name: value for name, value in row.items() if name not in OWN and value not in _EMPTY
         },
     )
-
-
-def _name(bad: partial[DataError], field: str, value: object) -> str:
-    if not isinstance(value, str) or normalise(value) in NO_NAMES:
-        allowed = "a name with a letter or digit, and no word for an empty cell (NaN, null, n/a)"
-        raise bad(field, value, allowed)
-    return value.strip()
-
-
-def _accepted(bad: partial[DataError], value: object) -> list[str]:
-    if isinstance(value, str):
-        value = [name for name in value.split(";") if name.strip()]
-    if value is not None and not isinstance(value, list):
-        raise bad("accepted", value, "a list of names, or one str with ; between the names")
-    return [_name(bad, "accepted", name) for name in value or []]
-
-
-def _told(bad: partial[DataError], row: dict[str, object]) -> list[str]:
-    statements, text = row.get("statements"), row.get("text")
-    if statements not in _EMPTY and text not in _EMPTY:
-        raise bad("text", text, "statements or text, not both in one row")
-    if not ("statements" in row or "text" in row):
-        raise bad("statements", None, "statements or text in every row")
-    if isinstance(statements, str):
-        statements = [line for line in statements.split("\n") if line.strip()]
-    if statements is not None and not isinstance(statements, list):
-        allowed = "a list of strings, or one str with a statement on each line"
-        raise bad("statements", statements, allowed)
-    if text is not None and not isinstance(text, str):
-        raise bad("text", text, "a str")
-    for i, statement in enumerate(statements or [], 1):
-        if not isinstance(statement, str) or not statement.strip():
-            raise bad(f"statement {i}", statement, "a str that is not empty")
-    return _exchanges(statements or _pieces(text or ""))
 
 
 def _pieces(text: str) -> list[str]:
@@ -568,50 +651,3 @@ def _exchanges(pieces: Iterable[str]) -> list[str]:
         else:
             found.append(piece)
     return found
-
-
-DIALOGUE = DATA / "starter" / "dialogue.jsonl"
-REPORT = DATA / "starter" / "report.jsonl"
-
-
-def read_dialogue(path: Path | None = None, seed: int = 0) -> Read:
-    """Conversations, a statement for each exchange: the cases of ``path``, by default
-    :data:`DIALOGUE`, in file order.
-
-    One JSON object a line: ``case_id``, ``diagnosis`` (the condition's name), ``condition`` (its
-    id), ``age`` in years, ``sex``, perhaps ``chart`` (:data:`trustlab.safety.chart.FIELDS`), and
-    ``statements`` (texts). Every name of the condition is accepted; what a statement tells is not
-    marked. A folder means its ``dialogue.jsonl``. ``seed`` changes nothing. Raises as
-    :func:`read_starter`.
-    """
-    return _read_spoken("starter-dialogue", path or DIALOGUE, DIALOGUE.name)
-
-
-def read_report(path: Path | None = None, seed: int = 0) -> Read:
-    """Reports, a statement for each sentence: the same format, by default :data:`REPORT`
-    (``report.jsonl`` in a folder)."""
-    return _read_spoken("starter-report", path or REPORT, REPORT.name)
-
-
-def _read_spoken(dataset: str, path: Path, name: str) -> Read:
-    return read_cases(
-        path, name, f"a file in the format of data/starter/{name}", partial(_spoken_case, dataset)
-    )
-
-
-def _spoken_case(dataset: str, bad: partial[DataError], row: dict, knowledge: Knowledge) -> Case:
-    check_fields(bad, row, {"case_id": str, "diagnosis": str, "condition": str, "statements": list})
-    condition = condition_of(bad, row, knowledge)
-    if not isinstance(row.get("chart", {}), dict):
-        raise bad("chart", row["chart"], "an object")
-    for i, text in enumerate(row["statements"], 1):
-        if not isinstance(text, str) or not text.strip():
-            raise bad(f"statement {i}", text, "a str that is not empty")
-    return Case(
-        case_id=row["case_id"],
-        dataset=dataset,
-        statements=tuple(map(Statement, row["statements"])),
-        diagnosis=condition.name,
-        accepted=condition.names,
-        patient=patient_of(bad, row.get("age"), row.get("sex"), chart=row.get("chart") or {}),
-    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -28,25 +28,10 @@ def check_text(name: str, read: Read, knowledge: Knowledge | None = None) -> str
         *(f"{what}: {n}" for what, n in read.facts.items()),
     ]
     if cases:
-        blocks += [
-            "",
-            *_lengths(cases),
-            "",
-            *_labels(cases),
-            _covered(cases, knowledge or load_knowledge()),
-        ]
-        for which, case in {"first": cases[0], "last": cases[-1]}.items():
-            blocks += ["", *_example(which, case)]
+        known = knowledge or load_knowledge()
+        blocks += ["", *_lengths(cases), "", *_labels(cases), _covered(cases, known)]
+        blocks += ["", *_example("first", cases[0]), "", *_example("last", cases[-1])]
     return "\n".join([*blocks, "", NOTICE])
-
-
-def covered(cases: Iterable[Case], knowledge: Knowledge) -> list[bool]:
-    """For each case, whether the knowledge table has a condition of its diagnosis's name (or of
-    another accepted one)."""
-    return [
-        any(knowledge.condition_named(name) for name in (case.diagnosis, *case.accepted))
-        for case in cases
-    ]
 
 
 def _lengths(cases: Sequence[Case]) -> list[str]:
@@ -71,30 +56,25 @@ def _labels(cases: Sequence[Case]) -> list[str]:
 
 
 def _covered(cases: Sequence[Case], knowledge: Knowledge) -> str:
-    at = covered(cases, knowledge)
+    """For how many cases the knowledge table has a condition of an accepted name."""
+    at = [
+        any(knowledge.condition_named(name) for name in (case.diagnosis, *case.accepted))
+        for case in cases
+    ]
     known = {case.diagnosis for case, yes in zip(cases, at, strict=True) if yes}
     n_labels = len({case.diagnosis for case in cases})
-    text = (
-        f"the knowledge table has {len(known)} of the {n_labels} diagnoses, the right one in"
-        f" {sum(at):,} of {len(cases):,} cases"
-    )
+    names = f"the knowledge table has {len(known)} of the {n_labels} diagnoses"
+    text = f"{names}, the right one in {sum(at):,} of {len(cases):,} cases"
     if all(at):
         return text
-    return (
-        f"{text}; elsewhere only the names in the data count as right, and the embedded models"
-        " cannot know the disease"
-    )
+    only = "elsewhere only the names in the data count as right"
+    return f"{text}; {only}, and the embedded models cannot know the disease"
 
 
 def _example(which: str, case: Case) -> list[str]:
-    about = ", ".join(
-        f"{k} {v}" for k, v in case.patient.items() if isinstance(v, str | int | float)
-    )
-    lines = [
-        _printable(
-            f"the {which} case: {case.case_id}, {case.diagnosis}" + (f" ({about})" if about else "")
-        )
-    ]
+    shown = {k: v for k, v in case.patient.items() if isinstance(v, str | int | float)}
+    about = f" ({', '.join(f'{k} {v}' for k, v in shown.items())})" if shown else ""
+    lines = [_printable(f"the {which} case: {case.case_id}, {case.diagnosis}{about}")]
     for i, statement in enumerate(case.statements[:N_SHOWN], 1):
         lines.append(f"  {i}. " + "\n     ".join(map(_printable, str(statement).split("\n"))))
     rest = len(case.statements) - N_SHOWN

@@ -15,20 +15,30 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TextIO, overload
+from typing import Annotated, Any, Literal, TextIO
+
+from pydantic import Field
 
 from trustlab.datasets.cases_file import (
     MIN_STATEMENTS,
+    Bad,
     DataError,
+    Enough,
+    MarkedStatement,
+    Person,
+    Probability,
     Read,
-    check_fields,
+    Row,
+    Text,
+    checked,
+    patient_of,
     read_cases,
-    read_text,
+    whole_json,
+    within,
     wrong_encoding,
 )
-from trustlab.datasets.cases_file import patient_of as patient_row
 from trustlab.knowledge import Finding, Knowledge, answer_text, load_knowledge, phrase_list, say
 from trustlab.paths import DATA
 from trustlab.records import Case, Statement
@@ -45,17 +55,26 @@ GET_IT = (
 _SPLIT_FILE = re.compile(r"release_(test|validate|train)_patients[^.]*(\.csv|\.txt|\.zip)?")
 
 
-@dataclass(frozen=True)
-class Evidence:
-    """One entry of the evidence file. ``meanings`` maps each possible value, as text, to its
-    English meaning."""
+class Evidence(Row):
+    """One entry of the evidence file, by its fields there."""
 
-    code: str
-    data_type: str
-    question: str
-    parent: str | None
-    default: str
-    meanings: Mapping[str, str]
+    code_question: str
+    question_en: str
+    data_type: Literal["B", "C", "M"]
+    default_value: int | str
+    possible_values: list[Any] = Field(alias="possible-values")
+    value_meaning: dict[str, Any]
+
+    @cached_property
+    def default(self) -> str:
+        """The value that means "not present"."""
+        return str(self.default_value)
+
+    @cached_property
+    def meanings(self) -> dict[str, str]:
+        """Each possible value, as text, and its English meaning."""
+        found = {value: self.value_meaning.get(value) for value in map(str, self.possible_values)}
+        return {v: str(m.get("en", v)) if isinstance(m, dict) else v for v, m in found.items()}
 
 
 @dataclass(frozen=True)
@@ -71,7 +90,6 @@ class Patient:
     """One row, checked. ``evidences``: name -> its values in file order (empty for a binary
     evidence), names in file order."""
 
-    row: int
     age: int
     sex: str
     pathology: str
@@ -98,73 +116,31 @@ def patients_file(path: Path) -> Path:
     tests = [p for p in found if p.name.startswith("release_test_")]
     if len(tests) == 1:
         return tests[0]
+    what = f"without release_test_patients*.csv or .zip; {GET_IT}"
     if found:
-        names = ", ".join(p.name for p in tests or found)
-        what = "several test files" if tests else "no test file, only other splits"
-        raise ValueError(
-            f"path is {str(path)!r}, a folder with {what}; give one of them as path: {names}"
-        )
-    raise ValueError(
-        f"path is {str(path)!r}, a folder without release_test_patients*.csv or .zip; {GET_IT}"
-    )
+        what = "with several test files" if tests else "with no test file, only other splits"
+        what += f"; give one of them as path: {', '.join(p.name for p in tests or found)}"
+    raise ValueError(f"path is {str(path)!r}, a folder {what}")
 
 
 def read_release(folder: Path) -> Release:
     """Conditions and evidences of ``folder``. Raises ``ValueError`` where one is missing,
     :class:`DataError` where broken."""
-    return Release(
-        conditions=frozenset(_json(folder / CONDITIONS)),
-        evidences={
-            code: _evidence(folder / EVIDENCES, code, entry)
-            for code, entry in _json(folder / EVIDENCES).items()
-        },
-    )
+    file = folder / EVIDENCES
+    evidences = {
+        code: checked(Evidence, entry, within(file, code, "."))
+        for code, entry in _json(file).items()
+    }
+    return Release(frozenset(_json(folder / CONDITIONS)), evidences)
 
 
 def _json(file: Path) -> dict:
     if not file.is_file():
         raise ValueError(f"{file.name} is not in {str(file.parent)!r}; {GET_IT}")
-    text = read_text(file)
-    try:
-        content = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise DataError(file, None, "content", text, f"JSON ({error})") from error
+    content = whole_json(file)
     if not isinstance(content, dict) or not content:
         raise DataError(file, None, "content", content, "a JSON object that is not empty")
     return content
-
-
-def _evidence(file: Path, code: str, entry: object) -> Evidence:
-    bad = partial(DataError, file, None)
-    if not isinstance(entry, dict):
-        raise bad(code, entry, "a JSON object")
-    kinds = {
-        "code_question": str,
-        "question_en": str,
-        "data_type": str,
-        "possible-values": list,
-        "value_meaning": dict,
-    }
-    for field, kind in kinds.items():
-        if not isinstance(entry.get(field), kind):
-            raise bad(f"{code}.{field}", entry.get(field), f"a {kind.__name__}")
-    if entry["data_type"] not in ("B", "C", "M"):
-        raise bad(f"{code}.data_type", entry["data_type"], "B, C or M")
-    if not isinstance(entry.get("default_value"), int | str):
-        raise bad(f"{code}.default_value", entry.get("default_value"), "an int or a str")
-    meanings = {}
-    for value in map(str, entry["possible-values"]):
-        meaning = entry["value_meaning"].get(value)
-        meanings[value] = str(meaning.get("en", value)) if isinstance(meaning, dict) else value
-    parent = entry["code_question"] if entry["code_question"] != code else None
-    return Evidence(
-        code,
-        entry["data_type"],
-        entry["question_en"],
-        parent,
-        str(entry["default_value"]),
-        meanings,
-    )
 
 
 @contextmanager
@@ -174,16 +150,12 @@ def _open(file: Path) -> Iterator[TextIO]:
             yield stream
         return
     with zipfile.ZipFile(file) as archive:
-        members = [
-            m for m in archive.namelist() if not m.endswith("/") and not m.startswith("__MACOSX/")
-        ]
+        names = archive.namelist()
+        members = [n for n in names if not n.endswith("/") and not n.startswith("__MACOSX/")]
         if len(members) != 1:
             raise DataError(file, None, "members", members, "one file in the zip")
-        with (
-            archive.open(members[0]) as raw,
-            io.TextIOWrapper(raw, encoding="utf-8-sig", newline="") as stream,
-        ):
-            yield stream
+        with archive.open(members[0]) as raw:
+            yield io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")
 
 
 def rows(file: Path) -> Iterator[tuple[int, dict]]:
@@ -194,31 +166,24 @@ def rows(file: Path) -> Iterator[tuple[int, dict]]:
             reader = csv.DictReader(stream)
             header = list(reader.fieldnames or [])
             missing = [c for c in COLUMNS if c not in header]
-            if missing:
-                raise DataError(
-                    file,
-                    None,
-                    "header",
-                    header,
-                    f"all of {', '.join(COLUMNS)}; missing: {', '.join(missing)}",
-                )
-            if again := [name for name, times in Counter(header).items() if times > 1]:
-                names = ", ".join(map(repr, again))
-                raise DataError(file, None, "header", header, f"no name twice; repeated: {names}")
+            again = [repr(name) for name, times in Counter(header).items() if times > 1]
+            if missing or again:
+                fault = f"{'missing' if missing else 'repeated'}: {', '.join(missing or again)}"
+                words = f"all of {', '.join(COLUMNS)}, and no name twice; {fault}"
+                raise DataError(file, None, "header", header, words)
             yield from enumerate(reader, 1)
     except UnicodeDecodeError as error:
         raise wrong_encoding(file, error) from error
-    except csv.Error as error:
-        raise DataError(file, None, "content", str(error), "a CSV file") from error
-    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
-        raise DataError(file, None, "content", str(error), "a zip file") from error
+    except (csv.Error, zipfile.BadZipFile, zlib.error, EOFError) as error:
+        kind = "a CSV file" if isinstance(error, csv.Error) else "a zip file"
+        raise DataError(file, None, "content", str(error), kind) from error
 
 
 # -- rows
 # --------------------------------------------------------------------------------------------------
 
 
-def patient_of(file: Path, number: int, row: dict, release: Release) -> Patient:
+def read_patient(file: Path, number: int, row: dict, release: Release) -> Patient:
     """The row as a patient. Raises :class:`DataError`, naming row and field, where it breaks the
     format."""
     bad = partial(DataError, file, number)
@@ -237,7 +202,6 @@ def patient_of(file: Path, number: int, row: dict, release: Release) -> Patient:
     if row["INITIAL_EVIDENCE"] not in codes:
         raise bad("INITIAL_EVIDENCE", row["INITIAL_EVIDENCE"], "one of the row's EVIDENCES")
     return Patient(
-        row=number,
         age=int(row["AGE"]),
         sex=SEXES[row["SEX"]],
         pathology=row["PATHOLOGY"],
@@ -247,7 +211,7 @@ def patient_of(file: Path, number: int, row: dict, release: Release) -> Patient:
     )
 
 
-def _list(bad: partial[DataError], row: dict, column: str) -> list:
+def _list(bad: Bad, row: dict, column: str) -> list:
     try:
         content = _literal(row[column])
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError) as error:
@@ -270,26 +234,21 @@ def _literal(text: str) -> object:
     return ast.literal_eval(text)
 
 
-def _differential(
-    bad: partial[DataError], pairs: list, release: Release
-) -> tuple[tuple[str, float], ...]:
+def _differential(bad: Bad, pairs: list, release: Release) -> tuple[tuple[str, float], ...]:
     table = []
+    allowed = f"[a condition of {CONDITIONS}, a probability from 0 to 1]"
     for pair in pairs:
         name, chance = pair if isinstance(pair, list) and len(pair) == 2 else ("", -1)
         known = isinstance(name, str) and name in release.conditions
         if not known or type(chance) not in (int, float) or not 0 <= chance <= 1:
-            raise bad(
-                "DIFFERENTIAL_DIAGNOSIS",
-                pair,
-                f"[a condition of {CONDITIONS}, a probability from 0 to 1]",
-            )
+            raise bad("DIFFERENTIAL_DIAGNOSIS", pair, allowed)
         table.append((sys.intern(str(name)), float(chance)))
     return tuple(table)
 
 
-def _evidences(bad: partial[DataError], codes: list, release: Release) -> dict[str, list[str]]:
+def _evidences(row: Bad, codes: list, release: Release) -> dict[str, list[str]]:
     """Name -> its values in file order (empty for a binary evidence), names in file order."""
-    bad = partial(bad, "EVIDENCES")
+    bad = partial(row, "EVIDENCES")
     table: dict[str, list[str]] = {}
     for code in codes:
         name, mark, value = code.partition("_@_") if isinstance(code, str) else ("", "", "")
@@ -305,11 +264,8 @@ def _evidences(bad: partial[DataError], codes: list, release: Release) -> dict[s
             raise bad(code, f"{name} with a value among {', '.join(evidence.meanings)}")
         elif value not in values:
             if evidence.data_type == "C" and values:
-                raise bad(
-                    code,
-                    f"{name} with one value ({values[0]} came before): only multi-choice evidences"
-                    " repeat",
-                )
+                once = f"{name} with one value ({values[0]} came before)"
+                raise bad(code, f"{once}: only multi-choice evidences repeat")
             values.append(value)
     return table
 
@@ -337,7 +293,7 @@ def read(path: Path | None = None, seed: int = 0) -> Read:
     dropped: dict[str, list[str]] = {}
     number = n_lacking = 0
     for number, row in rows(file):
-        patient = patient_of(file, number, row, release)
+        patient = read_patient(file, number, row, release)
         columns = tuple(row[column] for column in COLUMNS)
         if len(patient.evidences) < MIN_STATEMENTS:
             dropped.setdefault(SHORT, []).append(str(number))
@@ -351,45 +307,67 @@ def read(path: Path | None = None, seed: int = 0) -> Read:
 
 
 class _Cases(Sequence[Case]):
-    """Checked rows, each made a case when it is looked at."""
+    """Checked rows, each made a case when it is looked at; each text once, since the whole release
+    repeats few of them very often."""
 
     def __init__(
         self, file: Path, kept: Sequence[tuple[int, tuple[str, ...]]], release: Release, seed: int
     ):
         self._file, self._kept, self._release, self._seed = file, kept, release, seed
-        self._words = _Words(release, load_knowledge())
+        self._knowledge = load_knowledge()
+        self._findings = self._knowledge.finding_of_code
+        known = (self._findings.get(code) for code in release.evidences)
+        self._denies = frozenset(finding.id for finding in known if finding)
+        self._texts: dict[tuple[str, tuple[str, ...], int], Statement] = {}
 
     def __len__(self) -> int:
         return len(self._kept)
 
-    @overload
-    def __getitem__(self, index: int) -> Case: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Case]: ...
-    def __getitem__(self, index: int | slice) -> Case | list[Case]:
+    def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return [self._made(*row) for row in self._kept[index]]
         return self._made(*self._kept[index])
 
     def _made(self, number: int, row: tuple[str, ...]) -> Case:
-        patient = patient_of(
-            self._file, number, dict(zip(COLUMNS, row, strict=True)), self._release
-        )
+        columns = dict(zip(COLUMNS, row, strict=True))
+        patient = read_patient(self._file, number, columns, self._release)
         rng = random.Random(f"{self._seed}:{number}")
         statements = tuple(
-            self._words.statement(c, patient.evidences[c], rng)
-            for c in _order(patient, self._release, rng)
+            self._statement(code, patient.evidences[code], rng)
+            for code in _order(patient, self._release, rng)
         )
         return Case(
             case_id=f"ddxplus-{number}",
             dataset="ddxplus",
             statements=statements,
             diagnosis=patient.pathology,
-            accepted=names_of(patient.pathology, self._words.knowledge),
+            accepted=names_of(patient.pathology, self._knowledge),
             patient={"age": patient.age, "sex": patient.sex, "differential": patient.differential},
             posteriors={len(statements): dict(patient.differential)},  # the release's own
-            denies=self._words.findings,  # a row lists all that is so
+            denies=self._denies,  # a row lists all that is so
         )
+
+    def _statement(self, code: str, values: Sequence[str], rng: random.Random) -> Statement:
+        """The evidence in one of its wordings; the default value means "not present": a denial, or
+        left out beside others."""
+        evidence, finding = self._release.evidences[code], self._findings.get(code)
+        present = tuple(v for v in values if v != evidence.default)
+        affirmed = evidence.data_type == "B" or bool(present)
+        wording = rng.randrange(len(finding.affirm if affirmed else finding.deny)) if finding else 0
+        key = (code, present, wording)
+        if key not in self._texts:
+            text = self._text(evidence, present, finding, wording)
+            self._texts[key] = Statement(text, finding.id if finding else code, affirmed)
+        return self._texts[key]
+
+    def _text(
+        self, evidence: Evidence, present: Sequence[str], finding: Finding | None, wording: int
+    ) -> str:
+        if finding is None:
+            return _release_words(evidence, present)
+        known, affirmed = self._knowledge.value_of_code, evidence.data_type == "B" or bool(present)
+        phrases = [known[v].phrase if v in known else evidence.meanings[v] for v in present]
+        return say(finding, answer_text(finding, affirmed, phrases, wording))
 
 
 def names_of(pathology: str, knowledge: Knowledge) -> tuple[str, ...]:
@@ -397,46 +375,6 @@ def names_of(pathology: str, knowledge: Knowledge) -> tuple[str, ...]:
     condition = knowledge.condition_of_ddxplus.get(pathology)
     condition = condition or knowledge.condition_named(pathology)
     return tuple(dict.fromkeys((pathology, *(condition.names if condition else ()))))
-
-
-class _Words:
-    """Evidences and conditions in words. Each text is made once: the whole release repeats few of
-    them very often."""
-
-    def __init__(self, release: Release, knowledge: Knowledge):
-        self._release, self.knowledge = release, knowledge
-        known = (knowledge.finding_of_code.get(code) for code in release.evidences)
-        self.findings = frozenset(f.id for f in known if f)
-        self._statements: dict[tuple[str, tuple[str, ...], int], Statement] = {}
-
-    def statement(self, code: str, values: Sequence[str], rng: random.Random) -> Statement:
-        """The evidence in one of its wordings; the default value means "not present": a denial, or
-        left out beside others."""
-        evidence = self._release.evidences[code]
-        present = tuple(v for v in values if v != evidence.default)
-        affirmed = evidence.data_type == "B" or bool(present)
-        finding = self.knowledge.finding_of_code.get(code)
-        wording = rng.randrange(len(finding.affirm if affirmed else finding.deny)) if finding else 0
-        key = (code, present, wording)
-        if key not in self._statements:
-            self._statements[key] = self._made(evidence, present, affirmed, finding, wording)
-        return self._statements[key]
-
-    def _made(
-        self,
-        evidence: Evidence,
-        present: Sequence[str],
-        affirmed: bool,
-        finding: Finding | None,
-        wording: int,
-    ) -> Statement:
-        if finding is None:
-            return Statement(_release_words(evidence, present), evidence.code, affirmed)
-        known = self.knowledge.value_of_code
-        phrases = [known[v].phrase if v in known else evidence.meanings[v] for v in present]
-        return Statement(
-            say(finding, answer_text(finding, affirmed, phrases, wording)), finding.id, affirmed
-        )
 
 
 def _order(patient: Patient, release: Release, rng: random.Random) -> list[str]:
@@ -450,10 +388,15 @@ def _order(patient: Patient, release: Release, rng: random.Random) -> list[str]:
     rng.shuffle(rest)
     order = [patient.initial]
     while rest:
-        code = next((c for c in rest if release.evidences[c].parent not in rest), rest[0])
+        code = next((c for c in rest if _parent(c, release) not in rest), rest[0])
         rest.remove(code)
         order.append(code)
     return order
+
+
+def _parent(code: str, release: Release) -> str | None:
+    asked = release.evidences[code].code_question
+    return None if asked == code else asked
 
 
 def _release_words(evidence: Evidence, present: Sequence[str]) -> str:
@@ -462,7 +405,7 @@ def _release_words(evidence: Evidence, present: Sequence[str]) -> str:
     answer = (
         "yes" if evidence.data_type == "B" else phrase_list([_PLAIN.get(m, m) for m in meanings])
     )
-    return f"Doctor: {evidence.question}\nPatient: {answer[:1].upper()}{answer[1:]}."
+    return f"Doctor: {evidence.question_en}\nPatient: {answer[:1].upper()}{answer[1:]}."
 
 
 # -- the cases that come with the project
@@ -480,29 +423,29 @@ def read_kept(path: Path | None = None, seed: int = 0) -> Read:
     ``finding``, ``affirmed``). ``seed`` changes nothing: the words are those of seed 0. Raises as
     :func:`trustlab.datasets.cases_file.read_starter`.
     """
-    allowed = "a file such as data/ddxplus/cases.jsonl"
-    return read_cases(path or KEPT, KEPT.name, allowed, _kept_case)
+    return read_cases(
+        path or KEPT, KEPT.name, "a file such as data/ddxplus/cases.jsonl", _kept_case
+    )
 
 
-def _kept_case(bad: partial[DataError], row: dict, knowledge: Knowledge) -> Case:
-    kinds = {"case_id": str, "diagnosis": str, "patient": dict, "differential": dict}
-    check_fields(bad, row, kinds | {"statements": list})
-    chances, told = row["differential"], []
-    if not all(type(p) in (int, float) and 0 <= p <= 1 for p in chances.values()):
-        raise bad("differential", chances, "a probability from 0 to 1 for each diagnosis")
-    for i, item in enumerate(row["statements"], 1):
-        kind = {"text": str, "finding": str, "affirmed": bool}
-        if not isinstance(item, dict) or not all(isinstance(item.get(k), kind[k]) for k in kind):
-            raise bad(f"statement {i}", item, "an object with text, finding and affirmed")
-        told.append(Statement(item["text"], item["finding"], item["affirmed"]))
-    who = patient_row(bad, row["patient"].get("age"), row["patient"].get("sex"), "patient.")
+class _Kept(Row):
+    case_id: Text
+    diagnosis: Text
+    patient: Person
+    differential: dict[str, Probability]
+    statements: Annotated[list[MarkedStatement], Enough]
+
+
+def _kept_case(bad: Bad, row: dict) -> Case:
+    found, knowledge = checked(_Kept, row, bad), load_knowledge()
+    who = patient_of(bad, found.patient, {}, "patient")
     return Case(
-        case_id=row["case_id"],
+        case_id=found.case_id,
         dataset="ddxplus",
-        statements=tuple(told),
-        diagnosis=row["diagnosis"],
-        accepted=names_of(row["diagnosis"], knowledge),
-        patient=who | {"differential": tuple(chances.items())},
-        posteriors={len(told): chances},
+        statements=tuple(item.statement for item in found.statements),
+        diagnosis=found.diagnosis,
+        accepted=names_of(found.diagnosis, knowledge),
+        patient=who | {"differential": tuple(found.differential.items())},
+        posteriors={len(found.statements): found.differential},
         denies=frozenset(finding.id for finding in knowledge.finding_of_code.values()),
     )

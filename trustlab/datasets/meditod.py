@@ -5,13 +5,25 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from types import MappingProxyType
+from typing import Annotated, Any
+
+from pydantic import Field, model_validator
 
 from trustlab.choices import utf8
-from trustlab.datasets.cases_file import MIN_STATEMENTS, DataError, Read, whole_json
+from trustlab.datasets.cases_file import (
+    MIN_STATEMENTS,
+    DataError,
+    Read,
+    Row,
+    Text,
+    allowed,
+    checked,
+    whole_json,
+    within,
+)
 from trustlab.datasets.giveaway import giveaway
 from trustlab.knowledge import load_knowledge
 from trustlab.records import Case, Statement, normalise
@@ -57,17 +69,64 @@ class Dialogue:
     utterances: tuple[Utterance, ...]
 
 
-class _At:
-    """Makes the error for a place in a file: ``at("field")(value, allowed)``."""
+_PICKS = re.compile(r",(?! )")
+"""The labelling tool joins several picks by a comma without a space."""
+Id = Annotated[int | str, allowed("text that is not empty, or a whole number", str)]
+Disease = Annotated[
+    str,
+    allowed(
+        "the name of a disease",
+        lambda name: utf8(name) and all(normalise(p) for p in _PICKS.split(name) if p.strip()),
+    ),
+]
 
-    def __init__(self, file: Path, *place: str):
-        self.file, self.place = file, place
 
-    def __truediv__(self, part: str) -> _At:
-        return _At(self.file, *self.place, part)
+class _Diagnosis(Row):
+    """What has details only where it is a diagnosis; elsewhere they are not looked at."""
 
-    def error(self, value: object, allowed: str) -> DataError:
-        return DataError(self.file, None, ", ".join(self.place), value, allowed)
+    @model_validator(mode="before")
+    @classmethod
+    def _details(cls, entry: Any) -> Any:
+        if not isinstance(entry, dict) or "diagnosis" in (entry.get("action"), entry.get("intent")):
+            return entry
+        return {name: entry[name] for name in ("action", "intent") if name in entry}
+
+
+class _Named(Row):
+    """``status`` No says that this is not the diagnosis; Yes, Maybe and none that it may be."""
+
+    value: Disease
+    status: str = ""
+
+
+class _Action(_Diagnosis):
+    action: Text
+    status: str = ""
+    disease: list[_Named] = []
+
+
+class _Entry(_Diagnosis):
+    intent: Text
+    status: str = ""
+    value: Disease = ""
+
+
+class _Spoken(Row):
+    speaker: Annotated[
+        str,
+        allowed(" or ".join(SPEAKERS), lambda one: one.strip().lower() in (*SPEAKERS, NOBODY)),
+    ]
+    text: Annotated[str, allowed("a str", utf8)]
+    nlu: list[_Entry] = []
+    actions: list[_Action] = []
+
+
+class _Dialogue(Row):
+    utterances: Annotated[list[dict[str, Any]], Field(min_length=1)]
+
+
+class _Listed(Row):
+    dlg_id: Id
 
 
 def read_dialogues(path: Path | None) -> tuple[Path, list[Dialogue], int]:
@@ -82,242 +141,131 @@ def read_dialogues(path: Path | None) -> tuple[Path, list[Dialogue], int]:
         raise ValueError(f"path is {None if path is None else str(path)!r}; allowed is {NEEDED}")
     files = [path] if path.is_file() else [path / name for name in FILES if (path / name).is_file()]
     if not files:
-        raise ValueError(
-            f"path is the folder {str(path)!r}, without a dialogs.json; allowed is {NEEDED}"
-        )
+        what = f"the folder {str(path)!r}, without a dialogs.json"
+        raise ValueError(f"path is {what}; allowed is {NEEDED}")
     read = sorted(((file, _dialogues(file)) for file in files), key=lambda pair: -len(pair[1]))
     return *read[0], sum(len(dialogues) for _, dialogues in read[1:])
 
 
 def _dialogues(file: Path) -> list[Dialogue]:
-    raw = dict(_by_id(file, whole_json(file)))
-    if not raw:
-        raise DataError(file, None, "dialogues", 0, "at least one dialogue")
-    if any("actions" in u or "nlu" in u for utterances in raw.values() for u in utterances):
-        return [
-            _dialogue(key, [_canonical(_place(file, key, u), u) for u in us])
-            for key, us in raw.items()
-        ]
-    source, entries = _annotations(file, list(raw))
-    return [
-        _annotated(file, key, utterances, source, entries.get(key, []))
-        for key, utterances in raw.items()
-    ]
+    raw = _by_id(file, whole_json(file))
+    own = any("actions" in u or "nlu" in u for utterances in raw.values() for u in utterances)
+    source, entries = (file, {}) if own else _annotations(file, list(raw))
+    dialogues = []
+    for key, utterances in raw.items():
+        numbers = [str(u["uttr_id"]) for u in utterances]
+        noted = {} if own else _by_utterance(source, f"dialogue {key}", numbers, entries.get(key))
+        spoken = []
+        for number, utterance in zip(numbers, utterances, strict=True):
+            place = within(file, f"dialogue {key}, utterance {number}")
+            spoken.append(_utterance(checked(_Spoken, utterance, place), noted.get(number, [])))
+        dialogues.append(Dialogue(key, tuple(u for u in spoken if u.speaker != NOBODY)))
+    return dialogues
 
 
-def _dialogue(key: str, utterances: list[Utterance]) -> Dialogue:
-    return Dialogue(key, tuple(u for u in utterances if u.speaker != NOBODY))
-
-
-def _by_id(file: Path, value: object) -> Iterator[tuple[str, list[dict]]]:
-    """(id, utterances as they stand) of every dialogue in one of the forms above."""
-    if isinstance(value, dict) and isinstance(value.get("utterances"), list):
-        value = [value]
-    if isinstance(value, dict):
-        pairs = list(value.items())
-    elif isinstance(value, list):
-        pairs = [
-            (_own_id(file, i, dialogue, alone=len(value) == 1), dialogue)
-            for i, dialogue in enumerate(value, 1)
-        ]
-    else:
-        raise DataError(file, None, "JSON", value, "dialogues by id, a list of them, or one")
-    seen: set[str] = set()
-    for key, dialogue in pairs:
-        at = _At(file, f"dialogue {key}")
-        if key in seen:
-            raise at.error(key, "an id that no earlier dialogue has")
-        seen.add(key)
-        utterances = dialogue.get("utterances") if isinstance(dialogue, dict) else dialogue
-        if not isinstance(utterances, list) or not utterances:
-            raise (at / "utterances").error(utterances, "a list of utterances that is not empty")
-        numbers: set[str] = set()
-        for position, utterance in enumerate(utterances):
-            here = at / f"utterance {position}"
-            if not isinstance(utterance, dict):
-                raise here.error(utterance, "an object with speaker and text")
-            number = utterance.setdefault("uttr_id", position)
-            if (
-                not isinstance(number, str | int)
-                or isinstance(number, bool)
-                or str(number) in numbers
-            ):
-                raise (here / "uttr_id").error(number, "a number that no earlier utterance has")
-            numbers.add(str(number))
-        yield key, utterances
-
-
-def _own_id(file: Path, position: int, dialogue: object, alone: bool) -> str:
-    found = (
-        dialogue.get("dlg_id", file.stem if alone else None) if isinstance(dialogue, dict) else None
-    )
-    if not isinstance(found, str | int) or isinstance(found, bool) or not str(found):
-        raise DataError(
-            file, None, f"dialogue {position}", dialogue, "an object with dlg_id and utterances"
-        )
-    return str(found)
-
-
-def _place(file: Path, key: str, utterance: Mapping) -> _At:
-    return _At(file, f"dialogue {key}", f"utterance {utterance['uttr_id']}")
-
-
-def _spoken(at: _At, utterance: dict) -> Utterance:
-    speaker, text = utterance.get("speaker"), utterance.get("text")
-    if not isinstance(speaker, str) or speaker.strip().lower() not in (*SPEAKERS, NOBODY):
-        raise (at / "speaker").error(speaker, " or ".join(SPEAKERS))
-    if not isinstance(text, str) or not utf8(text):
-        raise (at / "text").error(text, "a str")
-    return Utterance(speaker.strip().lower(), " ".join(text.split()))
-
-
-def _objects(at: _At, value: object) -> list[dict]:
-    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
-        raise at.error(value, "a list of objects")
-    return value
-
-
-def _intent(at: _At, value: object) -> str:
-    if not isinstance(value, str) or not value:
-        raise at.error(value, "the name of an intent")
-    return value
-
-
-def _name(at: _At, value: object) -> str:
-    if not isinstance(value, str) or not normalise(value) or not utf8(value):
-        raise at.error(value, "the name of a disease")
-    return " ".join(value.split())
-
-
-def _named(diseases: list[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(name for name in diseases if name.lower() not in NO_NAME))
-
-
-def _ruled_out(at: _At, entry: Mapping) -> bool:
-    """Whether the entry says that this is not the diagnosis; Yes, Maybe and no status at all say
-    that it may be."""
-    status = entry.get("status", "")
-    if not isinstance(status, str):
-        raise (at / "status").error(status, "Yes, No or Maybe")
-    return status.strip().lower() == "no"
-
-
-# -- canonicalised
-# --------------------------------------------------------------------------------------------------
-
-
-def _canonical(at: _At, utterance: dict) -> Utterance:
-    intents = [
-        _intent(at / "nlu.intent", entry.get("intent"))
-        for entry in _objects(at / "nlu", utterance.get("nlu", []))
-    ]
+def _utterance(spoken: _Spoken, entries: Sequence[_Entry]) -> Utterance:
+    """The utterance, with the ``entries`` of a raw file: one diagnosis together, since that format
+    has no actions that could part them."""
+    named = [_Named(value=e.value, status=e.status) for e in entries if e.value]
+    actions = [*spoken.actions, _Action(action="diagnosis", disease=named)]
     diseases: list[str] = []
     ruled_out: list[str] = []
-    for action in _objects(at / "actions", utterance.get("actions", [])):
-        intents.append(_intent(at / "actions.action", action.get("action")))
-        if intents[-1] != "diagnosis":
-            continue
-        none = _ruled_out(at / "actions", action)
+    for action in actions:
         here: dict[bool, list[str]] = {False: [], True: []}
-        for one in _objects(at / "actions.disease", action.get("disease", [])):
-            no = _ruled_out(at / "actions.disease", one) or none
-            here[no].append(_name(at / "actions.disease.value", one.get("value")))
-        diseases = here[False] + diseases
-        ruled_out += here[True]
-    spoken = _spoken(at, utterance)
-    return replace(
-        spoken, intents=tuple(intents), diseases=_named(diseases), ruled_out=_named(ruled_out)
+        for one in action.disease:
+            no = "no" in (action.status.strip().lower(), one.status.strip().lower())
+            here[no] += _PICKS.split(one.value) if named else [one.value]
+        diseases, ruled_out = here[False] + diseases, ruled_out + here[True]
+    intents = [entry.intent for entry in (*spoken.nlu, *entries)]
+    return Utterance(
+        spoken.speaker.strip().lower(),
+        " ".join(spoken.text.split()),
+        (*intents, *(action.action for action in spoken.actions)),
+        _distinct(diseases),
+        _distinct(ruled_out),
     )
 
 
-# -- raw
-# --------------------------------------------------------------------------------------------------
+def _distinct(diseases: list[str]) -> tuple[str, ...]:
+    names = (" ".join(name.split()) for name in diseases)
+    return tuple(dict.fromkeys(name for name in names if name.lower() not in {*NO_NAME, ""}))
 
 
-def _annotations(file: Path, keys: list[str]) -> tuple[Path, Mapping[str, object]]:
+def _by_id(file: Path, value: Any) -> dict[str, list[dict]]:
+    """The utterances as they stand, numbered, of every dialogue in one of the forms above."""
+    if isinstance(value, dict) and isinstance(value.get("utterances"), list):
+        value = [value]
+    if isinstance(value, list):
+        alone = {"dlg_id": file.stem} if len(value) == 1 else {}
+        whole = [alone | one if isinstance(one, dict) else one for one in value]
+        places = (within(file, f"dialogue {i}") for i in range(1, len(whole) + 1))
+        ids = [checked(_Listed, *pair).dlg_id for pair in zip(whole, places, strict=True)]
+        pairs = list(zip(map(str, ids), whole, strict=True))
+    elif isinstance(value, dict):
+        pairs = list(value.items())
+    else:
+        raise DataError(file, None, "JSON", value, "dialogues by id, a list of them, or one")
+    found: dict[str, list[dict]] = {}
+    for key, dialogue in pairs:
+        if key in found:
+            once = "an id that no earlier dialogue has"
+            raise DataError(file, None, f"dialogue {key}", key, once)
+        whole = dialogue if isinstance(dialogue, dict) else {"utterances": dialogue}
+        found[key] = checked(_Dialogue, whole, within(file, f"dialogue {key}")).utterances
+        numbers: set[str] = set()
+        for position, utterance in enumerate(found[key]):
+            number = utterance.setdefault("uttr_id", position)
+            if type(number) not in (int, str) or str(number) in numbers:
+                place = f"dialogue {key}, utterance {position}, uttr_id"
+                raise DataError(file, None, place, number, "a number that no earlier one has")
+            numbers.add(str(number))
+    if not found:
+        raise DataError(file, None, "dialogues", 0, "at least one dialogue")
+    return found
+
+
+def _annotations(file: Path, keys: list[str]) -> tuple[Path, Mapping[str, Any]]:
     """The file of annotations for the raw dialogues of ``file``, and what it holds, by dialogue."""
     places = [file.parent / name.format(stem=file.stem) for name in ANNOTATIONS]
     source = next((place for place in places if place.is_file()), None)
     if source is None:
-        raise DataError(
-            file,
-            None,
-            "utterances",
-            "no actions and no nlu in any",
-            f"those, or {ANNOTATIONS[0]} beside the file",
-        )
+        needed = f"those, or {ANNOTATIONS[0]} beside the file"
+        raise DataError(file, None, "utterances", "no actions and no nlu in any", needed)
     value = whole_json(source)
     if isinstance(value, list) and len(keys) == 1:
         value = {keys[0]: value}
     if not isinstance(value, dict):
         raise DataError(source, None, "JSON", value, "annotations by dialogue id")
     if not set(value) & set(keys):
-        raise DataError(
-            source,
-            None,
-            "dialogue ids",
-            list(value)[:5],
-            f"those of {file.name}, {', '.join(keys[:5])}, ...",
-        )
+        known = f"those of {file.name}, {', '.join(keys[:5])}, ..."
+        raise DataError(source, None, "dialogue ids", list(value)[:5], known)
     return source, value
 
 
-def _annotated(
-    file: Path, key: str, utterances: list[dict], source: Path, entries: object
-) -> Dialogue:
-    at = _At(source, f"dialogue {key}")
-    of = _by_utterance(at, [str(u["uttr_id"]) for u in utterances], entries)
-    return _dialogue(key, [_raw(file, key, u, at, of[str(u["uttr_id"])]) for u in utterances])
-
-
-def _by_utterance(at: _At, numbers: list[str], entries: object) -> Mapping[str, list[dict]]:
+def _by_utterance(
+    source: Path, place: str, numbers: list[str], entries: Any
+) -> Mapping[str, list[_Entry]]:
     """The entries of each utterance, by its ``uttr_id``."""
+    lists: list[tuple[Any, Any]] = [(None, entries or [])]
     if isinstance(entries, dict):
-        pairs = [
-            (uid, entry)
-            for uid, some in entries.items()
-            for entry in _objects(at / f"uid {uid}", some)
-        ]
+        lists = list(entries.items())
     elif isinstance(entries, list) and entries and all(isinstance(some, list) for some in entries):
         if len(entries) > len(numbers):
-            raise at.error(
-                f"{len(entries)} lists",
-                f"a list of entries for each of the {len(numbers)} utterances",
-            )
-        pairs = [
-            (entry.get("uid", numbers[i]), entry)
-            for i, some in enumerate(entries)
-            for entry in _objects(at / f"utterance {i}", some)
-        ]
-    else:
-        pairs = [(entry.get("uid"), entry) for entry in _objects(at, entries)]
-    found: dict[str, list[dict]] = defaultdict(list)
-    for uid, entry in pairs:
-        if entry.get("intent") == NOTE:
-            continue
-        if not isinstance(uid, str | int) or isinstance(uid, bool) or str(uid) not in numbers:
-            raise (at / "uid").error(uid, "the uttr_id of an utterance")
-        found[str(uid)].append(entry)
+            most = f"a list of entries for each of the {len(numbers)} utterances"
+            raise DataError(source, None, place, f"{len(entries)} lists", most)
+        lists = list(zip(numbers, entries, strict=False))
+    found: dict[str, list[_Entry]] = defaultdict(list)
+    for own, some in lists:
+        if not isinstance(some, list) or not all(isinstance(one, dict) for one in some):
+            raise DataError(source, None, place, some, "a list of objects")
+        for entry in some:
+            uid = own if isinstance(entries, dict) else entry.get("uid", own)
+            if entry.get("intent") == NOTE:
+                continue
+            if type(uid) not in (int, str) or str(uid) not in numbers:
+                raise DataError(source, None, f"{place}, uid", uid, "the uttr_id of an utterance")
+            found[str(uid)].append(checked(_Entry, entry, within(source, f"{place}, uid {uid}")))
     return found
-
-
-def _raw(file: Path, key: str, utterance: dict, at: _At, entries: list[dict]) -> Utterance:
-    """The utterance with its entries. They are one diagnosis together: this format has no actions
-    that could part them."""
-    here = at / f"uid {utterance['uttr_id']}"
-    intents = tuple(_intent(here / "intent", entry.get("intent")) for entry in entries)
-    found: dict[bool, list[str]] = {False: [], True: []}
-    for entry in entries:
-        if entry["intent"] == "diagnosis" and "value" in entry:
-            # The labelling tool joins several picks by a comma without a space.
-            picks = re.split(r",(?! )", _name(here / "value", entry["value"]))
-            found[_ruled_out(here, entry)] += [
-                _name(here / "value", one) for one in picks if one.strip()
-            ]
-    spoken = _spoken(_place(file, key, utterance), utterance)
-    return replace(
-        spoken, intents=intents, diseases=_named(found[False]), ruled_out=_named(found[True])
-    )
 
 
 KEPT = frozenset(("inform", "inquire", "diagnosis"))
@@ -362,9 +310,8 @@ def read(path: Path | None = None, seed: int = 0, split: str | None = None) -> R
     file, dialogues, n_unread = read_dialogues(path)
     splits = _splits(file, {dialogue.id for dialogue in dialogues})
     if split is not None and split not in splits.values():
-        raise ValueError(
-            f"split is {split!r}, but {file.parent} has no {split}_ids.json with an id in it"
-        )
+        without = f"{file.parent} has no {split}_ids.json with an id in it"
+        raise ValueError(f"split is {split!r}, but {without}")
     chosen = [d for d in dialogues if split is None or splits.get(d.id) == split]
     dropped: dict[str, list[str]] = {}
     facts: Counter[str] = Counter({SPOKEN: 0, SEVERAL: 0, UNKNOWN: 0})
@@ -463,31 +410,20 @@ def _case(dialogue: Dialogue, at: int, split: str | None) -> tuple[Case, int]:
     return case, len(told) - len(silent)
 
 
-def _splits(file: Path, known: set[str]) -> Mapping[str, str]:
+def _splits(file: Path, known: set[str]) -> dict[str, str]:
     """Dialogue id -> split, from the lists of ids beside ``file``; an id may be in one list
     only."""
     found: dict[str, str] = {}
-    for split in SPLITS:
-        source = file.parent / f"{split}_ids.json"
-        if not source.is_file():
-            continue
-        ids = whole_json(source)
-        if not isinstance(ids, list) or not all(
-            isinstance(i, str | int) and not isinstance(i, bool) for i in ids
-        ):
+    for source in (file.parent / f"{split}_ids.json" for split in SPLITS):
+        ids = whole_json(source) if source.is_file() else []
+        if not isinstance(ids, list) or not all(type(one) in (int, str) for one in ids):
             raise DataError(source, None, "ids", ids, "a list of dialogue ids")
         for one in map(str, ids):
             if one not in known:
-                raise DataError(
-                    source, None, "id", one, f"an id that a dialogue of {file.name} has"
-                )
+                needed = f"an id that a dialogue of {file.name} has"
+                raise DataError(source, None, "id", one, needed)
             if one in found:
-                raise DataError(
-                    source,
-                    None,
-                    "id",
-                    one,
-                    f"an id that is listed once ({found[one]}_ids.json lists it)",
-                )
-            found[one] = split
-    return MappingProxyType(found)
+                once = f"an id that is listed once ({found[one]}_ids.json lists it)"
+                raise DataError(source, None, "id", one, once)
+            found[one] = source.name.removesuffix("_ids.json")
+    return found

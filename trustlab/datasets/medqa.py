@@ -4,19 +4,26 @@ without options."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
+from typing import Annotated
 
-from trustlab.choices import utf8
+from pydantic import Field
+
 from trustlab.datasets.cases_file import (
     MIN_STATEMENTS,
+    Bad,
     DataError,
     Read,
-    json_object,
+    Row,
+    Text,
+    allowed,
+    checked,
+    json_lines,
     read_text,
     whole_json,
+    within,
 )
 from trustlab.datasets.fetch import SOURCE
 from trustlab.datasets.sentences import sentences
@@ -36,118 +43,61 @@ AGAIN, UNASKED = "the same question as an earlier one", "not among ids"
 ASKING = "questions that ask for a diagnosis"
 CAUSE = "of these, by its cause or an explanation, which a disease answers"
 
-_ADJECTIVES = (
-    r"(?:(?:single|most|likely|probable|accurate|appropriate|best|correct|primary|underlying"
-    r"|current) )*"
-)
-_PATIENT = (
-    r"(?:this|the|his|her|their) (?:\w+ )?"
-    r"(?:patient|man|woman|boy|girl|child|infant|newborn|neonate|fetus|case|presentation)"
-)
-_PEOPLE = rf"(?:(?:in|of|for) {_PATIENT}|at this time|{_PATIENT} (?:has|have))"
-_KINDS = (
-    r"(?:\w+ )?(?:conditions|disorders|diseases|syndromes|diagnoses"
-    r"|condition|disorder|disease|syndrome|diagnosis)"
-)
-_FINDINGS = (
-    r"(?:signs and )?(?:symptoms|findings|presentation|condition|clinical presentation|clinical"
-    r" picture|clinical findings)"
-)
-_WHICH = r"(?:which(?: one)? of the following|which|what)"
-_WHICHEVER = r"which(?:(?: one)? of the following)?"
-_LIKELY = r"(?:most likely|best|most probably|likely)"
-FORMS: tuple[str, ...] = (
-    (
-        rf"{_WHICH} (?:is|was|represents|would be) (?:the|his|her|{_PATIENT}'s)"
-        rf" {_ADJECTIVES}diagnosis(?: {_PEOPLE})?"
-    ),
-    (
-        rf"{_WHICH} (?:is|was) (?:{_LIKELY}) (?:the|his|her|{_PATIENT}'s) (?:underlying"
-        rf" )?diagnosis(?: {_PEOPLE})?"
-    ),
-    rf"{_WHICH} {_KINDS} (?:is|was) (?:the )?most likely(?: {_PEOPLE})?",
-    rf"{_WHICH} {_KINDS} does {_PATIENT} (?:{_LIKELY}|potentially) (?:have|suffer from)",
-    rf"{_WHICH} {_KINDS} is {_PATIENT} (?:{_LIKELY} )?(?:suffering from|affected by)",
-    (
-        rf"{_WHICH} {_KINDS} (?:would |could )?(?:{_LIKELY} )?(?:explains?|accounts? for)"
-        rf" (?:{_PATIENT}'s|his|her|these) {_FINDINGS}"
-    ),
-    (
-        rf"{_PATIENT} (?:{_LIKELY} (?:has|suffers from)|is {_LIKELY} suffering from) {_WHICHEVER}"
-        rf" {_KINDS}"
-    ),
-    (
-        rf"(?:these|the|{_PATIENT}'s|his|her) {_FINDINGS} (?:is|are) most (?:consistent|compatible)"
-        rf" with {_WHICHEVER} {_KINDS}"
-    ),
-    rf"(?:these|the|{_PATIENT}'s|his|her) {_FINDINGS} (?:support|suggest) (?:a|the) diagnosis of "
-    rf"{_WHICH}",
-)
-"""The forms of a question that asks for a diagnosis, in lower case and with plain apostrophes."""
-
-_SHOWN = (
-    rf"(?:{_PATIENT}'s|these|those|his|her|the|this) "
-    r"(?:(?:current|clinical|physical|laboratory|overall|acute) )*(?:(?:signs and )?symptoms"
-    r"|findings|presentation|condition|history|illness|complaints|behavior|picture)"
-)
-_WHY = r"(?:cause|etiology|aetiology|explanation)"
-CAUSE_FORMS: tuple[str, ...] = (
-    rf"{_WHICH} (?:{_KINDS} )?(?:is|was|would be) the "
-    rf"(?:(?:most|likely|probable|best|primary|underlying) )*{_WHY}"
-    rf"(?: (?:of|for) {_SHOWN})?(?: {_PEOPLE})?",
-    rf"{_WHICH} (?:would |could |can )?(?:{_LIKELY} )?(?:explains?|accounts? for) {_SHOWN}"
-    rf"(?: {_PEOPLE})?",
-    rf"{_SHOWN} (?:is|are|can be|could be) (?:{_LIKELY} )?(?:explained|caused) by {_WHICH}",
-    rf"{_WHICH} (?:{_KINDS} )?is (?:most )?(?:consistent|compatible) with {_SHOWN}",
-    rf"{_SHOWN} (?:is|are) (?:most )?(?:consistent|compatible) with {_WHICH}(?: {_KINDS})?",
-    rf"{_WHICH} is (?:most )?likely (?:responsible for|to account for|to have produced) {_SHOWN}",
-    rf"{_PATIENT} (?:{_LIKELY} has|is {_LIKELY} to have|is {_LIKELY} suffering from) {_WHICH}",
-)
-"""The forms that a disease may answer, or a mechanism, an organism, a drug: the answer decides."""
-
-_DISEASES = frozenset(word_lists("medqa")["diseases"].split())
-_GLANDS = r"(?:thyroid|aldosteron|gonad|pituitar)ism"
-_ENDINGS = re.compile(rf"\w{{2,}}(?:itis|iasis|osis|oma|opathy|cele|{_GLANDS})")
+_WORDS = word_lists("medqa")
+_DISEASES = frozenset(_WORDS["diseases"].split())
+_ENDINGS = re.compile(rf"\w{{2,}}(?:{_WORDS['endings'].replace(' ', '|')})")
 _NO_ENDINGS = re.compile(
-    r"coma|trauma|stoma|diagnosis|miosis"
-    r"|\w*(?:acidosis|alkalosis|apoptosis|biosis|cyanosis|cytosis|fibrosis|ketosis|mitosis"
-    r"|necrosis|thrombosis|coagulopathy|adenopathy)"
+    rf"{_WORDS['no_diseases'].replace(' ', '|')}|\w*(?:{_WORDS['no_endings'].replace(' ', '|')})"
 )
 _LONGEST_NAME = 6
 _TOLD_OF = re.compile(r" (?:from|due to|secondary to|following) ")
-_MECHANISM = re.compile(
-    r"\b(?:increased|decreased|impaired|defective|abnormal|absent|absence|excess|excessive|loss"
-    r"|history|adverse|effect|complication|mutation|formation|secreting|producing|mediated"
-    r"|induced)\b"
-)
-
-_SUPPOSES = r"if|unless|supposing|suppose|imagine|assuming|had|were|should|without"
-_BESIDES = (
-    r"in addition|besides|apart from|aside from|other than|along with|together with|instead"
-    r" of|rather than"
-)
-_OPENING = (
-    rf"(?!(?:{_SUPPOSES}|{_BESIDES}|which|what|how|why)\b|.*\b(?:if|unless|{_BESIDES})\b).*[,:] "
-)
-
-
-def _any_of(forms: Sequence[str]) -> re.Pattern[str]:
-    return re.compile(rf"(?:{_OPENING})?(?:{'|'.join(f'(?:{form})' for form in forms)}) ?[?:.]?")
-
-
-_ASKS, _ASKS_WHY = _any_of(FORMS), _any_of(CAUSE_FORMS)
+_MECHANISM = re.compile(rf"\b(?:{_WORDS['mechanism'].replace(' ', '|')})\b")
 _MERGED = re.compile(
     r"(?<=[^\s,;])\s+(?=(?:Which (?:one )?of the following|What is|What was|What are) )"
 )
 _ACRONYM = re.compile(r"\s*\([A-Z][A-Z0-9-]*\)")
 
 
-Bad = Callable[[str, object, str], DataError]
+def _any_of(forms: Sequence[str]) -> re.Pattern[str]:
+    """One of the forms, perhaps behind a clause that supposes nothing and asks for no more."""
+    parts: dict[str, str] = {}
+    for name, part in _WORDS["parts"].items():
+        parts[name] = part.format(**parts)
+    besides = _WORDS["besides"]
+    behind = rf"(?!(?:{_WORDS['supposes']}|{besides}|which|what|how|why)\b"
+    behind += rf"|.*\b(?:if|unless|{besides})\b).*[,:] "
+    form = "|".join(f"(?:{form.format(**parts)})" for form in forms)
+    return re.compile(rf"(?:{behind})?(?:{form}) ?[?:.]?")
+
+
+_ASKS, _ASKS_WHY = _any_of(_WORDS["asking"]), _any_of(_WORDS["asking_why"])
+
+
+class _Asked(Row):
+    """What is judged in every row."""
+
+    question: Text
+    id: (
+        Annotated[
+            int | str,
+            allowed("a str that is not empty, or a whole number", lambda one: str(one).strip()),
+        ]
+        | None
+    ) = None
+
+
+class _Answered(Row):
+    """What is judged in the rows that become cases; MIRAGE's ``answer`` is a letter."""
+
+    options: Annotated[dict[str, Text], Field(min_length=2)]
+    answer: str | None = None
+    answer_idx: str | None = None
+    meta_info: str | None = None
 
 
 @dataclass(frozen=True)
 class _Question:
-    """One entry of a file: its id and text, and its row, which :func:`_judged` judges."""
+    """One entry of a file: its id and text, its row, and what makes the row's errors."""
 
     id: str
     text: str
@@ -216,13 +166,13 @@ def asks_for_diagnosis(question: str, answer: str | None = "") -> bool:
     """Whether ``question`` asks for the diagnosis itself, so that its answer is the name of a
     disease.
 
-    It must be one of :data:`FORMS`, perhaps after an opening clause ("Based on these findings,
-    ..."), and hold nothing else; a clause that supposes another case ("If she had fever, ...") or
-    asks for more ("In addition to gout, ...") is no such opening. Strict on purpose: "next step in
-    diagnosis", "would confirm the diagnosis" and "treatment for the most likely diagnosis" are
-    answered by something else always.
+    It must be one of the forms in ``words/medqa.yml``, perhaps after an opening clause ("Based on
+    these findings, ..."), and hold nothing else; a clause that supposes another case ("If she had
+    fever, ...") or asks for more ("In addition to gout, ...") is no such opening. Strict on
+    purpose: "next step in diagnosis", "would confirm the diagnosis" and "treatment for the most
+    likely diagnosis" are answered by something else always.
 
-    "The most likely cause of the symptoms", "best explains the findings" (:data:`CAUSE_FORMS`) are
+    "The most likely cause of the symptoms", "best explains the findings" (``asking_why``) are
     answered by a mechanism, an organism or a drug as often as by a disease: they count where
     ``answer`` is the name of one (:func:`names_disease`), or ``None``, which could not be read.
     """
@@ -270,19 +220,29 @@ def split_question(text: str) -> tuple[list[str], str]:
 
 
 def _case(question: _Question, told: Sequence[str]) -> Case:
-    """The case of ``question``, of which ``told`` is shown, its row judged."""
-    answer, step = _judged(question)
-    options = tuple(map(_unquoted, question.row["options"].values()))
+    """The case of ``question``, of which ``told`` is shown. :class:`DataError` for a bad row."""
+    bad, row = question.bad, checked(_Answered, question.row, question.bad)
+    field = "answer" if row.answer_idx is None else "answer_idx"
+    letter = row.answer if row.answer_idx is None else row.answer_idx
+    if letter is None or letter not in row.options:
+        raise bad(field, letter, f"one of the options, {', '.join(row.options)}")
+    right = row.options[letter]
+    if row.answer_idx is not None and row.answer != right:
+        raise bad("answer", row.answer, f"the text of option {letter}, {right!r}")
+    answer = _unquoted(right)
+    if not normalise(answer):
+        raise bad(f"options.{letter}", right, "a name, with at least one letter or digit")
     short = _ACRONYM.sub("", answer).strip()  # "Lymphoma (HL)" is called so without the bracket
     known = [load_knowledge().condition_named(name) for name in (answer, short)]
     names = [answer, short, *(name for condition in known if condition for name in condition.names)]
+    step = {"step": row.meta_info} if row.meta_info else {}
     return Case(
         case_id=f"medqa-{question.id}",
         dataset="medqa",
         statements=tuple(map(Statement, told)),
         diagnosis=answer,
         accepted=tuple(dict.fromkeys(filter(None, names))),
-        patient={"options": options} | ({} if step is None else {"step": step}),
+        patient={"options": tuple(map(_unquoted, row.options.values()))} | step,
     )
 
 
@@ -296,124 +256,52 @@ def _unquoted(text: str) -> str:
 
 
 def _file(path: Path | None) -> Path:
-    if path is None:
-        raise ValueError(f"path is None; allowed is {NEEDED}")
-    if path.is_dir():
-        found = sorted(
-            p
-            for p in path.rglob("*")
-            if p.suffix in (".jsonl", ".json") and p.is_file() and p.name != SOURCE
-        )
-        if len(found) != 1:
-            names = ", ".join(str(p.relative_to(path)) for p in found[:20]) + (
-                ", ..." if len(found) > 20 else ""
-            )
-            raise ValueError(
-                f"path is the folder {str(path)!r} with {len(found)} files ({names or 'none'});"
-                f" allowed is {NEEDED}"
-            )
-        return found[0]
-    if not path.is_file():
-        raise ValueError(f"path is {str(path)!r}, which does not exist; allowed is {NEEDED}")
-    return path
+    found = [path] if path else []
+    if path and path.is_dir():
+        files = (p for p in path.rglob("*") if p.suffix in (".jsonl", ".json") and p.is_file())
+        found = sorted(p for p in files if p.name != SOURCE)
+    if path and len(found) != 1:
+        names = ", ".join(str(p.relative_to(path)) for p in found[:20]) or "none"
+        names += ", ..." * (len(found) > 20)
+        what = f"the folder {str(path)!r} with {len(found)} files ({names})"
+        raise ValueError(f"path is {what}; allowed is {NEEDED}")
+    if not path or not found[0].is_file():
+        what = f"{str(path)!r}, which does not exist" if path else "None"
+        raise ValueError(f"path is {what}; allowed is {NEEDED}")
+    return found[0]
 
 
 def _questions(file: Path) -> Iterator[_Question]:
     """The questions of ``file`` with their ids, all different."""
     seen: set[str] = set()
-    n_rows = 0
-    for n_rows, (bad, row, own_id) in enumerate(
-        _mirage_rows(file) if file.suffix == ".json" else _official_rows(file), 1
-    ):
-        text = _text(bad, "question", row.get("question"))
-        question = _Question(own_id or str(n_rows), text, row, bad)
-        if question.id in seen:
-            raise bad("id", question.id, "an id that no earlier row has")
-        seen.add(question.id)
-        yield question
-    if not n_rows:
+    rows = _mirage_rows(file) if file.suffix == ".json" else json_lines(file)
+    for number, (bad, row) in enumerate(rows, 1):
+        asked = checked(_Asked, row, bad)
+        own_id = str(number if asked.id is None else asked.id).strip()
+        if own_id in seen:
+            raise bad("id", own_id, "an id that no earlier row has")
+        seen.add(own_id)
+        yield _Question(own_id, asked.question, row, bad)
+    if not seen:
         raise DataError(file, None, "rows", 0, "at least one question")
 
 
-def _official_rows(file: Path) -> Iterator[tuple[Bad, dict, str | None]]:
-    for number, line in enumerate(read_text(file).split("\n"), 1):
-        if line.strip():
-            bad = partial(DataError, file, number)
-            row = json_object(bad, line)
-            own_id = row.get("id")
-            if own_id is not None and (
-                not isinstance(own_id, str | int)
-                or isinstance(own_id, bool)
-                or not str(own_id).strip()
-            ):
-                raise bad("id", own_id, "a str that is not empty, or a whole number")
-            yield bad, row, None if own_id is None else str(own_id).strip()
-
-
-def _mirage_rows(file: Path) -> Iterator[tuple[Bad, dict, str | None]]:
+def _mirage_rows(file: Path) -> Iterator[tuple[Bad, dict]]:
     value = whole_json(file)
     rows = value.get("medqa", value) if isinstance(value, dict) else value
     if not isinstance(rows, dict):
-        raise DataError(
-            file,
-            None,
-            "JSON",
-            rows,
-            'an object {"medqa": {id: question}}, as in MIRAGE\'s benchmark.json',
-        )
-    if rows is value and any(_is_section(part) for part in rows.values()):
-        raise DataError(
-            file,
-            None,
-            "JSON",
-            f"no medqa section; the file holds {', '.join(rows)}"[:200],
-            "an object with medqa",
-        )
+        form = 'an object {"medqa": {id: question}}, as in MIRAGE\'s benchmark.json'
+        raise DataError(file, None, "JSON", rows, form)
+    if rows is value and not any(
+        "question" in row for row in rows.values() if isinstance(row, dict)
+    ):
+        held = f"no medqa section; the file holds {', '.join(rows)}"[:200]
+        raise DataError(file, None, "JSON", held, "an object with medqa")
     for own_id, row in rows.items():
         if not isinstance(row, dict):
-            raise DataError(
-                file, None, f"question {own_id}", row, "an object with question, options and answer"
-            )
-        yield partial(_mirage_error, file, own_id), row, own_id
-
-
-def _is_section(part: object) -> bool:
-    return isinstance(part, dict) and any(
-        isinstance(row, dict) and "question" in row for row in part.values()
-    )
-
-
-def _mirage_error(file: Path, own_id: str, field: str, value: object, allowed: str) -> DataError:
-    return DataError(file, None, f"question {own_id}, {field}", value, allowed)
-
-
-def _judged(question: _Question) -> tuple[str, str | None]:
-    """The right answer, and the exam's step where the file knows it.
-
-    Raises :class:`DataError` for a bad row.
-    """
-    bad, row = question.bad, question.row
-    options = row.get("options")
-    if not isinstance(options, dict) or len(options) < 2:
-        raise bad("options", options, "an object of at least two options, letter to text")
-    for letter, option in options.items():
-        _text(bad, f"options.{letter}", option)
-    letter = row.get("answer_idx", row.get("answer"))  # MIRAGE has the letter alone
-    if not isinstance(letter, str) or letter not in options:
-        raise bad(
-            "answer_idx" if "answer_idx" in row else "answer",
-            letter,
-            f"one of the options, {', '.join(options)}",
-        )
-    if "answer_idx" in row and row.get("answer") != options[letter]:
-        raise bad("answer", row.get("answer"), f"the text of option {letter}, {options[letter]!r}")
-    answer = _unquoted(options[letter])
-    if not normalise(answer):
-        raise bad(f"options.{letter}", options[letter], "a name, with at least one letter or digit")
-    step = row.get("meta_info")
-    if step is not None and not isinstance(step, str):
-        raise bad("meta_info", step, "a str, such as step1")
-    return answer, step or None
+            needed = "an object with question, options and answer"
+            raise DataError(file, None, f"question {own_id}", row, needed)
+        yield within(file, f"question {own_id}"), row | {"id": own_id}
 
 
 def _answer(row: dict) -> str | None:
@@ -421,12 +309,6 @@ def _answer(row: dict) -> str | None:
     letter, options = row.get("answer_idx", row.get("answer")), row.get("options")
     answer = options.get(letter) if isinstance(options, dict) and isinstance(letter, str) else None
     return _unquoted(answer) if isinstance(answer, str) else None
-
-
-def _text(bad: Bad, field: str, value: object) -> str:
-    if not isinstance(value, str) or not value.strip() or not utf8(value):
-        raise bad(field, value, "a str that is not empty")
-    return value
 
 
 _IDS = (
@@ -449,10 +331,8 @@ def _wanted(ids: Sequence[str | int] | str | Path, known: set[str], file: Path) 
         raise ValueError(f"ids has {', '.join(map(repr, wrong[:10]))}; {_IDS}")
     wanted = {str(one).removeprefix("medqa-") for one in ids}
     if unknown := sorted(wanted - known):
-        raise ValueError(
-            f"ids has {', '.join(unknown[:10])}, which {file} does not; allowed are its ids or row"
-            " numbers from 1"
-        )
+        known_ids = f"which {file} does not; allowed are its ids or row numbers from 1"
+        raise ValueError(f"ids has {', '.join(unknown[:10])}, {known_ids}")
     if not wanted:
         raise ValueError("ids is empty; allowed is at least one id")
     return wanted

@@ -22,6 +22,7 @@ from trustlab.datasets.cases_file import NO_NAMES, DataError, named_columns, tab
 from trustlab.parsing.medconf import read_evidence, read_profile
 from trustlab.parsing.reply import no_answer
 from trustlab.parsing.scores import probes_read
+from trustlab.paths import read_yaml
 from trustlab.records import (
     NO_DIAGNOSIS,
     Assessment,
@@ -38,12 +39,13 @@ from trustlab.records import (
 
 
 class Column(NamedTuple):
-    """What a column of replies may hold, in words, and how a cell of it is read (``ValueError``
-    where it cannot be)."""
+    """A column of replies: the name of its reader, in words what it may hold and what it is, and
+    what methods read that comes from it."""
 
-    read: Callable[[Any], Any]
+    read: str
     allowed: str
     meaning: str
+    needed_by: str = ""
 
 
 def _text(value: Any) -> str:
@@ -162,77 +164,37 @@ def _bounds(value: Any) -> dict[str, str]:
 
 NOISE = 1e-6
 """A log-probability that is above 0 by less is rounding."""
-_LOGPROBS, _NUMBERS = _each(_logprob), _each(_number)
-_SCORE = "a number from 0 to 100, or the reply's words with one such number in square brackets"
-_OF_TOKENS = "a number for each token"
-_LISTED = 'a list, as text JSON ("[...]") or with semicolons between'
-COLUMNS: dict[str, Column] = {
-    "case_id": Column(_text, "text that is not empty", "the patient; also called `case`"),
-    "level": Column(partial(_whole, low=1, high=100), "a whole number from 1 to 100",
-                    "percent of the case that was told; 100 where it is absent"),
-    "dataset": Column(_text, "text", "the set of cases; `table` where it is absent"),
-    "model": Column(_text, "text", "who answered; `model` where it is absent"),
-    "truth": Column(_name, "a name", "the right diagnosis; or give `correct`"),
-    "accepted": Column(_each(_name), f"names: {_LISTED}", "other names of the right diagnosis"),
-    "correct": Column(_flag, "0 or 1, true or false", "whether the answer is right; it goes before "
-                      "`truth`"),
-    "answer": Column(_text, "text", "the diagnosis that the model names, alone; empty: it could "
-                     "not be read, which is wrong"),
-    "missing": Column(_text, "text", "why there is no answer (it ran out of tokens, say), or no "
-                      "verdict: neither right nor wrong"),
-    "tokens": Column(_each(_token), f"texts: {_LISTED}", "the tokens of the diagnosis"),
-    "logprobs": Column(_LOGPROBS, "a number of at most 0 for each token", "their log-probabilities "
-                       "(natural) at temperature 1"),
-    "entropies": Column(_each(partial(_number, low=0)), "a number of at least 0 for each token",
-                        "of the next-token distributions, nats"),
-    "renyi": Column(_NUMBERS, _OF_TOKENS, "their Rényi divergences from uniform, nats"),
-    "fisher_rao": Column(_NUMBERS, _OF_TOKENS, "their Fisher–Rao distances from uniform"),
-    "prior_logprobs": Column(_LOGPROBS, "a number of at most 0 for each token",
-                             "of the same tokens without the patient's words"),
-    "alternatives": Column(_each(_each(_pair)), "for each token pairs [token, log-probability]",
-                           "the likeliest tokens at its place, best first"),
-    "bounds": Column(_bounds, 'such as {"entropies": "lower"}',
-                     "which of these are bounds, from a truncated distribution"),
-    "samples": Column(_each(_text, gaps=True), f"diagnoses: {_LISTED}; null: one not readable",
-                      "the diagnoses of K sampled answers"),
-    "sample_tokens": Column(_each(_each(_token), gaps=True), "for each sample its tokens",
-                            "their tokens"),
-    "sample_logprobs": Column(_each(_LOGPROBS, gaps=True), "for each sample numbers of at most 0",
-                              "their log-probabilities, at temperature 1"),
-    "n_samples": Column(_whole, "a whole number", "how many samples could be read, where they are "
-                        "not given"),
-    "ce": Column(_score, _SCORE,
-                 "the score that the model gives its answer"),
-    "cot_ce": Column(_score, _SCORE,
-                     "the same after saying why"),
-    "topk_ce": Column(_guesses, "five numbers from 0 to 100, or the reply's words",
-                      "five guesses of the score"),
-    "p_true": Column(_each(_verdict, gaps=True), "true or false for each judgement",
-                     "sampled judgements of the answer"),
-    "medconf": Column(partial(_number, low=0, high=100), "a number from 0 to 100",
-                      "MedConf's score"),
-    "evidence": Column(_evidence, "criteria, each with importance (strong, moderate or weak) and "
-                       "support_level (supported, missing or contradicted): a list, or JSON",
-                       "MedConf's table of evidence"),
-    "patient": Column(_text, "text", "what was told"),
-    "n_statements": Column(_whole, "a whole number", "statements told"),
-    "n_total": Column(_whole, "a whole number", "statements of the whole case"),
-    "n_words": Column(_whole, "a whole number", "words told; counted in `patient` where that is "
-                      "given"),
-}  # fmt: skip
+_LOGPROBS = _each(_logprob)
+READERS: dict[str, Callable[[Any], Any]] = {
+    "text": _text,
+    "name": _name,
+    "names": _each(_name),
+    "texts": _each(_text, gaps=True),
+    "flag": _flag,
+    "verdicts": _each(_verdict, gaps=True),
+    "level": partial(_whole, low=1, high=100),
+    "whole": _whole,
+    "percent": partial(_number, low=0, high=100),
+    "score": _score,
+    "guesses": _guesses,
+    "tokens": _each(_token),
+    "token_lists": _each(_each(_token), gaps=True),
+    "logprobs": _LOGPROBS,
+    "logprob_lists": _each(_LOGPROBS, gaps=True),
+    "entropies": _each(partial(_number, low=0)),
+    "numbers": _each(_number),
+    "alternatives": _each(_each(_pair)),
+    "bounds": _bounds,
+    "evidence": _evidence,
+}
+COLUMNS = {
+    name: Column(**column)
+    for name, column in read_yaml(Path(__file__).with_name("columns.yml")).items()
+}
 """Column -> what it may hold. A row an answer; only ``case_id``, ``answer``, and ``truth`` or
 ``correct`` are needed."""
 
-NEEDED_BY = {
-    "answer.logprobs": "logprobs", "answer.entropies": "entropies", "answer.renyi": "renyi",
-    "answer.fisher_rao": "fisher_rao", "answer.prior_logprobs": "prior_logprobs",
-    "answer.alternatives": "alternatives", "alternative_entailment": "alternatives",
-    "relevance": "tokens", "samples": "samples", "similarity": "samples",
-    "similarity_med": "samples", "entailment": "samples", "contradiction": "samples",
-    "samples.logprobs": "sample_logprobs", "sample_relevance": "sample_tokens", "probes.ce": "ce",
-    "probes.cot_ce": "cot_ce", "probes.topk_ce": "topk_ce", "probes.p_true": "p_true",
-    "assessment": "medconf",
-}  # fmt: skip
+NEEDED_BY = {need: name for name, column in COLUMNS.items() for need in column.needed_by.split()}
 """What methods read -> the column that it comes from."""
 OF_TOKENS = ("logprobs", "entropies", "renyi", "fisher_rao", "prior_logprobs", "alternatives")
 NOT_HERE = {
@@ -273,7 +235,7 @@ def read_replies(table: pd.DataFrame | str | Path, parameters: Parameters, seed:
     elif file.suffix.lower() == ".parquet":
         rows = _frame_rows(file, _parquet(file))
     else:
-        rows = [row for _, row in table_rows(file)]
+        rows = table_rows(file)
     _check_percent(file, rows)
     if not rows:
         raise DataError(file, None, "rows", "none", "a row an answer")
@@ -366,7 +328,7 @@ def _cell(bad: partial[DataError], name: str, value: Any) -> Any:
         return None  # a case may be called NA, and a model may say so
     column = COLUMNS[name]
     try:
-        return column.read(value)
+        return READERS[column.read](value)
     except (ValueError, TypeError, KeyError, RecursionError, OverflowError) as error:
         raise bad(name, _plain(value), column.allowed) from error
 
@@ -384,9 +346,8 @@ def _take(
         raise bad("case_id", None, COLUMNS["case_id"].allowed)
     answer, why = row.get("answer"), row.get("missing", "")
     if not {"truth", "correct"} & set(row) and not why:
-        raise bad(
-            "truth", None, "a name, or correct, in every row, or in missing why there is none"
-        )
+        words = "a name, or correct, in every row, or in missing why there is none"
+        raise bad("truth", None, words)
     if answer is None and row.get("correct"):
         raise bad("correct", 1, "0, or nothing, where there is no answer")
     patient, truth = row.get("patient"), row.get("truth", "")
@@ -399,9 +360,7 @@ def _take(
         samples = tuple(_samples(bad, row))
     elif {"sample_tokens", "sample_logprobs"} & set(row):
         raise bad("samples", None, "the samples themselves, beside their tokens")
-    probes: dict[str, tuple[Reply, ...]] = {
-        n: (Reply(row[n]),) for n in ("ce", "cot_ce", "topk_ce") if n in row
-    }
+    probes: dict[str, Any] = {n: (Reply(row[n]),) for n in ("ce", "cot_ce", "topk_ce") if n in row}
     if "p_true" in row:
         probes["p_true"] = tuple(Reply(v) for v in row["p_true"])
     assessment = None
@@ -409,9 +368,8 @@ def _take(
         evidence, score = row.get("evidence", ()), row.get("medconf")
         lacks = reasons["assessment"] if score is None else NOT_HERE["evidence"]
         profile = tuple(e.criterion for e in evidence)
-        assessment = Assessment(
-            str(answer), profile=profile, evidence=evidence, score=score, missing=lacks
-        )
+        about = {"profile": profile, "evidence": evidence, "score": score, "missing": lacks}
+        assessment = Assessment(str(answer), **about)
     failed = why if answer is None and why else NO_DIAGNOSIS
     trace = None if answer is None else _trace(bad, row, "tokens", OF_TOKENS, row)
     reply = Reply(answer, trace) if answer is not None else Reply(None, missing=failed)

@@ -14,17 +14,17 @@ asked). Rules that all of them keep:
   broader one is wrong, and so is another cause, site, side, stage or kind: "acute" and "chronic"
   are kinds; numbers and single letters tell kinds apart ("type 2", "B12", "hepatitis A"), and a
   disease is not a syndrome. What only adds words to a true name is a judge's, where one is there.
-- Names are those of the knowledge table, of a list of abbreviations and everyday names, and of
-  ICD-10-CM, whose hierarchy also says what is narrower (not for the exact grader).
 - Words of certainty and degree ("likely", "probable", "suspected", "unspecified", "mild", "severe")
   change nothing, except for the exact grader, which is strict; "mild A" for "severe A" is wrong.
-- Nor do accents, invisible characters, possessive 's, a leading "Diagnosis:", words turned round
-  ("A, acute"), and in brackets at the end an ICD-10 code (it is not looked up) or a share of 1 to
-  100 % (not for the exact grader).
-- A true name with its acronym in brackets, "A b c (ABC)", is two true names (not for the exact
-  grader).
-- After a true name, in brackets, may stand its abbreviation or another true name (not for the exact
-  grader).
+
+For all but the exact grader:
+
+- Accents, invisible characters, possessive 's, a leading "Diagnosis:", and words turned round
+  ("A, acute") change nothing; nor, in brackets at the end, an ICD-10 code (it is not looked up), a
+  share of 1 to 100 %, the name's abbreviation, or another true name.
+- A true name with its acronym in brackets, "A b c (ABC)", is two true names.
+- Names are those of the knowledge table, of a list of abbreviations and everyday names, and of
+  ICD-10-CM, whose hierarchy also says what is narrower.
 """
 
 from __future__ import annotations
@@ -64,9 +64,8 @@ def check_grader(grader: object) -> None:
     if isinstance(grader, Grader) or (isinstance(grader, str) and grader in GRADERS):
         return
     if not isinstance(grader, str) or not grader.startswith(JUDGE):
-        raise ValueError(
-            f"grader is {grader!r}; allowed are {', '.join(GRADERS)}, {JUDGE}MODEL, or an object"
-        )
+        allowed = f"{', '.join(GRADERS)}, {JUDGE}MODEL, or an object"
+        raise ValueError(f"grader is {grader!r}; allowed are {allowed}")
     check_model_name(grader.removeprefix(JUDGE))
 
 

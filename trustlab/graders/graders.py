@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from trustlab.graders.same_diagnosis import (
     bare_name,
@@ -35,8 +35,13 @@ from trustlab.parsing.scores import true_or_false
 from trustlab.prompts import Prompts, prompts_of
 from trustlab.records import Case, Reading, Reply
 
-Key = tuple[str | None, str, tuple[str, ...]]
-T = TypeVar("T")
+
+class Key(NamedTuple):
+    """An answer, and the names that it is held against."""
+
+    answer: str | None
+    diagnosis: str
+    accepted: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -73,39 +78,48 @@ class Grader(Protocol):
         ...
 
 
-class OneByOne:
-    """Adds the rest to a grader whose ``verdict`` needs nothing but the two names."""
+class ByRule:
+    """What graders share: each distinct answer to the same names is judged once, by ``rule`` where
+    it can tell; ``judged`` grades the rest together."""
 
-    def verdict(self, answer: str, case: Case) -> str:
-        """``same``, ``narrower`` or ``other``."""
-        raise NotImplementedError  # every rule has its own
+    knowledge: Knowledge | None = None
+    is_judge = False
+
+    def rule(self, answer: str | None, case: Case) -> Grade | None:
+        """The grade, or ``None`` where it takes more than rules."""
+        return by_rule(answer, *self.names_of(case), judged=self.is_judge)
+
+    def judged(self, left: Mapping[Key, Case], times: Mapping[Key, int]) -> dict[Key, Grade]:
+        """A grade for each answer that the rules leave, which comes so many ``times``."""
+        raise NotImplementedError  # of those whose rules leave any
+
+    def names_of(self, case: Case) -> tuple[tuple[str, ...], Knowledge]:
+        """The true names, and the table that they are from."""
+        knowledge = self.knowledge or load_knowledge()
+        return names_of(case, knowledge), knowledge
 
     def correct(self, answer: str | None, case: Case) -> int:
-        """1 or 0; ``None`` is 0."""
-        return int(self.verdict(answer or "", case) in RIGHT)
+        """1 or 0; ``None`` is 0. ``ValueError`` with the reason where there is no verdict."""
+        grade = self.grade([answer], [case])[0]
+        if grade.correct is None:
+            raise ValueError(f"{answer!r} could not be graded: {grade.missing}")
+        return grade.correct
 
     def grade(self, answers: Sequence[str | None], cases: Sequence[Case]) -> list[Grade]:
         """A grade for each answer and its case, in order; ``ValueError`` unless there are as many
         of each."""
-        keys, distinct = distinct_pairs(answers, cases)
-        found = {key: _graded(self.verdict(a or "", case)) for key, (a, case) in distinct.items()}
+        if len(answers) != len(cases):
+            received = f"{len(answers)} answers and {len(cases)} cases"
+            raise ValueError(f"each answer needs its case; received {received}")
+        pairs = zip(answers, cases, strict=True)
+        keys = [Key(answer, case.diagnosis, tuple(case.accepted)) for answer, case in pairs]
+        distinct = dict(zip(keys, cases, strict=True))
+        ruled = {key: self.rule(key.answer, case) for key, case in distinct.items()}
+        found = {key: grade for key, grade in ruled.items() if grade is not None}
+        left = {key: case for key, case in distinct.items() if key not in found}
+        if left:
+            found |= self.judged(left, Counter(keys))
         return [found[key] for key in keys]
-
-
-def distinct_pairs(
-    answers: Sequence[str | None], cases: Sequence[Case]
-) -> tuple[list[Key], dict[Key, tuple[str | None, Case]]]:
-    """The key of each pair, and one pair for each key: the answer and the names that it is held
-    against."""
-    if len(answers) != len(cases):
-        raise ValueError(
-            f"each answer needs its case; received {len(answers)} answers and {len(cases)} cases"
-        )
-    keys = [
-        (answer, case.diagnosis, tuple(case.accepted))
-        for answer, case in zip(answers, cases, strict=True)
-    ]
-    return keys, dict(zip(keys, zip(answers, cases, strict=True), strict=True))
 
 
 def _graded(kind: str) -> Grade:
@@ -113,19 +127,19 @@ def _graded(kind: str) -> Grade:
 
 
 @dataclass(frozen=True)
-class ExactGrader(OneByOne):
+class ExactGrader(ByRule):
     """Right when the answer is the case's own name of the diagnosis, without case, punctuation,
     spacing and article."""
 
     name = "exact"
 
-    def verdict(self, answer: str, case: Case) -> str:
+    def rule(self, answer: str | None, case: Case) -> Grade:
         """``same`` or ``other``."""
-        return SAME if spellings(answer) & spellings(case.diagnosis) else OTHER
+        return Grade(int(bool(spellings(answer or "") & spellings(case.diagnosis))))
 
 
 @dataclass(frozen=True)
-class SynonymGrader(OneByOne):
+class SynonymGrader(ByRule):
     """Right when the answer is one of ``case.accepted``, names the same condition, or a kind of it.
 
     Names are those of the knowledge table, of a list of abbreviations and everyday names, and of
@@ -137,10 +151,9 @@ class SynonymGrader(OneByOne):
     knowledge: Knowledge | None = None
     name = "synonym"
 
-    def verdict(self, answer: str, case: Case) -> str:
+    def rule(self, answer: str | None, case: Case) -> Grade:
         """``same`` or ``narrower``; anything else is wrong."""
-        knowledge = self.knowledge or load_knowledge()
-        return verdict(answer, names_of(case, knowledge), knowledge)
+        return _graded(verdict(answer or "", *self.names_of(case)))
 
 
 def by_rule(
@@ -172,12 +185,11 @@ def unknown_truths_warning(grader: Grader, cases: Iterable[Case]) -> str:
     if not isinstance(grader, SynonymGrader | EncoderGrader):
         return ""
     known, asked = known_truths(cases, grader.knowledge)
-    return (
-        f"{asked - known} of {asked} true diagnoses are in neither the knowledge table nor "
-        "ICD-10-CM: only answers in their very words are right; name a judge (grader='judge:MODEL')"
-        if 2 * known < asked
-        else ""
-    )
+    if 2 * known >= asked:
+        return ""
+    unknown = f"{asked - known} of {asked} true diagnoses are in neither the knowledge table nor"
+    only = "only answers in their very words are right; name a judge (grader='judge:MODEL')"
+    return f"{unknown} ICD-10-CM: {only}"
 
 
 def agreement_sentence(pairs: Iterable[tuple[int | None, float]], name: str) -> str:
@@ -197,7 +209,7 @@ DECIMALS = 3
 
 
 @dataclass(frozen=True)
-class EncoderGrader:
+class EncoderGrader(ByRule):
     """Right when the answer's cosine with one of the true names is ``threshold`` or more, where no
     rule forbids it.
 
@@ -222,38 +234,18 @@ class EncoderGrader:
 
     def __post_init__(self) -> None:
         if not 0 < self.threshold <= 1:
-            raise ValueError(
-                f"threshold must lie above 0 and not above 1; received {self.threshold}"
-            )
+            allowed = "threshold must lie above 0 and not above 1"
+            raise ValueError(f"{allowed}; received {self.threshold}")
 
-    def correct(self, answer: str | None, case: Case) -> int:
-        """1 or 0; ``None`` is 0."""
-        return int(self.grade([answer], [case])[0].correct == 1)
-
-    def grade(self, answers: Sequence[str | None], cases: Sequence[Case]) -> list[Grade]:
-        """A grade for each answer and its case, in order; all distinct names are encoded
-        together."""
-        knowledge = self.knowledge or load_knowledge()
-        keys, distinct = distinct_pairs(answers, cases)
-        found: dict = {}
-        to_compare: dict = {}
-        for key, (answer, case) in distinct.items():
-            names = names_of(case, knowledge)
-            if (ruled := by_rule(answer, names, knowledge)) is not None:
-                found[key] = ruled
-            else:
-                to_compare[key] = (
-                    bare_name(str(answer)),
-                    [bare_name(n) for n in comparable(str(answer), names)],
-                )
-        named = to_compare.values()
-        cosines = pair_cosines(
-            self.encoder, ((said, name) for said, true in named for name in true)
-        )
-        for key, (said, true) in to_compare.items():
-            best = max((cosines[said, name] for name in true), default=-1.0)
-            found[key] = Grade(int(round(best, DECIMALS) >= self.threshold))
-        return [found[key] for key in keys]
+    def judged(self, left: Mapping[Key, Case], times: Mapping[Key, int]) -> dict[Key, Grade]:
+        """By cosine; all distinct names are encoded together."""
+        pairs: dict[Key, list[tuple[str, str]]] = {}
+        for key, case in left.items():
+            names = comparable(str(key.answer), self.names_of(case)[0])
+            pairs[key] = [(bare_name(str(key.answer)), bare_name(name)) for name in names]
+        cosines = pair_cosines(self.encoder, (pair for some in pairs.values() for pair in some))
+        best = {key: max((cosines[p] for p in some), default=-1.0) for key, some in pairs.items()}
+        return {key: Grade(int(round(b, DECIMALS) >= self.threshold)) for key, b in best.items()}
 
 
 MAX_TOKENS = 16
@@ -261,7 +253,7 @@ SHOWN = 60
 """Characters of an unreadable reply that its reason repeats."""
 
 
-class JudgeGrader:
+class JudgeGrader(ByRule):
     """Right when a model says that the answer and the true diagnosis are one disease; the model is
     asked greedily, once.
 
@@ -274,6 +266,8 @@ class JudgeGrader:
     ``cache``: the SQLite file that keeps the replies (memory where ``None``; a ``CachedModel``
     keeps its own).
     """
+
+    is_judge = True
 
     def __init__(
         self,
@@ -293,38 +287,21 @@ class JudgeGrader:
         """What tables call it: with the model, since two judges are two graders."""
         return f"judge {self.model.name}"
 
-    def correct(self, answer: str | None, case: Case) -> int:
-        """1 or 0; ``None`` is 0. ``ValueError`` with the reason where the judge gave no verdict."""
-        grade = self.grade([answer], [case])[0]
-        if grade.correct is None:
-            raise ValueError(f"{answer!r} could not be graded: {grade.missing}")
-        return grade.correct
-
-    def grade(self, answers: Sequence[str | None], cases: Sequence[Case]) -> list[Grade]:
-        """A grade for each answer and its case, in order; all distinct questions are put
-        together."""
-        keys, distinct = distinct_pairs(answers, cases)
-        found: dict = {}
-        asked: dict = {}
-        names_in: dict = {}
-        n_alike = Counter(keys)
-        for key, (answer, case) in distinct.items():
-            knowledge = self.knowledge or load_knowledge()
-            names = names_of(case, knowledge)
-            if (ruled := by_rule(answer, names, knowledge, judged=True)) is not None:
-                found[key] = ruled
-            else:
-                whose = About(case.dataset, case.case_id, None, n_alike[key], str(answer))
-                whose = whose._replace(**both(_judged, self.reading))
-                request = judge_request(str(answer), names, self.seed, prompts_of(self.model))
-                asked[key] = replace(request, about=whose)
-                names_in[key] = str(answer), names
-        replies = self.model.generate(list(asked.values())) if asked else []
-        for key, row in zip(asked, replies, strict=True):
-            found[key] = _verdict(row[0], self.reading)
-            if found[key].correct and adds_words(*names_in[key]):
-                found[key] = replace(found[key], kind=NARROWER)
-        return [found[key] for key in keys]
+    def judged(self, left: Mapping[Key, Case], times: Mapping[Key, int]) -> dict[Key, Grade]:
+        """What the model says; all distinct questions are put together."""
+        names = {key: self.names_of(case)[0] for key, case in left.items()}
+        asked: list[Request] = []
+        for key, case in left.items():
+            whose = About(case.dataset, case.case_id, None, times[key], str(key.answer))
+            whose = whose._replace(**both(_judged, self.reading))
+            request = judge_request(str(key.answer), names[key], self.seed, prompts_of(self.model))
+            asked.append(replace(request, about=whose))
+        found: dict[Key, Grade] = {}
+        for key, row in zip(left, self.model.generate(asked), strict=True):
+            grade = _verdict(row[0], self.reading)
+            narrower = grade.correct and adds_words(str(key.answer), names[key])
+            found[key] = replace(grade, kind=NARROWER) if narrower else grade
+        return found
 
 
 def judge_request(answer: str, names: Sequence[str], seed: int, prompts: Prompts) -> Request:

@@ -44,9 +44,8 @@ def _places() -> dict[frozenset[str], list[Place]]:
 
     places = defaultdict(list)
     for code in icd.get_all_codes():
-        if icd.is_chapter_or_block(code) or _LEFT_OUT.match(code):
-            continue
-        if icd.is_extended_subcategory(code):
+        known = not (icd.is_chapter_or_block(code) or icd.is_extended_subcategory(code))
+        if _LEFT_OUT.match(code) or not known:
             continue
         title = icd.get_description(code)
         alias = _ALIAS.fullmatch(title)
@@ -85,13 +84,9 @@ def relation(name: str, truths: Iterable[str]) -> str:
     for true in map(_words, truths):
         pairs = ((here, there) for here in places.get(said, ()) for there in places.get(true, ()))
         for here, there in pairs:
-            if here.code and here.code == there.code and _are_one(here, there, not said & true):
+            only = (here.only or there.only) and not said & true
+            if here.code and here.code == there.code and (only or (here.title and there.title)):
                 return "same"
             if there.title and here.code.startswith(there.code):
                 best = "narrower"
     return best
-
-
-def _are_one(here: Place, there: Place, no_word_shared: bool) -> bool:
-    both_titles = here.title and there.title
-    return both_titles or ((here.only or there.only) and no_word_shared)

@@ -37,13 +37,7 @@ SAME_WORD = {word: one for one, words in _WORDS["same_word"].items() for word in
 """Words taken for one: English and Latin names of an organ, noun and adjective."""
 
 
-CERTAINTY = re.compile(
-    r"\b(?:(?:most |very |highly )?likely|probabl[ey]|possibl[ey]|suspected|suspicion of|suspicious"
-    r" for|presum(?:ed|ptive|ably)"
-    r"|definite(?:ly)?|confirmed|consistent with|suggestive of|not otherwise specified|not"
-    r" elsewhere classified"
-    r"|unspecified|nos)\b"
-)
+CERTAINTY = re.compile(rf"\b(?:{'|'.join(_WORDS['certainty'])})\b")
 _APOSTROPHES = dict.fromkeys(map(ord, "’‘`´′‵ʹʼʽˈ＇"), "'")
 """Primes and accents that stand as apostrophes."""
 _POSSESSIVE = re.compile(r"'s\b")
@@ -114,19 +108,20 @@ def qualifiers(name: str) -> frozenset[str]:
     }
 
 
+_KINDS = frozenset(["disease", "syndrome"])
+
+
 def clash(one: str, other: str) -> bool:
     """Whether a word makes them two diagnoses: another qualifier or degree, disease against
     syndrome, or a look-alike."""
     a, b = (set(normalise(folded(name)).split()) for name in (one, other))
     if (a & DEGREES) and (b & DEGREES) and (a & DEGREES) != (b & DEGREES):
         return True
-    kinds = {"disease", "syndrome"}
-    if (a & kinds) and (b & kinds) and not a & b & kinds:
+    if (a & _KINDS) and (b & _KINDS) and not a & b & _KINDS:
         return True
     a, b = content_words(one), content_words(other)
-    return qualifiers(one) != qualifiers(other) or any(
-        a & group and b & group and a & group != b & group for group in LOOKALIKES
-    )
+    alike = any(a & group and b & group and a & group != b & group for group in LOOKALIKES)
+    return alike or qualifiers(one) != qualifiers(other)
 
 
 def exclude(one: Set[str], other: Set[str]) -> bool:
@@ -179,27 +174,14 @@ ARTICLES = ("a ", "an ", "the ")
 MAX_LENGTH = 200
 """Characters; a longer answer is a report and no name, unless it is a true name."""
 
-_DENIAL = re.compile(
-    r"\b(?:(?:no|not any) (?:signs?|evidence|history) of|absence of"
-    r"|no|not|never|cannot|(?:isn|don|doesn|can|won) t|denie[sd]|den(?:y|ying)"
-    r"|exclud(?:e|es|ed|ing)|exclusion of|unlikely|improbable|doubtful"
-    r"|(?:been )?rul(?:e|es|ed|ing) out|r o|negative for|free (?:of|from)|rather than|instead of)\b"
-    r"|^without\b|\babsent$"
-)
+_DENIAL = re.compile(rf"\b(?:{'|'.join(_WORDS['denial'])})\b|^without\b|\babsent$")
 ALTERNATIVES = re.compile(
     r"\b(?:or|vs|versus|either|differential(?:s)?)\b"  # between names
     r"|[;/|\n]|(?:\b[1-9][.)].*){2}",  # a list
     re.DOTALL,
 )
 _ADDITION = re.compile(r"\b(?:and|plus|as well as)\b|[&+]")
-_NOTHING = re.compile(
-    r"(?:yes|no|none|nil|nothing|true|false|maybe|perhaps|other|n a|(?:i )?(?:do not|don t)"
-    r" know|not sure|unsure"
-    r"|(?:the )?(?:diagnosis|cause|disease|condition)?(?: is)?"
-    r" ?(?:unknown|unclear|uncertain|undetermined|indeterminate)"
-    r"(?: diagnosis| cause| disease| condition)?|(?:the |no )?diagnosis|(?:insufficient|not"
-    r" enough|more) information(?: needed)?)"
-)
+_NOTHING = re.compile("|".join(_WORDS["nothing"]))
 _OPTION = re.compile(
     r"(?:(?:the )?(?:option|choice|answer|letter|number)(?: is)? )?(?:[a-z]|\d+|[ivx]+)"
 )
@@ -296,17 +278,9 @@ def is_named(answer: str, names: Iterable[str]) -> bool:
 def is_acronym(short: str, long: str) -> bool:
     """Whether ``short`` is made of the first letters of ``long``, with or without its small
     words."""
-    letters = normalise(short).replace(" ", "")
-    for key, _ in readings(long):
-        words = key.split()
-        for kept in (
-            words,
-            [
-                word
-                for word in words
-                if word not in NEUTRAL | {"and"} or word in ("disease", "syndrome")
-            ],
-        ):
+    letters, little = normalise(short).replace(" ", ""), (NEUTRAL | {"and"}) - _KINDS
+    for words in (key.split() for key, _ in readings(long)):
+        for kept in (words, [word for word in words if word not in little]):
             if len(letters) > 1 and letters == "".join(word[0] for word in kept):
                 return True
     return False
@@ -315,17 +289,10 @@ def is_acronym(short: str, long: str) -> bool:
 def names_of(case: Case, knowledge: Knowledge) -> tuple[str, ...]:
     """Every name of the case's diagnosis: its own, the accepted ones, and the table's for the
     conditions that they name."""
-    own = tuple(
-        name
-        for given in (case.diagnosis, *case.accepted)
-        for name in (given, *_with_acronym(given))
-    )
+    given = (case.diagnosis, *case.accepted)
+    own = [name for one in given for name in (one, *_with_acronym(one))]
     found = [knowledge.condition_named(spelt) for name in own for spelt in sorted(spellings(name))]
-    return tuple(
-        dict.fromkeys(
-            (*own, *(n for condition in found if condition is not None for n in condition.names))
-        )
-    )
+    return tuple(dict.fromkeys([*own, *(n for c in found if c is not None for n in c.names)]))
 
 
 def _with_acronym(name: str) -> tuple[str, ...]:
@@ -344,9 +311,9 @@ def no_diagnosis(answer: str | None, names: Iterable[str] = ()) -> str:
     """
     plain = _unlabelled(folded(answer or ""))
     words = normalise(plain)
-    if len(plain) > MAX_LENGTH or _OPTION.fullmatch(words):
-        return "no diagnosis"
-    if not re.search(r"[^\W\d_]{2}", plain) or _NOTHING.fullmatch(words):
+    letters = re.search(r"[^\W\d_]{2}", plain)
+    nothing = not letters or _OPTION.fullmatch(words) or _NOTHING.fullmatch(words)
+    if nothing or len(plain) > MAX_LENGTH:
         return "no diagnosis"
     if undenied(answer or "") is not None:
         return "a denial"
@@ -354,9 +321,6 @@ def no_diagnosis(answer: str | None, names: Iterable[str] = ()) -> str:
         return "several diagnoses"
     if _ADDITION.search(plain) and not any(_ADDITION.search(name.casefold()) for name in names):
         return "several diagnoses"
-    turned = (content_words(part) for part in plain.split(",")[1:])
-    return (
-        "several diagnoses"
-        if any(not is_qualifier(word) for words in turned for word in words)
-        else ""
-    )
+    described = (content_words(part) for part in plain.split(",")[1:])
+    several = any(not is_qualifier(word) for words in described for word in words)
+    return "several diagnoses" if several else ""

@@ -74,9 +74,8 @@ def _of_two(outside: str, inside: str, names: Sequence[str], knowledge: Knowledg
     """The verdict on "A (B)"."""
     one, other = (_relation(part, names, knowledge) for part in (outside, inside))
     if not is_disease(inside, knowledge):
-        return (
-            _relation(f"{inside} {outside}", names, knowledge) or (one in RIGHT and NARROWER) or one
-        )
+        whole = _relation(f"{inside} {outside}", names, knowledge)
+        return whole or (NARROWER if one in RIGHT else one)
     if OTHER in (one, other):
         return OTHER
     kinds = {one, other}
@@ -191,6 +190,5 @@ def _are_one(said: Name, name: Name) -> bool:
     if said.spelt == name.spelt or said.words != name.words:
         return said.spelt == name.spelt
     kinds = [set(one.spelt.split()) & {"disease", "syndrome"} for one in (said, name)]
-    return (len(said.words) > 1 or not said.words <= ANATOMY) and (
-        not all(kinds) or kinds[0] == kinds[1]
-    )
+    names_one = len(said.words) > 1 or not said.words <= ANATOMY
+    return names_one and (not all(kinds) or kinds[0] == kinds[1])

@@ -8,7 +8,7 @@ check.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from trustlab.knowledge import load_knowledge
@@ -33,26 +33,14 @@ def check_prescriptions(
     """
     safety = safety or load_safety()
     chart = _with_diagnosis(chart, diagnosis, safety)
-    drugs = [safety.drug_named(p.drug) for p in plan.prescriptions]
+    drugs = [(p.drug, safety.drug_named(p.drug)) for p in plan.prescriptions]
     taken = [(name, safety.drug_named(name)) for name in chart.medication or ()]
     marks = []
-    for i, drug in enumerate(drugs):
-        others = [
-            (p.drug, d)
-            for j, (p, d) in enumerate(zip(plan.prescriptions, drugs, strict=True))
-            if j != i
-        ]
-        hits = list(_hits(drug, chart, safety, taken + others, [], [])) if drug else []
-        hits += [
-            ("SAFE WITH CAUTION", name, DUPLICATE, "duplicate")
-            for name, d in taken
-            if d and d is drug
-        ]
-        hits += [
-            ("SAFE WITH CAUTION", name, REPEAT_IN_PLAN, "duplicate")
-            for name, d in others[:i]
-            if d and d is drug
-        ]
+    for i, (_, drug) in enumerate(drugs):
+        others = drugs[:i] + drugs[i + 1 :]
+        hits = _hits(drug, chart, safety, {"medication": taken + others})
+        hits += _again(drug, taken, ("SAFE WITH CAUTION", DUPLICATE, "duplicate"))
+        hits += _again(drug, drugs[:i], ("SAFE WITH CAUTION", REPEAT_IN_PLAN, "duplicate"))
         marks.append(_mark(drug, hits, RATINGS[0]))
     return tuple(marks)
 
@@ -69,23 +57,16 @@ def check_tests(
     """
     safety = safety or load_safety()
     chart = _with_diagnosis(chart, diagnosis, safety)
-    tests = [safety.test_named(name) for name in plan.tests]
+    tests = [(name, safety.test_named(name)) for name in plan.tests]
     done = [(name, safety.test_named(name)) for name in chart.tests_done or ()]
     taken = [(name, safety.drug_named(name)) for name in chart.medication or ()]
     marks = []
-    for i, test in enumerate(tests):
-        also = [
-            (name, t) for j, (name, t) in enumerate(zip(plan.tests, tests, strict=True)) if j != i
-        ]
-        hits = list(_hits(test, chart, safety, taken, done, also)) if test else []
-        hits += [
-            ("REDUNDANT", name, REPEAT, "repeat")
-            for name, t in done
-            if t and t is test and not t.serial
-        ]
-        hits += [
-            ("REDUNDANT", name, REPEAT_IN_PLAN, "repeat") for name, t in also[:i] if t and t is test
-        ]
+    for i, (_, test) in enumerate(tests):
+        others = tests[:i] + tests[i + 1 :]
+        hits = _hits(test, chart, safety, {"medication": taken, "done": done, "also": others})
+        if test and not test.serial:
+            hits += _again(test, done, ("REDUNDANT", REPEAT, "repeat"))
+        hits += _again(test, tests[:i], ("REDUNDANT", REPEAT_IN_PLAN, "repeat"))
         marks.append(_mark(test, hits, FLAGS[0]))
     return tuple(marks)
 
@@ -94,8 +75,8 @@ def _with_diagnosis(chart: Chart, diagnosis: str | None, safety: Safety) -> Char
     """The chart with the diagnosis among its illnesses, where a rule can speak of it."""
     if not diagnosis:
         return chart
-    fact, listed = _illness(diagnosis, safety), chart.conditions or ()
-    if fact is None or fact in [_illness(phrase, safety) for phrase in listed]:
+    fact, listed = _fact("illnesses", diagnosis, safety), chart.conditions or ()
+    if fact is None or fact in [_fact("illnesses", phrase, safety) for phrase in listed]:
         return chart
     return replace(chart, conditions=(*listed, diagnosis))
 
@@ -104,86 +85,68 @@ Named = Sequence[tuple[str, Entry | None]]
 """Names as they stand in chart or plan, and what they mean."""
 
 
+Hit = tuple[str, str, str, str]
+"""Verdict, the words that speak against it, why, rule."""
+
+
+def _again(entry: Entry | None, named: Named, hit: tuple[str, str, str]) -> list[Hit]:
+    """A hit, of which verdict, reason and rule are given, for each name that means the entry."""
+    verdict, reason, rule = hit
+    return [(verdict, name, reason, rule) for name, other in named if entry and other is entry]
+
+
 def _hits(
-    entry: Entry, chart: Chart, safety: Safety, taken: Named, done: Named, also: Named
-) -> Iterator[tuple[str, str, str, str]]:
-    """(verdict, the words that speak against it, why, rule) of each rule that holds."""
-    lists = {"medication": taken, "done": done, "also": also}
-    for rule in safety.rules_for(entry):
-        if rule.kind in lists:
-            words = [
-                name
-                for name, e in lists[rule.kind]
-                if e and e is not entry and rule.values & e.kinds
-            ]
+    entry: Entry | None, chart: Chart, safety: Safety, lists: Mapping[str, Named]
+) -> list[Hit]:
+    """One for each rule that holds and words that speak against the entry; ``lists`` by the kind of
+    rule that looks into them."""
+    hits: list[Hit] = []
+    for rule in safety.rules_for(entry) if entry else ():
+        if rule.kind in ("medication", "done", "also"):
+            named = lists.get(rule.kind, ())
+            words = [n for n, e in named if e and e is not entry and rule.values & e.kinds]
         else:
             words = _said(rule, chart, safety)
-        for said in words:
-            yield rule.verdict, said, rule.reason, rule.id
+        hits += [(rule.verdict, said, rule.reason, rule.id) for said in words]
+    return hits
 
 
 def _said(rule: Rule, chart: Chart, safety: Safety) -> list[str]:
     """The words of the chart that the rule looks for."""
     kind, number = rule.kind, rule.number
-    if kind == "allergy":
-        return [
-            phrase
-            for phrase in chart.allergies or ()
-            if _id(safety.fact_named("allergies", phrase)) in rule.values
-        ]
-    if kind == "condition":
-        return [
-            phrase
-            for phrase in chart.conditions or ()
-            if _id(_illness(phrase, safety)) in rule.values
-        ]
-    if kind == "pregnancy":
-        return (
-            [chart.pregnancy]
-            if chart.pregnancy
-            and _id(safety.fact_named("pregnancy", chart.pregnancy)) in rule.values
-            else []
-        )
+    phrases = {
+        "allergy": ("allergies", chart.allergies),
+        "condition": ("illnesses", chart.conditions),
+        "pregnancy": ("pregnancy", (chart.pregnancy,) if chart.pregnancy else ()),
+    }
+    if kind in phrases:
+        facts, told = phrases[kind]
+        return [one for one in told or () if _id(_fact(facts, one, safety)) in rule.values]
     if kind == "sex":
         return [chart.sex] if chart.sex in rule.values and chart.sex else []
-    if kind == "egfr_below":
-        egfr = chart.renal_function
-        return (
-            [f"eGFR {egfr} ml/min"]
-            if egfr is not None and number is not None and egfr < number
-            else []
-        )
-    if chart.age is None or number is None:
+    value = chart.renal_function if kind == "egfr_below" else chart.age
+    if value is None or number is None or (value >= number) != (kind == "age_from"):
         return []
-    holds = (
-        chart.age < number if kind == "age_below" else kind == "age_from" and chart.age >= number
-    )
-    return [f"{chart.age} years"] if holds else []
+    return [f"eGFR {value} ml/min" if kind == "egfr_below" else f"{value} years"]
 
 
-def _illness(phrase: str, safety: Safety) -> ChartFact | None:
-    """The illness that a phrase of the chart, or any name of the condition that it names, means."""
-    known = load_knowledge().condition_named(phrase)
-    return next(
-        (
-            f
-            for n in (phrase, *(known.names if known else ()))
-            if (f := safety.fact_named("illnesses", n))
-        ),
-        None,
-    )
+def _fact(kind: str, phrase: str, safety: Safety) -> ChartFact | None:
+    """What a phrase of the chart means; for an illness any name of the condition that it names
+    counts."""
+    known = load_knowledge().condition_named(phrase) if kind == "illnesses" else None
+    names = (phrase, *(known.names if known else ()))
+    return next((fact for name in names if (fact := safety.fact_named(kind, name))), None)
 
 
 def _id(fact: ChartFact | None) -> str | None:
     return fact.id if fact else None
 
 
-def _mark(entry: Entry | None, hits: list[tuple[str, str, str, str]], fine: str) -> Mark:
+def _mark(entry: Entry | None, hits: list[Hit], fine: str) -> Mark:
     if entry is None:
         return Mark("UNKNOWN", reason="the table does not know it")
     if not hits:
         return Mark(fine)
-    verdict, quote, reason, rule = min(
-        hits, key=lambda hit: _WORST[hit[0]]
-    )  # the first of the worst
+    first = min(hits, key=lambda hit: _WORST[hit[0]])  # of the worst
+    verdict, quote, reason, rule = first
     return Mark(verdict, quote, True, reason, rule)

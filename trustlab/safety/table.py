@@ -8,11 +8,13 @@ has reviewed it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter
 
 from trustlab.paths import DATA, read_yaml
 from trustlab.records import Plan, normalise
@@ -171,6 +173,9 @@ class Safety:
         }
 
 
+E = TypeVar("E", Entry, ChartFact)
+
+
 def named(entries: Mapping[str, Entry], name: str) -> Entry | None:
     """The entry whose name or synonym ``name`` is, without case and punctuation; ``None`` if the
     table has none.
@@ -194,30 +199,23 @@ def load_safety(folder: Path | None = None) -> Safety:
         name: read_yaml(folder / f"{name}.yml")
         for name in ("chart", "drugs", "drug_rules", "tests", "test_rules", "plans")
     }
-    rules = {kind: read[f"{kind}_rules"] for kind in ("drug", "test")}
+    chart, drugs, tests = read["chart"], read["drug_rules"], read["test_rules"]
     return Safety(
-        allergies=_facts(read["chart"]["allergies"]),
-        illnesses=_facts(read["chart"]["conditions"]),
-        pregnancy=_facts(read["chart"]["pregnancy"]),
-        drugs={row["id"]: _entry(row) for row in read["drugs"]},
-        tests={row["id"]: _entry(row) for row in read["tests"]},
-        drug_rules={row["id"]: _rule(row, "drugs", "rating") for row in rules["drug"]["rules"]},
-        test_rules={row["id"]: _rule(row, "tests", "flag") for row in rules["test"]["rules"]},
-        plans={
-            condition: Usual(
-                tuple(tuple(need) for need in row["prescriptions"]), tuple(row["tests"])
-            )
-            for condition, row in read["plans"].items()
-        },
-        sources=rules["drug"]["sources"] | rules["test"]["sources"],
+        allergies=_by_id(ChartFact, chart["allergies"]),
+        illnesses=_by_id(ChartFact, chart["conditions"]),
+        pregnancy=_by_id(ChartFact, chart["pregnancy"]),
+        drugs=_by_id(Entry, read["drugs"]),
+        tests=_by_id(Entry, read["tests"]),
+        drug_rules={row["id"]: _rule(row, "drugs", "rating") for row in drugs["rules"]},
+        test_rules={row["id"]: _rule(row, "tests", "flag") for row in tests["rules"]},
+        plans=TypeAdapter(dict[str, Usual]).validate_python(read["plans"]),
+        sources=drugs["sources"] | tests["sources"],
     )
 
 
-def _facts(rows: Iterable[dict[str, Any]]) -> dict[str, ChartFact]:
-    whole: list[dict[str, Any]] = [
-        row | {"synonyms": tuple(row.get("synonyms", ()))} for row in rows
-    ]
-    return {row["id"]: ChartFact(**row) for row in whole}
+def _by_id(kind: type[E], rows: object) -> dict[str, E]:
+    found: list[E] = TypeAdapter(Sequence[kind]).validate_python(rows)  # pyright: ignore
+    return {one.id: one for one in found}
 
 
 def known_items(plan: Plan | None) -> tuple[list[bool], list[bool]]:
@@ -227,33 +225,12 @@ def known_items(plan: Plan | None) -> tuple[list[bool], list[bool]]:
     return drugs, [safety.test_named(t) is not None for t in (plan.tests if plan else ())]
 
 
-def _entry(row: dict[str, Any]) -> Entry:
-    lists = {key: tuple(row.get(key, ())) for key in ("synonyms", "classes", "answers")}
-    whole: dict[str, Any] = (
-        row | lists | {"regimens": tuple(Regimen(**r) for r in row.get("regimens", ()))}
-    )
-    return Entry(**whole)
-
-
 def _rule(row: dict[str, Any], items: str, verdict: str) -> Rule:
     ((kind, value),) = row["when"].items()
     if kind not in RULE_KINDS:
-        raise ValueError(
-            f"rule {row['id']!r} hangs on {kind!r}; allowed are {', '.join(RULE_KINDS)}"
-        )
+        known = ", ".join(RULE_KINDS)
+        raise ValueError(f"rule {row['id']!r} hangs on {kind!r}; allowed are {known}")
     number = float(value) if kind in NUMBERS else None
-    values = (
-        frozenset()
-        if number is not None
-        else frozenset([value] if isinstance(value, str) else value)
-    )
-    return Rule(
-        row["id"],
-        frozenset(row[items]),
-        kind,
-        values,
-        number,
-        row[verdict],
-        row["reason"],
-        row["source"],
-    )
+    values = [] if number is not None else [value] if isinstance(value, str) else value
+    named = frozenset(row[items]), kind, frozenset(values), number
+    return Rule(row["id"], *named, row[verdict], row["reason"], row["source"])
