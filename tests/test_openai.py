@@ -301,13 +301,15 @@ def test_a_server_that_has_no_size_of_vocabulary_to_tell_gives_no_distances(open
     )
 
 
-def test_what_a_server_gives_is_tried_out_once_or_told(server, opened):
+def test_what_a_server_gives_is_tried_out_once_or_told(server, opened, capsys):
     model = opened(chat_template=TEMPLATE)
     assert model.usage["requests"] == 0
     assert model.provides == model.provides
-    assert (model.usage["probes"], model.usage["requests"], len(server.received)) == (2, 2, 2)
+    calls = model.usage["probes"], model.usage["requests"], len(server.received)
+    assert calls == (4, 4, 3)  # one is a GET
+    assert "gives distributions, logprobs, prior, text" in capsys.readouterr().err
     told = opened(provides=["logprobs"])
-    assert told.provides == {"text", "logprobs"} and len(server.received) == 2
+    assert told.provides == {"text", "logprobs"} and len(server.received) == 3
 
 
 def test_extra_fields_go_into_every_chat_call(server, opened):

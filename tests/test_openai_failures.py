@@ -64,7 +64,6 @@ def patient_of(body: dict) -> str:
         ("hang", "no answer within 0.3 s after 1 retry", 2),
         ("cut", "the connection to 127.0.0.1:", 2),
         ("no choices", "the server sent no choices", 1),
-        ("error in 200", 'another form: {"error": {"message": "overloaded"}}', 1),
         ("null content", "the server sent no text (finish 'stop')", 1),
         ("filter", "withheld by the server's content filter", 1),
         ("refusal", "the model refused: I cannot help with that.", 1),
@@ -134,7 +133,7 @@ def test_a_call_that_is_refused_is_not_given_up_while_others_get_through(server,
     server.plan = plan
     model = opened(max_retries=1, concurrency=2)
     rows = model.generate([ask("bad"), *(ask(str(k)) for k in range(40))])
-    assert all(row[0].text for row in rows) and model.usage["failures"] == 0
+    assert [row[0].missing for row in rows if not row[0].text] == []
     assert model.usage["retries"] == 5
 
 
@@ -273,12 +272,16 @@ def test_each_reply_is_kept_as_it_comes_and_waits_for_no_other(server, opened, t
 
     def plan(k, body):
         if patient_of(body) == "slow":
-            time.sleep(0.5)
             with closing(sqlite3.connect(file)) as kept:
-                seen.append(kept.execute("SELECT count(*) FROM replies").fetchone()[0])
+                for _ in range(600):  # until the others are there
+                    time.sleep(0.05)
+                    (n,) = kept.execute("SELECT count(*) FROM replies").fetchone()
+                    if n == 30:
+                        break
+            seen.append(n)
 
     server.plan = plan
-    with CachedModelClosing(opened(concurrency=2), file) as cached:
+    with CachedModelClosing(opened(concurrency=2, timeout_s=60), file) as cached:
         done = []
         cached.generate([ask("slow"), *(ask(str(k)) for k in range(30))], progress=done.append)
     assert seen == [30] and sum(done) == 31
