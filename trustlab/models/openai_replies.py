@@ -443,8 +443,8 @@ def prior_in_chat(answer: Any, tokens: Sequence[str]) -> np.ndarray | None:
     rows = _prompt_in(answer)
     if rows is None or not tokens:
         return None if rows is None else np.zeros(0)
-    found = [next(iter(told.values()), None) if told else None for told in rows[-len(tokens) :]]
-    if len(found) < len(tokens) or any(one is None for one in found):
+    found = [one for told in rows[-len(tokens) :] for one in list((told or {}).values())[:1]]
+    if len(found) < len(tokens):
         return None
     for one, token in zip(found, tokens, strict=True):
         said = one.decoded_token or ""
