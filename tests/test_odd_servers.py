@@ -173,6 +173,7 @@ def test_an_error_inside_a_200_is_tried_again_or_stops_the_run(
         (lambda answer: json.dumps(answer).encode().replace(b"[", b"[\xff", 1), None, "not JSON"),
         (lambda answer: json.dumps(answer).encode()[:-9], None, "not JSON"),
         (lambda answer: b"[" * 100_000, None, "not JSON"),
+        (lambda answer: b'data: {"choices": [{"delta": {"content": "["}}]}\n\n', None, "not JSON"),
         (lambda answer: b"null", None, "null"),
         (lambda answer: {**answer, "choices": {"0": 1}}, None, "another form"),
         (lambda answer: {**answer, "usage": {"prompt_tokens": "9" * 99}, "model": 7}, True, ""),
@@ -298,7 +299,7 @@ def test_no_answer_is_read_without_end(kind, server, opened, monkeypatch):
         )),
         *({"extra_body": {"user": value}} for value in (
             "sk-abcdef77", "hf_abcdefgh77", "ghp_abcdefgh77", "AKIA0123456789ABCDEF",
-            "Bearer abcd77", "eyJhbGciOiJI.eyJzdWIi77", "glpat-abcdefgh77",
+            "Bearer abcdef77", "eyJhbGciOiJI.eyJzdWIi77", "glpat-abcdefgh77",
         )),
         {"extra_body": "sk-abcdef77"},
         {"extra_body": {"sk-abcdef77": 1}},

@@ -16,7 +16,6 @@ from openai_server import TEMPLATE, VOCABULARY, Server, cut, distribution, drawn
 from trustlab.models import open_model
 from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel
-from trustlab.parsing.reply import diagnosis_reply
 
 EVERYTHING = frozenset({"logprobs", "distributions", "prior"})
 ASKED = (("system", "You are a doctor."), ("user", "Cough?"))
@@ -151,22 +150,9 @@ def test_it_works_inside_a_running_event_loop_as_in_a_notebook(opened):
     assert asyncio.run(cell()) == model.generate([ask()])[0][0].text
 
 
-def test_what_a_token_limit_cuts_says_so(opened):
-    ((reply,),) = opened().generate([ask(max_tokens=2)])
-    assert (reply.finish, reply.n_tokens_out) == ("length", 2)
-
-
 def test_tokens_without_a_list_are_counted_by_the_servers_usage(opened):
     (replies,) = opened().generate([ask(n=3, temperature=1.0)])
     assert [reply.n_tokens_out for reply in replies] == [4, 4, 4]
-
-
-def test_a_character_split_over_tokens_is_put_together(server, opened):
-    server.said = [b"[Sj", b"\xc3", b"\xb6", b"gren]", b"<|im_end|>"]
-    server.content = "[Sjögren]"
-    ((reply,),) = opened().generate([ask(want=frozenset({"logprobs"}))])
-    assert reply.trace is not None and reply.trace.tokens == ("[Sj", "", "ö", "gren]")
-    assert diagnosis_reply(reply).text == "Sjögren"
 
 
 @pytest.mark.parametrize("how", ["null", "content null", "empty", "malformed"])

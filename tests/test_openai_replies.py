@@ -10,7 +10,6 @@ from each import each
 
 from trustlab.models.base import Request
 from trustlab.models.openai_replies import (
-    BYTES,
     Reply,
     pieces,
     prior_of,
@@ -70,19 +69,6 @@ def said(
 )
 def test_tokens_are_cut_to_spell_the_text_or_are_not_used(text, tokens, expected):
     assert pieces(text, tokens) == expected
-
-
-def test_tokens_in_a_byte_alphabet_are_read_and_those_that_spell_nothing_say_so():
-    name = "[Ménière]"
-    told = ["[M", "Ã©", "ni", "Ã¨", "re", "]"]
-    assert bytes(BYTES[c] for c in "Ã©Ġ") == "é ".encode()
-    trace = read(name, [said(token, -0.5) for token in told]).trace
-    assert trace is not None and "".join(trace.tokens) == name and len(trace.logprobs) == 6  # type: ignore
-    lost = read(
-        name, [said(token, -0.5) for token in ("[M", "\ufffd", "ni", "\ufffd", "re", "]")]
-    ).trace
-    assert lost is not None and lost.logprobs is None
-    assert set(lost.lacks.values()) == {"the server's tokens do not spell the reply"}
 
 
 def test_bytes_decide_where_tokens_are_parts_of_a_character():

@@ -25,7 +25,7 @@ from trustlab.models.cache import (
     import_cache,
     request_keys,
 )
-from trustlab.models.openai_replies import prior_in_chat
+from trustlab.models.openai_replies import prior_of
 from trustlab.models.openai_wire import window_of
 from trustlab.models.thought import NOT_SCORED
 from trustlab.parsing.agents import read_flags, read_plan, read_ratings
@@ -213,7 +213,7 @@ def test_the_last_tokens_of_a_scored_chat_must_be_the_reply_s(scored, tokens, va
         one and {"7": {"logprob": one[1], "decoded_token": one[0]}, "8": {"logprob": -0.1}}
         for one in scored
     ]
-    found = prior_in_chat({"prompt_logprobs": rows}, tokens)
+    found = prior_of({"prompt_logprobs": rows}, tokens)
     assert (None if found is None else found.tolist()) == values
 
 

@@ -41,11 +41,10 @@ _SECRET = re.compile(
 _PLAIN = frozenset({"eos", "bos", "pad", "unk", "sep", "cls", "mask", "stop", "special", "per"})
 """Words before "token" in names of what is none."""
 KEY_LIKE = re.compile(
-    r"(?<![\w-])(?:sk-[\w*.-]{4,}|(?:sk_|rk_|gsk_|hf_|gh[oprsu]_|github_pat_|glpat-|nvapi-|pplx-"
-    r"|xai-|xox[abprs]-|r8_|tgp_|AIza|ya29\.)[\w*.-]{8,}|(?:AKIA|ASIA)[0-9A-Z]{12,}"
-    r"|eyJ[\w-]{8,}\.[\w.-]+)|(?<=Bearer )\S{4,}|(?<=Basic )[\w+/=-]{8,}"
-    r"|-----BEGIN [A-Z ]*PRIVATE KEY",
-    re.IGNORECASE,
+    r"(?<![\w-])(?:(?:sk-|gh[oprsu]_|github_pat_|glpat-)(?:(?=[\w-]*\d)[\w-]{6,}|[\w-]{16,})"
+    r"|(?:gsk_|hf_|r8_|AIza|ya29\.)(?:(?=[^\W_]*\d)[^\W_]{8,}|[\w-]{16,})|eyJ[\w-]{8,}\.[\w.-]+"
+    r"|(?:nvapi-|pplx-|xai-|tgp_|xox[abprs]-)[\w-]{20,}|(?:AKIA|ASIA)[0-9A-Z]{12,})"
+    r"|(?<=[Bb]earer )\S{8,}|-----BEGIN [A-Z ]*PRIVATE KEY"
 )
 """What looks like a key, whoever gives it out."""
 

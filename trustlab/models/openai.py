@@ -37,9 +37,7 @@ from trustlab.models.openai_replies import (
     OTHER_TOKENS,
     choices_of,
     count_of,
-    last_in_chat,
     missing,
-    prior_in_chat,
     prior_of,
     reasons_lacking,
     reply_of,
@@ -639,8 +637,7 @@ class OpenAIModel:
         outcome, tokens = called[0], reply.trace.tokens
         why, scored = f"not scored: {outcome.reason}", None
         if outcome.answer is not None:
-            why, read = OTHER_TOKENS, prior_of if self._template else prior_in_chat
-            scored = read(outcome.answer, tokens)
+            why, scored = OTHER_TOKENS, prior_of(outcome.answer, tokens)
         elif outcome.passing:
             return replace(reply, missing=why)
         lacks = {} if scored is not None else {"prior_logprobs": why}
@@ -661,7 +658,7 @@ class OpenAIModel:
         call, a reply held to a schema, the score of a text, its window, and the length of a
         prompt; what the calls do not reach counts as not given."""
         greedy = functools.partial(chat_body, self.name, _GREEDY, 0, 1, self.n_top)
-        called = await self._call("chat", lambda dialect: _unseeded(greedy(dialect)), run)
+        called = await self._call("chat", greedy, run)
         outcome = called[0] if called else Outcome(what="every form of a call", status=400)
         if outcome.answer is None:
             if outcome.status is None:
@@ -715,18 +712,7 @@ class OpenAIModel:
 
     async def _scores(self, run: _Run) -> bool:
         """Whether the server scores a given text."""
-        if self._template is None:
-            messages = _GREEDY.messages
-            answer = await self._once(
-                "chat", lambda dialect: prior_body(self.name, messages, _SCORED, dialect), run
-            )
-            end = last_in_chat(answer)
-            return bool(end) and _SCORED.endswith(end)
-        called = await self._call("score", lambda _: score_body(self.name, _SCORED), run)
-        scored = scored_in(called[0].answer) if called else None
-        told = [v for v in scored.token_logprobs[1:] if v is not None] if scored else []
-        return len(told) > 1 and _SCORED.split()[-1] in "".join(scored.tokens if scored else ())
-
-
-def _unseeded(body: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in body.items() if name != "seed"}
+        called = await self._score(run, _GREEDY.messages, _SCORED)
+        told = scored_in(called[0].answer) if called else []
+        known = [token for token, value in told if value is not None]
+        return len(known) > 1 and _SCORED.split()[-1] in "".join(known)

@@ -224,7 +224,7 @@ def reply_of(
     none (its thought took all tokens, say); where the server does not say how it ended, its tokens
     are counted. A choice that is none is missing, with the reason.
     """
-    message = choice.get("message", choice.get("delta")) if isinstance(choice, Mapping) else None
+    message = choice.get("message") if isinstance(choice, Mapping) else None
     if isinstance(choice, Mapping) and message is None and isinstance(choice.get("text"), str):
         message = choice["text"]
     message = {"content": message} if isinstance(message, str) else message
@@ -436,58 +436,43 @@ def _best(said: Said, top: list[Top], piece: str, n: int) -> tuple[tuple[str, fl
     return tuple((piece if token == said.token else token, logprob) for token, logprob in best)
 
 
-def prior_in_chat(answer: Any, tokens: Sequence[str]) -> np.ndarray | None:
-    """Log P of each of ``tokens`` (L,) at the end of a chat that was scored by
-    ``prompt_logprobs``: of each token of the prompt, but the first, the token itself and perhaps
-    others behind it. ``None`` unless it ends with these, blanks and parts of characters aside."""
-    rows = _prompt_in(answer)
-    if rows is None or not tokens:
-        return None if rows is None else np.zeros(0)
-    found = [one for told in rows[-len(tokens) :] for one in list((told or {}).values())[:1]]
-    if len(found) < len(tokens):
-        return None
-    for one, token in zip(found, tokens, strict=True):
-        said = one.decoded_token or ""
-        if token and "\ufffd" not in said and said.strip() != token.strip():
-            return None
-    return _logprobs([one.logprob for one in found])
-
-
-def _prompt_in(answer: Any) -> list[dict[str, PromptToken] | None] | None:
-    rows = answer.get("prompt_logprobs") if isinstance(answer, Mapping) else None
-    return _or_none(rows, _PROMPT.validate_python)
-
-
-def last_in_chat(answer: Any) -> str:
-    """The last token of a scored chat, without blanks around it; "" where none is told."""
-    row = next(iter((_prompt_in(answer) or [])[-1:]), None) or {}
-    return next((told.decoded_token or "" for told in row.values()), "").strip()
-
-
-def scored_in(answer: Any) -> Scored | None:
-    """The tokens of the one choice of a scoring answer (``/completions`` with ``echo``)."""
+def scored_in(answer: Any) -> list[tuple[str, float | None]]:
+    """(token, log P) of what a server scored: of a chat by ``prompt_logprobs``, where each position
+    has the token itself and perhaps others behind it, or of a text by ``echo``."""
+    if isinstance(answer, Mapping) and "prompt_logprobs" in answer:
+        rows = _or_none(answer["prompt_logprobs"], _PROMPT.validate_python) or []
+        each = [next(iter((row or {}).values()), None) for row in rows]
+        return [("", None) if t is None else (t.decoded_token or "", t.logprob) for t in each]
     choice = (choices_of(answer) or [None])[0]
-    return _or_none(choice.get("logprobs"), Scored.model_validate) if choice else None
+    told = choice.get("logprobs") if isinstance(choice, Mapping) else None
+    scored = _or_none(told, Scored.model_validate)
+    return [] if scored is None else list(zip(scored.tokens, scored.token_logprobs, strict=False))
 
 
 def prior_of(answer: Any, tokens: Sequence[str]) -> np.ndarray | None:
-    """Log P of each of ``tokens`` (L,) at the end of a scored text; ``None`` unless the server cut
-    the text into the same tokens.
+    """Log P of each of ``tokens`` (L,) at the end of what was scored; ``None`` unless the server
+    cut it into the same tokens, in a chat but for blanks and parts of characters.
 
-    The scored text was the prompt and the reply; the server was made to add one token, which it may
-    or may not list. The last tokens must be the reply's own, in one way only. Offsets are not used:
-    servers count them differently.
+    To a text the server was made to add one token, which it may or may not list. The last tokens
+    must be the reply's own, in one way only. Offsets are not used: servers count them differently.
     """
-    scored = scored_in(answer)
-    if scored is None or not tokens:
-        return None if tokens else np.zeros(0)
-    n_made = count_of(answer, "completion_tokens")
-    cuts = {n_made} if n_made in (0, 1) else {0, 1}
-    if end_of(choices_of(answer)[0].get("finish_reason")) == "stop":  # pyright: ignore
-        cuts.add(0)  # an end token is counted, and listed or not
+    scored, cuts = scored_in(answer), {0}
+    chat = isinstance(answer, Mapping) and "prompt_logprobs" in answer
+    if not tokens:
+        return np.zeros(0)
+    if scored and not chat:
+        n_made = count_of(answer, "completion_tokens")
+        cuts = {n_made} if n_made in (0, 1) else {0, 1}
+        if end_of(answer["choices"][0].get("finish_reason")) == "stop":
+            cuts.add(0)  # an end token is counted, and listed or not
+
+    def same(said: str, token: str) -> bool:
+        alike = not token or "\ufffd" in said or said.strip() == token.strip()
+        return alike if chat else said == token
+
     fits = []
     for cut in cuts:
-        stop = len(scored.tokens) - cut
-        if stop >= len(tokens) and scored.tokens[stop - len(tokens) : stop] == list(tokens):
-            fits.append(scored.token_logprobs[stop - len(tokens) : stop])
+        end = scored[: len(scored) - cut][-len(tokens) :]
+        if len(end) == len(tokens) and all(map(same, [t for t, _ in end], tokens)):
+            fits.append([value for _, value in end])
     return _logprobs(fits[0]) if len(fits) == 1 else None

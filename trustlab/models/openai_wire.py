@@ -385,7 +385,7 @@ class Line:
         """``text`` without the key, or anything that looks like one."""
         for secret in self._secrets:
             text = text.replace(secret, HIDDEN)
-        return KEY_LIKE.sub(HIDDEN, text)
+        return re.sub(rf"{KEY_LIKE.pattern}|\bsk-[\w*.-]{{4,}}|(?<=Bearer )\S+", HIDDEN, text)
 
     async def post(self, kind: str, body: Mapping[str, Any]) -> Outcome:
         """One call of a kind of :data:`PATHS`, in a place that the limiter gave, within
@@ -432,6 +432,8 @@ class Line:
         streamed = re.match(r"(?:event:.*\s+)?data:\s*(\{.*\})\s", text)
         try:
             answer = json.loads(streamed[1] if streamed else text)
+            if streamed and error_in(answer) is None:
+                raise ValueError("a stream, which was not asked for")
             if "\\" in text:
                 plain = json.dumps(answer, ensure_ascii=False)
                 if re.search(r"\\u[dD][89a-fA-F]", text):  # halves of characters
