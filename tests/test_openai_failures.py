@@ -560,13 +560,6 @@ def test_options_that_may_carry_a_key_are_refused_before_anything_is_written(
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("finish", ["error", "abort", "tool_calls"])
-def test_a_reply_that_the_server_broke_off_is_none(server, opened, finish):
-    server.finish = finish
-    ((reply,),) = opened().generate([ask()])
-    assert reply.missing == f"the server broke the reply off (finish {finish!r})"
-
-
 def test_a_stop_is_told_at_once_though_many_jobs_are_left(server, opened):
     server.per_second, server.retry_after = 20, {}
     began = time.monotonic()

@@ -9,12 +9,7 @@ import pytest
 from each import each
 
 from trustlab.models.base import Request
-from trustlab.models.openai_replies import (
-    Reply,
-    pieces,
-    prior_of,
-    reply_of,
-)
+from trustlab.models.openai_replies import Reply, pieces, prior_of, reply_of
 from trustlab.models.openai_wire import MAX_WORDS, shortened, turns
 from trustlab.parsing.reply import diagnosis_reply
 

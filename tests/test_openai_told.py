@@ -274,7 +274,7 @@ def test_a_default_temperature_can_be_declared(server, opened):
     model.generate([Request(ASKED, max_tokens=4, temperature=0.5)])
     assert "temperature" not in server.received[0] and not model.abilities.temperature
     assert model.revision != opened(provides=["text"]).revision
-    with pytest.raises(ValueError, match="temperature must be 'asked' or 'default', got 0.5"):
+    with pytest.raises(ValueError, match="temperature must be one of asked, default, got 0.5"):
         opened(temperature=0.5)
 
 

@@ -52,7 +52,7 @@ class FileLine(Line):
         self._back: Counter[str] = Counter()
         self._read()
 
-    def _client(self, key: str, headers: dict[str, str]) -> Any:
+    def _made(self, key: str, headers: dict[str, str]) -> Any:
         return _Nobody()
 
     def _read(self) -> None:

@@ -19,6 +19,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
+from trustlab.models import openai_replies as answers
+from trustlab.models import openai_wire as wire
 from trustlab.models.base import (
     STATISTICS,
     Abilities,
@@ -33,36 +35,17 @@ from trustlab.models.base import (
 )
 from trustlab.models.decoding import check
 from trustlab.models.limiter import LONGEST_WAIT_S
-from trustlab.models.openai_replies import (
-    OTHER_TOKENS,
-    choices_of,
-    count_of,
-    missing,
-    prior_of,
-    reasons_lacking,
-    reply_of,
-    said_in,
-    scored_in,
-)
-from trustlab.models.openai_wire import (
-    MOST_TOKENS,
-    Address,
-    Dialect,
-    Line,
-    Outcome,
-    Template,
-    chat_body,
-    prior_body,
-    score_body,
-    shortened,
-    tokenize_body,
-    window_of,
-)
+from trustlab.models.openai_wire import Address, Dialect, Line, Outcome, Template
 from trustlab.models.thought import Thinking, check_thinking, unscored, with_thought
 from trustlab.records import Reply
 
-SYSTEM_ROLES = ("auto", "system", "developer", "user")
-TEMPERATURES = ("asked", "default")
+ALLOWED = {
+    "system_role": ("auto", "system", "developer", "user"),
+    "temperature": ("asked", "default"),
+}
+"""Values of options."""
+Body = Callable[[Dialect], dict[str, Any]]
+"""A call, by the dialect that it is made in."""
 ONLY_DEFAULT = "for a model that takes only its own temperature give temperature='default'"
 FATAL = {401: PermissionError, 403: PermissionError, 404: FileNotFoundError, 402: None}
 """HTTP statuses that every further call would get too."""
@@ -103,21 +86,6 @@ _HELD = Request(
 _SCORED = "The patient has had a cough for three days"
 SCHEMA_FORMS = ("json_schema", "json_object")
 """How a schema is sent: OpenAI's way and vLLM's, then llama-cpp-python's."""
-
-
-def check_extra(extra_body: object, template_options: object) -> None:
-    """``ValueError`` for an ``extra_body`` that contradicts what the run says of itself."""
-    for called, value in (("extra_body", extra_body), ("template_options", template_options)):
-        if value is not None and not isinstance(value, Mapping):
-            raise ValueError(f"{called} is {value!r}; it must be a mapping of names to values")
-    given = _names_in(extra_body) if isinstance(extra_body, Mapping) else set()
-    if wrong := sorted(given & DECIDED):
-        raise ValueError(
-            f"extra_body has {wrong[0]!r}, which the run sets, and says of itself; allowed is what"
-            " no parameter names, such as top_k or repetition_penalty"
-        )
-    if template_options and (wrong := sorted(given & {KWARGS, EFFORT})):
-        raise ValueError(f"extra_body has {wrong[0]!r}, and so have template_options; give one")
 
 
 def _names_in(extra_body: Mapping[str, Any]) -> set[str]:
@@ -166,15 +134,12 @@ class _Run:
 
 
 class OpenAIModel:
-    """A model behind an OpenAI-compatible server.
+    """A model behind an OpenAI-compatible server, at ``base_url`` (``http://localhost:8000/v1``).
 
-    - ``base_url``: such as ``http://localhost:8000/v1``.
-    - ``concurrency``: most calls at once, fewer where the server refuses them
-      (:class:`~trustlab.models.limiter.Limiter`).
-    - ``timeout_s``: a call has so long from beginning to end.
-    - ``max_retries``: how often it is tried again, with growing pauses or as the server says; a
-      refusal for too many calls does not count while others get through, and a server that was
-      never reached is tried twice.
+    - ``concurrency``: most calls at once, fewer where the server refuses them.
+    - ``timeout_s``: a call has so long from beginning to end; it is tried again ``max_retries``
+      times, with growing pauses or as the server says. A refusal for too many calls does not count
+      while others get through, and a server that was never reached is tried twice.
     - ``max_calls``, ``max_tokens_total`` (in and out) bound what this object spends: then no call
       is begun, and :class:`~trustlab.models.base.Stopped` hands over what is finished.
     - ``n_top``: alternatives asked for at each position.
@@ -218,7 +183,7 @@ class OpenAIModel:
         given = dict(locals())
         self.asked_with: dict[str, Any] = not_default(OpenAIModel, given, BESIDE)
         check_thinking(thinking, thinking_tokens)
-        check_extra(extra_body, template_options)
+        self.check_options(given)
         least = dict.fromkeys(("max_retries", "max_calls", "max_tokens_total", "n_top"), 0)
         least |= {"concurrency": 1, "vocabulary_size": 2, "window": 1}
         for option, at_least in least.items():
@@ -228,11 +193,9 @@ class OpenAIModel:
             raise ValueError("name is empty; give the model's name as the server knows it")
         if not 0 < timeout_s < math.inf:
             raise ValueError(f"timeout_s must be above 0 and finite, got {timeout_s}")
-        if system_role not in SYSTEM_ROLES:
-            allowed = f"one of {', '.join(SYSTEM_ROLES)}"
-            raise ValueError(f"system_role must be {allowed}, got {system_role!r}")
-        if temperature not in TEMPERATURES:
-            raise ValueError(f"temperature must be 'asked' or 'default', got {temperature!r}")
+        for option, allowed in ALLOWED.items():
+            if (value := given[option]) not in allowed:
+                raise ValueError(f"{option} must be one of {', '.join(allowed)}, got {value!r}")
         if unknown := set(provides or ()) - {"text", *STATISTICS}:
             allowed = f"among text, {', '.join(STATISTICS)}"
             raise ValueError(f"provides must be {allowed}, got {sorted(unknown)}")
@@ -275,8 +238,20 @@ class OpenAIModel:
 
     @staticmethod
     def check_options(options: Mapping[str, Any]) -> None:
-        """``ValueError`` for options that contradict what a run says of itself, or each other."""
-        check_extra(options.get("extra_body"), options.get("template_options"))
+        """``ValueError`` for an ``extra_body`` or ``template_options`` that contradict what the run
+        says of itself, or each other."""
+        extra, template = (options.get(name) or {} for name in ("extra_body", "template_options"))
+        for called, value in (("extra_body", extra), ("template_options", template)):
+            if not isinstance(value, Mapping):
+                raise ValueError(f"{called} is {value!r}; it must be a mapping of names to values")
+        given = _names_in(extra)
+        if wrong := sorted(given & DECIDED):
+            raise ValueError(
+                f"extra_body has {wrong[0]!r}, which the run sets, and says of itself; allowed is"
+                " what no parameter names, such as top_k or repetition_penalty"
+            )
+        if template and (wrong := sorted(given & {KWARGS, EFFORT})):
+            raise ValueError(f"extra_body has {wrong[0]!r}, and so have template_options; give one")
 
     def __repr__(self) -> str:
         return f"OpenAIModel({self.name!r}, at {self._line.address.shown!r})"
@@ -317,7 +292,7 @@ class OpenAIModel:
             self.asked_with["server"] = differing
 
     def _able(self, provides: frozenset[str], window: float, counts: bool) -> Abilities:
-        lacks = reasons_lacking(
+        lacks = answers.reasons_lacking(
             provides, self._template is not None, self.vocabulary_size is not None
         )
         takes, coldest = self._dialect.takes_temperature, self._dialect.coldest
@@ -367,7 +342,7 @@ class OpenAIModel:
             self._line.run(self._answer_all(run))
         except (KeyboardInterrupt, CancelledError):
             run.stop(None, "interrupted")
-        unasked = missing(f"not asked: {run.stopped}")
+        unasked = answers.missing(f"not asked: {run.stopped}")
         replies = [[unasked if reply is None else reply for reply in row] for row in rows]
         if not run.stopped:
             return replies
@@ -426,7 +401,7 @@ class OpenAIModel:
         if request.max_tokens < 1:
             replies = [too_long(self.name, self._room)] * asked
         else:
-            body = functools.partial(chat_body, self.name, request, start, asked, self.n_top)
+            body = functools.partial(wire.chat_body, self.name, request, start, asked, self.n_top)
             called = await self._call("chat", body, run)
             if called is None:
                 return
@@ -466,28 +441,29 @@ class OpenAIModel:
             n_tokens = self._template.count(messages, role) if self._template else None
             if n_tokens is None and (self._abilities is None or self._abilities.counts):
                 given = {name: value for name, value in self._extra.items() if name == KWARGS}
-                answer = await self._once(
-                    "tokenize",
-                    lambda dialect: tokenize_body(self.name, messages, dialect) | given,
-                    run,
-                )
+
+                def body(dialect: Dialect) -> dict[str, Any]:
+                    told = wire.turns(messages, dialect.system_role)
+                    return {
+                        "model": self.name,
+                        "messages": told,
+                        "add_generation_prompt": True,
+                    } | given
+
+                answer = await self._once("tokenize", body, run)
                 counted = answer.get("count") if isinstance(answer, dict) else None
-                told = type(counted) is int and 0 < counted <= MOST_TOKENS
+                told = type(counted) is int and 0 < counted <= wire.MOST_TOKENS
                 n_tokens = counted if told else None
             self._counted[messages] = n_tokens
         return self._counted[messages]
 
-    async def _once(self, kind: str, body: Callable[[Dialect], dict[str, Any]], run: _Run) -> Any:
+    async def _once(self, kind: str, body: Body, run: _Run) -> Any:
         """The answer to a call that one can do without: it has no second try and stops nothing."""
         called = await self._call(kind, body, run, needed=False)
         return called[0].answer if called else None
 
     async def _call(
-        self,
-        kind: str,
-        body: Callable[[Dialect], dict[str, Any]],
-        run: _Run,
-        needed: bool = True,
+        self, kind: str, body: Body, run: _Run, needed: bool = True
     ) -> tuple[Outcome, dict[str, Any]] | None:
         """One call in the server's dialect, tried again where that may help, and what was sent;
         ``None``: stopped before it. Here alone anything is tried again."""
@@ -501,9 +477,8 @@ class OpenAIModel:
                 if not begun and not self._may_begin(run):
                     return None
                 sent, begun = body(self._dialect), True
-                outcome = await self._line.post(
-                    kind, sent | (self._extra if kind == "chat" else {})
-                )
+                extra = self._extra if kind == "chat" else {}
+                outcome = await self._line.post(kind, sent | extra)
                 passed = outcome.answer is not None or not outcome.passing
                 if outcome.refused:
                     pause = outcome.pause if outcome.pause <= LONGEST_WAIT_S else 0.0
@@ -587,11 +562,11 @@ class OpenAIModel:
 
     def _count(self, outcome: Outcome) -> None:
         """Add a call to ``usage``; a server's fingerprint is a name there, counted."""
-        self.usage["n_tokens_in"] += count_of(outcome.answer, "prompt_tokens") or 0
-        self.usage["n_tokens_out"] += count_of(outcome.answer, "completion_tokens") or 0
+        self.usage["n_tokens_in"] += answers.count_of(outcome.answer, "prompt_tokens") or 0
+        self.usage["n_tokens_out"] += answers.count_of(outcome.answer, "completion_tokens") or 0
         answer = outcome.answer if isinstance(outcome.answer, dict) else {}
         if isinstance(fingerprint := answer.get("system_fingerprint"), str):
-            name = f"fingerprint {shortened(fingerprint)[:40]}"
+            name = f"fingerprint {wire.shortened(fingerprint)[:40]}"
             self.usage[name] = self.usage.get(name, 0.0) + 1
 
     def _read(
@@ -601,23 +576,26 @@ class OpenAIModel:
         as many missing ones."""
         answer = outcome.answer
         if answer is None:
-            return [missing(outcome.reason)] * asked
-        if not (choices := choices_of(answer)):
-            words = self._line.scrubbed(shortened(json.dumps(answer)))
+            return [answers.missing(outcome.reason)] * asked
+        if not (choices := answers.choices_of(answer)):
+            words = wire.shortened(self._line.scrubbed(json.dumps(answer)))
             form = f"the server's answer has another form: {words}"
-            return [missing(form if choices is None else "the server sent no choices")] * asked
-        n_in = count_of(answer, "prompt_tokens") or 0
-        n_out = round((count_of(answer, "completion_tokens") or 0) / len(choices))
+            why = form if choices is None else "the server sent no choices"
+            return [answers.missing(why)] * asked
+        n_in = answers.count_of(answer, "prompt_tokens") or 0
+        n_out = round((answers.count_of(answer, "completion_tokens") or 0) / len(choices))
         n_top, size = sent.get("top_logprobs", 0), self.vocabulary_size
         served = answer.get("model")
-        served = shortened(served) if isinstance(served, str) else ""
+        served = wire.shortened(served) if isinstance(served, str) else ""
         replies = []
         for choice in choices[:asked]:
             try:
-                reply = reply_of(choice, request, (n_in, n_out), n_top, size, self.thinking)
+                reply = answers.reply_of(choice, request, (n_in, n_out), n_top, size, self.thinking)
             except (ValueError, TypeError, ArithmeticError, LookupError, RecursionError) as error:
-                reply = missing(f"the server's choice cannot be read: {type(error).__name__}")
-            replies.append(replace(reply, served_by=served))
+                why = f"the server's choice cannot be read: {type(error).__name__}"
+                reply = answers.missing(why)
+            why = reply.missing and self._line.scrubbed(reply.missing)
+            replies.append(replace(reply, served_by=served, missing=why))
         return replies
 
     async def _with_prior(self, run: _Run, prior: Messages, reply: Reply) -> Reply | None:
@@ -637,7 +615,7 @@ class OpenAIModel:
         outcome, tokens = called[0], reply.trace.tokens
         why, scored = f"not scored: {outcome.reason}", None
         if outcome.answer is not None:
-            why, scored = OTHER_TOKENS, prior_of(outcome.answer, tokens)
+            why, scored = answers.OTHER_TOKENS, answers.prior_of(outcome.answer, tokens)
         elif outcome.passing:
             return replace(reply, missing=why)
         lacks = {} if scored is not None else {"prior_logprobs": why}
@@ -648,16 +626,16 @@ class OpenAIModel:
         """The call that scores ``text`` as the reply to ``messages``."""
         if self._template is None:
             return await self._call(
-                "chat", lambda dialect: prior_body(self.name, messages, text, dialect), run
+                "chat", lambda dialect: wire.prior_body(self.name, messages, text, dialect), run
             )
         prompt = self._template.render(messages, self._dialect.system_role)
-        return await self._call("score", lambda _: score_body(self.name, prompt + text), run)
+        return await self._call("score", lambda _: wire.score_body(self.name, prompt + text), run)
 
     async def _settle(self, run: _Run) -> Abilities:
         """What the server gives and accepts: a greedy reply with all statistics, two samples in one
         call, a reply held to a schema, the score of a text, its window, and the length of a
         prompt; what the calls do not reach counts as not given."""
-        greedy = functools.partial(chat_body, self.name, _GREEDY, 0, 1, self.n_top)
+        greedy = functools.partial(wire.chat_body, self.name, _GREEDY, 0, 1, self.n_top)
         called = await self._call("chat", greedy, run)
         outcome = called[0] if called else Outcome(what="every form of a call", status=400)
         if outcome.answer is None:
@@ -665,33 +643,33 @@ class OpenAIModel:
                 where = f"{self.name!r} cannot be reached at {self._line.address.shown}"
                 raise ConnectionError(f"{where}: {outcome.reason}")
             raise (FATAL.get(outcome.status) or RuntimeError)(self._refused(outcome))
-        provides, said = {"text"}, said_in((choices_of(outcome.answer) or [None])[0])
+        provides = {"text"}
+        said = answers.said_in((answers.choices_of(outcome.answer) or [None])[0])
         if any(s.logprob is not None for s in said):
             listed = any(s.top_logprobs for s in said)
             provides |= {"logprobs", "distributions"} if listed else {"logprobs"}
         window, counts = self._window, False
         if math.isinf(window):
-            window = window_of(await self._once("models", lambda _: {}, run), self.name)
+            window = wire.window_of(await self._once("models", lambda _: {}, run), self.name)
         if self._dialect.takes_n:
-            body = functools.partial(chat_body, self.name, _SAMPLED, 0, 2, 0)
+            body = functools.partial(wire.chat_body, self.name, _SAMPLED, 0, 2, 0)
             called = await self._call("chat", body, run)
-            choices = choices_of(called[0].answer) if called else None
+            choices = answers.choices_of(called[0].answer) if called else None
             if choices is not None and len(choices) < 2:
                 self._dialect = replace(self._dialect, takes_n=False)
-        form = SCHEMA_FORMS[0]
-        held = not self.structured
+        held = ""
         for form in SCHEMA_FORMS if self.structured else ():
-            if held := await self._holds_to_schema(form, run):
-                break
+            if not held and await self._holds_to_schema(form, run):
+                held = form
         if "logprobs" in provides and await self._scores(run):
             provides |= {"prior"}
         if not math.isinf(window):
             counts = await self._count_tokens(_GREEDY.messages, run) is not None
         able = self._able(frozenset(provides), window, counts)
-        form = form if held else SCHEMA_FORMS[0]
+        able = replace(able, structured=bool(held) or not self.structured)
         dialect = self._dialect.differing(self._told)
         dialect = {name: value for name, value in dialect.items() if name not in ELSEWHERE}
-        return replace(able, structured=held, schema_form=form, dialect=dialect)
+        return replace(able, schema_form=held or SCHEMA_FORMS[0], dialect=dialect)
 
     async def _holds_to_schema(self, form: str, run: _Run) -> bool:
         """Whether the server takes a schema in this form, and what it says is held to it."""
@@ -699,10 +677,10 @@ class OpenAIModel:
 
         def body(dialect: Dialect) -> dict[str, Any]:
             tried = replace(dialect, takes_schema=True, schema_form=form)
-            return chat_body(self.name, asked, 0, 1, 0, tried)
+            return wire.chat_body(self.name, asked, 0, 1, 0, tried)
 
         called = await self._call("chat", body, run)
-        reply = self._read(*called, asked, 1)[0] if called else missing("not tried")
+        reply = self._read(*called, asked, 1)[0] if called else answers.missing("not tried")
         if reply.finish == "length":  # too long a thought: nothing speaks against it
             return reply.text is not None
         try:
@@ -713,6 +691,6 @@ class OpenAIModel:
     async def _scores(self, run: _Run) -> bool:
         """Whether the server scores a given text."""
         called = await self._score(run, _GREEDY.messages, _SCORED)
-        told = scored_in(called[0].answer) if called else []
+        told = answers.scored_in(called[0].answer) if called else []
         known = [token for token, value in told if value is not None]
         return len(known) > 1 and _SCORED.split()[-1] in "".join(known)

@@ -303,20 +303,21 @@ class Unfit(Exception):
 
 class Line:
     """A client with its event loop, in a thread of its own; opened by the first call, and again
-    after :meth:`close`."""
+    after :meth:`close`. ``limiter``: places for calls, to be taken inside the thread."""
 
     def __init__(self, address: Address, *, timeout_s: float, concurrency: int) -> None:
         self.address, self.timeout_s, self.concurrency = address, timeout_s, concurrency
         self._secrets: tuple[str, ...] = ()
         self._opening = threading.Lock()
-        self._open: tuple[asyncio.AbstractEventLoop, Any, Limiter] | None = None
+        self.limiter, self._client = Limiter(concurrency), None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._finalizer: weakref.finalize | None = None
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run ``work`` in the thread and wait. An interruption cancels it. ``ValueError``: no key,
         and one is needed."""
         try:
-            loop = self._opened()[0]
+            loop = self._opened()
         except BaseException:
             work.close()
             raise
@@ -327,34 +328,22 @@ class Line:
             future.cancel()
             raise
 
-    @property
-    def limiter(self) -> Limiter:
-        """Places for calls, shared by all that use the line; to be taken inside the thread."""
-        return self._now()[2]
-
-    def _now(self) -> tuple[asyncio.AbstractEventLoop, Any, Limiter]:
-        if self._open is None:
-            raise RuntimeError("the model was closed while it was being asked")
-        return self._open
-
-    def _opened(self) -> tuple[asyncio.AbstractEventLoop, Any, Limiter]:
+    def _opened(self) -> asyncio.AbstractEventLoop:
         with self._opening:
-            if self._open is None:
+            if self._loop is None:
                 key, login = key_for(self.address), self.address.login
                 basic = login and base64.b64encode(login.encode()).decode()
                 known = (key, basic, *(login or "").split(":", 1))
                 self._secrets = tuple(s for s in known if s and len(s) >= SHORTEST_KEY)
-                client = self._client(key, {"Authorization": f"Basic {basic}"} if basic else {})
+                client = self._made(key, {"Authorization": f"Basic {basic}"} if basic else {})
                 loop = asyncio.new_event_loop()
-                thread = threading.Thread(
-                    target=loop.run_forever, name="trustlab-openai", daemon=True
-                )
+                thread = threading.Thread(target=loop.run_forever, name="trustlab", daemon=True)
                 thread.start()
-                self._open = loop, client, Limiter(self.concurrency)
+                self._loop, self._client, self.limiter = loop, client, Limiter(self.concurrency)
                 self._finalizer = weakref.finalize(self, _shut, loop, client, thread)
-            return self._open
+            return self._loop
 
-    def _client(self, key: str, headers: dict[str, str]) -> Any:
+    def _made(self, key: str, headers: dict[str, str]) -> Any:
         try:
             import openai
         except ImportError as error:
@@ -377,7 +366,7 @@ class Line:
     def close(self) -> None:
         """Give the connections back and end the thread."""
         with self._opening:
-            finalizer, self._open, self._finalizer = self._finalizer, None, None
+            finalizer, self._loop, self._finalizer = self._finalizer, None, None
         if finalizer is not None:
             finalizer()
 
@@ -395,7 +384,8 @@ class Line:
         """
         import openai
 
-        client, form = self._now()[1], _http().Response
+        client: Any = self._client
+        form = _http().Response
         # ``/tokenize`` stands beside, not below, the path of the rest.
         path = self.address.url.removesuffix("/v1") if kind == "tokenize" else ""
         try:
@@ -592,12 +582,6 @@ def prior_body(name: str, messages: Messages, reply: str, dialect: Dialect) -> d
         dialect.limit: 1,
         **({"temperature": dialect.coldest} if dialect.takes_temperature else {}),
     }  # fmt: skip
-
-
-def tokenize_body(name: str, messages: Messages, dialect: Dialect) -> dict[str, Any]:
-    """The call that counts the tokens of a prompt, up to where the reply begins."""
-    told = turns(messages, dialect.system_role)
-    return {"model": name, "messages": told, "add_generation_prompt": True}
 
 
 WINDOWS = ("max_model_len", "context_length", "context_window", "max_context_length")
