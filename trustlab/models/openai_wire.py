@@ -146,8 +146,10 @@ class Outcome:
 
     @property
     def refused(self) -> bool:
-        """Whether the server takes no more calls for now."""
-        return self.status in (429, 503) and self.code != "insufficient_quota"
+        """Whether the server takes no more calls for now; inside an HTTP 200 that may be for good
+        (a day's free calls), and each call has its retries alone."""
+        said = self.what.startswith("HTTP") and self.code != "insufficient_quota"
+        return self.status in (429, 503) and said
 
     @property
     def passing(self) -> bool:
