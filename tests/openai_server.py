@@ -105,15 +105,16 @@ class Server:
 
     ``plan(k, body)`` names what happens to the k-th request (from 0): None for an answer, a number
     for that HTTP status, or one of "garbage", "no choices", "null content", "hang", "drip", "cut",
-    "filter", "refusal", "error in 200", "other form", "redirect" (to ``elsewhere``), "echo" (of the
-    key) and "large". ``refuses``: parameters that get a 400 by name, ``refuses_in`` the status.
-    ``said``: tokens (bytes) of every reply, ``finish`` and ``message`` how it ends and what is in
-    its message besides. ``per_second``: calls that are answered in each second,
-    others get a 429. ``named(k)``: the model that it says it used. ``window``, ``scores_chats``,
-    ``holds``: what vLLM tells and does besides.
+    "filter", "refusal", "redirect" (to ``elsewhere``), "echo" (of the key) and "large"; or is a
+    function that makes the answer odd: another one, or its bytes. ``models``: the list's bytes.
+    ``refuses``: parameters that get a 400 by name, ``refuses_in`` the status. ``said``: tokens
+    (bytes) of every reply, ``finish`` and ``message`` how it ends and what is in its message
+    besides. ``per_second``: calls that are answered in each second, others get a 429.
+    ``named(k)``: the model that it says it used. ``window``, ``scores_chats``, ``holds``: what vLLM
+    tells and does besides.
     """
 
-    plan: Callable[[int, dict], str | int | None] = lambda k, body: None
+    plan: Callable[[int, dict], Any] = lambda k, body: None
     latency_s: float = 0.0
     hang_s: float = 1.0
     ignores_n: bool = False
@@ -138,6 +139,7 @@ class Server:
     n_tokens: float | None = None
     elsewhere: str = ""
     window: int | None = None  # told, and held to
+    models: bytes = b""
     counts: bool = True  # the tokens of a prompt, where it has a window
     scores_chats: bool = False
     only_default: bool = False  # temperature
@@ -392,8 +394,9 @@ class Handler(BaseHTTPRequestHandler):
             )
         elif problem is not None:
             self.answer(problem[0], json.dumps(problem[1]).encode(), server.retry_after)
-        elif action == "error in 200":
-            self.answer(200, json.dumps({"error": {"message": "overloaded"}}).encode())
+        elif callable(action):
+            odd = action(server.chat(body, None) if self.path == "/v1/chat/completions" else None)
+            self.answer(200, odd if isinstance(odd, bytes) else json.dumps(odd).encode())
         elif action == "redirect":
             self.answer(307, b"", {"location": server.elsewhere})
         elif action == "echo":
@@ -420,7 +423,8 @@ class Handler(BaseHTTPRequestHandler):
         told = {"id": "toy"} | (
             {"max_model_len": self.behaviour.window} if self.behaviour.window else {}
         )
-        self.answer(200, json.dumps({"object": "list", "data": [told]}).encode())
+        listed = json.dumps({"object": "list", "data": [told]}).encode()
+        self.answer(200, self.behaviour.models or listed)
 
     def drip(self, body: bytes) -> None:
         """A byte every 50 ms: each in time, the whole never."""

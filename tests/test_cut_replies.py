@@ -26,7 +26,7 @@ from trustlab.graders import JudgeGrader, SynonymGrader
 from trustlab.measures import metrics_table
 from trustlab.models.base import Request, TextOnly
 from trustlab.models.cache import CachedModel
-from trustlab.models.openai_replies import Choice, reply_of
+from trustlab.models.openai_replies import reply_of
 from trustlab.parsing.agents import (
     read_enough,
     read_flags,
@@ -269,5 +269,5 @@ def test_a_servers_reply_cut_before_any_text_is_cut_and_kept(tmp_path, monkeypat
     ],
 )
 def test_how_a_servers_reply_ended(end: str | None, n_tokens: int, finish: str) -> None:
-    choice = Choice.model_validate({"message": {"content": "[flu]"}, "finish_reason": end})
+    choice = {"message": {"content": "[flu]"}, "finish_reason": end}
     assert reply_of(choice, ASK, (5, n_tokens), 0, None).finish == finish

@@ -16,7 +16,6 @@ from openai_server import TEMPLATE, VOCABULARY, Server, cut, distribution, drawn
 from trustlab.models import open_model
 from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel
-from trustlab.parsing.reply import diagnosis_reply
 
 EVERYTHING = frozenset({"logprobs", "distributions", "prior"})
 ASKED = (("system", "You are a doctor."), ("user", "Cough?"))
@@ -151,24 +150,6 @@ def test_it_works_inside_a_running_event_loop_as_in_a_notebook(opened):
     assert asyncio.run(cell()) == model.generate([ask()])[0][0].text
 
 
-def test_what_a_token_limit_cuts_says_so(opened):
-    ((reply,),) = opened().generate([ask(max_tokens=2)])
-    assert (reply.finish, reply.n_tokens_out) == ("length", 2)
-
-
-def test_tokens_without_a_list_are_counted_by_the_servers_usage(opened):
-    (replies,) = opened().generate([ask(n=3, temperature=1.0)])
-    assert [reply.n_tokens_out for reply in replies] == [4, 4, 4]
-
-
-def test_a_character_split_over_tokens_is_put_together(server, opened):
-    server.said = [b"[Sj", b"\xc3", b"\xb6", b"gren]", b"<|im_end|>"]
-    server.content = "[Sjögren]"
-    ((reply,),) = opened().generate([ask(want=frozenset({"logprobs"}))])
-    assert reply.trace is not None and reply.trace.tokens == ("[Sj", "", "ö", "gren]")
-    assert diagnosis_reply(reply).text == "Sjögren"
-
-
 @pytest.mark.parametrize("how", ["null", "content null", "empty", "malformed"])
 def test_a_server_that_gives_no_log_probabilities_gives_text(server, opened, how):
     server.logprobs = how
@@ -177,19 +158,6 @@ def test_a_server_that_gives_no_log_probabilities_gives_text(server, opened, how
     assert set(model.lacks.values()) == {"the server tells no log-probabilities"}
     ((reply,),) = model.generate([ask(want=frozenset({"logprobs"}))])
     assert reply.text is not None and reply.trace is None
-
-
-@pytest.mark.parametrize("how", ["sentinel", "infinite"])
-def test_a_log_probability_that_is_not_told_is_no_number(server, opened, how):
-    server.logprobs = how
-    ((reply,),) = opened().generate([ask(want=frozenset({"logprobs", "distributions"}))])
-    assert reply.trace is not None
-    assert (reply.trace.logprobs, reply.trace.entropies, reply.trace.alternatives) == (
-        None,
-        None,
-        None,
-    )
-    assert reply.trace.bounds == {}
 
 
 def test_tokens_that_do_not_spell_the_text_are_not_used(server, opened):
@@ -301,13 +269,15 @@ def test_a_server_that_has_no_size_of_vocabulary_to_tell_gives_no_distances(open
     )
 
 
-def test_what_a_server_gives_is_tried_out_once_or_told(server, opened):
+def test_what_a_server_gives_is_tried_out_once_or_told(server, opened, capsys):
     model = opened(chat_template=TEMPLATE)
     assert model.usage["requests"] == 0
     assert model.provides == model.provides
-    assert (model.usage["probes"], model.usage["requests"], len(server.received)) == (2, 2, 2)
+    calls = model.usage["probes"], model.usage["requests"], len(server.received)
+    assert calls == (4, 4, 3)  # one is a GET
+    assert "gives distributions, logprobs, prior, text" in capsys.readouterr().err
     told = opened(provides=["logprobs"])
-    assert told.provides == {"text", "logprobs"} and len(server.received) == 2
+    assert told.provides == {"text", "logprobs"} and len(server.received) == 3
 
 
 def test_extra_fields_go_into_every_chat_call(server, opened):

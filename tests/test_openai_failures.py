@@ -20,7 +20,7 @@ from asking import ask as ask_benchmark
 from fake_model import made_cases
 from openai_server import KEY, TEMPLATE, Server, opening
 
-from trustlab.models import open_model, openai_wire
+from trustlab.models import open_model
 from trustlab.models.base import Gone, Request, Stopped, TextOnly
 from trustlab.models.cache import CachedModel
 from trustlab.models.openai import OpenAIModel
@@ -64,7 +64,6 @@ def patient_of(body: dict) -> str:
         ("hang", "no answer within 0.3 s after 1 retry", 2),
         ("cut", "the connection to 127.0.0.1:", 2),
         ("no choices", "the server sent no choices", 1),
-        ("error in 200", 'another form: {"error": {"message": "overloaded"}}', 1),
         ("null content", "the server sent no text (finish 'stop')", 1),
         ("filter", "withheld by the server's content filter", 1),
         ("refusal", "the model refused: I cannot help with that.", 1),
@@ -134,7 +133,7 @@ def test_a_call_that_is_refused_is_not_given_up_while_others_get_through(server,
     server.plan = plan
     model = opened(max_retries=1, concurrency=2)
     rows = model.generate([ask("bad"), *(ask(str(k)) for k in range(40))])
-    assert all(row[0].text for row in rows) and model.usage["failures"] == 0
+    assert [row[0].missing for row in rows if not row[0].text] == []
     assert model.usage["retries"] == 5
 
 
@@ -189,13 +188,6 @@ def test_a_call_has_its_time_from_beginning_to_end(server, opened):
     began = time.monotonic()
     ((reply,),) = opened(timeout_s=0.4, max_retries=0).generate([ask()])
     assert reply.missing == "no answer within 0.4 s" and time.monotonic() - began < 2
-
-
-def test_an_answer_without_end_is_not_read(server, opened, monkeypatch):
-    monkeypatch.setattr(openai_wire, "MOST_BYTES", 50_000)
-    server.plan = lambda k, body: "large"
-    ((reply,),) = opened(max_retries=3).generate([ask()])
-    assert "has more than" in str(reply.missing) and len(server.chats()) == 1
 
 
 def test_a_redirect_to_another_address_is_not_followed(server, opened):
@@ -273,12 +265,16 @@ def test_each_reply_is_kept_as_it_comes_and_waits_for_no_other(server, opened, t
 
     def plan(k, body):
         if patient_of(body) == "slow":
-            time.sleep(0.5)
             with closing(sqlite3.connect(file)) as kept:
-                seen.append(kept.execute("SELECT count(*) FROM replies").fetchone()[0])
+                for _ in range(600):  # until the others are there
+                    time.sleep(0.05)
+                    (n,) = kept.execute("SELECT count(*) FROM replies").fetchone()
+                    if n == 30:
+                        break
+            seen.append(n)
 
     server.plan = plan
-    with CachedModelClosing(opened(concurrency=2), file) as cached:
+    with CachedModelClosing(opened(concurrency=2, timeout_s=60), file) as cached:
         done = []
         cached.generate([ask("slow"), *(ask(str(k)) for k in range(30))], progress=done.append)
     assert seen == [30] and sum(done) == 31
@@ -562,13 +558,6 @@ def test_options_that_may_carry_a_key_are_refused_before_anything_is_written(
         run_notebook("01_benchmark", {"model": "openai:toy", name: options}, tmp_path / "run")
     assert not any(canary in str(caught.value) for canary in CANARIES)
     assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.parametrize("finish", ["error", "abort", "tool_calls"])
-def test_a_reply_that_the_server_broke_off_is_none(server, opened, finish):
-    server.finish = finish
-    ((reply,),) = opened().generate([ask()])
-    assert reply.missing == f"the server broke the reply off (finish {finish!r})"
 
 
 def test_a_stop_is_told_at_once_though_many_jobs_are_left(server, opened):

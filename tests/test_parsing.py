@@ -8,7 +8,7 @@ from each import each
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trustlab.parsing.reply import THINKING, diagnosis, diagnosis_reply, is_placeholder
+from trustlab.parsing.reply import THINKING, THOUGHT, diagnosis, diagnosis_reply, is_placeholder
 from trustlab.parsing.scores import (
     NO_GUESSES,
     NO_SCORE,
@@ -261,8 +261,8 @@ def test_a_reply_about_an_answer_is_what_it_says_beside_its_words(
 
 
 def test_a_reply_about_an_answer_that_is_none_keeps_its_words() -> None:
-    cut, thought = Reply("[85]", finish="length"), Reply("", reasoning="Hm.")
-    for came, why in ((cut, CUT), (thought, THINKING)):
+    cut, spent = Reply("[85]", finish="length"), Reply("", reasoning="Hm.", finish="length")
+    for came, why in ((cut, CUT), (spent, THINKING), (Reply("", reasoning="Hm."), THOUGHT)):
         found = probe_reply("ce", None, came)
         assert (found.text, found.raw, found.missing) == (None, came.text, why)
     refused = Reply(None, missing="refused", finish="error")

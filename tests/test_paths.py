@@ -21,7 +21,7 @@ from studies.consultation import ConsultationRun
 from studies.trust_indices import TrustRun
 from trustlab import run_notebooks
 from trustlab.html.notebook import write_html
-from trustlab.paths import ROOT, save_json, save_table, save_tables, whole
+from trustlab.paths import ROOT, save_json, save_table, save_tables, save_text, whole
 from trustlab.plots import save_figure
 from trustlab.run import Run
 from trustlab.run_notebooks import publish
@@ -178,6 +178,9 @@ with whole(Path({str(path)!r})) as beside:
     assert path.read_text(encoding="utf-8") == "old"
     (left,) = tmp_path.glob("*.part")
     assert left.read_text(encoding="utf-8") == "half"
+    (alive := tmp_path / f"a.txt.{os.getppid()}.part").touch()
+    save_text("new", path)
+    assert sorted(tmp_path.iterdir()) == [path, alive]
 
 
 def test_the_named_tables_come_back_in_full_precision(tmp_path: Path) -> None:

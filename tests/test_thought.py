@@ -16,7 +16,7 @@ from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel, decode_reply, encode_reply
 from trustlab.models.thought import MARKERS, apart, check_thinking, parts
 from trustlab.parsing.agents import read_opinion
-from trustlab.parsing.reply import THINKING, Unreadable, diagnosis_reply, no_answer, whole
+from trustlab.parsing.reply import THINKING, THOUGHT, Unreadable, diagnosis_reply, no_answer, whole
 from trustlab.records import NO_DIAGNOSIS, Reply, TokenTrace
 
 WANT = frozenset({"logprobs", "distributions"})
@@ -27,8 +27,8 @@ def test_every_family_s_markers_are_known(opens: str, closes: str) -> None:
     text = f"{opens}Maybe [flu], but no.{closes}\n\n[Cold]"
     told = apart(Reply(text))
     assert (told.text, told.reasoning) == ("[Cold]", "Maybe [flu], but no.")
-    assert no_answer(apart(Reply(f"{opens}Maybe [flu], but"))) == THINKING
-    assert no_answer(apart(Reply(f"{opens}Maybe [flu].{closes}\n"))) == THINKING
+    assert no_answer(apart(Reply(f"{opens}Maybe [flu], but", finish="length"))) == THINKING
+    assert no_answer(apart(Reply(f"{opens}Maybe [flu].{closes}\n"))) == THOUGHT
     # A template has opened it already.
     assert apart(Reply(f"Maybe [flu].{closes}[Cold]")).text == "[Cold]"
 
@@ -36,7 +36,7 @@ def test_every_family_s_markers_are_known(opens: str, closes: str) -> None:
 @each("finish", ["length", "stop"])
 def test_what_follows_an_opened_thought_without_an_end_is_all_thought(finish: str) -> None:
     said = Reply("Is it [a cold]? I stop.", finish=finish)
-    assert no_answer(apart(said, begun=True)) == THINKING
+    assert no_answer(apart(said, begun=True)) == (THINKING if finish == "length" else THOUGHT)
     assert apart(replace(said, text="a</think>[Cold]"), begun=True).text == "[Cold]"
 
 
@@ -102,9 +102,9 @@ def test_markers_of_ones_own_and_none() -> None:
 
 
 def test_all_thought_is_neither_right_nor_wrong() -> None:
-    for reply in (apart(Reply("<think>[flu]", finish="length")), apart(Reply("<think>[flu]"))):
-        with pytest.raises(Unreadable, match="ran out of tokens while thinking"):
-            whole(reply)
+    for finish, why in (("length", THINKING), ("stop", THOUGHT)):
+        with pytest.raises(Unreadable, match=why):
+            whole(apart(Reply("<think>[flu]", finish=finish)))
     told = diagnosis_reply(apart(Reply("<think>[flu]</think>I cannot say.")))
     assert (told.text, told.missing) == (None, NO_DIAGNOSIS)
 
@@ -128,7 +128,7 @@ def test_a_reply_kept_with_its_thought_in_the_text_is_parted(tmp_path) -> None:
         ((reply,),) = CachedModel(model, path, offline=True).generate([request])
         assert reply.text == expected
         assert reply.trace is not None and "".join(reply.trace.tokens) == expected
-        assert no_answer(apart(replace(kept, text="<think>[flu]", trace=None))) == THINKING
+        assert no_answer(apart(replace(kept, text="<think>[flu]", trace=None))) == THOUGHT
 
 
 # A server
@@ -180,7 +180,7 @@ def test_a_server_s_own_field_is_thought(name: str) -> None:
         server.finish, server.message = "length", {name: "Maybe [flu]", "content": None}
         assert no_answer(asked(server)) == THINKING
         server.finish = "stop"
-        assert no_answer(asked(server)) == THINKING
+        assert no_answer(asked(server)) == THOUGHT
 
 
 def test_tokens_of_a_thought_moved_elsewhere_are_passed_over() -> None:
@@ -245,7 +245,7 @@ def test_a_field_beside_a_thought_in_the_text(extra: dict) -> None:
     with Server(message=message) as server:
         assert asked(server).text == "[Cold]"
         server.message = extra | {"content": "<think>Maybe [flu]"}
-        assert no_answer(asked(server)) == THINKING
+        assert no_answer(asked(server)) == THOUGHT
         server.message = {"reasoning_content": "", "content": ""}
         assert no_answer(asked(server)) == ""  # an empty reply, without a thought
 
@@ -253,7 +253,7 @@ def test_a_field_beside_a_thought_in_the_text(extra: dict) -> None:
 def test_an_empty_thought_without_an_answer_is_kept_as_that() -> None:
     with Server(message={"content": "<think></think>"}) as server:
         reply = asked(server)
-        assert reply.reasoning == "" and no_answer(reply) == THINKING
+        assert reply.reasoning == "" and no_answer(reply) == THOUGHT
 
 
 def test_an_answer_as_certain_as_can_be_behind_a_thought_is_believed() -> None:

@@ -33,12 +33,29 @@ def utf8(value: object) -> bool:
         return False
 
 
-_NAMES_KEY = re.compile(
-    r"(.*[_-])?(api[_-]?key|auth|authorization|(auth|access|bearer)[_-]?token|password|secret"
-    r"|(secret|access)[_-]?key|passwd|headers?|cookies?|credentials?)|key|token",
-    re.IGNORECASE,
+_SECRET = re.compile(
+    "o?auth(orization|entication)?|bearer|pass(word|words|wd|phrase)|pwd|secrets?|jwt|cookies?"
+    "|credentials?|headers?|(api|auth|access|secret|private)(key|token)"
 )
-_IS_KEY = re.compile(r"\b(?:sk-|gsk_|hf_)[\w-]{16,}|\bBearer \S{8,}")
+"""Words in the name of what may be a key."""
+_PLAIN = frozenset({"eos", "bos", "pad", "unk", "sep", "cls", "mask", "stop", "special", "per"})
+"""Words before "token" in names of what is none."""
+KEY_LIKE = re.compile(
+    r"(?<![\w-])(?:(?:sk-|gh[oprsu]_|github_pat_|glpat-)(?:(?=[\w-]*\d)[\w-]{6,}|[\w-]{16,})"
+    r"|(?:gsk_|hf_|r8_|AIza|ya29\.)(?:(?=[^\W_]*\d)[^\W_]{8,}|[\w-]{16,})|eyJ[\w-]{8,}\.[\w.-]+"
+    r"|(?:nvapi-|pplx-|xai-|tgp_|xox[abprs]-)[\w-]{20,}|(?:AKIA|ASIA)[0-9A-Z]{12,})"
+    r"|(?<=[Bb]earer )\S{8,}|-----BEGIN [A-Z ]*PRIVATE KEY"
+)
+"""What looks like a key, whoever gives it out."""
+
+
+def names_key(name: str) -> bool:
+    """Whether a value of this name may be a key: "api-key", "hfToken", "x_auth", not "eos_token" or
+    "max_tokens"."""
+    words = re.sub("(?<=[a-z])(?=[A-Z])", "_", name).lower()
+    words = re.findall("[a-z0-9]+", words) or [""]
+    last = words[-1] in ("key", "token", "keys") and not {*words[-2:-1]} & _PLAIN
+    return last or any(map(_SECRET.fullmatch, words))
 
 
 def may_be_token(part: str) -> bool:
@@ -55,7 +72,9 @@ def check_no_key(called: str, value: object) -> None:
     where += " into notebooks and manifests"
     if isinstance(value, Mapping):
         for name, part in value.items():
-            if _NAMES_KEY.fullmatch(str(name)):
+            if KEY_LIKE.search(str(name)):
+                raise ValueError(f"{called} has a name that looks like a key; {where}")
+            if names_key(str(name)):
                 raise ValueError(f"{called} has {str(name)!r}, which may carry a key; {where}")
             if name == "base_url" and (
                 re.search(r"[@?#]", str(part)) or any(map(may_be_token, str(part).split("/")[3:]))
@@ -63,10 +82,10 @@ def check_no_key(called: str, value: object) -> None:
                 what = "a login, a query or what looks like a token"
                 raise ValueError(f"{called} has a base_url with {what}; {where}")
             check_no_key(called, part)
-    elif isinstance(value, list | tuple):
+    elif isinstance(value, list | tuple | set | frozenset):
         for part in value:
             check_no_key(called, part)
-    elif isinstance(value, str) and _IS_KEY.search(value):
+    elif isinstance(value, str) and KEY_LIKE.search(value):
         raise ValueError(f"{called} holds what looks like a key; {where}")
 
 

@@ -171,7 +171,8 @@ class Abilities:
     ``lacks`` others (need -> reason), its ``window`` of tokens (infinite: not known), whether it
     ``counts`` the tokens of a prompt, whether it takes a ``temperature``, which is
     the ``coldest`` in place of 0, and, where it is to be ``structured``, whether it holds a reply
-    to a schema, and in which form that is sent."""
+    to a schema, and in which form that is sent. ``dialect``: what else of a call it takes otherwise
+    than was wished."""
 
     provides: frozenset[str]
     lacks: Mapping[str, str] = field(default_factory=dict)
@@ -181,6 +182,7 @@ class Abilities:
     coldest: float = 0.0
     structured: bool = True
     schema_form: str = "json_schema"
+    dialect: Mapping[str, Any] = field(default_factory=dict)
 
 
 def finds_out(model: Any) -> bool:

@@ -17,7 +17,7 @@ from tempfile import TemporaryFile
 from typing import Any
 
 from trustlab.models.openai import OpenAIModel
-from trustlab.models.openai_wire import PATHS, Line, Outcome, shortened
+from trustlab.models.openai_wire import PATHS, Line, Outcome, error_in
 from trustlab.models.thought import Thinking
 from trustlab.paths import RUNS, whole
 
@@ -32,8 +32,9 @@ class FileLine(Line):
     """Answers from the output files of ``folder``; what they lack is written to its input files.
 
     - ``in-00N.jsonl``: requests, each under a hash of its body. A request that an input file has is
-      not written again, unless it failed since.
-    - ``out*.jsonl``, ``error*.jsonl``: what came back, in any order, in part, or twice: a failure
+      not written again, unless it failed since, or the answers to others of its file came back
+      without it: an output may be cut.
+    - ``out*.jsonl``, ``error*.jsonl``: what came back, in any order, or twice: a failure
       counts once by its own ``id``. Strangers' lines are passed over; those that are no JSON are
       counted in ``damaged``.
     """
@@ -48,18 +49,22 @@ class FileLine(Line):
         self._places: dict[str, tuple[Path, int]] = {}
         self._failed: dict[str, dict[object, Outcome]] = {}
         self._written: Counter[str] = Counter()
+        self._back: Counter[str] = Counter()
         self._read()
 
-    def _client(self, key: str, headers: dict[str, str] | None) -> Any:
+    def _made(self, key: str, headers: dict[str, str]) -> Any:
         return _Nobody()
 
     def _read(self) -> None:
-        for file in sorted(self.folder.glob("in-*.jsonl")):
-            self._written.update(str(row.get("custom_id")) for _, row in self._rows(file))
         for pattern in ("out*.jsonl", "error*.jsonl"):
             for file in sorted(self.folder.glob(pattern)):
                 for at, row in self._rows(file):
                     self._take(file, at, row)
+        for file in sorted(self.folder.glob("in-*.jsonl")):
+            names = [str(row.get("custom_id")) for _, row in self._rows(file)]
+            self._written.update(names)
+            if any(name in self._places or name in self._failed for name in names):
+                self._back.update(names)
 
     def _rows(self, file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         """Each line that is a JSON object, and where it begins."""
@@ -80,12 +85,13 @@ class FileLine(Line):
         name, response = str(row.get("custom_id")), row.get("response")
         told = response if isinstance(response, dict) else {}
         status, body = told.get("status_code", 200), told.get("body")
-        if status == 200 and isinstance(body, dict) and "error" not in body:
+        if status == 200 and isinstance(body, dict) and error_in(body) is None:
             self._places.setdefault(name, (file, at))
         else:
-            error = row.get("error") or (body.get("error") if isinstance(body, dict) else None)
+            known = status if type(status) is int and (status != 200 or body) else None
+            error = row.get("error") or error_in(body) or body or "no response"
             failed = self._failed.setdefault(name, {})
-            failed[row.get("id") or (file, at)] = _refusal(status, error or body)
+            failed[str(row.get("id") or (file, at))] = self._refusal(known, error)
 
     async def post(self, kind: str, body: Mapping[str, Any]) -> Outcome:
         """The answer that came back; else the request waits, and is written by :meth:`write`."""
@@ -99,10 +105,11 @@ class FileLine(Line):
             return self._told(json.dumps(answer).encode())
         failed = list(self._failed.get(name, {}).values())
         final = [outcome for outcome in failed if not outcome.passing]
-        if final or len(failed) >= TRIES:
-            return (final or failed)[-1]
+        n_failed = max(len(failed), self._back[name])
+        if final or n_failed >= TRIES:
+            return (final or failed or [Outcome(what="the batch brought no answer")])[-1]
         self.waiting.add(name)
-        if len(failed) >= self._written[name]:
+        if n_failed >= self._written[name]:
             url = f"/v1{PATHS[kind]}"
             row = {"custom_id": name, "method": "POST", "url": url, "body": body}
             self._write((json.dumps(row, ensure_ascii=False) + "\n").encode())
@@ -140,16 +147,6 @@ class _Nobody:
 
     async def close(self) -> None:
         """Nothing is open."""
-
-
-def _refusal(status: Any, error: Any) -> Outcome:
-    """What became of a request that has no answer; one that expired or was cancelled may pass."""
-    told = error if isinstance(error, dict) else {}
-    words = shortened(str(told.get("message") or error or "no response"))
-    known = status if type(status) is int and status != 200 else None
-    what = "the batch brought no answer" if known is None else f"HTTP {known}"
-    named = f"{told.get('param') or ''} {words}".strip()
-    return Outcome(what=what, words=f": {words}", status=known, named=named)
 
 
 class BatchModel(OpenAIModel):

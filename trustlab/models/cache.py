@@ -57,7 +57,7 @@ _MORE = {"served_by", "lacks", "reasoning"}
 ABILITY_FIELDS = {"lacks", "provides"}
 _MORE_ABILITIES = {
     "window": int, "counts": bool, "temperature": bool, "coldest": float, "structured": bool,
-    "schema_form": str,
+    "schema_form": str, "dialect": dict,
 }  # fmt: skip
 """Written where they are not what is taken for granted."""
 COUNT_FIELDS = {"n_tokens"}

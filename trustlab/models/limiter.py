@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import random
+from collections.abc import Callable
 
 LONGEST_WAIT_S = 120.0
 """A server that asks for a longer pause is gone for this run."""
@@ -48,17 +49,22 @@ class Limiter:
     def _is_full(self) -> bool:
         return self._taken >= int(self._places)
 
-    async def take(self) -> float:
-        """Wait for a place; the loop's time, to be given back with it."""
+    async def take(self, stopped: Callable[[], object] = lambda: False) -> float | None:
+        """Wait for a place; the loop's time, to be given back with it. ``None`` once ``stopped()``
+        is true (:meth:`wake` has all look)."""
         clock = asyncio.get_running_loop().time
         async with self._turn:  # first come, first served: a refused call goes behind the others
             while (wait := max(self._opens, self._next) - clock()) > 0 or self._is_full:
+                if stopped():
+                    break
                 async with self._change:
                     try:
                         async with asyncio.timeout(wait if wait > 0 else None):
                             await self._change.wait()
                     except TimeoutError:
                         pass
+            if stopped():
+                return None
             now = clock()
             if not self._taken and now - max(self._last, self._opens) > IDLE_S:
                 self._since, self._passed = now, 0  # time without work tells nothing
@@ -75,6 +81,10 @@ class Limiter:
             self._pass()
         elif pause is not None and taken >= self._cut:  # earlier ones are of the same crowd
             self._refuse(now, pause)
+        await self.wake()
+
+    async def wake(self) -> None:
+        """Have those that wait for a place look again."""
         async with self._change:
             self._change.notify_all()
 

@@ -12,14 +12,15 @@ import functools
 import hashlib
 import json
 import math
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from pydantic import ValidationError
-
+from trustlab.models import openai_replies as answers
+from trustlab.models import openai_wire as wire
 from trustlab.models.base import (
     STATISTICS,
     Abilities,
@@ -34,47 +35,32 @@ from trustlab.models.base import (
 )
 from trustlab.models.decoding import check
 from trustlab.models.limiter import LONGEST_WAIT_S
-from trustlab.models.openai_replies import (
-    MOST_TOKENS,
-    OTHER_TOKENS,
-    ChatAnswer,
-    PromptAnswer,
-    ScoreAnswer,
-    missing,
-    prior_in_chat,
-    prior_of,
-    reasons_lacking,
-    reply_of,
-)
-from trustlab.models.openai_wire import (
-    Address,
-    Dialect,
-    Line,
-    Outcome,
-    Template,
-    chat_body,
-    prior_body,
-    score_body,
-    shortened,
-    tokenize_body,
-    window_of,
-)
+from trustlab.models.openai_wire import Address, Dialect, Line, Outcome, Template
 from trustlab.models.thought import Thinking, check_thinking, unscored, with_thought
 from trustlab.records import Reply
 
-SYSTEM_ROLES = ("auto", "system", "developer", "user")
-FATAL = {401: PermissionError, 403: PermissionError, 404: FileNotFoundError}
+ALLOWED = {
+    "system_role": ("auto", "system", "developer", "user"),
+    "temperature": ("asked", "default"),
+}
+"""Values of options."""
+Body = Callable[[Dialect], dict[str, Any]]
+"""A call, by the dialect that it is made in."""
+ONLY_DEFAULT = "for a model that takes only its own temperature give temperature='default'"
+FATAL = {401: PermissionError, 403: PermissionError, 404: FileNotFoundError, 402: None}
 """HTTP statuses that every further call would get too."""
 GONE_AFTER = 10
 """Calls given up in a row, none passing meanwhile, after which a server is gone."""
+MOST_ASKED = 6
+"""Calls that settle what a server can do."""
+ELSEWHERE = ("takes_temperature", "coldest", "takes_schema", "schema_form")
+"""Parts of a dialect that :class:`~trustlab.models.base.Abilities` name themselves."""
 
-TEMPERATURES = ("asked", "default")
-ONLY_DEFAULT = "for a model that takes only its own temperature give temperature='default'"
 BESIDE = frozenset(
     {"name", "base_url", "concurrency", "timeout_s", "max_retries", "max_calls", "max_tokens_total"}
 )
 """Options that shape no reply."""
-SAID = frozenset(
+DECIDED = frozenset(
     {"model", "messages", "temperature", "top_p", "n", "seed", "max_tokens", "logprobs", "stream"}
     | {"max_completion_tokens", "top_logprobs", "prompt_logprobs", "response_format"}
     | {"add_generation_prompt", "continue_final_message", "max_new_tokens", "max_output_tokens"}
@@ -82,43 +68,24 @@ SAID = frozenset(
     | {"structured_outputs", "guided_json", "guided_choice", "guided_regex", "guided_grammar"}
 )
 """Parts of a call that a run decides, and says of itself."""
+KWARGS, EFFORT = "chat_template_kwargs", "reasoning_effort"
+"""A template's options in a call, and the one that servers take by itself."""
 
-_PROBE = Request(
-    (("user", "Say: ok"),), max_tokens=4, want=frozenset({"logprobs", "distributions"})
+_GREEDY = Request(
+    (("system", "Be brief."), ("user", "Say: ok")),
+    max_tokens=4,
+    want=frozenset({"logprobs", "distributions"}),
 )
-_TRIED = Request(
+_SAMPLED = replace(_GREEDY, n=2, temperature=1.0, want=frozenset())
+_HELD = Request(
     (("user", "Is ice cold? Reply with one JSON object: cold (true or false)."),),
     max_tokens=32,
     schema='{"type": "object", "properties": {"cold": {"type": "boolean"}}, "required": ["cold"],'
     ' "additionalProperties": false}',
 )
+_SCORED = "The patient has had a cough for three days"
 SCHEMA_FORMS = ("json_schema", "json_object")
 """How a schema is sent: OpenAI's way and vLLM's, then llama-cpp-python's."""
-_SCORED = "The patient has had a cough for three days"
-
-
-def check_extra(extra_body: object, template_options: object) -> None:
-    """``ValueError`` for an ``extra_body`` that contradicts what the run says of itself."""
-    for called, value in (("extra_body", extra_body), ("template_options", template_options)):
-        if value is not None and not isinstance(value, Mapping):
-            raise ValueError(f"{called} is {value!r}; it must be a mapping of names to values")
-    given = _names_in(extra_body) if isinstance(extra_body, Mapping) else set()
-    if wrong := sorted(given & SAID):
-        raise ValueError(
-            f"extra_body has {wrong[0]!r}, which the run sets, and says of itself; allowed is what"
-            " no parameter names, such as top_k or repetition_penalty"
-        )
-    if template_options and (wrong := sorted(given & {KWARGS, EFFORT})):
-        raise ValueError(f"extra_body has {wrong[0]!r}, and so have template_options; give one")
-
-
-def _otherwise(before: Dialect, learned: Dialect) -> str:
-    """What to do where a dialect learned amid a run would ask otherwise than the run says; '' where
-    it would not."""
-    if learned.coldest > before.coldest or not learned.takes_temperature:
-        return ONLY_DEFAULT
-    held = before.takes_schema and not learned.takes_schema
-    return "without structured=True its JSON is asked for in words" if held else ""
 
 
 def _names_in(extra_body: Mapping[str, Any]) -> set[str]:
@@ -132,10 +99,6 @@ def _names_in(extra_body: Mapping[str, Any]) -> set[str]:
     return names
 
 
-KWARGS, EFFORT = "chat_template_kwargs", "reasoning_effort"
-"""A template's options in a call, and the one that servers take by itself."""
-
-
 def _for_template(options: Mapping[str, Any]) -> dict[str, Any]:
     """Template options as parts of a call."""
     others = {name: value for name, value in options.items() if name != EFFORT}
@@ -143,32 +106,40 @@ def _for_template(options: Mapping[str, Any]) -> dict[str, Any]:
     return effort | ({KWARGS: others} if others else {})
 
 
+def _otherwise(before: Dialect, learned: Dialect) -> str:
+    """What to do where a dialect learned amid a run would ask otherwise than the run says; '' where
+    it would not."""
+    if learned.coldest > before.coldest or not learned.takes_temperature:
+        return ONLY_DEFAULT
+    held = before.takes_schema and not learned.takes_schema
+    return "without structured=True its JSON is asked for in words" if held else ""
+
+
 @dataclass
 class _Run:
-    """One ``generate``: its requests, what has come so far, and why it stopped, if it did."""
+    """Some calls that belong together: the requests of one ``generate``, what has come so far, and
+    why it stopped, if it did; or at most ``left`` calls that settle what a server can do."""
 
-    requests: Sequence[Request]
-    rows: list[list[Reply | None]]
-    keep: Keep | None
-    jobs: asyncio.Queue[tuple[int, int, int] | None] = field(default_factory=asyncio.Queue)
+    requests: Sequence[Request] = ()
+    rows: Sequence[list[Reply | None]] = ()
+    keep: Keep | None = None
+    left: int | None = None
     stopped: str = ""
     error: type[Exception] | None = None
 
-    def replies(self) -> list[list[Reply]]:
-        unasked = missing(f"not asked: {self.stopped}")
-        return [[unasked if reply is None else reply for reply in row] for row in self.rows]
+    def stop(self, error: type[Exception] | None, why: str) -> None:
+        """End it; the first reason stays."""
+        if not self.stopped:
+            self.error, self.stopped = error, why
 
 
 class OpenAIModel:
-    """A model behind an OpenAI-compatible server.
+    """A model behind an OpenAI-compatible server, at ``base_url`` (``http://localhost:8000/v1``).
 
-    - ``base_url``: such as ``http://localhost:8000/v1``.
-    - ``concurrency``: most calls at once, fewer where the server refuses them
-      (:class:`~trustlab.models.limiter.Limiter`).
-    - ``timeout_s``: a call has so long from beginning to end.
-    - ``max_retries``: how often it is tried again, with growing pauses or as the server says; a
-      refusal for too many calls does not count while others get through, and a server that was
-      never reached is tried twice.
+    - ``concurrency``: most calls at once, fewer where the server refuses them.
+    - ``timeout_s``: a call has so long from beginning to end; it is tried again ``max_retries``
+      times, with growing pauses or as the server says. A refusal for too many calls does not count
+      while others get through, and a server that was never reached is tried twice.
     - ``max_calls``, ``max_tokens_total`` (in and out) bound what this object spends: then no call
       is begun, and :class:`~trustlab.models.base.Stopped` hands over what is finished.
     - ``n_top``: alternatives asked for at each position.
@@ -208,58 +179,42 @@ class OpenAIModel:
         thinking_tokens: int = 0, template_options: Mapping[str, Any] | None = None,
         temperature: str = "asked", window: int | None = None, structured: bool = False,
     ) -> None:  # fmt: skip
-        """Nothing is sent yet. ``ValueError``: an option out of range, no address, no key where one
-        is needed."""
-        self.asked_with: dict[str, Any] = not_default(OpenAIModel, locals(), BESIDE)
+        """Nothing is sent yet. ``ValueError``: an option out of range, or no address."""
+        given = dict(locals())
+        self.asked_with: dict[str, Any] = not_default(OpenAIModel, given, BESIDE)
         check_thinking(thinking, thinking_tokens)
-        self.check_options({"extra_body": extra_body, "template_options": template_options})
-        least = {
-            "concurrency": 1,
-            "max_retries": 0,
-            "max_calls": 0,
-            "max_tokens_total": 0,
-            "n_top": 0,
-            "vocabulary_size": 2,
-            "window": 1,
-        }
-        values = (concurrency, max_retries, max_calls, max_tokens_total, n_top, vocabulary_size)
-        values = (*values, window)
-        for (option, at_least), value in zip(least.items(), values, strict=True):
-            if value is not None and value < at_least:
+        self.check_options(given)
+        least = dict.fromkeys(("max_retries", "max_calls", "max_tokens_total", "n_top"), 0)
+        least |= {"concurrency": 1, "vocabulary_size": 2, "window": 1}
+        for option, at_least in least.items():
+            if (value := given[option]) is not None and value < at_least:
                 raise ValueError(f"{option} must be at least {at_least}, got {value}")
         if not name:
             raise ValueError("name is empty; give the model's name as the server knows it")
         if not 0 < timeout_s < math.inf:
             raise ValueError(f"timeout_s must be above 0 and finite, got {timeout_s}")
-        if system_role not in SYSTEM_ROLES:
-            raise ValueError(
-                f"system_role must be one of {', '.join(SYSTEM_ROLES)}, got {system_role!r}"
-            )
-        if temperature not in TEMPERATURES:
-            raise ValueError(f"temperature must be 'asked' or 'default', got {temperature!r}")
+        for option, allowed in ALLOWED.items():
+            if (value := given[option]) not in allowed:
+                raise ValueError(f"{option} must be one of {', '.join(allowed)}, got {value!r}")
         if unknown := set(provides or ()) - {"text", *STATISTICS}:
-            raise ValueError(
-                f"provides must be among text, {', '.join(STATISTICS)}, got {sorted(unknown)}"
-            )
-        self.name, self.max_calls, self.max_tokens_total, self.n_top = (
-            name,
-            max_calls,
-            max_tokens_total,
-            n_top,
-        )
+            allowed = f"among text, {', '.join(STATISTICS)}"
+            raise ValueError(f"provides must be {allowed}, got {sorted(unknown)}")
+        self.name, self.n_top = name, n_top
+        self.max_calls, self.max_tokens_total = max_calls, max_tokens_total
+        self.thinking, self.thinking_tokens = thinking, thinking_tokens
+        self.structured = structured
         options = dict(template_options or {})
         self._extra = {**(extra_body or {}), **_for_template(options)}
         self.usage: dict[str, float] = dict.fromkeys(
             ("requests", "retries", "failures", "n_tokens_in", "n_tokens_out", "probes"), 0.0
         )
         self._template = None if chat_template is None else Template(chat_template, options)
-        named = self._template and self._template.n_vocabulary
-        self.vocabulary_size = vocabulary_size = vocabulary_size or named
+        known = self._template and self._template.n_vocabulary
+        self.vocabulary_size = vocabulary_size or known
         address = Address.of(base_url)
         self._line = Line(address, timeout_s=timeout_s, concurrency=concurrency)
-        self._max_retries, self._concurrency = max_retries, concurrency
-        self._reached = False
-        self._dialect = Dialect(
+        self._max_retries, self._reached = max_retries, False
+        self._dialect = self._told = Dialect(
             takes_n=not one_by_one, most_top=n_top, system_role=system_role,
             takes_temperature=temperature == "asked", takes_schema=structured,
         )  # fmt: skip
@@ -269,7 +224,7 @@ class OpenAIModel:
         if provides is not None:
             self.abilities = self._able(frozenset({"text", *provides}), self._window, False)
         template = None if self._template is None else self._template.text
-        shaping = [self._extra, n_top, system_role, template, vocabulary_size]
+        shaping = [self._extra, n_top, system_role, template, self.vocabulary_size]
         if thinking != "auto" or thinking_tokens:
             shaping += [thinking, thinking_tokens]
         if temperature != "asked":
@@ -278,44 +233,68 @@ class OpenAIModel:
             shaping += ["structured"]
         if window is not None:
             shaping += [f"window {window}"]
-        self.thinking, self.thinking_tokens = thinking, thinking_tokens
-        self.structured = structured
-        decisive = json.dumps(shaping, sort_keys=True)
-        digest = hashlib.sha256(decisive.encode()).hexdigest()[:8]
+        digest = hashlib.sha256(json.dumps(shaping, sort_keys=True).encode()).hexdigest()[:8]
         self.revision = f"{address.shown} {name} {digest}"
 
     @staticmethod
     def check_options(options: Mapping[str, Any]) -> None:
-        """``ValueError`` for options that contradict what a run says of itself, or each other."""
-        check_extra(options.get("extra_body"), options.get("template_options"))
+        """``ValueError`` for an ``extra_body`` or ``template_options`` that contradict what the run
+        says of itself, or each other."""
+        extra, template = (options.get(name) or {} for name in ("extra_body", "template_options"))
+        for called, value in (("extra_body", extra), ("template_options", template)):
+            if not isinstance(value, Mapping):
+                raise ValueError(f"{called} is {value!r}; it must be a mapping of names to values")
+        given = _names_in(extra)
+        if wrong := sorted(given & DECIDED):
+            raise ValueError(
+                f"extra_body has {wrong[0]!r}, which the run sets, and says of itself; allowed is"
+                " what no parameter names, such as top_k or repetition_penalty"
+            )
+        if template and (wrong := sorted(given & {KWARGS, EFFORT})):
+            raise ValueError(f"extra_body has {wrong[0]!r}, and so have template_options; give one")
 
     def __repr__(self) -> str:
         return f"OpenAIModel({self.name!r}, at {self._line.address.shown!r})"
 
     @property
     def abilities(self) -> Abilities:
-        """What the server gives; found out by some small calls when first read, unless told.
+        """What the server gives and accepts; settled by at most :data:`MOST_ASKED` small calls when
+        first read, and printed, unless told.
 
         ``ConnectionError``: it cannot be reached. ``PermissionError``, ``FileNotFoundError``: it
         refuses the key, or knows no such model. ``RuntimeError``: any other failure.
         """
         if self._abilities is None:
-            self.abilities = self._line.run(self._probe())
+            self.abilities = able = self._line.run(self._settle(_Run(left=MOST_ASKED)))
+            window = "" if math.isinf(able.window) else f"; window {able.window:,.0f} tokens"
+            gives = ", ".join(sorted(able.provides))
+            asked = "".join(
+                f"; {n}: {v}" for n, v in sorted(self.asked_with.get("server", {}).items())
+            )
+            n = f"{self.usage['probes']:.0f} calls"
+            print(f"{self!r} gives {gives}{window}{asked} ({n})", file=sys.stderr)
         return cast(Abilities, self._abilities)
 
     @abilities.setter
     def abilities(self, found: Abilities) -> None:
-        """What was found out before."""
-        self._abilities = found
-        if not found.temperature:
-            self._dialect = replace(self._dialect, takes_temperature=False)
-        self._dialect = replace(self._dialect, coldest=found.coldest)
-        takes = self._dialect.takes_schema and found.structured
-        self._dialect = replace(self._dialect, takes_schema=takes, schema_form=found.schema_form)
+        """What was settled before; what the user told counts more."""
+        self._abilities, told = found, self._told
+        new = told.with_kept(found.dialect)
+        self._dialect = new = replace(
+            new,
+            takes_n=told.takes_n and new.takes_n,
+            takes_temperature=told.takes_temperature and found.temperature,
+            coldest=found.coldest,
+            takes_schema=told.takes_schema and found.structured,
+            schema_form=found.schema_form,
+        )
+        if differing := new.differing(told):
+            self.asked_with["server"] = differing
 
     def _able(self, provides: frozenset[str], window: float, counts: bool) -> Abilities:
-        told = self._template is not None, self.vocabulary_size is not None
-        lacks = reasons_lacking(provides, *told)
+        lacks = answers.reasons_lacking(
+            provides, self._template is not None, self.vocabulary_size is not None
+        )
         takes, coldest = self._dialect.takes_temperature, self._dialect.coldest
         return Abilities(provides, lacks, window, counts, takes, coldest if takes else 0.0)
 
@@ -337,7 +316,7 @@ class OpenAIModel:
     def count_tokens(self, messages: Messages) -> int | None:
         """Tokens of a prompt as the server, or the named tokenizer, counts them; ``None``: neither
         does."""
-        return self._line.run(self._count_tokens(messages))
+        return self._line.run(self._count_tokens(messages, _Run()))
 
     streams = True
 
@@ -357,25 +336,25 @@ class OpenAIModel:
             check(request)
         if not requests:
             return []
-        requests = with_thought(requests, self.thinking_tokens)
         rows: list[list[Reply | None]] = [[None] * request.n for request in requests]
-        run = _Run(requests, rows, keep)
+        run = _Run(with_thought(requests, self.thinking_tokens), rows, keep)
         try:
             self._line.run(self._answer_all(run))
         except (KeyboardInterrupt, CancelledError):
-            run.stopped = run.stopped or "interrupted"
-        replies = run.replies()
-        if run.stopped:
-            cells = [reply.text is not None for row in replies for reply in row]
-            if run.error not in (None, Gone) and not any(cells):
-                raise run.error(run.stopped)
-            larger = " with a larger one" if run.stopped.startswith("the budget") else ""
-            raise (Gone if run.error is Gone else Stopped)(
-                f"{run.stopped}; {sum(cells)} of {len(cells)} replies are finished; run again"
-                f"{larger} to go on",
-                replies,
-            )
-        return replies
+            run.stop(None, "interrupted")
+        unasked = answers.missing(f"not asked: {run.stopped}")
+        replies = [[unasked if reply is None else reply for reply in row] for row in rows]
+        if not run.stopped:
+            return replies
+        cells = [reply.text is not None for row in replies for reply in row]
+        if run.error not in (None, Gone) and not any(cells):
+            raise run.error(run.stopped)
+        larger = " with a larger one" if run.stopped.startswith("the budget") else ""
+        raise (Gone if run.error is Gone else Stopped)(
+            f"{run.stopped}; {sum(cells)} of {len(cells)} replies are finished; run again"
+            f"{larger} to go on",
+            replies,
+        )
 
     def close(self) -> None:
         """Give the connections back. A later call opens them anew."""
@@ -390,57 +369,46 @@ class OpenAIModel:
     # What follows runs in the client's thread.
 
     async def _answer_all(self, run: _Run) -> None:
-        """All jobs (request, first reply, how many), as places get free: no job waits for another's
-        end."""
+        """All requests, as places get free."""
         limiter = self._line.limiter
         if limiter.idle:  # what another run ended with says nothing of this one
             limiter.failed = limiter.refused = 0
-        for i, row in enumerate(run.rows):
-            run.jobs.put_nowait((i, 0, len(row)))
-        workers = [asyncio.create_task(self._work(run)) for _ in range(self._concurrency)]
+        each = iter(range(len(run.rows)))
 
-        async def end() -> None:
-            await run.jobs.join()
-            for _ in workers:
-                run.jobs.put_nowait(None)
+        async def work() -> None:
+            for i in each:  # shared: no request waits for another's end
+                if not run.stopped:
+                    await self._answer(run, i, 0, len(run.rows[i]))
 
+        workers = [asyncio.create_task(work()) for _ in range(self._line.concurrency)]
         try:
-            await asyncio.gather(end(), *workers)
+            await asyncio.gather(*workers)
         except BaseException:
-            run.stopped = run.stopped or "interrupted"  # no call is begun any more
+            run.stop(None, "interrupted")  # no call is begun any more
             for worker in workers:
                 worker.cancel()
             await asyncio.gather(*workers, return_exceptions=True)
             raise
 
-    async def _work(self, run: _Run) -> None:
-        while job := await run.jobs.get():
-            if not run.stopped:
-                await self._answer(run, *job)
-            run.jobs.task_done()
-
     async def _answer(self, run: _Run, i: int, start: int, n: int) -> None:
         """Fill replies ``start`` to ``start + n - 1`` of request ``i``; greedy ones are all the
         same."""
-        request = await self._within(run.requests[i])
+        request = await self._within(run, run.requests[i])
         asked = 1 if request.temperature == 0 else n
         if asked > 1 and not self._dialect.takes_n:
-            for k in range(n):
-                run.jobs.put_nowait((i, start + k, 1))
+            await asyncio.gather(*(self._answer(run, i, start + k, 1) for k in range(n)))
             return
         if request.max_tokens < 1:
             replies = [too_long(self.name, self._room)] * asked
         else:
-            body = functools.partial(chat_body, self.name, request, start, asked, self.n_top)
+            body = functools.partial(wire.chat_body, self.name, request, start, asked, self.n_top)
             called = await self._call("chat", body, run)
             if called is None:
                 return
             replies = self._read(*called, request, asked)
         if "prior" in request.want and request.prior_messages is not None:
             prior = request.prior_messages
-            scored = await asyncio.gather(
-                *(self._with_prior(run, prior, reply) for reply in replies)
-            )
+            scored = await asyncio.gather(*(self._with_prior(run, prior, r) for r in replies))
             replies = [reply for reply in scored if reply is not None]
             if len(replies) < len(scored):  # stopped before all were scored: better asked again
                 return
@@ -452,68 +420,65 @@ class OpenAIModel:
         run.rows[i][start : start + len(replies)] = replies
         if len(replies) < n:  # the server ignores n
             self._dialect = replace(self._dialect, takes_n=False)
-            run.jobs.put_nowait((i, start + len(replies), n - len(replies)))
+            await self._answer(run, i, start + len(replies), n - len(replies))
 
     @property
     def _room(self) -> float:
         """The window, as far as it is known without a call."""
         return self._window if self._abilities is None else self._abilities.window
 
-    async def _within(self, request: Request) -> Request:
+    async def _within(self, run: _Run, request: Request) -> Request:
         """The request with a budget that fits the window; 0 or less where its prompt does not."""
         if most_tokens(request.messages) + request.max_tokens <= self._room:
             return request
-        if math.isinf(self._room) or (n := await self._count_tokens(request.messages)) is None:
+        if math.isinf(self._room) or (n := await self._count_tokens(request.messages, run)) is None:
             return request
         return replace(request, max_tokens=min(request.max_tokens, int(self._room) - n))
 
-    async def _count_tokens(self, messages: Messages) -> int | None:
+    async def _count_tokens(self, messages: Messages, run: _Run) -> int | None:
         if messages not in self._counted:
             role = self._dialect.system_role
             n_tokens = self._template.count(messages, role) if self._template else None
             if n_tokens is None and (self._abilities is None or self._abilities.counts):
-                body = tokenize_body(self.name, messages, self._dialect) | {
-                    name: value for name, value in self._extra.items() if name == KWARGS
-                }
-                answer = (await self._once("tokenize", body)).answer
+                given = {name: value for name, value in self._extra.items() if name == KWARGS}
+
+                def body(dialect: Dialect) -> dict[str, Any]:
+                    told = wire.turns(messages, dialect.system_role)
+                    return {
+                        "model": self.name,
+                        "messages": told,
+                        "add_generation_prompt": True,
+                    } | given
+
+                answer = await self._once("tokenize", body, run)
                 counted = answer.get("count") if isinstance(answer, dict) else None
-                n_tokens = counted if type(counted) is int and counted > 0 else None
+                told = type(counted) is int and 0 < counted <= wire.MOST_TOKENS
+                n_tokens = counted if told else None
             self._counted[messages] = n_tokens
         return self._counted[messages]
 
-    async def _once(self, kind: str, body: dict[str, Any]) -> Outcome:
-        """One call without a second try, for what one can do without."""
-        limiter = self._line.limiter
-        taken, passed = await limiter.take(), False
-        try:
-            outcome = await self._line.post(kind, body)
-            passed = outcome.answer is not None or not outcome.passing
-            return outcome
-        finally:
-            await limiter.give(taken, passed=passed, pause=None)
+    async def _once(self, kind: str, body: Body, run: _Run) -> Any:
+        """The answer to a call that one can do without: it has no second try and stops nothing."""
+        called = await self._call(kind, body, run, needed=False)
+        return called[0].answer if called else None
 
     async def _call(
-        self, kind: str, body: Callable[[Dialect], dict[str, Any]], run: _Run | None
+        self, kind: str, body: Body, run: _Run, needed: bool = True
     ) -> tuple[Outcome, dict[str, Any]] | None:
-        """One call in the server's dialect, learned on the way, and what was sent; ``None``:
-        stopped before it."""
-        retries = begun = 0
+        """One call in the server's dialect, tried again where that may help, and what was sent;
+        ``None``: stopped before it. Here alone anything is tried again."""
+        limiter, retries, begun = self._line.limiter, 0, False
         while True:
-            limiter = self._line.limiter
-            if run is not None and run.stopped:
+            taken = await limiter.take(lambda: run.stopped)
+            if taken is None:
                 return None
-            taken, passed, pause = await limiter.take(), False, None
+            passed, pause = False, None
             try:
-                if run is not None:
-                    run.stopped = run.stopped or ("" if begun else self._spent())
-                    if run.stopped:
-                        return None
-                sent = body(self._dialect)
-                self.usage["requests"] += not begun
-                begun = 1
-                outcome = await self._line.post(
-                    kind, sent | (self._extra if kind == "chat" else {})
-                )
+                if not begun and not self._may_begin(run):
+                    return None
+                sent, begun = body(self._dialect), True
+                extra = self._extra if kind == "chat" else {}
+                outcome = await self._line.post(kind, sent | extra)
                 passed = outcome.answer is not None or not outcome.passing
                 if outcome.refused:
                     pause = outcome.pause if outcome.pause <= LONGEST_WAIT_S else 0.0
@@ -522,32 +487,50 @@ class OpenAIModel:
             outcome = replace(outcome, retries=retries)
             self._reached = self._reached or outcome.reached
             self._count(outcome)
-            if outcome.answer is None:
-                if body(self._dialect) == sent:
-                    learned = self._dialect.after(sent, outcome)
-                    if run is not None and (hint := _otherwise(self._dialect, learned)):
-                        self._stop(run, ValueError, f"{self._refused(outcome)}; {hint}")
-                        learned = self._dialect
+            if outcome.answer is not None or not needed:
+                return outcome, sent
+            if body(self._dialect) == sent:
+                learned = self._dialect.after(sent, outcome)
+                hint = "" if run.left is not None else _otherwise(self._dialect, learned)
+                if hint:
+                    run.stop(ValueError, f"{self._refused(outcome)}; {hint}")
+                else:
                     self._dialect = learned
-                if body(self._dialect) != sent:
-                    begun = 0
-                    continue
-                if run is not None and (kind == "chat" or outcome.status != 404):
-                    self._give_up(run, outcome)
-                hopeless = outcome.pause > LONGEST_WAIT_S or (run is not None and run.stopped)
-                most = self._max_retries if self._reached else min(self._max_retries, 1)
-                tried = retries >= most and not (
-                    outcome.refused and limiter.refused <= self._max_retries
-                )
-                if outcome.passing and not tried and not hopeless:
-                    retries += 1
-                    self.usage["retries"] += 1
-                    if not outcome.refused:  # a refused call waits for its place
-                        await asyncio.sleep(outcome.pause or min(0.5 * 2 ** (retries - 1), 8.0))
-                    continue
-                if outcome.passing and run is not None:
+            if body(self._dialect) != sent:
+                begun = False
+                continue
+            if run.left is None and (kind == "chat" or outcome.status != 404):
+                self._give_up(run, outcome)
+            if not self._tries_again(run, outcome):
+                if outcome.passing and run.left is None:
                     self._miss(run, outcome)
-            return outcome, sent
+                if run.stopped:
+                    await limiter.wake()
+                return outcome, sent
+            retries += 1
+            self.usage["retries"] += 1
+            if not outcome.refused:  # a refused call waits for its place
+                await asyncio.sleep(outcome.pause or min(0.5 * 2 ** (retries - 1), 8.0))
+
+    def _may_begin(self, run: _Run) -> bool:
+        """Whether a call may be begun, and count it."""
+        if run.left is not None:
+            run.left -= 1
+            if run.left < 0:
+                return False
+            self.usage["probes"] += 1
+        elif spent := self._spent():
+            run.stop(None, spent)
+        self.usage["requests"] += not run.stopped
+        return not run.stopped
+
+    def _tries_again(self, run: _Run, outcome: Outcome) -> bool:
+        """Whether a failed call has another try."""
+        if not outcome.passing or outcome.pause > LONGEST_WAIT_S or run.stopped:
+            return False
+        most = self._max_retries if self._reached else min(self._max_retries, 1)
+        waits = outcome.refused and self._line.limiter.refused <= self._max_retries
+        return outcome.retries < most or waits
 
     def _miss(self, run: _Run, outcome: Outcome) -> None:
         """Count a call given up; after too many in a row the server is gone."""
@@ -555,82 +538,65 @@ class OpenAIModel:
         limiter.failed += 1
         if limiter.failed >= GONE_AFTER:
             gone = f"{self._line.address.shown} is gone: {limiter.failed} calls in a row failed"
-            self._stop(run, Gone, f"{gone}, the last with {outcome.reason}")
-
-    @staticmethod
-    def _stop(run: _Run, error: type[Exception] | None, why: str) -> None:
-        """End the run; the first reason stays."""
-        if not run.stopped:
-            run.error, run.stopped = error, why
-
-    def _spent(self) -> str:
-        """Which budget is spent, '' if none."""
-        used = {
-            "calls": self.usage["requests"],
-            "tokens": self.usage["n_tokens_in"] + self.usage["n_tokens_out"],
-        }
-        for what, most in (("calls", self.max_calls), ("tokens", self.max_tokens_total)):
-            if most is not None and used[what] >= most:
-                return f"the budget of {most} {what} is spent"
-        return ""
-
-    def _count(self, outcome: Outcome) -> None:
-        """Add a call to ``usage``; a server's fingerprint is a name there, counted."""
-        answer = outcome.answer if isinstance(outcome.answer, dict) else {}
-        counted = answer.get("usage")
-        for ours, theirs in (
-            ("n_tokens_in", "prompt_tokens"),
-            ("n_tokens_out", "completion_tokens"),
-        ):
-            n = counted.get(theirs) if isinstance(counted, dict) else None
-            self.usage[ours] += n if isinstance(n, int) and 0 < n <= MOST_TOKENS else 0
-        if isinstance(fingerprint := answer.get("system_fingerprint"), str):
-            name = f"fingerprint {shortened(fingerprint)[:40]}"
-            self.usage[name] = self.usage.get(name, 0.0) + 1
+            run.stop(Gone, f"{gone}, the last with {outcome.reason}")
 
     def _give_up(self, run: _Run, outcome: Outcome) -> None:
         """Stop the run where every further call would fail in the same way."""
-        shown = self._line.address.shown
         if outcome.pause > LONGEST_WAIT_S and outcome.passing:
-            error = Gone
-            stopped = f"{shown} asks to wait {outcome.pause:,.0f} s: {outcome.reason}"
-        elif outcome.status in FATAL:
-            error, stopped = FATAL[outcome.status], self._refused(outcome)
-        elif outcome.status == 402 or outcome.code == "insufficient_quota":
-            error, stopped = None, self._refused(outcome)
-        else:
-            return
-        self._stop(run, error, stopped)
+            shown = f"{self._line.address.shown} asks to wait {outcome.pause:,.0f} s"
+            run.stop(Gone, f"{shown}: {outcome.reason}")
+        elif outcome.status in FATAL or outcome.code == "insufficient_quota":
+            run.stop(FATAL.get(outcome.status or 0), self._refused(outcome))
 
     def _refused(self, outcome: Outcome) -> str:
         return f"{self._line.address.shown} refuses {self.name!r}: {outcome.reason}"
 
+    def _spent(self) -> str:
+        """Which budget is spent, '' if none."""
+        tokens = self.usage["n_tokens_in"] + self.usage["n_tokens_out"]
+        used = {"calls": (self.usage["requests"], self.max_calls)}
+        used |= {"tokens": (tokens, self.max_tokens_total)}
+        spent = (w for w, (n, most) in used.items() if most is not None and n >= most)
+        what = next(spent, "")
+        return what and f"the budget of {used[what][1]} {what} is spent"
+
+    def _count(self, outcome: Outcome) -> None:
+        """Add a call to ``usage``; a server's fingerprint is a name there, counted."""
+        self.usage["n_tokens_in"] += answers.count_of(outcome.answer, "prompt_tokens") or 0
+        self.usage["n_tokens_out"] += answers.count_of(outcome.answer, "completion_tokens") or 0
+        answer = outcome.answer if isinstance(outcome.answer, dict) else {}
+        if isinstance(fingerprint := answer.get("system_fingerprint"), str):
+            name = f"fingerprint {wire.shortened(fingerprint)[:40]}"
+            self.usage[name] = self.usage.get(name, 0.0) + 1
+
     def _read(
         self, outcome: Outcome, sent: dict[str, Any], request: Request, asked: int
     ) -> list[Reply]:
-        """The replies of one call, at most ``asked``; a call that failed is as many missing
-        ones."""
-        if outcome.answer is None:
-            return [missing(outcome.reason)] * asked
-        try:
-            answer = ChatAnswer.model_validate(outcome.answer)
-        except ValidationError:
-            words = self._line.scrubbed(json.dumps(outcome.answer))
-            return [missing(f"the server's answer has another form: {shortened(words)}")] * asked
-        if not answer.choices:
-            return [missing("the server sent no choices")] * asked
-        n_in = (answer.usage.prompt_tokens or 0) if answer.usage else 0
-        n_out = (
-            round((answer.usage.completion_tokens or 0) / len(answer.choices))
-            if answer.usage
-            else 0
-        )
-        n_top = sent.get("top_logprobs", 0)
-        replies = [
-            reply_of(c, request, (n_in, n_out), n_top, self.vocabulary_size, self.thinking)
-            for c in answer.choices[:asked]
-        ]
-        return [replace(reply, served_by=shortened(answer.model or "")) for reply in replies]
+        """The replies of one call, at most ``asked``, each read for itself; a call that failed is
+        as many missing ones."""
+        answer = outcome.answer
+        if answer is None:
+            return [answers.missing(outcome.reason)] * asked
+        if not (choices := answers.choices_of(answer)):
+            words = wire.shortened(self._line.scrubbed(json.dumps(answer)))
+            form = f"the server's answer has another form: {words}"
+            why = form if choices is None else "the server sent no choices"
+            return [answers.missing(why)] * asked
+        n_in = answers.count_of(answer, "prompt_tokens") or 0
+        n_out = round((answers.count_of(answer, "completion_tokens") or 0) / len(choices))
+        n_top, size = sent.get("top_logprobs", 0), self.vocabulary_size
+        served = answer.get("model")
+        served = wire.shortened(served) if isinstance(served, str) else ""
+        replies = []
+        for choice in choices[:asked]:
+            try:
+                reply = answers.reply_of(choice, request, (n_in, n_out), n_top, size, self.thinking)
+            except (ValueError, TypeError, ArithmeticError, LookupError, RecursionError) as error:
+                why = f"the server's choice cannot be read: {type(error).__name__}"
+                reply = answers.missing(why)
+            why = reply.missing and self._line.scrubbed(reply.missing)
+            replies.append(replace(reply, served_by=served, missing=why))
+        return replies
 
     async def _with_prior(self, run: _Run, prior: Messages, reply: Reply) -> Reply | None:
         """The reply with its tokens scored after ``prior``, in the template that was given or else
@@ -643,87 +609,78 @@ class OpenAIModel:
             return reply
         if reply.reasoning:
             return replace(reply, trace=unscored(reply.trace))
-        template, text = self._template, str(reply.text)
-        if template is None:
-            called = await self._call(
-                "chat", lambda dialect: prior_body(self.name, prior, text, dialect), run
-            )
-        else:
-            prompt = template.render(prior, self._dialect.system_role)
-            called = await self._call("score", lambda _: score_body(self.name, prompt + text), run)
+        called = await self._score(run, prior, str(reply.text))
         if called is None:
             return None
-        outcome = called[0]
-        if outcome.answer is None:
-            why = f"not scored: {outcome.reason}"
-            if outcome.passing:
-                return replace(reply, missing=why)
-            lacks = {**reply.trace.lacks, "prior_logprobs": why}
-            return replace(reply, trace=replace(reply.trace, lacks=lacks))
-        tokens = reply.trace.tokens
-        try:
-            if template is None:
-                scored = prior_in_chat(PromptAnswer.model_validate(outcome.answer), tokens)
-            else:
-                scored = prior_of(ScoreAnswer.model_validate(outcome.answer), tokens)
-        except ValidationError:
-            scored = None
-        lacks = {} if scored is not None else {"prior_logprobs": OTHER_TOKENS}
+        outcome, tokens = called[0], reply.trace.tokens
+        why, scored = f"not scored: {outcome.reason}", None
+        if outcome.answer is not None:
+            why, scored = answers.OTHER_TOKENS, answers.prior_of(outcome.answer, tokens)
+        elif outcome.passing:
+            return replace(reply, missing=why)
+        lacks = {} if scored is not None else {"prior_logprobs": why}
         trace = replace(reply.trace, prior_logprobs=scored, lacks={**reply.trace.lacks, **lacks})
         return replace(reply, trace=trace)
 
-    async def _probe(self) -> Abilities:
-        """Ask one short question for log-probabilities, and where that brings some for the score of
-        a text; then what the server says of its window, and of the length of a prompt."""
+    async def _score(self, run: _Run, messages: Messages, text: str) -> Any:
+        """The call that scores ``text`` as the reply to ``messages``."""
+        if self._template is None:
+            return await self._call(
+                "chat", lambda dialect: wire.prior_body(self.name, messages, text, dialect), run
+            )
+        prompt = self._template.render(messages, self._dialect.system_role)
+        return await self._call("score", lambda _: wire.score_body(self.name, prompt + text), run)
 
-        def body(dialect: Dialect) -> dict[str, Any]:
-            full = chat_body(self.name, _PROBE, 0, 1, self.n_top, dialect)
-            return {name: value for name, value in full.items() if name != "seed"}
-
-        self.usage["probes"] += 1
-        outcome, _ = await self._call("chat", body, None) or (Outcome(), {})
+    async def _settle(self, run: _Run) -> Abilities:
+        """What the server gives and accepts: a greedy reply with all statistics, two samples in one
+        call, a reply held to a schema, the score of a text, its window, and the length of a
+        prompt; what the calls do not reach counts as not given."""
+        greedy = functools.partial(wire.chat_body, self.name, _GREEDY, 0, 1, self.n_top)
+        called = await self._call("chat", greedy, run)
+        outcome = called[0] if called else Outcome(what="every form of a call", status=400)
         if outcome.answer is None:
             if outcome.status is None:
-                raise ConnectionError(
-                    f"{self.name!r} cannot be reached at {self._line.address.shown}:"
-                    f" {outcome.reason}"
-                )
-            raise FATAL.get(outcome.status, RuntimeError)(self._refused(outcome))
+                where = f"{self.name!r} cannot be reached at {self._line.address.shown}"
+                raise ConnectionError(f"{where}: {outcome.reason}")
+            raise (FATAL.get(outcome.status) or RuntimeError)(self._refused(outcome))
         provides = {"text"}
-        try:
-            choices = ChatAnswer.model_validate(outcome.answer).choices
-        except ValidationError:
-            choices = []
-        logprobs = choices[0].logprobs if choices else None
-        said = logprobs.content if logprobs is not None else None
-        if said and any(s.logprob is not None for s in said):
-            provides |= (
-                {"logprobs", "distributions"} if any(s.top_logprobs for s in said) else {"logprobs"}
-            )
-        if "logprobs" in provides and await self._scores():
-            provides |= {"prior"}
+        said = answers.said_in((answers.choices_of(outcome.answer) or [None])[0])
+        if any(s.logprob is not None for s in said):
+            listed = any(s.top_logprobs for s in said)
+            provides |= {"logprobs", "distributions"} if listed else {"logprobs"}
         window, counts = self._window, False
         if math.isinf(window):
-            window = window_of((await self._once("models", {})).answer, self.name)
-        if not math.isinf(window):
-            counts = await self._count_tokens(_PROBE.messages) is not None
-        able = self._able(frozenset(provides), window, counts)
+            window = wire.window_of(await self._once("models", lambda _: {}, run), self.name)
+        if self._dialect.takes_n:
+            body = functools.partial(wire.chat_body, self.name, _SAMPLED, 0, 2, 0)
+            called = await self._call("chat", body, run)
+            choices = answers.choices_of(called[0].answer) if called else None
+            if choices is not None and len(choices) < 2:
+                self._dialect = replace(self._dialect, takes_n=False)
+        held = ""
         for form in SCHEMA_FORMS if self.structured else ():
-            if await self._holds_to_schema(form):
-                return replace(able, schema_form=form)
-        return replace(able, structured=not self.structured)
+            if not held and await self._holds_to_schema(form, run):
+                held = form
+        if "logprobs" in provides and await self._scores(run):
+            provides |= {"prior"}
+        if not math.isinf(window):
+            counts = await self._count_tokens(_GREEDY.messages, run) is not None
+        able = self._able(frozenset(provides), window, counts)
+        able = replace(able, structured=bool(held) or not self.structured)
+        dialect = self._dialect.differing(self._told)
+        dialect = {name: value for name, value in dialect.items() if name not in ELSEWHERE}
+        return replace(able, schema_form=held or SCHEMA_FORMS[0], dialect=dialect)
 
-    async def _holds_to_schema(self, form: str) -> bool:
+    async def _holds_to_schema(self, form: str, run: _Run) -> bool:
         """Whether the server takes a schema in this form, and what it says is held to it."""
-        self.usage["probes"] += 1
-        (asked,) = with_thought([_TRIED], self.thinking_tokens)
+        (asked,) = with_thought([_HELD], self.thinking_tokens)
 
         def body(dialect: Dialect) -> dict[str, Any]:
             tried = replace(dialect, takes_schema=True, schema_form=form)
-            return chat_body(self.name, asked, 0, 1, 0, tried)
+            return wire.chat_body(self.name, asked, 0, 1, 0, tried)
 
-        outcome, sent = await self._call("chat", body, None) or (Outcome(), {})
-        reply = self._read(outcome, sent, asked, 1)[0]
+        called = await self._call("chat", body, run)
+        reply = self._read(*called, asked, 1)[0] if called else answers.missing("not tried")
         if reply.finish == "length":  # too long a thought: nothing speaks against it
             return reply.text is not None
         try:
@@ -731,24 +688,9 @@ class OpenAIModel:
         except (ValueError, TypeError, KeyError):
             return False
 
-    async def _scores(self) -> bool:
+    async def _scores(self, run: _Run) -> bool:
         """Whether the server scores a given text."""
-        self.usage["probes"] += 1
-        if self._template is None:
-            asked = prior_body(self.name, _PROBE.messages, _SCORED, self._dialect)
-            answer = (await self._once("chat", asked | self._extra)).answer
-            try:
-                found = PromptAnswer.model_validate(answer).prompt_logprobs[-1:]
-            except ValidationError:
-                return False
-            ends = [told.decoded_token or "" for row in found if row for told in row.values()]
-            return bool(ends) and _SCORED.endswith(ends[0].strip() or "\0")
-        outcome, _ = await self._call(
-            "score", lambda dialect: score_body(self.name, _SCORED), None
-        ) or (Outcome(), {})
-        try:
-            scored = ScoreAnswer.model_validate(outcome.answer).choices[0].logprobs
-        except (ValidationError, IndexError):
-            return False
-        told = [value for value in scored.token_logprobs[1:] if value is not None]
-        return _SCORED.split()[-1] in "".join(scored.tokens) and len(told) > 1
+        called = await self._score(run, _GREEDY.messages, _SCORED)
+        told = answers.scored_in(called[0].answer) if called else []
+        known = [token for token, value in told if value is not None]
+        return len(known) > 1 and _SCORED.split()[-1] in "".join(known)

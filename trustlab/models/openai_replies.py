@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any
 
 import numpy as np
-from pydantic import BaseModel, Field, ValidationError, WrapValidator
+from pydantic import BaseModel, TypeAdapter, ValidationError, WrapValidator
 
 from trustlab.choices import WRITABLE, utf8
 from trustlab.models.base import Request
 from trustlab.models.decoding import BOUNDS, ROUNDING, bounds
-from trustlab.models.openai_wire import shortened
+from trustlab.models.openai_wire import MOST_TOKENS, shortened
 from trustlab.models.thought import Thinking, apart
 from trustlab.records import Reply, TokenTrace
 
 SENTINEL = -9998.0
 """Servers write -9999 for a log-probability that they do not tell."""
+NEAR = 0.01
+"""Nats by which the chosen token's log-probability may differ from its own in the list."""
 
-BROKEN_OFF = frozenset({"error", "abort", "aborted", "cancelled", "tool_calls", "function_call"})
-"""How servers call an end that is none."""
-CUT_SHORT = frozenset({"length", "max_tokens", "model_length"})
-"""How servers call an end by the token budget or the window; "length" is OpenAI's word."""
+ENDS = {
+    "withheld": "filter safety recitation blocklist prohibited spii moderation blocked policy"
+    " sensitive refusal guardrail",
+    "broken": "error abort aborted cancel cancelled canceled tool function timeout time failed"
+    " insufficient malformed interrupted unspecified unknown other",
+    "length": "length max limit truncated budget window context",
+    "stop": "stop stopped eos end ended endoftext complete completed done finished success",
+}
+"""What became of a reply -> words in which servers say so, the first that fits counts."""
 
 NO_LOGPROBS = "the server tells no log-probabilities"
 NO_LIST = "the server lists no alternative tokens"
@@ -38,6 +46,13 @@ NO_TEMPLATE = (
 )
 OTHER_TOKENS = "the server scored other tokens than the reply's, or gave no log-probabilities"
 NO_ECHO = "the server does not score a given text (completions with echo)"
+NOT_SPELT = "the server's tokens do not spell the reply"
+NOT_ALL = "the server tells no log-probability of a token"
+NOT_NUMBERS = "the server's log-probabilities are not all numbers of at most 0"
+ALL_ZERO = "the server's log-probabilities are all 0"
+CONTRADICTED = "the server's list of alternatives contradicts the reply's own token"
+WIDE = (*BOUNDS, "alternatives")
+NEEDED = (*TokenTrace.ARRAYS, "alternatives")
 
 _SPECIAL = re.compile(rb"\s*(<[^<>\s]*>|\[/?(INST|EOS|PAD|BOS)\])?\s*", re.DOTALL)
 _SHOWN = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
@@ -45,6 +60,7 @@ _HIDDEN = (b for b in range(0x100) if b not in _SHOWN)
 BYTES = {chr(b): b for b in _SHOWN} | {chr(0x100 + i): b for i, b in enumerate(_HIDDEN)}
 """GPT-2's byte alphabet: character -> byte."""
 _ESCAPED = re.compile(r"bytes:((?:\\x[0-9a-fA-F]{2})+)")
+_BYTE = re.compile("<0x([0-9a-fA-F]{2})>")
 
 
 def _or_none(value: Any, validate: Any) -> Any:
@@ -70,48 +86,11 @@ class Said(BaseModel):
     top_logprobs: Annotated[list[Top] | None, WrapValidator(_or_none)] = None
 
 
-class Logprobs(BaseModel):
-    """The tokens of a reply, in order."""
+class PromptToken(BaseModel):
+    """One token of a prompt that a server scored."""
 
-    content: list[Said] | None = None
-
-
-class Message(BaseModel):
-    """What was said, or why not."""
-
-    content: str | None = None
-    reasoning: Annotated[str | None, WrapValidator(_or_none)] = None
-    reasoning_content: Annotated[str | None, WrapValidator(_or_none)] = None
-    refusal: Annotated[str | None, WrapValidator(_or_none)] = None
-
-
-class Choice(BaseModel):
-    """One of the replies to a request."""
-
-    message: Message
-    finish_reason: Annotated[str | None, WrapValidator(_or_none)] = None
-    logprobs: Annotated[Logprobs | None, WrapValidator(_or_none)] = None
-
-
-MOST_TOKENS = 10_000_000
-"""Of one call, in or out; a server that counts more is not believed."""
-Tokens = Annotated[Annotated[int, Field(ge=0, le=MOST_TOKENS)] | None, WrapValidator(_or_none)]
-
-
-class Usage(BaseModel):
-    """Tokens of the prompt, and of all replies together; ``None``: not told, or not believed."""
-
-    prompt_tokens: Tokens = None
-    completion_tokens: Tokens = None
-
-
-class ChatAnswer(BaseModel):
-    """The answer of ``/chat/completions``."""
-
-    choices: list[Choice]
-    usage: Annotated[Usage | None, WrapValidator(_or_none)] = None
-    system_fingerprint: Annotated[str | None, WrapValidator(_or_none)] = None
-    model: Annotated[str | None, WrapValidator(_or_none)] = None
+    logprob: float
+    decoded_token: str | None = None
 
 
 class Scored(BaseModel):
@@ -121,18 +100,8 @@ class Scored(BaseModel):
     token_logprobs: list[float | None]
 
 
-class ScoredChoice(BaseModel):
-    """The one choice of a scoring answer."""
-
-    logprobs: Scored
-    finish_reason: Annotated[str | None, WrapValidator(_or_none)] = None
-
-
-class ScoreAnswer(BaseModel):
-    """The answer of ``/completions`` with ``echo``."""
-
-    choices: list[ScoredChoice]
-    usage: Annotated[Usage | None, WrapValidator(_or_none)] = None
+_SAID: Any = TypeAdapter(list[Said])
+_PROMPT: Any = TypeAdapter(list[dict[str, PromptToken] | None])
 
 
 def believed(reply: Reply) -> Reply:
@@ -188,8 +157,59 @@ def reasons_lacking(provides: frozenset[str], has_template: bool, has_size: bool
     return lacks
 
 
+def count_of(answer: Any, name: str) -> int | None:
+    """A number of tokens in an answer's ``usage``; ``None``: not told, or not believed."""
+    usage = answer.get("usage") if isinstance(answer, Mapping) else None
+    n = usage.get(name) if isinstance(usage, Mapping) else None
+    n = int(n) if isinstance(n, float) and n.is_integer() else n
+    return n if type(n) is int and 0 <= n <= MOST_TOKENS else None
+
+
+def choices_of(answer: Any) -> list[Any] | None:
+    """The choices of an answer in the order of their ``index``; ``None``: it has another form."""
+    choices = answer.get("choices") if isinstance(answer, Mapping) else None
+    if not isinstance(choices, list):
+        return None
+    at = [c.get("index") if isinstance(c, Mapping) else None for c in choices]
+    if sorted(k for k in at if type(k) is int) != list(range(len(choices))):
+        return choices
+    return [choices[at.index(k)] for k in range(len(choices))]
+
+
+def end_of(said: Any) -> str:
+    """A key of :data:`ENDS` for a finish reason in any spelling; "" where none is told, and
+    "unknown" for words that nobody knows."""
+    said = said.get("type") if isinstance(said, Mapping) else said
+    if not isinstance(said, str) or not said.strip():
+        return ""
+    spread = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", said).lower()
+    words = set(re.findall("[a-z]+", spread.replace("finish_reason", "")))
+    return next((end for end, known in ENDS.items() if words & set(known.split())), "unknown")
+
+
+def _texts(part: Any, kind: str = "text") -> Iterator[tuple[str, str]]:
+    """(kind, text) of all that a content says, in parts or whole; kinds: text, thought, refusal."""
+    if isinstance(part, str):
+        yield kind, part
+    elif isinstance(part, list):
+        for one in part:
+            yield from _texts(one, kind)
+    elif isinstance(part, Mapping):
+        named = str(part.get("type") or "")
+        if (
+            "think" in named
+            or "reason" in named
+            or "thought" in named
+            or part.get("thought") is True
+        ):
+            kind = "thought"
+        kind = "refusal" if named == "refusal" else kind
+        names = ("text", "thinking", "reasoning", "summary", "refusal", "content", "value")
+        yield from _texts(next((part[n] for n in names if part.get(n)), None), kind)
+
+
 def reply_of(
-    choice: Choice,
+    choice: Any,
     request: Request,
     n_tokens: tuple[int, int],
     n_top: int,
@@ -202,32 +222,55 @@ def reply_of(
     ``n_tokens``: in, and out where the server lists no tokens. ``n_top``: how many alternatives
     were asked for. A reply that was cut off has finish "length", and an empty text if it came to
     none (its thought took all tokens, say); where the server does not say how it ended, its tokens
-    are counted.
+    are counted. A choice that is none is missing, with the reason.
     """
-    said = choice.logprobs.content if choice.logprobs is not None else None
-    counts = n_tokens[0], len(said) if said else n_tokens[1]
-    if choice.message.refusal:
-        return missing(f"the model refused: {shortened(choice.message.refusal)}", counts)
-    if choice.finish_reason == "content_filter":
+    message = choice.get("message") if isinstance(choice, Mapping) else None
+    if isinstance(choice, Mapping) and message is None and isinstance(choice.get("text"), str):
+        message = choice["text"]
+    message = {"content": message} if isinstance(message, str) else message
+    if not isinstance(message, Mapping):
+        error = choice.get("error") if isinstance(choice, Mapping) else None
+        words = shortened(json.dumps(error or choice))
+        return missing(
+            f"the server's choice {'is an error' if error else 'has another form'}: {words}"
+        )
+    said = said_in(choice)
+    counts = n_tokens[0], len(said) or n_tokens[1]
+    parts = [*_texts(message.get("content"))]
+    fields = ("reasoning", "reasoning_content", "thinking", "reasoning_details")
+    apart_from = next((message[name] for name in fields if message.get(name)), None)
+    parts += [("thought", text) for _, text in _texts(apart_from)]
+    text, thought, refusal = (
+        "".join(t for k, t in parts if k == kind) for kind in ("text", "thought", "refusal")
+    )
+    if refusal := refusal or "".join(t for _, t in _texts(message.get("refusal"))):
+        return missing(f"the model refused: {shortened(refusal)}", counts)
+    finish = choice.get("finish_reason")
+    end = end_of(finish)
+    if end == "withheld":
         return missing("withheld by the server's content filter", counts)
-    end = choice.finish_reason
-    cut = end in CUT_SHORT or (end is None and counts[1] >= request.max_tokens)
-    thought = choice.message.reasoning or choice.message.reasoning_content or None
-    if end in BROKEN_OFF:
-        return missing(f"the server broke the reply off (finish {end!r})", counts)
-    if choice.message.content is None and not cut and (not thought or thinking == "none"):
-        return missing(f"the server sent no text (finish {choice.finish_reason!r})", counts)
-    # A lone surrogate cannot be written to any file.
-    text = (choice.message.content or "").encode("utf-8", "replace").decode()
+    if end in ("broken", "unknown"):
+        how = "broke the reply off" if end == "broken" else "ended the reply in a way nobody knows"
+        return missing(f"the server {how} (finish {shortened(str(finish))!r})", counts)
+    cut = end == "length" or (not end and counts[1] >= request.max_tokens)
+    thought = "" if thinking == "none" else thought
+    if not any(k == "text" for k, _ in parts) and not cut and not thought:
+        return missing(f"the server sent no text (finish {finish!r})", counts)
     reply = apart(Reply(text, None, *counts), thinking)
-    if thought is not None and thinking != "none":
+    if thought:
         thoughts = "\n".join(filter(None, [thought, reply.reasoning]))
-        thoughts = thoughts.encode("utf-8", "replace").decode()
         reply = replace(reply, text=str(reply.text).lstrip(), reasoning=thoughts)
     trace = None
     if request.want and said and reply.text:
         trace = trace_of(reply.text, said, request, n_top, vocabulary_size)
     return replace(reply, trace=trace, finish="length" if cut else "stop")
+
+
+def said_in(choice: Any) -> list[Said]:
+    """The tokens of a choice; none where the server lists none, or what are none."""
+    told = choice.get("logprobs") if isinstance(choice, Mapping) else None
+    said = told.get("content") if isinstance(told, Mapping) else None
+    return _or_none(said, _SAID.validate_python) or []
 
 
 def token_bytes(said: Said) -> bytes:
@@ -243,6 +286,13 @@ def alphabet_bytes(said: Said) -> bytes:
     """The bytes of a token that is named in GPT-2's byte alphabet ("Ã©" for "é"); what is not in it
     is a byte that no text has."""
     return bytes(BYTES.get(c, 0xFF) for c in said.token)
+
+
+def piece_bytes(said: Said) -> bytes:
+    """The bytes of a token that is named as SentencePiece does ("▁flu", "<0xC3>")."""
+    if one := _BYTE.fullmatch(said.token):
+        return bytes.fromhex(one[1])
+    return said.token.replace("\u2581", " ").encode("utf-8", "replace")
 
 
 def pieces(text: str, parts: Sequence[bytes]) -> tuple[int, list[str]] | None:
@@ -283,9 +333,10 @@ def trace_of(
     A statistic that any token lacks is ``None``, and all are, with ``lacks`` saying why, where the
     tokens do not spell the text, or the log-probabilities of the whole reply are 0, or no numbers.
     Entropies are lower bounds, Rényi divergences and Fisher-Rao distances upper ones (``None``
-    without ``vocabulary_size``): see :mod:`trustlab.models.decoding`.
+    without ``vocabulary_size``): see :mod:`trustlab.models.decoding`; none is taken from a list
+    that contradicts the chosen token.
     """
-    spellings = ([of(s) for s in said] for of in (token_bytes, alphabet_bytes))
+    spellings = ([of(s) for s in said] for of in (token_bytes, alphabet_bytes, piece_bytes))
     found = next(filter(None, (pieces(text, parts) for parts in spellings)), None)
     if found is None:
         return TokenTrace((text,), lacks=dict.fromkeys(NEEDED, NOT_SPELT))
@@ -298,27 +349,26 @@ def trace_of(
     if logprobs is None and "logprobs" in request.want:
         lacks = {"logprobs": _doubtful(values)}
     wide: dict[str, Any] = {}
-    if "distributions" in request.want and all(_told(s) for s in said):
+    lists = [_listed(s) for s in said] if "distributions" in request.want else []
+    if lists and any(map(_contradicts, said, lists, [n_top] * len(said))):
+        lacks |= dict.fromkeys(WIDE, CONTRADICTED)
+    elif lists and all(lists):
+        size = vocabulary_size
         at_least = [
-            bounds(*_listed(s, n_top), alpha=request.renyi_alpha, vocabulary_size=vocabulary_size)
-            for s in said
+            bounds(*_known(s, top, n_top), alpha=request.renyi_alpha, vocabulary_size=size)
+            for s, top in zip(said, lists, strict=True)
         ]
         for k, name in enumerate(BOUNDS):
             column = [None if row is None else row[k] for row in at_least]
             whole = all(value is not None for value in column)
             wide[name] = np.array(column, dtype=np.float64) if whole else None
-        named = zip(said, tokens, strict=True)
-        wide["alternatives"] = tuple(_alternatives(s, t, request.n_alternatives) for s, t in named)
+        named = zip(said, lists, tokens, strict=True)
+        wide["alternatives"] = tuple(
+            _best(s, top, t, request.n_alternatives) for s, top, t in named
+        )
         wide["bounds"] = {name: side for name, side in BOUNDS.items() if wide[name] is not None}
     shown = logprobs if "logprobs" in request.want else None
     return TokenTrace(tuple(tokens), shown, lacks=lacks, **wide)
-
-
-NOT_SPELT = "the server's tokens do not spell the reply"
-NOT_ALL = "the server tells no log-probability of a token"
-NOT_NUMBERS = "the server's log-probabilities are not all numbers of at most 0"
-ALL_ZERO = "the server's log-probabilities are all 0"
-NEEDED = (*TokenTrace.ARRAYS, "alternatives")
 
 
 def _doubtful(values: Sequence[float | None]) -> str:
@@ -337,96 +387,92 @@ def _logprobs(values: Sequence[float | None]) -> np.ndarray | None:
     return np.minimum(np.array(values, dtype=np.float64), 0.0)
 
 
-def _told(said: Said) -> list[Top]:
+def _listed(said: Said) -> list[Top]:
     """The listed tokens with a log-probability, best first."""
     told = [t for t in said.top_logprobs or () if SENTINEL < t.logprob <= ROUNDING]
     return sorted(told, key=lambda t: -t.logprob)
 
 
-def _listed(said: Said, n_top: int) -> tuple[list[float], float | None]:
+def _own(said: Said, top: list[Top]) -> float | None:
+    """The chosen token's log-probability where it is told, and not in the list."""
+    told = said.logprob is not None and said.logprob > SENTINEL
+    return said.logprob if told and said.token not in {t.token for t in top} else None
+
+
+def _contradicts(said: Said, top: list[Top], n_top: int) -> bool:
+    """Whether a list cannot be of the position that the chosen token has: it gives the token
+    another log-probability, or leaves it out before a worse one. Names of parts of characters are
+    alike, and say nothing."""
+    if not top or said.logprob is None or not said.token.replace("\ufffd", "").strip():
+        return False
+    same = [t.logprob for t in top if t.token == said.token]
+    if same:
+        return min(abs(value - said.logprob) for value in same) > NEAR
+    return said.logprob > top[min(len(top), max(n_top, 1)) - 1].logprob + NEAR
+
+
+def _known(said: Said, top: list[Top], n_top: int) -> tuple[list[float], float | None]:
     """Log-probabilities of all known tokens, and the cap on the others.
 
     There is a cap only where the list is whole: as long as asked for, and not brought to that
     length by the chosen token put at its end. Servers that key it by the tokens' text lose those
     that look alike, and these may be any but the most probable.
     """
-    told = _told(said)
-    known = [t.logprob for t in told]
-    whole = len(told) >= n_top and not (1 < len(told) == n_top and told[-1].token == said.token)
+    known = [t.logprob for t in top]
+    whole = len(top) >= n_top and not (1 < len(top) == n_top and top[-1].token == said.token)
     cap = known[n_top - 1] if whole and n_top >= 1 else None
-    if (
-        said.logprob is not None
-        and said.token not in {t.token for t in told}
-        and said.logprob > SENTINEL
-    ):
-        known.append(said.logprob)
-    return known, cap
+    own = _own(said, top)
+    return known + ([] if own is None else [own]), cap
 
 
-def _alternatives(said: Said, piece: str, n: int) -> tuple[tuple[str, float], ...]:
+def _best(said: Said, top: list[Top], piece: str, n: int) -> tuple[tuple[str, float], ...]:
     """The ``n`` most probable tokens, best first, the chosen one at its place if not among them.
 
     The chosen one is called as in the trace, ``piece``: servers may write it otherwise.
     """
-    best = [(t.token, t.logprob) for t in _told(said)[:n]]
-    if (
-        said.logprob is not None
-        and said.token not in {token for token, _ in best}
-        and said.logprob > SENTINEL
-    ):
-        best = sorted([*best, (said.token, said.logprob)], key=lambda pair: -pair[1])
+    best = [(t.token, t.logprob) for t in top[:n]]
+    if (own := _own(said, top[:n])) is not None:
+        best = sorted([*best, (said.token, own)], key=lambda pair: -pair[1])
     return tuple((piece if token == said.token else token, logprob) for token, logprob in best)
 
 
-class PromptToken(BaseModel):
-    """One token of a prompt that a server scored."""
+def scored_in(answer: Any) -> list[tuple[str, float | None]]:
+    """(token, log P) of what a server scored: of a chat by ``prompt_logprobs``, where each position
+    has the token itself and perhaps others behind it, or of a text by ``echo``."""
+    if isinstance(answer, Mapping) and "prompt_logprobs" in answer:
+        rows = _or_none(answer["prompt_logprobs"], _PROMPT.validate_python) or []
+        each = [next(iter((row or {}).values()), None) for row in rows]
+        return [("", None) if t is None else (t.decoded_token or "", t.logprob) for t in each]
+    choice = (choices_of(answer) or [None])[0]
+    told = choice.get("logprobs") if isinstance(choice, Mapping) else None
+    scored = _or_none(told, Scored.model_validate)
+    return [] if scored is None else list(zip(scored.tokens, scored.token_logprobs, strict=False))
 
-    logprob: float
-    decoded_token: str | None = None
 
+def prior_of(answer: Any, tokens: Sequence[str]) -> np.ndarray | None:
+    """Log P of each of ``tokens`` (L,) at the end of what was scored; ``None`` unless the server
+    cut it into the same tokens, in a chat but for blanks and parts of characters.
 
-class PromptAnswer(BaseModel):
-    """The answer of ``/chat/completions`` with ``prompt_logprobs``: of each token of the prompt,
-    but the first, the token itself and perhaps others behind it."""
-
-    prompt_logprobs: list[dict[str, PromptToken] | None]
-
-
-def prior_in_chat(answer: PromptAnswer, tokens: Sequence[str]) -> np.ndarray | None:
-    """Log P of each of ``tokens`` (L,) at the end of a scored chat; ``None`` unless it ends with
-    these, blanks and parts of characters aside."""
+    To a text the server was made to add one token, which it may or may not list. The last tokens
+    must be the reply's own, in one way only. Offsets are not used: servers count them differently.
+    """
+    scored, cuts = scored_in(answer), {0}
+    chat = isinstance(answer, Mapping) and "prompt_logprobs" in answer
     if not tokens:
         return np.zeros(0)
-    scored = answer.prompt_logprobs[-len(tokens) :]
-    found = [next(iter(told.values()), None) if told else None for told in scored]
-    if len(found) < len(tokens) or any(one is None for one in found):
-        return None
-    for one, token in zip(found, tokens, strict=True):
-        said = (one and one.decoded_token) or ""
-        if token and "\ufffd" not in said and said.strip() != token.strip():
-            return None
-    return _logprobs([one.logprob for one in found if one is not None])
+    if scored and not chat:
+        n_made = count_of(answer, "completion_tokens")
+        cuts = {n_made} if n_made in (0, 1) else {0, 1}
+        if end_of(answer["choices"][0].get("finish_reason")) == "stop":
+            cuts.add(0)  # an end token is counted, and listed or not
 
+    def same(said: str, token: str) -> bool:
+        alike = not token or "\ufffd" in said or said.strip() == token.strip()
+        return alike if chat else said == token
 
-def prior_of(answer: ScoreAnswer, tokens: Sequence[str]) -> np.ndarray | None:
-    """Log P of each of ``tokens`` (L,) at the end of a scored text; ``None`` unless the server cut
-    the text into the same tokens.
-
-    The scored text was the prompt and the reply; the server was made to add one token, which it may
-    or may not list. The last tokens must be the reply's own, in one way only. Offsets are not used:
-    servers count them differently.
-    """
-    if not answer.choices or not tokens:
-        return np.zeros(0) if not tokens else None
-    choice = answer.choices[0]
-    scored = choice.logprobs
-    n_made = answer.usage.completion_tokens if answer.usage is not None else None
-    cuts = {n_made} if n_made in (0, 1) else {0, 1}
-    if choice.finish_reason == "stop":
-        cuts.add(0)  # an end token is counted, and listed or not
     fits = []
     for cut in cuts:
-        stop = len(scored.tokens) - cut
-        if stop >= len(tokens) and scored.tokens[stop - len(tokens) : stop] == list(tokens):
-            fits.append(scored.token_logprobs[stop - len(tokens) : stop])
+        end = scored[: len(scored) - cut][-len(tokens) :]
+        if len(end) == len(tokens) and all(map(same, [t for t, _ in end], tokens)):
+            fits.append([value for _, value in end])
     return _logprobs(fits[0]) if len(fits) == 1 else None

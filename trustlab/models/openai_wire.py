@@ -1,4 +1,4 @@
-"""What goes to an OpenAI-compatible server, and how: address, client, requests, dialect."""
+"""What goes to an OpenAI-compatible server, and how: address, client, bodies, dialect."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ import threading
 import time
 import weakref
 from collections.abc import Coroutine, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from email.utils import parsedate_to_datetime
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
-from trustlab.choices import may_be_token
+from trustlab.choices import KEY_LIKE, may_be_token
 from trustlab.models.base import Messages, Request
 from trustlab.models.limiter import Limiter
 from trustlab.models.templates import dated
@@ -28,15 +28,14 @@ from trustlab.models.templates import dated
 T = TypeVar("T")
 
 OPENAI = "https://api.openai.com/v1"
-NO_KEY = "none"
-"""Sent where a server of one's own needs no key: the client insists on one."""
 HIDDEN = "[key]"
 SHORTEST_KEY = 8
 """Characters of the shortest key that is searched for: a shorter one may be part of a word."""
 ECHOED = "the server echoed the key"
 MOST_BYTES = 64 * 2**20
-"""Of one answer."""
-TOO_LONG = f"the server's answer has more than {MOST_BYTES:,} bytes"
+"""Of an answer with replies; of any other a sixteenth."""
+MOST_TOKENS = 10_000_000
+"""Of one call, in or out; a server that counts more is not believed."""
 PATHS = {
     "chat": "/chat/completions",
     "score": "/completions",
@@ -51,24 +50,25 @@ CONNECT_S = 4.0
 """A connection takes no longer, or the server is not there."""
 UNFIT = 0
 """In place of an HTTP status: the server did what is not allowed, and would do it again."""
+MAX_WORDS = 200
+"""Characters of a server's own words that a reason quotes."""
 
-_KEY_LIKE = re.compile(r"\bsk-[\w*.-]{4,}|(?<=Bearer )\S+")
-_NAMED_N = re.compile(
-    r"['\"`]n['\"`]|\bn\s*(=|>|!=|must|is not|should)|only one completion", re.IGNORECASE
-)
-_SYSTEM_ROLE = re.compile(
-    r"system.{0,20}role|role.{0,80}system|roles must alternate", re.IGNORECASE | re.DOTALL
-)
+
+def shortened(text: str) -> str:
+    """``text`` on one line, at most :data:`MAX_WORDS` characters."""
+    line = " ".join(text.encode("utf-8", "replace").decode().split())
+    return line if len(line) <= MAX_WORDS else line[: MAX_WORDS - 1] + "…"
 
 
 @dataclass(frozen=True)
 class Address:
     """Where a server is. ``url`` goes to the client; ``shown`` is host, port and path without what
-    may be a token; ``login`` is kept out of both."""
+    may be a token; ``login`` is kept out of both; ``here``: it is this machine."""
 
     url: str
     shown: str
     login: str | None
+    here: bool
 
     def __repr__(self) -> str:
         return f"Address({self.shown!r})"
@@ -77,23 +77,23 @@ class Address:
     def of(cls, base_url: str | None) -> Address:
         """The address given, else ``OPENAI_BASE_URL``, else OpenAI's. ``ValueError`` if it is none,
         or carries a query."""
-        parts = urlsplit(base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        parts = urlsplit((base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI).strip())
+        host = parts.hostname or ""
+        if parts.scheme not in ("http", "https") or not host:
             raise ValueError(
                 "base_url must be http://HOST/PATH or https://HOST/PATH (most servers: .../v1)"
             )
         if parts.query or parts.fragment:
-            raise ValueError(
-                f"base_url for {parts.hostname} must end with its path; a key belongs in"
-                " OPENAI_API_KEY"
-            )
-        host = parts.netloc.rpartition("@")[2]
-        login = None
-        if parts.username is not None:
-            login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-        path = parts.path.rstrip("/")
+            where = "must end with its path; a key belongs in OPENAI_API_KEY"
+            raise ValueError(f"base_url for {host} {where}")
+        at = parts.netloc.rpartition("@")[2]
+        named = parts.username is not None
+        login = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
+        path = parts.path.rstrip("/").removesuffix(PATHS["chat"])
         shown = "/".join(_segment(part) for part in path.split("/"))
-        return cls(f"{parts.scheme}://{host}{path}", f"{host}{shown}", login)
+        here = host in ("localhost", "::1", "0.0.0.0") or host.startswith("127.")
+        url = f"{parts.scheme}://{at}{path}"
+        return cls(url, f"{at}{shown}", login if named else None, here)
 
 
 def _segment(part: str) -> str:
@@ -103,14 +103,28 @@ def _segment(part: str) -> str:
     return f"({hashlib.sha256(part.encode()).hexdigest()[:6]})"
 
 
+def key_for(address: Address) -> str:
+    """``OPENAI_API_KEY`` without blanks around it; "none" for a server of one's own, since the
+    client insists on one. ``ValueError``: OpenAI needs one, or it has characters that no key has;
+    the key is not repeated."""
+    key = os.environ.get("OPENAI_API_KEY", "").strip()
+    if not key and address.url == OPENAI:
+        where = "for a server of your own give base_url"
+        raise ValueError(f"the environment variable OPENAI_API_KEY is not set; {where}")
+    if not re.fullmatch("[!-~]*", key):
+        which = "blanks, line ends or other characters within"
+        raise ValueError(f"OPENAI_API_KEY holds characters that no key has: {which}")
+    return key or "none"
+
+
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one call. ``answer`` is the JSON it brought; else ``reason`` says why there is
-    none.
+    """What one call brought. ``answer`` is its JSON; else ``reason`` says why there is none.
 
-    ``status`` is the HTTP status (``None``: no answer came); ``named`` the parameter and words the
-    server complained with; ``pause`` the seconds that it asks to wait. ``retries`` stands inside
-    ``reason``, between ``what`` and ``words``. ``reached``: whether there was a connection.
+    ``status`` is the HTTP status, or that of an error inside an HTTP 200 (``None``: no answer
+    came); ``named`` the parameter and words the server complained with; ``pause`` the seconds that
+    it asks to wait. ``retries`` stands inside ``reason``, between ``what`` and ``words``.
+    ``reached``: whether there was a connection.
     """
 
     answer: Any = None
@@ -126,262 +140,77 @@ class Outcome:
     @property
     def reason(self) -> str:
         """Why there is no answer."""
-        return f"{self.what}{_after(self.retries)}{self.words}"
+        n = self.retries
+        after = f" after {n} {'retry' if n == 1 else 'retries'}" if n else ""
+        return f"{self.what}{after}{self.words}"
 
     @property
     def refused(self) -> bool:
-        """Whether the server takes no more calls for now."""
-        return self.status in (429, 503)
+        """Whether the server takes no more calls for now; inside an HTTP 200 that may be for good
+        (a day's free calls), and each call has its retries alone."""
+        said = self.what.startswith("HTTP") and self.code != "insufficient_quota"
+        return self.status in (429, 503) and said
 
     @property
     def passing(self) -> bool:
         """Whether the same call may well pass later."""
         if self.answer is not None or self.what == ECHOED:
             return False
-        known = self.status in (None, 200, 408, 409)
-        return known or self.refused or (self.status or 0) >= 500
+        known = self.status in (None, 200, 408, 409, 429)
+        return known or (self.status or 0) >= 500
 
 
-@dataclass(frozen=True)
-class Dialect:
-    """What a server has been found to accept. Learned from its own refusals, and kept."""
-
-    limit: str = "max_tokens"
-    takes_n: bool = True
-    takes_seed: bool = True
-    takes_top_p: bool = True
-    takes_logprobs: bool = True
-    takes_temperature: bool = True
-    coldest: float = 0.0
-    takes_schema: bool = False
-    schema_form: str = "json_schema"
-    fewest_top: int = 0
-    most_top: int = 20
-    system_role: str = "auto"
-
-    def after(self, sent: Mapping[str, Any], outcome: Outcome) -> Dialect:
-        """The dialect that avoids what was refused; the same one where the refusal names nothing
-        that can be left out. Without a temperature the reply comes from another distribution than
-        the one asked for: only who says so may leave it out."""
-        words = outcome.named
-        if (
-            outcome.status not in (400, 403, 422, 500, 501)
-            or "context" in outcome.code
-            or "context length" in words
-        ):
-            return self
-        if outcome.status == 403:
-            words = words if "logprobs" in words else ""
-        if _names(words, "max_completion_tokens") and "max_tokens" in sent:
-            return replace(self, limit="max_completion_tokens")
-        if _names(words, "top_logprobs|logprobs") and "logprobs" in sent:
-            n_top = sent["top_logprobs"]
-            if n_top == 0 and self.fewest_top == 0:
-                return replace(self, fewest_top=1)
-            if n_top > 1 and outcome.status != 403:
-                return replace(self, most_top=min(self.most_top, 5 if n_top > 5 else 1))
-            return replace(self, takes_logprobs=False)
-        if _names(words, "response_format|json_schema|schema") and "response_format" in sent:
-            return replace(self, takes_schema=False)
-        if _names(words, "seed") and "seed" in sent:
-            return replace(self, takes_seed=False)
-        if _names(words, "temperature") and "temperature" in sent:
-            only_default = "default" in words
-            if sent["temperature"] == 0 and self.coldest == 0 and not only_default:
-                return replace(self, coldest=NEARLY_GREEDY)
-            return replace(self, takes_temperature=False)
-        if _names(words, "top_p") and "top_p" in sent:
-            return replace(self, takes_top_p=False)
-        if "n" in sent and (words.startswith("n ") or _NAMED_N.search(words)):
-            return replace(self, takes_n=False)
-        if self.system_role == "auto" and _SYSTEM_ROLE.search(words):
-            return replace(self, system_role="user")
-        return self
+_MEANINGS = {
+    402: r"insufficient.?(quota|credit|balance|fund)|billing|payment.?required|out of credit",
+    401: r"(invalid|incorrect|missing).?(api.?)?key|unauthori[sz]ed|unauthenticated"
+    r"|authentication",
+    403: r"permission.?denied|forbidden",
+    404: r"model.{0,60}(not.?found|(does not|doesn't) exist)|no such model",
+    429: r"rate.?limit|too.?many.?requests|resource.?exhausted|throttl",
+    503: r"overload|unavailable|busy|at capacity|try again later",
+    400: r"invalid.?(request|param|argument)|unsupported|bad.?request|validation|context.?length",
+}
+"""HTTP status -> how servers write it in the words of an error."""
+_CODES = ("code", "status_code", "status", "type", "error_code")
+_WORDS = ("message", "detail", "msg", "error_msg", "status_msg", "errors", "reason")
+_OTHERS = re.compile(
+    r"(?<!not )\b(supported|allowed|accepted|permitted|valid)\b[^.;:]*(:| are\b)[^.;]*", re.I
+)
+"""The list of what a server takes, behind its word on what it does not take."""
 
 
-def _names(words: str, names: str) -> bool:
-    return re.search(rf"(?<!\w)({names})(?!\w)", words) is not None
+def error_in(answer: Any) -> Any:
+    """The error that an answer holds in place of what was asked for, wherever it stands; ``None``:
+    it holds none."""
+    if isinstance(answer, list):
+        errors = [found for one in answer if (found := error_in(one)) is not None]
+        return errors[0] if errors else None
+    if not isinstance(answer, dict):
+        return None
+    choices = answer.get("choices")
+    choices = choices if isinstance(choices, list) else []
+    errors = [c.get("error") for c in choices if isinstance(c, dict)]
+    if choices and not all(errors):
+        return None
+    if found := answer.get("error") or answer.get("errors") or (errors[0] if errors else None):
+        return found
+    if isinstance(inner := answer.get("base_resp"), dict) and inner.get("status_code"):
+        return inner
+    given = {"choices", "data", "count", "prompt_logprobs"} & answer.keys()
+    is_error = answer.get("object") == "error" or answer.get("success") is False
+    bare = not given and any(answer.get(name) for name in _WORDS)
+    return answer if is_error or bare else None
 
 
-class Line:
-    """A client with its event loop, in a thread of its own; opened by the first call, and again
-    after :meth:`close`."""
-
-    def __init__(self, address: Address, *, timeout_s: float, concurrency: int) -> None:
-        self.address, self.timeout_s, self.concurrency = address, timeout_s, concurrency
-        self._secrets: tuple[str, ...] = ()
-        self._opening = threading.Lock()
-        self._open: tuple[asyncio.AbstractEventLoop, Any, Limiter] | None = None
-        self._finalizer: weakref.finalize | None = None
-
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run ``work`` in the thread and wait. An interruption cancels it. ``ValueError``: no key,
-        and one is needed."""
-        try:
-            loop = self._opened()[0]
-        except BaseException:
-            work.close()
-            raise
-        future = asyncio.run_coroutine_threadsafe(work, loop)
-        try:
-            return future.result()
-        except BaseException:
-            future.cancel()
-            raise
-
-    @property
-    def limiter(self) -> Limiter:
-        """Places for calls, shared by all that use the line; to be taken inside the thread."""
-        return self._now()[2]
-
-    def _now(self) -> tuple[asyncio.AbstractEventLoop, Any, Limiter]:
-        if self._open is None:
-            raise RuntimeError("the model was closed while it was being asked")
-        return self._open
-
-    def _opened(self) -> tuple[asyncio.AbstractEventLoop, Any, Limiter]:
-        with self._opening:
-            if self._open is None:
-                key = os.environ.get("OPENAI_API_KEY", "").strip() or (
-                    NO_KEY if self.address.url != OPENAI else None
-                )
-                if key is None:
-                    raise ValueError(
-                        "the environment variable OPENAI_API_KEY is not set; for a server of your"
-                        " own give base_url"
-                    )
-                basic = (
-                    self.address.login and base64.b64encode(self.address.login.encode()).decode()
-                )
-                password = (self.address.login or "").partition(":")[2]
-                if not re.fullmatch("[!-~]+", key):
-                    raise ValueError("OPENAI_API_KEY holds characters that no key has")
-                user = (self.address.login or "").partition(":")[0]
-                known = (key, basic, password, user)
-                self._secrets = tuple(s for s in known if s and len(s) >= SHORTEST_KEY)
-                loop = asyncio.new_event_loop()
-                client = self._client(key, {"Authorization": f"Basic {basic}"} if basic else None)
-                thread = threading.Thread(
-                    target=loop.run_forever, name="trustlab-openai", daemon=True
-                )
-                thread.start()
-                self._open = loop, client, Limiter(self.concurrency)
-                self._finalizer = weakref.finalize(self, _shut, loop, client, thread)
-            return self._open
-
-    def _client(self, key: str, headers: dict[str, str] | None) -> Any:
-        try:
-            import openai
-        except ImportError as error:
-            raise ImportError("OpenAIModel needs the openai client: pip install openai") from error
-        limits = _http().Limits(
-            max_connections=self.concurrency,
-            max_keepalive_connections=self.concurrency,
-            keepalive_expiry=60.0,
-        )
-        timeout = _http().Timeout(self.timeout_s, connect=CONNECT_S)
-        http = _guarded(openai.DefaultAsyncHttpxClient)(limits=limits, timeout=timeout)
-        return openai.AsyncOpenAI(
-            api_key=key,
-            base_url=self.address.url,
-            timeout=timeout,
-            max_retries=0,
-            default_headers=headers,
-            http_client=http,
-        )
-
-    def close(self) -> None:
-        """Give the connections back and end the thread."""
-        with self._opening:
-            finalizer, self._open, self._finalizer = self._finalizer, None, None
-        if finalizer is not None:
-            finalizer()
-
-    def scrubbed(self, text: str) -> str:
-        """``text`` without the key, or anything that looks like one."""
-        for secret in self._secrets:
-            text = text.replace(secret, HIDDEN)
-        return _KEY_LIKE.sub(HIDDEN, text)
-
-    async def post(self, kind: str, body: Mapping[str, Any]) -> Outcome:
-        """One call of a kind of :data:`PATHS`, in a place that the limiter gave, within
-        ``timeout_s`` from its beginning to its end.
-
-        Never raises for what a server does.
-        """
-        import openai
-
-        client = self._now()[1]
-        try:
-            async with asyncio.timeout(self.timeout_s):
-                return self._told(await self._content(client, kind, body))
-        except (TimeoutError, openai.APITimeoutError) as error:
-            if isinstance(error.__cause__, _http().ConnectTimeout):
-                return self._unreached(error.__cause__)
-            return Outcome(what=f"no answer within {self.timeout_s:g} s")
-        except UnicodeError:
-            return Outcome(what="the prompt holds characters that no call can", status=UNFIT)
-        except openai.APIStatusError as error:
-            return self._refusal(error)
-        except (openai.OpenAIError, OSError, Unfit, _http().HTTPError) as error:
-            cause = error.__cause__ if isinstance(error, openai.APIConnectionError) else error
-            if isinstance(cause, Unfit):
-                return Outcome(what=str(cause), status=UNFIT)
-            return self._unreached(cause)
-
-    def _unreached(self, cause: BaseException | None) -> Outcome:
-        what = f"the connection to {self.address.shown} failed"
-        none = isinstance(cause, (_http().ConnectError, _http().ConnectTimeout))
-        return Outcome(what=what, words=f" ({type(cause).__name__})", reached=not none)
-
-    async def _content(self, client: Any, kind: str, body: Mapping[str, Any]) -> bytes:
-        """What the server answers, unpacked, which may be much more than it sent."""
-        if kind == "models":
-            return (await client.get(PATHS[kind], cast_to=_http().Response)).content
-        if kind == "tokenize":  # beside, not below, the path of the rest
-            path = self.address.url.removesuffix("/v1") + PATHS[kind]
-            return (await client.post(path, cast_to=_http().Response, body=body)).content
-        endpoint = client.completions if kind == "score" else client.chat.completions
-        # Everything goes as extra fields: the client passes these on as they are, and walks through
-        # its own one by one.
-        empty = {"model": body["model"]} | (
-            {"messages": []} if "messages" in body else {"prompt": ""}
-        )
-        content = bytearray()
-        streamed = endpoint.with_streaming_response.create(**empty, extra_body=body)
-        async with streamed as response:
-            async for part in response.iter_bytes():
-                content += part
-                if len(content) > MOST_BYTES:
-                    raise Unfit(TOO_LONG)
-        return bytes(content)
-
-    def _told(self, content: bytes) -> Outcome:
-        """The JSON of an answer's ``content``; one that holds the key is none."""
-        text = content.decode("utf-8", "replace")
-        try:
-            answer = json.loads(text)
-        except (ValueError, RecursionError):  # a number of 5,000 digits is a ValueError, too
-            words = shortened(self.scrubbed(text))
-            return Outcome(what="the server's answer is not JSON", words=f": {words!r}", status=200)
-        plain = text + json.dumps(answer, ensure_ascii=False) if "\\" in text else text
-        if any(secret in plain for secret in self._secrets):
-            return Outcome(what=ECHOED, status=200)
-        return Outcome(answer, status=200)
-
-    def _refusal(self, error: Any) -> Outcome:
-        said = error.body
-        if isinstance(said, dict):
-            said = said.get("message") or said.get("detail") or said
-        words = self.scrubbed(str(said or error.response.reason_phrase))
-        return Outcome(
-            what=f"HTTP {error.status_code}",
-            words=f": {shortened(words)}",
-            status=error.status_code,
-            named=f"{error.param} {words}" if error.param else words,
-            code=str(error.code or ""),
-            pause=pause_of(error.response.headers),
-        )
+def _status_in(codes: str, words: str) -> int:
+    """The HTTP status that an error inside an HTTP 200 means; 200 where it does not say."""
+    if number := re.search(r"(?<!\d)[45]\d\d(?!\d)", codes):
+        return int(number[0])
+    for text in (codes, words):
+        for status, pattern in _MEANINGS.items():
+            if re.search(pattern, text, re.IGNORECASE):
+                return status
+    return 200
 
 
 def pause_of(headers: Mapping[str, str]) -> float:
@@ -396,8 +225,240 @@ def pause_of(headers: Mapping[str, str]) -> float:
     return 0.0
 
 
+_NAMED_N = re.compile(r"['\"`]n['\"`]|\bn\s*(=|>|!=|must|is not|should)|only one completion", re.I)
+_SYSTEM_ROLE = re.compile(r"system.{0,20}role|role.{0,80}system|roles must alternate", re.I | re.S)
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """What a server accepts: settled before the first case, and kept."""
+
+    limit: str = "max_tokens"
+    takes_n: bool = True
+    takes_seed: bool = True
+    takes_top_p: bool = True
+    takes_logprobs: bool = True
+    takes_temperature: bool = True
+    coldest: float = 0.0
+    takes_schema: bool = False
+    schema_form: str = "json_schema"
+    fewest_top: int = 0
+    most_top: int = 20
+    system_role: str = "auto"
+
+    def differing(self, before: Dialect) -> dict[str, Any]:
+        """The fields that are not as ``before``."""
+        return {n: v for n, v in asdict(self).items() if v != getattr(before, n)}
+
+    def with_kept(self, kept: Mapping[str, Any]) -> Dialect:
+        """The dialect with the fields that were kept; unknown ones are passed over."""
+        known = {n: v for n, v in kept.items() if type(v) is type(getattr(self, n, None))}
+        return replace(self, **known)
+
+    def after(self, sent: Mapping[str, Any], outcome: Outcome) -> Dialect:
+        """The dialect that avoids all that was refused; the same one where the refusal names
+        nothing that can be left out. Without a temperature the reply comes from another
+        distribution than the one asked for: only who says so may leave it out."""
+        words, status = _OTHERS.sub("", outcome.named), outcome.status
+        told = "context" in outcome.code or "context length" in words
+        if told or status not in (400, 403, 422, 500, 501):
+            return self
+
+        def refused(names: str, part: str) -> bool:
+            only = "logprobs" in names if status == 403 else True
+            return only and part in sent and bool(re.search(rf"(?<!\w)({names})(?!\w)", words))
+
+        new: dict[str, Any] = {}
+        if refused("max_completion_tokens", "max_tokens"):
+            new["limit"] = "max_completion_tokens"
+        if refused("top_logprobs|logprobs", "logprobs"):
+            n_top = sent["top_logprobs"]
+            if n_top == 0 and self.fewest_top == 0:
+                new["fewest_top"] = 1
+            elif n_top > 1 and status != 403:
+                new["most_top"] = min(self.most_top, 5 if n_top > 5 else 1)
+            else:
+                new["takes_logprobs"] = False
+        both = re.search(r"\bboth\b", words) and refused("top_p", "top_p")
+        if refused("temperature", "temperature") and not both:
+            if sent["temperature"] == 0 and self.coldest == 0 and "default" not in words:
+                new["coldest"] = NEARLY_GREEDY
+            else:
+                new["takes_temperature"] = False
+        for part, names, name in (
+            ("response_format", "response_format|json_schema|schema", "takes_schema"),
+            ("seed", "seed", "takes_seed"),
+            ("top_p", "top_p", "takes_top_p"),
+        ):
+            if refused(names, part):
+                new[name] = False
+        if status != 403 and "n" in sent and (words.startswith("n ") or _NAMED_N.search(words)):
+            new["takes_n"] = False
+        if not new and status != 403 and self.system_role == "auto" and _SYSTEM_ROLE.search(words):
+            new["system_role"] = "user"
+        return replace(self, **new)
+
+
 class Unfit(Exception):
     """A server that does what is not allowed; its words say what."""
+
+
+class Line:
+    """A client with its event loop, in a thread of its own; opened by the first call, and again
+    after :meth:`close`. ``limiter``: places for calls, to be taken inside the thread."""
+
+    def __init__(self, address: Address, *, timeout_s: float, concurrency: int) -> None:
+        self.address, self.timeout_s, self.concurrency = address, timeout_s, concurrency
+        self._secrets: tuple[str, ...] = ()
+        self._opening = threading.Lock()
+        self.limiter, self._client = Limiter(concurrency), None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._finalizer: weakref.finalize | None = None
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run ``work`` in the thread and wait. An interruption cancels it. ``ValueError``: no key,
+        and one is needed."""
+        try:
+            loop = self._opened()
+        except BaseException:
+            work.close()
+            raise
+        future = asyncio.run_coroutine_threadsafe(work, loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def _opened(self) -> asyncio.AbstractEventLoop:
+        with self._opening:
+            if self._loop is None:
+                key, login = key_for(self.address), self.address.login
+                basic = login and base64.b64encode(login.encode()).decode()
+                known = (key, basic, *(login or "").split(":", 1))
+                self._secrets = tuple(s for s in known if s and len(s) >= SHORTEST_KEY)
+                client = self._made(key, {"Authorization": f"Basic {basic}"} if basic else {})
+                loop = asyncio.new_event_loop()
+                thread = threading.Thread(target=loop.run_forever, name="trustlab", daemon=True)
+                thread.start()
+                self._loop, self._client, self.limiter = loop, client, Limiter(self.concurrency)
+                self._finalizer = weakref.finalize(self, _shut, loop, client, thread)
+            return self._loop
+
+    def _made(self, key: str, headers: dict[str, str]) -> Any:
+        try:
+            import openai
+        except ImportError as error:
+            raise ImportError("OpenAIModel needs the openai client: pip install openai") from error
+        n = self.concurrency
+        limits = _http().Limits(
+            max_connections=n, max_keepalive_connections=n, keepalive_expiry=60.0
+        )
+        timeout = _http().Timeout(self.timeout_s, connect=CONNECT_S)
+        http = openai.DefaultAsyncHttpxClient(
+            limits=limits, timeout=timeout, event_hooks=_hooks(self.address.url),
+            trust_env=not self.address.here,  # a proxy does not reach this machine
+        )  # fmt: skip
+        headers = headers | {"Accept-Encoding": "identity"}  # a packed answer has no known size
+        return openai.AsyncOpenAI(
+            api_key=key, base_url=self.address.url, timeout=timeout, max_retries=0,
+            default_headers=headers, http_client=http,
+        )  # fmt: skip
+
+    def close(self) -> None:
+        """Give the connections back and end the thread."""
+        with self._opening:
+            finalizer, self._loop, self._finalizer = self._finalizer, None, None
+        if finalizer is not None:
+            finalizer()
+
+    def scrubbed(self, text: str) -> str:
+        """``text`` without the key, or anything that looks like one."""
+        for secret in self._secrets:
+            text = text.replace(secret, HIDDEN)
+        return re.sub(rf"{KEY_LIKE.pattern}|\bsk-[\w*.-]{{4,}}|(?<=Bearer )\S+", HIDDEN, text)
+
+    async def post(self, kind: str, body: Mapping[str, Any]) -> Outcome:
+        """One call of a kind of :data:`PATHS`, in a place that the limiter gave, within
+        ``timeout_s`` from its beginning to its end.
+
+        Never raises for what a server does.
+        """
+        import openai
+
+        client: Any = self._client
+        form = _http().Response
+        # ``/tokenize`` stands beside, not below, the path of the rest.
+        path = self.address.url.removesuffix("/v1") if kind == "tokenize" else ""
+        try:
+            async with asyncio.timeout(self.timeout_s):
+                if kind == "models":
+                    answer = await client.get(PATHS[kind], cast_to=form)
+                else:
+                    answer = await client.post(path + PATHS[kind], cast_to=form, body=body)
+            return self._told(answer.content, pause_of(answer.headers))
+        except (TimeoutError, openai.APITimeoutError) as error:
+            if isinstance(error.__cause__, _http().ConnectTimeout):
+                return self._unreached(error.__cause__)
+            return Outcome(what=f"no answer within {self.timeout_s:g} s")
+        except UnicodeError:
+            return Outcome(what="the prompt holds characters that no call can", status=UNFIT)
+        except openai.APIStatusError as error:
+            said = error.body or error.response.reason_phrase
+            return self._refusal(error.status_code, said, pause_of(error.response.headers))
+        except (openai.OpenAIError, OSError, Unfit, _http().HTTPError) as error:
+            cause = error.__cause__ if isinstance(error, openai.APIConnectionError) else error
+            if isinstance(cause, Unfit):
+                return Outcome(what=str(cause), status=UNFIT)
+            return self._unreached(cause)
+
+    def _unreached(self, cause: BaseException | None) -> Outcome:
+        what = f"the connection to {self.address.shown} failed"
+        none = isinstance(cause, (_http().ConnectError, _http().ConnectTimeout))
+        return Outcome(what=what, words=f" ({type(cause).__name__})", reached=not none)
+
+    def _told(self, content: bytes, pause: float = 0.0) -> Outcome:
+        """The JSON of an answer's ``content``; an error inside, and an answer that holds the key,
+        are none."""
+        text = content.decode("utf-8-sig", "replace")
+        streamed = re.match(r"(?:event:.*\s+)?data:\s*(\{.*\})\s", text)
+        try:
+            answer = json.loads(streamed[1] if streamed else text)
+            if streamed and error_in(answer) is None:
+                raise ValueError("a stream, which was not asked for")
+            if "\\" in text:
+                plain = json.dumps(answer, ensure_ascii=False)
+                if re.search(r"\\u[dD][89a-fA-F]", text):  # halves of characters
+                    answer = json.loads(plain.encode("utf-8", "replace"))
+                text += plain
+        except (ValueError, RecursionError):  # a number of 5,000 digits is a ValueError, too
+            words = shortened(self.scrubbed(text))
+            return Outcome(what="the server's answer is not JSON", words=f": {words!r}", status=200)
+        if any(secret in text for secret in self._secrets):
+            return Outcome(what=ECHOED, status=200)
+        if answer is None:
+            return Outcome(what="the server's answer is null", status=200)
+        if (error := error_in(answer)) is not None:
+            return self._refusal(200, error, pause)
+        return Outcome(answer, status=200)
+
+    def _refusal(self, status: int | None, error: Any, pause: float = 0.0) -> Outcome:
+        """What an error says, in whichever form: a text, a list, or fields, perhaps deeper down."""
+        one = error[0] if isinstance(error, list) and len(error) == 1 else error
+        told = one if isinstance(one, dict) else {}
+        while isinstance(inner := told.get("error"), dict):
+            told = inner
+        said = next((told[name] for name in (*_WORDS, "error") if told.get(name)), one)
+        words = shortened(self.scrubbed(str(said or "no reason is given")))
+        codes = " ".join(str(told[name]) for name in _CODES if told.get(name) is not None)
+        what = "the batch brought no answer" if status is None else f"HTTP {status}"
+        if status == 200:
+            what, status = "an error inside HTTP 200", _status_in(codes, words)
+        named = f"{told['param']} {said}" if told.get("param") else str(said)
+        code = "insufficient_quota" if "insufficient_quota" in codes else codes
+        return Outcome(
+            what=what, words=f": {words}", status=status, named=named, code=code, pause=pause
+        )
 
 
 def _http() -> Any:
@@ -408,28 +469,22 @@ def _http() -> Any:
     return importlib.import_module(library.partition(".")[0])
 
 
-def _guarded(client: type[Any]) -> type[Any]:
-    """The client, but it follows no redirect to another host and reads no endless answer."""
+def _hooks(url: str) -> dict[str, list[Any]]:
+    """What a client does with each request and response: it follows no redirect to another host
+    and reads no endless answer."""
+    home = _http().URL(url)
 
-    class Guarded(client):
-        def __init__(self, **options: Any) -> None:
-            super().__init__(event_hooks={"request": [self._same_host]}, **options)
-            self._host: tuple[str, str] | None = None
+    async def stay(request: Any) -> None:
+        if (request.url.scheme, request.url.netloc) != (home.scheme, home.netloc):
+            raise Unfit("the server redirects to another address")
 
-        async def _same_host(self, request: Any) -> None:
-            here = (request.url.scheme, request.url.netloc)
-            self._host = self._host or here
-            if here != self._host:
-                raise Unfit("the server redirects to another address")
+    async def bound(response: Any) -> None:
+        if response.headers.get("content-encoding", "identity") != "identity":
+            raise Unfit("the server packs its answer, which it was asked not to")
+        replies = response.status_code < 400 and response.request.url.path.endswith("completions")
+        response.stream = _bounded(response.stream, MOST_BYTES if replies else MOST_BYTES // 16)
 
-        async def send(self, request: Any, **options: Any) -> Any:
-            response = await super().send(request, **options)
-            # What an error says is short; packed, it may be a thousand times as long.
-            most = MOST_BYTES if response.status_code < 400 else MOST_BYTES // 1024
-            response.stream = _bounded(response.stream, most)
-            return response
-
-    return Guarded
+    return {"request": [stay], "response": [bound]}
 
 
 def _bounded(stream: Any, most: int) -> Any:
@@ -441,17 +496,13 @@ def _bounded(stream: Any, most: int) -> Any:
             async for part in stream:
                 n_bytes += len(part)
                 if n_bytes > most:
-                    raise Unfit(TOO_LONG)
+                    raise Unfit(f"the server's answer has more than {most:,} bytes")
                 yield part
 
         async def aclose(self) -> None:
             await stream.aclose()
 
     return Bounded()
-
-
-def _after(n_retries: int) -> str:
-    return f" after {n_retries} {'retry' if n_retries == 1 else 'retries'}" if n_retries else ""
 
 
 def _shut(loop: asyncio.AbstractEventLoop, client: Any, thread: threading.Thread) -> None:
@@ -464,9 +515,7 @@ def _shut(loop: asyncio.AbstractEventLoop, client: Any, thread: threading.Thread
         await asyncio.gather(*others, return_exceptions=True)
         await client.close()
 
-    if (
-        thread is threading.current_thread()
-    ):  # the last reference went inside the loop: it cannot wait for itself
+    if thread is threading.current_thread():  # the last reference went inside: no wait for itself
         loop.stop()
     elif thread.is_alive():
         with contextlib.suppress(Exception):
@@ -507,10 +556,8 @@ def chat_body(
         body["n"] = n
     if request.want and dialect.takes_logprobs:
         wished = max(n_top, request.n_alternatives) if "distributions" in request.want else 0
-        body |= {
-            "logprobs": True,
-            "top_logprobs": max(min(wished, dialect.most_top), dialect.fewest_top),
-        }
+        n_top = max(min(wished, dialect.most_top), dialect.fewest_top)
+        body |= {"logprobs": True, "top_logprobs": n_top}
     schema = json.loads(request.schema) if request.schema and dialect.takes_schema else {}
     if schema.get("type") == "object":  # other forms are for local models
         named = {"name": "reply", "strict": True, "schema": schema}
@@ -524,14 +571,8 @@ def chat_body(
 def score_body(name: str, text: str) -> dict[str, Any]:
     """The call that scores ``text``. One token more is made: asked for none, some servers refuse
     and some never end."""
-    return {
-        "model": name,
-        "prompt": text,
-        "max_tokens": 1,
-        "temperature": 0,
-        "echo": True,
-        "logprobs": 1,
-    }
+    body = {"model": name, "prompt": text, "max_tokens": 1, "temperature": 0}
+    return body | {"echo": True, "logprobs": 1}
 
 
 def prior_body(name: str, messages: Messages, reply: str, dialect: Dialect) -> dict[str, Any]:
@@ -545,15 +586,6 @@ def prior_body(name: str, messages: Messages, reply: str, dialect: Dialect) -> d
     }  # fmt: skip
 
 
-def tokenize_body(name: str, messages: Messages, dialect: Dialect) -> dict[str, Any]:
-    """The call that counts the tokens of a prompt, up to where the reply begins."""
-    return {
-        "model": name,
-        "messages": turns(messages, dialect.system_role),
-        "add_generation_prompt": True,
-    }
-
-
 WINDOWS = ("max_model_len", "context_length", "context_window", "max_context_length")
 """What servers call the number of tokens that prompt and reply may have together."""
 
@@ -565,7 +597,7 @@ def window_of(answer: Any, name: str) -> float:
     rows = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
     named = [row for row in rows if row.get("id") == name] or (rows if len(rows) == 1 else [])
     told = [row[key] for row in named for key in WINDOWS if type(row.get(key)) is int]
-    return min([n for n in told if n > 0], default=math.inf)
+    return min([n for n in told if 0 < n <= MOST_TOKENS], default=math.inf)
 
 
 def turns(messages: Messages, system_role: str) -> list[dict[str, str]]:
@@ -599,25 +631,22 @@ class Template:
         try:
             from transformers import AutoTokenizer
         except ImportError as error:
-            raise ImportError(
-                "chat_template needs transformers: pip install transformers"
-            ) from error
+            how = "pip install transformers"
+            raise ImportError(f"chat_template needs transformers: {how}") from error
         self._tokenizer: Any = None
         self.text, self._options = source, dict(options or {})
         self.n_vocabulary: int | None = None
         if "{{" not in source and "{%" not in source:
+            given = f"chat_template {source!r}"
             try:
                 self._tokenizer = AutoTokenizer.from_pretrained(source)
             except (OSError, ValueError) as error:
-                reason = (str(error).splitlines() or [""])[0]
-                raise FileNotFoundError(
-                    f"chat_template {source!r} is neither a Jinja template nor a tokenizer:"
-                    f" {reason}"
-                ) from error
-            if not self._tokenizer.chat_template:
-                raise ValueError(
-                    f"the tokenizer {source!r} has no chat template; give the Jinja text itself"
+                why = (
+                    f"neither a Jinja template nor a tokenizer: {str(error).partition(chr(10))[0]}"
                 )
+                raise FileNotFoundError(f"{given} is {why}") from error
+            if not self._tokenizer.chat_template:
+                raise ValueError(f"{given}, a tokenizer, has no template; give the Jinja text")
             self.text = self._tokenizer.get_chat_template()
             self.n_vocabulary = _vocabulary_size(source, self._tokenizer)
         self.render((("user", "ok"),), "system")
@@ -631,25 +660,14 @@ class Template:
         from jinja2 import TemplateError
         from transformers.utils.chat_template_utils import render_jinja_template
 
-        conversation, template = turns(messages, system_role), dated(self.text, self._options)
+        conversation = turns(messages, system_role)
+        how: dict[str, Any] = {"chat_template": dated(self.text, self._options)}
+        how |= {"add_generation_prompt": True, **self._options}
         try:
             if self._tokenizer is not None:
-                text = self._tokenizer.apply_chat_template(
-                    conversation,
-                    chat_template=template,
-                    tokenize=False,
-                    add_generation_prompt=True,
-                    **self._options,
-                )
+                text = self._tokenizer.apply_chat_template(conversation, tokenize=False, **how)
                 return text.removeprefix(self._tokenizer.bos_token or "")
-            rendered = render_jinja_template(
-                [conversation],
-                chat_template=template,
-                add_generation_prompt=True,
-                bos_token="",
-                eos_token="",
-                **self._options,
-            )
+            rendered = render_jinja_template([conversation], bos_token="", eos_token="", **how)
         except TemplateError as error:
             raise ValueError(f"the chat template fails: {error}") from error
         return rendered[0][0]
@@ -670,13 +688,3 @@ def _vocabulary_size(source: str, tokenizer: Any) -> int:
     except (OSError, ValueError):
         return len(tokenizer)
     return getattr(config, "vocab_size", None) or len(tokenizer)
-
-
-MAX_WORDS = 200
-"""Characters of a server's own words that a reason quotes."""
-
-
-def shortened(text: str) -> str:
-    """``text`` on one line, at most :data:`MAX_WORDS` characters."""
-    line = " ".join(text.encode("utf-8", "replace").decode().split())
-    return line if len(line) <= MAX_WORDS else line[: MAX_WORDS - 1] + "…"

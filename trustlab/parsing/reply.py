@@ -13,7 +13,9 @@ from trustlab.parsing import chat
 from trustlab.records import CUT, NO_DIAGNOSIS, PLACEHOLDER, Reading, Reply
 
 THINKING = f"{CUT} while thinking"
-"""Why a reply that is all thought is no answer."""
+"""Why a reply that ran out of tokens before its answer is none."""
+THOUGHT = "thought, and gave no answer"
+"""Why a reply that ended by itself and is all thought is no answer."""
 CYCLE = f"{CUT} repeating itself"
 """Why a reply that was ended since it said the same again and again is no answer."""
 BLANK = "a placeholder in place"
@@ -46,13 +48,13 @@ def read(printed: Callable[[], T], chatted: Callable[[], T], reading: Reading) -
 
 
 def no_answer(reply: Reply) -> str:
-    """Why a reply is no answer, neither right nor wrong: :data:`CUT`, :data:`THINKING`, or why it
-    is missing.
+    """Why a reply is no answer, neither right nor wrong: :data:`CUT`, :data:`THINKING`,
+    :data:`THOUGHT`, or why it is missing.
 
     '' where it is one, readable or not.
     """
     if reply.reasoning is not None and reply.text == "":
-        return THINKING
+        return THINKING if reply.finish == "length" else THOUGHT
     if reply.finish in ("length", "cycle"):
         return CUT if reply.finish == "length" else CYCLE
     return "" if reply.text is not None else reply.missing or "no reply"
