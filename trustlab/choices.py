@@ -108,10 +108,14 @@ def _told(chosen: type[Any], error: ValidationError, values: Mapping[str, Any]) 
     return f"{name} is {values.get(name, first['input'])!r}; it must be {allowed}"
 
 
-def problem(error: ValidationError) -> str:
-    """What pydantic finds wrong first, in a line: where, the value, what is allowed."""
+def problem(error: ValidationError, below: int = 0) -> str:
+    """What pydantic finds wrong first, in a line: where (``below`` so many names), the value, what
+    is allowed."""
     first = error.errors(include_url=False)[0]
-    where, words = ".".join(map(str, first["loc"])), first["msg"].removeprefix("Value error, ")
+    where, words = (
+        ".".join(map(str, first["loc"][below:])),
+        first["msg"].removeprefix("Value error, "),
+    )
     if first["type"] not in ("missing", "json_invalid"):
         told = json.dumps(first["input"], default=repr)
         where = f"{where or 'it'} is {told if len(told) <= 200 else f'{told[:200]} …'}"

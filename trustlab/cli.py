@@ -642,9 +642,10 @@ def cache_import(
 @cache_app.command("check")
 def cache_check(
     path: Annotated[Path, typer.Option(help="the reply cache")] = REPLIES,
-    mend: Annotated[bool, typer.Option("--mend", help="drop the damaged rows")] = False,
+    mend: Annotated[bool, typer.Option("--mend", help="drop them, save the others")] = False,
 ) -> None:
-    """Name the damaged rows of the cache. Exit codes: 0 none or mended, 1 some, 2 refused."""
+    """Name the damaged rows of the cache, or a damaged file. Exit codes: 0 none or mended, 1 some,
+    2 refused."""
     from trustlab.models.cache import damaged_rows
 
     found = _refused(lambda: damaged_rows(path, mend))

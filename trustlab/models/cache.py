@@ -732,12 +732,7 @@ def export_cache(path: str | os.PathLike[str], target: str | os.PathLike[str]) -
     replies give the same bytes. FileNotFoundError if there is no cache at ``path``.
     """
     n_rows = 0
-    with (
-        closing(_there(path)) as connection,
-        whole(Path(target)) as beside,
-        beside.open("wb") as raw,
-        _compressed(raw, Path(target).suffix == ".xz") as file,
-    ):
+    with closing(_there(path)) as connection, packed(Path(target), 9) as file:
         for key, value, why in _checked_rows(connection):
             if why:
                 warnings.warn(f"{path}: the damaged row {key} is not written: {why}", stacklevel=2)
@@ -846,11 +841,37 @@ def _checked(key: str, fields: object) -> str:
     )
 
 
-def _compressed(raw: BinaryIO, xz: bool) -> lzma.LZMAFile | gzip.GzipFile:
-    """A file that compresses into ``raw``, with no name and no time in it."""
-    if xz:
-        return lzma.open(raw, "wb", preset=9)
-    return gzip.GzipFile(filename="", mode="wb", compresslevel=9, fileobj=raw, mtime=0)
+@contextmanager
+def packed(path: Path, level: int = 4) -> Iterator[BinaryIO]:
+    """A file to write to, :func:`~trustlab.paths.whole`, compressed without a time or a name in it:
+    by gzip, or by xz, smaller and slower, where its name ends in ".xz"."""
+    with (
+        whole(path) as beside,
+        beside.open("wb") as raw,
+        (
+            lzma.open(raw, "wb", preset=9)
+            if path.suffix == ".xz"
+            else gzip.GzipFile(filename="", mode="wb", compresslevel=level, fileobj=raw, mtime=0)
+        ) as file,
+    ):
+        yield file  # pyright: ignore[reportReturnType]
+
+
+def json_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """(number from 1, line) of a file that :func:`packed` wrote; ``ValueError`` where it is
+    damaged, or a line is too long."""
+    n, kind = 0, "xz" if path.suffix == ".xz" else "gzip"
+    try:
+        with (lzma if kind == "xz" else gzip).open(path, "rb") as file:
+            for line in iter(lambda: file.readline(LONGEST_LINE + 1), b""):
+                n += 1
+                if len(line) > LONGEST_LINE:
+                    most = f"a line has at most {LONGEST_LINE:,} bytes, this one has more"
+                    raise ValueError(f"{path}, line {n}: {most}")
+                yield n, line
+    except (gzip.BadGzipFile, lzma.LZMAError, EOFError, zlib.error) as error:
+        where = f"{path} is not a whole {kind} file (after line {n})"
+        raise ValueError(f"{where}: {error}") from error
 
 
 def import_cache(path: str | os.PathLike[str], source: str | os.PathLike[str]) -> dict[str, int]:
@@ -888,23 +909,13 @@ def _kept_rows(source: Path) -> Iterator[tuple[str, str]]:
 
 
 def _exported_rows(source: Path) -> Iterator[tuple[str, str]]:
-    n_lines = 0
-    try:
-        opened = lzma.open if source.suffix == ".xz" else gzip.open
-        with opened(source, "rb") as file:
-            for raw in iter(lambda: file.readline(LONGEST_LINE + 1), b""):
-                n_lines += 1
-                if len(raw) > LONGEST_LINE:
-                    most = f"{LONGEST_LINE:,} bytes"
-                    raise ValueError(f"a line has at most {most}, this one has more")
-                row = json.loads(raw)
-                if not isinstance(row, dict) or row.keys() != {"key", "value"}:
-                    told = shortened(json.dumps(row, ensure_ascii=False))
-                    raise ValueError(f'a line is {{"key": ..., "value": {{...}}}}, got {told}')
-                yield row["key"], _checked(str(row["key"]), row["value"])
-    except (gzip.BadGzipFile, lzma.LZMAError, EOFError, zlib.error) as error:
-        kind = "xz" if source.suffix == ".xz" else "gzip"
-        where = f"{source} is not a whole {kind} file (after line {n_lines})"
-        raise ValueError(f"{where}: {error}") from error
-    except DAMAGE as error:
-        raise ValueError(f"{source}, line {n_lines}: {error}") from error
+    for n, line in json_lines(source):
+        try:
+            row = json.loads(line)
+            if not isinstance(row, dict) or row.keys() != {"key", "value"}:
+                told = shortened(json.dumps(row, ensure_ascii=False))
+                raise ValueError(f'a line is {{"key": ..., "value": {{...}}}}, got {told}')
+            key, value = str(row["key"]), _checked(str(row["key"]), row["value"])
+        except DAMAGE as error:
+            raise ValueError(f"{source}, line {n}: {error}") from error
+        yield key, value
