@@ -1,10 +1,11 @@
 """Runs that are killed, disks that are full, bits that flip: ``python -m benchmarks.kills``.
 
 Each row is one kind of harm, done again and again at random moments and places (seeded) to a small
-run of the tests, which is then finished. **lost** counts what had been kept and was gone, **asked
-again** what a model was asked once more: in flight when the run ended, or damaged (of batch files and flips alone). A run's tables
-must be those of a run left alone. It exits with 1 where anything kept is asked for again after a
-kill, where tables differ, or where a flipped bit changes a reply in silence.
+run of the tests, which is then finished. **lost** counts what had been kept and was gone (not of
+batch files and flips), **asked again** what a model was asked once more: in flight when the run
+ended, or damaged. A run's tables must be those of a run left alone. It exits with 1 where anything
+kept is asked for again after a kill, where tables differ, or where a flipped bit changes a reply in
+silence.
 """
 
 from __future__ import annotations
