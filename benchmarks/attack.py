@@ -119,9 +119,7 @@ def run(attack: Attack, folder: Path) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="benchmarks.attack", description=__doc__)
-    parser.add_argument("--kills", type=int, default=30, help="SIGKILLs at the end (default: 30)")
-    kills = parser.parse_args().kills
+    argparse.ArgumentParser(prog="benchmarks.attack", description=__doc__).parse_args()
     os.environ |= {"OPENAI_API_KEY": KEY, "NO_PROXY": "127.0.0.1"}
     heads: list[str] = []
     for attack in ATTACKS:
@@ -131,12 +129,6 @@ def main() -> None:
             heads = list(row)
             print(f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}")
         print(f"| {' | '.join(map(str, row.values()))} |", flush=True)
-    if kills:
-        from test_kill import killed_again_and_again  # pyright: ignore[reportMissingImports]
-
-        with tempfile.TemporaryDirectory() as folder:
-            once, again = killed_again_and_again(Path(folder), kills)
-        print(f"\n{kills} SIGKILLs: {once} calls, {again} of them asked for once more.")
 
 
 if __name__ == "__main__":

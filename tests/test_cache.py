@@ -234,7 +234,7 @@ def test_offline_what_a_model_provides_is_not_asked_of_it(tmp_path):
 def test_a_bad_row_on_what_a_model_provides_is_refused(tmp_path, value):
     with gzip.open(tmp_path / "e.gz", "wt", encoding="utf-8") as file:
         file.write(json.dumps({"key": "0" * 64, "value": value}) + "\n")
-    with pytest.raises(ValueError, match="line 1: (provides|lacks) must"):
+    with pytest.raises(ValueError, match=r"line 1: (provides|lacks)(\.0)? is"):
         import_cache(tmp_path / "d", tmp_path / "e.gz")
 
 
@@ -689,18 +689,18 @@ def traced(**change: object) -> str:
     [
         ("{", "Expecting property name"),
         ("[]", "a line is"),
-        ("[" * 100_000, "recursion"),
+        ("[" * 100_000, "recursion|nested"),
         (row().replace("0" * 64, "ab"), "key must be 64 hex digits, got 'ab'"),
-        (row(text=None), "text has the wrong type: None"),
-        (row(missing="late"), "a reply has the fields"),
-        (row(n_tokens_in="3"), "n_tokens_in has the wrong type"),
+        (row(text=None), "text is null: Input should be a valid string"),
+        (row(missing="late"), "missing is \"late\": Extra inputs"),
+        (row(n_tokens_in="3"), 'n_tokens_in is "3": Input should be a valid integer'),
         (row(n_tokens_out=10**30), "n_tokens_out is 1000"),
-        (row(trace={"tokens": []}), "a trace has the fields"),
-        (traced(logprobs=[-1.0, -2.0]), "1 finite"),
-        (traced(logprobs=[float("nan")]), "NaN"),
+        (row(trace={"tokens": []}), r"trace\.\w+: Field required"),
+        (traced(logprobs=[-1.0, -2.0]), "logprobs are 2 of 1 tokens"),
+        (traced(logprobs=[float("nan")]), "not JSON compliant"),
         (traced(logprobs=[5.0]), "logprobs are not all numbers of at most 0"),
-        (row().replace("-0.5", "-1e999"), "1 finite"),
-        (traced(alternatives=[3]), "not iterable"),
+        (row().replace("-0.5", "-1e999"), "not JSON compliant"),
+        (traced(alternatives=[3]), r"trace\.alternatives\.0 is 3"),
     ],
 )
 def test_import_names_the_bad_line_and_adds_nothing(line, message, tmp_path):
@@ -773,10 +773,10 @@ DAMAGED = {
     ),
     "tokens in": ({"n_tokens_in": -7}, "n_tokens_in is -7"),
     "tokens out": ({"n_tokens_out": 10**30}, "n_tokens_out is 1000"),
-    "text": ({"text": HALF}, "half a character"),
-    "reasoning": ({"reasoning": HALF}, "half a character"),
-    "token": ({"trace": {**TRACE, "tokens": [HALF]}}, "half a character"),
-    "no field": ({"more": 1}, "a reply has the fields"),
+    "text": ({"text": HALF}, "hex escape"),
+    "reasoning": ({"reasoning": HALF}, "hex escape"),
+    "token": ({"trace": {**TRACE, "tokens": [HALF]}}, "hex escape"),
+    "no field": ({"more": 1}, "more is 1: Extra inputs are not permitted"),
 }
 
 
@@ -848,7 +848,7 @@ def test_a_flipped_byte_and_a_broken_file_are_named(tmp_path):
     with pytest.raises(sqlite3.OperationalError, match=f"^{tmp_path / 'c'}: no such column"):
         CachedModel(Fake(), tmp_path / "c").generate([ONE])
     done = CliRunner().invoke(app, ["cache", "check", "--path", str(tmp_path / "c")])
-    assert done.exit_code == 2 and f"{tmp_path / 'c'}: no such column" in done.stderr
+    assert done.exit_code == 1 and "no such column" in done.output
 
 
 # Files of other times, and files that may not be written

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import functools
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -124,6 +125,25 @@ def _told(chosen: type[Any], error: ValidationError, values: Mapping[str, Any]) 
     about = chosen.__pydantic_fields__.get(name)
     allowed = about.description if about and about.description else first["msg"]
     return f"{name} is {values.get(name, first['input'])!r}; it must be {allowed}"
+
+
+def problem(error: ValidationError, below: int = 0) -> str:
+    """What pydantic finds wrong first, in a line: where (``below`` so many names), the value, what
+    is allowed."""
+    first = error.errors(include_url=False)[0]
+    where, words = (
+        ".".join(map(str, first["loc"][below:])),
+        first["msg"].removeprefix("Value error, "),
+    )
+    if first["type"] not in ("missing", "json_invalid"):
+        told = json.dumps(first["input"], default=repr)
+        where = f"{where or 'it'} is {told if len(told) <= 200 else f'{told[:200]} …'}"
+    return f"{where}: {words}".removeprefix(": ")
+
+
+def shortened(text: str, limit: int = 200) -> str:
+    """``text`` in quotes, cut where it is long."""
+    return repr(text) if len(text) <= limit else f"{text[:limit]!r}… ({len(text)} characters)"
 
 
 def unknown(name: str, known: Sequence[str], of: str = "there is") -> str:

@@ -604,9 +604,10 @@ def cache_import(
 @cache_app.command("check")
 def cache_check(
     path: Cache = paths.REPLIES,
-    mend: Annotated[bool, _option("drop the damaged rows", "--mend")] = False,
+    mend: Annotated[bool, _option("drop them, save the others", "--mend")] = False,
 ) -> None:
-    """Name the damaged rows of the cache. Exit codes: 0 none or mended, 1 some, 2 refused."""
+    """Name the damaged rows of the cache, or a damaged file. Exit codes: 0 none or mended, 1 some,
+    2 refused."""
     from trustlab.models.cache import damaged_rows
 
     found = damaged_rows(path, mend)

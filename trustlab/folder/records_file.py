@@ -11,17 +11,25 @@ Nothing of a file is ever evaluated.
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, cast
 
 import numpy as np
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import SchemaValidator
+from pydantic_core.core_schema import (
+    literal_schema,
+    no_info_after_validator_function,
+    no_info_plain_validator_function,
+    union_schema,
+)
 
+from trustlab.choices import STRICT, problem
 from trustlab.folder.replies_log import json_line, json_lines, packed
 from trustlab.parsing.scores import probes_read
 from trustlab.records import Generation
@@ -68,9 +76,10 @@ def find_records(path: Path, wanted: Collection[tuple[str, int, str]]) -> Iterat
 
 def _read(path: Path, n: int, line: bytes, kind: type[Any]) -> Any:
     try:
-        made = decoded(json.loads(line, parse_constant=_refused), kind)
-    except (ValueError, TypeError, LookupError, RecursionError, OverflowError) as error:
-        raise ValueError(f"{path}, line {n}: {error}") from error
+        (made,) = _reader(kind).validate_json(b"[%b]" % _HALF.sub(rb"\1\\ufffd", line))
+    except (ValidationError, OverflowError, TypeError) as error:
+        words = problem(error, 1) if isinstance(error, ValidationError) else error
+        raise ValueError(f"{path}, line {n}: {words}") from error
     asked = [reply for of in made.probes.values() for reply in of] if kind is Generation else []
     if asked and all(reply.raw is None for reply in asked):
         return probes_read(made)  # an earlier version kept the words alone
@@ -117,119 +126,45 @@ def encoded(value: Any) -> Any:
     raise TypeError(f"a record holds {type(value).__name__}, which is not written")
 
 
-def decoded(value: Any, kind: Any, where: str = "") -> Any:
-    """The value of type ``kind`` that :func:`encoded` gave; ``ValueError`` if it is none."""
-    return _decoder(kind)(value, where)
-
-
-Decoder = Callable[[Any, str], Any]
-"""Takes a value and where it stands, gives what it is; ``ValueError`` if it is nothing."""
+LATER = frozenset({"keyword_read"})
+"""Fields that records of earlier versions lack; they have their defaults."""
+_HALF = re.compile(rb"(?<!\\)((?:\\\\)*)\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+"""Half a character, as a line spells it: nothing but control characters is spelt so besides."""
 
 
 @lru_cache
-def _decoder(kind: Any) -> Decoder:
-    """Of a type, found out once."""
-    origin, args = get_origin(kind), get_args(kind)
-    if origin in (Union, UnionType):
-        inner = _decoder(next(a for a in args if a is not NoneType))
-        return lambda value, where: None if value is None else inner(value, where)
-    if origin is Literal:
-        return lambda value, where: _checked(value, value in args, where, f"one of {args}")
-    if isinstance(kind, type) and is_dataclass(kind):
-        return _record(kind)
-    if kind is np.ndarray:
-        return _array
-    if origin is tuple:
-        return _many(args[0]) if args[-1] is Ellipsis else _fixed(args)
-    if origin is not None and issubclass(origin, Mapping):
-        return _mapping(args[1])
-    return _number if kind is float else _scalar(kind)
+def _reader(kind: type[Any]) -> SchemaValidator:
+    """Reads a list of one record; every field is there, strictly of its type, and no other."""
+    alias: Any = tuple.__class_getitem__((kind,))
+    return SchemaValidator(_as_written(TypeAdapter(alias, config=STRICT).core_schema))
 
 
-def _many(kind: Any) -> Decoder:
-    of, plain = _decoder(kind), {kind}
-
-    def many(value: Any, where: str) -> tuple[Any, ...]:
-        _checked(value, isinstance(value, list), where, "a list")
-        if set(map(type, value)) == plain:  # texts or numbers, nothing else
-            return tuple(value)
-        return tuple(of(v, where) for v in value)
-
-    return many
-
-
-def _fixed(kinds: tuple[Any, ...]) -> Decoder:
-    each, n = [_decoder(kind) for kind in kinds], len(kinds)
-
-    def fixed(value: Any, where: str) -> tuple[Any, ...]:
-        _checked(value, isinstance(value, list), where, "a list")
-        if len(value) != n:
-            _checked(value, False, where, f"a list of {n}")
-        return tuple([of(v, where) for of, v in zip(each, value, strict=True)])
-
-    return fixed
-
-
-def _mapping(kind: Any) -> Decoder:
-    of = _decoder(kind)
-
-    def mapping(value: Any, where: str) -> dict[str, Any]:
-        _checked(value, isinstance(value, dict), where, "a mapping")
-        return {k: of(v, f"{where}.{k}") for k, v in value.items()}
-
-    return mapping
-
-
-def _number(value: Any, where: str) -> float:
-    if type(value) is float:
-        return value
-    value = NOT_FINITE.get(value, value) if isinstance(value, str) else value
-    return _checked(value, type(value) in (float, int), where, "a number")
-
-
-def _scalar(kind: Any) -> Decoder:
-    assert kind in (str, int, bool), kind
-    return lambda value, where: _checked(value, type(value) is kind, where, kind.__name__)
-
-
-LATER = frozenset({"keyword_read"})
-"""Fields that records of earlier versions lack; they have their defaults."""
-
-
-def _record(kind: type[Any]) -> Decoder:
-    hints = get_type_hints(kind)
-    each = {f.name: _decoder(hints[f.name]) for f in fields(kind)}
-
-    def record(value: Any, where: str) -> Any:
-        _checked(value, isinstance(value, dict), where, f"the fields of {kind.__name__}")
-        if off := sorted((value.keys() ^ each.keys()) - (LATER - value.keys())):
-            what = [f"{name} ({'unknown' if name in value else 'missing'})" for name in off]
-            raise ValueError(f"{where or kind.__name__} has other fields: {', '.join(what)}")
-        dot = f"{where}." if where else ""
-        given = ((name, of) for name, of in each.items() if name in value)
-        return kind(**{name: of(value[name], dot + name) for name, of in given})
-
-    return record
-
-
-def _array(value: Any, where: str) -> np.ndarray:
-    right = isinstance(value, dict) and value.keys() == {"dtype", "shape", "values"}
-    _checked(value, right and value["dtype"] in DTYPES, where, "an array")
-    values = [NOT_FINITE.get(v, v) if isinstance(v, str) else v for v in value["values"]]
-    numbers = all(type(v) in (float, int, bool) for v in values)
-    _checked(value, numbers, where, "an array of numbers")
-    made = np.array(values, dtype=value["dtype"]).reshape(value["shape"])
-    made.setflags(write=False)
+def _as_written(schema: Any) -> Any:
+    """A schema of pydantic's for how records stand in a line."""
+    if isinstance(schema, list):
+        return [_as_written(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if schema.get("type") == "is-instance" and schema["cls"] is np.ndarray:
+        return no_info_plain_validator_function(_array)
+    if schema == {"type": "float"}:
+        words = no_info_after_validator_function(NOT_FINITE.get, literal_schema([*NOT_FINITE]))
+        return union_schema([cast(Any, schema), words], mode="left_to_right")
+    made = {name: _as_written(part) for name, part in schema.items()}
+    if made.get("type") == "dataclass-field" and made["name"] not in LATER:
+        given = made["schema"]
+        made["schema"] = given["schema"] if given["type"] == "default" else given
     return made
 
 
-def _checked(value: Any, right: bool, where: str, allowed: str) -> Any:
-    if not right:
-        told = json.dumps(value, default=repr)
-        told = told if len(told) <= 60 else f"{told[:60]} …"
-        raise ValueError(f"{where or 'the line'} is {told}; it must be {allowed}")
-    return value
-
-
-def _refused(word: str) -> float:
-    raise ValueError(f"{word} is no JSON")
+def _array(value: Any) -> np.ndarray:
+    if not (isinstance(value, dict) and value.keys() == {"dtype", "shape", "values"}):
+        raise ValueError("it must be an array: dtype, shape and values")
+    if value["dtype"] not in DTYPES:
+        raise ValueError(f"the dtype of an array must be among {DTYPES}")
+    values = [NOT_FINITE.get(v, v) if isinstance(v, str) else v for v in value["values"]]
+    if not set(map(type, values)) <= {float, int, bool}:
+        raise ValueError("it must be an array of numbers")
+    made = np.array(values, dtype=value["dtype"]).reshape(value["shape"])
+    made.setflags(write=False)
+    return made

@@ -15,40 +15,26 @@ From any number to the words behind it. A row is one JSON object:
 
 from __future__ import annotations
 
-import gzip
 import json
 import sqlite3
-import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
 from trustlab.models.base import Request
-from trustlab.models.cache import LONGEST_LINE, CachedModel
+from trustlab.models.cache import CachedModel, json_lines, packed
 from trustlab.parsing.counts import ReadReply
 from trustlab.parsing.reply import Span
-from trustlab.paths import whole
 from trustlab.records import Reply
 
 NAME = "replies.jsonl.gz"
 Attach = Callable[..., None]
 """Takes models, cached or not; what the cached ones are asked from then on is recorded."""
-
-
-@contextmanager
-def packed(path: Path) -> Iterator[BinaryIO]:
-    """A gzip file to write to, :func:`~trustlab.paths.whole`, without a time or a name in it."""
-    with (
-        whole(path) as beside,
-        beside.open("wb") as raw,
-        gzip.GzipFile(filename="", mode="wb", compresslevel=4, fileobj=raw, mtime=0) as file,
-    ):
-        yield file  # pyright: ignore[reportReturnType]
 
 
 def json_line(row: object, default: Callable[[Any], Any] | None = None) -> bytes:
@@ -65,21 +51,6 @@ def _number(value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()
     raise TypeError(f"{type(value).__name__} is not written")
-
-
-def json_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """(number from 1, line) of a gzip file; ``ValueError`` where it is damaged, or a line is too
-    long."""
-    n = 0
-    try:
-        with gzip.open(path, "rb") as file:
-            for line in iter(lambda: file.readline(LONGEST_LINE + 1), b""):
-                n += 1
-                if len(line) > LONGEST_LINE:
-                    raise ValueError(f"{path}, line {n}: it has more than {LONGEST_LINE:,} bytes")
-                yield n, line
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise ValueError(f"{path} is not a whole gzip file (after line {n}): {error}") from error
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import lzma
 import math
 import os
 import re
+import shutil
 import sqlite3
 import threading
 import time
@@ -18,16 +19,16 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
-from functools import cached_property
-from itertools import islice
+from functools import cached_property, partial
+from itertools import groupby, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal, NamedTuple, Self, TypeVar
 
 import numpy as np
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from trustlab.choices import WRITABLE, utf8
+from trustlab.choices import problem, shortened
 from trustlab.models.base import (
-    STATISTICS,
     Abilities,
     Messages,
     Model,
@@ -50,138 +51,133 @@ if TYPE_CHECKING:
     import pandas as pd
 
 T = TypeVar("T")
-to_json = json.JSONEncoder(allow_nan=False, sort_keys=True, separators=(",", ":")).encode
-_REPLY_FIELDS = {"finish", "n_tokens_in", "n_tokens_out", "raw", "text", "trace"}
-_MORE = {"served_by", "lacks", "reasoning"}
-"""Fields of a reply, or its trace, that are written where they hold something."""
+
+# How a value is kept: as JSON, numbers in full precision, no field more and none less
+
+Numbers = Annotated[list[float], AfterValidator(lambda values: np.array(values, dtype=np.float64))]
+
+
+class _Kept(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+
+
+class _Trace(_Kept):
+    tokens: tuple[str, ...]
+    logprobs: Numbers | None
+    entropies: Numbers | None
+    renyi: Numbers | None
+    fisher_rao: Numbers | None
+    prior_logprobs: Numbers | None
+    alternatives: tuple[tuple[tuple[str, float], ...], ...] | None
+    bounds: dict[str, Literal["lower", "upper"]]
+    lacks: dict[str, str] = {}
+
+    @model_validator(mode="after")
+    def _one_a_token(self) -> Self:
+        for name in (*TokenTrace.ARRAYS, "alternatives"):
+            values = getattr(self, name)
+            if values is not None and len(values) != len(self.tokens):
+                raise ValueError(f"{name} are {len(values)} of {len(self.tokens)} tokens")
+        return self
+
+
+class _Reply(_Kept):
+    text: str
+    raw: str | None
+    finish: str
+    trace: _Trace | None
+    n_tokens_in: int
+    n_tokens_out: int
+    served_by: str = ""
+    reasoning: str | None = None
+
+
+class _Abilities(_Kept):
+    provides: frozenset[Literal["text", "logprobs", "distributions", "prior"]]
+    lacks: dict[str, str]
+    window: Annotated[int, Field(ge=1)] = 0
+    counts: bool = False
+    temperature: bool = True
+    coldest: float = 0.0
+    structured: bool = True
+    schema_form: str = "json_schema"
+    dialect: dict[str, Any] = {}
+
+
+class _Count(_Kept):
+    n_tokens: Annotated[int, Field(ge=0, le=MOST_TOKENS)]
+
+
+def _fields(value: Any) -> Any:
+    """What JSON does not know as what it does; of a record what is not taken for granted."""
+    if isinstance(value, np.ndarray):
+        return np.asarray(value, dtype=np.float64).tolist()
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, frozenset):
+        return sorted(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    usual: dict[str, Any] = {"missing": None, "served_by": "", "reasoning": None}
+    if isinstance(value, Abilities):
+        usual = {
+            n: v for n, v in vars(Abilities(value.provides)).items() if n not in ABILITY_FIELDS
+        }
+    elif isinstance(value, TokenTrace):
+        usual = {"lacks": {}}
+    return {n: v for n, v in vars(value).items() if n not in usual or v != usual[n]}
+
+
+to_json = json.JSONEncoder(
+    allow_nan=False, sort_keys=True, separators=(",", ":"), default=_fields
+).encode
 ABILITY_FIELDS = {"lacks", "provides"}
-_MORE_ABILITIES = {
-    "window": int, "counts": bool, "temperature": bool, "coldest": float, "structured": bool,
-    "schema_form": str, "dialect": dict,
-}  # fmt: skip
-"""Written where they are not what is taken for granted."""
-COUNT_FIELDS = {"n_tokens"}
-"""Of a row that holds the length of a prompt."""
-_TRACE_FIELDS = {"tokens", "alternatives", "bounds", *TokenTrace.ARRAYS}
 
 
 def encode_reply(reply: Reply) -> str:
-    """A complete reply as JSON, floats in full precision; ValueError for NaN, infinity or a reply
-    that is missing."""
-    if reply.missing is not None or reply.text is None:
-        raise ValueError(
-            f"only complete replies are kept, got missing={reply.missing!r}, text={reply.text!r}"
-        )
-    fields: dict[str, object] = {
-        "text": reply.text,
-        "raw": reply.raw,
-        "finish": reply.finish,
-        "trace": None,
-        "n_tokens_in": int(reply.n_tokens_in),
-        "n_tokens_out": int(reply.n_tokens_out),
-    }
-    if (trace := reply.trace) is not None:
-        arrays = {n: _array(n, getattr(trace, n), len(trace)) for n in TokenTrace.ARRAYS}
-        told: dict[str, object] = {n: a if a is None else a.tolist() for n, a in arrays.items()}
-        rows = trace.alternatives
-        best = rows and [[(token, float(logprob)) for token, logprob in row] for row in rows]
-        told |= {"tokens": trace.tokens, "alternatives": best, "bounds": dict(trace.bounds)}
-        fields["trace"] = told | ({"lacks": dict(trace.lacks)} if trace.lacks else {})
-    more = {"served_by": reply.served_by or None, "reasoning": reply.reasoning}
-    believed(reply)
-    return to_json(fields | {name: value for name, value in more.items() if value is not None})
+    """A complete reply as JSON; ``ValueError`` for what could not be read again."""
+    value = to_json(reply)
+    decode_reply(value)
+    return value
 
 
-def decode_reply(value: str | Mapping[str, object]) -> Reply:
-    """The reply that :func:`encode_reply` wrote, arrays as float64 (L,); ValueError or TypeError if
-    it is anything else."""
-    fields = json.loads(value, parse_constant=refuse_constant) if isinstance(value, str) else value
-    if not isinstance(fields, Mapping) or set(fields) - _MORE != _REPLY_FIELDS:
-        got = shortened(str(fields))
-        raise ValueError(f"a reply has the fields {sorted(_REPLY_FIELDS)}, got {got}")
-    for name in fields.keys() - {"trace"}:
-        kinds = int if name.startswith("n_") else (str, type(None)) if name == "raw" else str
-        if not isinstance(fields[name], kinds):
-            raise ValueError(f"{name} has the wrong type: {fields[name]!r}")
-    trace = fields["trace"]
-    made: Any = {**fields, "trace": None if trace is None else _decode_trace(trace)}
-    return believed(Reply(**made))
+def decode_reply(value: str) -> Reply:
+    """The reply that :func:`encode_reply` wrote, arrays as float64 (L,); ``ValueError`` if it is
+    anything else, or :func:`~trustlab.models.openai_replies.believed` does not take it."""
+    kept = _read(_Reply, value)
+    trace = None if kept.trace is None else TokenTrace(**vars(kept.trace))
+    return believed(Reply(**{**vars(kept), "trace": trace}))
 
 
 def encode_abilities(able: Abilities) -> str:
     """What a model can do, as JSON."""
-    granted = Abilities(able.provides)
-    more = {name: getattr(able, name) for name in _MORE_ABILITIES}
-    more = {name: value for name, value in more.items() if value != getattr(granted, name)}
-    return to_json({"provides": sorted(able.provides), "lacks": dict(able.lacks), **more})
+    return to_json(able)
 
 
 def decode_abilities(fields: object) -> Abilities:
-    """What :func:`encode_abilities` wrote; ValueError if it is anything else."""
-    if not isinstance(fields, dict) or set(fields) - set(_MORE_ABILITIES) != ABILITY_FIELDS:
-        known = f"what a model provides has the fields {sorted(ABILITY_FIELDS)}"
-        raise ValueError(f"{known}, got {shortened(str(fields))}")
-    provides, lacks = fields["provides"], fields["lacks"]
-    if not isinstance(provides, list) or not set(map(str, provides)) <= {"text", *STATISTICS}:
-        raise ValueError(f"provides must be among {('text', *STATISTICS)}, got {provides!r}")
-    if not isinstance(lacks, dict) or not all(isinstance(why, str) for why in lacks.values()):
-        raise ValueError(f"lacks must map needs to reasons, got {lacks!r}")
-    more = {name: fields[name] for name in _MORE_ABILITIES if name in fields}
-    for name, value in more.items():
-        if type(value) is not _MORE_ABILITIES[name] or (name == "window" and value < 1):
-            raise ValueError(f"{name} of a model cannot be {value!r}")
-    return Abilities(frozenset(map(str, provides)), lacks, **more)
+    """What a model can do, as it was kept; ``ValueError`` if it is anything else."""
+    return _decode_abilities(to_json(fields))
 
 
-def _decode_count(fields: object) -> int:
-    """The length of a prompt, as it was kept; ValueError if it is anything else."""
-    if not isinstance(fields, dict) or set(fields) != COUNT_FIELDS:
-        raise ValueError(f"a count has the field n_tokens, got {shortened(str(fields))}")
-    if type(n := fields["n_tokens"]) is not int or not 0 <= n <= MOST_TOKENS:
-        raise ValueError(f"n_tokens must be a whole number up to {MOST_TOKENS:,}, got {n!r}")
-    return n
+def _decode_abilities(value: str) -> Abilities:
+    return Abilities(**_read(_Abilities, value).model_dump(exclude_unset=True))
 
 
-def _decode_trace(trace: object) -> TokenTrace:
-    if not isinstance(trace, Mapping) or set(trace) - _MORE != _TRACE_FIELDS:
-        got = shortened(str(trace))
-        raise ValueError(f"a trace has the fields {sorted(_TRACE_FIELDS)}, got {got}")
-    tokens, alternatives, bounds = trace["tokens"], trace["alternatives"], trace["bounds"]
-    if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
-        raise ValueError(f"tokens must be a list of strings, got {tokens!r}")
-    if not isinstance(bounds, Mapping) or set(bounds.values()) - {"lower", "upper"}:
-        raise ValueError(f'bounds must map fields to "lower" or "upper", got {bounds!r}')
-    arrays = {name: _array(name, trace[name], len(tokens)) for name in TokenTrace.ARRAYS}
-    if alternatives is not None:
-        alternatives = tuple(
-            tuple((str(token), float(logprob)) for token, logprob in row) for row in alternatives
-        )
-        if len(alternatives) != len(tokens):
-            n = len(alternatives)
-            raise ValueError(f"alternatives must have {len(tokens)} positions, got {n}")
-    lacks = trace.get("lacks", {})
-    if not isinstance(lacks, Mapping) or not all(isinstance(why, str) for why in lacks.values()):
-        raise ValueError(f"lacks must map fields to reasons, got {lacks!r}")
-    more: Any = {"bounds": dict(bounds), "lacks": dict(lacks), **arrays}
-    return TokenTrace(tuple(tokens), alternatives=alternatives, **more)
+def _decode_count(value: str) -> int:
+    return _read(_Count, value).n_tokens
 
 
-def _array(name: str, values: object, n_tokens: int) -> np.ndarray | None:
-    array = None if values is None else np.asarray(values, dtype=np.float64)
-    if array is not None and (array.shape != (n_tokens,) or not np.isfinite(array).all()):
-        raise ValueError(f"{name} must hold {n_tokens} finite numbers, got {values!r}")
-    return array
+K = TypeVar("K", bound=_Kept)
 
 
-def refuse_constant(word: str) -> float:
-    """What JSON does with NaN and infinities here: ValueError."""
-    raise ValueError(f"{word} is no number that the cache keeps")
+def _read(kind: type[K], value: str) -> K:
+    try:
+        return kind.model_validate_json(value)
+    except ValidationError as error:
+        raise ValueError(problem(error)) from None
 
 
-def shortened(text: str, limit: int = 200) -> str:
-    """``text`` in quotes, cut where it is long."""
-    return repr(text) if len(text) <= limit else f"{text[:limit]!r}… ({len(text)} characters)"
-
+# Keys, and the file
 
 Recorder = Callable[
     [str, Request, Sequence[Reply], Sequence[ReadReply], Mapping[str, int | float]], None
@@ -192,8 +188,6 @@ BUSY_TIMEOUT_S = 60.0
 CHUNK = 500
 SCHEMA = "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, value TEXT)"
 """With row ids: without, replies of 1 kB take three times the room (older files are read on)."""
-
-_KEY = re.compile(r"[0-9a-f]{64}")
 
 
 class CacheMiss(LookupError):
@@ -244,9 +238,9 @@ class Store(sqlite3.Connection):
         try:
             yield
         except sqlite3.Error as error:
-            if str(self.path) in str(error):
-                raise
-            raise type(error)(f"{self.path}: {error}") from error
+            if str(self.path) not in str(error):
+                error.args = (f"{self.path}: {error}",)
+            raise
 
     def execute(self, *args: Any) -> sqlite3.Cursor:
         """As in ``sqlite3``."""
@@ -263,10 +257,18 @@ class Store(sqlite3.Connection):
             return super().__exit__(*args)
 
 
-def _opened(path: object, target: str, **how: Any) -> Store:
+def _opened(path: object, target: str, statements: Iterable[str], **how: Any) -> Store:
     connection = sqlite3.connect(target, check_same_thread=False, factory=Store, **how)
     connection.path = path
     connection.text_factory = lambda raw: raw.decode(errors="surrogateescape")  # damage is text
+    try:
+        for statement in statements:
+            connection.execute(statement)
+    except sqlite3.Error as error:
+        connection.close()
+        if isinstance(error, sqlite3.OperationalError):
+            raise
+        raise ValueError(f"{error}: it is not an SQLite file, or a damaged one") from error
     return connection
 
 
@@ -280,38 +282,29 @@ def connect(path: str | os.PathLike[str] | None, schema: str) -> Store:
     target = ":memory:" if path is None else os.fspath(path)
     if target != ":memory:":
         if is_read_only(target):
-            return _connect_to_read(Path(target).resolve().as_uri())
+            return _to_read(target)
         Path(target).parent.mkdir(parents=True, exist_ok=True)
-    connection = _opened(path, target, timeout=BUSY_TIMEOUT_S)
+    statements = "PRAGMA journal_mode=WAL", "PRAGMA synchronous=NORMAL", schema
     deadline = time.monotonic() + BUSY_TIMEOUT_S
     while True:
         try:
-            connection.execute("PRAGMA journal_mode=WAL")
-            connection.execute("PRAGMA synchronous=NORMAL")
-            connection.execute(schema)
-            return connection
+            return _opened(path, target, statements, timeout=BUSY_TIMEOUT_S)
         except sqlite3.OperationalError as error:
             # SQLite does not wait by itself when two processes turn a new file to WAL at once.
             if "locked" not in str(error) or time.monotonic() > deadline:
                 raise
             time.sleep(0.02)
-        except sqlite3.DatabaseError as error:
-            connection.close()
-            raise ValueError(f"{error}: it is not an SQLite file") from error
 
 
-def _connect_to_read(address: str) -> Store:
+def _to_read(path: str | os.PathLike[str]) -> Store:
+    address = Path(path).resolve().as_uri()
     for how in ("mode=ro", "mode=ro&immutable=1"):  # in a folder that takes no file beside it
-        connection = _opened(address, f"{address}?{how}", uri=True)
         try:
-            connection.execute("SELECT count(*) FROM sqlite_master")
-            return connection
+            look = ["SELECT count(*) FROM sqlite_master"]
+            return _opened(path, f"{address}?{how}", look, uri=True)
         except sqlite3.OperationalError:
-            connection.close()
-        except sqlite3.DatabaseError as error:
-            connection.close()
-            raise ValueError(f"{error}: it is not an SQLite file") from error
-    raise ValueError(f"{address} cannot be read")
+            continue
+    raise ValueError(f"{path} cannot be read")
 
 
 def is_read_only(path: str | os.PathLike[str] | None) -> bool:
@@ -334,17 +327,34 @@ def select(
             )
 
 
-def _summed(value: str) -> str:
-    """A value as it is kept: a line of JSON, and its checksum (CRC-32)."""
-    return f"{value}\n{zlib.crc32(value.encode()):08x}"
+def _insert(connection: Store, rows: Iterable[tuple[str, str]]) -> None:
+    """Keep (key, value), each with the checksum of both; what is there stays."""
+    summed = ((key, f"{value}\n{_checksum(key + value)}") for key, value in rows)
+    connection.executemany("INSERT OR IGNORE INTO replies VALUES (?, ?)", summed)
 
 
-def _plain(kept: object) -> str:
-    """The JSON of a kept value; ValueError where its checksum is another. Older rows have none."""
+def _checksum(text: str) -> str:
+    return f"{zlib.crc32(text.encode()):08x}"
+
+
+def _plain(key: str, kept: object) -> str:
+    """The JSON of a kept value; ValueError where its checksum is another's. Older rows have none,
+    or that of the value alone."""
     value, mark, total = str(kept).partition("\n")
-    if mark and _summed(value) != kept:
+    if mark and total not in (_checksum(key + value), _checksum(value)):
         raise ValueError(f"its checksum is not {total!r}")
     return value
+
+
+# The model
+
+
+class _Part(NamedTuple):
+    """Neighbouring replies of the request at ``at`` that are asked for, with their keys."""
+
+    at: int
+    request: Request
+    keys: list[str]
 
 
 def _blocks(requests: Sequence[Request], wanted: Sequence[int], size: int) -> Iterator[list[int]]:
@@ -358,23 +368,26 @@ def _blocks(requests: Sequence[Request], wanted: Sequence[int], size: int) -> It
         yield block
 
 
-def _unknown_parts(
-    request: Request, keys: Sequence[str], known: Collection[str]
-) -> Iterator[tuple[Request, list[str]]]:
-    """The request cut down to its replies with an unknown key: one request for each run of
-    neighbours, with their keys."""
-    if request.temperature == 0:
-        if keys[0] not in known:
-            yield replace(request, n=1), [keys[0]]
-        return
-    start = 0
-    for stop in range(1, len(keys) + 1):
-        if stop < len(keys) and (keys[stop] in known) == (keys[start] in known):
-            continue
-        if keys[start] not in known:
-            part = replace(request, n=stop - start, first=request.first + start)
-            yield part, list(keys[start:stop])
-        start = stop
+def _parts(
+    requests: Sequence[Request],
+    keys: Sequence[Sequence[str]],
+    block: Sequence[int],
+    known: Collection[str],
+) -> list[_Part]:
+    """Each unknown reply of the block once, in that request which has the most replies."""
+    parts: list[_Part] = []
+    claimed: set[str] = set()
+    for at in sorted(block, key=lambda i: -requests[i].n):
+        request, row = requests[at], list(dict.fromkeys(keys[at]))
+        lacking = [j for j, key in enumerate(row) if key not in known and key not in claimed]
+        claimed.update(row)
+        for _, run in groupby(enumerate(lacking), lambda pair: pair[1] - pair[0]):
+            first, *more = (j for _, j in run)
+            n = 1 + len(more)
+            part = replace(request, n=n, first=request.first + first, about=None)
+            parts.append(_Part(at, part, row[first : first + n]))
+    place = {i: k for k, i in enumerate(block)}
+    return sorted(parts, key=lambda part: place[part.at])
 
 
 class CachedModel:
@@ -452,31 +465,18 @@ class CachedModel:
     def abilities(self) -> Abilities:
         """What the model can do; kept in the file where the model had to find it out, so that a
         replay need not."""
-        if not finds_out(self.model):
-            return abilities_of(self.model)
         model: Any = self.model
-        told = self._kept("provides")
-        if told is None:
-            if self.offline:
-                self._only_if_local(f"say what {self.name} provides")
-                return abilities_of(model)
-            self._put(self._key("provides"), encode_abilities(abilities_of(model)))
-            told = self._kept("provides")  # as a replay reads it
-        found = decode_abilities(told)
-        if hasattr(type(model), "abilities"):
-            model.abilities = found
-        return found
+        if not finds_out(model):
+            return abilities_of(model)
 
-    def _kept(self, what: str, *more: object) -> Any:
-        """What was found out about the model, ``None`` where nothing is kept."""
-        rows = select(self._connection, "replies", "value", [self._key(what, *more)])
-        return next((json.loads(_plain(value)) for _, value in rows), None)
+        def decode(value: str) -> Abilities:
+            found = _decode_abilities(value)
+            if hasattr(type(model), "abilities"):
+                model.abilities = found  # it need not find out again
+            return found
 
-    def _only_if_local(self, what: str) -> None:
-        """``LookupError`` offline, unless the model is in a folder here: it may then be opened."""
-        if not isinstance(getattr(self.model, "model", self.model), Later):
-            where = f"the cache {self.path} does not {what}"
-            raise LookupError(f"offline, and {where}; run once online")
+        why = f"say what {self.name} provides"
+        return self._once(self._key("provides"), decode, lambda: abilities_of(model), why)
 
     def count_tokens(self, messages: Messages) -> int | None:
         """Tokens of a prompt; ``None`` where the model does not count. Kept in the file where it
@@ -486,25 +486,30 @@ class CachedModel:
         model: Any = self.model
         if not finds_out(model):
             return model.count_tokens(messages)
-        if told := self._counts([self._key("n_tokens", messages)]):
-            return next(iter(told.values()))
-        if self.offline:
-            self._only_if_local(f"say how long a prompt is for {self.name}")
-            return model.count_tokens(messages)
-        n_tokens = model.count_tokens(messages)
-        if n_tokens is not None:
-            self._put(self._key("n_tokens", messages), to_json({"n_tokens": n_tokens}))
-            self._kept("n_tokens", messages)  # read, as a replay will
-        return n_tokens
+        key, why = self._key("n_tokens", messages), f"say how long a prompt is for {self.name}"
+        return self._once(key, _decode_count, lambda: model.count_tokens(messages), why)
+
+    def _once(self, key: str, decode: Callable[[str], T], ask: Callable[[], T], why: str) -> T:
+        """What the model says of itself: kept, or asked, and then read as a replay will. Offline
+        only a model in a folder here is asked; ``LookupError``: another would have to be."""
+        if not (found := self._whole([key], decode)):
+            if self.offline and not isinstance(getattr(self.model, "model", self.model), Later):
+                where = f"the cache {self.path} does not {why}"
+                raise LookupError(f"offline, and {where}; run once online")
+            told = ask()
+            if self.offline or told is None:
+                return told
+            self._put({key: to_json({"n_tokens": told} if isinstance(told, int) else told)})
+            found = self._whole([key], decode)
+        return found[key]
 
     def _key(self, what: str, *more: object) -> str:
         content = to_json([what, self.name, self.revision, *more])
         return hashlib.sha256(content.encode()).hexdigest()
 
-    def _put(self, key: str, value: str) -> None:
+    def _put(self, rows: Mapping[str, str]) -> None:
         with self._writing, self._connection:
-            row = key, _summed(value)
-            self._connection.execute("INSERT OR IGNORE INTO replies VALUES (?, ?)", row)
+            _insert(self._connection, rows.items())
 
     def generate(
         self, requests: Sequence[Request], *, progress: Callable[[int], None] | None = None
@@ -530,130 +535,126 @@ class CachedModel:
             first = missing[0]
             told = self._miss(requests[first], n_cached[first], len(missing))
             raise CacheMiss(told, requests[first])
-        made: dict[int, tuple[int, float]] = {}
         if done := len(requests) - len(missing):
             report(done)
-        if missing and getattr(self.model, "streams", False):
-            made |= self._ask(requests, keys, missing, known, report)
-        else:
-            for block in _blocks(requests, missing, self.block):
-                made |= self._ask(requests, keys, block, known)
-                report(len(block))
+        made: dict[int, tuple[int, float]] = {}
+        streams = bool(missing) and getattr(self.model, "streams", False)
+        blocks = [missing] if streams else _blocks(requests, missing, self.block)
+        for block in blocks:
+            parts = _parts(requests, keys, block, known)
+            made |= self._ask(parts, known, len(block), report, streams)
         replies = [[known[key] for key in row] for row in keys]
-        self.served.update(r.served_by for row in replies for r in row if r.served_by)
         for i, (request, row) in enumerate(zip(requests, replies, strict=True)):
-            n_made, seconds = made.get(i, (0, 0.0))
-            n_in, n_out = max(r.n_tokens_in for r in row), sum(r.n_tokens_out for r in row)
-            counts = (n_made, 0 if n_made and request.temperature == 0 else request.n - n_made)
-            found = [read_reply(reply, request.about) for reply in row]
-            examples = {text for role, text in request.messages if role == "assistant"}
-            n_examples = sum((reply.text or "").strip() in examples for reply in row)
-            count(self.counts, request.purpose, found, n_examples)
-            if self.recorder is not None:
-                counted = {"n_cached": counts[1], "n_made": n_made, "seconds": seconds}
-                self.recorder(self.name, request, row, found, counted)
-            call = (request.purpose, request.n, n_in, n_out, seconds, *counts)
-            self.calls.append(dict(zip(CALL_COLUMNS, call, strict=True)))
+            self._count(request, row, *made.get(i, (0, 0.0)))
         return replies
 
     def _ask(
         self,
-        requests: Sequence[Request],
-        keys: list[list[str]],
-        block: list[int],
+        parts: Sequence[_Part],
         known: dict[str, Reply],
-        report: Callable[[int], None] | None = None,
+        n_requests: int,
+        report: Callable[[int], None],
+        streams: bool,
     ) -> dict[int, tuple[int, float]]:
         """Ask the model for a block, commit, add to ``known``; request -> (replies asked for,
-        seconds).
-
-        With ``report`` each reply is committed, and each request reported, as it comes.
-        """
-        # Each unknown reply is asked for once, by the request with the most replies that it belongs
-        # to.
-        parts: list[tuple[int, Request, list[str]]] = []
-        claimed: set[str] = set()
-        for i in sorted(block, key=lambda i: -requests[i].n):
-            for part, row in _unknown_parts(requests[i], keys[i], known.keys() | claimed):
-                parts.append((i, part, row))
-                claimed.update(row)
-        place = {i: k for k, i in enumerate(block)}
-        parts.sort(key=lambda part: place[part[0]])
-        left = Counter(i for i, part, _ in parts for _ in range(part.n))
-        if report is not None:
-            report(len(block) - len(left))  # their replies are others' too
-
+        seconds). What streams is committed, and its requests reported, as it comes."""
+        left = Counter(at for at, part, _ in parts for _ in range(part.n))
         kept: set[str] = set()
 
         def keep(k: int, first: int, replies: list[Reply]) -> None:
-            i, _, row = parts[k]
-            self._store(fresh := dict(zip(row[first:], replies, strict=False)))
-            kept.update(key for key, reply in fresh.items() if reply.missing is None)
-            left[i] -= len(replies)
-            if report is not None and left[i] == 0:
+            part = parts[k]
+            kept.update(self._store(dict(zip(part.keys[first:], replies, strict=False))))
+            left[part.at] -= len(replies)
+            if left[part.at] == 0:
                 report(1)
 
-        named = {} if report is None else {"keep": keep}
+        if streams:
+            report(n_requests - len(left))  # their replies are others' too
         start = time.perf_counter()
         try:
-            asked = [replace(part, about=None) for _, part, _ in parts]
-            answers = self.model.generate(asked, **named)
+            asked = [part.request for part in parts]
+            answers = self.model.generate(asked, **({"keep": keep} if streams else {}))
         except Stopped as stopped:
             self._keep(parts, stopped.replies, kept)
             raise
         elapsed = time.perf_counter() - start
-        if [len(row) for row in answers] != [part.n for _, part, _ in parts]:
-            made_n, asked_n = [len(row) for row in answers], [part.n for _, part, _ in parts]
-            raise ValueError(f"{self.name} returned {made_n} replies for n={asked_n}")
+        if [len(row) for row in answers] != (n := [part.n for part in asked]):
+            raise ValueError(f"{self.name} returned {[*map(len, answers)]} replies for n={n}")
         fresh = self._keep(parts, answers, kept)
-        known |= fresh | self._look_up(fresh)
+        known |= fresh | self._look_up(fresh)  # another process may have been the first
         tokens = [sum(reply.n_tokens_out for reply in row) for row in answers]
         made: dict[int, tuple[int, float]] = {}
-        for (i, part, _), n in zip(parts, tokens, strict=True):
-            n_made, seconds = made.get(i, (0, 0.0))
-            share = n / sum(tokens) if sum(tokens) else 1 / len(tokens)
-            made[i] = (n_made + part.n, seconds + elapsed * share)
+        for (at, part, _), n_tokens in zip(parts, tokens, strict=True):
+            n_made, seconds = made.get(at, (0, 0.0))
+            share = n_tokens / sum(tokens) if sum(tokens) else 1 / len(tokens)
+            made[at] = (n_made + part.n, seconds + elapsed * share)
+        if not streams:
+            report(n_requests)
         return made
 
     def _keep(
-        self,
-        parts: list[tuple[int, Request, list[str]]],
-        answers: list[list[Reply]],
-        kept: Collection[str],
+        self, parts: Sequence[_Part], answers: Sequence[list[Reply]], kept: Collection[str]
     ) -> dict[str, Reply]:
         """Store what is complete among the answers and not kept yet; all of them by key."""
         fresh: dict[str, Reply] = {}
-        for (_, _, row), replies in zip(parts, answers, strict=True):
-            fresh |= dict(zip(row, replies, strict=False))
+        for part, replies in zip(parts, answers, strict=True):
+            fresh |= dict(zip(part.keys, replies, strict=False))
         self._store({key: reply for key, reply in fresh.items() if key not in kept})
-        for (_, part, _), replies in zip(parts, answers, strict=True):
+        for part, replies in zip(parts, answers, strict=True):
             n = replies[0].n_tokens_in if replies and replies[0].missing else 0
             if n and replies[0] == too_long(self.name, self.window, n):
-                self._put(self._key("n_tokens", part.messages), to_json({"n_tokens": n}))
-                self._kept("n_tokens", part.messages)  # read, as a replay will
+                self._once(
+                    self._key("n_tokens", part.request.messages), _decode_count, partial(int, n), ""
+                )
         return fresh
+
+    def _store(self, fresh: Mapping[str, Reply]) -> set[str]:
+        """Keep the complete ones; their keys."""
+        rows: dict[str, str] = {}
+        whole = {key: reply for key, reply in fresh.items() if reply.missing is None}
+        for key, reply in whole.items():
+            try:
+                rows[key] = encode_reply(reply)
+            except ValueError as error:
+                told = f"a reply of {self.name} is not kept: {error}"
+                warnings.warn(f"{told}; it reads {str(reply.text)[:80]!r}", stacklevel=4)
+        self._put(rows)
+        return {*whole}
+
+    def _count(self, request: Request, replies: list[Reply], n_made: int, seconds: float) -> None:
+        """Count a request that was served, and tell the recorder."""
+        self.served.update(reply.served_by for reply in replies if reply.served_by)
+        n_in, n_out = max(r.n_tokens_in for r in replies), sum(r.n_tokens_out for r in replies)
+        n_cached = 0 if n_made and request.temperature == 0 else request.n - n_made
+        found = [read_reply(reply, request.about) for reply in replies]
+        examples = {text for role, text in request.messages if role == "assistant"}
+        n_examples = sum((reply.text or "").strip() in examples for reply in replies)
+        count(self.counts, request.purpose, found, n_examples)
+        if self.recorder is not None:
+            counted = {"n_cached": n_cached, "n_made": n_made, "seconds": seconds}
+            self.recorder(self.name, request, replies, found, counted)
+        call = (request.purpose, request.n, n_in, n_out, seconds, n_made, n_cached)
+        self.calls.append(dict(zip(CALL_COLUMNS, call, strict=True)))
 
     def _found_too_long(
         self, requests: Sequence[Request], unknown: Sequence[int]
     ) -> dict[int, Reply]:
         """Request -> its reply, of those whose prompt was found to be longer than the window."""
         keys = {i: self._key("n_tokens", requests[i].messages) for i in unknown}
-        lengths = self._counts(set(keys.values()))
+        lengths = self._whole(keys.values(), _decode_count)
         window = self.window if lengths else math.inf
         found = {i: n for i, key in keys.items() if (n := lengths.get(key, 0)) > window}
         return {i: too_long(self.name, window, n) for i, n in found.items()}
 
     def _look_up(self, keys: Iterable[str]) -> dict[str, Reply]:
         """The kept replies; one that was kept with a thought in its text is parted now."""
-        found, parted = {}, getattr(self.model, "thinking", "auto") == "auto"
-        for key, reply in self._whole(keys, decode_reply).items():
-            tokens = reply.trace.tokens if reply.trace else ()
-            whole = parted and reply.reasoning is None
-            found[key] = apart(reply, pieces=tokens, named=tokens) if whole else reply
+        found = self._whole(keys, decode_reply)
+        if getattr(self.model, "thinking", "auto") == "auto":
+            for key, reply in found.items():
+                if reply.reasoning is None:
+                    tokens = reply.trace.tokens if reply.trace else ()
+                    found[key] = apart(reply, pieces=tokens, named=tokens)
         return found
-
-    def _counts(self, keys: Iterable[str]) -> dict[str, int]:
-        return self._whole(keys, lambda value: _decode_count(json.loads(value)))
 
     def _whole(self, keys: Iterable[str], decode: Callable[[str], T]) -> dict[str, T]:
         """What is kept, without damaged rows: these are dropped, so that they are asked again."""
@@ -661,7 +662,7 @@ class CachedModel:
         damaged: dict[str, str] = {}
         for key, value in select(self._connection, "replies", "value", keys):
             try:
-                found[key] = decode(_plain(value))
+                found[key] = decode(_plain(key, value))
             except DAMAGE as error:
                 damaged[key] = str(error)
         if damaged and not self.offline:
@@ -671,19 +672,6 @@ class CachedModel:
             left = "is left out" if self.offline else "is dropped, and asked again"
             warnings.warn(f"{self.path}: the damaged row {key} {left}: {why}", stacklevel=5)
         return found
-
-    def _store(self, fresh: Mapping[str, Reply]) -> None:
-        rows = []
-        for key, reply in fresh.items():
-            if reply.missing is not None or reply.text is None:
-                continue
-            try:
-                rows.append((key, _summed(encode_reply(reply))))
-            except ValueError as error:
-                told = f"a reply of {self.name} is not kept: {error}"
-                warnings.warn(f"{told}; it reads {reply.text[:80]!r}", stacklevel=4)
-        with self._writing, self._connection:
-            self._connection.executemany("INSERT OR IGNORE INTO replies VALUES (?, ?)", rows)
 
     def _miss(self, request: Request, n_known: int, n_missing: int) -> str:
         missing = f"{n_missing} request(s) not in the reply cache {self.path}"
@@ -710,8 +698,7 @@ class CachedModel:
         """
         import pandas as pd
 
-        kinds = {"seconds": "float64", "purpose": "str"}
-        kinds = {c: kinds.get(c, "int64") for c in CALL_COLUMNS}
+        kinds = dict.fromkeys(CALL_COLUMNS, "int64") | {"seconds": "float64", "purpose": "str"}
         return pd.DataFrame(self.calls, columns=list(CALL_COLUMNS)).astype(kinds)
 
     def reset_calls(self) -> None:
@@ -725,21 +712,28 @@ class CachedModel:
         self._connection.close()
 
 
+# One file that travels, and what is damaged
+
+SQLITE = b"SQLite format 3\0"
+LONGEST_LINE = 64 << 20
+"""Bytes of an exported reply at most; no more of a line is unpacked."""
+DAMAGE = (ValueError, TypeError, RecursionError)
+"""What a row raises that is none."""
+_KEY = re.compile(r"[0-9a-f]{64}")
+PAGE = 4096
+_CELL = re.compile(rb"\x81\x0d([\x80-\xff]{0,4}[\x00-\x7f])([0-9a-f]{64}\{)")
+"""How SQLite begins a row here: the kinds of key and value, a key, and an object of JSON."""
+_BROKEN = {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+
+
 def export_cache(path: str | os.PathLike[str], target: str | os.PathLike[str]) -> int:
     """Write every reply of the cache to one JSON-lines file, sorted by key; the number of replies.
 
     It is compressed by gzip, or by xz, smaller and slower, where its name ends in ".xz". The same
     replies give the same bytes. FileNotFoundError if there is no cache at ``path``.
     """
-    if not Path(path).is_file():
-        raise FileNotFoundError(f"there is no reply cache at {path}")
     n_rows = 0
-    with (
-        closing(connect(path, SCHEMA)) as connection,
-        whole(Path(target)) as beside,
-        beside.open("wb") as raw,
-        _compressed(raw, Path(target).suffix == ".xz") as file,
-    ):
+    with closing(_there(path)) as connection, packed(Path(target), 9) as file:
         for key, value, why in _checked_rows(connection):
             if why:
                 warnings.warn(f"{path}: the damaged row {key} is not written: {why}", stacklevel=2)
@@ -750,14 +744,28 @@ def export_cache(path: str | os.PathLike[str], target: str | os.PathLike[str]) -
 
 
 def damaged_rows(path: str | os.PathLike[str], mend: bool = False) -> dict[str, str]:
-    """Key -> what is wrong, of the rows of a cache that no run takes; ``mend`` drops them."""
+    """Key -> what is wrong, of the rows of a cache that no run takes; ``mend`` drops them.
+
+    Where SQLite finds the file itself damaged, "the file" is one of the keys; ``mend`` then makes
+    it anew from all rows that are whole, and leaves the old one beside it, ending in ".damaged".
+    """
+    try:
+        with closing(_there(path)) as connection:
+            found = {key: why for key, _, why in _checked_rows(connection) if why}
+            (told,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+            if mend and told == "ok":
+                _drop(connection, found)
+    except (sqlite3.DatabaseError, ValueError) as error:
+        if isinstance(error, sqlite3.Error) and error.sqlite_errorcode & 0xFF not in _BROKEN:
+            raise
+        found, told = {}, str(error)
+    return found if told == "ok" else found | {"the file": f"{told}; {_anew(Path(path), mend)}"}
+
+
+def _there(path: str | os.PathLike[str]) -> Store:
     if not Path(path).is_file():
         raise FileNotFoundError(f"there is no reply cache at {path}")
-    with closing(connect(path, SCHEMA)) as connection:
-        found = {key: why for key, _, why in _checked_rows(connection) if why}
-        if mend:
-            _drop(connection, found)
-    return found
+    return connect(path, SCHEMA)
 
 
 def _drop(connection: Store, keys: Iterable[str]) -> None:
@@ -765,25 +773,106 @@ def _drop(connection: Store, keys: Iterable[str]) -> None:
         connection.executemany("DELETE FROM replies WHERE key = ?", [(key,) for key in keys])
 
 
-DAMAGE = (ValueError, TypeError, RecursionError)
-"""What a row raises that is none."""
+def _anew(path: Path, mend: bool) -> str:
+    """How many rows of a damaged file are whole; ``mend`` makes the file anew from them."""
+    beside = [path, *(path.with_name(f"{path.name}-{end}") for end in ("wal", "shm"))]
+    raw = b"".join(file.read_bytes() for file in beside if file.is_file())
+    rows: dict[str, str] = {}
+    for key, kept in _carved(raw):
+        if not (row := _checked_row(key, kept))[2]:
+            rows[key] = row[1]
+    if not mend:
+        return f"{len(rows)} of its rows are whole"
+    damaged = path.with_name(f"{path.name}.damaged")
+    shutil.copyfile(path, damaged)
+    with whole(path) as made:
+        with closing(connect(made, SCHEMA)) as connection, connection:
+            _insert(connection, rows.items())
+        for file in beside[1:]:
+            file.unlink(missing_ok=True)
+    return f"its {len(rows)} whole rows are in a new file, and the old one is {damaged}"
+
+
+def _carved(raw: bytes) -> Iterator[tuple[str, str]]:
+    """Key and kept value of each row in the bytes of a file, wherever it stands in them; what does
+    not fit its page goes on in a chain of others (sqlite.org/fileformat2.html)."""
+    for cell in _CELL.finditer(raw):
+        kind = 0
+        for byte in cell[1]:
+            kind = kind << 7 | byte & 0x7F
+        head, n = 3 + len(cell[1]), 64 + (kind - 13) // 2
+        here, least = head + n, (PAGE - 12) * 32 // 255 - 23
+        if here > PAGE - 35:
+            fits = least + (here - least) % (PAGE - 4)
+            here = fits if fits <= PAGE - 35 else least
+        end = cell.start(2) + here - head
+        row, page = raw[cell.start(2) : end], int.from_bytes(raw[end : end + 4])
+        while len(row) < n and 0 < page <= len(raw) // PAGE:
+            at = (page - 1) * PAGE
+            row, page = row + raw[at + 4 : at + PAGE], int.from_bytes(raw[at : at + 4])
+        text = row[:n].decode(errors="surrogateescape")
+        yield text[:64], text[64:]
 
 
 def _checked_rows(connection: Store) -> Iterator[tuple[str, str, str]]:
     """Key, value and, of a damaged row, what is wrong, sorted by key."""
     with connection.named():
-        for key, value in connection.execute("SELECT key, value FROM replies ORDER BY key"):
-            try:
-                yield key, _checked_row({"key": key, "value": json.loads(_plain(value))}), ""
-            except DAMAGE as error:
-                yield key, "", str(error)
+        for row in connection.execute("SELECT key, value FROM replies ORDER BY key"):
+            yield _checked_row(*row)
 
 
-def _compressed(raw: BinaryIO, xz: bool) -> lzma.LZMAFile | gzip.GzipFile:
-    """A file that compresses into ``raw``, with no name and no time in it."""
-    if xz:
-        return lzma.open(raw, "wb", preset=9)
-    return gzip.GzipFile(filename="", mode="wb", compresslevel=9, fileobj=raw, mtime=0)
+def _checked_row(key: object, kept: object) -> tuple[str, str, str]:
+    try:
+        return str(key), _checked(str(key), json.loads(_plain(str(key), kept))), ""
+    except DAMAGE as error:
+        return str(key), "", str(error)
+
+
+def _checked(key: str, fields: object) -> str:
+    """A value as it is kept; ``ValueError`` or ``TypeError`` if it is none, or the key is none."""
+    if not _KEY.fullmatch(key):
+        raise ValueError(f"key must be 64 hex digits, got {key!r}")
+    if not isinstance(fields, dict):
+        raise ValueError(f"value must be an object, got {shortened(str(fields))}")
+    if "provides" in fields:
+        return to_json(decode_abilities(fields))
+    value = to_json(fields)
+    return to_json(
+        {"n_tokens": _decode_count(value)} if "n_tokens" in fields else decode_reply(value)
+    )
+
+
+@contextmanager
+def packed(path: Path, level: int = 4) -> Iterator[BinaryIO]:
+    """A file to write to, :func:`~trustlab.paths.whole`, compressed without a time or a name in it:
+    by gzip, or by xz, smaller and slower, where its name ends in ".xz"."""
+    with (
+        whole(path) as beside,
+        beside.open("wb") as raw,
+        (
+            lzma.open(raw, "wb", preset=9)
+            if path.suffix == ".xz"
+            else gzip.GzipFile(filename="", mode="wb", compresslevel=level, fileobj=raw, mtime=0)
+        ) as file,
+    ):
+        yield file  # pyright: ignore[reportReturnType]
+
+
+def json_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """(number from 1, line) of a file that :func:`packed` wrote; ``ValueError`` where it is
+    damaged, or a line is too long."""
+    n, kind = 0, "xz" if path.suffix == ".xz" else "gzip"
+    try:
+        with (lzma if kind == "xz" else gzip).open(path, "rb") as file:
+            for line in iter(lambda: file.readline(LONGEST_LINE + 1), b""):
+                n += 1
+                if len(line) > LONGEST_LINE:
+                    most = f"a line has at most {LONGEST_LINE:,} bytes, this one has more"
+                    raise ValueError(f"{path}, line {n}: {most}")
+                yield n, line
+    except (gzip.BadGzipFile, lzma.LZMAError, EOFError, zlib.error) as error:
+        where = f"{path} is not a whole {kind} file (after line {n})"
+        raise ValueError(f"{where}: {error}") from error
 
 
 def import_cache(path: str | os.PathLike[str], source: str | os.PathLike[str]) -> dict[str, int]:
@@ -803,70 +892,31 @@ def import_cache(path: str | os.PathLike[str], source: str | os.PathLike[str]) -
         for key, value in rows(Path(source)):
             row = connection.execute("SELECT value FROM replies WHERE key = ?", (key,)).fetchone()
             if row is None:
-                connection.execute("INSERT INTO replies VALUES (?, ?)", (key, _summed(value)))
+                _insert(connection, [(key, value)])
             same = row is not None and row[0].partition("\n")[0] == value
             counts["new" if row is None else "known" if same else "conflicting"] += 1
     return counts
 
 
-SQLITE = b"SQLite format 3\0"
-LONGEST_LINE = 64 << 20
-"""Bytes of an exported reply at most; no more of a line is unpacked."""
-
-
-def _checked(value: dict[str, object]) -> str:
-    """An exported value as it is kept; ValueError or TypeError if it is none."""
-    if not utf8(value):
-        raise ValueError(f"it has half a character; it must be {WRITABLE}")
-    if set(value) >= ABILITY_FIELDS:
-        return encode_abilities(decode_abilities(value))
-    if set(value) == COUNT_FIELDS:
-        return to_json({"n_tokens": _decode_count(value)})
-    return encode_reply(decode_reply(value))
-
-
 def _kept_rows(source: Path) -> Iterator[tuple[str, str]]:
-    with closing(_connect_to_read(source.resolve().as_uri())) as connection:
-        try:
+    try:
+        with closing(_to_read(source)) as connection:
             for key, value, why in _checked_rows(connection):
                 if why:
                     raise ValueError(f"row {key}: {why}")
                 yield key, value
-        except (sqlite3.DatabaseError, ValueError) as error:
-            raise ValueError(f"{source} is no whole reply cache: {error}") from error
-
-
-def _checked_row(fields: object) -> str:
-    """The value of an exported row as it is kept; ValueError or TypeError if it is none."""
-    if (
-        not isinstance(fields, dict)
-        or set(fields) != {"key", "value"}
-        or not isinstance(fields["value"], dict)
-    ):
-        told = shortened(json.dumps(fields, ensure_ascii=False))
-        raise ValueError(f'a line is {{"key": ..., "value": {{...}}}}, got {told}')
-    if not _KEY.fullmatch(str(fields["key"])):
-        raise ValueError(f"key must be 64 hex digits, got {fields['key']!r}")
-    return _checked(fields["value"])
+    except (sqlite3.DatabaseError, ValueError) as error:
+        raise ValueError(f"{source} is no whole reply cache: {error}") from error
 
 
 def _exported_rows(source: Path) -> Iterator[tuple[str, str]]:
-    n_lines = 0
-    try:
-        opened = lzma.open if source.suffix == ".xz" else gzip.open
-        with opened(source, "rb") as file:
-            for raw in iter(lambda: file.readline(LONGEST_LINE + 1), b""):
-                n_lines += 1
-                if len(raw) > LONGEST_LINE:
-                    most = f"{LONGEST_LINE:,} bytes"
-                    raise ValueError(f"a line has at most {most}, this one has more")
-                line = raw.decode("utf-8")
-                fields = json.loads(line, parse_constant=refuse_constant)
-                checked = _checked_row(fields)
-                yield fields["key"], checked
-    except (gzip.BadGzipFile, lzma.LZMAError, EOFError, zlib.error) as error:
-        kind = "xz" if source.suffix == ".xz" else "gzip"
-        where = f"{source} is not a whole {kind} file (after line {n_lines})"
-        raise ValueError(f"{where}: {error}") from error
-    except (ValueError, TypeError, RecursionError) as error:
-        raise ValueError(f"{source}, line {n_lines}: {error}") from error
+    for n, line in json_lines(source):
+        try:
+            row = json.loads(line)
+            if not isinstance(row, dict) or row.keys() != {"key", "value"}:
+                told = shortened(json.dumps(row, ensure_ascii=False))
+                raise ValueError(f'a line is {{"key": ..., "value": {{...}}}}, got {told}')
+            key, value = str(row["key"]), _checked(str(row["key"]), row["value"])
+        except DAMAGE as error:
+            raise ValueError(f"{source}, line {n}: {error}") from error
+        yield key, value
