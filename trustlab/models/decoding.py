@@ -112,7 +112,8 @@ def piece_after(before: Ids, token: int, decode: Callable[[Ids], str]) -> str:
 
 def _n_common(one: Any, other: Any) -> int:
     """How many items both begin with."""
-    return len(os.path.commonprefix([one, other]))
+    whole = one == other[: len(one)]  # nearly always, and the quicker question
+    return len(one) if whole else len(os.path.commonprefix([one, other]))
 
 
 def left_padded(rows: Sequence[Ids]) -> tuple[np.ndarray, np.ndarray]:
