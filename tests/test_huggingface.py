@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+import json
 import math
 import os
 from pathlib import Path
@@ -14,25 +15,17 @@ import numpy as np
 import pytest
 from each import each
 from scipy import stats
-from tiny_models import TEMPLATE, byte_tokenizer
+from tiny_models import TEMPLATE, byte_tokenizer, save_tiny
 
 from trustlab.models.base import STATISTICS, Model, Request
-from trustlab.models.decoding import (
-    Branches,
-    batches,
-    pieces,
-    text_pieces,
-    tree_of,
-    trees,
-    uniforms,
-)
-from trustlab.models.huggingface import HuggingFaceModel
+from trustlab.models.decoding import Branches, pieces, text_pieces, tree_of, trees, uniforms
+from trustlab.models.huggingface import HuggingFaceModel, Share, batches
 from trustlab.models.logits import PART, Logits
 from trustlab.models.opening import folder_revision
 from trustlab.records import Reply
 
 torch = pytest.importorskip("torch")
-transformers = pytest.importorskip("transformers")
+pytest.importorskip("transformers")
 
 EVERYTHING = frozenset(STATISTICS)
 WINDOW = 128
@@ -48,26 +41,10 @@ PATIENTS = (
 def save_model(
     folder: Path, kind: str, eos: int | list[int] = 1, chat_template: str | None = TEMPLATE
 ) -> Path:
-    """A random model of 2 layers and 32 hidden units, sharpened so that some tokens are far
-    likelier than others."""
-    torch.manual_seed(5)
-    n_tokens = 258
-    if kind == "llama":
-        config = transformers.LlamaConfig(
-            vocab_size=n_tokens, hidden_size=32, intermediate_size=64, num_hidden_layers=2,
-            num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=WINDOW,
-            bos_token_id=0, eos_token_id=1, tie_word_embeddings=False, initializer_range=0.3,
-        )  # fmt: skip
-        model = transformers.LlamaForCausalLM(config)
-    else:
-        config = transformers.GPT2Config(
-            vocab_size=n_tokens, n_embd=32, n_layer=2, n_head=4, n_positions=WINDOW, bos_token_id=0,
-            eos_token_id=1, initializer_range=0.3,
-        )  # fmt: skip
-        model = transformers.GPT2LMHeadModel(config)
-    model.generation_config.eos_token_id = eos
-    model.save_pretrained(folder)
-    byte_tokenizer(chat_template).save_pretrained(folder)
+    """A random model of :func:`save_tiny` with a window of :data:`WINDOW`, and its end tokens."""
+    window = {"llama": "max_position_embeddings", "gpt2": "n_positions"}[kind]
+    save_tiny(folder, kind, byte_tokenizer(chat_template), **{window: WINDOW})
+    (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": eos}))
     return folder
 
 
@@ -329,17 +306,6 @@ def test_text_pieces_of_characters_split_over_tokens():
     assert text_pieces((0, *cut[:1]), decode) == ["", "a"]
 
 
-def test_reply_ends_at_any_end_token(llama, tmp_path):
-    said = said_ids(llama, prompt_ids(llama, PATIENTS[1]), 8)
-    place = next(i for i in range(2, 8) if said[i] not in said[:i])
-    model = HuggingFaceModel(save_model(tmp_path, "llama", eos=[1, said[place]]), device="cpu")
-    reply = model.generate([ask(PATIENTS[1])])[0][0]
-    assert (reply.finish, reply.n_tokens_out, len(reply.trace)) == ("stop", place + 1, place)
-    assert reply.text == model._tokenizer.decode(said[:place])
-    sooner = model.generate([ask(PATIENTS[1], max_tokens=place)])[0][0]
-    assert (sooner.finish, sooner.n_tokens_out, sooner.text) == ("length", place, reply.text)
-
-
 def test_an_empty_reply_has_empty_statistics(llama, tmp_path):
     first = said_ids(llama, prompt_ids(llama, PATIENTS[1]), 1)[0]
     model = HuggingFaceModel(save_model(tmp_path, "llama", eos=first), device="cpu")
@@ -391,15 +357,6 @@ def test_without_chat_template_messages_are_paragraphs(gpt2_folder):
     prompt = model._tokenizer("system: doctor\n\nuser: cough\n\nassistant:")["input_ids"]
     assert (model.name, reply.n_tokens_in, reply.trace) == ("tiny", len(prompt), None)
     assert reply.text == model._tokenizer.decode(said_ids(model, prompt, 8))
-
-
-def test_trace_holds_what_was_wanted(llama):
-    trace = llama.generate([ask("rash", want=frozenset({"distributions"}))])[0][0].trace
-    assert (
-        trace.logprobs is None
-        and trace.prior_logprobs is None
-        and len(trace.entropies) == len(trace.alternatives)
-    )
 
 
 @pytest.mark.parametrize("kind", ["llama", "gpt2"])
@@ -533,10 +490,12 @@ def test_distribution_statistics_by_hand():
 def test_batches_keep_to_the_limit():
     """Batches by hand: 2 x (9 + 1) fits 20 and 3 x (30 + 1) does not; three rows of the first leave
     no room for a second."""
-    lengths, extra, ones = [5, 1, 9, 2, 30], [2, 1, 1, 4, 1], [1] * 5
-    assert list(batches(lengths, extra, ones, 20)) == [[1, 2], [4], [0, 3]]
-    assert list(batches(lengths, extra, [1, 3, 1, 1, 1], 20)) == [[1], [2], [4], [0, 3]]
-    assert list(batches(lengths, extra, ones, 10_000)) == [[1, 2, 4, 0, 3]]
+    sizes = ((5, 2), (1, 1), (9, 1), (2, 4), (30, 1))
+    shares = [Share((7,) * length, (((i, 0),),), more) for i, (length, more) in enumerate(sizes)]
+    assert list(batches(shares, 20)) == [[1, 2], [4], [0, 3]]
+    assert list(batches(shares, 10_000)) == [[1, 2, 4, 0, 3]]
+    shares[1] = Share((7,), (((1, 0),), ((1, 1),), ((1, 2),)), 1)
+    assert list(batches(shares, 20)) == [[1], [2], [4], [0, 3]]
 
 
 def test_a_tree_holds_what_prompts_begin_with_once():

@@ -185,15 +185,6 @@ def test_a_worker_whose_parent_is_gone_ends(monkeypatch: pytest.MonkeyPatch) -> 
         module._watch(OWN)
 
 
-def test_joblib_is_used_nowhere_else() -> None:
-    users = [
-        file.name
-        for file in sorted((ROOT / "trustlab").rglob("*.py"))
-        if "joblib import" in file.read_text(encoding="utf-8")
-    ]
-    assert users == ["processes.py"]
-
-
 # Killed
 
 
@@ -275,9 +266,7 @@ def test_a_local_model_says_the_same_in_any_number_of_processes(
             np.testing.assert_allclose(a.trace.logprobs, b.trace.logprobs, atol=1e-5)
 
 
-def test_a_model_of_words_alone_keeps_to_them_in_processes(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_model_of_words_alone_keeps_to_them_in_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spread_model, "CHUNK", 2)
     asked = [Request((("user", w),), max_tokens=4, want=frozenset({"logprobs"})) for w in "abcde"]
     replies = tl.open_model("embedded-closed", n_jobs=2).generate(asked)

@@ -25,13 +25,9 @@ SHAPE = {
 """What the models have in common; weights so large that some tokens are far likelier than
 others."""
 GPT = {
-    "n_embd": 32,
-    "n_layer": 2,
-    "n_head": 4,
-    "bos_token_id": 0,
-    "eos_token_id": 1,
+    "n_embd": 32, "n_layer": 2, "n_head": 4, "bos_token_id": 0, "eos_token_id": 1,
     "initializer_range": 0.3,
-}
+}  # fmt: skip
 MAMBA = {
     "hidden_size": 32, "num_hidden_layers": 2, "state_size": 4, "bos_token_id": 0,
     "eos_token_id": 1, "pad_token_id": None, "initializer_range": 0.3,
@@ -176,27 +172,16 @@ def metaspace_tokenizer(words: Sequence[str], chat_template: str | None = TEMPLA
     unknown letters are bytes."""
     from tokenizers import Tokenizer, decoders, models, normalizers
 
-    names = [
-        BOS,
-        EOS,
-        "<unk>",
-        *(f"<0x{b:02X}>" for b in range(256)),
-        *(word.replace(" ", "▁") for word in words),
-    ]
-    vocab = {name: i for i, name in enumerate(names)}
+    bytes_, spelled = [f"<0x{b:02X}>" for b in range(256)], [w.replace(" ", "▁") for w in words]
+    vocab = {name: i for i, name in enumerate([BOS, EOS, "<unk>", *bytes_, *spelled])}
     core = Tokenizer(
         models.BPE(vocab=vocab, merges=[], byte_fallback=True, unk_token="<unk>", fuse_unk=True)
     )
     core.normalizer = normalizers.Sequence(
         [normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]
     )
-    steps = [
-        decoders.Replace("▁", " "),
-        decoders.ByteFallback(),
-        decoders.Fuse(),
-        decoders.Strip(" ", 1, 0),
-    ]
-    core.decoder = decoders.Sequence(steps)
+    spaces, first = decoders.Replace("▁", " "), decoders.Strip(" ", 1, 0)
+    core.decoder = decoders.Sequence([spaces, decoders.ByteFallback(), decoders.Fuse(), first])
     return wrapped(core, chat_template, unk_token="<unk>")
 
 

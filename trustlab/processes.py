@@ -12,7 +12,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache, partial
 from typing import Any, TypeVar
 
@@ -42,16 +42,17 @@ def _told(n_jobs: int, most: int) -> None:
 def spread(function: Callable[..., T], calls: Iterable[tuple], n_jobs: int) -> list[T]:
     """``function`` of each of the calls' arguments, in their order, in :func:`processes` of
     ``n_jobs``; these end with their parent, however it ends."""
-    jobs = (delayed(_in_worker)(os.getpid(), function, *arguments) for arguments in calls)
-    done: Any = Parallel(n_jobs=processes(n_jobs))(jobs)
-    return done
+    return _parallel(function, calls, n_jobs)
 
 
 def as_they_come(function: Callable[..., T], calls: Iterable[tuple], n_jobs: int) -> Iterator[T]:
     """The same one by one, each as soon as it is there, in any order."""
+    return _parallel(function, calls, n_jobs, return_as="generator_unordered")
+
+
+def _parallel(function: Callable[..., T], calls: Iterable[tuple], n_jobs: int, **how: Any) -> Any:
     jobs = (delayed(_in_worker)(os.getpid(), function, *arguments) for arguments in calls)
-    done: Any = Parallel(n_jobs=processes(n_jobs), return_as="generator_unordered")(jobs)
-    return done
+    return Parallel(n_jobs=processes(n_jobs), **how)(jobs)
 
 
 @contextmanager
@@ -95,23 +96,9 @@ def _in_worker(asker: int, function: Callable[..., T], *arguments: Any) -> T:
     if os.getpid() != asker:
         # joblib ends a worker that grows, as one that leaks; what grows here are opened models.
         process_executor._MAX_MEMORY_LEAK_SIZE = math.inf
-        _trim()
+        with suppress(OSError, AttributeError):  # another system's: freed memory stays here
+            ctypes.CDLL("libc.so.6").malloc_trim(0)
     return done
-
-
-@cache
-def _libc() -> Any:
-    try:
-        return ctypes.CDLL("libc.so.6")
-    except OSError:  # another system's
-        return None
-
-
-def _trim() -> None:
-    """Give freed memory back to the system, which other processes may need."""
-    trim = getattr(_libc(), "malloc_trim", None)
-    if trim is not None:
-        trim(0)
 
 
 @cache  # once in each process: a fork inherits what its parent remembers, not its number

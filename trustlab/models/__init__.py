@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from trustlab.models.base import Model, TextOnly, taught_in
-from trustlab.models.opening import Later, gguf_of, is_path, may_have_gpu, refuse_pickle
+from trustlab.models.opening import Later, check_path, may_have_gpu
 from trustlab.paths import DATA
 from trustlab.processes import seldom_collected
 
@@ -27,7 +27,7 @@ CLOSED = ("embedded-closed",)
 
 SERVED = ("openai", "openai-batch")
 """Kinds of models behind a server, by calls and by files."""
-NOT_OPTIONS = ("name", "name_or_path")
+NOT_OPTIONS = {"name", "name_or_path"}
 """Parameters of backends that a model's name gives."""
 
 
@@ -50,9 +50,8 @@ def open_model(name: str, *, n_jobs: int = 1, **options) -> Model:
         backend: Any = backend_of(name)
         return backend(rest, **options)
     if name in EMBEDDED and not EMBEDDED[name].is_dir():
-        raise FileNotFoundError(
-            f"there is no model {name!r}: its folder {EMBEDDED[name]} is missing"
-        )
+        missing = f"its folder {EMBEDDED[name]} is missing"
+        raise FileNotFoundError(f"there is no model {name!r}: {missing}")
     opened = partial(_opened, EMBEDDED.get(name, rest), n_jobs, options)
     if name not in EMBEDDED:
         return opened()
@@ -88,12 +87,8 @@ def check_model_name(name: object) -> None:
             f"model is {name!r}; allowed are {', '.join(EMBEDDED)}, hf:NAME_OR_PATH, openai:NAME"
             " and openai-batch:NAME"
         )
-    if kind == "hf" and is_path(rest) and not Path(rest).expanduser().exists():
-        raise FileNotFoundError(
-            f"no model at {rest!r}: expected a folder with config.json, weights and a tokenizer"
-        )
-    if kind == "hf" and gguf_of(path := Path(rest).expanduser()) is None and path.is_dir():
-        refuse_pickle(path)
+    if kind == "hf":
+        check_path(rest)
 
 
 def taught_by(name: str) -> dict[str, Any]:
@@ -125,18 +120,12 @@ def check_options(called: str, options: Mapping[str, object], names: Sequence[ob
     if not options:
         return
     given = [name for name in names if isinstance(name, str)]
-    each = [
-        [option for option in signature(backend).parameters if option not in NOT_OPTIONS]
-        for backend in dict.fromkeys(map(backend_of, given or ("hf:", "openai:")))
-    ]
-    each = each if given else [[option for known in each for option in known]]
-    for known in each:
-        for option in options:
-            if option not in known:
-                raise ValueError(
-                    f"{called} has no option {option!r}; allowed are"
-                    f" {', '.join(sorted(set(known)))}"
-                )
+    backends = dict.fromkeys(map(backend_of, given or ("hf:", "openai:")))
+    each = [signature(backend).parameters.keys() - NOT_OPTIONS for backend in backends]
+    for known in each if given else [set().union(*each)]:
+        for option in options.keys() - known:
+            allowed = ", ".join(sorted(known))
+            raise ValueError(f"{called} has no option {option!r}; allowed are {allowed}")
     for name in dict.fromkeys(given):
         getattr(backend_of(name), "check_options", lambda _: None)(options)
 

@@ -88,6 +88,8 @@ def most_tokens(messages: Messages) -> int:
 def too_long(name: str, window: float, n_tokens: int = 0) -> Reply:
     """The reply to a prompt that the model called ``name`` cannot read to its end."""
     why = f"the prompt is longer than the window of {name}, {window:.0f} tokens"
+    if says := getattr(window, "says", ""):
+        why += f" ({says})"
     return Reply(None, n_tokens_in=n_tokens, missing=why, finish="error")
 
 
@@ -100,7 +102,7 @@ def taught_in(folder: Path | str) -> dict[str, Any]:
     if not (file := Path(folder) / TAUGHT).is_file():
         return {}
     found = yaml.safe_load(file.read_text(encoding="utf-8"))
-    known = {"set": ("embedded", "chat"), "free": (True, False)}
+    known: dict[Any, Any] = {"set": ("embedded", "chat"), "free": (True, False)}
     for key, value in (found if isinstance(found, dict) else {"": found}).items():
         if value not in known.get(key, ()):
             raise ValueError(f"{file}: {key!r} is {value!r}; allowed are {known}")
@@ -230,10 +232,8 @@ class TextOnly:
         """Answer every request with its ``n`` replies, in order; what it wants beside the text is
         not passed on."""
         asked = [replace(request, want=frozenset(), prior_messages=None) for request in requests]
-        return [
-            [replace(reply, trace=None) for reply in replies]
-            for replies in self.model.generate(asked, **named)
-        ]
+        rows = self.model.generate(asked, **named)
+        return [[replace(reply, trace=None) for reply in replies] for replies in rows]
 
     @property
     def abilities(self) -> Abilities:

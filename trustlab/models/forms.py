@@ -37,9 +37,8 @@ class Forms:
         try:
             import llguidance.hf
         except ImportError as error:
-            raise ImportError(
-                'structured=True needs llguidance: pip install "trustlab[chat]"'
-            ) from error
+            how = 'pip install "trustlab[chat]"'
+            raise ImportError(f"structured=True needs llguidance: {how}") from error
         self._tokens = llguidance.hf.from_tokenizer(tokenizer, n_tokens, list(ends))
 
     def begin(self, request: Request) -> Any:
@@ -60,18 +59,15 @@ class Forms:
         import torch
         from llguidance.numpy import allocate_token_bitmask, fill_next_token_bitmask
 
-        held = dict(zip(node.tolist(), matchers, strict=True))
-        held = {row: matcher for row, matcher in held.items() if matcher is not None}
-        if not held:
-            return logits
-        words = allocate_token_bitmask(1, self._tokens.vocab_size)
-        logits = logits.clone()
+        each = zip(node.tolist(), matchers, strict=True)
+        held = {row: matcher for row, matcher in each if matcher is not None}
+        n_tokens = self._tokens.vocab_size
+        words = allocate_token_bitmask(1, n_tokens)
+        logits = logits.clone() if held else logits
         for row, matcher in held.items():
             fill_next_token_bitmask(matcher, words, 0)
-            allowed = np.unpackbits(words[0].view(np.uint8), bitorder="little")
-            allowed = np.resize(allowed, logits.shape[1]) * (
-                np.arange(logits.shape[1]) < self._tokens.vocab_size
-            )
-            barred = torch.from_numpy(allowed == 0).to(logits.device)
-            logits[row].masked_fill_(barred, -torch.inf)
+            barred = np.ones(logits.shape[1], dtype=bool)
+            allowed = np.unpackbits(words[0].view(np.uint8), bitorder="little")[:n_tokens]
+            barred[: len(allowed)] = allowed[: len(barred)] == 0
+            logits[row].masked_fill_(torch.from_numpy(barred).to(logits.device), -torch.inf)
         return logits

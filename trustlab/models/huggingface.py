@@ -11,17 +11,17 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
+from trustlab.models import opening
 from trustlab.models.base import STATISTICS, Messages, Request, not_default, taught_in, too_long
 from trustlab.models.decoding import (
     Branches,
     GrowingReplies,
     Ids,
     Passes,
-    batches,
     check,
     left_padded,
     piece_after,
@@ -29,26 +29,9 @@ from trustlab.models.decoding import (
     trees,
 )
 from trustlab.models.forms import Forms, repeats_itself
-from trustlab.models.opening import (
-    end_tokens,
-    ends_of_turn,
-    locate,
-    open_tokenizer,
-    open_weights,
-    prepacked,
-    quantised,
-    shown_name,
-    window_of,
-)
 from trustlab.models.templates import check_options, check_template, dated
 from trustlab.models.thought import Thinking, apart, check_thinking, opened, with_thought
 from trustlab.records import Reply, TokenTrace
-
-
-def plain(messages: Messages) -> str:
-    """Paragraphs of ``role: content`` with an open assistant's turn at the end: for models without
-    a chat template."""
-    return "\n\n".join([*(f"{role}: {content}" for role, content in messages), "assistant:"])
 
 
 def system_in_user(messages: Messages) -> Messages:
@@ -56,23 +39,17 @@ def system_in_user(messages: Messages) -> Messages:
     their own if there is none."""
     head = [content for role, content in messages if role == "system"]
     rest = [message for message in messages if message[0] != "system"]
-    at = next((i for i, (role, _) in enumerate(rest) if role == "user"), None)
-    if head and at is None:
-        rest.insert(0, ("user", "\n\n".join(head)))
-    elif head and at is not None:
-        rest[at] = ("user", "\n\n".join([*head, rest[at][1]]))
+    first = next((i for i, (role, _) in enumerate(rest) if role == "user"), None)
+    if head:
+        asked = [] if first is None else [rest.pop(first)[1]]
+        rest.insert(first or 0, ("user", "\n\n".join(head + asked)))
     return tuple(rest)
 
 
 def alternating(messages: Messages) -> Messages:
     """Neighbours of one role joined to one message, a blank line between."""
-    joined: list[tuple[str, str]] = []
-    for role, content in messages:
-        if joined and joined[-1][0] == role:
-            joined[-1] = (role, f"{joined[-1][1]}\n\n{content}")
-        else:
-            joined.append((role, content))
-    return tuple(joined)
+    runs = itertools.groupby(messages, key=lambda message: message[0])
+    return tuple((role, "\n\n".join(content for _, content in run)) for role, run in runs)
 
 
 def defused(tokenizer: Any, messages: Messages) -> Messages:
@@ -80,20 +57,17 @@ def defused(tokenizer: Any, messages: Messages) -> Messages:
     are text, and end no turn."""
     added = getattr(tokenizer, "added_tokens_decoder", {})
     special = {str(t) for t in added.values() if t.special} | set(tokenizer.all_special_tokens)
-    longest_first = sorted((t for t in special if len(t.strip()) > 1), key=len, reverse=True)
-    out = []
-    for role, content in messages:
-        for token in longest_first:
-            content = content.replace(token, f"{token[0]} {token[1:]}")
-        out.append((role, content))
-    return tuple(out)
+    for token in sorted((t for t in special if len(t.strip()) > 1), key=len, reverse=True):
+        broken = f"{token[0]} {token[1:]}"
+        messages = tuple((role, content.replace(token, broken)) for role, content in messages)
+    return messages
 
 
 def prompt_text(
     tokenizer: Any, messages: Messages, options: Mapping[str, Any] | None = None
 ) -> str:
     """The conversation as ``tokenizer``'s chat template writes it with ``options``, ready for the
-    assistant's turn; :func:`plain` without one.
+    assistant's turn; without one, paragraphs of ``role: content``.
 
     A template that refuses the system role, or leaves its text out, gets it in front of the first
     user message; one that demands alternating roles gets neighbours of one role as one message; one
@@ -103,11 +77,11 @@ def prompt_text(
     """
     messages = defused(tokenizer, messages)
     if not tokenizer.chat_template:
-        return plain(messages)
+        return "\n\n".join([*(f"{role}: {content}" for role, content in messages), "assistant:"])
     from jinja2 import TemplateError
 
-    told = dict(options or {})
-    told["chat_template"] = dated(tokenizer.get_chat_template(), told)
+    given = dict(options or {})
+    given["chat_template"] = dated(tokenizer.get_chat_template(), given)
     folded = system_in_user(messages)
     refusal: Exception | None = None
     second: str | None = None
@@ -119,15 +93,10 @@ def prompt_text(
         ]
         try:
             text = tokenizer.apply_chat_template(
-                turns, add_generation_prompt=True, tokenize=False, **told
+                turns, add_generation_prompt=True, tokenize=False, **given
             )
-        except TemplateError as error:
+        except (TemplateError, TypeError) as error:  # the latter: parts where texts are added up
             refusal = refusal if in_parts else error
-            continue
-        except TypeError as error:  # a template that adds up texts, given parts
-            if in_parts:
-                continue
-            refusal = error
             continue
         lost = {role for role, content in attempt if content.strip() not in text}
         if not lost - {"assistant"}:
@@ -154,98 +123,87 @@ class Share:
     rows: tuple[tuple[Owner, ...], ...]
     extra: int
 
-    @property
-    def n_tokens(self) -> int:
-        """Tokens that one row may come to hold."""
-        return len(self.prompt) + self.extra
-
     def within(self, limit: int) -> list[Share]:
         """Itself in parts of at most ``limit`` tokens, or of one row where a row is longer."""
-        size = max(1, limit // self.n_tokens)
-        return [
-            replace(self, rows=self.rows[start : start + size])
-            for start in range(0, len(self.rows), size)
-        ]
+        size = max(1, limit // (len(self.prompt) + self.extra))
+        starts = range(0, len(self.rows), size)
+        return [replace(self, rows=self.rows[start : start + size]) for start in starts]
 
 
-class Batched(Protocol):
-    """Who works in batches: the most tokens of a batch, and counts; ``usage["halvings"]`` appears
-    with the first."""
+def n_tokens_of(batch: Sequence[Share]) -> int:
+    """All rows x (longest prompt + largest extra)."""
+    longest = max(len(share.prompt) for share in batch) + max(share.extra for share in batch)
+    return sum(len(share.rows) for share in batch) * longest
 
-    batch_tokens: int
-    usage: dict[str, float]
+
+def batches(shares: Sequence[Share], limit: int, *, equal: bool = False) -> Iterator[list[int]]:
+    """Indices by rising extra, then length, cut where :func:`n_tokens_of` would pass ``limit``;
+    never empty.
+
+    With ``equal`` they are cut where the length changes, too.
+    """
+    batch: list[int] = []
+    order = sorted(range(len(shares)), key=lambda i: (shares[i].extra, len(shares[i].prompt)))
+    for i in order:
+        more = [shares[j] for j in (*batch, i)]
+        other = equal and len(more[0].prompt) != len(more[-1].prompt)
+        if batch and (other or n_tokens_of(more) > limit):
+            yield batch
+            batch = []
+        batch = [*batch, i]
+    if batch:
+        yield batch
 
 
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether Python, NumPy or torch, on any device, could not have the memory it asked for."""
-    if isinstance(error, MemoryError):
-        return True
-    said = str(error).lower()
-    return isinstance(error, RuntimeError) and (
-        "out of memory" in said or "can't allocate memory" in said
-    )
+    words = ("out of memory", "can't allocate memory")
+    said = str(error).lower() if isinstance(error, RuntimeError) else ""
+    return isinstance(error, MemoryError) or any(word in said for word in words)
 
 
 def in_batches(
-    shares: Iterable[Share],
-    owner: Batched,
-    work: Callable[[list[Share]], T],
-    *,
-    equal: bool = False,
+    shares: Iterable[Share], owner: Any, work: Callable[[list[Share]], T], *, equal: bool = False
 ) -> Iterator[tuple[list[Share], T]]:
     """Every batch of ``shares`` with what ``work`` makes of it; ``equal``: only prompts of one
     length share a batch.
 
     When memory runs out, ``owner.batch_tokens`` falls to half of what the batch held, with a
-    warning, and what is not done is cut anew. MemoryError: not even one row fits.
+    warning and a count in ``owner.usage["halvings"]``, and what is not done is cut anew.
+    MemoryError: not even one row fits.
     """
     waiting = list(shares)
     while waiting:
-        if owner.usage.get(
-            "halvings"
-        ):  # before that, a prompt's replies stay together however many they are
+        if owner.usage.get("halvings"):  # before, a prompt's replies stay together
             waiting = [part for share in waiting for part in share.within(owner.batch_tokens)]
-        lengths, extra, rows = (
-            [len(s.prompt) for s in waiting],
-            [s.extra for s in waiting],
-            [len(s.rows) for s in waiting],
-        )
         done: set[int] = set()
-        for batch in batches(lengths, extra, rows, owner.batch_tokens, equal=equal):
-            here = [waiting[j] for j in batch]
-            made = _attempt(work, here)
-            if made is None:
+        for batch in batches(waiting, owner.batch_tokens, equal=equal):
+            here = [waiting[i] for i in batch]
+            made: list[T] = []
+            try:
+                made.append(work(here))
+            except Exception as error:
+                if not is_out_of_memory(error):
+                    raise
+            if not made:  # the error is gone, and with its frames what they held
                 _halve(owner, here)
                 break
             done.update(batch)
             yield here, made[0]
-        waiting = [share for j, share in enumerate(waiting) if j not in done]
+        waiting = [share for i, share in enumerate(waiting) if i not in done]
 
 
-def _attempt(work: Callable[[list[Share]], T], here: list[Share]) -> tuple[T] | None:
-    """The result; ``None`` when memory ran out. A function of its own, so that the error's frames
-    let go what they held."""
-    try:
-        return (work(here),)
-    except Exception as error:
-        if not is_out_of_memory(error):
-            raise
-    return None
-
-
-def _halve(owner: Batched, here: list[Share]) -> None:
-    n_rows = sum(len(share.rows) for share in here)
+def _halve(owner: Any, here: list[Share]) -> None:
     gc.collect()
     torch: Any = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_available():
         torch.cuda.empty_cache()
-    if n_rows == 1:
+    if sum(len(share.rows) for share in here) == 1:
         what = f"one prompt of {len(here[0].prompt)} tokens with one reply of up to {here[0].extra}"
         raise MemoryError(
             f"memory does not suffice for {what}; shorten it, or choose a smaller model or dtype"
         )
-    held = n_rows * (max(len(share.prompt) for share in here) + max(share.extra for share in here))
-    owner.batch_tokens = max(1, min(owner.batch_tokens, held) // 2)
+    owner.batch_tokens = max(1, min(owner.batch_tokens, n_tokens_of(here)) // 2)
     owner.usage["halvings"] = owner.usage.get("halvings", 0) + 1
     warnings.warn(
         f"memory ran out; a batch now holds at most {owner.batch_tokens} tokens", stacklevel=4
@@ -258,18 +216,18 @@ CPU_CACHE = 1 << 29
 """Bytes of a batch's keys and values on a processor."""
 
 
-def tokens_that_fit(config: Any, dtype: Any, device: str) -> int:
+def tokens_that_fit(model: Any, device: str) -> int:
     """Tokens whose keys and values take :data:`CPU_CACHE` bytes, or a quarter of a GPU's free
     memory, from :data:`LEAST` to :data:`MOST`."""
     import torch
 
-    text = config.get_text_config()
+    text = model.config.get_text_config()
     heads = getattr(text, "num_attention_heads", None) or 1
     kept = getattr(text, "num_key_value_heads", None) or heads
     width = getattr(text, "head_dim", None) or getattr(text, "hidden_size", 4096) // heads
     layers = getattr(text, "num_hidden_layers", None) or 1
     free = torch.cuda.mem_get_info(device)[0] // 4 if device.startswith("cuda") else CPU_CACHE
-    return max(LEAST, min(MOST, free // (2 * layers * kept * width * dtype.itemsize)))
+    return max(LEAST, min(MOST, free // (2 * layers * kept * width * model.dtype.itemsize)))
 
 
 DTYPES = ("float32", "float64", "float16", "bfloat16", "auto")
@@ -304,6 +262,8 @@ class HuggingFaceModel:
       ``thinking_tokens`` are added to every budget, for a model that thinks.
     - ``structured``: replies that shall be JSON, a number or True or False are held to that form
       (:class:`~trustlab.models.forms.Forms`), names never.
+    - ``window``: tokens of prompt and reply together, where the tokenizer's files say fewer than
+      the model reads; named in ``revision``.
     - ``template_options``: for the chat template (``{"enable_thinking": False}``); ``today``
       (YYYY-MM-DD) is the date that it prints, else always
       :data:`~trustlab.models.templates.TODAY`.
@@ -322,6 +282,7 @@ class HuggingFaceModel:
         thinking: Thinking = "auto", thinking_tokens: int = 0,
         template_options: Mapping[str, Any] | None = None,
         device_map: str | Mapping[str, Any] | None = None, structured: bool = False,
+        window: int | None = None,
     ) -> None:  # fmt: skip
         """Open the model.
 
@@ -330,13 +291,8 @@ class HuggingFaceModel:
         absent.
         """
         self.asked_with: dict[str, Any] = not_default(HuggingFaceModel, locals(), BESIDE)
-        self.check_options(
-            {"device": device, "device_map": device_map, "template_options": template_options}
-        )
-        if dtype is not None and dtype not in DTYPES:
-            raise ValueError(f"dtype must be one of {DTYPES}, got {dtype!r}")
-        if batch_tokens is not None and batch_tokens < 1:
-            raise ValueError(f"batch_tokens must be at least 1, got {batch_tokens}")
+        self.check_options(locals())
+        check_thinking(thinking, thinking_tokens)
         try:
             import torch
             import transformers  # noqa: F401
@@ -346,61 +302,64 @@ class HuggingFaceModel:
             ) from error
         from trustlab.models.logits import Logits
 
-        check_thinking(thinking, thinking_tokens)
         self.thinking, self.thinking_tokens = thinking, thinking_tokens
         self.usage: dict[str, float] = {}
         self._torch, self._logits = torch, Logits
-        source, commit, revision = locate(name_or_path)
-        self.name = name or (source if commit else shown_name(source))
+        source, commit, revision = opening.locate(name_or_path)
+        self.name = name or (source if commit else opening.shown_name(source))
         self.taught = {} if commit else taught_in(source)
-        config, tokenizer = open_tokenizer(source, commit)
+        config, tokenizer = opening.open_tokenizer(source, commit)
         self._tokenizer, self._template_options = tokenizer, dict(template_options or {})
         template = tokenizer.get_chat_template() if tokenizer.chat_template else None
         check_template(template, self._template_options)
+        self.window: float = opening.window_of(config, tokenizer, window)
         self.device = device or ("cuda" if torch.cuda.is_available() else "cpu")
-        placed = {"": self.device} if device_map is None and quantised(config) else device_map
+        placed = device_map
+        if device_map is None and opening.quantised(config):
+            placed = {"": self.device}
         if dtype is None:
             dtype = "auto" if placed is not None or self.device.startswith("cuda") else "float32"
         kind = dtype if dtype == "auto" else getattr(torch, dtype)
-        model = open_weights(source, commit, config, kind, placed)
+        model = opening.open_weights(source, commit, config, kind, placed)
         if placed is None:
             model.to(self.device)
         else:
             self.device = str(model.device)
-        self._model = prepacked(model.eval())
+        self._model = opening.prepacked(model.eval())
+        self._passes = Passes(self._model, self.device)
+        self.batch_tokens: int = batch_tokens or tokens_that_fit(model, self.device)
         kind = str(model.dtype).removeprefix("torch.")
         self.revision = revision if kind == "float32" else f"{revision}-{kind}"
         if thinking != "auto" or thinking_tokens:
-            told = thinking if isinstance(thinking, str) else list(thinking)
-            self.revision += f"-thinking {told} {thinking_tokens}"
+            markers = thinking if isinstance(thinking, str) else list(thinking)
+            self.revision += f"-thinking {markers} {thinking_tokens}"
         if self._template_options:
             self.revision += f"-template {json.dumps(self._template_options, sort_keys=True)}"
-        self._passes = Passes(self._model, self.device)
-        self.batch_tokens: int = batch_tokens or tokens_that_fit(
-            model.config, model.dtype, self.device
-        )
-        self.window: float = window_of(model.config, tokenizer)
-        ends = end_tokens(model, tokenizer)
-        if more := sorted(ends_of_turn(tokenizer).difference(ends)):
+        if window is not None:
+            self.revision += f"-window {window}"
+        ends = opening.end_tokens(model, tokenizer)
+        if more := sorted(opening.ends_of_turn(tokenizer).difference(ends)):
             self.revision += f"-ends {more}"  # what was kept before ran over them
         self._ends = np.array(ends + more, dtype=np.int64)
-        free = self.taught.get("free", False)
-        self.structured = structured and not free
-        self._forms = (
-            Forms(tokenizer, self._ends.tolist(), model.config.get_text_config().vocab_size)
-            if self.structured
-            else None
-        )
-        self._stops_cycles = not free
+        self._stops_cycles = not self.taught.get("free", False)
+        self.structured = structured and self._stops_cycles
+        n_tokens = model.config.get_text_config().vocab_size
+        self._forms = Forms(tokenizer, self._ends.tolist(), n_tokens) if self.structured else None
         self._special = frozenset(tokenizer.all_special_ids)
         self._shown = functools.lru_cache(1 << 16)(self._text_after)
 
     @staticmethod
     def check_options(options: Mapping[str, Any]) -> None:
-        """``ValueError`` for options that contradict each other."""
+        """``ValueError`` for options that contradict each other or are out of range."""
         check_options(options.get("template_options"))
         if options.get("device") is not None and options.get("device_map") is not None:
             raise ValueError("device and device_map both say where the model goes; give one")
+        if (dtype := options.get("dtype")) is not None and dtype not in DTYPES:
+            raise ValueError(f"dtype must be one of {DTYPES}, got {dtype!r}")
+        for name in ("batch_tokens", "window"):
+            n = options.get(name)
+            if n is not None and (type(n) is not int or n < 1):
+                raise ValueError(f"{name} is {n!r}; it must be an integer of at least 1")
 
     def generate(self, requests: Sequence[Request]) -> list[list[Reply]]:
         """Answer every request with its ``n`` replies, in order.
@@ -420,58 +379,42 @@ class HuggingFaceModel:
         for i, request in enumerate(requests):
             check(request)
             sharing.setdefault(request.messages, []).append(i)
-        prompts = self._encode(list(sharing))
-        priors = list(
-            dict.fromkeys(
-                q.prior_messages
-                for q in requests
-                if "prior" in q.want and q.prior_messages is not None
-            )
-        )
-        prior_ids = dict(zip(priors, self._encode(priors), strict=True))
-        scores: dict[tuple[Ids, Ids], np.ndarray] = {}
-        replies: list[dict[int, Reply]] = [{} for _ in requests]
+        priors: list[Any] = [q.prior_messages for q in requests if "prior" in q.want]
+        each = list(dict.fromkeys([*sharing, *priors]))
+        ids_of: dict[Any, Ids] = dict(zip(each, self._encode(each), strict=True))
+        replies: list[list[Any]] = [[None] * q.n for q in requests]
         shares = []
-        for prompt, group in zip(prompts, sharing.values(), strict=True):
-            if len(prompt) <= self.window:
+        for messages, group in sharing.items():
+            if len(prompt := ids_of[messages]) <= self.window:
                 shares.append(self._share(prompt, group, requests))
                 continue
-            none = too_long(self.name, self.window, len(prompt))
             for i in group:
-                replies[i] = dict.fromkeys(range(requests[i].n), none)
-        for here, grown in in_batches(
-            shares, self, lambda batch: self._grow(batch, requests), equal=not self._passes.pads
-        ):
+                none = too_long(self.name, self.window, len(prompt))
+                replies[i] = [none] * requests[i].n
+        scores: dict[Any, np.ndarray] = {}
+        grow, equal = functools.partial(self._grow, requests), not self._passes.pads
+        for here, grown in in_batches(shares, self, grow, equal=equal):
             owners = [(share, i, k) for share in here for row in share.rows for i, k in row]
             ids = [grown.ids(r) for r in range(len(owners))]
             pairs = [
-                (prior_ids[q.prior_messages], said)
-                if "prior" in q.want and q.prior_messages is not None
-                else None
+                (ids_of[q.prior_messages], said) if "prior" in q.want else None
                 for q, said in zip(grown.requests, ids, strict=True)
             ]
             scores |= self._score({pair for pair in pairs if pair} - scores.keys())
             pieces = {said: text_pieces(said, self._decode) for said in dict.fromkeys(ids)}
             for r, (share, i, k) in enumerate(owners):
-                pair = pairs[r]
-                prior = None if pair is None else scores[pair]
+                prior = scores.get(pairs[r])
                 replies[i][k] = self._reply(grown, r, pieces[ids[r]], share.prompt, prior)
-        return [[found[k] for k in sorted(found)] for found in replies]
+        return replies
 
     @staticmethod
     def _share(prompt: Ids, group: list[int], requests: Sequence[Request]) -> Share:
         """The requests of one prompt; all greedy replies are one row."""
-        greedy = tuple(
-            (i, k) for i in group if requests[i].temperature == 0 for k in range(requests[i].n)
-        )
-        sampled = [
-            ((i, k),) for i in group if requests[i].temperature > 0 for k in range(requests[i].n)
-        ]
-        return Share(
-            prompt,
-            ((greedy,) if greedy else ()) + tuple(sampled),
-            max(requests[i].max_tokens for i in group),
-        )
+        owners = [(i, k) for i in group for k in range(requests[i].n)]
+        greedy = tuple(owner for owner in owners if requests[owner[0]].temperature == 0)
+        sampled = [(owner,) for owner in owners if requests[owner[0]].temperature > 0]
+        extra = max(requests[i].max_tokens for i in group)
+        return Share(prompt, (*([greedy] if greedy else []), *sampled), extra)
 
     def _decode(self, ids: Ids) -> str:
         return self._tokenizer.decode(
@@ -487,33 +430,25 @@ class HuggingFaceModel:
 
     def count_tokens(self, messages: Messages) -> int:
         """Length of the conversation as a prompt, in tokens."""
-        return len(self._tokenized([messages])[1][0])
+        return len(self._encode([messages])[0])
 
     def _encode(self, conversations: list[Messages]) -> list[Ids]:
         """Token ids of each conversation as a prompt; ValueError if one is empty."""
-        _, encoded = self._tokenized(conversations)
-        if not all(encoded):
+        texts = [prompt_text(self._tokenizer, m, self._template_options) for m in conversations]
+        plain = not self._tokenizer.chat_template  # which writes the special tokens itself
+        found = [tuple(ids) for ids in self._cut(texts, plain)]
+        if not all(found):
             raise ValueError(f"a prompt has no tokens; {self.name} needs at least one")
-        return [tuple(ids) for ids in encoded]
-
-    def _tokenized(self, conversations: list[Messages]) -> tuple[list[str], list[list[int]]]:
-        options = self._template_options
-        texts = [prompt_text(self._tokenizer, messages, options) for messages in conversations]
-        if (
-            not texts or self._tokenizer.chat_template
-        ):  # a chat template writes the special tokens itself
-            return texts, (
-                self._tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]
-                if texts
-                else []
-            )
-        encoded = self._tokenizer(texts, add_special_tokens=True, verbose=False)["input_ids"]
         # Some tokenizers end every text; a prompt goes on.
-        return texts, [
-            ids[:-1] if len(ids) > 1 and ids[-1] in self._ends else ids for ids in encoded
-        ]
+        ended = [plain and len(ids) > 1 and ids[-1] in self._ends for ids in found]
+        return [ids[:-1] if end else ids for ids, end in zip(found, ended, strict=True)]
 
-    def _grow(self, shares: list[Share], requests: Sequence[Request]) -> GrowingReplies:
+    def _cut(self, texts: list[str], special: bool = False) -> list[list[int]]:
+        """Token ids of texts, with ``special`` tokens around each."""
+        how = {"add_special_tokens": special, "verbose": False}
+        return self._tokenizer(texts, **how)["input_ids"] if texts else []
+
+    def _grow(self, requests: Sequence[Request], shares: list[Share]) -> GrowingReplies:
         """The replies of one batch, decoded one token of every unfinished reply a step."""
         owners = [
             (row, requests[i], k)
@@ -521,9 +456,7 @@ class HuggingFaceModel:
             for same in share.rows
             for i, k in same
         ]
-        grown = GrowingReplies.start(
-            owners, [self.window + 1 - len(share.prompt) for share in shares]
-        )
+        grown = GrowingReplies(owners, [self.window + 1 - len(share.prompt) for share in shares])
         branches = Branches(self._passes, [share.prompt for share in shares])
         active, node = np.arange(len(grown.prompt)), grown.prompt
         held = [self._form_of(request, shares[row].prompt) for row, request, _ in owners]
@@ -541,8 +474,11 @@ class HuggingFaceModel:
                 grown.stopped[active[ended]] = True
                 grown.length[active[ended]] = step
                 if self._stops_cycles and step % EVERY == EVERY - 1:
-                    free = [r for r in active[~ended] if held[r] is None]  # a form has an end
-                    self._stop_cycles(grown, np.array(free, dtype=int), step + 1)
+                    for r in active[~ended & (grown.temperature[active] == 0)].tolist():
+                        # A form has an end.
+                        if held[r] is None and repeats_itself(grown.tokens[r, : step + 1]):
+                            grown.cycled[r] = True
+                            grown.limit[r] = grown.length[r] = step + 1
                 goes_on = ~ended & (grown.limit[active] > step + 1)
                 active = active[goes_on]
                 if not len(active):
@@ -563,14 +499,6 @@ class HuggingFaceModel:
     def _in_thought(self, prompt: Ids) -> bool:
         """Whether the template has opened a thought at the end of a prompt."""
         return opened(self._tokenizer.decode(list(prompt[-TAIL:])), self.thinking)
-
-    @staticmethod
-    def _stop_cycles(grown: GrowingReplies, active: np.ndarray, length: int) -> None:
-        """End the greedy replies among ``active`` that repeat themselves."""
-        for r in active[grown.temperature[active] == 0].tolist():
-            if repeats_itself(grown.tokens[r, :length]):
-                grown.cycled[r] = True
-                grown.limit[r] = grown.length[r] = length
 
     def _choose(
         self, values: Any, node: np.ndarray, active: np.ndarray, grown: GrowingReplies
@@ -609,12 +537,7 @@ class HuggingFaceModel:
         return token
 
     def _reply(
-        self,
-        grown: GrowingReplies,
-        r: int,
-        pieces: list[str],
-        prompt: Ids,
-        prior: np.ndarray | None,
+        self, grown: GrowingReplies, r: int, pieces: list[str], prompt: Ids, prior: Any
     ) -> Reply:
         q, length, stopped = grown.requests[r], int(grown.length[r]), bool(grown.stopped[r])
         want = q.want
@@ -650,11 +573,8 @@ class HuggingFaceModel:
             before = said[max(0, t - CONTEXT) : t]
             own = None if said[t] in self._special else said[t]
             best = grown.best[t][node][:n]
-            named.append(
-                tuple(
-                    (pieces[t] if i == own else self._shown(before, i), value) for i, value in best
-                )
-            )
+            texts = [pieces[t] if i == own else self._shown(before, i) for i, _ in best]
+            named.append(tuple(zip(texts, (value for _, value in best), strict=True)))
         return tuple(named)
 
     def _continued(self, requests: Sequence[Request]) -> Iterator[list[Reply]]:
@@ -663,8 +583,8 @@ class HuggingFaceModel:
         distinct = list(dict.fromkeys(q.messages for q in requests))
         prompts = dict(zip(distinct, self._encode(distinct), strict=True))
         texts = [q.continuation or "" for q in requests]
-        cut = self._tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]
-        pairs = [(prompts[q.messages], tuple(ids)) for q, ids in zip(requests, cut, strict=True)]
+        cut = zip(requests, self._cut(texts), strict=True)
+        pairs = [(prompts[q.messages], tuple(ids)) for q, ids in cut]
         scores = self._branches({(a, b) for a, b in pairs if len(a) + len(b) - 1 <= self.window})
         for q, text, (prompt, ids) in zip(requests, texts, pairs, strict=True):
             if self._in_thought(prompt):
@@ -702,36 +622,27 @@ class HuggingFaceModel:
     def _score(self, pairs: Iterable[tuple[Ids, Ids]]) -> dict[tuple[Ids, Ids], np.ndarray]:
         """Score log P(continuation_l | prompt, continuation_<l), each (L,), for (prompt,
         continuation) ids; one plain pass."""
-        pairs = sorted(pairs)
-        scores = {pair: np.zeros(0) for pair in pairs}
-        asked = [(prompt, said) for prompt, said in pairs if said]
+        each = sorted(pairs)
+        asked = [(prompt, said) for prompt, said in each if said]
         for prompt, said in asked:
             if len(prompt) + len(said) - 1 > self.window:
                 what = f"{len(prompt)} tokens and the reply {len(said)}"
-                raise ValueError(
-                    f"the prior prompt has {what}, more than the window of {self.name},"
-                    f" {self.window}"
-                )
-        whole = [Share(prompt + said, (((j, 0),),), 0) for j, (prompt, said) in enumerate(asked)]
-        for here, found in in_batches(
-            whole, self, lambda batch: self._read(batch, asked), equal=not self._passes.pads
-        ):
-            scores |= {
-                asked[share.rows[0][0][0]]: values
-                for share, values in zip(here, found, strict=True)
-            }
-        return scores
+                window = f"the window of {self.name}, {self.window}"
+                raise ValueError(f"the prior prompt has {what}, more than {window}")
 
-    def _read(self, shares: list[Share], asked: list[tuple[Ids, Ids]]) -> list[np.ndarray]:
-        """One plain pass over a batch of (prompt, continuation) ids; the continuations'
-        log-probabilities, each (L,)."""
-        here = [asked[share.rows[0][0][0]] for share in shares]
-        keep = max(len(said) for _, said in here)
-        logits, _ = self._passes.run(
-            *left_padded([prompt + said[:-1] for prompt, said in here]), 0, None, keep
-        )
-        found = []
-        for (_, ids), rows in zip(here, logits, strict=True):
-            said = np.array(ids)
-            found.append(self._logits(rows[-len(said) :]).logprobs(np.arange(len(said)), said))
-        return found
+        def read(shares: list[Share]) -> dict[tuple[Ids, Ids], np.ndarray]:
+            here = [asked[share.rows[0][0][0]] for share in shares]
+            ids, padding = left_padded([prompt + said[:-1] for prompt, said in here])
+            keep = max(len(said) for _, said in here)
+            rows, _ = self._passes.run(ids, padding, 0, None, keep)
+            found = {}
+            for (prompt, said), row in zip(here, rows, strict=True):
+                last = self._logits(row[-len(said) :])
+                found[prompt, said] = last.logprobs(np.arange(len(said)), np.array(said))
+            return found
+
+        whole = [Share(prompt + said, (((j, 0),),), 0) for j, (prompt, said) in enumerate(asked)]
+        scores = {pair: np.zeros(0) for pair in each}
+        for _, found in in_batches(whole, self, read, equal=not self._passes.pads):
+            scores |= found
+        return scores

@@ -16,8 +16,6 @@ CPU_VALUES, GPU_VALUES = 1 << 17, 1 << 24
 """Logits worked on at once: on a processor so few that their float64 copies stay in its cache."""
 FLOOR = -1e4
 """Below a row's largest logit: a probability of 0 adds 0 x FLOOR to a sum, and not 0 x inf."""
-
-
 HALF = 0.5 / math.log(2)
 """Times x is the binary logarithm of the root of e^x; powers of 2 are the quicker ones."""
 

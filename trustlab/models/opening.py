@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-import json
 import math
 import os
 import re
@@ -26,11 +25,6 @@ MODEL_FILES = (
 """What the revision of a local folder is a hash of."""
 WHOLE = ("model.safetensors", "model.safetensors.index.json")
 """Where one of these is, the libraries open no pickle beside it."""
-QUANTISERS = {
-    "bitsandbytes": "bitsandbytes", "compressed-tensors": "compressed-tensors",
-    "gptq": "gptqmodel", "awq": "gptqmodel", "torchao": "torchao", "hqq": "hqq",
-}  # fmt: skip
-"""Ways to quantise, and what opens such weights; accelerate places them."""
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 NO_WEIGHTS = ("training_args", "openvino")
 """How names of other files with such endings begin."""
@@ -38,6 +32,7 @@ BOTH_WAYS = ("bert-generation", "xlnet")
 """Model types that read both ways, beside those listed by the library as masked language models."""
 NOT_ONWARDS = ("paligemma", "diffusion_gemma", "shieldgemma2")
 """Model types of images and text which read a prompt both ways, fill a canvas, or only classify."""
+NO_MODEL = "no model at {!r}: expected a folder with config.json, weights and a tokenizer"
 NO_LENGTH = 1_000_000
 """A tokenizer's ``model_max_length`` from here on stands for unknown."""
 
@@ -60,22 +55,23 @@ OTHER_FORMS = {
 def gguf_of(path: Path) -> Path | None:
     """The GGUF file that is named, or that a folder without config.json holds alone; ``ValueError``
     says what to do with what is on disk in a form that is not opened."""
+    whole = any((path / name).is_file() for name in WHOLE)
+    if (file := path / "adapter_config.json").is_file() and not whole:
+        base = re.search('"base_model_name_or_path": *"(.*?)"', file.read_text("utf-8", "replace"))
+        how = "merge the two with peft (merge_and_unload), save_pretrained them into a folder"
+        of = f" of {base[1]}" if base else ""
+        raise ValueError(f"{str(path)!r} is an adapter (LoRA){of}, and no whole model: {how}")
     if (file := path / "config.json").is_file():
         text = file.read_text("utf-8", "replace")
         if '"quantization":' in text and '"quant_method"' not in text:
             how = "MLX's quantised weights: serve them by mlx_lm.server, and name openai:NAME"
             raise ValueError(f"{str(path)!r} holds {how}")
         return None
-    if (file := path / "adapter_config.json").is_file():
-        base = re.search('"base_model_name_or_path": *"(.*?)"', file.read_text("utf-8", "replace"))
-        how = "merge the two with peft (merge_and_unload), save_pretrained them into a folder"
-        of = f" of {base[1]}" if base else ""
-        raise ValueError(f"{str(path)!r} is an adapter (LoRA){of}, and no whole model: {how}")
     inside = sorted(path.iterdir()) if path.is_dir() else [path] if path.is_file() else []
     files = [p for p in inside if p.suffix == GGUF and not p.name.startswith("mmproj")]
     if len(files) == 1:
         return files[0]
-    if several := files or [p for p in inside if (p / "config.json").is_file()]:
+    if several := files or [p for p in inside if any(p.glob("*config.json"))]:
         names, kind = ", ".join(p.name for p in several), "GGUF files" if files else "checkpoints"
         raise ValueError(f"{str(path)!r} holds {kind}: {names}; name one, hf:{several[-1]}")
     for p in inside:
@@ -118,8 +114,9 @@ class Later:
     """A local model that is opened when it is first asked something that the cache cannot say;
     until then ``name`` and ``revision`` say what it is. What it provides is kept like a reply."""
 
-    _NONE = frozenset({"abilities", "lacks", "waiting", "next_step", "model"})
-    """What models of this kind do not have, asked for in passing."""
+    _NONE = ("abilities", "lacks", "waiting", "next_step", "model", "_model", "_opened")
+    """What models of this kind do not have, asked for in passing; the last two: not there yet, or
+    what opens it failed so."""
 
     def __init__(self, name: str, folder: Path, opened: Callable[[], Any]) -> None:
         self.name, self.revision, self._opened = name, folder_revision(folder), opened
@@ -151,14 +148,24 @@ class Later:
         return self._model.count_tokens(messages)
 
     def __getattr__(self, name: str) -> Any:
-        if name in (*self._NONE, "_model", "_opened") or name.startswith("__"):
-            raise AttributeError(name)  # the last two: not there yet, or what opens it failed so
+        if name in self._NONE or name.startswith("__"):
+            raise AttributeError(name)
         return getattr(self._model, name)
 
 
 def is_path(text: str) -> bool:
     """Whether this can only be the path of a local file or folder: the hub has no such names."""
     return re.match(r"[./~\\]|[A-Za-z]:|[^/]+/[^/]+/", text) is not None
+
+
+def check_path(source: str) -> None:
+    """FileNotFoundError for what can only be a local path, where there is nothing; ValueError for
+    weights that are a pickle or in a form that is not opened."""
+    path = Path(source).expanduser()
+    if is_path(source) and not path.exists():
+        raise FileNotFoundError(NO_MODEL.format(source))
+    if gguf_of(path) is None and path.is_dir():
+        refuse_pickle(path)
 
 
 def refuse_pickle(folder: Path, *, within: bool = False) -> None:
@@ -205,21 +212,17 @@ def locate(name_or_path: str | os.PathLike[str]) -> tuple[str, str | None, str]:
         if find_spec("gguf") is None or find_spec("accelerate") is None:
             raise ImportError(NO_CHAT)
         return str(file), None, folder_revision(file)
-    if os.path.isdir(source) and os.path.isfile(os.path.join(source, "config.json")):
+    if os.path.isfile(os.path.join(source, "config.json")):
         return source, None, folder_revision(Path(source))
     if os.path.exists(source) or is_path(source):
-        raise FileNotFoundError(
-            f"no model at {source!r}: expected a folder with config.json, weights and a tokenizer"
-        )
+        raise FileNotFoundError(NO_MODEL.format(source))
     there = hub_answers()
     try:
         config = Path(cached_file(source, "config.json", local_files_only=not there) or "")
     except OSError as error:
         if isinstance(error.__cause__, GatedRepoError):
-            how = (
-                f"accept its conditions at https://huggingface.co/{source}, then log in (hf auth"
-                " login, or HF_TOKEN)"
-            )
+            page, login = f"https://huggingface.co/{source}", "hf auth login, or HF_TOKEN"
+            how = f"accept its conditions at {page}, then log in ({login})"
             raise PermissionError(f"the model {source!r} is gated: {how}") from error
         reason = str(error).splitlines()[0] if there else "it cannot be reached"
         raise FileNotFoundError(
@@ -234,22 +237,14 @@ def open_tokenizer(source: str, commit: str | None) -> tuple[Any, Any]:
     FileNotFoundError: no tokenizer. ValueError: a file is damaged, the model continues no text, or
     a folder's weights are a pickle.
     """
-    is_file = commit is None and source.endswith(GGUF)
+    is_file = "gguf_file" in _at(source, commit)[1]
     if commit is None and not is_file:
         refuse_pickle(Path(source))
     from transformers import AutoConfig, AutoTokenizer
 
-    place, at = _at(source, commit)
-    try:
-        config = AutoConfig.from_pretrained(place, **at)
-    except Exception as error:  # the library raises whatever its parsers raise
-        what = "the GGUF file" if is_file else "config.json"
-        raise _refusal(source, f"{what} cannot be read", error) from error
+    config = _read(AutoConfig, source, commit, "the GGUF file" if is_file else "config.json")
     class_of(config, source)
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(place, **at)
-    except Exception as error:
-        raise _refusal(source, "the tokenizer cannot be read", error) from error
+    tokenizer = _read(AutoTokenizer, source, commit, "the tokenizer")
     if not len(tokenizer) or not tokenizer("a b", add_special_tokens=False)["input_ids"]:
         raise FileNotFoundError(
             f"{source!r} has no tokenizer: expected tokenizer.json, tokenizer.model or vocab and"
@@ -268,16 +263,21 @@ def _at(source: str, commit: str | None) -> tuple[str, dict[str, Any]]:
     return source, how | ({"revision": commit} if commit else {})
 
 
+def _read(auto: Any, source: str, commit: str | None, what: str) -> Any:
+    place, at = _at(source, commit)
+    try:
+        return auto.from_pretrained(place, **at)
+    except Exception as error:  # the library raises whatever its parsers raise
+        raise _refusal(source, f"{what} cannot be read", error) from error
+
+
 def _processor_template(source: str, commit: str | None) -> str | None:
     """The chat template of a model that reads images, which may lie beside the tokenizer."""
-    from transformers.utils.hub import cached_file
+    from transformers.processing_utils import ProcessorMixin
 
     try:
-        found = cached_file(
-            source, "chat_template.json", **({"revision": commit} if commit else {})
-        )
-        return json.loads(Path(found or "").read_text("utf-8"))["chat_template"]
-    except (OSError, ValueError, KeyError, TypeError):
+        return ProcessorMixin.get_processor_dict(source, revision=commit)[0].get("chat_template")
+    except (OSError, ValueError):
         return None
 
 
@@ -293,37 +293,29 @@ def open_weights(
     import transformers
     from safetensors import SafetensorError
 
-    method = quantised(config)
-    needed = ["accelerate"] if device_map is not None else []
-    needed += [QUANTISERS[method]] if method in QUANTISERS else []
-    if absent := [name for name in needed if find_spec(name.replace("-", "_")) is None]:
-        why = f"is quantised ({method}), which" if method else "with device_map"
-        raise ImportError(f"{source!r} {why} needs {absent[0]}: pip install {' '.join(absent)}")
+    if device_map is not None and find_spec("accelerate") is None:
+        raise ImportError(f"{source!r} with device_map needs accelerate: pip install accelerate")
     spread = {} if device_map is None else {"device_map": device_map}
     place, at = _at(source, commit)
+    auto: Any = getattr(transformers, class_of(config, source))
     try:
-        opened: Any = getattr(transformers, class_of(config, source)).from_pretrained(
-            place, dtype=dtype, output_loading_info=True, **spread, **at
-        )
+        opened = auto.from_pretrained(place, dtype=dtype, output_loading_info=True, **spread, **at)
     except SafetensorError as error:
         raise ValueError(
             f"a weight file of {source!r} is damaged or cut short ({error}); get it anew"
         ) from error
     except OSError as error:
-        raise FileNotFoundError(
-            f"{source!r} has no weights: {str(error).splitlines()[0]}"
-        ) from error
-    except ImportError as error:
+        first = str(error).splitlines()[0]
+        raise FileNotFoundError(f"{source!r} has no weights: {first}") from error
+    except ImportError as error:  # of a quantised checkpoint, say
         raise ImportError(f"{source!r} needs a library: {error}") from error
     except (RuntimeError, ValueError) as error:
         raise _refusal(source, "the weights cannot be read", error) from error
     model, report = opened
     # The library would fill them with random numbers.
     if missing := sorted(report["missing_keys"]):
-        raise ValueError(
-            f"the weights of {source!r} lack {len(missing)} of the model's tensors, {missing[0]}"
-            " among them"
-        )
+        what = f"{len(missing)} of the model's tensors, {missing[0]} among them"
+        raise ValueError(f"the weights of {source!r} lack {what}")
     return model
 
 
@@ -378,45 +370,51 @@ def class_of(config: Any, source: str) -> str:
     language, or of images and text, which answers text alone. ValueError: it is neither."""
     from transformers.models.auto import modeling_auto as auto
 
-    kind = config.model_type
-    what = None
+    kind, own_code = config.model_type, getattr(config, "auto_map", None) or {}
+    reads_on = getattr(config, "is_decoder", False) or getattr(config, "causal", False)
     if config.is_encoder_decoder or config.get_text_config().is_encoder_decoder:
         what = "an encoder-decoder (sequence-to-sequence) model"
-    elif kind in (*auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES, *BOTH_WAYS) and not (
-        getattr(config, "is_decoder", False) or getattr(config, "causal", False)
-    ):
+    elif kind in (*auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES, *BOTH_WAYS) and not reads_on:
         what = "an encoder, which reads a text both ways"
-    elif type(config) in auto.MODEL_FOR_CAUSAL_LM_MAPPING or "AutoModelForCausalLM" in (
-        getattr(config, "auto_map", None) or {}
-    ):
+    elif type(config) in auto.MODEL_FOR_CAUSAL_LM_MAPPING or "AutoModelForCausalLM" in own_code:
         return "AutoModelForCausalLM"
     elif kind in NOT_ONWARDS:
         what = "a model that does not read and write from left to right"
     elif type(config) in auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING:
         opens: Any = auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING[type(config)]
-        given = inspect.signature(opens.forward).parameters.values()
-        needs = [
-            p.name for p in given if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD
-        ]
-        if "input_ids" in (p.name for p in given) and set(needs) <= {"self", "input_ids"}:
+        given = inspect.signature(opens.forward).parameters
+        needs = {
+            name for name, p in given.items()
+            if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD
+        }  # fmt: skip
+        if "input_ids" in given and needs <= {"self", "input_ids"}:
             return "AutoModelForImageTextToText"
         what = "a model that answers nothing without an image"
-    if what is None:
+    else:
         what = "of another kind"
     raise ValueError(
         f"{source!r} is {what} (model_type {kind!r}); a causal language model is needed"
     )
 
 
-def window_of(config: Any, tokenizer: Any) -> float:
-    """The most tokens the model reads: what its config says, or its tokenizer where that is less;
-    infinite if neither does."""
+class Window(int):
+    """Tokens of prompt and reply together, as ``says`` says where it is not the model itself."""
+
+    says = "model_max_length in tokenizer_config.json; the option window sets another"
+
+
+def window_of(config: Any, tokenizer: Any, asked: int | None = None) -> float:
+    """The most tokens the model reads: what is ``asked``, else what its config says, or its
+    tokenizer where that is less (:class:`Window`); infinite if neither does. ValueError: more is
+    asked than the config says."""
     positions = getattr(config.get_text_config(), "max_position_embeddings", None)
-    lengths = [
-        positions,
-        tokenizer.model_max_length if tokenizer.model_max_length < NO_LENGTH else None,
-    ]
-    return min((n for n in lengths if n is not None and n > 0), default=math.inf)
+    most = positions if positions is not None and positions > 0 else math.inf
+    if asked is not None and asked > most:
+        allowed = f"1 to {most}, max_position_embeddings in config.json"
+        raise ValueError(f"window is {asked}; allowed are whole numbers from {allowed}")
+    if asked is None and 0 < (length := tokenizer.model_max_length) < min(most, NO_LENGTH):
+        return Window(length)
+    return most if asked is None else asked
 
 
 END = re.compile(r"</s>|<\|?(im_end|eot_id|eos|end_?of_?(turn|text|sentence))\|?>|<turn\|>")
@@ -446,14 +444,11 @@ def ends_of_turn(tokenizer: Any) -> set[int]:
     return named | {*[i for i in ids if i in tokens and tokens[i].special][:1]}
 
 
-def _refusal(source: str, what: str, error: Exception) -> Exception:
-    said = str(error)
-    if "trust_remote_code" in said:
+def _refusal(source: str, what: str, error: Exception) -> ValueError:
+    words = str(error)
+    if "trust_remote_code" in words:
         needs = "code from its own repository (trust_remote_code), and none is ever run here"
-        return ValueError(
-            f"{source!r} needs {needs}; use a version made for the library itself, or serve it"
-            " behind an API"
-        )
-    return ValueError(
-        f"{source!r}: {what}: {said.splitlines()[0] if said else type(error).__name__}"
-    )
+        other = "a version made for the library itself, or serve it behind an API"
+        return ValueError(f"{source!r} needs {needs}; use {other}")
+    first = words.splitlines()[0] if words else type(error).__name__
+    return ValueError(f"{source!r}: {what}: {first}")

@@ -3,6 +3,7 @@ than from threads."""
 
 from __future__ import annotations
 
+import pickle
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
@@ -30,7 +31,7 @@ class SpreadModel:
     def __init__(self, model: Any, opened: tuple[str, dict[str, Any]], n_jobs: int) -> None:
         self.model, self.name, self.revision = model, model.name, model.revision
         self.provides: frozenset[str] = model.provides
-        self._opened, self._n_jobs = opened, n_jobs
+        self._opened, self._n_jobs = pickle.dumps(opened), n_jobs
 
     def __getattr__(self, name: str) -> Any:
         if name in ("model", "__setstate__"):  # not there yet, in a copy that is being made
@@ -47,14 +48,14 @@ class SpreadModel:
             sharing.setdefault(request.messages, []).append(i)
         # The replies of a batch, and its prompts, are about as long.
         most = {m: max(requests[i].max_tokens for i in at) for m, at in sharing.items()}
-        groups = sorted(sharing, key=lambda m: (most[m], _length(m)), reverse=True)
+        groups = sorted(sharing, key=lambda m: (most[m], sum(len(c) for _, c in m)), reverse=True)
         starts = range(0, len(groups), CHUNK)
         chunks = [[i for m in groups[k : k + CHUNK] for i in sharing[m]] for k in starts]
         each = ([requests[i] for i in chunk] for chunk in chunks)
         if len(chunks) == 1 or processes(self._n_jobs) == 1:
             done = ((k, self.model.generate(some), {}) for k, some in enumerate(each))
         else:
-            asked = ((k, *self._opened, some) for k, some in enumerate(each))
+            asked = ((k, self._opened, some) for k, some in enumerate(each))
             done = as_they_come(_asked, asked, self._n_jobs)
         replies: list[list[Reply]] = [[] for _ in requests]
         for k, answers, usage in done:
@@ -65,32 +66,22 @@ class SpreadModel:
         return replies
 
 
-def _length(messages: Messages) -> int:
-    return sum(len(content) for _, content in messages)
-
-
 @lru_cache(maxsize=2)  # two models may take turns
 @seldom_collected()
-def _open(source: str, options: tuple[tuple[str, Any], ...]) -> Any:
+def _open(opened: bytes) -> Any:
     import torch
 
     from trustlab.models.huggingface import HuggingFaceModel
 
     torch.set_num_threads(1)
-    return HuggingFaceModel(source, **dict(options))
+    source, options = pickle.loads(opened)
+    return HuggingFaceModel(source, **options)
 
 
 def _asked(
-    k: int, source: str, options: dict[str, Any], requests: list[Request]
+    k: int, opened: bytes, requests: list[Request]
 ) -> tuple[int, list[list[Reply]], dict[str, float]]:
     """In a process of its own: chunk ``k``, its replies, and what the model counted meanwhile."""
-    model = _open(source, _Frozen(options.items()))
+    model = _open(opened)
     model.usage.clear()
     return k, model.generate(requests), dict(model.usage)
-
-
-class _Frozen(tuple):
-    """Options told apart by their words: some are lists or mappings."""
-
-    def __hash__(self) -> int:
-        return hash(repr(self))

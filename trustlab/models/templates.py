@@ -9,12 +9,8 @@ from typing import Any
 TODAY = "2024-07-26"
 """The day that a template prints as today's, so that a prompt is the same tomorrow; the option
 ``today`` names another."""
-GIVEN = frozenset(
-    {"messages", "tools", "documents", "add_generation_prompt", "bos_token", "eos_token"}
-)
+GIVEN = {"messages", "tools", "documents", "add_generation_prompt", "bos_token", "eos_token"}
 """Names in templates that no option may set."""
-
-
 CODES = ("%Y", "%y", "%m", "%-m", "%B", "%b", "%d", "%-d", "%j", "%A", "%a", "%H", "%I", "%M", "%S")
 """Parts of a date that templates print."""
 
@@ -29,11 +25,9 @@ def dated(template: str, options: Mapping[str, Any]) -> str:
         raise ValueError(f"the template option today is {told!r}; give YYYY-MM-DD") from None
     if "strftime_now" not in template:
         return template
-    parts = [(code, today.strftime(code.replace("-", "")), "-" in code) for code in CODES]
-    steps = "".join(
-        f" | replace({code!r}, {(text.lstrip('0') if bare else text)!r})"
-        for code, text, bare in parts
-    )
+    parts = {code: today.strftime(code.replace("-", "")) for code in CODES}
+    parts |= {code: text.lstrip("0") for code, text in parts.items() if "-" in code}
+    steps = "".join(f" | replace({code!r}, {text!r})" for code, text in parts.items())
     # The line's end is no part of the text: the block before it takes it away.
     return f"{{% macro strftime_now(form) %}}{{{{ form{steps} }}}}{{% endmacro %}}\n{template}"
 
@@ -60,7 +54,6 @@ def check_template(template: str | None, options: Mapping[str, Any]) -> None:
     environment = _compile_jinja_template(template).environment  # knows its tags and functions
     read = find_undeclared_variables(environment.parse(template)) - GIVEN
     read |= {"today"} if "strftime_now" in template else set()
-    for name in options:
-        if name not in read:
-            allowed = ", ".join(sorted(read)) or "none"
-            raise ValueError(f"the chat template has no option {name!r}; allowed: {allowed}")
+    for name in options.keys() - read:
+        allowed = ", ".join(sorted(read)) or "none"
+        raise ValueError(f"the chat template has no option {name!r}; allowed: {allowed}")

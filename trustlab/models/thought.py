@@ -7,6 +7,7 @@ A chat template may have opened it already, so that only its end is seen.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate
@@ -15,17 +16,13 @@ from typing import NamedTuple
 from trustlab.models.base import Request
 from trustlab.records import Reply, TokenTrace
 
+_TAGS = ("think", "thinking", "thought", "Thought", "seed:think", "reasoning")
 MARKERS = (
-    ("<think>", "</think>"),
-    ("<thinking>", "</thinking>"),
-    ("<thought>", "</thought>"),
-    ("<Thought>", "</Thought>"),
+    *((f"<{tag}>", f"</{tag}>") for tag in _TAGS),
     ("<|begin_of_thought|>", "<|end_of_thought|>"),
     ("<|inner_prefix|>", "<|inner_suffix|>"),
     ("[THINK]", "[/THINK]"),
-    ("<seed:think>", "</seed:think>"),
     ("<unused94>", "<unused95>"),
-    ("<reasoning>", "</reasoning>"),
     ("\u25c1think\u25b7", "\u25c1/think\u25b7"),
     ("<|START_THINKING|>", "<|END_THINKING|>"),
     ("<|channel>thought", "<channel|>"),
@@ -67,9 +64,9 @@ def check_thinking(thinking: Thinking, n_tokens: int) -> None:
     """``ValueError`` for what is no way to tell thought apart, or no budget for it."""
     if n_tokens < 0:
         raise ValueError(f"thinking_tokens must be at least 0, got {n_tokens}")
-    ends = tuple(thinking) if isinstance(thinking, list | tuple) else ()
-    texts = [end for end in ends if isinstance(end, str) and end]
-    if thinking not in ("auto", "none") and not len(texts) == len(ends) == 2:
+    ends = thinking if isinstance(thinking, list | tuple) else ()
+    own = len(ends) == 2 and all(isinstance(end, str) and end for end in ends)
+    if thinking not in ("auto", "none") and not own:
         allowed = "'auto', 'none', or a list of two texts, the markers of its beginning and end"
         raise ValueError(f"thinking is {thinking!r}; it must be {allowed}")
 
@@ -152,20 +149,19 @@ def apart(
     """
     if reply.text is None:
         return reply
-    told = "".join(named) or reply.text
-    thought, start, stop = parts(told, thinking)
+    whole = "".join(named) or reply.text
+    thought, start, stop = parts(whole, thinking)
     if thought is None and begun:
-        thought, start = told, None
-    if thought is None and (start, stop) == (0, len(told)):
+        thought, start = whole, None
+    if thought is None and (start, stop) == (0, len(whole)):
         return reply
     thought = reply.reasoning if thought is None else thought.strip()
-    if start is None or start >= stop:
-        return replace(reply, text="", trace=None, reasoning=thought)
-    if not named:
-        return replace(reply, text=told[start:stop], trace=None, reasoning=thought)
+    start = stop if start is None else start
+    if start >= stop or not named:
+        return replace(reply, text=whole[start:stop], trace=None, reasoning=thought)
     ends = list(accumulate(map(len, named)))
-    k = next(i for i, end in enumerate(ends) if end > start)
-    last = next(i for i, end in enumerate(ends) if end >= stop)
+    k = bisect_right(ends, start)
+    last = bisect_left(ends, stop)
     said = [
         name[max(0, start - end + len(name)) : stop - end + len(name)] if name == piece else piece
         for name, piece, end in zip(named, pieces, ends, strict=True)

@@ -58,17 +58,17 @@ class Trial:
 
         :class:`Unread` where less than half of one is read.
         """
-        known = {(row["model"], row["purpose"]) for row in self.rows}
+        known = self.purposes()
         waiting: dict[str, list[Request]] = {}
         for r in requests:
             if r.about is not None and r.about.reads and (model.name, r.purpose) not in known:
                 waiting.setdefault(r.purpose, []).append(r)
-        least = N_VIEWS if self.stops else 1  # of fewer a run would spare nothing
-        for purpose, each in ((p, each) for p, each in waiting.items() if len(each) >= least):
+        for purpose, each in waiting.items():
+            if self.stops and len(each) < N_VIEWS:
+                continue  # of fewer a run would spare nothing
             with self.apart([model]):
-                asked = [replace(r, n=min(r.n, N_REPLIES)) for r in spread(each)]
                 model.trial, model.recorder = None, self._note
-                model.generate(asked)
+                model.generate([replace(r, n=min(r.n, N_REPLIES)) for r in spread(each)])
             self._judge(model.name, purpose)
 
     @contextmanager
@@ -88,27 +88,33 @@ class Trial:
         self, name: str, request: Request, row: Any, found: Sequence[ReadReply], counted: Any
     ) -> None:
         for reply, one in zip(row, found, strict=True):
-            said = {"raw": reply.raw or reply.text or "", "read": one.read, "why": one.why}
-            of_each = counted["seconds"] / len(row)
-            cost = {"seconds": of_each, "n_tokens_out": reply.n_tokens_out}
-            kinds = {"kind": one.kind or "failed", "chat": one.chat}
-            self.rows.append({"model": name, "purpose": request.purpose, **kinds, **said, **cost})
+            self.rows.append({
+                "model": name, "purpose": request.purpose, "kind": one.kind or "failed",
+                "chat": one.chat, "raw": reply.raw or reply.text or "", "read": one.read,
+                "why": one.why, "seconds": counted["seconds"] / len(row),
+                "n_tokens_out": reply.n_tokens_out,
+            })  # fmt: skip
 
     def _judge(self, model: str, purpose: str) -> None:
         """Show what came of a purpose; stop where too little of it was read."""
-        rows = [r for r in self.rows if (r["model"], r["purpose"]) == (model, purpose)]
+        rows = self.purposes()[model, purpose]
         text = "\n".join([f"trial of {model}, {summary(rows)}", *map(line, spread(rows))])
-        n_read = sum(r["kind"] == "read" for r in rows)
         if not self.quiet:
             print(text, flush=True)
-        if self.stops and n_read < LEAST_READ * len(rows):
+        if self.stops and n_read(rows) < LEAST_READ * len(rows):
             raise Unread(f"{text}\nless than half could be read. {ADVICE}", [])
+
+    def purposes(self) -> dict[tuple[str, str], list[dict[str, Any]]]:
+        """(model, purpose) -> its rows."""
+        found: dict[tuple[str, str], list[dict[str, Any]]] = {}
+        for row in self.rows:
+            found.setdefault((row["model"], row["purpose"]), []).append(row)
+        return found
 
     def table(self) -> pd.DataFrame:
         """A row a model and purpose: counts by kind, seconds and tokens of a reply."""
         rows = []
-        for model, purpose in dict.fromkeys((r["model"], r["purpose"]) for r in self.rows):
-            of = [r for r in self.rows if (r["model"], r["purpose"]) == (model, purpose)]
+        for (model, purpose), of in self.purposes().items():
             n = {kind: sum(r["kind"] == kind for r in of) for kind in KINDS if kind != "chat"}
             n |= {"asked": len(of), "chat": sum(r["chat"] for r in of)}
             mean = {k: sum(r[k] for r in of) / len(of) for k in ("seconds", "n_tokens_out")}
@@ -117,11 +123,8 @@ class Trial:
 
     def lines(self) -> list[str]:
         """For each purpose a summary and some replies, raw and as they were read."""
-        found = []
-        for model, purpose in dict.fromkeys((r["model"], r["purpose"]) for r in self.rows):
-            of = [r for r in self.rows if (r["model"], r["purpose"]) == (model, purpose)]
-            found += [summary(of), *map(line, spread(of))]
-        return found
+        each = self.purposes().values()
+        return [text for rows in each for text in (summary(rows), *map(line, spread(rows)))]
 
     def keep(self, name: str) -> None:
         """Write down seconds and tokens of a reply of the model of this name, which ``trustlab
@@ -131,10 +134,14 @@ class Trial:
         save_json({**known, name: costs.to_dict("index")}, TRIALS)
 
 
+def n_read(rows: Sequence[dict[str, Any]]) -> int:
+    """How many of these replies were read."""
+    return sum(row["kind"] == "read" for row in rows)
+
+
 def summary(rows: Sequence[dict[str, Any]]) -> str:
-    """How many replies to a purpose were read."""
-    n_read = sum(row["kind"] == "read" for row in rows)
-    return f"{rows[0]['purpose']}: {n_read} of {len(rows)} read"
+    """How many replies to a purpose were read, in words."""
+    return f"{rows[0]['purpose']}: {n_read(rows)} of {len(rows)} read"
 
 
 def line(row: dict[str, Any]) -> str:
