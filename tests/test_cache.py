@@ -692,7 +692,7 @@ def traced(**change: object) -> str:
         ("[" * 100_000, "recursion|nested"),
         (row().replace("0" * 64, "ab"), "key must be 64 hex digits, got 'ab'"),
         (row(text=None), "text is null: Input should be a valid string"),
-        (row(missing="late"), "missing is \"late\": Extra inputs"),
+        (row(missing="late"), 'missing is "late": Extra inputs'),
         (row(n_tokens_in="3"), 'n_tokens_in is "3": Input should be a valid integer'),
         (row(n_tokens_out=10**30), "n_tokens_out is 1000"),
         (row(trace={"tokens": []}), r"trace\.\w+: Field required"),
