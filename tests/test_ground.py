@@ -52,6 +52,7 @@ def direct_dependencies() -> dict[str, SpecifierSet]:
 
 BROUGHT = {
     "jupyterlab": {"bs4", "IPython", "nbconvert", "nbformat", "traitlets"},
+    "pydantic": {"pydantic_core"},
     "transformers": {"huggingface_hub", "safetensors"},
 }
 """A direct dependency -> the packages imported that come with it."""

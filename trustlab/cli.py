@@ -21,7 +21,7 @@ import typer
 from typer.core import TyperGroup
 
 from trustlab import paths
-from trustlab.paths import NOTICE, RUNS
+from trustlab.paths import NOTICE
 
 
 class _Refusing(TyperGroup):
@@ -132,7 +132,7 @@ def replay(
     from trustlab.folder.kept import caches_of
     from trustlab.run_notebooks import notebook_path
 
-    folder = (out or RUNS / "replay").resolve()
+    folder = (out or paths.RUNS / "replay").resolve()
 
     def asked() -> dict[str, Choices]:
         found = _values_of_all(params or PUBLISHED)
@@ -181,7 +181,7 @@ def _run_all(
     at_once = min(2, cores)
     share = {"n_jobs": max(1, cores // at_once)}
     # For all of them, and not by each for itself: they share this process.
-    variables = {"TRUSTLAB_RUNS": str(runs or RUNS), "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
+    variables = {"TRUSTLAB_RUNS": str(runs or paths.RUNS), "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
     variables |= more or {}
     if "OMP_NUM_THREADS" not in os.environ:  # the threads of two would collide
         variables["OMP_NUM_THREADS"] = str(share["n_jobs"])
@@ -380,7 +380,7 @@ def score(
     from trustlab.score_replies import scored
 
     values = read_parameters(None, parameter or [])
-    folder = (out or RUNS / f"score-{replies.stem}").resolve()
+    folder = (out or paths.RUNS / f"score-{replies.stem}").resolve()
     for line in scored(replies, confidence, values, folder):
         typer.echo(line)
     typer.echo(f"  {_short(folder)}\n{NOTICE}")
@@ -403,7 +403,7 @@ def compare(
     from trustlab.compare import compare_runs
 
     made = compare_runs(*runs, n_draws=draws, seed=seed)
-    folder = made.save((out or RUNS / "compare").resolve())
+    folder = made.save((out or paths.RUNS / "compare").resolve())
     drawn = folder / "figures" / "compare_auroc.png"
     typer.echo(f"{made}\n  {_short(drawn if drawn.is_file() else folder)}\n{NOTICE}")
 
@@ -516,7 +516,7 @@ def publish(notebook: str, run_dir: Annotated[Path | None, typer.Option()] = Non
     """Make a run the reference run of the repository (figures/ and the notebook's outputs)."""
     from trustlab.run_notebooks import publish as make_reference
 
-    make_reference(run_dir or RUNS / notebook, notebook)
+    make_reference(run_dir or paths.RUNS / notebook, notebook)
 
 
 @data_app.command("list")

@@ -277,7 +277,10 @@ class _Spoken(_Named, Person):
 
 class _Posterior(Row):
     case_id: Text
-    posterior: dict[Annotated[int, Field(strict=False)], dict[str, Probability]]
+    posterior: Annotated[
+        dict[Annotated[int, Field(strict=False)], dict[str, Probability]],
+        allowed("statements shown -> diagnosis -> chance from 0 to 1"),
+    ]
 
 
 def read_starter(path: Path | None = None, seed: int = 0) -> Read:

@@ -784,7 +784,8 @@ def _anew(path: Path, mend: bool) -> str:
     if not mend:
         return f"{len(rows)} of its rows are whole"
     damaged = path.with_name(f"{path.name}.damaged")
-    shutil.copyfile(path, damaged)
+    with whole(damaged) as copy:
+        shutil.copyfile(path, copy)
     with whole(path) as made:
         with closing(connect(made, SCHEMA)) as connection, connection:
             _insert(connection, rows.items())

@@ -288,7 +288,8 @@ def _columns(marks: pd.DataFrame, columns: Mapping[str, Any]) -> dict[str, tuple
     """Heading -> where the column ends, wide enough for its texts; '' for what is not known."""
     made, end = {}, 0.0
     for heading, told in columns.items():
-        texts = pd.Series(map(told.format_map, marks.to_dict("records")), index=marks.index)
+        write = told.format_map if isinstance(told, str) else told
+        texts = pd.Series(map(write, marks.to_dict("records")), index=marks.index)
         texts = texts.where(~texts.str.contains("nan"), "").str.replace("%", " %")
         texts = texts.str.replace(r"^[+-](0(\.0+)?)$", r"\1", regex=True).str.replace("-", "−")
         end += 5.7 * max(texts.str.len().max(), *map(len, heading.split("\n"))) + 13
