@@ -24,7 +24,7 @@ from trustlab.metrics.trust_table import trust_indices
 from trustlab.parsing.counts import KINDS as COUNTED
 from trustlab.parsing.counts import not_read, percent, read_line, too_few, why_few
 from trustlab.run import load_run
-from trustlab.run_notebooks import checked_choices, notebook_path, parameters_table, placed
+from trustlab.run_notebooks import check_parameters, notebook_path, parameters_table, placed
 
 METHODS = ["ce", "poc", "word_count"]
 LEVELS = [20, 60, 100]
@@ -254,14 +254,14 @@ def test_any_choice_is_given_by_name_and_what_the_cell_does_not_show_goes_into_m
     assert hidden in {row["name"] for row in parameters_table("01_benchmark") if not row["shown"]}
     taken = placed(path, {"samples": 4, hidden: False})
     assert taken["more"][hidden] is False
-    assert getattr(checked_choices(path, {hidden: False}), hidden) is False
+    assert getattr(check_parameters(path, {hidden: False}), hidden) is False
     for name in ("quite", "run_dir"):
         with pytest.raises(ValueError, match=f"no parameter '{name}'"):
-            checked_choices(path, {name: 1})
+            check_parameters(path, {name: 1})
     with pytest.raises(ValueError, match="did you mean quiet"):
-        checked_choices(path, {"more": {"quite": 1}})
+        check_parameters(path, {"more": {"quite": 1}})
     with pytest.raises(ValueError, match="draws is 0; it must be a whole number, at least 1"):
-        checked_choices(path, {"draws": 0})
+        check_parameters(path, {"draws": 0})
     done = CliRunner().invoke(app, ["parameters", "01_benchmark"])
     assert done.exit_code == 0 and "* dataset = " in done.output and "  quiet = " in done.output
     assert parameters_table()[0]["name"] == "dataset"

@@ -16,7 +16,7 @@ from trustlab.knowledge import load_knowledge
 from trustlab.models import open_model
 from trustlab.paths import FIGURES
 from trustlab.records import Assessment, Criterion, Evidence, Generation, Reply, TokenTrace
-from trustlab.run_notebooks import checked_choices, notebook_path
+from trustlab.run_notebooks import check_parameters, notebook_path
 
 NAN = float("nan")
 # case, level, answer, correct, its tokens' probabilities, PoC, MedConf
@@ -254,7 +254,7 @@ def test_the_tables_do_not_change_the_run():
 
 
 def answers_with(tmp_path, **choices: Any) -> walkthrough.Answers:
-    asked = checked_choices(notebook_path("00_walkthrough"), choices)
+    asked = check_parameters(notebook_path("00_walkthrough"), choices)
     return walkthrough.Answers(tl.opened(asked).with_(run_dir=tmp_path, quiet=True))
 
 

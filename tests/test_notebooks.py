@@ -32,7 +32,7 @@ from trustlab.records import GIVEN, LEVELS
 from trustlab.run_notebooks import (
     MANIFEST,
     REFERENCE,
-    checked_choices,
+    check_parameters,
     default_parameters,
     notebook_names,
     notebook_path,
@@ -228,7 +228,7 @@ def test_the_manifest_says_what_was_run(smoke):
 @pytest.mark.notebook
 @each("name", ["02_robustness", "03_ablations", "04_consultation", "05_trust_indices"])
 def test_a_plan_names_what_the_notebook_then_asks(name, smoke_runs):
-    asked = checked_choices(notebook_path(name), {})
+    asked = check_parameters(notebook_path(name), {})
     planned = plan_study(name, asked)[0].set_index("purpose")["n_replies"]
     tables = [pd.read_csv(file) for file in smoke_runs.of(name).rglob("calls.csv")]
     served = pd.concat([t.groupby("purpose")["n"].sum() for t in tables], axis=1)  # a column a run
@@ -647,7 +647,7 @@ def test_a_name_twice_and_another_encoding_are_refused(content, pairs, words, tm
 @each("value", [{"a": 1}, [], 3, True, [["a"]]])
 def test_data_where_a_name_belongs_is_refused(name, value):
     with pytest.raises(ValueError, match=r"^\w+ is .*(it must be a|at least one|allowed are)"):
-        checked_choices(notebook_path("01_benchmark"), {name: value})
+        check_parameters(notebook_path("01_benchmark"), {name: value})
 
 
 def test_annotated_parameters_are_parameters(tmp_path):
@@ -657,7 +657,7 @@ def test_annotated_parameters_are_parameters(tmp_path):
     nbformat.write(nbformat.v4.new_notebook(cells=cells), own)
     assert default_parameters(own) == {"n": 20, "path": None, "levels": [5]}
     assert read_parameters(None, ["path=007", "n=007"], str(own)) == {"path": "007", "n": 7}
-    checked_choices(own, {"n": 3})
+    check_parameters(own, {"n": 3})
 
 
 def test_of_a_file_with_sections_the_one_of_the_notebook_counts(tmp_path, monkeypatch):
@@ -847,7 +847,7 @@ def test_each_file_of_parameters_fits_the_notebooks_it_names(file, tmp_path):
     for name, values in sections.items():
         sets = values.get("dataset", "")
         own = {"path": [str(tmp_path) if s in ("meditod", "medqa") else None for s in sets]}
-        checked_choices(notebook_path(name), values | (own if isinstance(sets, list) else {}))
+        check_parameters(notebook_path(name), values | (own if isinstance(sets, list) else {}))
 
 
 def test_every_notebook_file_can_be_run_by_name():

@@ -33,7 +33,7 @@ from trustlab.models.cache import CachedModel
 from trustlab.paths import DATA, FIGURES, NOTEBOOKS
 from trustlab.records import Reply
 from trustlab.run import Run, benchmark, score, table_in
-from trustlab.run_notebooks import REFERENCE, checked_choices, notebook_path, read_parameters
+from trustlab.run_notebooks import REFERENCE, check_parameters, notebook_path, read_parameters
 from trustlab.settings import Setup
 
 NAME = "01_benchmark"
@@ -58,7 +58,7 @@ pytestmark = [
 def parameters() -> dict:
     """Those of the reference run: the notebook's defaults and the file over them."""
     given = read_parameters(NOTEBOOKS / "parameters" / "published.yml", notebook=NAME)
-    chosen = checked_choices(notebook_path(NAME), given)
+    chosen = check_parameters(notebook_path(NAME), given)
     return {f.name: getattr(chosen, f.name) for f in fields(chosen)}
 
 

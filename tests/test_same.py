@@ -357,7 +357,7 @@ def small(tmp_path, monkeypatch):
         nbformat.write(whole, tmp_path / "09_small.ipynb")
 
     monkeypatch.setattr(record, "notebook_path", lambda name: tmp_path / f"{name}.ipynb")
-    monkeypatch.setattr(record, "checked_choices", lambda *_: None)
+    monkeypatch.setattr(record, "check_parameters", lambda *_: None)
     main = sys.modules["__main__"]
     yield write
     InteractiveShell.clear_instance()

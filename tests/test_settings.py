@@ -19,7 +19,7 @@ from trustlab import paths
 from trustlab.paths import ROOT, RUNS
 from trustlab.records import Parameters
 from trustlab.run_notebooks import (
-    checked_choices,
+    check_parameters,
     choices_of,
     default_parameters,
     notebook_names,
@@ -157,7 +157,7 @@ def test_a_setup_refuses_in_one_line(given: dict, words: str):
 )
 def test_a_notebook_refuses_it_before_its_kernel_starts(name: str, given: dict, words: str):
     with pytest.raises((ValueError, FileNotFoundError)) as refused:
-        checked_choices(notebook_path(name), given)
+        check_parameters(notebook_path(name), given)
     assert words in str(refused.value) and "\n" not in str(refused.value)
 
 
@@ -179,16 +179,16 @@ def test_each_notebook_s_parameters_are_choices_of_its_study(name: str):
     known = {f.name for f in fields(choices_of(name))}
     own = set(default_parameters(notebook_path(name)))
     assert own - {"more"} <= known
-    checked_choices(notebook_path(name), {})
+    check_parameters(notebook_path(name), {})
 
 
 def test_a_notebook_with_more_takes_every_choice_of_its_study_by_name():
     path = notebook_path("03_ablations")
     for given in ({"cosines": [0.7]}, {"more": {"cosines": [0.7]}}):
-        assert checked_choices(path, given).cosines == [0.7]
+        assert check_parameters(path, given).cosines == [0.7]
     for given in ({"cosine": 0.7}, {"more": {"cosine": 0.7}}):
         with pytest.raises(ValueError, match="has no parameter 'cosine'; did you mean cosines"):
-            checked_choices(path, given)
+            check_parameters(path, given)
 
 
 # What a setup does

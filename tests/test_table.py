@@ -19,7 +19,7 @@ from trustlab.cli import app
 from trustlab.datasets import DataError
 from trustlab.datasets.cases_file import HEAD, check_table, sentences
 from trustlab.paths import DATA
-from trustlab.run_notebooks import checked_choices, notebook_path
+from trustlab.run_notebooks import check_parameters, notebook_path
 
 TOLD = [f"Sentence number {i}." for i in range(1, 12)]
 ROW = {"id": "007", "statements": TOLD, "diagnosis": "Gout"}
@@ -464,7 +464,7 @@ def test_what_no_table_begins_with_is_refused_before_a_kernel_starts(
     file = written(tmp_path, content, name)
     given = {"dataset": ["starter", "table"], "path": [None, str(file)]}
     with pytest.raises(ValueError) as told:
-        checked_choices(notebook_path("01_benchmark"), given)
+        check_parameters(notebook_path("01_benchmark"), given)
     assert str(told.value).startswith(str(file)) and words in str(told.value)
     assert "\n" not in str(told.value)
 

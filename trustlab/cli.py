@@ -147,11 +147,11 @@ def _asked(
     notebook: str, params: Path | None, pairs: list[str] | None
 ) -> tuple[Path, Choices, Any]:
     """A notebook, its parameters and its choices, checked."""
-    from trustlab.run_notebooks import checked_choices, notebook_path, read_parameters
+    from trustlab.run_notebooks import check_parameters, notebook_path, read_parameters
 
     path = notebook_path(notebook)
     values = read_parameters(params, pairs or [], str(path))
-    return path, values, checked_choices(path, values)
+    return path, values, check_parameters(path, values)
 
 
 def _values_of_all(params: Path) -> dict[str, Choices]:
@@ -161,7 +161,7 @@ def _values_of_all(params: Path) -> dict[str, Choices]:
     sections = own.read_sections(params)
     found = {name: sections.get(name, {}) for name in own.notebook_names()}
     for name, values in found.items():
-        own.checked_choices(own.notebook_path(name), values)
+        own.check_parameters(own.notebook_path(name), values)
     return found
 
 

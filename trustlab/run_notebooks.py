@@ -246,7 +246,7 @@ def _meant(value: Any, texts: Set[str] = frozenset(), as_text: bool = False) -> 
     return int(number) if "." not in value and number == number // 1 else number
 
 
-def checked_choices(path: Path, values: Mapping[str, Any]) -> Any:
+def check_parameters(path: Path, values: Mapping[str, Any]) -> Any:
     """The choices of a notebook's study, checked in one line and before its kernel starts: its own
     parameters with ``values`` over them. One that it does not have is refused (papermill would only
     warn).
@@ -374,7 +374,7 @@ def run_notebook(
 
     source = notebook_path(name)
     values = dict(values) | ({} if shard is None else {"shard": shard})
-    checked_choices(source, values)
+    check_parameters(source, values)
     values = {k: _from_here(k, v) for k, v in values.items()}
     own, named = runs_of(shard), os.environ.get("TRUSTLAB_RUNS", "")
     there = str(own if shard or not Path(named).is_absolute() else named)
@@ -447,7 +447,7 @@ def has_cases(name: str, values: Mapping[str, Any], shard: str) -> bool:
     ``ValueError`` for a notebook without cases."""
     if "n" not in default_parameters(path := notebook_path(name)):
         raise ValueError(f"{path.stem} loads no cases that could be shared out")
-    return bool(opened(checked_choices(path, {**values, "shard": shard})).cases())
+    return bool(opened(check_parameters(path, {**values, "shard": shard})).cases())
 
 
 def _from_here(name: str, value: Any) -> Any:

@@ -26,7 +26,7 @@ from trustlab.meaning import encoder, entailment
 from trustlab.models import cache
 from trustlab.models.huggingface import HuggingFaceModel
 from trustlab.paths import offline
-from trustlab.run_notebooks import checked_choices, notebook_path, read_sections
+from trustlab.run_notebooks import check_parameters, notebook_path, read_sections
 
 
 class Recorder:
@@ -71,7 +71,7 @@ def record(name: str, values: dict[str, Any], folder: Path) -> dict[str, Table]:
     from IPython.core.interactiveshell import InteractiveShell
 
     source = notebook_path(name)
-    checked_choices(source, values)
+    check_parameters(source, values)
     recorder = Recorder(folder)
     shell = InteractiveShell.instance()
     shell.history_manager.enabled = False
