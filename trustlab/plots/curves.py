@@ -86,6 +86,7 @@ def curves(
     bands: Collection[Any] = (),
     bars: Collection[Any] = (),
     filled: str = "",
+    joined: bool = True,
     names: str = "ends",
     percent: str = "",
     limits: tuple[float, float] | None = None,
@@ -103,6 +104,7 @@ def curves(
     - ``bands``, ``bars``: the values of ``by`` whose intervals are bands, at most two, or bars.
     - ``filled``: a column; marks are filled where it is 1, hollow where 0, crossed where missing.
       Without it marks of fewer than twelve cases are hollow.
+    - ``joined``: False draws marks alone, without the lines between them; references keep theirs.
     - ``names``: lines are named at their "ends" or in a "legend".
     - ``percent``: the axes of "xy" whose shares are written as percent.
     - ``limits``: of the y axis; without them it holds all that is drawn.
@@ -123,7 +125,7 @@ def curves(
     points = _points(table, {"x": x, "y": y, "by": by, "panel": panels, "filled": filled}, ticks)
     aside = {name: 0.12 * (k - (len(bars) - 1) / 2) for k, name in enumerate(bars if ticks else ())}
     points["x"] += points["by"].map(aside).astype(float).fillna(0)  # so that every bar is seen
-    lines = _lines(points, by, families, references)
+    lines = _lines(points, by, families, references, joined)
     titles = [_title(*panel, families) for panel in lines.items()]
     told = [[line.words for line in of] + list(guides) for of in lines.values()]
     axes = _grid(titles, *((2, told) if names == "ends" else (4, [])))
@@ -177,6 +179,7 @@ def _lines(
     by: str,
     families: Mapping[str, str],
     references: Mapping[Any, Mapping[str, Any]],
+    joined: bool,
 ) -> dict[str, list[Line]]:
     """The lines of each panel in the table's order; one line has the same dashes in all panels."""
     alone = points["panel"].isna() & ~points["by"].isin(list(references))
@@ -195,7 +198,7 @@ def _lines(
         family = family_of(panel if name not in families and panel in families else name, families)
         dashes = LINES[order[families.get(name, "")].index(name) % len(LINES)]
         look |= {"color": FAMILY_COLOURS[family], "marker": FAMILY_MARKERS[family]}
-        look |= {"ls": dashes, "lw": 1.8, "zorder": 3}
+        look |= {"ls": dashes if joined else "", "lw": 1.8, "zorder": 3}
         words = label(name) if isinstance(name, str) else f"{by.replace('_', ' ')} {name:g}"
         return Line(name, words, own, look, {"color": text_colour(family)}, False)
 
@@ -363,7 +366,7 @@ def _legend(
         if len(line.known):
             look = {"ms": MARK_POINTS} | line.look
             if len(colours[line.words]) > 1 and not line.reference:  # another family's elsewhere
-                look |= {"color": GREY, "marker": ""}
+                look |= {"color": GREY, "marker": "" if line.look["ls"] else "o"}
             elif len(line.known) > DENSE:
                 look |= {"marker": ""}
             handles[line.words] = Line2D([], [], label=line.words, **look)
