@@ -230,7 +230,8 @@ def test_a_request_that_fails_each_time_is_missing_with_its_reason(tmp_path):
         assert model.generate([request])[0][0].missing == batch.WAITS and model.next_step()
         assert answered(tmp_path, Server(), failing) == 1 and len(list(tmp_path.glob("in-*"))) == n
     model = BatchModel("toy", batch_dir=tmp_path)
-    assert model.generate([request])[0][0].missing == "HTTP 503: overloaded" and not model.waiting
+    assert model.generate([request])[0][0].missing == "the batch: HTTP 503: overloaded"
+    assert not model.waiting
 
 
 def test_a_server_s_dialect_is_learned_from_what_it_refused(tmp_path):

@@ -249,14 +249,15 @@ def test_all_that_a_refusal_names_is_left_out_at_once(words, gone):
     assert set(learned.differing(Dialect())) == gone
 
 
-def test_what_a_server_takes_is_settled_by_six_calls_at_most_and_kept(server, tmp_path):
+def test_what_a_server_takes_is_settled_whole_by_twelve_calls_at_most_and_kept(server, tmp_path):
     server.refuses, server.most_top, server.window = {"seed", "top_p"}, 5, 4000
     server.ignores_n, server.scores_chats = True, True
     with opening(server) as open_it:
         model = open_it()
         with_cache = CachedModel(model, tmp_path / "a.sqlite")
         able = with_cache.abilities
-        assert model.usage["probes"] <= 6 and able.dialect["most_top"] == 5
+        assert model.usage["probes"] <= 12 and able.dialect["most_top"] == 5
+        assert able.window == 4000 and able.counts and "prior" in able.provides
         assert not able.dialect["takes_seed"] and not able.dialect["takes_top_p"]
         assert decode_abilities(json.loads(encode_abilities(able))) == able
         assert model.asked_with["server"] == able.dialect
@@ -265,6 +266,105 @@ def test_what_a_server_takes_is_settled_by_six_calls_at_most_and_kept(server, tm
         assert again.abilities == able
         again.generate([ask("a", temperature=1.0)])
         assert len(server.received) == n_calls + 1 and "seed" not in server.received[-1]
+
+
+@each("failing", ["/tokenize", "scoring"])
+def test_what_fails_in_passing_is_no_lack_for_good(failing, server, tmp_path):
+    server.window, server.scores_chats = 4000, True
+
+    def plan(k: int, body: dict) -> int | None:
+        at = "scoring" if "prompt_logprobs" in body else server.paths[-1]
+        return 503 if at == failing and not well else None
+
+    server.plan, well = plan, False
+    with opening(server, max_retries=1) as open_it:
+        able = CachedModel(open_it(), tmp_path / "a.sqlite").abilities
+        assert "HTTP 503" in able.unsure and not (able.counts and "prior" in able.provides)
+        if failing == "scoring":
+            assert able.lacks["answer.prior_logprobs"].startswith("not settled: HTTP 503")
+        well = True
+        able = CachedModel(open_it(), tmp_path / "a.sqlite").abilities
+    assert able.window == 4000 and able.counts and "prior" in able.provides and not able.unsure
+
+
+@each("words", ["body temperature 39 C was measured", "eats a poppy seed bagel daily"])
+@each("status", [500, 400])
+def test_words_of_the_prompt_are_no_refusal_of_parameters(words, status, server, opened):
+    error = {"message": f"input was flagged: 'a man whose {words} and who coughs'"}
+    server.plan = lambda k, body: lambda answer: {"error": error | {"code": status}}
+    request = ask(f"This is a man whose {words} and who coughs", temperature=0.5)
+    model = opened()
+    ((reply,),) = model.generate([request])
+    assert "flagged" in str(reply.missing) and "server" not in model.asked_with
+
+
+def test_a_key_that_comes_in_parts_is_in_no_reply(server, opened):
+    parts = [{"type": "text", "text": f"[{KEY[:5]}"}, {"type": "text", "text": f"{KEY[5:]}]"}]
+    server.plan = lambda k, body: on_first(lambda c: c | {"message": {"content": parts}})
+    ((reply,),) = opened().generate([ask("a")])
+    assert (reply.text, reply.missing) == (None, openai_wire.ECHOED)
+
+
+@each(
+    "odd",
+    [b"[" * 700 + b"]" * 700, b"event:" + b" " * 300_000, b'{"a": ' * 900 + b"1" + b"}" * 900],
+)
+def test_an_odd_body_raises_nothing_and_takes_no_time(odd, server, opened):
+    server.plan = lambda k, body: (lambda answer: odd) if bad(body) else None
+    (first,), (second,) = opened(timeout_s=5.0).generate([ask("bad"), ask("good")])
+    assert first.text is None and first.missing and second.text
+
+
+def test_a_pause_that_is_no_date_is_none():
+    assert openai_wire.pause_of({"retry-after": "Mon, 01 Jan 2020 00:00:00 +99999999999999"}) == 0
+
+
+@each("url", ["http://user:pa\u2100ss77@host/v1", "http://user:pass77/v1"])
+def test_an_address_that_is_none_is_not_repeated(url):
+    with pytest.raises(ValueError, match="base_url must be") as caught:
+        Address.of(url)
+    assert "77" not in str(caught.value)
+
+
+def test_a_choice_that_is_left_out_is_asked_for_and_no_other_is_put_in_its_place(server, opened):
+    def lose(answer: dict) -> dict:
+        del answer["choices"][1]
+        return answer
+
+    request = ask("a", n=3, temperature=1.0)
+    ((*whole,),) = opened().generate([request])
+    server.plan = lambda k, body: lose if body.get("n") == 3 else None
+    ((*mended,),) = opened().generate([request])
+    assert [r.text for r in mended] == [r.text for r in whole]
+
+
+def test_a_budget_of_calls_counts_those_that_are_tried_again(server, opened):
+    server.plan = lambda k, body: 500
+    with pytest.raises(Stopped, match="the budget of 2 calls is spent"):
+        opened(max_retries=5, max_calls=2).generate([ask("a"), ask("b")])
+    assert len(server.received) == 2
+
+
+def test_a_batch_that_was_not_run_again_is_not_written_again(tmp_path):
+    requests = [ask(str(k)) for k in range(2)]
+
+    def run() -> int:
+        model = BatchModel("toy", batch_dir=tmp_path)
+        model.generate(requests)
+        model.next_step()
+        return model.waiting
+
+    assert run() == 2
+    first, second = (json.loads(line) for line in (tmp_path / "in-001.jsonl").open())
+    body = {"choices": [{"message": FLU, "finish_reason": "stop"}]}
+    rows = [(first, 200, body), (second, 500, {"error": {"message": "oops"}})]
+    told = [
+        {"custom_id": of["custom_id"], "response": {"status_code": status, "body": said}}
+        for of, status, said in rows
+    ]
+    (tmp_path / "out-001.jsonl").write_text("\n".join(map(json.dumps, told)), "utf-8")
+    for _ in range(4):  # in-002 waits for whoever runs it
+        assert run() == 1 and not (tmp_path / "in-003.jsonl").exists()
 
 
 @each("key", ["sk-one two", "sk-one\ntwo", "sk-\u200bone", "sk-schl\u00fcssel"])

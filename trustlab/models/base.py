@@ -185,6 +185,8 @@ class Abilities:
     structured: bool = True
     schema_form: str = "json_schema"
     dialect: Mapping[str, Any] = field(default_factory=dict)
+    unsure: str = ""
+    """What failed in passing while this was found out: it holds for now, and is not kept."""
 
 
 def finds_out(model: Any) -> bool:

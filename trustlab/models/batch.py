@@ -12,6 +12,7 @@ import json
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
@@ -60,11 +61,14 @@ class FileLine(Line):
             for file in sorted(self.folder.glob(pattern)):
                 for at, row in self._rows(file):
                     self._take(file, at, row)
-        for file in sorted(self.folder.glob("in-*.jsonl")):
+        earlier = Counter[str]()  # failures that are those of earlier files
+        for file in sorted(self.folder.glob("in-*.jsonl"), key=lambda f: (len(f.name), f.name)):
             names = [str(row.get("custom_id")) for _, row in self._rows(file)]
             self._written.update(names)
-            if any(name in self._places or name in self._failed for name in names):
+            failed = [name for name in names if len(self._failed.get(name, ())) > earlier[name]]
+            if failed or any(name in self._places for name in names):
                 self._back.update(names)
+                earlier.update(failed)
 
     def _rows(self, file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         """Each line that is a JSON object, and where it begins."""
@@ -92,6 +96,11 @@ class FileLine(Line):
             error = row.get("error") or error_in(body) or body or "no response"
             failed = self._failed.setdefault(name, {})
             failed[str(row.get("id") or (file, at))] = self._refusal(known, error)
+
+    def _refusal(self, status: int | None, error: Any, pause: float = 0.0) -> Outcome:
+        """What a line says; no server waits behind it."""
+        outcome = super()._refusal(status, error)
+        return replace(outcome, what=f"the batch: {outcome.what}") if status else outcome
 
     async def post(self, kind: str, body: Mapping[str, Any]) -> Outcome:
         """The answer that came back; else the request waits, and is written by :meth:`write`."""

@@ -12,6 +12,7 @@ import functools
 import hashlib
 import json
 import math
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError
@@ -51,8 +52,10 @@ FATAL = {401: PermissionError, 403: PermissionError, 404: FileNotFoundError, 402
 """HTTP statuses that every further call would get too."""
 GONE_AFTER = 10
 """Calls given up in a row, none passing meanwhile, after which a server is gone."""
-MOST_ASKED = 6
-"""Calls that settle what a server can do."""
+MOST_ASKED = 12
+"""Calls that settle what a server can do: six questions, and some again in another dialect."""
+MODERATED = re.compile(r"flagged|moderat|content.?(policy|filter|management)|safety", re.I)
+"""Words of a refusal (403) that is of one prompt, and not of all."""
 ELSEWHERE = ("takes_temperature", "coldest", "takes_schema", "schema_form")
 """Parts of a dialect that :class:`~trustlab.models.base.Abilities` name themselves."""
 
@@ -118,14 +121,22 @@ def _otherwise(before: Dialect, learned: Dialect) -> str:
 @dataclass
 class _Run:
     """Some calls that belong together: the requests of one ``generate``, what has come so far, and
-    why it stopped, if it did; or at most ``left`` calls that settle what a server can do."""
+    why it stopped, if it did; or at most ``left`` calls that settle what a server can do, and what
+    the ``last`` of them brought; ``unsure``: what failed among them and may pass another time."""
 
     requests: Sequence[Request] = ()
     rows: Sequence[list[Reply | None]] = ()
     keep: Keep | None = None
     left: int | None = None
+    last: Outcome | None = None
+    unsure: str = ""
     stopped: str = ""
     error: type[Exception] | None = None
+
+    def doubt(self, outcome: Outcome) -> None:
+        """Note a failure that says nothing of what the server can do."""
+        if outcome.passing and outcome.status != 200:
+            self.unsure = self.unsure or outcome.reason
 
     def stop(self, error: type[Exception] | None, why: str) -> None:
         """End it; the first reason stays."""
@@ -271,7 +282,8 @@ class OpenAIModel:
             asked = "".join(
                 f"; {n}: {v}" for n, v in sorted(self.asked_with.get("server", {}).items())
             )
-            n = f"{self.usage['probes']:.0f} calls"
+            unsure = f"; asked again next time: {able.unsure}" if able.unsure else ""
+            n = f"{self.usage['probes']:.0f} calls{unsure}"
             print(f"{self!r} gives {gives}{window}{asked} ({n})", file=sys.stderr)
         return cast(Abilities, self._abilities)
 
@@ -280,7 +292,7 @@ class OpenAIModel:
         """What was settled before; what the user told counts more."""
         self._abilities, told = found, self._told
         new = told.with_kept(found.dialect)
-        self._dialect = new = replace(
+        self._dialect = replace(
             new,
             takes_n=told.takes_n and new.takes_n,
             takes_temperature=told.takes_temperature and found.temperature,
@@ -288,7 +300,11 @@ class OpenAIModel:
             takes_schema=told.takes_schema and found.structured,
             schema_form=found.schema_form,
         )
-        if differing := new.differing(told):
+        self._says_server()
+
+    def _says_server(self) -> None:
+        """Note in ``asked_with`` what is asked otherwise than the user told."""
+        if differing := self._dialect.differing(self._told):
             self.asked_with["server"] = differing
 
     def _able(self, provides: frozenset[str], window: float, counts: bool) -> Abilities:
@@ -450,17 +466,20 @@ class OpenAIModel:
                         "add_generation_prompt": True,
                     } | given
 
-                answer = await self._once("tokenize", body, run)
+                outcome = await self._once("tokenize", body, run)
+                answer = outcome.answer
                 counted = answer.get("count") if isinstance(answer, dict) else None
                 told = type(counted) is int and 0 < counted <= wire.MOST_TOKENS
                 n_tokens = counted if told else None
+                if outcome.passing:  # another time it may be told
+                    return None
             self._counted[messages] = n_tokens
         return self._counted[messages]
 
-    async def _once(self, kind: str, body: Body, run: _Run) -> Any:
-        """The answer to a call that one can do without: it has no second try and stops nothing."""
+    async def _once(self, kind: str, body: Body, run: _Run) -> Outcome:
+        """What a call brings that one can do without: it has no second try and stops nothing."""
         called = await self._call(kind, body, run, needed=False)
-        return called[0].answer if called else None
+        return called[0] if called else Outcome(what="not asked", status=400)
 
     async def _call(
         self, kind: str, body: Body, run: _Run, needed: bool = True
@@ -474,54 +493,57 @@ class OpenAIModel:
                 return None
             passed, pause = False, None
             try:
-                if not begun and not self._may_begin(run):
+                if not self._may_begin(run, again=begun):
                     return None
                 sent, begun = body(self._dialect), True
                 extra = self._extra if kind == "chat" else {}
                 outcome = await self._line.post(kind, sent | extra)
-                passed = outcome.answer is not None or not outcome.passing
+                passed = not outcome.lost
                 if outcome.refused:
                     pause = outcome.pause if outcome.pause <= LONGEST_WAIT_S else 0.0
             finally:
                 await limiter.give(taken, passed=passed, pause=pause)
-            outcome = replace(outcome, retries=retries)
+            run.last = outcome = replace(outcome, retries=retries)
             self._reached = self._reached or outcome.reached
             self._count(outcome)
             if outcome.answer is not None or not needed:
+                run.doubt(outcome)
                 return outcome, sent
-            if body(self._dialect) == sent:
+            if kind == "chat" and body(self._dialect) == sent:
                 learned = self._dialect.after(sent, outcome)
                 hint = "" if run.left is not None else _otherwise(self._dialect, learned)
                 if hint:
                     run.stop(ValueError, f"{self._refused(outcome)}; {hint}")
                 else:
                     self._dialect = learned
+                    self._says_server()
             if body(self._dialect) != sent:
                 begun = False
                 continue
             if run.left is None and (kind == "chat" or outcome.status != 404):
                 self._give_up(run, outcome)
             if not self._tries_again(run, outcome):
-                if outcome.passing and run.left is None:
+                if outcome.lost and run.left is None:
                     self._miss(run, outcome)
+                run.doubt(outcome)
                 if run.stopped:
                     await limiter.wake()
                 return outcome, sent
             retries += 1
-            self.usage["retries"] += 1
             if not outcome.refused:  # a refused call waits for its place
                 await asyncio.sleep(outcome.pause or min(0.5 * 2 ** (retries - 1), 8.0))
 
-    def _may_begin(self, run: _Run) -> bool:
-        """Whether a call may be begun, and count it."""
-        if run.left is not None:
+    def _may_begin(self, run: _Run, again: bool) -> bool:
+        """Whether a call may be begun, or tried ``again``; one that is begun is counted."""
+        if run.left is None and (spent := self._spent()):
+            run.stop(None, spent)
+        elif run.left is not None and not again:
             run.left -= 1
             if run.left < 0:
                 return False
             self.usage["probes"] += 1
-        elif spent := self._spent():
-            run.stop(None, spent)
-        self.usage["requests"] += not run.stopped
+        if not run.stopped:
+            self.usage["retries" if again else "requests"] += 1
         return not run.stopped
 
     def _tries_again(self, run: _Run, outcome: Outcome) -> bool:
@@ -545,6 +567,8 @@ class OpenAIModel:
         if outcome.pause > LONGEST_WAIT_S and outcome.passing:
             shown = f"{self._line.address.shown} asks to wait {outcome.pause:,.0f} s"
             run.stop(Gone, f"{shown}: {outcome.reason}")
+        elif outcome.status == 403 and MODERATED.search(outcome.named):
+            return
         elif outcome.status in FATAL or outcome.code == "insufficient_quota":
             run.stop(FATAL.get(outcome.status or 0), self._refused(outcome))
 
@@ -554,7 +578,8 @@ class OpenAIModel:
     def _spent(self) -> str:
         """Which budget is spent, '' if none."""
         tokens = self.usage["n_tokens_in"] + self.usage["n_tokens_out"]
-        used = {"calls": (self.usage["requests"], self.max_calls)}
+        calls = self.usage["requests"] + self.usage["retries"]
+        used = {"calls": (calls, self.max_calls)}
         used |= {"tokens": (tokens, self.max_tokens_total)}
         spent = (w for w, (n, most) in used.items() if most is not None and n >= most)
         what = next(spent, "")
@@ -594,6 +619,8 @@ class OpenAIModel:
             except (ValueError, TypeError, ArithmeticError, LookupError, RecursionError) as error:
                 why = f"the server's choice cannot be read: {type(error).__name__}"
                 reply = answers.missing(why)
+            if self._line.echoes(reply.text, reply.raw, reply.reasoning):
+                reply = answers.missing(wire.ECHOED)
             why = reply.missing and self._line.scrubbed(reply.missing)
             replies.append(replace(reply, served_by=served, missing=why))
         return replies
@@ -637,7 +664,7 @@ class OpenAIModel:
         prompt; what the calls do not reach counts as not given."""
         greedy = functools.partial(wire.chat_body, self.name, _GREEDY, 0, 1, self.n_top)
         called = await self._call("chat", greedy, run)
-        outcome = called[0] if called else Outcome(what="every form of a call", status=400)
+        outcome = called[0] if called else cast(Outcome, run.last)
         if outcome.answer is None:
             if outcome.status is None:
                 where = f"{self.name!r} cannot be reached at {self._line.address.shown}"
@@ -650,7 +677,8 @@ class OpenAIModel:
             provides |= {"logprobs", "distributions"} if listed else {"logprobs"}
         window, counts = self._window, False
         if math.isinf(window):
-            window = wire.window_of(await self._once("models", lambda _: {}, run), self.name)
+            listed = await self._once("models", lambda _: {}, run)
+            window = wire.window_of(listed.answer, self.name)
         if self._dialect.takes_n:
             body = functools.partial(wire.chat_body, self.name, _SAMPLED, 0, 2, 0)
             called = await self._call("chat", body, run)
@@ -666,7 +694,10 @@ class OpenAIModel:
         if not math.isinf(window):
             counts = await self._count_tokens(_GREEDY.messages, run) is not None
         able = self._able(frozenset(provides), window, counts)
-        able = replace(able, structured=bool(held) or not self.structured)
+        able = replace(able, structured=bool(held) or not self.structured, unsure=run.unsure)
+        if run.unsure and "prior" not in provides:
+            why = {"answer.prior_logprobs": f"not settled: {run.unsure}"}
+            able = replace(able, lacks={**able.lacks, **why})
         dialect = self._dialect.differing(self._told)
         dialect = {name: value for name, value in dialect.items() if name not in ELSEWHERE}
         return replace(able, schema_form=held or SCHEMA_FORMS[0], dialect=dialect)

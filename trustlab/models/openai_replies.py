@@ -166,14 +166,16 @@ def count_of(answer: Any, name: str) -> int | None:
 
 
 def choices_of(answer: Any) -> list[Any] | None:
-    """The choices of an answer in the order of their ``index``; ``None``: it has another form."""
+    """The choices of an answer in the order of their ``index``, up to the first that is not there;
+    ``None``: it has another form."""
     choices = answer.get("choices") if isinstance(answer, Mapping) else None
     if not isinstance(choices, list):
         return None
     at = [c.get("index") if isinstance(c, Mapping) else None for c in choices]
-    if sorted(k for k in at if type(k) is int) != list(range(len(choices))):
+    if 0 not in at or len(set(at)) < len(at) or not all(type(k) is int for k in at):
         return choices
-    return [choices[at.index(k)] for k in range(len(choices))]
+    there = next(k for k in range(len(at) + 1) if k not in at)
+    return [choices[at.index(k)] for k in range(there)]
 
 
 def end_of(said: Any) -> str:

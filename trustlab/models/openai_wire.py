@@ -34,6 +34,9 @@ SHORTEST_KEY = 8
 ECHOED = "the server echoed the key"
 MOST_BYTES = 64 * 2**20
 """Of an answer with replies; of any other a sixteenth."""
+PACKED, MOST_PACKING = ("gzip", "deflate", "br", "zstd"), 128
+"""How an answer may be packed, though it was asked not to be, and what part of the bytes it may
+have then."""
 MOST_TOKENS = 10_000_000
 """Of one call, in or out; a server that counts more is not believed."""
 PATHS = {
@@ -50,6 +53,8 @@ CONNECT_S = 4.0
 """A connection takes no longer, or the server is not there."""
 UNFIT = 0
 """In place of an HTTP status: the server did what is not allowed, and would do it again."""
+MOST_NAMED = 2_000
+"""Characters of a server's complaint in which parameters are looked for."""
 MAX_WORDS = 200
 """Characters of a server's own words that a reason quotes."""
 
@@ -77,12 +82,14 @@ class Address:
     def of(cls, base_url: str | None) -> Address:
         """The address given, else ``OPENAI_BASE_URL``, else OpenAI's. ``ValueError`` if it is none,
         or carries a query."""
-        parts = urlsplit((base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI).strip())
-        host = parts.hostname or ""
+        form = "base_url must be http://HOST/PATH or https://HOST/PATH (most servers: .../v1)"
+        try:
+            parts = urlsplit((base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI).strip())
+            host, _ = parts.hostname or "", parts.port
+        except ValueError:  # its words repeat what may be a password
+            raise ValueError(form) from None
         if parts.scheme not in ("http", "https") or not host:
-            raise ValueError(
-                "base_url must be http://HOST/PATH or https://HOST/PATH (most servers: .../v1)"
-            )
+            raise ValueError(form)
         if parts.query or parts.fragment:
             where = "must end with its path; a key belongs in OPENAI_API_KEY"
             raise ValueError(f"base_url for {host} {where}")
@@ -159,6 +166,11 @@ class Outcome:
         known = self.status in (None, 200, 408, 409, 429)
         return known or (self.status or 0) >= 500
 
+    @property
+    def lost(self) -> bool:
+        """Whether it says that the server is in no order, for now or at all."""
+        return self.passing or (self.answer is None and self.status == UNFIT)
+
 
 _MEANINGS = {
     402: r"insufficient.?(quota|credit|balance|fund)|billing|payment.?required|out of credit",
@@ -219,7 +231,7 @@ def pause_of(headers: Mapping[str, str]) -> float:
         with contextlib.suppress(TypeError, ValueError):
             seconds = unit * float(headers.get(name, ""))
             return seconds if 0 <= seconds < math.inf else 0.0
-    with contextlib.suppress(TypeError, ValueError):
+    with contextlib.suppress(TypeError, ValueError, OverflowError):
         until = parsedate_to_datetime(headers.get("retry-after", ""))
         return max(0.0, until.timestamp() - time.time())
     return 0.0
@@ -259,7 +271,7 @@ class Dialect:
         """The dialect that avoids all that was refused; the same one where the refusal names
         nothing that can be left out. Without a temperature the reply comes from another
         distribution than the one asked for: only who says so may leave it out."""
-        words, status = _OTHERS.sub("", outcome.named), outcome.status
+        words, status = _OTHERS.sub("", _own_words(outcome.named, sent)), outcome.status
         told = "context" in outcome.code or "context length" in words
         if told or status not in (400, 403, 422, 500, 501):
             return self
@@ -272,7 +284,7 @@ class Dialect:
         if refused("max_completion_tokens", "max_tokens"):
             new["limit"] = "max_completion_tokens"
         if refused("top_logprobs|logprobs", "logprobs"):
-            n_top = sent["top_logprobs"]
+            n_top = sent.get("top_logprobs", 0)
             if n_top == 0 and self.fewest_top == 0:
                 new["fewest_top"] = 1
             elif n_top > 1 and status != 403:
@@ -297,6 +309,16 @@ class Dialect:
         if not new and status != 403 and self.system_role == "auto" and _SYSTEM_ROLE.search(words):
             new["system_role"] = "user"
         return replace(self, **new)
+
+
+def _own_words(words: str, sent: Mapping[str, Any]) -> str:
+    """A server's words without those that it quotes of the prompt, three in a row or more: a
+    patient has a temperature, too."""
+    prompt = " ".join(" ".join(turn["content"].split()) for turn in sent.get("messages", ()))
+    each = words[:MOST_NAMED].split()
+    threes = [" ".join(each[i : i + 3]) in prompt for i in range(len(each) - 2)]
+    quoted = {i + k for i, found in enumerate(threes) if found for k in range(3)}
+    return " ".join(word for i, word in enumerate(each) if i not in quoted)
 
 
 class Unfit(Exception):
@@ -378,6 +400,10 @@ class Line:
             text = text.replace(secret, HIDDEN)
         return re.sub(rf"{KEY_LIKE.pattern}|\bsk-[\w*.-]{{4,}}|(?<=Bearer )\S+", HIDDEN, text)
 
+    def echoes(self, *texts: str | None) -> bool:
+        """Whether one of the texts holds the key."""
+        return any(secret in text for secret in self._secrets for text in texts if text)
+
     async def post(self, kind: str, body: Mapping[str, Any]) -> Outcome:
         """One call of a kind of :data:`PATHS`, in a place that the limiter gave, within
         ``timeout_s`` from its beginning to its end.
@@ -401,8 +427,8 @@ class Line:
             if isinstance(error.__cause__, _http().ConnectTimeout):
                 return self._unreached(error.__cause__)
             return Outcome(what=f"no answer within {self.timeout_s:g} s")
-        except UnicodeError:
-            return Outcome(what="the prompt holds characters that no call can", status=UNFIT)
+        except UnicodeEncodeError:
+            return Outcome(what="the prompt holds characters that no call can", status=400)
         except openai.APIStatusError as error:
             said = error.body or error.response.reason_phrase
             return self._refusal(error.status_code, said, pause_of(error.response.headers))
@@ -411,6 +437,9 @@ class Line:
             if isinstance(cause, Unfit):
                 return Outcome(what=str(cause), status=UNFIT)
             return self._unreached(cause)
+        except Exception as error:  # what a client does not foresee of a server
+            what = f"the server's answer cannot be read ({type(error).__name__})"
+            return Outcome(what=what, status=UNFIT)
 
     def _unreached(self, cause: BaseException | None) -> Outcome:
         what = f"the connection to {self.address.shown} failed"
@@ -421,7 +450,7 @@ class Line:
         """The JSON of an answer's ``content``; an error inside, and an answer that holds the key,
         are none."""
         text = content.decode("utf-8-sig", "replace")
-        streamed = re.match(r"(?:event:.*\s+)?data:\s*(\{.*\})\s", text)
+        streamed = re.match(r"(?:event:[^\n]*\n\s*)?data:\s*(\{.*\})\s", text)
         try:
             answer = json.loads(streamed[1] if streamed else text)
             if streamed and error_in(answer) is None:
@@ -431,14 +460,15 @@ class Line:
                 if re.search(r"\\u[dD][89a-fA-F]", text):  # halves of characters
                     answer = json.loads(plain.encode("utf-8", "replace"))
                 text += plain
+            error = error_in(answer)
         except (ValueError, RecursionError):  # a number of 5,000 digits is a ValueError, too
             words = shortened(self.scrubbed(text))
             return Outcome(what="the server's answer is not JSON", words=f": {words!r}", status=200)
-        if any(secret in text for secret in self._secrets):
+        if self.echoes(text):
             return Outcome(what=ECHOED, status=200)
         if answer is None:
             return Outcome(what="the server's answer is null", status=200)
-        if (error := error_in(answer)) is not None:
+        if error is not None:
             return self._refusal(200, error, pause)
         return Outcome(answer, status=200)
 
@@ -450,7 +480,9 @@ class Line:
             told = inner
         said = next((told[name] for name in (*_WORDS, "error") if told.get(name)), one)
         words = shortened(self.scrubbed(str(said or "no reason is given")))
-        codes = " ".join(str(told[name]) for name in _CODES if told.get(name) is not None)
+        codes = " ".join(str(told[name]) for name in _CODES if told.get(name) is not None)[
+            :MAX_WORDS
+        ]
         what = "the batch brought no answer" if status is None else f"HTTP {status}"
         if status == 200:
             what, status = "an error inside HTTP 200", _status_in(codes, words)
@@ -479,10 +511,10 @@ def _hooks(url: str) -> dict[str, list[Any]]:
             raise Unfit("the server redirects to another address")
 
     async def bound(response: Any) -> None:
-        if response.headers.get("content-encoding", "identity") != "identity":
-            raise Unfit("the server packs its answer, which it was asked not to")
         replies = response.status_code < 400 and response.request.url.path.endswith("completions")
-        response.stream = _bounded(response.stream, MOST_BYTES if replies else MOST_BYTES // 16)
+        packed = response.headers.get("content-encoding", "").strip().lower() in PACKED
+        least = MOST_PACKING if packed else 1 if replies else 16
+        response.stream = _bounded(response.stream, MOST_BYTES // least)
 
     return {"request": [stay], "response": [bound]}
 
