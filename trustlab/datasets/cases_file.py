@@ -167,6 +167,17 @@ def allowed(words: str, holds: Callable[[Any], object] = lambda _: True) -> Wrap
     return WrapValidator(check)
 
 
+def of_kind(words: str, *kinds: type) -> BeforeValidator:
+    """A pydantic check that a value is of one of the ``kinds``; ``words`` say what is allowed."""
+
+    def check(value: object) -> object:
+        if value is not None and not isinstance(value, kinds):
+            raise PydanticCustomError("not allowed", words)  # pyright: ignore
+        return value
+
+    return BeforeValidator(check)
+
+
 class Row(BaseModel, strict=True):
     """The fields of a JSON object; further ones are let be, and one that is absent is null."""
 
@@ -211,7 +222,7 @@ class MarkedStatement(Row):
     """A statement of which is known what it tells."""
 
     text: Text
-    finding: str
+    finding: Annotated[str, allowed("an id of data/knowledge/findings.yml")]
     affirmed: Annotated[bool, allowed("true or false")]
 
     @property
@@ -251,7 +262,7 @@ POSTERIOR = "posterior.jsonl"
 class _Named(Row):
     case_id: Text
     diagnosis: Text
-    condition: str
+    condition: Annotated[str, allowed("an id of data/knowledge/conditions.yml")]
 
     def condition_of(self, bad: Bad) -> Condition:
         """The condition that ``condition`` and ``diagnosis`` both mean."""
@@ -610,8 +621,16 @@ def _parts(between: str, value: object) -> object:
 class _Own(Row):
     id: Text
     diagnosis: Name
-    accepted: Annotated[list[Name] | None, BeforeValidator(partial(_parts, ";"))] = None
-    statements: Annotated[list[Text] | None, BeforeValidator(partial(_parts, "\n"))] = None
+    accepted: Annotated[
+        list[Name] | None,
+        BeforeValidator(partial(_parts, ";")),
+        of_kind("a list of names, or one str with ; between", list, str),
+    ] = None
+    statements: Annotated[
+        list[Text] | None,
+        BeforeValidator(partial(_parts, "\n")),
+        of_kind("a list of strings, or one str with a statement on each line", list, str),
+    ] = None
     text: str | None = None
 
 

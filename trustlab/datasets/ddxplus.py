@@ -432,7 +432,7 @@ class _Kept(Row):
     case_id: Text
     diagnosis: Text
     patient: Person
-    differential: dict[str, Probability]
+    differential: Annotated[dict[str, Probability], Field(min_length=1)]
     statements: Annotated[list[MarkedStatement], Enough]
 
 

@@ -21,6 +21,7 @@ from trustlab.datasets.cases_file import (
     Text,
     allowed,
     checked,
+    of_kind,
     whole_json,
     within,
 )
@@ -76,7 +77,11 @@ Disease = Annotated[
     str,
     allowed(
         "the name of a disease",
-        lambda name: utf8(name) and all(normalise(p) for p in _PICKS.split(name) if p.strip()),
+        lambda name: (
+            utf8(name)
+            and bool(picks := [p for p in _PICKS.split(name) if p.strip()])
+            and all(map(normalise, picks))
+        ),
     ),
 ]
 
@@ -117,8 +122,8 @@ class _Spoken(Row):
         allowed(" or ".join(SPEAKERS), lambda one: one.strip().lower() in (*SPEAKERS, NOBODY)),
     ]
     text: Annotated[str, allowed("a str", utf8)]
-    nlu: list[_Entry] = []
-    actions: list[_Action] = []
+    nlu: Annotated[list[_Entry], of_kind("a list of objects", list)] = []
+    actions: Annotated[list[_Action], of_kind("a list of objects", list)] = []
 
 
 class _Dialogue(Row):

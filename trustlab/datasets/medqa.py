@@ -21,6 +21,7 @@ from trustlab.datasets.cases_file import (
     allowed,
     checked,
     json_lines,
+    of_kind,
     read_text,
     whole_json,
     within,
@@ -89,7 +90,11 @@ class _Asked(Row):
 class _Answered(Row):
     """What is judged in the rows that become cases; MIRAGE's ``answer`` is a letter."""
 
-    options: Annotated[dict[str, Text], Field(min_length=2)]
+    options: Annotated[
+        dict[str, Text],
+        Field(min_length=2),
+        of_kind("an object, letter to text, two options or more", dict),
+    ]
     answer: str | None = None
     answer_idx: str | None = None
     meta_info: str | None = None

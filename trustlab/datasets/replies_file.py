@@ -323,13 +323,19 @@ def _check_names(file: Path | str, names: Sequence[str]) -> None:
         warnings.warn(f"columns that are not read: {', '.join(strange)}", stacklevel=5)
 
 
+UNREADABLE = (
+    ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError,
+)  # fmt: skip
+"""What a cell raises that is not what its column takes."""
+
+
 def _cell(bad: partial[DataError], name: str, value: Any) -> Any:
     if _empty(value) or (_missing(value) and name not in ("case_id", "answer")):
         return None  # a case may be called NA, and a model may say so
     column = COLUMNS[name]
     try:
         return READERS[column.read](value)
-    except (ValueError, TypeError, KeyError, RecursionError, OverflowError) as error:
+    except UNREADABLE as error:
         raise bad(name, _plain(value), column.allowed) from error
 
 

@@ -15,7 +15,7 @@ import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -25,6 +25,7 @@ from pydantic_core import SchemaValidator
 from pydantic_core.core_schema import (
     literal_schema,
     no_info_after_validator_function,
+    no_info_before_validator_function,
     no_info_plain_validator_function,
     union_schema,
 )
@@ -154,7 +155,16 @@ def _as_written(schema: Any) -> Any:
     if made.get("type") == "dataclass-field" and made["name"] not in LATER:
         given = made["schema"]
         made["schema"] = given["schema"] if given["type"] == "default" else given
+    if made.get("type") == "dataclass" and hasattr(made["cls"], "__pydantic_validator__"):
+        # pydantic reads a class of its own as the class does, with its defaults
+        return no_info_before_validator_function(partial(_whole, made["cls"]), cast(Any, made))
     return made
+
+
+def _whole(kind: type[Any], value: Any) -> Any:
+    if isinstance(value, dict) and (gone := {*_names(kind)} - LATER - value.keys()):
+        raise ValueError(f"{min(gone)} is missing")
+    return value
 
 
 def _array(value: Any) -> np.ndarray:

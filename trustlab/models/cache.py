@@ -17,7 +17,7 @@ import warnings
 import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import groupby, islice
@@ -264,11 +264,12 @@ def _opened(path: object, target: str, statements: Iterable[str], **how: Any) ->
     try:
         for statement in statements:
             connection.execute(statement)
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # of damage that SQLite quotes
         connection.close()
         if isinstance(error, sqlite3.OperationalError):
             raise
-        raise ValueError(f"{error}: it is not an SQLite file, or a damaged one") from error
+        words = "it is not an SQLite file, or a damaged one"
+        raise ValueError(f"{path}: {error}: {words}") from error
     return connection
 
 
@@ -434,7 +435,7 @@ class CachedModel:
         self.served: Counter[str] = Counter()
         self.recorder: Recorder | None = None
         self.trial: Callable[[CachedModel, Sequence[Request]], None] | None = None
-        self._connection = connect(path, SCHEMA)
+        self._connection = _replies(path)
         self._writing = threading.Lock()
 
     @property
@@ -720,6 +721,7 @@ LONGEST_LINE = 64 << 20
 DAMAGE = (ValueError, TypeError, RecursionError)
 """What a row raises that is none."""
 _KEY = re.compile(r"[0-9a-f]{64}")
+DAMAGED = "a damaged one, which trustlab cache check --mend saves the rows of"
 PAGE = 4096
 _CELL = re.compile(rb"\x81\x0d([\x80-\xff]{0,4}[\x00-\x7f])([0-9a-f]{64}\{)")
 """How SQLite begins a row here: the kinds of key and value, a key, and an object of JSON."""
@@ -765,10 +767,28 @@ def damaged_rows(path: str | os.PathLike[str], mend: bool = False) -> dict[str, 
 def _there(path: str | os.PathLike[str]) -> Store:
     if not Path(path).is_file():
         raise FileNotFoundError(f"there is no reply cache at {path}")
+    return _replies(path)
+
+
+def _replies(path: str | os.PathLike[str] | None) -> Store:
+    """The reply cache at ``path``, made where it is absent. ``ValueError`` for a file with another
+    table, or one whose own description is damaged: an empty table there would be asked all anew."""
+    if path not in (None, ":memory:") and Path(path).is_file():
+        with suppress(sqlite3.Error), closing(sqlite3.connect(path)) as look:
+            named = "SELECT count(*) FROM sqlite_master WHERE name = 'replies'"
+            there, n_pages = look.execute(
+                f"SELECT ({named}), page_count FROM pragma_page_count"
+            ).fetchone()
+            if not there and n_pages > 1:
+                raise ValueError(f"{path} holds no table of replies: another's file, or {DAMAGED}")
     return connect(path, SCHEMA)
 
 
 def _drop(connection: Store, keys: Iterable[str]) -> None:
+    """Drop rows; ``ValueError`` where the file itself is damaged: a key may lead to another row."""
+    (told,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+    if told != "ok":
+        raise ValueError(f"{connection.path}: {told}: {DAMAGED}")
     with connection:
         connection.executemany("DELETE FROM replies WHERE key = ?", [(key,) for key in keys])
 
@@ -783,9 +803,15 @@ def _anew(path: Path, mend: bool) -> str:
             rows[key] = row[1]
     if not mend:
         return f"{len(rows)} of its rows are whole"
-    damaged = path.with_name(f"{path.name}.damaged")
-    with whole(damaged) as copy:
-        shutil.copyfile(path, copy)
+    if not rows:
+        raise ValueError(f"{path} holds no whole reply; nothing is changed")
+    _refuse_in_use(path)
+    names = (path.with_name(f"{path.name}.damaged{n or ''}") for n in range(1000))
+    damaged = next(file for file in names if not file.exists())
+    for file, end in zip(beside[:2], ("", "-wal"), strict=True):
+        if file.is_file():
+            with whole(Path(f"{damaged}{end}")) as copy:
+                shutil.copyfile(file, copy)
     with whole(path) as made:
         with closing(connect(made, SCHEMA)) as connection, connection:
             _insert(connection, rows.items())
@@ -794,25 +820,41 @@ def _anew(path: Path, mend: bool) -> str:
     return f"its {len(rows)} whole rows are in a new file, and the old one is {damaged}"
 
 
+def _refuse_in_use(path: Path) -> None:
+    """``ValueError`` where a run has the file open (SQLite holds these bytes of it meanwhile): what
+    it writes after a mend would be lost."""
+    try:
+        import fcntl
+    except ImportError:  # Windows lets no file in use be replaced
+        return
+    with path.open("r+b") as file:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 510, 0x40000002)
+        except OSError:
+            raise ValueError(f"{path} is in use by a run; end that first") from None
+
+
 def _carved(raw: bytes) -> Iterator[tuple[str, str]]:
     """Key and kept value of each row in the bytes of a file, wherever it stands in them; what does
-    not fit its page goes on in a chain of others (sqlite.org/fileformat2.html)."""
+    not fit its page goes on in a chain of others (sqlite.org/fileformat2.html). How much fits
+    differs in older files (without row ids): both are tried, and a checksum tells."""
     for cell in _CELL.finditer(raw):
         kind = 0
         for byte in cell[1]:
             kind = kind << 7 | byte & 0x7F
         head, n = 3 + len(cell[1]), 64 + (kind - 13) // 2
-        here, least = head + n, (PAGE - 12) * 32 // 255 - 23
-        if here > PAGE - 35:
-            fits = least + (here - least) % (PAGE - 4)
-            here = fits if fits <= PAGE - 35 else least
-        end = cell.start(2) + here - head
-        row, page = raw[cell.start(2) : end], int.from_bytes(raw[end : end + 4])
-        while len(row) < n and 0 < page <= len(raw) // PAGE:
-            at = (page - 1) * PAGE
-            row, page = row + raw[at + 4 : at + PAGE], int.from_bytes(raw[at : at + 4])
-        text = row[:n].decode(errors="surrogateescape")
-        yield text[:64], text[64:]
+        for most in (PAGE - 35, (PAGE - 12) * 64 // 255 - 23):
+            here, least = head + n, (PAGE - 12) * 32 // 255 - 23
+            if here > most:
+                fits = least + (here - least) % (PAGE - 4)
+                here = fits if fits <= most else least
+            end = cell.start(2) + here - head
+            row, page = raw[cell.start(2) : end], int.from_bytes(raw[end : end + 4])
+            while len(row) < n and 0 < page <= len(raw) // PAGE:
+                at = (page - 1) * PAGE
+                row, page = row + raw[at + 4 : at + PAGE], int.from_bytes(raw[at : at + 4])
+            text = row[:n].decode(errors="surrogateescape")
+            yield text[:64], text[64:]
 
 
 def _checked_rows(connection: Store) -> Iterator[tuple[str, str, str]]:
@@ -888,14 +930,19 @@ def import_cache(path: str | os.PathLike[str], source: str | os.PathLike[str]) -
     with Path(source).open("rb") as file:
         is_cache = file.read(len(SQLITE)) == SQLITE
     rows = _kept_rows if is_cache else _exported_rows
-    with closing(connect(path, SCHEMA)) as connection, connection:
+    with closing(_replies(path)) as connection, connection:
         connection.execute("BEGIN IMMEDIATE")
         for key, value in rows(Path(source)):
             row = connection.execute("SELECT value FROM replies WHERE key = ?", (key,)).fetchone()
-            if row is None:
+            there = None
+            if row is not None:
+                try:
+                    there = _plain(key, row[0])
+                except ValueError:  # damaged: this one takes its place
+                    connection.execute("DELETE FROM replies WHERE key = ?", (key,))
+            if there is None:
                 _insert(connection, [(key, value)])
-            same = row is not None and row[0].partition("\n")[0] == value
-            counts["new" if row is None else "known" if same else "conflicting"] += 1
+            counts["new" if there is None else "known" if there == value else "conflicting"] += 1
     return counts
 
 

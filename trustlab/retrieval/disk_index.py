@@ -115,10 +115,12 @@ def _key(files: Sequence[CorpusFile], k1: float, b: float) -> str:
 
 
 def _sound(folder: Path) -> bool:
-    """Whether the folder holds every file that its manifest names, byte for byte."""
+    """Whether the folder holds the files that its manifest names, byte for byte, and no other."""
     try:
-        kept = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["sha256"]
-        return all(_sha256(folder / name) == found for name, found in kept.items())
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        kept, there = manifest["sha256"], {file.name for file in folder.iterdir()} - {MANIFEST}
+        named = isinstance(manifest["revision"], str) and kept and kept.keys() == there
+        return bool(named) and all(_sha256(folder / name) == found for name, found in kept.items())
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return False
 
