@@ -1,11 +1,11 @@
 """Runs that are killed, disks that are full, bits that flip: ``python -m benchmarks.kills``.
 
 Each row is one kind of harm, done again and again at random moments and places (seeded) to a small
-run of the tests, which is then finished. **lost** counts what had been kept and was gone (not of
-batch files and flips), **asked again** what a model was asked once more: in flight when the run
-ended, or damaged. A run's tables must be those of a run left alone. It exits with 1 where anything
-kept is asked for again after a kill, where tables differ, or where a flipped bit changes a reply in
-silence.
+run of the tests, which is then finished. **lost** counts what had been kept and was gone or asked
+for again, **asked again** what a model was asked once more: in flight when the run ended, or
+damaged. A run's tables must be those of a run left alone. It exits with 1 where anything kept is
+lost, where tables differ, where a flipped bit changes a reply in silence, and where one takes more
+replies than its own.
 """
 
 from __future__ import annotations
@@ -44,6 +44,8 @@ FORK = multiprocessing.get_context("forkserver")
 """Children that find everything imported, so that a run begins at once."""
 TABLES = ("answers.csv", "confidence.csv")
 LATENCY_S, IN_FLIGHT = test_kill.LATENCY_S, test_kill.IN_FLIGHT
+MOST = 3
+"""Replies that one flipped bit may take: a row, and what SQLite moves with it."""
 Row = dict[str, Any]
 
 
@@ -126,8 +128,9 @@ def by_two(folder: Path, n: int, rng: random.Random) -> Row:
             for process in both:
                 process.kill()
                 process.join()
-            again += sum(key in kept for key in asked_in(where, attempt))
-            lost, done = lost + len(kept - test_kill.keys_kept(where)), done + len(both)
+            twice = sum(key in kept for key in asked_in(where, attempt))
+            gone = len(kept - test_kill.keys_kept(where))
+            again, lost, done = again + twice, lost + twice + gone, done + len(both)
         for share in range(2):
             local(where, share, attempt + 1)
             pairs = zip(
@@ -163,7 +166,7 @@ def by_files(folder: Path, n: int, rng: random.Random) -> Row:
         lines = [line for file in where.glob("in-*.jsonl") for line in file.open()]
         twice += len(lines) - len({json.loads(line)["custom_id"] for line in lines})
     what = "SIGKILL between and amid batch rounds"
-    return {"what": what, "n": done, "lost": 0, "asked again": twice, "tables equal": equal}
+    return {"what": what, "n": done, "lost": twice, "asked again": twice, "tables equal": equal}
 
 
 def quietly(do: Callable[..., Any], *given: Any) -> None:
@@ -254,7 +257,7 @@ def flips(folder: Path, n: int, rng: random.Random, structure: bool = False) -> 
     cached.close()
     places = range(whole.stat().st_size)
     if structure:
-        places = [k for k in places if k < 600 or k % 4096 < 40]
+        places = [k for k in places if k < 600 or 3896 <= k < 4096 or k % 4096 < 40]
     met: Counter[str] = Counter()
     again = most = 0
     for place in rng.sample(places, n):
@@ -278,7 +281,7 @@ def flips(folder: Path, n: int, rng: random.Random, structure: bool = False) -> 
     return {
         "what": what,
         "n": n,
-        "lost": 0,
+        "lost": most if most > MOST else 0,
         "asked again": again,
         "tables equal": not met["SILENT"],
     }

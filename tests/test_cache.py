@@ -10,6 +10,7 @@ import hashlib
 import json
 import lzma
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -849,6 +850,112 @@ def test_a_flipped_byte_and_a_broken_file_are_named(tmp_path):
         CachedModel(Fake(), tmp_path / "c").generate([ONE])
     done = CliRunner().invoke(app, ["cache", "check", "--path", str(tmp_path / "c")])
     assert done.exit_code == 1 and "no such column" in done.output
+
+
+PAGES_CELLS = 104
+"""Where a file says how many cells its first page holds, the description of its tables."""
+
+
+def flip(path: Path, at: int, bits: int = 1) -> None:
+    raw = bytearray(path.read_bytes())
+    raw[at] ^= bits
+    path.write_bytes(raw)
+
+
+def closed_cache(path: Path, n: int = 40) -> list[list[str]]:
+    cached = CachedModel(Fake(), path)
+    rows = cached.generate(batch(n))
+    cached.close()
+    return written(rows)
+
+
+def kept_of(path: Path, n: int = 40) -> list[list[str]]:
+    cached = CachedModel(Fake(), path, offline=True)
+    try:
+        return written(cached.generate(batch(n)))
+    finally:
+        cached.close()
+
+
+def test_a_file_whose_own_description_is_damaged_is_refused_and_mended_whole(tmp_path):
+    made = closed_cache(path := tmp_path / "c.sqlite")
+    flip(path, PAGES_CELLS)
+    with pytest.raises(ValueError, match=r"c.sqlite.*damaged"):
+        CachedModel(Fake(), path)
+    assert "new file" in cache.damaged_rows(path, mend=True)["the file"]
+    assert kept_of(path) == made and (tmp_path / "c.sqlite.damaged").is_file()
+
+
+def test_a_second_mend_keeps_what_the_first_has_put_aside(tmp_path):
+    made = closed_cache(path := tmp_path / "c.sqlite")
+    aside = []
+    for name in ("c.sqlite.damaged", "c.sqlite.damaged1"):
+        flip(path, PAGES_CELLS)
+        aside.append(path.read_bytes())
+        assert name in cache.damaged_rows(path, mend=True)["the file"]
+    for name, raw in zip(("c.sqlite.damaged", "c.sqlite.damaged1"), aside, strict=True):
+        assert (tmp_path / name).read_bytes() == raw
+    assert kept_of(path) == made
+
+
+def test_a_damaged_file_of_before_is_mended(tmp_path):
+    made, path = closed_cache(tmp_path / "new"), tmp_path / "old"
+    with closing(sqlite3.connect(tmp_path / "new")) as new, closing(sqlite3.connect(path)) as old:
+        with old:
+            old.execute(WITHOUT_ROW_IDS)
+            old.executemany(
+                "INSERT INTO replies VALUES (?, ?)", new.execute("SELECT * FROM replies")
+            )
+    flip(path, PAGES_CELLS)
+    cache.damaged_rows(path, mend=True)
+    assert kept_of(path) == made
+
+
+def test_a_damaged_file_in_use_is_not_replaced(tmp_path):
+    closed_cache(path := tmp_path / "c.sqlite")
+    code = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute('SELECT *"
+    code += " FROM replies').fetchone(); print(flush=True); input()"
+    held = [sys.executable, "-c", code, path]
+    with subprocess.Popen(held, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as run:
+        run.stdout.readline()
+        flip(path, PAGES_CELLS)
+        before = path.read_bytes()
+        with pytest.raises(ValueError, match=r"c.sqlite is in use by a run"):
+            cache.damaged_rows(path, mend=True)
+        assert path.read_bytes() == before
+        run.communicate(b"\n")
+
+
+def test_another_s_file_is_no_reply_cache(tmp_path):
+    with closing(sqlite3.connect(path := tmp_path / "theirs")) as theirs, theirs:
+        theirs.execute("CREATE TABLE patients (name)")
+    before = path.read_bytes()
+    for do in (lambda: CachedModel(Fake(), path), lambda: cache.damaged_rows(path, mend=True)):
+        with pytest.raises(ValueError, match=r"theirs holds no (table of replies|whole reply)"):
+            do()
+    assert path.read_bytes() == before
+
+
+def test_a_row_is_dropped_from_no_file_whose_index_is_damaged(tmp_path):
+    cached = CachedModel(Fake(), path := tmp_path / "c")
+    cached.generate([ONE])
+    cached.close()
+    raw = path.read_bytes()
+    two, three = (re.search(rb"[0-9a-f]{64}" + bytes([k]), raw).end() - 1 for k in (2, 3))
+    flip(path, two)  # each key leads to the other's row
+    flip(path, three)
+    with pytest.raises(ValueError, match=r"c: .*trustlab cache check --mend"):
+        CachedModel(Fake(), path).generate([ONE])
+    assert n_rows(path) == 3
+
+
+def test_an_import_takes_the_place_of_a_damaged_row(tmp_path):
+    closed_cache(tmp_path / "whole", 4)
+    made = closed_cache(path := tmp_path / "c", 4)
+    with sqlite3.connect(path) as file:
+        file.execute("UPDATE replies SET value = '{' || value")
+    counts = import_cache(path, tmp_path / "whole")
+    assert counts["new"] == 12 and kept_of(path, 4) == made
 
 
 # Files of other times, and files that may not be written
