@@ -25,6 +25,7 @@ from trustlab.retrieval import Passage
 NASTY = "<script>alert('x')</script> & \"pain\" $5"
 VOID = {"br"}
 QUOTE = "it came on in the night and it has not let go of me since then"
+DOTS = {"strong": "●●●", "moderate": "●●", "weak": "●"}
 ROWS = [
     (
         "Sudden sharp pain that gets worse when breathing in deeply",
@@ -249,7 +250,7 @@ def test_evidence_says_each_verdict_with_symbol_word_and_colour():
         assert verdict.colour in row and f"{verdict.symbol} <b>{verdict.word}</b>" in row
         assert (
             e.criterion.importance
-            and f"{show.DOTS[e.criterion.importance]} {e.criterion.importance}" in row
+            and f"{DOTS[e.criterion.importance]} {e.criterion.importance}" in row
         )
         assert ("“" in row) == (e.quote is not None)
         assert ("not in the patient's words" in unescape(row)) == (e.quote_occurs is False)
