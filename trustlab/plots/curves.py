@@ -1,7 +1,7 @@
 """Lines with marks over an x, in one panel or small multiples: a finished long table in, axes out.
 
-A line's colour and marker say the family of its method, its dashes the method within the family. A
-point without a value is a gap in its line, and its reason stands in small print under the figure.
+Colour and marker mean the method's family, dashes the method within it. A point without a value is
+a gap in its line, with its reason in small print under the figure.
 """
 
 # pandas' types leave open what a selection gives.
@@ -38,6 +38,7 @@ from trustlab.plots.style import (
     label,
     plot_marks,
     spread,
+    text_beside,
     text_colour,
     told_n,
 )
@@ -104,14 +105,13 @@ def curves(
     - ``bands``, ``bars``: the values of ``by`` whose intervals are bands, at most two, or bars.
     - ``filled``: a column; marks are filled where it is 1, hollow where 0, crossed where missing.
       Without it marks of fewer than twelve cases are hollow.
-    - ``joined``: False draws marks alone, without the lines between them; references keep theirs.
-    - ``names``: lines are named at their "ends" or in a "legend".
+    - ``joined``: False draws marks alone; references keep their lines.
+    - ``names``: lines are named at their "ends" (two panels in a row) or in a "legend" (four).
     - ``percent``: the axes of "xy" whose shares are written as percent.
     - ``limits``: of the y axis; without them it holds all that is drawn.
-    - Panels stand two in a row where names stand at ends, else four.
 
-    Raises ``ValueError`` for a table without rows, of several models or data sets, or with two rows
-    at one place; for a line of no family; for a name that the table does not hold.
+    ``ValueError`` for a table without rows, of several models or data sets, or with two rows at one
+    place; for a line of no family; for a name that the table does not hold.
     """
     references, guides = references or {}, guides or {}
     ends = ["low", "high"] if len(bands) or len(bars) else []
@@ -153,10 +153,10 @@ def _check(
     """``ValueError`` for rows that cannot be drawn, or lines that are asked for and not there."""
     if not len(table):
         raise ValueError("the table has no rows")
-    for column in ("model", "dataset"):
-        several = table[column].dropna().unique() if column in table else ()
+    for column in {"model", "dataset"} & set(table):
+        several = list(table[column].dropna().unique())
         if len(several) > 1:
-            raise ValueError(f"one figure shows one {column}; received {list(several)}")
+            raise ValueError(f"one figure shows one {column}; received {several}")
     twice = table.duplicated(place) & ~table[by].isin(list(references))
     refuse(table, twice, f"two rows at the same {place}")
     held = list(dict.fromkeys(table[by]))
@@ -202,12 +202,13 @@ def _lines(
         words = label(name) if isinstance(name, str) else f"{by.replace('_', ' ')} {name:g}"
         return Line(name, words, own, look, {"color": text_colour(family)}, False)
 
-    found = {}
+    found: dict[str, list[Line]] = {}
     for panel in dict.fromkeys(points["panel"].dropna()):
         mine = points[points["panel"].eq(panel) | points["panel"].isna()]
-        parts = {name: mine[mine["by"].eq(name)] for name in dict.fromkeys(mine["by"])}
-        sorted_ = ((name, part.sort_values("x", kind="stable")) for name, part in parts.items())
-        found[panel] = [line(panel, name, part) for name, part in sorted_]
+        found[panel] = [
+            line(panel, name, part.sort_values("x", kind="stable"))
+            for name, part in mine.groupby("by", sort=False)
+        ]
     return found
 
 
@@ -425,11 +426,6 @@ def _say_gaps(
             where = f" at {', '.join(at)}" if len(line.known) and at else ""
             if len(gone):
                 notes[f"{who}{where} ({_reasons(gone)})"] = None
-    if not notes:
-        return
-    figure: Any = axes[0].figure
-    figure.draw_without_rendering()
-    box, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
-    words = textwrap.fill(f"No value: {'; '.join(notes)}", int(box.width * 15))
-    place = (box.x0 / width, (box.y0 - 0.06) / height)
-    figure.text(*place, words, va="top", size=CAPTION_POINTS, color=GREY, parse_math=False)
+    if notes:
+        text, width = text_beside(axes[0].figure, -0.06, size=CAPTION_POINTS, color=GREY)
+        text.set_text(textwrap.fill(f"No value: {'; '.join(notes)}", int(width * 15)))

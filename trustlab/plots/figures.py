@@ -78,10 +78,12 @@ class Figures:
             elif one is not None:
                 run = one
         every = run.answers if run is not self.run else self.answers
-        told, ending = {"counts": who} if every is None else {}, ""
+        told, ending = {"counts": who}, ""
         if every is not None:
-            sets, shown = list(dict.fromkeys(every["dataset"])), answers
-            shown = every if shown is None else shown
+            sets, shown = (
+                list(dict.fromkeys(every["dataset"])),
+                every if answers is None else answers,
+            )
             if who is not None:
                 where = where or sets[0]
                 shown, ending = shown[shown["model"].eq(who)], style.file_ending(who, self.models)
