@@ -25,6 +25,11 @@ from trustlab.retrieval import Passage
 NASTY = "<script>alert('x')</script> & \"pain\" $5"
 VOID = {"br"}
 QUOTE = "it came on in the night and it has not let go of me since then"
+VERDICTS = {
+    "supported": ("#009E73", "✓"),
+    "missing": ("#56B4E9", "?"),
+    "contradicted": ("#D55E00", "✗"),
+}
 DOTS = {"strong": "●●●", "moderate": "●●", "weak": "●"}
 ROWS = [
     (
@@ -246,8 +251,8 @@ def test_evidence_says_each_verdict_with_symbol_word_and_colour():
     rows = re.findall(r"<tr .*?</tr>", page)
     assert len(rows) == len(ROWS)
     for row, e in zip(rows, EVIDENCE, strict=True):
-        verdict = show.VERDICTS[e.support_level]
-        assert verdict.colour in row and f"{verdict.symbol} <b>{verdict.word}</b>" in row
+        colour, sign = VERDICTS[e.support_level]
+        assert colour in row and f"{sign} <b>{e.support_level}</b>" in row
         assert (
             e.criterion.importance
             and f"{DOTS[e.criterion.importance]} {e.criterion.importance}" in row

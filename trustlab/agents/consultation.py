@@ -245,8 +245,8 @@ def another(request: Request, tries: int) -> Request:
 
 
 def repeats(question: str, told: Sequence[Statement], case: Case) -> bool:
-    """Whether ``question`` has been asked in ``told``: the same words, without case and punctuation,
-    or one of the same findings (:func:`findings_asked`); other words for the same are not seen."""
+    """Whether ``question`` has been asked in ``told``: in the same words but for case and
+    punctuation, or after one of the same findings (:func:`findings_asked`)."""
     asked = [words for s in told if (words := parts_of(s)[0])]
     if normalise(question) in map(normalise, asked):
         return True

@@ -113,13 +113,20 @@ def assess(
     found = {answer: Assessment(answer) for answer in n_asked if answer not in profiles}
     library: dict[str, list[Passage]] = {}
     if p.retrieval:
-        how = "keyword", judge, p.max_tokens_keyword, seed
-        keywords = [request(*how, shared(a, _with_keyword), answer=n) for n, a in found.items()]
+        asked_for = [(name, shared(a, _with_keyword)) for name, a in found.items()]
+        keywords = [
+            request("keyword", judge, p.max_tokens_keyword, seed, whose, answer=name)
+            for name, whose in asked_for
+        ]
         for name, reply in zip(found, put(ask, judge, keywords, "keywords"), strict=True):
             found[name] = a = _with_keyword(found[name], reply, reading)
-            library[name] = retriever.search(a.keyword, p.n_passages) if a.keyword else []
-            fits_it = partial(is_about, keyword=a.keyword or "") if is_gated(retriever) else bool
-            if a.keyword and not any(map(fits_it, library[name])):
+            if not a.keyword:
+                continue
+            library[name] = retriever.search(a.keyword, p.n_passages)
+            fitting = library[name]
+            if is_gated(retriever):
+                fitting = [one for one in fitting if is_about(one, a.keyword)]
+            if not fitting:
                 found[name] = replace(a, missing=f"retrieval: no passage about {a.keyword!r}")
     if p.profile:
         waiting: dict[str, Request] = {}

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,7 +25,7 @@ from trustlab.confidence.others import weighted_support
 from trustlab.confidence.registry import label
 from trustlab.confidence.verbalized import shares
 from trustlab.paths import NOTICE
-from trustlab.records import Assessment, Evidence, Generation, Reply, Statement, normalise
+from trustlab.records import Assessment, Generation, Reply, Statement, normalise
 from trustlab.retrieval import Passage
 from trustlab.safety.chart import chart_of, chart_text
 from trustlab.safety.table import known_items
@@ -56,8 +56,8 @@ def render(page: str, **values: Any) -> Html:
 @lru_cache
 def _templates() -> Environment:
     made = Environment(loader=FunctionLoader(_template), autoescape=True, undefined=StrictUndefined)
-    functions = {f.__name__: f for f in (graded, judged, label, summary, tint, turns_of)}
-    made.globals.update(**COLOURS, **functions, NOTICE=NOTICE, VERDICTS=VERDICTS)
+    functions = {f.__name__: f for f in (graded, label, summary, tint, turns_of)}
+    made.globals.update(**COLOURS, **functions, NOTICE=NOTICE)
     made.tests["missing"] = pd.isna
     return made
 
@@ -72,23 +72,6 @@ def tint(colour: str, share: float) -> str:
     """``colour`` mixed with white; ``share`` 0 is white."""
     parts = [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
     return "#" + "".join(f"{round(255 + share * (part - 255)):02X}" for part in parts)
-
-
-class Verdict(NamedTuple):
-    """How a support level is shown; ``colour`` is one of Okabe and Ito's."""
-
-    colour: str
-    symbol: str
-    word: str
-    meaning: str
-
-
-VERDICTS = {
-    "supported": Verdict("#009E73", "✓", "supported", "the patient's words show it"),
-    "missing": Verdict("#56B4E9", "?", "missing", "nothing is said of it"),
-    "contradicted": Verdict("#D55E00", "✗", "contradicted", "the patient's words speak against it"),
-}
-UNJUDGED = Verdict("#9A9A9A", "–", "not assessed", "the model gave no readable verdict")
 
 
 def turns_of(text: str) -> list[tuple[str, str]]:
@@ -185,19 +168,13 @@ def evidence_beside(assessments: Mapping[str, Assessment]) -> Html:
     return render("beside", assessments=assessments)
 
 
-def judged(assessment: Assessment) -> list[tuple[Evidence, Verdict]]:
-    """The rows of the evidence table; criteria without evidence are not assessed."""
-    if assessment.evidence:
-        return [(e, VERDICTS[e.support_level]) for e in assessment.evidence]
-    return [(Evidence(c, "missing"), UNJUDGED) for c in assessment.profile]
-
-
 def summary(a: Assessment) -> list[str]:
     """Counts, scores, whether the model's own summary agrees, and the passages behind them."""
     parts = [f"model's score: {'none' if a.score is None else f'{a.score:g} out of 100'}"]
     if a.evidence:
         counts = Counter(e.support_level for e in a.evidence)
-        parts.insert(0, ", ".join(f"{counts[of]} {VERDICTS[of].word}" for of in VERDICTS))
+        levels = ("supported", "missing", "contradicted")
+        parts.insert(0, ", ".join(f"{counts[level]} {level}" for level in levels))
         parts.append(f"fixed weights (medconf_weighted): {weighted_support(a.evidence):.2f}")
         agrees = f"{'agrees' if a.summary_agrees else 'does not agree'} with its verdicts"
         parts.append(f"model's own summary: {'none' if a.summary_agrees is None else agrees}")
