@@ -25,23 +25,8 @@ from matplotlib.transforms import Bbox
 
 from trustlab.metrics.estimate import MIN_CASES
 from trustlab.metrics.schema import need, refuse
-from trustlab.plots.style import (
-    CAPTION_POINTS,
-    FAMILY_COLOURS,
-    FAMILY_LABELS,
-    FAMILY_MARKERS,
-    GREY,
-    INK,
-    LINES,
-    family_of,
-    inches,
-    label,
-    plot_marks,
-    spread,
-    text_beside,
-    text_colour,
-    told_n,
-)
+from trustlab.plots import style
+from trustlab.plots.style import CAPTION_POINTS, GREY, INK, inches, label
 
 DENSE = 12
 """A line of more points has marks only where they are hollow or stand alone."""
@@ -195,12 +180,14 @@ def _lines(
             look |= references[name]
             text = {"color": INK, "weight": "bold"} if look["color"] == INK else {"color": GREY}
             return Line(name, look.pop("label", str(name)), own, look, text, True)
-        family = family_of(panel if name not in families and panel in families else name, families)
-        dashes = LINES[order[families.get(name, "")].index(name) % len(LINES)]
-        look |= {"color": FAMILY_COLOURS[family], "marker": FAMILY_MARKERS[family]}
+        family = style.family_of(
+            panel if name not in families and panel in families else name, families
+        )
+        dashes = style.LINES[order[families.get(name, "")].index(name) % len(style.LINES)]
+        look |= {"color": style.FAMILY_COLOURS[family], "marker": style.FAMILY_MARKERS[family]}
         look |= {"ls": dashes if joined else "", "lw": 1.8, "zorder": 3}
         words = label(name) if isinstance(name, str) else f"{by.replace('_', ' ')} {name:g}"
-        return Line(name, words, own, look, {"color": text_colour(family)}, False)
+        return Line(name, words, own, look, {"color": style.text_colour(family)}, False)
 
     found: dict[str, list[Line]] = {}
     for panel in dict.fromkeys(points["panel"].dropna()):
@@ -215,14 +202,14 @@ def _lines(
 def _title(panel: str, lines: Sequence[Line], families: Mapping[str, str]) -> tuple[str, Any]:
     """What stands over a panel, with the number of answers behind its marks; its colour."""
     own = [line for line in lines if not line.reference] or lines
-    n = told_n(pd.concat([line.known["n"] for line in own]))
+    n = style.told_n(pd.concat([line.known["n"] for line in own]))
     counted = f"n {n}" if n not in ("", "1") else ""
     if not panel:
         return counted, GREY
-    family = panel if panel in FAMILY_LABELS else families.get(panel)
-    name = FAMILY_LABELS.get(panel, label(panel))
+    family = panel if panel in style.FAMILY_LABELS else families.get(panel)
+    name = style.FAMILY_LABELS.get(panel, label(panel))
     shown = textwrap.fill(name[:1].upper() + name[1:], 24)
-    return "\n".join(filter(None, [shown, counted])), text_colour(family) if family else INK
+    return "\n".join(filter(None, [shown, counted])), style.text_colour(family) if family else INK
 
 
 def _grid(
@@ -273,7 +260,7 @@ def _draw(ax: Axes, line: Line, band: bool, bars: bool, filled: bool) -> None:
         return
     few = known["n_cases"].lt(MIN_CASES) | _alone(points["y"])[known.index]
     shown = known if marker and len(known) <= DENSE else known[few]
-    plot_marks(ax, shown["x"], shown["y"], shown["n_cases"], color=colour, **spot)
+    style.plot_marks(ax, shown["x"], shown["y"], shown["n_cases"], color=colour, **spot)
 
 
 def _alone(values: pd.Series) -> pd.Series:
@@ -342,7 +329,7 @@ def _name_ends(ax: Axes, lines: Sequence[Line], guides: Mapping[str, Any]) -> No
         return
     ends.sort(key=lambda end: end[0])
     wide, tall = inches(ax)
-    places = spread([end[0] for end in ends], 13.5 / 72 * (top - bottom) / tall, bottom, top)
+    places = style.spread([end[0] for end in ends], 13.5 / 72 * (top - bottom) / tall, bottom, top)
     for (y, x, text, look), place in zip(ends, places, strict=True):
         line = {"arrowstyle": "-", "color": look["color"], "lw": 0.7, "relpos": (0, 0.5)}
         line |= {"shrinkA": 1, "shrinkB": 4}
@@ -427,5 +414,5 @@ def _say_gaps(
             if len(gone):
                 notes[f"{who}{where} ({_reasons(gone)})"] = None
     if notes:
-        text, width = text_beside(axes[0].figure, -0.06, size=CAPTION_POINTS, color=GREY)
+        text, width = style.text_beside(axes[0].figure, -0.06, size=CAPTION_POINTS, color=GREY)
         text.set_text(textwrap.fill(f"No value: {'; '.join(notes)}", int(width * 15)))

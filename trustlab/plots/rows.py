@@ -21,32 +21,17 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLoca
 
 from trustlab.confidence import METHODS
 from trustlab.metrics import schema
-from trustlab.plots.style import (
-    FAMILY_COLOURS,
-    FAMILY_LABELS,
-    FAMILY_MARKERS,
-    GREY,
-    INK,
-    MARKER_POINTS,
-    axes_row,
-    family_marks,
-    family_of,
-    inches,
-    label,
-    legend_below,
-    mark_look,
-    paler,
-    plot_marks,
-)
+from trustlab.plots import style
+from trustlab.plots.style import GREY, INK, family_of, inches, label, mark_look, paler
 
 SERIES = (
     (INK, "o"),
-    (FAMILY_COLOURS["trust"], "P"),
-    (FAMILY_COLOURS["token"], "s"),
-    (FAMILY_COLOURS["consistency"], "^"),
-    (FAMILY_COLOURS["verbalized"], "D"),
-    (FAMILY_COLOURS["medconf"], "X"),
-    (FAMILY_COLOURS["baseline"], "*"),
+    (style.FAMILY_COLOURS["trust"], "P"),
+    (style.FAMILY_COLOURS["token"], "s"),
+    (style.FAMILY_COLOURS["consistency"], "^"),
+    (style.FAMILY_COLOURS["verbalized"], "D"),
+    (style.FAMILY_COLOURS["medconf"], "X"),
+    (style.FAMILY_COLOURS["baseline"], "*"),
 )
 """Looks of marks without a family, in their order in a row."""
 WIDTHS = {1: 5.2, 2: 3.7}
@@ -161,7 +146,7 @@ def rows(
     marks, headings, height = _placed(marks, groups_named, order or known["_row"], row_names)
     beside = _columns(marks, columns or {})
     n, ends = len(known["_panel"]), [end for end, _ in beside.values()]
-    axes = axes_row(WIDTHS.get(n, NARROW), height, n, max(ends, default=0) / 72 + 0.25)
+    axes = style.axes_row(WIDTHS.get(n, NARROW), height, n, max(ends, default=0) / 72 + 0.25)
     for ax, panel in zip(axes, known["_panel"], strict=True):
         part = marks[marks["_panel"].eq(panel)]
         mine = [line for line in lines if line.panel in ("", panel)]
@@ -182,7 +167,7 @@ def rows(
     _names(axes[0], marks, x, row_names, headings)
     told = _of_marks(marks, known["_series"], families, pale, called)
     more = _of_rest(sure, band, called.get(ghost, ""), lines)
-    legend_below(axes[0], *([[*told, *more]] if len(told) + len(more) <= 6 else [told, more]))
+    style.legend_below(axes[0], *([[*told, *more]] if len(told) + len(more) <= 6 else [told, more]))
     return axes
 
 
@@ -233,7 +218,8 @@ def _looks(
         colour, shape = looks[mark["_series"]]
         if families is not None:
             family = family_of(mark["method"], families) if mark["method"] else ""
-            colour, shape = FAMILY_COLOURS.get(family, INK), FAMILY_MARKERS.get(family, "o")
+            colour = style.FAMILY_COLOURS.get(family, INK)
+            shape = style.FAMILY_MARKERS.get(family, "o")
         return paler(colour) if mark["_series"] in pale else colour, shape
 
     colours, shapes = zip(*map(look, marks.to_dict("records")), strict=True)
@@ -348,8 +334,8 @@ def _mark(ax: Axes, mark: Mapping[str, Any], x: str) -> None:
     ax.hlines(mark["_y"], mark["low"], mark["high"], **ends)
     look: Any = {"marker": mark["_shape"], "sure": mark["_sure"], "zorder": 4}
     look["clip_on"] = False  # a stretched axis ends at 1
-    look["ms"] = MARKER_POINTS[mark["_shape"]] * (0.85 if many else 1)
-    plot_marks(ax, mark[x], mark["_y"], mark["n_cases"], color=mark["_colour"], **look)
+    look["ms"] = style.MARKER_POINTS[mark["_shape"]] * (0.85 if many else 1)
+    style.plot_marks(ax, mark[x], mark["_y"], mark["n_cases"], color=mark["_colour"], **look)
 
 
 def _column(ax: Axes, heading: str, end: float, part: pd.DataFrame) -> None:
@@ -416,7 +402,7 @@ def _of_marks(
     found = [] if alone or not families else [families[name] for name in marks["method"] if name]
     look: Any = {"ls": "", "ms": 7.5, "mec": "white", "mew": 0.6}
     told = [Line2D([], [], label=called[s], color=c, marker=m, **look) for s, c, m in looks]
-    return [*family_marks(found), *told]
+    return [*style.family_marks(found), *told]
 
 
 def _of_rest(
@@ -425,7 +411,12 @@ def _of_rest(
     """What the legend says beside families and series."""
     looks: dict[str, Any] = {}
     if sure:
-        looks[sure.words] = {"marker": "o", "ms": 7, "ls": "", **mark_look("#BDBDBD", sure=True)}
+        looks[sure.words] = {
+            "marker": "o",
+            "ms": 7,
+            "ls": "",
+            **mark_look("#BDBDBD", sure=True),
+        }
     if ghost:
         looks[f"{ghost}, repeated"] = {"marker": "o", **REPEATED}
     if band:
@@ -455,8 +446,8 @@ def auroc_rows(table: pd.DataFrame, families: Mapping[str, str]) -> Any:
     if len(models) > 1:
         none = part.groupby("method")["value"].transform("count").eq(0)
         part = part[~(none & part.duplicated(["method", "level"]))]
-        place = part["method"].map(families).map(list(FAMILY_LABELS).index)
-        part = part.assign(family=part["method"].map(families).map(FAMILY_LABELS))
+        place = part["method"].map(families).map(list(style.FAMILY_LABELS).index)
+        part = part.assign(family=part["method"].map(families).map(style.FAMILY_LABELS))
         part = part.iloc[place.argsort(kind="stable")]
         look = {"series": "model", "groups": "family"}
     return rows(
