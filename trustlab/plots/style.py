@@ -91,7 +91,7 @@ def plot_marks(
 ) -> None:
     """Marks at ``x`` and ``y`` (n,), each filled as :func:`mark_look` says of its ``n_cases``."""
     for px, py, n in zip(np.atleast_1d(x), np.atleast_1d(y), np.atleast_1d(n_cases), strict=True):
-        ax.plot(px, py, ls="", color=color, **{**look, **mark_look(color, n, sure=sure)})
+        ax.plot(px, py, ls="", color=color, **look | mark_look(color, n, sure=sure))
 
 
 def paler(colour: Any) -> tuple[float, float, float]:
@@ -120,10 +120,8 @@ def family_marks(families: Iterable[str]) -> list[Line2D]:
 
 
 def legend_below(ax: Axes, *parts: Sequence[Artist], down: float = 0.62, **look: Any) -> None:
-    """Each of ``parts`` in a row of its own, the first ``down`` inches under the axes.
-
-    Legends already there stay.
-    """
+    """Each of ``parts`` in a row of its own, the first ``down`` inches under the axes; legends
+    already there stay."""
     look = {"handletextpad": 0.3, "columnspacing": 1.0, "handlelength": 1.3} | look
     look |= {"loc": "upper left", "frameon": False, "borderpad": 0, "borderaxespad": 0}
     for k, handles in enumerate(part for part in parts if part):
@@ -150,10 +148,8 @@ def inches(ax: Axes) -> tuple[float, float]:
 
 
 def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> np.ndarray:
-    """Places at least ``gap`` apart, nearest to the ascending ``wanted`` (least squares).
-
-    In ``low`` to ``high`` if they fit.
-    """
+    """Places at least ``gap`` apart, nearest to the ascending ``wanted`` (least squares), in
+    ``low`` to ``high`` if they fit."""
     steps = gap * np.arange(len(wanted))
     nearest = isotonic_regression(np.asarray(wanted) - steps).x
     return np.clip(nearest, low, max(high - steps[-1], low)) + steps
@@ -193,11 +189,13 @@ def file_ending(model: str, models: Sequence[str]) -> str:
     if model == models[0]:
         return ""
     plain = {name: re.sub(r"[^A-Za-z0-9.-]+", "-", name)[:LONGEST] for name in {model, *models}}
-    alike = sum(name.lower() == plain[model].lower() for name in plain.values()) > 1
-    short = plain[model] if len(model) <= LONGEST else plain[model].rstrip("-")
-    marked = alike or len(model) > LONGEST or not plain[model].strip("-")
-    own = f"-{hashlib.sha256(model.encode()).hexdigest()[:6]}" if marked else ""
-    return f"_{short}{own}"
+    short = plain[model]
+    alike = sum(name.lower() == short.lower() for name in plain.values()) > 1
+    if len(model) > LONGEST:
+        short = short.rstrip("-")
+    elif not alike and short.strip("-"):
+        return f"_{short}"
+    return f"_{short}-{hashlib.sha256(model.encode()).hexdigest()[:6]}"
 
 
 EMBEDDED = {
@@ -257,7 +255,8 @@ def caption(
         counts = f"{_counted(n_cases, 'case')}, {_counted(n_rows, 'answer')}{lost}"
     shown = sorted(set(levels))
     where = f"level{'s' if len(shown) > 1 else ''} {', '.join(map(str, shown))} %" if shown else ""
-    few = f"hollow: fewer than {MIN_CASES} cases, no interval" if _any_few(figure) else ""
+    hollow = any(part.get_label() == FEW for part in figure.findobj() if part.get_visible())
+    few = f"hollow: fewer than {MIN_CASES} cases, no interval" if hollow else ""
     who = f"{'model' if len(told) == 1 else 'models'} {', '.join(told)}"
     parts = [who, f"data {', '.join(sets)}", counts, where, interval, few, note]
     lines = [""]
@@ -350,10 +349,6 @@ def _nothing(table: pd.DataFrame) -> str:
     if "missing" in table and len(told := table["missing"].replace("", np.nan).dropna()):
         return "; ".join(told.value_counts().index[:3].astype(str))
     return "the table has no rows" if not len(table) else "no row has a value"
-
-
-def _any_few(figure: Figure) -> bool:
-    return any(artist.get_label() == FEW for artist in figure.findobj() if artist.get_visible())
 
 
 def _counted(n: int, thing: str) -> str:
