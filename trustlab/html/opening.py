@@ -38,8 +38,6 @@ BLOCK = re.compile(f"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
 STOPPED = "The run stopped before it had a result."
 EXAMPLES, LONGEST = 3, 500
 """Unread replies that a page shows, and the characters of each."""
-LINES = 3
-"""Lines of a cell; more are named by their number."""
 _ODD = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\u2028-\u202e\u2066-\u2069]")
 
 
@@ -82,10 +80,10 @@ def opening(folder: Path) -> str:
     if not (runs := runs_in(folder)):
         return ""
     counts = counts_of(runs.values())
-    parts = [unread(folder, counts), _render("facts", rows=_facts(folder, runs, counts))]
+    facts = _render("facts", **_facts(folder, runs, counts))
     rows = table_rows(counts)
-    parts += [_render("purposes", heads=HEADS, rows=rows)] if rows else []
-    return "\n\n".join(filter(None, parts))
+    purposes = _render("purposes", heads=HEADS, rows=rows) if rows else ""
+    return "\n\n".join(filter(None, [unread(folder, counts), facts, purposes]))
 
 
 def unread(folder: Path, counts: Counts) -> str:
@@ -104,11 +102,10 @@ def unread(folder: Path, counts: Counts) -> str:
     return _render("unread", lines=lines, commonest=seen.most_common(EXAMPLES))
 
 
-def _facts(folder: Path, runs: Mapping[str, Mapping[str, Any]], counts: Counts) -> dict[str, str]:
-    """The rows of the table: models, data and n, read, accuracy by level; and who graded models
+def _facts(folder: Path, runs: Mapping[str, Mapping[str, Any]], counts: Counts) -> dict[str, Any]:
+    """What the table shows: models, data and n, read, accuracy by level; and who graded models
     that were not taught our prompts."""
     asked = [parameters_of(of) for of in runs.values()]
-    models = {name for of in asked for name in of.get("models", ())} | set(counts)
     sets: dict[str, int] = {}  # the most cases that a run had of it, or of several
     for of in asked:
         names = of.get("dataset") or ["?"]
@@ -116,28 +113,21 @@ def _facts(folder: Path, runs: Mapping[str, Mapping[str, Any]], counts: Counts) 
         sets[name] = max(sets.get(name, 0), int(of.get("cases", 0)))
     read = [f"nothing is claimed: {_words(line)}" for line in nothing_claimed(runs)]
     read += [f"{_words(m)}: {line}" for m, of in counts.items() if (line := read_line({m: of}))]
-    table = "metrics.csv" if (folder / "metrics.csv").is_file() else "answers.csv"
-    graded = [_words(line) for line in dict.fromkeys(map(_graded_by, asked)) if line]
-    rows = {
-        "models": ", ".join(map(_words, sorted(models))),
-        "data and n": "<br>".join(f"{_words(of)}: {counted(n, 'case')}" for of, n in sets.items()),
-        "read": _some(read, "run.json"),
-        "accuracy by level": _some(right_of(folder), table) or "–",
-    }
-    return rows | ({"graded by": _some(graded, "run.json")} if graded else {})
-
-
-def _graded_by(of: Mapping[str, Any]) -> str:
-    """Who graded the answers of a run, where its models were not taught our prompts; '' else."""
-    own = any(one["set"] != "embedded" for one in of.get("prompts", {}).values())
     advice = "names and ICD-10-CM decide; grader=judge:MODEL asks a model what they leave open"
-    return f"{of['grader']}: {of.get('agreement') or advice}" if own and "grader" in of else ""
-
-
-def _some(lines: list[str], where: str) -> str:
-    """The first lines of a cell, and how many more there are."""
-    more = len(lines) - LINES
-    return "<br>".join(lines if more <= 0 else [*lines[:LINES], f"{more} more in {where}"])
+    graded = [
+        _words(f"{of['grader']}: {of.get('agreement') or advice}")
+        for of in asked
+        if "grader" in of
+        and any(one["set"] != "embedded" for one in of.get("prompts", {}).values())
+    ]
+    return {
+        "models": sorted({name for of in asked for name in of.get("models", ())} | set(counts)),
+        "sets": {name: counted(n, "case") for name, n in sets.items()},
+        "read": read,
+        "right": right_of(folder),
+        "table": "metrics.csv" if (folder / "metrics.csv").is_file() else "answers.csv",
+        "graded": list(dict.fromkeys(graded)),
+    }
 
 
 def right_of(folder: Path) -> list[str]:
