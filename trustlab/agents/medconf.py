@@ -176,9 +176,11 @@ def _step(before: Assessment, read: Read, reply: Reply, reading: Reading) -> dic
 
 def profile_text(profile: Sequence[Criterion]) -> str:
     """The profile as the next prompt shows it: a JSON list, one criterion a line."""
-    weights = ({"importance": c.importance} if c.importance else {} for c in profile)
-    pairs = zip(profile, weights, strict=True)
-    return json_rows([{"id": c.id, **weight, "description": c.description} for c, weight in pairs])
+    rows = []
+    for c in profile:
+        weight = {"importance": c.importance} if c.importance else {}
+        rows.append({"id": c.id, **weight, "description": c.description})
+    return json_rows(rows)
 
 
 def library_text(passages: Sequence[Contents]) -> str:

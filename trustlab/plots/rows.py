@@ -74,12 +74,10 @@ class Sure(NamedTuple):
     words: str
 
 
-def by_value(
-    table: pd.DataFrame, x: str = "value", *, row: str = "method", rising: bool = False
-) -> list[str]:
-    """The rows' names by their values, the highest first (``rising``: the lowest); missing last."""
+def by_value(table: pd.DataFrame, x: str = "value", *, rising: bool = False) -> list[str]:
+    """Methods by their values, the highest first (``rising``: the lowest); missing last."""
     how: Any = {"ascending": rising, "kind": "stable", "na_position": "last"}
-    return list(dict.fromkeys(table.sort_values(row).sort_values(x, **how)[row]))
+    return list(dict.fromkeys(table.sort_values("method").sort_values(x, **how)["method"]))
 
 
 def rows(
