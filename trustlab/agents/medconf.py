@@ -124,7 +124,7 @@ def assess(
                 continue
             library[name] = retriever.search(a.keyword, p.n_passages)
             fitting = library[name]
-            if is_gated(retriever):
+            if getattr(retriever, "gated", True):  # not so of a control
                 fitting = [one for one in fitting if is_about(one, a.keyword)]
             if not fitting:
                 found[name] = replace(a, missing=f"retrieval: no passage about {a.keyword!r}")
@@ -222,11 +222,6 @@ def _fitted(
 
 GENERIC = frozenset(word_lists("diagnoses")["generic"].split())
 """Words of a name that tell no disease from another."""
-
-
-def is_gated(retriever: Retriever) -> bool:
-    """Whether passages must be about the keyword; not so of a control whose ``gated`` is false."""
-    return getattr(retriever, "gated", True)
 
 
 def is_about(passage: Contents, keyword: str) -> bool:

@@ -156,7 +156,11 @@ class ParaphraseChecker:
     @cached_property
     def _patterns(self) -> list[tuple[re.Pattern[str], str, bool]]:
         """Every phrasing of three words or more, longest first; a slot takes values of its kind."""
-        slots, found = {id: self._slot(f) for id, f in self.knowledge.findings.items()}, []
+        found, slots = [], {}
+        for id, finding in self.knowledge.findings.items():
+            names = sorted((normalise(v.phrase) for v in self._values(finding)), key=len)
+            one = "|".join(reversed(names)) or r"\d+"
+            slots[id] = f"(?:{one})(?: (?:and )?(?:{one}))*"
         for finding, affirmed, phrase in self._phrasings:
             before, gap, after = phrase.partition("{value}")
             parts = [normalise(_YES_OR_NO.sub("", before))]
@@ -170,11 +174,6 @@ class ParaphraseChecker:
         """The values of the finding's kind, the longest first."""
         values = [v for v in self.knowledge.values.values() if v.kind == finding.values]
         return sorted(values, key=lambda v: -len(v.phrase))
-
-    def _slot(self, finding: Finding) -> str:
-        names = sorted((normalise(v.phrase) for v in self._values(finding)), key=len)
-        one = "|".join(reversed(names)) or r"\d+"
-        return f"(?:{one})(?: (?:and )?(?:{one}))*"
 
     def _values_in(self, finding: Finding, text: str) -> set[str]:
         """The values of the finding's kind that the text names; of a scale the numbers in it."""
