@@ -127,8 +127,8 @@ def votes(samples: Sequence[Reply] | None) -> Html:
 
 def replies(generation: Generation) -> Html:
     """What the model replied when asked how sure it is, as it came, beside the number read."""
-    methods, usual = [], dict.fromkeys(("ce", "cot_ce", "topk_ce", "p_true"))
-    for name in usual | dict.fromkeys(generation.probes):
+    methods, usual = [], ("ce", "cot_ce", "topk_ce", "p_true")
+    for name in dict.fromkeys((*usual, *generation.probes)):
         came = generation.probes.get(name) or ()
         lines, remark = [_raw(reply) for reply in came], ""
         value, missing, _ = METHODS[name].evaluate(generation)
@@ -139,8 +139,7 @@ def replies(generation: Generation) -> Html:
         elif name not in usual and not missing:
             lines = [f"{text}: {x:.3f}" for text, x in shares(generation, name).items()]
             remark = "texts that were given, with their shares of the likelihood"
-        reply = "\n".join(lines) if came else None
-        methods.append((label(name), reply, remark, value, missing))
+        methods.append((label(name), "\n".join(lines) if came else None, remark, value, missing))
     return render("replies", methods=methods)
 
 
@@ -156,9 +155,7 @@ def passages(passages: Sequence[Passage], n: int = 5) -> Html:
 
 def evidence(assessment: Assessment) -> Html:
     """MedConf's table: each criterion, how important it is, the verdict, and which words show it.
-
-    Without a table (an ablation, or a step that failed): profile, prose, reasoning, score.
-    """
+    Without a table (an ablation, or a step that failed): profile, prose, reasoning, score."""
     return render("evidence", a=assessment)
 
 
