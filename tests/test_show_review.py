@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from trustlab.agents.panel import Checked, Proposed, Review
-from trustlab.html.show import NO_PLAN, chart_review, worth_reading
+from trustlab.html.show import chart_review, worth_reading
 from trustlab.records import Case, Mark, Opinion, Panel, Plan, Prescription, Statement, View
 
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -76,7 +76,7 @@ def test_a_review_tells_the_whole_story() -> None:
 
 def test_without_a_plan_the_review_says_why() -> None:
     page = chart_review(checked(plan=None))
-    assert f"{NO_PLAN}: no JSON object" in page and "Rule check" not in page
+    assert "There is no plan to review: no JSON object" in page and "Rule check" not in page
 
 
 def test_every_word_of_a_model_or_patient_is_escaped() -> None:

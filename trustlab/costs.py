@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -51,11 +51,9 @@ def method_costs(
     - ``run``: its tables ``answers``, ``confidence`` and ``calls`` (with :data:`CALLS`), and
       ``parameters`` with ``methods`` and, where there are, ``assessor`` and ``panel``.
     - ``n_replies``, ``n_tokens_in``, ``n_tokens_out``: means over all ``n_answers`` asked for.
-      Requests that several methods share count fully for each of them, the answer's own among
-      them; what is asked once a distinct diagnosis (MedConf's keyword and profile) is spread over
-      all answers, an assessor's and a panel's replies over all models'.
-    - A prompt counts once, however many replies it has, as services charge that give several to one
-      call. Answer and samples are two requests, and so is each text that is scored.
+      Requests that several methods share count fully for each; what is asked once a distinct
+      diagnosis (MedConf's keyword and profile) is spread over all answers, an assessor's and a
+      panel's replies over all models'. A prompt counts once, however many replies it has.
     - ``usd``: from US dollars for a million tokens; NaN without.
     - ``n_values`` of the answers have a value. ``not_counted``: other readers, and PMI's scoring of
       the answer without the patient, which no table of requests holds.
@@ -68,53 +66,50 @@ def method_costs(
     spent = run.calls.assign(n_replies=run.calls["n"]).groupby(["model", "purpose"])[AMOUNTS].sum()
     every = [ANSWER, *(purpose for _, purposes in PURPOSES for purpose in purposes)]
 
-    def of_model(model: str, purposes: Sequence[str]) -> pd.DataFrame:
+    def of_model(model: str) -> pd.DataFrame:
         """What was spent on a model, a row a purpose; NaN for what was never asked."""
-        index = pd.MultiIndex.from_product([[model], purposes])
+        index = pd.MultiIndex.from_product([[model], every])
         return spent.astype(float).reindex(index).droplevel(0)
 
     aside = {role: list(who) for role in ASIDE if (who := run.parameters.get(role))}
+    methods = [METHODS[name] for name in run.parameters["methods"] if name in METHODS]
     rows = []
     for about, part in groups(run.answers, ["model"]):
-        own = of_model(about["model"], every)
+        own = of_model(about["model"])
         for role, who in aside.items():
-            theirs: Any = sum(of_model(one, ASIDE[role]) for one in who)
+            theirs: Any = sum(map(of_model, who))
             own.loc[list(ASIDE[role])] = theirs * (len(part) / len(run.answers))
         mine = run.confidence[run.confidence["model"] == about["model"]]
-        for method in (METHODS[name] for name in run.parameters["methods"] if name in METHODS):
+        for method in methods:
             values = mine[mine["method"] == method.name]
-            rows.append(about | _row(method, own, len(part), values, aside))
+            asked = own.loc[list(purposes_of(method))]
+            scored = "scoring without the patient" * ("answer.prior_logprobs" in method.needs)
+            rows.append(
+                {
+                    **about,
+                    "method": method.name,
+                    "family": method.family,
+                    "purposes": ", ".join(asked.index),
+                    "n_answers": len(part),
+                    "n_values": int(values["confidence"].notna().sum()),
+                    **(asked.sum(skipna=False) / len(part)).to_dict(),
+                    "not_counted": ", ".join(filter(None, [scored, readers(method)])),
+                    "missing": "; ".join(_notes(asked, values, aside)),
+                }
+            )
     found = pd.DataFrame(rows, columns=COSTS)
     price = [math.nan if rate is None else rate / 1e6 for rate in rates]
     return found.assign(usd=found["n_tokens_in"] * price[0] + found["n_tokens_out"] * price[1])
 
 
-def _row(
-    method: Method,
-    own: pd.DataFrame,
-    n_answers: int,
-    values: pd.DataFrame,
-    aside: Mapping[str, Sequence[str]],
-) -> dict[str, Any]:
-    """One line of :func:`method_costs`, but for the model's name and the price."""
-    purposes = purposes_of(method)
-    asked = own.loc[list(purposes)]
+def _notes(
+    asked: pd.DataFrame, values: pd.DataFrame, aside: Mapping[str, Sequence[str]]
+) -> Iterator[str]:
     lacking = ", ".join(asked.index[asked["n_replies"].isna()])
-    n_values = int(values["confidence"].notna().sum())
-    notes = [f"never asked: {lacking}"] if lacking else []
-    if not n_values:
-        notes.append(f"no value: {most_frequent(values)}")
+    if lacking:
+        yield f"never asked: {lacking}"
+    if values["confidence"].isna().to_numpy().all():
+        yield f"no value: {most_frequent(values)}"
     for role, who in aside.items():
-        if not lacking and set(ASIDE[role]) & set(purposes):
-            notes.append(f"replies of the {role} {', '.join(who)}: shared equally among answers")
-    scored = "scoring without the patient" if "answer.prior_logprobs" in method.needs else ""
-    return {
-        "method": method.name,
-        "family": method.family,
-        "purposes": ", ".join(purposes),
-        "n_answers": n_answers,
-        "n_values": n_values,
-        **(asked.sum(skipna=False) / n_answers).to_dict(),
-        "not_counted": ", ".join(filter(None, [scored, readers(method)])),
-        "missing": "; ".join(notes),
-    }
+        if not lacking and set(ASIDE[role]) & set(asked.index):
+            yield f"replies of the {role} {', '.join(who)}: shared equally among answers"

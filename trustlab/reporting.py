@@ -69,11 +69,14 @@ class Report:
 
 
 def _number(value: Any) -> str:
-    """Words as they are; a number with three digits that count; a dash where it is missing."""
+    """Words as they are; whole numbers and those from 1,000 without decimals, others with three
+    significant digits; "–" where it is missing."""
     if isinstance(value, str):
         return value
-    if pd.isna(value) or value == round(value) or abs(value) >= 1000:
-        return "–" if pd.isna(value) else f"{value:,.0f}"
+    if pd.isna(value):
+        return "–"
+    if value == round(value) or abs(value) >= 1000:
+        return f"{value:,.0f}"
     return np.format_float_positional(value, precision=3, fractional=False, trim="-")
 
 
@@ -87,9 +90,8 @@ def report(
 ) -> Report:
     """The facts of ``run`` for a methods section, and what each of its methods cost.
 
-    ``usd_in`` and ``usd_out`` are those of ``method_costs``, ``ValueError`` too;
-    ``n_draws`` and ``seed`` those that the run's metrics were made with. Generations are not
-    needed.
+    ``usd_in`` and ``usd_out`` as in ``method_costs``; ``n_draws`` and ``seed`` are those that the
+    run's metrics were made with. Generations are not needed.
     """
     made = Environment(trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
     page = files("trustlab.html").joinpath("templates", "run", "report.txt")
@@ -114,9 +116,14 @@ def _facts(run: Run) -> dict[str, Any]:
         if part["confidence"].isna().all():
             without.setdefault((of["model"], most_frequent(part)), []).append(of["method"])
     failed = answers["correct"].isna()
-    n = {"asked": len(answers), "failed": failed.sum(), "methods": len(methods)}
-    n |= {"unread": (answers["answer"].isna() & ~failed).sum(), "confidences": len(confidence)}
-    n["missing"] = confidence["confidence"].isna().sum()
+    n = {
+        "asked": len(answers),
+        "failed": failed.sum(),
+        "unread": (answers["answer"].isna() & ~failed).sum(),
+        "methods": len(methods),
+        "confidences": len(confidence),
+        "missing": confidence["confidence"].isna().sum(),
+    }
     reading = needs | {m.name for m in methods}
     return {
         "p": p,

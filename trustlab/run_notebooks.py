@@ -29,7 +29,7 @@ import yaml
 from trustlab.choices import names_of, unknown, with_more
 from trustlab.datasets.cases_file import read_text
 from trustlab.formatted import remark_lines, together
-from trustlab.html.notebook import without_progress, without_widgets, write_html
+from trustlab.html.notebook import without_progress, write_html
 from trustlab.html.opening import (
     BLOCK,
     STOPPED,
@@ -519,7 +519,7 @@ def publish(run_dir: Path, name: str) -> None:
     if [c.source for c in executed] != [c.source for c in mine]:
         raise ValueError(f"{run_dir} was made by another version of {source.name}; run it again")
     for cell, done in zip(mine, executed, strict=True):
-        shown = without_widgets(done.outputs)
+        shown = without_progress(done.outputs)
         cell.outputs = [o for o in shown if o.get("name") != "stderr"]
         cell.execution_count = None
         for output in cell.outputs:

@@ -34,10 +34,9 @@ def request(
     **fill: Any,
 ) -> Request:
     """What prompt ``name`` asks, greedy; ``ids`` of its schema, ``fill`` as :func:`render`."""
-    messages, schema = render(name, to=to, **fill), schema_of(name, fill.get("options", ()), ids)
-    return Request(
-        messages, max_tokens=max_tokens, seed=seed, purpose=name, schema=schema, about=about
-    )
+    how: Any = {"max_tokens": max_tokens, "seed": seed, "purpose": name, "about": about}
+    schema = schema_of(name, fill.get("options", ()), ids)
+    return Request(render(name, to=to, **fill), schema=schema, **how)
 
 
 def read_by(about: About | None, read: Callable[..., Any], reading: Reading) -> About | None:

@@ -1,9 +1,9 @@
 """A consultation: the doctor asks one question at a time, the patient answers from the facts, up to
 a number of turns; ``prompts/ask.txt`` and ``prompts/enough.txt``.
 
-Ren et al. 2026 ask only while the confidence is below a threshold: :func:`consult` with ``stop``
-does. Without it a consultation is recorded to its full length, once, and each threshold is
-replayed: later turns never change earlier ones, so a replay stops where the loop would have.
+Ren et al. 2026 ask only while the confidence is below a threshold: ``stop`` of :func:`consult`.
+Without it a consultation is recorded once, to its full length, and each threshold is replayed:
+later turns never change earlier ones.
 """
 
 from __future__ import annotations
@@ -61,8 +61,7 @@ class Consultation:
     """A recorded consultation; a *level* is the number of questions asked, 0: the opening alone.
 
     - ``enough[level]``: the doctor's own decision there, where it was asked (``None``: unreadable).
-    - ``ended`` is one of :data:`ENDS`, ``why`` says more.
-    - ``spent``: the requests of doctor and patient.
+    - ``ended``: one of :data:`ENDS`; ``why`` says more. ``spent``: requests of doctor and patient.
     """
 
     case: Case
@@ -117,10 +116,9 @@ def consult(
 
     - ``patient``: the doctor's model itself where ``None``. ``ask``: how requests are put.
     - A question is greedy; where it is a repetition or unreadable, up to ``tries - 1`` more are
-      drawn at temperature 1, and the first that is neither is asked. Where all fail the
-      consultation ends early, and none of them is put.
-    - ``stop`` is asked before each question, with the consultations that still go on: those for
-      which it says True end there, confident.
+      drawn at temperature 1. Where all fail the consultation ends early, and none is put.
+    - ``stop``: asked before each question of the consultations that still go on; those for which it
+      says True end there, confident.
     - ``ValueError`` for fewer than one turn or try, a case without statements, or a ``stop`` that
       does not answer for each.
     """
@@ -136,7 +134,7 @@ def consult(
         going = [i for i, c in enumerate(made) if not c.ended]
         if stop is not None and going:
             for i, confident in zip(going, stop([made[i] for i in going]), strict=True):
-                made[i] = replace(made[i], ended=CONFIDENT) if confident else made[i]
+                made[i] = replace(made[i], ended=CONFIDENT if confident else "")
             going = [i for i in going if not made[i].ended]
         if not going:
             break
@@ -177,19 +175,18 @@ class _Doctor:
     ) -> dict[int, tuple[str, int]]:
         """Place in ``made`` -> the next question and its try; those without one are ended there."""
         turn = len(made[going[0]].turns)
-        views = {i: turn_view(made[i].case_told, turn) for i in going}
-        pairs = {
-            i: requests_after(self.model, v.text, self.seed, About.of(v), self.reading)
-            for i, v in views.items()
-        }
-        step = f"question {turn + 1}"
+        step, pairs = f"question {turn + 1}", {}
+        for i in going:
+            view = turn_view(made[i].case_told, turn)
+            about = About.of(view)
+            pairs[i] = requests_after(self.model, view.text, self.seed, about, self.reading)
         replies = put(self.ask, self.model, [r for pair in pairs.values() for r in pair], step)
-        waiting = dict(zip(pairs, replies[::2], strict=True))
-        for i, greedy, decision in zip(pairs, replies[::2], replies[1::2], strict=True):
+        for i, greedy, decision in zip(going, replies[::2], replies[1::2], strict=True):
             c = _spent(_spent(made[i], "ask", [greedy]), "enough", [decision])
             made[i] = replace(c, enough=(*c.enough, self._decision(decision)))
+        waiting = dict(zip(going, replies[::2], strict=True))
         found: dict[int, tuple[str, int]] = {}
-        failed: dict[int, list[tuple[str, str]]] = {i: [] for i in pairs}
+        failed: dict[int, list[tuple[str, str]]] = {i: [] for i in going}
         for n in range(1, self.tries + 1):
             for i, reply in waiting.items():
                 question, problem = self._judged(made[i], reply)
@@ -205,13 +202,13 @@ class _Doctor:
             waiting = dict(zip(left, again, strict=True))
             for i, reply in waiting.items():
                 made[i] = _spent(made[i], "ask", [reply])
-        for i in pairs.keys() - found.keys():
+        for i in failed.keys() - found.keys():
             problem, why = min(failed[i], key=lambda f: ENDS.index(f[0]))
             made[i] = replace(made[i], ended=problem, why=why)
         return found
 
     def _judged(self, c: Consultation, reply: Reply) -> tuple[str, str | None]:
-        """The question and ``None``; or what is wrong with it, with the words that say so first."""
+        """The question and ``None``; or the words that say what is wrong with it, and what is."""
         try:
             question = read_question(reply, self.reading)
         except Unreadable as error:
@@ -248,13 +245,12 @@ def another(request: Request, tries: int) -> Request:
 
 
 def repeats(question: str, told: Sequence[Statement], case: Case) -> bool:
-    """Whether ``question`` has been asked in ``told``: the same words, or the same finding.
-    Words without case and punctuation; a finding's question is the knowledge table's, or the one
-    that ``case`` has for it. The same thing asked in words that neither has cannot be seen."""
-    asked = [parts_of(s)[0] for s in told]
-    if normalise(question) in {normalise(q) for q in asked if q}:
+    """Whether ``question`` has been asked in ``told``: in the same words but for case and
+    punctuation, or after one of the same findings (:func:`findings_asked`)."""
+    asked = [words for s in told if (words := parts_of(s)[0])]
+    if normalise(question) in map(normalise, asked):
         return True
     # a finding that was told without its question, as in an opening, counts as asked for too
     known = {s.finding for s in told if s.finding}
-    known |= {f for q in asked for f in findings_asked(q, case)}
+    known |= {f for words in asked for f in findings_asked(words, case)}
     return bool(findings_asked(question, case) & known)

@@ -113,13 +113,20 @@ def assess(
     found = {answer: Assessment(answer) for answer in n_asked if answer not in profiles}
     library: dict[str, list[Passage]] = {}
     if p.retrieval:
-        how = "keyword", judge, p.max_tokens_keyword, seed
-        keywords = [request(*how, shared(a, _with_keyword), answer=n) for n, a in found.items()]
+        asked_for = [(name, shared(a, _with_keyword)) for name, a in found.items()]
+        keywords = [
+            request("keyword", judge, p.max_tokens_keyword, seed, whose, answer=name)
+            for name, whose in asked_for
+        ]
         for name, reply in zip(found, put(ask, judge, keywords, "keywords"), strict=True):
             found[name] = a = _with_keyword(found[name], reply, reading)
-            library[name] = retriever.search(a.keyword, p.n_passages) if a.keyword else []
-            fits_it = partial(is_about, keyword=a.keyword or "") if is_gated(retriever) else bool
-            if a.keyword and not any(map(fits_it, library[name])):
+            if not a.keyword:
+                continue
+            library[name] = retriever.search(a.keyword, p.n_passages)
+            fitting = library[name]
+            if getattr(retriever, "gated", True):  # not so of a control
+                fitting = [one for one in fitting if is_about(one, a.keyword)]
+            if not fitting:
                 found[name] = replace(a, missing=f"retrieval: no passage about {a.keyword!r}")
     if p.profile:
         waiting: dict[str, Request] = {}
@@ -169,9 +176,11 @@ def _step(before: Assessment, read: Read, reply: Reply, reading: Reading) -> dic
 
 def profile_text(profile: Sequence[Criterion]) -> str:
     """The profile as the next prompt shows it: a JSON list, one criterion a line."""
-    weights = ({"importance": c.importance} if c.importance else {} for c in profile)
-    pairs = zip(profile, weights, strict=True)
-    return json_rows([{"id": c.id, **weight, "description": c.description} for c, weight in pairs])
+    rows = []
+    for c in profile:
+        weight = {"importance": c.importance} if c.importance else {}
+        rows.append({"id": c.id, **weight, "description": c.description})
+    return json_rows(rows)
 
 
 def library_text(passages: Sequence[Contents]) -> str:
@@ -213,11 +222,6 @@ def _fitted(
 
 GENERIC = frozenset(word_lists("diagnoses")["generic"].split())
 """Words of a name that tell no disease from another."""
-
-
-def is_gated(retriever: Retriever) -> bool:
-    """Whether passages must be about the keyword; not so of a control whose ``gated`` is false."""
-    return getattr(retriever, "gated", True)
 
 
 def is_about(passage: Contents, keyword: str) -> bool:

@@ -1,10 +1,9 @@
 """Doctors who judge a patient independently, the plan of the one in charge, reviewers who check it.
 
-METHODS: trust indices. K doctors (3 by default) reason and diagnose, each from a random stream of
-its own, of one model or of several. Synonyms of the knowledge table count as one diagnosis. What a
-reviewer says is held beside the rule check (:mod:`trustlab.safety.rule_check`), which knows the
-safety table and nothing else. Prompts: ``doctor.txt``, ``plan.txt``, ``review_prescriptions.txt``,
-``review_tests.txt``.
+METHODS: trust indices. K doctors (3 by default) of one model or several, each from a random stream
+of its own. Synonyms of the knowledge table count as one diagnosis. Reviewers are held beside the
+rule check (:mod:`trustlab.safety.rule_check`). Prompts: ``doctor.txt``, ``plan.txt``,
+``review_prescriptions.txt``, ``review_tests.txt``.
 """
 
 from __future__ import annotations
@@ -173,7 +172,7 @@ Planned = tuple[View, str, Plan]
 
 @dataclass(frozen=True)
 class Review:
-    """A mark for each prescription and each test of a plan; ``replies`` by prompt."""
+    """A mark for each prescription and each test of a plan, in its order; ``replies`` by prompt."""
 
     prescriptions: tuple[Mark, ...]
     tests: tuple[Mark, ...]
@@ -203,8 +202,8 @@ class Checked:
     def keys(self) -> dict[str, Any]:
         """What every row of it begins with."""
         case, level = self.view.case, self.view.level
-        values = (self.model, case.dataset, level, case.case_id)
-        return dict(zip(("model", "dataset", "level", "case_id"), values, strict=True))
+        about = {"model": self.model, "dataset": case.dataset}
+        return {**about, "level": level, "case_id": case.case_id}
 
 
 def review(

@@ -1,10 +1,9 @@
 """A patient who answers only from the case's facts: a model finds the fact, and code checks that it
 is one.
 
-What is spoken is a fact of the case as it stands there, the knowledge table's denial of what is not
-so (where the case says that it would tell), or "I don't know.": so no patient adds a
-finding, whatever the model replies. What it tried is counted by kind (:data:`OUTCOMES`). The prompt
-is ``prompts/patient.txt``.
+Spoken is a fact of the case as it stands there, the knowledge table's denial of what is not so
+(where the case says that it would tell), or "I don't know.": whatever the model replies, no patient
+adds a finding. What it tried is counted (:data:`OUTCOMES`). The prompt is ``prompts/patient.txt``.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ UNKNOWN, NOT_SO = "I don't know.", "not so"
 OUTCOMES = (
     "answered", "does not know", "volunteered", "invented", "leaked", "out of place", "unreadable",
 )  # fmt: skip
-"""What a patient's reply may be: see :func:`read_answer`. Words are spoken for "answered" and
-"volunteered" alone."""
+"""What a patient's reply may be: see :func:`read_answer`. "answered" and "volunteered" alone are
+spoken."""
 MAX_TOKENS = 160
 LEAST = 3
 """Words that a part of a fact's answer needs to point at it: telling ones (not :data:`_BARE`),
@@ -52,11 +51,11 @@ its own question only."""
 
 @dataclass(frozen=True)
 class Said:
-    """What the patient says to one question: ``words`` as spoken, and which of the case's facts
-    (``None``: none) that is, or the finding that is denied as none of them holds it.
+    """What the patient says to one question.
 
-    ``outcome`` is one of :data:`OUTCOMES`; ``why`` says more where the reply was refused; ``raw``
-    keeps it as it came.
+    - ``words`` as spoken; ``fact``: which of the case's facts that is; ``denied``: the finding that
+      is denied, as no fact holds it.
+    - ``outcome``: one of :data:`OUTCOMES`; ``why`` the reply was refused; ``raw``: as it came.
     """
 
     words: str
@@ -101,11 +100,7 @@ class ModelPatient:
 
 class FactPatient:
     """A stand-in without a model: it answers the knowledge table's questions, and the case's own
-    word for word.
-
-    To any other question it does not know, so it is the measure of a model only where the question
-    is one of these.
-    """
+    word for word, and knows the answer to no other."""
 
     def answer(
         self, asked: Sequence[tuple[Case, str]], ask: Ask | None
@@ -114,11 +109,11 @@ class FactPatient:
         return [(self.said(case, question), None) for case, question in asked]
 
     def said(self, case: Case, question: str) -> Said:
-        """The fact that the question asks for; where there is none ``why`` says more.
+        """The fact that the question asks for; where there is none ``why`` says more:
 
         - ``not so``: no fact has the finding, and the case would tell. ``not told``: none has it.
-        - ``findings not marked``: the case does not say which finding each fact tells, so that one
-          may answer it all the same. ``not a known question``: neither the table's nor the case's.
+        - ``findings not marked``: not every fact says which finding it tells, so that one may
+          answer it. ``not a known question``: neither the table's nor the case's.
         """
         plain = normalise(question)
         findings = findings_of_question().get(plain, frozenset())
@@ -145,7 +140,8 @@ def findings_of_question() -> dict[str, frozenset[str]]:
 
 
 def findings_asked(question: str, case: Case) -> frozenset[str]:
-    """The findings that ``question`` asks for, in the table's words or the case's, if known."""
+    """The findings that ``question`` asks for, in the table's words or the case's; empty where that
+    is not known."""
     plain = normalise(question)
     held = (s for s in case.statements if s.finding and plain)
     own = {s.finding for s in held if s.finding and normalise(parts_of(s)[0]) == plain}
@@ -168,7 +164,7 @@ def facts_text(case: Case) -> str:
 
 def _denial(case: Case, findings: Collection[str], raw: str = "") -> Said | None:
     """The knowledge table's words for what is not so, in a wording that is the case's; ``None``
-    where something else than one known finding is asked for, a fact has it, or it is not known.
+    unless one known finding is asked for that no fact has and that the case denies.
 
     A follow-up's denial is that of what it follows ("where does it hurt?": nothing does).
     """
@@ -200,8 +196,7 @@ def read_answer(reply: Reply, case: Case, question: str, reading: Reading = "cha
       words of it), which is spoken; or "No", where the question is the table's for a finding that
       is not so.
     - *does not know*: "I don't know", "not sure".
-    - *volunteered*: whole answers of several facts; the one that the question asks for is spoken,
-      else the first.
+    - *volunteered*: whole answers of several facts; the one asked for is spoken, else the first.
     - *leaked*: the reply, readable or not, says the diagnosis or a telling word of its names, where
       neither the question nor a fact that it quotes does.
     - *invented*: words that are in no fact.
@@ -209,8 +204,8 @@ def read_answer(reply: Reply, case: Case, question: str, reading: Reading = "cha
       another finding than :func:`findings_asked`.
     - *unreadable*: no brackets, too many, cut off, or words that are in several facts.
 
-    After all but the first and *volunteered* the patient does not know. A whole sentence that
-    answers a question of which nobody knows the finding passes: it is true of the patient.
+    A whole sentence that answers a question of which nobody knows the finding passes: it is true of
+    the patient.
     """
     raw = reply.text or ""
     answers = {i: a for i, s in enumerate(case.facts) if (a := normalise(parts_of(s)[1]))}
@@ -251,15 +246,14 @@ def _leaks(raw: str, case: Case, question: str, answers: dict[int, str]) -> bool
     names = _names((case.diagnosis, *case.accepted))
     if not names.heard_in(raw):
         return False
-    each = (raw, *re.split(r"[\[\]]", raw))
-    parts = {normalise(part.strip().removeprefix("Patient:")) for part in each}
-    cut = [p for p in parts if len(p.split()) >= LEAST]  # off within a word, too
+    parts = (p.strip().removeprefix("Patient:") for p in (raw, *re.split(r"[\[\]]", raw)))
+    cut = [p for p in map(normalise, parts) if len(p.split()) >= LEAST]  # off within a word, too
     whole = f" {normalise(raw)} "
-
-    def is_quoted(answer: str) -> bool:
-        return f" {answer} " in whole or any(f" {p}" in f" {answer}" for p in cut)
-
-    quoted = [case.facts[i].text for i, answer in answers.items() if is_quoted(answer)]
+    quoted = [
+        case.facts[i].text
+        for i, answer in answers.items()
+        if f" {answer} " in whole or any(f" {p}" in f" {answer}" for p in cut)
+    ]
     return not names.heard_in("\n".join([question, *quoted]))
 
 

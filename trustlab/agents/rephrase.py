@@ -1,7 +1,7 @@
 """A model words statements anew: the doctor's question and the patient's answer, by a prompt each.
 
-A data set that is spoken by templates (DDXPlus) gets a second voice this way, beside the templates.
-Each distinct text is asked about once.
+So a data set that is spoken by templates (DDXPlus) gets a second voice. Each distinct text is asked
+about once.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ class Rephrased:
     @property
     def told(self) -> str:
         """How many distinct statements got new words, and why the others did not."""
-        kept = ~self.wordings["reworded"].astype(bool)
-        words = f"of {len(self.wordings):,} distinct statements have new words"
-        parts = [f"{len(kept) - kept.sum():,} {words}"]
-        counts = self.wordings.loc[kept, "missing"].value_counts()
+        reworded = self.wordings["reworded"].astype(bool)
+        words = f"of {len(reworded):,} distinct statements have new words"
+        parts = [f"{reworded.sum():,} {words}"]
+        counts = self.wordings.loc[~reworded, "missing"].value_counts()
         parts += [f"{n:,} kept theirs ({why})" for why, n in counts.items()]
         if self.n_named:
             why = "the old words stayed because the new ones name the case's diagnosis"
@@ -67,14 +67,13 @@ def rephrase(cases: Sequence[Case], model: Model, reading: Reading = "chat") -> 
       reply), any other one; who speaks stays.
     - Where either reply cannot be read, the whole statement keeps its words, counted with the
       reason. That the new words mean the same is not checked here.
-    - ``model`` may be a :class:`~trustlab.models.cache.CachedModel`, which asks nothing twice.
-    - ``ValueError`` where no statement at all got new words: what is not reworded is not called so.
+    - ``ValueError`` where no statement at all got new words.
     """
-    counts = Counter(s.text for case in cases for s in case.statements)
+    statements = [(case, s.text) for case in cases for s in case.statements]
+    counts = Counter(text for _, text in statements)
     about = {
-        s.text: About(case.dataset, case.case_id, None, counts[s.text])
-        for case in reversed(cases)
-        for s in case.statements
+        text: About(case.dataset, case.case_id, None, counts[text])
+        for case, text in reversed(statements)
     }
     found = reword(counts, model, about=about, reading=reading)
     if found and all(why for _, why in found.values()):
@@ -95,8 +94,7 @@ def reword(
     about: Mapping[str, About] | None = None,
     reading: Reading = "chat",
 ) -> dict[str, tuple[str, str]]:
-    """Each distinct text -> its new words and ``""``, or its old ones and why it has no others;
-    asked for all at once.
+    """Each distinct text -> its new words and ``""``, or its old ones and why it has no others.
 
     With ``keep_question``, an exchange whose question got no usable words keeps the old question
     beside the new reply. ``about``: each text's first view.
@@ -172,8 +170,7 @@ def newly_names(case: Case, old: str, new: str) -> bool:
     """Whether ``new`` gives the case's diagnosis away by a name for which ``old`` does not.
 
     A full name, or what :func:`trustlab.datasets.giveaway.giveaway` knows of it: its distinctive
-    words, also with another ending ("appendicitis" of "Acute appendicitis"), its acronyms and
-    everyday names.
+    words, also with another ending, its acronyms and everyday names.
     """
     every = (case.diagnosis, *case.accepted)
     names = {normalise(name) for name in every} - {""}

@@ -3,8 +3,7 @@ every finding.
 
 First by exact words: which findings' phrasings the new text is made of, affirmed or denied, with
 which values. What is not made of them is judged by likeness: a sentence encoder says which finding
-it is about; since it hardly sees negation, the polarity is read from its nearness to the ways to
-affirm and to deny together with negation words.
+it is about, and, with negation words, whether it is nearer to the ways to affirm or to deny it.
 """
 
 from __future__ import annotations
@@ -68,13 +67,10 @@ class ParaphraseChecker:
     """Checks new words against the phrasings of ``knowledge``; without an ``encoder`` by exact
     words alone.
 
-    How sure likeness is was measured on the loose wordings in ``training/wordings`` (1,792 replies
-    and 538 questions in everyday talk that the table does not hold) with all-MiniLM-L6-v2 and the
-    constants above. Which finding: 2.3 % of replies and 3.0 % of questions are called another
-    finding and are not; of replies about another finding, picked at random, 98.5 % are called so;
-    6.9 % of questions are unclear. Polarity: 79 % are read right, 12 % are unclear, 9 % are read as
-    turned and are not, or are turned and not seen. Replies in the table's own words are decided
-    exactly.
+    Likeness was measured with all-MiniLM-L6-v2 on the loose wordings of ``training/wordings``
+    (1,792 replies, 538 questions), which the table does not hold. Finding: 2.3 % of replies and
+    3.0 % of questions are wrongly called another finding, 98.5 % of replies about another one are;
+    6.9 % of questions are unclear. Polarity: 79 % right, 12 % unclear, 9 % wrong.
     """
 
     knowledge: Knowledge
@@ -131,8 +127,13 @@ class ParaphraseChecker:
     def _exactly(self, finding: Finding, affirmed: bool, new: str) -> Verdict | None:
         """The verdict where the text is made of the table's phrasings, or holds one of another
         finding beside the own."""
-        told, rest = self._phrasings_in(new)
-        own = {said for name, said in told if name == finding.id}
+        plain, told = f" {normalise(new)} ", []
+        for pattern, name, affirms in self._patterns:
+            if pattern.search(plain):
+                told.append((name, affirms))
+                plain = pattern.sub(" | ", plain)
+        rest = set(plain.replace("|", " ").split()) - _FILLERS
+        own = {affirms for name, affirms in told if name == finding.id}
         others = [self.knowledge.findings[name] for name, _ in told if name != finding.id]
         if others and own:
             return Verdict("adds", why=f"tells {others[0].name} too")
@@ -141,15 +142,6 @@ class ParaphraseChecker:
         if not own:
             return _another(others[0], "exact")
         return SAME if own == {affirmed} else _turned(affirmed, "exact")
-
-    def _phrasings_in(self, text: str) -> tuple[list[tuple[str, bool]], list[str]]:
-        """The findings (id, affirmed) that the text tells, and the words between them."""
-        plain, told = f" {normalise(text)} ", []
-        for pattern, name, affirmed in self._patterns:
-            if pattern.search(plain):
-                told.append((name, affirmed))
-                plain = pattern.sub(" | ", plain)
-        return told, [word for word in plain.replace("|", " ").split() if word not in _FILLERS]
 
     @cached_property
     def _phrasings(self) -> list[tuple[Finding, bool, str]]:
@@ -164,7 +156,11 @@ class ParaphraseChecker:
     @cached_property
     def _patterns(self) -> list[tuple[re.Pattern[str], str, bool]]:
         """Every phrasing of three words or more, longest first; a slot takes values of its kind."""
-        slots, found = {id: self._slot(f) for id, f in self.knowledge.findings.items()}, []
+        found, slots = [], {}
+        for id, finding in self.knowledge.findings.items():
+            names = sorted((normalise(v.phrase) for v in self._values(finding)), key=len)
+            one = "|".join(reversed(names)) or r"\d+"
+            slots[id] = f"(?:{one})(?: (?:and )?(?:{one}))*"
         for finding, affirmed, phrase in self._phrasings:
             before, gap, after = phrase.partition("{value}")
             parts = [normalise(_YES_OR_NO.sub("", before))]
@@ -178,11 +174,6 @@ class ParaphraseChecker:
         """The values of the finding's kind, the longest first."""
         values = [v for v in self.knowledge.values.values() if v.kind == finding.values]
         return sorted(values, key=lambda v: -len(v.phrase))
-
-    def _slot(self, finding: Finding) -> str:
-        names = sorted((normalise(v.phrase) for v in self._values(finding)), key=len)
-        one = "|".join(reversed(names)) or r"\d+"
-        return f"(?:{one})(?: (?:and )?(?:{one}))*"
 
     def _values_in(self, finding: Finding, text: str) -> set[str]:
         """The values of the finding's kind that the text names; of a scale the numbers in it."""

@@ -1,8 +1,5 @@
-"""The replies, relevances and judgements that a run read, from files without pickles.
-
-Sentence vectors are no part of them: they are made again from the words, and would take as much
-room as the replies.
-"""
+"""The replies, relevances and judgements that a run read, from files without pickles. Sentence
+vectors are made again from the words: they would take as much room as the replies."""
 
 from __future__ import annotations
 
@@ -38,9 +35,12 @@ def unpack(folder: Path, caches: Path) -> None:
     """Make the caches whose rows ``tests/same/packing.py`` wrote down."""
     if (folder / REPLIES).is_file():
         import_cache(caches / "replies.sqlite", folder / REPLIES)
-    for table in ARRAYS:
-        if (folder / f"{table}.npz").is_file():
-            _unpack_arrays(folder / f"{table}.npz", caches / f"{table}.sqlite", table)
+    for table, (schema, kind) in ARRAYS.items():
+        if not (source := folder / f"{table}.npz").is_file():
+            continue
+        with closing(connect(caches / f"{table}.sqlite", schema)) as connection, connection:
+            rows = ((key, row.tobytes()) for key, row in arrays_in(source, kind))
+            connection.executemany(f"INSERT INTO {table} VALUES (?, ?)", rows)
 
 
 def arrays_in(source: Path, kind: str) -> Iterator[tuple[str, np.ndarray]]:
@@ -54,10 +54,3 @@ def arrays_in(source: Path, kind: str) -> Iterator[tuple[str, np.ndarray]]:
     hexed = (digest.tobytes().hex() for digest in digests)
     keys = [f"{models[i]}:{digest}" for i, digest in zip(model, hexed, strict=True)]
     yield from zip(keys, numbers, strict=True)
-
-
-def _unpack_arrays(source: Path, path: Path, table: str) -> None:
-    schema, kind = ARRAYS[table]
-    with closing(connect(path, schema)) as connection, connection:
-        rows = ((key, row.tobytes()) for key, row in arrays_in(source, kind))
-        connection.executemany(f"INSERT INTO {table} VALUES (?, ?)", rows)

@@ -5,8 +5,6 @@ One codec for every frozen dataclass of :mod:`trustlab.records`, led by the type
 - an array is its ``dtype``, ``shape`` and ``values``, in full precision; a tuple is a list;
 - a number that JSON does not have is the text "NaN", "Infinity" or "-Infinity";
 - a field that is unknown, missing or of another type is a ``ValueError`` with file and line.
-
-Nothing of a file is ever evaluated.
 """
 
 from __future__ import annotations
@@ -38,8 +36,12 @@ from trustlab.records import Generation
 NAME = "generations.jsonl.gz"
 DTYPES = ("float64", "float32", "int64", "int32", "int8", "bool")
 """Of the arrays that records hold."""
-_DTYPE_NAMES = {np.dtype(name): name for name in DTYPES}
 NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+LATER = frozenset({"keyword_read"})
+"""Fields that records of earlier versions lack; they have their defaults."""
+_DTYPE_NAMES = {np.dtype(name): name for name in DTYPES}
+_HALF = re.compile(rb"(?<!\\)((?:\\\\)*)\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+"""Half a character, as a line spells it: nothing but control characters is spelt so besides."""
 
 
 def line_of(record: object) -> bytes:
@@ -58,13 +60,7 @@ def save_records(records: Iterable[object], path: Path) -> None:
 
 def read_records(path: Path, kind: type[Any] = Generation) -> tuple[Any, ...]:
     """What :func:`save_records` wrote; ``ValueError`` with file and line if it is anything else."""
-    return tuple(each_record(path, kind))
-
-
-def each_record(path: Path, kind: type[Any] = Generation) -> Iterator[Any]:
-    """The same one after the other."""
-    for n, line in json_lines(path):
-        yield _read(path, n, line, kind)
+    return tuple(_read(path, n, line, kind) for n, line in json_lines(path))
 
 
 def find_records(path: Path, wanted: Collection[tuple[str, int, str]]) -> Iterator[Generation]:
@@ -88,11 +84,10 @@ def _read(path: Path, n: int, line: bytes, kind: type[Any]) -> Any:
 
 
 def _part(value: Any) -> Any:
-    """Of what JSON does not know, what it does, as :func:`encoded`; its parts are not looked at."""
+    """What JSON does not know, as what it does; its own parts are not looked at."""
     if isinstance(value, np.ndarray):
-        values = value.ravel().tolist()
         name = _DTYPE_NAMES.get(value.dtype) or str(value.dtype)  # known names cost nothing
-        return {"dtype": name, "shape": value.shape, "values": values}
+        return {"dtype": name, "shape": value.shape, "values": value.ravel().tolist()}
     if isinstance(value, np.generic):
         return value.item()
     if is_dataclass(value) and not isinstance(value, type):
@@ -108,29 +103,15 @@ def _names(kind: type[Any]) -> tuple[str, ...]:
 
 
 def encoded(value: Any) -> Any:
-    """A record, or a part of one, as what JSON can hold."""
-    if isinstance(value, np.ndarray):
-        values = [encoded(v) for v in value.ravel().tolist()]
-        return {"dtype": str(value.dtype), "shape": list(value.shape), "values": values}
-    if isinstance(value, np.generic):
-        return encoded(value.item())
+    """A record, or a part of one, as what JSON can hold: numbers that are not finite are text."""
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    if is_dataclass(value) and not isinstance(value, type):
-        return {f.name: encoded(getattr(value, f.name)) for f in fields(value)}
-    if isinstance(value, Mapping):
-        return {str(k): encoded(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [encoded(v) for v in value]
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    raise TypeError(f"a record holds {type(value).__name__}, which is not written")
-
-
-LATER = frozenset({"keyword_read"})
-"""Fields that records of earlier versions lack; they have their defaults."""
-_HALF = re.compile(rb"(?<!\\)((?:\\\\)*)\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
-"""Half a character, as a line spells it: nothing but control characters is spelt so besides."""
+    if isinstance(value, list | tuple):
+        return [encoded(v) for v in value]
+    known = value if isinstance(value, dict) else _part(value)
+    return {str(k): encoded(v) for k, v in known.items()} if isinstance(known, dict) else known
 
 
 @lru_cache

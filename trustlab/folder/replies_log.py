@@ -1,10 +1,10 @@
 """``replies.jsonl.gz``: a row a request, with its prompt, its raw replies and what was read.
 
-From any number to the words behind it. A row is one JSON object:
+A row is one JSON object:
 
 - ``dataset``, ``case_id``, ``level`` (of a consultation the turn), ``model``, ``purpose``. A
-  request that serves several views (the profile of a diagnosis, a statement's new words, a judge's
-  verdict) names the first; ``n_views`` counts them, ``diagnosis`` is the one asked about.
+  request that serves several views (as the profile of a diagnosis) names the first; ``n_views``
+  counts them, ``diagnosis`` is the one asked about.
 - ``messages`` ([role, content]), ``temperature``, ``seed``, ``max_tokens``.
 - ``replies``: each ``raw``, its ``thought``, ``finish``, ``kind`` (read, cut, placeholder, unread;
   '' where the backend failed), ``read`` (what the run's own reader made of it) or ``why`` it made
@@ -39,7 +39,7 @@ Attach = Callable[..., None]
 
 def json_line(row: object, default: Callable[[Any], Any] | None = None) -> bytes:
     """A row as a line of JSON; half a character, which UTF-8 does not take, is spelt out.
-    ``default``: of what JSON does not know, what it does. ``ValueError`` for a number that is not
+    ``default``: what JSON does not know -> what it does. ``ValueError`` for a number that is not
     finite."""
     how: Any = {"ensure_ascii": False, "allow_nan": False, "default": default or _number}
     text = json.dumps(row, separators=(",", ":"), **how)
@@ -47,7 +47,6 @@ def json_line(row: object, default: Callable[[Any], Any] | None = None) -> bytes
 
 
 def _number(value: Any) -> Any:
-    """A number of NumPy's as Python's; TypeError for anything else."""
     if isinstance(value, np.generic):
         return value.item()
     raise TypeError(f"{type(value).__name__} is not written")
@@ -103,12 +102,12 @@ def row_of(
         "temperature": request.temperature,
         "seed": request.seed,
         "max_tokens": request.max_tokens,
-        "replies": [_told(*each) for each in zip(replies, found, strict=True)],
+        "replies": [_reply_row(*each) for each in zip(replies, found, strict=True)],
         **counted,
     }
 
 
-def _told(reply: Reply, found: ReadReply) -> dict[str, Any]:
+def _reply_row(reply: Reply, found: ReadReply) -> dict[str, Any]:
     return {
         "raw": reply.text if reply.raw is None else reply.raw,
         "thought": reply.reasoning,
@@ -132,6 +131,9 @@ def plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [plain(v) for v in value]
     return value
+
+
+KEYS = ("dataset", "case_id", "level", "diagnosis", "purpose", "model")
 
 
 class Replies:
@@ -196,9 +198,6 @@ def replies_in(folder: Path | None) -> Replies:
 @lru_cache(maxsize=4)
 def _opened(folder: Path | None, _: int) -> Replies:
     return Replies(folder)
-
-
-KEYS = ("dataset", "case_id", "level", "diagnosis", "purpose", "model")
 
 
 def _marks(values: Collection[str]) -> str:

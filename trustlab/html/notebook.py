@@ -4,7 +4,7 @@ paper."""
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inli
 """What a page may load: nothing; whatever it shows stands in it."""
 BAR = re.compile(r"\[\d+:\d\d(?:<|, )|^(?:\s|\x1b\[A)*$")
 """A line of stderr that is a progress bar, or what is left where one was."""
+WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
 def write_html(notebook: Path) -> Path:
@@ -36,8 +37,8 @@ def write_html(notebook: Path) -> Path:
     for cell in shown.cells:
         if cell.cell_type == "code":
             cell.outputs = without_progress(cell.outputs)
-    told = "\n\n".join(cell.source for cell in shown.cells if cell.cell_type == "markdown")
-    heads = BeautifulSoup(markdown2html(told), "html.parser").find_all(["h1", "h2", "h3"])
+    text = "\n\n".join(cell.source for cell in shown.cells if cell.cell_type == "markdown")
+    heads = BeautifulSoup(markdown2html(text), "html.parser").find_all(["h1", "h2", "h3"])
     listed = [(h.name, h.get("id"), h.get_text().removesuffix("¶")) for h in heads]
     facts = {
         "heading": next((words for level, _, words in listed if level == "h1"), notebook.stem),
@@ -61,29 +62,18 @@ def write_html(notebook: Path) -> Path:
     return target
 
 
-def without_progress(outputs: Sequence[Any]) -> list[Any]:
-    """The outputs without progress bars, of text or of widgets; other lines of stderr stay."""
+def without_progress(outputs: Iterable[Any]) -> list[Any]:
+    """The outputs without progress bars, of text or of widgets; other lines of stderr stay, and so
+    does the page or picture beside a widget, which needs a kernel."""
     kept = []
-    for output in without_widgets(outputs):
+    for output in outputs:
+        data = output.get("data", {})
+        is_widget = data.pop(WIDGET, None) is not None
         if output.get("name") == "stderr":
             lines = [line for line in re.split(r"[\r\n]", output.text) if not BAR.search(line)]
             output.text = "\n".join([*lines, ""])
-        if output.get("name") != "stderr" or output.text:
+        empty = output.get("name") == "stderr" and not output.text
+        still = any(kind == "text/html" or kind.startswith("image/") for kind in data)
+        if still or not (is_widget or empty):
             kept.append(output)
-    return kept
-
-
-def without_widgets(outputs: Sequence[Any]) -> list[Any]:
-    """The outputs without views of widgets, which need a kernel; the page or picture that one has
-    beside it stays."""
-    import nbformat
-
-    widget, kept = "application/vnd.jupyter.widget-view+json", []
-    for output in outputs:
-        data = output.get("data", {})
-        rest = {kind: shown for kind, shown in data.items() if kind != widget}
-        if widget not in data:
-            kept.append(output)
-        elif any(kind == "text/html" or kind.startswith("image/") for kind in rest):
-            kept.append(nbformat.from_dict({**output, "data": rest}))
     return kept

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from trustlab.agents.consultation import ENDING
 from trustlab.folder.replies_log import NAME, json_lines
@@ -37,8 +38,6 @@ BLOCK = re.compile(f"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
 STOPPED = "The run stopped before it had a result."
 EXAMPLES, LONGEST = 3, 500
 """Unread replies that a page shows, and the characters of each."""
-LINES = 3
-"""Lines of a cell; more are named by their number."""
 _ODD = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\u2028-\u202e\u2066-\u2069]")
 
 
@@ -81,25 +80,18 @@ def opening(folder: Path) -> str:
     if not (runs := runs_in(folder)):
         return ""
     counts = counts_of(runs.values())
-    parts = [unread(folder, counts), four_rows(folder, runs, counts), by_purpose(counts)]
-    return "\n\n".join(filter(None, parts))
+    facts = _render("facts", **_facts(folder, runs, counts))
+    rows = table_rows(counts)
+    purposes = _render("purposes", heads=HEADS, rows=rows) if rows else ""
+    return "\n\n".join(filter(None, [unread(folder, counts), facts, purposes]))
 
 
 def unread(folder: Path, counts: Counts) -> str:
-    """What the page begins with where more than 5 % of a purpose could not be read."""
-    lines = [f"{_text(m)}: {_text(s)}" for m in counts for s in not_read({m: counts[m]})]
+    """What the page begins with where more than 5 % of a purpose could not be read: how much, and
+    the replies that most often could not be."""
+    lines = [f"{_words(m)}: {_words(s)}" for m in counts for s in not_read({m: counts[m]})]
     if not lines:
         return ""
-    told = "\n".join(f"- **{line}.**" for line in lines)
-    shown = ""
-    for (model, purpose, raw), n in commonest(folder):
-        times = "once" if n == 1 else f"{n:,} times"
-        shown += f"{_text(model)}, {_text(purpose)}, {times}:\n\n<pre>{_raw(raw)}</pre>\n\n"
-    return f"{told}\n\nThe commonest of these replies:\n\n{shown}".rstrip()
-
-
-def commonest(folder: Path) -> list[tuple[tuple[str, str, str], int]]:
-    """((model, purpose, raw), times) of the replies that most often could not be read."""
     seen: Counter[tuple[str, str, str]] = Counter()
     for file in sorted(folder.rglob(NAME)):
         with suppress(ValueError):
@@ -107,43 +99,35 @@ def commonest(folder: Path) -> list[tuple[tuple[str, str, str], int]]:
                 row = json.loads(line)
                 lost = [r for r in row["replies"] if r.get("kind") not in ("", "read", None)]
                 seen.update((row["model"], row["purpose"], r["raw"] or "") for r in lost)
-    return seen.most_common(EXAMPLES)
+    return _render("unread", lines=lines, commonest=seen.most_common(EXAMPLES))
 
 
-def four_rows(folder: Path, runs: Mapping[str, Mapping[str, Any]], counts: Counts) -> str:
-    """The table: models, data and n, read, accuracy by level; and who graded models that were not
-    taught our prompts."""
+def _facts(folder: Path, runs: Mapping[str, Mapping[str, Any]], counts: Counts) -> dict[str, Any]:
+    """What the table shows: models, data and n, read, accuracy by level; and who graded models
+    that were not taught our prompts."""
     asked = [parameters_of(of) for of in runs.values()]
-    models = {name for of in asked for name in of.get("models", ())} | set(counts)
     sets: dict[str, int] = {}  # the most cases that a run had of it, or of several
     for of in asked:
         names = of.get("dataset") or ["?"]
         name = names if isinstance(names, str) else ", ".join(names)
         sets[name] = max(sets.get(name, 0), int(of.get("cases", 0)))
-    read = [f"nothing is claimed: {_text(line)}" for line in nothing_claimed(runs)]
-    read += [f"{_text(m)}: {line}" for m, of in counts.items() if (line := read_line({m: of}))]
-    table = "metrics.csv" if (folder / "metrics.csv").is_file() else "answers.csv"
-    graded = [_text(line) for line in dict.fromkeys(map(graded_by, asked)) if line]
-    rows = {
-        "models": ", ".join(map(_text, sorted(models))),
-        "data and n": "<br>".join(f"{_text(of)}: {counted(n, 'case')}" for of, n in sets.items()),
-        "read": _some(read, "run.json"),
-        "accuracy by level": _some(right_of(folder), table) or "–",
-    } | ({"graded by": _some(graded, "run.json")} if graded else {})
-    return "\n".join(["| this run | |", "|---|---|", *(f"| {k} | {v} |" for k, v in rows.items())])
-
-
-def graded_by(of: Mapping[str, Any]) -> str:
-    """Who graded the answers of a run, where its models were not taught our prompts; '' else."""
-    own = any(one["set"] != "embedded" for one in of.get("prompts", {}).values())
+    read = [f"nothing is claimed: {_words(line)}" for line in nothing_claimed(runs)]
+    read += [f"{_words(m)}: {line}" for m, of in counts.items() if (line := read_line({m: of}))]
     advice = "names and ICD-10-CM decide; grader=judge:MODEL asks a model what they leave open"
-    return f"{of['grader']}: {of.get('agreement') or advice}" if own and "grader" in of else ""
-
-
-def _some(lines: list[str], where: str) -> str:
-    """The first lines of a cell, and how many more there are."""
-    more = len(lines) - LINES
-    return "<br>".join(lines if more <= 0 else [*lines[:LINES], f"{more} more in {where}"])
+    graded = [
+        _words(f"{of['grader']}: {of.get('agreement') or advice}")
+        for of in asked
+        if "grader" in of
+        and any(one["set"] != "embedded" for one in of.get("prompts", {}).values())
+    ]
+    return {
+        "models": sorted({name for of in asked for name in of.get("models", ())} | set(counts)),
+        "sets": {name: counted(n, "case") for name, n in sets.items()},
+        "read": read,
+        "right": right_of(folder),
+        "table": "metrics.csv" if (folder / "metrics.csv").is_file() else "answers.csv",
+        "graded": list(dict.fromkeys(graded)),
+    }
 
 
 def right_of(folder: Path) -> list[str]:
@@ -167,27 +151,21 @@ def accuracies(answers: pd.DataFrame) -> Iterator[str]:
     table: Any = checked_answers(answers)
     for (model, dataset), part in table.groupby(["model", "dataset"], sort=False, observed=True):
         graded = part[~part["failed"] & ~part["ungraded"]]
-        about = f"{_text(model)}, {_text(dataset)}"
+        about = f"{_words(model)}, {_words(dataset)}"
         if graded.empty:
             whys: Any = answers.loc[part.index].get("missing", pd.Series(dtype=object))
-            yield f"{about}: – ({_text(str(next(iter(whys.mode()), 'no answer')))})"
+            yield f"{about}: – ({_words(str(next(iter(whys.mode()), 'no answer')))})"
             continue
         turns = str(dataset).endswith(ENDING)
         each = [
             f"{counted(level, 'question') if turns else f'{level} %'}: {_share(of)}"
             for level, of in graded.groupby("level")
         ]
-        yield f"{about}: {'; '.join(each)}{denominators(part, graded)}"
-
-
-def denominators(part: pd.DataFrame, graded: pd.DataFrame) -> str:
-    """Accuracy over all levels with each of its denominators, '' where they are the same."""
-    asked = part[part["cut"] | part.index.isin(graded.index)]
-    each = {"asked": asked, "not cut": graded, "read": graded[graded["readable"]]}
-    if len({len(of) for of in each.values()}) == 1:
-        return ""
-    told = ", ".join(f"{_share(of)} {name}" for name, of in each.items() if len(of))
-    return f"; over all levels {told}"
+        asked = part[part["cut"] | part.index.isin(graded.index)]
+        among = {"asked": asked, "not cut": graded, "read": graded[graded["readable"]]}
+        over = ", ".join(f"{_share(of)} {name}" for name, of in among.items() if len(of))
+        differ = len({len(of) for of in among.values()}) > 1
+        yield f"{about}: {'; '.join(each)}" + (f"; over all levels {over}" if differ else "")
 
 
 def _share(of: pd.DataFrame) -> str:
@@ -195,26 +173,14 @@ def _share(of: pd.DataFrame) -> str:
     return f"{percent(int(right), len(of))} of {len(of):,}"
 
 
-def by_purpose(counts: Counts) -> str:
-    """The table of replies by purpose, folded: one block of HTML, which nbconvert does not part."""
-    rows = [
-        "".join(
-            f'<td align="right">{cell:,}</td>'
-            if isinstance(cell, int)
-            else f"<td>{_text(cell)}</td>"
-            for cell in row
-        )
-        for row in table_rows(counts)
-    ]
-    if not rows:
-        return ""
-    head = "".join(f"<th>{name}</th>" for name in ("model", "purpose", *HEADS))
-    body = "\n".join(f"<tr>{row}</tr>" for row in [head, *rows])
-    table = f"<table style='display:block;overflow-x:auto' tabindex='0'>\n{body}\n</table>"
-    return f"<details><summary>Replies by purpose</summary>\n{table}\n</details>"
+def _render(part: str, **values: Any) -> str:
+    how: Any = {"trim_blocks": True, "lstrip_blocks": True, "undefined": StrictUndefined}
+    made = Environment(loader=PackageLoader("trustlab.html"), **how)
+    made.filters |= {"words": _words, "raw": _raw}
+    return made.get_template("opening.md").render(part=part, **values).rstrip()
 
 
-def _text(words: object) -> str:
+def _words(words: object) -> str:
     """Words that end no cell, no comment and no page."""
     return _spelt(str(words).replace("\n", " "), "|`$\\*_[]~#")
 

@@ -29,7 +29,7 @@ from trustlab.costs import ASSESSED
 from trustlab.folder.records_file import NAME as RECORDS
 from trustlab.folder.records_file import find_records
 from trustlab.folder.replies_log import NAME as REPLIES
-from trustlab.folder.replies_log import replies_in
+from trustlab.folder.replies_log import Replies, replies_in
 from trustlab.html.show import GREY, Html, dialogue, evidence, render, replies, tokens, votes
 from trustlab.metrics.run_tables import KEYS
 from trustlab.parsing.counts import TOO_FEW
@@ -40,7 +40,7 @@ from trustlab.run import RUN, Run, find_table, load_run
 
 ANSWERS, PAGE = "answers", "answers.html"
 MOST = 200
-"""Answers that have a page of their own beside ``answers.html``; its runs share them."""
+"""Answers with a page of their own beside ``answers.html``; its runs share them."""
 PREFERRED = ("medconf", "asp", "poc", "ce")
 """Whose confidence counts, where no method is named and the run has it."""
 VERDICTS = {
@@ -48,6 +48,7 @@ VERDICTS = {
     "not judged": ("–", GREY), "replies alone": ("…", GREY),
 }  # fmt: skip
 """Verdict -> its symbol and colour."""
+BOUNDS = {"lower": "≥ ", "upper": "≤ "}
 NO_RECORD = "The run holds no record of it; its words stand in the prompts, below."
 NO_REPLIES = f"The run has no folder with {REPLIES}: it was not saved, or by an earlier version."
 PURPOSES = (
@@ -86,45 +87,47 @@ def show(run: Run, case_id: str, level: int, model: str | None = None) -> Html:
         verdict=kind,
         look=VERDICTS[kind],
         truth=row["truth"],
-        sure=[_confidence(run, *of) for of in sure[_SURE].itertuples(index=False)],
-        parts=_parts(g) if g else [("The dialogue so far", NO_RECORD)],
+        sure=[_confidence(run.families, of) for of in sure.to_dict("records")],
+        parts=_parts(g),
         asked=_in_order(_requests(run, row)),
         no_replies="" if replies_in(run.folder) else NO_REPLIES,
     )
 
 
 def verdict(answer: Any, correct: Any, missing: str = "") -> str:
-    """One of :data:`VERDICTS`: an answer without a readable diagnosis is "unread", and one that the
-    backend or the grader failed to give, or of which nothing is claimed, is "not judged"."""
+    """One of :data:`VERDICTS`: "unread" without a readable diagnosis; "not judged" where backend or
+    grader failed, or nothing is claimed of it."""
     if pd.isna(correct) and not (pd.isna(answer) and TOO_FEW in missing):
         return "not judged"
     return "unread" if pd.isna(answer) else "right" if correct == 1 else "wrong"
 
 
-_SURE = ["method", "confidence", "bound", "missing"]
-
-
-def _confidence(run: Run, name: str, value: float, bound: str, missing: str) -> dict[str, Any]:
+def _confidence(families: Mapping[str, str], row: Mapping[str, Any]) -> dict[str, Any]:
     """The row of a method: its number, or why it is missing; a probability has a bar."""
-    family, known = run.families[name], not pd.isna(value)
-    chance = known and METHODS[name].scale == "probability"
-    number = f"{value:.2f}" if chance else f"{value:.3g} (score)"
-    number = {"lower": "≥ ", "upper": "≤ "}.get(bound, "") + number
-    shown = {"family": FAMILY_LABELS[family], "colour": FAMILY_COLOURS[family]}
-    shown |= {"method": label(name), "width": 100 * value if chance else 0}
-    return shown | {"number": number if known else f"missing: {missing or 'no reason'}"}
+    name, value, width = row["method"], row["confidence"], 0
+    if pd.isna(value):
+        number = f"missing: {row['missing'] or 'no reason'}"
+    elif METHODS[name].scale == "probability":
+        width, number = 100 * value, f"{BOUNDS.get(row['bound'], '')}{value:.2f}"
+    else:
+        number = f"{BOUNDS.get(row['bound'], '')}{value:.3g} (score)"
+    shown = {"method": label(name), "family": FAMILY_LABELS[families[name]]}
+    return shown | {"colour": FAMILY_COLOURS[families[name]], "width": width, "number": number}
 
 
-def _parts(g: Generation) -> list[tuple[str, Html | str]]:
+def _parts(g: Generation | None) -> list[tuple[str, Html | str]]:
     """What the record holds, as (title, HTML or words)."""
-    told = evidence(g.assessment) if g.assessment else f"None: {absence(g, 'assessment')}."
-    return [
-        ("The dialogue so far", dialogue([g.told]) if g.told else NO_RECORD),
-        *([("The answer, token by token", tokens(g.answer))] if g.answer else []),
-        *([("Samples and their votes", votes(g.samples))] if g.samples is not None else []),
-        *([("Asked how sure it is", replies(g))] if g.probes else []),
-        ("MedConf's evidence", told),
-    ]
+    if g is None:
+        return [("The dialogue so far", NO_RECORD)]
+    none = f"None: {absence(g, 'assessment')}."
+    parts = {
+        "The dialogue so far": dialogue([g.told]) if g.told else NO_RECORD,
+        "The answer, token by token": tokens(g.answer) if g.answer else "",
+        "Samples and their votes": "" if g.samples is None else votes(g.samples),
+        "Asked how sure it is": replies(g) if g.probes else "",
+        "MedConf's evidence": evidence(g.assessment) if g.assessment else none,
+    }
+    return [(title, shown) for title, shown in parts.items() if shown]
 
 
 def _requests(run: Run, row: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -147,8 +150,10 @@ def _requests(run: Run, row: Mapping[str, Any]) -> list[dict[str, Any]]:
         if (r["purpose"] == "judge" or r["model"] in who.get(r["purpose"], {row["model"]}))
         and (r["purpose"] not in (*ASSESSED, "judge") or r["diagnosis"] == answer)
     ]
+    if row["dataset"].endswith(ENDING) and run.folder:
+        mine += _talk(replies_in(run.folder.parent), row)
     once: dict[Any, dict[str, Any]] = {}
-    for r in reversed([*mine, *_talk(run, row)]):  # of equal ones the first stays
+    for r in reversed(mine):  # of equal ones the first stays
         key = (r["purpose"], r["model"], str(r["messages"]))
         if r["purpose"] in GIVEN and key in once:  # the texts of one question, in their order
             r["replies"] += once[key]["replies"]
@@ -156,12 +161,10 @@ def _requests(run: Run, row: Mapping[str, Any]) -> list[dict[str, Any]]:
     return list(reversed(once.values()))
 
 
-def _talk(run: Run, row: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Of a consultation the last question and what the patient said to it, which the folder above
-    keeps; of the answering model's own talk, where it spoke itself."""
-    turns = row["dataset"].endswith(ENDING)
-    above = replies_in(run.folder.parent if turns and run.folder else None)
-    found = above.of(row["dataset"], row["case_id"], int(row["level"]) - 1)
+def _talk(kept: Replies, row: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A consultation's last question and what the patient said to it; of the answering model's own
+    talk, where it spoke itself."""
+    found = kept.of(row["dataset"], row["case_id"], int(row["level"]) - 1)
     spoken = [r for r in found if r["purpose"] in ("ask", "patient")]
     own = {r["purpose"] for r in spoken if r["model"] == row["model"]}
     return [r for r in spoken if r["purpose"] not in own or r["model"] == row["model"]]
@@ -233,10 +236,12 @@ def write_page(title: str, body: Html, path: Path, script: str = "") -> None:
 
 
 def write_answers(folder: Path, into: Path | None = None, since: float = 0) -> int:
-    """Write ``answers.html`` into ``folder``, or another: a list of the answers of all runs in it,
+    """Write ``answers.html`` into ``folder`` or ``into``: a list of the answers of all runs in it,
     and the pages of :data:`MOST` of them. Returns how many are listed; of none nothing is written.
-    Replies from before ``since``, in seconds, are an earlier run's. ``ValueError`` for a damaged
-    file."""
+
+    Replies without a run's tables are listed by case, level and model, unless they are from before
+    ``since`` (seconds): an earlier run's. ``ValueError`` for a damaged file.
+    """
     runs = {f.parent for f in folder.rglob(RUN) if find_table(f.parent, "answers")}
     fresh = {f.parent for f in folder.rglob(REPLIES) if f.stat().st_mtime >= since}
     rows, into = [], into or folder
@@ -244,10 +249,14 @@ def write_answers(folder: Path, into: Path | None = None, since: float = 0) -> i
         where, most = place.relative_to(folder), max(MOST // len(places), 10)
         for old in (into / where / ANSWERS).glob("*/*.html"):  # of an earlier run
             old.unlink()
-        of_one = _of_run if place in runs else _of_replies
-        for row in of_one(place, into / where, most):
-            href = quote((where / row["page"]).as_posix()) if row["page"] else ""
-            rows.append(row | {"href": href, "run": where.as_posix() if where.parts else ""})
+        found, bodies = _of_run(place, most) if place in runs else _of_replies(place, most)
+        for of, body in bodies.items():
+            write_page(f"Case {of.case_id}", body, into / where / page_path(of))
+        for row in found:
+            page = (where / page_path(row["choice"])).as_posix()
+            row["href"] = quote(page) if row["choice"] in bodies else ""
+            row["run"] = where.as_posix() if where.parts else ""
+        rows += found
     if not rows:
         return 0
     methods = list(dict.fromkeys(m for row in rows for m in row["sure"]))
@@ -268,17 +277,35 @@ def write_answers(folder: Path, into: Path | None = None, since: float = 0) -> i
     return len(rows)
 
 
-def _of_run(place: Path, into: Path, most: int) -> list[dict[str, Any]]:
-    """A row an answer of a run; ``most`` of them have a ``page``, written below ``into``."""
+Listed = tuple[list[dict[str, Any]], dict[Choice, Html]]
+"""A row an answer, and the pages of some of them."""
+
+
+def _of_run(place: Path, most: int) -> Listed:
+    """The answers of a run, with the pages of those that tell most."""
     run = load_run(place, records=False)
-    table = _listed(run)
-    chosen = set(table.loc[_worth_reading(table)[:most], "choice"])
-    kept = place / RECORDS
-    run = replace(run, generations=tuple(find_records(kept, chosen) if kept.is_file() else ()))
-    for of in chosen:
-        write_page(f"Case {of.case_id}", show(run, *of), into / page_path(of))
-    pages = [page_path(of) if of in chosen else "" for of in table["choice"]]
-    return table.assign(page=pages).fillna({"answer": "", "truth": ""}).to_dict("records")
+    table, kept = _listed(run), place / RECORDS
+    chosen = dict.fromkeys(table.loc[_worth_reading(table)[:most], "choice"])
+    records = tuple(find_records(kept, chosen)) if kept.is_file() else ()
+    run = replace(run, generations=records)
+    rows = table.fillna({"answer": "", "truth": ""}).to_dict("records")
+    return rows, {of: show(run, *of) for of in chosen}
+
+
+def _of_replies(place: Path, most: int) -> Listed:
+    """The same of a folder that has replies without a run's tables, by case, level and model."""
+    kept, rows, pages, kind = replies_in(place), [], {}, "replies alone"
+    for dataset, case_id, level in kept.views():
+        found = kept.of(dataset, case_id, level)
+        for model in dict.fromkeys(row["model"] for row in found):
+            of = Choice(case_id, level or 0, model)
+            blank = {"answer": "", "truth": "", "sure": {}, "verdict": kind}
+            rows.append({**of._asdict(), **blank, "dataset": dataset, "choice": of})
+            if len(rows) <= most:
+                asked = _in_order(row for row in found if row["model"] == model)
+                facts = [case_id, dataset, f"model {model}", f"level {level}", kind]
+                pages[of] = render("answer", facts=facts, asked=asked)
+    return rows, pages
 
 
 def _listed(run: Run, method: str | None = None) -> pd.DataFrame:
@@ -300,20 +327,3 @@ def _worth_reading(answers: pd.DataFrame) -> list[int]:
     surprise = answers["by"].where(kinds.eq("wrong"), -answers["by"])
     place = surprise.groupby(kinds).rank(ascending=False, method="first", na_option="bottom")
     return (place - kinds.eq("wrong") / 2).sort_values(kind="stable").index.tolist()
-
-
-def _of_replies(place: Path, into: Path, most: int) -> list[dict[str, Any]]:
-    """The same of a folder that has replies without a run's tables, by case, level and model."""
-    kept, rows, kind = replies_in(place), [], "replies alone"
-    for dataset, case_id, level in kept.views():
-        found = kept.of(dataset, case_id, level)
-        for of in {Choice(case_id, level or 0, row["model"]): None for row in found}:
-            page = page_path(of) if len(rows) < most else ""
-            told = {"dataset": dataset, "answer": "", "truth": "", "sure": {}, "verdict": kind}
-            rows.append({**of._asdict(), **told, "page": page})
-            if page:
-                asked = _in_order(row for row in found if row["model"] == of.model)
-                facts = [case_id, dataset, f"model {of.model}", f"level {level}", kind]
-                page = render("answer", facts=facts, asked=asked)
-                write_page(f"Case {case_id}", page, into / page_path(of))
-    return rows

@@ -13,7 +13,6 @@ from trustlab.workbench import Workbench, opened
 
 SAMPLES = {"samples": "diagnosis", **{name: prompt for name, (prompt, _) in GIVEN.items()}}
 """Purpose of a request -> its prompt, where that has another name."""
-ORDER = [name for name in PURPOSES if name not in SAMPLES]
 
 
 def prompts_of(purposes: Iterable[str]) -> list[str]:
@@ -22,17 +21,13 @@ def prompts_of(purposes: Iterable[str]) -> list[str]:
     found = {SAMPLES.get(purpose, purpose) for purpose in purposes}
     for name in found:
         template(name)
-    return [name for name in dict.fromkeys([*ORDER, *names()]) if name in found]
+    order = [name for name in PURPOSES if name not in SAMPLES]
+    return [name for name in dict.fromkeys([*order, *names()]) if name in found]
 
 
 def prompts_shown(purposes: Iterable[str], setup: Setup | Workbench | None = None) -> Html:
     """Every prompt that requests of these ``purposes`` use, folded: what it is for, its system and
-    its user text with the slots as they stand, in the sets that the models of ``setup`` are asked
-    with.
-
-    >>> import trustlab as tl
-    >>> tl.prompts_shown(run.calls["purpose"])  # doctest: +SKIP
-    """
+    its user text with their slots, in the sets that the models of ``setup`` are asked with."""
     bench = opened(setup)
     sets = {(p := bench.prompts_for(model)).name: p for model in bench.repliers()}
     prompts = [

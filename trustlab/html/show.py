@@ -1,8 +1,8 @@
 """What notebooks show as HTML: an answer, its evidence, a consultation, a chart review.
 
-Every page stands alone: inline styles, its own background and text colour (so light and dark themes
-both do), no script and nothing from elsewhere. The templates escape every word of a model, a
-patient or a file. Sense never hangs on colour alone.
+Every page stands alone: inline styles, its own background and text colour, no script, nothing from
+elsewhere. The templates escape every word of a model, a patient or a file. Sense never hangs on
+colour alone.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
-from trustlab.agents.consultation import CONFIDENT, NO_QUESTION, REPEATS, Consultation
+from trustlab.agents.consultation import Consultation
 from trustlab.agents.panel import Checked
 from trustlab.confidence import METHODS
 from trustlab.confidence.others import weighted_support
 from trustlab.confidence.registry import label
 from trustlab.confidence.verbalized import shares
 from trustlab.paths import NOTICE
-from trustlab.records import Assessment, Evidence, Generation, Reply, Statement, normalise
+from trustlab.records import Assessment, Generation, Reply, Statement, normalise
 from trustlab.retrieval import Passage
 from trustlab.safety.chart import chart_of, chart_text
 from trustlab.safety.table import known_items
@@ -33,8 +33,6 @@ from trustlab.safety.table import known_items
 GREY, WARNING = "#5A5A5A", "#8A3C00"
 COLOURS = {"INK": "#222222", "GREY": GREY, "LINE": "#D0D0D0", "PAPER": "#FFFFFF"}
 COLOURS |= {"WARNING": WARNING, "SHADE": "#0072B2"}
-DEEPEST = 0.75
-"""Share of ``SHADE`` at probability 1: dark text stays legible on it."""
 _TAG = re.compile(r"\{[%{#].*?[%}#]\}", re.DOTALL)
 
 
@@ -58,8 +56,8 @@ def render(page: str, **values: Any) -> Html:
 @lru_cache
 def _templates() -> Environment:
     made = Environment(loader=FunctionLoader(_template), autoescape=True, undefined=StrictUndefined)
-    known = {"DOTS": DOTS, "LOOKS": LOOKS, "NOTICE": NOTICE, "UNSPOKEN": UNSPOKEN, "tint": tint}
-    made.globals.update(**COLOURS, DEEPEST=DEEPEST, **known, visible=visible, turns_of=turns_of)
+    functions = {f.__name__: f for f in (graded, label, summary, tint, turns_of)}
+    made.globals.update(**COLOURS, **functions, NOTICE=NOTICE)
     made.tests["missing"] = pd.isna
     return made
 
@@ -76,42 +74,8 @@ def tint(colour: str, share: float) -> str:
     return "#" + "".join(f"{round(255 + share * (part - 255)):02X}" for part in parts)
 
 
-class Verdict(NamedTuple):
-    """How a support level is shown; ``colour`` is one of Okabe and Ito's."""
-
-    colour: str
-    symbol: str
-    word: str
-    meaning: str
-
-
-VERDICTS = {
-    "supported": Verdict("#009E73", "✓", "supported", "the patient's words show it"),
-    "missing": Verdict("#56B4E9", "?", "missing", "nothing is said of it"),
-    "contradicted": Verdict("#D55E00", "✗", "contradicted", "the patient's words speak against it"),
-}
-UNJUDGED = Verdict("#9A9A9A", "–", "not assessed", "the model gave no readable verdict")
-DOTS = {"strong": "●●●", "moderate": "●●", "weak": "●"}
-NO_PLAN = "There is no plan to review"
-UNSPOKEN = {
-    "volunteered": "the patient wanted to tell more than one fact: only one was spoken",
-    "invented": "the patient's words were in no fact: not spoken",
-    "leaked": "the patient named the diagnosis: not spoken",
-    "out of place": "the patient gave an answer to another question: not spoken",
-    "unreadable": "the patient's reply could not be read",
-}
-"""Outcome of a patient's reply -> what a transcript says of it."""
-LOOKS = {
-    **dict.fromkeys(("SAFE", "FINE"), ("✓", "#009E73")),
-    **dict.fromkeys(("SAFE WITH CAUTION", "REDUNDANT"), ("!", "#E69F00")),
-    **dict.fromkeys(("UNSAFE", "RISKY"), ("✗", "#D55E00")),
-    **{"UNKNOWN": ("?", "#56B4E9"), None: ("–", "#9A9A9A")},
-}
-"""Verdict on a plan -> its sign and colour."""
-
-
 def turns_of(text: str) -> list[tuple[str, str]]:
-    """(speaker, words) of each turn; a line without a name goes on where the last left off."""
+    """(speaker, words) of each turn; a line without a name continues the turn before it."""
     turns: list[tuple[str, str]] = []
     for line in text.splitlines():
         found = re.match(r"(Doctor|Patient):\s*(.*)", line)
@@ -122,9 +86,11 @@ def turns_of(text: str) -> list[tuple[str, str]]:
     return turns
 
 
-def visible(token: str) -> str:
-    """A token with spaces and line breaks made visible; part of a character has no own text."""
-    return token.replace(" ", "␣").replace("\n", "↵") or "(part)"
+def graded(correct: float) -> tuple[str, str]:
+    """Words and colour of a right, a wrong and an ungraded diagnosis."""
+    if pd.isna(correct):
+        return "? not judged", GREY
+    return ("✓ right", "#006B4A") if correct == 1 else ("✗ wrong", WARNING)
 
 
 # One answer
@@ -154,27 +120,26 @@ def votes(samples: Sequence[Reply] | None) -> Html:
     spellings: dict[str, Counter[str]] = {}
     for text in readable:
         spellings.setdefault(normalise(text), Counter())[text] += 1
-    counts = [(told.most_common(1)[0][0], told.total()) for told in spellings.values()]
-    counts.sort(key=lambda counted: -counted[1])
+    counts = [(of.most_common(1)[0][0], of.total()) for of in spellings.values()]
+    counts.sort(key=lambda count: -count[1])
     return render("votes", counts=counts, n=n, lost=n - len(readable))
 
 
 def replies(generation: Generation) -> Html:
     """What the model replied when asked how sure it is, as it came, beside the number read."""
-    methods, usual = [], dict.fromkeys(("ce", "cot_ce", "topk_ce", "p_true"))
-    for name in usual | dict.fromkeys(generation.probes):
+    methods, usual = [], ("ce", "cot_ce", "topk_ce", "p_true")
+    for name in dict.fromkeys((*usual, *generation.probes)):
         came = generation.probes.get(name) or ()
-        raw, remark = [_raw(reply) for reply in came], ""
+        lines, remark = [_raw(reply) for reply in came], ""
         value, missing, _ = METHODS[name].evaluate(generation)
         if name == "p_true" and came:
-            raw = [f"{n} × {text}" for text, n in Counter(raw).items()]
+            lines = [f"{n} × {text}" for text, n in Counter(lines).items()]
             readable = sum(reply.text is not None for reply in came)
             remark = f"{readable} of {len(came)} are True or False"
         elif name not in usual and not missing:
-            raw = [f"{text}: {x:.3f}" for text, x in shares(generation, name).items()]
+            lines = [f"{text}: {x:.3f}" for text, x in shares(generation, name).items()]
             remark = "texts that were given, with their shares of the likelihood"
-        told = {"reply": "\n".join(raw) if came else None, "remark": remark, "missing": missing}
-        methods.append({"label": label(name), "value": value, **told})
+        methods.append((label(name), "\n".join(lines) if came else None, remark, value, missing))
     return render("replies", methods=methods)
 
 
@@ -190,34 +155,14 @@ def passages(passages: Sequence[Passage], n: int = 5) -> Html:
 
 def evidence(assessment: Assessment) -> Html:
     """MedConf's table: each criterion, how important it is, the verdict, and which words show it.
-
-    Without a table (an ablation, or a step that failed) what there is: the profile, the prose, the
-    reasoning, the score.
-    """
-    told = {"rows": judged(assessment), "summary": summary(assessment)}
-    return render("evidence", a=assessment, **told, legend=legend())
+    Without a table (an ablation, or a step that failed): profile, prose, reasoning, score."""
+    return render("evidence", a=assessment)
 
 
 def evidence_beside(assessments: Mapping[str, Assessment]) -> Html:
     """MedConf's tables of several patients or models beside each other, each under its title:
     criteria (where their words are known), importance, verdict; counts and scores below."""
-    sides = [
-        (title, a, judged(a), summary(a)[: 3 if a.evidence else 1])
-        for title, a in assessments.items()
-    ]
-    return render("beside", sides=sides, legend=legend())
-
-
-def judged(assessment: Assessment) -> list[tuple[Evidence, Verdict]]:
-    """The rows of the evidence table; criteria never held against the patient are not assessed."""
-    if assessment.evidence:
-        return [(e, VERDICTS[e.support_level]) for e in assessment.evidence]
-    return [(Evidence(c, "missing"), UNJUDGED) for c in assessment.profile]
-
-
-def legend() -> str:
-    """What the verdicts mean, in one line."""
-    return " · ".join(f"{v.symbol} {v.word}: {v.meaning}" for v in VERDICTS.values())
+    return render("beside", assessments=assessments)
 
 
 def summary(a: Assessment) -> list[str]:
@@ -225,7 +170,8 @@ def summary(a: Assessment) -> list[str]:
     parts = [f"model's score: {'none' if a.score is None else f'{a.score:g} out of 100'}"]
     if a.evidence:
         counts = Counter(e.support_level for e in a.evidence)
-        parts.insert(0, ", ".join(f"{counts[of]} {VERDICTS[of].word}" for of in VERDICTS))
+        levels = ("supported", "missing", "contradicted")
+        parts.insert(0, ", ".join(f"{counts[level]} {level}" for level in levels))
         parts.append(f"fixed weights (medconf_weighted): {weighted_support(a.evidence):.2f}")
         agrees = f"{'agrees' if a.summary_agrees else 'does not agree'} with its verdicts"
         parts.append(f"model's own summary: {'none' if a.summary_agrees is None else agrees}")
@@ -238,7 +184,7 @@ def summary(a: Assessment) -> list[str]:
     return [*parts, shown if a.passages or a.n_dropped else "no passages shown"]
 
 
-# A consultation
+# A consultation, a chart review
 
 
 def transcript(consultation: Consultation, rows: pd.DataFrame, methods: Sequence[str]) -> Html:
@@ -247,63 +193,24 @@ def transcript(consultation: Consultation, rows: pd.DataFrame, methods: Sequence
     ``rows``: level answer correct, and a column a method, a row a level that was reached.
     """
     states = rows.set_index("level").to_dict("index")
-    return render(
-        "transcript",
-        steps=zip(consultation.statements, [None, *consultation.turns], strict=True),
-        states={level: {**of, "graded": graded(of["correct"])} for level, of in states.items()},
-        methods={name: label(name) for name in methods},
-        ending=ending(consultation),
-        truth=consultation.case.diagnosis,
-    )
-
-
-def graded(correct: float) -> tuple[str, str]:
-    """Words and colour of a right, a wrong and an ungraded diagnosis."""
-    if pd.isna(correct):
-        return "? not judged", GREY
-    return ("✓ right", "#006B4A") if correct == 1 else ("✗ wrong", WARNING)
-
-
-def ending(consultation: Consultation) -> str:
-    """Why the consultation ended, in a sentence."""
-    n, why = len(consultation.turns), consultation.why
-    told = {
-        REPEATS: f"the doctor asked again what had been asked ({why})",
-        NO_QUESTION: f"the doctor asked nothing readable ({why}).",
-        CONFIDENT: "the confidence reached the threshold.",
-    }
-    words = told.get(consultation.ended, "the turn limit.")
-    return f"The consultation ended after {n} question{'s' * (n != 1)}: {words}"
-
-
-# A chart review
+    return render("transcript", consultation=consultation, states=states, methods=methods)
 
 
 def chart_review(checked: Checked) -> Html:
     """Chart, words, doctors, vote, plan and marks of one configuration and case."""
-    panel, plan, rules = checked.panel, checked.proposed.plan, checked.rules
-    items = {}
-    if plan is not None and rules is not None:
-        drugs, tests = known_items(plan)
-        said: Any = checked.review
-        drugs_said, tests_said = (
-            (said.prescriptions, said.tests) if said else ([None] * len(drugs), [None] * len(tests))
-        )
-        drugs = (plan.prescriptions, drugs, drugs_said, rules.prescriptions)
-        tests = (plan.tests, tests, tests_said, rules.tests)
-        items = {"Prescription": zip(*drugs, strict=True), "Test": zip(*tests, strict=True)}
-    cosines = panel.cosines or [None] * checked.n_doctors
+    known = known_items(checked.proposed.plan)
     return render(
         "chart_review",
         checked=checked,
         case=checked.view.case,
         chart=chart_text(chart_of(checked.view.case, checked.view.statements)),
-        doctors=zip(panel.opinions, cosines, strict=True),
-        votes=Counter(v for v in panel.votes if v is not None),
-        graded=graded(checked.correct),
-        items={kind: list(each) for kind, each in items.items()},
-        no_plan=NO_PLAN,
+        cosines=checked.panel.cosines or [None] * checked.n_doctors,
+        votes=Counter(vote for vote in checked.panel.votes if vote is not None),
+        known=dict(zip(("prescriptions", "tests"), known, strict=True)),
     )
+
+
+OBJECTIONS = ("UNSAFE", "SAFE WITH CAUTION", "RISKY", "REDUNDANT")
 
 
 def worth_reading(checked: Sequence[Checked], model: str) -> Checked:
@@ -327,10 +234,7 @@ def _worth(checked: Checked) -> tuple[int, ...]:
         checked.n_doctors > 1,
         any(by_rules),
         len(set(checked.panel.votes) - {None}) > 1,
-        by_rules != by_review,
+        checked.review is not None and by_rules != by_review,
         any(by_review),
         sum(bool(o.thinking and o.diagnosis) for o in checked.panel.opinions),
     )
-
-
-OBJECTIONS = ("UNSAFE", "SAFE WITH CAUTION", "RISKY", "REDUNDANT")

@@ -1,7 +1,7 @@
 """Lines with marks over an x, in one panel or small multiples: a finished long table in, axes out.
 
-A line's colour and marker say the family of its method, its dashes the method within the family. A
-point without a value is a gap in its line, and its reason stands in small print under the figure.
+Colour and marker mean the method's family, dashes the method within it. A point without a value is
+a gap in its line, with its reason in small print under the figure.
 """
 
 # pandas' types leave open what a selection gives.
@@ -25,22 +25,8 @@ from matplotlib.transforms import Bbox
 
 from trustlab.metrics.estimate import MIN_CASES
 from trustlab.metrics.schema import need, refuse
-from trustlab.plots.style import (
-    CAPTION_POINTS,
-    FAMILY_COLOURS,
-    FAMILY_LABELS,
-    FAMILY_MARKERS,
-    GREY,
-    INK,
-    LINES,
-    family_of,
-    inches,
-    label,
-    plot_marks,
-    spread,
-    text_colour,
-    told_n,
-)
+from trustlab.plots import style
+from trustlab.plots.style import CAPTION_POINTS, GREY, INK, inches, label
 
 DENSE = 12
 """A line of more points has marks only where they are hollow or stand alone."""
@@ -104,14 +90,13 @@ def curves(
     - ``bands``, ``bars``: the values of ``by`` whose intervals are bands, at most two, or bars.
     - ``filled``: a column; marks are filled where it is 1, hollow where 0, crossed where missing.
       Without it marks of fewer than twelve cases are hollow.
-    - ``joined``: False draws marks alone, without the lines between them; references keep theirs.
-    - ``names``: lines are named at their "ends" or in a "legend".
+    - ``joined``: False draws marks alone; references keep their lines.
+    - ``names``: lines are named at their "ends" (two panels in a row) or in a "legend" (four).
     - ``percent``: the axes of "xy" whose shares are written as percent.
     - ``limits``: of the y axis; without them it holds all that is drawn.
-    - Panels stand two in a row where names stand at ends, else four.
 
-    Raises ``ValueError`` for a table without rows, of several models or data sets, or with two rows
-    at one place; for a line of no family; for a name that the table does not hold.
+    ``ValueError`` for a table without rows, of several models or data sets, or with two rows at one
+    place; for a line of no family; for a name that the table does not hold.
     """
     references, guides = references or {}, guides or {}
     ends = ["low", "high"] if len(bands) or len(bars) else []
@@ -153,10 +138,10 @@ def _check(
     """``ValueError`` for rows that cannot be drawn, or lines that are asked for and not there."""
     if not len(table):
         raise ValueError("the table has no rows")
-    for column in ("model", "dataset"):
-        several = table[column].dropna().unique() if column in table else ()
+    for column in {"model", "dataset"} & set(table):
+        several = list(table[column].dropna().unique())
         if len(several) > 1:
-            raise ValueError(f"one figure shows one {column}; received {list(several)}")
+            raise ValueError(f"one figure shows one {column}; received {several}")
     twice = table.duplicated(place) & ~table[by].isin(list(references))
     refuse(table, twice, f"two rows at the same {place}")
     held = list(dict.fromkeys(table[by]))
@@ -195,33 +180,36 @@ def _lines(
             look |= references[name]
             text = {"color": INK, "weight": "bold"} if look["color"] == INK else {"color": GREY}
             return Line(name, look.pop("label", str(name)), own, look, text, True)
-        family = family_of(panel if name not in families and panel in families else name, families)
-        dashes = LINES[order[families.get(name, "")].index(name) % len(LINES)]
-        look |= {"color": FAMILY_COLOURS[family], "marker": FAMILY_MARKERS[family]}
+        family = style.family_of(
+            panel if name not in families and panel in families else name, families
+        )
+        dashes = style.LINES[order[families.get(name, "")].index(name) % len(style.LINES)]
+        look |= {"color": style.FAMILY_COLOURS[family], "marker": style.FAMILY_MARKERS[family]}
         look |= {"ls": dashes if joined else "", "lw": 1.8, "zorder": 3}
         words = label(name) if isinstance(name, str) else f"{by.replace('_', ' ')} {name:g}"
-        return Line(name, words, own, look, {"color": text_colour(family)}, False)
+        return Line(name, words, own, look, {"color": style.text_colour(family)}, False)
 
-    found = {}
+    found: dict[str, list[Line]] = {}
     for panel in dict.fromkeys(points["panel"].dropna()):
         mine = points[points["panel"].eq(panel) | points["panel"].isna()]
-        parts = {name: mine[mine["by"].eq(name)] for name in dict.fromkeys(mine["by"])}
-        sorted_ = ((name, part.sort_values("x", kind="stable")) for name, part in parts.items())
-        found[panel] = [line(panel, name, part) for name, part in sorted_]
+        found[panel] = [
+            line(panel, name, part.sort_values("x", kind="stable"))
+            for name, part in mine.groupby("by", sort=False)
+        ]
     return found
 
 
 def _title(panel: str, lines: Sequence[Line], families: Mapping[str, str]) -> tuple[str, Any]:
     """What stands over a panel, with the number of answers behind its marks; its colour."""
     own = [line for line in lines if not line.reference] or lines
-    n = told_n(pd.concat([line.known["n"] for line in own]))
+    n = style.told_n(pd.concat([line.known["n"] for line in own]))
     counted = f"n {n}" if n not in ("", "1") else ""
     if not panel:
         return counted, GREY
-    family = panel if panel in FAMILY_LABELS else families.get(panel)
-    name = FAMILY_LABELS.get(panel, label(panel))
+    family = panel if panel in style.FAMILY_LABELS else families.get(panel)
+    name = style.FAMILY_LABELS.get(panel, label(panel))
     shown = textwrap.fill(name[:1].upper() + name[1:], 24)
-    return "\n".join(filter(None, [shown, counted])), text_colour(family) if family else INK
+    return "\n".join(filter(None, [shown, counted])), style.text_colour(family) if family else INK
 
 
 def _grid(
@@ -272,7 +260,7 @@ def _draw(ax: Axes, line: Line, band: bool, bars: bool, filled: bool) -> None:
         return
     few = known["n_cases"].lt(MIN_CASES) | _alone(points["y"])[known.index]
     shown = known if marker and len(known) <= DENSE else known[few]
-    plot_marks(ax, shown["x"], shown["y"], shown["n_cases"], color=colour, **spot)
+    style.plot_marks(ax, shown["x"], shown["y"], shown["n_cases"], color=colour, **spot)
 
 
 def _alone(values: pd.Series) -> pd.Series:
@@ -341,7 +329,7 @@ def _name_ends(ax: Axes, lines: Sequence[Line], guides: Mapping[str, Any]) -> No
         return
     ends.sort(key=lambda end: end[0])
     wide, tall = inches(ax)
-    places = spread([end[0] for end in ends], 13.5 / 72 * (top - bottom) / tall, bottom, top)
+    places = style.spread([end[0] for end in ends], 13.5 / 72 * (top - bottom) / tall, bottom, top)
     for (y, x, text, look), place in zip(ends, places, strict=True):
         line = {"arrowstyle": "-", "color": look["color"], "lw": 0.7, "relpos": (0, 0.5)}
         line |= {"shrinkA": 1, "shrinkB": 4}
@@ -425,11 +413,6 @@ def _say_gaps(
             where = f" at {', '.join(at)}" if len(line.known) and at else ""
             if len(gone):
                 notes[f"{who}{where} ({_reasons(gone)})"] = None
-    if not notes:
-        return
-    figure: Any = axes[0].figure
-    figure.draw_without_rendering()
-    box, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
-    words = textwrap.fill(f"No value: {'; '.join(notes)}", int(box.width * 15))
-    place = (box.x0 / width, (box.y0 - 0.06) / height)
-    figure.text(*place, words, va="top", size=CAPTION_POINTS, color=GREY, parse_math=False)
+    if notes:
+        text, width = style.text_beside(axes[0].figure, -0.06, size=CAPTION_POINTS, color=GREY)
+        text.set_text(textwrap.fill(f"No value: {'; '.join(notes)}", int(width * 15)))

@@ -78,10 +78,10 @@ class Figures:
             elif one is not None:
                 run = one
         every = run.answers if run is not self.run else self.answers
-        told, ending = {"counts": who} if every is None else {}, ""
+        told, ending = {"counts": who}, ""
         if every is not None:
-            sets, shown = list(dict.fromkeys(every["dataset"])), answers
-            shown = every if shown is None else shown
+            sets = list(dict.fromkeys(every["dataset"]))
+            shown = every if answers is None else answers
             if who is not None:
                 where = where or sets[0]
                 shown, ending = shown[shown["model"].eq(who)], style.file_ending(who, self.models)
@@ -111,11 +111,8 @@ class Figures:
 
 
 def _display(figure: Figure, image: Path) -> None:
-    """In a notebook the saved image, now, in place of the figure that the end of the cell would
-    show.
-
-    The image's metadata say its file, title and caption, and both in one (``alt``).
-    """
+    """In a notebook the saved image, now, in place of the figure at the end of the cell; its
+    metadata say its file, title and caption, and both in one (``alt``)."""
     from IPython.core.interactiveshell import InteractiveShell
     from IPython.display import display
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,32 +21,17 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLoca
 
 from trustlab.confidence import METHODS
 from trustlab.metrics import schema
-from trustlab.plots.style import (
-    FAMILY_COLOURS,
-    FAMILY_LABELS,
-    FAMILY_MARKERS,
-    GREY,
-    INK,
-    MARKER_POINTS,
-    axes_row,
-    family_marks,
-    family_of,
-    inches,
-    label,
-    legend_below,
-    mark_look,
-    paler,
-    plot_marks,
-)
+from trustlab.plots import style
+from trustlab.plots.style import GREY, INK, family_of, inches, label, mark_look, paler
 
 SERIES = (
     (INK, "o"),
-    (FAMILY_COLOURS["trust"], "P"),
-    (FAMILY_COLOURS["token"], "s"),
-    (FAMILY_COLOURS["consistency"], "^"),
-    (FAMILY_COLOURS["verbalized"], "D"),
-    (FAMILY_COLOURS["medconf"], "X"),
-    (FAMILY_COLOURS["baseline"], "*"),
+    (style.FAMILY_COLOURS["trust"], "P"),
+    (style.FAMILY_COLOURS["token"], "s"),
+    (style.FAMILY_COLOURS["consistency"], "^"),
+    (style.FAMILY_COLOURS["verbalized"], "D"),
+    (style.FAMILY_COLOURS["medconf"], "X"),
+    (style.FAMILY_COLOURS["baseline"], "*"),
 )
 """Looks of marks without a family, in their order in a row."""
 WIDTHS = {1: 5.2, 2: 3.7}
@@ -90,29 +74,10 @@ class Sure(NamedTuple):
     words: str
 
 
-@dataclass(frozen=True)
-class _Drawing:
-    """What every panel needs: the marks, which column they stand at, and where rows are.
-
-    ``places`` are the middles of rows by (group, row), ``headings`` those of groups, in inches from
-    the top; ``columns``: heading -> where it ends (points right of the axes), a text for each mark.
-    """
-
-    marks: pd.DataFrame
-    x: str
-    held: list[str]
-    places: dict[Any, float]
-    headings: dict[str, float]
-    height: float
-    columns: dict[str, tuple[float, pd.Series]]
-
-
-def by_value(
-    table: pd.DataFrame, x: str = "value", *, row: str = "method", rising: bool = False
-) -> list[str]:
-    """The rows' names by their values, the highest first (``rising``: the lowest); missing last."""
+def by_value(table: pd.DataFrame, x: str = "value", *, rising: bool = False) -> list[str]:
+    """Methods by their values, the highest first (``rising``: the lowest); missing last."""
     how: Any = {"ascending": rising, "kind": "stable", "na_position": "last"}
-    return list(dict.fromkeys(table.sort_values(row).sort_values(x, **how)[row]))
+    return list(dict.fromkeys(table.sort_values("method").sort_values(x, **how)["method"]))
 
 
 def rows(
@@ -131,7 +96,7 @@ def rows(
     band: Band | None = None,
     ghost: str = "",
     lines: Sequence[Line] = (),
-    columns: Mapping[str, str] | None = None,
+    columns: Mapping[str, str | Callable[[Mapping[str, Any]], str]] | None = None,
     unit: float = 1.0,
     limits: Any = None,
     stretched: Sequence[str] = (),
@@ -150,7 +115,8 @@ def rows(
     - ``names``: what any of their values is called, where that is another word.
     - ``pale``: series in paler colours. ``sure``, ``band``, ``lines``: see :class:`Sure` and so on.
     - ``ghost``: the panel whose values the last one repeats, small and grey.
-    - ``columns``: heading -> a text such as ``"{n:,.0f}"`` of the mark's line.
+    - ``columns``: heading -> the text of each mark's line: a format such as ``"{n:,.0f}"``, or a
+      function of the line.
     - ``unit``: all that is drawn is multiplied by it. ``limits``: what an axis holds at least.
     - ``stretched``: panels whose axis is stretched towards 1 and -1 (Fisher's z).
     - ``limits`` and ``xlabel`` may be given by panel; panels with one label share a scale.
@@ -166,39 +132,40 @@ def rows(
     _among(order or (), known["_row"], "order")
     _among(pale, known["_series"], "pale")
     _among([ghost, *stretched, *(line.panel for line in lines)], ["", *known["_panel"]], "a panel")
-    marks = marks if reasons else _drawn(marks, x)
+    marks = marks if reasons else _with_values(marks, x)
     marks["_sure"] = marks[sure.column].astype(bool) if sure else False
-    marks["_named"] = [(names or {}).get(name, label(name)) for name in marks["_row"]]
     marks = _looks(marks, families, known["_series"], pale)
+    called = {method: m.label for method, m in METHODS.items()} | dict(names or {}) | {"": ""}
+    called = {name: called.get(name, name) for of in known.values() for name in of}
 
-    def words(name: str) -> str:
-        known = {method: m.label for method, m in METHODS.items()} | dict(names or {})
-        return known.get(name, name) if name else ""
-
-    places = _places(marks, known["_group"], order or known["_row"], words)
-    drawing = _Drawing(marks, x, held, *places, _columns(marks, columns or {}))
-    n, ends = len(known["_panel"]), [end for end, _ in drawing.columns.values()]
-    axes = axes_row(WIDTHS.get(n, NARROW), drawing.height, n, max(ends, default=0) / 72 + 0.25)
+    row_names = {name: (names or {}).get(name, label(name)) for name in known["_row"]}
+    row_names = {name: textwrap.wrap(words, 40) or [""] for name, words in row_names.items()}
+    groups_named = {name: called[name] for name in known["_group"]}
+    marks, headings, height = _placed(marks, groups_named, order or known["_row"], row_names)
+    beside = _columns(marks, columns or {})
+    n, ends = len(known["_panel"]), [end for end, _ in beside.values()]
+    axes = style.axes_row(WIDTHS.get(n, NARROW), height, n, max(ends, default=0) / 72 + 0.25)
     for ax, panel in zip(axes, known["_panel"], strict=True):
         part = marks[marks["_panel"].eq(panel)]
         mine = [line for line in lines if line.panel in ("", panel)]
-        ax.set(ylim=(drawing.height, 0), yticks=[], xlabel=_of(xlabel, panel) or "")
+        ax.set(ylim=(height, 0), yticks=[], xlabel=_of(xlabel, panel) or "")
         scaled = part if isinstance(xlabel, Mapping) else marks
         _scale(ax, scaled[held], mine, _of(limits, panel), panel in stretched)
-        _behind(ax, drawing, part, band, mine)
-        for key, of_row in part.groupby(["_group", "_row"], sort=False):
-            _row(ax, drawing, of_row, drawing.places[key])
-        for heading, (end, _) in drawing.columns.items():
-            _beside(ax, heading, end, GREY)
-        if title := words(panel):
+        _rules(ax, marks["_middle"].unique(), list(headings)[1:])
+        _behind(ax, part, band, mine)
+        for mark in part.to_dict("records"):
+            _mark(ax, mark, x)
+        for heading, (end, texts) in beside.items():
+            _column(ax, heading, end, part.assign(_text=texts))
+        if called[panel]:
             above = any(line.words and not line.dotted for line in lines)
-            ax.set_title(title, pad=20 if above else 9)
+            ax.set_title(called[panel], pad=20 if above else 9)
     if ghost:
-        _repeat(axes[-1], drawing, ghost, known["_panel"][-1])
-    _names(axes[0], drawing, words)
-    told = _of_marks(marks, known["_series"], families, pale, words)
-    more = _of_rest(sure, band, words(ghost), lines)
-    legend_below(axes[0], *([[*told, *more]] if len(told) + len(more) <= 6 else [told, more]))
+        _repeat(axes[-1], marks, x, ghost, known["_panel"][-1])
+    _names(axes[0], marks, x, row_names, headings)
+    told = _of_marks(marks, known["_series"], families, pale, called)
+    more = _of_rest(sure, band, called.get(ghost, ""), lines)
+    style.legend_below(axes[0], *([[*told, *more]] if len(told) + len(more) <= 6 else [told, more]))
     return axes
 
 
@@ -217,14 +184,13 @@ def _checked(
     return marks.assign(_reason=why)
 
 
-def _drawn(marks: pd.DataFrame, x: str) -> Any:
+def _with_values(marks: pd.DataFrame, x: str) -> Any:
     """The marks without those of series that have no value in a row, where other series have."""
     row = ["_group", "_row"]
-    has: Any = marks[x].notna()
-    others: Any = has.groupby([marks[name] for name in row]).transform("any")
-    mine: Any = has.groupby([marks[name] for name in (*row, "_series")]).transform("any")
-    drawn: Any = marks[mine | ~others]
-    return drawn.copy()
+    has = marks.assign(has=marks[x].notna())
+    others: Any = has.groupby(row)["has"].transform("any")
+    mine: Any = has.groupby([*row, "_series"])["has"].transform("any")
+    return marks[mine | ~others].copy()
 
 
 def _among(wanted: Sequence[str], known: Sequence[str], what: str) -> None:
@@ -250,7 +216,8 @@ def _looks(
         colour, shape = looks[mark["_series"]]
         if families is not None:
             family = family_of(mark["method"], families) if mark["method"] else ""
-            colour, shape = FAMILY_COLOURS.get(family, INK), FAMILY_MARKERS.get(family, "o")
+            colour = style.FAMILY_COLOURS.get(family, INK)
+            shape = style.FAMILY_MARKERS.get(family, "o")
         return paler(colour) if mark["_series"] in pale else colour, shape
 
     colours, shapes = zip(*map(look, marks.to_dict("records")), strict=True)
@@ -259,33 +226,35 @@ def _looks(
     return marks.sort_values("_place", kind="stable")
 
 
-def _places(
-    marks: pd.DataFrame, groups: Sequence[str], order: Sequence[str], words: Callable[[str], str]
-) -> tuple[dict[Any, float], dict[str, float], float]:
-    """The middles of rows, by (group, row), and of headings, and the end: inches from the top."""
-    places, headings, y = {}, {}, 0.0
-    keys = ["_group", "_row"]
-    sizes: Any = marks.groupby([*keys, "_panel"]).size()
-    most = sizes.groupby(level=keys).max().to_dict()
-    named: Any = marks.drop_duplicates(keys).set_index(keys)["_named"].to_dict()
-    for group in groups:
-        if words(group):
-            headings[group] = y + HEADING / 2
+def _placed(
+    marks: pd.DataFrame,
+    groups: Mapping[str, str],
+    order: Sequence[str],
+    names: Mapping[str, list[str]],
+) -> tuple[pd.DataFrame, dict[float, str], float]:
+    """The marks with the ``_middle`` of their row, their own height ``_y`` and how ``_many`` stand
+    in it; headings by their heights; the end. All in inches from the top."""
+    of_row = ["_group", "_row"]
+    here = marks.groupby([*of_row, "_panel"])
+    many: Any = here["_row"].transform("size")
+    most = many.groupby([marks[name] for name in of_row]).max().to_dict()
+    middles, headings, y = {}, {}, 0.0
+    for group, heading in groups.items():
+        if heading:
+            headings[y + HEADING / 2] = heading
             y += HEADING
         for name in [name for name in order if (group, name) in most]:
-            n_lines = len(_wrapped(named[group, name]))
-            tall = max(ROW + STEP * (most[group, name] - 1), LINE * n_lines + 0.1)
-            places[group, name] = y + tall / 2
+            tall = max(ROW + STEP * (most[group, name] - 1), LINE * len(names[name]) + 0.1)
+            middles[group, name] = y + tall / 2
             y += tall
-    return places, headings, y
-
-
-def _wrapped(name: str) -> list[str]:
-    return textwrap.wrap(name, 40) or [""]
+    middle = [middles[key] for key in marks[of_row].itertuples(index=False, name=None)]
+    own = middle + STEP * (here.cumcount() - (many - 1) / 2)
+    return marks.assign(_middle=middle, _y=own, _many=many), headings, y
 
 
 def _columns(marks: pd.DataFrame, columns: Mapping[str, Any]) -> dict[str, tuple[float, pd.Series]]:
-    """Heading -> where the column ends, wide enough for its texts; '' for what is not known."""
+    """Heading -> where the column ends (points right of the axes), wide enough for its texts, and a
+    text for each mark; '' for what is not known."""
     made, end = {}, 0.0
     for heading, told in columns.items():
         write = told.format_map if isinstance(told, str) else told
@@ -319,19 +288,20 @@ def _fisher(r: Any) -> np.ndarray:
     return np.arctanh(np.clip(r, -NEAREST, NEAREST))
 
 
-def _behind(
-    ax: Axes, drawing: _Drawing, part: pd.DataFrame, band: Band | None, lines: Sequence[Line]
-) -> None:
-    """What the marks stand on: the rows' and groups' rules, bands, and upright lines."""
+def _rules(ax: Axes, rows: Any, headings: Sequence[float]) -> None:
+    """A pale line through each row, and one above each heading."""
+    look: Any = {"lw": 0.8, "zorder": 0.5}
     ax.grid(visible=False, axis="y")
-    across: Any = {"transform": ax.get_yaxis_transform(), **_rule("#EFEFEF")}
-    ax.hlines(list(drawing.places.values()), 0, 1, **across)
-    for y in list(drawing.headings.values())[1:]:
-        ax.axhline(y - HEADING / 2, **_rule("#C8C8C8"))
+    ax.hlines(rows, 0, 1, color="#EFEFEF", transform=ax.get_yaxis_transform(), **look)
+    for y in headings:
+        ax.axhline(y - HEADING / 2, color="#C8C8C8", **look)
+
+
+def _behind(ax: Axes, part: pd.DataFrame, band: Band | None, lines: Sequence[Line]) -> None:
+    """Bands behind the rows, and upright lines."""
     for mark in part.to_dict("records") if band else ():
         assert band is not None
-        y = drawing.places[mark["_group"], mark["_row"]]
-        ends = y - 0.4 * ROW, y + 0.4 * ROW
+        ends = mark["_middle"] - 0.4 * ROW, mark["_middle"] + 0.4 * ROW
         ax.fill_betweenx(ends, mark[band.low], mark[band.high], color=BAND, lw=0, zorder=0.6)
         if band.middle:
             ax.vlines(mark[band.middle], *ends, color=GREY, lw=1.3, zorder=0.8)
@@ -342,89 +312,76 @@ def _behind(
             ax.annotate(line.words, (line.at, 1), (0, 4), **where, ha="center", va="bottom", size=9)
 
 
-def _rule(colour: str) -> Any:
-    return {"color": colour, "lw": 0.8, "zorder": 0.5}
+def _mark(ax: Axes, mark: Mapping[str, Any], x: str) -> None:
+    """A mark with its interval, or in small print why there is none."""
+    many = mark["_many"] > 1
+    if pd.isna(mark[x]):
+        words = (mark["_reason"] or "no reason given").removeprefix("no confidence: ")
+        words = f"{'withheld' if words.startswith('fewer than') else 'missing'}: {words}"
+        letters = int(inches(ax)[0] * 72 / 4.7) - 2
+        told = textwrap.wrap(words, letters, max_lines=1 if many else 2, placeholder=" …")
+        small: Any = {"size": 8 if len(told) == 1 else 7, "color": GREY, "linespacing": 1.05}
+        small |= {"bbox": {"fc": "white", "ec": "none", "pad": 2.5}, "zorder": 4, "va": "center"}
+        where = ("axes fraction", "data")
+        text = ax.annotate(
+            "\n".join(told), (0, mark["_y"]), (6, 0), where, "offset points", **small
+        )
+        text.set_parse_math(False)
+        return
+    ends: Any = {"color": mark["_colour"], "lw": 2, "alpha": 0.8, "zorder": 3}
+    ax.hlines(mark["_y"], mark["low"], mark["high"], **ends)
+    look: Any = {"marker": mark["_shape"], "sure": mark["_sure"], "zorder": 4}
+    look["clip_on"] = False  # a stretched axis ends at 1
+    look["ms"] = style.MARKER_POINTS[mark["_shape"]] * (0.85 if many else 1)
+    style.plot_marks(ax, mark[x], mark["_y"], mark["n_cases"], color=mark["_colour"], **look)
 
 
-def _row(ax: Axes, drawing: _Drawing, of_row: pd.DataFrame, y: float) -> None:
-    """A row's marks under one another, or their reasons, and their numbers at the right."""
-    many = len(of_row) > 1
-    at = _under(y, len(of_row))
-    for place, mark in zip(at, of_row.to_dict("records"), strict=True):
-        if pd.isna(mark[drawing.x]):
-            _withheld(ax, place, mark["_reason"], 1 if many else 2)
-            continue
-        ends: Any = {"color": mark["_colour"], "lw": 2, "alpha": 0.8, "zorder": 3}
-        ax.hlines(place, mark["low"], mark["high"], **ends)
-        look: Any = {"marker": mark["_shape"], "sure": mark["_sure"], "zorder": 4}
-        look["clip_on"] = False  # a stretched axis ends at 1
-        look["ms"] = MARKER_POINTS[mark["_shape"]] * (0.85 if many else 1)
-        plot_marks(ax, mark[drawing.x], place, mark["n_cases"], color=mark["_colour"], **look)
-    for heading, (end, texts) in drawing.columns.items():
-        told = texts[of_row.index].to_list()
-        alike = len(set(told)) == 1
-        for place, text in [(y, told[0])] if alike else zip(at, told, strict=True):
-            _beside(ax, text, end, GREY if heading == "n" else INK, place, 9 if alike else 8)
+def _column(ax: Axes, heading: str, end: float, part: pd.DataFrame) -> None:
+    """Texts that end ``end`` points right of the axes, one a row where its marks' are alike, and
+    above all rows the heading."""
+    look: Any = {"ha": "right", "textcoords": "offset points"}
+    va, up = ("bottom", 4) if "\n" in heading else ("baseline", 6)
+    above: Any = {"va": va, "linespacing": 1.15, "size": 9, "color": GREY}
+    ax.annotate(heading, (1, 1), (end, up), "axes fraction", **above, **look)
+    look |= {"va": "center_baseline", "color": GREY if heading == "n" else INK}
+    rows: Any = part.groupby(["_group", "_row"], sort=False)
+    for _, row in rows:
+        alike = row["_text"].nunique() == 1
+        for y, text in zip(row["_y"], row["_text"], strict=True):
+            place = (1, row["_middle"].iloc[0] if alike else y)
+            where: Any = {"xycoords": ("axes fraction", "data"), "size": 9 if alike else 8}
+            ax.annotate(text, place, (end, 0), **where, **look)
+            if alike:
+                break
 
 
-def _under(y: float, n: int) -> list[float]:
-    """Where ``n`` marks of a row whose middle is ``y`` stand, under one another."""
-    return [y + STEP * (k - (n - 1) / 2) for k in range(n)]
-
-
-def _beside(
-    ax: Axes, text: str, end: float, colour: str, y: float | None = None, size: float = 9
-) -> None:
-    """A text that ends ``end`` points right of the axes, at ``y`` or, without, above all rows."""
-    look: Any = {"ha": "right", "size": size, "color": colour, "textcoords": "offset points"}
-    if y is None:
-        va, up = ("bottom", 4) if "\n" in text else ("baseline", 6)
-        ax.annotate(text, (1, 1), (end, up), "axes fraction", va=va, linespacing=1.15, **look)
-    else:
-        ax.annotate(text, (1, y), (end, 0), ("axes fraction", "data"), va="center_baseline", **look)
-
-
-def _withheld(ax: Axes, y: float, reason: str, n_lines: int) -> None:
-    """Why there is no mark, in small print in its place."""
-    words = (reason or "no reason given").removeprefix("no confidence: ")
-    words = f"{'withheld' if words.startswith('fewer than') else 'missing'}: {words}"
-    letters = int(inches(ax)[0] * 72 / 4.7) - 2
-    told = textwrap.wrap(words, letters, max_lines=n_lines, placeholder=" …")
-    look: Any = {"size": 8 if len(told) == 1 else 7, "color": GREY, "linespacing": 1.05}
-    look |= {"bbox": {"fc": "white", "ec": "none", "pad": 2.5}, "zorder": 4, "va": "center"}
-    where = ("axes fraction", "data")
-    text = ax.annotate("\n".join(told), (0, y), (6, 0), where, "offset points", **look)
-    text.set_parse_math(False)
-
-
-def _repeat(ax: Axes, drawing: _Drawing, ghost: str, last: str) -> None:
+def _repeat(ax: Axes, marks: pd.DataFrame, x: str, ghost: str, last: str) -> None:
     """The values of the panel ``ghost`` once more, with a line to those of the last one."""
-    keys, x = ["_group", "_row", "_series"], drawing.x
-    marks = drawing.marks.dropna(subset=x).set_index(keys)
-    here = drawing.marks[drawing.marks["_panel"].eq(last)]
-    places: dict[Any, float] = {}
-    rows: Any = here.groupby(keys[:2], sort=False)
-    for key, of_row in rows:
-        at = _under(drawing.places[key], len(of_row))
-        places |= {(*key, name): y for name, y in zip(of_row["_series"], at, strict=True)}
-    was, now = (marks[marks["_panel"].eq(panel)] for panel in (ghost, last))
-    for mark in was.join(now[x].rename("_now"), how="inner").reset_index().to_dict("records"):
-        y = places[tuple(mark[key] for key in keys)]
-        ax.plot([mark[x], mark["_now"]], [y, y], color=REPEATED["mec"], lw=0.9, zorder=1.5)
+    keys = ["_group", "_row", "_series"]
+    was, now = (marks[marks["_panel"].eq(panel)].dropna(subset=x) for panel in (ghost, last))
+    both = was.merge(now[[*keys, x, "_y"]], on=keys, suffixes=("", "_now"))
+    for mark in both.to_dict("records"):
+        y = mark["_y_now"]
+        ax.plot([mark[x], mark[f"{x}_now"]], [y, y], color=REPEATED["mec"], lw=0.9, zorder=1.5)
         ax.plot(mark[x], y, marker=mark["_shape"], zorder=2, **REPEATED)
 
 
-def _names(ax: Axes, drawing: _Drawing, words: Callable[[str], str]) -> None:
+def _names(
+    ax: Axes,
+    marks: pd.DataFrame,
+    x: str,
+    names: Mapping[str, list[str]],
+    headings: Mapping[float, str],
+) -> None:
     """Names, and bold headings, at the left; grey where a row has no value in any panel."""
-    of_row: Any = drawing.marks.groupby(["_group", "_row"])
-    named, known = of_row["_named"].first(), of_row[drawing.x].count()
-    lines = {key: "\n".join(_wrapped(named[key])) for key in drawing.places}
-    told = [(y, lines[key], known[key], "normal") for key, y in drawing.places.items()]
-    told += [(y, words(name), 1, "bold") for name, y in drawing.headings.items()]
+    told = [(y, words, INK, "bold") for y, words in headings.items()]
+    rows: Any = marks.groupby(["_middle", "_row"])[x].count()
+    for (y, name), n_known in rows.items():
+        told.append((y, "\n".join(names[name]), INK if n_known else GREY, "normal"))
     ax.set_yticks([y for y, *_ in told], [text for _, text, *_ in told])
     ax.tick_params(axis="y", length=0)
-    for tick, (*_, n_known, weight) in zip(ax.get_yticklabels(), told, strict=True):
-        tick.set(color=INK if n_known else GREY, weight=weight)
+    for tick, (*_, colour, weight) in zip(ax.get_yticklabels(), told, strict=True):
+        tick.set(color=colour, weight=weight)
 
 
 def _of_marks(
@@ -432,7 +389,7 @@ def _of_marks(
     series: Sequence[str],
     families: Mapping[str, str] | None,
     pale: Sequence[str],
-    words: Callable[[str], str],
+    called: Mapping[str, str],
 ) -> list[Line2D]:
     """The legend's families, and series in grey; series alone where each of them has one look."""
     looks = marks[["_series", "_colour", "_shape"]].drop_duplicates().to_numpy().tolist()
@@ -442,8 +399,8 @@ def _of_marks(
         looks = greys if len(series) > 1 else []
     found = [] if alone or not families else [families[name] for name in marks["method"] if name]
     look: Any = {"ls": "", "ms": 7.5, "mec": "white", "mew": 0.6}
-    told = [Line2D([], [], label=words(s), color=c, marker=shape, **look) for s, c, shape in looks]
-    return [*family_marks(found), *told]
+    told = [Line2D([], [], label=called[s], color=c, marker=m, **look) for s, c, m in looks]
+    return [*style.family_marks(found), *told]
 
 
 def _of_rest(
@@ -452,7 +409,12 @@ def _of_rest(
     """What the legend says beside families and series."""
     looks: dict[str, Any] = {}
     if sure:
-        looks[sure.words] = {"marker": "o", "ms": 7, "ls": "", **mark_look("#BDBDBD", sure=True)}
+        looks[sure.words] = {
+            "marker": "o",
+            "ms": 7,
+            "ls": "",
+            **mark_look("#BDBDBD", sure=True),
+        }
     if ghost:
         looks[f"{ghost}, repeated"] = {"marker": "o", **REPEATED}
     if band:
@@ -466,12 +428,6 @@ def _of_rest(
 STRATA = {"pooled": "Pooled over levels", "within": "Level-stratified (mean over levels)"}
 
 
-def stratum(table: pd.DataFrame) -> str:
-    """The lines that tell more: "within" where there are several levels, else "pooled"."""
-    several = table.loc[table["level"].str.isdigit(), "level"].nunique() > 1
-    return "within" if several else "pooled"
-
-
 def auroc_rows(table: pd.DataFrame, families: Mapping[str, str]) -> Any:
     """AUROC of each method beside its interval, of the lines of one data set in a
     ``metrics_table``; level-stratified too where there is more than one level.
@@ -479,7 +435,8 @@ def auroc_rows(table: pd.DataFrame, families: Mapping[str, str]) -> Any:
     Several models stand in one row, a mark each, in the order of the first one. What no model has
     stands once.
     """
-    last = stratum(table)
+    stratified = table.loc[table["level"].str.isdigit(), "level"].nunique() > 1
+    last = "within" if stratified else "pooled"
     part: Any = table[table["level"].isin(["pooled", last])]
     models = list(dict.fromkeys(part["model"]))
     order = by_value(part[part["level"].eq(last) & part["model"].eq(models[0])])
@@ -487,17 +444,17 @@ def auroc_rows(table: pd.DataFrame, families: Mapping[str, str]) -> Any:
     if len(models) > 1:
         none = part.groupby("method")["value"].transform("count").eq(0)
         part = part[~(none & part.duplicated(["method", "level"]))]
-        place = part["method"].map(families).map(list(FAMILY_LABELS).index)
-        part = part.assign(family=part["method"].map(families).map(FAMILY_LABELS))
+        place = part["method"].map(families).map(list(style.FAMILY_LABELS).index)
+        part = part.assign(family=part["method"].map(families).map(style.FAMILY_LABELS))
         part = part.iloc[place.argsort(kind="stable")]
         look = {"series": "model", "groups": "family"}
     return rows(
         part,
         **look,
         panels="level",
-        ghost="pooled" if last == "within" else "",
+        ghost="pooled" if stratified else "",
         order=[*order, *(m for m in dict.fromkeys(part["method"]) if m not in order)],
-        names=STRATA if last == "within" else {"pooled": "All answers"},
+        names=STRATA if stratified else {"pooled": "All answers"},
         lines=[Line(0.5, "chance 0.50")],
         columns={"value": "{value:.2f}", "n": "{n:,.0f}"},
         xlabel="AUROC, 0 to 1",

@@ -119,6 +119,6 @@ def _looks(won: pd.Series) -> dict[str, tuple[str, str]]:
     names = sorted(set(won) - {"", "tie"}, key=lambda n: (not n.startswith("one doctor"), n))
     panel = next((n for n in names if n.startswith("panel") and "," not in n), "")
     looks = {"one doctor": (style.INK, "o"), panel: (style.FAMILY_COLOURS["trust"], "h")}
-    others = [name for name in names if name not in looks]
+    others = (name for name in names if name not in looks)
     looks |= {n: (OTHERS[i % len(OTHERS)], "s") for i, n in enumerate(others)} | {"tie": TIE}
-    return {name: looks[name] for name in [*names, *(["tie"] if "tie" in set(won) else [])]}
+    return {name: looks[name] for name in [*names, *({"tie"} & set(won))]}

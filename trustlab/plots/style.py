@@ -77,10 +77,9 @@ def text_colour(family: str) -> tuple[float, float, float]:
 
 
 def mark_look(colour: Any, n_cases: float = MIN_CASES, *, sure: bool = False) -> dict[str, Any]:
-    """How a mark is filled: with ``colour``, or hollow below twelve cases: it has no interval.
+    """How a mark is filled: with ``colour``, or hollow below twelve cases, which have no interval.
 
-    ``n_cases`` NaN: a number that others printed. ``sure`` gives it a dark edge, whose meaning the
-    figure's legend tells.
+    ``n_cases`` NaN: a number that others printed. ``sure`` gives it a dark edge.
     """
     if n_cases < MIN_CASES:
         return {"mfc": "white", "mec": INK if sure else colour, "mew": 1.4, "label": FEW}
@@ -92,7 +91,7 @@ def plot_marks(
 ) -> None:
     """Marks at ``x`` and ``y`` (n,), each filled as :func:`mark_look` says of its ``n_cases``."""
     for px, py, n in zip(np.atleast_1d(x), np.atleast_1d(y), np.atleast_1d(n_cases), strict=True):
-        ax.plot(px, py, ls="", color=color, **{**look, **mark_look(color, n, sure=sure)})
+        ax.plot(px, py, ls="", color=color, **look | mark_look(color, n, sure=sure))
 
 
 def paler(colour: Any) -> tuple[float, float, float]:
@@ -116,15 +115,13 @@ def present(families: Iterable[str]) -> list[str]:
 def family_marks(families: Iterable[str]) -> list[Line2D]:
     """A legend's mark for each of the families."""
     look: Any = {"ls": "", "ms": 7.5, "mec": "white", "mew": 0.6}
-    looks = [(name, FAMILY_COLOURS[name], FAMILY_MARKERS[name]) for name in present(families)]
-    return [Line2D([], [], color=c, marker=m, label=FAMILY_LABELS[n], **look) for n, c, m in looks]
+    looks = [(FAMILY_LABELS[n], FAMILY_COLOURS[n], FAMILY_MARKERS[n]) for n in present(families)]
+    return [Line2D([], [], label=words, color=c, marker=m, **look) for words, c, m in looks]
 
 
 def legend_below(ax: Axes, *parts: Sequence[Artist], down: float = 0.62, **look: Any) -> None:
-    """Each of ``parts`` in a row of its own, the first ``down`` inches under the axes.
-
-    Legends already there stay.
-    """
+    """Each of ``parts`` in a row of its own, the first ``down`` inches under the axes; legends
+    already there stay."""
     look = {"handletextpad": 0.3, "columnspacing": 1.0, "handlelength": 1.3} | look
     look |= {"loc": "upper left", "frameon": False, "borderpad": 0, "borderaxespad": 0}
     for k, handles in enumerate(part for part in parts if part):
@@ -151,10 +148,8 @@ def inches(ax: Axes) -> tuple[float, float]:
 
 
 def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> np.ndarray:
-    """Places at least ``gap`` apart, nearest to the ascending ``wanted`` (least squares).
-
-    In ``low`` to ``high`` if they fit.
-    """
+    """Places at least ``gap`` apart, nearest to the ascending ``wanted`` (least squares), in
+    ``low`` to ``high`` if they fit."""
     steps = gap * np.arange(len(wanted))
     nearest = isotonic_regression(np.asarray(wanted) - steps).x
     return np.clip(nearest, low, max(high - steps[-1], low)) + steps
@@ -194,11 +189,13 @@ def file_ending(model: str, models: Sequence[str]) -> str:
     if model == models[0]:
         return ""
     plain = {name: re.sub(r"[^A-Za-z0-9.-]+", "-", name)[:LONGEST] for name in {model, *models}}
-    alike = sum(name.lower() == plain[model].lower() for name in plain.values()) > 1
-    short = plain[model] if len(model) <= LONGEST else plain[model].rstrip("-")
-    marked = alike or len(model) > LONGEST or not plain[model].strip("-")
-    own = f"-{hashlib.sha256(model.encode()).hexdigest()[:6]}" if marked else ""
-    return f"_{short}{own}"
+    short = plain[model]
+    alike = sum(name.lower() == short.lower() for name in plain.values()) > 1
+    if len(model) > LONGEST:
+        short = short.rstrip("-")
+    elif not alike and short.strip("-"):
+        return f"_{short}"
+    return f"_{short}-{hashlib.sha256(model.encode()).hexdigest()[:6]}"
 
 
 EMBEDDED = {
@@ -208,6 +205,17 @@ EMBEDDED = {
     "embedded-overconfident": "a very small model, made too sure",
 }
 """What captions say of the project's own models."""
+
+
+def text_beside(figure: Any, gap: float, **look: Any) -> tuple[Text, float]:
+    """An empty text ``gap`` inches above all that is drawn, or under it (negative), and the width
+    of what is drawn."""
+    figure.draw_without_rendering()
+    box = figure.get_tightbbox()  # in inches
+    width, height = figure.get_size_inches()
+    y = box.y1 + gap if gap > 0 else box.y0 + gap
+    look |= {"va": "bottom" if gap > 0 else "top", "parse_math": False}
+    return figure.text(box.x0 / width, y / height, "", **look), box.width
 
 
 def caption(
@@ -225,21 +233,19 @@ def caption(
 ) -> Text:
     """Say in small print under the figure (or that of axes) what was measured; returns the text.
 
-    ``model`` and ``dataset`` may be one name or several. ``n_rows`` counts answers, of which
-    ``n_failed`` could not be had or graded; ``counts`` are words in place of these numbers, for
-    what is neither; ``levels`` are the information levels shown, in percent; ``interval=""`` where
-    the figure shows none. Lines are as wide as the figure and break between the parts first.
-    Hollow marks (:func:`mark_look`) are explained. Call it last: it fixes the layout, so that
-    nothing moves into the text. ``ValueError`` without numbers and without words for them.
+    - ``model``, ``dataset``: one name or several. ``levels``: information levels, in percent.
+    - ``n_rows`` answers, of which ``n_failed`` could not be had or graded; or words in place of
+      these numbers (``counts``). ``ValueError`` without either.
+    - ``interval=""`` where the figure shows none. Hollow marks are explained.
+
+    Lines are as wide as the figure and break between the parts first. Call it last: it fixes the
+    layout, so that nothing moves into the text.
     """
     figure = ax_or_fig if isinstance(ax_or_fig, Figure) else ax_or_fig.figure
     assert isinstance(figure, Figure)
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
-    box = figure.get_tightbbox()  # in inches
-    width, height = figure.get_size_inches()
-    look: Any = {"va": "top", "size": CAPTION_POINTS, "color": GREY, "linespacing": 1.35}
-    text = figure.text(box.x0 / width, (box.y0 - 0.12) / height, "", parse_math=False, **look)
+    text, width = text_beside(figure, -0.12, size=CAPTION_POINTS, color=GREY, linespacing=1.35)
     models, sets = ([x] if isinstance(x, str) else list(x) for x in (model, dataset))
     told = [f"{name} ({EMBEDDED[name]})" if name in EMBEDDED else name for name in models]
     if not counts:
@@ -247,18 +253,19 @@ def caption(
             raise ValueError("a caption needs n_cases and n_rows, or counts")
         lost = f", {n_failed:,} of them missing" if n_failed else ""
         counts = f"{_counted(n_cases, 'case')}, {_counted(n_rows, 'answer')}{lost}"
-    named = ", ".join(str(level) for level in sorted(set(levels)))
-    where = f"level{'s' if len(set(levels)) > 1 else ''} {named} %" if named else ""
-    few = f"hollow: fewer than {MIN_CASES} cases, no interval" if _any_few(figure) else ""
+    shown = sorted(set(levels))
+    where = f"level{'s' if len(shown) > 1 else ''} {', '.join(map(str, shown))} %" if shown else ""
+    hollow = any(part.get_label() == FEW for part in figure.findobj() if part.get_visible())
+    few = f"hollow: fewer than {MIN_CASES} cases, no interval" if hollow else ""
     who = f"{'model' if len(told) == 1 else 'models'} {', '.join(told)}"
     parts = [who, f"data {', '.join(sets)}", counts, where, interval, few, note]
     lines = [""]
     for part in filter(None, [*parts, "research only, not for clinical use"]):
         joined = f"{lines[-1]} · {part}".removeprefix(" · ")
-        if fits(text, joined, box.width):
+        if fits(text, joined, width):
             lines[-1] = joined
         else:
-            lines += wrapped(text, part, box.width)
+            lines += wrapped(text, part, width)
     text.set_text("\n".join(filter(None, lines)))
     text.set_label(CAPTION)
     return text
@@ -267,12 +274,9 @@ def caption(
 def headline(figure: Figure, words: str) -> Text:
     """What a figure shows, in bold above all that is drawn, as wide as that; call it before
     :func:`caption`."""
-    figure.draw_without_rendering()
-    box = figure.get_tightbbox()  # in inches
-    width, height = figure.get_size_inches()
-    look: Any = {"va": "bottom", "size": 11, "weight": "bold", "color": INK, "parse_math": False}
-    text = figure.text(box.x0 / width, (box.y1 + 0.15) / height, "", linespacing=1.3, **look)
-    lines = [line for part in words.split("\n") for line in wrapped(text, part, box.width)]
+    look: Any = {"size": 11, "weight": "bold", "color": INK, "linespacing": 1.3}
+    text, width = text_beside(figure, 0.15, **look)
+    lines = [line for part in words.split("\n") for line in wrapped(text, part, width)]
     text.set_text("\n".join(lines))
     figure.set_label(words)
     return text
@@ -312,10 +316,11 @@ def save_figure(
 ) -> tuple[Path, Path, Path] | None:
     """Write ``name``.png, .svg and .csv (the table drawn) into ``folder``; returns their paths.
 
-    Floats in the table are rounded to 6 decimals; an index is kept unless it only counts rows. No
-    file holds a date or a program's name, so the same figure gives the same bytes. Where nothing in
-    the table can be drawn (:data:`VALUES`), no file is written: a line says why, the figure is
-    closed, and ``None`` comes back. ``ValueError`` where ``name`` is not a plain file name.
+    - Floats of the table have 6 decimals; an index is kept unless it only counts rows. The same
+      figure gives the same bytes.
+    - Where nothing in the table can be drawn (:data:`VALUES`), no file is written: a line says why,
+      the figure is closed, and ``None`` comes back.
+    - ``ValueError`` where ``name`` is not a plain file name.
     """
     if not name or Path(name).name != name:
         raise ValueError(f"name is {name!r}; it must be a file name without folder or ending")
@@ -332,8 +337,7 @@ def save_figure(
     rounded = table.copy()
     for column in table.select_dtypes("floating").columns:
         rounded[column] = table[column].round(6) + 0.0  # + 0.0 turns -0.0 into 0.0
-    counted = isinstance(table.index, pd.RangeIndex)
-    save_table(rounded, csv, index=not counted)
+    save_table(rounded, csv, index=not isinstance(table.index, pd.RangeIndex))
     return png, svg, csv
 
 
@@ -345,10 +349,6 @@ def _nothing(table: pd.DataFrame) -> str:
     if "missing" in table and len(told := table["missing"].replace("", np.nan).dropna()):
         return "; ".join(told.value_counts().index[:3].astype(str))
     return "the table has no rows" if not len(table) else "no row has a value"
-
-
-def _any_few(figure: Figure) -> bool:
-    return any(artist.get_label() == FEW for artist in figure.findobj() if artist.get_visible())
 
 
 def _counted(n: int, thing: str) -> str:

@@ -1,32 +1,20 @@
 """A patient's chart: what a doctor knows beside what the patient tells, and how it reads in a
 prompt.
 
-It stands in ``Case.patient`` under :data:`FIELDS`; what is not there was not recorded. Where a case
-says which finding each statement tells, an illness or pregnancy that has been affirmed so far is in
-the chart too.
+It stands in ``Case.patient`` under :data:`FIELDS`; what is not there was not recorded. An illness
+or pregnancy that a told statement affirms is in the chart too.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 from trustlab.records import Case, Statement
 from trustlab.safety.table import Safety, load_safety
 
-FIELDS = (
-    "age",
-    "sex",
-    "pregnancy",
-    "allergies",
-    "medication",
-    "conditions",
-    "renal_function",
-    "tests_done",
-)
-"""Keys of ``Case.patient`` that make a chart: age in years, renal function as eGFR in ml/min/1.73
-m², the rest in words."""
 LISTS = {
     "allergies": "Allergies",
     "medication": "Current medication",
@@ -34,13 +22,15 @@ LISTS = {
     "tests_done": "Tests already done",
 }
 """Fields that hold several phrases, with the head of their line."""
+NUMBERS = ("age", "renal_function")
+SEXES = {"f": "female", "m": "male"}
 NOT_RECORDED, NONE = "not recorded", "none"
 
 
 @dataclass(frozen=True)
 class Chart:
-    """``None`` means not recorded; an empty tuple that there is none. ``renal_function`` is the
-    eGFR in ml/min/1.73 m²."""
+    """``None`` means not recorded; an empty tuple that there is none. ``age`` is in years,
+    ``renal_function`` the eGFR in ml/min/1.73 m²."""
 
     age: int | None = None
     sex: str | None = None
@@ -52,23 +42,23 @@ class Chart:
     tests_done: tuple[str, ...] | None = None
 
 
+FIELDS = tuple(field.name for field in fields(Chart))
+"""Keys of ``Case.patient`` that make a chart."""
+
+
 def chart_of(
     case: Case, shown: Sequence[Statement] | None = None, safety: Safety | None = None
 ) -> Chart:
-    """The chart of a case of which the statements ``shown`` have been told (all of them where
-    ``None``).
+    """The chart of a case whose statements ``shown`` (``None``: all) have been told.
 
     ``ValueError`` names a field that holds what it cannot.
     """
-    chart = chart_from(case.patient, case.case_id)
-    safety = safety or load_safety()
-    affirmed = {
-        s.finding for s in (case.statements if shown is None else shown) if s.affirmed and s.finding
-    }
+    chart, safety = chart_from(case.patient, case.case_id), safety or load_safety()
+    told = case.statements if shown is None else shown
+    affirmed = {s.finding for s in told if s.affirmed and s.finding}
     known = [safety.fact_named("illnesses", phrase) for phrase in chart.conditions or ()]
-    if new := [
-        f.phrase for f in safety.illnesses.values() if f.finding in affirmed and f not in known
-    ]:
+    illnesses = [fact for fact in safety.illnesses.values() if fact.finding in affirmed]
+    if new := [fact.phrase for fact in illnesses if fact not in known]:
         chart = replace(chart, conditions=(*(chart.conditions or ()), *new))
     if chart.pregnancy is None and "pregnancy" in affirmed:
         chart = replace(chart, pregnancy="pregnant")
@@ -82,69 +72,65 @@ def chart_from(patient: Mapping[str, object], case_id: str = "") -> Chart:
     As in a table's cells, a list may be one text with semicolons ("none" for no entry), and a
     number may be text.
     """
-    found: dict[str, object] = {}
+    found: dict[str, Any] = {}
     for field in FIELDS:
         value = patient.get(field)
         if value is None or (isinstance(value, str) and not value.strip()):
             continue
-        read = (
-            _list
-            if field in LISTS
-            else {"age": _number, "renal_function": _number, "sex": _sex}.get(field, _words)
-        )
-        allowed, found[field] = read(value)
+        if field in LISTS:
+            found[field], allowed = _names(value), "a list of names, empty for none"
+        elif field in NUMBERS:
+            found[field], allowed = _number(value), "a number from 0 to 300"
+        else:
+            found[field], allowed = _words(value, field), "a text on one line"
         if found[field] is None:
             raise ValueError(f"{case_id or 'patient'}: {field} is {value!r}; allowed is {allowed}")
-    return Chart(**found)  # pyright: ignore[reportArgumentType]
+    return Chart(**found)
 
 
-def _list(value: object) -> tuple[str, tuple[str, ...] | None]:
+def _names(value: object) -> tuple[str, ...] | None:
     parts = value.split(";") if isinstance(value, str) else value
-    if not isinstance(parts, list | tuple) or not all(
-        isinstance(v, str) and v.isprintable() for v in parts
-    ):
-        return "a list of names, empty for none", None
-    names = tuple(v.strip() for v in parts if v.strip())
-    return "", () if [n.casefold() for n in names] == [NONE] else names
+    if not isinstance(parts, list | tuple):
+        return None
+    if not all(isinstance(part, str) and part.isprintable() for part in parts):
+        return None
+    names = tuple(part.strip() for part in parts if part.strip())
+    return () if [name.casefold() for name in names] == [NONE] else names
 
 
-def _number(value: object) -> tuple[str, int | None]:
-    allowed = "a number from 0 to 300"
+def _number(value: object) -> int | None:
     try:
-        number = (
-            math.nan
-            if isinstance(value, bool) or not isinstance(value, int | float | str)
-            else float(value)
-        )
+        number = float(str(value)) if not isinstance(value, bool) else math.nan
     except ValueError:
-        number = math.nan
-    return allowed, int(number) if 0 <= number <= 300 else None
+        return None
+    return int(number) if 0 <= number <= 300 else None
 
 
-def _sex(value: object) -> tuple[str, str | None]:
-    allowed, word = _words(value)
-    return allowed, word and {"f": "female", "m": "male"}.get(word.casefold(), word.casefold())
-
-
-def _words(value: object) -> tuple[str, str | None]:
-    fine = isinstance(value, str) and value.isprintable()
-    return "a text on one line", str(value).strip() if fine else None
+def _words(value: object, field: str) -> str | None:
+    if not (isinstance(value, str) and value.isprintable()):
+        return None
+    word = value.strip()
+    return SEXES.get(word.casefold(), word.casefold()) if field == "sex" else word
 
 
 def chart_text(chart: Chart) -> str:
     """What a model reads: a line for each field."""
-    lines = [
-        f"Age: {NOT_RECORDED if chart.age is None else f'{chart.age} years'}",
-        f"Sex: {chart.sex or NOT_RECORDED}",
+
+    def line(head: str, words: str | None) -> str:
+        return f"{head}: {words or NOT_RECORDED}"
+
+    lists = {field: getattr(chart, field) for field in LISTS}
+    several = [
+        line(LISTS[field], None if names is None else ", ".join(names) or NONE)
+        for field, names in lists.items()
     ]
-    if chart.sex != "male":
-        lines.append(f"Pregnancy: {chart.pregnancy or NOT_RECORDED}")
-    for field, head in LISTS.items():
-        if field == "tests_done":
-            egfr = chart.renal_function
-            lines.append(
-                f"Kidney function: {NOT_RECORDED if egfr is None else f'eGFR {egfr} ml/min'}"
-            )
-        value = getattr(chart, field)
-        lines.append(f"{head}: {NOT_RECORDED if value is None else ', '.join(value) or NONE}")
+    egfr = None if chart.renal_function is None else f"eGFR {chart.renal_function} ml/min"
+    lines = [
+        line("Age", None if chart.age is None else f"{chart.age} years"),
+        line("Sex", chart.sex),
+        *([] if chart.sex == "male" else [line("Pregnancy", chart.pregnancy)]),
+        *several[:3],
+        line("Kidney function", egfr),
+        several[3],
+    ]
     return "\n".join(lines)

@@ -2,8 +2,7 @@
 without a model.
 
 It stands beside the reviewers, so that what they miss and what they object to in vain can be
-counted. It knows the table and nothing else: what the chart does not record, and doses, it cannot
-check.
+counted. What the table or the chart does not hold, and doses, it cannot check.
 """
 
 from __future__ import annotations
@@ -19,7 +18,11 @@ from trustlab.safety.table import ChartFact, Entry, Rule, Safety, load_safety
 DUPLICATE = "the patient takes it already"
 REPEAT = "it has been done already"
 REPEAT_IN_PLAN = "it stands in the plan twice"
-_WORST = {v: i for i, v in enumerate(("UNSAFE", "SAFE WITH CAUTION", "RISKY", "REDUNDANT"))}
+_WORST = ("UNSAFE", "SAFE WITH CAUTION", "RISKY", "REDUNDANT")
+Named = Sequence[tuple[str, Entry | None]]
+"""Names as they stand in chart or plan, and what they mean."""
+Hit = tuple[str, str, str, str]
+"""Verdict, the words that speak against it, why, rule."""
 
 
 def check_prescriptions(
@@ -27,9 +30,10 @@ def check_prescriptions(
 ) -> tuple[Mark, ...]:
     """The worst rating that a rule leads to for each prescription, SAFE where none does.
 
-    A drug that the table does not know is UNKNOWN. One that the patient takes already, or that
-    stands earlier in the plan, is SAFE WITH CAUTION, unless some rule is worse. The ``diagnosis``
-    counts as an illness.
+    - A drug that the table does not know is UNKNOWN.
+    - One that the patient takes already, or that stands earlier in the plan, is SAFE WITH CAUTION,
+      unless some rule is worse.
+    - The ``diagnosis`` counts as an illness.
     """
     safety = safety or load_safety()
     chart = _with_diagnosis(chart, diagnosis, safety)
@@ -48,12 +52,12 @@ def check_prescriptions(
 def check_tests(
     plan: Plan, chart: Chart, diagnosis: str | None = None, safety: Safety | None = None
 ) -> tuple[Mark, ...]:
-    """The worst flag that a rule leads to for each test (RISKY before REDUNDANT), FINE where none
-    does.
+    """The worst flag that a rule leads to for each test (RISKY before REDUNDANT), else FINE.
 
-    A test that the table does not know is UNKNOWN. One that has been done already (unless it is a
-    serial test), or that stands earlier in the plan, is REDUNDANT, unless it is RISKY. The
-    ``diagnosis`` counts as an illness.
+    - A test that the table does not know is UNKNOWN.
+    - One that has been done already (unless it is a serial test), or that stands earlier in the
+      plan, is REDUNDANT, unless it is RISKY.
+    - The ``diagnosis`` counts as an illness.
     """
     safety = safety or load_safety()
     chart = _with_diagnosis(chart, diagnosis, safety)
@@ -73,20 +77,11 @@ def check_tests(
 
 def _with_diagnosis(chart: Chart, diagnosis: str | None, safety: Safety) -> Chart:
     """The chart with the diagnosis among its illnesses, where a rule can speak of it."""
-    if not diagnosis:
-        return chart
-    fact, listed = _fact("illnesses", diagnosis, safety), chart.conditions or ()
+    listed = chart.conditions or ()
+    fact = _fact("illnesses", diagnosis, safety) if diagnosis else None
     if fact is None or fact in [_fact("illnesses", phrase, safety) for phrase in listed]:
         return chart
     return replace(chart, conditions=(*listed, diagnosis))
-
-
-Named = Sequence[tuple[str, Entry | None]]
-"""Names as they stand in chart or plan, and what they mean."""
-
-
-Hit = tuple[str, str, str, str]
-"""Verdict, the words that speak against it, why, rule."""
 
 
 def _again(entry: Entry | None, named: Named, hit: tuple[str, str, str]) -> list[Hit]:
@@ -106,28 +101,30 @@ def _hits(
             named = lists.get(rule.kind, ())
             words = [n for n, e in named if e and e is not entry and rule.values & e.kinds]
         else:
-            words = _said(rule, chart, safety)
-        hits += [(rule.verdict, said, rule.reason, rule.id) for said in words]
+            words = _against(rule, chart, safety)
+        hits += [(rule.verdict, quote, rule.reason, rule.id) for quote in words]
     return hits
 
 
-def _said(rule: Rule, chart: Chart, safety: Safety) -> list[str]:
+def _against(rule: Rule, chart: Chart, safety: Safety) -> list[str]:
     """The words of the chart that the rule looks for."""
-    kind, number = rule.kind, rule.number
     phrases = {
         "allergy": ("allergies", chart.allergies),
         "condition": ("illnesses", chart.conditions),
         "pregnancy": ("pregnancy", (chart.pregnancy,) if chart.pregnancy else ()),
     }
-    if kind in phrases:
-        facts, told = phrases[kind]
-        return [one for one in told or () if _id(_fact(facts, one, safety)) in rule.values]
-    if kind == "sex":
+    if rule.kind in phrases:
+        kind, listed = phrases[rule.kind]
+        facts = [(phrase, _fact(kind, phrase, safety)) for phrase in listed or ()]
+        return [phrase for phrase, fact in facts if fact and fact.id in rule.values]
+    if rule.kind == "sex":
         return [chart.sex] if chart.sex in rule.values and chart.sex else []
-    value = chart.renal_function if kind == "egfr_below" else chart.age
-    if value is None or number is None or (value >= number) != (kind == "age_from"):
+    value = chart.renal_function if rule.kind == "egfr_below" else chart.age
+    if value is None or rule.number is None:
         return []
-    return [f"eGFR {value} ml/min" if kind == "egfr_below" else f"{value} years"]
+    if (value >= rule.number) != (rule.kind == "age_from"):
+        return []
+    return [f"eGFR {value} ml/min" if rule.kind == "egfr_below" else f"{value} years"]
 
 
 def _fact(kind: str, phrase: str, safety: Safety) -> ChartFact | None:
@@ -138,15 +135,10 @@ def _fact(kind: str, phrase: str, safety: Safety) -> ChartFact | None:
     return next((fact for name in names if (fact := safety.fact_named(kind, name))), None)
 
 
-def _id(fact: ChartFact | None) -> str | None:
-    return fact.id if fact else None
-
-
 def _mark(entry: Entry | None, hits: list[Hit], fine: str) -> Mark:
     if entry is None:
         return Mark("UNKNOWN", reason="the table does not know it")
     if not hits:
         return Mark(fine)
-    first = min(hits, key=lambda hit: _WORST[hit[0]])  # of the worst
-    verdict, quote, reason, rule = first
+    verdict, quote, reason, rule = min(hits, key=lambda hit: _WORST.index(hit[0]))
     return Mark(verdict, quote, True, reason, rule)

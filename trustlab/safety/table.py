@@ -20,17 +20,9 @@ from trustlab.paths import DATA, read_yaml
 from trustlab.records import Plan, normalise
 
 RULE_KINDS = (
-    "allergy",
-    "medication",
-    "condition",
-    "pregnancy",
-    "age_below",
-    "age_from",
-    "egfr_below",
-    "sex",
-    "done",
-    "also",
-)
+    "allergy", "medication", "condition", "pregnancy", "age_below", "age_from", "egfr_below", "sex",
+    "done", "also",
+)  # fmt: skip
 """What a rule may hang on: see :class:`Rule`."""
 NUMBERS = ("age_below", "age_from", "egfr_below")
 _DOSE = re.compile(r"\s*(?:[(\[,;]|\d).*", re.DOTALL)
@@ -88,10 +80,10 @@ class ChartFact:
 class Rule:
     """What speaks against some drugs or tests (``items``: ids and classes).
 
-    ``kind`` is one of :data:`RULE_KINDS`. ``values`` holds the ids that it looks for, ``number``
-    the limit in years or ml/min. ``medication`` means what the patient takes and, for a drug, the
-    other drugs of the plan; ``done`` a test already done; ``also`` another test of the plan.
-    ``verdict`` is the rating or flag it leads to, ``source`` a key of ``Safety.sources``.
+    - ``kind``: one of :data:`RULE_KINDS`. ``medication`` is what the patient takes and, for a drug,
+      the other drugs of the plan; ``done`` a test already done; ``also`` another test of the plan.
+    - ``values``: the ids that it looks for; ``number``: the limit in years or ml/min.
+    - ``verdict``: the rating or flag it leads to; ``source``: a key of ``Safety.sources``.
     """
 
     id: str
@@ -146,21 +138,21 @@ class Safety:
 
     @cached_property
     def _names(self) -> dict[str, dict[str, Entry]]:
+        parts = {"drugs": self.drugs, "tests": self.tests}
         return {
-            k: {normalise(n): e for e in getattr(self, k).values() for n in (e.name, *e.synonyms)}
-            for k in ("drugs", "tests")
+            part: {normalise(n): e for e in entries.values() for n in (e.name, *e.synonyms)}
+            for part, entries in parts.items()
         }
 
     @cached_property
     def _phrases(self) -> dict[str, dict[str, ChartFact]]:
-        kinds = {
-            "allergies": self.allergies,
-            "illnesses": self.illnesses,
-            "pregnancy": self.pregnancy,
-        }
         return {
-            k: {normalise(n): f for f in facts.values() for n in (f.phrase, *f.synonyms)}
-            for k, facts in kinds.items()
+            kind: {
+                normalise(name): fact
+                for fact in getattr(self, kind).values()
+                for name in (fact.phrase, *fact.synonyms)
+            }
+            for kind in ("allergies", "illnesses", "pregnancy")
         }
 
     @cached_property
@@ -177,12 +169,10 @@ E = TypeVar("E", Entry, ChartFact)
 
 
 def named(entries: Mapping[str, Entry], name: str) -> Entry | None:
-    """The entry whose name or synonym ``name`` is, without case and punctuation; ``None`` if the
-    table has none.
+    """The entry whose name or synonym ``name`` is, without case and punctuation, if any.
 
     Failing that, ``name`` up to its first digit, bracket or comma, and then without the words for a
-    drug's form. What it does not do: guess at misspellings, take salts off, or find a name inside a
-    longer one.
+    drug's form. Misspellings, salts and names inside a longer one are not seen through.
     """
     for text in (name, _DOSE.sub("", name), _FORMS.sub(" ", _DOSE.sub("", name).casefold())):
         if found := entries.get(normalise(text)):
@@ -195,21 +185,20 @@ def load_safety(folder: Path | None = None) -> Safety:
     """Read the six files of ``folder`` (default ``data/knowledge``; cached). ``ValueError`` for a
     rule of no known kind."""
     folder = folder or DATA / "knowledge"
-    read = {
-        name: read_yaml(folder / f"{name}.yml")
-        for name in ("chart", "drugs", "drug_rules", "tests", "test_rules", "plans")
-    }
-    chart, drugs, tests = read["chart"], read["drug_rules"], read["test_rules"]
+    names = ("chart", "drugs", "drug_rules", "tests", "test_rules", "plans")
+    chart, drugs, drug_rules, tests, test_rules, plans = (
+        read_yaml(folder / f"{name}.yml") for name in names
+    )
     return Safety(
         allergies=_by_id(ChartFact, chart["allergies"]),
         illnesses=_by_id(ChartFact, chart["conditions"]),
         pregnancy=_by_id(ChartFact, chart["pregnancy"]),
-        drugs=_by_id(Entry, read["drugs"]),
-        tests=_by_id(Entry, read["tests"]),
-        drug_rules={row["id"]: _rule(row, "drugs", "rating") for row in drugs["rules"]},
-        test_rules={row["id"]: _rule(row, "tests", "flag") for row in tests["rules"]},
-        plans=TypeAdapter(dict[str, Usual]).validate_python(read["plans"]),
-        sources=drugs["sources"] | tests["sources"],
+        drugs=_by_id(Entry, drugs),
+        tests=_by_id(Entry, tests),
+        drug_rules={row["id"]: _rule(row, "drugs", "rating") for row in drug_rules["rules"]},
+        test_rules={row["id"]: _rule(row, "tests", "flag") for row in test_rules["rules"]},
+        plans=TypeAdapter(dict[str, Usual]).validate_python(plans),
+        sources=drug_rules["sources"] | test_rules["sources"],
     )
 
 
