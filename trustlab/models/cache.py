@@ -808,9 +808,10 @@ def _anew(path: Path, mend: bool) -> str:
     _refuse_in_use(path)
     names = (path.with_name(f"{path.name}.damaged{n or ''}") for n in range(1000))
     damaged = next(file for file in names if not file.exists())
-    for file, end in zip(beside[:2], ("", "-wal"), strict=True):
+    aside = (damaged, Path(f"{damaged}-wal"))
+    for file, other in zip(beside[:2], aside, strict=True):
         if file.is_file():
-            with whole(Path(f"{damaged}{end}")) as copy:
+            with whole(other) as copy:
                 shutil.copyfile(file, copy)
     with whole(path) as made:
         with closing(connect(made, SCHEMA)) as connection, connection:
