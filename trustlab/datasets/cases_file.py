@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     Field,
@@ -171,7 +172,7 @@ def of_kind(words: str, *kinds: type) -> BeforeValidator:
     """A pydantic check that a value is of one of the ``kinds``; ``words`` say what is allowed."""
 
     def check(value: object) -> object:
-        if value is not None and not isinstance(value, kinds):
+        if not isinstance(value, kinds):
             raise PydanticCustomError("not allowed", words)  # pyright: ignore
         return value
 
@@ -179,13 +180,15 @@ def of_kind(words: str, *kinds: type) -> BeforeValidator:
 
 
 class Row(BaseModel, strict=True):
-    """The fields of a JSON object; further ones are let be, and one that is absent is null."""
+    """The fields of a JSON object; further ones are let be, and null is absent."""
 
     @model_validator(mode="before")
     @classmethod
     def _whole(cls, row: Any) -> Any:
+        if not isinstance(row, dict):
+            return row
         required = (f.alias or n for n, f in cls.model_fields.items() if f.is_required())
-        return dict.fromkeys(required) | row if isinstance(row, dict) else row
+        return dict.fromkeys(required) | {n: v for n, v in row.items() if v is not None}
 
 
 R = TypeVar("R", bound=Row)
@@ -216,6 +219,15 @@ Age = Annotated[int, allowed("a whole number from 0 to 120", lambda age: 0 <= ag
 Sex = Annotated[Literal["female", "male"], allowed("female or male")]
 Probability = Annotated[float, allowed("a probability from 0 to 1", lambda p: 0 <= p <= 1)]
 Enough = Field(min_length=MIN_STATEMENTS)
+
+
+def _each_once(chances: dict[str, float]) -> dict[str, float]:
+    if len(set(map(normalise, chances))) < len(chances):
+        raise PydanticCustomError("not allowed", "every diagnosis once, in whatever spelling")
+    return chances
+
+
+Chances = Annotated[dict[str, Probability], Field(min_length=1), AfterValidator(_each_once)]
 
 
 class MarkedStatement(Row):
@@ -282,15 +294,15 @@ class _Structured(_Named):
 
 
 class _Spoken(_Named, Person):
-    chart: dict[str, Any] | None = None
+    chart: Annotated[dict[str, Any], of_kind("an object of what a chart holds", dict)] = {}
     statements: Annotated[list[Text], Enough]
 
 
 class _Posterior(Row):
     case_id: Text
     posterior: Annotated[
-        dict[Annotated[int, Field(strict=False)], dict[str, Probability]],
-        allowed("statements shown -> diagnosis -> chance from 0 to 1"),
+        dict[Annotated[int, Field(strict=False)], Chances],
+        allowed("statements shown -> diagnosis, each once -> chance from 0 to 1"),
     ]
 
 
@@ -409,7 +421,7 @@ def _spoken(dataset: str, bad: Bad, row: dict) -> Case:
         statements=tuple(map(Statement, found.statements)),
         diagnosis=condition.name,
         accepted=condition.names,
-        patient=patient_of(bad, found, found.chart or {}, "chart"),
+        patient=patient_of(bad, found, found.chart, "chart"),
     )
 
 

@@ -24,11 +24,11 @@ from pydantic import Field
 from trustlab.datasets.cases_file import (
     MIN_STATEMENTS,
     Bad,
+    Chances,
     DataError,
     Enough,
     MarkedStatement,
     Person,
-    Probability,
     Read,
     Row,
     Text,
@@ -235,15 +235,17 @@ def _literal(text: str) -> object:
 
 
 def _differential(bad: Bad, pairs: list, release: Release) -> tuple[tuple[str, float], ...]:
-    table = []
+    table: dict[str, float] = {}
     allowed = f"[a condition of {CONDITIONS}, a probability from 0 to 1]"
     for pair in pairs:
         name, chance = pair if isinstance(pair, list) and len(pair) == 2 else ("", -1)
         known = isinstance(name, str) and name in release.conditions
         if not known or type(chance) not in (int, float) or not 0 <= chance <= 1:
             raise bad("DIFFERENTIAL_DIAGNOSIS", pair, allowed)
-        table.append((sys.intern(str(name)), float(chance)))
-    return tuple(table)
+        if name in table:
+            raise bad("DIFFERENTIAL_DIAGNOSIS", pair, "every condition once")
+        table[sys.intern(str(name))] = float(chance)
+    return tuple(table.items())
 
 
 def _evidences(row: Bad, codes: list, release: Release) -> dict[str, list[str]]:
@@ -432,7 +434,7 @@ class _Kept(Row):
     case_id: Text
     diagnosis: Text
     patient: Person
-    differential: Annotated[dict[str, Probability], Field(min_length=1)]
+    differential: Chances
     statements: Annotated[list[MarkedStatement], Enough]
 
 

@@ -251,7 +251,7 @@ def _by_utterance(
     source: Path, place: str, numbers: list[str], entries: Any
 ) -> Mapping[str, list[_Entry]]:
     """The entries of each utterance, by its ``uttr_id``."""
-    lists: list[tuple[Any, Any]] = [(None, entries or [])]
+    lists: list[tuple[Any, Any]] = [(None, [] if entries is None else entries)]
     if isinstance(entries, dict):
         lists = list(entries.items())
     elif isinstance(entries, list) and entries and all(isinstance(some, list) for some in entries):
