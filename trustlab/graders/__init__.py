@@ -4,25 +4,21 @@ Four graders, each with a name for tables: ``exact`` (the case's own name), ``sy
 names and the knowledge table), ``encoder`` (alike in a sentence encoder) and a judge (a model is
 asked). Rules that all of them keep:
 
-- An unreadable answer is wrong. So is what is no diagnosis: "Yes.", "unknown", "Option C", a
-  letter, a number, nothing, and what is longer than 200 characters.
-- Several diagnoses are not one: "A or B", "A, B, C", "1. A 2. B", "A vs B", "A and B" are wrong.
-  Signs inside a true name do not count: an answer that matches such a name whole is right.
-- A denial is not the diagnosis: "not A", "no A", "A ruled out", "unlikely A", "negative for A".
+- An unreadable answer is wrong. So are what is no diagnosis ("Yes.", "Option C", a number, more
+  than 200 characters), several ("A or B", "1. A 2. B"; an answer that is a true name whole may hold
+  such signs) and a denial ("not A", "A ruled out", "unlikely A").
 - A narrower name that entails the true one is right ("narrower"): "viral pneumonia" for
-  "pneumonia", "migraine without aura" for "migraine", "A due to B" and "A with B" for "A". A
-  broader one is wrong, and so is another cause, site, side, stage or kind: "acute" and "chronic"
-  are kinds; numbers and single letters tell kinds apart ("type 2", "B12", "hepatitis A"), and a
-  disease is not a syndrome. What only adds words to a true name is a judge's, where one is there.
-- Words of certainty and degree ("likely", "probable", "suspected", "unspecified", "mild", "severe")
-  change nothing, except for the exact grader, which is strict; "mild A" for "severe A" is wrong.
+  "pneumonia", "A due to B" and "A with B" for "A". A broader one is wrong, and so is another cause,
+  site, side, stage or kind: "acute" and "chronic" are kinds, numbers and single letters tell kinds
+  apart ("type 2", "hepatitis A"), and a disease is not a syndrome. What only adds words to a true
+  name is a judge's, where one is there.
 
-For all but the exact grader:
+All but the exact grader, which is strict:
 
-- Accents, invisible characters, possessive 's, a leading "Diagnosis:", and words turned round
-  ("A, acute") change nothing; nor, in brackets at the end, an ICD-10 code (it is not looked up), a
-  share of 1 to 100 %, the name's abbreviation, or another true name.
-- A true name with its acronym in brackets, "A b c (ABC)", is two true names.
+- Words of certainty and degree ("likely", "unspecified", "mild") change nothing, but "mild A" for
+  "severe A" is wrong; nor do accents, invisible characters, possessive 's, a leading "Diagnosis:",
+  and words turned round ("A, acute"); nor, in brackets at the end, an ICD-10 code, a share of 1 to
+  100 %, the name's abbreviation, or another true name. "A b c (ABC)" is two true names.
 - Names are those of the knowledge table, of a list of abbreviations and everyday names, and of
   ICD-10-CM, whose hierarchy also says what is narrower.
 """
@@ -52,15 +48,12 @@ GRADERS: Mapping[str, Callable[[], Grader]] = {
     "encoder": EncoderGrader,
 }
 """Graders that need nothing but the package, by name."""
-
-
 JUDGE = "judge:"
 """What stands before a model's name where that model is to judge."""
 
 
 def check_grader(grader: object) -> None:
-    """``ValueError`` unless ``grader`` is an object that grades, or a name that :func:`open_grader`
-    takes."""
+    """``ValueError`` unless ``grader`` is one, or a name that :func:`open_grader` takes."""
     if isinstance(grader, Grader) or (isinstance(grader, str) and grader in GRADERS):
         return
     if not isinstance(grader, str) or not grader.startswith(JUDGE):
@@ -76,12 +69,11 @@ def open_grader(
     reading: Reading = "chat",
     **options,
 ) -> Grader:
-    """The grader of that name, or the one given: ``"synonym"``, ``"exact"``, ``"encoder"``, or
-    ``"judge:MODEL"``.
+    """The grader given, or of that name: one of :data:`GRADERS`, or ``"judge:MODEL"``.
 
-    MODEL and ``options`` (a budget, say) are as :func:`trustlab.open_model` takes them; ``cache``
-    is the SQLite file that keeps the judge's replies, beside which the encoder keeps its vectors;
-    ``reading`` how replies are read. ``ValueError`` for an unknown name.
+    MODEL and ``options`` are as :func:`trustlab.open_model` takes them; ``cache``: the SQLite file
+    that keeps the judge's replies, beside which the encoder keeps its vectors; ``reading``: how
+    replies are read. ``ValueError`` for an unknown name.
     """
     check_grader(grader)
     if not isinstance(grader, str):

@@ -46,8 +46,8 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True)
 class Grade:
-    """1 right, 0 wrong, or ``None`` where the grader could not tell, with the reason in
-    ``missing``. ``kind``: ``same`` or ``narrower`` of a right answer, ``other`` of a wrong one."""
+    """1 right, 0 wrong, or ``None``: not told, ``missing`` says why. ``kind``: ``same`` or
+    ``narrower`` of a right answer, ``other`` of a wrong one."""
 
     correct: int | None
     missing: str = ""
@@ -68,13 +68,11 @@ class Grader(Protocol):
         ...
 
     def correct(self, answer: str | None, case: Case) -> int:
-        """1 if ``answer`` is right for ``case``, else 0; ``None`` (unreadable) is 0. ``ValueError``
-        if it cannot be told."""
+        """1 if ``answer`` is right for ``case``, else 0; ``ValueError`` if it cannot be told."""
         ...
 
     def grade(self, answers: Sequence[str | None], cases: Sequence[Case]) -> list[Grade]:
-        """A grade for each answer and its case, in order; each distinct answer to the same names is
-        judged once."""
+        """A grade for each answer and its case, in order."""
         ...
 
 
@@ -99,24 +97,26 @@ class ByRule:
         return names_of(case, knowledge), knowledge
 
     def correct(self, answer: str | None, case: Case) -> int:
-        """1 or 0; ``None`` is 0. ``ValueError`` with the reason where there is no verdict."""
+        """As :class:`Grader`; the error says the reason."""
         grade = self.grade([answer], [case])[0]
         if grade.correct is None:
             raise ValueError(f"{answer!r} could not be graded: {grade.missing}")
         return grade.correct
 
     def grade(self, answers: Sequence[str | None], cases: Sequence[Case]) -> list[Grade]:
-        """A grade for each answer and its case, in order; ``ValueError`` unless there are as many
-        of each."""
+        """As :class:`Grader`; ``ValueError`` unless there are as many answers as cases."""
         if len(answers) != len(cases):
             received = f"{len(answers)} answers and {len(cases)} cases"
             raise ValueError(f"each answer needs its case; received {received}")
         pairs = zip(answers, cases, strict=True)
         keys = [Key(answer, case.diagnosis, tuple(case.accepted)) for answer, case in pairs]
-        distinct = dict(zip(keys, cases, strict=True))
-        ruled = {key: self.rule(key.answer, case) for key, case in distinct.items()}
-        found = {key: grade for key, grade in ruled.items() if grade is not None}
-        left = {key: case for key, case in distinct.items() if key not in found}
+        found: dict[Key, Grade] = {}
+        left: dict[Key, Case] = {}
+        for key, case in dict(zip(keys, cases, strict=True)).items():
+            if grade := self.rule(key.answer, case):
+                found[key] = grade
+            else:
+                left[key] = case
         if left:
             found |= self.judged(left, Counter(keys))
         return [found[key] for key in keys]
@@ -128,8 +128,7 @@ def _graded(kind: str) -> Grade:
 
 @dataclass(frozen=True)
 class ExactGrader(ByRule):
-    """Right when the answer is the case's own name of the diagnosis, without case, punctuation,
-    spacing and article."""
+    """Right when the answer is the case's own name, but for case, punctuation and article."""
 
     name = "exact"
 
@@ -140,13 +139,8 @@ class ExactGrader(ByRule):
 
 @dataclass(frozen=True)
 class SynonymGrader(ByRule):
-    """Right when the answer is one of ``case.accepted``, names the same condition, or a kind of it.
-
-    Names are those of the knowledge table, of a list of abbreviations and everyday names, and of
-    ICD-10-CM. What changes nothing: :func:`~trustlab.graders.same_diagnosis.readings`; what makes a
-    kind: :func:`~trustlab.graders.same_or_narrower.verdict`. ``knowledge`` is the shipped table
-    unless given.
-    """
+    """Right when the answer is one of ``case.accepted``, names the same condition, or a kind of it
+    (:func:`~trustlab.graders.same_or_narrower.verdict`); ``knowledge``: ours unless given."""
 
     knowledge: Knowledge | None = None
     name = "synonym"
@@ -159,9 +153,8 @@ class SynonymGrader(ByRule):
 def by_rule(
     answer: str | None, names: Sequence[str], knowledge: Knowledge, judged: bool = False
 ) -> Grade | None:
-    """What the rules alone say of an answer held against the true names; ``None`` where it takes a
-    reader of meaning. An answer that only adds words to a true name is a judge's, where one is
-    there (``judged``)."""
+    """What the rules alone say of an answer; ``None`` where it takes a reader of meaning. One that
+    only adds words to a true name is a judge's, where one is there (``judged``)."""
     if answer is None or (no_diagnosis(answer, names) and not is_named(answer, names)):
         return Grade(0)
     if judged and adds_words(answer, names) and not is_named(answer, names):
@@ -171,8 +164,7 @@ def by_rule(
 
 
 def known_truths(cases: Iterable[Case], knowledge: Knowledge | None = None) -> tuple[int, int]:
-    """How many of the distinct truths the table or ICD-10-CM has a name of, and how many there
-    are."""
+    """How many of the distinct truths the table or ICD-10-CM has, and how many there are."""
     table = knowledge or load_knowledge()
     truths = {case.diagnosis: case for case in cases}.values()
     known = sum(any(is_disease(n, table) for n in names_of(case, table)) for case in truths)
@@ -180,8 +172,7 @@ def known_truths(cases: Iterable[Case], knowledge: Knowledge | None = None) -> t
 
 
 def unknown_truths_warning(grader: Grader, cases: Iterable[Case]) -> str:
-    """What to say before a run whose truths are mostly unknown to the rules of its grader; ''
-    otherwise."""
+    """What to say before a run whose truths its grader's rules mostly do not know, or ''."""
     if not isinstance(grader, SynonymGrader | EncoderGrader):
         return ""
     known, asked = known_truths(cases, grader.knowledge)
@@ -213,18 +204,14 @@ class EncoderGrader(ByRule):
     """Right when the answer's cosine with one of the true names is ``threshold`` or more, where no
     rule forbids it.
 
-    First the rules: what the synonym grader calls right is right; what is no single diagnosis is
-    wrong; so is a name that the knowledge table gives to another condition; so is one whose words
-    are more or fewer than those of any true name. Cosine decides between names without a clash of
-    qualifiers that have every word in common, misspelt or not, or none.
+    First the rules (:func:`by_rule`). Cosine decides between names without a clash of qualifiers
+    that have every word in common, misspelt or not, or none: it forgives words turned round and
+    slips of the pen, and is no medical dictionary.
 
-    The default threshold was chosen on the knowledge table's own names, with the packaged
-    all-MiniLM-L6-v2 and without the rule about the table: each name stood for an answer, held
-    against its condition's other names and against every other condition. 0.80 is the smallest
-    multiple of 0.05 at which no (name, other condition) pair of 22,656 is called the same; at 0.75,
-    7 are. It finds 49 of the 336 names that are not already spelt alike (15 %): it forgives words
-    turned round and slips of the pen, and is no medical dictionary. Another encoder needs a
-    threshold of its own.
+    The default was chosen on the knowledge table's names, with the packaged all-MiniLM-L6-v2 and
+    without the rule about the table: the smallest multiple of 0.05 at which none of 22,656 pairs
+    (name, other condition) is called the same (at 0.75, 7 are). It finds 49 of the 336 names that
+    are not spelt alike. Another encoder needs a threshold of its own.
     """
 
     encoder: Encoder = field(default_factory=Encoder)
@@ -254,17 +241,13 @@ SHOWN = 60
 
 
 class JudgeGrader(ByRule):
-    """Right when a model says that the answer and the true diagnosis are one disease; the model is
-    asked greedily, once.
+    """Right when a model says that the answer and the true diagnosis are one disease; it is asked
+    greedily, once, and shown the names (prompt ``judge``) and nothing of the patient.
 
-    The prompt ``judge`` shows the true names and the answer and nothing of the patient. What the
-    rules settle is not asked: a true name is right; no single diagnosis, an option's letter, more
-    than 200 characters, and a true name with another qualifier, degree or kind ("viral pneumonia"
-    for "pneumonia", "mild A" for "severe A") are wrong. A reply other than the one word True or
-    False, one that was cut off, and a call that failed leave the answer ungraded, never wrong;
-    ``reading`` is that of :func:`trustlab.parsing.scores.true_or_false`.
-    ``cache``: the SQLite file that keeps the replies (memory where ``None``; a ``CachedModel``
-    keeps its own).
+    What the rules settle (:func:`by_rule`) is not asked. A reply other than the one word True or
+    False (:func:`trustlab.parsing.scores.true_or_false`, by ``reading``), one that was cut off, and
+    a call that failed leave the answer ungraded, never wrong. ``cache``: the SQLite file that keeps
+    the replies (memory where ``None``; a ``CachedModel`` keeps its own).
     """
 
     is_judge = True
