@@ -12,7 +12,7 @@ from made_meditod import canonical, doctor, entries, numbered, raw, told, write
 from made_medqa import official, row
 
 from trustlab.datasets import DataError, ddxplus, load_cases, meditod
-from trustlab.datasets.cases_file import DIALOGUE, FILE, POSTERIOR
+from trustlab.datasets.cases_file import FILE, POSTERIOR, STARTER
 
 ALLOWED = {
     "finding": "an id of data/knowledge/findings.yml",
@@ -85,7 +85,7 @@ def test_null_is_absent_where_a_field_may_be(tmp_path: Path) -> None:
         for action in utterance["actions"] or ():
             action |= {"status": None, "disease": action.get("disease")}
     assert meditod.read(canonical(tmp_path / "null", {"1": dialogue})).cases == plain
-    spoken = first_of(DIALOGUE)
+    spoken = first_of(STARTER / "dialogue.jsonl")
     file = write(tmp_path / "dialogue.jsonl", spoken | {"chart": None})
     (case,) = load_cases("starter-dialogue", path=file)
     assert set(case.patient) == {"age", "sex"}

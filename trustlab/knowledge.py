@@ -97,6 +97,11 @@ class Knowledge:
         ``None`` if unknown."""
         return self.condition_of_name.get(normalise(name))
 
+    def names_for(self, name: str) -> tuple[str, ...]:
+        """``name``, a DDXPlus condition's too, and every name of the condition that it means."""
+        condition = self.condition_of_ddxplus.get(name) or self.condition_named(name)
+        return tuple(dict.fromkeys((name, *(condition.names if condition else ()))))
+
     def statement(
         self, finding: str, affirmed: bool = True, values: Sequence[str] = (), wording: int = 0
     ) -> Statement:

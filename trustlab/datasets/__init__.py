@@ -7,6 +7,7 @@ import random
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +33,8 @@ ABOUT = {
 LOADERS: dict[str, Callable[..., Read]] = {
     "starter": cases_file.read_starter,
     "starter-structured": cases_file.read_starter,
-    "starter-dialogue": cases_file.read_dialogue,
-    "starter-report": cases_file.read_report,
+    "starter-dialogue": partial(cases_file.read_spoken, "dialogue"),
+    "starter-report": partial(cases_file.read_spoken, "report"),
     "ddxplus": ddxplus.read,
     "ddxplus-171": ddxplus.read_kept,
     "meditod": meditod.read,

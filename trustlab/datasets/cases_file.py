@@ -241,7 +241,7 @@ class Person(Row):
     sex: Sex
 
 
-def patient_of(bad: Bad, who: Person, chart: Mapping[str, object], field: str) -> dict[str, object]:
+def _patient(bad: Bad, who: Person, chart: Mapping[str, object], field: str) -> dict[str, object]:
     """Age and sex, and what else of a ``chart`` is recorded, which ``field`` holds."""
     rest = {name: chart[name] for name in FIELDS[2:] if chart.get(name) is not None}
     try:
@@ -252,9 +252,7 @@ def patient_of(bad: Bad, who: Person, chart: Mapping[str, object], field: str) -
 
 
 STARTER = DATA / "starter"
-FILE, DIALOGUE, REPORT = (
-    STARTER / f"{name}.jsonl" for name in ("structured", "dialogue", "report")
-)
+FILE = STARTER / "structured.jsonl"
 POSTERIOR = "posterior.jsonl"
 """Beside the starter cases: what could be known of each, a JSON object a line, ``case_id`` and
 ``posterior``: statements shown -> diagnosis -> chance."""
@@ -317,23 +315,16 @@ def read_starter(path: Path | None = None, seed: int = 0) -> Read:
     return replace(read, cases=cases)
 
 
-def read_dialogue(path: Path | None = None, seed: int = 0) -> Read:
-    """Conversations, a statement for each exchange (default :data:`DIALOGUE`).
+def read_spoken(kind: str, path: Path | None = None, seed: int = 0) -> Read:
+    """Conversations, a statement for each exchange, or reports, one for each sentence: ``kind`` is
+    "dialogue" or "report", and so is the name of our own file.
 
     As :func:`read_starter`, but ``age`` and ``sex`` stand in the row, ``chart`` perhaps beside
     them, and ``statements`` are texts.
     """
-    return _read_spoken("starter-dialogue", path, DIALOGUE)
-
-
-def read_report(path: Path | None = None, seed: int = 0) -> Read:
-    """Reports, a statement for each sentence: the same format (default :data:`REPORT`)."""
-    return _read_spoken("starter-report", path, REPORT)
-
-
-def _read_spoken(dataset: str, path: Path | None, own: Path) -> Read:
+    own = STARTER / f"{kind}.jsonl"
     form = f"a file in the format of data/starter/{own.name}"
-    return read_cases(path or own, own.name, form, partial(_spoken, dataset))
+    return read_cases(path or own, own.name, form, partial(_spoken, f"starter-{kind}"))
 
 
 def read_cases(path: Path, name: str, form: str, case_of: Callable[[Bad, dict], Case]) -> Read:
@@ -378,12 +369,12 @@ def _structured(bad: Bad, row: dict) -> Case:
     found = checked(_Structured, row, bad)
     condition = found.condition_of(bad)
     return Case(
-        case_id=found.case_id,
-        dataset="starter",
-        statements=tuple(item.statement for item in found.statements),
-        diagnosis=condition.name,
-        accepted=condition.names,
-        patient=patient_of(bad, found.patient, row["patient"], "patient.chart"),
+        found.case_id,
+        "starter",
+        tuple(item.statement for item in found.statements),
+        condition.name,
+        condition.names,
+        _patient(bad, found.patient, row["patient"], "patient.chart"),
         record=tuple(item.statement for item in found.record or ()),
         denies=frozenset() if found.record is None else frozenset(load_knowledge().findings),
     )
@@ -392,14 +383,9 @@ def _structured(bad: Bad, row: dict) -> Case:
 def _spoken(dataset: str, bad: Bad, row: dict) -> Case:
     found = checked(_Spoken, row, bad)
     condition = found.condition_of(bad)
-    return Case(
-        case_id=found.case_id,
-        dataset=dataset,
-        statements=tuple(map(Statement, found.statements)),
-        diagnosis=condition.name,
-        accepted=condition.names,
-        patient=patient_of(bad, found, found.chart, "chart"),
-    )
+    statements = tuple(map(Statement, found.statements))
+    patient = _patient(bad, found, found.chart, "chart")
+    return Case(found.case_id, dataset, statements, condition.name, condition.names, patient)
 
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
@@ -608,15 +594,10 @@ def _case_of_row(bad: Bad, row: dict[str, object]) -> Case:
         raise bad("text", own.text, "statements or text, not both in one row")
     if not {"statements", "text"} & set(row):
         raise bad("statements", None, "statements or text in every row")
+    statements = tuple(map(Statement, _exchanges(own.statements or _pieces(own.text))))
+    accepted = tuple(dict.fromkeys((own.diagnosis, *map(str.strip, own.accepted))))
     about = {n: value for n, value in row.items() if n not in OWN and value not in _EMPTY}
-    return Case(
-        case_id=own.id,
-        dataset="table",
-        statements=tuple(map(Statement, _exchanges(own.statements or _pieces(own.text)))),
-        diagnosis=own.diagnosis,
-        accepted=tuple(dict.fromkeys((own.diagnosis, *map(str.strip, own.accepted)))),
-        patient=about,
-    )
+    return Case(own.id, "table", statements, own.diagnosis, accepted, about)
 
 
 def _pieces(text: str) -> list[str]:

@@ -33,7 +33,6 @@ from trustlab.datasets.cases_file import (
     Row,
     Text,
     checked,
-    patient_of,
     read_cases,
     whole_json,
     within,
@@ -310,7 +309,7 @@ class _Cases(Sequence[Case]):
             dataset="ddxplus",
             statements=tuple(statements),
             diagnosis=patient.pathology,
-            accepted=names_of(patient.pathology),
+            accepted=load_knowledge().names_for(patient.pathology),
             patient={"age": patient.age, "sex": patient.sex, "differential": patient.differential},
             posteriors={len(statements): dict(patient.differential)},  # the release's own
             denies=self._denies,  # a row lists all that is so
@@ -346,14 +345,6 @@ def _release_words(evidence: Evidence, present: Sequence[str]) -> str:
         meanings = [evidence.meanings.get(v, v) for v in present or [str(evidence.default_value)]]
         answer = phrase_list([_PLAIN.get(m, m) for m in meanings])
     return f"Doctor: {evidence.question_en}\nPatient: {answer[:1].upper()}{answer[1:]}."
-
-
-def names_of(pathology: str) -> tuple[str, ...]:
-    """The release's name of a condition, and every name that the knowledge table has for it."""
-    knowledge = load_knowledge()
-    condition = knowledge.condition_of_ddxplus.get(pathology)
-    condition = condition or knowledge.condition_named(pathology)
-    return tuple(dict.fromkeys((pathology, *(condition.names if condition else ()))))
 
 
 def _order(patient: Patient, release: Release, rng: random.Random) -> list[str]:
@@ -396,14 +387,14 @@ class _Kept(Row):
 
 def _kept_case(bad: Bad, row: dict) -> Case:
     found = checked(_Kept, row, bad)
-    who = patient_of(bad, found.patient, {}, "patient")
+    knowledge = load_knowledge()
     return Case(
-        case_id=found.case_id,
-        dataset="ddxplus",
-        statements=tuple(item.statement for item in found.statements),
-        diagnosis=found.diagnosis,
-        accepted=names_of(found.diagnosis),
-        patient=who | {"differential": tuple(found.differential.items())},
+        found.case_id,
+        "ddxplus",
+        tuple(item.statement for item in found.statements),
+        found.diagnosis,
+        knowledge.names_for(found.diagnosis),
+        {**dict(found.patient), "differential": tuple(found.differential.items())},
         posteriors={len(found.statements): found.differential},
-        denies=frozenset(f.id for f in load_knowledge().finding_of_code.values()),
+        denies=frozenset(finding.id for finding in knowledge.finding_of_code.values()),
     )

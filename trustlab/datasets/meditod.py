@@ -186,8 +186,7 @@ def _case(
 ) -> tuple[Case, int]:
     """The case, however short, and how many exchanges were left out: they speak the diagnosis."""
     gold, *others = utterances[at].diseases
-    condition = load_knowledge().condition_named(gold)
-    accepted = tuple(dict.fromkeys((gold, *(condition.names if condition else ()))))
+    accepted = load_knowledge().names_for(gold)
     given_away = giveaway(accepted, utterances[at].text)
     known = {normalise(name) for name in accepted}
     statements, n_spoken = [], 0

@@ -214,17 +214,13 @@ def _case(question: _Question, statements: Sequence[str]) -> Case:
     if not normalise(answer):
         raise bad(f"options.{letter}", right, "a name, with at least one letter or digit")
     short = _ACRONYM.sub("", answer).strip()  # "Lymphoma (HL)" is called so without the bracket
-    known = [load_knowledge().condition_named(name) for name in (answer, short)]
-    names = [answer, short, *(name for condition in known if condition for name in condition.names)]
+    known = load_knowledge()
+    names = [answer, short, *known.names_for(answer), *known.names_for(short)]
     step = {"step": row.meta_info} if row.meta_info else {}
-    return Case(
-        case_id=f"medqa-{question.id}",
-        dataset="medqa",
-        statements=tuple(map(Statement, statements)),
-        diagnosis=answer,
-        accepted=tuple(dict.fromkeys(filter(None, names))),
-        patient={"options": tuple(map(_unquoted, row.options.values()))} | step,
-    )
+    accepted = tuple(dict.fromkeys(filter(None, names)))
+    patient = {"options": tuple(map(_unquoted, row.options.values()))} | step
+    told = tuple(map(Statement, statements))
+    return Case(f"medqa-{question.id}", "medqa", told, answer, accepted, patient)
 
 
 def _unquoted(text: str) -> str:
