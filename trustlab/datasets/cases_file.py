@@ -496,20 +496,21 @@ def check_table(file: Path) -> None:
         text = getincrementaldecoder("utf-8")().decode(head, final=len(head) < HEAD)
     except UnicodeDecodeError as error:
         raise wrong_encoding(file, error, line=_line(error)) from error
-    header = _without_sep(text, DELIMITERS.get(kind, "")).partition("\n")[0].strip()
+    header = _without_sep(text, file).partition("\n")[0].strip()
     for mark, name in ((";", "semicolons"), ("\t", "tabs")):
         if kind == ".csv" and mark in header and "," not in header:
             raise DataError(file, None, "header", header, f"commas, and no {name}; {AS_CSV}")
 
 
-def _without_sep(text: str, delimiter: str) -> str:
+def _without_sep(text: str, file: Path) -> str:
     """The text without Excel's first line ``sep=,``, where it names the delimiter."""
+    delimiter = DELIMITERS.get(file.suffix.lower(), ",")
     return re.sub(rf"\Asep={delimiter}\s*\n", "", text, flags=re.IGNORECASE)
 
 
 def table_text(file: Path) -> str:
     """The text of a ``.csv`` or ``.tsv`` file from its header on; errors: :func:`read_text`."""
-    return _without_sep(read_text(file), DELIMITERS.get(file.suffix.lower(), ","))
+    return _without_sep(read_text(file), file)
 
 
 def named_columns(

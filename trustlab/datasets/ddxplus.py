@@ -111,19 +111,20 @@ def patients_file(path: Path) -> Path:
 
 def read_release(folder: Path) -> Release:
     """Conditions and evidences of ``folder``; ``ValueError`` where one is missing or broken."""
-    file = folder / EVIDENCES
-    entries = _json(file).items()
-    evidences = {code: checked(Evidence, e, within(file, code, ".")) for code, e in entries}
-    return Release(frozenset(_json(folder / CONDITIONS)), evidences)
-
-
-def _json(file: Path) -> dict:
-    if not file.is_file():
-        raise ValueError(f"{file.name} is not in {str(file.parent)!r}; {GET_IT}")
-    content = whole_json(file)
-    if not isinstance(content, dict) or not content:
-        raise DataError(file, None, "content", content, "a JSON object that is not empty")
-    return content
+    found: dict[str, dict[str, Any]] = {}
+    for name in (EVIDENCES, CONDITIONS):
+        if not (folder / name).is_file():
+            raise ValueError(f"{name} is not in {str(folder)!r}; {GET_IT}")
+        content = whole_json(folder / name)
+        if not isinstance(content, dict) or not content:
+            words = "a JSON object that is not empty"
+            raise DataError(folder / name, None, "content", content, words)
+        found[name] = content
+    evidences = {
+        code: checked(Evidence, entry, within(folder / EVIDENCES, code, "."))
+        for code, entry in found[EVIDENCES].items()
+    }
+    return Release(frozenset(found[CONDITIONS]), evidences)
 
 
 @contextmanager
@@ -189,12 +190,13 @@ def read_patient(file: Path, number: int, row: dict, release: Release) -> Patien
 
 
 def _list(bad: Bad, row: dict, column: str) -> list:
+    why = content = None
     try:
         content = _literal(row[column])
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError) as error:
-        raise bad(column, row[column], "a Python list literal") from error
+        why = error
     if not isinstance(content, list):
-        raise bad(column, row[column], "a Python list literal")
+        raise bad(column, row[column], "a Python list literal") from why
     return content
 
 
@@ -268,10 +270,9 @@ def read(path: Path | None = None, seed: int = 0) -> Read:
     for number, row in rows(file):
         patient = read_patient(file, number, row, release)
         columns = tuple(row[column] for column in COLUMNS)
-        if len(patient.evidences) < MIN_STATEMENTS:
-            dropped.setdefault(SHORT, []).append(str(number))
-        elif columns in kept:
-            dropped.setdefault(AGAIN, []).append(str(number))
+        short = len(patient.evidences) < MIN_STATEMENTS
+        if short or columns in kept:
+            dropped.setdefault(SHORT if short else AGAIN, []).append(str(number))
         else:
             kept[columns] = number
             n_lacking += patient.pathology not in dict(patient.differential)
@@ -305,12 +306,12 @@ class _Cases(Sequence[Case]):
         order = _order(patient, self._release, rng)
         statements = [self._statement(code, patient.evidences[code], rng) for code in order]
         return Case(
-            case_id=f"ddxplus-{number}",
-            dataset="ddxplus",
-            statements=tuple(statements),
-            diagnosis=patient.pathology,
-            accepted=load_knowledge().names_for(patient.pathology),
-            patient={"age": patient.age, "sex": patient.sex, "differential": patient.differential},
+            f"ddxplus-{number}",
+            "ddxplus",
+            tuple(statements),
+            patient.pathology,
+            load_knowledge().names_for(patient.pathology),
+            {"age": patient.age, "sex": patient.sex, "differential": patient.differential},
             posteriors={len(statements): dict(patient.differential)},  # the release's own
             denies=self._denies,  # a row lists all that is so
         )
@@ -327,15 +328,11 @@ class _Cases(Sequence[Case]):
         if key not in self._texts:
             text = _release_words(evidence, present)
             if finding:
-                phrases = _phrases(evidence, present)
+                known = load_knowledge().value_of_code
+                phrases = [known[v].phrase if v in known else evidence.meanings[v] for v in present]
                 text = say(finding, answer_text(finding, affirmed, phrases, wording))
             self._texts[key] = Statement(text, finding.id if finding else code, affirmed)
         return self._texts[key]
-
-
-def _phrases(evidence: Evidence, present: Sequence[str]) -> list[str]:
-    known = load_knowledge().value_of_code
-    return [known[v].phrase if v in known else evidence.meanings[v] for v in present]
 
 
 def _release_words(evidence: Evidence, present: Sequence[str]) -> str:
