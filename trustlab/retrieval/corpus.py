@@ -56,7 +56,7 @@ def _files(path: Path) -> list[CorpusFile]:
     if path.is_file() and path.name.lower().endswith(ENDINGS):
         return [CorpusFile(path, path.name)]
     within = ((file.relative_to(path), file) for file in path.rglob("*") if path.is_dir())
-    kept = {name.as_posix(): file for name, file in within if _belongs(name) and file.is_file()}
+    kept = {name.as_posix(): file for name, file in within if file.is_file() and _belongs(name)}
     if not kept:
         folder, other = "a folder that holds no corpus file", "which is no file or folder"
         why = "whose ending is unknown" if path.is_file() else folder if path.is_dir() else other
@@ -100,10 +100,15 @@ def digest(files: Sequence[CorpusFile]) -> str:
     """SHA-256 of the files' bytes in order, and of a text file's name, which makes its ids."""
     whole = hashlib.sha256()
     for file in files:
-        with file.path.open("rb") as stream:
-            own = hashlib.file_digest(stream, "sha256").hexdigest()
-        whole.update(f"{file.name if file.is_text else ''}\0{own}\n".encode())
+        name = file.name if file.is_text else ""
+        whole.update(f"{name}\0{sha256_of(file.path)}\n".encode())
     return whole.hexdigest()
+
+
+def sha256_of(file: Path) -> str:
+    """Of a file's bytes."""
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from trustlab.retrieval.corpus import (
     corpus_files,
     digest,
     read_passages,
+    sha256_of,
 )
 
 FORMAT = 3
@@ -118,14 +119,11 @@ def _sound(folder: Path) -> bool:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         kept, there = manifest["sha256"], {file.name for file in folder.iterdir()} - {MANIFEST}
         named = isinstance(manifest["revision"], str) and kept and kept.keys() == there
-        return bool(named) and all(_sha256(folder / name) == found for name, found in kept.items())
+        return bool(named) and all(
+            sha256_of(folder / name) == found for name, found in kept.items()
+        )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return False
-
-
-def _sha256(file: Path) -> str:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _make(folder: Path, files: Sequence[CorpusFile], k1: float, b: float) -> None:
@@ -174,6 +172,6 @@ def _build(files: Sequence[CorpusFile], folder: Path, k1: float, b: float) -> No
     index.index((numbers, vocabulary), create_empty_token=False, show_progress=False)
     passages = map(vars, read_passages(files))
     index.save(folder, passages, show_progress=False, raise_on_serialization_error=True)
-    kept = {file.name: _sha256(file) for file in folder.iterdir()}
+    kept = {file.name: sha256_of(file) for file in folder.iterdir()}
     manifest = json.dumps({"revision": revision, "sha256": kept}, indent=1)
     (folder / MANIFEST).write_text(manifest, encoding="utf-8")
