@@ -211,8 +211,6 @@ def _each_once(chances: dict[str, float]) -> dict[str, float]:
 
 
 Text = Annotated[str, allowed("a str that is not empty", lambda s: s.strip() and utf8(s))]
-Age = Annotated[int, allowed("a whole number from 0 to 120", lambda age: 0 <= age <= 120)]
-Sex = Annotated[Literal["female", "male"], allowed("female or male")]
 Probability = Annotated[float, allowed("a probability from 0 to 1", lambda p: 0 <= p <= 1)]
 Chances = Annotated[dict[str, Probability], Field(min_length=1), AfterValidator(_each_once)]
 Enough = Field(min_length=MIN_STATEMENTS)
@@ -237,8 +235,8 @@ class MarkedStatement(Row):
 class Person(Row):
     """A patient of whom age, in years, and sex are known."""
 
-    age: Age
-    sex: Sex
+    age: Annotated[int, allowed("a whole number from 0 to 120", lambda age: 0 <= age <= 120)]
+    sex: Annotated[Literal["female", "male"], allowed("female or male")]
 
 
 def _patient(bad: Bad, who: Person, chart: Mapping[str, object], field: str) -> dict[str, object]:
