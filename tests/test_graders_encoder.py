@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from made_graders import ALIKE, NO_TABLE, SYNONYM, case
 
-from trustlab.graders import EncoderGrader, open_grader
-from trustlab.graders.graders import THRESHOLD
+from trustlab.graders import THRESHOLD, EncoderGrader, open_grader
 from trustlab.graders.same_diagnosis import bare_name, comparable, same_name
 from trustlab.knowledge import load_knowledge
 from trustlab.meaning import encoder as module

@@ -7,8 +7,7 @@ import re
 
 from each import each
 
-from trustlab.datasets.fetch import HOMES, File, safe_place
-from trustlab.datasets.wheel import SCHEME
+from trustlab.datasets.fetch import HOMES, SCHEME, File, safe_place
 
 
 @each("name", HOMES)

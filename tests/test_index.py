@@ -255,12 +255,23 @@ def test_a_damaged_index_is_made_again(corpus: Path, name: str, damage: str) -> 
 
 
 @pytest.mark.parametrize(
-    "manifest", ["[]", "{}", '{"sha256": 7}', '{"sha256": {"absent": "1"}}', "7", "null"]
+    "manifest",
+    [
+        *("[]", "{}", "7", "null", '{"sha256": 7}', '{"sha256": {"absent": "1"}}'),
+        *('{"sha256": {}, "revision": "x"}', '{"sha256": {"absent": "1"}, "revision": 7}'),
+    ],
 )
 def test_an_index_whose_manifest_says_nothing_is_made_again(corpus: Path, manifest: str) -> None:
     opened(corpus)
     (kept(corpus)[0] / "index.json").write_text(manifest)
     assert ids(opened(corpus).search("toe")) == ["p1"]
+
+
+def test_an_index_with_a_file_more_is_made_again(corpus: Path) -> None:
+    opened(corpus)
+    (kept(corpus)[0] / "more.npy").write_bytes(b"")
+    assert ids(opened(corpus).search("toe")) == ["p1"]
+    assert sorted(p.name for p in kept(corpus)[0].iterdir()) == sorted(FILES)
 
 
 KILLED = """

@@ -175,6 +175,10 @@ def line(**changed: Any) -> dict[str, Any]:
     return encoded(FULL) | changed
 
 
+def array(dtype: str, value: object) -> dict[str, Any]:
+    return {"dtype": dtype, "shape": [1], "values": [value]}
+
+
 WRONG = {
     "unknown": (line(extra=1), "extra is 1: Unexpected"),
     "missing": ({k: v for k, v in line().items() if k != "told"}, "told: Field required"),
@@ -194,6 +198,10 @@ WRONG = {
         line(relevance={"dtype": "float64", "shape": [3], "values": [1.0]}),
         "cannot reshape",
     ),
+    "fewer choices": (line(parameters={"n_samples": 15}), "is missing"),
+    "NaN as a flag": (line(similarity=array("bool", "NaN")), "all bool"),
+    "NaN as it is": (line(similarity=array("float64", float("nan"))), "as text"),
+    "half a whole": (line(similarity=array("int64", 0.5)), "all int64"),
     "a choice": (line(parameters=line()["parameters"] | {"reading": "loose"}), "reading"),
 }
 

@@ -130,7 +130,7 @@ def test_another_models_requests_are_not_on_the_page(saved):
 
 
 def test_an_assessor_and_a_judge_are_on_the_page_of_every_answer(tmp_path, monkeypatch):
-    monkeypatch.setattr("trustlab.graders.graders.by_rule", lambda *_, **__: None)
+    monkeypatch.setattr("trustlab.graders.by_rule", lambda *_, **__: None)
 
     class Yes(FakeModel):
         def reply(self, request: Request, i: int) -> Reply:

@@ -28,8 +28,7 @@ from trustlab.workbench import Workbench, opened
 
 SCORINGS = ("likelihood", "per_token", "contrast")
 """What of a name is normalised over the candidates: the log-likelihood of its tokens, summed; their
-mean; the sum less that of the same name where nothing of the patient is told (what is left when
-the name's own commonness and its place in the list are taken off)."""
+mean; the sum less that of the same name where nothing of the patient is told."""
 AUROC = {"auroc": Metric(RANKING["auroc"][0], at_least(10))}
 METRICS: dict[str, dict[str, Any]] = {
     "": {"accuracy": mean("correct")},
@@ -42,8 +41,8 @@ ALONE = "the case has no candidates beside its diagnosis"
 
 
 def look_alikes(name: str) -> list[str]:
-    """Other conditions of the knowledge table, the most alike first; none of a name not in it.
-    Alike: the findings that both have, over those that either has, weighed by their chance."""
+    """Other conditions of the knowledge table, the most alike first: by the findings that both have
+    over those that either has, weighed by their chance. None of a name not in it."""
     knowledge = load_knowledge()
     if (own := knowledge.condition_named(name)) is None:
         return []
@@ -57,12 +56,10 @@ def look_alikes(name: str) -> list[str]:
 
 
 def candidates_of(case: Case, n: int = 5, seed: int = 0) -> tuple[str, ...]:
-    """The diagnosis of a case and what it could be taken for, in an order drawn by ``seed`` and the
-    case's id.
+    """The diagnosis of a case and what it could be taken for, in an order drawn by ``seed`` and id.
 
-    The options of its question, however many, where it has some (MedQA; a column ``options`` of
-    one's own table, parted by semicolons); else ``n``: the likeliest others of the release's
-    differential (DDXPlus), then :func:`look_alikes`.
+    The options of its question, where it has some (MedQA; a column ``options``, with semicolons
+    between); else ``n``: the likeliest of the release's differential, then :func:`look_alikes`.
     """
     options: Any = case.patient.get("options", ())
     differential: Any = case.patient.get("differential", ())
@@ -81,9 +78,9 @@ def candidates_of(case: Case, n: int = 5, seed: int = 0) -> tuple[str, ...]:
 class Choices:
     """What was chosen.
 
-    - ``answers``: a row a model, case, level and scoring (:data:`SCORINGS`): ``answer`` of
-      ``n_candidates``, ``truth``, ``correct`` (1 or 0), its ``probability`` and this less the next
-      one's (``margin``), in [0, 1]; ``missing`` says why there is none.
+    - ``answers``: a row a model, case, level and scoring (:data:`SCORINGS`): ``answer``, ``truth``,
+      ``correct`` (1 or 0), its ``probability`` and this less the next one's (``margin``), in
+      [0, 1]; ``missing`` says why there is none.
     - ``scores``: a row a candidate of each view, in the order shown: ``likelihood`` and
       ``without_patient`` in nats, ``n_tokens``, ``right`` and ``missing``.
     """

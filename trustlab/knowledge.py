@@ -1,8 +1,4 @@
-"""The knowledge table of ``data/knowledge``: conditions, findings, values, and the words for them.
-
-It speaks for data sets (a DDXPlus code becomes our question and answer), grades answers (synonyms)
-and is the world the embedded models were taught. Sources of the facts: the card beside the files.
-"""
+"""The knowledge table of ``data/knowledge``: conditions, findings, values, and words for them."""
 
 from __future__ import annotations
 
@@ -14,13 +10,7 @@ from pathlib import Path
 from trustlab.paths import DATA, read_yaml
 from trustlab.records import Statement, normalise
 
-GRADES: Mapping[str, float] = {
-    "always": 0.92,
-    "usual": 0.70,
-    "often": 0.50,
-    "some": 0.30,
-    "rare": 0.12,
-}
+GRADES = {"always": 0.92, "usual": 0.70, "often": 0.50, "some": 0.30, "rare": 0.12}
 """Chance that a patient with the condition has the finding."""
 
 
@@ -39,8 +29,8 @@ class Value:
 class Finding:
     """Something a patient has, had or did, with the words to ask for it, affirm it and deny it.
 
-    ``form`` is ``binary``, ``several`` (any of ``values``), ``choice`` (one of them), ``scale`` (0
-    to 10) or ``flag``. A finding with a ``parent`` is only asked where the parent was affirmed.
+    ``form``: ``binary``, ``several`` (any of ``values``), ``choice`` (one of them), ``scale`` (0 to
+    10) or ``flag``. One with a ``parent`` is only asked where that was affirmed.
     """
 
     id: str
@@ -93,15 +83,18 @@ class Knowledge:
     condition_of_name: Mapping[str, Condition] = field(default_factory=dict)
 
     def condition_named(self, name: str) -> Condition | None:
-        """The condition that ``name`` means, compared without case, punctuation and spacing;
-        ``None`` if unknown."""
+        """The condition that ``name`` means, compared by :func:`normalise`; ``None``: unknown."""
         return self.condition_of_name.get(normalise(name))
+
+    def names_for(self, name: str) -> tuple[str, ...]:
+        """``name``, a DDXPlus condition's too, and every name of the condition that it means."""
+        condition = self.condition_of_ddxplus.get(name) or self.condition_named(name)
+        return tuple(dict.fromkeys((name, *(condition.names if condition else ()))))
 
     def statement(
         self, finding: str, affirmed: bool = True, values: Sequence[str] = (), wording: int = 0
     ) -> Statement:
-        """One exchange in the table's words: the question for ``finding`` and an answer, with its
-        value ids or numbers."""
+        """The question for ``finding`` and an answer, with its value ids or numbers."""
         f = self.findings[finding]
         phrases = [self.values[v].phrase if v in self.values else v for v in values]
         return Statement(say(f, answer_text(f, affirmed, phrases, wording)), finding, affirmed)
@@ -120,13 +113,11 @@ def say(finding: Finding, answer: str) -> str:
 def answer_text(
     finding: Finding, affirmed: bool, phrases: Sequence[str] = (), wording: int = 0
 ) -> str:
-    """The patient's words. ``phrases`` fill the ``{value}`` of a value-finding; ``wording`` picks
-    among the phrasings."""
+    """The patient's words: ``phrases`` fill the ``{value}``, ``wording`` picks the phrasing."""
     if not affirmed:
         return finding.deny[wording % len(finding.deny)]
-    return finding.affirm[wording % len(finding.affirm)].replace(
-        "{value}", phrase_list(list(phrases) or [""])
-    )
+    words = finding.affirm[wording % len(finding.affirm)]
+    return words.replace("{value}", phrase_list(list(phrases) or [""]))
 
 
 @lru_cache(maxsize=1)

@@ -24,8 +24,7 @@ from trustlab.agents.panel import doctor_request
 from trustlab.agents.rephrase import rephrase_requests
 from trustlab.collect import Settings, answer_requests, needs_of, probe_requests
 from trustlab.confidence import select
-from trustlab.graders import JUDGE, JudgeGrader
-from trustlab.graders.graders import judge_request
+from trustlab.graders import JUDGE, JudgeGrader, judge_request
 from trustlab.levels import views
 from trustlab.models import taught_by
 from trustlab.models.base import STATISTICS, Request

@@ -18,10 +18,7 @@ from trustlab.choices import Count, Warmth, Weight, choices
 Combination = Literal["mean", "first", "max"]
 Context = Literal["answer", "full"]
 Reading = Literal["chat", "strict"]
-"""How replies are read: in the printed form alone, or also as chat models write them."""
 ReasoningFrom = Literal["section", "thought"]
-"""Whence a doctor's reasoning comes where its reply has no section of it: from nowhere, or from its
-thought."""
 Readings = Annotated[Reading, Field(description="'chat' or 'strict'")]
 Reasoned = Annotated[ReasoningFrom, Field(description="'section' or 'thought'")]
 InContext = Annotated[Context, Field(description="'answer' or 'full'")]
@@ -29,11 +26,8 @@ InContext = Annotated[Context, Field(description="'answer' or 'full'")]
 
 @choices
 class Parameters:
-    """The methods' open choices; units and reasons beside those that need one.
-
-    They travel with every :class:`~trustlab.records.Generation`, so that a method stays a function
-    of its record alone.
-    """
+    """The methods' open choices. They travel with every :class:`Generation`, so that a method stays
+    a function of its record alone."""
 
     n_samples: Count = 15
     """K: samples per answer, and replies to the true-or-false question."""
@@ -68,8 +62,7 @@ class Parameters:
     reading: Readings = "chat"
     """Replies are read also as chat models write them, or ("strict") in the printed form alone."""
     reasoning_from: Reasoned = "section"
-    """A doctor's reasoning: the section that was asked for, or ("thought"), where a reply has none,
-    what the model thought."""
+    """A doctor's reasoning: its section, or ("thought") where there is none what was thought."""
 
 
 PARAMETERS = Parameters()
@@ -80,11 +73,8 @@ LEVELS: tuple[int, ...] = (1, 20, 40, 60, 80, 100)
 
 @dataclass(frozen=True)
 class Statement:
-    """One doctor-patient exchange, or one sentence of a report.
-
-    ``finding`` and ``affirmed`` say what it tells, where the data set knows (``None`` elsewhere);
-    no model ever sees them.
-    """
+    """One doctor-patient exchange, or one sentence of a report. ``finding`` and ``affirmed`` say
+    what it tells, where the data set knows; no model sees them."""
 
     text: str
     finding: str | None = None
@@ -98,14 +88,13 @@ class Statement:
 class Case:
     """A patient: statements in the order they are told, and the diagnosis they lead to.
 
-    ``accepted`` holds every name that counts as the same diagnosis (``diagnosis`` among them);
-    ``patient`` holds what else is known (age in years, sex), which is not shown unless a statement
-    says it; a panel's doctors and its reviewers see part of it as a chart
-    (:mod:`trustlab.safety.chart`). ``posteriors`` holds what could be known, where the data set
-    tells it: after so many statements, the chance of each diagnosis by name; nobody is shown it.
-    ``record`` holds what else is so, which the patient tells only if asked. ``denies`` are the
-    findings of the knowledge table that are not so where neither statements nor record hold them;
-    of all others nothing is known.
+    - ``accepted``: every name that counts as the same diagnosis, ``diagnosis`` among them.
+    - ``patient``: what else is known (age in years, sex); not shown unless a statement says it, but
+      for what a panel sees as a chart (:mod:`trustlab.safety.chart`).
+    - ``posteriors``: statements told -> chance of each diagnosis by name; nobody is shown it.
+    - ``record``: what else is so, which the patient tells only if asked.
+    - ``denies``: findings of the knowledge table that are not so unless statements or record hold
+      them; of all others nothing is known.
     """
 
     case_id: str
@@ -139,8 +128,8 @@ class View:
 
     @property
     def posterior(self) -> Mapping[str, float] | None:
-        """The chance of each diagnosis by name, given what is shown; ``None`` where it is not
-        known, or where something else is shown than the case's first statements."""
+        """The chance of each diagnosis by name, given the case's first statements; ``None`` where
+        it is not known, or something else is shown."""
         shown = len(self.statements)
         own = self.statements == self.case.statements[:shown]
         return self.case.posteriors.get(shown) if own else None
@@ -163,13 +152,12 @@ class View:
 
 @dataclass(frozen=True)
 class TokenTrace:
-    """Token statistics of one reply, each of shape (L,), from the model's own distribution at
-    temperature 1.
+    """Token statistics of one reply, each (L,), from the model's own distribution at temperature 1,
+    in natural logarithms; ``None`` where a backend cannot say.
 
-    Natural logarithms. ``None`` where a backend cannot say. ``alternatives[l]`` lists the most
-    probable tokens at position l as (token, log-probability), best first. ``bounds`` maps a field's
-    name to ``"lower"`` or ``"upper"`` where it came from a truncated distribution; ``lacks`` one
-    that is ``None`` to why, where this reply alone has none.
+    - ``alternatives[l]``: the most probable tokens at l as (token, log-probability), best first.
+    - ``bounds``: field -> ``"lower"`` or ``"upper"``, where it is of a truncated distribution.
+    - ``lacks``: field that is ``None`` -> why, where this reply alone has none.
     """
 
     tokens: tuple[str, ...]
@@ -189,24 +177,20 @@ class TokenTrace:
 
     def part(self, start: int, stop: int) -> TokenTrace:
         """The statistics of tokens ``start`` to ``stop - 1``."""
-        cut = {
-            name: None if getattr(self, name) is None else getattr(self, name)[start:stop]
-            for name in self.ARRAYS
-        }
-        alternatives = None if self.alternatives is None else self.alternatives[start:stop]
-        return replace(self, tokens=self.tokens[start:stop], alternatives=alternatives, **cut)
+        whole = {name: getattr(self, name) for name in ("tokens", *self.ARRAYS, "alternatives")}
+        parts = {name: None if v is None else v[start:stop] for name, v in whole.items()}
+        return replace(self, **parts)
 
 
 @dataclass(frozen=True)
 class Reply:
     """What a model returned once.
 
-    ``text`` is ``None`` where there is nothing readable, and ``missing`` says why. ``raw`` keeps
-    the words as they came when ``text`` has been parsed out of them. ``finish`` is "stop", "length"
-    (the tokens ran out: no answer, whatever the text says:
-    :func:`trustlab.parsing.reply.no_answer`)
-    or "error". ``served_by`` is the model that the server says it used, '' where it says none;
-    ``reasoning`` what the model thought before the text, ``None`` where it shows no thought.
+    - ``text``: ``None`` where there is nothing readable; ``missing`` says why.
+    - ``raw``: the words as they came, where ``text`` was parsed out of them.
+    - ``finish``: "stop", "length" (the tokens ran out: no answer, whatever the text says:
+      :func:`trustlab.parsing.reply.no_answer`) or "error".
+    - ``served_by``: the model that the server names, ''; ``reasoning``: what was thought before.
     """
 
     text: str | None
@@ -221,13 +205,11 @@ class Reply:
 
 
 NO_DIAGNOSIS = "no diagnosis in square brackets"
-"""Why an answer that names no disease is missing."""
 PLACEHOLDER = "a placeholder in place of a diagnosis"
-"""Why one is whose brackets hold the words of a form ("[Insert diagnosis here]")."""
+"""Why an answer is missing whose brackets hold the words of a form ("[Insert diagnosis here]")."""
 UNNAMED = (None, NO_DIAGNOSIS, PLACEHOLDER)
 """What ``missing`` says of an answer that was given and cannot be read: it is wrong."""
 NO_VERDICT = "neither True nor False"
-"""Why a judgement that says something else is missing."""
 GIVEN = {
     "ce_expected": ("ce", tuple(f"[{score}]" for score in range(0, 101, 5))),
     "p_true_probability": ("p_true", ("True", "False")),
@@ -244,8 +226,7 @@ SUPPORT_LEVELS = ("supported", "missing", "contradicted")
 
 @dataclass(frozen=True)
 class Criterion:
-    """One entry of a symptom profile; ``importance`` is ``None`` in a profile without
-    importance."""
+    """One entry of a symptom profile; ``importance`` is ``None`` where the profile has none."""
 
     id: int
     description: str
@@ -254,10 +235,8 @@ class Criterion:
 
 @dataclass(frozen=True)
 class Evidence:
-    """A criterion held against the patient's words.
-
-    ``quote_occurs`` says whether the quotation stands in them (``None``: there is no quotation).
-    """
+    """A criterion held against the patient's words; ``quote_occurs``: whether the quotation stands
+    in them (``None``: there is none)."""
 
     criterion: Criterion
     support_level: str
@@ -268,13 +247,12 @@ class Evidence:
 @dataclass(frozen=True)
 class Assessment:
     """What MedConf found for one diagnosis: each step's result, ``None`` or empty from the step
-    that failed on.
+    that failed on; ``missing`` says which and why.
 
-    ``score`` is 0 to 100; ``missing`` says which step failed and why. ``passages`` holds the ids
-    shown, best first; ``n_dropped`` how many more were found but did not fit the model's window.
-    ``summary_agrees`` says whether the model's summary says the same as its list. ``replies`` keeps
-    each step's words as they came. Without ``keyword_read`` the diagnosis stands in for a keyword
-    that could not be read.
+    - ``keyword_read``: if not, the diagnosis stands in for a keyword that could not be read.
+    - ``passages``: the ids shown, best first; ``n_dropped``: how many more did not fit the window.
+    - ``summary_agrees``: whether the model's summary says the same as its list.
+    - ``score``: 0 to 100; ``replies``: each step's words as they came.
     """
 
     diagnosis: str
@@ -300,12 +278,8 @@ class Assessment:
 
 @dataclass(frozen=True)
 class Opinion:
-    """What one doctor of a panel thinks: its reasoning and its diagnosis, each ``None`` where it
-    cannot be read.
-
-    ``missing`` says why; ``seed`` and ``model`` say whose it is; ``raw`` keeps the reply as it
-    came.
-    """
+    """What one doctor of a panel thinks, each part ``None`` where it cannot be read: ``missing``
+    says why, ``seed`` and ``model`` whose it is; ``raw`` is the reply as it came."""
 
     model: str
     seed: int
@@ -319,10 +293,9 @@ class Opinion:
 class Panel:
     """Doctors who judged the same patient independently.
 
-    ``votes`` holds, for each opinion in order, the name under which its diagnosis is counted
-    (synonyms merged), ``None`` where it has none. ``diagnosis`` is the majority's name, ``tied``
-    those that shared the most votes where there were several. ``cosines`` are between each
-    opinion's reasoning and its diagnosis, NaN where one of them is missing or was not encoded.
+    - ``votes``: of each opinion the name its diagnosis is counted under (synonyms merged).
+    - ``diagnosis``: the majority's name; ``tied``: those that shared the most votes, if several.
+    - ``cosines``: of each opinion's reasoning and diagnosis, NaN where one is missing.
     """
 
     opinions: tuple[Opinion, ...]
@@ -362,10 +335,9 @@ FLAGS = ("FINE", "RISKY", "REDUNDANT", "UNKNOWN")
 class Mark:
     """What is said of one prescription or test.
 
-    ``verdict`` is one of :data:`RATINGS` or :data:`FLAGS`, ``None`` where it cannot be read
-    (``missing`` says why). ``quote`` holds the words that speak against it, ``quote_occurs``
-    whether they stand in what was shown (``None``: no quotation); ``reason`` the rule in words.
-    ``rule`` is the id of the table's rule where the rule check speaks.
+    - ``verdict``: of :data:`RATINGS` or :data:`FLAGS`, ``None`` unreadable: ``missing`` says why.
+    - ``quote``: the words against it; ``quote_occurs``: whether they stand in what was shown.
+    - ``reason``: the rule in words; ``rule``: its id in the table, where the rule check speaks.
     """
 
     verdict: str | None
@@ -378,20 +350,20 @@ class Mark:
 
 @dataclass(frozen=True)
 class Generation:
-    """Everything known about one answer: what every confidence method reads.
+    """Everything known about one answer: what every confidence method reads. What nobody asked for,
+    or the backend cannot give, is ``None``; ``reasons`` may say why.
 
-    Of the K readable ``samples``: ``similarity`` and ``similarity_med`` are (K, K) cosines;
-    ``entailment[i, j]`` and ``contradiction[i, j]``, (K, K), the probabilities that sample i
-    entails and contradicts sample j; ``sample_relevance`` holds K arrays (L_k,). Of the answer:
-    ``relevance`` (L,) says how much each token matters, 0 to 1; ``alternative_entailment`` holds,
-    for each position, the class of each alternative put in its place, (A,): 1 entails the answer,
-    -1 contradicts it, 0 neither. ``probes`` maps a question (``"ce"``, ``"p_true"``) to the replies
-    it got, each read by :func:`trustlab.parsing.scores.probe_reply` but those of :data:`GIVEN`.
-    ``n_wordings`` is how many different texts the samples came in, readable or not, where there are
-    two or more. A part that nobody asked for, or that the backend cannot give, is ``None``, and
-    ``reasons`` may say why. ``exact`` is the chance of the answer given what was shown, if known.
-    ``parameters`` are the open choices that its methods read; ``told`` the patient's words, so that
-    a number in them is never taken for the model's.
+    - Of the K readable ``samples``: ``similarity`` and ``similarity_med``, (K, K) cosines;
+      ``entailment[i, j]`` and ``contradiction[i, j]``, the probabilities that sample i entails and
+      contradicts sample j; ``sample_relevance``, K arrays (L_k,). ``n_wordings``: how many texts
+      they came in, readable or not, of two or more.
+    - Of the answer: ``relevance`` (L,), how much each token matters, 0 to 1;
+      ``alternative_entailment``, for each position (A,), the class of each alternative put in its
+      place: 1 entails the answer, -1 contradicts it, 0 neither; ``exact``, its chance given what
+      was shown, if known.
+    - ``probes``: question (``"ce"``, ``"p_true"``) -> replies, each read by
+      :func:`trustlab.parsing.scores.probe_reply` but those of :data:`GIVEN`.
+    - ``parameters``: the open choices that methods read; ``told``: the patient's words.
     """
 
     case_id: str
@@ -429,20 +401,13 @@ def normalise(name: str) -> str:
 def place_of(token: str, logprob: float, alternatives: tuple[tuple[str, float], ...]) -> int | None:
     """Where among the alternatives the token itself stands; ``None`` where it is none of them.
 
-    Its text tells, and of several alternatives with its text the probability. A token that
-    completes no character has no text of its own ('' or the replacement character): there, and only
-    there, an alternative of the same probability is taken for it.
+    Its text tells, and of several alternatives with its text the probability. Only where a text
+    tells nothing ('' or a part of a character) is one of the same probability taken for it.
     """
-    near = [lp == logprob or abs(lp - logprob) < 1e-6 for _, lp in alternatives]
-    same = [text == token for text, _ in alternatives]
-    tells = [_tells(text) and _tells(token) for text, _ in alternatives]
-    places = range(len(alternatives))
-    found = [i for i in places if same[i] and near[i]]
-    found += [i for i in places if same[i] and tells[i]]
-    found += [i for i in places if near[i] and not tells[i]]
-    return found[0] if found else None
-
-
-def _tells(text: str) -> bool:
-    """Whether a token's text says which token it is."""
-    return bool(text) and "\ufffd" not in text
+    ranks: list[tuple[int, int]] = []
+    for place, (text, other) in enumerate(alternatives):
+        same, near = text == token, other == logprob or abs(other - logprob) < 1e-6
+        tells = bool(text) and bool(token) and "\ufffd" not in text + token
+        if (same and (near or tells)) or (near and not tells):
+            ranks.append((0 if same and near else 1 if same else 2, place))
+    return min(ranks)[1] if ranks else None

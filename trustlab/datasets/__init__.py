@@ -1,5 +1,4 @@
-"""Data sets by name. A loader is one file: a path and a seed in, cases in file order out, and what
-became no case."""
+"""Data sets by name. A loader is one file: a path and a seed in, cases in file order out."""
 
 from __future__ import annotations
 
@@ -8,6 +7,7 @@ import random
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +33,8 @@ ABOUT = {
 LOADERS: dict[str, Callable[..., Read]] = {
     "starter": cases_file.read_starter,
     "starter-structured": cases_file.read_starter,
-    "starter-dialogue": cases_file.read_dialogue,
-    "starter-report": cases_file.read_report,
+    "starter-dialogue": partial(cases_file.read_spoken, "dialogue"),
+    "starter-report": partial(cases_file.read_spoken, "report"),
     "ddxplus": ddxplus.read,
     "ddxplus-171": ddxplus.read_kept,
     "meditod": meditod.read,
@@ -56,11 +56,10 @@ def load_cases(
 ) -> list[Case]:
     """The cases of data set ``name``, in file order; ``n`` of them picked at random where given.
 
-    ``seed`` decides the pick and whatever order or wording the data set itself leaves open. Picks
-    with one seed nest: the cases of a smaller ``n`` are among those of a larger one. ``options``
-    are the loader's own, such as ``ids`` of medqa. Raises ``ValueError`` for an unknown name or
-    option, a missing path or an ``n`` out of reach, and its subclass :class:`DataError` for a file
-    that breaks its format.
+    ``seed`` decides the pick, and order or wording where the data set leaves them open; picks with
+    one seed nest. ``options`` are the loader's own, such as ``ids`` of medqa. ``ValueError`` for an
+    unknown name or option, a missing path or an ``n`` out of reach, and its subclass
+    :class:`DataError` for a file that breaks its format.
     """
     return _picked(_some(name, path, seed, options), name, n, seed)
 
@@ -76,9 +75,9 @@ def load_sets(
     """The cases of one data set or several, one set after the other; ``n`` of each set, or all
     where it has fewer.
 
-    ``path`` is one path for one data set, and a list for several: one entry each, ``None`` where
-    none is needed. ``options`` are the loaders' own, by data set. Otherwise as :func:`load_cases`.
-    Raises ``ValueError`` where names, paths or options do not pair up or a case is there twice.
+    ``path``: one for one data set, a list for several, ``None`` where none is needed. ``options``:
+    the loaders' own, by data set. As :func:`load_cases`; ``ValueError`` too where names, paths or
+    options do not pair up or a case is there twice.
     """
     pairs, chosen = _pairs(names, path, options or {}), options or {}
     cases: list[Case] = []
@@ -101,9 +100,8 @@ def _pairs(names: Any, path: Any, options: Any) -> list[tuple[str, Any]]:
     if not asked or len(paths) != len(asked):
         need = f"{len(asked)} data sets need a path each (null where none is needed)"
         raise ValueError(f"{need}; path is {path!r}")
-    if not isinstance(options, Mapping) or not all(
-        isinstance(o, Mapping) for o in options.values()
-    ):
+    each = options.values() if isinstance(options, Mapping) else [options]
+    if not all(isinstance(one, Mapping) for one in each):
         form = "a mapping such as {'medqa': {'ids': ...}}"
         raise ValueError(f"options are {options!r}; allowed is {form}")
     if strange := [repr(name) for name in options if name not in asked]:
@@ -113,28 +111,24 @@ def _pairs(names: Any, path: Any, options: Any) -> list[tuple[str, Any]]:
 
 
 def check_sets(names: Any, path: Any, options: Any) -> None:
-    """Refuse, before anything is read, what :func:`load_sets` would for names, paths and options.
-
-    ``ValueError`` too for a path that is lacking or not there, and for a table of one's own whose
-    first bytes are no table's.
-    """
+    """Refuse, before anything is read, what :func:`load_sets` would for names, paths and options,
+    and a table of one's own whose first bytes are no table's."""
     for name, where in _pairs(names, path, options):
         _known(name, options.get(name, {}))
-        if where is None and LOADERS[name] in NEED_PATH:
-            raise ValueError(f"path is None; {name} is {ABOUT[name]}")
-        if where is not None and not Path(where).expanduser().exists():
+        if where is None:
+            if LOADERS[name] in NEED_PATH:
+                raise ValueError(f"path is None; {name} is {ABOUT[name]}")
+            continue
+        if not Path(where).expanduser().exists():
             what = f"{str(where)!r}, which does not exist"
             raise ValueError(f"path is {what}; {name} is {ABOUT[name]}")
-        if where is not None and LOADERS[name] is cases_file.read_table:
+        if LOADERS[name] is cases_file.read_table:
             cases_file.check_table(Path(where).expanduser())
 
 
 def read_data(name: str, *, path: str | Path | None = None, seed: int = 0, **options: Any) -> Read:
-    """Everything that the loader of ``name`` makes of ``path``: the cases, and what was dropped and
-    why.
-
-    Raises as :func:`load_cases`.
-    """
+    """The cases that the loader of ``name`` makes of ``path``, and what was dropped and why; errors
+    as :func:`load_cases`."""
     _known(name, options)
     if type(seed) is not int:
         raise ValueError(f"seed is {seed!r}; allowed is a whole number")
@@ -154,8 +148,7 @@ def _known(name: str, options: Mapping[str, Any]) -> None:
 def _some(
     name: str, path: str | Path | None, seed: int, options: Mapping[str, Any]
 ) -> Sequence[Case]:
-    """The cases, at least one. What a user's own table lost is worth a warning; a public data set's
-    losses are known ones."""
+    """The cases, at least one, and a warning of what a user's own table lost."""
     read = read_data(name, path=path, seed=seed, **options)
     losses = "; ".join(read.losses)
     if not read.cases:

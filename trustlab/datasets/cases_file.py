@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     Field,
@@ -33,15 +34,13 @@ from trustlab.safety.chart import FIELDS, chart_from
 
 MIN_STATEMENTS = 11
 """Cases need more than 10 statements (Ren et al. 2026, section on the benchmark)."""
-
 _LONGEST = 160
 
 
 class DataError(ValueError):
     """A file that cannot be used as it is: where, what was found, what is allowed.
 
-    ``row`` counts from 1 and leaves the header out; it is ``None`` where the fault is the whole
-    file's.
+    ``row`` counts from 1 and leaves the header out; ``None``: the fault is the whole file's.
     """
 
     def __init__(self, file: Path | str, row: int | None, field: str, value: object, allowed: str):
@@ -60,16 +59,14 @@ class DataError(ValueError):
 def wrong_encoding(
     file: Path | str, error: UnicodeDecodeError, row: int | None = None, line: int | None = None
 ) -> DataError:
-    """The :class:`DataError` for bytes that are not UTF-8, with the row or line where it is
-    known."""
+    """The error for bytes that are not UTF-8, with the row or line where it is known."""
     where = "" if line is None else f", which line {line:,} is not"
     found = error.object[error.start : error.start + 4]
     return DataError(file, row, "encoding", found, f"UTF-8 text{where}; save the file as UTF-8")
 
 
 def each_key_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """An object hook for ``json.loads``: ``ValueError`` where a key comes twice, of which one value
-    would be lost."""
+    """An object hook for ``json.loads``: ``ValueError`` where a key comes twice."""
     found: dict[str, object] = {}
     for key, value in pairs:
         if key in found:
@@ -79,8 +76,7 @@ def each_key_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def read_text(file: Path) -> str:
-    """The whole of a UTF-8 file, without a byte-order mark. Raises :class:`DataError` for another
-    encoding."""
+    """The whole of a UTF-8 file, without a byte-order mark; :class:`DataError` for another."""
     try:
         return file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
@@ -93,8 +89,7 @@ def _line(error: UnicodeDecodeError) -> int:
 
 
 def whole_json(file: Path) -> object:
-    """The JSON value of a UTF-8 file. Raises :class:`DataError` where it is no file, no JSON, or an
-    object has a key twice."""
+    """The JSON value of a UTF-8 file; :class:`DataError` where it is none, or has a key twice."""
     if not file.is_file():
         raise DataError(file, None, "file", file.name, "a JSON file that exists")
     text = read_text(file)
@@ -114,9 +109,9 @@ N_NAMED = 5
 class Read:
     """What a loader made of a file.
 
-    ``cases`` are in file order and may be made only when looked at. ``n_entries`` counts the rows,
-    dialogues or questions read; ``dropped`` says which of them became no case (row numbers or ids)
-    by reason. ``counts`` are the loader's further counts, by what they count.
+    ``cases`` are in file order and may be made only when looked at. ``n_entries``: rows, dialogues
+    or questions read. ``dropped``: reason -> row numbers or ids of what became no case. ``counts``:
+    the loader's further counts, by what they count.
     """
 
     cases: Sequence[Case]
@@ -126,22 +121,18 @@ class Read:
 
     @cached_property
     def facts(self) -> dict[str, int]:
-        """``counts``, and how many cases name their diagnosis. Every case is made and looked at."""
+        """``counts``, and how many cases name their diagnosis. Every case is made."""
         return {**self.counts, NAMED: sum(map(names_its_diagnosis, self.cases))}
 
     @property
     def losses(self) -> list[str]:
-        """What was dropped, a line for each reason with the number of entries and the first of
-        them."""
+        """A line for each reason: how many were dropped, and the first of them."""
         return [
             f"{reason}: {len(entries):,}"
             f" ({', '.join(entries[:N_NAMED])}{', ...' * (len(entries) > N_NAMED)})"
             for reason, entries in self.dropped.items()
         ]
 
-
-# -- values
-# --------------------------------------------------------------------------------------------------
 
 Bad = Callable[[str, object, str], DataError]
 """Makes the error of a place in a file from field, value, and what is allowed."""
@@ -171,7 +162,7 @@ def of_kind(words: str, *kinds: type) -> BeforeValidator:
     """A pydantic check that a value is of one of the ``kinds``; ``words`` say what is allowed."""
 
     def check(value: object) -> object:
-        if value is not None and not isinstance(value, kinds):
+        if not isinstance(value, kinds):
             raise PydanticCustomError("not allowed", words)  # pyright: ignore
         return value
 
@@ -179,13 +170,15 @@ def of_kind(words: str, *kinds: type) -> BeforeValidator:
 
 
 class Row(BaseModel, strict=True):
-    """The fields of a JSON object; further ones are let be, and one that is absent is null."""
+    """The fields of a JSON object; further ones are let be, and null is absent."""
 
     @model_validator(mode="before")
     @classmethod
     def _whole(cls, row: Any) -> Any:
+        if not isinstance(row, dict):
+            return row
         required = (f.alias or n for n, f in cls.model_fields.items() if f.is_required())
-        return dict.fromkeys(required) | row if isinstance(row, dict) else row
+        return dict.fromkeys(required) | {n: v for n, v in row.items() if v is not None}
 
 
 R = TypeVar("R", bound=Row)
@@ -211,10 +204,15 @@ def checked(kind: type[R], row: object, bad: Bad) -> R:
         raise bad(place.removesuffix(", ") or "row", value, words) from None
 
 
+def _each_once(chances: dict[str, float]) -> dict[str, float]:
+    if len(set(map(normalise, chances))) < len(chances):
+        raise PydanticCustomError("not allowed", "every diagnosis once, in whatever spelling")
+    return chances
+
+
 Text = Annotated[str, allowed("a str that is not empty", lambda s: s.strip() and utf8(s))]
-Age = Annotated[int, allowed("a whole number from 0 to 120", lambda age: 0 <= age <= 120)]
-Sex = Annotated[Literal["female", "male"], allowed("female or male")]
 Probability = Annotated[float, allowed("a probability from 0 to 1", lambda p: 0 <= p <= 1)]
+Chances = Annotated[dict[str, Probability], Field(min_length=1), AfterValidator(_each_once)]
 Enough = Field(min_length=MIN_STATEMENTS)
 
 
@@ -222,7 +220,10 @@ class MarkedStatement(Row):
     """A statement of which is known what it tells."""
 
     text: Text
-    finding: Annotated[str, allowed("an id of data/knowledge/findings.yml")]
+    finding: Annotated[
+        str,
+        allowed("an id of data/knowledge/findings.yml", lambda f: f in load_knowledge().findings),
+    ]
     affirmed: Annotated[bool, allowed("true or false")]
 
     @property
@@ -234,11 +235,11 @@ class MarkedStatement(Row):
 class Person(Row):
     """A patient of whom age, in years, and sex are known."""
 
-    age: Age
-    sex: Sex
+    age: Annotated[int, allowed("a whole number from 0 to 120", lambda age: 0 <= age <= 120)]
+    sex: Annotated[Literal["female", "male"], allowed("female or male")]
 
 
-def patient_of(bad: Bad, who: Person, chart: Mapping[str, object], field: str) -> dict[str, object]:
+def _patient(bad: Bad, who: Person, chart: Mapping[str, object], field: str) -> dict[str, object]:
     """Age and sex, and what else of a ``chart`` is recorded, which ``field`` holds."""
     rest = {name: chart[name] for name in FIELDS[2:] if chart.get(name) is not None}
     try:
@@ -248,12 +249,8 @@ def patient_of(bad: Bad, who: Person, chart: Mapping[str, object], field: str) -
     return {"age": who.age, "sex": who.sex, **rest}
 
 
-# -- starter files
-# --------------------------------------------------------------------------------------------------
-
-FILE = DATA / "starter" / "structured.jsonl"
-DIALOGUE = DATA / "starter" / "dialogue.jsonl"
-REPORT = DATA / "starter" / "report.jsonl"
+STARTER = DATA / "starter"
+FILE = STARTER / "structured.jsonl"
 POSTERIOR = "posterior.jsonl"
 """Beside the starter cases: what could be known of each, a JSON object a line, ``case_id`` and
 ``posterior``: statements shown -> diagnosis -> chance."""
@@ -262,13 +259,16 @@ POSTERIOR = "posterior.jsonl"
 class _Named(Row):
     case_id: Text
     diagnosis: Text
-    condition: Annotated[str, allowed("an id of data/knowledge/conditions.yml")]
+    condition: Annotated[
+        str,
+        allowed(
+            "an id of data/knowledge/conditions.yml", lambda c: c in load_knowledge().conditions
+        ),
+    ]
 
     def condition_of(self, bad: Bad) -> Condition:
         """The condition that ``condition`` and ``diagnosis`` both mean."""
-        condition = load_knowledge().conditions.get(self.condition)
-        if condition is None:
-            raise bad("condition", self.condition, "an id of data/knowledge/conditions.yml")
+        condition = load_knowledge().conditions[self.condition]
         if self.diagnosis != condition.name:
             name = f"the name of {condition.id}, {condition.name!r}"
             raise bad("diagnosis", self.diagnosis, name)
@@ -282,66 +282,51 @@ class _Structured(_Named):
 
 
 class _Spoken(_Named, Person):
-    chart: dict[str, Any] | None = None
+    chart: Annotated[dict[str, Any], of_kind("an object of what a chart holds", dict)] = {}
     statements: Annotated[list[Text], Enough]
 
 
 class _Posterior(Row):
     case_id: Text
     posterior: Annotated[
-        dict[Annotated[int, Field(strict=False)], dict[str, Probability]],
-        allowed("statements shown -> diagnosis -> chance from 0 to 1"),
+        dict[Annotated[int, Field(strict=False)], Chances],
+        allowed("statements shown -> diagnosis, each once -> chance from 0 to 1"),
     ]
 
 
 def read_starter(path: Path | None = None, seed: int = 0) -> Read:
-    """The cases of ``path`` (default :data:`FILE`; a folder means its ``structured.jsonl``), in
-    file order.
+    """The cases of ``path`` (default :data:`FILE`; a folder means its ``structured.jsonl``).
 
     One JSON object a line: ``case_id``, ``diagnosis`` (the condition's name), ``condition`` (its
     id), ``patient`` (``age`` in years, ``sex``, and what else a chart holds:
-    :data:`trustlab.safety.chart.FIELDS`) and ``statements`` (``text``, ``finding``, ``affirmed``).
-    Every name of the condition is accepted. ``seed`` changes nothing: the file has an order. Raises
+    :data:`trustlab.safety.chart.FIELDS`), ``statements`` (``text``, ``finding``, ``affirmed``) and
+    perhaps ``record``. Every name of the condition is accepted. ``seed`` changes nothing. Raises
     :class:`DataError` for a bad row (rows are lines), ``ValueError`` where there is no such file.
     """
-    read = read_cases(
-        path or FILE, FILE.name, "a starter file such as training/starter.py writes", _structured
-    )
+    form = "a starter file such as training/starter.py writes"
+    read = read_cases(path or FILE, FILE.name, form, _structured)
     beside = (path if path and path.is_dir() else (path or FILE).parent) / POSTERIOR
-    rows = [checked(_Posterior, row, bad) for bad, row in json_lines(beside, absent=True)]
+    lines = json_lines(beside) if beside.is_file() else ()
+    rows = [checked(_Posterior, row, bad) for bad, row in lines]
     known = {row.case_id: row.posterior for row in rows}
-    return replace(
-        read, cases=[replace(c, posteriors=known.get(c.case_id, {})) for c in read.cases]
-    )
+    cases = [replace(case, posteriors=known.get(case.case_id, {})) for case in read.cases]
+    return replace(read, cases=cases)
 
 
-def read_dialogue(path: Path | None = None, seed: int = 0) -> Read:
-    """Conversations, a statement for each exchange: the cases of ``path``, by default
-    :data:`DIALOGUE`, in file order.
+def read_spoken(kind: str, path: Path | None = None, seed: int = 0) -> Read:
+    """Conversations, a statement for each exchange, or reports, one for each sentence: ``kind`` is
+    "dialogue" or "report", and so is the name of our own file.
 
-    One JSON object a line: ``case_id``, ``diagnosis`` (the condition's name), ``condition`` (its
-    id), ``age`` in years, ``sex``, perhaps ``chart`` (:data:`trustlab.safety.chart.FIELDS`), and
-    ``statements`` (texts). Every name of the condition is accepted; what a statement tells is not
-    marked. A folder means its ``dialogue.jsonl``. ``seed`` changes nothing. Raises as
-    :func:`read_starter`.
+    As :func:`read_starter`, but ``age`` and ``sex`` stand in the row, ``chart`` perhaps beside
+    them, and ``statements`` are texts.
     """
-    return _read_spoken("starter-dialogue", path, DIALOGUE)
-
-
-def read_report(path: Path | None = None, seed: int = 0) -> Read:
-    """Reports, a statement for each sentence: the same format, by default :data:`REPORT`
-    (``report.jsonl`` in a folder)."""
-    return _read_spoken("starter-report", path, REPORT)
-
-
-def _read_spoken(dataset: str, path: Path | None, own: Path) -> Read:
+    own = STARTER / f"{kind}.jsonl"
     form = f"a file in the format of data/starter/{own.name}"
-    return read_cases(path or own, own.name, form, partial(_spoken, dataset))
+    return read_cases(path or own, own.name, form, partial(_spoken, f"starter-{kind}"))
 
 
 def read_cases(path: Path, name: str, form: str, case_of: Callable[[Bad, dict], Case]) -> Read:
-    """The cases of a file of JSON lines, or of the file ``name`` in a folder, each made by
-    ``case_of``; ids must differ."""
+    """The cases of a file of JSON lines, or of the file ``name`` in a folder; ids must differ."""
     file = path / name if path.is_dir() else path
     if not file.is_file():
         raise ValueError(f"path is {str(file)!r}, which is no file; allowed is {form}")
@@ -354,11 +339,9 @@ def read_cases(path: Path, name: str, form: str, case_of: Callable[[Bad, dict], 
     return Read(list(cases.values()), len(cases))
 
 
-def json_lines(file: Path, absent: bool = False) -> Iterator[tuple[partial[DataError], dict]]:
-    """What makes the errors of a line, and the JSON object that it holds, for each that is not
-    blank; none of a file that may be ``absent``."""
-    text = "" if absent and not file.is_file() else read_text(file)
-    for number, line in enumerate(text.split("\n"), 1):
+def json_lines(file: Path) -> Iterator[tuple[partial[DataError], dict]]:
+    """What makes the errors of a line, and the JSON object in it, for each that is not blank."""
+    for number, line in enumerate(read_text(file).split("\n"), 1):
         if line.strip():
             bad = partial(DataError, file, number)
             yield bad, json_object(bad, line)
@@ -381,40 +364,27 @@ def json_object(bad: Bad, line: str) -> dict:
 
 
 def _structured(bad: Bad, row: dict) -> Case:
-    found, findings = checked(_Structured, row, bad), load_knowledge().findings
+    found = checked(_Structured, row, bad)
     condition = found.condition_of(bad)
-    for kind, items in (("statement", found.statements), ("record", found.record or ())):
-        for i, item in enumerate(items, 1):
-            if item.finding not in findings:
-                known = "an id of data/knowledge/findings.yml"
-                raise bad(f"{kind} {i}, finding", item.finding, known)
     return Case(
-        case_id=found.case_id,
-        dataset="starter",
-        statements=tuple(item.statement for item in found.statements),
-        diagnosis=condition.name,
-        accepted=condition.names,
-        patient=patient_of(bad, found.patient, row["patient"], "patient.chart"),
+        found.case_id,
+        "starter",
+        tuple(item.statement for item in found.statements),
+        condition.name,
+        condition.names,
+        _patient(bad, found.patient, row["patient"], "patient.chart"),
         record=tuple(item.statement for item in found.record or ()),
-        denies=frozenset() if found.record is None else frozenset(findings),
+        denies=frozenset() if found.record is None else frozenset(load_knowledge().findings),
     )
 
 
 def _spoken(dataset: str, bad: Bad, row: dict) -> Case:
     found = checked(_Spoken, row, bad)
     condition = found.condition_of(bad)
-    return Case(
-        case_id=found.case_id,
-        dataset=dataset,
-        statements=tuple(map(Statement, found.statements)),
-        diagnosis=condition.name,
-        accepted=condition.names,
-        patient=patient_of(bad, found, found.chart or {}, "chart"),
-    )
+    statements = tuple(map(Statement, found.statements))
+    patient = _patient(bad, found, found.chart, "chart")
+    return Case(found.case_id, dataset, statements, condition.name, condition.names, patient)
 
-
-# -- a table of one's own
-# --------------------------------------------------------------------------------------------------
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 KINDS = "a .csv, .tsv or .jsonl file"
@@ -425,12 +395,23 @@ HEAD = 1 << 16
 """Bytes of a table that are looked at before it is read."""
 OWN = ("id", "statements", "text", "diagnosis", "accepted")
 """The columns with a meaning; every other one describes the patient."""
-
+NO_NAMES = ("", "na", "n a", "n a n a", "nan", "nat", "null", "nil", "none", "1 ind", "1 qnan")
+"""What other programs write for an empty cell, normalised."""
+_NAMELESS = re.compile(r"(Unnamed: \d+(\.\d+)?)?")
+"""How a column without a name is called, by pandas too."""
 _TURN = re.compile(r"(?:^|\s+)(?=(?:Doctor|Patient):)")
 _DIALOGUE = re.compile(r"^\s*(?:Doctor|Patient):", re.MULTILINE)
 _EMPTY = (None, "", [])
-NO_NAMES = ("", "na", "n a", "n a n a", "nan", "nat", "null", "nil", "none", "1 ind", "1 qnan")
-"""What other programs write for an empty cell, normalised."""
+_SHORT, _BLANK = f"fewer than {MIN_STATEMENTS} statements", "empty rows"
+
+
+def _parts(between: str, value: object) -> object:
+    """The parts of a cell's text; any other value as it is."""
+    if isinstance(value, str):
+        return [part for part in value.split(between) if part.strip()]
+    return value
+
+
 Name = Annotated[
     str,
     allowed(
@@ -438,34 +419,40 @@ Name = Annotated[
         lambda name: normalise(name) not in NO_NAMES,
     ),
 ]
-_NAMELESS = re.compile(r"(Unnamed: \d+(\.\d+)?)?")
-"""How a column without a name is called, by pandas too."""
-_SHORT, _BLANK = f"fewer than {MIN_STATEMENTS} statements", "empty rows"
+
+
+class _Own(Row):
+    id: Text
+    diagnosis: Name
+    accepted: Annotated[
+        list[Name],
+        BeforeValidator(partial(_parts, ";")),
+        of_kind("a list of names, or one str with ; between", list, str),
+    ] = []
+    statements: Annotated[
+        list[Text],
+        BeforeValidator(partial(_parts, "\n")),
+        of_kind("a list of strings, or one str with a statement on each line", list, str),
+    ] = []
+    text: str = ""
 
 
 def read_table(path: Path | None = None, seed: int = 0) -> Read:
     """The cases of the table ``path`` in file order: ``.csv``, ``.tsv`` or ``.jsonl`` (one JSON
-    object a line), in UTF-8.
-
-    Columns (or keys):
+    object a line), in UTF-8. Columns, or keys:
 
     - ``id``: any text, different in every row (``007`` stays ``007``; in JSON lines a string).
-    - ``statements``: what is told, in order. JSON lines: a list of strings. CSV: a statement on
-      each line of the cell.
-    - ``text``, instead of ``statements``: running text, cut by :func:`sentences`; a dialogue is cut
-      into its exchanges.
+    - ``statements``: what is told, in order: a list, or in a cell a statement on each line.
+    - ``text``, instead: running text, cut by :func:`sentences`; a dialogue into its exchanges.
     - ``diagnosis``: the name of the right diagnosis.
     - ``accepted``, optional: its other names. A list, or one text with ``;`` between the names.
-    - Every other column goes to ``Case.patient`` where it is filled. No model sees it, nor the
-      diagnosis, but a panel's doctors and reviewers see those of a chart
-      (:data:`trustlab.safety.chart.FIELDS`).
+    - Every other column that is filled goes to ``Case.patient``. No model sees it, but a panel's
+      doctors and reviewers see those of a chart (:data:`trustlab.safety.chart.FIELDS`).
 
-    Lines that begin with ``Doctor:`` and ``Patient:`` are a dialogue: a doctor's line and the
-    patient's line after it are one statement. A benchmark needs more than 10 statements a case:
-    shorter cases and empty rows are left out, and a warning counts them. Cells are read_table as
-    text; JSON values outside the columns above stay as they are. ``seed`` changes nothing.
-
-    Raises :class:`DataError` for a row or header that breaks the format, those left out too, and
+    A line that begins with ``Doctor:`` and one with ``Patient:`` after it are one statement. Cases
+    with 10 statements or fewer and empty rows are left out, and a warning counts them. Cells are
+    text; JSON values of other columns stay as they are. ``seed`` changes nothing. Raises
+    :class:`DataError` for a row or header that breaks the format, those left out too, and
     ``ValueError`` where there is no such file or nothing is left.
     """
     if path is None or not path.exists():
@@ -491,16 +478,9 @@ def read_table(path: Path | None = None, seed: int = 0) -> Read:
     return Read(cases, len(rows), {what: numbers for what, numbers in left_out.items() if numbers})
 
 
-# -- files
-# --------------------------------------------------------------------------------------------------
-
-
 def check_table(file: Path) -> None:
-    """Refuse, by its name and first bytes, what :func:`read_table` cannot read.
-
-    :class:`DataError` for another kind of file, a spreadsheet's own, whatever its name, semicolons
-    for commas, and another encoding.
-    """
+    """Refuse, by its name and first bytes, what :func:`read_table` cannot read: another kind of
+    file, a spreadsheet's own, whatever its name, semicolons for commas, another encoding."""
     kind, head = file.suffix.lower(), b""
     if file.is_file():
         with file.open("rb") as stream:
@@ -514,20 +494,21 @@ def check_table(file: Path) -> None:
         text = getincrementaldecoder("utf-8")().decode(head, final=len(head) < HEAD)
     except UnicodeDecodeError as error:
         raise wrong_encoding(file, error, line=_line(error)) from error
-    header = _without_sep(text, DELIMITERS.get(kind, "")).partition("\n")[0].strip()
+    header = _without_sep(text, file).partition("\n")[0].strip()
     for mark, name in ((";", "semicolons"), ("\t", "tabs")):
         if kind == ".csv" and mark in header and "," not in header:
             raise DataError(file, None, "header", header, f"commas, and no {name}; {AS_CSV}")
 
 
-def _without_sep(text: str, delimiter: str) -> str:
+def _without_sep(text: str, file: Path) -> str:
     """The text without Excel's first line ``sep=,``, where it names the delimiter."""
+    delimiter = DELIMITERS.get(file.suffix.lower(), ",")
     return re.sub(rf"\Asep={delimiter}\s*\n", "", text, flags=re.IGNORECASE)
 
 
 def table_text(file: Path) -> str:
     """The text of a ``.csv`` or ``.tsv`` file from its header on; errors: :func:`read_text`."""
-    return _without_sep(read_text(file), DELIMITERS.get(file.suffix.lower(), ","))
+    return _without_sep(read_text(file), file)
 
 
 def named_columns(
@@ -556,7 +537,7 @@ def named_columns(
 
 
 def table_rows(
-    file: Path, check_header: Callable[[Path, list[str]], None] | None = None
+    file: Path, check_header: Callable[[Path, list[str]], None] = lambda *_: None
 ) -> list[dict[str, object]]:
     """The rows of a table, empty ones too; blank lines at the end are none."""
     check_table(file)
@@ -571,12 +552,12 @@ def table_rows(
 
 
 def _csv_rows(
-    file: Path, check_header: Callable[[Path, list[str]], None] | None
+    file: Path, check_header: Callable[[Path, list[str]], None]
 ) -> list[dict[str, object]]:
-    text, delimiter = table_text(file).rstrip("\n"), DELIMITERS[file.suffix.lower()]
+    stream = io.StringIO(table_text(file).rstrip("\n"), newline="")
     cells: list[list[str]] = []
     try:
-        for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True):
+        for row in csv.reader(stream, delimiter=DELIMITERS[file.suffix.lower()], strict=True):
             cells.append(row)
     except csv.Error as error:
         most = f"up to {csv.field_size_limit():,} characters a cell"
@@ -584,8 +565,7 @@ def _csv_rows(
         raise DataError(file, len(cells) or None, "row", str(error), words) from error
     header = [from_spreadsheet(name.strip()) for name in cells.pop(0)] if cells else []
     kept = named_columns(file, header, cells)
-    if check_header is not None:
-        check_header(file, [header[place] for place in kept])
+    check_header(file, [header[place] for place in kept])
     rows: list[dict[str, object]] = []
     for number, row in enumerate(cells, 1):
         short = len(row) <= max(kept, default=-1)
@@ -607,55 +587,20 @@ def _check_header(file: Path, header: list[str]) -> None:
         raise DataError(file, None, "header", header, f"{words}; missing: {', '.join(missing)}")
 
 
-# -- rows
-# --------------------------------------------------------------------------------------------------
-
-
-def _parts(between: str, value: object) -> object:
-    """The parts of a cell's text; any other value as it is."""
-    if isinstance(value, str):
-        return [part for part in value.split(between) if part.strip()]
-    return value
-
-
-class _Own(Row):
-    id: Text
-    diagnosis: Name
-    accepted: Annotated[
-        list[Name] | None,
-        BeforeValidator(partial(_parts, ";")),
-        of_kind("a list of names, or one str with ; between", list, str),
-    ] = None
-    statements: Annotated[
-        list[Text] | None,
-        BeforeValidator(partial(_parts, "\n")),
-        of_kind("a list of strings, or one str with a statement on each line", list, str),
-    ] = None
-    text: str | None = None
-
-
 def _case_of_row(bad: Bad, row: dict[str, object]) -> Case:
     own = checked(_Own, row, bad)
     if own.statements and own.text:
         raise bad("text", own.text, "statements or text, not both in one row")
     if not {"statements", "text"} & set(row):
         raise bad("statements", None, "statements or text in every row")
-    told = _exchanges(own.statements or _pieces(own.text or ""))
-    return Case(
-        case_id=own.id,
-        dataset="table",
-        statements=tuple(map(Statement, told)),
-        diagnosis=own.diagnosis,
-        accepted=tuple(dict.fromkeys((own.diagnosis, *map(str.strip, own.accepted or ())))),
-        patient={
-            name: value for name, value in row.items() if name not in OWN and value not in _EMPTY
-        },
-    )
+    statements = tuple(map(Statement, _exchanges(own.statements or _pieces(own.text))))
+    accepted = tuple(dict.fromkeys((own.diagnosis, *map(str.strip, own.accepted))))
+    about = {n: value for n, value in row.items() if n not in OWN and value not in _EMPTY}
+    return Case(own.id, "table", statements, own.diagnosis, accepted, about)
 
 
 def _pieces(text: str) -> list[str]:
-    """Running text as sentences; a dialogue as turns, with what stands before the first one as
-    sentences."""
+    """Running text as sentences; a dialogue as turns, what stands before it as sentences."""
     if not _DIALOGUE.search(text):
         return sentences(text)
     before, *turns = _TURN.split(text)
@@ -663,8 +608,7 @@ def _pieces(text: str) -> list[str]:
 
 
 def _exchanges(pieces: Iterable[str]) -> list[str]:
-    """``pieces`` with each doctor's turn joined to the patient's turn right after it, on a line
-    each."""
+    """``pieces``, each doctor's turn joined to the patient's right after it, on a line each."""
     found: list[str] = []
     for piece in map(str.strip, pieces):
         asked = bool(found) and found[-1].startswith("Doctor:") and "Patient:" not in found[-1]

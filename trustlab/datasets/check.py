@@ -18,12 +18,12 @@ N_LABELS, N_SHOWN = 10, 3
 
 
 def check_text(name: str, read: Read, knowledge: Knowledge | None = None) -> str:
-    """The report of ``trustlab data check``: plain text, a block for each question. Every case is
-    made and looked at."""
+    """The report of ``trustlab data check``, in plain text. Every case is made."""
     read = replace(read, cases=list(read.cases))
     cases = read.cases
+    entries = f"{read.n_entries:,} {'entry' if read.n_entries == 1 else 'entries'}"
     blocks = [
-        f"{name}: {_count(read.n_entries, 'entry', 'entries')} read, {_count(len(cases), 'case')}",
+        f"{name}: {entries} read, {len(cases):,} case{'s' * (len(cases) != 1)}",
         *(_printable(f"dropped, {loss}") for loss in read.losses),
         *(f"{what}: {n}" for what, n in read.facts.items()),
     ]
@@ -57,15 +57,15 @@ def _labels(cases: Sequence[Case]) -> list[str]:
 
 def _covered(cases: Sequence[Case], knowledge: Knowledge) -> str:
     """For how many cases the knowledge table has a condition of an accepted name."""
-    at = [
-        any(knowledge.condition_named(name) for name in (case.diagnosis, *case.accepted))
+    known = [
+        case.diagnosis
         for case in cases
+        if any(knowledge.condition_named(name) for name in (case.diagnosis, *case.accepted))
     ]
-    known = {case.diagnosis for case, yes in zip(cases, at, strict=True) if yes}
     n_labels = len({case.diagnosis for case in cases})
-    names = f"the knowledge table has {len(known)} of the {n_labels} diagnoses"
-    text = f"{names}, the right one in {sum(at):,} of {len(cases):,} cases"
-    if all(at):
+    names = f"the knowledge table has {len(set(known))} of the {n_labels} diagnoses"
+    text = f"{names}, the right one in {len(known):,} of {len(cases):,} cases"
+    if len(known) == len(cases):
         return text
     only = "elsewhere only the names in the data count as right"
     return f"{text}; {only}, and the embedded models cannot know the disease"
@@ -78,13 +78,9 @@ def _example(which: str, case: Case) -> list[str]:
     for i, statement in enumerate(case.statements[:N_SHOWN], 1):
         lines.append(f"  {i}. " + "\n     ".join(map(_printable, str(statement).split("\n"))))
     rest = len(case.statements) - N_SHOWN
-    return lines + ([f"  and {_count(rest, 'statement')} more"] if rest > 0 else [])
+    return lines + ([f"  and {rest:,} statement{'s' * (rest != 1)} more"] if rest > 0 else [])
 
 
 def _printable(text: str) -> str:
     """The text without characters that could command a terminal."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
-
-
-def _count(n: int, one: str, many: str | None = None) -> str:
-    return f"{n:,} {one if n == 1 else many or one + 's'}"

@@ -24,22 +24,21 @@ from pydantic import Field
 from trustlab.datasets.cases_file import (
     MIN_STATEMENTS,
     Bad,
+    Chances,
     DataError,
     Enough,
     MarkedStatement,
     Person,
-    Probability,
     Read,
     Row,
     Text,
     checked,
-    patient_of,
     read_cases,
     whole_json,
     within,
     wrong_encoding,
 )
-from trustlab.knowledge import Finding, Knowledge, answer_text, load_knowledge, phrase_list, say
+from trustlab.knowledge import answer_text, load_knowledge, phrase_list, say
 from trustlab.paths import DATA
 from trustlab.records import Case, Statement
 
@@ -66,11 +65,6 @@ class Evidence(Row):
     value_meaning: dict[str, Any]
 
     @cached_property
-    def default(self) -> str:
-        """The value that means "not present"."""
-        return str(self.default_value)
-
-    @cached_property
     def meanings(self) -> dict[str, str]:
         """Each possible value, as text, and its English meaning."""
         found = {value: self.value_meaning.get(value) for value in map(str, self.possible_values)}
@@ -87,8 +81,7 @@ class Release:
 
 @dataclass(frozen=True)
 class Patient:
-    """One row, checked. ``evidences``: name -> its values in file order (empty for a binary
-    evidence), names in file order."""
+    """One row, checked. ``evidences``: name -> its values (none of a binary one), in file order."""
 
     age: int
     sex: str
@@ -98,16 +91,9 @@ class Patient:
     initial: str
 
 
-# -- files
-# --------------------------------------------------------------------------------------------------
-
-
 def patients_file(path: Path) -> Path:
-    """``path`` itself, or the one file of the test split in that folder; the other splits only by
-    their own path.
-
-    Raises ``ValueError`` where there is none, or several.
-    """
+    """``path`` itself, or the one file of the test split in that folder; ``ValueError`` where there
+    is none, or several. The other splits are read only by their own path."""
     if path.is_file():
         return path
     if not path.is_dir():
@@ -124,23 +110,21 @@ def patients_file(path: Path) -> Path:
 
 
 def read_release(folder: Path) -> Release:
-    """Conditions and evidences of ``folder``. Raises ``ValueError`` where one is missing,
-    :class:`DataError` where broken."""
-    file = folder / EVIDENCES
+    """Conditions and evidences of ``folder``; ``ValueError`` where one is missing or broken."""
+    found: dict[str, dict[str, Any]] = {}
+    for name in (EVIDENCES, CONDITIONS):
+        if not (folder / name).is_file():
+            raise ValueError(f"{name} is not in {str(folder)!r}; {GET_IT}")
+        content = whole_json(folder / name)
+        if not isinstance(content, dict) or not content:
+            words = "a JSON object that is not empty"
+            raise DataError(folder / name, None, "content", content, words)
+        found[name] = content
     evidences = {
-        code: checked(Evidence, entry, within(file, code, "."))
-        for code, entry in _json(file).items()
+        code: checked(Evidence, entry, within(folder / EVIDENCES, code, "."))
+        for code, entry in found[EVIDENCES].items()
     }
-    return Release(frozenset(_json(folder / CONDITIONS)), evidences)
-
-
-def _json(file: Path) -> dict:
-    if not file.is_file():
-        raise ValueError(f"{file.name} is not in {str(file.parent)!r}; {GET_IT}")
-    content = whole_json(file)
-    if not isinstance(content, dict) or not content:
-        raise DataError(file, None, "content", content, "a JSON object that is not empty")
-    return content
+    return Release(frozenset(found[CONDITIONS]), evidences)
 
 
 @contextmanager
@@ -159,8 +143,7 @@ def _open(file: Path) -> Iterator[TextIO]:
 
 
 def rows(file: Path) -> Iterator[tuple[int, dict]]:
-    """(row number from 1, columns) of every data row, unchecked. Raises :class:`DataError` where
-    the file is no such table."""
+    """(number from 1, columns) of every row, unchecked; :class:`DataError` for no such table."""
     try:
         with _open(file) as stream:
             reader = csv.DictReader(stream)
@@ -179,13 +162,8 @@ def rows(file: Path) -> Iterator[tuple[int, dict]]:
         raise DataError(file, None, "content", str(error), kind) from error
 
 
-# -- rows
-# --------------------------------------------------------------------------------------------------
-
-
 def read_patient(file: Path, number: int, row: dict, release: Release) -> Patient:
-    """The row as a patient. Raises :class:`DataError`, naming row and field, where it breaks the
-    format."""
+    """The row as a patient; :class:`DataError` where it breaks the format."""
     bad = partial(DataError, file, number)
     if None in row:
         raise bad("row", row[None], "as many fields as the header has; these are over")
@@ -212,22 +190,19 @@ def read_patient(file: Path, number: int, row: dict, release: Release) -> Patien
 
 
 def _list(bad: Bad, row: dict, column: str) -> list:
+    why = content = None
     try:
         content = _literal(row[column])
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError) as error:
-        raise bad(column, row[column], "a Python list literal") from error
+        why = error
     if not isinstance(content, list):
-        raise bad(column, row[column], "a Python list literal")
+        raise bad(column, row[column], "a Python list literal") from why
     return content
 
 
 def _literal(text: str) -> object:
-    """The Python literal; by way of JSON, which is several times as fast, where single quotes are
-    all that differs.
-
-    What only JSON knows (``true``, ``null``, ``NaN``) is no code, no name and no probability, so it
-    is refused all the same.
-    """
+    """The Python literal; by JSON, several times as fast, where only the quotes differ. What JSON
+    alone knows (``true``, ``null``) is no code, name or probability: it is refused all the same."""
     if '"' not in text and "\\" not in text:
         with suppress(json.JSONDecodeError):
             return json.loads(text.replace("'", '"'), parse_constant=ast.literal_eval)
@@ -235,19 +210,21 @@ def _literal(text: str) -> object:
 
 
 def _differential(bad: Bad, pairs: list, release: Release) -> tuple[tuple[str, float], ...]:
-    table = []
+    table: dict[str, float] = {}
     allowed = f"[a condition of {CONDITIONS}, a probability from 0 to 1]"
     for pair in pairs:
         name, chance = pair if isinstance(pair, list) and len(pair) == 2 else ("", -1)
         known = isinstance(name, str) and name in release.conditions
         if not known or type(chance) not in (int, float) or not 0 <= chance <= 1:
             raise bad("DIFFERENTIAL_DIAGNOSIS", pair, allowed)
-        table.append((sys.intern(str(name)), float(chance)))
-    return tuple(table)
+        if name in table:
+            raise bad("DIFFERENTIAL_DIAGNOSIS", pair, "every condition once")
+        table[sys.intern(str(name))] = float(chance)
+    return tuple(table.items())
 
 
 def _evidences(row: Bad, codes: list, release: Release) -> dict[str, list[str]]:
-    """Name -> its values in file order (empty for a binary evidence), names in file order."""
+    """As :class:`Patient` holds them."""
     bad = partial(row, "EVIDENCES")
     table: dict[str, list[str]] = {}
     for code in codes:
@@ -280,10 +257,8 @@ def read(path: Path | None = None, seed: int = 0) -> Read:
 
     ``path`` is the release's folder, or a patients file (CSV, or the official zip) with the two
     JSON files beside it. ``seed`` and the row number decide order and wording. A differential that
-    lacks the pathology is counted, and the case kept: what is right is the pathology. Every row is
-    checked, those dropped too; the first bad one raises :class:`DataError`. A case is made when it
-    is looked at, so that a few of many cost little memory. Raises ``ValueError``, saying what to
-    download, without a ``path``.
+    lacks the pathology is counted, and the case kept. Every row is checked, and a case is made when
+    it is looked at. ``ValueError`` where a file is lacking, :class:`DataError` for a bad row.
     """
     if path is None:
         raise ValueError(f"path is None; {GET_IT}")
@@ -295,10 +270,9 @@ def read(path: Path | None = None, seed: int = 0) -> Read:
     for number, row in rows(file):
         patient = read_patient(file, number, row, release)
         columns = tuple(row[column] for column in COLUMNS)
-        if len(patient.evidences) < MIN_STATEMENTS:
-            dropped.setdefault(SHORT, []).append(str(number))
-        elif columns in kept:
-            dropped.setdefault(AGAIN, []).append(str(number))
+        short = len(patient.evidences) < MIN_STATEMENTS
+        if short or columns in kept:
+            dropped.setdefault(SHORT if short else AGAIN, []).append(str(number))
         else:
             kept[columns] = number
             n_lacking += patient.pathology not in dict(patient.differential)
@@ -307,16 +281,13 @@ def read(path: Path | None = None, seed: int = 0) -> Read:
 
 
 class _Cases(Sequence[Case]):
-    """Checked rows, each made a case when it is looked at; each text once, since the whole release
-    repeats few of them very often."""
+    """Checked rows, each made a case when it is looked at; each text is kept once."""
 
     def __init__(
         self, file: Path, kept: Sequence[tuple[int, tuple[str, ...]]], release: Release, seed: int
     ):
         self._file, self._kept, self._release, self._seed = file, kept, release, seed
-        self._knowledge = load_knowledge()
-        self._findings = self._knowledge.finding_of_code
-        known = (self._findings.get(code) for code in release.evidences)
+        known = (load_knowledge().finding_of_code.get(code) for code in release.evidences)
         self._denies = frozenset(finding.id for finding in known if finding)
         self._texts: dict[tuple[str, tuple[str, ...], int], Statement] = {}
 
@@ -325,24 +296,22 @@ class _Cases(Sequence[Case]):
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
-            return [self._made(*row) for row in self._kept[index]]
-        return self._made(*self._kept[index])
+            return [self._case(*row) for row in self._kept[index]]
+        return self._case(*self._kept[index])
 
-    def _made(self, number: int, row: tuple[str, ...]) -> Case:
+    def _case(self, number: int, row: tuple[str, ...]) -> Case:
         columns = dict(zip(COLUMNS, row, strict=True))
         patient = read_patient(self._file, number, columns, self._release)
         rng = random.Random(f"{self._seed}:{number}")
-        statements = tuple(
-            self._statement(code, patient.evidences[code], rng)
-            for code in _order(patient, self._release, rng)
-        )
+        order = _order(patient, self._release, rng)
+        statements = [self._statement(code, patient.evidences[code], rng) for code in order]
         return Case(
-            case_id=f"ddxplus-{number}",
-            dataset="ddxplus",
-            statements=statements,
-            diagnosis=patient.pathology,
-            accepted=names_of(patient.pathology, self._knowledge),
-            patient={"age": patient.age, "sex": patient.sex, "differential": patient.differential},
+            f"ddxplus-{number}",
+            "ddxplus",
+            tuple(statements),
+            patient.pathology,
+            load_knowledge().names_for(patient.pathology),
+            {"age": patient.age, "sex": patient.sex, "differential": patient.differential},
             posteriors={len(statements): dict(patient.differential)},  # the release's own
             denies=self._denies,  # a row lists all that is so
         )
@@ -350,102 +319,79 @@ class _Cases(Sequence[Case]):
     def _statement(self, code: str, values: Sequence[str], rng: random.Random) -> Statement:
         """The evidence in one of its wordings; the default value means "not present": a denial, or
         left out beside others."""
-        evidence, finding = self._release.evidences[code], self._findings.get(code)
-        present = tuple(v for v in values if v != evidence.default)
+        evidence = self._release.evidences[code]
+        finding = load_knowledge().finding_of_code.get(code)
+        present = tuple(v for v in values if v != str(evidence.default_value))
         affirmed = evidence.data_type == "B" or bool(present)
         wording = rng.randrange(len(finding.affirm if affirmed else finding.deny)) if finding else 0
         key = (code, present, wording)
         if key not in self._texts:
-            text = self._text(evidence, present, finding, wording)
+            text = _release_words(evidence, present)
+            if finding:
+                known = load_knowledge().value_of_code
+                phrases = [known[v].phrase if v in known else evidence.meanings[v] for v in present]
+                text = say(finding, answer_text(finding, affirmed, phrases, wording))
             self._texts[key] = Statement(text, finding.id if finding else code, affirmed)
         return self._texts[key]
 
-    def _text(
-        self, evidence: Evidence, present: Sequence[str], finding: Finding | None, wording: int
-    ) -> str:
-        if finding is None:
-            return _release_words(evidence, present)
-        known, affirmed = self._knowledge.value_of_code, evidence.data_type == "B" or bool(present)
-        phrases = [known[v].phrase if v in known else evidence.meanings[v] for v in present]
-        return say(finding, answer_text(finding, affirmed, phrases, wording))
 
-
-def names_of(pathology: str, knowledge: Knowledge) -> tuple[str, ...]:
-    """The release's name of a condition, and every name that the knowledge table has for it."""
-    condition = knowledge.condition_of_ddxplus.get(pathology)
-    condition = condition or knowledge.condition_named(pathology)
-    return tuple(dict.fromkeys((pathology, *(condition.names if condition else ()))))
+def _release_words(evidence: Evidence, present: Sequence[str]) -> str:
+    """The release's own question and meanings, for an evidence that our knowledge table lacks."""
+    answer = "yes"
+    if evidence.data_type != "B":
+        meanings = [evidence.meanings.get(v, v) for v in present or [str(evidence.default_value)]]
+        answer = phrase_list([_PLAIN.get(m, m) for m in meanings])
+    return f"Doctor: {evidence.question_en}\nPatient: {answer[:1].upper()}{answer[1:]}."
 
 
 def _order(patient: Patient, release: Release, rng: random.Random) -> list[str]:
     """The initial evidence, then the rest shuffled; a follow-up drawn before its parent waits and
-    comes right after it.
-
-    A follow-up whose parent the patient lacks, or that names a parent which is no evidence, stands
-    alone.
-    """
+    comes right after it. One whose parent the patient lacks stands alone."""
+    parents = {code: release.evidences[code].code_question for code in patient.evidences}
     rest = [code for code in patient.evidences if code != patient.initial]
     rng.shuffle(rest)
     order = [patient.initial]
     while rest:
-        code = next((c for c in rest if _parent(c, release) not in rest), rest[0])
+        free = (code for code in rest if parents[code] == code or parents[code] not in rest)
+        code = next(free, rest[0])
         rest.remove(code)
         order.append(code)
     return order
 
 
-def _parent(code: str, release: Release) -> str | None:
-    asked = release.evidences[code].code_question
-    return None if asked == code else asked
-
-
-def _release_words(evidence: Evidence, present: Sequence[str]) -> str:
-    """The release's own question and meanings, for an evidence that our knowledge table lacks."""
-    meanings = [evidence.meanings.get(v, v) for v in present or [evidence.default]]
-    answer = (
-        "yes" if evidence.data_type == "B" else phrase_list([_PLAIN.get(m, m) for m in meanings])
-    )
-    return f"Doctor: {evidence.question_en}\nPatient: {answer[:1].upper()}{answer[1:]}."
-
-
-# -- the cases that come with the project
-# --------------------------------------------------------------------------------------------------
-
 KEPT = DATA / "ddxplus" / "cases.jsonl"
 
 
 def read_kept(path: Path | None = None, seed: int = 0) -> Read:
-    """171 cases of the test split in our words (default :data:`KEPT`): those of
+    """171 cases of the test split in our words, of seed 0 (default :data:`KEPT`): those of
     ``load_cases("ddxplus", path=FOLDER, n=171)``, without a download.
 
     One JSON object a line: ``case_id``, ``diagnosis``, ``patient`` (``age`` in years, ``sex``),
     ``differential`` (diagnosis -> probability, the release's own) and ``statements`` (``text``,
-    ``finding``, ``affirmed``). ``seed`` changes nothing: the words are those of seed 0. Raises as
-    :func:`trustlab.datasets.cases_file.read_starter`.
+    ``finding``, ``affirmed``). Errors: :func:`trustlab.datasets.cases_file.read_starter`.
     """
-    return read_cases(
-        path or KEPT, KEPT.name, "a file such as data/ddxplus/cases.jsonl", _kept_case
-    )
+    form = "a file such as data/ddxplus/cases.jsonl"
+    return read_cases(path or KEPT, KEPT.name, form, _kept_case)
 
 
 class _Kept(Row):
     case_id: Text
     diagnosis: Text
     patient: Person
-    differential: Annotated[dict[str, Probability], Field(min_length=1)]
+    differential: Chances
     statements: Annotated[list[MarkedStatement], Enough]
 
 
 def _kept_case(bad: Bad, row: dict) -> Case:
-    found, knowledge = checked(_Kept, row, bad), load_knowledge()
-    who = patient_of(bad, found.patient, {}, "patient")
+    found = checked(_Kept, row, bad)
+    knowledge = load_knowledge()
     return Case(
-        case_id=found.case_id,
-        dataset="ddxplus",
-        statements=tuple(item.statement for item in found.statements),
-        diagnosis=found.diagnosis,
-        accepted=names_of(found.diagnosis, knowledge),
-        patient=who | {"differential": tuple(found.differential.items())},
+        found.case_id,
+        "ddxplus",
+        tuple(item.statement for item in found.statements),
+        found.diagnosis,
+        knowledge.names_for(found.diagnosis),
+        {**dict(found.patient), "differential": tuple(found.differential.items())},
         posteriors={len(found.statements): found.differential},
         denies=frozenset(finding.id for finding in knowledge.finding_of_code.values()),
     )

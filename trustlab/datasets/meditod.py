@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -33,11 +32,6 @@ NEEDED = (
     "the MediTOD repository (dair-iitd/MediTOD), its data or raw_data folder, or a JSON file of its"
     " dialogues"
 )
-SPEAKERS, NOBODY = ("doctor", "patient"), "control"
-"""Who speaks. An utterance of ``control`` is a place for notes of the labelling tool, which nobody
-says."""
-NOTE, NO_NAME = "differential", frozenset(("other", "unknown"))
-"""The intent of such a note, and values that name no disease."""
 FILES = ("dialogs.json", "data/dialogs.json", "raw_data/dialogs.json")
 ANNOTATIONS = (
     "annotations.json",
@@ -45,15 +39,30 @@ ANNOTATIONS = (
     "{stem}_annotations.json",
 )
 """Where the annotations of a raw file of dialogues may be, from its folder."""
+SPEAKERS, NOBODY = ("doctor", "patient"), "control"
+"""Who speaks. An utterance of ``control`` holds notes of the labelling tool; nobody says it."""
+NOTE, NO_NAME = "differential", frozenset(("other", "unknown", ""))
+"""The intent of such a note, and values that name no disease."""
+KEPT = frozenset(("inform", "inquire", "diagnosis"))
+"""An utterance is shown if it has one of these intents."""
+OTHERS = frozenset(
+    ("chit-chat", "nod_prompt_salutations", "nod_prompt", "salutations", "other", "differential")
+)
+"""The other intents that are known, spelt as in the canonicalised and in the raw annotations."""
+SPLITS = ("train", "valid", "test")
+NO_DIAGNOSIS, SHORT = "no diagnosis", f"fewer than {MIN_STATEMENTS} statements before the diagnosis"
+UNREAD = "dialogues of the repository's other, smaller file, not read"
+SPOKEN = "exchanges that speak the diagnosis, left out"
+UNKNOWN = "utterances with an unknown intent"
+SEVERAL = "dialogues whose last diagnosis names several diseases"
+_PICKS = re.compile(r",(?! )")
+"""The labelling tool joins several picks by a comma without a space."""
 
 
 @dataclass(frozen=True)
 class Utterance:
-    """What one of the two says: ``diseases`` are those of the last diagnosis in it first, then of
-    those before.
-
-    ``ruled_out``: those that a diagnosis in it names with the status No.
-    """
+    """What one of the two says. ``diseases``: those of the last diagnosis in it first, then of
+    those before; ``ruled_out``: those that a diagnosis in it names with the status No."""
 
     speaker: str
     text: str
@@ -62,28 +71,17 @@ class Utterance:
     ruled_out: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Dialogue:
-    """A dialogue in the order it was held."""
-
-    id: str
-    utterances: tuple[Utterance, ...]
+Dialogues = dict[str, list[Utterance]]
+"""Id -> the utterances in their order."""
 
 
-_PICKS = re.compile(r",(?! )")
-"""The labelling tool joins several picks by a comma without a space."""
-Id = Annotated[int | str, allowed("text that is not empty, or a whole number", str)]
-Disease = Annotated[
-    str,
-    allowed(
-        "the name of a disease",
-        lambda name: (
-            utf8(name)
-            and bool(picks := [p for p in _PICKS.split(name) if p.strip()])
-            and all(map(normalise, picks))
-        ),
-    ),
-]
+def _names_disease(value: str) -> bool:
+    picks = [pick for pick in _PICKS.split(value) if pick.strip()]
+    return utf8(value) and bool(picks) and all(map(normalise, picks))
+
+
+Disease = Annotated[str, allowed("the name of a disease", _names_disease)]
+Objects = of_kind("a list of objects", list)
 
 
 class _Diagnosis(Row):
@@ -122,8 +120,8 @@ class _Spoken(Row):
         allowed(" or ".join(SPEAKERS), lambda one: one.strip().lower() in (*SPEAKERS, NOBODY)),
     ]
     text: Annotated[str, allowed("a str", utf8)]
-    nlu: Annotated[list[_Entry], of_kind("a list of objects", list)] = []
-    actions: Annotated[list[_Action], of_kind("a list of objects", list)] = []
+    nlu: Annotated[list[_Entry], Objects] = []
+    actions: Annotated[list[_Action], Objects] = []
 
 
 class _Dialogue(Row):
@@ -131,61 +129,143 @@ class _Dialogue(Row):
 
 
 class _Listed(Row):
-    dlg_id: Id
+    dlg_id: Annotated[int | str, allowed("text that is not empty, or a whole number", str)]
 
 
-def read_dialogues(path: Path | None) -> tuple[Path, list[Dialogue], int]:
-    """The file of dialogues that ``path`` means, its dialogues, annotated, in file order, and how
-    many the other file has.
+def read(path: Path | None = None, seed: int = 0, split: str | None = None) -> Read:
+    """The dialogues of ``path`` as cases, in file order; ``split`` picks train, valid or test.
+    ``seed`` changes nothing.
 
-    A repository has both forms, and its public canonicalised file holds 3 dialogues alone: the file
-    with more is read, the canonicalised one where they are equal. Raises ``ValueError`` where there
-    is none, :class:`DataError` for a bad one.
+    - ``path``: the repository, its ``data`` or ``raw_data`` folder, or a file of dialogues. Of a
+      repository's two forms the one with more dialogues is read, the canonicalised one where they
+      are equal (its public file holds 3).
+    - A statement is one exchange: what the doctor says, and what the patient says after it; of both
+      the utterances with an intent in :data:`KEPT`.
+    - The diagnosis is the disease of the doctor's last diagnosis; every name that the knowledge
+      table has for it is accepted. Of several at once the first is the diagnosis, and the others,
+      not accepted, are in ``Case.patient["also_named"]``.
+    - Nothing is shown from that utterance on, nor an exchange before it that gives the diagnosis
+      away, by its words (:func:`~trustlab.datasets.giveaway.giveaway`) or since it is annotated as
+      a diagnosis that names the same disease, or rules it out. Those are counted.
+    - Dialogues without a diagnosis, or with 10 statements or fewer, are dropped.
+
+    The case is called ``meditod-ID``; ``Case.patient["split"]`` is there where known. Raises
+    ``ValueError`` where there is no file or no such split, :class:`DataError` for a bad file.
     """
+    if split is not None and split not in SPLITS:
+        raise ValueError(f"split is {split!r}; allowed are {', '.join(SPLITS)}, or None for all")
+    file, dialogues, n_unread = _largest(path)
+    splits = _splits(file, set(dialogues))
+    if split is not None and split not in splits.values():
+        without = f"{file.parent} has no {split}_ids.json with an id in it"
+        raise ValueError(f"split is {split!r}, but {without}")
+    chosen = {i: us for i, us in dialogues.items() if split is None or splits.get(i) == split}
+    dropped: defaultdict[str, list[str]] = defaultdict(list)
+    facts: Counter[str] = Counter({SPOKEN: 0, SEVERAL: 0, UNKNOWN: 0})
+    cases: list[Case] = []
+    for own_id, utterances in chosen.items():
+        facts[UNKNOWN] += sum(bool(set(u.intents) - KEPT - OTHERS) for u in utterances)
+        at = max((i for i, utterance in enumerate(utterances) if utterance.diseases), default=None)
+        if at is None:
+            dropped[NO_DIAGNOSIS].append(own_id)
+            continue
+        case, n_spoken = _case(own_id, utterances, at, splits.get(own_id))
+        if len(case.statements) < MIN_STATEMENTS:
+            dropped[SHORT].append(own_id)
+            continue
+        cases.append(case)
+        facts[SPOKEN] += n_spoken
+        facts[SEVERAL] += "also_named" in case.patient
+    if n_unread:
+        facts[UNREAD] = n_unread
+    return Read(cases, len(chosen), dict(dropped), dict(facts))
+
+
+def _case(
+    own_id: str, utterances: Sequence[Utterance], at: int, split: str | None
+) -> tuple[Case, int]:
+    """The case, however short, and how many exchanges were left out: they speak the diagnosis."""
+    gold, *others = utterances[at].diseases
+    accepted = load_knowledge().names_for(gold)
+    given_away = giveaway(accepted, utterances[at].text)
+    known = {normalise(name) for name in accepted}
+    statements, n_spoken = [], 0
+    for exchange in _exchanges(utterances, at):
+        said = ((who, [u.text for u in exchange if u.speaker == who]) for who in SPEAKERS)
+        text = "\n".join(f"{who.capitalize()}: {' '.join(texts)}" for who, texts in said if texts)
+        named = {normalise(name) for u in exchange for name in (*u.diseases, *u.ruled_out)}
+        if named & known or given_away.heard_in(text):
+            n_spoken += 1
+        else:
+            statements.append(Statement(text))
+    patient: dict[str, object] = {"split": split} if split else {}
+    if others:
+        patient["also_named"] = tuple(others)
+    case = Case(f"meditod-{own_id}", "meditod", tuple(statements), gold, accepted, patient)
+    return case, n_spoken
+
+
+def _exchanges(utterances: Sequence[Utterance], end: int) -> list[list[Utterance]]:
+    """Of each exchange the utterances to show, which come before position ``end``.
+
+    They are formed before anything is left out, so that an answer is not joined to a question that
+    it did not answer.
+    """
+    found: list[list[Utterance]] = [[]]
+    speaker = ""
+    for i, utterance in enumerate(utterances):
+        if (speaker, utterance.speaker) == ("patient", "doctor"):
+            found.append([])
+        speaker = utterance.speaker
+        if i < end and utterance.text and KEPT & set(utterance.intents):
+            found[-1].append(utterance)
+    return [exchange for exchange in found if exchange]
+
+
+def _largest(path: Path | None) -> tuple[Path, Dialogues, int]:
+    """The file that ``path`` means, its dialogues, and how many another file has."""
     if path is None or not path.exists():
         raise ValueError(f"path is {None if path is None else str(path)!r}; allowed is {NEEDED}")
     files = [path] if path.is_file() else [path / name for name in FILES if (path / name).is_file()]
     if not files:
         what = f"the folder {str(path)!r}, without a dialogs.json"
         raise ValueError(f"path is {what}; allowed is {NEEDED}")
-    read = sorted(((file, _dialogues(file)) for file in files), key=lambda pair: -len(pair[1]))
-    return *read[0], sum(len(dialogues) for _, dialogues in read[1:])
+    first, *rest = sorted(((f, _dialogues(f)) for f in files), key=lambda pair: -len(pair[1]))
+    return *first, sum(len(dialogues) for _, dialogues in rest)
 
 
-def _dialogues(file: Path) -> list[Dialogue]:
+def _dialogues(file: Path) -> Dialogues:
     raw = _by_id(file, whole_json(file))
     own = any("actions" in u or "nlu" in u for utterances in raw.values() for u in utterances)
     source, entries = (file, {}) if own else _annotations(file, list(raw))
-    dialogues = []
+    found: Dialogues = {}
     for key, utterances in raw.items():
         numbers = [str(u["uttr_id"]) for u in utterances]
         noted = {} if own else _by_utterance(source, f"dialogue {key}", numbers, entries.get(key))
-        spoken = []
+        every = []
         for number, utterance in zip(numbers, utterances, strict=True):
             place = within(file, f"dialogue {key}, utterance {number}")
-            spoken.append(_utterance(checked(_Spoken, utterance, place), noted.get(number, [])))
-        dialogues.append(Dialogue(key, tuple(u for u in spoken if u.speaker != NOBODY)))
-    return dialogues
+            every.append(_utterance(checked(_Spoken, utterance, place), noted.get(number, [])))
+        found[key] = [utterance for utterance in every if utterance.speaker != NOBODY]
+    return found
 
 
 def _utterance(spoken: _Spoken, entries: Sequence[_Entry]) -> Utterance:
     """The utterance, with the ``entries`` of a raw file: one diagnosis together, since that format
     has no actions that could part them."""
-    named = [_Named(value=e.value, status=e.status) for e in entries if e.value]
-    actions = [*spoken.actions, _Action(action="diagnosis", disease=named)]
+    picks = [(pick, e.status) for e in entries for pick in _PICKS.split(e.value) if pick.strip()]
+    noted = [_Named(value=pick, status=status) for pick, status in picks]
     diseases: list[str] = []
     ruled_out: list[str] = []
-    for action in actions:
+    for action in [*spoken.actions, _Action(action="diagnosis", disease=noted)]:
         here: dict[bool, list[str]] = {False: [], True: []}
         for one in action.disease:
-            no = "no" in (action.status.strip().lower(), one.status.strip().lower())
-            here[no] += _PICKS.split(one.value) if named else [one.value]
+            here["no" in (action.status.strip().lower(), one.status.strip().lower())] += [one.value]
         diseases, ruled_out = here[False] + diseases, ruled_out + here[True]
-    intents = [entry.intent for entry in (*spoken.nlu, *entries)]
     return Utterance(
         spoken.speaker.strip().lower(),
         " ".join(spoken.text.split()),
-        (*intents, *(action.action for action in spoken.actions)),
+        (*(e.intent for e in (*spoken.nlu, *entries)), *(a.action for a in spoken.actions)),
         _distinct(diseases),
         _distinct(ruled_out),
     )
@@ -193,11 +273,11 @@ def _utterance(spoken: _Spoken, entries: Sequence[_Entry]) -> Utterance:
 
 def _distinct(diseases: list[str]) -> tuple[str, ...]:
     names = (" ".join(name.split()) for name in diseases)
-    return tuple(dict.fromkeys(name for name in names if name.lower() not in {*NO_NAME, ""}))
+    return tuple(dict.fromkeys(name for name in names if name.lower() not in NO_NAME))
 
 
 def _by_id(file: Path, value: Any) -> dict[str, list[dict]]:
-    """The utterances as they stand, numbered, of every dialogue in one of the forms above."""
+    """The utterances as they stand, numbered, of the dialogues in a file: by id, a list, or one."""
     if isinstance(value, dict) and isinstance(value.get("utterances"), list):
         value = [value]
     if isinstance(value, list):
@@ -251,7 +331,7 @@ def _by_utterance(
     source: Path, place: str, numbers: list[str], entries: Any
 ) -> Mapping[str, list[_Entry]]:
     """The entries of each utterance, by its ``uttr_id``."""
-    lists: list[tuple[Any, Any]] = [(None, entries or [])]
+    lists: list[tuple[Any, Any]] = [(None, [] if entries is None else entries)]
     if isinstance(entries, dict):
         lists = list(entries.items())
     elif isinstance(entries, list) and entries and all(isinstance(some, list) for some in entries):
@@ -273,162 +353,19 @@ def _by_utterance(
     return found
 
 
-KEPT = frozenset(("inform", "inquire", "diagnosis"))
-"""An utterance is shown if it has one of these intents."""
-OTHERS = frozenset(
-    ("chit-chat", "nod_prompt_salutations", "nod_prompt", "salutations", "other", "differential")
-)
-"""The other intents that are known, spelt as in the canonicalised and in the raw annotations."""
-SPLITS = ("train", "valid", "test")
-NO_DIAGNOSIS, SHORT = "no diagnosis", f"fewer than {MIN_STATEMENTS} statements before the diagnosis"
-UNREAD = "dialogues of the repository's other, smaller file, not read"
-SPOKEN = "exchanges that speak the diagnosis, left out"
-UNKNOWN, SEVERAL = (
-    "utterances with an unknown intent",
-    "dialogues whose last diagnosis names several diseases",
-)
-
-
-def read(path: Path | None = None, seed: int = 0, split: str | None = None) -> Read:
-    """The dialogues of ``path`` as cases, in file order; ``split`` picks train, valid or test.
-    ``seed`` changes nothing.
-
-    ``path`` is the repository, its ``data`` or ``raw_data`` folder, or a file of dialogues;
-    :func:`read_dialogues` tells which forms are read. A statement is one exchange: what the doctor
-    says, and what the patient says after it. Of both, the utterances with an intent in :data:`KEPT`
-    are shown, and exchanges without one are left out.
-
-    The diagnosis is the disease of the doctor's last diagnosis. It is accepted, and so is every
-    name that the knowledge table has for it. Where several diseases are named at once, the first is
-    the diagnosis and the others, which are not accepted, are in ``Case.patient["also_named"]``.
-    Nothing is shown from that utterance on, nor any exchange before it that gives the diagnosis
-    away: by its words (:func:`~trustlab.datasets.giveaway.giveaway`, which says what it cannot
-    see), or since an utterance in it is annotated as a diagnosis that names the same disease, or
-    rules it out. Those are counted. Dialogues without a diagnosis, or with 10 statements or fewer,
-    are dropped. The case is called ``meditod-ID``; ``Case.patient["split"]`` is there where known.
-
-    Raises ``ValueError`` where there is no file or no such split, and :class:`DataError` for what
-    breaks the format.
-    """
-    if split is not None and split not in SPLITS:
-        raise ValueError(f"split is {split!r}; allowed are {', '.join(SPLITS)}, or None for all")
-    file, dialogues, n_unread = read_dialogues(path)
-    splits = _splits(file, {dialogue.id for dialogue in dialogues})
-    if split is not None and split not in splits.values():
-        without = f"{file.parent} has no {split}_ids.json with an id in it"
-        raise ValueError(f"split is {split!r}, but {without}")
-    chosen = [d for d in dialogues if split is None or splits.get(d.id) == split]
-    dropped: dict[str, list[str]] = {}
-    facts: Counter[str] = Counter({SPOKEN: 0, SEVERAL: 0, UNKNOWN: 0})
-    cases: list[Case] = []
-    for dialogue in chosen:
-        facts[UNKNOWN] += sum(bool(set(u.intents) - KEPT - OTHERS) for u in dialogue.utterances)
-        at = last_diagnosis(dialogue.utterances)
-        if at is None:
-            dropped.setdefault(NO_DIAGNOSIS, []).append(dialogue.id)
-            continue
-        case, n_spoken = _case(dialogue, at, splits.get(dialogue.id))
-        if len(case.statements) < MIN_STATEMENTS:
-            dropped.setdefault(SHORT, []).append(dialogue.id)
-            continue
-        cases.append(case)
-        facts[SPOKEN] += n_spoken
-        facts[SEVERAL] += "also_named" in case.patient
-    if n_unread:
-        facts[UNREAD] = n_unread
-    return Read(cases, len(chosen), dropped, dict(facts))
-
-
-def last_diagnosis(utterances: Sequence[Utterance]) -> int | None:
-    """Where the last utterance stands that names a disease as the diagnosis; ``None`` where none
-    does."""
-    return max((i for i, utterance in enumerate(utterances) if utterance.diseases), default=None)
-
-
-@dataclass(frozen=True)
-class Exchange:
-    """A run of the doctor's utterances and the patient's run after it; either may be empty."""
-
-    doctor: tuple[Utterance, ...]
-    patient: tuple[Utterance, ...]
-
-    @property
-    def text(self) -> str:
-        """What is said, a line for each who says anything."""
-        said = (("Doctor", self.doctor), ("Patient", self.patient))
-        return "\n".join(f"{who}: {' '.join(u.text for u in run)}" for who, run in said if run)
-
-    @property
-    def diagnoses(self) -> frozenset[str]:
-        """The diseases, normalised, that a diagnosis in it names or rules out."""
-        return frozenset(
-            normalise(name)
-            for u in (*self.doctor, *self.patient)
-            for name in (*u.diseases, *u.ruled_out)
-        )
-
-
-def exchanges(utterances: Sequence[Utterance], end: int) -> Iterator[Exchange]:
-    """The exchanges of a whole dialogue, of which the kept utterances before position ``end`` are
-    left.
-
-    They are formed before anything is left out, so that an answer is not joined to a question that
-    it did not answer.
-    """
-
-    def shown(run: Sequence[tuple[int, Utterance]]) -> tuple[Utterance, ...]:
-        return tuple(u for i, u in run if i < end and u.text and KEPT & set(u.intents))
-
-    doctor: list[tuple[int, Utterance]] = []
-    for speaker, group in groupby(enumerate(utterances), key=lambda pair: pair[1].speaker):
-        run = list(group)
-        if speaker == "patient":
-            yield Exchange(shown(doctor), shown(run))
-            run = []
-        doctor = run
-    yield Exchange(shown(doctor), ())
-
-
-def _case(dialogue: Dialogue, at: int, split: str | None) -> tuple[Case, int]:
-    """The case of ``dialogue``, however short, and how many exchanges were left out since they
-    speak the diagnosis."""
-    gold, *others = dialogue.utterances[at].diseases
-    condition = load_knowledge().condition_named(gold)
-    accepted = tuple(dict.fromkeys((gold, *(condition.names if condition else ()))))
-    given_away = giveaway(accepted, dialogue.utterances[at].text)
-    known = {normalise(name) for name in accepted}
-    told = [exchange for exchange in exchanges(dialogue.utterances, at) if exchange.text]
-    silent = [
-        one.text for one in told if not (one.diagnoses & known or given_away.heard_in(one.text))
-    ]
-    patient: dict[str, object] = {"split": split} if split else {}
-    if others:
-        patient["also_named"] = tuple(others)
-    case = Case(
-        case_id=f"meditod-{dialogue.id}",
-        dataset="meditod",
-        statements=tuple(map(Statement, silent)),
-        diagnosis=gold,
-        accepted=accepted,
-        patient=patient,
-    )
-    return case, len(told) - len(silent)
-
-
 def _splits(file: Path, known: set[str]) -> dict[str, str]:
-    """Dialogue id -> split, from the lists of ids beside ``file``; an id may be in one list
-    only."""
+    """Dialogue id -> split, from the lists of ids beside ``file``; each in one list only."""
     found: dict[str, str] = {}
-    for source in (file.parent / f"{split}_ids.json" for split in SPLITS):
+    for split in SPLITS:
+        source = file.parent / f"{split}_ids.json"
         ids = whole_json(source) if source.is_file() else []
         if not isinstance(ids, list) or not all(type(one) in (int, str) for one in ids):
             raise DataError(source, None, "ids", ids, "a list of dialogue ids")
         for one in map(str, ids):
-            if one not in known:
-                needed = f"an id that a dialogue of {file.name} has"
-                raise DataError(source, None, "id", one, needed)
+            needed = f"an id that a dialogue of {file.name} has"
             if one in found:
-                once = f"an id that is listed once ({found[one]}_ids.json lists it)"
-                raise DataError(source, None, "id", one, once)
-            found[one] = source.name.removesuffix("_ids.json")
+                needed = f"an id that is listed once ({found[one]}_ids.json lists it)"
+            if one in found or one not in known:
+                raise DataError(source, None, "id", one, needed)
+            found[one] = split
     return found

@@ -4,6 +4,7 @@ without options."""
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,14 +33,10 @@ from trustlab.knowledge import load_knowledge
 from trustlab.records import Case, Statement, normalise
 from trustlab.words import word_lists
 
-NEEDED = (
-    "a MedQA file (JSON lines, as in jind11/MedQA, or MIRAGE's benchmark.json), or a folder that"
-    " holds just one"
-)
-OTHER, SHORT = (
-    "asks for no diagnosis",
-    f"fewer than {MIN_STATEMENTS} statements before the question",
-)
+NEEDED = "a MedQA file (JSON lines, as in jind11/MedQA, or MIRAGE's benchmark.json), or a folder"
+NEEDED += " that holds just one"
+OTHER = "asks for no diagnosis"
+SHORT = f"fewer than {MIN_STATEMENTS} statements before the question"
 AGAIN, UNASKED = "the same question as an earlier one", "not among ids"
 ASKING = "questions that ask for a diagnosis"
 CAUSE = "of these, by its cause or an explanation, which a disease answers"
@@ -74,17 +71,14 @@ def _any_of(forms: Sequence[str]) -> re.Pattern[str]:
 _ASKS, _ASKS_WHY = _any_of(_WORDS["asking"]), _any_of(_WORDS["asking_why"])
 
 
+Id = allowed("a str that is not empty, or a whole number", lambda one: str(one).strip())
+
+
 class _Asked(Row):
     """What is judged in every row."""
 
     question: Text
-    id: (
-        Annotated[
-            int | str,
-            allowed("a str that is not empty, or a whole number", lambda one: str(one).strip()),
-        ]
-        | None
-    ) = None
+    id: Annotated[int | str, Id] | None = None
 
 
 class _Answered(Row):
@@ -113,73 +107,60 @@ class _Question:
 def read(
     path: Path | None = None, seed: int = 0, ids: Sequence[str | int] | str | Path | None = None
 ) -> Read:
-    """The questions of ``path`` that ask for a diagnosis, as cases in file order. ``seed`` changes
-    nothing.
+    """The questions of ``path`` that ask for a diagnosis, as cases in file order.
 
-    ``path`` is a file, or a folder with just one inside. Official rows, one JSON object a line:
-    ``question``, ``options`` (an object, letter to text, two or more), ``answer_idx`` (a letter),
-    ``answer`` (that option's text), ``meta_info`` (to ``Case.patient["step"]``), perhaps ``id``.
-    MIRAGE: one object, ``{"medqa": {id: {"question", "options", "answer": letter}}}``.
+    - ``path``: a file, or a folder with just one inside. Official rows, one JSON object a line:
+      ``question``, ``options`` (an object, letter to text), ``answer_idx`` (a letter), ``answer``
+      (that option's text), ``meta_info`` (to ``Case.patient["step"]``), perhaps ``id``. MIRAGE: one
+      object, ``{"medqa": {id: {"question", "options", "answer": letter}}}``.
+    - Options and the final question are left out, the rest is cut by :func:`sentences`: a statement
+      each, more than 10 or the case is dropped.
+    - Which questions count says :func:`asks_for_diagnosis`, or ``ids``: a list of ids, or a text
+      file with an id a line (``#`` comments aside). The id is the row's own, or its number from 1;
+      the case is called ``medqa-ID``. A question that is there twice becomes one case.
+    - The diagnosis is the answer's text; accepted too are that text without an acronym in brackets,
+      and every name that the knowledge table has for it.
+    - ``seed`` changes nothing.
 
-    The options and the final question are left out, the rest is cut by :func:`sentences`: a
-    statement each, more than 10 or the case is dropped. Which questions count is said by
-    :func:`asks_for_diagnosis`, or by ``ids``: a list of ids, or a text file with an id a line
-    (blank lines and ``#`` comments aside). The id is the row's own, or its number from 1; the case
-    is called ``medqa-ID``. A question that is there twice becomes one case; one that ``ids`` leaves
-    out does not count. The diagnosis is the answer's text; accepted too are that text without an
-    acronym in brackets, and every name that the knowledge table has for it. A statement may say it
-    (a history can): it is kept, and the account counts the case
-    (:data:`trustlab.datasets.cases_file.NAMED`).
-
-    Ids and questions are judged in every row; options and answer in those that ask for a diagnosis
-    after enough statements. Elsewhere a row may answer "↓ ↑ ↓".
-
-    Raises ``ValueError`` where there is no file or an id is unknown, and :class:`DataError` for
-    what breaks the format.
+    Ids and questions are judged in every row; options and answer in those that become cases. Raises
+    ``ValueError`` where there is no file or an id is unknown, :class:`DataError` for a bad row.
     """
     file = _file(path)
     questions = list(_questions(file))
     wanted = None if ids is None else _wanted(ids, {question.id for question in questions}, file)
-    dropped: dict[str, list[str]] = {}
+    dropped: defaultdict[str, list[str]] = defaultdict(list)
     cases: list[Case] = []
     seen: set[str] = set()
     n_asking = n_cause = 0
     for question in questions:
-        told, asked = split_question(question.text)
+        statements, asked = split_question(question.text)
         by_name, answer = asks_for_diagnosis(asked), _answer(question.row)
         by_cause = not by_name and asks_for_diagnosis(asked, answer)
         n_asking += by_name or by_cause
         n_cause += by_cause
         text = normalise(question.text)
         if wanted is not None and question.id not in wanted:
-            dropped.setdefault(UNASKED, []).append(question.id)
+            dropped[UNASKED].append(question.id)
         elif wanted is None and not (by_name or by_cause):
-            dropped.setdefault(OTHER, []).append(question.id)
+            dropped[OTHER].append(question.id)
         else:
-            case = _case(question, told) if len(told) >= MIN_STATEMENTS else None
-            if text in seen:
-                dropped.setdefault(AGAIN, []).append(question.id)
-            elif case is None:
-                dropped.setdefault(SHORT, []).append(question.id)
+            case = _case(question, statements) if len(statements) >= MIN_STATEMENTS else None
+            if case is None or text in seen:
+                dropped[AGAIN if text in seen else SHORT].append(question.id)
             else:
                 cases.append(case)
             seen.add(text)
-    return Read(cases, len(questions), dropped, {ASKING: n_asking, CAUSE: n_cause})
+    return Read(cases, len(questions), dict(dropped), {ASKING: n_asking, CAUSE: n_cause})
 
 
 def asks_for_diagnosis(question: str, answer: str | None = "") -> bool:
-    """Whether ``question`` asks for the diagnosis itself, so that its answer is the name of a
-    disease.
+    """Whether ``question`` asks for the diagnosis itself, so that a disease answers it.
 
-    It must be one of the forms in ``words/medqa.yml``, perhaps after an opening clause ("Based on
-    these findings, ..."), and hold nothing else; a clause that supposes another case ("If she had
-    fever, ...") or asks for more ("In addition to gout, ...") is no such opening. Strict on
-    purpose: "next step in diagnosis", "would confirm the diagnosis" and "treatment for the most
-    likely diagnosis" are answered by something else always.
-
-    "The most likely cause of the symptoms", "best explains the findings" (``asking_why``) are
-    answered by a mechanism, an organism or a drug as often as by a disease: they count where
-    ``answer`` is the name of one (:func:`names_disease`), or ``None``, which could not be read.
+    It is one of the forms in ``words/medqa.yml``, perhaps after an opening clause ("Based on these
+    findings, ...") that supposes no other case and asks for no more, and nothing else: "next step
+    in diagnosis" is answered by something else. Those that ask for a cause ("best explains the
+    findings", ``asking_why``) count where ``answer`` is the name of a disease
+    (:func:`names_disease`), or ``None``, which could not be read.
     """
     plain = " ".join(question.lower().replace("’", "'").strip(" \"“”'").split())
     if _ASKS.fullmatch(plain):
@@ -190,11 +171,10 @@ def asks_for_diagnosis(question: str, answer: str | None = "") -> bool:
 def names_disease(answer: str) -> bool:
     """Whether ``answer`` is the name of a disease, by its words alone, strictly.
 
-    The knowledge table has it; or its last word, before a bracket or "due to", is the name of a
-    disease or of a kind of disease ("syndrome"), or ends as these do (-itis, -osis, -oma, -opathy),
-    and no word tells of a mechanism ("impaired", "loss"). Before an "of" only a cancer stands:
-    "infarction of the trabeculae" is none. Neither is a deficiency, infection, poisoning or injury:
-    these are the reason for a disease as often as the disease. A name has 6 words at most.
+    The knowledge table has it; or it has 6 words at most, none of a mechanism ("impaired", "loss"),
+    and its last one, before a bracket or "due to", is a disease or kind of disease ("syndrome"), or
+    ends as these do (-itis, -oma). Before an "of" only a cancer stands, and a deficiency,
+    infection, poisoning or injury is none: it is the reason for a disease as often.
     """
     if load_knowledge().condition_named(answer):
         return True
@@ -211,21 +191,17 @@ def names_disease(answer: str) -> bool:
 
 
 def split_question(text: str) -> tuple[list[str], str]:
-    """The statements before the final question, and that question; a quotation mark without a
-    partner at the end is left out.
-
-    The final question is the last sentence, whether or not it ends in a question mark; where a
-    table without full stops runs into it, it begins at the last "Which of the following" or "What
-    is".
-    """
+    """The statements before the final question, and that question: the last sentence, or, where a
+    table without full stops runs into it, what begins at the last "Which of the following" or "What
+    is". A quotation mark without a partner at the end is left out."""
     *before, last = sentences(_unquoted(text)) or [""]
     if merged := list(_MERGED.finditer(last)):
         before, last = [*before, last[: merged[-1].start()]], last[merged[-1].end() :]
     return before, last
 
 
-def _case(question: _Question, told: Sequence[str]) -> Case:
-    """The case of ``question``, of which ``told`` is shown. :class:`DataError` for a bad row."""
+def _case(question: _Question, statements: Sequence[str]) -> Case:
+    """The case of ``question``; :class:`DataError` for a bad row."""
     bad, row = question.bad, checked(_Answered, question.row, question.bad)
     field = "answer" if row.answer_idx is None else "answer_idx"
     letter = row.answer if row.answer_idx is None else row.answer_idx
@@ -238,17 +214,13 @@ def _case(question: _Question, told: Sequence[str]) -> Case:
     if not normalise(answer):
         raise bad(f"options.{letter}", right, "a name, with at least one letter or digit")
     short = _ACRONYM.sub("", answer).strip()  # "Lymphoma (HL)" is called so without the bracket
-    known = [load_knowledge().condition_named(name) for name in (answer, short)]
-    names = [answer, short, *(name for condition in known if condition for name in condition.names)]
+    known = load_knowledge()
+    names = [answer, short, *known.names_for(answer), *known.names_for(short)]
     step = {"step": row.meta_info} if row.meta_info else {}
-    return Case(
-        case_id=f"medqa-{question.id}",
-        dataset="medqa",
-        statements=tuple(map(Statement, told)),
-        diagnosis=answer,
-        accepted=tuple(dict.fromkeys(filter(None, names))),
-        patient={"options": tuple(map(_unquoted, row.options.values()))} | step,
-    )
+    accepted = tuple(dict.fromkeys(filter(None, names)))
+    patient = {"options": tuple(map(_unquoted, row.options.values()))} | step
+    told = tuple(map(Statement, statements))
+    return Case(f"medqa-{question.id}", "medqa", told, answer, accepted, patient)
 
 
 def _unquoted(text: str) -> str:
@@ -256,24 +228,20 @@ def _unquoted(text: str) -> str:
     return text[:-1].rstrip() if text.endswith('"') and text.count('"') % 2 else text
 
 
-# -- files
-# --------------------------------------------------------------------------------------------------
-
-
 def _file(path: Path | None) -> Path:
-    found = [path] if path else []
-    if path and path.is_dir():
-        files = (p for p in path.rglob("*") if p.suffix in (".jsonl", ".json") and p.is_file())
-        found = sorted(p for p in files if p.name != SOURCE)
-    if path and len(found) != 1:
-        names = ", ".join(str(p.relative_to(path)) for p in found[:20]) or "none"
-        names += ", ..." * (len(found) > 20)
-        what = f"the folder {str(path)!r} with {len(found)} files ({names})"
+    if path is None or not path.exists():
+        what = "None" if path is None else f"{str(path)!r}, which does not exist"
         raise ValueError(f"path is {what}; allowed is {NEEDED}")
-    if not path or not found[0].is_file():
-        what = f"{str(path)!r}, which does not exist" if path else "None"
-        raise ValueError(f"path is {what}; allowed is {NEEDED}")
-    return found[0]
+    if path.is_file():
+        return path
+    files = (p for p in path.rglob("*") if p.suffix in (".jsonl", ".json") and p.is_file())
+    found = sorted(p for p in files if p.name != SOURCE)
+    if len(found) == 1:
+        return found[0]
+    names = ", ".join(str(p.relative_to(path)) for p in found[:20]) or "none"
+    names += ", ..." * (len(found) > 20)
+    what = f"the folder {str(path)!r} with {len(found)} files ({names})"
+    raise ValueError(f"path is {what}; allowed is {NEEDED}")
 
 
 def _questions(file: Path) -> Iterator[_Question]:
@@ -316,10 +284,8 @@ def _answer(row: dict) -> str | None:
     return _unquoted(answer) if isinstance(answer, str) else None
 
 
-_IDS = (
-    "allowed is a list of ids or row numbers, such as [32, 'medqa-40'], or a text file with an id a"
-    " line"
-)
+_IDS = "allowed is a list of ids or row numbers, such as [32, 'medqa-40'], or a text file with"
+_IDS += " an id a line"
 
 
 def _wanted(ids: Sequence[str | int] | str | Path, known: set[str], file: Path) -> set[str]:

@@ -1,7 +1,4 @@
-"""Replies that somebody has already, from a table: what it holds becomes records to score.
-
-:data:`COLUMNS` says what may stand in it; what is absent is absent, and says so.
-"""
+"""Replies that somebody has already, from a table: what it holds becomes records to score."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from trustlab.datasets.cases_file import NO_NAMES, DataError, named_columns, table_rows
+from trustlab.datasets.cases_file import NO_NAMES, Bad, DataError, named_columns, table_rows
 from trustlab.parsing.medconf import read_evidence, read_profile
 from trustlab.parsing.reply import no_answer
 from trustlab.parsing.scores import probes_read
@@ -37,15 +34,25 @@ from trustlab.records import (
     normalise,
 )
 
+NOISE = 1e-6
+"""A log-probability that is above 0 by less is rounding."""
+KINDS = "a .csv, .tsv, .jsonl or .parquet one"
+
 
 class Column(NamedTuple):
-    """A column of replies: the name of its reader, in words what it may hold and what it is, and
-    what methods read that comes from it."""
+    """A column of replies: its reader, in words what it may hold and what it is, and what methods
+    read that comes from it."""
 
     read: str
     allowed: str
     meaning: str
     needed_by: str = ""
+
+
+# A reader raises one of these of what its column does not take.
+UNREADABLE = (
+    ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError,
+)  # fmt: skip
 
 
 def _text(value: Any) -> str:
@@ -63,10 +70,8 @@ def _name(value: Any) -> str:
 
 
 def _number(value: Any, low: float = -math.inf, high: float = math.inf) -> float:
-    if isinstance(value, bool | np.bool_):
-        raise ValueError
     number = float(value)
-    if not low <= number <= high or number == math.inf:
+    if isinstance(value, bool | np.bool_) or not low <= number <= high or number == math.inf:
         raise ValueError
     return number
 
@@ -80,7 +85,7 @@ def _whole(value: Any, low: int = 0, high: float = math.inf) -> int:
 
 def _flag(value: Any) -> bool:
     known = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
-    return known[str(value).strip().lower()]  # KeyError: of no kind
+    return known[str(value).strip().lower()]
 
 
 def _each(read: Callable[[Any], Any], gaps: bool = False) -> Callable[[Any], list[Any]]:
@@ -88,8 +93,8 @@ def _each(read: Callable[[Any], Any], gaps: bool = False) -> Callable[[Any], lis
 
     def every(value: Any) -> list[Any]:
         if isinstance(value, str):
-            told = value.strip()
-            value = json.loads(told) if told[:1] == "[" else [v.strip() for v in told.split(";")]
+            shown = value.strip()
+            value = json.loads(shown) if shown[:1] == "[" else [v.strip() for v in shown.split(";")]
         if not isinstance(value, list | tuple | np.ndarray) or len(value) == 0:
             raise ValueError
         return [None if gaps and _empty(item) else read(item) for item in _plain(value)]
@@ -102,13 +107,6 @@ def _plain(value: Any) -> Any:
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def _pair(value: Any) -> tuple[str, float]:
-    token, logprob = _plain(value)
-    if not isinstance(token, str):
-        raise ValueError
-    return token, _logprob(logprob)
-
-
 def _token(value: Any) -> str:
     if not isinstance(value, str):
         raise ValueError
@@ -119,15 +117,18 @@ def _logprob(value: Any) -> float:
     return min(_number(value, high=NOISE), 0.0)
 
 
+def _pair(value: Any) -> tuple[str, float]:
+    token, logprob = _plain(value)
+    return _token(token), _logprob(logprob)
+
+
 def _score(value: Any) -> str:
     """A stated score as the words of a reply: a number stands in brackets, text stays."""
-    if isinstance(value, bool | np.bool_):
-        raise ValueError
     try:
-        number = float(value)
+        float(value)
     except ValueError:
         return _text(value)
-    return f"[{_number(number, 0, 100):.12g}]"
+    return f"[{_number(value, 0, 100):.12g}]"
 
 
 def _guesses(value: Any) -> str:
@@ -162,9 +163,6 @@ def _bounds(value: Any) -> dict[str, str]:
     return found
 
 
-NOISE = 1e-6
-"""A log-probability that is above 0 by less is rounding."""
-_LOGPROBS = _each(_logprob)
 READERS: dict[str, Callable[[Any], Any]] = {
     "text": _text,
     "name": _name,
@@ -179,8 +177,8 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "guesses": _guesses,
     "tokens": _each(_token),
     "token_lists": _each(_each(_token), gaps=True),
-    "logprobs": _LOGPROBS,
-    "logprob_lists": _each(_LOGPROBS, gaps=True),
+    "logprobs": _each(_logprob),
+    "logprob_lists": _each(_each(_logprob), gaps=True),
     "entropies": _each(partial(_number, low=0)),
     "numbers": _each(_number),
     "alternatives": _each(_each(_pair)),
@@ -193,15 +191,11 @@ COLUMNS = {
 }
 """Column -> what it may hold. A row an answer; only ``case_id``, ``answer``, and ``truth`` or
 ``correct`` are needed."""
-
 NEEDED_BY = {need: name for name, column in COLUMNS.items() for need in column.needed_by.split()}
 """What methods read -> the column that it comes from."""
-OF_TOKENS = ("logprobs", "entropies", "renyi", "fisher_rao", "prior_logprobs", "alternatives")
-NOT_HERE = {
-    "panel": "a table of replies has no panel of doctors",
-    "exact": "a table of replies has no exact posterior",
-    "evidence": "the table has no evidence",
-}
+OF_TOKENS = (*TokenTrace.ARRAYS, "alternatives")
+NOT_HERE = dict.fromkeys(["panel", "panel.cosines"], "a table of replies has no panel of doctors")
+NOT_HERE["exact"] = "a table of replies has no exact posterior"
 
 
 @dataclass(frozen=True)
@@ -219,32 +213,20 @@ class Kept:
 def read_replies(table: pd.DataFrame | str | Path, parameters: Parameters, seed: int = 0) -> Kept:
     """The replies of a table or of a file (``.csv``, ``.tsv``, ``.jsonl``, ``.parquet``).
 
-    Columns: :data:`COLUMNS`; others are not read, which a warning says. ``TypeError`` for what is
-    neither table nor path. Raises
-    :class:`~trustlab.datasets.DataError` for a column that is nearly one of these, a row that
-    breaks the format, and a case, level and model that come twice in a data set.
+    Columns: :data:`COLUMNS`; a warning names others. Raises ``TypeError`` for what is neither table
+    nor path, :class:`~trustlab.datasets.DataError` for a column that is nearly one of these, a row
+    that breaks the format, and a case, level and model that come twice in a data set.
     """
-    file: Path | str
-    if isinstance(table, pd.DataFrame):
-        file = "table"
-        rows = _frame_rows(file, table)
-    elif not isinstance(table, str | Path):
-        raise TypeError(f"replies are {type(table).__name__}; they must be a DataFrame or a path")
-    elif not (file := Path(table).expanduser()).is_file():
-        raise DataError(file, None, "file", file.name, f"a file that exists, {KINDS}")
-    elif file.suffix.lower() == ".parquet":
-        rows = _frame_rows(file, _parquet(file))
-    else:
-        rows = table_rows(file)
-    _check_percent(file, rows)
+    file, rows = _rows(table)
     if not rows:
         raise DataError(file, None, "rows", "none", "a row an answer")
+    _check_percent(file, rows)
     _check_names(file, list(dict.fromkeys(name for row in rows for name in row)))
     there = {name for row in rows for name, value in row.items() if value is not None}
-    reasons = {
+    reasons = NOT_HERE | {
         need: f"{name} is empty in this row" if name in there else f"the table has no {name}"
         for need, name in NEEDED_BY.items()
-    } | {"panel": NOT_HERE["panel"], "panel.cosines": NOT_HERE["panel"], "exact": NOT_HERE["exact"]}
+    }
     kept, seen = Kept([], [], [], [], []), {}
     for number, row in enumerate(rows, 1):
         bad = partial(DataError, file, number)
@@ -255,13 +237,28 @@ def read_replies(table: pd.DataFrame | str | Path, parameters: Parameters, seed:
         view = kept.views[-1]
         key = (view.case.dataset, view.case.case_id, view.level, kept.generations[-1].model)
         if key in seen:
-            told = f"a data set, case, level and model once (row {seen[key]} has it)"
-            raise bad("case_id", view.case.case_id, told)
+            once = f"a data set, case, level and model once (row {seen[key]} has it)"
+            raise bad("case_id", view.case.case_id, once)
         seen[key] = number
     return kept
 
 
-KINDS = "a .csv, .tsv, .jsonl or .parquet one"
+def _rows(table: pd.DataFrame | str | Path) -> tuple[Path | str, list[dict[str, Any]]]:
+    """How errors name the table, and its rows."""
+    if isinstance(table, pd.DataFrame):
+        return "table", _frame_rows("table", table)
+    if not isinstance(table, str | Path):
+        raise TypeError(f"replies are {type(table).__name__}; they must be a DataFrame or a path")
+    file = Path(table).expanduser()
+    if not file.is_file():
+        raise DataError(file, None, "file", file.name, f"a file that exists, {KINDS}")
+    if file.suffix.lower() != ".parquet":
+        return file, table_rows(file)
+    try:
+        frame = pd.read_parquet(file)
+    except (OSError, ValueError) as error:
+        raise DataError(file, None, "file", str(error), "a whole Parquet file") from error
+    return file, _frame_rows(file, frame)
 
 
 def _check_percent(file: Path | str, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -275,13 +272,6 @@ def _check_percent(file: Path | str, rows: Sequence[Mapping[str, Any]]) -> None:
         if any(0 < n < 1 for n in numbers) and max(numbers) <= 1:
             allowed = "percent, 0 to 100; none of this column is above 1: are they shares?"
             raise DataError(file, None, name, found[0], allowed)
-
-
-def _parquet(file: Path) -> pd.DataFrame:
-    try:
-        return pd.read_parquet(file)
-    except (OSError, ValueError) as error:
-        raise DataError(file, None, "file", str(error), "a whole Parquet file") from error
 
 
 def _frame_rows(file: Path | str, table: pd.DataFrame) -> list[dict[str, Any]]:
@@ -307,14 +297,14 @@ def _missing(value: Any) -> bool:
 def _check_names(file: Path | str, names: Sequence[str]) -> None:
     """Refuse what lacks a column, or nearly has one; warn of what is not read."""
     bad = partial(DataError, file, None)
-    known = [*COLUMNS, "case"]
-    lacking = [name for name in ("case_id", "answer") if name not in names]
     if "case" in names and "case_id" in names:
         raise bad("columns", names, "case_id or case, not both")
-    if lacking and not (lacking == ["case_id"] and "case" in names):
+    there = {*names, *(["case_id"] if "case" in names else [])}
+    if lacking := [name for name in ("case_id", "answer") if name not in there]:
         raise bad("columns", names, f"{', '.join(lacking)} among them")
-    if not {"truth", "correct"} & set(names):
+    if not {"truth", "correct"} & there:
         raise bad("columns", names, "truth or correct among them")
+    known = [*COLUMNS, "case"]
     strange = [name for name in names if name not in known]
     for name in strange:
         if near := difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.8):
@@ -323,13 +313,7 @@ def _check_names(file: Path | str, names: Sequence[str]) -> None:
         warnings.warn(f"columns that are not read: {', '.join(strange)}", stacklevel=5)
 
 
-UNREADABLE = (
-    ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError,
-)  # fmt: skip
-"""What a cell raises that is not what its column takes."""
-
-
-def _cell(bad: partial[DataError], name: str, value: Any) -> Any:
+def _cell(bad: Bad, name: str, value: Any) -> Any:
     if _empty(value) or (_missing(value) and name not in ("case_id", "answer")):
         return None  # a case may be called NA, and a model may say so
     column = COLUMNS[name]
@@ -341,7 +325,7 @@ def _cell(bad: partial[DataError], name: str, value: Any) -> Any:
 
 def _take(
     kept: Kept,
-    bad: partial[DataError],
+    bad: Bad,
     row: Mapping[str, Any],
     parameters: Parameters,
     seed: int,
@@ -357,10 +341,10 @@ def _take(
     if answer is None and row.get("correct"):
         raise bad("correct", 1, "0, or nothing, where there is no answer")
     patient, truth = row.get("patient"), row.get("truth", "")
-    told = () if patient is None else (Statement(patient),)
+    shown = () if patient is None else (Statement(patient),)
     accepted = tuple(dict.fromkeys((truth, *row.get("accepted", ()))))
-    dataset = row.get("dataset", "table")
-    view = View(Case(row["case_id"], dataset, told, truth, accepted), row.get("level", 100), told)
+    case = Case(row["case_id"], row.get("dataset", "table"), shown, truth, accepted)
+    view = View(case, row.get("level", 100), shown)
     samples = None
     if "samples" in row:
         samples = tuple(_samples(bad, row))
@@ -372,89 +356,75 @@ def _take(
     assessment = None
     if {"medconf", "evidence"} & set(row):
         evidence, score = row.get("evidence", ()), row.get("medconf")
-        lacks = reasons["assessment"] if score is None else NOT_HERE["evidence"]
+        lacks = reasons["assessment"] if score is None else "the table has no evidence"
         profile = tuple(e.criterion for e in evidence)
         about = {"profile": profile, "evidence": evidence, "score": score, "missing": lacks}
         assessment = Assessment(str(answer), **about)
-    failed = why if answer is None and why else NO_DIAGNOSIS
-    trace = None if answer is None else _trace(bad, row, "tokens", OF_TOKENS, row)
-    reply = Reply(answer, trace) if answer is not None else Reply(None, missing=failed)
+    if answer is None:
+        reply = Reply(None, missing=why or NO_DIAGNOSIS)
+    else:
+        reply = Reply(answer, _trace(bad, row, "tokens", OF_TOKENS))
     spoken = [s.text for s in samples or ()]
-    kept.views.append(view)
     made = Generation(
-        case_id=view.case.case_id, level=view.level, model=row.get("model", "model"),
+        case_id=case.case_id, level=view.level, model=row.get("model", "model"),
         seed=seed, n_statements=row.get("n_statements", 0), n_total=row.get("n_total", 0),
         n_words=row.get("n_words", view.n_words), answer=reply, samples=samples,
         n_wordings=len(set(spoken)) if len(spoken) > 1 else None, probes=probes,
         assessment=assessment, parameters=parameters, told=patient,
         reasons={"answer": "the table has no log-probabilities", **reasons},
     )  # fmt: skip
+    kept.views.append(view)
     kept.generations.append(probes_read(made))
     kept.correct.append(row.get("correct"))
     kept.missing.append(why)
     kept.n_samples.append(row.get("n_samples") if samples is None else len(samples))
 
 
-def _samples(bad: partial[DataError], row: Mapping[str, Any]) -> Iterator[Reply]:
+def _samples(bad: Bad, row: Mapping[str, Any]) -> Iterator[Reply]:
     """The readable samples, with what is known of their tokens."""
     texts = row["samples"]
-    beside = {name: row.get(name) for name in ("sample_tokens", "sample_logprobs")}
+    beside = {n: row[f"sample_{n}"] for n in ("tokens", "logprobs") if f"sample_{n}" in row}
     for name, lists in beside.items():
-        if lists is not None and len(lists) != len(texts):
-            raise bad(name, f"{len(lists)} lists", f"one for each of the {len(texts)} samples")
+        if len(lists) != len(texts):
+            words = f"one for each of the {len(texts)} samples"
+            raise bad(f"sample_{name}", f"{len(lists)} lists", words)
     for i, text in enumerate(texts):
-        own = {n.removeprefix("sample_"): v[i] for n, v in beside.items() if v is not None}
-        own = {name: value for name, value in own.items() if value is not None}
+        own = {name: lists[i] for name, lists in beside.items() if lists[i] is not None}
         if text is not None:
-            where = f"sample {i + 1}, tokens"
-            yield Reply(text, _trace(bad, own, where, ("logprobs",), {}))
+            yield Reply(text, _trace(bad, own, f"sample {i + 1}, tokens", ("logprobs",)))
 
 
-def _trace(
-    bad: partial[DataError],
-    row: Mapping[str, Any],
-    where: str,
-    names: Iterable[str],
-    whole: Mapping[str, Any],
-) -> TokenTrace | None:
+def _trace(bad: Bad, row: Mapping[str, Any], where: str, names: Iterable[str]) -> TokenTrace | None:
     """Token statistics of equal lengths; ``None`` where there are none."""
-    given = {name: row[name] for name in names if name in row}
-    tokens = row.get("tokens")
+    given = {name: row[name] for name in (*names, "tokens") if name in row}
     if "alternatives" in given and not {"tokens", "logprobs"} <= set(row):
         raise bad("alternatives", "alone", "tokens and logprobs beside them")
-    if not given and tokens is None:
+    if len(set(map(len, given.values()))) > 1:
+        counts = ", ".join(f"{len(value)} {name}" for name, value in given.items())
+        raise bad(where, counts, "as many of each, one for each token")
+    if not given:
         return None
-    lengths = {name: len(value) for name, value in given.items()}
-    lengths |= {} if tokens is None else {"tokens": len(tokens)}
-    if len(set(lengths.values())) > 1:
-        told = ", ".join(f"{n} {name}" for name, n in lengths.items())
-        raise bad(where, told, "as many of each, one for each token")
-    arrays: dict[str, Any] = {
-        n: np.array(v, dtype=float) for n, v in given.items() if n != "alternatives"
-    }
-    listed = given.get("alternatives")
-    return TokenTrace(
-        tuple(tokens or ()), **arrays, bounds=whole.get("bounds", {}),
-        alternatives=None if listed is None else tuple(tuple(each) for each in listed),
-    )  # fmt: skip
+    listed = given.pop("alternatives", None)
+    tokens = tuple(given.pop("tokens", ()))
+    arrays: dict[str, Any] = {n: np.array(v, dtype=float) for n, v in given.items()}
+    alternatives = None if listed is None else tuple(tuple(each) for each in listed)
+    return TokenTrace(tokens, **arrays, alternatives=alternatives, bounds=row.get("bounds", {}))
 
 
 def replies_table(answers: pd.DataFrame, generations: Sequence[Generation]) -> pd.DataFrame:
     """The replies of a run as a table that :func:`read_replies` reads: its answers, and what was
     read of each; lists in cells, ``None`` where there is nothing."""
     rows = answers.to_dict("records")
-    told = [row | _told(g) for row, g in zip(rows, generations, strict=True)]
-    table: Any = pd.DataFrame(told)
+    table: Any = pd.DataFrame([r | _cells(g) for r, g in zip(rows, generations, strict=True)])
     return table[[name for name in COLUMNS if name in table and table[name].notna().any()]]
 
 
-def _told(g: Generation) -> dict[str, Any]:
+def _cells(g: Generation) -> dict[str, Any]:
     """What one answer has for the columns beyond those of a run's answers."""
     samples, trace = g.samples, g.answer and g.answer.trace
     found: dict[str, Any] = {"n_total": g.n_total or None, "patient": g.told}
     if trace is not None:
-        statistics = {name: getattr(trace, name) for name in TokenTrace.ARRAYS}
-        found |= {n: None if array is None else array.tolist() for n, array in statistics.items()}
+        found |= {name: _listed(getattr(trace, name)) for name in TokenTrace.ARRAYS}
         found |= {"tokens": list(trace.tokens), "bounds": json.dumps(dict(trace.bounds))}
         if trace.alternatives is not None:
             found["alternatives"] = json.dumps(trace.alternatives)  # Parquet takes no such pairs
@@ -462,12 +432,12 @@ def _told(g: Generation) -> dict[str, Any]:
         found["samples"] = [s.text for s in samples]
         traces = [s.trace for s in samples]
         if any(traces):
-            found["sample_tokens"] = [t and list(t.tokens) for t in traces]
-            known = [None if t is None else t.logprobs for t in traces]
-            found["sample_logprobs"] = [None if p is None else p.tolist() for p in known]
-    came = {n: [replace(r, text=r.raw) for r in of] for n, of in g.probes.items()}  # unread again
-    said = {n: [None if no_answer(r) else r.text for r in of] for n, of in came.items()}
-    found |= {name: texts if name == "p_true" else texts[0] for name, texts in said.items()}
+            found["sample_tokens"] = [None if t is None else list(t.tokens) for t in traces]
+            found["sample_logprobs"] = [None if t is None else _listed(t.logprobs) for t in traces]
+    for name, replies in g.probes.items():
+        came = [replace(reply, text=reply.raw) for reply in replies]  # unread again
+        texts = [None if no_answer(reply) else reply.text for reply in came]
+        found[name] = texts if name == "p_true" else texts[0]
     if g.assessment is not None:
         found["medconf"] = g.assessment.score
         if (evidence := g.assessment.evidence) and evidence[0].criterion.importance:
@@ -477,3 +447,7 @@ def _told(g: Generation) -> dict[str, Any]:
             ]
             found["evidence"] = json.dumps(rows)
     return found
+
+
+def _listed(array: np.ndarray | None) -> list[float] | None:
+    return None if array is None else array.tolist()

@@ -17,17 +17,9 @@ LAY_NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )
 """Name -> its everyday names, all normalised; a list of our own, far from complete."""
+_SETS = ("abbreviations", "openers", "lettered", "either_way", "number", "valued", "lengths")
 ABBREVIATIONS, OPENERS, LETTERED, _EITHER_WAY, _NUMBER, _VALUED, _LENGTHS = (
-    frozenset(_WORDS[name].split())
-    for name in (
-        "abbreviations",
-        "openers",
-        "lettered",
-        "either_way",
-        "number",
-        "valued",
-        "lengths",
-    )
+    frozenset(_WORDS[name].split()) for name in _SETS
 )
 """What the words of ``words/sentences.yml`` do is said there."""
 
@@ -65,12 +57,11 @@ def sentences(text: str) -> list[str]:
       minutes), or a length's unit that has a number before it ("5 ft. 4 in. tall");
     - the word is dotted ("i.v.", "q.d.", also "etc.") and none of :data:`OPENERS` follows.
 
-    A blank line ends a sentence too; any other line break is a space. But where a line ends in a
-    colon, the rows after it are a table and belong to the sentence of that colon: rows are lines of
-    at most 12 words in which no sentence ends; after a blank line the table goes on with a row that
-    holds a number or ends in a colon. A line that introduces another table ("The urine shows:")
-    begins a sentence of its own. Nothing but white space is lost, and a sentence cut again stays as
-    it is.
+    A blank line ends a sentence too; any other line break is a space. But the rows after a line
+    that ends in a colon are a table, and belong to its sentence: lines of at most 12 words in which
+    no sentence ends, and after a blank line those that hold a number or end in a colon. A line that
+    introduces another table ("The urine shows:") begins a sentence of its own. Nothing but white
+    space is lost, and a sentence cut again stays as it is.
     """
     found = []
     for block in _blocks(text):
@@ -113,13 +104,8 @@ def _is_initial(before: list[str], following: str) -> bool:
     return _NAME.fullmatch(last) is not None and last not in LETTERED
 
 
-# -- tables
-# --------------------------------------------------------------------------------------------------
-
-
 def _blocks(text: str) -> Iterator[str]:
-    """Stretches of ``text`` that no sentence crosses: paragraphs, and tables with the paragraph
-    that introduces them."""
+    """Stretches of ``text`` that no sentence crosses: paragraphs, and tables with their heads."""
     block: list[str] = []
     in_table = False
     for paragraph in _BLANK.split(text):
@@ -151,9 +137,7 @@ def _is_row(line: str) -> bool:
     words = line.split()
     if not 0 < len(words) <= _LONGEST_ROW or (_opens_table(line) and _INTRODUCES.search(line)):
         return False
-    shown = (  # a letter before and a capital after: no stop in it may depend on its neighbours
-        f"x {' '.join(words)} X"
-    )
-    return not any(
-        _ends(shown[: stop.end()].strip(), shown[stop.end() :]) for stop in _STOP.finditer(shown)
-    )
+    # a letter before and a capital after: no stop in it may depend on its neighbours
+    shown = f"x {' '.join(words)} X"
+    ends = (stop.end() for stop in _STOP.finditer(shown))
+    return not any(_ends(shown[:end].strip(), shown[end:]) for end in ends)

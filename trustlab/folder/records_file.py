@@ -153,9 +153,14 @@ def _array(value: Any) -> np.ndarray:
         raise ValueError("it must be an array: dtype, shape and values")
     if value["dtype"] not in DTYPES:
         raise ValueError(f"the dtype of an array must be among {DTYPES}")
-    values = [NOT_FINITE.get(v, v) if isinstance(v, str) else v for v in value["values"]]
-    if not set(map(type, values)) <= {float, int, bool}:
-        raise ValueError("it must be an array of numbers")
+    values = value["values"]
+    kinds = {"bool": {bool}, "float64": {float, int}, "float32": {float, int}}
+    if kinds.get(value["dtype"]) == {float, int}:
+        if not all(math.isfinite(v) for v in values if isinstance(v, float)):
+            raise ValueError(f"what is not finite must be among {', '.join(NOT_FINITE)}, as text")
+        values = [NOT_FINITE.get(v, v) if isinstance(v, str) else v for v in values]
+    if not set(map(type, values)) <= kinds.get(value["dtype"], {int}):
+        raise ValueError(f"it must be an array of numbers, all {value['dtype']}")
     made = np.array(values, dtype=value["dtype"]).reshape(value["shape"])
     made.setflags(write=False)
     return made

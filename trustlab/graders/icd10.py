@@ -28,7 +28,7 @@ _ALIAS = re.compile(r"(.+?) \[([^\]]+)\](.*)")
 
 class Place(NamedTuple):
     """Where a name stands: as the ``title`` of its code, or its ``only`` inclusion term. Terms of a
-    category ("includes") and "NOS" are known, and of no ``code``: they may be wider."""
+    category ("includes") and "NOS" have no ``code``: they may be wider."""
 
     code: str
     title: bool

@@ -18,12 +18,10 @@ NEUTRAL = frozenset(_WORDS["neutral"].split())
 """Words that a longer name may have more without being another kind; but a disease is not a
 syndrome."""
 QUALIFIERS = frozenset(" ".join(_WORDS["qualifiers"].values()).casefold().split())
-"""Words that make a name another diagnosis; so do numbers, single letters ("2", "B12", "A") and
-:data:`PREFIXES`."""
+"""Words that make a name another diagnosis; so do numbers, single letters and prefixes."""
 PREFIXES = tuple(_WORDS["prefixes"].split())
 LOOKALIKES = tuple(frozenset(group.split()) for group in _WORDS["lookalikes"])
-"""Names that look alike and are not the same; two of one group are two diagnoses, however close
-their letters are."""
+"""Names that look alike; two of one group are two diagnoses."""
 EXCLUSIVE = tuple(frozenset(group.split()) for group in _WORDS["exclusive"])
 """Words of one group rule each other out; a name with one of them is a kind of the name without."""
 OPPOSITE_PREFIXES = tuple(
@@ -35,8 +33,6 @@ SAME_PHRASE: dict[str, str] = _WORDS["same_phrase"]
 ROMAN = {numeral: str(n) for n, numeral in enumerate(_WORDS["roman"].split(), 1)}
 SAME_WORD = {word: one for one, words in _WORDS["same_word"].items() for word in words.split()}
 """Words taken for one: English and Latin names of an organ, noun and adjective."""
-
-
 CERTAINTY = re.compile(rf"\b(?:{'|'.join(_WORDS['certainty'])})\b")
 _APOSTROPHES = dict.fromkeys(map(ord, "’‘`´′‵ʹʼʽˈ＇"), "'")
 """Primes and accents that stand as apostrophes."""
@@ -68,12 +64,8 @@ def content_words(name: str) -> frozenset[str]:
 
 def words_in_order(name: str) -> list[str]:
     """The words that say what it is, without certainty, degree and neutral words; those of
-    ``SAME_WORD`` as one.
-
-    ae and oe are written e, II is written 2, and numbers and single letters that stand together are
-    one word, so that "MEN2B" and "MEN type 2 B" agree. A leading "a" in small letters is an
-    article; any other lone letter says something.
-    """
+    ``SAME_WORD`` as one, ae and oe as e, II as 2, and numbers and single letters that stand
+    together as one word ("MEN2B" is "MEN type 2 B"). A leading "a" is an article."""
     words = normalise(CERTAINTY.sub(" ", folded(re.sub(r"^\s*a\s+", "", name)))).split()
     parts = [part for word in words for part in re.findall(r"\d+|[^\W\d]+", ROMAN.get(word, word))]
     kept: list[str] = []
@@ -100,8 +92,7 @@ def is_qualifier(word: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def qualifiers(name: str) -> frozenset[str]:
-    """What in a name sets cause, site, side, stage, course or kind: words, numbers, single letters
-    and prefixes."""
+    """What in a name sets cause, site, side, stage, course or kind, prefixes too."""
     words = content_words(name)
     return frozenset(w for w in words if is_qualifier(w)) | {
         p for p in PREFIXES for w in words if w.startswith(p)
@@ -125,11 +116,8 @@ def clash(one: str, other: str) -> bool:
 
 
 def exclude(one: Set[str], other: Set[str]) -> bool:
-    """Whether words of two names rule each other out: left and right, type 1 and type 2.
-
-    Among the words of a group, and among numbers and single letters, each has one that the other
-    lacks: "acute on chronic" does not rule "chronic" out, nor "type 2" the name without a type.
-    """
+    """Whether words of two names rule each other out: left and right, type 1 and type 2. Each has
+    one that the other lacks: "acute on chronic" does not rule "chronic" out."""
     here, there = one - other, other - one
     return (
         any(there & group for word in here for group in _RULED_OUT.get(word, ()))
@@ -149,18 +137,17 @@ def _opposite(one: str, other: str) -> bool:
 
 
 CLOSE = 0.85
-"""The ratio of ``difflib`` from which on two words count as one and its misspelling: otitis and
-ottitis (0.92)."""
+"""``difflib``'s ratio of a word and its misspelling, at least: otitis and ottitis have 0.92."""
 
 
 def comparable(answer: str, names: Sequence[str]) -> list[str]:
-    """The true names that ``answer`` may mean: with all its words, misspelt or not, or with none,
-    and without a clash; none where its words are more or fewer than those of any true name."""
+    """The true names without a clash that have all words of ``answer``, misspelt or not, or none;
+    no name where its words are more or fewer than those of one."""
     words = content_words(answer)
     pairs = [(name, content_words(name)) for name in names]
     if any(words < true or true < words for _, true in pairs):
         return []
-    alike = [name for name, true in pairs if _corrected(words, true) == true or not words & true]
+    alike = [name for name, true in pairs if not words & true or _corrected(words, true) == true]
     return [name for name in alike if not clash(answer, name)]
 
 
@@ -171,8 +158,7 @@ def _corrected(words: Set[str], true: Set[str]) -> set[str]:
 
 
 ARTICLES = ("a ", "an ", "the ")
-MAX_LENGTH = 200
-"""Characters; a longer answer is a report and no name, unless it is a true name."""
+MAX_LENGTH = 200  # characters; a longer answer is a report
 
 _DENIAL = re.compile(rf"\b(?:{'|'.join(_WORDS['denial'])})\b|^without\b|\babsent$")
 ALTERNATIVES = re.compile(
@@ -198,21 +184,15 @@ _BRACKETED = re.compile(r"([^()]+)\(([^()]+)\)\s*\.?")
 
 
 def spellings(name: str) -> set[str]:
-    """The normalised name, and it without a leading article; both, since "A fib" begins with
-    none."""
+    """The normalised name, and it without what may be an article: "A fib" has none."""
     plain = unicodedata.normalize("NFKC", name).strip()
     article = next((a for a in ARTICLES if plain.casefold().startswith(a)), "")
     return {normalise(plain), normalise(plain[len(article) :])} - {""}
 
 
 def readings(name: str) -> set[tuple[str, frozenset[str]]]:
-    """The spellings as they are and without words of certainty and degree, each with the degrees
-    taken out of it.
-
-    Taken off before: accents, invisible characters, possessive 's, a leading "Diagnosis:", an
-    ICD-10 code or a share of 1 to 100 % in brackets at the end. "Bronchitis, acute" is turned
-    round. The code itself is not looked up.
-    """
+    """The spellings of :func:`plain_name` as they are, and without words of certainty and degree,
+    each with the degrees taken out of it."""
     plain = plain_name(name)
     found = {(key, frozenset()) for key in spellings(plain)}
     for key in spellings(CERTAINTY.sub(" ", plain).strip(" ,")):
@@ -223,7 +203,8 @@ def readings(name: str) -> set[tuple[str, frozenset[str]]]:
 
 
 def plain_name(name: str) -> str:
-    """The name :func:`folded`, turned round, without label, code and share (:func:`readings`)."""
+    """The name :func:`folded`, without a leading "Diagnosis:", and an ICD-10 code or a share of 1
+    to 100 % in brackets at the end; "Bronchitis, acute" is turned round."""
     return _turned(_PERCENT.sub("", _CODE.sub("", _unlabelled(folded(name)))))
 
 
@@ -245,8 +226,7 @@ def _unlabelled(name: str) -> str:
 
 
 def _turned(name: str) -> str:
-    """As "acute bronchitis" what is "Bronchitis, acute": one comma, and after it nothing but words
-    of ``QUALIFIERS``."""
+    """As "acute bronchitis" what is "Bronchitis, acute": after the comma only ``QUALIFIERS``."""
     head, comma, tail = name.partition(",")
     words = tail.strip(" .").split()
     turns = comma and normalise(head) and words and all(word in QUALIFIERS for word in words)
@@ -254,8 +234,7 @@ def _turned(name: str) -> str:
 
 
 def same_name(one: str, other: str) -> bool:
-    """Whether two names are spelt alike but for words of certainty and degree; "mild x" and "severe
-    x" are not."""
+    """Whether two names are spelt alike but for certainty and degree ("mild x", not "severe x")."""
     theirs = readings(other)
     return any(
         key == k and (a == b or not a or not b) for key, a in readings(one) for k, b in theirs
@@ -263,8 +242,7 @@ def same_name(one: str, other: str) -> bool:
 
 
 def is_named(answer: str, names: Iterable[str]) -> bool:
-    """Whether ``answer`` is, whole, one of ``names``, or such a name with its abbreviation or
-    another name in brackets."""
+    """Whether ``answer`` is one of ``names``, perhaps with its acronym or another in brackets."""
     listed = list(names)
     if any(same_name(answer, name) for name in listed):
         return True
@@ -276,8 +254,7 @@ def is_named(answer: str, names: Iterable[str]) -> bool:
 
 
 def is_acronym(short: str, long: str) -> bool:
-    """Whether ``short`` is made of the first letters of ``long``, with or without its small
-    words."""
+    """Whether ``short`` is the first letters of ``long``, with or without its small words."""
     letters, little = normalise(short).replace(" ", ""), (NEUTRAL | {"and"}) - _KINDS
     for words in (key.split() for key, _ in readings(long)):
         for kept in (words, [word for word in words if word not in little]):
@@ -287,28 +264,19 @@ def is_acronym(short: str, long: str) -> bool:
 
 
 def names_of(case: Case, knowledge: Knowledge) -> tuple[str, ...]:
-    """Every name of the case's diagnosis: its own, the accepted ones, and the table's for the
-    conditions that they name."""
-    given = (case.diagnosis, *case.accepted)
-    own = [name for one in given for name in (one, *_with_acronym(one))]
+    """Every name of the case's diagnosis: its own, the accepted ones, both names in "Chronic
+    lymphocytic leukemia (CLL)", and the table's for the conditions that they name."""
+    own: list[str] = []
+    for name in (case.diagnosis, *case.accepted):
+        parts = bracketed(name)
+        own += [name, *(parts if parts and is_acronym(parts[1], parts[0]) else ())]
     found = [knowledge.condition_named(spelt) for name in own for spelt in sorted(spellings(name))]
     return tuple(dict.fromkeys([*own, *(n for c in found if c is not None for n in c.names)]))
 
 
-def _with_acronym(name: str) -> tuple[str, ...]:
-    """The two names in "Chronic lymphocytic leukemia (CLL)"; none where the bracket is not the
-    acronym of the rest."""
-    parts = bracketed(name)
-    return parts if parts and is_acronym(parts[1], parts[0]) else ()
-
-
 def no_diagnosis(answer: str | None, names: Iterable[str] = ()) -> str:
-    """Why the answer, taken as it stands, is not one diagnosis; '' where it may be. ``names`` are
-    the true ones.
-
-    A true name may itself hold "and", so that "and" joins no list there. Ask :func:`is_named`
-    first: a name that matches whole is right whatever signs it holds.
-    """
+    """Why the answer is not one diagnosis; '' where it may be. Where a true name of ``names`` holds
+    "and", this joins no list. Ask :func:`is_named` first."""
     plain = _unlabelled(folded(answer or ""))
     words = normalise(plain)
     letters = re.search(r"[^\W\d_]{2}", plain)

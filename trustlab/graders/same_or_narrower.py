@@ -38,8 +38,7 @@ RIGHT = (SAME, NARROWER)
 BROADER = "broader"
 _IN_BRACKETS = re.compile(r"^([^()]+)\(([^()]+)\)(.*)$")
 _SHORT = re.compile(r" ?\([A-Z][A-Za-z]{0,5}\)")
-_SLIP = re.compile(r"^[b-z] |\?")
-"""A letter of a word that was cut off, a question."""
+_SLIP = re.compile(r"^[b-z] |\?")  # a letter of a word that was cut off, a question
 _ADJECTIVE = re.compile(r"...(?:[aei]l|ic|ous|[ai]ve|[ai]ry|ed|ing|oid|ar|[ae]nt|an|form)$")
 _STAGES = {"acute", "subacute", "chronic", "recurrent", "latent", "late", "congenital", "neonatal"}
 
@@ -47,9 +46,9 @@ _STAGES = {"acute", "subacute", "chronic", "recurrent", "latent", "late", "conge
 def verdict(answer: str, names: Sequence[str], knowledge: Knowledge) -> str:
     """``same``, ``narrower`` (it entails a true name), ``other``, or '' where nothing settles it.
 
-    ``names`` are the true ones, the case's own first (:func:`names_of`). A name in brackets is
-    another name of what stands before it, or says which kind it is. A cause or complication behind
-    the name makes it narrower, and so do words that describe the same noun.
+    ``names`` are the true ones, the case's own first. What stands in brackets is another name, or
+    says which kind it is. A cause or complication behind the name makes it narrower, and so do
+    words that describe the same noun.
     """
     if is_named(answer, names):
         return SAME
@@ -162,8 +161,7 @@ def _by_words(text: str, names: Sequence[str]) -> str:
 
 
 def _is_kind(said: Name, name: Name, own: Name) -> bool:
-    """Whether the words that ``said`` adds to a true name make it a kind of it, and of the case's
-    ``own`` name."""
+    """Whether what ``said`` adds to a true name makes it a kind of it, and of the ``own`` one."""
     extra, dropped = said.words - name.words, own.words - name.words
     if said.noun != name.noun or extra & NOT_NOW or name.words <= ANATOMY:
         return False

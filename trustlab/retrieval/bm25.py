@@ -17,7 +17,10 @@ from trustlab.retrieval.corpus import Passage
 
 _WORD = re.compile(r"\w+")
 _UNSEEN = re.compile("\u00ad\\s*|[\u200b-\u200d\u2060\ufeff]")
-"""What may stand unseen within a word: a soft hyphen, with the end of its line, and joiners."""
+"""Unseen within a word: a soft hyphen, with the end of its line, and joiners."""
+K1, B = 1.2, 0.75
+N_BEST = 15
+NO_WORDS = "no passage holds a word to search by"
 
 
 def terms(text: str) -> list[str]:
@@ -42,11 +45,6 @@ def words_revision() -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
-K1, B = 1.2, 0.75
-N_BEST = 15
-NO_WORDS = "no passage holds a word to search by"
-
-
 class Retriever(Protocol):
     """Finds passages; ``revision`` names corpus and settings, for the manifest."""
 
@@ -58,11 +56,10 @@ class Retriever(Protocol):
 
 
 class BM25:
-    """The reference retriever. Fine for some thousand passages: each query is scored against all of
-    them.
+    """The reference retriever: each query is scored against all passages, in memory.
 
-    Words weigh by Okapi's idf where :func:`okapi_weighs`, else by Lucene's. Raises ``ValueError``
-    where no passage holds a word, and for settings out of range.
+    Words weigh by Okapi's idf where :func:`okapi_weighs`, else by Lucene's. ``ValueError`` where no
+    passage holds a word, and for settings out of range.
     """
 
     def __init__(self, passages: Sequence[Passage], k1: float = K1, b: float = B):
@@ -80,8 +77,7 @@ class BM25:
         self.revision = f"bm25 {revision(self.passages, k1, b)}"
 
     def search(self, query: str, k: int = N_BEST) -> list[Passage]:
-        """The ``k`` best passages, best first, ties in corpus order; a passage that holds no word
-        of the query is none."""
+        """The ``k`` best passages that hold a word of the query, ties in corpus order."""
         return [self.passages[i] for i in best(self.scores(query), k)]
 
     def scores(self, query: str) -> np.ndarray:
@@ -90,8 +86,8 @@ class BM25:
 
 
 def okapi_weighs(n: int, within: Counter[str]) -> bool:
-    """Whether every word of ``n`` passages is in fewer than half of them (``within``: in how many):
-    Okapi's idf of another is 0 or less, and most small libraries have one."""
+    """Whether every word of ``n`` passages is in fewer than half of them (``within``: in how many).
+    Okapi's idf of another is 0 or less."""
     return n > 2 * max(within.values())
 
 
@@ -112,8 +108,7 @@ def check(k1: float, b: float) -> None:
 
 
 def revision(passages: Iterable[Passage], k1: float, b: float) -> str:
-    """Settings, number of passages, and their digest: the same for the same passages, whatever
-    files they were in."""
+    """Settings, number of passages, and their digest, whatever files they were in."""
     digest, n = hashlib.sha256(), 0
     for n, passage in enumerate(passages, 1):
         digest.update(f"{chr(0) if n > 1 else ''}{passage.id}\1{passage.contents}".encode())

@@ -16,19 +16,20 @@ from trustlab.datasets.cases_file import DataError, json_object, wrong_encoding
 from trustlab.datasets.sentences import sentences
 from trustlab.paths import DATA
 
+FILE = DATA / "corpus" / "passages.jsonl"
 TEXTS = (".txt", ".md")
 ENDINGS = (".jsonl", ".jsonl.gz", *TEXTS)
 ALLOWED = f"files that end in {', '.join(ENDINGS)}, folders of such files, or a list of these"
 LONGEST_LINE = 10_000_000
 """Bytes of a line at most: a packed file of some kilobytes may hold one that fills the memory."""
-
+LONGEST = 1000
+"""Characters in a passage at most, as in MedRAG's textbook snippets."""
 CorpusPath = str | Path | Sequence[str | Path]
 
 
 @dataclass(frozen=True)
 class CorpusFile:
-    """A file of passages. ``name`` is its path within the folder that was asked for, or else its
-    own name."""
+    """A file of passages. ``name``: its path within the folder asked for, or its own name."""
 
     path: Path
     name: str
@@ -36,20 +37,14 @@ class CorpusFile:
 
     @property
     def is_text(self) -> bool:
-        """Plain text, whose name becomes ids and title; otherwise snippets, one JSON object a
-        line."""
+        """Plain text, whose name becomes ids and title; otherwise one JSON object a line."""
         return self.path.name.lower().endswith(TEXTS)
 
 
 def corpus_files(path: CorpusPath) -> tuple[CorpusFile, ...]:
-    """The files of ``path`` (a file, a folder, or a list of either): a list's in its order, a
-    folder's sorted by name.
-
-    A folder is searched through all its folders. Passed over in it: other endings, hidden files and
-    folders, and ``README`` files, which come with a downloaded corpus and are no part of it. Raises
-    ``ValueError`` for a path that is not there, has another ending, or is a folder without such
-    files, and for an empty list.
-    """
+    """The files of ``path`` (a file, a folder, or a list of either): a list's in its order, those
+    of a folder and its folders by name, but for other endings, hidden ones and ``README`` files.
+    ``ValueError`` for a path that is not there or has none, and for an empty list."""
     paths: Any = [path] if isinstance(path, str | Path) else path
     sound = isinstance(paths, Sequence) and all(isinstance(one, str | Path) for one in paths)
     if not (sound and paths):
@@ -61,7 +56,7 @@ def _files(path: Path) -> list[CorpusFile]:
     if path.is_file() and path.name.lower().endswith(ENDINGS):
         return [CorpusFile(path, path.name)]
     within = ((file.relative_to(path), file) for file in path.rglob("*") if path.is_dir())
-    kept = {name.as_posix(): file for name, file in within if _belongs(name) and file.is_file()}
+    kept = {name.as_posix(): file for name, file in within if file.is_file() and _belongs(name)}
     if not kept:
         folder, other = "a folder that holds no corpus file", "which is no file or folder"
         why = "whose ending is unknown" if path.is_file() else folder if path.is_dir() else other
@@ -77,11 +72,7 @@ def _belongs(name: Path) -> bool:
 
 def lines(file: CorpusFile) -> Iterator[tuple[int, str]]:
     """(number from 1, line without its end) of a UTF-8 file, gzipped or not, without a byte-order
-    mark.
-
-    Raises :class:`DataError` for another encoding, a broken gzip file, and a line of more than
-    :data:`LONGEST_LINE` bytes, of which no more is read.
-    """
+    mark; :class:`DataError` for another encoding, a broken gzip file, and too long a line."""
     packed = file.path.name.lower().endswith(".gz")
     try:
         with gzip.open(file.path) if packed else file.path.open("rb") as stream:
@@ -106,23 +97,23 @@ def _decoded(path: Path, number: int, raw: bytes) -> str:
 
 
 def digest(files: Sequence[CorpusFile]) -> str:
-    """SHA-256 of the files' bytes in their order, and of a text file's name, which its ids and
-    title are made of."""
+    """SHA-256 of the files' bytes in order, and of a text file's name, which makes its ids."""
     whole = hashlib.sha256()
     for file in files:
-        with file.path.open("rb") as stream:
-            own = hashlib.file_digest(stream, "sha256").hexdigest()
-        whole.update(f"{file.name if file.is_text else ''}\0{own}\n".encode())
+        name = file.name if file.is_text else ""
+        whole.update(f"{name}\0{sha256_of(file.path)}\n".encode())
     return whole.hexdigest()
 
 
-FILE = DATA / "corpus" / "passages.jsonl"
+def sha256_of(file: Path) -> str:
+    """Of a file's bytes."""
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 @dataclass(frozen=True)
 class Passage:
-    """One passage; ``contents`` is title and content together: what is searched and what a model
-    reads."""
+    """One passage; ``contents``, title and content together, is searched and read by models."""
 
     id: str
     title: str
@@ -131,28 +122,21 @@ class Passage:
 
 
 def load_corpus(path: CorpusPath | None = None) -> tuple[Passage, ...]:
-    """The passages of ``path`` (default: the project's own), in file order, all in memory.
-
-    ``path`` is a file, a folder, or a list of either;
-    :func:`~trustlab.retrieval.corpus.corpus_files` says in which order.
+    """The passages of ``path`` (:func:`corpus_files`; default: the project's own), all in memory.
 
     - ``.jsonl``, ``.jsonl.gz``: one JSON object a line with ``id``, ``title`` (may be empty),
-      ``content``, and maybe ``contents``; where that is absent it is made of the two. Other keys
-      are ignored.
-    - ``.txt``, ``.md``: cut at sentence ends into passages of at most 1,000 characters, without
-      overlap. The id is the file's name and a number (``notes.txt-1``), the title its name without
-      the ending.
+      ``content``, and maybe ``contents``, else made of the two. Other keys are ignored.
+    - ``.txt``, ``.md``: :func:`cut` into passages. The id is the file's name and a number
+      (``notes.txt-1``), the title its name without the ending.
 
-    Raises :class:`DataError` for a bad line (counted from 1), an id that comes twice in the corpus,
-    another encoding than UTF-8, a broken gzip file or no passage, ``ValueError`` for a path that
-    names no corpus file.
+    :class:`DataError` for a bad line (counted from 1), an id that comes twice in the corpus,
+    another encoding or no passage, ``ValueError`` for a path that names no corpus file.
     """
     return tuple(read_passages(corpus_files(FILE if path is None else path)))
 
 
 def read_passages(files: Sequence[CorpusFile]) -> Iterator[Passage]:
-    """The passages of ``files`` one at a time, in order; only their ids are kept in memory. Errors:
-    :func:`load_corpus`."""
+    """The passages of ``files`` one at a time; only their ids are kept in memory."""
     seen: set[str] = set()
     for i, file in enumerate(files):
         n_before = len(seen)
@@ -203,16 +187,9 @@ def _passage(file: Path, number: int, line: str) -> Passage:
     return Passage(row["id"], row["title"], row["content"], contents)
 
 
-LONGEST = 1000
-"""Characters in a passage at most, as in MedRAG's textbook snippets."""
-
-
 def cut(text: str) -> Iterator[str]:
-    """Passages of at most :data:`LONGEST` characters that end where a sentence does, without
-    overlap; white space is single.
-
-    A sentence that is longer is cut between words. A single word that is longer stays whole.
-    """
+    """Passages of at most :data:`LONGEST` characters that end where a sentence does, white space
+    single. A longer sentence is cut between words; a longer word stays whole."""
     passage = ""
     how: Any = {"break_long_words": False, "break_on_hyphens": False}
     for sentence in sentences(text):

@@ -29,6 +29,7 @@ from trustlab.retrieval.corpus import (
     corpus_files,
     digest,
     read_passages,
+    sha256_of,
 )
 
 FORMAT = 3
@@ -49,15 +50,14 @@ def open_retriever(
     index_dir: str | Path | None = None,
     kind: str | None = None,
 ) -> BM25 | BM25S:
-    """A retriever over the corpus at ``path`` (a file, a folder, a list of either; default: the
-    project's own).
+    """A retriever over the corpus at ``path`` (:func:`~trustlab.retrieval.corpus.corpus_files`;
+    default: the project's own).
 
-    ``kind``: ``"rank_bm25"`` keeps all passages in memory and scores every one for every query;
-    ``"bm25s"`` keeps an index in ``index_dir`` (default: ``runs/indexes``) and opens it again the
-    next time. ``None`` takes the first up to :data:`LARGE` passages and the second above; the
-    rankings are the same. Raises ``ValueError`` for an unknown kind and for ``k1`` below 0 or ``b``
-    outside 0 to 1, ``ImportError`` where bm25s is needed and absent; errors of the corpus: as
-    ``load_corpus``.
+    ``kind``: ``"rank_bm25"`` keeps all passages in memory; ``"bm25s"`` keeps an index in
+    ``index_dir`` (default: ``runs/indexes``) and opens it again; ``None`` takes the first up to
+    :data:`LARGE` passages, the second above. Rankings are the same. ``ValueError`` for an unknown
+    kind, ``k1`` below 0 or ``b`` outside 0 to 1, ``ImportError`` where bm25s is needed and absent;
+    errors of the corpus: as ``load_corpus``.
     """
     if kind not in (None, *KINDS):
         raise ValueError(f"kind is {kind!r}; allowed are None, {', '.join(map(repr, KINDS))}")
@@ -79,8 +79,8 @@ def open_retriever(
 
 
 class BM25S:
-    """The index in ``folder``, as :func:`open_retriever` keeps it: the rankings and scores of
-    ``BM25``, from postings and passages on disk, which are mapped into memory and not read."""
+    """The index in ``folder``, as :func:`open_retriever` keeps it: rankings and scores of ``BM25``,
+    from postings and passages that are mapped into memory and not read."""
 
     def __init__(self, folder: Path):
         self.revision: str = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["revision"]
@@ -88,8 +88,7 @@ class BM25S:
         self._index: Any = _bm25s().BM25.load(folder, **how)
 
     def search(self, query: str, k: int = N_BEST) -> list[Passage]:
-        """The ``k`` best passages, best first, ties in corpus order; a passage that holds no word
-        of the query is none."""
+        """The ``k`` best passages that hold a word of the query, ties in corpus order."""
         found = bm25.best(self.scores(query), k)
         return [Passage(**self._index.corpus[int(i)]) for i in found]
 
@@ -120,22 +119,16 @@ def _sound(folder: Path) -> bool:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         kept, there = manifest["sha256"], {file.name for file in folder.iterdir()} - {MANIFEST}
         named = isinstance(manifest["revision"], str) and kept and kept.keys() == there
-        return bool(named) and all(_sha256(folder / name) == found for name, found in kept.items())
+        return bool(named) and all(
+            sha256_of(folder / name) == found for name, found in kept.items()
+        )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return False
 
 
-def _sha256(file: Path) -> str:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
 def _make(folder: Path, files: Sequence[CorpusFile], k1: float, b: float) -> None:
-    """Built beside, then renamed: of two builds at once the first stays.
-
-    A build that is killed leaves a folder ``building-...``, which nothing reads; the next build
-    deletes it after a day.
-    """
+    """Built beside, then renamed: of two builds at once the first stays. What a killed build leaves
+    (``building-...``) a later one deletes after a day."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     for left in folder.parent.glob("building-*"):
         with contextlib.suppress(FileNotFoundError):  # its build has ended meanwhile
@@ -158,8 +151,7 @@ def _make(folder: Path, files: Sequence[CorpusFile], k1: float, b: float) -> Non
 
 
 def _build(files: Sequence[CorpusFile], folder: Path, k1: float, b: float) -> None:
-    """Reads the corpus twice, passage by passage: the words' numbers and the postings are held in
-    memory, the passages go to disk."""
+    """Reads the corpus twice: words and postings are held in memory, passages go to disk."""
     numbers: list[array[int]] = []
     vocabulary: dict[str, int] = {}
     within: Counter[str] = Counter()
@@ -180,6 +172,6 @@ def _build(files: Sequence[CorpusFile], folder: Path, k1: float, b: float) -> No
     index.index((numbers, vocabulary), create_empty_token=False, show_progress=False)
     passages = map(vars, read_passages(files))
     index.save(folder, passages, show_progress=False, raise_on_serialization_error=True)
-    kept = {file.name: _sha256(file) for file in folder.iterdir()}
+    kept = {file.name: sha256_of(file) for file in folder.iterdir()}
     manifest = json.dumps({"revision": revision, "sha256": kept}, indent=1)
     (folder / MANIFEST).write_text(manifest, encoding="utf-8")
