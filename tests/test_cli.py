@@ -206,7 +206,7 @@ def test_an_unknown_notebook_is_refused_with_the_known_ones(command):
         ("n=many", "n is 'many'; it must be a whole number, at least 1"),
         ("levels=20", "levels is 20; it must be whole numbers"),
         ("n=[1", "parameter n is not YAML"),
-        ("path=a\udcff", "parameter path is not YAML"),
+        ("path=a\udcff", "it must be text that UTF-8 can write"),
         (r'path="a\ud800"', r"path is 'a\ud800'; it must be text that UTF-8 can write"),
         ("n", "parameter 'n' is not of the form name=value"),
     ],

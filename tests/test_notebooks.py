@@ -17,6 +17,7 @@ import pandas as pd
 import pytest
 from each import each
 from papermill.exceptions import PapermillExecutionError
+from publish import REFERENCE, publish
 from smoke import contents
 from test_figures_hold import violations
 from typer.testing import CliRunner
@@ -31,12 +32,10 @@ from trustlab.plan import plan_study
 from trustlab.records import GIVEN, LEVELS
 from trustlab.run_notebooks import (
     MANIFEST,
-    REFERENCE,
     check_parameters,
     default_parameters,
     notebook_names,
     notebook_path,
-    publish,
     read_parameters,
     read_sections,
     run_notebook,
@@ -75,8 +74,8 @@ def repository(tmp_path, monkeypatch) -> Path:
     """Where to publish to: a copy of our ``notebooks/``, and a ``figures/`` that is not there
     yet."""
     folder = tmp_path / "repository"
-    for name in ("NOTEBOOKS", "FIGURES"):
-        monkeypatch.setattr(run_notebooks, name, folder / name.lower())
+    monkeypatch.setattr(run_notebooks, "NOTEBOOKS", folder / "notebooks")
+    monkeypatch.setattr(paths, "FIGURES", folder / "figures")
     shutil.copytree(NOTEBOOKS, folder / "notebooks")
     return folder
 

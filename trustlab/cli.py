@@ -1,5 +1,5 @@
 """The command line: ``trustlab run``, ``score``, ``replay``, ``compare``, ``show``, ``plan``,
-``init``, ``methods``, ``data``, ``cache``, ``publish``."""
+``init``, ``methods``, ``data``, ``cache``."""
 
 from __future__ import annotations
 
@@ -508,14 +508,6 @@ def parameters(
         typer.echo(f"{row['shown'] or ' '} {row['name']} = {row['default']}")
         if about := "; ".join(filter(None, (row["range"], row["meaning"]))):
             typer.echo(textwrap.indent(textwrap.fill(about, 90), " " * 6))
-
-
-@app.command(hidden=True)
-def publish(notebook: str, run_dir: Annotated[Path | None, typer.Option()] = None) -> None:
-    """Make a run the reference run of the repository (figures/ and the notebook's outputs)."""
-    from trustlab.run_notebooks import publish as make_reference
-
-    make_reference(run_dir or paths.RUNS / notebook, notebook)
 
 
 @data_app.command("list")
