@@ -115,7 +115,8 @@ def consult(
 ) -> tuple[Consultation, ...]:
     """A consultation for each case, to its full length; all cases take each turn together.
 
-    - ``patient``: the doctor's model itself where ``None``. ``ask``: how requests are put.
+    - ``patient``: the doctor's model itself where ``None``. ``ask``: how requests are put,
+      at once where ``None``.
     - A question is greedy; where it is a repetition or unreadable, up to ``tries - 1`` more are
       drawn at temperature 1, and the first that is neither is asked. Where all fail the
       consultation ends early, and none of them is put.
