@@ -11,14 +11,13 @@ import warnings
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import closing, nullcontext
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
 from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
 from time import perf_counter
-from types import SimpleNamespace
 from typing import Any, BinaryIO, TypeVar
 
 import pandas as pd
@@ -242,7 +241,7 @@ def benchmark(
         beside(setup.n_jobs if n_views > PART else 1, _scored) as begin,
         (gathered := Gathered(chosen, setup, keep, records, begin)).tables,
         recording(setup.run_dir) as attach,
-        closing(Bar(len(cases) * len(models), needs, len(doctors), setup.quiet)) as bar,
+        tqdm(total=len(cases) * len(models), unit="case", leave=False, disable=setup.quiet) as bar,
     ):
         attach(*own)
         for model in models:
@@ -255,11 +254,13 @@ def benchmark(
                     collect(cached, spread(shown), chosen, settings, **how)
             profiles: Profiles = {}
             for part in _parts(shown):
-                n_cases, began = len(part) / len(levels), perf_counter()
-                more = {"progress": bar.steps(cached, n_cases), "profiles": profiles}
+                began, shown_steps = perf_counter(), partial(step_bar, model.name, setup.quiet)
+                more = {"progress": shown_steps, "profiles": profiles}
                 made = collect(cached, part, chosen, settings, **how, **more)
                 seconds[model.name] += perf_counter() - began
-                bar.end_part(n_cases)
+                n = totals({model.name: cached.counts})
+                bar.set_postfix_str(f"unread {n['asked'] - n['read']:,} of {n['asked']:,}")
+                bar.update(len(part) // len(levels))
                 gathered.add(part, made, waits=bool(_waiting([cached, *asked_before, *own])))
                 gathered.count([] if keep else [cached, *own])
             gathered.count([cached] if keep else [])
@@ -716,47 +717,10 @@ def _answers(
     return rows
 
 
-class Bar:
-    """The bar of a benchmark: cases done, rate, time left, and how many replies could not be read.
-
-    A case takes several steps of :func:`trustlab.collect.collect`; each is an equal part of it.
-    """
-
-    def __init__(self, n_cases: int, needs: frozenset[str], n_doctors: int, quiet: bool) -> None:
-        shape = "{desc}{percentage:3.0f}%|{bar}| {n:.0f}/{total:.0f} cases "
-        shape += "[{elapsed}<{remaining}, {rate_fmt}{postfix}]"
-        how: dict[str, Any] = {"unit": "case", "leave": False, "bar_format": shape}
-        self._bar = tqdm(total=n_cases, disable=quiet, **how)
-        self._quiet, self._done = quiet, 0.0
-        probes = any(need.startswith("probes.") for need in needs)
-        panel = max(n_doctors, 1) if "panel" in needs else 0
-        self._n_steps = 1 + probes + 3 * ("assessment" in needs) + panel
-
-    def steps(self, model: CachedModel, n_cases: float) -> Callable[[str, int], Any] | None:
-        """What :func:`trustlab.collect.collect` calls for each step of these cases."""
-
-        def update(of_each: float, n_done: int) -> None:  # sums of parts end a little beyond
-            self._bar.update(min(n_done * of_each, self._bar.total - self._bar.n))
-
-        def close() -> None:
-            n = totals({model.name: model.counts})
-            self._bar.set_postfix_str(f"unread {n['asked'] - n['read']:,} of {n['asked']:,}")
-
-        def begin(step: str, total: int) -> SimpleNamespace:
-            self._bar.set_description(f"{model.name}: {step}")
-            of_each = n_cases / self._n_steps / total
-            return SimpleNamespace(update=partial(update, of_each), close=close)
-
-        return None if self._quiet else begin
-
-    def end_part(self, n_cases: float) -> None:
-        """These cases are done, whatever steps they took."""
-        self._done += n_cases
-        self._bar.update(self._done - self._bar.n)
-
-    def close(self) -> None:
-        """Take the bar away."""
-        self._bar.close()
+def step_bar(name: str, quiet: bool, step: str, total: int) -> Any:
+    """A bar of the requests of a step, such as :func:`trustlab.collect.collect` shows."""
+    words = f"{name}: {step}"
+    return tqdm(total=total, desc=words, unit="request", leave=False, disable=quiet)
 
 
 def with_progress(name: str) -> Ask:
@@ -765,9 +729,7 @@ def with_progress(name: str) -> Ask:
     def put(model: Model, requests: list[Request], step: str) -> list[list[Reply]]:
         if not isinstance(model, CachedModel):
             return model.generate(requests)
-        words = f"{name}: {step}"
-        with tqdm(total=len(requests), desc=words, unit="request", leave=False) as bar:
-            update: Any = bar.update
-            return model.generate(requests, progress=update)
+        with step_bar(name, False, step, len(requests)) as bar:
+            return model.generate(requests, progress=bar.update)
 
     return put
