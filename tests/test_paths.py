@@ -20,7 +20,7 @@ from publish import publish
 
 from studies.consultation import ConsultationRun
 from studies.trust_indices import TrustRun
-from trustlab import paths, run_notebooks
+from trustlab import paths
 from trustlab.html.notebook import write_html
 from trustlab.paths import ROOT, save_json, save_table, save_tables, save_text, whole
 from trustlab.plots import save_figure
@@ -136,7 +136,7 @@ def test_on_a_full_disk_what_is_published_stays(
     notebooks, figures, run = (tmp_path / name for name in ("notebooks", "figures", "run"))
     for folder in (notebooks, figures, run / "figures"):
         folder.mkdir(parents=True)
-    monkeypatch.setattr(run_notebooks, "NOTEBOOKS", notebooks)
+    monkeypatch.setattr(paths, "NOTEBOOKS", notebooks)
     monkeypatch.setattr(paths, "FIGURES", figures)
     cell = nbformat.v4.new_code_cell("x")
     ours = nbformat.v4.new_notebook(cells=[cell])

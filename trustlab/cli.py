@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import sqlite3
@@ -39,15 +38,19 @@ class _Refusing(TyperGroup):
         try:
             return super().invoke(ctx)
         except (*REFUSALS, Afterwards) as error:
-            gone = getattr(error, "errno", None) == errno.EPIPE  # who read the output
-            broken = False
-            if isinstance(error, ImportError) and error.name:  # else the words are ours
-                absent = isinstance(error, ModuleNotFoundError)
-                broken = not absent or error.name.partition(".")[0] in ("trustlab", "studies")
-            if gone or broken or ctx.params["traceback"]:
+            unread = isinstance(error, BrokenPipeError)  # who read the output is gone
+            if unread or _is_broken(error) or ctx.params["traceback"]:
                 raise
             typer.echo(f"trustlab: {error}", err=True)
             raise typer.Exit(1 if isinstance(error, Afterwards) else 2) from error
+
+
+def _is_broken(error: Exception) -> bool:
+    """Whether the package itself is broken, and not a library absent that is asked for by name."""
+    if not isinstance(error, ImportError) or not error.name:  # without a name the words are ours
+        return False
+    own = error.name.partition(".")[0] in ("trustlab", "studies")
+    return own or not isinstance(error, ModuleNotFoundError)
 
 
 def _option(words: str, *names: str) -> Any:
@@ -59,12 +62,11 @@ def _argument(words: str) -> Any:
 
 
 app = typer.Typer(no_args_is_help=True, cls=_Refusing)
-cache_app = typer.Typer(
-    help="Carry the replies of finished runs to another machine.", no_args_is_help=True
+cache_app, data_app = typer.Typer(no_args_is_help=True), typer.Typer(no_args_is_help=True)
+app.add_typer(
+    cache_app, name="cache", help="Carry the replies of finished runs to another machine."
 )
-data_app = typer.Typer(help="The data sets.", no_args_is_help=True)
-app.add_typer(cache_app, name="cache")
-app.add_typer(data_app, name="data")
+app.add_typer(data_app, name="data", help="The data sets.")
 
 NAME = "a notebook's name, such as 01_benchmark"
 Notebook = Annotated[str, _argument(NAME)]
@@ -81,9 +83,7 @@ Cache = Annotated[Path, _option("the reply cache", "--path")]
 Shard = Annotated[str | None, _option("i/n: the i-th of n shares, in runs/shard-i-of-n")]
 Values = dict[str, Any]
 """A notebook's parameters, by name."""
-SMALL, PUBLISHED = (
-    paths.NOTEBOOKS / "parameters" / f"{name}.yml" for name in ("small", "published")
-)
+SETS = paths.NOTEBOOKS / "parameters"
 UNREAD = 5
 """The exit code of a run of which too few replies could be read: of some purpose a smaller share
 than :data:`trustlab.parsing.counts.LEAST_READ`. The manifest says which, as ``nothing_claimed``."""
@@ -93,7 +93,7 @@ than :data:`trustlab.parsing.counts.LEAST_READ`. The manifest says which, as ``n
     help=f"Measure how far a medical language model's confidence can be trusted. {NOTICE}"
 )
 def main(
-    traceback: Annotated[bool, _option("of an error show where it was raised")] = False,
+    traceback: Annotated[bool, _option("show where an error was raised", "--traceback")] = False,
 ) -> None:
     """The options of all commands."""
 
@@ -118,7 +118,7 @@ def run(
         if parameter or out or shard:
             told = "run all takes a file of parameters alone; give a notebook's name to set others"
             raise typer.BadParameter(told)
-        _run_several(_values_of_all(params or SMALL))
+        _run_several(_values_of_all(params or SETS / "small.yml"))
         return
     _, values, _ = _checked(notebook, params, parameter)
     if shard and paths.shard_of(shard) and not has_cases(notebook, values, shard):
@@ -146,7 +146,7 @@ def replay(
     from trustlab.run_notebooks import notebook_path
 
     folder = (out or paths.RUNS / "replay").resolve()
-    values = _values_of_all(params or PUBLISHED)
+    values = _values_of_all(params or SETS / "published.yml")
     if notebook != "all":
         name = notebook_path(notebook).stem
         values = {name: values[name]}

@@ -23,6 +23,7 @@ from typing import Any, BinaryIO, TypeVar
 import pandas as pd
 from tqdm import tqdm
 
+from trustlab import graders
 from trustlab.agents.medconf import Ask, Profiles
 from trustlab.collect import collect, needs_of, samples_alike
 from trustlab.confidence import METHODS, Method, select
@@ -33,13 +34,6 @@ from trustlab.folder.records_file import NAME as RECORDS
 from trustlab.folder.records_file import find_records, line_of, read_records, save_records
 from trustlab.folder.replies_log import packed, recording
 from trustlab.formatted import remark_lines, together
-from trustlab.graders import (
-    Grader,
-    JudgeGrader,
-    SynonymGrader,
-    agreement_sentence,
-    unknown_truths_warning,
-)
 from trustlab.levels import Show, view
 from trustlab.levels import views as views_of
 from trustlab.meaning.parts import Readers, with_meaning
@@ -221,13 +215,13 @@ def benchmark(
     chosen = select(given(methods, setup.methods, "paper"))
     shown, settings = views_of(cases, levels, show), setup.settings
     grader, readers, assessor = setup.judge, setup.readers, setup.assessed_by
-    if warning := unknown_truths_warning(grader, cases):
+    if warning := graders.unknown_truths_warning(grader, cases):
         warnings.warn(warning, stacklevel=2)
     needs = needs_of(chosen)
     library = setup.library if "assessment" in needs else None
     panel = setup.role("panel", models) if "panel" in needs else None
     doctors = [setup.cached(one) for one in panel or []]
-    judge = grader.model if isinstance(grader, JudgeGrader) else None
+    judge = grader.model if isinstance(grader, graders.JudgeGrader) else None
     own = [one for one in (assessor, *doctors, judge) if one is not None]
     for one in own:  # a judge may serve several runs; each counts its own calls
         one.reset_calls()
@@ -296,7 +290,6 @@ def benchmark(
         "collect_s": {name: round(s, 3) for name, s in seconds.items()},
         "usage": {m.name: dict(usage) for m in models if (usage := getattr(m, "usage", None))},
         **gathered.facts(),
-        "agreement": gathered.agreement(grader),
         "served_by": served_by(everyone),
         **how_asked(everyone),
     }
@@ -487,14 +480,12 @@ def without_unread(run: Run) -> Run:
         if method:
             rows = confidence["model"].eq(model) & confidence["method"].eq(method)
             confidence.loc[rows, ["confidence", "bound", "missing"]] = [math.nan, "", why]
-        else:
-            rows = answers["model"].eq(model)
-            own = answers.loc[rows, "missing"]
-            answers.loc[rows, "correct"] = math.nan
-            answers.loc[rows, "missing"] = [
-                own_why if why in own_why else f"{why} ({own_why})" if own_why else why
-                for own_why in own
-            ]
+            continue
+        rows = answers["model"].eq(model)
+        answers.loc[rows, "correct"] = math.nan
+        for own in answers.loc[rows, "missing"].unique():
+            both = own if why in own else f"{why} ({own})" if own else why
+            answers.loc[rows & answers["missing"].eq(own), "missing"] = both
     return replace(run, answers=answers, confidence=confidence)
 
 
@@ -535,8 +526,8 @@ class Gathered:
         scored while replies wait."""
         rows = _answers(views, made, judge := self._setup.judge)
         self.tables.add("answers", rows)
-        if isinstance(judge, JudgeGrader):
-            rules = SynonymGrader().grade([row[4] for row in rows], [v.case for v in views])
+        if isinstance(judge, graders.JudgeGrader):
+            rules = graders.SynonymGrader().grade([row[4] for row in rows], [v.case for v in views])
             self._both += [(a.correct, row[6]) for a, row in zip(rules, rows, strict=True)]
         if waits:
             return
@@ -569,15 +560,16 @@ class Gathered:
                 one.counts.clear()
         self.tables.end_part()
 
-    def agreement(self, grader: Grader) -> str | None:
-        """How far the rules and a judge agree; ``None`` without one."""
-        judged = isinstance(grader, JudgeGrader)
-        return agreement_sentence(self._both, grader.name) if judged else None
-
     def facts(self) -> dict[str, Any]:
-        """What a manifest tells of the generations."""
-        alike = samples_alike(self._wordings)
-        return {"samples_alike": alike, "replies_read": self._read, **self._assessed}
+        """What a manifest tells of the generations, and how far the rules and a judge agree."""
+        judge = self._setup.judge
+        judged = isinstance(judge, graders.JudgeGrader)
+        return {
+            "samples_alike": samples_alike(self._wordings),
+            "replies_read": self._read,
+            **self._assessed,
+            "agreement": graders.agreement_sentence(self._both, judge.name) if judged else None,
+        }
 
 
 def refuse_waiting(asked: Iterable[object]) -> None:
@@ -661,11 +653,10 @@ def given_once(cases: Sequence[Case], models: Sequence[Model], levels: Sequence[
 def _read_by(readers: Readers) -> dict[str, Any]:
     """Who read the models' words, for the manifest."""
     judge = readers.entailment
-    told = {"name": judge.name, "stand_in": judge.stand_in, "revision": judge.revision}
     return {
         "encoder": readers.encoder.revision,
         "medical_encoder": readers.medical and readers.medical.revision,
-        "entailment": told,
+        "entailment": {name: getattr(judge, name) for name in ("name", "stand_in", "revision")},
     }
 
 
@@ -701,7 +692,7 @@ def _scored(
 
 
 def _answers(
-    views: Sequence[View], generations: Sequence[Generation], grader: Grader
+    views: Sequence[View], generations: Sequence[Generation], grader: graders.Grader
 ) -> list[tuple]:
     """Rows of the answers table. What the backend failed to give, or the grader could not judge, is
     neither right nor wrong."""

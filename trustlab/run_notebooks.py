@@ -26,6 +26,7 @@ from typing import Any, Literal, get_args, get_origin
 
 import yaml
 
+from trustlab import paths
 from trustlab.choices import names_of, unknown, with_more
 from trustlab.datasets.cases_file import read_text
 from trustlab.formatted import remark_lines, together
@@ -33,18 +34,6 @@ from trustlab.html import opening
 from trustlab.html.notebook import without_progress, write_html
 from trustlab.html.pages import PAGE, write_answers
 from trustlab.models.base import Gone, Unread, Waiting
-from trustlab.paths import (
-    DATA,
-    NOTEBOOKS,
-    NOTICE,
-    ROOT,
-    WORK,
-    environment,
-    runs_of,
-    save_json,
-    use_studies,
-    whole,
-)
 from trustlab.settings import ROLES, Setup
 from trustlab.workbench import check_names, opened
 
@@ -60,7 +49,7 @@ SECTION = r"[0-9][0-9]_"
 
 def notebook_names() -> list[str]:
     """The notebooks that can be run, in order."""
-    return sorted(p.stem for p in NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))
+    return sorted(p.stem for p in paths.NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))
 
 
 def notebook_path(name: str) -> Path:
@@ -69,7 +58,7 @@ def notebook_path(name: str) -> Path:
     own = Path(name).expanduser()
     if own.suffix == ".ipynb" and own.is_file():
         return own.resolve()
-    path = NOTEBOOKS / f"{name.removesuffix('.ipynb')}.ipynb"
+    path = paths.NOTEBOOKS / f"{name.removesuffix('.ipynb')}.ipynb"
     if path.stem not in notebook_names():
         known = f"known are {', '.join(notebook_names())}, and the file of one of your own"
         raise ValueError(f"there is no notebook {name!r}; {known}")
@@ -78,15 +67,15 @@ def notebook_path(name: str) -> Path:
 
 def is_own(path: Path) -> bool:
     """Whether a notebook is one of the user's own."""
-    return path.parent != NOTEBOOKS or path.stem not in notebook_names()
+    return path.parent != paths.NOTEBOOKS or path.stem not in notebook_names()
 
 
 def study_of(name: str) -> ModuleType | None:
     """The module ``notebooks/studies/NAME.py`` of a notebook; ``None`` where it has none."""
     study = name.partition("_")[2]
-    if not (NOTEBOOKS / "studies" / f"{study}.py").is_file():
+    if not (paths.NOTEBOOKS / "studies" / f"{study}.py").is_file():
         return None
-    use_studies()
+    paths.use_studies()
     return importlib.import_module(f"studies.{study}")
 
 
@@ -206,8 +195,10 @@ def _texts(notebook: str) -> set[str]:
 
 
 def _is_text(kind: Any, default: Any = None) -> bool:
-    if get_origin(kind) is Literal or kind is Any:
+    if kind is Any:
         return isinstance(default, str | None)
+    if get_origin(kind) is Literal:
+        return isinstance(get_args(kind)[0], str)
     inner = get_args(kind) if get_origin(kind) is not dict else ()
     return kind in (str, Path) or any(map(_is_text, inner))
 
@@ -359,7 +350,7 @@ def run_notebook(
     values = dict(values) | ({} if shard is None else {"shard": shard})
     check_parameters(source, values)
     values = {k: _from_here(k, v) for k, v in values.items()}
-    runs, named = runs_of(shard), os.environ.get("TRUSTLAB_RUNS", "")
+    runs, named = paths.runs_of(shard), os.environ.get("TRUSTLAB_RUNS", "")
     folder = (run_dir or runs / source.stem).resolve()
     own_folder = {"run_dir": str(folder)} if "run_dir" in default_parameters(source) else {}
     target = folder / source.name
@@ -367,7 +358,7 @@ def run_notebook(
     old = [*folder.rglob(RUN), *(folder / "figures").glob(f"{source.stem[:2]}_*.*"), folder / PAGE]
     for left in old if alone else [*old, target]:  # else papermill writes it at once
         left.unlink(missing_ok=True)
-    manifest = {"notebook": source.stem, "notice": NOTICE, "parameters": values}
+    manifest = {"notebook": source.stem, "notice": paths.NOTICE, "parameters": values}
     manifest |= {"started": _now(), "ok": False}
     began = time.time()
     variables = {
@@ -375,12 +366,12 @@ def run_notebook(
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",  # it warns of frozen modules
     }
     try:
-        with environment(variables):
+        with paths.environment(variables):
             papermill.execute_notebook(
                 str(source),
                 str(target),
                 parameters=placed(source, values) | own_folder,
-                cwd=str(WORK if source.is_relative_to(ROOT) else source.parent),
+                cwd=str(paths.WORK if source.is_relative_to(paths.ROOT) else source.parent),
                 kernel_name="python3",
                 language="python",
                 progress_bar=alone,
@@ -397,7 +388,7 @@ def run_notebook(
                 raise stop(error.evalue, []) from error
         raise
     finally:
-        save_json(manifest | {"finished": _now(), **_run_facts(folder)}, folder / MANIFEST)
+        paths.save_json(manifest | {"finished": _now(), **_run_facts(folder)}, folder / MANIFEST)
         if target.is_file():
             fill_opening(target, folder, manifest["ok"])
             write_html(target)
@@ -417,7 +408,7 @@ def placed(path: Path, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 NESTED = {"more": "", "corpora": "corpus", "data_options": "more"}
-"""Parameters that hold values by name -> the parameter that each of these is like; '' its name."""
+"""Parameters that hold values by name -> the parameter that each value is like; '': its name's."""
 
 
 def _from_here(name: str, value: Any) -> Any:
@@ -481,7 +472,7 @@ def fill_opening(notebook: Path, folder: Path, ok: bool = True) -> None:
     counts = opening.counts_of(opening.runs_in(folder).values())
     if not places and (unread := opening.unread(folder, counts)):
         made.cells.insert(0, nbformat.v4.new_markdown_cell(unread, id="opening"))
-    with whole(notebook) as beside:
+    with paths.whole(notebook) as beside:
         nbformat.write(made, beside)
 
 
@@ -500,8 +491,8 @@ def lay_out(folder: Path) -> None:
     copies = {
         source: target / source.relative_to(root)
         for root, target in (
-            (ROOT / "notebooks", folder / "notebooks"),
-            (DATA / "workbench", folder),
+            (paths.ROOT / "notebooks", folder / "notebooks"),
+            (paths.DATA / "workbench", folder),
         )
         for source in sorted(root.rglob("*"))
         if source.is_file() and not {".ipynb_checkpoints", "__pycache__"} & set(source.parts)
@@ -510,5 +501,5 @@ def lay_out(folder: Path) -> None:
         more = f" and {len(there) - 1} files more are" if len(there) > 1 else " is"
         raise ValueError(f"{there[0]}{more} there already; choose another folder")
     for source, target in copies.items():
-        with whole(target) as beside:
+        with paths.whole(target) as beside:
             shutil.copyfile(source, beside)

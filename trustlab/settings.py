@@ -166,7 +166,9 @@ class Keep:
     cache: Folder = None
     """The file of replies; ``None``: ``replies.sqlite`` in ``run_dir``, without one in ``runs/``;
     ":memory:" keeps them in memory."""
-    n_jobs: int = Field(1, ge=-1, description="a whole number, at least 1, or -1 for all (int)")
+    n_jobs: Literal[-1] | Count = Field(
+        1, description="a whole number, at least 1, or -1 for all (int)"
+    )
     """Processes for scoring, and for local models on the CPU; at most those that joblib's backend
     offers."""
     keep_generations: bool | None = None
@@ -185,8 +187,6 @@ class Keep:
     def _kept(self) -> Self:
         if self.shard is not None:
             paths.shard_of(self.shard)
-        if self.n_jobs == 0:
-            raise ValueError("n_jobs is 0; it must be a whole number, at least 1, or -1 for all")
         if (self.usd_in is None) != (self.usd_out is None):
             received = f"usd_in is {self.usd_in!r} and usd_out is {self.usd_out!r}"
             raise ValueError(f"{received}; both must be given, or neither")
@@ -202,8 +202,8 @@ class Flat:
 
     @classmethod
     def of(cls, variables: Mapping[str, Any]) -> Self:
-        """The choices among a notebook's variables (``globals()``) and in its dict ``more``: literals
-        alone. Replies are kept in ``runs/replies.sqlite``; all else goes to ``run_dir``, by default
+        """The literals among a notebook's variables (``globals()``) and in its dict ``more``.
+        Replies are kept in ``runs/replies.sqlite``, all else in ``run_dir``, by default
         ``runs/interactive``."""
         literal, known = (str, int, float, list, dict, type(None)), names_of(cls)
         named = with_more(variables, known)
