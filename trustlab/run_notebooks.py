@@ -16,7 +16,6 @@ import os
 import re
 import shutil
 import textwrap
-import time
 from collections.abc import Mapping, Sequence, Set
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -359,8 +358,8 @@ def run_notebook(
     for left in old if alone else [*old, target]:  # else papermill writes it at once
         left.unlink(missing_ok=True)
     manifest = {"notebook": source.stem, "notice": paths.NOTICE, "parameters": values}
-    manifest |= {"started": _now(), "ok": False}
-    began = time.time()
+    began = datetime.now(UTC)
+    manifest |= {"started": began.isoformat(timespec="seconds"), "ok": False}
     variables = {
         "TRUSTLAB_RUNS": named if Path(named).is_absolute() and not shard else str(runs),
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",  # it warns of frozen modules
@@ -380,7 +379,7 @@ def run_notebook(
             )
         manifest["ok"] = True
         if answers:  # a disk may count in steps of two seconds
-            write_answers(folder, since=began - 2)
+            write_answers(folder, since=began.timestamp() - 2)
     except PapermillExecutionError as error:
         for stop in (Gone, Unread, Waiting):
             if error.ename == stop.__name__:
@@ -388,7 +387,8 @@ def run_notebook(
                 raise stop(error.evalue, []) from error
         raise
     finally:
-        paths.save_json(manifest | {"finished": _now(), **_run_facts(folder)}, folder / MANIFEST)
+        manifest["finished"] = datetime.now(UTC).isoformat(timespec="seconds")
+        paths.save_json(manifest | _run_facts(folder), folder / MANIFEST)
         if target.is_file():
             fill_opening(target, folder, manifest["ok"])
             write_html(target)
@@ -446,10 +446,6 @@ def _run_facts(folder: Path) -> dict[str, Any]:
     missing = [{**row, "run": name} for name, of in runs.items() for row in of.get("missing", [])]
     warnings = remark_lines(together(map(opening.parameters_of, runs.values())))
     return {"runs": runs, **counts, "missing": missing, "warnings": warnings, **read}
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def fill_opening(notebook: Path, folder: Path, ok: bool = True) -> None:

@@ -62,7 +62,7 @@ Rate = Annotated[float | None, Field(ge=0, description="US dollars for a million
 
 @choices
 class Ask:
-    """What is asked about, and how: cases, methods, levels, samples."""
+    """What is asked about, and how; who replies; who reads the replies."""
 
     dataset: Names = "starter"
     path: str | Path | Sequence[str | Path | None] | None = Field(
@@ -110,12 +110,8 @@ class Ask:
     medconf: Any = None
     """A :class:`~trustlab.agents.medconf.MedConf`, where its parts are switched off or sized."""
 
-
-@choices
-class Roles:
-    """Who replies: a model's name or the model itself; ``None``: the model that is asked, or, where
-    that is one of the project's own, the sibling that was taught this role."""
-
+    # Who replies: a model's name or the model itself. None: the model that is asked, or, where that
+    # is one of the project's own, the sibling that was taught this role.
     model: Any = "embedded"
     """One or several."""
     model_options: Options = Field(default_factory=dict)
@@ -137,11 +133,7 @@ class Roles:
     panel: Any = None
     """The doctors of a panel are of these models in turn, one or several."""
 
-
-@choices
-class Read:
-    """Who reads the replies: a name, a path or the object itself."""
-
+    # Who reads the replies: a name, a path or the object itself.
     grader: Any = "synonym"
     """Who says that an answer is right: "exact", "synonym", "encoder" or "judge:MODEL"."""
     encoder: Any = None
@@ -221,7 +213,7 @@ OPEN |= {"retriever": "an open retriever", "medconf": "a tl.MedConf"}
 
 
 @choices
-class Setup(Keep, Read, Roles, Ask, Flat):
+class Setup(Keep, Ask, Flat):
     """All choices of a run, flat; what a study asks further is in its own ``Asked``.
     :func:`trustlab.workbench.opened` checks and opens what is named here."""
 
