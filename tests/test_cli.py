@@ -155,7 +155,7 @@ def test_run_all_names_a_notebook_that_is_refused_and_goes_on(error, tmp_path, m
     monkeypatch.setattr("trustlab.run_notebooks.run_notebook", run_notebook)
     done = CliRunner().invoke(app, ["run", "all"])
     assert done.exit_code == 2
-    told = [f"01_benchmark refused: {error}", "refused: 01_benchmark"]
+    told = [f"01_benchmark: {error}", "with errors: 01_benchmark"]
     assert done.stderr.splitlines() == [f"trustlab: {line}" for line in told]
     assert done.stdout.count("replies asked of the model") == len(notebook_names()) - 1
 
@@ -169,7 +169,7 @@ def test_an_error_after_a_run_is_no_refusal(tmp_path, monkeypatch):
 
     monkeypatch.setattr("trustlab.html.index.write_index", write_index)
     told = trustlab("run", "01_benchmark", status=1)
-    assert told == "trustlab: 01_benchmark ran, and its end failed: the disk is full\n"
+    assert told == "trustlab: it ran, and what follows a run failed: the disk is full\n"
 
 
 def test_a_traceback_is_shown_on_demand_and_where_nobody_foresaw_the_error(monkeypatch):

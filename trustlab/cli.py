@@ -181,9 +181,9 @@ def _run_several(
     variables: Mapping[str, str] | None = None,
 ) -> None:
     """Notebooks, two at once where there are two cores, which they share. After one that failed,
-    waits or lost its server none begins; after one that was refused the others go on.
+    waits or lost its server none begins; after one with another error the others go on.
 
-    ``runs``: the folder of their folders. ``variables`` of their environment, which they share.
+    ``runs``: the folder of their folders. ``variables``: of their environment.
     """
     from trustlab.processes import processes, seldom_collected
     from trustlab.run_notebooks import ORDER
@@ -210,7 +210,7 @@ def _run_several(
             raise
 
     unread, began = False, time.monotonic()
-    refused: dict[str, Exception] = {}
+    errors: dict[str, Exception] = {}
     order = sorted(values, key=lambda name: ORDER.find(name[:2]) % 100)
     typer.echo(f"running {', '.join(order)}, {at_once} at once; each says a line when it ends")
     with (
@@ -220,19 +220,19 @@ def _run_several(
     ):
         begun = {pool.submit(one, name): name for name in order}
         for done, ended in enumerate(as_completed(begun), 1):
+            name, last = begun[ended], done == len(order)
+            minutes, seconds = divmod(round(time.monotonic() - began), 60)
             try:
-                folder = ended.result()
-            except REFUSALS as error:
-                typer.echo(f"trustlab: {begun[ended]} refused: {error}", err=True)
-                refused[begun[ended]] = error
-                continue
-            if folder:
-                minutes, seconds = divmod(round(time.monotonic() - began), 60)
-                typer.echo(f"[{done} of {len(order)}, {minutes}:{seconds:02d}] ", nl=False)
-                few = _tell(begun[ended], folder, index=done == len(order), brief=True)
-                unread = unread or few
-    if refused:
-        raise ValueError(f"refused: {', '.join(refused)}") from refused.popitem()[1]
+                if folder := ended.result():
+                    typer.echo(f"[{done} of {len(order)}, {minutes}:{seconds:02d}] ", nl=False)
+                    unread |= _tell(name, folder, index=last or bool(errors), brief=True)
+            except (*REFUSALS, Afterwards) as error:
+                typer.echo(f"trustlab: {name}: {error}", err=True)
+                errors[name] = error
+    if errors:
+        spent = any(isinstance(error, Afterwards) for error in errors.values())
+        words = f"with errors: {', '.join(errors)}"
+        raise (Afterwards if spent else ValueError)(words) from errors.popitem()[1]
     if unread:
         raise typer.Exit(UNREAD)
 
@@ -285,7 +285,7 @@ def _tell(name: str, folder: Path, index: bool = True, brief: bool = False) -> b
 
             lines.append(_short(write_index(folder.parent)))
     except REFUSALS as error:
-        raise Afterwards(f"{name} ran, and its end failed: {error}") from error
+        raise Afterwards(f"it ran, and what follows a run failed: {error}") from error
     made, cached = manifest.get("calls_made", 0), manifest.get("calls_from_cache", 0)
     typer.echo(f"{name}: replies asked of the model {made}, taken from the cache {cached}")
     typer.echo("\n".join([*(f"  {line}" for line in lines), NOTICE]))
