@@ -124,7 +124,6 @@ def test_run_all_gives_each_notebook_its_section_or_its_defaults(tmp_path, monke
     ("raised", "status", "words"),
     [
         (PapermillExecutionError(1, 1, "1 / 0", "ZeroDivisionError", "by 0", []), 1, "by 0"),
-        (ValueError("n is many"), 2, "n is many"),
         (Waiting("3 requests wait"), 3, "3 requests wait"),
         (Gone("no answer", []), 4, "no answer"),
     ],
@@ -142,6 +141,44 @@ def test_each_end_has_its_exit_code_and_run_all_begins_no_other_notebook(raised,
         assert words in trustlab("run", "all", status=status)
     assert begun[0] == "01_benchmark" and "00_walkthrough" in begun[1:] and len(begun) <= 3
     assert f"\n| {status} | " in (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+
+
+@each("error", [ValueError("n is many"), ImportError("pip install it"), OSError("no such disk")])
+def test_run_all_names_a_notebook_that_is_refused_and_goes_on(error, tmp_path, monkeypatch):
+    def run_notebook(name, *_):
+        if name[:2] == "01":
+            raise error
+        (tmp_path / name).mkdir()
+        save_json({}, tmp_path / name / "manifest.json")
+        return tmp_path / name
+
+    monkeypatch.setattr("trustlab.run_notebooks.run_notebook", run_notebook)
+    done = CliRunner().invoke(app, ["run", "all"])
+    assert done.exit_code == 2
+    told = [f"01_benchmark: {error}", "with errors: 01_benchmark"]
+    assert done.stderr.splitlines() == [f"trustlab: {line}" for line in told]
+    assert done.stdout.count("replies asked of the model") == len(notebook_names()) - 1
+
+
+def test_an_error_after_a_run_is_no_refusal(tmp_path, monkeypatch):
+    (tmp_path / "manifest.json").write_text("{}")
+    monkeypatch.setattr("trustlab.run_notebooks.run_notebook", lambda *_: tmp_path)
+
+    def write_index(runs):
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr("trustlab.html.index.write_index", write_index)
+    told = trustlab("run", "01_benchmark", status=1)
+    assert told == "trustlab: it ran, and what follows a run failed: the disk is full\n"
+
+
+def test_a_traceback_is_shown_on_demand_and_where_nobody_foresaw_the_error(monkeypatch):
+    for words in (["--traceback", "plan", "99_nothing"], ["methods"]):
+        if words == ["methods"]:
+            monkeypatch.delattr("trustlab.confidence.registry.calls")
+        done = CliRunner().invoke(app, words)
+        assert done.exit_code == 1
+        assert isinstance(done.exception, ValueError if "plan" in words else ImportError)
 
 
 # Bad input
@@ -169,7 +206,7 @@ def test_an_unknown_notebook_is_refused_with_the_known_ones(command):
         ("n=many", "n is 'many'; it must be a whole number, at least 1"),
         ("levels=20", "levels is 20; it must be whole numbers"),
         ("n=[1", "parameter n is not YAML"),
-        ("path=a\udcff", "parameter path is not YAML"),
+        ("path=a\udcff", "it must be text that UTF-8 can write"),
         (r'path="a\ud800"', r"path is 'a\ud800'; it must be text that UTF-8 can write"),
         ("n", "parameter 'n' is not of the form name=value"),
     ],

@@ -10,13 +10,14 @@ from pathlib import Path
 import nbformat
 import pandas as pd
 import pytest
+from publish import publish
 from smoke import contents
 
 from trustlab.folder.replies_log import NAME as REPLIES
 from trustlab.folder.replies_log import json_lines
 from trustlab.html.prompts import prompts_of
 from trustlab.paths import FIGURES, NOTEBOOKS, NOTICE
-from trustlab.run_notebooks import MANIFEST, notebook_names, publish
+from trustlab.run_notebooks import MANIFEST, notebook_names
 
 NAMES = ("02_robustness", "03_ablations", "04_consultation", "05_trust_indices")
 
@@ -68,11 +69,11 @@ def test_a_second_run_asks_nothing_and_draws_the_same(made, smoke_runs, tmp_path
 
 def test_what_is_committed_was_drawn_by_the_notebook_as_it_is(made, tmp_path, monkeypatch):
     """Publishing refuses a run of other code: the committed notebook's code is that of the run."""
-    from trustlab import run_notebooks
+    from trustlab import paths
 
     name, folder = made
-    monkeypatch.setattr(run_notebooks, "FIGURES", tmp_path / "figures")
-    monkeypatch.setattr(run_notebooks, "NOTEBOOKS", tmp_path / "notebooks")
+    monkeypatch.setattr(paths, "FIGURES", tmp_path / "figures")
+    monkeypatch.setattr(paths, "NOTEBOOKS", tmp_path / "notebooks")
     (tmp_path / "notebooks").mkdir()
     (tmp_path / "notebooks" / f"{name}.ipynb").write_bytes(
         (NOTEBOOKS / f"{name}.ipynb").read_bytes()

@@ -19,8 +19,7 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
-from tests.tree import tree
-from trustlab.cli import methods_markdown
+from tests.tree import methods_markdown, tree
 
 ROOT = Path(__file__).resolve().parent.parent
 PRODUCTS = re.compile(r"^\.git$|^\.venv$|^runs$|^\.hypothesis$|cache|checkpoints|egg-info")

@@ -17,6 +17,7 @@ import pandas as pd
 import pytest
 from each import each
 from papermill.exceptions import PapermillExecutionError
+from publish import REFERENCE, publish
 from smoke import contents
 from test_figures_hold import violations
 from typer.testing import CliRunner
@@ -31,12 +32,10 @@ from trustlab.plan import plan_study
 from trustlab.records import GIVEN, LEVELS
 from trustlab.run_notebooks import (
     MANIFEST,
-    REFERENCE,
     check_parameters,
     default_parameters,
     notebook_names,
     notebook_path,
-    publish,
     read_parameters,
     read_sections,
     run_notebook,
@@ -75,8 +74,8 @@ def repository(tmp_path, monkeypatch) -> Path:
     """Where to publish to: a copy of our ``notebooks/``, and a ``figures/`` that is not there
     yet."""
     folder = tmp_path / "repository"
-    for name in ("NOTEBOOKS", "FIGURES"):
-        monkeypatch.setattr(run_notebooks, name, folder / name.lower())
+    monkeypatch.setattr(paths, "NOTEBOOKS", folder / "notebooks")
+    monkeypatch.setattr(paths, "FIGURES", folder / "figures")
     shutil.copytree(NOTEBOOKS, folder / "notebooks")
     return folder
 
@@ -109,17 +108,6 @@ def test_at_its_own_defaults_a_notebook_shows_no_empty_table_or_figure(name, smo
     assert empty(nbformat.read(folder / f"{name}.ipynb", 4)) == []
     tables = {f.name: pd.read_csv(f) for f in (folder / "figures").glob("*.csv")}
     assert tables and [of for of, table in tables.items() if table.empty] == []
-
-
-def test_an_empty_table_is_found():
-    shown = pd.DataFrame({"a": []})
-    data = [{"text/plain": repr(shown)}, {"text/html": shown.to_html()}, {"text/plain": "x"}]
-    outputs = [nbformat.v4.new_output("display_data", data=one) for one in data]
-    cells = [nbformat.v4.new_code_cell(outputs=[one]) for one in outputs]
-    nothing = nbformat.v4.new_output("stream", text="Nothing to draw for a: no answer")
-    cells.append(nbformat.v4.new_code_cell(outputs=[nothing]))
-    ids = [cell.id for cell in cells]
-    assert empty(nbformat.v4.new_notebook(cells=cells)) == [ids[0], ids[1], ids[3]]
 
 
 # One run of the benchmark notebook
@@ -285,15 +273,6 @@ def loaded(html: str) -> list[str]:
     parser = Loaded()
     parser.feed(html)
     return parser.found
-
-
-def test_what_a_page_loads_is_found_and_what_it_links_to_is_not():
-    page = "<a href='https://a'></a><link rel=stylesheet href=https://b>"
-    page += "<img src='data:image/png;base64,x'>"
-    page += "<script src='//c'></script>"
-    style = "<style>@import 'https://d'; p {background: url(https://e)}</style>"
-    style += "<script>await import('https://f')</script>"
-    assert len(loaded(page)) == 2 and len(loaded(style)) == 3
 
 
 @pytest.mark.slow
@@ -464,7 +443,7 @@ def small_notebook(folder: Path, *cells: str, name: str = "09_small") -> None:
 def test_a_failing_cell_leaves_the_notebook_and_a_manifest_that_says_so(
     tmp_path, monkeypatch, alone
 ):
-    monkeypatch.setattr(run_notebooks, "NOTEBOOKS", tmp_path / "notebooks")
+    monkeypatch.setattr(paths, "NOTEBOOKS", tmp_path / "notebooks")
     small_notebook(tmp_path / "notebooks", "print('came here', n)", "1 / 0", "print('never here')")
     with pytest.raises(PapermillExecutionError, match="ZeroDivisionError"):
         run_notebook("09_small", {"n": 7}, tmp_path / "out", alone=alone)
@@ -490,7 +469,7 @@ def test_a_failing_cell_leaves_the_notebook_and_a_manifest_that_says_so(
 def test_a_run_that_stops_or_waits_says_so_and_its_manifest_too(
     end, status, words, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(run_notebooks, "NOTEBOOKS", tmp_path / "notebooks")
+    monkeypatch.setattr(paths, "NOTEBOOKS", tmp_path / "notebooks")
     monkeypatch.setattr(paths, "RUNS", tmp_path / "runs")
     monkeypatch.setattr(run_notebooks, "read_sections", lambda file: {})
     name = end.__name__
@@ -514,7 +493,7 @@ def test_notebooks_that_run_at_once_share_a_folder_for_runs_and_leave_nothing_be
     tmp_path, monkeypatch
 ):
     """The first ends while the second goes on, and the third begins after that."""
-    monkeypatch.setattr(run_notebooks, "NOTEBOOKS", tmp_path / "notebooks")
+    monkeypatch.setattr(paths, "NOTEBOOKS", tmp_path / "notebooks")
     monkeypatch.setattr(paths, "RUNS", tmp_path / "runs")
     monkeypatch.setattr(run_notebooks, "read_sections", lambda file: {})
     monkeypatch.setattr("trustlab.processes.processes", lambda n_jobs: 2)
@@ -539,7 +518,7 @@ def test_notebooks_that_run_at_once_share_a_folder_for_runs_and_leave_nothing_be
 
 @pytest.mark.notebook
 def test_a_manifest_holds_no_facts_of_an_earlier_run_in_the_same_folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(run_notebooks, "NOTEBOOKS", tmp_path / "notebooks")
+    monkeypatch.setattr(paths, "NOTEBOOKS", tmp_path / "notebooks")
     small_notebook(tmp_path / "notebooks", "1 / 0")
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "run.json").write_text('{"calls_made": 5}')
@@ -661,7 +640,7 @@ def test_annotated_parameters_are_parameters(tmp_path):
 
 
 def test_of_a_file_with_sections_the_one_of_the_notebook_counts(tmp_path, monkeypatch):
-    monkeypatch.setattr(run_notebooks, "NOTEBOOKS", tmp_path)
+    monkeypatch.setattr(paths, "NOTEBOOKS", tmp_path)
     for name in ("01_one", "02_two", "03_three"):
         (tmp_path / f"{name}.ipynb").touch()
     file = tmp_path / "p.yml"
@@ -800,26 +779,6 @@ def problems(notebook: nbformat.NotebookNode) -> list[str]:
             if path := MACHINE.search(json.dumps(shown)):
                 found.append(f"code cell {i} shows {path[0]}")
     return found
-
-
-def test_what_is_unfit_is_found():
-    cell = nbformat.v4.new_code_cell("x = 1\n" * (LONGEST_CELL + 1))
-    cell.outputs = [
-        nbformat.v4.new_output("error", ename="E", evalue="e", traceback=[]),
-        nbformat.v4.new_output("stream", name="stderr", text="warning"),
-        nbformat.v4.new_output("stream", name="stdout", text=f"saved to {os.sep}home/me/x"),
-        nbformat.v4.new_output(
-            "display_data", data={"image/png": "abc/tmp/def", "text/plain": "C:\\Users"}
-        ),
-        nbformat.v4.new_output(
-            "display_data", data={WIDGET: {"model_id": "1"}, "text/plain": "0%"}
-        ),
-    ]
-    assert len(problems(nbformat.v4.new_notebook(cells=[cell]))) == 6
-    fine = nbformat.v4.new_code_cell("1")
-    data = {"image/png": "abc/tmp/def", "text/plain": "and/or a/b"}
-    fine.outputs = [nbformat.v4.new_output("display_data", data=data)]
-    assert problems(nbformat.v4.new_notebook(cells=[fine])) == []
 
 
 @pytest.mark.parametrize("name", NAMES)

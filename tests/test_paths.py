@@ -16,15 +16,15 @@ import nbformat
 import pandas as pd
 import pytest
 from each import each
+from publish import publish
 
 from studies.consultation import ConsultationRun
 from studies.trust_indices import TrustRun
-from trustlab import run_notebooks
+from trustlab import paths
 from trustlab.html.notebook import write_html
 from trustlab.paths import ROOT, save_json, save_table, save_tables, save_text, whole
 from trustlab.plots import save_figure
 from trustlab.run import Run
-from trustlab.run_notebooks import publish
 
 MANY = pd.DataFrame({"n_made": range(5000), "n_cached": 0, "missing": "none", "method": "asp"})
 EMPTY = {"parameters": {}, "generations": ()}
@@ -136,8 +136,8 @@ def test_on_a_full_disk_what_is_published_stays(
     notebooks, figures, run = (tmp_path / name for name in ("notebooks", "figures", "run"))
     for folder in (notebooks, figures, run / "figures"):
         folder.mkdir(parents=True)
-    monkeypatch.setattr(run_notebooks, "NOTEBOOKS", notebooks)
-    monkeypatch.setattr(run_notebooks, "FIGURES", figures)
+    monkeypatch.setattr(paths, "NOTEBOOKS", notebooks)
+    monkeypatch.setattr(paths, "FIGURES", figures)
     cell = nbformat.v4.new_code_cell("x")
     ours = nbformat.v4.new_notebook(cells=[cell])
     nbformat.write(ours, notebooks / "09_small.ipynb")

@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from asking import ask
+from publish import REFERENCE
 from same.record import nothing_asked
 from same.tables import read_file
 
@@ -33,7 +34,7 @@ from trustlab.models.cache import CachedModel
 from trustlab.paths import DATA, FIGURES, NOTEBOOKS
 from trustlab.records import Reply
 from trustlab.run import Run, benchmark, score, table_in
-from trustlab.run_notebooks import REFERENCE, check_parameters, notebook_path, read_parameters
+from trustlab.run_notebooks import check_parameters, notebook_path, read_parameters
 from trustlab.settings import Setup
 
 NAME = "01_benchmark"
@@ -50,7 +51,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(
         not FOLDER.is_dir(),
-        reason=f"figures/reference/{NAME} is absent: trustlab publish 01_benchmark makes it",
+        reason=f"figures/reference/{NAME} is absent: python -m tests.publish 01_benchmark makes it",
     ),
 ]
 

@@ -10,7 +10,8 @@ import ast
 import re
 from pathlib import Path
 
-from trustlab.cli import methods_markdown
+from trustlab.confidence import METHODS as REGISTERED
+from trustlab.confidence.registry import FAMILIES, calls, readers
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "tree.md"
@@ -45,6 +46,17 @@ def tree() -> str:
     lines.append(line_of("notebooks/studies/", told(STUDIES / "__init__.py"), 0))
     lines += [line_of(f.name, told(f), 1) for f in sorted(STUDIES.glob("[a-z]*.py"))]
     return "\n".join(lines) + "\n"
+
+
+def methods_markdown() -> str:
+    """The registry as a Markdown table, family by family."""
+    heads = ["method", "family", "access", "scale", "equation", "calls", "other readers"]
+    lines = ["| " + " | ".join([*heads, "what it is"]) + " |", "|---" * 8 + "|"]
+    for m in sorted(REGISTERED.values(), key=lambda m: FAMILIES.index(m.family)):
+        declared = (m.family, m.access, m.scale, m.equation or "–", calls(m), readers(m) or "–")
+        cells = (f"`{m.name}`", *declared, m.summary)
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(lines)
 
 
 def main() -> None:

@@ -1,96 +1,110 @@
 """The command line: ``trustlab run``, ``score``, ``replay``, ``compare``, ``show``, ``plan``,
-``init``, ``methods``, ``data``, ``cache``, ``publish``."""
+``init``, ``methods``, ``data``, ``cache``."""
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import sqlite3
 import textwrap
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
+import trustlab as tl
 from trustlab import paths
 from trustlab.paths import NOTICE
 
+REFUSALS = (ImportError, ValueError, OSError, sqlite3.Error)
+"""Errors whose words are for the user."""
+
+
+class Afterwards(Exception):
+    """An error after a run: something was spent, so that it is no refusal."""
+
 
 class _Refusing(TyperGroup):
-    """Bad input ends with its message and status 2, not with a traceback."""
+    """Bad input ends with its message and status 2; with ``--traceback`` the error is raised, as is
+    what is no refusal."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
-        except (ImportError, ValueError, OSError, sqlite3.Error) as error:
-            if getattr(error, "errno", None) == errno.EPIPE:  # who read it has gone
+        except (*REFUSALS, Afterwards) as error:
+            unread = isinstance(error, BrokenPipeError)  # who read the output is gone
+            if unread or _is_broken(error) or ctx.params["traceback"]:
                 raise
             typer.echo(f"trustlab: {error}", err=True)
-            raise typer.Exit(2) from error
+            raise typer.Exit(1 if isinstance(error, Afterwards) else 2) from error
 
 
-def _group(words: str) -> typer.Typer:
-    return typer.Typer(help=words, no_args_is_help=True, cls=_Refusing)
-
-
-app = _group(f"Measure how far a medical language model's confidence can be trusted. {NOTICE}")
-cache_app = _group("Carry the replies of finished runs to another machine.")
-data_app = _group("The data sets.")
-app.add_typer(cache_app, name="cache")
-app.add_typer(data_app, name="data")
-
-
-def _named(words: str) -> Any:
-    return typer.Argument(help=f"a notebook's name, such as 01_benchmark{words}")
+def _is_broken(error: Exception) -> bool:
+    """Whether the package itself is broken, and not a library absent that is asked for by name."""
+    if not isinstance(error, ImportError) or not error.name:  # without a name the words are ours
+        return False
+    own = error.name.partition(".")[0] in ("trustlab", "studies")
+    return own or not isinstance(error, ModuleNotFoundError)
 
 
 def _option(words: str, *names: str) -> Any:
     return typer.Option(*names, help=words)
 
 
-def _out(default: str, what: str = "what comes out") -> Any:
-    return _option(f"folder for {what}; {default} by default")
+def _argument(words: str) -> Any:
+    return typer.Argument(help=words)
 
 
-Notebook = Annotated[str, _named("")]
-DataName = Annotated[str, typer.Argument(help="a data set or corpus: trustlab data list")]
+app = typer.Typer(no_args_is_help=True, cls=_Refusing)
+cache_app, data_app = typer.Typer(no_args_is_help=True), typer.Typer(no_args_is_help=True)
+app.add_typer(
+    cache_app, name="cache", help="Carry the replies of finished runs to another machine."
+)
+app.add_typer(data_app, name="data", help="The data sets.")
+
+NAME = "a notebook's name, such as 01_benchmark"
+Notebook = Annotated[str, _argument(NAME)]
+DataName = Annotated[str, _argument("a data set or corpus: trustlab data list")]
 ParamsFile = Annotated[
     Path | None,
     typer.Option("--params", exists=True, dir_okay=False, help="YAML file, flat or by notebook"),
 ]
 Words = list[str] | None
 Pairs = Annotated[Words, _option("name=value, over the file; may be repeated", "-p", "--parameter")]
+Out = Annotated[Path | None, _option("folder for what comes out; by default one in runs/")]
 Rate = Annotated[float | None, _option("your rate: US dollars per million tokens")]
 Cache = Annotated[Path, _option("the reply cache", "--path")]
-Choices = dict[str, Any]
+Shard = Annotated[str | None, _option("i/n: the i-th of n shares, in runs/shard-i-of-n")]
+Values = dict[str, Any]
 """A notebook's parameters, by name."""
-SMALL, PUBLISHED = (
-    paths.NOTEBOOKS / "parameters" / f"{name}.yml" for name in ("small", "published")
-)
-REPLIED = paths.DATA / "replies"
-TABLE = "a table of replies (.csv, .tsv, .jsonl, .parquet), or a run's folder"
+SETS = paths.NOTEBOOKS / "parameters"
 UNREAD = 5
 """The exit code of a run of which too few replies could be read: of some purpose a smaller share
 than :data:`trustlab.parsing.counts.LEAST_READ`. The manifest says which, as ``nothing_claimed``."""
 
 
+@app.callback(
+    help=f"Measure how far a medical language model's confidence can be trusted. {NOTICE}"
+)
+def main(
+    traceback: Annotated[bool, _option("show where an error was raised", "--traceback")] = False,
+) -> None:
+    """The options of all commands."""
+
+
 @app.command()
 def run(
-    notebook: Annotated[str, _named("; a file of your own; or all")],
+    notebook: Annotated[str, _argument(f"{NAME}; a file of your own; or all")],
     params: ParamsFile = None,
     parameter: Pairs = None,
-    out: Annotated[Path | None, _out("runs/NOTEBOOK")] = None,
-    shard: Annotated[
-        str | None, _option("i/n: the i-th of n shares of the cases, in runs/shard-i-of-n")
-    ] = None,
+    out: Out = None,
+    shard: Shard = None,
 ) -> None:
     """Execute a notebook and keep notebook, HTML, figures, tables and manifest; or all, with
     notebooks/parameters/small.yml where no file of parameters is given.
@@ -104,9 +118,9 @@ def run(
         if parameter or out or shard:
             told = "run all takes a file of parameters alone; give a notebook's name to set others"
             raise typer.BadParameter(told)
-        _run_all(partial(_values_of_all, params or SMALL))
+        _run_several(_values_of_all(params or SETS / "small.yml"))
         return
-    _, values, _ = _asked(notebook, params, parameter)
+    _, values, _ = _checked(notebook, params, parameter)
     if shard and paths.shard_of(shard) and not has_cases(notebook, values, shard):
         typer.echo(f"{notebook}: shard {shard} has no cases; nothing to do")
         return
@@ -117,35 +131,30 @@ def run(
 
 @app.command()
 def replay(
-    notebook: Annotated[str, _named("; or all")] = "all",
+    notebook: Annotated[str, _argument(f"{NAME}; or all")] = "all",
     params: ParamsFile = None,
-    kept: Annotated[Path, _option("folder of the replies")] = REPLIED,
-    out: Annotated[Path | None, _out("runs/replay", "the runs")] = None,
+    kept: Annotated[Path, _option("folder of the replies")] = paths.DATA / "replies",
+    out: Annotated[Path | None, _option("folder for the runs; runs/replay by default")] = None,
     answers: Annotated[bool, _option("pages of all answers, too", "--answers")] = False,
 ) -> None:
     """Make tables and figures again from kept replies; no model is asked. Without a file of
     parameters, those of notebooks/parameters/published.yml.
 
-    Exit codes: 0 done, 1 a cell failed, 2 refused, 5 done, but less than half of the replies to
-    some purpose could be read.
+    Exit codes: those of run.
     """
     from trustlab.folder.kept import caches_of
     from trustlab.run_notebooks import notebook_path
 
     folder = (out or paths.RUNS / "replay").resolve()
-
-    def asked() -> dict[str, Choices]:
-        found = _values_of_all(params or PUBLISHED)
-        chosen = found if notebook == "all" else [notebook_path(notebook).stem]
-        caches_of(kept, folder)
-        return {name: found[name] for name in chosen}
-
-    _run_all(asked, folder, {"TRUSTLAB_OFFLINE": "replies"}, answers)
+    values = _values_of_all(params or SETS / "published.yml")
+    if notebook != "all":
+        name = notebook_path(notebook).stem
+        values = {name: values[name]}
+    caches_of(kept, folder)
+    _run_several(values, folder, answers, {"TRUSTLAB_OFFLINE": "replies"})
 
 
-def _asked(
-    notebook: str, params: Path | None, pairs: list[str] | None
-) -> tuple[Path, Choices, Any]:
+def _checked(notebook: str, params: Path | None, pairs: Words) -> tuple[Path, Values, Any]:
     """A notebook, its parameters and its choices, checked."""
     from trustlab.run_notebooks import check_parameters, notebook_path, read_parameters
 
@@ -154,75 +163,89 @@ def _asked(
     return path, values, check_parameters(path, values)
 
 
-def _values_of_all(params: Path) -> dict[str, Choices]:
+def _values_of_all(params: Path) -> dict[str, Values]:
     """The checked parameters of every notebook; one that the file leaves out keeps its defaults."""
-    from trustlab import run_notebooks as own
+    from trustlab import run_notebooks
 
-    sections = own.read_sections(params)
-    found = {name: sections.get(name, {}) for name in own.notebook_names()}
-    for name, values in found.items():
-        own.check_parameters(own.notebook_path(name), values)
-    return found
+    sections = run_notebooks.read_sections(params)
+    values = {name: sections.get(name, {}) for name in run_notebooks.notebook_names()}
+    for name, of in values.items():
+        run_notebooks.check_parameters(run_notebooks.notebook_path(name), of)
+    return values
 
 
-def _run_all(
-    read: Callable[[], dict[str, Choices]],
+def _run_several(
+    values: Mapping[str, Values],
     runs: Path | None = None,
-    more: dict[str, str] | None = None,
     answers: bool = True,
+    variables: Mapping[str, str] | None = None,
 ) -> None:
-    """Every notebook of what ``read`` gives, two at once where there are two cores, which they
-    share; after one that ends badly none begins any more. ``more``: variables of their
-    environment."""
+    """Notebooks, two at once where there are two cores, which they share. After one that failed,
+    waits or lost its server none begins; after one with another error the others go on.
+
+    ``runs``: the folder of their folders. ``variables``: of their environment.
+    """
     from trustlab.processes import processes, seldom_collected
     from trustlab.run_notebooks import ORDER
 
-    cores = processes(-1)
-    at_once = min(2, cores)
-    share = {"n_jobs": max(1, cores // at_once)}
-    # For all of them, and not by each for itself: they share this process.
-    variables = {"TRUSTLAB_RUNS": str(runs or paths.RUNS), "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
-    variables |= more or {}
+    at_once = min(2, cores := processes(-1))
+    share = max(1, cores // at_once)
+    shared = {"TRUSTLAB_RUNS": str(runs or paths.RUNS), "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
     if "OMP_NUM_THREADS" not in os.environ:  # the threads of two would collide
-        variables["OMP_NUM_THREADS"] = str(share["n_jobs"])
+        shared["OMP_NUM_THREADS"] = str(share)
     stopped = threading.Event()
 
     def one(name: str) -> Path | None:
         if stopped.is_set():
             return None
-        values = asked[name] | {k: v for k, v in share.items() if k in asked[name]}
+        given = dict(values[name])
+        if "n_jobs" in given:
+            given["n_jobs"] = share
         try:
-            return _executed(name, values, runs and runs / name, None, False, answers)
+            return _executed(name, given, runs and runs / name, None, False, answers)
+        except REFUSALS:
+            raise
         except BaseException:
             stopped.set()
             raise
 
-    unread = False
-    with paths.environment(variables), seldom_collected(), ThreadPoolExecutor(at_once) as pool:
-        asked = read()
-        order = sorted(asked, key=lambda name: ORDER.find(name[:2]) % 100)
-        typer.echo(f"running {', '.join(order)}, {at_once} at once; each says a line when it ends")
-        began = time.monotonic()
+    unread, began = False, time.monotonic()
+    errors: dict[str, Exception] = {}
+    order = sorted(values, key=lambda name: ORDER.find(name[:2]) % 100)
+    typer.echo(f"running {', '.join(order)}, {at_once} at once; each says a line when it ends")
+    with (
+        paths.environment(shared | dict(variables or {})),
+        seldom_collected(),
+        ThreadPoolExecutor(at_once) as pool,
+    ):
         begun = {pool.submit(one, name): name for name in order}
         for done, ended in enumerate(as_completed(begun), 1):
-            if folder := ended.result():
-                minutes, seconds = divmod(round(time.monotonic() - began), 60)
-                typer.echo(f"[{done} of {len(order)}, {minutes}:{seconds:02d}] ", nl=False)
-                unread |= _tell(begun[ended], folder, index=done == len(order), brief=True)
+            name, last = begun[ended], done == len(order)
+            minutes, seconds = divmod(round(time.monotonic() - began), 60)
+            try:
+                if folder := ended.result():
+                    typer.echo(f"[{done} of {len(order)}, {minutes}:{seconds:02d}] ", nl=False)
+                    unread |= _tell(name, folder, index=last or bool(errors), brief=True)
+            except (*REFUSALS, Afterwards) as error:
+                typer.echo(f"trustlab: {name}: {error}", err=True)
+                errors[name] = error
+    if errors:
+        spent = any(isinstance(error, Afterwards) for error in errors.values())
+        words = f"with errors: {', '.join(errors)}"
+        raise (Afterwards if spent else ValueError)(words) from errors.popitem()[1]
     if unread:
         raise typer.Exit(UNREAD)
 
 
 def _executed(
     name: str,
-    values: dict[str, Any],
+    values: Values,
     out: Path | None,
     shard: str | None,
     alone: bool = True,
     answers: bool = True,
 ) -> Path:
-    """Run the notebook; a failing cell ends with what it said and status 1 (the notebook stays as
-    far as it came), a batch that waits with status 3, a server that is gone with status 4."""
+    """Run the notebook; a bad end is said here, and has the exit code that :func:`run` names."""
     from papermill.exceptions import PapermillExecutionError
 
     from trustlab.models.base import Gone, Stopped, Waiting
@@ -230,77 +253,74 @@ def _executed(
 
     try:
         return run_notebook(name, values, out, shard, alone, answers)
-    except Stopped as stopped:
-        words, (what, status) = " ".join(str(stopped).split()), ("refused", 2)
-        if isinstance(stopped, Waiting):
-            what, status = "waits", 3
-        elif isinstance(stopped, Gone):
-            what, status = "stopped", 4
-        else:
-            words = str(stopped)  # with the replies that could not be read
-        typer.echo(f"trustlab: {name} {what}: {words}", err=True)
-        if status == 4:
-            typer.echo("  the same command goes on where it stopped", err=True)
-        raise typer.Exit(status) from stopped
+    except Waiting as error:
+        end, words, status = "waits", " ".join(str(error).split()), 3
+    except Gone as error:
+        end, words, status = "stopped", " ".join(str(error).split()), 4
+        words += "\n  the same command goes on where it stopped"
+    except Stopped as error:
+        end, words, status = "refused", str(error), 2
     except PapermillExecutionError as error:
-        where = f"{name} stopped in cell {error.exec_count}"
-        typer.echo(f"trustlab: {where}: {error.ename}: {error.evalue}", err=True)
+        end, words, status = f"stopped in cell {error.exec_count}", error.evalue, 1
         stem = Path(name).name.removesuffix(".ipynb")
         came = (out or paths.runs_of(shard) / stem) / f"{stem}.ipynb"
-        typer.echo(f"  the notebook as far as it came: {_short(came)}", err=True)
-        raise typer.Exit(1) from error
+        words = f"{error.ename}: {words}\n  the notebook as far as it came: {_short(came)}"
+    typer.echo(f"trustlab: {name} {end}: {words}", err=True)
+    raise typer.Exit(status)
 
 
 def _tell(name: str, folder: Path, index: bool = True, brief: bool = False) -> bool:
     """Say what a finished run's manifest says; whether too few of its replies could be read.
 
     ``index``: its folder stands among others, which are then listed. ``brief``: of the replies by
-    purpose nothing, and three of many reasons for what is missing.
+    purpose nothing, and three of many reasons for what is missing. An error ends with status 1: the
+    run itself is done.
     """
-    from trustlab.html.index import write_index
-    from trustlab.parsing.counts import HEADS, read_line, table_rows
-    from trustlab.run_notebooks import MANIFEST
+    try:
+        manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+        lines = _lines_of(manifest, brief)
+        lines.append(_short(folder / f"{Path(name).name.removesuffix('.ipynb')}.html"))
+        if index:
+            from trustlab.html.index import write_index
 
-    manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+            lines.append(_short(write_index(folder.parent)))
+    except REFUSALS as error:
+        raise Afterwards(f"it ran, and what follows a run failed: {error}") from error
     made, cached = manifest.get("calls_made", 0), manifest.get("calls_from_cache", 0)
     typer.echo(f"{name}: replies asked of the model {made}, taken from the cache {cached}")
+    typer.echo("\n".join([*(f"  {line}" for line in lines), NOTICE]))
+    return bool(manifest.get("nothing_claimed"))
+
+
+def _lines_of(manifest: Mapping[str, Any], brief: bool) -> list[str]:
+    """Replies read, what is not claimed, what is missing, and warnings."""
+    import pandas as pd
+
+    from trustlab.parsing.counts import HEADS, read_line, table_rows
+
     counts = manifest.get("replies_read", {})
-    lines = [told] if (told := read_line(counts)) else []
+    lines = [read_line(counts)] if read_line(counts) else []
     if counts and not brief:
-        rows = [
-            [str(v) for v in row] for row in (("model", "purpose", *HEADS), *table_rows(counts))
-        ]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        for row in rows:
-            left = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)][:2]
-            right = [cell.rjust(width) for cell, width in zip(row, widths, strict=True)][2:]
-            lines.append("  " + "  ".join(left + right))
-    few = manifest.get("nothing_claimed", [])
-    lines += [f"nothing is claimed: {line}" for line in few]
+        table = pd.DataFrame(table_rows(counts), columns=["model", "purpose", *HEADS])
+        lines += [f"  {line}" for line in table.to_string(index=False).splitlines()]
+    lines += [f"nothing is claimed: {line}" for line in manifest.get("nothing_claimed", [])]
     missing = _missing_lines(manifest.get("missing", []))
     if brief and len(missing) > 4:
-        missing[3:] = [f"{len(missing) - 3} reasons more in {MANIFEST}"]
+        missing[3:] = [f"{len(missing) - 3} reasons more in manifest.json"]
     lines += [f"missing: {line}" for line in missing]
-    lines += [f"warning: {line}" for line in manifest.get("warnings", [])]
-    lines.append(_short(folder / f"{Path(name).name.removesuffix('.ipynb')}.html"))
-    if index:
-        lines.append(_short(write_index(folder.parent)))
-    typer.echo("\n".join([*(f"  {line}" for line in lines), NOTICE]))
-    return bool(few)
+    return lines + [f"warning: {line}" for line in manifest.get("warnings", [])]
 
 
-def _missing_lines(rows: list[dict[str, Any]]) -> list[str]:
-    """What is missing, in a line for each reason; of many methods that miss the same, three are
-    named."""
-    found: dict[str, list[str]] = {}
+def _missing_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A line for each reason; of many methods that miss the same, three are named."""
+    methods_of: dict[str, list[str]] = {}
     for row in rows:
         of = f" of {row['run']}" if row.get("run") else ""
-        where = f"{row['n']} rows{of} ({row['reason']})"
-        found.setdefault(where, []).append(row["method"])
-    for methods in found.values():
+        methods_of.setdefault(f"{row['n']} rows{of} ({row['reason']})", []).append(row["method"])
+    for methods in methods_of.values():
         if len(methods) > 4:
             methods[2:] = [f"{methods[2]} and {len(methods) - 3} methods more"]
-    return [f"{', '.join(methods)} on {where}" for where, methods in found.items()]
+    return [f"{', '.join(methods)} on {where}" for where, methods in methods_of.items()]
 
 
 @app.command()
@@ -315,17 +335,17 @@ def plan(
     from trustlab.plan import plan_study, seconds_of
     from trustlab.run_notebooks import is_own
 
-    rates = {name: of for name, of in (("usd_in", usd_in), ("usd_out", usd_out)) if of is not None}
-    path, _, setup = _asked(notebook, params, parameter)
+    path, _, setup = _checked(notebook, params, parameter)
     if is_own(path):
         raise ValueError(f"{notebook} is a notebook of your own: what it asks is not known")
-    table, told = plan_study(path.stem, setup := setup.with_(**rates))
+    rates = {"usd_in": usd_in, "usd_out": usd_out}
+    setup = setup.with_(**{name: rate for name, rate in rates.items() if rate is not None})
+    table, how = plan_study(path.stem, setup)
     typer.echo(table.to_string(index=False))
-    if told:
-        typer.echo(told)
-    n, tokens_in, tokens_out = (
-        int(table[c].to_numpy().sum()) for c in ("n_replies", "n_tokens_in", "n_tokens_out")
-    )
+    if how:
+        typer.echo(how)
+    counts = table[["n_replies", "n_tokens_in", "n_tokens_out"]].sum()
+    n, tokens_in, tokens_out = (int(count) for count in counts)
     typer.echo(
         f"in all {n:,} replies, about {tokens_in:,} tokens in and at most {tokens_out:,} out"
     )
@@ -338,7 +358,7 @@ def plan(
 
 @app.command("try")
 def try_command(
-    model: Annotated[str, typer.Argument(help="a model's name, such as hf:FOLDER or openai:NAME")],
+    model: Annotated[str, _argument("a model's name, such as hf:FOLDER or openai:NAME")],
     params: ParamsFile = None,
     parameter: Pairs = None,
 ) -> None:
@@ -349,12 +369,11 @@ def try_command(
     """
     from trustlab.models.base import Gone
     from trustlab.parsing.counts import LEAST_READ
-    from trustlab.trial import ADVICE, try_model
+    from trustlab.trial import ADVICE
 
-    pairs = [*(parameter or []), f"model={model}"]
-    _, _, setup = _asked("01_benchmark", params, pairs)
+    _, _, setup = _checked("01_benchmark", params, [*(parameter or []), f"model={model}"])
     try:
-        table = try_model(model, setup=setup).table()
+        table = tl.try_model(model, setup=setup).table()
     except Gone as gone:
         typer.echo(f"trustlab: {gone}", err=True)
         raise typer.Exit(4) from gone
@@ -366,10 +385,16 @@ def try_command(
 
 @app.command()
 def score(
-    replies: Annotated[Path, typer.Argument(exists=True, help=TABLE)],
+    replies: Annotated[
+        Path,
+        typer.Argument(
+            exists=True,
+            help="a table of replies (.csv, .tsv, .jsonl, .parquet), or a run's folder",
+        ),
+    ],
     confidence: Annotated[Path | None, _option("a run's confidence.csv or .parquet")] = None,
     parameter: Pairs = None,
-    out: Annotated[Path | None, _out("runs/score-NAME")] = None,
+    out: Out = None,
 ) -> None:
     """Score replies that you have already, by every method that they allow; no model is asked.
 
@@ -388,21 +413,17 @@ def score(
 
 @app.command()
 def compare(
-    runs: Annotated[
-        list[Path], typer.Argument(help="each model is a side, the first the reference")
-    ],
-    out: Annotated[Path | None, _out("runs/compare")] = None,
+    runs: Annotated[list[Path], _argument("each model is a side, the first the reference")],
+    out: Out = None,
     draws: Annotated[int, _option("bootstrap draws of cases")] = 2000,
     seed: Annotated[int, _option("of the draws")] = 0,
 ) -> None:
     """Put models or settings side by side on the cases that their runs share: differences in pairs,
-    Holm-corrected, a figure and a page. No model is asked.
+    Holm-corrected, tables and a figure. No model is asked.
 
     Exit codes: 0 done, 2 refused.
     """
-    from trustlab.compare import compare_runs
-
-    made = compare_runs(*runs, n_draws=draws, seed=seed)
+    made = tl.compare_runs(*runs, n_draws=draws, seed=seed)
     folder = made.save((out or paths.RUNS / "compare").resolve())
     drawn = folder / "figures" / "compare_auroc.png"
     typer.echo(f"{made}\n  {_short(drawn if drawn.is_file() else folder)}\n{NOTICE}")
@@ -410,7 +431,7 @@ def compare(
 
 @app.command()
 def show(
-    run: Annotated[Path, typer.Argument(help="a run's folder, such as runs/01_benchmark")],
+    run: Annotated[Path, _argument("a run's folder, such as runs/01_benchmark")],
     case: Annotated[str | None, _option("the case's id")] = None,
     level: Annotated[int | None, _option("how much was shown; a turn")] = None,
     model: Annotated[str | None, _option("the model that answered")] = None,
@@ -424,25 +445,24 @@ def show(
     It needs the run's folder alone; no model is asked. Exit codes: 0 done, 2 refused.
     """
     from trustlab.html import pages
-    from trustlab.run import load_run
 
     if every:
         if any(of is not None for of in (case, level, model, method)):
             raise typer.BadParameter("--all takes no --case, --level, --model and --method")
         if not (n := pages.write_answers(run, out)):
             raise typer.BadParameter(f"{run} holds no run with answers or replies")
-        typer.echo(f"{n:,} answers\n  {_short((out or run) / pages.PAGE)}\n{NOTICE}")
-        return
-    loaded = load_run(run)
-    of, why = pages.choose(loaded, case, level, model, method)
-    page = out or run / pages.page_path(of)
-    pages.write_page(f"Case {of.case_id}", pages.show(loaded, *of), page)
-    typer.echo(f"case {of.case_id}, level {of.level}, {of.model}: {why}")
-    typer.echo(f"  {_short(page)}\n{NOTICE}")
+        told, page = f"{n:,} answers", (out or run) / pages.PAGE
+    else:
+        loaded = tl.load_run(run)
+        of, why = pages.choose(loaded, case, level, model, method)
+        page = out or run / pages.page_path(of)
+        pages.write_page(f"Case {of.case_id}", pages.show(loaded, *of), page)
+        told = f"case {of.case_id}, level {of.level}, {of.model}: {why}"
+    typer.echo(f"{told}\n  {_short(page)}\n{NOTICE}")
 
 
 @app.command()
-def init(folder: Annotated[Path, typer.Argument(help="made where it is not there")]) -> None:
+def init(folder: Annotated[Path, _argument("made where it is not there")]) -> None:
     """Lay out a workbench: notebooks, their parameters, two example tables, and a page that says
     what to do. Nothing that is there is overwritten."""
     from trustlab.run_notebooks import lay_out
@@ -454,69 +474,40 @@ def init(folder: Annotated[Path, typer.Argument(help="made where it is not there
 @app.command()
 def methods(
     as_json: Annotated[bool, _option("as JSON, with every field", "--json")] = False,
-    as_markdown: Annotated[bool, _option("as docs/all_methods.md", "--markdown")] = False,
 ) -> None:
     """List the registered confidence methods: what they are, need and cost, and the parameters."""
+    from trustlab.confidence.registry import FAMILIES, calls, readers
     from trustlab.records import PARAMETERS
 
-    if as_markdown:
-        typer.echo(methods_markdown())
-        return
-    rows = _methods()
+    rows = []
+    for m in sorted(tl.METHODS.values(), key=lambda m: FAMILIES.index(m.family)):
+        rows.append({**asdict(m), "access": m.access, "calls": calls(m), "readers": readers(m)})
+        rows[-1].pop("function")
     if as_json:
         typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
         return
-    heads = {"name": 29, "family": 13, "access": 8, "scale": 13, "equation": 18, "calls": 31}
-    heads |= {"readers": 17, "cite": 36}
-    for row in [{head: head for head in heads} | {"needs": ["needs"]}, *rows]:
-        shown = (f"{row[head] or '-':<{width}}" for head, width in heads.items())
-        typer.echo("".join(shown) + ", ".join(row["needs"]))
+    widths = {"name": 29, "family": 13, "access": 8, "scale": 13, "equation": 18, "calls": 31}
+    widths |= {"readers": 17, "cite": 36}
+    for row in [{head: head for head in widths} | {"needs": ["needs"]}, *rows]:
+        cells = (f"{row[head] or '-':<{width}}" for head, width in widths.items())
+        typer.echo("".join(cells) + ", ".join(row["needs"]))
     told = f"\n{len(rows)} methods. K: samples per answer (n_samples). Equations: Ren et al. 2026."
     typer.echo(f"{told} Parameters and defaults:")
     typer.echo("  " + ", ".join(f"{name}={value}" for name, value in asdict(PARAMETERS).items()))
 
 
-def _methods() -> list[dict[str, Any]]:
-    """The registry, family by family: all that a method declares, and what it costs."""
-    from trustlab.confidence import METHODS
-    from trustlab.confidence.registry import FAMILIES, calls, readers
-
-    rows = [
-        {**asdict(m), "access": m.access, "calls": calls(m), "readers": readers(m)}
-        for m in sorted(METHODS.values(), key=lambda m: FAMILIES.index(m.family))
-    ]
-    return [{name: value for name, value in row.items() if name != "function"} for row in rows]
-
-
-def methods_markdown() -> str:
-    """The registry as a Markdown table: what docs/all_methods.md shows."""
-    heads = ["method", "family", "access", "scale", "equation", "calls", "other readers"]
-    lines = ["| " + " | ".join([*heads, "what it is"]) + " |", "|---" * 8 + "|"]
-    for m in _methods():
-        told = (m["family"], m["access"], m["scale"], m["equation"] or "–", m["calls"])
-        cells = (f"`{m['name']}`", *told, m["readers"] or "–", m["summary"])
-        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-    return "\n".join(lines)
-
-
 @app.command()
-def parameters(notebook: Annotated[str, _named("; all choices without one")] = "") -> None:
+def parameters(
+    notebook: Annotated[str, _argument(f"{NAME}; all choices without one")] = "",
+) -> None:
     """List every choice: its default, what it may be, and what it means. Those marked * stand in
     the notebook's parameters cell; any of them can be given with -p NAME=VALUE."""
     from trustlab.run_notebooks import parameters_table
 
     for row in parameters_table(notebook):
         typer.echo(f"{row['shown'] or ' '} {row['name']} = {row['default']}")
-        if said := "; ".join(filter(None, (row["range"], row["meaning"]))):
-            typer.echo(textwrap.indent(textwrap.fill(said, 90), " " * 6))
-
-
-@app.command(hidden=True)
-def publish(notebook: str, run_dir: Annotated[Path | None, typer.Option()] = None) -> None:
-    """Make a run the reference run of the repository (figures/ and the notebook's outputs)."""
-    from trustlab.run_notebooks import publish as make_reference
-
-    make_reference(run_dir or paths.RUNS / notebook, notebook)
+        if about := "; ".join(filter(None, (row["range"], row["meaning"]))):
+            typer.echo(textwrap.indent(textwrap.fill(about, 90), " " * 6))
 
 
 @data_app.command("list")
@@ -549,17 +540,18 @@ def data_fetch(
         if not accept:
             typer.confirm("Do you keep to this licence?", abort=True)
     fetched = fetch(name, to, accept=True)
-    checked = {"sha256": "as expected"}
-    checked["size"] = "its size is as expected, its sha256 is not known"
+    checks = {
+        "sha256": "as expected",
+        "size": "its size is as expected, its sha256 is not known",
+    }
     for file, source in fetched.sources.items():
         how = "downloaded" if file in fetched.downloaded else "was there"
         told = f"{to / file}: {how}, {source.size:,} bytes, sha256 {source.sha256}"
-        typer.echo(f"{told} ({checked.get(source.checked, source.checked)})")
-    for place in fetched.unpacked:
-        typer.echo(f"{place}: unpacked")
-    for file in fetched.sources:
+        typer.echo(f"{told} ({checks.get(source.checked, source.checked)})")
         if file.endswith(".gguf"):
             typer.echo(f"Try it: trustlab try hf:{to / file}")
+    for place in fetched.unpacked:
+        typer.echo(f"{place}: unpacked")
 
 
 @data_app.command("check")
@@ -571,12 +563,11 @@ def data_check(
 ) -> None:
     """Read a whole data set and tell what is in it: counts, drops by reason, lengths, labels, two
     example cases."""
-    from trustlab.datasets import read_data
     from trustlab.datasets.check import check_text
     from trustlab.run_notebooks import read_parameters
 
     options = read_parameters(None, option or [], name)
-    typer.echo(check_text(name, read_data(name, path=path, seed=seed, **options)))
+    typer.echo(check_text(name, tl.read_data(name, path=path, seed=seed, **options)))
 
 
 @cache_app.command("export")
@@ -589,7 +580,7 @@ def cache_export(target: Path, path: Cache = paths.REPLIES) -> None:
 
 @cache_app.command("import")
 def cache_import(
-    sources: Annotated[list[Path], typer.Argument(help="exported files, or caches (.sqlite)")],
+    sources: Annotated[list[Path], _argument("exported files, or caches (.sqlite)")],
     path: Cache = paths.REPLIES,
 ) -> None:
     """Take the replies of exported files, or of other caches, into the cache; nothing already there
@@ -610,18 +601,14 @@ def cache_check(
     2 refused."""
     from trustlab.models.cache import damaged_rows
 
-    found = damaged_rows(path, mend)
-    for key, why in found.items():
+    damaged = damaged_rows(path, mend)
+    for key, why in damaged.items():
         typer.echo(f"{key}: {why}")
-    typer.echo(f"{path}: {len(found)} damaged rows{', dropped' if mend and found else ''}")
-    if found and not mend:
+    typer.echo(f"{path}: {len(damaged)} damaged rows{', dropped' if mend and damaged else ''}")
+    if damaged and not mend:
         raise typer.Exit(1)
 
 
 def _short(path: Path) -> str:
     work = paths.WORK
     return str(path.relative_to(work)) if path.is_relative_to(work) else str(path)
-
-
-if __name__ == "__main__":
-    app()

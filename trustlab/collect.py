@@ -231,9 +231,14 @@ def _generation(
     held = {"answer": [answer], "samples": samples or ()}
     traces = [(part, one.trace) for part, each in held.items() for one in each if one.trace]
     lacks = {f"{part}.{name}": why for part, t in traces for name, why in t.lacks.items()}
-    head = (view.case.case_id, view.level, model, settings.seed)
     return Generation(
-        *(*head, view.n_statements, view.n_total, view.n_words),
+        case_id=view.case.case_id,
+        level=view.level,
+        model=model,
+        seed=settings.seed,
+        n_statements=view.n_statements,
+        n_total=view.n_total,
+        n_words=view.n_words,
         answer=answer,
         samples=samples,
         exact=exact,

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,16 +49,36 @@ OWN_ANSWERS = (
 
 @dataclass(frozen=True)
 class _Side:
-    """One model of one run; ``name`` is the folder's, ``where`` what an error calls it."""
+    """One model of one run; ``name`` is the folder's, ``where`` what an error calls it, ``label``
+    what tables do."""
 
     run: Run
     model: str
     name: str
     where: str
+    label: str = ""
 
     def part(self, table: pd.DataFrame) -> pd.DataFrame:
-        """The side's rows of a table of its run."""
-        return pd.DataFrame(table[table["model"].astype(str).eq(self.model)])
+        """The side's rows of a table of its run, under its label."""
+        mine = pd.DataFrame(table[table["model"].astype(str).eq(self.model)])
+        return mine.assign(model=self.label).astype({"level": int})
+
+    @cached_property
+    def chosen(self) -> dict[str, str]:
+        """How it was made, setting by setting, in words."""
+        found: dict[str, Any] = {}
+        for name, value in self.run.parameters.items():
+            if name in MEASURED:
+                continue
+            if name in formatted.NAMED:
+                found[name] = self.model in (value or ())
+            elif name in BY_MODEL and isinstance(value, Mapping):
+                found[name] = value.get(self.model, "")
+            elif isinstance(value, Mapping):
+                found |= {f"{name}.{inner}": of for inner, of in value.items()}
+            else:
+                found[name] = value
+        return {NAMES.get(name, name): _words(value) for name, value in found.items()}
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -98,19 +119,20 @@ class Comparison:
             "n": "{n:,.0f}",
             "difference": "{difference:+.2f}",
             "p (Holm)": lambda of: _or_nan(of["p_holm"], formatted.p_shown),
-            "cases for\n80 % power": lambda of: _or_nan(of["cases_needed"], formatted.cases_shown),
         }
-        if several:
-            columns.popitem()
+        if not several:
+            shown = formatted.cases_shown
+            columns["cases for\n80 % power"] = lambda of: _or_nan(of["cases_needed"], shown)
         names = {name: name.replace("$", r"\$") for name in self.sides}  # no formula in a legend
+        first = self.sides[0]
         axes = rows(
             table,
             series="model",
             panels="dataset" if several else "",
             groups="family",
-            order=by_value(table[table["model"].eq(self.sides[0])]),
+            order=by_value(table[table["model"].eq(first)]),
             names=names,
-            sure=Sure("sure", f"differs from {names[self.sides[0]]} beyond chance (Holm)"),
+            sure=Sure("sure", f"differs from {names[first]} beyond chance (Holm)"),
             lines=[Line(0.5, "chance 0.50")],
             columns=columns,
             xlabel="level-stratified AUROC, 0 to 1",
@@ -195,7 +217,8 @@ def compare_runs(*runs: Run | str | Path, n_draws: int = 2000, seed: int = 0) ->
     - ``p_holm`` is over all methods and sides of a data set, accuracies apart.
     - ``cases_needed`` for 80 % power at two-sided 5 %: n ((1.96 + 0.84) standard error /
       difference)² (normal approximation: Chow, Shao & Wang, Sample Size Calculations in Clinical
-      Research), as if the difference seen were the true one: a guide only.
+      Research), as if the difference seen were the true one and the standard error fell with √n
+      cases of the same kind: a guide only.
     - AUPRC is not compared: it depends on how many answers are right, which differs by side.
     - ``ValueError`` for fewer than two sides or more than :data:`MOST`, nothing shared, one case
       with two truths, and what is no run's folder.
@@ -206,26 +229,25 @@ def compare_runs(*runs: Run | str | Path, n_draws: int = 2000, seed: int = 0) ->
     where = ", ".join(dict.fromkeys(side.where for side in sides)) or "no run"
     if not 2 <= len(sides) <= MOST:
         raise ValueError(f"2 to {MOST} sides can be compared; {where} holds {len(sides)}")
-    chosen = [_chosen(side) for side in sides]
-    labels = _labels(sides, chosen)
-    parts = [s.part(s.run.answers).assign(model=n) for s, n in zip(sides, labels, strict=True)]
-    every = pd.concat(parts, ignore_index=True).astype({"level": int})
+    sides = [replace(side, label=name) for side, name in zip(sides, _labels(sides), strict=True)]
+    every = pd.concat([side.part(side.run.answers) for side in sides], ignore_index=True)
     checked_answers(every)
-    _same_truths(every, dict(zip(labels, sides, strict=True)))
+    _same_truths(every, {side.label: side.where for side in sides})
     n_sides: Any = every.groupby(VIEW)["model"].transform("nunique")
     answers = every[n_sides.eq(len(sides))].reset_index(drop=True)
     if answers.empty:
         raise ValueError(f"no data set, case and level is shared by all of: {_held(sides)}")
-    confidence, notes = _confidences(sides, labels, answers)
+    confidence, notes = _confidences(sides, answers)
+    labels = tuple(side.label for side in sides)
     differences = _differences(answers, confidence, labels, n_draws, seed)
     return Comparison(
-        sides=tuple(labels),
+        sides=labels,
         metrics=_metrics(answers, confidence, n_draws, seed),
         differences=differences,
-        settings=_settings(sides, labels, chosen),
+        settings=_settings(sides),
         left_out=_left_out(every, answers),
         answers=answers,
-        notes=(*notes, *_cautions(sides, labels, answers, differences, n_draws)),
+        notes=(*notes, *_cautions(sides, answers, differences, n_draws)),
         n_draws=n_draws,
         seed=seed,
     )
@@ -241,56 +263,42 @@ def _sides(run: Run | str | Path, place: int) -> Iterator[_Side]:
         yield _Side(run, model, name, where)
 
 
-def _chosen(side: _Side) -> dict[str, str]:
-    """How a side was made, setting by setting, in words."""
-    found: dict[str, Any] = {}
-    for name, value in side.run.parameters.items():
-        if name in MEASURED:
-            continue
-        if name in formatted.NAMED:
-            found[name] = side.model in (value or ())
-        elif name in BY_MODEL and isinstance(value, Mapping):
-            found[name] = value.get(side.model, "")
-        elif isinstance(value, Mapping):
-            found |= {f"{name}.{inner}": of for inner, of in value.items()}
-        else:
-            found[name] = value
-    return {NAMES.get(name, name): _words(value) for name, value in found.items()}
-
-
 def _words(value: Any) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(map(str, value)) if len(value) <= 8 else f"{len(value)} of them"
     return "" if value is None else str(value)
 
 
-def _differing(chosen: Sequence[Mapping[str, str]]) -> list[str]:
-    names = dict.fromkeys(name for one in chosen for name in one)
-    return [name for name in names if len({one.get(name, "") for one in chosen}) > 1]
+def _differing(sides: Sequence[_Side]) -> list[str]:
+    """The settings that differ between the sides."""
+    names = dict.fromkeys(name for side in sides for name in side.chosen)
+    return [name for name in names if len({side.chosen.get(name, "") for side in sides}) > 1]
 
 
-def _labels(sides: Sequence[_Side], chosen: Sequence[Mapping[str, str]]) -> list[str]:
+def _labels(sides: Sequence[_Side]) -> list[str]:
     """What tells the sides apart: models, then folders, then settings, then numbers."""
     asked = {NAMES.get(name, name) for name in OF_CASES}
-    differing = [name for name in _differing(chosen) if name not in asked][:2]
-    settings = [", ".join(f"{name} {one.get(name, '–')}" for name in differing) for one in chosen]
-    made = [""] * len(sides)
+    differing = [name for name in _differing(sides) if name not in asked][:2]
+    settings = [
+        ", ".join(f"{name} {side.chosen.get(name, '–')}" for name in differing) for side in sides
+    ]
+    labels = [""] * len(sides)
     for part in ([s.model for s in sides], [s.name for s in sides], settings):
-        if len(set(made)) < len(sides) and len(set(part)) > 1:
-            made = [", ".join(filter(None, pair)) for pair in zip(made, part, strict=True)]
-    if len(set(made)) < len(sides):
-        made = [f"{name or sides[0].model} ({k})" for k, name in enumerate(made, 1)]
-    return made
+        if len(set(labels)) < len(sides) and len(set(part)) > 1:
+            labels = [", ".join(filter(None, pair)) for pair in zip(labels, part, strict=True)]
+    if len(set(labels)) < len(sides):
+        labels = [f"{name or sides[0].model} ({k})" for k, name in enumerate(labels, 1)]
+    return labels
 
 
-def _same_truths(every: pd.DataFrame, sides: Mapping[str, _Side]) -> None:
-    """``ValueError`` where one case has two truths."""
+def _same_truths(every: pd.DataFrame, where: Mapping[str, str]) -> None:
+    """``ValueError`` where one case has two truths; ``where``: label -> the run's place."""
     if "truth" not in every:
         return
     known = every.dropna(subset="truth").drop_duplicates([*CASE, "truth"])
     for of, part in groups(known, CASE):
         if len(part) > 1:
-            told = [f"{r.truth!r} in {sides[str(r.model)].where}" for r in part[:2].itertuples()]
+            told = [f"{r.truth!r} in {where[str(r.model)]}" for r in part[:2].itertuples()]
             truths = f"has the truth {' and '.join(told)}: these are not the same cases"
             raise ValueError(f"case {of['case_id']!r} of {of['dataset']} {truths}")
 
@@ -306,28 +314,24 @@ def _held(sides: Sequence[_Side]) -> str:
     return "; ".join(told)
 
 
-def _confidences(
-    sides: Sequence[_Side], labels: Sequence[str], answers: pd.DataFrame
-) -> tuple[pd.DataFrame, list[str]]:
+def _confidences(sides: Sequence[_Side], answers: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     """A row for each shared answer and each method of any side, and which methods a side lacks."""
-    of = ["method", "confidence", "bound", "missing"]
-    parts = []
-    for side, label in zip(sides, labels, strict=True):
-        schema.need(side.run.confidence, [*KEYS, *of], f"the confidences of {side.where}")
-        mine = side.part(side.run.confidence)[[*KEYS, *of]].assign(model=label)
-        parts.append(mine.astype({"level": int, "confidence": float}))
-    known = pd.concat(parts, ignore_index=True)
+    columns = [*KEYS, "method", "confidence", "bound", "missing"]
+    for side in sides:
+        schema.need(side.run.confidence, columns, f"the confidences of {side.where}")
+    known = pd.concat([side.part(side.run.confidence)[columns] for side in sides])
+    known = known.astype({"confidence": float}).reset_index(drop=True)
     known = known.merge(answers[KEYS], on=KEYS, validate="many_to_one")
     schema.refuse(known, known.duplicated([*KEYS, "method"]), "a confidence stands twice")
     methods = list(dict.fromkeys(known["method"]))
     grid = answers[KEYS].merge(pd.DataFrame({"method": methods}, dtype=object), how="cross")
     grid = grid.merge(known, on=[*KEYS, "method"], how="left", validate="one_to_one")
     why, notes = grid["missing"].astype(object).fillna(""), []
-    for label in labels:
-        has = set(known.loc[known["model"].eq(label), "method"])
+    for side in sides:
+        has = set(known.loc[known["model"].eq(side.label), "method"])
         if lacking := [m for m in methods if m not in has]:
-            notes.append(f"{label} has no {', '.join(lacking)}")
-            none = grid["model"].eq(label) & grid["method"].isin(lacking)
+            notes.append(f"{side.label} has no {', '.join(lacking)}")
+            none = grid["model"].eq(side.label) & grid["method"].isin(lacking)
             why = why.mask(none, "this side has no such method")
     return grid.assign(missing=why, bound=grid["bound"].astype(object).fillna("")), notes
 
@@ -387,45 +391,40 @@ def _accuracies(
             yield {**key, "metric": "accuracy", **compared(pair, mean("correct"))}
 
 
-def _settings(
-    sides: Sequence[_Side], labels: Sequence[str], chosen: Sequence[Mapping[str, str]]
-) -> pd.DataFrame:
+def _settings(sides: Sequence[_Side]) -> pd.DataFrame:
     """What differs in how the sides were made: a row a setting, a column a side."""
     rows = [["model", *(side.model for side in sides)], ["run", *(side.where for side in sides)]]
-    rows += [[name, *(one.get(name, "") for one in chosen)] for name in _differing(chosen)]
-    return pd.DataFrame(rows, columns=["setting", *labels])
+    for name in _differing(sides):
+        rows.append([name, *(side.chosen.get(name, "") for side in sides)])
+    return pd.DataFrame(rows, columns=["setting", *(side.label for side in sides)])
 
 
 def _left_out(every: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
     """Answers of each side and data set: all, those shared, and those left out."""
     key = ["model", "dataset"]
-    found = every.groupby(key, sort=False).size().rename("n_answers").reset_index()
-    shared = answers.groupby(key).size().rename("n_shared").reset_index()
-    found = found.merge(shared, on=key, how="left").fillna({"n_shared": 0})
-    found = found.astype({"n_shared": int})
-    return found.assign(n_left_out=found["n_answers"] - found["n_shared"])
+    n_answers = every.groupby(key, sort=False).size()
+    n_shared = answers.groupby(key).size().reindex(n_answers.index, fill_value=0)
+    counts = pd.DataFrame({"n_answers": n_answers, "n_shared": n_shared}).reset_index()
+    return counts.assign(n_left_out=counts["n_answers"] - counts["n_shared"])
 
 
 def _cautions(
-    sides: Sequence[_Side],
-    labels: Sequence[str],
-    answers: pd.DataFrame,
-    differences: pd.DataFrame,
-    n_draws: int,
+    sides: Sequence[_Side], answers: pd.DataFrame, differences: pd.DataFrame, n_draws: int
 ) -> Iterator[str]:
     """What to know before the numbers are believed."""
     words = answers.groupby(VIEW)["n_words"].nunique() if "n_words" in answers else pd.Series()
     if n := int(words.gt(1).sum()):
         yield f"{formatted.counted(n, 'shared answer')} on other words"
-    for side, label in zip(sides, labels, strict=True):
+    for side in sides:
         for line in formatted.remark_lines(side.run.parameters, None, [side.model]):
-            yield line if line.startswith(label) else f"{label}: {line}"
+            yield line if line.startswith(side.label) else f"{side.label}: {line}"
     tests = differences[differences["metric"].eq("auroc")].groupby("dataset")["p"].count()
     most = int(tests.max()) if len(tests) else 0
     if most >= ALPHA * (n_draws + 1):
+        least = int(np.ceil(most / ALPHA))
         yield (
             f"with {n_draws:,} draws no p can be below {ALPHA} after Holm over {most} tests: take"
-            f" at least {int(np.ceil(most / ALPHA)):,} draws"
+            f" at least {least:,} draws"
         )
 
 

@@ -26,15 +26,10 @@ ROOT = _PACKAGE / "_data" if (_PACKAGE / "_data").is_dir() else _PACKAGE.parent
 DATA = ROOT / "data"
 
 
-def _workbench() -> Path:
-    """The nearest folder from the working folder upwards that has notebooks and their parameters;
-    else the working folder."""
-    here = Path.cwd()
-    folders = (here, *here.parents)
-    return next((f for f in folders if (f / "notebooks" / "parameters").is_dir()), here)
-
-
-WORK = _workbench()
+_ABOVE = (Path.cwd(), *Path.cwd().parents)
+WORK = next((f for f in _ABOVE if (f / "notebooks" / "parameters").is_dir()), _ABOVE[0])
+"""The nearest folder from the working folder upwards that has notebooks and their parameters; else
+the working folder."""
 NOTEBOOKS = next(n for n in (WORK / "notebooks", ROOT / "notebooks") if (n / "parameters").is_dir())
 FIGURES = WORK / "figures"
 RUNS = WORK / (os.environ.get("TRUSTLAB_RUNS") or "runs")
@@ -94,8 +89,7 @@ def environment(variables: Mapping[str, str]) -> Iterator[None]:
 
 
 def read_yaml(path: Path) -> Any:
-    """What a YAML file of the project holds; read with libyaml where it is there, much the
-    faster."""
+    """What a YAML file of the project holds; with libyaml, where it is there, much faster."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     return yaml.load(path.read_text(encoding="utf-8"), Loader=loader)
 
@@ -106,21 +100,16 @@ def _is_dead(process: str) -> bool:
         return False
     try:
         os.kill(int(process), 0)
-    except (ProcessLookupError, OverflowError):
-        return True
-    except OSError:
-        pass
+    except OSError as error:
+        return isinstance(error, ProcessLookupError)
     return False
 
 
 @contextmanager
 def whole(path: Path) -> Iterator[Path]:
     """A name beside ``path`` to write to; it becomes ``path`` once the block ends, so that no half
-    file is ever there.
-
-    Where the block fails, what it wrote is removed, and the old file stays; a kill leaves it,
-    ending in ``.part``, until the same file is written again. The folder is made.
-    """
+    file is ever there. Where the block fails the old file stays; a kill leaves what was written,
+    ending in ``.part``, until the same file is written again."""
     path.parent.mkdir(parents=True, exist_ok=True)
     for left in path.parent.glob(f"{glob.escape(path.name)}.*.part"):
         if _is_dead(left.name.split(".")[-2]):

@@ -39,8 +39,8 @@ from trustlab.workbench import Workbench, opened
 WORDS_PER_TOKEN = 0.75
 """Rule of thumb for English text and large models' tokenizers; the table says tokens are
 estimates."""
-PROFILE = 8
-"""Criteria of a symptom profile: as many as in the paper's case study."""
+PROFILE = [Criterion(i, "a criterion of some words", "moderate") for i in range(1, 9)]
+"""A symptom profile of as many criteria as in the paper's case study."""
 
 
 def plan_benchmark(setup: Setup | Workbench) -> pd.DataFrame:
@@ -111,7 +111,7 @@ def _medconf_requests(
 ) -> Iterator[Request]:
     """What MedConf would ask if every answer were right, the keyword its name and the profile as
     long as the paper's."""
-    p, profile = settings.medconf, profile_text(_profile())
+    p, profile = settings.medconf, profile_text(PROFILE)
 
     def asked(purpose: str, max_tokens: int, **slots: Any) -> Request:
         messages = prompts.render(purpose, **slots)
@@ -158,7 +158,7 @@ class StandIn:
         if request.purpose.startswith("rephrase") and (told := _TAGGED.findall(said)):
             return f"[Well, {told[-1][1]}]"  # usable: it says the same
         if request.purpose == "profile":
-            return profile_text(_profile())
+            return profile_text(PROFILE)
         doctor = f"<thinking_process>So it is.</thinking_process>\n[{answer}]"
         more = {"ask": f"[Question {said.count('Doctor: ')}?]", "doctor": doctor}
         return (REPLIES | more).get(request.purpose, f"[{answer}]")
@@ -174,10 +174,6 @@ REPLIES = {
 }  # fmt: skip
 """Purpose -> what a stand-in says, where that is always the same."""
 _TAGGED = re.compile(r"<(\w+)>\n?(.*?)\n?</\1>", re.DOTALL)
-
-
-def _profile() -> list[Criterion]:
-    return [Criterion(i, "a criterion of some words", "moderate") for i in range(1, PROFILE + 1)]
 
 
 def plan_study(name: str, choices: Setup) -> tuple[pd.DataFrame, str]:

@@ -11,9 +11,9 @@ import warnings
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import closing, nullcontext
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
@@ -23,6 +23,7 @@ from typing import Any, BinaryIO, TypeVar
 import pandas as pd
 from tqdm import tqdm
 
+from trustlab import graders
 from trustlab.agents.medconf import Ask, Profiles
 from trustlab.collect import collect, needs_of, samples_alike
 from trustlab.confidence import METHODS, Method, select
@@ -33,13 +34,6 @@ from trustlab.folder.records_file import NAME as RECORDS
 from trustlab.folder.records_file import find_records, line_of, read_records, save_records
 from trustlab.folder.replies_log import packed, recording
 from trustlab.formatted import remark_lines, together
-from trustlab.graders import (
-    Grader,
-    JudgeGrader,
-    SynonymGrader,
-    agreement_sentence,
-    unknown_truths_warning,
-)
 from trustlab.levels import Show, view
 from trustlab.levels import views as views_of
 from trustlab.meaning.parts import Readers, with_meaning
@@ -47,7 +41,7 @@ from trustlab.metrics.run_tables import KEYS, checked_answers, joined
 from trustlab.models.base import Model, Request, Waiting
 from trustlab.models.cache import CALL_COLUMNS, CachedModel
 from trustlab.models.trial import spread
-from trustlab.parsing.counts import KINDS, Counts, add, too_few, totals, why_few
+from trustlab.parsing.counts import Counts, ReadReply, add, count, too_few, totals, why_few
 from trustlab.parsing.schemas import HELD
 from trustlab.paths import NOTICE, Growing, from_spreadsheet, save_json, save_tables
 from trustlab.processes import beside, seldom_collected
@@ -72,7 +66,6 @@ LIBRARIES = (
     "papermill",
 )  # fmt: skip
 
-
 RUN = "run.json"
 _KEYS = {"case_id": "string", "dataset": "string", "level": "int64", "model": "string"}
 COLUMNS = {
@@ -93,17 +86,28 @@ LEAST = {
     "calls": (),
 }
 """Columns without which a saved table is none."""
+UNDER_ALL = ("diagnosis", "judge", "ask", "patient")
+"""Purposes on whose replies every number of a run rests."""
+ASSESSED = ("passages_dropped", "baseless_assessments", "keywords_unread")
+"""What is counted of MedConf's assessments: passages that did not fit; scores of 100 without a
+supported criterion; keywords for which the diagnosis stood in."""
+AHEAD = 3
+"""Parts that may wait for their scores while others are asked."""
+PART = 600
+"""Views that are asked about, scored and, of a large run, let go together: whole cases, in order,
+so that a server which keeps the beginnings of prompts meets a patient's again soon."""
+KEPT_UP_TO = 5_000
+"""Views of a run up to which its generations are kept, where ``keep_generations`` is ``None``."""
 
 
 @dataclass(frozen=True)
 class Run:
     """The tables of one benchmark, each tidy (one observation a row), and what made them.
 
-    ``answers``: case_id dataset level model answer truth correct n_statements n_words n_samples
-    missing; an answer that the backend failed to give is neither right nor wrong, and ``missing``
-    says why. ``confidence``: case_id dataset level model method confidence bound missing.
-    ``calls``: a row a request. ``generations`` holds the records themselves; of a large run it is
-    empty. ``folder`` is where it was saved, with every reply (:func:`load_run`).
+    - ``answers``, ``confidence`` and ``calls`` (a row a request) have :data:`COLUMNS`. An answer
+      that the backend failed to give is neither right nor wrong, and ``missing`` says why.
+    - ``generations``: the records themselves; of a large run empty. ``folder``: where it was saved,
+      with every reply (:func:`load_run`).
     """
 
     answers: pd.DataFrame
@@ -130,44 +134,40 @@ class Run:
     @cached_property
     def _places(self) -> tuple[dict[Any, Any], ...]:
         """Of answers and confidences (model, case, level) -> the places of their rows;
-        ``ValueError`` where a case's id stands in two data sets, since records do not say which."""
+        ``ValueError`` where a case's id is in two data sets, since records do not say which."""
         cases: Any = self.answers[["dataset", "case_id"]].drop_duplicates()
         again = cases.loc[cases["case_id"].duplicated(keep=False)]
         if len(again):
             name, sets = again["case_id"].iloc[0], ", ".join(sorted(set(again["dataset"])))
             told = f"the case id {name!r} is in several data sets ({sets})"
             raise ValueError(f"no answer can be shown: {told}; give each case an id of its own")
-        keys = ["model", "case_id", "level"]
-        return tuple(
-            t.groupby(keys, observed=True).indices for t in (self.answers, self.confidence)
-        )
+        keys, tables = ["model", "case_id", "level"], (self.answers, self.confidence)
+        return tuple(table.groupby(keys, observed=True).indices for table in tables)
 
     def of_answer(
         self, model: str, case_id: str, level: int
     ) -> tuple[pd.DataFrame, pd.DataFrame, Generation | None]:
         """Of one answer: its row of ``answers`` (none where there is no such answer), its rows of
         ``confidence``, and its record where it was kept."""
-        key, found = (model, case_id, level), None
-        rows, sure = (
-            table.iloc[places.get(key, [])]
-            for table, places in zip((self.answers, self.confidence), self._places, strict=True)
-        )
+        key = (model, case_id, level)
+        answers, confidence = (places.get(key, []) for places in self._places)
+        record = self._records.get(key)
         if not self.generations and self.folder and (kept := self.folder / RECORDS).is_file():
-            found = next(find_records(kept, {(case_id, level, model)}), None)
-        return rows, sure, found or self._records.get(key)
+            record = next(find_records(kept, {(case_id, level, model)}), None)
+        return self.answers.iloc[answers], self.confidence.iloc[confidence], record
 
     def save(self, folder: Path, tables: bool = True, records: bool = True) -> None:
-        """Write the three tables (CSV, full precision), the ``records`` that the run holds, and
-        ``run.json`` (parameters, versions, hashes, calls). What is there already is left out:
-        records, and of a large run ``tables``, as Parquet."""
+        """Write the tables (CSV, full precision), the records that the run holds, and ``run.json``
+        (parameters, versions, hashes, calls); without ``tables`` and ``records`` where these are
+        written already."""
         if tables:
             save_tables(self, COLUMNS, folder)
         for name in COLUMNS:  # of an earlier run
             (folder / f"{name}.{'parquet' if tables else 'csv'}").unlink(missing_ok=True)
+        if records:
+            (folder / RECORDS).unlink(missing_ok=True)
         if records and self.generations:
             save_records(self.generations, folder / RECORDS)
-        elif records:
-            (folder / RECORDS).unlink(missing_ok=True)
         save_json(self.manifest(), folder / RUN)
 
     def manifest(self) -> dict[str, Any]:
@@ -186,44 +186,6 @@ class Run:
         }
 
 
-def table_in(folder: Path, name: str) -> Path:
-    """The file of a run's table; ``ValueError`` where the folder has none."""
-    if found := find_table(folder, name):
-        return found
-    raise ValueError(f"{folder} has no {name}.csv or {name}.parquet: {_no_run(folder)}")
-
-
-def _no_run(folder: Path) -> str:
-    found = sorted(str(f.parent.relative_to(folder)) for f in folder.rglob(RUN))
-    return "it is no run's folder" + (
-        f"; below it are those of {', '.join(found)}" if found else ""
-    )
-
-
-def find_table(folder: Path, name: str) -> Path | None:
-    """The file of a run's table, Parquet before CSV, or ``None``."""
-    files = (folder / f"{name}.{kind}" for kind in ("parquet", "csv"))
-    return next((file for file in files if file.is_file()), None)
-
-
-def read_table(file: Path) -> pd.DataFrame:
-    """A run's table from its file, as it was before it was saved, text as text: a case may be
-    called 007, an answer NA."""
-    if file.suffix == ".parquet":
-        table = pd.read_parquet(file)
-    else:
-        kinds = {name: kind for of in COLUMNS.values() for name, kind in of.items()}
-        words: Any = {name: "str" for name, kind in kinds.items() if kind == "string"}
-        none: Any = {c: ["", "NA", "NaN", "nan"] for c in kinds if c not in words}
-        none |= {"answer": [""]}  # other texts are empty, never missing
-        how: dict[str, Any] = {"dtype": words, "keep_default_na": False, "na_values": none}
-        table: Any = pd.read_csv(io.StringIO(table_text(file)), **how)
-        table = table.assign(**{c: table[c].map(from_spreadsheet) for c in words if c in table})
-        lost = [c for c in ("answer", "n_samples") if c in table and not table[c].count()]
-        table = table.assign(**{c: pd.Series([None] * len(table), dtype=object) for c in lost})
-    return table.assign(**{c: table[c].fillna("") for c in ("bound", "missing") if c in table})
-
-
 def benchmark(
     cases: Sequence[Case],
     models: str | Model | Sequence[str | Model] | None,
@@ -238,9 +200,11 @@ def benchmark(
 
     - ``models``: one or several, each open or by its name; ``None``: those of ``setup``.
     - ``methods`` and ``levels``: those of ``setup``, else "paper" and all six levels.
-    - ``setup.run_dir`` receives the tables, every request with its replies
-      (:mod:`trustlab.folder.replies_log`) and, unless ``cache`` names another file, the cache of
-      replies, from which a killed run resumes; what was found of meaning is kept beside it.
+    - ``setup.run_dir`` receives the tables and every request with its replies
+      (:mod:`trustlab.folder.replies_log`).
+    - Replies are kept in ``setup.cache``, else in ``replies.sqlite`` of ``run_dir``, without one in
+      ``runs/replies.sqlite``: from there a killed run resumes. What was found of meaning is kept
+      beside it.
     - ``asked_before``: models whose calls belong to this run, such as one that worded the cases.
     - ``show`` makes what is shown of a case at a level, where that is not its first statements.
     - METHODS: Ren et al. 2026 (benchmark), K = 15 samples at temperature 0.5.
@@ -251,13 +215,13 @@ def benchmark(
     chosen = select(given(methods, setup.methods, "paper"))
     shown, settings = views_of(cases, levels, show), setup.settings
     grader, readers, assessor = setup.judge, setup.readers, setup.assessed_by
-    if warning := unknown_truths_warning(grader, cases):
+    if warning := graders.unknown_truths_warning(grader, cases):
         warnings.warn(warning, stacklevel=2)
     needs = needs_of(chosen)
     library = setup.library if "assessment" in needs else None
     panel = setup.role("panel", models) if "panel" in needs else None
     doctors = [setup.cached(one) for one in panel or []]
-    judge = grader.model if isinstance(grader, JudgeGrader) else None
+    judge = grader.model if isinstance(grader, graders.JudgeGrader) else None
     own = [one for one in (assessor, *doctors, judge) if one is not None]
     for one in own:  # a judge may serve several runs; each counts its own calls
         one.reset_calls()
@@ -271,7 +235,7 @@ def benchmark(
         beside(setup.n_jobs if n_views > PART else 1, _scored) as begin,
         (gathered := Gathered(chosen, setup, keep, records, begin)).tables,
         recording(setup.run_dir) as attach,
-        closing(Bar(len(cases) * len(models), n_steps_of(needs, len(doctors)), setup.quiet)) as bar,
+        tqdm(total=len(cases) * len(models), unit="case", leave=False, disable=setup.quiet) as bar,
     ):
         attach(*own)
         for model in models:
@@ -284,12 +248,13 @@ def benchmark(
                     collect(cached, spread(shown), chosen, settings, **how)
             profiles: Profiles = {}
             for part in _parts(shown):
-                n_cases, began = len(part) / len(levels), perf_counter()
-                step = None if setup.quiet else bar.step(cached, n_cases)
-                told = {"progress": step, "profiles": profiles}
-                made = collect(cached, part, chosen, settings, **how, **told)
+                began, shown_steps = perf_counter(), partial(step_bar, model.name, setup.quiet)
+                more = {"progress": shown_steps, "profiles": profiles}
+                made = collect(cached, part, chosen, settings, **how, **more)
                 seconds[model.name] += perf_counter() - began
-                bar.end_part(n_cases)
+                n = totals({model.name: cached.counts})
+                bar.set_postfix_str(f"unread {n['asked'] - n['read']:,} of {n['asked']:,}")
+                bar.update(len(part) // len(levels))
                 gathered.add(part, made, waits=bool(_waiting([cached, *asked_before, *own])))
                 gathered.count([] if keep else [cached, *own])
             gathered.count([cached] if keep else [])
@@ -302,7 +267,7 @@ def benchmark(
         for one in doctors:
             one.close()
     asked = asdict(settings)
-    asked = asked.pop("parameters") | asked  # the methods' open choices by their names
+    open_choices = asked.pop("parameters")
     most = asked["max_tokens_answer"] or max(prompts_of(one).answer_tokens for one in held)
     starter = library is not None and setup.corpus is None and setup.retriever is None
     facts = {
@@ -314,6 +279,7 @@ def benchmark(
         "cases_sha256": cases_hash(cases),
         "methods": [m.name for m in chosen],
         "levels": list(levels),
+        **open_choices,
         **asked,
         "max_tokens_answer": most,
         **_read_by(readers),
@@ -324,7 +290,6 @@ def benchmark(
         "collect_s": {name: round(s, 3) for name, s in seconds.items()},
         "usage": {m.name: dict(usage) for m in models if (usage := getattr(m, "usage", None))},
         **gathered.facts(),
-        "agreement": gathered.agreement(grader),
         "served_by": served_by(everyone),
         **how_asked(everyone),
     }
@@ -397,6 +362,29 @@ def score(
     return run
 
 
+def _own_answers(kept: Kept, setup: Workbench) -> list[tuple]:
+    """Rows of the answers table: with the verdict that a row brings, else the grader's."""
+    rows = _answers(kept.views, kept.generations, setup.judge)
+    found = []
+    for row, known, why, n in zip(rows, kept.correct, kept.missing, kept.n_samples, strict=True):
+        graded = math.nan if why else row[6]
+        verdict = graded if known is None else int(known)
+        shown = (n or None for n in row[7:9])  # 0: not told
+        found.append((*row[:6], verdict, *shown, n, why or row[-1]))
+    return found
+
+
+def _read_of(generations: Iterable[Generation]) -> Counts:
+    """What is known of replies that somebody else asked for: which answers were read."""
+    counts: Counts = {}
+    kinds = {"": "read", NO_DIAGNOSIS: "unread", PLACEHOLDER: "placeholder"}
+    for g in generations:
+        why = (g.answer.missing or "") if g.answer else "not had"
+        if kind := "cut" if why.startswith(CUT) else kinds.get(why):
+            count(counts.setdefault(g.model, {}), "diagnosis", [ReadReply(kind)])
+    return counts
+
+
 def load_run(folder: str | Path, records: bool | None = None) -> Run:
     """A saved run, from its folder alone: no model, no encoder, no download.
 
@@ -421,8 +409,49 @@ def load_run(folder: str | Path, records: bool | None = None) -> Run:
     return without_unread(Run(**tables, parameters=facts, generations=made, folder=folder))
 
 
-UNDER_ALL = ("diagnosis", "judge", "ask", "patient")
-"""Purposes on whose replies every number of a run rests."""
+def table_in(folder: Path, name: str) -> Path:
+    """The file of a run's table; ``ValueError`` where the folder has none."""
+    if found := find_table(folder, name):
+        return found
+    raise ValueError(f"{folder} has no {name}.csv or {name}.parquet: {_no_run(folder)}")
+
+
+def _no_run(folder: Path) -> str:
+    runs = sorted(str(file.parent.relative_to(folder)) for file in folder.rglob(RUN))
+    return "it is no run's folder" + (f"; below it are those of {', '.join(runs)}" if runs else "")
+
+
+def find_table(folder: Path, name: str) -> Path | None:
+    """The file of a run's table, Parquet before CSV, or ``None``."""
+    files = (folder / f"{name}.{kind}" for kind in ("parquet", "csv"))
+    return next((file for file in files if file.is_file()), None)
+
+
+def read_table(file: Path) -> pd.DataFrame:
+    """A run's table from its file, as it was before it was saved, text as text: a case may be
+    called 007, an answer NA."""
+    if file.suffix == ".parquet":
+        table = pd.read_parquet(file)
+    else:
+        kinds = {name: kind for of in COLUMNS.values() for name, kind in of.items()}
+        words: Any = {name: "str" for name, kind in kinds.items() if kind == "string"}
+        none: Any = {c: ["", "NA", "NaN", "nan"] for c in kinds if c not in words}
+        none |= {"answer": [""]}  # other texts are empty, never missing
+        how: dict[str, Any] = {"dtype": words, "keep_default_na": False, "na_values": none}
+        table: Any = pd.read_csv(io.StringIO(table_text(file)), **how)
+        table = table.assign(**{c: table[c].map(from_spreadsheet) for c in words if c in table})
+        lost = [c for c in ("answer", "n_samples") if c in table and not table[c].count()]
+        table = table.assign(**{c: pd.Series([None] * len(table), dtype=object) for c in lost})
+    return table.assign(**{c: table[c].fillna("") for c in ("bound", "missing") if c in table})
+
+
+def _table(folder: Path, name: str) -> pd.DataFrame:
+    if not LEAST[name] and find_table(folder, name) is None:
+        return pd.DataFrame(columns=list(COLUMNS[name]))
+    table = read_table(table_in(folder, name))
+    if lacking := [c for c in LEAST[name] if c not in table]:
+        raise ValueError(f"the columns of {name} in {folder} lack {', '.join(lacking)}")
+    return table
 
 
 def withheld(parameters: Mapping[str, Any], methods: Iterable[str]) -> dict[tuple[str, str], str]:
@@ -451,55 +480,13 @@ def without_unread(run: Run) -> Run:
         if method:
             rows = confidence["model"].eq(model) & confidence["method"].eq(method)
             confidence.loc[rows, ["confidence", "bound", "missing"]] = [math.nan, "", why]
-        else:
-            rows = answers["model"].eq(model)
-            own = [m if why in m or not m else f"{why} ({m})" for m in answers.loc[rows, "missing"]]
-            answers.loc[rows, "correct"] = math.nan
-            answers.loc[rows, "missing"] = [m or why for m in own]
+            continue
+        rows = answers["model"].eq(model)
+        answers.loc[rows, "correct"] = math.nan
+        for own in answers.loc[rows, "missing"].unique():
+            both = own if why in own else f"{why} ({own})" if own else why
+            answers.loc[rows & answers["missing"].eq(own), "missing"] = both
     return replace(run, answers=answers, confidence=confidence)
-
-
-def _read_of(generations: Iterable[Generation]) -> Counts:
-    """What is known of replies that somebody else asked for: which answers were read."""
-    found: Counts = {}
-    known = {"": "read", NO_DIAGNOSIS: "unread", PLACEHOLDER: "placeholder"}
-    for g in generations:
-        why = (g.answer.missing or "") if g.answer else "not had"
-        if read := "cut" if why.startswith(CUT) else known.get(why):
-            one = found.setdefault(g.model, {}).setdefault("diagnosis", dict.fromkeys(KINDS, 0))
-            one["asked"] += 1
-            one[read] += 1
-    return found
-
-
-def _table(folder: Path, name: str) -> pd.DataFrame:
-    if not LEAST[name] and find_table(folder, name) is None:
-        return pd.DataFrame(columns=list(COLUMNS[name]))
-    table = read_table(table_in(folder, name))
-    if lacking := [c for c in LEAST[name] if c not in table]:
-        raise ValueError(f"the columns of {name} in {folder} lack {', '.join(lacking)}")
-    return table
-
-
-def _own_answers(kept: Kept, setup: Workbench) -> list[tuple]:
-    """Rows of the answers table: with the verdict that a row brings, else the grader's."""
-    rows = _answers(kept.views, kept.generations, setup.judge)
-    found = []
-    for row, known, why, n in zip(rows, kept.correct, kept.missing, kept.n_samples, strict=True):
-        graded = math.nan if why else row[6]
-        verdict = graded if known is None else int(known)
-        shown = (n or None for n in row[7:9])  # 0: not told
-        found.append((*row[:6], verdict, *shown, n, why or row[-1]))
-    return found
-
-
-AHEAD = 3
-"""Parts that may wait for their scores while others are asked."""
-PART = 600
-"""Views that are asked about, scored and, of a large run, let go together: whole cases, in order,
-so that a server which keeps the beginnings of prompts meets a patient's again soon."""
-KEPT_UP_TO = 5_000
-"""Views of a run up to which its generations are kept, where ``keep_generations`` is ``None``."""
 
 
 def _parts(shown: Sequence[View]) -> Iterator[Sequence[View]]:
@@ -510,11 +497,6 @@ def _parts(shown: Sequence[View]) -> Iterator[Sequence[View]]:
             starts.append(i)
     for start, stop in pairwise([*starts, len(shown)]):
         yield shown[start:stop]
-
-
-ASSESSED = ("passages_dropped", "baseless_assessments", "keywords_unread")
-"""What is counted of MedConf's assessments: passages that did not fit; scores of 100 without a
-supported criterion; keywords for which the diagnosis stood in."""
 
 
 class Gathered:
@@ -531,7 +513,7 @@ class Gathered:
     ) -> None:
         self._methods, self._setup, self._keep = methods, setup, keep
         self._records, self._begin = records, begin
-        self._begun: deque[tuple[Sequence[View], Future[Scored]]] = deque()
+        self._begun: deque[Future[tuple[list[tuple], list[bytes]]]] = deque()
         self.tables = Growing(COLUMNS, setup.run_dir, keep)
         self.generations: list[Generation] = []
         self._wordings: Counter[tuple[str, int | None]] = Counter()
@@ -544,8 +526,8 @@ class Gathered:
         scored while replies wait."""
         rows = _answers(views, made, judge := self._setup.judge)
         self.tables.add("answers", rows)
-        if isinstance(judge, JudgeGrader):
-            rules = SynonymGrader().grade([row[4] for row in rows], [v.case for v in views])
+        if isinstance(judge, graders.JudgeGrader):
+            rules = graders.SynonymGrader().grade([row[4] for row in rows], [v.case for v in views])
             self._both += [(a.correct, row[6]) for a, row in zip(rules, rows, strict=True)]
         if waits:
             return
@@ -554,17 +536,16 @@ class Gathered:
             each = (a.n_dropped, a.is_baseless, not a.keyword_read)
             self._assessed.update(dict(zip(ASSESSED, each, strict=True)))
         self.take(AHEAD - 1)
-        begun = self._begin(_scored, made, self._methods, self._records is not None)
-        self._begun.append((views, begun))
+        datasets, lines = [v.case.dataset for v in views], self._records is not None
+        self._begun.append(self._begin(_scored, datasets, made, self._methods, lines))
         if self._keep:
             self.generations += made
 
     def take(self, most: int = 0) -> None:
         """Add the scores that were begun, as far as they are done; wait for all but ``most``."""
-        while len(self._begun) > most or (self._begun and self._begun[0][1].done()):
-            views, scored = self._begun.popleft()
-            rows, lines = scored.result()
-            self.tables.add("confidence", _of_datasets(views, rows))
+        while len(self._begun) > most or (self._begun and self._begun[0].done()):
+            rows, lines = self._begun.popleft().result()
+            self.tables.add("confidence", rows)
             if self._records is not None:
                 self._records.writelines(lines)
 
@@ -579,15 +560,16 @@ class Gathered:
                 one.counts.clear()
         self.tables.end_part()
 
-    def agreement(self, grader: Grader) -> str | None:
-        """How far the rules and a judge agree; ``None`` without one."""
-        judged = isinstance(grader, JudgeGrader)
-        return agreement_sentence(self._both, grader.name) if judged else None
-
     def facts(self) -> dict[str, Any]:
-        """What a manifest tells of the generations."""
-        alike = samples_alike(self._wordings)
-        return {"samples_alike": alike, "replies_read": self._read, **self._assessed}
+        """What a manifest tells of the generations, and how far the rules and a judge agree."""
+        judge = self._setup.judge
+        judged = isinstance(judge, graders.JudgeGrader)
+        return {
+            "samples_alike": samples_alike(self._wordings),
+            "replies_read": self._read,
+            **self._assessed,
+            "agreement": graders.agreement_sentence(self._both, judge.name) if judged else None,
+        }
 
 
 def refuse_waiting(asked: Iterable[object]) -> None:
@@ -632,15 +614,15 @@ def how_asked(models: Iterable[Any]) -> dict[str, Any]:
     """The models' options that are not the default, their prompts, and which of their replies were
     held to a form; and which models were asked otherwise than was wished: at their own temperature,
     nearly at 0 in place of 0, not held to a schema."""
-    models = [(m.name, m, getattr(m, "model", m)) for m in models]
-    known = {name: able for name, m, _ in models if (able := vars(m).get("abilities"))}
-    options = {name: dict(getattr(inner, "asked_with", {})) for name, _, inner in models}
+    asked = {m.name: m for m in models}
+    inner = {name: getattr(m, "model", m) for name, m in asked.items()}
+    options = {name: dict(getattr(m, "asked_with", {})) for name, m in inner.items()}
+    held = [name for name, m in inner.items() if getattr(m, "structured", False)]
+    known = {name: able for name, m in asked.items() if (able := vars(m).get("abilities"))}
     return {
         "model_options": {name: given for name, given in options.items() if given},
-        "prompts": {name: prompts_of(m).facts for name, m, _ in models},
-        "held_to_a_form": {
-            name: list(HELD) for name, _, inner in models if getattr(inner, "structured", False)
-        },
+        "prompts": {name: prompts_of(m).facts for name, m in asked.items()},
+        "held_to_a_form": {name: list(HELD) for name in held},
         "own_temperature": [name for name, able in known.items() if not able.temperature],
         "nearly_greedy": [name for name, able in known.items() if able.coldest],
         "unstructured": [name for name, able in known.items() if not able.structured],
@@ -671,11 +653,10 @@ def given_once(cases: Sequence[Case], models: Sequence[Model], levels: Sequence[
 def _read_by(readers: Readers) -> dict[str, Any]:
     """Who read the models' words, for the manifest."""
     judge = readers.entailment
-    told = {"name": judge.name, "stand_in": judge.stand_in, "revision": judge.revision}
     return {
         "encoder": readers.encoder.revision,
         "medical_encoder": readers.medical and readers.medical.revision,
-        "entailment": told,
+        "entailment": {name: getattr(judge, name) for name in ("name", "stand_in", "revision")},
     }
 
 
@@ -689,34 +670,29 @@ def confidence_table(
     views: Sequence[View], generations: Sequence[Generation], methods: Sequence[Method]
 ) -> pd.DataFrame:
     """Every method on every generation."""
-    rows, _ = _scored(generations, methods)
-    return pd.DataFrame(_of_datasets(views, rows), columns=list(COLUMNS["confidence"]))
-
-
-Scored = tuple[list[list[tuple]], list[bytes]]
-"""Of each answer a row for each method, without its data set; and its record as a line."""
+    rows, _ = _scored([v.case.dataset for v in views], generations, methods)
+    return pd.DataFrame(rows, columns=list(COLUMNS["confidence"]))
 
 
 def _scored(
-    generations: Sequence[Generation], methods: Sequence[Method], lines: bool = False
-) -> Scored:
-    """``lines``: with their records."""
-    found = []
-    for g in generations:
-        head, absences = (g.case_id, g.level, g.model), {}
-        each = ((m.name, m.evaluate(g, absences)) for m in methods)
-        found.append([(*head, name, e.confidence, e.bound, e.missing) for name, e in each])
-    return found, [line_of(g) for g in generations] if lines else []
-
-
-def _of_datasets(views: Sequence[View], scored: Sequence[list[tuple]]) -> list[tuple]:
-    """Rows of the table of confidences."""
-    each = zip(views, scored, strict=True)
-    return [(row[0], v.case.dataset, *row[1:]) for v, rows in each for row in rows]
+    datasets: Sequence[str],
+    generations: Sequence[Generation],
+    methods: Sequence[Method],
+    lines: bool = False,
+) -> tuple[list[tuple], list[bytes]]:
+    """Rows of the table of confidences; with ``lines`` also each record as one."""
+    rows = []
+    for dataset, g in zip(datasets, generations, strict=True):
+        absences: dict[str, str] = {}
+        for m in methods:
+            e = m.evaluate(g, absences)
+            key = (g.case_id, dataset, g.level, g.model, m.name)
+            rows.append((*key, e.confidence, e.bound, e.missing))
+    return rows, [line_of(g) for g in generations] if lines else []
 
 
 def _answers(
-    views: Sequence[View], generations: Sequence[Generation], grader: Grader
+    views: Sequence[View], generations: Sequence[Generation], grader: graders.Grader
 ) -> list[tuple]:
     """Rows of the answers table. What the backend failed to give, or the grader could not judge, is
     neither right nor wrong."""
@@ -732,61 +708,10 @@ def _answers(
     return rows
 
 
-class Bar:
-    """One bar of a benchmark: cases done, rate, time left, and how many replies could not be read.
-
-    ``n_steps`` of :func:`trustlab.collect.collect` make a case; each is an equal part of it.
-    """
-
-    def __init__(self, n_cases: int, n_steps: int, quiet: bool) -> None:
-        shape = "{desc}{percentage:3.0f}%|{bar}| {n:.0f}/{total:.0f} cases "
-        shape += "[{elapsed}<{remaining}, {rate_fmt}{postfix}]"
-        how: dict[str, Any] = {"unit": "case", "leave": False, "bar_format": shape}
-        self._bar = tqdm(total=n_cases, disable=quiet, **how)
-        self._n_steps, self._done = n_steps, 0.0
-
-    def step(self, model: CachedModel, n_cases: float) -> Callable[[str, int], Step]:
-        """What :func:`trustlab.collect.collect` calls for each step of these cases."""
-
-        def begin(step: str, total: int) -> Step:
-            self._bar.set_description(f"{model.name}: {step}")
-            return Step(self._bar, n_cases / self._n_steps / total, model)
-
-        return begin
-
-    def end_part(self, n_cases: float) -> None:
-        """These cases are done, whatever steps they took."""
-        self._done += n_cases
-        self._bar.update(self._done - self._bar.n)
-
-    def close(self) -> None:
-        """Take the bar away."""
-        self._bar.close()
-
-
-@dataclass
-class Step:
-    """A step on the bar: ``of_each`` is what one of its requests brings, in cases."""
-
-    bar: Any
-    of_each: float
-    model: CachedModel
-
-    def update(self, n_done: int) -> None:
-        """So many requests more; sums of parts end a little beyond the whole."""
-        self.bar.update(min(n_done * self.of_each, self.bar.total - self.bar.n))
-
-    def close(self) -> None:
-        """Say how many of the model's replies could not be read so far."""
-        n = totals({self.model.name: self.model.counts})
-        self.bar.set_postfix_str(f"unread {n['asked'] - n['read']:,} of {n['asked']:,}")
-
-
-def n_steps_of(needs: frozenset[str], n_doctors: int) -> int:
-    """How many steps of :func:`trustlab.collect.collect` methods with these needs take."""
-    probes = any(need.startswith("probes.") for need in needs)
-    panel = max(n_doctors, 1) if "panel" in needs else 0
-    return 1 + probes + 3 * ("assessment" in needs) + panel
+def step_bar(name: str, quiet: bool, step: str, total: int) -> Any:
+    """A bar of the requests of a step, such as :func:`trustlab.collect.collect` shows."""
+    words = f"{name}: {step}"
+    return tqdm(total=total, desc=words, unit="request", leave=False, disable=quiet)
 
 
 def with_progress(name: str) -> Ask:
@@ -795,9 +720,7 @@ def with_progress(name: str) -> Ask:
     def put(model: Model, requests: list[Request], step: str) -> list[list[Reply]]:
         if not isinstance(model, CachedModel):
             return model.generate(requests)
-        words = f"{name}: {step}"
-        with tqdm(total=len(requests), desc=words, unit="request", leave=False) as bar:
-            update: Any = bar.update
-            return model.generate(requests, progress=update)
+        with step_bar(name, False, step, len(requests)) as bar:
+            return model.generate(requests, progress=bar.update)
 
     return put

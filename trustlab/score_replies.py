@@ -9,7 +9,6 @@ from typing import Any
 
 import pandas as pd
 
-from trustlab.choices import names_of, unknown
 from trustlab.formatted import coverage_table, main_table, to_latex, with_interval
 from trustlab.measures import metrics_table
 from trustlab.paths import save_table, save_text
@@ -32,9 +31,7 @@ def scored(
     Returns the summary, a line each. ``ValueError`` for a parameter that ``Setup`` does not have or
     refuses, and as :func:`~trustlab.run.score`.
     """
-    if unheard := [name for name in values if name not in names_of(Setup)]:
-        raise ValueError(unknown(unheard[0], names_of(Setup), "tl.Setup has"))
-    setup = opened(Setup(**dict(values)))
+    setup = opened(Setup(**values))
     if replies.is_dir():
         replies, confidence = table_in(replies, "answers"), table_in(replies, "confidence")
     known = None if confidence is None else read_table(confidence)

@@ -24,18 +24,21 @@ ROLES: tuple[Role, ...] = get_args(Role)
 """Who replies beside the model that is asked: choices of a :class:`Setup`."""
 MEMORY = ":memory:"
 """The cache that is no file: replies are kept in memory."""
-
-
-GIVEN_AS = {"n_samples": "samples", "sample_temperature": "temperature"}
-GIVEN_AS |= {name: name for name in ("reading", "reasoning_from")}
+GIVEN_AS = {
+    "n_samples": "samples",
+    "sample_temperature": "temperature",
+    "reading": "reading",
+    "reasoning_from": "reasoning_from",
+}
 """Open choices that a :class:`Setup` has itself, by its own names."""
 
 
 def _parameters(value: Any) -> Any:
-    for name in GIVEN_AS if isinstance(value, Mapping) else ():
-        if name in value:
-            raise ValueError(f"parameters has {name!r}; it must be given as {GIVEN_AS[name]}")
-    return Parameters(**value) if isinstance(value, Mapping) else value
+    if not isinstance(value, Mapping):
+        return value
+    for name in GIVEN_AS.keys() & value.keys():
+        raise ValueError(f"parameters has {name!r}; it must be given as {GIVEN_AS[name]}")
+    return Parameters(**value)
 
 
 def _folder(value: Any) -> Any:
@@ -51,7 +54,6 @@ Budget = Literal[
     "answer", "score", "reasoning", "guesses", "keyword", "profile", "evidence", "doctor", "plan",
     "review", "thinking",
 ]  # fmt: skip
-BUDGETS = f"whole numbers of at least 1 for some of {', '.join(get_args(Budget))}"
 Folder = Annotated[Path | None, BeforeValidator(_folder), Field(description="a folder or file")]
 NAMES = "a name or a list of names (str or list)"
 Names = Annotated[str | Sequence[str], Field(description=NAMES)]
@@ -60,7 +62,7 @@ Rate = Annotated[float | None, Field(ge=0, description="US dollars for a million
 
 @choices
 class Ask:
-    """What is asked about, and how: cases, methods, levels, samples."""
+    """What is asked about, and how; who replies; who reads the replies."""
 
     dataset: Names = "starter"
     path: str | Path | Sequence[str | Path | None] | None = Field(
@@ -81,7 +83,10 @@ class Ask:
     temperature: Warmth = 0.5
     """Of the samples, and of doctors on a panel; the answer itself is greedy."""
     seed: Seed = 0
-    budgets: dict[Budget, Count] = Field(default_factory=dict, description=BUDGETS)
+    budgets: dict[Budget, Count] = Field(
+        default_factory=dict,
+        description=f"whole numbers of at least 1 for some of {', '.join(get_args(Budget))}",
+    )
     """Most tokens of a reply, where they are not those of :class:`trustlab.collect.Settings`, of
     :class:`trustlab.agents.medconf.MedConf` and of the panel; "thinking" is added to each."""
     prompts: str | Path | None = Field(None, description="embedded, chat or a folder of prompts")
@@ -105,12 +110,8 @@ class Ask:
     medconf: Any = None
     """A :class:`~trustlab.agents.medconf.MedConf`, where its parts are switched off or sized."""
 
-
-@choices
-class Roles:
-    """Who replies: a model's name or the model itself; ``None``: the model that is asked, or, where
-    that is one of the project's own, the sibling that was taught this role."""
-
+    # Who replies: a model's name or the model itself. None: the model that is asked, or, where that
+    # is one of the project's own, the sibling that was taught this role.
     model: Any = "embedded"
     """One or several."""
     model_options: Options = Field(default_factory=dict)
@@ -132,11 +133,7 @@ class Roles:
     panel: Any = None
     """The doctors of a panel are of these models in turn, one or several."""
 
-
-@choices
-class Read:
-    """Who reads the replies: a name, a path or the object itself."""
-
+    # Who reads the replies: a name, a path or the object itself.
     grader: Any = "synonym"
     """Who says that an answer is right: "exact", "synonym", "encoder" or "judge:MODEL"."""
     encoder: Any = None
@@ -161,7 +158,9 @@ class Keep:
     cache: Folder = None
     """The file of replies; ``None``: ``replies.sqlite`` in ``run_dir``, without one in ``runs/``;
     ":memory:" keeps them in memory."""
-    n_jobs: int = Field(1, ge=-1, description="a whole number, at least 1, or -1 for all (int)")
+    n_jobs: Literal[-1] | Count = Field(
+        1, description="a whole number, at least 1, or -1 for all (int)"
+    )
     """Processes for scoring, and for local models on the CPU; at most those that joblib's backend
     offers."""
     keep_generations: bool | None = None
@@ -180,8 +179,6 @@ class Keep:
     def _kept(self) -> Self:
         if self.shard is not None:
             paths.shard_of(self.shard)
-        if self.n_jobs == 0:
-            raise ValueError("n_jobs is 0; it must be a whole number, at least 1, or -1 for all")
         if (self.usd_in is None) != (self.usd_out is None):
             received = f"usd_in is {self.usd_in!r} and usd_out is {self.usd_out!r}"
             raise ValueError(f"{received}; both must be given, or neither")
@@ -197,22 +194,16 @@ class Flat:
 
     @classmethod
     def of(cls, variables: Mapping[str, Any]) -> Self:
-        """The choices among a notebook's variables (``globals()``): literals alone.
-
-        ``more`` among them is a dict of further choices by name.
-
-        Replies are kept in ``runs/replies.sqlite``; all else goes to ``run_dir``, by default
-        ``runs/interactive``.
-        """
+        """The literals among a notebook's variables (``globals()``) and in its dict ``more``.
+        Replies are kept in ``runs/replies.sqlite``, all else in ``run_dir``, by default
+        ``runs/interactive``."""
         literal, known = (str, int, float, list, dict, type(None)), names_of(cls)
         named = with_more(variables, known)
-        given: dict[str, Any] = {
-            name: named[name] for name in known if isinstance(named.get(name, ...), literal)
-        }
-        given["run_dir"] = given.get("run_dir") or paths.RUNS / "interactive"
+        values = {name: named[name] for name in known if isinstance(named.get(name, ...), literal)}
+        values["run_dir"] = values.get("run_dir") or paths.RUNS / "interactive"
         if "cache" in known:
-            given["cache"] = given.get("cache") or paths.REPLIES
-        return cls(**given)
+            values["cache"] = values.get("cache") or paths.REPLIES
+        return cls(**values)
 
 
 A_NAME = "a name, or what is open already"
@@ -222,13 +213,9 @@ OPEN |= {"retriever": "an open retriever", "medconf": "a tl.MedConf"}
 
 
 @choices
-class Setup(Keep, Read, Roles, Ask, Flat):
-    """All choices of a run, flat, in four groups: :class:`Ask`, :class:`Roles`, :class:`Read`,
-    :class:`Keep`.
-
-    What a study asks further is in its own ``Asked``. :func:`trustlab.workbench.opened` checks and
-    opens what is named here.
-    """
+class Setup(Keep, Ask, Flat):
+    """All choices of a run, flat; what a study asks further is in its own ``Asked``.
+    :func:`trustlab.workbench.opened` checks and opens what is named here."""
 
     @model_validator(mode="after")
     def _fitting(self) -> Self:
@@ -250,9 +237,9 @@ class Setup(Keep, Read, Roles, Ask, Flat):
         panel = [] if self.panel is None else as_list(self.panel)
         if len({id(m) if hasattr(m, "generate") else m for m in panel}) < len(panel):
             raise ValueError(f"panel is {self.panel!r}; each model must be given once")
-        if "thinking" in self.budgets and any(hasattr(m, "generate") for m in self.repliers()):
+        n = self.budgets.get("thinking")
+        if n and any(hasattr(m, "generate") for m in self.repliers()):
             told = "budgets has 'thinking', and a model is open already"
-            n = self.budgets["thinking"]
             raise ValueError(f"{told}; open it with thinking_tokens={n}")
         return self
 

@@ -65,19 +65,14 @@ def check_names(setup: Setup) -> None:
     check_options("model_options", setup.model_options, models)
     check_options("reader_options", setup.reader_options, others)
     for name in ("encoder", "medical_encoder", "entailment"):
-        _check_folder(name, getattr(setup, name))
+        if isinstance(value := getattr(setup, name), str | Path):
+            folder = Path(value).expanduser()
+            if is_path(str(value)) and not folder.exists():
+                raise ValueError(f"{name} is {str(value)!r}; there is no such file or folder")
+            if folder.is_dir():
+                refuse_pickle(folder, within=True)
     if setup.corpus is not None:
         corpus_files(setup.corpus)
-
-
-def _check_folder(name: str, value: Any) -> None:
-    """``ValueError`` for text that can only be a local path, where there is nothing, and for a
-    folder whose weights are a pickle."""
-    if isinstance(value, str | Path):
-        if is_path(str(value)) and not Path(value).expanduser().exists():
-            raise ValueError(f"{name} is {str(value)!r}; there is no such file or folder")
-        if Path(value).expanduser().is_dir():
-            refuse_pickle(Path(value).expanduser(), within=True)
 
 
 class Workbench:
@@ -136,18 +131,15 @@ class Workbench:
     @cached_property
     def readers(self) -> Readers:
         """Who reads meaning; what they find is kept in files beside the replies."""
-        vectors, judged = (
-            self.store and self.store.with_name(f"{kind}.sqlite")
-            for kind in ("vectors", "entailment")
-        )
-        named = str | Path
-        encoder, medical, entailment = self.encoder, self.medical_encoder, self.entailment
-        how: dict[str, Any] = {"cache_path": vectors, "n_jobs": self.n_jobs}
-        if isinstance(encoder, named | None):
-            encoder = Encoder(encoder, **how)
-        if isinstance(medical, named):
-            medical = Encoder(medical, **how)
-        if isinstance(entailment, named | None):
+        store, encoder, medical = self.store, self.encoder, self.medical_encoder
+        entailment = self.entailment
+        vectors = store and store.with_name("vectors.sqlite")
+        if isinstance(encoder, str | Path | None):
+            encoder = Encoder(encoder, cache_path=vectors, n_jobs=self.n_jobs)
+        if isinstance(medical, str | Path):
+            medical = Encoder(medical, cache_path=vectors, n_jobs=self.n_jobs)
+        if isinstance(entailment, str | Path | None):
+            judged = store and store.with_name("entailment.sqlite")
             entailment = open_entailment(entailment, encoder=encoder, cache_path=judged)
         return Readers(encoder, medical, entailment)
 
@@ -207,11 +199,16 @@ class Workbench:
 
     def shared(self) -> Workbench:
         """The same with everything open and one store, for several runs to share."""
-        r = self.readers
-        read = {"encoder": r.encoder, "medical_encoder": r.medical, "entailment": r.entailment}
-        read |= {"grader": self.judge, "retriever": self.library, "cache": self.store or MEMORY}
-        read |= {"trial": self.tried or False}
-        return self.with_(**read, assessor=self.assessed_by)
+        return self.with_(
+            encoder=self.readers.encoder,
+            medical_encoder=self.readers.medical,
+            entailment=self.readers.entailment,
+            grader=self.judge,
+            retriever=self.library,
+            cache=self.store or MEMORY,
+            trial=self.tried or False,
+            assessor=self.assessed_by,
+        )
 
     @cached_property
     def assessed_by(self) -> CachedModel | None:

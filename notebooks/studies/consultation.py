@@ -183,19 +183,24 @@ def _tables(
         for key, c in of.items()
         for level, said in enumerate(c.enough)
     ]
-    answers, *more = (
+    answers, confidence, calls = (
         pd.concat([getattr(run, part) for run in runs.values()], ignore_index=True)
         for part in ("answers", "confidence", "calls")
     )
     states = zip(answers["model"], answers["case_id"], answers["level"], strict=True)
     decided = pd.DataFrame(enough, columns=["model", "case_id", "level", "enough"])
-    tables = (
-        pd.DataFrame(turns, columns=TURNS),
-        pd.DataFrame(ended, columns=[*TURNS[:3], "n_turns", "ended", "why"]),
-        decided.astype({"enough": float}),
-        answers.assign(n_utterances=[of[m, i].utterances(k) for m, i, k in states]),
+    return ConsultationRun(
+        turns=pd.DataFrame(turns, columns=TURNS),
+        ended=pd.DataFrame(ended, columns=[*TURNS[:3], "n_turns", "ended", "why"]),
+        enough=decided.astype({"enough": float}),
+        answers=answers.assign(n_utterances=[of[m, i].utterances(k) for m, i, k in states]),
+        confidence=confidence,
+        calls=calls,
+        patient=patient,
+        doctor=doctor,
+        consultations=talked,
+        runs=runs,
     )
-    return ConsultationRun(*tables, *more, patient, doctor, talked, runs)
 
 
 def _turn_rows(name: str, c: Consultation) -> Iterator[tuple]:

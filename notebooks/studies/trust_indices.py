@@ -221,13 +221,14 @@ def trust(
     parameters |= {"medical_encoder": medical and medical.revision, "medical_proxy": proxy}
     parameters |= {"served_by": runs.served_by(asked), **runs.how_asked(asked)}
     panels = [c for c in checked if c.n_doctors > 1 or n_doctors == 1]  # one doctor is on a panel
-    tables = (
-        pd.DataFrame([row for c in checked for row in review_rows(c)]),
-        pd.DataFrame([row for c in panels for row in opinion_rows(c)]),
-        pd.DataFrame([row for c in checked for row in mark_rows(c)], columns=MARKS),
-        pd.concat(each, ignore_index=True),
+    run = TrustRun(
+        reviews=pd.DataFrame([row for c in checked for row in review_rows(c)]),
+        opinions=pd.DataFrame([row for c in panels for row in opinion_rows(c)]),
+        marks=pd.DataFrame([row for c in checked for row in mark_rows(c)], columns=MARKS),
+        calls=pd.concat(each, ignore_index=True),
+        parameters=parameters,
+        checked=tuple(checked),
     )
-    run = TrustRun(*tables, parameters, tuple(checked))
     run = _without_unread(run)
     if setup.run_dir:
         run.save(setup.run_dir)

@@ -19,13 +19,14 @@ from typing import Any
 
 import numpy as np
 import yaml
+from publish import reference_tables
 
 from same.compare import ELSEWHERE, SAME_MACHINE, Difference, Tolerance, differences
 from same.packing import pack
 from same.tables import Table, read_file, read_tables, table_of, write_tables
 from trustlab.folder.kept import unpack
 from trustlab.paths import DATA, FIGURES, ROOT
-from trustlab.run_notebooks import ORDER, read_sections, reference_tables
+from trustlab.run_notebooks import ORDER, read_sections
 
 KEPT = DATA / "replies"
 ABOUT = "about.json"

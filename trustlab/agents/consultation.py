@@ -114,7 +114,8 @@ def consult(
 ) -> tuple[Consultation, ...]:
     """A consultation for each case, to its full length; all cases take each turn together.
 
-    - ``patient``: the doctor's model itself where ``None``. ``ask``: how requests are put.
+    - ``patient``: the doctor's model itself where ``None``. ``ask``: how requests are put,
+      at once where ``None``.
     - A question is greedy; where it is a repetition or unreadable, up to ``tries - 1`` more are
       drawn at temperature 1. Where all fail the consultation ends early, and none is put.
     - ``stop``: asked before each question of the consultations that still go on; those for which it

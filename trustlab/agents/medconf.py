@@ -91,7 +91,8 @@ def assess(
 
     - ``assessor``, where given, does all that follows the diagnosis in the model's place.
     - A step that fails leaves the assessment missing with its reason and stops that one only.
-    - ``reading``: how replies are read (:mod:`trustlab.parsing`); ``ask``: how requests are put.
+    - ``reading``: how replies are read (:mod:`trustlab.parsing`); ``ask``: how requests are put,
+      at once where ``None``.
     - ``profiles``: what is known of diagnoses from earlier calls, which is not asked for again;
       this call's are added.
     - ``about``: whose each question is; keyword and profile of a diagnosis are the first's.

@@ -185,10 +185,20 @@ def method(
         if name in METHODS:
             family_of = METHODS[name].family
             raise ValueError(f"a method {name!r} is registered already (family {family_of})")
-        summary = " ".join((function.__doc__ or "").split("\n\n")[0].split())
-        about = (name, label, family, scale, equation, needed, cite, summary)
-        ratios = ratio or scale == "probability"
-        METHODS[name] = Method(*about, function, ratios, falling, either)
+        METHODS[name] = Method(
+            name=name,
+            label=label,
+            family=family,
+            scale=scale,
+            equation=equation,
+            needs=needed,
+            cite=cite,
+            summary=" ".join((function.__doc__ or "").split("\n\n")[0].split()),
+            function=function,
+            ratio=ratio or scale == "probability",
+            falls_with=falling,
+            either_way=either,
+        )
         return function
 
     return register
