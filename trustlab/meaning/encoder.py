@@ -35,11 +35,9 @@ PACKAGE_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9
 carries."""
 
 BATCH, PAIRS_AT_ONCE = 64, 20_000
-ROUND = 4 * BATCH
-"""Texts encoded, and kept, at once: by one process of several."""
+ROUND = 4 * BATCH  # texts encoded, and kept, at once: by one process of several
 PROGRESS_FROM = 500
-SURELY_WHOLE = 120
-"""Characters that fit any encoder's window."""
+SURELY_WHOLE = 120  # characters that fit any encoder's window
 VECTORS, READ_OFF = "vectors.sqlite", "relevances.sqlite"
 """Files of vectors, and of what was read off those that are not kept, beside a cache of replies."""
 TABLE = "CREATE TABLE IF NOT EXISTS {} (key TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID"

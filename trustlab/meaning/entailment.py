@@ -34,21 +34,18 @@ from trustlab.meaning.encoder import TABLE, Encoder, Kept, Named, pair_cosines
 from trustlab.paths import offline
 from trustlab.records import normalise
 
-ENTAILMENT, NEUTRAL, CONTRADICTION = 0, 1, 2
-"""Columns of the probabilities."""
+ENTAILMENT, NEUTRAL, CONTRADICTION = 0, 1, 2  # columns of the probabilities
 STAND_IN = "rule-based proxy"
 SCHEMA = TABLE.format("entailment")
 BATCH, ROUND = 64, 1024
-DECIMALS = 3
-"""Cosines are rounded to these before they are compared."""
+DECIMALS = 3  # cosines are rounded to these before they are compared
 
 Pair = tuple[str, str]
 Row = tuple[float, float, float]
 SAME: Row = (1.0, 0.0, 0.0)
 SPECIFIC: Row = (0.99, 0.01, 0.0)
 """The premise says more: "acute appendicitis", "appendicitis"; in the order of the columns."""
-GENERAL: Row = (0.3, 0.6, 0.1)
-"""The hypothesis says more."""
+GENERAL: Row = (0.3, 0.6, 0.1)  # the hypothesis says more
 BESIDE: Row = (0.1, 0.6, 0.3)
 """Each says what the other does not: "acute pancreatitis", "alcoholic pancreatitis"."""
 UNRELATED: Row = (0.0, 1.0, 0.0)

@@ -26,8 +26,7 @@ def pieces_of(reply: Reply) -> Pieces:
     return (*between, last.partition("]")[0])
 
 
-ROUND = 512
-"""Replies whose relevances are found, and kept, at once."""
+ROUND = 512  # replies whose relevances are found, and kept, at once
 
 Asked = tuple[Pieces, str]
 
@@ -136,8 +135,7 @@ def cosines(encoder: Encoder, opinions: Sequence[Opinion]) -> list[float]:
     return [float(found[one][0]) if one in found else math.nan for one in whole]
 
 
-WHOLE = False
-"""Third in the key of a kept cosine: its reasoning is not cut to the encoder's window."""
+WHOLE = False  # third in the key of a kept cosine: its reasoning is not cut to the encoder's window
 
 
 def _cosines(

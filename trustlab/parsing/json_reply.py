@@ -1,12 +1,10 @@
-"""A reply that is one JSON value, read strictly.
+"""A reply that is one JSON value, read strictly, with at most one Markdown fence around it.
 
-Nothing stands before or after it but spaces and one Markdown fence around it. It is read as it
-stands; a key that comes twice in one object has no value, rather than the last of them. Where the
-reply is no JSON, the library json-repair may mend its *punctuation*: commas, colons, the style of
-quotes, Python's spelling of true, false and null. The library would also close what was cut off,
-drop a comment, choose between two values. So its result counts only if (1) the reply's brackets
-close by themselves, (2) its words and brackets are the reply's, one by one and in order, and (3) no
-quotation mark was left inside a string, which is how a string that has run into the next one looks.
+A key that comes twice in one object has no value. Where the reply is no JSON, json-repair may mend
+its *punctuation*: commas, colons, the style of quotes, Python's true, false and null. It would also
+close what was cut off or choose between two values, so its result counts only if (1) the reply's
+brackets close by themselves, (2) its words and brackets are the reply's, in order, and (3) no
+quotation mark is left inside a string, as where one has run into the next.
 """
 
 from __future__ import annotations
@@ -23,12 +21,9 @@ from trustlab.parsing import chat
 from trustlab.parsing.reply import Unreadable
 from trustlab.records import normalise
 
-MAX_MENDED = 10_000
-"""Characters of the longest reply that is mended: json-repair's time grows with the square of
-them."""
+MAX_MENDED = 10_000  # characters: json-repair's time grows with the square of them
 _FENCE = re.compile(r"\A```[A-Za-z]*[ \t]*\r?\n(.*?)\n?```\Z", re.DOTALL)
-_WORDS = re.compile(r"""[\[\]{}]|[^\s\[\]{},:"'\\]+""")
-"""What punctuation leaves: brackets and words."""
+_WORDS = re.compile(r"""[\[\]{}]|[^\s\[\]{},:"'\\]+""")  # what punctuation leaves
 _SPACE = re.compile(r"\\[nrt]")
 _RUN_ON = re.compile(r"""\\"|'\s*[,:]""")
 
@@ -38,8 +33,7 @@ class _Twice:
         return "twice"
 
 
-_TWICE = _Twice()
-"""The value of a key that comes twice in one object."""
+_TWICE = _Twice()  # the value of a key that comes twice in one object
 _CLOSES = {"]": "[", "}": "{"}
 Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500)]
 Id = Annotated[int, Field(ge=0, le=9999)]
@@ -47,15 +41,13 @@ _Kind = TypeVar("_Kind", bound=BaseModel)
 
 
 class Strict(BaseModel):
-    """What a part of a reply must be: no value is turned into another type, and further keys are
-    let be."""
+    """A part of a reply: no value is turned into another type; further keys are let be."""
 
     model_config = ConfigDict(strict=True, extra="ignore")
 
 
 def quoted(quote: str | None, said: str) -> bool | None:
-    """Whether the quotation occurs in ``said``, normalised and between spaces; ``None`` without
-    one."""
+    """Whether the quotation occurs in ``said``, which is normalised and between spaces."""
     return None if quote is None else bool(normalise(quote)) and f" {normalise(quote)} " in said
 
 
@@ -68,7 +60,7 @@ def an_object(found: Any) -> dict[str, Any]:
 
 def chat_value(text: str) -> Any:
     """The one JSON object, or list of objects, that a reply holds among other words, its fixed
-    words as they are asked for (:mod:`trustlab.parsing.chat`); :class:`Unreadable` otherwise."""
+    words as they are asked for (:mod:`trustlab.parsing.chat`)."""
     try:
         found = json_value(text)
     except Unreadable:
@@ -84,7 +76,7 @@ def chat_value(text: str) -> Any:
 
 
 def as_text(value: Any) -> str:
-    """A value of :func:`chat_value` as JSON; :class:`Unreadable` where it is nested too deep."""
+    """A value of :func:`chat_value` as JSON."""
     try:
         return json.dumps(value, ensure_ascii=False, default=str)
     except RecursionError as error:
@@ -133,8 +125,7 @@ def _words(text: str) -> list[str]:
 
 
 def _closes(text: str) -> bool:
-    """Whether ``text`` is one bracketed whole, strings not told apart: each bracket closed, the
-    first one last."""
+    """Whether ``text`` is one bracketed whole: each bracket closed, the first one last."""
     opened: list[str] = []
     for i, mark in enumerate(text):
         if mark in "[{":

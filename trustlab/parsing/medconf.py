@@ -1,5 +1,4 @@
-"""MedConf's replies: JSON that must satisfy a schema, a paragraph of prose, and a score in double
-angle brackets."""
+"""MedConf's replies: JSON of a schema, a paragraph of prose, a score in double angle brackets."""
 
 from __future__ import annotations
 
@@ -48,11 +47,7 @@ def read_profile(
     text: str, *, importance: bool = True, reading: Reading = "chat"
 ) -> tuple[Criterion, ...]:
     """The criteria of a symptom profile: a JSON list of id, description and (where asked for)
-    importance.
-
-    :class:`Unreadable` for anything else, an id that comes twice, a missing importance, and an
-    empty list.
-    """
+    importance; not empty, no id twice."""
     return read(
         lambda: _profile(only_value(json_value(text)), importance),
         lambda: _profile(chat.rows(chat_value(text)), importance),
@@ -61,7 +56,7 @@ def read_profile(
 
 
 def only_value(found: Any) -> Any:
-    """What an object with one key holds; anything else as it is."""
+    """What an object with one key holds, or ``found`` itself."""
     return next(iter(found.values())) if isinstance(found, dict) and len(found) == 1 else found
 
 
@@ -75,14 +70,12 @@ def _profile(rows: Any, importance: bool) -> tuple[Criterion, ...]:
         raise Unreadable("an id comes twice")
     if importance and any(c.importance is None for c in found):
         raise Unreadable("a criterion without importance")
-    return tuple(
-        Criterion(c.id, c.description, c.importance if importance else None) for c in found
-    )
+    kept = ((c, c.importance if importance else None) for c in found)
+    return tuple(Criterion(c.id, c.description, weight) for c, weight in kept)
 
 
 def read_prose(text: str) -> str:
-    """A symptom profile in prose, trimmed; :class:`Unreadable` if it is empty or no file could hold
-    it."""
+    """A symptom profile in prose, trimmed; not empty, and what a file can hold."""
     if UNWRITABLE.search(text):
         raise Unreadable("characters that are no text")
     if not text.strip():
@@ -94,11 +87,8 @@ def read_evidence(
     text: str, profile: tuple[Criterion, ...], patient: str, reading: Reading = "chat"
 ) -> tuple[tuple[Evidence, ...], bool | None]:
     """Every criterion's support level and quotation, in the profile's order, and whether the
-    summary agrees (``None``: none).
-
-    :class:`Unreadable` unless each criterion of the profile is assessed exactly once, by its id,
-    and nothing else is.
-    """
+    summary agrees (``None``: none). Each criterion must be assessed exactly once, by its id, and
+    nothing else."""
     return read(
         lambda: _printed(text, profile, patient),
         lambda: _evidence(*_assessment(text), profile, patient),
@@ -150,8 +140,8 @@ def read_score(
     """The confidence from 0 to 100 in double angle brackets, and the reasoning.
 
     It stands in ``confidence``, at the top or inside ``summary`` (the paper's printed form), once,
-    and is not the x of "x out of y". :class:`Unreadable` otherwise. With ``reading="chat"`` a reply
-    without any JSON may end on the score alone, not one of the ``patient``'s numbers.
+    and is not the x of "x out of y". With ``reading="chat"`` a reply without any JSON may end on
+    the score alone, not one of the ``patient``'s numbers.
     """
     return read(
         lambda: _confidence(an_object(json_value(text)), text),
@@ -169,19 +159,13 @@ def _bare(text: str, patient: str | None) -> tuple[float, str | None]:
 
 def _confidence(whole: dict[str, Any], text: str) -> tuple[float, str | None]:
     inner = whole.get("summary")
-    confidence = whole.get(
-        "confidence", inner.get("confidence") if isinstance(inner, dict) else None
-    )
-    found = valid(_Confidence, confidence, "confidence")
+    inner = inner.get("confidence") if isinstance(inner, dict) else None
+    found = valid(_Confidence, whole.get("confidence", inner), "confidence")
     _at_most(text, "confidence_score", 1)
     said = found.confidence_score
-    number = _SCORE.search(said)
-    if (
-        number is None
-        or said.count("<<") > 1
-        or float(number[1]) > 100
-        or out_of(said[: number.start()], said[number.end() :])
-    ):
+    number = _SCORE.search(said) if said.count("<<") == 1 else None
+    is_share = number and out_of(said[: number.start()], said[number.end() :])
+    if number is None or is_share or float(number[1]) > 100:
         raise Unreadable("no single number from 0 to 100 in double angle brackets")
     return float(number[1]), found.reasoning
 
@@ -214,7 +198,6 @@ def _listed(ids: Iterable[int]) -> str:
 
 
 def _at_most(text: str, key: str, times: int) -> None:
-    """Refuse a reply that says more than one thing: a quotation that breaks out of its string
-    brings its own keys."""
+    """Refuse more keys than entries: a quotation that breaks out of its string brings its own."""
     if text.count(key) > times:
         raise Unreadable(f"{key} stands more than {'once' if times == 1 else f'{times} times'}")
