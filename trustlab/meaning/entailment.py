@@ -1,14 +1,12 @@
 """Does one diagnosis entail another? A protocol, a real judge by name, a proxy without download.
 
-A judge gives each (premise, hypothesis) pair the probabilities of entailment, neutrality and
-contradiction. Over a run, each distinct pair is judged once; two equal strings entail each other
-and are never put to it.
+Over a run each distinct (premise, hypothesis) is judged once; two equal strings entail each other
+and are never put to a judge.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -30,7 +28,7 @@ from trustlab.graders.same_diagnosis import (
     undenied,
 )
 from trustlab.knowledge import Condition, Knowledge, load_knowledge
-from trustlab.meaning.encoder import TABLE, Encoder, Kept, Named, pair_cosines
+from trustlab.meaning.encoder import TABLE, Encoder, Kept, Named, Source, pair_cosines
 from trustlab.paths import offline
 from trustlab.records import normalise
 
@@ -43,19 +41,16 @@ DECIMALS = 3  # cosines are rounded to these before they are compared
 Pair = tuple[str, str]
 Row = tuple[float, float, float]
 SAME: Row = (1.0, 0.0, 0.0)
-SPECIFIC: Row = (0.99, 0.01, 0.0)
-"""The premise says more: "acute appendicitis", "appendicitis"; in the order of the columns."""
+SPECIFIC: Row = (0.99, 0.01, 0.0)  # the premise says more: "acute appendicitis", "appendicitis"
 GENERAL: Row = (0.3, 0.6, 0.1)  # the hypothesis says more
-BESIDE: Row = (0.1, 0.6, 0.3)
-"""Each says what the other does not: "acute pancreatitis", "alcoholic pancreatitis"."""
+BESIDE: Row = (0.1, 0.6, 0.3)  # each does: "acute pancreatitis", "alcoholic pancreatitis"
 UNRELATED: Row = (0.0, 1.0, 0.0)
 CONTRADICTS: Row = (0.0, 0.0, 1.0)
 
 
 @runtime_checkable
 class Entailment(Protocol):
-    """A judge. ``name`` is what tables show, ``revision`` what its answers depend on; ``stand_in``
-    if it is no NLI model."""
+    """A judge. ``name`` is what tables show; ``stand_in``: it is no NLI model."""
 
     name: str
     stand_in: bool
@@ -66,26 +61,19 @@ class Entailment(Protocol):
         ...
 
     def probabilities(self, pairs: Sequence[Pair]) -> np.ndarray:
-        """Of each (premise, hypothesis): entailment, neutral, contradiction; (n, 3), rows of sum
-        1."""
+        """Of each (premise, hypothesis): entailment, neutral, contradiction; (n, 3)."""
         ...
 
 
 class CrossEncoderEntailment(Named):
-    """A natural-language-inference cross-encoder of sentence-transformers, by folder or hub name.
-
-    ``cache_path``: an SQLite file that keeps its answers; where all are there, the model is not
-    loaded. ``ValueError`` if its labels are not entailment, neutral and contradiction.
-    """
+    """A natural-language-inference cross-encoder of sentence-transformers, by folder or hub name;
+    ``cache_path``: an SQLite file that keeps its answers. ``ValueError`` if its labels are not
+    entailment, neutral and contradiction."""
 
     stand_in = False
 
     def __init__(
-        self,
-        name_or_path: str | os.PathLike[str],
-        *,
-        cache_path: str | os.PathLike[str] | None = None,
-        device: str | None = None,
+        self, name_or_path: Source, *, cache_path: Source | None = None, device: str | None = None
     ) -> None:
         super().__init__(name_or_path, device, f"entailment must be {STAND_IN!r}")
         self.cache_path = cache_path
@@ -93,8 +81,7 @@ class CrossEncoderEntailment(Named):
 
     @cached_property
     def model(self) -> Any:
-        """The cross-encoder itself, loaded when first needed; ValueError for a folder whose weights
-        are a pickle."""
+        """The cross-encoder itself, loaded when first needed."""
         from sentence_transformers import CrossEncoder
 
         return self.opened(CrossEncoder)
@@ -103,20 +90,15 @@ class CrossEncoderEntailment(Named):
     def columns(self) -> list[int]:
         """Where the model puts entailment, neutral and contradiction."""
         labels = {int(i): str(label).lower() for i, label in self.model.config.id2label.items()}
-        found = [
-            [i for i, label in labels.items() if label.startswith(kind)]
-            for kind in ("entail", "neutral", "contradict")
-        ]
+        kinds = ("entail", "neutral", "contradict")
+        found = [[i for i, label in labels.items() if label.startswith(kind)] for kind in kinds]
         if len(labels) != 3 or any(len(at) != 1 for at in found):
-            raise ValueError(
-                f"{self.name} has the labels {list(labels.values())}; entailment, neutral and"
-                " contradiction are needed"
-            )
+            has = f"{self.name} has the labels {list(labels.values())}"
+            raise ValueError(f"{has}; entailment, neutral and contradiction are needed")
         return [at[0] for at in found]
 
     def probabilities(self, pairs: Sequence[Pair]) -> np.ndarray:
-        """Of each (premise, hypothesis): entailment, neutral, contradiction; (n, 3). Each distinct
-        pair is judged once."""
+        """Of each (premise, hypothesis): entailment, neutral, contradiction; (n, 3)."""
         if unknown := [pair for pair in dict.fromkeys(pairs) if pair not in self._known]:
             kept = Kept(self.cache_path, "entailment", "<f8")
             keys = {pair: self.key(json.dumps(pair).encode()) for pair in unknown}
@@ -126,8 +108,7 @@ class CrossEncoderEntailment(Named):
         return np.stack([self._known[pair] for pair in pairs]) if pairs else np.zeros((0, 3))
 
     def _judge(self, keys: dict[Pair, str], kept: Kept) -> None:
-        """Judge by rising length the pairs with these keys, keeping what is finished after every
-        :data:`ROUND`."""
+        """Judge the pairs with these keys by rising length, keeping every :data:`ROUND`."""
         if keys and offline():
             what = f"{len(keys)} pair(s) are not judged"
             raise LookupError(f"offline, and {what}, the first: {next(iter(keys))}")
@@ -146,10 +127,8 @@ class CrossEncoderEntailment(Named):
 
 
 class Phrase(NamedTuple):
-    """A name as the rules see it: its words, degree included, and the noun that says what it is.
-
-    The noun is '' where qualifiers stand alone.
-    """
+    """A name as the rules see it: its words, degree included, and the noun that says what it is (''
+    where qualifiers stand alone)."""
 
     words: frozenset[str]
     head: str
@@ -167,15 +146,13 @@ class Reading(NamedTuple):
     """What the rules know of a text: what it means (ids), and what it says beside (``extra``)."""
 
     own: Phrase
-    several: bool = False
-    """It is a list of diagnoses, "A or B"."""
+    several: bool = False  # a list of diagnoses, "A or B"
     syndrome: frozenset[str] = frozenset()
     condition: str | None = None
     means: frozenset[str] = frozenset()
     extra: frozenset[str] = frozenset()
     phrases: tuple[Phrase, ...] = ()
-    main: frozenset[str] = frozenset()
-    """The words of the condition's first name."""
+    main: frozenset[str] = frozenset()  # the words of the condition's first name
 
     @property
     def said(self) -> frozenset[str]:
@@ -184,35 +161,25 @@ class Reading(NamedTuple):
 
 
 class StandInEntailment:
-    """A rule-based proxy for an NLI model, for bare names of diseases.
+    """A rule-based proxy for an NLI model, for bare names of diseases. Case, accents, certainty
+    ("probable"), word order and an acronym in brackets play no part. In this order:
 
-    It reads words, the knowledge table, everyday names, and last a sentence encoder. Case, accents,
-    certainty ("probable"), word order and an acronym in brackets play no part. In this order:
-
-    1. Names of two different conditions of the table, as they are or with qualifiers added:
-       contradiction 1 - c/2, entailment c/2, with c their cosine in [0, 0.99].
-    2. Two names of one condition of the table, with the same qualifiers added; a name and its
-       everyday name (one that several diseases share is their general name): entailment.
-    3. Qualifiers that rule each other out (left and right, type 1 and 2, stage I and III, acute and
-       chronic, mild and severe, viral and bacterial, disease and syndrome;
-       :func:`~trustlab.graders.same_diagnosis.exclude`): contradiction, whatever else the names
-       say.
+    1. Two different conditions of the table, with or without qualifiers: contradiction 1 - c/2,
+       entailment c/2, with c their cosine in [0, 0.99].
+    2. Two names of one condition with the same qualifiers; a name and its everyday name (one that
+       several diseases share is their general name): entailment.
+    3. Qualifiers that rule each other out (left and right, acute and chronic, disease and syndrome;
+       :func:`~trustlab.graders.same_diagnosis.exclude`): contradiction.
     4. The same words, or an acronym of three letters or more: entailment both ways.
-    5. A name with more qualifiers, or more words and the same noun, entails the one without ("acute
-       appendicitis", "appendicitis"; :data:`SPECIFIC`). The other way it is neutral, entailment
-       above contradiction (:data:`GENERAL`), so that both are one set.
+    5. More qualifiers, or more words and the same noun: entailment (:data:`SPECIFIC`); the other
+       way neutral, entailment above contradiction (:data:`GENERAL`), so that both are one set.
     6. The same noun, each with a qualifier of its own ("acute", "recurrent"): neutral, with
        contradiction above entailment (:data:`BESIDE`), so two sets.
-    7. Else entailment by a logistic curve of the cosine, contradiction the rest. Half lies at
-       :attr:`HALF`: of all pairs of different conditions of the table, 999 in 1,000 have a smaller
-       cosine (packaged encoder).
+    7. Else entailment by a logistic curve of the rounded cosine, contradiction the rest. Half lies
+       at :attr:`HALF`, above 999 of 1,000 pairs of different conditions of the table.
 
     "No X" and "X ruled out" contradict X and its kinds, entail that there is no kind of X, and are
-    neutral to the rest; so is what holds no word. Cosines are rounded (:data:`DECIMALS`), and
-    :attr:`HALF` lies between two rounded ones.
-
-    Sets are a transitive closure: "left pneumothorax" and "right pneumothorax" are two sets, but
-    one where "pneumothorax" is among the samples too.
+    neutral to the rest; so is what holds no word.
     """
 
     name, stand_in = STAND_IN, True
@@ -229,8 +196,7 @@ class StandInEntailment:
         return f"{STAND_IN} (word rules, knowledge table, lay names, {self.encoder.revision})"
 
     def probabilities(self, pairs: Sequence[Pair]) -> np.ndarray:
-        """Of each (premise, hypothesis): entailment, neutral, contradiction; (n, 3). Each distinct
-        pair is judged once."""
+        """Of each (premise, hypothesis): entailment, neutral, contradiction; (n, 3)."""
         unknown = [pair for pair in dict.fromkeys(pairs) if pair not in self._known]
         by_rule = {pair: self._by_rule(*pair) for pair in unknown}
         self._known |= {pair: np.array(row) for pair, row in by_rule.items() if row is not None}
@@ -319,13 +285,9 @@ class StandInEntailment:
 
     def _name_within(self, words: frozenset[str]) -> frozenset[str]:
         """The longest known name to which ``words`` only add qualifiers, none against it; or ()."""
-        found = [
-            name
-            for name in self._names
-            if name < words
-            and all(map(_adds, words - name))
-            and not any(exclude(words, self._main[m]) for m in self._names[name] if m in self._main)
-        ]
+        within = [n for n in self._names if n < words and all(map(_adds, words - n))]
+        main = {n: [self._main[m] for m in self._names[n] if m in self._main] for n in within}
+        found = [n for n in within if not any(exclude(words, of) for of in main[n])]
         return max(found, key=lambda name: (len(name), sorted(name)), default=frozenset())
 
     @cached_property
@@ -352,20 +314,19 @@ class StandInEntailment:
 
 
 def _phrase(name: str) -> Phrase:
-    """The words of a name as :func:`~trustlab.graders.same_diagnosis.plain_name` gives it."""
+    """The words of a :func:`~trustlab.graders.same_diagnosis.plain_name`."""
     name = normalise(name)
     for pattern, same in SAME_PHRASE.items():
         name = re.sub(rf"\b(?:{pattern})\b", same, name)
     degrees = frozenset(name.split()) & DEGREES
     first = re.split(r"\b(?:of|in|with|without|from|by|due to|secondary to)\b", name)[0]
-    nouns = (word for part in reversed(first.split()) for word in _from_the_last(part))
-    head = next((word for word in nouns if not is_qualifier(word)), "")
+    head = ""
+    for part in reversed(first.split()):
+        nouns = [word for word in content_words(part) if not is_qualifier(word)]
+        if nouns:  # the last of what stands between two spaces
+            head = max(nouns, key=lambda word: (part.rfind(word), word))
+            break
     return Phrase(content_words(name) | degrees, head)
-
-
-def _from_the_last(part: str) -> list[str]:
-    """The content words of what stands between two spaces, the last first."""
-    return sorted(content_words(part), key=lambda word: (part.rfind(word), word), reverse=True)
 
 
 def _adds(word: str) -> bool:
@@ -388,10 +349,7 @@ def _is_short_for(short: str, long: str) -> bool:
 
 
 def open_entailment(
-    name: str | os.PathLike[str] | None,
-    *,
-    encoder: Encoder | None = None,
-    cache_path: str | os.PathLike[str] | None = None,
+    name: Source | None, *, encoder: Encoder | None = None, cache_path: Source | None = None
 ) -> Entailment:
     """The judge called ``name``: ``None`` or ``"rule-based proxy"``, else the folder or hub name of
     an NLI cross-encoder."""
@@ -404,12 +362,9 @@ def matrices(
     judge: Entailment, groups: Sequence[Sequence[str]]
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Entailment and contradiction within each group of texts, each (K, K): row i is the premise,
-    column j the hypothesis.
-
-    Equal strings entail each other: 1 and 0. The distinct pairs of all groups are judged together.
-    """
+    column j the hypothesis. Equal strings entail each other: 1 and 0."""
     distinct = [list(dict.fromkeys(group)) for group in groups]
-    found = judged(judge, (pair for texts in distinct for pair in _ordered_pairs(texts)))
+    found = judged(judge, ((a, b) for texts in distinct for a in texts for b in texts if a != b))
     out = []
     for group, texts in zip(groups, distinct, strict=True):
         entails, contradicts = np.eye(len(texts)), np.zeros((len(texts), len(texts)))
@@ -423,29 +378,17 @@ def matrices(
 
 
 def classes(judge: Entailment, pairs: Sequence[Pair]) -> np.ndarray:
-    """Of each (text, other): 1 if they entail each other, -1 if they contradict, 0 if neither,
-    (n,).
-
-    The class of each direction is the likeliest of the three. Where the two agree, that; where one
-    is neutral, the other; where they are opposite, neutral. Equal strings are 1.
-    """
+    """Of each (text, other), (n,): 1 if they entail each other, -1 if they contradict, else 0. The
+    likeliest of the three counts, of each direction: where the two agree, that; where one is
+    neutral, the other; where they are opposite, neutral. Equal strings are 1."""
     both = [pair for a, b in pairs if a != b for pair in ((a, b), (b, a))]
     found = judged(judge, both)
-    sign = np.array([1, 0, -1])
-    return np.array(
-        [
-            1 if a == b else np.sign(sign[found[a, b].argmax()] + sign[found[b, a].argmax()])
-            for a, b in pairs
-        ],
-        dtype=np.int64,
-    )
+    sign = {pair: (1, 0, -1)[row.argmax()] for pair, row in found.items()}
+    one = [1 if a == b else np.sign(sign[a, b] + sign[b, a]) for a, b in pairs]
+    return np.array(one, dtype=np.int64)
 
 
 def judged(judge: Entailment, pairs: Iterable[Pair]) -> dict[Pair, np.ndarray]:
     """Distinct pair -> its probabilities (3,), all asked at once."""
     distinct = list(dict.fromkeys(pairs))
     return dict(zip(distinct, judge.probabilities(distinct), strict=True))
-
-
-def _ordered_pairs(texts: Sequence[str]) -> list[Pair]:
-    return [(a, b) for a in texts for b in texts if a != b]
