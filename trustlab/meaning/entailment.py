@@ -15,18 +15,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from trustlab.datasets.sentences import LAY_NAMES
-from trustlab.graders.same_diagnosis import (
-    ALTERNATIVES,
-    DEGREES,
-    SAME_PHRASE,
-    bracketed,
-    content_words,
-    exclude,
-    is_acronym,
-    is_qualifier,
-    plain_name,
-    undenied,
-)
+from trustlab.graders import same_diagnosis as names
 from trustlab.knowledge import Condition, Knowledge, load_knowledge
 from trustlab.meaning.encoder import TABLE, Encoder, Kept, Named, Source, pair_cosines
 from trustlab.paths import offline
@@ -214,7 +203,8 @@ class StandInEntailment:
         """The probabilities by the rules; ``None`` where a cosine is asked for."""
         if premise == hypothesis:
             return SAME
-        not_a, not_b = (None if self._known_name(t) else undenied(t) for t in (premise, hypothesis))
+        both = (premise, hypothesis)
+        not_a, not_b = (None if self._known_name(t) else names.undenied(t) for t in both)
         a, b = premise if not_a is None else not_a, hypothesis if not_b is None else not_b
         if not self._reading(a).own.words or not self._reading(b).own.words:
             return UNRELATED
@@ -232,12 +222,12 @@ class StandInEntailment:
         if a.condition and b.condition and not same_condition:
             return None
         one_thing = same_condition or bool(a.means & b.means)
-        if not (one_thing and not a.extra and not b.extra) and exclude(a.said, b.said):
+        if not (one_thing and not a.extra and not b.extra) and names.exclude(a.said, b.said):
             return CONTRADICTS
         if a.own.words == b.own.words and a.several == b.several:
             return SAME
         related = one_thing or a.own.covers(b.own) or b.own.covers(a.own)
-        if not related and (exclude(a.said, b.main) or exclude(b.said, a.main)):
+        if not related and (names.exclude(a.said, b.main) or names.exclude(b.said, a.main)):
             return CONTRADICTS
         forward, backward = _follows(a, b, same_condition), _follows(b, a, same_condition)
         short = _is_short_for(premise, hypothesis) or _is_short_for(hypothesis, premise)
@@ -253,14 +243,14 @@ class StandInEntailment:
         return self._read[text]
 
     def _as_read(self, text: str) -> Reading:
-        plain = plain_name(text)
-        parts = bracketed(plain)
+        plain = names.plain_name(text)
+        parts = names.bracketed(plain)
         if parts and self._said_twice(*parts):
             plain = parts[0]
         own = _phrase(plain)
         syndrome = frozenset(normalise(plain).split()) & {"disease", "syndrome"}
         whole = self._known_name(text)
-        if whole is None and ALTERNATIVES.search(plain):
+        if whole is None and names.ALTERNATIVES.search(plain):
             return Reading(own, True, syndrome)
         name = own.words if own.words in self._names else self._name_within(own.words)
         means, extra = self._names.get(name, frozenset()), own.words - name
@@ -269,7 +259,7 @@ class StandInEntailment:
             condition, extra = self.knowledge.condition_of_name[whole], frozenset()
         if condition is None:
             return Reading(own, False, syndrome, None, means, extra, (own,))
-        known = (_phrase(n) for n in condition.names if not ALTERNATIVES.search(n))
+        known = (_phrase(n) for n in condition.names if not names.ALTERNATIVES.search(n))
         phrases = (own, *(Phrase(n.words | extra, n.head) for n in known))
         means, main = means | {condition.id}, self._main[condition.id]
         return Reading(own, False, syndrome, condition.id, means, extra, phrases, main)
@@ -281,13 +271,13 @@ class StandInEntailment:
     def _said_twice(self, outside: str, inside: str) -> bool:
         """Whether in brackets stands the acronym of the name before, or another name of it."""
         one, other = (self._names.get(_phrase(part).words) for part in (outside, inside))
-        return bool(one and other and one & other) or is_acronym(inside, outside)
+        return bool(one and other and one & other) or names.is_acronym(inside, outside)
 
     def _name_within(self, words: frozenset[str]) -> frozenset[str]:
         """The longest known name to which ``words`` only add qualifiers, none against it; or ()."""
         within = [n for n in self._names if n < words and all(map(_adds, words - n))]
         main = {n: [self._main[m] for m in self._names[n] if m in self._main] for n in within}
-        found = [n for n in within if not any(exclude(words, of) for of in main[n])]
+        found = [n for n in within if not any(names.exclude(words, of) for of in main[n])]
         return max(found, key=lambda name: (len(name), sorted(name)), default=frozenset())
 
     @cached_property
@@ -298,7 +288,8 @@ class StandInEntailment:
     def _conditions(self) -> dict[frozenset[str], Condition]:
         """Words of a name in the table -> its condition."""
         named = [(name, c) for c in self.knowledge.conditions.values() for name in c.names]
-        return {_phrase(plain_name(n)).words: c for n, c in named if not ALTERNATIVES.search(n)}
+        one = [(name, c) for name, c in named if not names.ALTERNATIVES.search(name)]
+        return {_phrase(names.plain_name(name)).words: c for name, c in one}
 
     @cached_property
     def _names(self) -> dict[frozenset[str], frozenset[str]]:
@@ -316,22 +307,22 @@ class StandInEntailment:
 def _phrase(name: str) -> Phrase:
     """The words of a :func:`~trustlab.graders.same_diagnosis.plain_name`."""
     name = normalise(name)
-    for pattern, same in SAME_PHRASE.items():
+    for pattern, same in names.SAME_PHRASE.items():
         name = re.sub(rf"\b(?:{pattern})\b", same, name)
-    degrees = frozenset(name.split()) & DEGREES
+    degrees = frozenset(name.split()) & names.DEGREES
     first = re.split(r"\b(?:of|in|with|without|from|by|due to|secondary to)\b", name)[0]
     head = ""
     for part in reversed(first.split()):
-        nouns = [word for word in content_words(part) if not is_qualifier(word)]
+        nouns = [word for word in names.content_words(part) if not names.is_qualifier(word)]
         if nouns:  # the last of what stands between two spaces
             head = max(nouns, key=lambda word: (part.rfind(word), word))
             break
-    return Phrase(content_words(name) | degrees, head)
+    return Phrase(names.content_words(name) | degrees, head)
 
 
 def _adds(word: str) -> bool:
     """Whether a word makes a name a kind of the name without it, whatever the name."""
-    return is_qualifier(word) or word in DEGREES
+    return names.is_qualifier(word) or word in names.DEGREES
 
 
 def _core(reading: Reading) -> frozenset[str]:
@@ -345,7 +336,7 @@ def _follows(a: Reading, b: Reading, same_condition: bool) -> bool:
 
 
 def _is_short_for(short: str, long: str) -> bool:
-    return 3 <= len(short) <= 8 and short.isalnum() and is_acronym(short, long)
+    return 3 <= len(short) <= 8 and short.isalnum() and names.is_acronym(short, long)
 
 
 def open_entailment(

@@ -15,19 +15,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from trustlab.models import opening
+from trustlab.models import decoding, opening
 from trustlab.models.base import STATISTICS, Messages, Request, not_default, taught_in, too_long
-from trustlab.models.decoding import (
-    Branches,
-    GrowingReplies,
-    Ids,
-    Passes,
-    check,
-    left_padded,
-    piece_after,
-    text_pieces,
-    trees,
-)
+from trustlab.models.decoding import Branches, GrowingReplies, Ids, Passes
 from trustlab.models.forms import Forms, repeats_itself
 from trustlab.models.templates import check_options, check_template, dated
 from trustlab.models.thought import Thinking, apart, check_thinking, opened, with_thought
@@ -348,7 +338,7 @@ class HuggingFaceModel:
         requests = with_thought(requests, self.thinking_tokens)
         sharing: dict[Messages, list[int]] = {}
         for i, request in enumerate(requests):
-            check(request)
+            decoding.check(request)
             sharing.setdefault(request.messages, []).append(i)
         priors: list[Any] = [q.prior_messages for q in requests if "prior" in q.want]
         each = list(dict.fromkeys([*sharing, *priors]))
@@ -372,7 +362,7 @@ class HuggingFaceModel:
                 for q, said in zip(grown.requests, ids, strict=True)
             ]
             scores |= self._score({pair for pair in pairs if pair} - scores.keys())
-            pieces = {said: text_pieces(said, self._decode) for said in dict.fromkeys(ids)}
+            pieces = {said: decoding.text_pieces(said, self._decode) for said in dict.fromkeys(ids)}
             for r, (share, i, k) in enumerate(owners):
                 prior = scores.get(pairs[r])
                 replies[i][k] = self._reply(grown, r, pieces[ids[r]], share.prompt, prior)
@@ -397,7 +387,7 @@ class HuggingFaceModel:
         decode = functools.partial(self._tokenizer.decode, clean_up_tokenization_spaces=False)
         if token in self._special:
             return decode([token])
-        return piece_after(before, token, lambda ids: decode(list(ids)) if ids else "")
+        return decoding.piece_after(before, token, lambda ids: decode(list(ids)) if ids else "")
 
     def count_tokens(self, messages: Messages) -> int:
         """Length of the conversation as a prompt, in tokens."""
@@ -555,7 +545,7 @@ class HuggingFaceModel:
             elif (values := scores.get((prompt, ids))) is None:
                 reply = too_long(self.name, self.window)
             else:
-                trace = TokenTrace(tuple(text_pieces(ids, self._decode)), logprobs=values)
+                trace = TokenTrace(tuple(decoding.text_pieces(ids, self._decode)), logprobs=values)
                 reply = Reply(text, trace, len(prompt), len(ids))
             yield [reply] * q.n
 
@@ -567,7 +557,7 @@ class HuggingFaceModel:
                 nodes.setdefault(prompt + ids[:k], {})[token] = 0.0
         # Room for the longest prompt with all its continuations.
         most = self._passes.trees and max([self._passes.trees, *(2 * len(node) for node in nodes)])
-        if not (planted := trees(list(nodes), most) if most and nodes else []):
+        if not (planted := decoding.trees(list(nodes), most) if most and nodes else []):
             return self._score(pairs)
         after = list(nodes.values())
         for tree in planted:
@@ -593,7 +583,7 @@ class HuggingFaceModel:
 
         def read(shares: list[Share]) -> dict[tuple[Ids, Ids], np.ndarray]:
             here = [asked[share.rows[0][0][0]] for share in shares]
-            ids, padding = left_padded([prompt + said[:-1] for prompt, said in here])
+            ids, padding = decoding.left_padded([prompt + said[:-1] for prompt, said in here])
             keep = max(len(said) for _, said in here)
             rows, _ = self._passes.run(ids, padding, 0, None, keep)
             found = {}

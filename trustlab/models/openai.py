@@ -59,16 +59,8 @@ BESIDE = {
     "name", "base_url", "concurrency", "timeout_s", "max_retries", "max_calls", "max_tokens_total",
 }  # fmt: skip
 """Options that shape no reply."""
-DECIDED = {
-    "model", "messages", "temperature", "top_p", "n", "seed", "max_tokens", "logprobs", "stream",
-    "max_completion_tokens", "top_logprobs", "prompt_logprobs", "response_format",
-    "add_generation_prompt", "continue_final_message", "max_new_tokens", "max_output_tokens",
-    "num_predict", "n_predict", "min_tokens", "ignore_eos", "best_of", "structured_outputs",
-    "guided_json", "guided_choice", "guided_regex", "guided_grammar",
-}  # fmt: skip
+DECIDED = set(wire.SERVERS["decided"].split())
 """Parts of a call that a run decides, and says of itself."""
-GROUPS = ("options", "generation_config", "sampling_params", "parameters")
-"""Servers' own groups of options in a call."""
 KWARGS, EFFORT = "chat_template_kwargs", "reasoning_effort"
 """A template's options in a call, and the one that servers take by itself."""
 
@@ -89,7 +81,7 @@ SCHEMA_FORMS = ("json_schema", "json_object")
 def _names_in(extra_body: Mapping[str, Any]) -> set[str]:
     """The names of what is sent besides, those in servers' own groups of options, too."""
     names = set(map(str, extra_body))
-    for group in GROUPS:
+    for group in wire.SERVERS["groups"]:
         value = extra_body.get(group)
         with suppress(ValueError):  # some servers take the group as a text
             value = json.loads(value) if isinstance(value, str) else value

@@ -15,22 +15,14 @@ from pydantic import BaseModel, TypeAdapter, ValidationError, WrapValidator
 from trustlab.choices import WRITABLE, utf8
 from trustlab.models.base import Request
 from trustlab.models.decoding import BOUNDS, ROUNDING, bounds
-from trustlab.models.openai_wire import MOST_TOKENS, shortened
+from trustlab.models.openai_wire import MOST_TOKENS, SERVERS, shortened
 from trustlab.models.thought import Thinking, apart
 from trustlab.records import Reply, TokenTrace
 
 SENTINEL = -9998.0  # servers write -9999 for a log-probability that they do not tell
 NEAR = 0.01  # nats by which the chosen token's log-probability may differ from its own in the list
 
-ENDS = {
-    "withheld": "filter safety recitation blocklist prohibited spii moderation blocked policy"
-    " sensitive refusal guardrail",
-    "broken": "error abort aborted cancel cancelled canceled tool function timeout time failed"
-    " insufficient malformed interrupted unspecified unknown other",
-    "length": "length max limit truncated budget window context",
-    "stop": "stop stopped eos end ended endoftext complete completed done finished success",
-}
-"""What became of a reply -> words in which servers say so, the first that fits counts."""
+ENDS = {end: set(words.split()) for end, words in SERVERS["ends"].items()}
 
 NO_LOGPROBS = "the server tells no log-probabilities"
 NO_LIST = "the server lists no alternative tokens"
@@ -185,7 +177,7 @@ def end_of(said: Any) -> str:
         return ""
     spread = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", said).lower()
     words = set(re.findall("[a-z]+", spread.replace("finish_reason", "")))
-    return next((end for end, known in ENDS.items() if words & set(known.split())), "unknown")
+    return next((end for end, known in ENDS.items() if words & known), "unknown")
 
 
 def _texts(part: Any, kind: str = "text") -> Iterator[tuple[str, str]]:

@@ -17,6 +17,7 @@ import weakref
 from collections.abc import Coroutine, Mapping
 from dataclasses import asdict, dataclass, replace
 from email.utils import parsedate_to_datetime
+from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
@@ -24,6 +25,7 @@ from trustlab.choices import KEY_LIKE, may_be_token
 from trustlab.models.base import Messages, Request
 from trustlab.models.limiter import Limiter
 from trustlab.models.templates import dated
+from trustlab.paths import read_yaml
 
 T = TypeVar("T")
 
@@ -155,19 +157,9 @@ class Outcome:
         return self.passing or (self.answer is None and self.status == UNFIT)
 
 
-_MEANINGS = {
-    402: r"insufficient.?(quota|credit|balance|fund)|billing|payment.?required|out of credit",
-    401: r"(invalid|incorrect|missing).?(api.?)?key|unauthori[sz]ed|unauthenticated"
-    r"|authentication",
-    403: r"permission.?denied|forbidden",
-    404: r"model.{0,60}(not.?found|(does not|doesn't) exist)|no such model",
-    429: r"rate.?limit|too.?many.?requests|resource.?exhausted|throttl",
-    503: r"overload|unavailable|busy|at capacity|try again later",
-    400: r"invalid.?(request|param|argument)|unsupported|bad.?request|validation|context.?length",
-}
-"""HTTP status -> how servers write it in the words of an error."""
-_CODES = ("code", "status_code", "status", "type", "error_code")
-_WORDS = ("message", "detail", "msg", "error_msg", "status_msg", "errors", "reason")
+SERVERS: dict[str, Any] = read_yaml(Path(__file__).with_name("servers.yml"))
+_MEANINGS: dict[int, str] = SERVERS["meanings"]
+_WORDS: list[str] = SERVERS["words"]
 _OTHERS = re.compile(
     r"(?<!not )\b(supported|allowed|accepted|permitted|valid)\b[^.;:]*(:| are\b)[^.;]*", re.I
 )
@@ -447,8 +439,8 @@ class Line:
             told = inner
         said = next((told[name] for name in (*_WORDS, "error") if told.get(name)), one)
         words = shortened(self.scrubbed(str(said or "no reason is given")))
-        codes = " ".join(str(told[name]) for name in _CODES if told.get(name) is not None)
-        codes = codes[:MAX_WORDS]
+        codes = [str(told[name]) for name in SERVERS["codes"] if told.get(name) is not None]
+        codes = " ".join(codes)[:MAX_WORDS]
         what = "the batch brought no answer" if status is None else f"HTTP {status}"
         if status == 200:
             what, status = "an error inside HTTP 200", _status_in(codes, words)
@@ -578,17 +570,13 @@ def prior_body(name: str, messages: Messages, reply: str, dialect: Dialect) -> d
     }  # fmt: skip
 
 
-WINDOWS = ("max_model_len", "context_length", "context_window", "max_context_length")
-"""What servers call the number of tokens that prompt and reply may have together."""
-
-
 def window_of(answer: Any, name: str) -> float:
     """The window of the model ``name``, or of the only one, in a server's list of models; infinite
     where it tells none."""
     rows = answer.get("data") if isinstance(answer, dict) else None
     rows = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
     named = [row for row in rows if row.get("id") == name] or (rows if len(rows) == 1 else [])
-    told = [row[key] for row in named for key in WINDOWS if type(row.get(key)) is int]
+    told = [row[key] for row in named for key in SERVERS["windows"] if type(row.get(key)) is int]
     return min([n for n in told if 0 < n <= MOST_TOKENS], default=math.inf)
 
 

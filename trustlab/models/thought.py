@@ -8,41 +8,21 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate
+from pathlib import Path
 from typing import NamedTuple
 
 from trustlab.models.base import Request
+from trustlab.paths import read_yaml
 from trustlab.records import Reply, TokenTrace
 
-_TAGS = ("think", "thinking", "thought", "Thought", "seed:think", "reasoning")
-MARKERS = (
-    *((f"<{tag}>", f"</{tag}>") for tag in _TAGS),
-    ("<|begin_of_thought|>", "<|end_of_thought|>"),
-    ("<|inner_prefix|>", "<|inner_suffix|>"),
-    ("[THINK]", "[/THINK]"),
-    ("<unused94>", "<unused95>"),
-    ("\u25c1think\u25b7", "\u25c1/think\u25b7"),
-    ("<|START_THINKING|>", "<|END_THINKING|>"),
-    ("<|channel>thought", "<channel|>"),
-    ("<|channel|>analysis<|message|>", "<|channel|>final<|message|>"),
-    ("<|channel|>commentary", "<|channel|>final<|message|>"),
+_WRITTEN = read_yaml(Path(__file__).with_name("thought.yml"))
+MARKERS, IN_WORDS, AROUND = (
+    tuple(map(tuple, _WRITTEN[name])) for name in ("markers", "in_words", "around")
 )
-"""Beginning and end of a thought, as families of models write them."""
-IN_WORDS = (
-    ("## Thinking", "## Final Response"),
-    ("Here is my thought process:", "Here is my response:"),
-    ("Here's my thought process:", "Here's my response:"),
-)
-"""The same in words (HuatuoGPT, Granite), which count where a reply begins so and has both."""
-AROUND = (
-    *((f"<{word}>", f"</{word}>") for word in ("answer", "response", "output", "Output")),
-    ("<|begin_of_solution|>", "<|end_of_solution|>"),
-    ("<|begin_of_box|>", "<|end_of_box|>"),
-)
-"""What may stand around the answer (GLM, Granite, Hunyuan and others)."""
 _MARK = re.compile(
     "|".join(re.escape(mark) for pair in (*MARKERS, *IN_WORDS, *AROUND) for mark in pair)
 )
-ENDINGS = ("<|return|>", "<|end|>")  # what may stand behind the answer of a model that has channels
+ENDINGS: list[str] = _WRITTEN["endings"]
 Thinking = str | Sequence[str]  # "auto" (MARKERS), "none", or a beginning and an end of one's own
 
 

@@ -9,18 +9,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
-from trustlab.parsing import chat
-from trustlab.parsing.json_reply import (
-    Id,
-    Strict,
-    an_object,
-    as_text,
-    chat_value,
-    json_value,
-    quoted,
-    valid,
-)
-from trustlab.parsing.medconf import only_value
+from trustlab.parsing import chat, json_reply
+from trustlab.parsing.json_reply import Id, Strict, valid
 from trustlab.parsing.reply import (
     BLANK,
     UNWRITABLE,
@@ -28,7 +18,6 @@ from trustlab.parsing.reply import (
     Unreadable,
     diagnosis,
     groups,
-    read,
     unnamed,
     whole,
     writable,
@@ -187,16 +176,11 @@ def _why(found: Span | None, text: str, thinking: str) -> str:
 
 def read_plan(reply: Reply, reading: Reading = "chat") -> Plan:
     """The plan: one JSON object with both lists, every entry whole."""
-    text = writable(reply)
-    return read(
-        lambda: _plan(an_object(json_value(text))),
-        lambda: _plan(chat.unwrapped(an_object(chat_value(text)))),
-        reading,
-    )
+    return json_reply.read_json(writable(reply), _plan, chat.unwrapped, reading)
 
 
-def _plan(made: dict[str, Any]) -> Plan:
-    found = valid(_Plan, made, "plan")
+def _plan(made: Any, _: str) -> Plan:
+    found = valid(_Plan, json_reply.an_object(made), "plan")
     prescribed = tuple(Prescription(p.drug, p.dose, p.route) for p in found.prescriptions)
     return Plan(prescribed, tuple(found.tests))
 
@@ -232,16 +216,11 @@ def _marks(
         said = f" {normalise(shown)} "
         return tuple(_mark(by_id.get(i), i, said, kind, key) for i in range(1, n + 1))
 
-    found = each(lambda text: (only_value(json_value(text)), text))
+    found = each(lambda text: (json_reply.only_value(json_reply.json_value(text)), text))
     if reading == "strict" or all(mark.verdict for mark in found):
         return found
-    return tuple(a if a.verdict else b for a, b in zip(found, each(_chatted), strict=True))
-
-
-def _chatted(text: str) -> tuple[Any, str]:
-    """The entries of a review as chat models write it, and their text."""
-    rows = chat.rows(chat_value(text))
-    return rows, as_text(rows)
+    second = each(lambda text: json_reply.chatted(text, chat.rows))
+    return tuple(a if a.verdict else b for a, b in zip(found, second, strict=True))
 
 
 def _by_id(rows: Any, text: str, n: int, key: str) -> dict[int, Any]:
@@ -265,4 +244,4 @@ def _mark(row: Any, number: int, said: str, kind: _Marked, key: str) -> Mark:
     except Unreadable as error:
         return Mark(None, missing=str(error))
     quote = found.quote or None
-    return Mark(getattr(found, key), quote, quoted(quote, said), found.reason or None)
+    return Mark(getattr(found, key), quote, json_reply.quoted(quote, said), found.reason or None)

@@ -420,9 +420,9 @@ def rows(value: Any, having: str = "") -> Any:
     return lists[0] if len(lists) == 1 else None
 
 
-def unwrapped(value: dict[str, Any]) -> dict[str, Any]:
+def unwrapped(value: Any) -> Any:
     """``value``, or the object that it holds under a single key of no meaning."""
-    for key, part in value.items():
+    for key, part in value.items() if isinstance(value, dict) else ():
         means = key in _KEYS or SAYS["not_meant"].search(key)
         if len(value) == 1 and isinstance(part, dict) and not means:
             return part

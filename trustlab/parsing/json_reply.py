@@ -12,14 +12,15 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from collections.abc import Callable
 from typing import Annotated, Any, TypeVar
 
 import json_repair
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from trustlab.parsing import chat
-from trustlab.parsing.reply import Unreadable
-from trustlab.records import normalise
+from trustlab.parsing.reply import Unreadable, read
+from trustlab.records import Reading, normalise
 
 MAX_MENDED = 10_000  # characters: json-repair's time grows with the square of them
 _FENCE = re.compile(r"\A```[A-Za-z]*[ \t]*\r?\n(.*?)\n?```\Z", re.DOTALL)
@@ -38,6 +39,7 @@ _CLOSES = {"]": "[", "}": "{"}
 Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500)]
 Id = Annotated[int, Field(ge=0, le=9999)]
 _Kind = TypeVar("_Kind", bound=BaseModel)
+T = TypeVar("T")
 
 
 class Strict(BaseModel):
@@ -75,12 +77,28 @@ def chat_value(text: str) -> Any:
         raise Unreadable(str(error)) from error
 
 
-def as_text(value: Any) -> str:
-    """A value of :func:`chat_value` as JSON."""
+def chatted(text: str, printed: Callable[[Any], Any]) -> tuple[Any, str]:
+    """:func:`chat_value` in the ``printed`` form, and that as JSON."""
+    value = printed(chat_value(text))
     try:
-        return json.dumps(value, ensure_ascii=False, default=str)
+        return value, json.dumps(value, ensure_ascii=False, default=str)
     except RecursionError as error:
         raise Unreadable("no JSON: nested too deep") from error
+
+
+def read_json(
+    text: str, made: Callable[[Any, str], T], printed: Callable[[Any], Any], reading: Reading
+) -> T:
+    """What ``made`` makes of the reply's JSON and its text; where it refuses and ``reading`` is
+    "chat", of what is :func:`chatted`."""
+    return read(
+        lambda: made(json_value(text), text), lambda: made(*chatted(text, printed)), reading
+    )
+
+
+def only_value(found: Any) -> Any:
+    """What an object with one key holds, or ``found`` itself."""
+    return next(iter(found.values())) if isinstance(found, dict) and len(found) == 1 else found
 
 
 def json_value(text: str) -> Any:

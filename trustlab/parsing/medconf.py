@@ -4,22 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Literal
 
-from trustlab.parsing import chat
-from trustlab.parsing.json_reply import (
-    Id,
-    Strict,
-    Words,
-    an_object,
-    as_text,
-    chat_value,
-    json_value,
-    quoted,
-    valid,
-)
-from trustlab.parsing.reply import UNWRITABLE, Unreadable, read
+from trustlab.parsing import chat, json_reply
+from trustlab.parsing.json_reply import Id, Strict, Words, an_object, read_json, valid
+from trustlab.parsing.reply import UNWRITABLE, Unreadable
 from trustlab.parsing.scores import out_of
 from trustlab.records import IMPORTANCES, SUPPORT_LEVELS, Criterion, Evidence, Reading, normalise
 
@@ -48,19 +38,11 @@ def read_profile(
 ) -> tuple[Criterion, ...]:
     """The criteria of a symptom profile: a JSON list of id, description and (where asked for)
     importance; not empty, no id twice."""
-    return read(
-        lambda: _profile(only_value(json_value(text)), importance),
-        lambda: _profile(chat.rows(chat_value(text)), importance),
-        reading,
-    )
+    return read_json(text, partial(_profile, importance), chat.rows, reading)
 
 
-def only_value(found: Any) -> Any:
-    """What an object with one key holds, or ``found`` itself."""
-    return next(iter(found.values())) if isinstance(found, dict) and len(found) == 1 else found
-
-
-def _profile(rows: Any, importance: bool) -> tuple[Criterion, ...]:
+def _profile(importance: bool, value: Any, _: str) -> tuple[Criterion, ...]:
+    rows = json_reply.only_value(value)
     if not isinstance(rows, list):
         raise Unreadable("no JSON list")
     if not rows:
@@ -83,35 +65,20 @@ def read_prose(text: str) -> str:
     return text.strip()
 
 
+@lru_cache(maxsize=2048)  # a part's replies are read for the log, the record and the counts
 def read_evidence(
     text: str, profile: tuple[Criterion, ...], patient: str, reading: Reading = "chat"
 ) -> tuple[tuple[Evidence, ...], bool | None]:
     """Every criterion's support level and quotation, in the profile's order, and whether the
     summary agrees (``None``: none). Each criterion must be assessed exactly once, by its id, and
     nothing else."""
-    return read(
-        lambda: _printed(text, profile, patient),
-        lambda: _evidence(*_assessment(text), profile, patient),
-        reading,
-    )
-
-
-@lru_cache(maxsize=2048)  # a part's replies are read for the log, the record and the counts
-def _printed(
-    text: str, profile: tuple[Criterion, ...], patient: str
-) -> tuple[tuple[Evidence, ...], bool | None]:
-    return _evidence(an_object(json_value(text)), text, profile, patient)
-
-
-def _assessment(text: str) -> tuple[dict[str, Any], str]:
-    """MedConf's evidence as chat models write it, in its printed form: the object and its text."""
-    whole = an_object(chat.assessment(chat_value(text)))
-    return whole, as_text(whole)
+    return read_json(text, partial(_evidence, profile, patient), chat.assessment, reading)
 
 
 def _evidence(
-    whole: dict[str, Any], text: str, profile: tuple[Criterion, ...], patient: str
+    profile: tuple[Criterion, ...], patient: str, value: Any, text: str
 ) -> tuple[tuple[Evidence, ...], bool | None]:
+    whole = an_object(value)
     rows = whole.get("criteria")
     if isinstance(rows, dict):  # by their ids
         each = rows.items()
@@ -130,7 +97,8 @@ def _evidence(
     for criterion in profile:
         row = by_id[criterion.id]
         quote = (row.evidence or "").strip() or None
-        evidence.append(Evidence(criterion, row.support_level, quote, quoted(quote, said)))
+        occurs = json_reply.quoted(quote, said)
+        evidence.append(Evidence(criterion, row.support_level, quote, occurs))
     return tuple(evidence), _summary_agrees(whole.get("summary"), evidence)
 
 
@@ -143,21 +111,15 @@ def read_score(
     and is not the x of "x out of y". With ``reading="chat"`` a reply without any JSON may end on
     the score alone, not one of the ``patient``'s numbers.
     """
-    return read(
-        lambda: _confidence(an_object(json_value(text)), text),
-        lambda: _confidence(*_assessment(text)) if "{" in text else _bare(text, patient),
-        reading,
-    )
+    if reading == "chat" and "{" not in text:
+        if (score := chat.score(text, patient)) is None:
+            raise Unreadable("no JSON")
+        return score, None
+    return read_json(text, _confidence, chat.assessment, reading)
 
 
-def _bare(text: str, patient: str | None) -> tuple[float, str | None]:
-    """The score that a reply without JSON ends on."""
-    if (score := chat.score(text, patient)) is None:
-        raise Unreadable("no JSON")
-    return score, None
-
-
-def _confidence(whole: dict[str, Any], text: str) -> tuple[float, str | None]:
+def _confidence(value: Any, text: str) -> tuple[float, str | None]:
+    whole = an_object(value)
     inner = whole.get("summary")
     inner = inner.get("confidence") if isinstance(inner, dict) else None
     found = valid(_Confidence, whole.get("confidence", inner), "confidence")
