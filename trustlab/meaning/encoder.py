@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -40,6 +40,7 @@ VECTORS, READ_OFF = "vectors.sqlite", "relevances.sqlite"
 TABLE = "CREATE TABLE IF NOT EXISTS {} (key TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID"
 READ_OFF_SCHEMA = TABLE.format("relevances")
 
+T = TypeVar("T")
 Source = str | os.PathLike[str]  # a name on the hub, or a path
 _REMEMBERED: dict[str, dict[str, np.ndarray]] = {}
 """Fingerprint -> text -> vector, for the life of the process."""
@@ -116,6 +117,19 @@ class Named:
     def key(self, what: bytes) -> str:
         """Under which the result of ``what`` is kept."""
         return f"{self.fingerprint}:{hashlib.sha256(what).hexdigest()}"
+
+    def left(
+        self,
+        asked: Iterable[T],
+        found: dict[T, np.ndarray],
+        kept: Kept,
+        spelt: Callable[[T], bytes],
+    ) -> dict[T, str]:
+        """What is neither ``found`` nor ``kept`` -> its key; what is kept is found then."""
+        keys = {one: self.key(spelt(one)) for one in dict.fromkeys(asked) if one not in found}
+        there = kept.known(keys.values()) if keys else {}
+        found |= {one: there[key] for one, key in keys.items() if key in there}
+        return {one: key for one, key in keys.items() if key not in there}
 
 
 class Encoder(Named):
@@ -195,26 +209,14 @@ class Encoder(Named):
 
     def similarities(self, groups: Sequence[Sequence[str]]) -> list[np.ndarray]:
         """:meth:`similarity` of each group, the pairs of all of them found together."""
-        distinct = [list(dict.fromkeys(group)) for group in groups]
-        pairs = ((a, b) for texts in distinct for a in texts for b in texts)
-        found = pair_cosines(self, pairs)
-        squares = []
-        for group, texts in zip(groups, distinct, strict=True):
-            cosines = np.array([[found[a, b] for b in texts] for a in texts])
-            at = [texts.index(text) for text in group]
-            squares.append(cosines[np.ix_(at, at)] if at else np.zeros((0, 0)))
-        return squares
+        pairs = ((a, b) for group in map(dict.fromkeys, groups) for a in group for b in group)
+        return squares(groups, pair_cosines(self, pairs), 1.0)
 
     def _learn(self, texts: Iterable[str], keep: bool = True) -> Mapping[str, np.ndarray]:
         """Vectors of the texts (and others): known ones, those on disk, else the model's."""
         vectors = _REMEMBERED.setdefault(self.fingerprint, {})
-        if not (unknown := [text for text in dict.fromkeys(texts) if text not in vectors]):
-            return vectors
         kept = Kept(self.beside(VECTORS), "vectors", "<f4")
-        keys = {text: self.key(text.encode("utf-8", "surrogatepass")) for text in unknown}
-        known = kept.known(keys.values())
-        vectors |= {text: known[key] for text, key in keys.items() if key in known}
-        left = {text: key for text, key in keys.items() if key not in known}
+        left = self.left(texts, vectors, kept, lambda text: text.encode("utf-8", "surrogatepass"))
         if not left:
             return vectors
         if paths.offline():
@@ -303,12 +305,21 @@ def folder_sha256(folder: Path) -> str:
     return digest.hexdigest()
 
 
+Pair = tuple[str, str]
+
+
+def squares(
+    groups: Iterable[Sequence[str]], values: Mapping[Pair, float], same: float
+) -> list[np.ndarray]:
+    """Of each group the values of its pairs, (K, K); ``same`` where two texts are the same."""
+    rows = ([[same if a == b else values[a, b] for b in g] for a in g] for g in groups)
+    return [np.array(row, dtype=np.float64).reshape(len(row), len(row)) for row in rows]
+
+
 Encode = Callable[[Sequence[str]], np.ndarray]
 
 
-def pair_cosines(
-    encoder: Encoder, pairs: Iterable[tuple[str, str]]
-) -> dict[tuple[str, str], float]:
+def pair_cosines(encoder: Encoder, pairs: Iterable[Pair]) -> dict[Pair, float]:
     """Each pair of texts -> its cosine, in [-1, 1], exactly 1 where the two are the same; kept."""
     pairs = list(dict.fromkeys(pairs))
     asked = {pair: ("cosine of", *sorted(pair)) for pair in pairs if pair[0] != pair[1]}

@@ -17,7 +17,7 @@ import numpy as np
 from trustlab.datasets.sentences import LAY_NAMES
 from trustlab.graders import same_diagnosis as names
 from trustlab.knowledge import Condition, Knowledge, load_knowledge
-from trustlab.meaning.encoder import TABLE, Encoder, Kept, Named, Source, pair_cosines
+from trustlab.meaning.encoder import TABLE, Encoder, Kept, Named, Source, pair_cosines, squares
 from trustlab.paths import offline
 from trustlab.records import normalise
 
@@ -88,12 +88,8 @@ class CrossEncoderEntailment(Named):
 
     def probabilities(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Of each (premise, hypothesis): entailment, neutral, contradiction; (n, 3)."""
-        if unknown := [pair for pair in dict.fromkeys(pairs) if pair not in self._known]:
-            kept = Kept(self.cache_path, "entailment", "<f8")
-            keys = {pair: self.key(json.dumps(pair).encode()) for pair in unknown}
-            known = kept.known(keys.values())
-            self._known |= {pair: known[key] for pair, key in keys.items() if key in known}
-            self._judge({pair: key for pair, key in keys.items() if key not in known}, kept)
+        kept = Kept(self.cache_path, "entailment", "<f8")
+        self._judge(self.left(pairs, self._known, kept, lambda p: json.dumps(p).encode()), kept)
         return np.stack([self._known[pair] for pair in pairs]) if pairs else np.zeros((0, 3))
 
     def _judge(self, keys: dict[Pair, str], kept: Kept) -> None:
@@ -354,18 +350,11 @@ def matrices(
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Entailment and contradiction within each group of texts, each (K, K): row i is the premise,
     column j the hypothesis. Equal strings entail each other: 1 and 0."""
-    distinct = [list(dict.fromkeys(group)) for group in groups]
+    distinct = map(dict.fromkeys, groups)
     found = judged(judge, ((a, b) for texts in distinct for a in texts for b in texts if a != b))
-    out = []
-    for group, texts in zip(groups, distinct, strict=True):
-        entails, contradicts = np.eye(len(texts)), np.zeros((len(texts), len(texts)))
-        for i, a in enumerate(texts):
-            for j, b in enumerate(texts):
-                if i != j:
-                    entails[i, j], _, contradicts[i, j] = found[a, b]
-        at = [texts.index(text) for text in group]
-        out.append((entails[np.ix_(at, at)], contradicts[np.ix_(at, at)]))
-    return out
+    entails = squares(groups, {pair: row[ENTAILMENT] for pair, row in found.items()}, 1.0)
+    contradicts = squares(groups, {pair: row[CONTRADICTION] for pair, row in found.items()}, 0.0)
+    return list(zip(entails, contradicts, strict=True))
 
 
 def classes(judge: Entailment, pairs: Sequence[Pair]) -> np.ndarray:
