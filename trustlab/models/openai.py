@@ -20,20 +20,10 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
+from trustlab.models import base
 from trustlab.models import openai_replies as answers
 from trustlab.models import openai_wire as wire
-from trustlab.models.base import (
-    STATISTICS,
-    Abilities,
-    Gone,
-    Keep,
-    Messages,
-    Request,
-    Stopped,
-    most_tokens,
-    not_default,
-    too_long,
-)
+from trustlab.models.base import Abilities, Gone, Keep, Messages, Request, Stopped
 from trustlab.models.decoding import check
 from trustlab.models.limiter import LONGEST_WAIT_S
 from trustlab.models.openai_wire import Address, Dialect, Line, Outcome, Template
@@ -76,17 +66,6 @@ _HELD = Request((("user", _ICE),), max_tokens=32, schema=_COLD)
 _SCORED = "The patient has had a cough for three days"
 SCHEMA_FORMS = ("json_schema", "json_object")
 """How a schema is sent: OpenAI's way and vLLM's, then llama-cpp-python's."""
-
-
-def _names_in(extra_body: Mapping[str, Any]) -> set[str]:
-    """The names of what is sent besides, those in servers' own groups of options, too."""
-    names = set(map(str, extra_body))
-    for group in wire.SERVERS["groups"]:
-        value = extra_body.get(group)
-        with suppress(ValueError):  # some servers take the group as a text
-            value = json.loads(value) if isinstance(value, str) else value
-        names |= set(map(str, value)) if isinstance(value, Mapping) else set()
-    return names
 
 
 @dataclass
@@ -161,7 +140,7 @@ class OpenAIModel:
     ) -> None:  # fmt: skip
         """Nothing is sent yet. ``ValueError``: an option out of range, or no address."""
         given = dict(locals())
-        self.asked_with: dict[str, Any] = not_default(OpenAIModel, given, BESIDE)
+        self.asked_with: dict[str, Any] = base.not_default(OpenAIModel, given, BESIDE)
         check_thinking(thinking, thinking_tokens)
         self.check_options(given)
         for option, least in LEAST.items():
@@ -174,8 +153,8 @@ class OpenAIModel:
         for option, allowed in (("system_role", ROLES), ("temperature", TEMPERATURES)):
             if (value := given[option]) not in allowed:
                 raise ValueError(f"{option} must be one of {', '.join(allowed)}, got {value!r}")
-        if unknown := set(provides or ()) - {"text", *STATISTICS}:
-            allowed = f"among text, {', '.join(STATISTICS)}"
+        if unknown := set(provides or ()) - {"text", *base.STATISTICS}:
+            allowed = f"among text, {', '.join(base.STATISTICS)}"
             raise ValueError(f"provides must be {allowed}, got {sorted(unknown)}")
         self.name, self.n_top, self.structured = name, n_top, structured
         self.max_calls, self.max_tokens_total = max_calls, max_tokens_total
@@ -218,7 +197,12 @@ class OpenAIModel:
         for called, value in (("extra_body", extra), ("template_options", template)):
             if not isinstance(value, Mapping):
                 raise ValueError(f"{called} is {value!r}; it must be a mapping of names to values")
-        given = _names_in(extra)
+        given = set(map(str, extra))
+        for group in wire.SERVERS["groups"]:  # servers' own options
+            value = extra.get(group)
+            with suppress(ValueError):  # some take the group as a text
+                value = json.loads(value) if isinstance(value, str) else value
+            given |= set(map(str, value)) if isinstance(value, Mapping) else set()
         if wrong := sorted(given & DECIDED):
             raise ValueError(
                 f"extra_body has {wrong[0]!r}, which the run sets, and says of itself; allowed is"
@@ -369,7 +353,7 @@ class OpenAIModel:
             await asyncio.gather(*(self._answer(run, i, start + k, 1) for k in range(n)))
             return
         if request.max_tokens < 1:
-            replies = [too_long(self.name, self._room)] * asked
+            replies = [base.too_long(self.name, self._room)] * asked
         else:
             body = functools.partial(wire.chat_body, self.name, request, start, asked, self.n_top)
             called = await self._call("chat", body, run)
@@ -398,7 +382,7 @@ class OpenAIModel:
 
     async def _within(self, run: _Run, request: Request) -> Request:
         """The request with a budget that fits the window; 0 or less where its prompt does not."""
-        if most_tokens(request.messages) + request.max_tokens <= self._room:
+        if base.most_tokens(request.messages) + request.max_tokens <= self._room:
             return request
         if math.isinf(self._room) or (n := await self._count_tokens(request.messages, run)) is None:
             return request

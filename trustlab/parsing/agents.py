@@ -9,19 +9,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
+from trustlab.choices import utf8
 from trustlab.parsing import chat, json_reply
 from trustlab.parsing.json_reply import Id, Strict, valid
-from trustlab.parsing.reply import (
-    BLANK,
-    UNWRITABLE,
-    Span,
-    Unreadable,
-    diagnosis,
-    groups,
-    unnamed,
-    whole,
-    writable,
-)
+from trustlab.parsing.reply import BLANK, Unreadable, diagnosis, groups, unnamed, whole, writable
 from trustlab.records import Mark, Plan, Prescription, Reading, ReasoningFrom, Reply, normalise
 
 MAX_WORDING, MAX_QUESTION = 600, 300  # characters
@@ -51,7 +42,7 @@ def read_question(reply: Reply, reading: Reading = "chat") -> str:
 
 def _spoken(reply: Reply, what: str, most: int, reading: Reading) -> str:
     text = _only(reply, what, reading)
-    if not any(c.isalpha() for c in text) or len(text) > most or UNWRITABLE.search(text):
+    if not any(c.isalpha() for c in text) or len(text) > most or not utf8(text) or "\x00" in text:
         holds = f"no letter, more than {most} characters, or some that no file takes"
         raise Unreadable(f"the {what} holds {holds}")
     if _SPEAKER.search(text):
@@ -159,19 +150,15 @@ def read_opinion(
         return None, None, str(error)
     marks = (text.count(OPEN), text.count(CLOSE))
     if marks == (0, 0):
-        found = diagnosis(text, reading)
-        thought = (reply.reasoning or "").strip() if reasoning_from == "thought" else ""
-        return thought or None, found.text if found else None, _why(found, text, thought)
-    if marks != (1, 1) or text.index(CLOSE) < text.index(OPEN):
+        thinking = reply.reasoning or "" if reasoning_from == "thought" else ""
+    elif marks != (1, 1) or text.index(CLOSE) < text.index(OPEN):
         return None, None, "the reasoning does not stand in one closed section"
-    thinking, _, rest = text.partition(OPEN)[2].partition(CLOSE)
-    found, thinking = diagnosis(rest, reading), thinking.strip()
-    return thinking or None, found.text if found else None, _why(found, rest, thinking)
-
-
-def _why(found: Span | None, text: str, thinking: str) -> str:
-    """What an opinion lacks."""
-    return unnamed(text) if found is None else "" if thinking else "no reasoning"
+    else:
+        thinking, _, text = text.partition(OPEN)[2].partition(CLOSE)
+    thinking = thinking.strip() or None
+    if (found := diagnosis(text, reading)) is None:
+        return thinking, None, unnamed(text)
+    return thinking, found.text, "" if thinking else "no reasoning"
 
 
 def read_plan(reply: Reply, reading: Reading = "chat") -> Plan:

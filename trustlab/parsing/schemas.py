@@ -36,7 +36,8 @@ def schema_of(step: str, options: Collection[str] = (), ids: Collection[int] = (
     if step in _WHOLE:
         found = {"type": "string", "pattern": _WHOLE[step]}
     elif step == "profile" and "structure" in options:
-        row = _object(id=_ID, **_weight(options), description=_text(120))
+        weight = {"importance": _words(IMPORTANCES)} if "importance" in options else {}
+        row = _object(id=_ID, **weight, description=_text(120))
         found = _object(criteria=_list(row, 1, MOST_ROWS))
     elif step == "evidence":
         number = {"type": "string", "pattern": f"^<<{_NUMBER}>>$"}
@@ -74,10 +75,6 @@ def _list(row: Any, least: int = 0, most: int = MOST_ITEMS) -> dict[str, Any]:
 
 def _words(words: Collection[str]) -> dict[str, Any]:
     return {"type": "string", "enum": list(words)}
-
-
-def _weight(options: Collection[str]) -> dict[str, Any]:
-    return {"importance": _words(IMPORTANCES)} if "importance" in options else {}
 
 
 def _table(options: Collection[str], ids: Collection[int]) -> dict[str, Any]:
