@@ -404,8 +404,7 @@ class OpenAIModel:
             outcome = await self._once("tokenize", body, run)
             if outcome.passing:  # another time it may be told
                 return None
-            answer = outcome.answer
-            counted = answer.get("count") if isinstance(answer, dict) else None
+            counted = wire.field(outcome.answer, "count")
             known = type(counted) is int and 0 < counted <= wire.MOST_TOKENS
             n_tokens = counted if known else None
         self._counted[messages] = n_tokens
@@ -533,8 +532,7 @@ class OpenAIModel:
         """Add a call to ``usage``; a server's fingerprint is a name there, counted."""
         self.usage["n_tokens_in"] += answers.count_of(outcome.answer, "prompt_tokens") or 0
         self.usage["n_tokens_out"] += answers.count_of(outcome.answer, "completion_tokens") or 0
-        answer = outcome.answer if isinstance(outcome.answer, dict) else {}
-        if isinstance(fingerprint := answer.get("system_fingerprint"), str):
+        if isinstance(fingerprint := wire.field(outcome.answer, "system_fingerprint"), str):
             name = f"fingerprint {wire.shortened(fingerprint)[:40]}"
             self.usage[name] = self.usage.get(name, 0.0) + 1
 

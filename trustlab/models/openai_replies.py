@@ -15,7 +15,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError, WrapValidator
 from trustlab.choices import WRITABLE, utf8
 from trustlab.models.base import Request
 from trustlab.models.decoding import BOUNDS, ROUNDING, bounds
-from trustlab.models.openai_wire import MOST_TOKENS, SERVERS, shortened
+from trustlab.models.openai_wire import MOST_TOKENS, SERVERS, field, shortened
 from trustlab.models.thought import Thinking, apart
 from trustlab.records import Reply, TokenTrace
 
@@ -150,8 +150,7 @@ def reasons_lacking(provides: frozenset[str], has_template: bool, has_size: bool
 
 def count_of(answer: Any, name: str) -> int | None:
     """A number of tokens in an answer's ``usage``; ``None``: not told, or not believed."""
-    usage = answer.get("usage") if isinstance(answer, Mapping) else None
-    n = usage.get(name) if isinstance(usage, Mapping) else None
+    n = field(answer, "usage", name)
     n = int(n) if isinstance(n, float) and n.is_integer() else n
     return n if type(n) is int and 0 <= n <= MOST_TOKENS else None
 
@@ -159,10 +158,10 @@ def count_of(answer: Any, name: str) -> int | None:
 def choices_of(answer: Any) -> list[Any] | None:
     """The choices of an answer in the order of their ``index``, up to the first that is not there;
     ``None``: it has another form."""
-    choices = answer.get("choices") if isinstance(answer, Mapping) else None
+    choices = field(answer, "choices")
     if not isinstance(choices, list):
         return None
-    at = [c.get("index") if isinstance(c, Mapping) else None for c in choices]
+    at = [field(choice, "index") for choice in choices]
     if 0 not in at or len(set(at)) < len(at) or not all(type(k) is int for k in at):
         return choices
     there = next(k for k in range(len(at) + 1) if k not in at)
@@ -206,12 +205,12 @@ def reply_of(
     were asked for. A reply that was cut off has finish "length", perhaps with an empty text; where
     the server does not say how it ended, its tokens are counted.
     """
-    message = choice.get("message") if isinstance(choice, Mapping) else None
-    if isinstance(choice, Mapping) and message is None and isinstance(choice.get("text"), str):
+    message = field(choice, "message")
+    if message is None and isinstance(field(choice, "text"), str):
         message = choice["text"]
     message = {"content": message} if isinstance(message, str) else message
     if not isinstance(message, Mapping):
-        error = choice.get("error") if isinstance(choice, Mapping) else None
+        error = field(choice, "error")
         what = "is an error" if error else "has another form"
         return missing(f"the server's choice {what}: {shortened(json.dumps(error or choice))}")
     said = said_in(choice)
@@ -248,9 +247,7 @@ def reply_of(
 
 def said_in(choice: Any) -> list[Said]:
     """The tokens of a choice; none where the server lists none, or what are none."""
-    told = choice.get("logprobs") if isinstance(choice, Mapping) else None
-    said = told.get("content") if isinstance(told, Mapping) else None
-    return _or_none(said, _SAID.validate_python) or []
+    return _or_none(field(choice, "logprobs", "content"), _SAID.validate_python) or []
 
 
 def _token_bytes(said: Said) -> bytes:
@@ -411,8 +408,7 @@ def scored_in(answer: Any) -> list[tuple[str, float | None]]:
         rows = _or_none(answer["prompt_logprobs"], _PROMPT.validate_python) or []
         each = [next(iter((row or {}).values()), None) for row in rows]
         return [("", None) if t is None else (t.decoded_token or "", t.logprob) for t in each]
-    choice = (choices_of(answer) or [None])[0]
-    told = choice.get("logprobs") if isinstance(choice, Mapping) else None
+    told = field((choices_of(answer) or [None])[0], "logprobs")
     scored = _or_none(told, Scored.model_validate)
     return [] if scored is None else list(zip(scored.tokens, scored.token_logprobs, strict=False))
 

@@ -166,6 +166,13 @@ _OTHERS = re.compile(
 """The list of what a server takes, behind its word on what it does not take."""
 
 
+def field(value: Any, *names: str) -> Any:
+    """What JSON holds under these names, one below the other; ``None``: it has another form."""
+    for name in names:
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
+
+
 def error_in(answer: Any) -> Any:
     """The error that an answer holds in place of what was asked for, wherever it stands."""
     if isinstance(answer, list):
@@ -177,10 +184,10 @@ def error_in(answer: Any) -> Any:
     errors = [c.get("error") for c in choices if isinstance(c, dict)]
     if choices and not all(errors):
         return None
-    if found := answer.get("error") or answer.get("errors") or (errors[0] if errors else None):
+    if found := answer.get("error") or answer.get("errors") or next(iter(errors), None):
         return found
-    if isinstance(inner := answer.get("base_resp"), dict) and inner.get("status_code"):
-        return inner
+    if field(answer, "base_resp", "status_code"):
+        return answer["base_resp"]
     given = {"choices", "data", "count", "prompt_logprobs"} & answer.keys()
     is_error = answer.get("object") == "error" or answer.get("success") is False
     bare = not given and any(answer.get(name) for name in _WORDS)
@@ -573,7 +580,7 @@ def prior_body(name: str, messages: Messages, reply: str, dialect: Dialect) -> d
 def window_of(answer: Any, name: str) -> float:
     """The window of the model ``name``, or of the only one, in a server's list of models; infinite
     where it tells none."""
-    rows = answer.get("data") if isinstance(answer, dict) else None
+    rows = field(answer, "data")
     rows = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
     named = [row for row in rows if row.get("id") == name] or (rows if len(rows) == 1 else [])
     told = [row[key] for row in named for key in SERVERS["windows"] if type(row.get(key)) is int]
