@@ -14,7 +14,6 @@ from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -28,7 +27,7 @@ from trustlab.datasets import load_sets
 from trustlab.datasets.replies_file import replies_table
 from trustlab.folder.kept import unpack
 from trustlab.measures import metrics_table
-from trustlab.models import open_model
+from trustlab.models import open_models
 from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel
 from trustlab.paths import DATA, FIGURES, NOTEBOOKS
@@ -67,16 +66,12 @@ def committed() -> dict[str, pd.DataFrame]:
     return {name: read_file(table_in(FOLDER, name)) for name in REFERENCE}
 
 
-def open_models(names: Any) -> list[Any]:
-    return [open_model(str(name), device="cpu") for name in np.atleast_1d(names)]
-
-
 @pytest.fixture(scope="module")
 def again() -> Run:
     p = parameters()
     cases = load_sets(p["dataset"], n=p["n"], seed=p["seed"])[::40]
     how = {name: p[name] for name in ("methods", "levels", "samples", "temperature", "seed")}
-    return ask(benchmark, cases, open_models(p["model"]), **how)
+    return ask(benchmark, cases, open_models(p["model"], device="cpu"), **how)
 
 
 def beside(again: Run) -> pd.DataFrame:
@@ -174,7 +169,7 @@ def test_scoring_the_kept_replies_gives_the_run_s_confidences(kept, tmp_path):
     how = {name: p[name] for name in ("methods", "levels", "samples", "temperature", "seed")}
     setup = Setup(quiet=True, cache=kept / "replies.sqlite", **how)
     with nothing_asked():
-        run = benchmark(cases, open_models(p["model"]), setup=setup)
+        run = benchmark(cases, open_models(p["model"], device="cpu"), setup=setup)
         table = replies_table(run.answers, run.generations)
         table.to_parquet(tmp_path / "replies.parquet")
         scored = score(tmp_path / "replies.parquet", p["methods"], setup)
@@ -194,7 +189,7 @@ def test_scoring_the_kept_replies_gives_the_run_s_confidences(kept, tmp_path):
 def test_500_kept_replies_drawn_with_a_seed_are_said_again(kept):
     p, drawn = parameters(), random.Random(500)
     cases = drawn.sample(load_sets(p["dataset"], n=p["n"], seed=p["seed"]), N_CASES)
-    opened = open_models(p["model"])
+    opened = open_models(p["model"], device="cpu")
     models = [CachedModel(m, kept / "replies.sqlite", offline=True) for m in opened]
     heard: list[tuple[int, Request, Reply]] = []
 
