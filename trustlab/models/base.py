@@ -17,8 +17,7 @@ from trustlab.records import PARAMETERS, Reply, View
 Messages = tuple[tuple[str, str], ...]
 """(role, content) pairs; roles are ``system``, ``user`` and ``assistant``."""
 
-TAUGHT = "prompts.yml"
-"""In a model's folder: how it was taught to be asked (:func:`taught_in`)."""
+TAUGHT = "prompts.yml"  # in a model's folder: how it was taught to be asked (taught_in)
 STATISTICS = ("logprobs", "distributions", "prior")
 """What a request may want beside the text. ``distributions``: entropy, Rényi, Fisher-Rao,
 alternatives."""
@@ -30,8 +29,8 @@ class About(NamedTuple):
     - ``level``: of a consultation the turn; ``None`` where it belongs to no level.
     - ``n_views``: how many views the request serves; the first of them is named.
     - ``diagnosis``: the one that is asked about, where one is.
-    - ``reads``: what the reply says; ``None`` or :class:`~trustlab.parsing.reply.Unreadable` where
-      that is nothing. ``strictly``: the same in strict reading, where ``reads`` reads chat, too.
+    - ``reads``: what the reply says, ``None`` or an error for nothing; ``strictly``: the same in
+      strict reading, where ``reads`` reads chat, too.
     """
 
     dataset: str
@@ -52,16 +51,16 @@ class About(NamedTuple):
 class Request:
     """One question to a model.
 
-    ``temperature`` 0 is greedy. ``n`` replies are drawn, reply i from a random stream that depends
-    on ``seed``, i and the messages only, so neither batch nor order matters. ``want`` is a subset
-    of :data:`STATISTICS`; ``prior_messages`` is the same conversation with the patient information
-    left out, under which the reply's tokens are scored when ``prior`` is wanted. With
-    ``distributions``, ``renyi_alpha`` is the order of the Rényi divergence and ``n_alternatives``
-    how many tokens are listed at each position. ``first`` is the index of the first reply, so that
-    later ones can be asked for alone. ``schema``: the JSON schema of the reply, for a backend whose
-    ``structured`` is true. ``continuation``: this text is scored as the reply and none is drawn, by
-    a backend whose ``scores_text`` is true. ``purpose`` labels the call in tables, and ``about``
-    says whose it is: neither plays a part in the answer, and no model is given ``about``.
+    - ``temperature`` 0 is greedy. ``n`` replies are drawn from ``first`` on, reply i from a random
+      stream that depends on ``seed``, i and the messages only: neither batch nor order matters.
+    - ``want``: a subset of :data:`STATISTICS`. With "prior" the reply's tokens are scored under
+      ``prior_messages``, too: the conversation without the patient information. With
+      "distributions" come Rényi divergences of order ``renyi_alpha`` and ``n_alternatives`` listed
+      tokens at each position.
+    - ``schema``: the JSON schema of the reply, for a backend whose ``structured`` is true.
+    - ``continuation``: this text is scored as the reply and none is drawn, by a backend whose
+      ``scores_text`` is true.
+    - ``purpose`` labels the call in tables, ``about`` says whose it is; neither reaches a model.
     """
 
     messages: Messages
@@ -95,10 +94,8 @@ def too_long(name: str, window: float, n_tokens: int = 0) -> Reply:
 
 def taught_in(folder: Path | str) -> dict[str, Any]:
     """How a folder's model was taught to be asked, from its ``prompts.yml``; {} without one.
-
-    ``set`` is that of its prompts ("embedded" or "chat"); with ``free: true`` nothing holds its
-    replies to a form or ends one that repeats itself. ``ValueError`` for anything else in it.
-    """
+    ``set``: of its prompts; ``free``: nothing holds its replies to a form or ends one that repeats
+    itself. ``ValueError`` for anything else in it."""
     if not (file := Path(folder) / TAUGHT).is_file():
         return {}
     found = yaml.safe_load(file.read_text(encoding="utf-8"))
@@ -111,12 +108,8 @@ def taught_in(folder: Path | str) -> dict[str, Any]:
 
 class Stopped(RuntimeError):
     """A backend had to stop before all was answered (a budget is spent, say); its words tell why
-    and how to go on.
-
-    ``replies`` holds a row for each request, as :meth:`Model.generate` would have returned:
-    finished replies as they are, the others missing with the reason. A cache keeps the finished
-    ones before it lets the error through.
-    """
+    and how to go on. ``replies`` is what :meth:`Model.generate` would have returned: finished
+    replies as they are, the others missing with the reason."""
 
     def __init__(self, message: str, replies: list[list[Reply]]) -> None:
         super().__init__(message)
@@ -138,20 +131,17 @@ class Waiting(Stopped):
         super().__init__(message, replies or [])
 
 
-Keep = Callable[[int, int, list[Reply]], None]
-"""Gets (request, index of the first of these replies, replies) as they come."""
+Keep = Callable[[int, int, list[Reply]], None]  # request, index of the first reply, replies
 
 
 @runtime_checkable
 class Model(Protocol):
-    """A backend. ``provides`` is a subset of {"text", *STATISTICS}; ``name`` is what tables show.
+    """A backend; ``name`` is what tables show.
 
-    A reply that could not be had has ``text`` ``None`` and the reason in ``missing``. One that its
-    ``max_tokens`` or the window cut off has finish "length", also where its text is empty. A
-    backend may count what it did in ``usage``, a mapping of names to numbers (retries, say), which
-    reaches the manifest, as do the options that are not the default, where it has them in
-    ``asked_with``. One whose ``streams`` is true takes ``keep`` (:data:`Keep`) in
-    ``generate``, and is asked for everything at once.
+    A reply that could not be had has ``text`` ``None`` and the reason in ``missing``; one that was
+    cut off has finish "length", also where its text is empty. Where a backend has them, ``usage``
+    (names to numbers) and ``asked_with`` (options that are not the default) reach the manifest; one
+    whose ``streams`` is true takes ``keep`` (:data:`Keep`), and is asked for everything at once.
     """
 
     name: str
@@ -170,11 +160,10 @@ class Model(Protocol):
 @dataclass(frozen=True)
 class Abilities:
     """What a backend had to find out of its model: which statistics it ``provides``, why it
-    ``lacks`` others (need -> reason), its ``window`` of tokens (infinite: not known), whether it
-    ``counts`` the tokens of a prompt, whether it takes a ``temperature``, which is
-    the ``coldest`` in place of 0, and, where it is to be ``structured``, whether it holds a reply
-    to a schema, and in which form that is sent. ``dialect``: what else of a call it takes otherwise
-    than was wished."""
+    ``lacks`` others (need -> reason), its ``window`` in tokens (infinite: not known), whether it
+    ``counts`` a prompt's tokens, takes a ``temperature`` (``coldest``: in place of 0) and holds a
+    reply to a schema. ``dialect``: what else it takes otherwise than was wished. ``unsure``: what
+    failed in passing meanwhile; such abilities hold for now, and are not kept."""
 
     provides: frozenset[str]
     lacks: Mapping[str, str] = field(default_factory=dict)
@@ -186,7 +175,6 @@ class Abilities:
     schema_form: str = "json_schema"
     dialect: Mapping[str, Any] = field(default_factory=dict)
     unsure: str = ""
-    """What failed in passing while this was found out: it holds for now, and is not kept."""
 
 
 def finds_out(model: Any) -> bool:
@@ -219,10 +207,8 @@ SHOWN = (
 
 
 class TextOnly:
-    """``model`` with its token statistics hidden: the same words, no traces.
-
-    ``name`` is what tables show (the wrapped model's where ``None``); ``revision`` is the wrapped
-    model's with ``-text``.
+    """``model`` with its token statistics hidden: the same words, no traces. ``name`` is what
+    tables show, ``None`` the wrapped model's; ``revision`` is the wrapped model's with ``-text``.
     """
 
     provides: frozenset[str] = frozenset({"text"})
@@ -231,8 +217,7 @@ class TextOnly:
         self.model, self.name, self.revision = model, name or model.name, f"{model.revision}-text"
 
     def generate(self, requests: Sequence[Request], **named: Any) -> list[list[Reply]]:
-        """Answer every request with its ``n`` replies, in order; what it wants beside the text is
-        not passed on."""
+        """Answer every request with its ``n`` replies, in order, as the model without ``want``."""
         asked = [replace(request, want=frozenset(), prior_messages=None) for request in requests]
         rows = self.model.generate(asked, **named)
         return [[replace(reply, trace=None) for reply in replies] for replies in rows]

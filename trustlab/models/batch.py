@@ -13,6 +13,7 @@ import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from inspect import signature
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
@@ -22,41 +23,29 @@ from trustlab.models.openai_wire import PATHS, Line, Outcome, error_in
 from trustlab.models.thought import Thinking
 from trustlab.paths import RUNS, whole
 
-MOST_LINES, MOST_BYTES = 50_000, 190_000_000
-"""Of one input file: services take no longer ones."""
-TRIES = 3
-"""Lines that failed in passing, after which a request is missing."""
+MOST_LINES, MOST_BYTES = 50_000, 190_000_000  # of one input file: services take no longer ones
+TRIES = 3  # lines that failed in passing, after which a request is missing
 WAITS = "waits in a batch file"
 
 
 class FileLine(Line):
     """Answers from the output files of ``folder``; what they lack is written to its input files.
 
-    - ``in-00N.jsonl``: requests, each under a hash of its body. A request that an input file has is
-      not written again, unless it failed since, or the answers to others of its file came back
-      without it: an output may be cut.
-    - ``out*.jsonl``, ``error*.jsonl``: what came back, in any order, or twice: a failure
-      counts once by its own ``id``. Strangers' lines are passed over; those that are no JSON are
-      counted in ``damaged``.
+    - ``in-00N.jsonl``: requests, each under a hash of its body; written again only where it failed
+      since, or the answers to others of its file came back without it: an output may be cut.
+    - ``out*.jsonl``, ``error*.jsonl``: what came back, in any order, or twice: a failure counts
+      once by its own ``id``. Lines that are no JSON are counted in ``damaged``.
     """
 
     def __init__(self, folder: Path, **named: Any) -> None:
         super().__init__(**named)
-        self.folder = folder
-        self._spool: Any = None
-        self._size = [0, 0]
+        self.folder, self.damaged = folder, 0
         self.waiting: set[str] = set()
-        self.damaged = 0
+        self._spool: Any = None
+        self._n_lines = self._n_bytes = 0  # in the spool
         self._places: dict[str, tuple[Path, int]] = {}
         self._failed: dict[str, dict[object, Outcome]] = {}
-        self._written: Counter[str] = Counter()
-        self._back: Counter[str] = Counter()
-        self._read()
-
-    def _made(self, key: str, headers: dict[str, str]) -> Any:
-        return _Nobody()
-
-    def _read(self) -> None:
+        self._written, self._back = Counter[str](), Counter[str]()
         for pattern in ("out*.jsonl", "error*.jsonl"):
             for file in sorted(self.folder.glob(pattern)):
                 for at, row in self._rows(file):
@@ -97,6 +86,9 @@ class FileLine(Line):
             failed = self._failed.setdefault(name, {})
             failed[str(row.get("id") or (file, at))] = self._refusal(known, error)
 
+    def _made(self, key: str, headers: dict[str, str]) -> Any:
+        """No client: nobody is called."""
+
     def _refusal(self, status: int | None, error: Any, pause: float = 0.0) -> Outcome:
         """What a line says; no server waits behind it."""
         outcome = super()._refusal(status, error)
@@ -126,14 +118,13 @@ class FileLine(Line):
         return Outcome(what=WAITS)
 
     def _write(self, line: bytes) -> None:
-        n_lines, n_bytes = self._size
-        if n_lines == MOST_LINES or n_lines and n_bytes + len(line) > MOST_BYTES:
+        is_full = self._n_lines == MOST_LINES or self._n_bytes + len(line) > MOST_BYTES
+        if self._n_lines and is_full:
             self.write()
-            n_lines, n_bytes = self._size
         if self._spool is None:
             self._spool = TemporaryFile(dir=self.folder)  # noqa: SIM115
         self._spool.write(line)
-        self._size = [n_lines + 1, n_bytes + len(line)]
+        self._n_lines, self._n_bytes = self._n_lines + 1, self._n_bytes + len(line)
 
     def write(self) -> None:
         """Make an input file of what was asked for and is in none yet."""
@@ -141,21 +132,12 @@ class FileLine(Line):
             return
         stems = [file.stem.removeprefix("in-") for file in self.folder.glob("in-*.jsonl")]
         numbers = [int(stem) for stem in stems if stem.isdigit()]
+        name = f"in-{max(numbers, default=0) + 1:03}.jsonl"
         self._spool.seek(0)
-        with (
-            whole(self.folder / f"in-{max(numbers, default=0) + 1:03}.jsonl") as beside,
-            beside.open("wb") as file,
-        ):
+        with whole(self.folder / name) as beside, beside.open("wb") as file:
             shutil.copyfileobj(self._spool, file)
         self._spool.close()
-        self._spool, self._size = None, [0, 0]
-
-
-class _Nobody:
-    """In place of a client, which nobody asks."""
-
-    async def close(self) -> None:
-        """Nothing is open."""
+        self._spool, self._n_lines, self._n_bytes = None, 0, 0
 
 
 class BatchModel(OpenAIModel):
@@ -163,12 +145,11 @@ class BatchModel(OpenAIModel):
 
     - ``batch_dir``: the folder of the files, made where it is absent; ``None``: ``runs/batch``.
     - ``provides``: what the server gives, since nothing can be tried out: some of "logprobs",
-      "distributions", "prior"; ``window``: its tokens, where known.
-    - The other options are those of :class:`~trustlab.models.openai.OpenAIModel`.
+      "distributions", "prior"; the other options are those of
+      :class:`~trustlab.models.openai.OpenAIModel`.
 
     Replies that wait are missing, and counted in ``waiting``; a study then ends with
-    :class:`~trustlab.models.base.Waiting`, whose words :meth:`next_step` gives. Full input files
-    are written as they fill, the last one there.
+    :class:`~trustlab.models.base.Waiting`, whose words :meth:`next_step` gives.
     """
 
     def __init__(
@@ -181,13 +162,9 @@ class BatchModel(OpenAIModel):
         temperature: str = "asked", structured: bool = False,
     ) -> None:  # fmt: skip
         """Reads the files that are there. ``ValueError``: an option out of range."""
-        super().__init__(
-            name, base_url="http://batch", max_retries=0, n_top=n_top, system_role=system_role,
-            one_by_one=one_by_one, chat_template=chat_template, vocabulary_size=vocabulary_size,
-            extra_body=extra_body, provides=provides, thinking=thinking,
-            thinking_tokens=thinking_tokens, template_options=template_options,
-            temperature=temperature, window=window, structured=structured,
-        )  # fmt: skip
+        given = dict(locals())
+        options = {n: given[n] for n in signature(OpenAIModel).parameters if n in given}
+        super().__init__(base_url="http://batch", max_retries=0, **options)
         folder = Path(batch_dir or RUNS / "batch").expanduser()
         folder.mkdir(parents=True, exist_ok=True)
         named = {"timeout_s": self._line.timeout_s, "concurrency": self._line.concurrency}

@@ -19,30 +19,23 @@ from scipy.special import logsumexp
 
 from trustlab.models.base import STATISTICS, Messages, Request
 
-ROUNDING = 1e-6
-"""A rest below it is what servers lose by rounding, not hidden tokens."""
-EXCESS = 1e-3
-"""Probabilities that sum to more than 1 + this are no distribution at temperature 1."""
+ROUNDING = 1e-6  # a rest below it is what servers lose by rounding, not hidden tokens
+EXCESS = 1e-3  # probabilities that sum to more than 1 + this are no distribution at temperature 1
 
 BOUNDS = {"entropies": "lower", "renyi": "upper", "fisher_rao": "upper"}
 """Which side of the truth each statistic of :func:`bounds` lies on."""
 
 
 def bounds(
-    logprobs: Sequence[float],
-    cap: float | None,
-    *,
-    alpha: float,
+    logprobs: Sequence[float], cap: float | None, *, alpha: float,
     vocabulary_size: int | None = None,
-) -> tuple[float, float | None, float | None] | None:
+) -> tuple[float, float | None, float | None] | None:  # fmt: skip
     """(entropy at least, Rényi divergence of order ``alpha`` at most, Fisher-Rao distance at most),
     in nats, nats, [0, 1].
 
-    ``logprobs`` (m,): natural log-probabilities of distinct known tokens. ``cap``: the
-    log-probability that no hidden token exceeds; ``None`` where nothing is known of it, and the
-    rest may be one token. Both distances are ``None`` without ``vocabulary_size`` or where the
-    known tokens do not fit one of that size. ``None`` where there is no known token or their
-    probabilities sum to more than 1.
+    ``logprobs`` (m,): natural log-probabilities of distinct known tokens; ``None`` where there is
+    none or they sum to more than 1. ``cap``: what no hidden token exceeds; ``None``: the rest may
+    be one token. The distances are ``None`` without a ``vocabulary_size`` that the tokens fit.
     """
     known = np.asarray(logprobs, dtype=np.float64)
     rest = 1.0 - float(np.exp(known).sum())
@@ -72,14 +65,12 @@ Ids = tuple[int, ...]
 
 
 def uniforms(messages: Messages, seed: int, index: int, n: int) -> np.ndarray:
-    """``n`` uniforms in [0, 1) for reply ``index``: a function of seed, index and messages, and of
-    nothing else."""
+    """``n`` uniforms in [0, 1) for reply ``index``: a function of seed, index and messages only."""
     key = hashlib.sha256(json.dumps([seed, index, messages]).encode()).digest()[:16]
     return np.random.Generator(np.random.Philox(key=int.from_bytes(key, "little"))).random(n)
 
 
-STRIDE = 16
-"""Tokens after which a reply's text so far is taken for settled, where it ends with a letter."""
+STRIDE = 16  # tokens after which a text that ends with a letter is taken for settled
 
 
 def text_pieces(ids: Ids, decode: Callable[[Ids], str]) -> list[str]:
@@ -117,8 +108,7 @@ def _n_common(one: Any, other: Any) -> int:
 
 
 def left_padded(rows: Sequence[Ids]) -> tuple[np.ndarray, np.ndarray]:
-    """Token ids (n, width), zeros on the left where a row is shorter, and how many of them each row
-    has (n,)."""
+    """Token ids (n, width), and how many zeros each row has on its left (n,)."""
     lengths = np.array([len(row) for row in rows])
     ids = np.zeros((len(rows), lengths.max()), dtype=np.int64)
     for i, row in enumerate(rows):
@@ -129,9 +119,8 @@ def left_padded(rows: Sequence[Ids]) -> tuple[np.ndarray, np.ndarray]:
 def check(request: Request) -> None:
     """ValueError for a request that cannot be answered."""
     for name, least in (("n", 1), ("max_tokens", 1), ("first", 0), ("n_alternatives", 1)):
-        if getattr(request, name) < least:
-            got = f"{name}={getattr(request, name)}"
-            raise ValueError(f"{name} must be at least {least}, got {got}")
+        if (n := getattr(request, name)) < least:
+            raise ValueError(f"{name} must be at least {least}, got {name}={n}")
     if not 0 < request.renyi_alpha < math.inf:
         raise ValueError(f"renyi_alpha must be finite and above 0, got {request.renyi_alpha}")
     if not 0 <= request.temperature < math.inf:
@@ -144,12 +133,13 @@ def check(request: Request) -> None:
 
 
 class GrowingReplies:
-    """The R replies of one batch, up to T tokens each, filled in while they grow.
+    """The R replies of one batch, up to T tokens each, filled in while they grow; arrays are (R,)
+    or (R, T).
 
-    For (prompt, request, reply index) triples; ``room``: tokens that fit after each prompt. Arrays
-    are (R,) or (R, T); ``statistics`` (4, R, T): logprobs, entropies, renyi, fisher_rao; ``node``:
-    at which node of a step the reply stood; ``length``: without the final end token; ``best``: of
-    each step the alternatives by node.
+    ``owners``: (prompt, request, reply index) of each; ``room``: tokens that fit after each prompt.
+    ``statistics`` (4, R, T): logprobs, entropies, renyi, fisher_rao. ``node``: where each reply
+    stood at a step; ``best``: of each step the alternatives by node. ``length``: without the end
+    token.
     """
 
     def __init__(self, owners: list[tuple[int, Request, int]], room: list[float]) -> None:
@@ -183,19 +173,14 @@ NARROW = re.compile("window(?!_layers)|chunk|local|span")
 ATTENTION = {"full_attention", "sliding_attention", "chunked_attention"}
 """Layers that a mask can keep from seeing padding; convolutions and recurrences run through it."""
 ALIKE, ROUNDED = 1e-4, 5e-2
-"""Logits of two ways through a model differ by less, as a share of the largest; the second in half
-precision, which hides what a narrow attention changes."""
-PROBED = (16, 256)
-"""The least and the most tokens of each half of what a model is tried on: within, more than it
-sees at once."""
-ROOM = 64
-"""Columns that a cache has ahead of what it holds."""
+"""Logits of two ways through a model differ by less, as a share of the largest: in full precision,
+and in half."""
+PROBED = (16, 256)  # the least and the most tokens of each half of what a model is tried on
+ROOM = 64  # columns that a cache has ahead of what it holds
 PIECE = 4096
 """Tokens of prompts, with their padding, that are read at once; one prompt may be longer."""
-FULL = 7 / 8
-"""The least of a piece's rows that is no padding."""
-SHARED = 0.15
-"""The least share of prompts' tokens that a tree must spare."""
+FULL = 7 / 8  # the least of a piece's rows that is no padding
+SHARED = 0.15  # the least share of prompts' tokens that a tree must spare
 
 
 def reaches(config: Any) -> list[int]:
@@ -208,10 +193,9 @@ def reaches(config: Any) -> list[int]:
 class Passes:
     """The forward pass of ``model`` on ``device``.
 
-    ``pads``: rows of different lengths may share a pass. Not so in models that take no positions or
-    no mask, or have recurrent layers, or give other logits so than for each prompt alone.
-    ``has_room``: its cache may be :func:`with_room`. ValueError where a prompt with positions of
-    its own, and without, has other logits than in the model's own pass.
+    ``pads``: rows of different lengths may share a pass, which was tried: each has the logits that
+    it has alone. ``has_room``: its cache may be :func:`with_room`. ValueError where a prompt has
+    other logits than in the model's own pass, with positions and without.
     """
 
     def __init__(self, model: Any, device: str) -> None:
@@ -264,9 +248,9 @@ class Passes:
 
     @functools.cached_property
     def trees(self) -> int:
-        """Tokens that prompts with a common beginning may have in one pass, each beginning once
-        (:func:`tree_of`): about where their masked attention costs a quarter of all else. 0 where
-        the model may see less than was tried, does not take such a mask, or gives other logits."""
+        """Tokens of one pass over prompts with a common beginning (:func:`tree_of`): about where
+        their masked attention costs a quarter of all else. 0 where the model may see less than was
+        tried, does not take such a mask, or gives other logits."""
         config, probes = self.model.config.get_text_config(), self._probes
         tried = len(probes[0]) // 2 if self._is_exact else 0
         far = any(reach > tried for reach in reaches(config))
@@ -281,8 +265,7 @@ class Passes:
         return min(PIECE, max(256, 3 * width // 2)) if self._alike(found, plain) else 0
 
     def run_tree(self, tree: Tree) -> tuple[Any, Any]:
-        """Logits after each prompt of a tree, a tensor (prompts, N), and the cache of its
-        tokens."""
+        """Logits after each prompt of a tree (prompts, N), and the cache of its tokens."""
         torch, kind = self._torch, self.model.dtype
         mask = torch.zeros(tree.sees.shape, dtype=kind, device=self.device)
         mask.masked_fill_(~self._tensor(tree.sees), torch.finfo(kind).min)
@@ -297,19 +280,17 @@ class Passes:
     def run(
         self, ids: np.ndarray, padding: np.ndarray, past: int, cache: Any, keep: int
     ) -> tuple[Any, Any]:
-        """Logits of the last ``keep`` positions, a tensor (n, keep, N), and the cache; it held
-        ``past`` columns before.
+        """Logits of the last ``keep`` positions, a tensor (n, keep, N), and the cache.
 
-        ``ids`` (n, width) are the new columns, ``padding`` (n,) how many columns of each row are
-        filling. The cache is ``None`` where the model has none whose rows can be chosen: then
-        ``ids`` must be everything so far.
+        ``ids`` (n, width) are the new columns behind ``past`` ones, ``padding`` (n,) how many
+        columns of each row are filling. The cache is ``None`` where the model has none whose rows
+        can be chosen: then ``ids`` must be everything so far.
         """
         columns = np.arange(past + ids.shape[1])
         inputs: dict[str, Any] = {
             "input_ids": self._tensor(ids),
             "position_ids": self._tensor(np.maximum(columns[past:] - padding[:, None], 0)),
-            # spares the vocabulary-wide product at every other position
-            "logits_to_keep": keep,
+            "logits_to_keep": keep,  # spares the vocabulary-wide product elsewhere
             "use_cache": self._cache is not None,
         }
         if self.pads:
@@ -326,8 +307,8 @@ class Passes:
 
 
 def with_room() -> Any:
-    """An empty cache of transformers whose layers write into room that they have, where its own
-    copy all they hold at every token."""
+    """An empty cache whose layers write into room that they have; transformers' own copy all they
+    hold at every token."""
     from transformers.cache_utils import Cache
 
     return Cache(layer_class_to_replicate=_layer())
@@ -339,8 +320,7 @@ def _layer() -> Any:
     from transformers.cache_utils import DynamicLayer
 
     class Layer(DynamicLayer):
-        """Keys and values (rows, heads, columns, width), each the first columns of a wider
-        tensor."""
+        """Keys and values (rows, heads, columns, width): the first columns of a wider tensor."""
 
         keys: Any
         values: Any
@@ -361,8 +341,7 @@ def _layer() -> Any:
             return self._holds(self.wide, held + new)
 
         def take(self, states: Any, row: int, n_rows: int, columns: int) -> None:
-            """Put keys and values into the rows from ``row`` on, of ``n_rows``, so that they end at
-            ``columns``."""
+            """Put keys and values into the rows from ``row`` on, to end at ``columns``."""
             if not self.is_initialized:
                 self.lazy_initialization(*states)
                 shapes = ((n_rows, s.shape[1], columns + ROOM, s.shape[3]) for s in states)
@@ -423,8 +402,8 @@ def tree_of(prompts: Sequence[Ids], rows: Iterable[int]) -> Tree:
 
 
 def trees(prompts: Sequence[Ids], most: int) -> list[Tree]:
-    """Trees of at most ``most`` tokens, or of one prompt, that hold all prompts; none where too
-    little is shared (:data:`SHARED`)."""
+    """Trees of at most ``most`` tokens, or of one prompt, that hold all prompts; none where less
+    than :data:`SHARED` is spared."""
     parts: list[list[int]] = []
     n_tokens, last = 0, ()
     for row in sorted(range(len(prompts)), key=lambda row: prompts[row]):
@@ -440,8 +419,7 @@ def trees(prompts: Sequence[Ids], most: int) -> list[Tree]:
 
 
 def pieces(lengths: Sequence[int]) -> Iterator[range]:
-    """Neighbours among prompts of these lengths that are about as long, and no more tokens than
-    :data:`PIECE`."""
+    """Neighbours among prompts of these lengths that are about as long, :data:`PIECE` tokens."""
     start = 0
     for stop in range(1, len(lengths) + 1):
         more = lengths[start : stop + 1]
@@ -451,8 +429,7 @@ def pieces(lengths: Sequence[int]) -> Iterator[range]:
 
 
 class Branches:
-    """The distinct beginnings of the replies to a batch of prompts: a prefix tree's nodes of one
-    depth, a row each."""
+    """The distinct beginnings of the replies to a batch of prompts, a row each."""
 
     def __init__(self, passes: Passes, prompts: Sequence[Ids]) -> None:
         self._passes, self._prompts = passes, prompts
@@ -470,7 +447,7 @@ class Branches:
         return logits[:, 0]
 
     def _begin(self) -> Any:
-        """The prompts' logits; what was read of them, in parts, is put together in one cache."""
+        """The prompts' logits; their parts' caches are put together in one."""
         n_rows, self._past = self._ids.shape
         whole, read, order = with_room(), [], []
         for rows, logits, cache, paths in self._read_prompts():
@@ -492,7 +469,7 @@ class Branches:
 
     def _read_prompts(self) -> Iterator[tuple[list[int], Any, Any, list[np.ndarray] | None]]:
         """Rows, logits, cache and places in it: as trees where the prompts share enough, else in
-        pieces that need little padding."""
+        pieces."""
         most = self._passes.trees if len(self._prompts) > 1 else 0
         if planted := trees(self._prompts, most) if most else []:
             for tree in planted:
@@ -504,8 +481,7 @@ class Branches:
             yield list(part), logits[:, 0], cache, None
 
     def extend(self, parent: np.ndarray, token: np.ndarray) -> np.ndarray:
-        """Replace the nodes by old node ``parent[i]`` followed by ``token[i]``, both (m,); the row
-        of each, (m,)."""
+        """Replace the nodes by ``parent[i]`` followed by ``token[i]``, (m,); their rows (m,)."""
         rows = np.arange(len(parent))
         if self._cache is None:
             self._ids = np.concatenate([self._ids[parent], token[:, None]], axis=1)
@@ -518,8 +494,8 @@ class Branches:
         return rows
 
     def _arrange(self, parent: np.ndarray) -> np.ndarray:
-        """The cache's rows for the new nodes: where none has two, only the last rows move, to
-        those that nobody goes on from."""
+        """The cache's rows for the new nodes: where none has two, only the last rows move, to those
+        that nobody goes on from."""
         rows, tensor = np.arange(len(parent)), self._passes._tensor
         if not self._passes.has_room or len(np.unique(parent)) < len(parent):
             self._cache.reorder_cache(tensor(parent))

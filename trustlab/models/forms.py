@@ -1,5 +1,5 @@
-"""Replies of a local model that are held to the form of their requests, by llguidance; and greedy
-replies that repeat themselves."""
+"""Replies of a local model held to the form of their requests, by llguidance; greedy ones that
+repeat themselves."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ import numpy as np
 from trustlab.models.base import Request
 
 LEAST_REPEATED, LONGEST_CYCLE, TIMES = 36, 48, 3
-"""A reply repeats itself where its last tokens, at least so many, are one piece of at most so many
-tokens, at least so many times."""
+"""A reply's last tokens, at least so many, are one piece, at most so long, at least so often."""
 COMPACT: Any = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
 
 
@@ -27,11 +26,8 @@ def repeats_itself(ids: np.ndarray) -> bool:
 
 
 class Forms:
-    """What the replies of one model may say next.
-
-    A request with a ``schema`` is held to it, unless it wants token statistics: no method sees a
-    constrained distribution. ImportError without llguidance.
-    """
+    """What the replies of one model may say next. A request with a ``schema`` is held to it, unless
+    it wants token statistics: no method sees a constrained distribution."""
 
     def __init__(self, tokenizer: Any, ends: Sequence[int], n_tokens: int) -> None:
         try:
@@ -54,8 +50,8 @@ class Forms:
         return LLMatcher(self._tokens, grammar)
 
     def masked(self, logits: Any, node: np.ndarray, matchers: Sequence[Any]) -> Any:
-        """Logits (n, N), a tensor, without the tokens that may not come next in the replies at
-        ``node`` (A,), each with its matcher or ``None``; replies at one node have one form."""
+        """Logits (n, N) without the tokens that may not come next in the replies at ``node`` (A,),
+        each with its matcher or ``None``; replies at one node have one form."""
         import torch
         from llguidance.numpy import allocate_token_bitmask, fill_next_token_bitmask
 

@@ -15,19 +15,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from trustlab.models import opening
+from trustlab.models import decoding, opening
 from trustlab.models.base import STATISTICS, Messages, Request, not_default, taught_in, too_long
-from trustlab.models.decoding import (
-    Branches,
-    GrowingReplies,
-    Ids,
-    Passes,
-    check,
-    left_padded,
-    piece_after,
-    text_pieces,
-    trees,
-)
+from trustlab.models.decoding import Branches, GrowingReplies, Ids, Passes
 from trustlab.models.forms import Forms, repeats_itself
 from trustlab.models.templates import check_options, check_template, dated
 from trustlab.models.thought import Thinking, apart, check_thinking, opened, with_thought
@@ -35,8 +25,7 @@ from trustlab.records import Reply, TokenTrace
 
 
 def system_in_user(messages: Messages) -> Messages:
-    """System texts put in front of the first user message, a blank line between; a user message of
-    their own if there is none."""
+    """System texts put in front of the first user message, or as one of their own."""
     head = [content for role, content in messages if role == "system"]
     rest = [message for message in messages if message[0] != "system"]
     first = next((i for i, (role, _) in enumerate(rest) if role == "user"), None)
@@ -53,8 +42,7 @@ def alternating(messages: Messages) -> Messages:
 
 
 def defused(tokenizer: Any, messages: Messages) -> Messages:
-    """The messages with a space in every special token that somebody wrote out: words like ``</s>``
-    are text, and end no turn."""
+    """The messages with a space in every special token (``</s>``) that somebody wrote out."""
     added = getattr(tokenizer, "added_tokens_decoder", {})
     special = {str(t) for t in added.values() if t.special} | set(tokenizer.all_special_tokens)
     for token in sorted((t for t in special if len(t.strip()) > 1), key=len, reverse=True):
@@ -69,11 +57,10 @@ def prompt_text(
     """The conversation as ``tokenizer``'s chat template writes it with ``options``, ready for the
     assistant's turn; without one, paragraphs of ``role: content``.
 
-    A template that refuses the system role, or leaves its text out, gets it in front of the first
-    user message; one that demands alternating roles gets neighbours of one role as one message; one
-    that writes only contents in parts, as of texts and images, gets such. Special tokens written
-    out are broken up (:func:`defused`). ValueError, with the template's words, if it refuses even
-    that.
+    Tried in turn, until the template refuses nothing and leaves nothing out: as it is, neighbours
+    of one role joined, the system's text before the first user message, both; each also with
+    contents in parts. ValueError, with the template's words, if it refuses all. Special tokens
+    written out are broken up (:func:`defused`).
     """
     messages = defused(tokenizer, messages)
     if not tokenizer.chat_template:
@@ -109,22 +96,21 @@ def prompt_text(
     raise ValueError(f"the model's chat template refuses the roles {roles}: {refusal}") from refusal
 
 
-Owner = tuple[int, int]
-"""(request, reply index)."""
+Owner = tuple[int, int]  # (request, reply index)
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Share:
-    """A prompt and replies that grow from it, at most ``extra`` tokens long; replies that are one
-    throughout share a row."""
+    """A prompt and the replies that grow from it, at most ``extra`` tokens long; replies that are
+    one throughout share a row."""
 
     prompt: Ids
     rows: tuple[tuple[Owner, ...], ...]
     extra: int
 
     def within(self, limit: int) -> list[Share]:
-        """Itself in parts of at most ``limit`` tokens, or of one row where a row is longer."""
+        """Itself in parts of at most ``limit`` tokens, or of one row."""
         size = max(1, limit // (len(self.prompt) + self.extra))
         starts = range(0, len(self.rows), size)
         return [replace(self, rows=self.rows[start : start + size]) for start in starts]
@@ -137,11 +123,8 @@ def n_tokens_of(batch: Sequence[Share]) -> int:
 
 
 def batches(shares: Sequence[Share], limit: int, *, equal: bool = False) -> Iterator[list[int]]:
-    """Indices by rising extra, then length, cut where :func:`n_tokens_of` would pass ``limit``;
-    never empty.
-
-    With ``equal`` they are cut where the length changes, too.
-    """
+    """Indices by rising extra, then length, cut where :func:`n_tokens_of` would pass ``limit``, and
+    with ``equal`` where the length changes; never empty."""
     batch: list[int] = []
     order = sorted(range(len(shares)), key=lambda i: (shares[i].extra, len(shares[i].prompt)))
     for i in order:
@@ -166,12 +149,9 @@ def in_batches(
     shares: Iterable[Share], owner: Any, work: Callable[[list[Share]], T], *, equal: bool = False
 ) -> Iterator[tuple[list[Share], T]]:
     """Every batch of ``shares`` with what ``work`` makes of it; ``equal``: only prompts of one
-    length share a batch.
-
-    When memory runs out, ``owner.batch_tokens`` falls to half of what the batch held, with a
-    warning and a count in ``owner.usage["halvings"]``, and what is not done is cut anew.
-    MemoryError: not even one row fits.
-    """
+    length share a batch. When memory runs out, ``owner.batch_tokens`` falls to half of what the
+    batch held (a warning, and a count in ``owner.usage["halvings"]``), and what is not done is cut
+    anew. MemoryError: not even one row fits."""
     waiting = list(shares)
     while waiting:
         if owner.usage.get("halvings"):  # before, a prompt's replies stay together
@@ -210,10 +190,8 @@ def _halve(owner: Any, here: list[Share]) -> None:
     )
 
 
-LEAST, MOST = 2_048, 65_536
-"""Tokens of a batch where nobody says how many."""
-CPU_CACHE = 1 << 29
-"""Bytes of a batch's keys and values on a processor."""
+LEAST, MOST = 2_048, 65_536  # tokens of a batch where nobody says how many
+CPU_CACHE = 1 << 29  # bytes of a batch's keys and values on a processor
 
 
 def tokens_that_fit(model: Any, device: str) -> int:
@@ -231,17 +209,10 @@ def tokens_that_fit(model: Any, device: str) -> int:
 
 
 DTYPES = ("float32", "float64", "float16", "bfloat16", "auto")
-BESIDE = frozenset({"name_or_path", "name", "device", "device_map", "batch_tokens"})
-"""Options that shape no reply."""
-CONTEXT = 4
-"""Tokens before an alternative that can change its text: a character has up to four bytes, a token
-each."""
-
-
-EVERY = 8
-"""Tokens after which greedy replies are looked at for repeating themselves."""
-TAIL = 64
-"""Last tokens of a prompt, where its template may have opened a thought."""
+BESIDE = {"name_or_path", "name", "device", "device_map", "batch_tokens"}  # they shape no reply
+CONTEXT = 4  # tokens before an alternative that can change its text: a character's bytes at most
+EVERY = 8  # tokens after which greedy replies are looked at for repeating themselves
+TAIL = 64  # last tokens of a prompt, where its template may have opened a thought
 IN_THOUGHT = "the template opens a thought, where no given text is scored (template_options)"
 
 
@@ -253,24 +224,20 @@ class HuggingFaceModel:
     - ``device``: None takes a GPU if there is one. ``device_map`` in its place ("auto", or modules
       by device) spreads the model over several (needs accelerate).
     - ``dtype``: one of :data:`DTYPES`; "auto" is the checkpoint's own, and what None means on a
-      GPU, with ``device_map`` and for a quantised checkpoint; else None is float32. Any but float32
-      is named in ``revision``.
-    - ``batch_tokens`` bounds replies that may differ x (padded length + max_tokens) of a batch, so
-      the cache (None: :func:`tokens_that_fit`); it falls by itself when memory runs out (counted in
-      ``usage``).
+      GPU, with ``device_map`` and for a quantised checkpoint; else None is float32.
+    - ``batch_tokens``: of a batch, rows x (longest prompt + max_tokens) at most (None:
+      :func:`tokens_that_fit`); it falls by itself when memory runs out.
     - ``thinking``: how thought is told from the answer (:mod:`trustlab.models.thought`);
-      ``thinking_tokens`` are added to every budget, for a model that thinks.
+      ``thinking_tokens`` are added to every budget.
     - ``structured``: replies that shall be JSON, a number or True or False are held to that form
       (:class:`~trustlab.models.forms.Forms`), names never.
     - ``window``: tokens of prompt and reply together, where the tokenizer's files say fewer than
-      the model reads; named in ``revision``.
+      the model reads.
     - ``template_options``: for the chat template (``{"enable_thinking": False}``); ``today``
-      (YYYY-MM-DD) is the date that it prints, else always
-      :data:`~trustlab.models.templates.TODAY`.
+      (YYYY-MM-DD) is the date that it prints, else :data:`~trustlab.models.templates.TODAY`.
 
-    Prompts go through the tokenizer's chat template, without one as "role: content" paragraphs
-    ending in "assistant:". Where the window ends a reply is cut, with finish "length". A quantised
-    checkpoint is opened as its config says.
+    Where the window ends a reply is cut, with finish "length". ``revision`` names what else than
+    the defaults shapes the replies.
     """
 
     provides: frozenset[str] = frozenset({"text", *STATISTICS})
@@ -284,12 +251,9 @@ class HuggingFaceModel:
         device_map: str | Mapping[str, Any] | None = None, structured: bool = False,
         window: int | None = None,
     ) -> None:  # fmt: skip
-        """Open the model.
-
-        FileNotFoundError: no such model, or a part of it is absent. ValueError: bad option, damaged
-        files, or no causal language model. PermissionError: a gated model. ImportError: library
-        absent.
-        """
+        """FileNotFoundError: no such model, or a part of it is absent. ValueError: bad option,
+        damaged files, or no causal language model. PermissionError: a gated model. ImportError:
+        library absent."""
         self.asked_with: dict[str, Any] = not_default(HuggingFaceModel, locals(), BESIDE)
         self.check_options(locals())
         check_thinking(thinking, thinking_tokens)
@@ -297,9 +261,8 @@ class HuggingFaceModel:
             import torch
             import transformers  # noqa: F401
         except ImportError as error:
-            raise ImportError(
-                "HuggingFaceModel needs torch and transformers: pip install torch transformers"
-            ) from error
+            needs = "torch and transformers: pip install torch transformers"
+            raise ImportError(f"HuggingFaceModel needs {needs}") from error
         from trustlab.models.logits import Logits
 
         self.thinking, self.thinking_tokens = thinking, thinking_tokens
@@ -362,13 +325,11 @@ class HuggingFaceModel:
                 raise ValueError(f"{name} is {n!r}; it must be an integer of at least 1")
 
     def generate(self, requests: Sequence[Request]) -> list[list[Reply]]:
-        """Answer every request with its ``n`` replies, in order.
+        """Answer every request with its ``n`` replies, in order; missing to a prompt longer than
+        the window.
 
-        A reply has a trace when its request wants any statistic; the trace leaves out the final end
-        token. A prompt longer than the model's window has no reply: each of its replies is missing
-        with that reason, and the others are made. ValueError for an impossible request; MemoryError
-        if one reply to one prompt does not fit, after a warning for every time that the batches
-        were made smaller.
+        A reply has a trace, without the final end token, when its request wants any statistic.
+        ValueError for an impossible request; MemoryError if one reply to one prompt does not fit.
         """
         if given := [q for q in requests if q.continuation is not None]:
             drawn = iter(self.generate([q for q in requests if q.continuation is None]))
@@ -377,7 +338,7 @@ class HuggingFaceModel:
         requests = with_thought(requests, self.thinking_tokens)
         sharing: dict[Messages, list[int]] = {}
         for i, request in enumerate(requests):
-            check(request)
+            decoding.check(request)
             sharing.setdefault(request.messages, []).append(i)
         priors: list[Any] = [q.prior_messages for q in requests if "prior" in q.want]
         each = list(dict.fromkeys([*sharing, *priors]))
@@ -388,8 +349,8 @@ class HuggingFaceModel:
             if len(prompt := ids_of[messages]) <= self.window:
                 shares.append(self._share(prompt, group, requests))
                 continue
+            none = too_long(self.name, self.window, len(prompt))
             for i in group:
-                none = too_long(self.name, self.window, len(prompt))
                 replies[i] = [none] * requests[i].n
         scores: dict[Any, np.ndarray] = {}
         grow, equal = functools.partial(self._grow, requests), not self._passes.pads
@@ -401,7 +362,7 @@ class HuggingFaceModel:
                 for q, said in zip(grown.requests, ids, strict=True)
             ]
             scores |= self._score({pair for pair in pairs if pair} - scores.keys())
-            pieces = {said: text_pieces(said, self._decode) for said in dict.fromkeys(ids)}
+            pieces = {said: decoding.text_pieces(said, self._decode) for said in dict.fromkeys(ids)}
             for r, (share, i, k) in enumerate(owners):
                 prior = scores.get(pairs[r])
                 replies[i][k] = self._reply(grown, r, pieces[ids[r]], share.prompt, prior)
@@ -422,11 +383,11 @@ class HuggingFaceModel:
         )
 
     def _text_after(self, before: Ids, token: int) -> str:
-        """The text that ``token`` adds behind ``before``; a special token's name."""
+        """What ``token`` adds behind ``before``; a special token's name."""
         decode = functools.partial(self._tokenizer.decode, clean_up_tokenization_spaces=False)
         if token in self._special:
             return decode([token])
-        return piece_after(before, token, lambda ids: decode(list(ids)) if ids else "")
+        return decoding.piece_after(before, token, lambda ids: decode(list(ids)) if ids else "")
 
     def count_tokens(self, messages: Messages) -> int:
         """Length of the conversation as a prompt, in tokens."""
@@ -450,12 +411,8 @@ class HuggingFaceModel:
 
     def _grow(self, requests: Sequence[Request], shares: list[Share]) -> GrowingReplies:
         """The replies of one batch, decoded one token of every unfinished reply a step."""
-        owners = [
-            (row, requests[i], k)
-            for row, share in enumerate(shares)
-            for same in share.rows
-            for i, k in same
-        ]
+        each = enumerate(shares)
+        owners = [(row, requests[i], k) for row, s in each for same in s.rows for i, k in same]
         grown = GrowingReplies(owners, [self.window + 1 - len(share.prompt) for share in shares])
         branches = Branches(self._passes, [share.prompt for share in shares])
         active, node = np.arange(len(grown.prompt)), grown.prompt
@@ -491,7 +448,7 @@ class HuggingFaceModel:
                 node = branches.extend(*np.divmod(pairs, logits.shape[1]))[node]
 
     def _form_of(self, request: Request, prompt: Ids) -> Any:
-        """What holds a reply to its form; ``None`` where nothing does, or a thought comes first."""
+        """What holds a reply to its form, where anything does and no thought comes first."""
         if self._forms is None or self._in_thought(prompt):
             return None
         return self._forms.begin(request)
@@ -504,7 +461,7 @@ class HuggingFaceModel:
         self, values: Any, node: np.ndarray, active: np.ndarray, grown: GrowingReplies
     ) -> np.ndarray:
         """The next tokens (A,) of the ``active`` replies, each at row ``node`` (A,) of the logits
-        ``values`` (n, N), a tensor; statistics noted."""
+        ``values`` (n, N); statistics are noted."""
         step = len(grown.best)
         grown.best.append({})
         grown.node[active, step] = node
@@ -562,11 +519,8 @@ class HuggingFaceModel:
     def _named(
         self, grown: GrowingReplies, r: int, pieces: list[str]
     ) -> tuple[tuple[tuple[str, float], ...], ...]:
-        """The alternatives of reply ``r`` as (text, log-probability): what each would add in that
-        place.
-
-        The token that was chosen is called as in the trace, a special token by its name.
-        """
+        """The alternatives of reply ``r``: what each would add in that place, and log-probability.
+        The chosen token is called as in the trace, a special token by its name."""
         said, n = grown.ids(r), grown.requests[r].n_alternatives
         named = []
         for t, node in enumerate(grown.node[r, : len(said)].tolist()):
@@ -578,8 +532,7 @@ class HuggingFaceModel:
         return tuple(named)
 
     def _continued(self, requests: Sequence[Request]) -> Iterator[list[Reply]]:
-        """The given texts as replies, each cut into tokens by itself, with every token's
-        log-probability."""
+        """The given texts as replies, each cut into tokens by itself, with log-probabilities."""
         distinct = list(dict.fromkeys(q.messages for q in requests))
         prompts = dict(zip(distinct, self._encode(distinct), strict=True))
         texts = [q.continuation or "" for q in requests]
@@ -592,20 +545,19 @@ class HuggingFaceModel:
             elif (values := scores.get((prompt, ids))) is None:
                 reply = too_long(self.name, self.window)
             else:
-                trace = TokenTrace(tuple(text_pieces(ids, self._decode)), logprobs=values)
+                trace = TokenTrace(tuple(decoding.text_pieces(ids, self._decode)), logprobs=values)
                 reply = Reply(text, trace, len(prompt), len(ids))
             yield [reply] * q.n
 
     def _branches(self, pairs: set[tuple[Ids, Ids]]) -> dict[tuple[Ids, Ids], np.ndarray]:
-        """As :meth:`_score`; where the model takes trees a prompt is read once for all its
-        continuations."""
+        """As :meth:`_score`; where trees are taken a prompt is read once for all continuations."""
         nodes: dict[Ids, dict[int, float]] = {}  # what is read so far -> its next tokens
         for prompt, ids in pairs:
             for k, token in enumerate(ids):
                 nodes.setdefault(prompt + ids[:k], {})[token] = 0.0
         # Room for the longest prompt with all its continuations.
         most = self._passes.trees and max([self._passes.trees, *(2 * len(node) for node in nodes)])
-        if not (planted := trees(list(nodes), most) if most and nodes else []):
+        if not (planted := decoding.trees(list(nodes), most) if most and nodes else []):
             return self._score(pairs)
         after = list(nodes.values())
         for tree in planted:
@@ -620,8 +572,7 @@ class HuggingFaceModel:
         }
 
     def _score(self, pairs: Iterable[tuple[Ids, Ids]]) -> dict[tuple[Ids, Ids], np.ndarray]:
-        """Score log P(continuation_l | prompt, continuation_<l), each (L,), for (prompt,
-        continuation) ids; one plain pass."""
+        """(prompt, continuation) ids -> log P of each token of the continuation, (L,)."""
         each = sorted(pairs)
         asked = [(prompt, said) for prompt, said in each if said]
         for prompt, said in asked:
@@ -632,7 +583,7 @@ class HuggingFaceModel:
 
         def read(shares: list[Share]) -> dict[tuple[Ids, Ids], np.ndarray]:
             here = [asked[share.rows[0][0][0]] for share in shares]
-            ids, padding = left_padded([prompt + said[:-1] for prompt, said in here])
+            ids, padding = decoding.left_padded([prompt + said[:-1] for prompt, said in here])
             keep = max(len(said) for _, said in here)
             rows, _ = self._passes.run(ids, padding, 0, None, keep)
             found = {}

@@ -7,26 +7,22 @@ import math
 import random
 from collections.abc import Callable
 
-LONGEST_WAIT_S = 120.0
-"""A server that asks for a longer pause is gone for this run."""
-LONGEST_PAUSE_S = 30.0
-"""Between two tries of a server that does not say how long."""
+LONGEST_WAIT_S = 120.0  # a server that asks for a longer pause is gone for this run
+LONGEST_PAUSE_S = 30.0  # between two tries of a server that does not say how long
 IDLE_S, SLOWEST = 1.0, 0.2
 """Seconds without a call that are no part of a rate, and the lowest rate, in calls a second."""
-FEW = 5
-"""Calls passed before the first refusals that are too few to tell a rate from."""
+FEW = 5  # calls passed before the first refusals that are too few to tell a rate from
 
 
 class Limiter:
     """Places for calls, at most ``most`` at once; to be used inside one event loop.
 
-    - A refusal (HTTP 429 or 503) halves the places and makes all wait: as long as the server says,
-      else 0.5 s, doubled with each refusal in a row, and a random part more. One call then tries;
-      each that passes opens a place more, up to the halved number, and one a round above it.
+    - A refusal (HTTP 429 or 503) makes all wait: as long as the server says, else 0.5 s, doubled
+      with each refusal in a row, and a random part more. One call then tries; each that passes
+      opens a place more, up to half of those before, and one a round above that.
     - The rate at which calls passed before a refusal becomes the pace at which they begin: 10 %
       less after each further refusal, and 2 % of it more each second without one.
-    - ``refused``: refusals in a row; ``failed``: calls given up in a row. A call that passes sets
-      both to 0.
+    - ``refused``: refusals in a row; ``failed``: calls given up in a row; 0 once a call passes.
     """
 
     def __init__(self, most: int) -> None:
@@ -51,7 +47,7 @@ class Limiter:
 
     async def take(self, stopped: Callable[[], object] = lambda: False) -> float | None:
         """Wait for a place; the loop's time, to be given back with it. ``None`` once ``stopped()``
-        is true (:meth:`wake` has all look)."""
+        (:meth:`wake` has all look)."""
         clock = asyncio.get_running_loop().time
         async with self._turn:  # first come, first served: a refused call goes behind the others
             while (wait := max(self._opens, self._next) - clock()) > 0 or self._is_full:
@@ -73,8 +69,8 @@ class Limiter:
             return now
 
     async def give(self, taken: float, *, passed: bool, pause: float | None = None) -> None:
-        """Give the place back that was ``taken``. Not ``passed``, with a ``pause`` (seconds) that
-        the server asked for or 0: it refused. Neither: the call failed, which teaches nothing."""
+        """Give the place back that was ``taken``. A ``pause`` (seconds that the server asked for,
+        or 0): it refused; neither that nor ``passed``: the call failed, which teaches nothing."""
         self._taken -= 1
         now = self._last = asyncio.get_running_loop().time()
         if passed:

@@ -10,8 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-PART = 128
-"""Neighbouring tokens whose largest logit, or sum of weights, is looked at first."""
+PART = 128  # neighbouring tokens whose largest logit, or sum of weights, is looked at first
 CPU_VALUES, GPU_VALUES = 1 << 17, 1 << 24
 """Logits worked on at once: on a processor so few that their float64 copies stay in its cache."""
 FLOOR = -1e4
@@ -21,8 +20,8 @@ HALF = 0.5 / math.log(2)
 
 
 class Sums(NamedTuple):
-    """Of each row (n,), for logits x less the largest: log sum e^x, log sum sqrt(P), sum P x; and
-    for each temperature the sums of e^(x / temperature) over every PART columns, (n, N / PART)."""
+    """Of each row (n,), for logits x less the largest: log sum e^x, log sum sqrt(P), sum P x, and
+    by temperature the sums of e^(x / temperature) over every PART columns, (n, N / PART)."""
 
     log_total: torch.Tensor
     log_roots: torch.Tensor
@@ -31,12 +30,10 @@ class Sums(NamedTuple):
 
 
 class Logits:
-    """Rows of logits (n, N) of any floating type, passed over once for all that is asked of them:
-    tokens drawn at ``temperatures``, and statistics where ``wide``. Sums are in float64 (on MPS,
-    which has none, in float32). ``rows`` (m,) of a method are sorted row numbers, each once.
-
-    ValueError: a row's largest logit is not finite.
-    """
+    """Rows of logits (n, N) of any floating type, passed over once for tokens drawn at
+    ``temperatures`` and, where ``wide``, statistics. Sums are in float64 (on MPS, which has none,
+    in float32). ``rows`` (m,) of a method are sorted row numbers, each once. ValueError: a row's
+    largest logit is not finite."""
 
     def __init__(
         self, logits: torch.Tensor, temperatures: Iterable[float] = (), wide: bool = True
@@ -59,8 +56,8 @@ class Logits:
     def drawn(
         self, rows: np.ndarray, back: np.ndarray, uniform: np.ndarray, temperature: float
     ) -> np.ndarray:
-        """Tokens (A,) drawn from ``rows[back]`` (A,) at ``temperature``: the first whose cumulative
-        weight exceeds ``uniform`` (A,) in [0, 1) times the row's."""
+        """Tokens drawn from ``rows[back]``, (A,) each: the first whose cumulative weight exceeds
+        ``uniform`` (A,) in [0, 1) times the row's."""
         sums = self._of(self._sums.weights[temperature], rows).cumsum(1)
         below = 1 - 4 * torch.finfo(self._precise).eps
         chance = self._index(uniform).to(self._precise).clamp(max=below)
@@ -82,8 +79,7 @@ class Logits:
         return _given(said - self._sums.log_total[at])
 
     def statistics(self, rows: np.ndarray, alpha: float) -> np.ndarray:
-        """Entropy (nats), Rényi divergence from uniform (nats), Fisher-Rao distance [0, 1) of each
-        row, (3, m).
+        """Entropy (nats), Rényi divergence from uniform (nats), Fisher-Rao distance [0, 1), (3, m).
 
         With q = 1/N: H = -sum P log P; 1/(a-1) log sum P^a q^(1-a), its limit log N - H at a = 1;
         (2/pi) arccos min(1, sum sqrt(P q)).
@@ -137,8 +133,8 @@ class Logits:
         return Sums(log_total, roots.log_() - log_total / 2, depth / total / HALF, weights)
 
     def _tiles(self, rows: np.ndarray) -> Iterator[tuple[slice, slice, torch.Tensor]]:
-        """Binary logarithms of the roots of e^x, for logits x less the row's largest, in tiles (m',
-        N') which belong to the caller, each with its places in ``rows`` and among the parts."""
+        """Binary logarithms of the roots of e^x, for logits x less the row's largest, in tiles
+        (m', N') of their own, each with its places in ``rows`` and among the parts."""
         raw, top = self._raw, self._top
         most = CPU_VALUES if raw.device.type == "cpu" else GPU_VALUES
         width = min(raw.shape[1], most)
@@ -153,8 +149,7 @@ class Logits:
                 yield slice(start, start + len(part)), parts, values
 
     def _near(self, rows: np.ndarray, part: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """The columns of the parts (m, p) and their logits, -inf beyond the last, (m, p x PART)
-        each. ``rows`` in any order."""
+        """Columns of parts (m, p) and their logits, -inf beyond the last, (m, p x PART) each."""
         columns = (part[:, :, None] * PART + torch.arange(PART, device=part.device)).flatten(1)
         last = self._raw.shape[1] - 1
         near = self._raw[self._index(rows)[:, None], columns.clamp(max=last)]

@@ -20,109 +20,62 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
+from trustlab.models import base
 from trustlab.models import openai_replies as answers
 from trustlab.models import openai_wire as wire
-from trustlab.models.base import (
-    STATISTICS,
-    Abilities,
-    Gone,
-    Keep,
-    Messages,
-    Request,
-    Stopped,
-    most_tokens,
-    not_default,
-    too_long,
-)
+from trustlab.models.base import Abilities, Gone, Keep, Messages, Request, Stopped
 from trustlab.models.decoding import check
 from trustlab.models.limiter import LONGEST_WAIT_S
 from trustlab.models.openai_wire import Address, Dialect, Line, Outcome, Template
 from trustlab.models.thought import Thinking, check_thinking, unscored, with_thought
 from trustlab.records import Reply
 
-ALLOWED = {
-    "system_role": ("auto", "system", "developer", "user"),
-    "temperature": ("asked", "default"),
-}
-"""Values of options."""
-Body = Callable[[Dialect], dict[str, Any]]
-"""A call, by the dialect that it is made in."""
-ONLY_DEFAULT = "for a model that takes only its own temperature give temperature='default'"
+Body = Callable[[Dialect], dict[str, Any]]  # a call, by the dialect that it is made in
+ROLES, TEMPERATURES = ("auto", "system", "developer", "user"), ("asked", "default")
+LEAST = {
+    "max_retries": 0, "max_calls": 0, "max_tokens_total": 0, "n_top": 0, "concurrency": 1,
+    "vocabulary_size": 2, "window": 1,
+}  # fmt: skip
 FATAL = {401: PermissionError, 403: PermissionError, 404: FileNotFoundError, 402: None}
 """HTTP statuses that every further call would get too."""
-GONE_AFTER = 10
-"""Calls given up in a row, none passing meanwhile, after which a server is gone."""
+GONE_AFTER = 10  # calls given up in a row, none passing meanwhile, after which a server is gone
 MOST_ASKED = 12
 """Calls that settle what a server can do: six questions, and some again in another dialect."""
 MODERATED = re.compile(r"flagged|moderat|content.?(policy|filter|management)|safety", re.I)
 """Words of a refusal (403) that is of one prompt, and not of all."""
 ELSEWHERE = ("takes_temperature", "coldest", "takes_schema", "schema_form")
 """Parts of a dialect that :class:`~trustlab.models.base.Abilities` name themselves."""
-
-BESIDE = frozenset(
-    {"name", "base_url", "concurrency", "timeout_s", "max_retries", "max_calls", "max_tokens_total"}
-)
+BESIDE = {
+    "name", "base_url", "concurrency", "timeout_s", "max_retries", "max_calls", "max_tokens_total",
+}  # fmt: skip
 """Options that shape no reply."""
-DECIDED = frozenset(
-    {"model", "messages", "temperature", "top_p", "n", "seed", "max_tokens", "logprobs", "stream"}
-    | {"max_completion_tokens", "top_logprobs", "prompt_logprobs", "response_format"}
-    | {"add_generation_prompt", "continue_final_message", "max_new_tokens", "max_output_tokens"}
-    | {"num_predict", "n_predict", "min_tokens", "ignore_eos", "best_of"}
-    | {"structured_outputs", "guided_json", "guided_choice", "guided_regex", "guided_grammar"}
-)
+DECIDED = set(wire.SERVERS["decided"].split())
 """Parts of a call that a run decides, and says of itself."""
 KWARGS, EFFORT = "chat_template_kwargs", "reasoning_effort"
 """A template's options in a call, and the one that servers take by itself."""
 
-_GREEDY = Request(
-    (("system", "Be brief."), ("user", "Say: ok")),
-    max_tokens=4,
-    want=frozenset({"logprobs", "distributions"}),
-)
+_WANT = frozenset({"logprobs", "distributions"})
+_GREEDY = Request((("system", "Be brief."), ("user", "Say: ok")), max_tokens=4, want=_WANT)
 _SAMPLED = replace(_GREEDY, n=2, temperature=1.0, want=frozenset())
-_HELD = Request(
-    (("user", "Is ice cold? Reply with one JSON object: cold (true or false)."),),
-    max_tokens=32,
-    schema='{"type": "object", "properties": {"cold": {"type": "boolean"}}, "required": ["cold"],'
-    ' "additionalProperties": false}',
+_COLD = (
+    '{"type": "object", "properties": {"cold": {"type": "boolean"}}, "required": ["cold"],'
+    ' "additionalProperties": false}'
 )
+_ICE = "Is ice cold? Reply with one JSON object: cold (true or false)."
+_HELD = Request((("user", _ICE),), max_tokens=32, schema=_COLD)
 _SCORED = "The patient has had a cough for three days"
 SCHEMA_FORMS = ("json_schema", "json_object")
 """How a schema is sent: OpenAI's way and vLLM's, then llama-cpp-python's."""
 
 
-def _names_in(extra_body: Mapping[str, Any]) -> set[str]:
-    """The names of what is sent besides, those in servers' own groups of options, too."""
-    names = set(map(str, extra_body))
-    for group in ("options", "generation_config", "sampling_params", "parameters"):
-        value = extra_body.get(group)
-        with suppress(ValueError):  # some servers take the group as a text
-            value = json.loads(value) if isinstance(value, str) else value
-        names |= set(map(str, value)) if isinstance(value, Mapping) else set()
-    return names
-
-
-def _for_template(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Template options as parts of a call."""
-    others = {name: value for name, value in options.items() if name != EFFORT}
-    effort = {EFFORT: options[EFFORT]} if EFFORT in options else {}
-    return effort | ({KWARGS: others} if others else {})
-
-
-def _otherwise(before: Dialect, learned: Dialect) -> str:
-    """What to do where a dialect learned amid a run would ask otherwise than the run says; '' where
-    it would not."""
-    if learned.coldest > before.coldest or not learned.takes_temperature:
-        return ONLY_DEFAULT
-    held = before.takes_schema and not learned.takes_schema
-    return "without structured=True its JSON is asked for in words" if held else ""
-
-
 @dataclass
 class _Run:
-    """Some calls that belong together: the requests of one ``generate``, what has come so far, and
-    why it stopped, if it did; or at most ``left`` calls that settle what a server can do, and what
-    the ``last`` of them brought; ``unsure``: what failed among them and may pass another time."""
+    """Calls that belong together: the requests of one ``generate`` and what has come so far, or at
+    most ``left`` calls that settle what a server can do.
+
+    ``last``: what the last call brought; ``unsure``: what failed and may pass another time;
+    ``stopped``, ``error``: why it stopped, if it did.
+    """
 
     requests: Sequence[Request] = ()
     rows: Sequence[list[Reply | None]] = ()
@@ -148,36 +101,31 @@ class OpenAIModel:
     """A model behind an OpenAI-compatible server, at ``base_url`` (``http://localhost:8000/v1``).
 
     - ``concurrency``: most calls at once, fewer where the server refuses them.
-    - ``timeout_s``: a call has so long from beginning to end; it is tried again ``max_retries``
-      times, with growing pauses or as the server says. A refusal for too many calls does not count
-      while others get through, and a server that was never reached is tried twice.
-    - ``max_calls``, ``max_tokens_total`` (in and out) bound what this object spends: then no call
-      is begun, and :class:`~trustlab.models.base.Stopped` hands over what is finished.
+    - ``timeout_s``: of a call from beginning to end; it is tried again ``max_retries`` times, with
+      growing pauses or as the server says. A refusal for too many calls does not count while others
+      get through, and a server that was never reached is tried twice.
+    - ``max_calls``, ``max_tokens_total`` (in and out): a budget of this object; once it is spent
+      :class:`~trustlab.models.base.Stopped` hands over what is finished.
     - ``n_top``: alternatives asked for at each position.
     - ``system_role``: what a system message is sent as; "user" puts it before the first user
       message, which "auto" turns to where the server refuses.
-    - ``one_by_one`` never asks for several replies in one call: for servers that give the same one
-      several times.
+    - ``one_by_one`` never asks for several replies in one call: some servers repeat one.
     - ``chat_template``: a Jinja template, or a tokenizer's name or folder, for scoring where the
-      server scores no chat; ``vocabulary_size`` for distances from the uniform distribution, which
-      a tokenizer tells, too.
-    - ``window``: tokens of prompt and reply together, where the server does not tell; a reply's
-      budget is fitted to it.
+      server scores no chat.
+    - ``vocabulary_size``: for distances from the uniform distribution; a tokenizer tells it, too.
+    - ``window``: tokens of prompt and reply together, where the server does not tell.
     - ``temperature``: "default" never sends one, for a model that takes no other than its own.
     - ``template_options``: for the server's chat template (``{"enable_thinking": False}``);
       ``reasoning_effort`` among them goes by itself.
-    - ``structured``: a reply that shall be JSON is held to its schema (``response_format``), where
-      the server does that.
+    - ``structured``: a reply that shall be JSON is held to its schema, where the server does that.
     - ``thinking``: how thought is told from the answer (:mod:`trustlab.models.thought`);
-      ``thinking_tokens`` are added to every budget, for a model that thinks.
-    - ``extra_body`` goes into every chat call, and may not contradict what the run says of itself.
-      ``provides``: what the server gives, where it shall not be tried out.
+      ``thinking_tokens`` are added to every budget.
+    - ``extra_body``: goes into every chat call, and may not contradict what the run says of itself.
+    - ``provides``: what the server gives, where it shall not be tried out.
 
     After 10 calls given up in a row, or where the server asks for a pause of more than 120 s,
-    :class:`~trustlab.models.base.Gone` hands over what is finished.
-
-    Reply i of a request has the seed (a hash of the request's seed and messages) + i, in one call
-    with n as alone.
+    :class:`~trustlab.models.base.Gone` hands over what is finished. Reply i of a request has the
+    seed (a hash of the request's seed and messages) + i, in one call with n as alone.
     """
 
     def __init__(
@@ -192,36 +140,34 @@ class OpenAIModel:
     ) -> None:  # fmt: skip
         """Nothing is sent yet. ``ValueError``: an option out of range, or no address."""
         given = dict(locals())
-        self.asked_with: dict[str, Any] = not_default(OpenAIModel, given, BESIDE)
+        self.asked_with: dict[str, Any] = base.not_default(OpenAIModel, given, BESIDE)
         check_thinking(thinking, thinking_tokens)
         self.check_options(given)
-        least = dict.fromkeys(("max_retries", "max_calls", "max_tokens_total", "n_top"), 0)
-        least |= {"concurrency": 1, "vocabulary_size": 2, "window": 1}
-        for option, at_least in least.items():
-            if (value := given[option]) is not None and value < at_least:
-                raise ValueError(f"{option} must be at least {at_least}, got {value}")
+        for option, least in LEAST.items():
+            if (value := given[option]) is not None and value < least:
+                raise ValueError(f"{option} must be at least {least}, got {value}")
         if not name:
             raise ValueError("name is empty; give the model's name as the server knows it")
         if not 0 < timeout_s < math.inf:
             raise ValueError(f"timeout_s must be above 0 and finite, got {timeout_s}")
-        for option, allowed in ALLOWED.items():
+        for option, allowed in (("system_role", ROLES), ("temperature", TEMPERATURES)):
             if (value := given[option]) not in allowed:
                 raise ValueError(f"{option} must be one of {', '.join(allowed)}, got {value!r}")
-        if unknown := set(provides or ()) - {"text", *STATISTICS}:
-            allowed = f"among text, {', '.join(STATISTICS)}"
+        if unknown := set(provides or ()) - {"text", *base.STATISTICS}:
+            allowed = f"among text, {', '.join(base.STATISTICS)}"
             raise ValueError(f"provides must be {allowed}, got {sorted(unknown)}")
-        self.name, self.n_top = name, n_top
+        self.name, self.n_top, self.structured = name, n_top, structured
         self.max_calls, self.max_tokens_total = max_calls, max_tokens_total
         self.thinking, self.thinking_tokens = thinking, thinking_tokens
-        self.structured = structured
         options = dict(template_options or {})
-        self._extra = {**(extra_body or {}), **_for_template(options)}
-        self.usage: dict[str, float] = dict.fromkeys(
-            ("requests", "retries", "failures", "n_tokens_in", "n_tokens_out", "probes"), 0.0
-        )
+        self._extra = dict(extra_body or {})
+        self._extra |= {EFFORT: options[EFFORT]} if EFFORT in options else {}
+        if others := {option: value for option, value in options.items() if option != EFFORT}:
+            self._extra[KWARGS] = others
+        counted = ("requests", "retries", "failures", "n_tokens_in", "n_tokens_out", "probes")
+        self.usage: dict[str, float] = dict.fromkeys(counted, 0.0)
         self._template = None if chat_template is None else Template(chat_template, options)
-        known = self._template and self._template.n_vocabulary
-        self.vocabulary_size = vocabulary_size or known
+        self.vocabulary_size = vocabulary_size or (self._template and self._template.n_vocabulary)
         address = Address.of(base_url)
         self._line = Line(address, timeout_s=timeout_s, concurrency=concurrency)
         self._max_retries, self._reached = max_retries, False
@@ -236,14 +182,10 @@ class OpenAIModel:
             self.abilities = self._able(frozenset({"text", *provides}), self._window, False)
         template = None if self._template is None else self._template.text
         shaping = [self._extra, n_top, system_role, template, self.vocabulary_size]
-        if thinking != "auto" or thinking_tokens:
-            shaping += [thinking, thinking_tokens]
-        if temperature != "asked":
-            shaping += [f"temperature {temperature}"]
-        if structured:
-            shaping += ["structured"]
-        if window is not None:
-            shaping += [f"window {window}"]
+        shaping += [thinking, thinking_tokens] if thinking != "auto" or thinking_tokens else []
+        shaping += [f"temperature {temperature}"] if temperature != "asked" else []
+        shaping += ["structured"] if structured else []
+        shaping += [f"window {window}"] if window is not None else []
         digest = hashlib.sha256(json.dumps(shaping, sort_keys=True).encode()).hexdigest()[:8]
         self.revision = f"{address.shown} {name} {digest}"
 
@@ -255,7 +197,12 @@ class OpenAIModel:
         for called, value in (("extra_body", extra), ("template_options", template)):
             if not isinstance(value, Mapping):
                 raise ValueError(f"{called} is {value!r}; it must be a mapping of names to values")
-        given = _names_in(extra)
+        given = set(map(str, extra))
+        for group in wire.SERVERS["groups"]:  # servers' own options
+            value = extra.get(group)
+            with suppress(ValueError):  # some take the group as a text
+                value = json.loads(value) if isinstance(value, str) else value
+            given |= set(map(str, value)) if isinstance(value, Mapping) else set()
         if wrong := sorted(given & DECIDED):
             raise ValueError(
                 f"extra_body has {wrong[0]!r}, which the run sets, and says of itself; allowed is"
@@ -278,13 +225,11 @@ class OpenAIModel:
         if self._abilities is None:
             self.abilities = able = self._line.run(self._settle(_Run(left=MOST_ASKED)))
             window = "" if math.isinf(able.window) else f"; window {able.window:,.0f} tokens"
-            gives = ", ".join(sorted(able.provides))
-            asked = "".join(
-                f"; {n}: {v}" for n, v in sorted(self.asked_with.get("server", {}).items())
-            )
+            otherwise = sorted(self.asked_with.get("server", {}).items())
+            asked = "".join(f"; {name}: {value}" for name, value in otherwise)
             unsure = f"; asked again next time: {able.unsure}" if able.unsure else ""
-            n = f"{self.usage['probes']:.0f} calls{unsure}"
-            print(f"{self!r} gives {gives}{window}{asked} ({n})", file=sys.stderr)
+            gives = f"{self!r} gives {', '.join(sorted(able.provides))}{window}{asked}"
+            print(f"{gives} ({self.usage['probes']:.0f} calls{unsure})", file=sys.stderr)
         return cast(Abilities, self._abilities)
 
     @abilities.setter
@@ -292,25 +237,21 @@ class OpenAIModel:
         """What was settled before; what the user told counts more."""
         self._abilities, told = found, self._told
         new = told.with_kept(found.dialect)
-        self._dialect = replace(
-            new,
-            takes_n=told.takes_n and new.takes_n,
-            takes_temperature=told.takes_temperature and found.temperature,
-            coldest=found.coldest,
-            takes_schema=told.takes_schema and found.structured,
-            schema_form=found.schema_form,
-        )
-        self._says_server()
+        self._speak(replace(
+            new, takes_n=told.takes_n and new.takes_n,
+            takes_temperature=told.takes_temperature and found.temperature, coldest=found.coldest,
+            takes_schema=told.takes_schema and found.structured, schema_form=found.schema_form,
+        ))  # fmt: skip
 
-    def _says_server(self) -> None:
-        """Note in ``asked_with`` what is asked otherwise than the user told."""
-        if differing := self._dialect.differing(self._told):
+    def _speak(self, dialect: Dialect) -> None:
+        """Use this dialect from now on; what the user told otherwise is noted in ``asked_with``."""
+        self._dialect = dialect
+        if differing := dialect.differing(self._told):
             self.asked_with["server"] = differing
 
     def _able(self, provides: frozenset[str], window: float, counts: bool) -> Abilities:
-        lacks = answers.reasons_lacking(
-            provides, self._template is not None, self.vocabulary_size is not None
-        )
+        knows = self._template is not None, self.vocabulary_size is not None
+        lacks = answers.reasons_lacking(provides, *knows)
         takes, coldest = self._dialect.takes_temperature, self._dialect.coldest
         return Abilities(provides, lacks, window, counts, takes, coldest if takes else 0.0)
 
@@ -343,10 +284,10 @@ class OpenAIModel:
         missing, with the reason.
 
         ``keep(i, k, replies)`` gets replies ``k`` and on of request ``i`` as they come, in another
-        thread, before they count as finished. :class:`~trustlab.models.base.Stopped` hands over
-        what is finished when a budget is spent, the server refuses the key or the model or is gone,
-        or the user interrupts. ``PermissionError``, ``FileNotFoundError``: refused, and nothing is
-        finished. ``ValueError``: an impossible request.
+        thread. :class:`~trustlab.models.base.Stopped` hands over what is finished when a budget is
+        spent, the server refuses the key or the model or is gone, or the user interrupts.
+        ``PermissionError``, ``FileNotFoundError``: refused, and nothing is finished.
+        ``ValueError``: an impossible request.
         """
         for request in requests:
             check(request)
@@ -366,11 +307,9 @@ class OpenAIModel:
         if run.error not in (None, Gone) and not any(cells):
             raise run.error(run.stopped)
         larger = " with a larger one" if run.stopped.startswith("the budget") else ""
-        raise (Gone if run.error is Gone else Stopped)(
-            f"{run.stopped}; {sum(cells)} of {len(cells)} replies are finished; run again"
-            f"{larger} to go on",
-            replies,
-        )
+        finished = f"{sum(cells)} of {len(cells)} replies are finished"
+        why = f"{run.stopped}; {finished}; run again{larger} to go on"
+        raise (Gone if run.error is Gone else Stopped)(why, replies)
 
     def close(self) -> None:
         """Give the connections back. A later call opens them anew."""
@@ -407,15 +346,14 @@ class OpenAIModel:
             raise
 
     async def _answer(self, run: _Run, i: int, start: int, n: int) -> None:
-        """Fill replies ``start`` to ``start + n - 1`` of request ``i``; greedy ones are all the
-        same."""
+        """Fill replies ``start`` to ``start + n - 1`` of request ``i``; greedy ones are one."""
         request = await self._within(run, run.requests[i])
         asked = 1 if request.temperature == 0 else n
         if asked > 1 and not self._dialect.takes_n:
             await asyncio.gather(*(self._answer(run, i, start + k, 1) for k in range(n)))
             return
         if request.max_tokens < 1:
-            replies = [too_long(self.name, self._room)] * asked
+            replies = [base.too_long(self.name, self._room)] * asked
         else:
             body = functools.partial(wire.chat_body, self.name, request, start, asked, self.n_top)
             called = await self._call("chat", body, run)
@@ -429,8 +367,7 @@ class OpenAIModel:
             if len(replies) < len(scored):  # stopped before all were scored: better asked again
                 return
         self.usage["failures"] += sum(reply.text is None for reply in replies)
-        if asked < n:
-            replies = replies * n
+        replies = replies * n if asked < n else replies
         if run.keep is not None:
             run.keep(i, start, replies)
         run.rows[i][start : start + len(replies)] = replies
@@ -445,36 +382,33 @@ class OpenAIModel:
 
     async def _within(self, run: _Run, request: Request) -> Request:
         """The request with a budget that fits the window; 0 or less where its prompt does not."""
-        if most_tokens(request.messages) + request.max_tokens <= self._room:
+        if base.most_tokens(request.messages) + request.max_tokens <= self._room:
             return request
         if math.isinf(self._room) or (n := await self._count_tokens(request.messages, run)) is None:
             return request
         return replace(request, max_tokens=min(request.max_tokens, int(self._room) - n))
 
     async def _count_tokens(self, messages: Messages, run: _Run) -> int | None:
-        if messages not in self._counted:
-            role = self._dialect.system_role
-            n_tokens = self._template.count(messages, role) if self._template else None
-            if n_tokens is None and (self._abilities is None or self._abilities.counts):
-                given = {name: value for name, value in self._extra.items() if name == KWARGS}
+        if messages in self._counted:
+            return self._counted[messages]
+        role = self._dialect.system_role
+        n_tokens = self._template.count(messages, role) if self._template else None
+        if n_tokens is None and (self._abilities is None or self._abilities.counts):
+            given = {name: value for name, value in self._extra.items() if name == KWARGS}
 
-                def body(dialect: Dialect) -> dict[str, Any]:
-                    told = wire.turns(messages, dialect.system_role)
-                    return {
-                        "model": self.name,
-                        "messages": told,
-                        "add_generation_prompt": True,
-                    } | given
+            def body(dialect: Dialect) -> dict[str, Any]:
+                told = wire.turns(messages, dialect.system_role)
+                prompt = {"model": self.name, "messages": told, "add_generation_prompt": True}
+                return prompt | given
 
-                outcome = await self._once("tokenize", body, run)
-                answer = outcome.answer
-                counted = answer.get("count") if isinstance(answer, dict) else None
-                told = type(counted) is int and 0 < counted <= wire.MOST_TOKENS
-                n_tokens = counted if told else None
-                if outcome.passing:  # another time it may be told
-                    return None
-            self._counted[messages] = n_tokens
-        return self._counted[messages]
+            outcome = await self._once("tokenize", body, run)
+            if outcome.passing:  # another time it may be told
+                return None
+            counted = wire.field(outcome.answer, "count")
+            known = type(counted) is int and 0 < counted <= wire.MOST_TOKENS
+            n_tokens = counted if known else None
+        self._counted[messages] = n_tokens
+        return n_tokens
 
     async def _once(self, kind: str, body: Body, run: _Run) -> Outcome:
         """What a call brings that one can do without: it has no second try and stops nothing."""
@@ -510,13 +444,7 @@ class OpenAIModel:
                 run.doubt(outcome)
                 return outcome, sent
             if kind == "chat" and body(self._dialect) == sent:
-                learned = self._dialect.after(sent, outcome)
-                hint = "" if run.left is not None else _otherwise(self._dialect, learned)
-                if hint:
-                    run.stop(ValueError, f"{self._refused(outcome)}; {hint}")
-                else:
-                    self._dialect = learned
-                    self._says_server()
+                self._learn(run, sent, outcome)
             if body(self._dialect) != sent:
                 begun = False
                 continue
@@ -545,6 +473,19 @@ class OpenAIModel:
         if not run.stopped:
             self.usage["retries" if again else "requests"] += 1
         return not run.stopped
+
+    def _learn(self, run: _Run, sent: dict[str, Any], outcome: Outcome) -> None:
+        """Turn to the dialect that avoids what was refused; amid a run not to one that asks for
+        something else than the run says."""
+        learned, hint = self._dialect.after(sent, outcome), ""
+        if learned.coldest > self._dialect.coldest or not learned.takes_temperature:
+            hint = "for a model that takes only its own temperature give temperature='default'"
+        elif self._dialect.takes_schema and not learned.takes_schema:
+            hint = "without structured=True its JSON is asked for in words"
+        if hint and run.left is None:
+            run.stop(ValueError, f"{self._refused(outcome)}; {hint}")
+        else:
+            self._speak(learned)
 
     def _tries_again(self, run: _Run, outcome: Outcome) -> bool:
         """Whether a failed call has another try."""
@@ -577,20 +518,21 @@ class OpenAIModel:
 
     def _spent(self) -> str:
         """Which budget is spent, '' if none."""
-        tokens = self.usage["n_tokens_in"] + self.usage["n_tokens_out"]
-        calls = self.usage["requests"] + self.usage["retries"]
-        used = {"calls": (calls, self.max_calls)}
-        used |= {"tokens": (tokens, self.max_tokens_total)}
-        spent = (w for w, (n, most) in used.items() if most is not None and n >= most)
-        what = next(spent, "")
-        return what and f"the budget of {used[what][1]} {what} is spent"
+        n = self.usage
+        used = {
+            "calls": (n["requests"] + n["retries"], self.max_calls),
+            "tokens": (n["n_tokens_in"] + n["n_tokens_out"], self.max_tokens_total),
+        }
+        for what, (spent, most) in used.items():
+            if most is not None and spent >= most:
+                return f"the budget of {most} {what} is spent"
+        return ""
 
     def _count(self, outcome: Outcome) -> None:
         """Add a call to ``usage``; a server's fingerprint is a name there, counted."""
         self.usage["n_tokens_in"] += answers.count_of(outcome.answer, "prompt_tokens") or 0
         self.usage["n_tokens_out"] += answers.count_of(outcome.answer, "completion_tokens") or 0
-        answer = outcome.answer if isinstance(outcome.answer, dict) else {}
-        if isinstance(fingerprint := answer.get("system_fingerprint"), str):
+        if isinstance(fingerprint := wire.field(outcome.answer, "system_fingerprint"), str):
             name = f"fingerprint {wire.shortened(fingerprint)[:40]}"
             self.usage[name] = self.usage.get(name, 0.0) + 1
 
@@ -626,12 +568,8 @@ class OpenAIModel:
         return replies
 
     async def _with_prior(self, run: _Run, prior: Messages, reply: Reply) -> Reply | None:
-        """The reply with its tokens scored after ``prior``, in the template that was given or else
-        the server's own; ``None``: stopped before.
-
-        A reply that a passing failure kept from being scored can be used, and carries the reason,
-        so that no cache keeps it.
-        """
+        """The reply with its tokens scored after ``prior``; ``None``: stopped before. One that a
+        passing failure kept from being scored carries the reason, so that no cache keeps it."""
         if reply.text is None or reply.trace is None:
             return reply
         if reply.reasoning:
@@ -650,7 +588,8 @@ class OpenAIModel:
         return replace(reply, trace=trace)
 
     async def _score(self, run: _Run, messages: Messages, text: str) -> Any:
-        """The call that scores ``text`` as the reply to ``messages``."""
+        """The call that scores ``text`` as the reply to ``messages``, in the template that was
+        given or else the server's own."""
         if self._template is None:
             return await self._call(
                 "chat", lambda dialect: wire.prior_body(self.name, messages, text, dialect), run

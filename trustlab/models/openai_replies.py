@@ -15,24 +15,14 @@ from pydantic import BaseModel, TypeAdapter, ValidationError, WrapValidator
 from trustlab.choices import WRITABLE, utf8
 from trustlab.models.base import Request
 from trustlab.models.decoding import BOUNDS, ROUNDING, bounds
-from trustlab.models.openai_wire import MOST_TOKENS, shortened
+from trustlab.models.openai_wire import MOST_TOKENS, SERVERS, field, shortened
 from trustlab.models.thought import Thinking, apart
 from trustlab.records import Reply, TokenTrace
 
-SENTINEL = -9998.0
-"""Servers write -9999 for a log-probability that they do not tell."""
-NEAR = 0.01
-"""Nats by which the chosen token's log-probability may differ from its own in the list."""
+SENTINEL = -9998.0  # servers write -9999 for a log-probability that they do not tell
+NEAR = 0.01  # nats by which the chosen token's log-probability may differ from its own in the list
 
-ENDS = {
-    "withheld": "filter safety recitation blocklist prohibited spii moderation blocked policy"
-    " sensitive refusal guardrail",
-    "broken": "error abort aborted cancel cancelled canceled tool function timeout time failed"
-    " insufficient malformed interrupted unspecified unknown other",
-    "length": "length max limit truncated budget window context",
-    "stop": "stop stopped eos end ended endoftext complete completed done finished success",
-}
-"""What became of a reply -> words in which servers say so, the first that fits counts."""
+ENDS = {end: set(words.split()) for end, words in SERVERS["ends"].items()}
 
 NO_LOGPROBS = "the server tells no log-probabilities"
 NO_LIST = "the server lists no alternative tokens"
@@ -70,6 +60,9 @@ def _or_none(value: Any, validate: Any) -> Any:
         return None
 
 
+_OrNone = WrapValidator(_or_none)
+
+
 class Top(BaseModel):
     """One listed token of a position."""
 
@@ -81,9 +74,9 @@ class Said(BaseModel):
     """One token of a reply. ``bytes``: its UTF-8 bytes, where it may be part of a character."""
 
     token: str
-    logprob: Annotated[float | None, WrapValidator(_or_none)] = None
-    bytes: Annotated[list[int] | None, WrapValidator(_or_none)] = None
-    top_logprobs: Annotated[list[Top] | None, WrapValidator(_or_none)] = None
+    logprob: Annotated[float | None, _OrNone] = None
+    bytes: Annotated[list[int] | None, _OrNone] = None
+    top_logprobs: Annotated[list[Top] | None, _OrNone] = None
 
 
 class PromptToken(BaseModel):
@@ -105,8 +98,8 @@ _PROMPT: Any = TypeAdapter(list[dict[str, PromptToken] | None])
 
 
 def believed(reply: Reply) -> Reply:
-    """The reply, from a server or kept; ``ValueError`` where it holds what none can: numbers of
-    tokens out of range, log-probabilities above rounding, half a character."""
+    """The reply, from a server or kept; ``ValueError`` for what none can hold: numbers of tokens
+    out of range, log-probabilities above rounding, half a character."""
     for name in ("n_tokens_in", "n_tokens_out"):
         if not 0 <= (n := getattr(reply, name)) <= MOST_TOKENS:
             raise ValueError(f"{name} is {n}; it must be a whole number from 0 to {MOST_TOKENS:,}")
@@ -126,7 +119,6 @@ def believed(reply: Reply) -> Reply:
 def _check_numbers(
     name: str, values: Any, lowest: float = -math.inf, highest: float = math.inf
 ) -> None:
-    """``ValueError`` unless ``values`` (n,), where there are any, are finite and within."""
     if values is None or not len(values):
         return
     listed = values if isinstance(values, list) else values.tolist()
@@ -142,25 +134,23 @@ def missing(reason: str, n_tokens: tuple[int, int] = (0, 0)) -> Reply:
 
 def reasons_lacking(provides: frozenset[str], has_template: bool, has_size: bool) -> dict[str, str]:
     """Need -> why a server that gives no more than ``provides`` cannot meet it."""
-    lacks: dict[str, str] = {}
-    if "logprobs" not in provides:
-        lacks |= dict.fromkeys(("answer.logprobs", "samples.logprobs"), NO_LOGPROBS)
+    bare = "logprobs" not in provides
+    chosen = ["answer.logprobs", "samples.logprobs"] if bare else []
+    lacks: dict[str, str] = dict.fromkeys(chosen, NO_LOGPROBS)
     if "distributions" not in provides:
         wide = ("answer.entropies", "answer.renyi", "answer.fisher_rao", "answer.alternatives")
-        lacks |= dict.fromkeys(wide, NO_LIST if "logprobs" in provides else NO_LOGPROBS)
+        lacks |= dict.fromkeys(wide, NO_LOGPROBS if bare else NO_LIST)
     elif not has_size:
         lacks |= dict.fromkeys(("answer.renyi", "answer.fisher_rao"), NO_SIZE)
     if "prior" not in provides:
-        lacks["answer.prior_logprobs"] = (
-            NO_TEMPLATE if not has_template else NO_ECHO if "logprobs" in provides else NO_LOGPROBS
-        )
+        no_score = NO_LOGPROBS if bare else NO_ECHO
+        lacks["answer.prior_logprobs"] = no_score if has_template else NO_TEMPLATE
     return lacks
 
 
 def count_of(answer: Any, name: str) -> int | None:
     """A number of tokens in an answer's ``usage``; ``None``: not told, or not believed."""
-    usage = answer.get("usage") if isinstance(answer, Mapping) else None
-    n = usage.get(name) if isinstance(usage, Mapping) else None
+    n = field(answer, "usage", name)
     n = int(n) if isinstance(n, float) and n.is_integer() else n
     return n if type(n) is int and 0 <= n <= MOST_TOKENS else None
 
@@ -168,10 +158,10 @@ def count_of(answer: Any, name: str) -> int | None:
 def choices_of(answer: Any) -> list[Any] | None:
     """The choices of an answer in the order of their ``index``, up to the first that is not there;
     ``None``: it has another form."""
-    choices = answer.get("choices") if isinstance(answer, Mapping) else None
+    choices = field(answer, "choices")
     if not isinstance(choices, list):
         return None
-    at = [c.get("index") if isinstance(c, Mapping) else None for c in choices]
+    at = [field(choice, "index") for choice in choices]
     if 0 not in at or len(set(at)) < len(at) or not all(type(k) is int for k in at):
         return choices
     there = next(k for k in range(len(at) + 1) if k not in at)
@@ -186,7 +176,7 @@ def end_of(said: Any) -> str:
         return ""
     spread = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", said).lower()
     words = set(re.findall("[a-z]+", spread.replace("finish_reason", "")))
-    return next((end for end, known in ENDS.items() if words & set(known.split())), "unknown")
+    return next((end for end, known in ENDS.items() if words & known), "unknown")
 
 
 def _texts(part: Any, kind: str = "text") -> Iterator[tuple[str, str]]:
@@ -198,44 +188,31 @@ def _texts(part: Any, kind: str = "text") -> Iterator[tuple[str, str]]:
             yield from _texts(one, kind)
     elif isinstance(part, Mapping):
         named = str(part.get("type") or "")
-        if (
-            "think" in named
-            or "reason" in named
-            or "thought" in named
-            or part.get("thought") is True
-        ):
-            kind = "thought"
-        kind = "refusal" if named == "refusal" else kind
+        is_thought = re.search("think|reason|thought", named) or part.get("thought") is True
+        kind = "refusal" if named == "refusal" else "thought" if is_thought else kind
         names = ("text", "thinking", "reasoning", "summary", "refusal", "content", "value")
         yield from _texts(next((part[n] for n in names if part.get(n)), None), kind)
 
 
 def reply_of(
-    choice: Any,
-    request: Request,
-    n_tokens: tuple[int, int],
-    n_top: int,
-    vocabulary_size: int | None,
-    thinking: Thinking = "auto",
-) -> Reply:
+    choice: Any, request: Request, n_tokens: tuple[int, int], n_top: int,
+    vocabulary_size: int | None, thinking: Thinking = "auto",
+) -> Reply:  # fmt: skip
     """One reply, with its trace where the request wants statistics and the server's tokens spell
-    the text.
+    the text; a choice that is none is missing, with the reason.
 
     ``n_tokens``: in, and out where the server lists no tokens. ``n_top``: how many alternatives
-    were asked for. A reply that was cut off has finish "length", and an empty text if it came to
-    none (its thought took all tokens, say); where the server does not say how it ended, its tokens
-    are counted. A choice that is none is missing, with the reason.
+    were asked for. A reply that was cut off has finish "length", perhaps with an empty text; where
+    the server does not say how it ended, its tokens are counted.
     """
-    message = choice.get("message") if isinstance(choice, Mapping) else None
-    if isinstance(choice, Mapping) and message is None and isinstance(choice.get("text"), str):
+    message = field(choice, "message")
+    if message is None and isinstance(field(choice, "text"), str):
         message = choice["text"]
     message = {"content": message} if isinstance(message, str) else message
     if not isinstance(message, Mapping):
-        error = choice.get("error") if isinstance(choice, Mapping) else None
-        words = shortened(json.dumps(error or choice))
-        return missing(
-            f"the server's choice {'is an error' if error else 'has another form'}: {words}"
-        )
+        error = field(choice, "error")
+        what = "is an error" if error else "has another form"
+        return missing(f"the server's choice {what}: {shortened(json.dumps(error or choice))}")
     said = said_in(choice)
     counts = n_tokens[0], len(said) or n_tokens[1]
     parts = [*_texts(message.get("content"))]
@@ -270,13 +247,10 @@ def reply_of(
 
 def said_in(choice: Any) -> list[Said]:
     """The tokens of a choice; none where the server lists none, or what are none."""
-    told = choice.get("logprobs") if isinstance(choice, Mapping) else None
-    said = told.get("content") if isinstance(told, Mapping) else None
-    return _or_none(said, _SAID.validate_python) or []
+    return _or_none(field(choice, "logprobs", "content"), _SAID.validate_python) or []
 
 
-def token_bytes(said: Said) -> bytes:
-    """The bytes that a token adds to the text."""
+def _token_bytes(said: Said) -> bytes:
     if said.bytes is not None and all(0 <= b < 256 for b in said.bytes):
         return bytes(said.bytes)
     if escaped := _ESCAPED.fullmatch(said.token):
@@ -284,27 +258,23 @@ def token_bytes(said: Said) -> bytes:
     return said.token.encode("utf-8", "replace")
 
 
-def alphabet_bytes(said: Said) -> bytes:
-    """The bytes of a token that is named in GPT-2's byte alphabet ("Ã©" for "é"); what is not in it
-    is a byte that no text has."""
+def _alphabet_bytes(said: Said) -> bytes:
+    """Of a token named in GPT-2's byte alphabet ("Ã©" for "é"); 0xFF, which no text has, of any
+    other."""
     return bytes(BYTES.get(c, 0xFF) for c in said.token)
 
 
-def piece_bytes(said: Said) -> bytes:
-    """The bytes of a token that is named as SentencePiece does ("▁flu", "<0xC3>")."""
+def _piece_bytes(said: Said) -> bytes:
+    """Of a token named as SentencePiece does ("▁flu", "<0xC3>")."""
     if one := _BYTE.fullmatch(said.token):
         return bytes.fromhex(one[1])
     return said.token.replace("\u2581", " ").encode("utf-8", "replace")
 
 
 def pieces(text: str, parts: Sequence[bytes]) -> tuple[int, list[str]] | None:
-    """Where the tokens ``parts`` that make up ``text`` begin, and the text that each adds; ``None``
-    if they do not spell it.
-
-    Tokens before the text (reasoning that the server moved elsewhere, blanks it stripped) are
-    passed over, and so are blanks and special tokens after it. A token that completes no character
-    adds ''; joined, the pieces are ``text``.
-    """
+    """Where the tokens ``parts`` that make up ``text`` begin, and the text that each adds ('' for
+    one that completes no character); ``None`` if they do not spell it. Tokens before the text are
+    passed over (reasoning, say), and blanks and special tokens after it."""
     spoken, joined = text.encode(), b"".join(parts)
     stop, last = len(joined), len(parts)
     while True:
@@ -330,15 +300,14 @@ def pieces(text: str, parts: Sequence[bytes]) -> tuple[int, list[str]] | None:
 def trace_of(
     text: str, said: list[Said], request: Request, n_top: int, vocabulary_size: int | None
 ) -> TokenTrace:
-    """The statistics of a reply's tokens.
+    """The statistics of a reply's tokens; what any token lacks is ``None``, with the reason.
 
-    A statistic that any token lacks is ``None``, and all are, with ``lacks`` saying why, where the
-    tokens do not spell the text, or the log-probabilities of the whole reply are 0, or no numbers.
-    Entropies are lower bounds, Rényi divergences and Fisher-Rao distances upper ones (``None``
-    without ``vocabulary_size``): see :mod:`trustlab.models.decoding`; none is taken from a list
-    that contradicts the chosen token.
+    All are lacking where the tokens do not spell the text, or the log-probabilities of the whole
+    reply are 0, or no numbers. What follows from the lists of alternatives is a bound
+    (:func:`~trustlab.models.decoding.bounds`); none is taken from a list that contradicts the
+    chosen token.
     """
-    spellings = ([of(s) for s in said] for of in (token_bytes, alphabet_bytes, piece_bytes))
+    spellings = ([of(s) for s in said] for of in (_token_bytes, _alphabet_bytes, _piece_bytes))
     found = next(filter(None, (pieces(text, parts) for parts in spellings)), None)
     if found is None:
         return TokenTrace((text,), lacks=dict.fromkeys(NEEDED, NOT_SPELT))
@@ -402,9 +371,8 @@ def _own(said: Said, top: list[Top]) -> float | None:
 
 
 def _contradicts(said: Said, top: list[Top], n_top: int) -> bool:
-    """Whether a list cannot be of the position that the chosen token has: it gives the token
-    another log-probability, or leaves it out before a worse one. Names of parts of characters are
-    alike, and say nothing."""
+    """Whether a list gives the chosen token another log-probability, or leaves it out before a
+    worse one. Names of parts of characters are alike, and say nothing."""
     if not top or said.logprob is None or not said.token.replace("\ufffd", "").strip():
         return False
     same = [t.logprob for t in top if t.token == said.token]
@@ -414,12 +382,9 @@ def _contradicts(said: Said, top: list[Top], n_top: int) -> bool:
 
 
 def _known(said: Said, top: list[Top], n_top: int) -> tuple[list[float], float | None]:
-    """Log-probabilities of all known tokens, and the cap on the others.
-
-    There is a cap only where the list is whole: as long as asked for, and not brought to that
-    length by the chosen token put at its end. Servers that key it by the tokens' text lose those
-    that look alike, and these may be any but the most probable.
-    """
+    """Log-probabilities of all known tokens, and the cap on the others, where the list is whole: as
+    long as asked for, and not only by the chosen token put at its end. Servers that key it by the
+    tokens' text lose those that look alike."""
     known = [t.logprob for t in top]
     whole = len(top) >= n_top and not (1 < len(top) == n_top and top[-1].token == said.token)
     cap = known[n_top - 1] if whole and n_top >= 1 else None
@@ -428,10 +393,8 @@ def _known(said: Said, top: list[Top], n_top: int) -> tuple[list[float], float |
 
 
 def _best(said: Said, top: list[Top], piece: str, n: int) -> tuple[tuple[str, float], ...]:
-    """The ``n`` most probable tokens, best first, the chosen one at its place if not among them.
-
-    The chosen one is called as in the trace, ``piece``: servers may write it otherwise.
-    """
+    """The ``n`` most probable tokens, best first, the chosen one, called ``piece`` as in the trace,
+    at its place if not among them."""
     best = [(t.token, t.logprob) for t in top[:n]]
     if (own := _own(said, top[:n])) is not None:
         best = sorted([*best, (said.token, own)], key=lambda pair: -pair[1])
@@ -445,19 +408,15 @@ def scored_in(answer: Any) -> list[tuple[str, float | None]]:
         rows = _or_none(answer["prompt_logprobs"], _PROMPT.validate_python) or []
         each = [next(iter((row or {}).values()), None) for row in rows]
         return [("", None) if t is None else (t.decoded_token or "", t.logprob) for t in each]
-    choice = (choices_of(answer) or [None])[0]
-    told = choice.get("logprobs") if isinstance(choice, Mapping) else None
+    told = field((choices_of(answer) or [None])[0], "logprobs")
     scored = _or_none(told, Scored.model_validate)
     return [] if scored is None else list(zip(scored.tokens, scored.token_logprobs, strict=False))
 
 
 def prior_of(answer: Any, tokens: Sequence[str]) -> np.ndarray | None:
     """Log P of each of ``tokens`` (L,) at the end of what was scored; ``None`` unless the server
-    cut it into the same tokens, in a chat but for blanks and parts of characters.
-
-    To a text the server was made to add one token, which it may or may not list. The last tokens
-    must be the reply's own, in one way only. Offsets are not used: servers count them differently.
-    """
+    cut it into the same tokens, in one way only, in a chat but for blanks and parts of characters.
+    To a text it was made to add one token, which it may or may not list."""
     scored, cuts = scored_in(answer), {0}
     chat = isinstance(answer, Mapping) and "prompt_logprobs" in answer
     if not tokens:

@@ -17,6 +17,7 @@ import weakref
 from collections.abc import Coroutine, Mapping
 from dataclasses import asdict, dataclass, replace
 from email.utils import parsedate_to_datetime
+from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
@@ -24,39 +25,27 @@ from trustlab.choices import KEY_LIKE, may_be_token
 from trustlab.models.base import Messages, Request
 from trustlab.models.limiter import Limiter
 from trustlab.models.templates import dated
+from trustlab.paths import read_yaml
 
 T = TypeVar("T")
 
 OPENAI = "https://api.openai.com/v1"
 HIDDEN = "[key]"
-SHORTEST_KEY = 8
-"""Characters of the shortest key that is searched for: a shorter one may be part of a word."""
 ECHOED = "the server echoed the key"
+SHORTEST_KEY = 8  # characters of a key that is searched for: a shorter one may be part of a word
 MOST_BYTES = 64 * 2**20
-"""Of an answer with replies; of any other a sixteenth."""
-PACKED, MOST_PACKING = ("gzip", "deflate", "br", "zstd"), 128
-"""How an answer may be packed, though it was asked not to be, and what part of the bytes it may
-have then."""
-MOST_TOKENS = 10_000_000
-"""Of one call, in or out; a server that counts more is not believed."""
+"""Of an answer with replies; of any other a sixteenth, of a packed one a 128th."""
+PACKED = ("gzip", "deflate", "br", "zstd")
+MOST_TOKENS = 10_000_000  # of one call, in or out; a server that counts more is not believed
 PATHS = {
-    "chat": "/chat/completions",
-    "score": "/completions",
-    "models": "/models",
-    "tokenize": "/tokenize",
-}
-"""What a server is asked: for replies, for the score of a text, what it has, how long a prompt
-is."""
-NEARLY_GREEDY = 0.01
-"""The temperature of greedy replies where a server takes none of 0."""
-CONNECT_S = 4.0
-"""A connection takes no longer, or the server is not there."""
-UNFIT = 0
-"""In place of an HTTP status: the server did what is not allowed, and would do it again."""
-MOST_NAMED = 2_000
-"""Characters of a server's complaint in which parameters are looked for."""
-MAX_WORDS = 200
-"""Characters of a server's own words that a reason quotes."""
+    "chat": "/chat/completions", "score": "/completions",
+    "models": "/models", "tokenize": "/tokenize",
+}  # fmt: skip
+NEARLY_GREEDY = 0.01  # the temperature of greedy replies where a server takes none of 0
+CONNECT_S = 4.0  # a connection takes no longer, or the server is not there
+UNFIT = 0  # in place of an HTTP status: the server did what is not allowed, and would do it again
+MOST_NAMED = 2_000  # characters of a server's complaint in which parameters are looked for
+MAX_WORDS = 200  # characters of a server's own words that a reason quotes
 
 
 def shortened(text: str) -> str:
@@ -80,8 +69,8 @@ class Address:
 
     @classmethod
     def of(cls, base_url: str | None) -> Address:
-        """The address given, else ``OPENAI_BASE_URL``, else OpenAI's. ``ValueError`` if it is none,
-        or carries a query."""
+        """The address given, else ``OPENAI_BASE_URL``, else OpenAI's; ``ValueError`` for no address
+        and one with a query."""
         form = "base_url must be http://HOST/PATH or https://HOST/PATH (most servers: .../v1)"
         try:
             parts = urlsplit((base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI).strip())
@@ -94,26 +83,24 @@ class Address:
             where = "must end with its path; a key belongs in OPENAI_API_KEY"
             raise ValueError(f"base_url for {host} {where}")
         at = parts.netloc.rpartition("@")[2]
-        named = parts.username is not None
         login = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
         path = parts.path.rstrip("/").removesuffix(PATHS["chat"])
         shown = "/".join(_segment(part) for part in path.split("/"))
         here = host in ("localhost", "::1", "0.0.0.0") or host.startswith("127.")
-        url = f"{parts.scheme}://{at}{path}"
-        return cls(url, f"{at}{shown}", login if named else None, here)
+        login = None if parts.username is None else login
+        return cls(f"{parts.scheme}://{at}{path}", f"{at}{shown}", login, here)
 
 
 def _segment(part: str) -> str:
-    """A part of a path as it is shown: one that may be a token by a short hash of it."""
-    if not may_be_token(part):
-        return part
-    return f"({hashlib.sha256(part.encode()).hexdigest()[:6]})"
+    """A part of a path as it is shown: what may be a token by a short hash."""
+    digest = hashlib.sha256(part.encode()).hexdigest()[:6]
+    return f"({digest})" if may_be_token(part) else part
 
 
 def key_for(address: Address) -> str:
-    """``OPENAI_API_KEY`` without blanks around it; "none" for a server of one's own, since the
-    client insists on one. ``ValueError``: OpenAI needs one, or it has characters that no key has;
-    the key is not repeated."""
+    """``OPENAI_API_KEY`` without blanks around it, "none" for a server of one's own, since the
+    client insists on one; ``ValueError``, without the key, where OpenAI's is absent or it has
+    characters that no key has."""
     key = os.environ.get("OPENAI_API_KEY", "").strip()
     if not key and address.url == OPENAI:
         where = "for a server of your own give base_url"
@@ -126,12 +113,11 @@ def key_for(address: Address) -> str:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one call brought. ``answer`` is its JSON; else ``reason`` says why there is none.
+    """What one call brought: its JSON in ``answer``, else a ``reason``.
 
-    ``status`` is the HTTP status, or that of an error inside an HTTP 200 (``None``: no answer
-    came); ``named`` the parameter and words the server complained with; ``pause`` the seconds that
-    it asks to wait. ``retries`` stands inside ``reason``, between ``what`` and ``words``.
-    ``reached``: whether there was a connection.
+    ``status``: of HTTP, or of an error inside an HTTP 200 (``None``: no answer came). ``named``:
+    parameter and words of the complaint. ``pause``: seconds that the server asks to wait.
+    ``reached``: there was a connection. The reason is ``what``, the ``retries``, ``words``.
     """
 
     answer: Any = None
@@ -153,8 +139,8 @@ class Outcome:
 
     @property
     def refused(self) -> bool:
-        """Whether the server takes no more calls for now; inside an HTTP 200 that may be for good
-        (a day's free calls), and each call has its retries alone."""
+        """Whether the server takes no more calls for now; said inside an HTTP 200 it may be for
+        good, and does not count."""
         said = self.what.startswith("HTTP") and self.code != "insufficient_quota"
         return self.status in (429, 503) and said
 
@@ -163,8 +149,7 @@ class Outcome:
         """Whether the same call may well pass later."""
         if self.answer is not None or self.what == ECHOED:
             return False
-        known = self.status in (None, 200, 408, 409, 429)
-        return known or (self.status or 0) >= 500
+        return self.status in (None, 200, 408, 409, 429) or (self.status or 0) >= 500
 
     @property
     def lost(self) -> bool:
@@ -172,31 +157,26 @@ class Outcome:
         return self.passing or (self.answer is None and self.status == UNFIT)
 
 
-_MEANINGS = {
-    402: r"insufficient.?(quota|credit|balance|fund)|billing|payment.?required|out of credit",
-    401: r"(invalid|incorrect|missing).?(api.?)?key|unauthori[sz]ed|unauthenticated"
-    r"|authentication",
-    403: r"permission.?denied|forbidden",
-    404: r"model.{0,60}(not.?found|(does not|doesn't) exist)|no such model",
-    429: r"rate.?limit|too.?many.?requests|resource.?exhausted|throttl",
-    503: r"overload|unavailable|busy|at capacity|try again later",
-    400: r"invalid.?(request|param|argument)|unsupported|bad.?request|validation|context.?length",
-}
-"""HTTP status -> how servers write it in the words of an error."""
-_CODES = ("code", "status_code", "status", "type", "error_code")
-_WORDS = ("message", "detail", "msg", "error_msg", "status_msg", "errors", "reason")
+SERVERS: dict[str, Any] = read_yaml(Path(__file__).with_name("servers.yml"))
+_MEANINGS: dict[int, str] = SERVERS["meanings"]
+_WORDS: list[str] = SERVERS["words"]
 _OTHERS = re.compile(
     r"(?<!not )\b(supported|allowed|accepted|permitted|valid)\b[^.;:]*(:| are\b)[^.;]*", re.I
 )
 """The list of what a server takes, behind its word on what it does not take."""
 
 
+def field(value: Any, *names: str) -> Any:
+    """What JSON holds under these names, one below the other; ``None``: it has another form."""
+    for name in names:
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
+
+
 def error_in(answer: Any) -> Any:
-    """The error that an answer holds in place of what was asked for, wherever it stands; ``None``:
-    it holds none."""
+    """The error that an answer holds in place of what was asked for, wherever it stands."""
     if isinstance(answer, list):
-        errors = [found for one in answer if (found := error_in(one)) is not None]
-        return errors[0] if errors else None
+        return next((found for one in answer if (found := error_in(one)) is not None), None)
     if not isinstance(answer, dict):
         return None
     choices = answer.get("choices")
@@ -204,10 +184,10 @@ def error_in(answer: Any) -> Any:
     errors = [c.get("error") for c in choices if isinstance(c, dict)]
     if choices and not all(errors):
         return None
-    if found := answer.get("error") or answer.get("errors") or (errors[0] if errors else None):
+    if found := answer.get("error") or answer.get("errors") or next(iter(errors), None):
         return found
-    if isinstance(inner := answer.get("base_resp"), dict) and inner.get("status_code"):
-        return inner
+    if field(answer, "base_resp", "status_code"):
+        return answer["base_resp"]
     given = {"choices", "data", "count", "prompt_logprobs"} & answer.keys()
     is_error = answer.get("object") == "error" or answer.get("success") is False
     bare = not given and any(answer.get(name) for name in _WORDS)
@@ -218,11 +198,8 @@ def _status_in(codes: str, words: str) -> int:
     """The HTTP status that an error inside an HTTP 200 means; 200 where it does not say."""
     if number := re.search(r"(?<!\d)[45]\d\d(?!\d)", codes):
         return int(number[0])
-    for text in (codes, words):
-        for status, pattern in _MEANINGS.items():
-            if re.search(pattern, text, re.IGNORECASE):
-                return status
-    return 200
+    meant = ((text, status) for text in (codes, words) for status in _MEANINGS)
+    return next((s for text, s in meant if re.search(_MEANINGS[s], text, re.IGNORECASE)), 200)
 
 
 def pause_of(headers: Mapping[str, str]) -> float:
@@ -272,18 +249,18 @@ class Dialect:
         nothing that can be left out. Without a temperature the reply comes from another
         distribution than the one asked for: only who says so may leave it out."""
         words, status = _OTHERS.sub("", _own_words(outcome.named, sent)), outcome.status
-        told = "context" in outcome.code or "context length" in words
-        if told or status not in (400, 403, 422, 500, 501):
+        too_long = "context" in outcome.code or "context length" in words
+        if too_long or status not in (400, 403, 422, 500, 501):
             return self
 
-        def refused(names: str, part: str) -> bool:
-            only = "logprobs" in names if status == 403 else True
-            return only and part in sent and bool(re.search(rf"(?<!\w)({names})(?!\w)", words))
+        def refused(part: str, names: str = "") -> bool:
+            may_be = part in sent and (status != 403 or part == "logprobs")
+            return may_be and bool(re.search(rf"(?<!\w)({names or part})(?!\w)", words))
 
         new: dict[str, Any] = {}
-        if refused("max_completion_tokens", "max_tokens"):
+        if refused("max_tokens", "max_completion_tokens"):
             new["limit"] = "max_completion_tokens"
-        if refused("top_logprobs|logprobs", "logprobs"):
+        if refused("logprobs", "top_logprobs|logprobs"):
             n_top = sent.get("top_logprobs", 0)
             if n_top == 0 and self.fewest_top == 0:
                 new["fewest_top"] = 1
@@ -291,19 +268,15 @@ class Dialect:
                 new["most_top"] = min(self.most_top, 5 if n_top > 5 else 1)
             else:
                 new["takes_logprobs"] = False
-        both = re.search(r"\bboth\b", words) and refused("top_p", "top_p")
-        if refused("temperature", "temperature") and not both:
+        both = re.search(r"\bboth\b", words) and refused("top_p")
+        if refused("temperature") and not both:
             if sent["temperature"] == 0 and self.coldest == 0 and "default" not in words:
                 new["coldest"] = NEARLY_GREEDY
             else:
                 new["takes_temperature"] = False
-        for part, names, name in (
-            ("response_format", "response_format|json_schema|schema", "takes_schema"),
-            ("seed", "seed", "takes_seed"),
-            ("top_p", "top_p", "takes_top_p"),
-        ):
-            if refused(names, part):
-                new[name] = False
+        if refused("response_format", "response_format|json_schema|schema"):
+            new["takes_schema"] = False
+        new |= {f"takes_{part}": False for part in ("seed", "top_p") if refused(part)}
         if status != 403 and "n" in sent and (words.startswith("n ") or _NAMED_N.search(words)):
             new["takes_n"] = False
         if not new and status != 403 and self.system_role == "auto" and _SYSTEM_ROLE.search(words):
@@ -316,8 +289,8 @@ def _own_words(words: str, sent: Mapping[str, Any]) -> str:
     patient has a temperature, too."""
     prompt = " ".join(" ".join(turn["content"].split()) for turn in sent.get("messages", ()))
     each = words[:MOST_NAMED].split()
-    threes = [" ".join(each[i : i + 3]) in prompt for i in range(len(each) - 2)]
-    quoted = {i + k for i, found in enumerate(threes) if found for k in range(3)}
+    starts = [i for i in range(len(each) - 2) if " ".join(each[i : i + 3]) in prompt]
+    quoted = {i + k for i in starts for k in range(3)}
     return " ".join(word for i, word in enumerate(each) if i not in quoted)
 
 
@@ -372,19 +345,16 @@ class Line:
             import openai
         except ImportError as error:
             raise ImportError("OpenAIModel needs the openai client: pip install openai") from error
-        n = self.concurrency
-        limits = _http().Limits(
-            max_connections=n, max_keepalive_connections=n, keepalive_expiry=60.0
-        )
-        timeout = _http().Timeout(self.timeout_s, connect=CONNECT_S)
-        http = openai.DefaultAsyncHttpxClient(
-            limits=limits, timeout=timeout, event_hooks=_hooks(self.address.url),
-            trust_env=not self.address.here,  # a proxy does not reach this machine
-        )  # fmt: skip
+        n, address, http = self.concurrency, self.address, _http()
+        limits = http.Limits(max_connections=n, max_keepalive_connections=n, keepalive_expiry=60.0)
+        timeout = http.Timeout(self.timeout_s, connect=CONNECT_S)
         headers = headers | {"Accept-Encoding": "identity"}  # a packed answer has no known size
         return openai.AsyncOpenAI(
-            api_key=key, base_url=self.address.url, timeout=timeout, max_retries=0,
-            default_headers=headers, http_client=http,
+            api_key=key, base_url=address.url, timeout=timeout, max_retries=0,
+            default_headers=headers, http_client=openai.DefaultAsyncHttpxClient(
+                limits=limits, timeout=timeout, event_hooks=_hooks(address.url),
+                trust_env=not address.here,  # a proxy does not reach this machine
+            ),
         )  # fmt: skip
 
     def close(self) -> None:
@@ -406,25 +376,23 @@ class Line:
 
     async def post(self, kind: str, body: Mapping[str, Any]) -> Outcome:
         """One call of a kind of :data:`PATHS`, in a place that the limiter gave, within
-        ``timeout_s`` from its beginning to its end.
-
-        Never raises for what a server does.
-        """
+        ``timeout_s`` from beginning to end. Never raises for what a server does."""
         import openai
 
         client: Any = self._client
-        form = _http().Response
+        http = _http()
         # ``/tokenize`` stands beside, not below, the path of the rest.
         path = self.address.url.removesuffix("/v1") if kind == "tokenize" else ""
         try:
             async with asyncio.timeout(self.timeout_s):
                 if kind == "models":
-                    answer = await client.get(PATHS[kind], cast_to=form)
+                    answer = await client.get(PATHS[kind], cast_to=http.Response)
                 else:
-                    answer = await client.post(path + PATHS[kind], cast_to=form, body=body)
+                    path += PATHS[kind]
+                    answer = await client.post(path, cast_to=http.Response, body=body)
             return self._told(answer.content, pause_of(answer.headers))
         except (TimeoutError, openai.APITimeoutError) as error:
-            if isinstance(error.__cause__, _http().ConnectTimeout):
+            if isinstance(error.__cause__, http.ConnectTimeout):
                 return self._unreached(error.__cause__)
             return Outcome(what=f"no answer within {self.timeout_s:g} s")
         except UnicodeEncodeError:
@@ -432,7 +400,7 @@ class Line:
         except openai.APIStatusError as error:
             said = error.body or error.response.reason_phrase
             return self._refusal(error.status_code, said, pause_of(error.response.headers))
-        except (openai.OpenAIError, OSError, Unfit, _http().HTTPError) as error:
+        except (openai.OpenAIError, OSError, Unfit, http.HTTPError) as error:
             cause = error.__cause__ if isinstance(error, openai.APIConnectionError) else error
             if isinstance(cause, Unfit):
                 return Outcome(what=str(cause), status=UNFIT)
@@ -468,9 +436,7 @@ class Line:
             return Outcome(what=ECHOED, status=200)
         if answer is None:
             return Outcome(what="the server's answer is null", status=200)
-        if error is not None:
-            return self._refusal(200, error, pause)
-        return Outcome(answer, status=200)
+        return Outcome(answer, status=200) if error is None else self._refusal(200, error, pause)
 
     def _refusal(self, status: int | None, error: Any, pause: float = 0.0) -> Outcome:
         """What an error says, in whichever form: a text, a list, or fields, perhaps deeper down."""
@@ -480,17 +446,14 @@ class Line:
             told = inner
         said = next((told[name] for name in (*_WORDS, "error") if told.get(name)), one)
         words = shortened(self.scrubbed(str(said or "no reason is given")))
-        codes = " ".join(str(told[name]) for name in _CODES if told.get(name) is not None)[
-            :MAX_WORDS
-        ]
+        codes = [str(told[name]) for name in SERVERS["codes"] if told.get(name) is not None]
+        codes = " ".join(codes)[:MAX_WORDS]
         what = "the batch brought no answer" if status is None else f"HTTP {status}"
         if status == 200:
             what, status = "an error inside HTTP 200", _status_in(codes, words)
         named = f"{told['param']} {said}" if told.get("param") else str(said)
         code = "insufficient_quota" if "insufficient_quota" in codes else codes
-        return Outcome(
-            what=what, words=f": {words}", status=status, named=named, code=code, pause=pause
-        )
+        return Outcome(None, what, f": {words}", status, named, code, pause)
 
 
 def _http() -> Any:
@@ -506,6 +469,23 @@ def _hooks(url: str) -> dict[str, list[Any]]:
     and reads no endless answer."""
     home = _http().URL(url)
 
+    class Bounded(_http().AsyncByteStream):
+        """An answer as long as it has no more than ``most`` bytes."""
+
+        def __init__(self, stream: Any, most: int) -> None:
+            self._stream, self._most = stream, most
+
+        async def __aiter__(self):
+            n_bytes = 0
+            async for part in self._stream:
+                n_bytes += len(part)
+                if n_bytes > self._most:
+                    raise Unfit(f"the server's answer has more than {self._most:,} bytes")
+                yield part
+
+        async def aclose(self) -> None:
+            await self._stream.aclose()
+
     async def stay(request: Any) -> None:
         if (request.url.scheme, request.url.netloc) != (home.scheme, home.netloc):
             raise Unfit("the server redirects to another address")
@@ -513,28 +493,10 @@ def _hooks(url: str) -> dict[str, list[Any]]:
     async def bound(response: Any) -> None:
         replies = response.status_code < 400 and response.request.url.path.endswith("completions")
         packed = response.headers.get("content-encoding", "").strip().lower() in PACKED
-        least = MOST_PACKING if packed else 1 if replies else 16
-        response.stream = _bounded(response.stream, MOST_BYTES // least)
+        share = 128 if packed else 1 if replies else 16
+        response.stream = Bounded(response.stream, MOST_BYTES // share)
 
     return {"request": [stay], "response": [bound]}
-
-
-def _bounded(stream: Any, most: int) -> Any:
-    """The stream of an answer, as long as it has no more than ``most`` bytes."""
-
-    class Bounded(_http().AsyncByteStream):
-        async def __aiter__(self):
-            n_bytes = 0
-            async for part in stream:
-                n_bytes += len(part)
-                if n_bytes > most:
-                    raise Unfit(f"the server's answer has more than {most:,} bytes")
-                yield part
-
-        async def aclose(self) -> None:
-            await stream.aclose()
-
-    return Bounded()
 
 
 def _shut(loop: asyncio.AbstractEventLoop, client: Any, thread: threading.Thread) -> None:
@@ -545,7 +507,8 @@ def _shut(loop: asyncio.AbstractEventLoop, client: Any, thread: threading.Thread
         for task in others:
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
-        await client.close()
+        if client is not None:
+            await client.close()
 
     if thread is threading.current_thread():  # the last reference went inside: no wait for itself
         loop.stop()
@@ -560,11 +523,7 @@ def _shut(loop: asyncio.AbstractEventLoop, client: Any, thread: threading.Thread
 
 def seed_of(request: Request, index: int) -> int:
     """The seed of reply ``index``, below 2^31: a hash of the request's seed and messages, plus the
-    index.
-
-    Servers that draw several replies in one call give reply i the seed + i (vLLM does), so alone or
-    together it is the same.
-    """
+    index, as servers that draw several replies in one call count them."""
     digest = hashlib.sha256(json.dumps([request.seed, request.messages]).encode()).digest()
     return (int.from_bytes(digest[:4], "little") + request.first + index) % 2**31
 
@@ -618,17 +577,13 @@ def prior_body(name: str, messages: Messages, reply: str, dialect: Dialect) -> d
     }  # fmt: skip
 
 
-WINDOWS = ("max_model_len", "context_length", "context_window", "max_context_length")
-"""What servers call the number of tokens that prompt and reply may have together."""
-
-
 def window_of(answer: Any, name: str) -> float:
-    """The window of the model ``name`` in a server's list of models; infinite where it tells none.
-    Of a list of one model, that one is meant."""
-    rows = answer.get("data") if isinstance(answer, dict) else None
+    """The window of the model ``name``, or of the only one, in a server's list of models; infinite
+    where it tells none."""
+    rows = field(answer, "data")
     rows = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
     named = [row for row in rows if row.get("id") == name] or (rows if len(rows) == 1 else [])
-    told = [row[key] for row in named for key in WINDOWS if type(row.get(key)) is int]
+    told = [row[key] for row in named for key in SERVERS["windows"] if type(row.get(key)) is int]
     return min([n for n in told if 0 < n <= MOST_TOKENS], default=math.inf)
 
 
@@ -654,14 +609,14 @@ def turns(messages: Messages, system_role: str) -> list[dict[str, str]]:
 class Template:
     """A chat template: a Jinja text, or the name or folder of a tokenizer that has one.
 
-    ``text`` is the Jinja text; ``n_vocabulary`` the size of a model's vocabulary, where one is
-    named. ``options`` are for the template; the date it prints is fixed.
-    ``FileNotFoundError``: no such tokenizer. ``ValueError``: it has no template, or a broken one.
+    ``text`` is the Jinja text; ``n_vocabulary`` the size of a named model's vocabulary.
+    ``options`` are for the template; the date it prints is fixed. ``FileNotFoundError``: no such
+    tokenizer. ``ValueError``: it has no template, or a broken one.
     """
 
     def __init__(self, source: str, options: Mapping[str, Any] | None = None) -> None:
         try:
-            from transformers import AutoTokenizer
+            from transformers import AutoConfig, AutoTokenizer
         except ImportError as error:
             how = "pip install transformers"
             raise ImportError(f"chat_template needs transformers: {how}") from error
@@ -673,22 +628,21 @@ class Template:
             try:
                 self._tokenizer = AutoTokenizer.from_pretrained(source)
             except (OSError, ValueError) as error:
-                why = (
-                    f"neither a Jinja template nor a tokenizer: {str(error).partition(chr(10))[0]}"
-                )
-                raise FileNotFoundError(f"{given} is {why}") from error
+                why = "neither a Jinja template nor a tokenizer"
+                first = str(error).partition("\n")[0]
+                raise FileNotFoundError(f"{given} is {why}: {first}") from error
             if not self._tokenizer.chat_template:
                 raise ValueError(f"{given}, a tokenizer, has no template; give the Jinja text")
             self.text = self._tokenizer.get_chat_template()
-            self.n_vocabulary = _vocabulary_size(source, self._tokenizer)
+            self.n_vocabulary = len(self._tokenizer)
+            with contextlib.suppress(OSError, ValueError):  # the model may have room to spare
+                config = AutoConfig.from_pretrained(source).get_text_config()
+                self.n_vocabulary = getattr(config, "vocab_size", None) or self.n_vocabulary
         self.render((("user", "ok"),), "system")
 
     def render(self, messages: Messages, system_role: str) -> str:
-        """The prompt as text, up to where the reply begins. ``ValueError`` if the template refuses
-        the conversation.
-
-        Without a leading begin-of-text token: a server puts its own before a text.
-        """
+        """The prompt as text, up to where the reply begins, without a leading begin-of-text token,
+        which a server puts itself. ``ValueError``: the template refuses the conversation."""
         from jinja2 import TemplateError
         from transformers.utils.chat_template_utils import render_jinja_template
 
@@ -709,14 +663,3 @@ class Template:
         if self._tokenizer is None:
             return None
         return len(self._tokenizer(self.render(messages, system_role))["input_ids"])
-
-
-def _vocabulary_size(source: str, tokenizer: Any) -> int:
-    """Of the model beside the tokenizer, where its config is there: it may have room to spare."""
-    from transformers import AutoConfig
-
-    try:
-        config = AutoConfig.from_pretrained(source).get_text_config()
-    except (OSError, ValueError):
-        return len(tokenizer)
-    return getattr(config, "vocab_size", None) or len(tokenizer)

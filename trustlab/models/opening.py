@@ -1,5 +1,4 @@
-"""Finding and opening a causal language model of the Hugging Face library; what can go wrong is
-said in plain words."""
+"""Finding and opening a causal language model of the Hugging Face library."""
 
 from __future__ import annotations
 
@@ -26,17 +25,13 @@ MODEL_FILES = (
 WHOLE = ("model.safetensors", "model.safetensors.index.json")
 """Where one of these is, the libraries open no pickle beside it."""
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
-NO_WEIGHTS = ("training_args", "openvino")
-"""How names of other files with such endings begin."""
+NO_WEIGHTS = ("training_args", "openvino")  # how names of other files with such endings begin
 BOTH_WAYS = ("bert-generation", "xlnet")
 """Model types that read both ways, beside those listed by the library as masked language models."""
 NOT_ONWARDS = ("paligemma", "diffusion_gemma", "shieldgemma2")
 """Model types of images and text which read a prompt both ways, fill a canvas, or only classify."""
 NO_MODEL = "no model at {!r}: expected a folder with config.json, weights and a tokenizer"
-NO_LENGTH = 1_000_000
-"""A tokenizer's ``model_max_length`` from here on stands for unknown."""
-
-
+NO_LENGTH = 1_000_000  # a tokenizer's model_max_length from here on stands for unknown
 GGUF = ".gguf"
 NO_CHAT = 'a GGUF file needs gguf and accelerate: pip install "trustlab[chat]"'
 _ELSEWHERE = "a form that is not opened here: the model's own repository has safetensors"
@@ -54,7 +49,7 @@ OTHER_FORMS = {
 
 def gguf_of(path: Path) -> Path | None:
     """The GGUF file that is named, or that a folder without config.json holds alone; ``ValueError``
-    says what to do with what is on disk in a form that is not opened."""
+    for a form that is not opened, with what to do."""
     whole = any((path / name).is_file() for name in WHOLE)
     if (file := path / "adapter_config.json").is_file() and not whole:
         base = re.search('"base_model_name_or_path": *"(.*?)"', file.read_text("utf-8", "replace"))
@@ -90,10 +85,10 @@ def folder_revision(folder: Path) -> str:
     """First 16 hex digits of a sha256 over the names and bytes of a folder's weight, config and
     tokenizer files, or of a GGUF file."""
     digest = hashlib.sha256()
-    inside = [folder] if folder.is_file() else folder.iterdir()
-    for path in sorted(
-        p for p in inside if p == folder or any(p.match(pattern) for pattern in MODEL_FILES)
-    ):
+    files = [folder]
+    if folder.is_dir():
+        files = sorted(p for p in folder.iterdir() if any(map(p.match, MODEL_FILES)))
+    for path in files:
         digest.update(f"{path.name}\0{path.stat().st_size}\0".encode())
         with path.open("rb") as file:
             while chunk := file.read(1 << 20):
@@ -101,8 +96,7 @@ def folder_revision(folder: Path) -> str:
     return digest.hexdigest()[:16]
 
 
-GPUS = ("nvidia*", "kfd", "dxg")
-"""What /dev holds where torch may find a GPU."""
+GPUS = ("nvidia*", "kfd", "dxg")  # what /dev holds where torch may find a GPU
 
 
 def may_have_gpu() -> bool:
@@ -111,12 +105,10 @@ def may_have_gpu() -> bool:
 
 
 class Later:
-    """A local model that is opened when it is first asked something that the cache cannot say;
-    until then ``name`` and ``revision`` say what it is. What it provides is kept like a reply."""
+    """A local model that is opened when it is first asked something that the cache cannot say."""
 
     _NONE = ("abilities", "lacks", "waiting", "next_step", "model", "_model", "_opened")
-    """What models of this kind do not have, asked for in passing; the last two: not there yet, or
-    what opens it failed so."""
+    """What models of this kind do not have, or not yet."""
 
     def __init__(self, name: str, folder: Path, opened: Callable[[], Any]) -> None:
         self.name, self.revision, self._opened = name, folder_revision(folder), opened
@@ -160,7 +152,7 @@ def is_path(text: str) -> bool:
 
 def check_path(source: str) -> None:
     """FileNotFoundError for what can only be a local path, where there is nothing; ValueError for
-    weights that are a pickle or in a form that is not opened."""
+    weights in a form that is not opened."""
     path = Path(source).expanduser()
     if is_path(source) and not path.exists():
         raise FileNotFoundError(NO_MODEL.format(source))
@@ -169,20 +161,17 @@ def check_path(source: str) -> None:
 
 
 def refuse_pickle(folder: Path, *, within: bool = False) -> None:
-    """ValueError, before anything is opened, where a folder holds its weights as a pickle alone;
-    ``within``: the folders in it too."""
+    """ValueError, before anything is opened, where a folder, or with ``within`` one in it, holds
+    its weights as a pickle alone."""
     for place in [folder, *sorted(p for p in folder.rglob("*") if within and p.is_dir())]:
         found = sorted(p.name for p in place.iterdir() if p.suffix in PICKLES)
         found = [name for name in found if not name.startswith(NO_WEIGHTS)]
         if found and not any((place / name).is_file() for name in WHOLE):
-            raise ValueError(
-                f"{str(place)!r} holds its weights as a pickle ({found[0]}), which can run code"
-                " when it is opened; use safetensors"
-            )
+            what = f"as a pickle ({found[0]}), which can run code when it is opened"
+            raise ValueError(f"{str(place)!r} holds its weights {what}; use safetensors")
 
 
-HUB_WAIT_S = 5.0
-"""How long the hub may take to answer at all; the library itself tries for half a minute."""
+HUB_WAIT_S = 5.0  # the library itself tries for half a minute
 
 
 def hub_answers() -> bool:
@@ -198,12 +187,8 @@ def hub_answers() -> bool:
 
 
 def locate(name_or_path: str | os.PathLike[str]) -> tuple[str, str | None, str]:
-    """What to open, its commit (None for a local folder) and the revision to show;
-    FileNotFoundError if absent.
-
-    PermissionError: the model is gated, and its conditions are not accepted or the account is
-    unknown.
-    """
+    """What to open, its commit (None for a local folder) and the revision to show.
+    FileNotFoundError: it is absent. PermissionError: gated, and not open to this account."""
     from huggingface_hub.errors import GatedRepoError
     from transformers.utils.hub import cached_file
 
@@ -225,18 +210,15 @@ def locate(name_or_path: str | os.PathLike[str]) -> tuple[str, str | None, str]:
             how = f"accept its conditions at {page}, then log in ({login})"
             raise PermissionError(f"the model {source!r} is gated: {how}") from error
         reason = str(error).splitlines()[0] if there else "it cannot be reached"
-        raise FileNotFoundError(
-            f"no model {source!r}: not a local folder, and not to be had from the hub: {reason}"
-        ) from error
+        what = f"not a local folder, and not to be had from the hub: {reason}"
+        raise FileNotFoundError(f"no model {source!r}: {what}") from error
     return source, config.parent.name, config.parent.name  # .../snapshots/<commit>/config.json
 
 
 def open_tokenizer(source: str, commit: str | None) -> tuple[Any, Any]:
     """The config and the tokenizer, with its chat template, of what :func:`locate` found.
-
     FileNotFoundError: no tokenizer. ValueError: a file is damaged, the model continues no text, or
-    a folder's weights are a pickle.
-    """
+    a folder's weights are a pickle."""
     is_file = "gguf_file" in _at(source, commit)[1]
     if commit is None and not is_file:
         refuse_pickle(Path(source))
@@ -246,10 +228,8 @@ def open_tokenizer(source: str, commit: str | None) -> tuple[Any, Any]:
     class_of(config, source)
     tokenizer = _read(AutoTokenizer, source, commit, "the tokenizer")
     if not len(tokenizer) or not tokenizer("a b", add_special_tokens=False)["input_ids"]:
-        raise FileNotFoundError(
-            f"{source!r} has no tokenizer: expected tokenizer.json, tokenizer.model or vocab and"
-            " merges"
-        )
+        expected = "tokenizer.json, tokenizer.model or vocab and merges"
+        raise FileNotFoundError(f"{source!r} has no tokenizer: expected {expected}")
     if not tokenizer.chat_template:
         tokenizer.chat_template = None if is_file else _processor_template(source, commit)
     return config, tokenizer
@@ -284,12 +264,9 @@ def _processor_template(source: str, commit: str | None) -> str | None:
 def open_weights(
     source: str, commit: str | None, config: Any, dtype: Any, device_map: Any = None
 ) -> Any:
-    """The model of what :func:`locate` found; ``dtype``: torch's, or "auto". On the CPU, or spread
-    as ``device_map`` says.
-
-    FileNotFoundError: the weights are absent. ValueError: they are damaged, or ``device_map`` is
-    wrong. ImportError: a library is absent that a quantised checkpoint or ``device_map`` needs.
-    """
+    """The model of what :func:`locate` found, on the CPU, or spread as ``device_map`` says;
+    ``dtype``: torch's, or "auto". FileNotFoundError: the weights are absent. ValueError: they are
+    damaged, or ``device_map`` is wrong. ImportError: a library is absent."""
     import transformers
     from safetensors import SafetensorError
 
@@ -301,9 +278,8 @@ def open_weights(
     try:
         opened = auto.from_pretrained(place, dtype=dtype, output_loading_info=True, **spread, **at)
     except SafetensorError as error:
-        raise ValueError(
-            f"a weight file of {source!r} is damaged or cut short ({error}); get it anew"
-        ) from error
+        damaged = f"is damaged or cut short ({error})"
+        raise ValueError(f"a weight file of {source!r} {damaged}; get it anew") from error
     except OSError as error:
         first = str(error).splitlines()[0]
         raise FileNotFoundError(f"{source!r} has no weights: {first}") from error
@@ -319,25 +295,19 @@ def open_weights(
     return model
 
 
-PACKED = 1 << 28
-"""Bytes of an output layer's weights that are at most kept a second time."""
-ROWS = 16
-"""Rows are filled up to a multiple of it: oneDNN keeps code of its own for each number of rows."""
+PACKED = 1 << 28  # bytes of an output layer's weights that are at most kept a second time
+ROWS = 16  # rows are filled up to a multiple: oneDNN keeps code for each number of rows
 
 
 def prepacked(model: Any) -> Any:
-    """The model; its output layer, in float32 on a processor, multiplies with weights laid out
-    once, by oneDNN. MKL lays out a whole vocabulary's anew for every token, which takes longer
-    than the product."""
+    """The model; its output layer, in float32 on a processor, multiplies by oneDNN with weights
+    laid out once. MKL lays them out for every token, which takes longer than the product."""
     import torch
 
     layer: Any = model.get_output_embeddings()
     weight, kind = getattr(layer, "weight", torch.empty(0)), type(layer)
-    if (
-        kind is torch.nn.Linear
-        and weight.nbytes <= PACKED
-        and (weight.device.type, weight.dtype) == ("cpu", torch.float32)
-    ):
+    fits = kind is torch.nn.Linear and weight.nbytes <= PACKED
+    if fits and (weight.device.type, weight.dtype) == ("cpu", torch.float32):
         try:
             laid = torch.ops.mkldnn._reorder_linear_weight(weight.detach(), None)
             _multiplied(laid, layer.bias, weight.detach()[:1])
@@ -366,8 +336,8 @@ def quantised(config: Any) -> str | None:
 
 
 def class_of(config: Any, source: str) -> str:
-    """The library's class that opens a model which continues a text from left to right: one of
-    language, or of images and text, which answers text alone. ValueError: it is neither."""
+    """The library's class that opens a model which continues a text from left to right, with or
+    without images; ValueError where it does not."""
     from transformers.models.auto import modeling_auto as auto
 
     kind, own_code = config.model_type, getattr(config, "auto_map", None) or {}
@@ -383,18 +353,15 @@ def class_of(config: Any, source: str) -> str:
     elif type(config) in auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING:
         opens: Any = auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING[type(config)]
         given = inspect.signature(opens.forward).parameters
-        needs = {
-            name for name, p in given.items()
-            if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD
-        }  # fmt: skip
+        plain = (p for p in given.values() if p.kind is p.POSITIONAL_OR_KEYWORD)
+        needs = {p.name for p in plain if p.default is p.empty}
         if "input_ids" in given and needs <= {"self", "input_ids"}:
             return "AutoModelForImageTextToText"
         what = "a model that answers nothing without an image"
     else:
         what = "of another kind"
-    raise ValueError(
-        f"{source!r} is {what} (model_type {kind!r}); a causal language model is needed"
-    )
+    is_none = f"{source!r} is {what} (model_type {kind!r})"
+    raise ValueError(f"{is_none}; a causal language model is needed")
 
 
 class Window(int):
@@ -404,9 +371,9 @@ class Window(int):
 
 
 def window_of(config: Any, tokenizer: Any, asked: int | None = None) -> float:
-    """The most tokens the model reads: what is ``asked``, else what its config says, or its
-    tokenizer where that is less (:class:`Window`); infinite if neither does. ValueError: more is
-    asked than the config says."""
+    """The most tokens the model reads: what is ``asked``, else the less of what config and
+    tokenizer (:class:`Window`) say; else infinite. ValueError: more is asked than the config
+    says."""
     positions = getattr(config.get_text_config(), "max_position_embeddings", None)
     most = positions if positions is not None and positions > 0 else math.inf
     if asked is not None and asked > most:
@@ -432,7 +399,7 @@ def end_tokens(model: Any, tokenizer: Any) -> list[int]:
 
 def ends_of_turn(tokenizer: Any) -> set[int]:
     """Tokens that end a turn by their name (:data:`END`), and the first special one that the chat
-    template puts behind a reply: some checkpoints' files name neither."""
+    template puts behind a reply."""
     tokens = tokenizer.added_tokens_decoder
     named = {i for i, token in tokens.items() if END.fullmatch(token.content)}
     turns = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "q9z"}]

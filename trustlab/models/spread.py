@@ -1,5 +1,4 @@
-"""A local model asked in several processes of one thread each: small products gain more from that
-than from threads."""
+"""A local model in several processes of one thread each, better than threads for small products."""
 
 from __future__ import annotations
 
@@ -13,18 +12,12 @@ from trustlab.models.base import Keep, Messages, Request
 from trustlab.processes import as_they_come, processes, seldom_collected
 from trustlab.records import Reply
 
-CHUNK = 64
-"""Distinct prompts that a process is given at once, whatever their number: what shares a batch
-does not depend on it. As many or fewer are asked here, where the model is open already."""
+CHUNK = 64  # distinct prompts given at once, whatever the processes: batches do not depend on it
 
 
 class SpreadModel:
     """The model of ``opened`` (name or path, and options of its backend) in ``n_jobs`` processes,
-    each of which opens it for itself; all else is ``model``'s.
-
-    Replies come in any order, each chunk's as it is done: :class:`~trustlab.models.cache
-    .CachedModel`, the one writer, keeps them at once.
-    """
+    each of which opens it for itself; all else is ``model``'s. Replies come as they are done."""
 
     streams = True
 
@@ -34,7 +27,7 @@ class SpreadModel:
         self._opened, self._n_jobs = pickle.dumps(opened), n_jobs
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("model", "__setstate__"):  # not there yet, in a copy that is being made
+        if name in ("model", "__setstate__"):  # a copy is being made
             raise AttributeError(name)
         return getattr(self.model, name)
 

@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-TODAY = "2024-07-26"
-"""The day that a template prints as today's, so that a prompt is the same tomorrow; the option
-``today`` names another."""
+TODAY = "2024-07-26"  # printed as today's date, so that a prompt is the same tomorrow
 GIVEN = {"messages", "tools", "documents", "add_generation_prompt", "bos_token", "eos_token"}
 """Names in templates that no option may set."""
 CODES = ("%Y", "%y", "%m", "%-m", "%B", "%b", "%d", "%-d", "%j", "%A", "%a", "%H", "%I", "%M", "%S")
@@ -16,8 +14,8 @@ CODES = ("%Y", "%y", "%m", "%-m", "%B", "%b", "%d", "%-d", "%j", "%A", "%a", "%H
 
 
 def dated(template: str, options: Mapping[str, Any]) -> str:
-    """The template with a ``strftime_now`` of its own where it has the library's, so that it prints
-    a fixed day's date. ValueError: the option ``today`` is none (YYYY-MM-DD)."""
+    """The template, a fixed day's date where it prints today's: the option ``today``, else
+    :data:`TODAY`. ValueError: that is none (YYYY-MM-DD)."""
     told = options.get("today", TODAY)
     try:
         today = datetime.fromisoformat(told)
@@ -35,14 +33,12 @@ def dated(template: str, options: Mapping[str, Any]) -> str:
 def check_options(options: object) -> None:
     """ValueError unless ``options`` (or None) is a mapping of names to values."""
     if options is not None and not isinstance(options, Mapping):
-        raise ValueError(
-            f"template_options is {options!r}; it must be a mapping of names to values"
-        )
+        must = "it must be a mapping of names to values"
+        raise ValueError(f"template_options is {options!r}; {must}")
 
 
 def check_template(template: str | None, options: Mapping[str, Any]) -> None:
-    """ValueError for an option that the chat template does not read, or any where there is no
-    template."""
+    """ValueError for an option that the chat template does not read."""
     if not options:
         return
     if template is None:

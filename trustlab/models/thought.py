@@ -1,8 +1,5 @@
-"""Thought apart from the answer: what a model says to itself before it replies.
-
-A server may send it in a field of its own; else it stands in front of the answer, between markers.
-A chat template may have opened it already, so that only its end is seen.
-"""
+"""Thought apart from the answer, by a server's own field or by markers in front of the answer; a
+chat template may have opened it already, so that only its end is seen."""
 
 from __future__ import annotations
 
@@ -11,44 +8,22 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate
+from pathlib import Path
 from typing import NamedTuple
 
 from trustlab.models.base import Request
+from trustlab.paths import read_yaml
 from trustlab.records import Reply, TokenTrace
 
-_TAGS = ("think", "thinking", "thought", "Thought", "seed:think", "reasoning")
-MARKERS = (
-    *((f"<{tag}>", f"</{tag}>") for tag in _TAGS),
-    ("<|begin_of_thought|>", "<|end_of_thought|>"),
-    ("<|inner_prefix|>", "<|inner_suffix|>"),
-    ("[THINK]", "[/THINK]"),
-    ("<unused94>", "<unused95>"),
-    ("\u25c1think\u25b7", "\u25c1/think\u25b7"),
-    ("<|START_THINKING|>", "<|END_THINKING|>"),
-    ("<|channel>thought", "<channel|>"),
-    ("<|channel|>analysis<|message|>", "<|channel|>final<|message|>"),
-    ("<|channel|>commentary", "<|channel|>final<|message|>"),
+_WRITTEN = read_yaml(Path(__file__).with_name("thought.yml"))
+MARKERS, IN_WORDS, AROUND = (
+    tuple(map(tuple, _WRITTEN[name])) for name in ("markers", "in_words", "around")
 )
-"""Beginning and end of a thought, as families of models write them."""
-IN_WORDS = (
-    ("## Thinking", "## Final Response"),
-    ("Here is my thought process:", "Here is my response:"),
-    ("Here's my thought process:", "Here's my response:"),
-)
-"""The same in words (HuatuoGPT, Granite), which count where a reply begins so and has both."""
-AROUND = (
-    *((f"<{word}>", f"</{word}>") for word in ("answer", "response", "output", "Output")),
-    ("<|begin_of_solution|>", "<|end_of_solution|>"),
-    ("<|begin_of_box|>", "<|end_of_box|>"),
-)
-"""What may stand around the answer (GLM, Granite, Hunyuan and others)."""
 _MARK = re.compile(
     "|".join(re.escape(mark) for pair in (*MARKERS, *IN_WORDS, *AROUND) for mark in pair)
 )
-ENDINGS = ("<|return|>", "<|end|>")
-"""What may stand behind the answer of a model that has channels."""
-Thinking = str | Sequence[str]
-"""``"auto"`` (:data:`MARKERS`), ``"none"``, or a beginning and an end of one's own."""
+ENDINGS: list[str] = _WRITTEN["endings"]
+Thinking = str | Sequence[str]  # "auto" (MARKERS), "none", or a beginning and an end of one's own
 
 
 class Parts(NamedTuple):
@@ -82,8 +57,8 @@ def opened(prompt: str, thinking: Thinking = "auto") -> bool:
 
 
 def parts(text: str, thinking: Thinking = "auto") -> Parts:
-    """Where thought ends and the answer begins. The last marker decides: an answer stands behind
-    the last end of any pair, and a beginning behind that has no end."""
+    """Where thought ends and the answer begins: behind the last end of any pair, unless a beginning
+    stands behind that."""
     if thinking == "auto" and not _MARK.search(text):  # of most replies
         return Parts(None, 0, len(text))
     stop = len(text.rstrip())
@@ -122,30 +97,23 @@ def with_thought(requests: Sequence[Request], n_tokens: int) -> list[Request]:
 
 
 NOT_SCORED = "the answer stands behind a thought, which tells what the patient said"
-"""Why an answer has no probability without the patient's words."""
 
 
 def unscored(trace: TokenTrace) -> TokenTrace:
-    """The trace of an answer behind a thought: without a prior, which is the answer's probability
-    where nothing is told of the patient."""
+    """The trace of an answer behind a thought: without a prior (:data:`NOT_SCORED`)."""
     return replace(trace, prior_logprobs=None, lacks={**trace.lacks, "prior_logprobs": NOT_SCORED})
 
 
 def apart(
-    reply: Reply,
-    thinking: Thinking = "auto",
-    pieces: Sequence[str] = (),
-    named: Sequence[str] = (),
-    *,
-    begun: bool = False,
-) -> Reply:
-    """The reply with its thought in ``reasoning``, its text and trace the answer's alone.
+    reply: Reply, thinking: Thinking = "auto", pieces: Sequence[str] = (),
+    named: Sequence[str] = (), *, begun: bool = False,
+) -> Reply:  # fmt: skip
+    """The reply with its thought in ``reasoning``, its text and trace the answer's alone; the text
+    is empty where no answer stands behind it.
 
     - ``pieces``: what each token adds to the text; ``named``: the same with the names of special
       tokens, which the text lacks. Without them only the text is parted.
-    - ``begun``: the prompt has :func:`opened` a thought; a reply without its end, cut or not, is
-      all thought.
-    - A thought without an end, and one without an answer behind it, leave an empty text.
+    - ``begun``: the prompt has :func:`opened` a thought, so a reply without its end is all thought.
     """
     if reply.text is None:
         return reply

@@ -1,9 +1,5 @@
-"""A trial before a run is spent: a few requests of each purpose first, raw and as they were read.
-
-A model that was not taught our prompts answers three views of each purpose before the others. What
-it says is kept, so that the run asks for nothing twice. Where less than half of a purpose can be
-read, the run stops (``trial=False`` goes on).
-"""
+"""A trial before a run is spent: a model that was not taught our prompts answers three views of
+each purpose first. Where less than half can be read, the run stops (``trial=False`` goes on)."""
 
 from __future__ import annotations
 
@@ -21,10 +17,8 @@ from trustlab.parsing.counts import KINDS, LEAST_READ, ReadReply
 from trustlab.paths import RUNS, save_json
 
 T = TypeVar("T")
-N_VIEWS, N_REPLIES = 3, 3
-"""Views of each purpose, and replies of each of them, at most."""
-SHOWN = 100
-"""Characters of a reply that a line shows."""
+N_VIEWS, N_REPLIES = 3, 3  # views of each purpose, and replies of each of them, at most
+SHOWN = 100  # characters of a reply that a line shows
 TRIALS = RUNS / "trials.json"
 """Model -> purpose -> seconds and tokens of a reply, from its last trial."""
 ADVICE = (
@@ -44,20 +38,16 @@ def spread(items: Sequence[T], n: int = N_VIEWS) -> list[T]:
 @dataclass
 class Trial:
     """The trial of one run, or of several that share it; a :class:`CachedModel`'s ``trial``.
-
-    ``rows``: one a reply: model purpose kind raw read seconds n_tokens_out. ``stops``: whether it
-    ends the run where too little is read; ``quiet``: whether nothing is printed.
-    """
+    ``rows``: one a reply, as :meth:`_note` writes them. ``stops``: whether it ends the run where
+    too little is read; ``quiet``: whether nothing is printed."""
 
     stops: bool = True
     quiet: bool = True
     rows: list[dict[str, Any]] = field(default_factory=list)
 
     def __call__(self, model: CachedModel, requests: Sequence[Request]) -> None:
-        """Try the purposes of ``requests`` that this model has not been tried on.
-
-        :class:`Unread` where less than half of one is read.
-        """
+        """Try the purposes of ``requests`` that this model has not been tried on; :class:`Unread`
+        where less than half of one is read."""
         known = self.purposes()
         waiting: dict[str, list[Request]] = {}
         for r in requests:
@@ -127,8 +117,7 @@ class Trial:
         return [text for rows in each for text in (summary(rows), *map(line, spread(rows)))]
 
     def keep(self, name: str) -> None:
-        """Write down seconds and tokens of a reply of the model of this name, which ``trustlab
-        plan`` reads."""
+        """Write down seconds and tokens of this model's replies, which ``trustlab plan`` reads."""
         known = json.loads(TRIALS.read_text(encoding="utf-8")) if TRIALS.is_file() else {}
         costs: Any = self.table().set_index("purpose")[["seconds", "n_tokens_out"]]
         save_json({**known, name: costs.to_dict("index")}, TRIALS)

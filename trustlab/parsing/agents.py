@@ -9,80 +9,42 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
-from trustlab.parsing import chat
-from trustlab.parsing.json_reply import (
-    Id,
-    Strict,
-    an_object,
-    as_text,
-    chat_value,
-    json_value,
-    quoted,
-    valid,
-)
-from trustlab.parsing.medconf import only_value
-from trustlab.parsing.reply import (
-    BLANK,
-    UNWRITABLE,
-    Span,
-    Unreadable,
-    diagnosis,
-    groups,
-    read,
-    unnamed,
-    whole,
-    writable,
-)
+from trustlab.choices import utf8
+from trustlab.parsing import chat, json_reply
+from trustlab.parsing.json_reply import Id, Strict, valid
+from trustlab.parsing.reply import BLANK, Unreadable, diagnosis, groups, unnamed, whole, writable
 from trustlab.records import Mark, Plan, Prescription, Reading, ReasoningFrom, Reply, normalise
 
-MAX_WORDING, MAX_QUESTION = 600, 300
-"""Characters of the longest wording, and of the longest question."""
-MAX_GROUPS = 20
-"""Groups that a patient's reply may have."""
-_LABEL = (
-    r"(?:(?:my|the|next|new)[ \t]+)*(?:question|wording|reply|statement|decision|answer)"
-    r"|re(?:worded|phrased)"
-)
-"""What may stand before a colon in front of the one line that a reply is."""
-_COURTESY = re.compile(
-    r"(?:sure|certainly|of course|okay|here(?: is|['\u2019]s)|as an ai|i['\u2019]m sorry)\b", re.I
-)
+MAX_WORDING, MAX_QUESTION = 600, 300  # characters
+MAX_GROUPS = 20  # groups that a patient's reply may have
 _DECIDES = re.compile(
     r"(enough) (?:is|has been|information is) (?:known|said|asked|told)(?: to name the diagnosis)?"
     r"|(?:the patient (?:should|must) be asked|ask(?: the patient)?|i need) (more)(?: questions)?"
 )
-_BLANK = re.compile(
-    r"(?:[\s_.:<>]*\b(?:insert|enter|your|the|my|a|new|next|single|question|wording|answer|reply"
-    r"|response|statement|text|here|goes|patient['\u2019]s|decision)\b)+[\s_.:<>]*",
-    re.IGNORECASE,
-)
-"""A form that nobody filled in."""
-_SPEAKER = re.compile(r"\b(?:doctor|patient)\s*:", re.IGNORECASE)
+_BLANK, _SPEAKER = chat.SAYS["blank"], chat.SAYS["speaker"]
 
 
 def read_wording(reply: Reply, reading: Reading = "chat") -> str:
-    """The new wording: the reply's only group in square brackets, white space made single.
+    """The new wording: the reply's only group in square brackets, white space made single; in chat
+    also a line without brackets (:func:`trustlab.parsing.chat.spoken`), but no courtesy.
 
-    Raises :class:`Unreadable` where there is none or more than one, where it holds no letter, more
-    than :data:`MAX_WORDING` characters or some that no file takes, where it speaks for somebody
-    ("Doctor:") or is a placeholder, and where the reply was cut off or is missing. In chat a line
-    without brackets is read too (:func:`trustlab.parsing.chat.spoken`), but no courtesy.
+    :class:`Unreadable` where it holds no letter, more than :data:`MAX_WORDING` characters or some
+    that no file takes, speaks for somebody ("Doctor:") or is a placeholder.
     """
     return _spoken(reply, "wording", MAX_WORDING, reading)
 
 
 def read_question(reply: Reply, reading: Reading = "chat") -> str:
-    """The doctor's question, as :func:`read_wording` reads, of at most :data:`MAX_QUESTION`
-    characters; a question mark is asked for only without brackets."""
+    """The doctor's question, as :func:`read_wording`, of at most :data:`MAX_QUESTION` characters; a
+    question mark is asked for only without brackets."""
     return _spoken(reply, "question", MAX_QUESTION, reading)
 
 
 def _spoken(reply: Reply, what: str, most: int, reading: Reading) -> str:
     text = _only(reply, what, reading)
-    if not any(c.isalpha() for c in text) or len(text) > most or UNWRITABLE.search(text):
-        raise Unreadable(
-            f"the {what} holds no letter, more than {most} characters, or some that no file takes"
-        )
+    if not any(c.isalpha() for c in text) or len(text) > most or not utf8(text) or "\x00" in text:
+        holds = f"no letter, more than {most} characters, or some that no file takes"
+        raise Unreadable(f"the {what} holds {holds}")
     if _SPEAKER.search(text):
         raise Unreadable(f"the {what} speaks for doctor or patient")
     return text
@@ -90,7 +52,7 @@ def _spoken(reply: Reply, what: str, most: int, reading: Reading) -> str:
 
 def read_enough(reply: Reply, reading: Reading = "chat") -> bool:
     """Whether the doctor has heard enough: the only group, or in chat the reply, is ``enough`` or
-    ``more``, or a sentence of that; :class:`Unreadable` otherwise."""
+    ``more``, or a sentence of that."""
     said = _only(reply, "decision", reading).casefold().rstrip(".!")
     if reading == "chat" and (sentence := _DECIDES.fullmatch(said)):
         said = sentence[1] or sentence[2]
@@ -101,11 +63,8 @@ def read_enough(reply: Reply, reading: Reading = "chat") -> bool:
 
 def read_replies(reply: Reply, reading: Reading = "chat") -> list[str]:
     """What the patient says: every group in square brackets, or in chat the one line that the reply
-    is, white space made single.
-
-    Raises :class:`Unreadable` where none is whole, where one is a placeholder, and where there are
-    more than :data:`MAX_GROUPS`.
-    """
+    is, white space made single. :class:`Unreadable` where one is a placeholder, and where there are
+    more than :data:`MAX_GROUPS`."""
     found = [" ".join(span.text.split()) for span in islice(groups(whole(reply)), MAX_GROUPS + 1)]
     if len(found) > MAX_GROUPS:
         raise Unreadable(f"more than {MAX_GROUPS} groups in square brackets")
@@ -133,16 +92,15 @@ def _only(reply: Reply, what: str, reading: Reading) -> str:
 def _line(reply: Reply, what: str, reading: Reading) -> str:
     """The one line that a reply is, as chat models write it; '' where there is none."""
     text = reply.text or ""
-    label = f"{_LABEL}|patient" if what == "answer" else _LABEL
+    label = f"(?x:{chat.SAYS['line_label'].pattern}){'|patient' if what == 'answer' else ''}"
     place = chat.spoken(text, label) if reading == "chat" else None
     line = " ".join(text[slice(*place)].split()) if place else ""
     ends = {"question": r"[^?:]+\?", "wording": r".+[.!?]"}.get(what, ".*")
-    return line if re.fullmatch(ends, line) and not _COURTESY.match(line) else ""
+    return line if re.fullmatch(ends, line) and not chat.SAYS["courtesy_first"].match(line) else ""
 
 
 OPEN, CLOSE = "<thinking_process>", "</thinking_process>"
-MAX_ITEMS = 30
-"""Prescriptions, or tests, of the longest plan."""
+MAX_ITEMS = 30  # prescriptions, or tests, of the longest plan
 _Name = Annotated[
     str,
     StringConstraints(
@@ -182,11 +140,9 @@ def read_opinion(
 ) -> tuple[str | None, str | None, str]:
     """(reasoning, diagnosis, why something is missing).
 
-    The diagnosis is the last group in square brackets after the reasoning that can name a disease;
-    where there is no such section at all, the last one of the reply. A section that is not closed,
-    two sections, and a reply that was cut off make the whole unreadable; an empty section is no
-    reasoning. Where there is no section, ``reasoning_from="thought"`` takes what the model thought
-    before its reply.
+    The diagnosis is read behind the section of reasoning, or in the whole reply where there is
+    none; then ``reasoning_from="thought"`` takes what the model thought before its reply. A section
+    that is not closed, or a second one, makes the whole unreadable; an empty one is no reasoning.
     """
     try:
         text = writable(reply)
@@ -194,34 +150,24 @@ def read_opinion(
         return None, None, str(error)
     marks = (text.count(OPEN), text.count(CLOSE))
     if marks == (0, 0):
-        found = diagnosis(text, reading)
-        thought = (reply.reasoning or "").strip() if reasoning_from == "thought" else ""
-        return thought or None, found.text if found else None, _why(found, text, thought)
-    if marks != (1, 1) or text.index(CLOSE) < text.index(OPEN):
+        thinking = reply.reasoning or "" if reasoning_from == "thought" else ""
+    elif marks != (1, 1) or text.index(CLOSE) < text.index(OPEN):
         return None, None, "the reasoning does not stand in one closed section"
-    thinking, _, rest = text.partition(OPEN)[2].partition(CLOSE)
-    found, thinking = diagnosis(rest, reading), thinking.strip()
-    return thinking or None, found.text if found else None, _why(found, rest, thinking)
-
-
-def _why(found: Span | None, text: str, thinking: str) -> str:
-    """What an opinion lacks."""
-    return unnamed(text) if found is None else "" if thinking else "no reasoning"
+    else:
+        thinking, _, text = text.partition(OPEN)[2].partition(CLOSE)
+    thinking = thinking.strip() or None
+    if (found := diagnosis(text, reading)) is None:
+        return thinking, None, unnamed(text)
+    return thinking, found.text, "" if thinking else "no reasoning"
 
 
 def read_plan(reply: Reply, reading: Reading = "chat") -> Plan:
-    """The plan; :class:`Unreadable` unless it is one JSON object with both lists, every entry
-    whole."""
-    text = writable(reply)
-    return read(
-        lambda: _plan(an_object(json_value(text))),
-        lambda: _plan(chat.unwrapped(an_object(chat_value(text)))),
-        reading,
-    )
+    """The plan: one JSON object with both lists, every entry whole."""
+    return json_reply.read_json(writable(reply), _plan, chat.unwrapped, reading)
 
 
-def _plan(made: dict[str, Any]) -> Plan:
-    found = valid(_Plan, made, "plan")
+def _plan(made: Any, _: str) -> Plan:
+    found = valid(_Plan, json_reply.an_object(made), "plan")
     prescribed = tuple(Prescription(p.drug, p.dose, p.route) for p in found.prescriptions)
     return Plan(prescribed, tuple(found.tests))
 
@@ -244,10 +190,9 @@ def _marks(
 ) -> tuple[Mark, ...]:
     """A mark for each item, by its number from 1; ``shown`` is what quotations are looked up in.
 
-    An item that is not marked, or marked wrongly, is unreadable, the others are not. Where the
-    reply is no list, marks an item twice or one that there is not, or uses the key more often than
-    it has entries, every item is unreadable. What is unreadable ``reading="chat"`` tries as chat
-    models write it.
+    An item that is not marked, or wrongly, is unreadable; all are where the reply is no list, marks
+    an item twice or one that there is not, or has the key more often than entries. What is
+    unreadable ``reading="chat"`` tries as chat models write it.
     """
 
     def each(rows_of: Callable[[str], tuple[Any, str]]) -> tuple[Mark, ...]:
@@ -258,16 +203,11 @@ def _marks(
         said = f" {normalise(shown)} "
         return tuple(_mark(by_id.get(i), i, said, kind, key) for i in range(1, n + 1))
 
-    found = each(lambda text: (only_value(json_value(text)), text))
+    found = each(lambda text: (json_reply.only_value(json_reply.json_value(text)), text))
     if reading == "strict" or all(mark.verdict for mark in found):
         return found
-    return tuple(a if a.verdict else b for a, b in zip(found, each(_chatted), strict=True))
-
-
-def _chatted(text: str) -> tuple[Any, str]:
-    """The entries of a review as chat models write it, and their text."""
-    rows = chat.rows(chat_value(text))
-    return rows, as_text(rows)
+    second = each(lambda text: json_reply.chatted(text, chat.rows))
+    return tuple(a if a.verdict else b for a, b in zip(found, second, strict=True))
 
 
 def _by_id(rows: Any, text: str, n: int, key: str) -> dict[int, Any]:
@@ -275,11 +215,8 @@ def _by_id(rows: Any, text: str, n: int, key: str) -> dict[int, Any]:
     if not isinstance(rows, list):
         raise Unreadable("no JSON list")
     ids = [row.get("id") if isinstance(row, dict) else None for row in rows]
-    if (
-        any(type(i) is not int for i in ids)
-        or len(set(ids)) < len(ids)
-        or set(ids) - set(range(1, n + 1))
-    ):
+    numbers = all(type(i) is int for i in ids)
+    if not numbers or len(set(ids)) < len(ids) or set(ids) - set(range(1, n + 1)):
         raise Unreadable(f"the items marked are {str(ids)[:60]}, those asked for 1 to {n}")
     if text.count(f'"{key}"') > len(rows):
         raise Unreadable(f"{key} stands more often than there are entries")
@@ -294,4 +231,4 @@ def _mark(row: Any, number: int, said: str, kind: _Marked, key: str) -> Mark:
     except Unreadable as error:
         return Mark(None, missing=str(error))
     quote = found.quote or None
-    return Mark(getattr(found, key), quote, quoted(quote, said), found.reason or None)
+    return Mark(getattr(found, key), quote, json_reply.quoted(quote, said), found.reason or None)

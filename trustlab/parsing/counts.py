@@ -3,46 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trustlab.parsing.reply import BLANK, CUT, Unreadable, diagnosis, no_answer, unnamed
 from trustlab.records import Reading, Reply
 
+if TYPE_CHECKING:
+    from trustlab.models.base import About
+
 KINDS = ("asked", "cut", "read", "chat", "example", "placeholder", "unread")
-"""What is counted of a purpose. ``asked`` are the replies that a model gave, the sum of the kinds
-but for ``chat``, which are those of the read ones that strict reading refuses, and ``example``,
-which are those that repeat the reply of a worked example."""
+"""What is counted of a purpose: ``asked`` are all replies, ``chat`` those of the read ones that
+strict reading refuses, ``example`` those that repeat the reply of a worked example."""
 HEADS = ("asked", "cut", "read", "read only as chat", "as an example", "placeholder", "unread")
-"""The same as columns to read."""
-Counts = dict[str, dict[str, dict[str, int]]]
-Tally = Mapping[str, Mapping[str, Mapping[str, int]]]
-"""Model -> purpose -> kind -> replies; the second is only read."""
+Counts = dict[str, dict[str, dict[str, int]]]  # model -> purpose -> kind -> replies
+Tally = Mapping[str, Mapping[str, Mapping[str, int]]]  # the same, only read
 NOTHING = "nothing that can be read"
-TOO_FEW = "could be read"
-"""How the reason ends of what is not claimed, since too few replies could be read."""
-LEAST_READ = 0.5
-"""Where a smaller share of a purpose is read, nothing is claimed from it."""
-MOST_UNREAD = 0.05
-"""Where a larger share of a purpose is not read, the page begins with that."""
-
-
-class Asked(Protocol):
-    """How the replies to a request are read: see :class:`trustlab.models.base.About`."""
-
-    @property
-    def reads(self) -> Callable[[Reply], Any] | None:
-        """What a reply says."""
-        ...
-
-    @property
-    def strictly(self) -> Callable[[Reply], Any] | None:
-        """The same in strict reading."""
-        ...
+TOO_FEW = "could be read"  # how a reason ends where too few replies could be
+LEAST_READ = 0.5  # where a smaller share of a purpose is read, nothing is claimed from it
+MOST_UNREAD = 0.05  # where a larger share of a purpose is not read, the page begins with that
 
 
 class ReadReply(NamedTuple):
-    """``kind`` of :data:`KINDS`, '' where the backend failed or nobody reads it; what was ``read``
-    or ``why`` nothing was; whether only ``chat`` reading did."""
+    """``kind`` of :data:`KINDS`, '' where the backend failed or nobody reads it; what was ``read``,
+    or ``why`` nothing; whether only as ``chat``."""
 
     kind: str
     read: Any = None
@@ -50,7 +33,7 @@ class ReadReply(NamedTuple):
     chat: bool = False
 
 
-def read_reply(reply: Reply, asked: Asked | None) -> ReadReply:
+def read_reply(reply: Reply, asked: About | None) -> ReadReply:
     """What became of a reply."""
     if why := no_answer(reply):
         return ReadReply("cut" if why.startswith(CUT) else "", None, why)
@@ -73,11 +56,9 @@ def _tried(reads: Callable[[Reply], Any], reply: Reply) -> tuple[Any, str]:
 
 
 def count(
-    found: dict[str, dict[str, int]],
-    purpose: str,
-    replies: Iterable[ReadReply],
+    found: dict[str, dict[str, int]], purpose: str, replies: Iterable[ReadReply],
     n_examples: int = 0,
-) -> None:
+) -> None:  # fmt: skip
     """Add these replies to what is counted by purpose, ``n_examples`` of which repeat one."""
     for one in replies:
         if one.kind:
@@ -104,16 +85,17 @@ def _each(counts: Tally) -> Iterator[tuple[str, str, Mapping[str, int]]]:
 
 def too_few(counts: Tally) -> dict[tuple[str, str], str]:
     """(model, purpose) -> what is said where less than half of its replies could be read."""
-    return {
-        (model, purpose): f"only {n['read']:,} of {n['asked']:,} replies to {purpose!r} {TOO_FEW}"
-        for model, purpose, n in _each(counts)
-        if n["read"] < LEAST_READ * n.get("asked", 0)
-    }
+    found = {}
+    for model, purpose, n in _each(counts):
+        if n["read"] < LEAST_READ * n.get("asked", 0):
+            of = f"{n['read']:,} of {n['asked']:,} replies to {purpose!r}"
+            found[model, purpose] = f"only {of} {TOO_FEW}"
+    return found
 
 
 def why_few(counts: Tally, model: str, purposes: Iterable[str]) -> str:
-    """Why nothing is claimed of ``model`` that rests on ``purposes``, '' where there is no reason.
-    A purpose that it was not asked for, others answered in its place."""
+    """Why nothing is claimed of ``model`` that rests on ``purposes``, '' without a reason. What it
+    was not asked for, others answered in its place."""
     few = too_few(counts)
     for purpose in purposes if few else ():
         asked = [model] if purpose in counts.get(model, ()) else counts
@@ -171,8 +153,7 @@ def named(reply: Reply, reading: Reading) -> Any:
 
 
 def both(reads: Callable[..., Any], reading: Reading) -> dict[str, Any]:
-    """``reads`` and ``strictly`` of an :class:`~trustlab.models.base.About`: ``reads`` takes a
-    reply and ``reading``."""
+    """``reads`` and ``strictly`` of an :class:`~trustlab.models.base.About`."""
     return {
         "reads": lambda reply: reads(reply, reading=reading),
         "strictly": (lambda reply: reads(reply, reading="strict")) if reading == "chat" else None,

@@ -1,12 +1,10 @@
-"""A reply that is one JSON value, read strictly.
+"""A reply that is one JSON value, read strictly, with at most one Markdown fence around it.
 
-Nothing stands before or after it but spaces and one Markdown fence around it. It is read as it
-stands; a key that comes twice in one object has no value, rather than the last of them. Where the
-reply is no JSON, the library json-repair may mend its *punctuation*: commas, colons, the style of
-quotes, Python's spelling of true, false and null. The library would also close what was cut off,
-drop a comment, choose between two values. So its result counts only if (1) the reply's brackets
-close by themselves, (2) its words and brackets are the reply's, one by one and in order, and (3) no
-quotation mark was left inside a string, which is how a string that has run into the next one looks.
+A key that comes twice in one object has no value. Where the reply is no JSON, json-repair may mend
+its *punctuation*: commas, colons, the style of quotes, Python's true, false and null. It would also
+close what was cut off or choose between two values, so its result counts only if (1) the reply's
+brackets close by themselves, (2) its words and brackets are the reply's, in order, and (3) no
+quotation mark is left inside a string, as where one has run into the next.
 """
 
 from __future__ import annotations
@@ -14,21 +12,19 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from collections.abc import Callable
 from typing import Annotated, Any, TypeVar
 
 import json_repair
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from trustlab.parsing import chat
-from trustlab.parsing.reply import Unreadable
-from trustlab.records import normalise
+from trustlab.parsing.reply import Unreadable, read
+from trustlab.records import Reading, normalise
 
-MAX_MENDED = 10_000
-"""Characters of the longest reply that is mended: json-repair's time grows with the square of
-them."""
+MAX_MENDED = 10_000  # characters: json-repair's time grows with the square of them
 _FENCE = re.compile(r"\A```[A-Za-z]*[ \t]*\r?\n(.*?)\n?```\Z", re.DOTALL)
-_WORDS = re.compile(r"""[\[\]{}]|[^\s\[\]{},:"'\\]+""")
-"""What punctuation leaves: brackets and words."""
+_WORDS = re.compile(r"""[\[\]{}]|[^\s\[\]{},:"'\\]+""")  # what punctuation leaves
 _SPACE = re.compile(r"\\[nrt]")
 _RUN_ON = re.compile(r"""\\"|'\s*[,:]""")
 
@@ -38,24 +34,22 @@ class _Twice:
         return "twice"
 
 
-_TWICE = _Twice()
-"""The value of a key that comes twice in one object."""
+_TWICE = _Twice()  # the value of a key that comes twice in one object
 _CLOSES = {"]": "[", "}": "{"}
 Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500)]
 Id = Annotated[int, Field(ge=0, le=9999)]
 _Kind = TypeVar("_Kind", bound=BaseModel)
+T = TypeVar("T")
 
 
 class Strict(BaseModel):
-    """What a part of a reply must be: no value is turned into another type, and further keys are
-    let be."""
+    """A part of a reply: no value is turned into another type; further keys are let be."""
 
     model_config = ConfigDict(strict=True, extra="ignore")
 
 
 def quoted(quote: str | None, said: str) -> bool | None:
-    """Whether the quotation occurs in ``said``, normalised and between spaces; ``None`` without
-    one."""
+    """Whether the quotation occurs in ``said``, which is normalised and between spaces."""
     return None if quote is None else bool(normalise(quote)) and f" {normalise(quote)} " in said
 
 
@@ -68,7 +62,7 @@ def an_object(found: Any) -> dict[str, Any]:
 
 def chat_value(text: str) -> Any:
     """The one JSON object, or list of objects, that a reply holds among other words, its fixed
-    words as they are asked for (:mod:`trustlab.parsing.chat`); :class:`Unreadable` otherwise."""
+    words as they are asked for (:mod:`trustlab.parsing.chat`)."""
     try:
         found = json_value(text)
     except Unreadable:
@@ -83,12 +77,28 @@ def chat_value(text: str) -> Any:
         raise Unreadable(str(error)) from error
 
 
-def as_text(value: Any) -> str:
-    """A value of :func:`chat_value` as JSON; :class:`Unreadable` where it is nested too deep."""
+def chatted(text: str, printed: Callable[[Any], Any]) -> tuple[Any, str]:
+    """:func:`chat_value` in the ``printed`` form, and that as JSON."""
+    value = printed(chat_value(text))
     try:
-        return json.dumps(value, ensure_ascii=False, default=str)
+        return value, json.dumps(value, ensure_ascii=False, default=str)
     except RecursionError as error:
         raise Unreadable("no JSON: nested too deep") from error
+
+
+def read_json(
+    text: str, made: Callable[[Any, str], T], printed: Callable[[Any], Any], reading: Reading
+) -> T:
+    """What ``made`` makes of the reply's JSON and its text; where it refuses and ``reading`` is
+    "chat", of what is :func:`chatted`."""
+    return read(
+        lambda: made(json_value(text), text), lambda: made(*chatted(text, printed)), reading
+    )
+
+
+def only_value(found: Any) -> Any:
+    """What an object with one key holds, or ``found`` itself."""
+    return next(iter(found.values())) if isinstance(found, dict) and len(found) == 1 else found
 
 
 def json_value(text: str) -> Any:
@@ -133,8 +143,7 @@ def _words(text: str) -> list[str]:
 
 
 def _closes(text: str) -> bool:
-    """Whether ``text`` is one bracketed whole, strings not told apart: each bracket closed, the
-    first one last."""
+    """Whether ``text`` is one bracketed whole: each bracket closed, the first one last."""
     opened: list[str] = []
     for i, mark in enumerate(text):
         if mark in "[{":

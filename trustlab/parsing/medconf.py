@@ -1,26 +1,15 @@
-"""MedConf's replies: JSON that must satisfy a schema, a paragraph of prose, and a score in double
-angle brackets."""
+"""MedConf's replies: JSON of a schema, a paragraph of prose, a score in double angle brackets."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Literal
 
-from trustlab.parsing import chat
-from trustlab.parsing.json_reply import (
-    Id,
-    Strict,
-    Words,
-    an_object,
-    as_text,
-    chat_value,
-    json_value,
-    quoted,
-    valid,
-)
-from trustlab.parsing.reply import UNWRITABLE, Unreadable, read
+from trustlab.parsing import chat, json_reply
+from trustlab.parsing.json_reply import Id, Strict, Words, an_object, read_json, valid
+from trustlab.parsing.reply import UNWRITABLE, Unreadable
 from trustlab.parsing.scores import out_of
 from trustlab.records import IMPORTANCES, SUPPORT_LEVELS, Criterion, Evidence, Reading, normalise
 
@@ -48,24 +37,12 @@ def read_profile(
     text: str, *, importance: bool = True, reading: Reading = "chat"
 ) -> tuple[Criterion, ...]:
     """The criteria of a symptom profile: a JSON list of id, description and (where asked for)
-    importance.
-
-    :class:`Unreadable` for anything else, an id that comes twice, a missing importance, and an
-    empty list.
-    """
-    return read(
-        lambda: _profile(only_value(json_value(text)), importance),
-        lambda: _profile(chat.rows(chat_value(text)), importance),
-        reading,
-    )
+    importance; not empty, no id twice."""
+    return read_json(text, partial(_profile, importance), chat.rows, reading)
 
 
-def only_value(found: Any) -> Any:
-    """What an object with one key holds; anything else as it is."""
-    return next(iter(found.values())) if isinstance(found, dict) and len(found) == 1 else found
-
-
-def _profile(rows: Any, importance: bool) -> tuple[Criterion, ...]:
+def _profile(importance: bool, value: Any, _: str) -> tuple[Criterion, ...]:
+    rows = json_reply.only_value(value)
     if not isinstance(rows, list):
         raise Unreadable("no JSON list")
     if not rows:
@@ -75,14 +52,12 @@ def _profile(rows: Any, importance: bool) -> tuple[Criterion, ...]:
         raise Unreadable("an id comes twice")
     if importance and any(c.importance is None for c in found):
         raise Unreadable("a criterion without importance")
-    return tuple(
-        Criterion(c.id, c.description, c.importance if importance else None) for c in found
-    )
+    kept = ((c, c.importance if importance else None) for c in found)
+    return tuple(Criterion(c.id, c.description, weight) for c, weight in kept)
 
 
 def read_prose(text: str) -> str:
-    """A symptom profile in prose, trimmed; :class:`Unreadable` if it is empty or no file could hold
-    it."""
+    """A symptom profile in prose, trimmed; not empty, and what a file can hold."""
     if UNWRITABLE.search(text):
         raise Unreadable("characters that are no text")
     if not text.strip():
@@ -90,38 +65,20 @@ def read_prose(text: str) -> str:
     return text.strip()
 
 
+@lru_cache(maxsize=2048)  # a part's replies are read for the log, the record and the counts
 def read_evidence(
     text: str, profile: tuple[Criterion, ...], patient: str, reading: Reading = "chat"
 ) -> tuple[tuple[Evidence, ...], bool | None]:
     """Every criterion's support level and quotation, in the profile's order, and whether the
-    summary agrees (``None``: none).
-
-    :class:`Unreadable` unless each criterion of the profile is assessed exactly once, by its id,
-    and nothing else is.
-    """
-    return read(
-        lambda: _printed(text, profile, patient),
-        lambda: _evidence(*_assessment(text), profile, patient),
-        reading,
-    )
-
-
-@lru_cache(maxsize=2048)  # a part's replies are read for the log, the record and the counts
-def _printed(
-    text: str, profile: tuple[Criterion, ...], patient: str
-) -> tuple[tuple[Evidence, ...], bool | None]:
-    return _evidence(an_object(json_value(text)), text, profile, patient)
-
-
-def _assessment(text: str) -> tuple[dict[str, Any], str]:
-    """MedConf's evidence as chat models write it, in its printed form: the object and its text."""
-    whole = an_object(chat.assessment(chat_value(text)))
-    return whole, as_text(whole)
+    summary agrees (``None``: none). Each criterion must be assessed exactly once, by its id, and
+    nothing else."""
+    return read_json(text, partial(_evidence, profile, patient), chat.assessment, reading)
 
 
 def _evidence(
-    whole: dict[str, Any], text: str, profile: tuple[Criterion, ...], patient: str
+    profile: tuple[Criterion, ...], patient: str, value: Any, text: str
 ) -> tuple[tuple[Evidence, ...], bool | None]:
+    whole = an_object(value)
     rows = whole.get("criteria")
     if isinstance(rows, dict):  # by their ids
         each = rows.items()
@@ -140,7 +97,8 @@ def _evidence(
     for criterion in profile:
         row = by_id[criterion.id]
         quote = (row.evidence or "").strip() or None
-        evidence.append(Evidence(criterion, row.support_level, quote, quoted(quote, said)))
+        occurs = json_reply.quoted(quote, said)
+        evidence.append(Evidence(criterion, row.support_level, quote, occurs))
     return tuple(evidence), _summary_agrees(whole.get("summary"), evidence)
 
 
@@ -150,38 +108,26 @@ def read_score(
     """The confidence from 0 to 100 in double angle brackets, and the reasoning.
 
     It stands in ``confidence``, at the top or inside ``summary`` (the paper's printed form), once,
-    and is not the x of "x out of y". :class:`Unreadable` otherwise. With ``reading="chat"`` a reply
-    without any JSON may end on the score alone, not one of the ``patient``'s numbers.
+    and is not the x of "x out of y". With ``reading="chat"`` a reply without any JSON may end on
+    the score alone, not one of the ``patient``'s numbers.
     """
-    return read(
-        lambda: _confidence(an_object(json_value(text)), text),
-        lambda: _confidence(*_assessment(text)) if "{" in text else _bare(text, patient),
-        reading,
-    )
+    if reading == "chat" and "{" not in text:
+        if (score := chat.score(text, patient)) is None:
+            raise Unreadable("no JSON")
+        return score, None
+    return read_json(text, _confidence, chat.assessment, reading)
 
 
-def _bare(text: str, patient: str | None) -> tuple[float, str | None]:
-    """The score that a reply without JSON ends on."""
-    if (score := chat.score(text, patient)) is None:
-        raise Unreadable("no JSON")
-    return score, None
-
-
-def _confidence(whole: dict[str, Any], text: str) -> tuple[float, str | None]:
+def _confidence(value: Any, text: str) -> tuple[float, str | None]:
+    whole = an_object(value)
     inner = whole.get("summary")
-    confidence = whole.get(
-        "confidence", inner.get("confidence") if isinstance(inner, dict) else None
-    )
-    found = valid(_Confidence, confidence, "confidence")
+    inner = inner.get("confidence") if isinstance(inner, dict) else None
+    found = valid(_Confidence, whole.get("confidence", inner), "confidence")
     _at_most(text, "confidence_score", 1)
     said = found.confidence_score
-    number = _SCORE.search(said)
-    if (
-        number is None
-        or said.count("<<") > 1
-        or float(number[1]) > 100
-        or out_of(said[: number.start()], said[number.end() :])
-    ):
+    number = _SCORE.search(said) if said.count("<<") == 1 else None
+    is_share = number and out_of(said[: number.start()], said[number.end() :])
+    if number is None or is_share or float(number[1]) > 100:
         raise Unreadable("no single number from 0 to 100 in double angle brackets")
     return float(number[1]), found.reasoning
 
@@ -214,7 +160,6 @@ def _listed(ids: Iterable[int]) -> str:
 
 
 def _at_most(text: str, key: str, times: int) -> None:
-    """Refuse a reply that says more than one thing: a quotation that breaks out of its string
-    brings its own keys."""
+    """Refuse more keys than entries: a quotation that breaks out of its string brings its own."""
     if text.count(key) > times:
         raise Unreadable(f"{key} stands more than {'once' if times == 1 else f'{times} times'}")

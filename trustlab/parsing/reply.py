@@ -12,16 +12,11 @@ from typing import TypeVar
 from trustlab.parsing import chat
 from trustlab.records import CUT, NO_DIAGNOSIS, PLACEHOLDER, Reading, Reply
 
-THINKING = f"{CUT} while thinking"
-"""Why a reply that ran out of tokens before its answer is none."""
-THOUGHT = "thought, and gave no answer"
-"""Why a reply that ended by itself and is all thought is no answer."""
+THINKING = f"{CUT} while thinking"  # before its answer
+THOUGHT = "thought, and gave no answer"  # it ended by itself
 CYCLE = f"{CUT} repeating itself"
-"""Why a reply that was ended since it said the same again and again is no answer."""
-BLANK = "a placeholder in place"
-"""How a reason begins where the reply is a form that nobody filled in."""
-UNWRITABLE = re.compile("[\x00\ud800-\udfff]")
-"""Characters that no text file takes: NUL and halves of surrogate pairs."""
+BLANK = "a placeholder in place"  # how a reason begins for a form that nobody filled in
+UNWRITABLE = re.compile("[\x00\ud800-\udfff]")  # NUL and halves of characters: in no text file
 
 
 class Unreadable(ValueError):
@@ -33,9 +28,7 @@ T = TypeVar("T")
 
 def read(printed: Callable[[], T], chatted: Callable[[], T], reading: Reading) -> T:
     """What ``printed`` reads; where it refuses and ``reading`` is "chat", what ``chatted`` reads.
-
-    Raises the :class:`Unreadable` of the first, or of the second where the first found no JSON.
-    """
+    :class:`Unreadable`: of the first, or of the second where the first found no JSON."""
     try:
         return printed()
     except Unreadable as refused:
@@ -48,11 +41,8 @@ def read(printed: Callable[[], T], chatted: Callable[[], T], reading: Reading) -
 
 
 def no_answer(reply: Reply) -> str:
-    """Why a reply is no answer, neither right nor wrong: :data:`CUT`, :data:`THINKING`,
-    :data:`THOUGHT`, or why it is missing.
-
-    '' where it is one, readable or not.
-    """
+    """Why a reply is no answer, neither right nor wrong (cut, or missing); '' where it is one,
+    readable or not."""
     if reply.reasoning is not None and reply.text == "":
         return THINKING if reply.finish == "length" else THOUGHT
     if reply.finish in ("length", "cycle"):
@@ -74,17 +64,14 @@ def writable(reply: Reply) -> str:
     return text
 
 
-MAX_CHARACTERS = 200
-"""A longer group is not the name of a disease."""
+MAX_CHARACTERS = 200  # a longer group is not the name of a disease
 _FORM = re.compile(chat.WORDS["form"])
-"""Words of a form. Brackets that hold nothing else, but numbers and single letters, were never
-filled in."""
+"""Brackets that hold nothing else, but numbers and single letters, were never filled in."""
 _INSTRUCTION = re.compile(
     r"(?:please\s+)?(?:insert|enter|fill|specify|provide|replace|write|choose|select|describe)\s"
     r"|(?:name|type|state|give|put)\s+(?:the|your)\s|.*\b(?:goes\s+)?here\Z"
 )
-_LETTER = re.compile("[A-Zs]")
-"""A letter that numbers ("Disease A"), and the end of a genitive."""
+_LETTER = re.compile("[A-Zs]")  # a letter that numbers ("Disease A"), and the end of a genitive
 _CODE = re.compile(
     r"(?:icd|snomed|code|dsm|omim|mesh|orpha)[\s:#-]*[\s\w.:#-]*\d[\da-z.]*"
     r"|[a-z]\d{1,3}|[a-z]\d[\da-z]\.[\da-z]{1,4}|[\da-z]{2}\d[\da-z]\.[\da-z]{1,2}"
@@ -132,16 +119,12 @@ def groups(text: str) -> Iterator[Span]:
 
 @lru_cache(maxsize=1 << 12)
 def diagnosis(text: str | None, reading: Reading = "chat") -> Span | None:
-    """The last group that can name a disease, with its place in ``text``; ``None`` if there is
-    none.
+    """The last group that can name a disease, with its place in ``text``.
 
-    It holds at least one letter and at most 200 characters, all of which a file can hold (no NUL,
-    no lone surrogate). It is neither a number ("1e2", "nan" are) nor one Latin letter: the ``[1]``
-    of a citation, the ``[x]`` of a box that is ticked and the ``[B]`` of an option are passed over.
-    So is a placeholder (:func:`is_placeholder`). Of two names the last counts. Words that name no
-    disease are read all the same: whether "no" or "unknown" is right is for the grader to say.
-    Where no group names one, ``reading="chat"`` takes the answer's other forms
-    (:mod:`trustlab.parsing.chat`).
+    It holds a letter and at most 200 characters that a file can hold. Passed over are a number
+    ("1e2", "nan"), one Latin letter (the ``[x]`` of a box, the ``[B]`` of an option) and a
+    placeholder (:func:`is_placeholder`). Whether "no" or "unknown" is right is for the grader to
+    say. Where no group names one, ``reading="chat"`` takes :func:`trustlab.parsing.chat.name`.
     """
     found = None
     for span in groups(text or ""):
@@ -154,14 +137,11 @@ def diagnosis(text: str | None, reading: Reading = "chat") -> Span | None:
 
 
 def diagnosis_reply(reply: Reply, reading: Reading = "chat") -> Reply:
-    """``reply`` reduced to its diagnosis: ``text`` its name, ``raw`` the whole, ``trace`` only the
-    name's tokens.
+    """``reply`` reduced to its diagnosis: ``text`` its name, ``raw`` the whole, ``trace`` the
+    tokens that carry any of its characters, or none inside it (first bytes of one).
 
-    A token counts when it carries any character of the name, or no character but stands inside it
-    (the first bytes of a character that a later token completes). Without a diagnosis ``text`` and
-    ``trace`` are ``None`` and ``missing`` says so: :data:`NO_DIAGNOSIS` or :data:`PLACEHOLDER` of
-    an answer that names none, another reason of a reply that is no answer (:func:`no_answer`).
-    Raises ``ValueError`` if the trace's tokens do not spell the reply.
+    Without a diagnosis ``text`` and ``trace`` are ``None``, and ``missing`` says why
+    (:func:`no_answer`, :func:`unnamed`). ``ValueError``: the tokens do not spell the reply.
     """
     why = no_answer(reply)
     span = None if why else diagnosis(reply.text, reading)
@@ -170,26 +150,19 @@ def diagnosis_reply(reply: Reply, reading: Reading = "chat") -> Reply:
         return replace(reply, text=None, raw=raw, trace=None, missing=why or unnamed(reply.text))
     trace = reply.trace
     if trace is not None:
-        if "".join(trace.tokens) != reply.text:
-            raise ValueError(
-                f"the tokens spell {''.join(trace.tokens)[:80]!r}, the reply is {reply.text[:80]!r}"
-            )
+        if (spelt := "".join(trace.tokens)) != reply.text:
+            what = f"the tokens spell {spelt[:80]!r}, the reply is {reply.text[:80]!r}"
+            raise ValueError(what)
         ends = list(accumulate(map(len, trace.tokens)))
-        begins = [0, *ends[:-1]]
-        inside = [
-            i
-            for i, (a, b) in enumerate(zip(begins, ends, strict=True))
-            if a < span.stop and max(b, a + 1) > span.start
-        ]
+        places = enumerate(zip([0, *ends[:-1]], ends, strict=True))
+        inside = [i for i, (a, b) in places if a < span.stop and max(b, a + 1) > span.start]
         trace = trace.part(inside[0], inside[-1] + 1)
     return replace(reply, text=span.text, raw=reply.text, trace=trace, missing=None)
 
 
 def is_placeholder(text: str) -> bool:
-    r"""Whether the content of brackets is a form that nobody filled in, a code, or was escaped.
-
-    "Diagnosis: ", "Patient's Name", "Insert diagnosis here", "X", "...", "J18.9", and what
-    ``\[...\]`` holds. Words that say that no disease is known ("unknown", "N/A") are none.
+    r"""Whether the content of brackets is a form that nobody filled in ("Patient's Name", "Insert
+    diagnosis here", "X", "..."), a code ("J18.9"), or was escaped (``\[...\]``); "unknown" is none.
     """
     said = text.casefold().replace("_", " ").strip(" .:#\"'")
     named = re.split(r"[\W_]+", text.strip(" .:#\"'"))

@@ -1,9 +1,8 @@
-"""The JSON schemas of what the steps ask for, for models that are held to one.
+"""The JSON schemas of what the steps ask for, for models that are held to one; the readers decide.
 
-The readers beside it decide what is read; a schema only helps a model to write it. Each has bounds,
-so that a reply comes to its end. A list stands inside an object, since services take no other. A
-schema of type "string" is that of a whole reply which is no JSON (its ``pattern``); names are never
-held to a form.
+Each has bounds, so that a reply comes to its end. A list stands inside an object, since services
+take no other. One of type "string" has the ``pattern`` of a whole reply that is no JSON; names are
+never held to a form.
 """
 
 from __future__ import annotations
@@ -15,8 +14,7 @@ from typing import Any, get_args
 from trustlab.parsing.agents import _Flagged, _Rated
 from trustlab.records import IMPORTANCES, SUPPORT_LEVELS
 
-MOST_ROWS, MOST_ITEMS = 10, 6
-"""Criteria of a profile, and prescriptions or tests of a plan, at most."""
+MOST_ROWS, MOST_ITEMS = 10, 6  # criteria of a profile, and prescriptions or tests of a plan
 _ID = {"type": "integer", "minimum": 1, "maximum": 99}
 _NUMBER = "(100|[1-9]?[0-9])"
 _WHOLE = {
@@ -27,21 +25,19 @@ _WHOLE = {
     "p_true": "True|False",
     "judge": "True|False",
 }
-"""Step -> pattern of its whole reply. Reasoning is held to a length; a doctor's disease is free."""
+"""Step -> pattern of its whole reply."""
 
 
 def schema_of(step: str, options: Collection[str] = (), ids: Collection[int] = ()) -> str | None:
-    """The schema of a step's reply as JSON, ``None`` of one that has none.
-
-    ``step`` is the name of its prompt; of MedConf's, ``options`` are those that are switched on
-    (:attr:`trustlab.agents.medconf.MedConf.options`). ``ids``: of the profile's criteria, or of
-    what is reviewed.
-    """
+    """The schema of a step's reply as JSON, where it has one. ``step``: the name of its prompt;
+    ``options``: those of MedConf's that are switched on; ``ids``: of the profile's criteria, or of
+    what is reviewed."""
     found = None
     if step in _WHOLE:
         found = {"type": "string", "pattern": _WHOLE[step]}
     elif step == "profile" and "structure" in options:
-        row = _object(id=_ID, **_weight(options), description=_text(120))
+        weight = {"importance": _words(IMPORTANCES)} if "importance" in options else {}
+        row = _object(id=_ID, **weight, description=_text(120))
         found = _object(criteria=_list(row, 1, MOST_ROWS))
     elif step == "evidence":
         number = {"type": "string", "pattern": f"^<<{_NUMBER}>>$"}
@@ -79,10 +75,6 @@ def _list(row: Any, least: int = 0, most: int = MOST_ITEMS) -> dict[str, Any]:
 
 def _words(words: Collection[str]) -> dict[str, Any]:
     return {"type": "string", "enum": list(words)}
-
-
-def _weight(options: Collection[str]) -> dict[str, Any]:
-    return {"importance": _words(IMPORTANCES)} if "importance" in options else {}
 
 
 def _table(options: Collection[str], ids: Collection[int]) -> dict[str, Any]:

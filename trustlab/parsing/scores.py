@@ -1,14 +1,11 @@
 """Numbers from 0 to 100 in square brackets, and the one word True or False.
 
-A group (see ``brackets``) is *numeric* when it has digits and no letters; groups with letters are
-passed over, so ``[8O]`` with a letter O, ``[1e2]`` and ``[95 out of 100]`` are no numbers. A *plain
-number* is written in the digits 0 to 9, optionally with a point and digits; a ``%`` may follow. It
-is taken at its word: ``[0.85]`` is 0.85 of 100, not 85.
-
-Refused are signs, ranges, lists, decimal commas, fractions and "x out of y", inside the brackets or
-across them, and a number that is a link's text. A number that stands in square brackets in the
-patient's own words is never the model's. What stays beyond any rule: the ``[1]`` of a footnote in a
-reply with no other number is read as 1.
+A group is *numeric* when it has digits and no letters; others (``[1e2]``, ``[95 out of 100]``) are
+passed over. A *plain number* has the digits 0 to 9, perhaps a point and digits, perhaps a ``%``,
+and is taken at its word: ``[0.85]`` is 0.85 of 100. Refused are signs, ranges, lists, decimal
+commas, fractions and "x out of y", inside the brackets or across them, the text of a link, and a
+number that the patient's words have in square brackets. Beyond any rule: the ``[1]`` of a footnote
+in a reply with no other number is read as 1.
 """
 
 from __future__ import annotations
@@ -33,8 +30,7 @@ _OUT_OF_Y = re.compile(_OUT_OF + r"\[?\s*[0-9]", re.IGNORECASE)
 _X_OUT_OF = re.compile(r"[0-9]" + _OUT_OF + r"\Z", re.IGNORECASE)
 _LINK = re.compile(r"\s*\]+\([^()\n]*\)")
 _GUESS = re.compile(r"(?<!\w)G([0-9]+)[* \t]*:")
-_NEAR = 40
-"""Characters looked at on each side of a bracketed number for "x out of y"."""
+_NEAR = 40  # characters looked at on each side of a bracketed number for "x out of y"
 _DECORATION = " \t\r\n\v\f.,!\"'`*_()[]{}<>\u2018\u2019\u201c\u201d\u00ab\u00bb\u00a0"
 
 
@@ -42,12 +38,11 @@ _DECORATION = " \t\r\n\v\f.,!\"'`*_()[]{}<>\u2018\u2019\u201c\u201d\u00ab\u00bb\
 def score_0_100(
     text: str | None, patient: str | None = None, reading: Reading = "chat"
 ) -> float | None:
-    """The one bracketed number of a reply, 0 to 100; ``None`` if there is none, or any doubt.
+    """The one bracketed number of a reply, 0 to 100; ``None`` if there is any doubt.
 
-    There must be exactly one numeric group; it must be a plain number within 0..100 (``[85%]`` is
-    85). ``patient``, where given, are the patient's words: a number that stands in square brackets
-    there too is refused, whether the reply quotes it or obeys it. What is refused
-    ``reading="chat"`` tries in the score's other forms (:mod:`trustlab.parsing.chat`).
+    There must be exactly one numeric group, a plain number (``[85%]`` is 85) that the ``patient``'s
+    words do not have in square brackets. ``reading="chat"`` tries the score's other forms
+    (:func:`trustlab.parsing.chat.score`) where that is refused.
     """
     found = _score(text or "")
     if found is not None and found[1] not in _bracketed(patient):
@@ -59,17 +54,15 @@ def score_0_100(
 def guesses(
     text: str | None, n: int = 5, patient: str | None = None, reading: Reading = "chat"
 ) -> tuple[float, ...] | None:
-    """The numbers of "G1: [80] G2: [85] ..." in order, ``n`` of them, each 0 to 100; ``None`` if
-    there is any doubt.
+    """The numbers of "G1: [80] G2: [85] ...", ``n`` of them, each 0 to 100; ``None`` if there is
+    any doubt.
 
-    The labels are G1 to Gn with a colon, each once, in order, and no other such label. Between a
-    label and its number stand only spaces, line breaks and Markdown's stars. From a label to the
-    next, or to the end, is exactly one bracketed number, by the rules of :func:`score_0_100`;
-    before the first label there is none. Other words are passed over. Guesses that all stand in
-    square brackets in the ``patient``'s words, where given, are refused. With ``reading="chat"``
-    the numbers may be written as a score may, and no other digit stands between them, or they are
-    a plain list (:func:`trustlab.parsing.chat.listed`); then guesses that all stand in the
-    ``patient``'s words are refused.
+    - The labels are G1 to Gn with a colon, each once, in order; no number stands before the first.
+    - Behind each stands one bracketed number (:func:`score_0_100`), with spaces, line breaks and
+      stars at most between; other words are passed over.
+    - With ``reading="chat"`` the numbers may be written as a score may, without other digits
+      between, or are a plain list (:func:`trustlab.parsing.chat.listed`).
+    - Guesses that all stand in the ``patient``'s words (in square brackets) are refused.
     """
     before, *rest = _GUESS.split(text or "")
     labels, parts = rest[::2], rest[1::2]
@@ -90,28 +83,25 @@ def guesses(
 
 def _bracketed_guesses(parts: Sequence[str]) -> tuple[float, ...] | None:
     """The bracketed number that each part begins with; ``None`` where one has none, or another."""
-    found = [_score(part) for part in parts]
-    if any(
-        score is None or part[: score[0]].strip(" \t\r\n*[")
-        for part, score in zip(parts, found, strict=True)
-    ):
-        return None
-    return tuple(score[1] for score in found if score is not None)
+    scores = []
+    for part in parts:
+        found = _score(part)
+        if found is None or part[: found[0]].strip(" \t\r\n*["):
+            return None
+        scores.append(found[1])
+    return tuple(scores)
 
 
 def true_or_false(text: str | None, reading: Reading = "chat") -> bool | None:
-    r"""Whether the reply is the one word True or False, in any case; ``None`` for anything else.
-
-    Spaces, full stops, commas, exclamation marks, quotes, brackets and Markdown's marks around the
-    word are ignored. More words, both words or neither are not read: "not true" would otherwise be.
-    Only ``reading="chat"`` reads "Answer: True", ``\boxed{True}`` and "True. It fits."
+    r"""Whether the reply is the one word True or False, in any case, whatever marks stand around
+    it. Only ``reading="chat"`` reads "Answer: True", ``\boxed{True}`` and "True. It fits."
     """
     found = {"true": True, "false": False}.get((text or "").strip(_DECORATION).lower())
     return chat.verdict(text or "") if found is None and reading == "chat" else found
 
 
 def probed(probe: str, told: str | None, reply: Reply, reading: Reading) -> Any:
-    """What is read of a reply to a question about an answer; ``told`` are the patient's words."""
+    """What is read of a reply to a question about an answer; ``told``: the patient's words."""
     if probe == "topk_ce":
         return guesses(reply.text, patient=told, reading=reading)
     if probe == "p_true":
@@ -120,12 +110,10 @@ def probed(probe: str, told: str | None, reply: Reply, reading: Reading) -> Any:
 
 
 def probe_reply(probe: str, told: str | None, reply: Reply, reading: Reading = "chat") -> Reply:
-    """``reply`` to a question about an answer reduced to what it says: ``text`` that, ``raw`` the
-    whole.
+    """``reply`` to a question about an answer reduced to what it says (:func:`probed`).
 
-    ``text`` is a score from 0 to 100 (``ce``, ``cot_ce``), five of them with spaces between
-    (``topk_ce``), or "True" or "False" (``p_true``); ``float`` gives every number back exactly.
-    Where nothing can be read it is ``None``, and ``missing`` says why. ``told`` as :func:`probed`.
+    ``text`` is a score (``ce``, ``cot_ce``), five of them with spaces between (``topk_ce``), or
+    "True" or "False" (``p_true``), ``raw`` the whole; ``missing`` says why nothing is read.
     """
     why = no_answer(reply)
     found = None if why else probed(probe, told, reply, reading)
@@ -155,11 +143,9 @@ def out_of(before: str, after: str) -> bool:
 
 def _numeric(text: str) -> Iterator[Span]:
     """The groups with digits and no letters."""
-    return (
-        s
-        for s in groups(text)
-        if any(c.isdigit() for c in s.text) and not any(c.isalpha() for c in s.text)
-    )
+    for span in groups(text):
+        if any(c.isdigit() for c in span.text) and not any(c.isalpha() for c in span.text):
+            yield span
 
 
 def _bracketed(patient: str | None) -> set[float]:
@@ -175,11 +161,7 @@ def _score(text: str) -> tuple[int, float] | None:
         return None
     start, stop = numeric[0].start, numeric[0].stop
     plain = _PLAIN_NUMBER.fullmatch(numeric[0].text)
-    if (
-        plain is None
-        or _LINK.match(text, stop)
-        or out_of(text[:start].rstrip("[ \t"), text[stop:].lstrip("] \t"))
-    ):
+    if plain is None or float(plain[1]) > 100 or _LINK.match(text, stop):
         return None
-    value = float(plain[1])
-    return (start, value) if value <= 100 else None
+    is_share = out_of(text[:start].rstrip("[ \t"), text[stop:].lstrip("] \t"))
+    return None if is_share else (start, float(plain[1]))
