@@ -900,12 +900,10 @@ def test_a_second_mend_keeps_what_the_first_has_put_aside(tmp_path):
 
 def test_a_damaged_file_of_before_is_mended(tmp_path):
     made, path = closed_cache(tmp_path / "new"), tmp_path / "old"
-    with closing(sqlite3.connect(tmp_path / "new")) as new, closing(sqlite3.connect(path)) as old:
-        with old:
-            old.execute(WITHOUT_ROW_IDS)
-            old.executemany(
-                "INSERT INTO replies VALUES (?, ?)", new.execute("SELECT * FROM replies")
-            )
+    source, target = (closing(sqlite3.connect(file)) for file in (tmp_path / "new", path))
+    with source as new, target as old, old:
+        old.execute(WITHOUT_ROW_IDS)
+        old.executemany("INSERT INTO replies VALUES (?, ?)", new.execute("SELECT * FROM replies"))
     flip(path, PAGES_CELLS)
     cache.damaged_rows(path, mend=True)
     assert kept_of(path) == made
