@@ -8,7 +8,6 @@ A run's folder ``runs/<name>`` receives the executed notebook, its HTML copy, ``
 from __future__ import annotations
 
 import ast
-import contextlib
 import importlib
 import inspect
 import json
@@ -16,12 +15,12 @@ import os
 import re
 import shutil
 import textwrap
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal, get_args, get_origin
+from typing import Any
 
 import yaml
 
@@ -113,15 +112,15 @@ def read_parameters(
     file: Path | None, pairs: Sequence[str] = (), notebook: str = ""
 ) -> dict[str, Any]:
     """Parameters from a YAML file, then ``name=value`` pairs over them (values read as YAML:
-    ``n=20``, ``levels=[1, 100]``). What takes text gets the text as it stands, and a name may be
-    given once.
+    ``n=20``, ``levels=[1, 100]``; text that looks like a number in quotes). A name may be given
+    once.
 
     Of a file with a section for each notebook, only that of ``notebook`` counts; ``ValueError``
     where it has none.
     """
-    texts, values = _texts(notebook), {}
+    values = {}
     if file is not None:
-        values, sections = _read_file(file, texts)
+        values, sections = _read_file(file)
         name = Path(notebook).name.removesuffix(".ipynb")
         if sections and name not in sections:
             told = f"{file} has no section for {name or 'one notebook'}"
@@ -134,24 +133,24 @@ def read_parameters(
             raise ValueError(f"parameter {pair!r} is not of the form name=value")
         if name in named:
             raise ValueError(f"parameter {name} is given twice: {named[name]!r}, and {value!r}")
-        named[name] = _from_shell(name, value, texts)
+        named[name] = _from_shell(name, value)
     return values | named
 
 
 def read_sections(file: Path) -> dict[str, dict[str, Any]]:
     """The parameters of every notebook named in a YAML file, by notebook; ``ValueError`` for a file
     of another form."""
-    values, sections = _read_file(file, _texts(""))
+    values, sections = _read_file(file)
     if values and not sections:
         told = f"{file} must hold a section for each notebook"
         raise ValueError(f"{told}; its first key is {next(iter(values))!r}")
     return sections
 
 
-def _read_file(file: Path, texts: Set[str]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+def _read_file(file: Path) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     """What a YAML file holds, and the same by notebook; the second is empty for a flat file, whose
     keys are names of parameters."""
-    values = _mapping(_meant(_loaded(read_text(file), str(file)), texts), str(file))
+    values = _mapping(_loaded(read_text(file), str(file)), str(file))
     if not all(re.match(SECTION, str(key)) for key in values):
         return values, {}
     for name in values:
@@ -166,48 +165,18 @@ def _mapping(value: Any, where: str, of: str = "") -> dict[str, Any]:
     return value or {}
 
 
-def _from_shell(name: str, value: str, texts: Set[str]) -> Any:
-    """What a pair's value means: in brackets or quotes YAML, else a word, without comments and
+def _from_shell(name: str, value: str) -> Any:
+    """What a pair's value means: in brackets or quotes YAML, else one word, without comments and
     blocks."""
-    scalar: Any = _Plain(value)
     if value.startswith(("[", "{", '"', "'")):
-        try:
-            scalar = _loaded(value, f"parameter {name}")
-        except ValueError:
-            if name not in texts:
-                raise
-    return _meant({name: scalar}, texts)[name] if value else value
-
-
-def _texts(notebook: str) -> set[str]:
-    """The parameters of a notebook, of all runs without one, that take text."""
-    choices, defaults = Setup, {}
-    with contextlib.suppress(ValueError):
-        path = notebook_path(notebook)
-        choices, defaults = choices_of(path.stem), default_parameters(path)
-    fields = vars(choices)["__pydantic_fields__"]
-    known = {name: _is_text(field.annotation, field.default) for name, field in fields.items()}
-    for name, value in defaults.items():
-        if value is not None and not isinstance(value, list):
-            known[name] = isinstance(value, str)
-    return {name for name, is_text in known.items() if is_text}
-
-
-def _is_text(kind: Any, default: Any = None) -> bool:
-    if kind is Any:
-        return isinstance(default, str | None)
-    if get_origin(kind) is Literal:
-        return isinstance(get_args(kind)[0], str)
-    inner = get_args(kind) if get_origin(kind) is not dict else ()
-    return kind in (str, Path) or any(map(_is_text, inner))
-
-
-class _Plain(str):
-    """A scalar of YAML that stands without quotes."""
+        return _loaded(value, f"parameter {name}")
+    loader = _Loader("")
+    tag = loader.resolve(yaml.ScalarNode, value, (True, False))
+    return loader.construct_object(yaml.ScalarNode(tag, value)) if value else value
 
 
 class _Loader(yaml.SafeLoader):
-    """Leaves plain scalars to :func:`_meant`; each key once."""
+    """YAML 1.2: ``no`` and a date are text, ``010`` is 10, ``1e2`` is 100. Each key once."""
 
     yaml_implicit_resolvers = {}
 
@@ -217,52 +186,34 @@ class _Loader(yaml.SafeLoader):
             raise ValueError(f"{twice[0]} is given twice")
         return super().construct_mapping(node, deep)
 
-    def text(self, node: yaml.ScalarNode) -> str:
-        """A scalar as it stands."""
-        return _Plain(node.value) if node.style is None else node.value
+    def number(self, node: yaml.ScalarNode) -> float:
+        """A whole number where no point says otherwise, and it is one."""
+        number = float(node.value)
+        return int(number) if "." not in node.value and number.is_integer() else number
 
 
-_Loader.add_constructor("tag:yaml.org,2002:str", _Loader.text)
+WORDS = {
+    "null": r"~|null|Null|NULL|",
+    "bool": r"true|True|TRUE|false|False|FALSE",
+    "int": r"[-+]?\d+",
+    "float": r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d{1,2})?",
+}
+"""Kind -> plain words that are no text."""
+for _kind, _words in WORDS.items():
+    _pattern = re.compile(rf"({_words})\Z", re.ASCII)
+    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_kind}", _pattern, None)
+_Loader.add_constructor("tag:yaml.org,2002:int", lambda _, node: int(node.value))
+_Loader.add_constructor("tag:yaml.org,2002:float", _Loader.number)
 
 
 def _loaded(text: str, where: str) -> Any:
-    """What YAML holds, plain scalars as they stand; ``ValueError`` says ``where`` it is none."""
+    """What YAML holds; ``ValueError`` says ``where`` it is none."""
     try:
         return yaml.load(text, _Loader)
     except yaml.YAMLError as error:
         raise ValueError(f"{where} is not YAML: {' '.join(str(error).split())}") from error
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from error
-
-
-def _meant(value: Any, texts: Set[str] = frozenset(), as_text: bool = False) -> Any:
-    """What it means in YAML 1.2: ``no`` and a date are text, ``010`` is 10, ``1e2`` is 100.
-
-    ``texts`` names what takes text as it stands, also in ``more``; a section has its own.
-    """
-    if isinstance(value, dict):
-        meant = {}
-        for key, of in value.items():
-            own = _texts(key) if re.match(SECTION, str(key)) else texts if key == "more" else ()
-            meant[_meant(key)] = _meant(of, set(own), key in texts)
-        return meant
-    if isinstance(value, list):
-        return [_meant(one, as_text=as_text) for one in value]
-    if not isinstance(value, _Plain):
-        return value
-    word = value.lower()
-    if word in ("", "~", "null"):
-        return None
-    if as_text:
-        return str(value)
-    if word in ("true", "false"):
-        return word == "true"
-    if not re.fullmatch(r"[-+]?(\d+(\.\d*)?|\.\d+)(e[-+]?\d{1,2})?", word, re.ASCII):
-        return str(value)
-    number = float(word)
-    if not re.search("[.e]", word):
-        return int(word)
-    return int(number) if "." not in word and number.is_integer() else number
 
 
 def check_parameters(path: Path, values: Mapping[str, Any]) -> Any:
