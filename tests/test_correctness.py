@@ -185,7 +185,8 @@ WAVES = Knowledge({}, {}, {}, condition_of_name={n: RIPPLES for n in ("ripples",
         (SynonymGrader(TABLE), case("Ménière disease"), [NFD], []),
         (EXACT, case("Ménière disease"), [NFD], []),
         (
-            EXACT, case("Influenza", "Flu"), ["influenza", "The influenza"], ["Flu", "Influenza (flu)"],
+            EXACT, case("Influenza", "Flu"),
+            ["influenza", "The influenza"], ["Flu", "Influenza (flu)"],
         ),
         # the table joins names that the case does not list
         (SynonymGrader(WAVES), case("Ripples"), ["Wavelets"], []),
