@@ -9,15 +9,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from each import each
-from fake_medconf import table
-from generations import array, generation, given, guesses, panel, said, told
 from same.tables import read_file
 from sklearn.metrics import average_precision_score, roc_auc_score
 
+from benchmarks.records import random_records
 from studies.calibration import reliability_table
 from studies.trust_indices import weight_sweep
 from trustlab.confidence import METHODS
-from trustlab.confidence.registry import MissingValue
 from trustlab.measures import best_of_families, compare_methods, metrics_table
 from trustlab.metrics import brier, ece, spearman_permutation_p, ties
 from trustlab.metrics.calibration import cross_fitted
@@ -27,7 +25,7 @@ from trustlab.metrics.run_tables import rows_of_methods
 from trustlab.metrics.selective import SELECTIVE
 from trustlab.metrics.stopping import frontier, stop_turns
 from trustlab.paths import FIGURES
-from trustlab.records import Assessment, Generation
+from trustlab.records import PRODUCTS, Generation, Reply
 from trustlab.run import table_in
 
 pytestmark = pytest.mark.usefixtures("every_interval")
@@ -39,87 +37,39 @@ DISCRETE = ("ecc", "eigv", "num_set")
 NOT_RANKED = {"brier", "ece", "isotonic"}
 LEVELS, N_CASES = (20, 60, 100), 48
 KEYS = ["case_id", "dataset", "level", "model"]
-SURE = ("aaaaaaaa", "aaaaaaab", "aaaaaabb", "aaaabbcc")
-UNSURE = ("aaaabbbb", "aabbccdd", "aaabbbcd", "abcdefgh")
-"""Which of eight samples mean the same."""
 SCALES = {name: method.scale for name, method in METHODS.items()}
-
-Shake = Callable[[Any], np.ndarray]
-
-
-def made(case: int, level: int, rng: np.random.Generator, shake: Shake) -> Generation:
-    """A record with every part: its own token probabilities, and of the rest a few kinds.
-
-    ``shake`` is applied to each probability, entropy and cosine.
-    """
-    sure = rng.integers(0, 2)
-
-    def probs(n: int) -> np.ndarray:
-        return shake(rng.uniform(0.2 + 0.3 * sure, 0.9, n))
-
-    def logs(n: int) -> np.ndarray:
-        return array(np.log(probs(n)))
-
-    sets = (UNSURE, SURE)[sure][int(rng.integers(0, 4))]
-    k, own = len(sets), np.eye(len(sets), dtype=bool)
-    alike = np.equal.outer(list(sets), list(sets))
-
-    def matrix(same: float, other: float, itself: float) -> np.ndarray:
-        half = np.triu(shake(np.where(alike, same, other)), 1)
-        return array(np.where(own, itself, half + half.T))
-
-    chances = probs(3)
-    rest = [(letter, 0.001) for letter in "abcdefgh"]
-    others = [[("x", p), ("y", q), *rest] for p, q in zip(chances, probs(3) / 4, strict=True)]
-    answer = said(
-        "Flu", chances, entropies=shake(rng.uniform(0.1, 2, 3)), renyi=shake(rng.uniform(1, 4, 3)),
-        fisher_rao=shake(rng.uniform(0.3, 0.9, 3)), prior_logprobs=logs(3),
-    )  # fmt: skip
-    assert answer.trace is not None
-    listed = tuple(tuple((t, float(np.log(p))) for t, p in row) for row in others)
-    support = ["supported"] * int(rng.integers(0, 3) + sure) + ["missing", "contradicted"]
-    evidence = table(support, ["strong"] * len(support))
-    votes = ("flu", "flu", "flu" if sure else "croup")
-    shown = generation(
-        answer=replace(answer, trace=replace(answer.trace, alternatives=listed)),
-        samples=tuple(said(f"{name} {'i' * n}", probs(2)) for n, name in enumerate(sets, 1)),
-        similarity=matrix(0.9, 0.2, 1), similarity_med=matrix(0.8, 0.4, 1),
-        entailment=matrix(0.95, 0.02, 1), contradiction=matrix(0.02, 0.9, 0),
-        relevance=array(shake([0.7, 0.3, 0.2])), sample_relevance=(array(shake([0.6, 0.4])),) * k,
-        alternative_entailment=(np.array([1, -1, *[0] * 8]),) * 3,
-        probes={
-            "ce": told(f"[{60 + 20 * sure}]"), "cot_ce": told(f"So. [{70 + 10 * sure}]"),
-            "topk_ce": guesses(*[60 + 10 * int(rng.integers(0, 3))] * 5),
-            "p_true": told("True", *["True" if sure else "False"] * 2, "False"),
-            **given("ce_expected", {"[80]": chances}, (0.01,)),
-            **given("p_true_probability", {"True": chances}, (0.1,)),
-        },
-        assessment=Assessment("Flu", score=40.0 + 20 * sure, evidence=evidence),
-        panel=panel(*votes, cosines=tuple(shake([0.4, 0.3, 0.1 + 0.1 * sure]))),
-        exact=0.3 + 0.4 * sure,
-    )  # fmt: skip
-    words = 10 * LEVELS.index(level) + int(rng.integers(20, 30))
-    told_so_far = {"n_statements": int(12 * level / 100), "n_words": words}
-    return replace(shown, case_id=f"c{case:02d}", level=level, **told_so_far)
+MATRICES = ("similarity", "similarity_med", "entailment", "contradiction")
+STATISTICS = ("logprobs", "prior_logprobs", "entropies", "renyi", "fisher_rao")
 
 
-def a_run(shake: Shake) -> SimpleNamespace:
-    """Answers and every method's confidences on made records; two differ by ``shake`` alone."""
+def shaken(made: Generation, noise: Callable[[Any], Any]) -> Generation:
+    """A record with ``noise`` added to each probability, entropy and cosine."""
+
+    def reply(of: Reply) -> Reply:
+        parts = {name: getattr(of.trace, name) for name in STATISTICS}
+        moved = {name: noise(part) for name, part in parts.items() if part is not None}
+        return replace(of, trace=replace(of.trace, **moved)) if of.trace else of
+
+    assert made.answer is not None and made.samples is not None
+    parts = {name: noise(getattr(made, name)) for name in MATRICES}
+    samples = tuple(map(reply, made.samples))
+    return replace(made, answer=reply(made.answer), samples=samples, **parts)
+
+
+def a_run(noise: Callable[[Any], Any]) -> SimpleNamespace:
+    """Answers and every method's confidences on random records; two differ by ``noise`` alone."""
     rng, rows, answers = np.random.default_rng(0), [], []
-    for case in range(N_CASES):
-        for level in LEVELS:
-            shown = made(case, level, rng, shake)
-            label = {"case_id": shown.case_id, "dataset": "made", "level": level, "model": "made"}
-            agreed = shown.panel is not None and shown.panel.votes[2] == "flu"
-            said_so = {"answer": "Flu", "correct": int(rng.random() < 0.35 + 0.3 * agreed)}
-            answers.append({**label, **said_so, "missing": "", "n_words": shown.n_words})
-            for name, method in METHODS.items():
-                try:
-                    rows.append({**label, "method": name, "confidence": float(method.score(shown))})
-                except MissingValue as reason:
-                    raise AssertionError(f"{name} has no value: {reason}") from reason
-    confidence = pd.DataFrame(rows).assign(bound="", missing="")
-    return SimpleNamespace(answers=pd.DataFrame(answers), confidence=confidence)
+    records = random_records(N_CASES * len(LEVELS), seed=5)
+    for i, record in enumerate(records):
+        made = shaken(record.generation, noise)
+        label = {"case_id": f"c{i // 3:02d}", "dataset": "made", "level": LEVELS[i % 3]}
+        right = int(rng.random() < 0.3 + 0.4 * METHODS["poc"].score(made))
+        answers.append({**label, "answer": "Flu", "correct": right, "n_words": made.n_words})
+        values = {name: float(method.score(made)) for name, method in METHODS.items()}
+        rows += [{**label, "method": name, "confidence": x} for name, x in values.items()]
+    confidence = pd.DataFrame(rows).assign(model="made", bound="", missing="")
+    told = pd.DataFrame(answers).assign(model="made", missing="")
+    return SimpleNamespace(answers=told, confidence=confidence)
 
 
 def every_metric(run: Any) -> pd.Series:
@@ -157,12 +107,10 @@ def moved(one: pd.Series, other: pd.Series, allowed: float = ALLOWED) -> dict[An
 
 
 def test_noise_in_the_records_moves_no_metric_of_any_method() -> None:
-    clean = a_run(lambda values: np.asarray(values, float))
-    assert clean.confidence["method"].nunique() == len(METHODS)
-    rng = np.random.default_rng(1)
-    shaken = a_run(lambda x: np.asarray(x, float) + rng.uniform(-NOISE, NOISE, np.shape(x)))
-    assert not shaken.confidence["confidence"].equals(clean.confidence["confidence"])
-    assert moved(every_metric(clean), every_metric(shaken)) == {}
+    clean, rng = a_run(lambda values: values), np.random.default_rng(1)
+    noisy = a_run(lambda values: values + rng.uniform(-NOISE, NOISE, np.shape(values)))
+    assert not noisy.confidence["confidence"].equals(clean.confidence["confidence"])
+    assert moved(every_metric(clean), every_metric(noisy)) == {}
 
 
 def test_noise_in_the_published_confidences_moves_no_metric() -> None:
@@ -305,28 +253,21 @@ def test_a_product_of_probabilities_is_compared_by_its_logarithm(method: str) ->
 
 def test_products_are_what_squares_when_every_token_comes_twice() -> None:
     """Held against the register: a method whose confidence is a product must be named as one."""
-    from trustlab.records import PRODUCTS
-
-    shown = made(0, 60, np.random.default_rng(0), lambda values: np.asarray(values, float))
-    assert shown.answer is not None and shown.answer.trace is not None
-    trace, kinds = shown.answer.trace, shown.alternative_entailment
-    assert kinds is not None and trace.logprobs is not None and trace.alternatives is not None
-    twice = replace(
-        trace,
-        tokens=trace.tokens * 2,
-        logprobs=np.tile(trace.logprobs, 2),
-        alternatives=trace.alternatives * 2,
-        **{n: np.tile(getattr(trace, n), 2) for n in ("entropies", "renyi", "fisher_rao")},
-        prior_logprobs=np.tile(np.asarray(trace.prior_logprobs), 2),
-    )
+    (made,) = (record.generation for record in random_records(1, seed=3))
+    assert made.answer is not None and made.answer.trace is not None
+    trace, kinds = made.answer.trace, made.alternative_entailment
+    assert kinds is not None and trace.alternatives is not None
+    tiled = {name: np.tile(getattr(trace, name), 2) for name in STATISTICS}
+    alternatives = trace.alternatives * 2
+    twice = replace(trace, tokens=trace.tokens * 2, alternatives=alternatives, **tiled)
+    relevance = np.tile(np.asarray(made.relevance), 2)
     doubled = replace(
-        shown,
-        answer=replace(shown.answer, trace=twice),
+        made,
+        answer=replace(made.answer, trace=twice),
         alternative_entailment=kinds * 2,
-        relevance=np.tile(np.asarray(shown.relevance), 2),
+        relevance=relevance,
     )
-    sure = {n: m.score(shown) for n, m in METHODS.items()}
-    again = {n: m.score(doubled) for n, m in METHODS.items()}
+    sure, again = ({n: m.score(g) for n, m in METHODS.items()} for g in (made, doubled))
     squared = {n for n, x in sure.items() if x**2 < x and np.isclose(again[n], x**2, atol=0)}
     assert squared == PRODUCTS
 
