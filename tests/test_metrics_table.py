@@ -59,7 +59,7 @@ def judged(run: SimpleNamespace) -> pd.DataFrame:
 
 
 def test_table_has_every_metric_once_in_the_same_order_in_two_processes(monkeypatch):
-    run = a_run(12, methods=("good", "plain"))
+    run = a_run(12, methods=("plain", "good"))
     table = table_of(run, n_draws=20)
     measured = ["metric", "value", "low", "high", "p", "chance", "chance_low", "chance_high"]
     counts = ["n", "n_cases", "n_rarer", "n_missing", "missing"]
@@ -74,6 +74,7 @@ def test_table_has_every_metric_once_in_the_same_order_in_two_processes(monkeypa
     expected += [("good", m, "pooled") for m in ("brier", "ece")]
     found = zip(table["method"], table["metric"], table["level"], strict=True)
     assert sorted(found) == sorted(expected)
+    assert list(dict.fromkeys(table["method"])) == ["", "plain", "good"]  # as the run has them
     monkeypatch.setattr(coverage, "withheld", WITHHELD)  # as in the other processes
     pd.testing.assert_frame_equal(table_of(run, n_draws=20), table_of(run, n_draws=20, n_jobs=2))
 
