@@ -24,6 +24,7 @@ from trustlab.metrics.estimate import (
     estimate,
     kind_of,
     mean,
+    of_kind,
     within,
 )
 from trustlab.metrics.selective import SELECTIVE
@@ -127,6 +128,10 @@ def test_a_table_has_no_bracket_that_does_not_hold_and_says_why() -> None:
     assert accuracy["low"] < accuracy["value"] < accuracy["high"] and accuracy["missing"] == ""
     own = estimate(some, Metric(lambda of: of.drawn(across(OVER_LEVELS["pearson"]))))
     assert own["low"] < own["value"]  # nobody said of what kind it is
+    ranked = RANKING["auroc"][0]
+    percent = of_kind("auroc", lambda of: 100 * of.drawn(ranked), 100.0)
+    plain, found = (estimate(some, of) for of in (ranked, percent))
+    assert 100 * plain["low"] == pytest.approx(found["low"])  # withheld by its own unit
     tested = estimate(some, across(OVER_LEVELS["pearson"]), test=True)
     assert np.isnan(tested["p"]) and np.isnan(tested["standard_error"])
 
