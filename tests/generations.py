@@ -23,9 +23,8 @@ def said(text: str | None, probs=(0.5, 0.25), **statistics) -> Reply:
     """A readable diagnosis whose tokens have these probabilities and other statistics."""
     bounds = statistics.pop("bounds", {})
     rows: dict[str, Any] = {name: array(values) for name, values in statistics.items()}
-    return Reply(
-        text, TokenTrace(("x",) * len(probs), logprobs=array(np.log(probs)), bounds=bounds, **rows)
-    )
+    rows["logprobs"] = array(np.log(probs))
+    return Reply(text, TokenTrace(("x",) * len(probs), bounds=bounds, **rows))
 
 
 def told(*texts: str | None) -> tuple[Reply, ...]:
@@ -47,8 +46,7 @@ def answered(probs=(0.5, 0.25), **statistics) -> Generation:
 
 
 def pmi_of(probs, priors, entropies=(2, 2)) -> Generation:
-    """An answer whose tokens have these probabilities with the patient information and without
-    it."""
+    """Tokens with these probabilities with the patient information and without it."""
     return answered(probs, prior_logprobs=np.log(priors), entropies=entropies)
 
 
@@ -136,9 +134,8 @@ def without(whole: Generation, need: str) -> Generation:
     """``whole`` with the part that ``need`` names taken out."""
     head, _, tail = need.partition(".")
     if head == "probes":
-        return replace(
-            whole, probes={name: replies for name, replies in whole.probes.items() if name != tail}
-        )
+        kept = {name: replies for name, replies in whole.probes.items() if name != tail}
+        return replace(whole, probes=kept)
     if not tail:
         return replace(whole, **{head: None})
     if head == "panel":
@@ -155,16 +152,9 @@ def without(whole: Generation, need: str) -> Generation:
 
 def reordered(whole: Generation, order: list[int]) -> Generation:
     """``whole`` with its samples, and every matrix and list about them, in another order."""
-    assert whole.samples is not None and whole.sample_relevance is not None
-    matrices = {
-        name: getattr(whole, name)[np.ix_(order, order)]
-        for name in ("similarity", "similarity_med", "entailment")
-    }
-    assert whole.contradiction is not None
-    return replace(
-        whole,
-        samples=tuple(whole.samples[i] for i in order),
-        sample_relevance=tuple(whole.sample_relevance[i] for i in order),
-        contradiction=whole.contradiction[np.ix_(order, order)],
-        **matrices,
-    )
+    square = np.ix_(order, order)
+    names = ("similarity", "similarity_med", "entailment", "contradiction")
+    parts: dict[str, Any] = {name: getattr(whole, name)[square] for name in names}
+    for name in ("samples", "sample_relevance"):
+        parts[name] = tuple(getattr(whole, name)[i] for i in order)
+    return replace(whole, **parts)

@@ -10,23 +10,10 @@ import pandas as pd
 
 from trustlab.metrics.trust import majority
 
-SAFETY_OFF = {
-    "safety": False,
-    "n_safe": 0,
-    "n_caution": 0,
-    "n_unsafe": 0,
-    "n_unflagged": 0,
-    "n_risky": 0,
-    "n_redundant": 0,
-}
-EMPTY_PLAN = {
-    "n_prescriptions": 0,
-    "n_safe": 0,
-    "n_caution": 0,
-    "n_unsafe": 0,
-    "n_tests": 0,
-    "n_unflagged": 0,
-}
+MARKS = ["n_safe", "n_caution", "n_unsafe", "n_unflagged"]
+SAFETY_OFF: dict[str, Any] = dict.fromkeys([*MARKS, "n_risky", "n_redundant"], 0)
+SAFETY_OFF |= {"safety": False}
+EMPTY_PLAN = dict.fromkeys(["n_prescriptions", "n_tests", *MARKS], 0)
 
 
 def review(
@@ -72,11 +59,10 @@ def many_cases(n: int = 40, seed: int = 0, **changes: Any) -> pd.DataFrame:
     rows = []
     for i in range(n):
         rx, tests = rng.multinomial(3, [0.5, 0.3, 0.2]), rng.multinomial(4, [0.7, 0.2, 0.1])
-        counts = dict(zip(["n_safe", "n_caution", "n_unsafe"], map(int, rx), strict=True))
+        counts = dict(zip(MARKS[:3], map(int, rx), strict=True))
         counts |= dict(zip(["n_unflagged", "n_risky", "n_redundant"], map(int, tests), strict=True))
         votes = [str(d) for d in rng.choice(["flu", "cold", "gout"], 3, p=[0.6, 0.3, 0.1])]
         more = {"cosine": float(rng.uniform(-0.2, 0.9)), "cosine_med": float(rng.uniform(0.5, 1))}
-        rows.append(
-            review(f"c{i:02d}", votes, **counts, **more, n_prescriptions=3, n_tests=4) | changes
-        )
+        whole = counts | more | {"n_prescriptions": 3, "n_tests": 4}
+        rows.append(review(f"c{i:02d}", votes, **whole) | changes)
     return pd.DataFrame(rows)

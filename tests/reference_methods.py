@@ -65,9 +65,8 @@ def weighted_logprob(logprobs, relevance) -> float:
     counted = [0.0 if r < 1e-6 else float(r) for r in relevance]
     if not any(counted):
         counted = [1.0] * len(counted)
-    return math.fsum(
-        r / math.fsum(counted) * float(lp) for r, lp in zip(counted, logprobs, strict=True)
-    )
+    pairs = zip(counted, logprobs, strict=True)
+    return math.fsum(r / math.fsum(counted) * float(lp) for r, lp in pairs)
 
 
 def kept_shares(g) -> list[float]:
@@ -125,9 +124,9 @@ def rouge_l(a: str, b: str) -> float:
     def longest(i: int, j: int) -> int:
         if i == len(x) or j == len(y):
             return 0
-        return (
-            1 + longest(i + 1, j + 1) if x[i] == y[j] else max(longest(i + 1, j), longest(i, j + 1))
-        )
+        if x[i] == y[j]:
+            return 1 + longest(i + 1, j + 1)
+        return max(longest(i + 1, j), longest(i, j + 1))
 
     return 2 * longest(0, 0) / (len(x) + len(y)) if x and y else 0.0
 
@@ -179,40 +178,27 @@ def jacobi(matrix: list[list[float]]) -> tuple[list[float], list[list[float]]]:
                 s = t * c
                 for row in a:
                     row[p], row[q] = c * row[p] - s * row[q], s * row[p] + c * row[q]
-                a[p], a[q] = (
-                    [c * x - s * y for x, y in zip(a[p], a[q], strict=True)],
-                    [s * x + c * y for x, y in zip(a[p], a[q], strict=True)],
-                )
-                v[p], v[q] = (
-                    [c * x - s * y for x, y in zip(v[p], v[q], strict=True)],
-                    [s * x + c * y for x, y in zip(v[p], v[q], strict=True)],
-                )
+                for m in (a, v):
+                    pairs = [*zip(m[p], m[q], strict=True)]
+                    m[p] = [c * x - s * y for x, y in pairs]
+                    m[q] = [s * x + c * y for x, y in pairs]
     return [a[i][i] for i in range(n)], v
 
 
 def affinity(g) -> list[list[float]]:
-    k = len(g.samples)
-    return [
-        [(float(g.entailment[i][j]) + float(g.entailment[j][i])) / 2 for j in range(k)]
-        for i in range(k)
-    ]
+    both, k = g.entailment, range(len(g.samples))
+    return [[(float(both[i][j]) + float(both[j][i])) / 2 for j in k] for i in k]
 
 
 def laplacian(g) -> list[list[float]]:
     s = affinity(g)
-    d = [math.fsum(row) for row in s]
-    k = len(s)
-    return [
-        [(1.0 if i == j else 0.0) - s[i][j] / math.sqrt(d[i] * d[j]) for j in range(k)]
-        for i in range(k)
-    ]
+    d, k = [math.fsum(row) for row in s], range(len(s))
+    return [[float(i == j) - s[i][j] / math.sqrt(d[i] * d[j]) for j in k] for i in k]
 
 
 def ecc(g):
-    values, vectors = jacobi(laplacian(g))
-    kept = [
-        v for value, v in zip(values, vectors, strict=True) if value < g.parameters.eigenvalue_cut
-    ]
+    pairs = zip(*jacobi(laplacian(g)), strict=True)
+    kept = [v for value, v in pairs if value < g.parameters.eigenvalue_cut]
     return 1 - math.sqrt(math.fsum((x - mean(v)) ** 2 for v in kept for x in v))
 
 
@@ -247,25 +233,23 @@ def relevance_sums(g, probabilities: list[float]) -> list[float]:
     return sums
 
 
+def sar_of(g, probabilities: list[float]) -> float:
+    t, sums = g.parameters.sar_temperature, relevance_sums(g, probabilities)
+    return mean(math.log(p + r / t) for p, r in zip(probabilities, sums, strict=True))
+
+
 def sentence_sar(g):
-    p = [math.exp(sequence_logprob(s)) for s in g.samples]
-    t = g.parameters.sar_temperature
-    return mean(math.log(pk + r / t) for pk, r in zip(p, relevance_sums(g, p), strict=True))
+    return sar_of(g, [math.exp(sequence_logprob(s)) for s in g.samples])
 
 
 def sentence_sar_printed(g):
-    p = [math.exp(sequence_logprob(s)) for s in g.samples]
-    t = g.parameters.sar_temperature
+    p, t = [math.exp(sequence_logprob(s)) for s in g.samples], g.parameters.sar_temperature
     return mean(math.log(pk) + r / t for pk, r in zip(p, relevance_sums(g, p), strict=True))
 
 
 def sar(g):
-    p = [
-        math.exp(weighted_logprob(s.trace.logprobs, r))
-        for s, r in zip(g.samples, g.sample_relevance, strict=True)
-    ]
-    t = g.parameters.sar_temperature
-    return mean(math.log(pk + r / t) for pk, r in zip(p, relevance_sums(g, p), strict=True))
+    pairs = zip(g.samples, g.sample_relevance, strict=True)
+    return sar_of(g, [math.exp(weighted_logprob(s.trace.logprobs, r)) for s, r in pairs])
 
 
 # Self-verbalised, MedConf, baselines
@@ -281,15 +265,17 @@ def p_true(g):
 
 
 def medconf_weighted(g):
-    weight = {"strong": 3, "moderate": 2, "weak": 1}
+    weight, sign = {"strong": 3, "moderate": 2, "weak": 1}, {"supported": 1, "contradicted": -1}
     total = net = 0
     for e in g.assessment.evidence:
         w = weight[e.criterion.importance]
-        total += w
-        net += (
-            w if e.support_level == "supported" else -w if e.support_level == "contradicted" else 0
-        )
+        total, net = total + w, net + w * sign.get(e.support_level, 0)
     return min(1.0, max(0.0, net / total))
+
+
+def agreement(g):
+    said = [vote for vote in g.panel.votes if vote is not None]
+    return max(Counter(said).values()) / len(said)
 
 
 def random(g):
@@ -350,9 +336,7 @@ REFERENCE: dict[str, Callable[[Any], float]] = {
     "p_true": p_true,
     "medconf_weighted": medconf_weighted,
     "random": random,
-    "agreement": lambda g: (
-        max(Counter(said := [v for v in g.panel.votes if v is not None]).values()) / len(said)
-    ),
+    "agreement": agreement,
     "rdc": lambda g: mean(c for c in g.panel.cosines if not math.isnan(c)),
 }
 """Method -> its value for a whole generation."""
@@ -370,14 +354,14 @@ GRAPH = replace(FULL, entailment=array([[1, 1, 0.9], [1, 1, 0.4], [0.1, 0.6, 1]]
 2.5, 2."""
 CLOSE = replace(FULL, entailment=cosines(1, 0.8, 0.8))
 """D = 2.8, 2.8, 2.6."""
-TWICE = meant(
-    0,
-    0,
-    0,
-    1,
-    samples=(said("Flu"), said("Flu"), said("flu.", (0.5, 0.5)), said("Croup", (0.5, 0.25))),
-)
+ALIKE = (said("Flu"), said("Flu"), said("flu.", (0.5, 0.5)))
+TWICE = meant(0, 0, 0, 1, samples=(*ALIKE, said("Croup", (0.5, 0.25))))
 """P = 1/8, 1/8 (the same string), 1/4 in one set, and 1/8 in another."""
+
+# P = 0.5^0.7 x 0.25^0.3 = A; 0.5^0.5 x 0.5^0.5 = 1/2; and 0.4^0.2 x 0.2^0.5 x 0.1^0.3 = B.
+A, B = 2**-1.3, 0.4**0.2 * sqrt(0.2) * 0.1**0.3
+SAR = log(A + (0.9 * 0.5 + 0.2 * B) / 0.001) + log(0.5 + (0.9 * A + 0.1 * B) / 0.001)
+SAR += log(B + (0.2 * A + 0.1 * 0.5) / 0.001)
 
 WORKED: dict[str, tuple[Generation, float]] = {
     # The answer's tokens have p = 1/2 and 1/4, so log p = -log 2 and -2 log 2.
@@ -388,10 +372,8 @@ WORKED: dict[str, tuple[Generation, float]] = {
     "perplexity": (FULL, -sqrt(8)),  # (1/8) to the power -1/2
     "entropy": (FULL, -(1.5 + 0.5) / 2),
     "pmi": (FULL, log(5)),  # both tokens became five times as probable
-    "conditional_pmi": (
-        FULL,
-        -1.5 * log(2) + 0.5 / 2 * log(0.1),
-    ),  # only the first token's entropy reaches 1 nat
+    # only the first token's entropy reaches 1 nat
+    "conditional_pmi": (FULL, -1.5 * log(2) + 0.5 / 2 * log(0.1)),
     "conditional_pmi_original": (FULL, -1.5 * log(2) - 0.5 / 2 * log(0.1)),
     "renyi_divergence": (FULL, (2 + 4) / 2),
     "fisher_rao": (FULL, (0.6 + 0.8) / 2),
@@ -428,16 +410,7 @@ WORKED: dict[str, tuple[Generation, float]] = {
     # t = 0.001.
     "sentence_sar": (FULL, (log(0.125 + 226.6) + log(0.25 + 113.3) + log(0.008 + 50)) / 3),
     "sentence_sar_printed": (FULL, (log(0.125) + 226.6 + log(0.25) + 113.3 + log(0.008) + 50) / 3),
-    # P = 0.5^0.7 x 0.25^0.3 = 2^-1.3; 0.5^0.5 x 0.5^0.5 = 1/2; and 0.4^0.2 x 0.2^0.5 x 0.1^0.3 = p.
-    "sar": (
-        FULL,
-        (
-            log((a := 2**-1.3) + (0.9 * 0.5 + 0.2 * (p := 0.4**0.2 * sqrt(0.2) * 0.1**0.3)) / 0.001)
-            + log(0.5 + (0.9 * a + 0.1 * p) / 0.001)
-            + log(p + (0.2 * a + 0.1 * 0.5) / 0.001)
-        )
-        / 3,
-    ),
+    "sar": (FULL, SAR / 3),
     "ce": (FULL, 0.85),
     "cot_ce": (FULL, 0.8),
     "topk_ce": (FULL, (80 + 85 + 90 + 75 + 80) / 500),
@@ -478,16 +451,29 @@ def replaced_by(*classes: int) -> Generation:
 
 def weighed(*levels: str, score: float | None = None) -> Generation:
     """An assessment of a strong, a moderate and a weak criterion."""
-    return generation(
-        assessment=Assessment("Flu", score=score, evidence=table(levels, IMPORTANCES))
-    )
+    evidence = table(levels, IMPORTANCES)
+    return generation(assessment=Assessment("Flu", score=score, evidence=evidence))
+
+
+def probed(probe: str, *texts: str) -> Generation:
+    return generation(probes={probe: told(*texts)})
+
+
+def voted(*votes: str, cosines: tuple[float, ...] | None = None) -> Generation:
+    return generation(panel=panel(*votes, cosines=cosines))
+
+
+def expecting(probe: str, likely: dict[str, Any]) -> Generation:
+    return generation(probes=given(probe, likely))
 
 
 LIKELY, LIKELIER = answered((0.8, 0.5)), answered((0.9, 0.5))
 UNSURE_SAMPLES, SURE_SAMPLES = (of_samples((0.9, p), (0.5, 0.5), (0.5, 0.5)) for p in (0.8, 0.9))
+CLOSER_SAMPLES = of_samples((0.9, 0.8), (0.5, 0.5), (0.5, 0.5), alike=0.6)
+CLOSER = (cosines(0.9, 0.2, 0.1), cosines(0.9, 0.3, 0.1))
 THREE_MEANINGS, TWO_MEANINGS, ONE_MEANING = meant(0, 0, 1, 2), meant(0, 0, 1, 1), meant(0, 0, 0, 0)
 
-SURER: dict[str, tuple[Generation, Generation]] = {
+SURER: dict[str, tuple[Generation, ...]] = {
     "information_level": (generation(n_statements=3), generation(n_statements=4)),
     "word_count": (generation(n_words=40), generation(n_words=41)),
     "exact_posterior": (generation(exact=0.5), generation(exact=0.6)),
@@ -498,35 +484,21 @@ SURER: dict[str, tuple[Generation, Generation]] = {
     "perplexity": (LIKELY, LIKELIER),
     "entropy": (answered(entropies=[0.1, 0.3]), answered(entropies=[0.1, 0.2])),
     "pmi": (pmi_of((0.9, 0.5), (0.1, 0.2)), pmi_of((0.9, 0.5), (0.1, 0.1))),
-    "conditional_pmi": (
-        pmi_of((0.9, 0.5), (0.1, 0.1), (0.5, 1.1)),
-        pmi_of((0.9, 0.5), (0.1, 0.1), (0.5, 0.9)),
-    ),
+    "conditional_pmi": tuple(pmi_of((0.9, 0.5), (0.1, 0.1), (0.5, h)) for h in (1.1, 0.9)),
     # Where no entropy crosses the threshold: a token that does gains confidence, as its authors
     # print it.
     "conditional_pmi_original": (pmi_of((0.8, 0.5), (0.1, 0.1)), pmi_of((0.9, 0.5), (0.1, 0.1))),
     "renyi_divergence": (answered(renyi=[3, 2]), answered(renyi=[3, 3])),
     "fisher_rao": (answered(fisher_rao=[0.9, 0.8]), answered(fisher_rao=[0.9, 0.9])),
-    "token_sar": (
-        weighing((0.5, 0.9)),
-        weighing((0.9, 0.5)),
-    ),  # the same, but the token that matters is the likelier one
+    # the same, but the token that matters is the likelier one
+    "token_sar": (weighing((0.5, 0.9)), weighing((0.9, 0.5))),
     "ccp": (replaced_by(-1, 1, 0), replaced_by(0, 1, 0)),
     "ccp_min": (replaced_by(-1, 1, 0), replaced_by(0, 1, 0)),
     "ccp_mean": (replaced_by(-1, 1, 0), replaced_by(0, 1, 0)),
     "poc": (sampled("Flu", "Influenza", "Croup"), sampled("Flu", "flu", "Croup")),
-    "lexical_similarity": (
-        sampled("viral croup", "asthma", "flu"),
-        sampled("viral croup", "croup", "flu"),
-    ),
-    "semantic_similarity": (
-        replace(FULL, similarity=cosines(0.9, 0.2, 0.1)),
-        replace(FULL, similarity=cosines(0.9, 0.3, 0.1)),
-    ),
-    "semantic_similarity_med": (
-        replace(FULL, similarity_med=cosines(0.9, 0.2, 0.1)),
-        replace(FULL, similarity_med=cosines(0.9, 0.3, 0.1)),
-    ),
+    "lexical_similarity": tuple(sampled("viral croup", x, "flu") for x in ("asthma", "croup")),
+    "semantic_similarity": tuple(replace(FULL, similarity=m) for m in CLOSER),
+    "semantic_similarity_med": tuple(replace(FULL, similarity_med=m) for m in CLOSER),
     # Raising one entailment may lower eigv and ecc, so samples are moved from one set to another.
     "num_set": (THREE_MEANINGS, TWO_MEANINGS),
     "semantic_poc": (TWO_MEANINGS, meant(0, 0, 0, 1)),
@@ -538,24 +510,15 @@ SURER: dict[str, tuple[Generation, Generation]] = {
     "semantic_entropy_discrete": (TWO_MEANINGS, meant(0, 0, 0, 1)),
     "mc_se": (UNSURE_SAMPLES, SURE_SAMPLES),
     "mc_nse": (UNSURE_SAMPLES, SURE_SAMPLES),
-    "sentence_sar": (UNSURE_SAMPLES, of_samples((0.9, 0.8), (0.5, 0.5), (0.5, 0.5), alike=0.6)),
-    "sentence_sar_printed": (
-        UNSURE_SAMPLES,
-        of_samples((0.9, 0.8), (0.5, 0.5), (0.5, 0.5), alike=0.6),
-    ),
+    "sentence_sar": (UNSURE_SAMPLES, CLOSER_SAMPLES),
+    "sentence_sar_printed": (UNSURE_SAMPLES, CLOSER_SAMPLES),
     "sar": (UNSURE_SAMPLES, SURE_SAMPLES),
-    "ce": (generation(probes={"ce": told("[89]")}), generation(probes={"ce": told("[90]")})),
-    "cot_ce": (
-        generation(probes={"cot_ce": told("Why? [89]")}),
-        generation(probes={"cot_ce": told("Why? [90]")}),
-    ),
+    "ce": (probed("ce", "[89]"), probed("ce", "[90]")),
+    "cot_ce": (probed("cot_ce", "Why? [89]"), probed("cot_ce", "Why? [90]")),
     "topk_ce": (guessing(80, 80, 80, 80, 80), guessing(80, 80, 80, 80, 81)),
-    "p_true": (
-        generation(probes={"p_true": told("True", "False")}),
-        generation(probes={"p_true": told("True", "", "True")}),
-    ),
-    "ce_expected": (FULL, generation(probes=given("ce_expected", {"[95]": (0.5,)}))),
-    "p_true_probability": (FULL, generation(probes=given("p_true_probability", {"True": (0.5,)}))),
+    "p_true": (probed("p_true", "True", "False"), probed("p_true", "True", "", "True")),
+    "ce_expected": (FULL, expecting("ce_expected", {"[95]": (0.5,)})),
+    "p_true_probability": (FULL, expecting("p_true_probability", {"True": (0.5,)})),
     "medconf": (
         weighed("supported", "supported", "supported", score=40),
         weighed("missing", "missing", "missing", score=41),
@@ -564,14 +527,8 @@ SURER: dict[str, tuple[Generation, Generation]] = {
         weighed("missing", "supported", "missing"),
         weighed("supported", "missing", "missing"),
     ),
-    "agreement": (
-        generation(panel=panel("flu", "croup", "flu")),
-        generation(panel=panel("flu", "flu", "flu")),
-    ),
-    "rdc": (
-        generation(panel=panel("flu", "croup", "flu", cosines=(0.9, 0.2, 0.1))),
-        generation(panel=panel("flu", "croup", "flu", cosines=(0.9, 0.3, 0.1))),
-    ),
+    "agreement": (voted("flu", "croup", "flu"), voted("flu", "flu", "flu")),
+    "rdc": tuple(voted("flu", "croup", "flu", cosines=(0.9, x, 0.1)) for x in (0.2, 0.3)),
 }
 """Per method a generation that is less sure and one that is surer, by the meaning of what the
 method reads."""
@@ -617,10 +574,8 @@ RANGE: dict[str, tuple[float, float] | Callable[[Generation], tuple[float, float
     "ecc": lambda g: (1 - math.sqrt(n_samples(g) - 1), 1),
     "mc_se": (-math.inf, 0),
     "mc_nse": (-math.inf, 0),
-    "semantic_entropy": lambda g: (
-        -math.inf,
-        log_samples(g),
-    ),  # K repeats push a probability to K at most
+    # K repeats push a probability to K at most
+    "semantic_entropy": lambda g: (-math.inf, log_samples(g)),
     "semantic_entropy_normalised": lambda g: (-log_samples(g), 0),
     "semantic_entropy_discrete": lambda g: (-log_samples(g), 0),
     "sentence_sar": lambda g: (-math.inf, math.log(1 + most_support(g))),

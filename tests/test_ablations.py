@@ -44,14 +44,8 @@ CASES, LEVELS = made_cases(4), [20, 100]
 def made(model: FakeModel | None = None, variants=PARTS, **options) -> Ablations:
     """The variants over four made cases at two levels, with everything that could be slow
     replaced."""
-    return ask(
-        ablations,
-        CASES,
-        [model or FakeModel()],
-        variants,
-        LEVELS,
-        **{"samples": 5, "encoder": FakeEncoder(), **options},
-    )
+    how = {"samples": 5, "encoder": FakeEncoder(), **options}
+    return ask(ablations, CASES, [model or FakeModel()], variants, LEVELS, **how)
 
 
 @pytest.fixture(scope="module")
@@ -62,31 +56,28 @@ def whole() -> Ablations:
 # Variants
 
 
-def test_every_variant_has_a_row_for_each_answer_and_method(whole):
+def test_every_variant_switches_one_part_off_and_has_a_row_for_each_answer_and_method(whole):
     assert list(dict.fromkeys(whole.confidence["variant"])) == list(PARTS) == list(whole.runs)
     assert len(whole.answers) == 5 * 8 and len(whole.confidence) == 5 * 8 * len(MEDCONF)
     assert set(whole.confidence["method"]) == set(MEDCONF)
-
-
-def test_the_variants_are_those_of_the_published_table(whole):
     assert list(PARTS) == list(published_table("ablation")["variant"])
-
-
-def test_each_variant_switches_one_part_off(whole):
-    off = {
-        name: {k for k, on in run.parameters["medconf"].items() if on is False}
-        for name, run in whole.runs.items()
-    }
-    assert list(off.values()) == [set(), {"profile"}, {"retrieval"}, {"structure"}, {"importance"}]
-
-
-def test_without_a_table_of_evidence_the_fixed_formula_is_missing_with_its_reason(whole):
+    parts = [run.parameters["medconf"] for run in whole.runs.values()]
+    off = [{k for k, on in medconf.items() if on is False} for medconf in parts]
+    assert off == [set(), {"profile"}, {"retrieval"}, {"structure"}, {"importance"}]
+    # without a table of evidence the fixed formula is missing with its reason
     lost = whole.confidence[whole.confidence["missing"] != ""]
     assert set(lost["variant"]) == {"without_symptom_profile", "without_structured_format"}
-    assert (
-        set(lost["method"]) == {"medconf_weighted"}
-        and lost["missing"].str.startswith("no table of evidence").all()
-    )
+    assert set(lost["method"]) == {"medconf_weighted"}
+    assert lost["missing"].str.startswith("no table of evidence").all()
+    # variants share their replies without a file
+    assert whole.calls.set_index("variant").loc["without_importance", "n_cached"] > 0
+    judged = whole.judged()
+    assert len(judged) == len(whole.confidence)
+    right = whole.answers.set_index(["variant", "case_id", "level"])["correct"]
+    keys = zip(judged["variant"], judged["case_id"], judged["level"], strict=True)
+    assert (right.loc[list(keys)].to_numpy() == judged["correct"]).all()
+    found = paired_differences(judged, WHOLE, n_draws=10, min_per_class=1)
+    assert set(found["variant"]) == set(PARTS) - {WHOLE}
 
 
 def test_a_second_run_and_the_whole_after_a_benchmark_ask_nothing_new(tmp_path):
@@ -106,16 +97,13 @@ def test_each_variant_says_which_models_its_server_named():
     assert [run.parameters["served_by"] for run in runs.values()] == [{"fake": {"A": 3}}] * 5
 
 
-def test_variants_share_their_replies_without_a_file():
-    assert made().calls.set_index("variant").loc["without_importance", "n_cached"] > 0
-
-
 def test_each_variant_leaves_its_tables_in_a_folder_of_its_own(tmp_path):
-    found = made(run_dir=tmp_path)
+    found = made(FakeModel(provides=TEXT_ONLY), run_dir=tmp_path)
     folders = sorted(p.parent.name for p in tmp_path.glob("*/run.json"))
     assert folders == sorted(name.replace("_", "-") for name in PARTS)
     counted = [json.loads(p.read_text())["calls_made"] for p in tmp_path.glob("*/run.json")]
     assert sum(counted) == found.calls["n_made"].sum()
+    assert found.confidence.query("method == 'medconf'")["confidence"].notna().all()
 
 
 class Yes(FakeModel):
@@ -131,33 +119,6 @@ def test_what_a_judge_was_asked_counts_once_for_each_variant():
     assert counts[0] == counts[1] > 0
 
 
-def test_judged_puts_correct_beside_each_confidence(whole):
-    judged = whole.judged()
-    assert len(judged) == len(whole.confidence)
-    right = whole.answers.set_index(["variant", "case_id", "level"])["correct"]
-    assert (
-        right.loc[
-            list(zip(judged["variant"], judged["case_id"], judged["level"], strict=True))
-        ].to_numpy()
-        == judged["correct"]
-    ).all()
-    found = paired_differences(judged, WHOLE, n_draws=10, min_per_class=1)
-    assert set(found["variant"]) == set(PARTS) - {WHOLE}
-
-
-def test_a_model_without_probabilities_goes_through_the_same():
-    found = made(FakeModel(provides=TEXT_ONLY))
-    assert found.confidence.query("method == 'medconf'")["confidence"].notna().all()
-
-
-@pytest.mark.parametrize("variants", [{}, {"A b": {}, "a-B": {}}])
-def test_no_variant_or_two_with_one_folder_are_refused(variants):
-    with pytest.raises(
-        ValueError, match="variants must be one or more, each with a folder name of its own"
-    ):
-        made(variants=variants)
-
-
 # Settings
 
 
@@ -168,39 +129,27 @@ def test_fewer_samples_are_the_first_of_more_and_ask_nothing_new():
     assert model.n_replies["samples"] == 2 * 5 * 8
     assert calls[["K 2, temperature 0.5", "K 2, temperature 1"]].sum() == 0
     two, five = (found.runs[f"K {k}, temperature 1"].generations for k in (2, 5))
-    assert all(
-        [s.text for s in a.samples] == [s.text for s in b.samples[:2]]
-        for a, b in zip(two, five, strict=True)
-    )
+    for a, b in zip(two, five, strict=True):
+        assert [s.text for s in a.samples] == [s.text for s in b.samples[:2]]
 
 
 def on_hand(values: dict[tuple[str, str], list[float | None]]) -> Ablations:
     """(method, variant) -> a confidence for each of the answers c0, c1, ..."""
+    key = {"model": "m", "dataset": "d", "level": 100}
     rows = [
-        {
-            "model": "m",
-            "dataset": "d",
-            "case_id": f"c{i}",
-            "level": 100,
-            "method": m,
-            "variant": v,
-            "confidence": c,
-            "missing": "",
-        }
+        key | {"case_id": f"c{i}", "method": m, "variant": v, "confidence": c}
         for (m, v), column in values.items()
         for i, c in enumerate(column)
     ]
     table = pd.DataFrame(rows).astype({"confidence": float})
-    table.loc[table["confidence"].isna(), "missing"] = "lost"
+    table["missing"] = table["confidence"].isna().map({True: "lost", False: ""})
     return Ablations(pd.DataFrame(), table, pd.DataFrame(), {})
 
 
 def kept(made: Ablations) -> dict[tuple[str, str], str]:
     """(method, variant) -> the digits of the answers that have a value."""
-    known = made.confidence.dropna(subset="confidence")
-    return {
-        key: "".join(part["case_id"].str[1:]) for key, part in known.groupby(["method", "variant"])
-    }
+    known = made.confidence.dropna(subset="confidence").groupby(["method", "variant"])
+    return {key: "".join(part["case_id"].str[1:]) for key, part in known}
 
 
 POINTS = {
@@ -212,38 +161,24 @@ POINTS = {
 }
 
 
-def test_points_of_a_line_are_compared_on_the_answers_that_all_of_them_have():
+def test_points_of_a_line_are_compared_on_the_answers_that_all_of_them_have(whole):
     shared = on_shared_rows(on_hand(POINTS))
     assert kept(shared) == {("a", "1"): "02", ("a", "2"): "02", ("b", "1"): "02"}
     why = shared.confidence.set_index(["method", "variant", "case_id"])["missing"]
-    assert (
-        why["b", "2", "c1"] == "a value for only 1 of 5 answers" and why["b", "3", "c0"] == "lost"
-    )
-    assert (
-        why["a", "1", "c1"] == UNSHARED
-        and why["a", "2", "c3"] == "lost"
-        and why["a", "1", "c0"] == ""
-    )
+    assert why["b", "2", "c1"] == "a value for only 1 of 5 answers"
+    assert why["b", "3", "c0"] == why["a", "2", "c3"] == "lost"
+    assert (why["a", "1", "c1"], why["a", "1", "c0"]) == (UNSHARED, "")
     assert len(shared.confidence) == 30
-
-
-def test_each_method_can_have_shared_answers_of_its_own():
-    assert kept(on_shared_rows(on_hand(POINTS), by_method=True)) == {
-        ("a", "1"): "012",
-        ("a", "2"): "012",
-        ("b", "1"): "0234",
-    }
-
-
-def test_sharing_changes_nothing_where_all_is_there_and_keeps_models_apart(whole):
+    own = {("a", "1"): "012", ("a", "2"): "012", ("b", "1"): "0234"}
+    assert kept(on_shared_rows(on_hand(POINTS), by_method=True)) == own
+    # nothing changes where all is there, and models are kept apart
     full = made(variants=passages([1, 4]))
     pd.testing.assert_frame_equal(on_shared_rows(full).confidence, full.confidence)
-    one = on_hand(POINTS)
-    two = on_hand(dict.fromkeys(POINTS, [1.0] * 6)).confidence.assign(model="other")
-    both = on_shared_rows(
-        replace(one, confidence=pd.concat([two, one.confidence], ignore_index=True))
-    )
-    assert both.confidence.query("model == 'other'")["confidence"].notna().all()
+    mine = on_hand(POINTS)
+    other = on_hand(dict.fromkeys(POINTS, [1.0] * 6)).confidence.assign(model="other")
+    both = pd.concat([other, mine.confidence], ignore_index=True)
+    both = on_shared_rows(replace(mine, confidence=both)).confidence
+    assert both.query("model == 'other'")["confidence"].notna().all()
 
 
 # Libraries
@@ -270,14 +205,11 @@ def test_a_kind_of_passage_is_what_follows_the_colon_of_every_title():
     assert kinds([passage(i, f"Title: {i}", "Words.") for i in range(7)]) == {}
 
 
-def test_the_control_never_finds_a_right_passage():
+def test_the_control_never_finds_a_right_passage_and_goes_on_where_a_keyword_finds_only_those():
     for seed in range(10):
         control = WrongPassages(BM25(SHELF), ["Influenza", "Common cold", "Gout"], seed)
         found = [p.id for p in control.search("influenza", 2)]
         assert found and not {"p1", "p2"} & set(found)
-
-
-def test_the_control_goes_on_where_another_keyword_finds_only_right_passages():
     control = WrongPassages(BM25(SHELF), ["swab", "Gout"])
     assert [p.id for p in control.search("Influenza", 2)] == ["p4"]
     assert WrongPassages(BM25(SHELF), ["swab", "fever"]).search("Influenza", 2) == []
@@ -308,54 +240,38 @@ def test_the_control_fills_its_list_where_the_best_are_passages_of_the_disease()
 
 def test_the_control_is_the_same_each_time_and_another_with_another_seed():
     library = BM25(load_corpus())
-    found = [
-        tuple(p.id for p in WrongPassages(library, seed=seed).search("Influenza"))
-        for seed in (0, 0, 1, 2, 3)
-    ]
+    controls = [WrongPassages(library, seed=seed) for seed in (0, 0, 1, 2, 3)]
+    found = [tuple(p.id for p in control.search("Influenza")) for control in controls]
     assert found[0] == found[1] and len(set(found)) > 1
-    assert (
-        WrongPassages(library, seed=0).revision
-        != WrongPassages(library, seed=1).revision
-        != library.revision
-    )
+    assert controls[0].revision != controls[2].revision != library.revision
 
 
 def test_our_library_is_compared_with_its_kinds_a_users_own_and_the_control(tmp_path):
     (tmp_path / "mine.txt").write_text("Influenza begins with a sudden fever.", encoding="utf-8")
     found = libraries(None, {"mine": tmp_path / "mine.txt"})
-    assert list(found) == [
-        "whole",
-        "only presentation",
-        "only examination and tests",
-        "only look-alikes",
-        "mine",
-        WRONG,
-    ]
+    kinds_of_ours = ["only presentation", "only examination and tests", "only look-alikes"]
+    assert list(found) == ["whole", *kinds_of_ours, "mine", WRONG]
     n_of = {name: len(r.passages) for name, r in found.items() if isinstance(r, BM25)}
-    assert (
-        n_of["whole"] == sum(n for name, n in n_of.items() if name.startswith("only"))
-        and n_of["mine"] == 1
-    )
+    assert n_of["whole"] == sum(n_of[name] for name in kinds_of_ours) and n_of["mine"] == 1
     run = made(variants=of_libraries({name: found[name] for name in ("mine", WRONG)}))
-    assert [r.parameters["retriever"] for r in run.runs.values()] == [
-        found["mine"].revision,
-        found[WRONG].revision,
-    ]
+    read = [r.parameters["retriever"] for r in run.runs.values()]
+    assert read == [found["mine"].revision, found[WRONG].revision]
 
 
-def test_a_name_that_is_taken_and_too_few_keywords_are_refused():
+def test_a_name_that_is_taken_too_few_keywords_and_variants_of_one_folder_are_refused():
     with pytest.raises(ValueError, match="corpora has 'whole', which is taken"):
         libraries(None, {"whole": DATA / "corpus"})
     with pytest.raises(ValueError, match="keywords must be two or more; received \\['Gout'\\]"):
         WrongPassages(BM25(SHELF), ["Gout", "Gout"])
+    for variants in ({}, {"A b": {}, "a-B": {}}):
+        with pytest.raises(ValueError, match="one or more, each with a folder name of its own"):
+            made(variants=variants)
 
 
 def test_a_cached_model_stays_open_for_its_owner():
     held = CachedModel(FakeModel(), None)
-    ask(ablations, CASES[:1], [held], passages([1]), [100], encoder=FakeEncoder())
-    assert (
+    runs = [
         ask(ablations, CASES[:1], [held], passages([1]), [100], encoder=FakeEncoder())
-        .calls["n_made"]
-        .sum()
-        == 0
-    )
+        for _ in range(2)
+    ]
+    assert runs[0].calls["n_made"].sum() > 0 == runs[1].calls["n_made"].sum()

@@ -1,4 +1,4 @@
-"""Correlations and their p-values: by scipy, by hand, by every order of a few points."""
+"""Correlations, their p-values and what chance gives: by scipy, by hand, by every order."""
 
 from itertools import permutations
 
@@ -10,22 +10,19 @@ from scipy import stats
 from trustlab.metrics.correlation import (
     pearson,
     pearson_permutation_p,
+    rising_band,
+    rising_null,
     spearman,
     spearman_exact_p,
     spearman_permutation_p,
     spearman_values,
+    unordered_band,
 )
-
-NAN = float("nan")
-
-
-# Correlation
 
 
 @each("decimals", [0, 6])
 def test_correlations_agree_with_scipy(decimals):
-    rng = np.random.default_rng(3)
-    x, y = np.round(3 * rng.random((2, 12)), decimals)
+    x, y = np.round(3 * np.random.default_rng(3).random((2, 12)), decimals)
     assert pearson(x, y) == pytest.approx(stats.pearsonr(x, y)[0], abs=1e-12)
     assert spearman(x, y) == pytest.approx(stats.spearmanr(x, y)[0], abs=1e-12)
 
@@ -39,33 +36,25 @@ def test_spearman_of_six_points_by_hand():
     assert spearman_permutation_p(accuracy, accuracy[::-1]) == pytest.approx(2 / 720)
 
 
-def test_permutation_p_agrees_with_scipy():
-    x, y = [1, 2, 3, 4, 5], [2, 1, 5, 3, 4]
-    exact = stats.permutation_test(
-        (y,),
-        lambda s: stats.spearmanr(x, s)[0],
-        permutation_type="pairings",
-        n_resamples=9999,
-        vectorized=False,
-    )
-    assert spearman_permutation_p(x, y) == pytest.approx(exact.pvalue)
+@each("n", [4, 6])
+@each(
+    ("of", "ours"),
+    [(stats.pearsonr, pearson_permutation_p), (stats.spearmanr, spearman_permutation_p)],
+)
+def test_a_permutation_p_counts_every_pairing(n, of, ours):
+    x, y = np.random.default_rng(n).random((2, n))
+    every = np.array([abs(of(x, np.array(order))[0]) for order in permutations(y)])
+    assert ours(x, y) == pytest.approx(np.mean(every >= abs(of(x, y)[0]) - 1e-12))
+    assert ours(x, -y) == ours(x, y) == ours(x, 1e6 + 0.01 * y)
 
 
 def test_permutation_p_with_ties_by_hand():
     # x has two equal values: of the 6 orders of y, the pair {1, 2}, {1, 3} or {2, 3} falls on the
     # tie, twice each. rho is largest in size for 3 alone above (or 1 alone below) the tie: 4 of 6.
     assert spearman_permutation_p([1, 1, 2], [1, 2, 3]) == pytest.approx(4 / 6)
-
-
-# P-values from a coefficient and n
-
-
-def test_a_p_needs_three_points_and_a_coefficient():
-    p = spearman_exact_p
-    assert np.isnan([p(0.5, 2), p(0.5, 0), p(1.0, 2), p(NAN, 6)]).all()
-    for bad in ((1.001, 6), (-2, 6), (np.inf, 6), (0.5, 5.5), (0.5, -1), (0.5, NAN), (0.5, np.inf)):
-        with pytest.raises(ValueError, match="received"):
-            p(*bad)
+    # y's 3 falls on the first or last point (|r| = 0.87) in four of six orders, else r = 0.
+    assert pearson_permutation_p([1, 2, 3], [1, 1, 3]) == pytest.approx(4 / 6)
+    assert pearson_permutation_p([1, 2, 3], [1, 3, 1]) == 1  # r = 0: every pairing is as far
 
 
 def test_exact_p_of_a_printed_rho_by_hand():
@@ -78,65 +67,54 @@ def test_exact_p_of_a_printed_rho_by_hand():
     assert spearman_exact_p(-0.886, 6) == spearman_exact_p(0.886, 6) == pytest.approx(24 / 720)
 
 
-@each("n", [3, 5, 6, 8])
-def test_exact_p_is_the_permutation_p_of_points_with_that_rho(n):
-    x, y = np.random.default_rng(n).random((2, n))
-    assert spearman_exact_p(round(spearman(x, y), 3), n) == pytest.approx(
-        spearman_permutation_p(x, y)
-    )
-
-
-def test_exact_p_of_an_unrounded_rho_needs_no_allowance_for_rounding():
+def test_exact_p_is_the_permutation_p_of_points_with_that_rho():
+    for n in (3, 5, 6, 8):
+        x, y = np.random.default_rng(n).random((2, n))
+        p = pytest.approx(spearman_permutation_p(x, y))
+        assert spearman_exact_p(round(spearman(x, y), 3), n) == p
     # Multiples of 1/10 are not exact in binary, and each must still meet itself.
     for order in permutations([0.1, 0.2, 0.3, 0.4, 0.5]):
         p = spearman_permutation_p(range(5), order)
         assert spearman_exact_p(spearman(range(5), order), 5, rounding=0) == pytest.approx(p)
 
 
-def test_exact_p_refuses_many_points_and_negative_rounding():
-    for bad in ((0.5, 9), (0.5, 6, -0.1), (0.5, 6, NAN)):
-        with pytest.raises(ValueError, match="received"):
-            spearman_exact_p(*bad)
-
-
-# Permutations
-
-
-@each("n", [4, 6])
-def test_permutation_p_of_pearson_counts_every_pairing(n):
-    x, y = np.random.default_rng(n).random((2, n))
-    every = [abs(stats.pearsonr(x, np.array(order))[0]) for order in permutations(y)]
-    assert pearson_permutation_p(x, y) == pytest.approx(
-        np.mean(np.array(every) >= abs(stats.pearsonr(x, y)[0]) - 1e-12)
-    )
-    assert (
-        pearson_permutation_p(x, -y)
-        == pearson_permutation_p(x, y)
-        == pearson_permutation_p(x, 1e6 + 0.01 * y)
-    )
-
-
-def test_permutation_p_of_pearson_with_ties_by_hand():
-    # y's 3 falls on the first or last point (|r| = 0.87) in four of six orders, on the middle one
-    # (r = 0) in two.
-    assert pearson_permutation_p([1, 2, 3], [1, 1, 3]) == pytest.approx(4 / 6)
-    assert pearson_permutation_p([1, 2, 3], [1, 3, 1]) == 1  # r = 0: every pairing is as far
-
-
-# Values that rho can take
-
-
-@each("n", [3, 4, 5, 6])
-def test_the_values_of_rho_are_those_of_every_order(n):
-    every = {round(stats.spearmanr(range(n), order)[0], 9) for order in permutations(range(n))}
-    assert spearman_values(n) == pytest.approx(sorted(every), abs=1e-9)
-
-
-def test_over_six_points_rho_takes_36_values_two_35ths_apart():
-    values = spearman_values(6)
-    assert (
-        len(values) == 36
-        and np.allclose(np.diff(values), 2 / 35)
-        and values[[0, -1]].tolist() == [-1, 1]
-    )
+def test_the_values_of_rho_are_those_of_every_order():
+    for n in (3, 4, 5, 6):
+        every = {round(stats.spearmanr(range(n), order)[0], 9) for order in permutations(range(n))}
+        assert spearman_values(n) == pytest.approx(sorted(every), abs=1e-9)
+    assert np.allclose(np.diff(spearman_values(6)), 2 / 35) and len(spearman_values(6)) == 36
     assert len(spearman_values(30)) == 30 * 899 // 6 + 1
+
+
+# What chance gives
+
+STEEP, EVEN = (16, 64, 82, 90, 95, 96), (10, 20, 30, 40, 50, 60)
+
+
+def test_the_band_is_that_of_the_run_s_own_accuracies():
+    # Of a million draws; the steep curve is DDXPlus-like.
+    assert rising_band(STEEP) == pytest.approx((0.616, 0.844, 0.986), abs=0.004)
+    assert rising_band(EVEN) == pytest.approx((0.856, 0.962, 0.993), abs=0.004)
+    rng = np.random.default_rng(9)
+    drawn = [stats.pearsonr(STEEP, rng.standard_exponential(6).cumsum())[0] for _ in range(4000)]
+    assert np.median(drawn) == pytest.approx(rising_band(STEEP)[1], abs=0.01)
+    shares = np.array(STEEP) / 100  # neither unit nor start matters, but the order does
+    assert rising_band(0.2 + shares / 2) == pytest.approx(rising_band(STEEP))
+    assert rising_band(STEEP[::-1])[2] < 0
+    first, again, other = (rising_null(STEEP, n_draws=50, seed=seed) for seed in (0, 0, 1))
+    assert (first == again).all() and (first != other).any()
+
+
+@each("accuracies", [STEEP, (3, 5, 7, 6.6, 8, 8), (5, 4, 3, 2), (1, 9, 2, 8)])
+def test_every_rising_confidence_has_the_same_rank_correlation(accuracies):
+    rho = stats.spearmanr(accuracies, range(len(accuracies)))[0]
+    assert rising_null(accuracies, "spearman", 50) == pytest.approx(np.full(50, rho))
+    assert rising_band(accuracies, "spearman") == pytest.approx((rho, rho, rho))
+
+
+def test_the_critical_value_of_six_unordered_points_is_that_of_the_tables():
+    # 24 of 720 orders have |rho| >= 31/35 (3.3 %), 42 at least 29/35 (5.8 %).
+    low, median, high = unordered_band()
+    assert high == pytest.approx(31 / 35) and (low, median) == (-high, 0)
+    assert spearman_exact_p(29 / 35, 6) == pytest.approx(42 / 720)
+    assert unordered_band(8)[2] == pytest.approx(0.738, abs=5e-4)

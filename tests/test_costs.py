@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import numpy as np
 import pandas as pd
 import pytest
 from asking import ask
@@ -14,7 +15,6 @@ from trustlab.confidence import METHODS
 from trustlab.costs import CALLS, method_costs, purposes_of
 from trustlab.run import benchmark
 
-NAN = float("nan")
 ONE_OF_EACH = list({METHODS[name].needs: name for name in METHODS}.values())
 """A method for each set of needs."""
 ASKED = [
@@ -34,86 +34,56 @@ def a_run(
     **parameters,
 ) -> SimpleNamespace:
     """Two answers a model; each model is asked the same; methods in ``missing`` have no value."""
-    keys = [{"case_id": c, "dataset": "d", "level": 1, "model": m} for m in models for c in "ab"]
-    rows = [
-        {
-            **key,
-            "method": name,
-            "confidence": NAN if name in missing else 0.5,
-            "missing": "no logprobs" if name in missing else "",
-        }
-        for key in keys
-        for name in methods
-    ]
-    calls = [(*row, model) for model in models for row in asked]
-    parameters = {"methods": list(methods), "assessor": None, **parameters}
-    return SimpleNamespace(
-        answers=pd.DataFrame(keys),
-        confidence=pd.DataFrame(rows),
-        calls=pd.DataFrame(calls, columns=list(CALLS)),
-        parameters=parameters,
-    )
+    answers = pd.DataFrame({"case_id": list("ab") * len(models), "dataset": "d", "level": 1})
+    answers["model"] = [model for model in models for _ in "ab"]
+    confidence = answers.merge(pd.DataFrame({"method": list(methods)}), how="cross")
+    lost = confidence["method"].isin(missing)
+    confidence = confidence.assign(confidence=np.where(lost, np.nan, 0.5))
+    confidence["missing"] = np.where(lost, "no logprobs", "")
+    calls = pd.DataFrame([(*row, m) for m in models for row in asked], columns=list(CALLS))
+    told = {"methods": list(methods), "assessor": None, **parameters}
+    return SimpleNamespace(answers=answers, confidence=confidence, calls=calls, parameters=told)
 
 
 def costs_of(run, **options) -> pd.DataFrame:
     return method_costs(run, **options).set_index("method")
 
 
-# From needs to requests
-
-
 @each("name", ONE_OF_EACH)
 def test_a_methods_purposes_are_what_a_run_of_it_alone_asks(name):
-    options = {
-        "methods": [name],
-        "levels": [100],
-        "samples": 2,
-        "encoder": FakeEncoder(),
-        "medical_encoder": FakeEncoder(),
-    }
-    run = ask(benchmark, made_cases(1), [type("S", (FakeModel,), {"scores_text": 1})()], **options)
+    model = type("S", (FakeModel,), {"scores_text": 1})()
+    options = {"levels": [100], "samples": 2, "encoder": FakeEncoder()}
+    options |= {"methods": [name], "medical_encoder": FakeEncoder()}
+    run = ask(benchmark, made_cases(1), [model], **options)
     assert set(purposes_of(METHODS[name])) == set(run.calls["purpose"])
     found = method_costs(run).iloc[0]
     assert found["n_replies"] == run.calls["n"].sum()
     assert found["n_tokens_out"] == run.calls["n_tokens_out"].sum()
 
 
-# Added up by hand
-
-
-def test_an_answer_with_one_method_alone():
-    found = costs_of(a_run())
-    amounts = ["n_replies", "n_tokens_in", "n_tokens_out"]
-    assert found.loc["asp", amounts].tolist() == [1, 15, 3]
-    assert found.loc["poc", amounts].tolist() == [4, 30, 12]
-    assert found.loc["ce", amounts].tolist() == [1.5, 30, 3.5]
-    assert found.loc["random", amounts].tolist() == found.loc["asp", amounts].tolist()
-
-
-def test_money_follows_from_the_rates_for_a_million_tokens():
+def test_an_answer_with_one_method_alone_by_hand():
     found = costs_of(a_run(), usd_in=1, usd_out=10)
+    amounts = ["n_replies", "n_tokens_in", "n_tokens_out"]
+    by_hand = {"asp": [1, 15, 3], "poc": [4, 30, 12], "ce": [1.5, 30, 3.5], "random": [1, 15, 3]}
+    for name, expected in by_hand.items():
+        assert found.loc[name, amounts].tolist() == expected
+    # for a million tokens
     assert found.loc[["asp", "poc"], "usd"].tolist() == pytest.approx([45e-6, 150e-6])
     assert costs_of(a_run())["usd"].isna().all()
+    others = [("judge", 1, 99, 9), ("rephrase_reply", 1, 99, 9)]  # are no methods' cost
+    pd.testing.assert_frame_equal(method_costs(a_run([*ASKED, *others])), method_costs(a_run()))
 
 
-# What is missing
-
-
-def test_a_method_that_was_never_asked_for_keeps_its_row_without_costs():
+def test_a_method_without_costs_or_values_keeps_its_row_and_says_why():
     row = costs_of(a_run()).loc["p_true"]
     assert row[["n_replies", "n_tokens_in"]].isna().all()
     assert row["missing"] == "never asked: p_true"
-
-
-def test_a_method_without_values_keeps_its_row_with_what_it_cost_and_why():
     row = costs_of(a_run(missing=["asp"])).loc["asp"]
     assert (row["n_values"], row["n_answers"], row["n_replies"]) == (0, 2, 1)
     assert row["missing"] == "no value: no logprobs"
-
-
-def test_judges_and_new_wordings_are_no_methods_cost():
-    others = [("judge", 1, 99, 9), ("rephrase_reply", 1, 99, 9)]
-    pd.testing.assert_frame_equal(method_costs(a_run([*ASKED, *others])), method_costs(a_run()))
+    found = costs_of(a_run([]))
+    assert found["n_replies"].isna().all()
+    assert found["missing"].str.startswith("never asked: diagnosis").all()
 
 
 def test_an_assessors_replies_are_shared_among_all_models_answers():
@@ -127,28 +97,11 @@ def test_an_assessors_replies_are_shared_among_all_models_answers():
     assert found["missing"].str.contains("assessor judge-model: shared equally").all()
 
 
-@each(
-    ("options", "message"),
-    [
-        ({"usd_in": 1}, "must be both given, at least 0; received"),
-        ({"usd_in": -1, "usd_out": 1}, "must be both given, at least 0; received"),
-    ],
-)
-def test_rates_that_make_no_sense_are_refused(options, message):
-    with pytest.raises(ValueError, match=message):
-        method_costs(a_run(), **options)
-
-
-def test_calls_without_their_columns_are_refused():
+def test_rates_that_make_no_sense_and_calls_without_their_columns_are_refused():
+    for rates in ({"usd_in": 1}, {"usd_in": -1, "usd_out": 1}):
+        with pytest.raises(ValueError, match="must be both given, at least 0; received"):
+            method_costs(a_run(), **rates)
     run = a_run()
     run.calls = run.calls.drop(columns=["n_tokens_in"])
     with pytest.raises(ValueError, match=r"calls lacks the columns \['n_tokens_in'\]"):
         method_costs(run)
-
-
-def test_a_run_without_calls_gives_rows_without_costs():
-    found = costs_of(a_run([]))
-    assert (
-        found["n_replies"].isna().all()
-        and found["missing"].str.startswith("never asked: diagnosis").all()
-    )

@@ -24,6 +24,7 @@ from trustlab.metrics.estimate import (
     estimate,
     kind_of,
     mean,
+    of_kind,
     within,
 )
 from trustlab.metrics.selective import SELECTIVE
@@ -114,10 +115,8 @@ def test_every_truth_whose_estimates_reach_the_value_must_hold_and_else_the_near
     made: Any,
 ) -> None:
     made([(12, 0, 0.6, 0.95, 0), (12, 0.5, 0.8, 0.5, 0), (12, 0.9, 1, 0.95, 0)])
-    printed = [
-        v for v in (-3.0, 0.4, 0.55, 0.7, 0.84, 0.86, 0.95) if not coverage.withheld("k", 12, v)
-    ]
-    assert printed == [-3.0, 0.4, 0.86, 0.95]
+    values = (-3.0, 0.4, 0.55, 0.7, 0.84, 0.86, 0.95)
+    assert [v for v in values if not coverage.withheld("k", 12, v)] == [-3.0, 0.4, 0.86, 0.95]
 
 
 def test_a_table_has_no_bracket_that_does_not_hold_and_says_why() -> None:
@@ -129,6 +128,10 @@ def test_a_table_has_no_bracket_that_does_not_hold_and_says_why() -> None:
     assert accuracy["low"] < accuracy["value"] < accuracy["high"] and accuracy["missing"] == ""
     own = estimate(some, Metric(lambda of: of.drawn(across(OVER_LEVELS["pearson"]))))
     assert own["low"] < own["value"]  # nobody said of what kind it is
+    ranked = RANKING["auroc"][0]
+    percent = of_kind("auroc", lambda of: 100 * of.drawn(ranked), 100.0)
+    plain, found = (estimate(some, of) for of in (ranked, percent))
+    assert 100 * plain["low"] == pytest.approx(found["low"])  # withheld by its own unit
     tested = estimate(some, across(OVER_LEVELS["pearson"]), test=True)
     assert np.isnan(tested["p"]) and np.isnan(tested["standard_error"])
 
@@ -163,7 +166,6 @@ def test_chance_gives_the_ece_of_a_calibrated_confidence() -> None:
         assert middle == pytest.approx(np.median(values), rel=0.05)
         share = np.mean([low <= v <= high for v in values])
         assert 0.90 <= share <= 0.99
-    assert np.isnan(ece_by_chance([])).all()
     assert ece_by_chance([0.0, 1.0]) == (0.0, 0.0, 0.0)
     with pytest.raises(ValueError, match="confidence must be finite, from 0 to 1"):
         ece_by_chance([0.5, 1.5])

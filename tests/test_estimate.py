@@ -34,13 +34,12 @@ from trustlab.metrics.estimate import (
     percentile_interval,
     share,
     within,
+    without_excess,
 )
 from trustlab.metrics.paired import DIFFERENCE
 from trustlab.paths import ROOT
 
 pytestmark = pytest.mark.usefixtures("every_interval")
-
-
 NAN = float("nan")
 AUROC = RANKING["auroc"][0]
 
@@ -60,35 +59,25 @@ ROWS = Rows.of(TABLE, "confidence", 600, 3)
 WEIGHTS = case_weights(TABLE["case_id"], 600, 3)
 
 
-def test_a_mean_has_its_value_first_and_then_that_of_every_draw():
-    drawn = ROWS.drawn(mean("correct"))
-    right = TABLE["correct"].to_numpy()
-    assert drawn[0] == pytest.approx(right.mean())
-    np.testing.assert_allclose(drawn[1:], WEIGHTS @ right / WEIGHTS.sum(axis=1))
-
-
-def test_what_weighs_rows_is_the_same_in_chunks_of_draws():
+def test_a_line_has_value_interval_and_counts_whatever_the_chunks_of_draws():
     assert CHUNK < 600
     answers = TABLE["correct"], TABLE["confidence"]
-    drawn = ROWS.drawn(AUROC)
-    assert drawn[0] == pytest.approx(auroc(*answers))
-    np.testing.assert_allclose(drawn[1:], auroc_weighted(*answers, WEIGHTS))
-
-
-def test_a_line_has_value_interval_and_counts():
+    np.testing.assert_allclose(ROWS.drawn(AUROC)[1:], auroc_weighted(*answers, WEIGHTS))
+    right = TABLE["correct"].to_numpy()
+    shares = WEIGHTS @ right / WEIGHTS.sum(axis=1)
+    np.testing.assert_allclose(ROWS.drawn(mean("correct")), [right.mean(), *shares])
     found = estimate(ROWS, AUROC)
-    ends = percentile_interval(auroc_weighted(TABLE["correct"], TABLE["confidence"], WEIGHTS))
-    assert (found["low"], found["high"]) == pytest.approx(ends)
-    right = int(TABLE["correct"].sum())
-    counts = {"n": 60, "n_cases": 20, "n_missing": 0, "n_rarer": min(right, 60 - right)}
+    ends = percentile_interval(auroc_weighted(*answers, WEIGHTS))
+    assert (found["value"], found["low"], found["high"]) == pytest.approx((auroc(*answers), *ends))
+    n = int(right.sum())
+    counts = {"n": 60, "n_cases": 20, "n_missing": 0, "n_rarer": min(n, 60 - n)}
     assert {name: found[name] for name in counts} == counts and found["missing"] == ""
 
 
 def test_cases_are_drawn_with_all_their_rows_and_the_same_for_all_that_is_compared():
     every = Draws.of(TABLE["case_id"].to_numpy(), 50, 1)
     assert every.times.shape == (20, 50) and (every.times.sum(axis=0) == 20).all()
-    some = TABLE[TABLE["level"] == 40]
-    part = Rows.of(some, "confidence", every)
+    part = Rows.of(TABLE[TABLE["level"] == 40], "confidence", every)
     np.testing.assert_array_equal(part.draws.times, every.times)
     with pytest.raises(ValueError, match="read-only"):
         every.times[0, 0] = 2
@@ -102,21 +91,25 @@ def test_cases_are_drawn_with_all_their_rows_and_the_same_for_all_that_is_compar
 
 def test_within_is_the_mean_over_levels_that_the_sample_has_both_classes_at():
     table = TABLE.assign(correct=TABLE["correct"].where(TABLE["level"] != 1, 0))
-    rows = Rows.of(table, "confidence", 200)
+    rows, weights = Rows.of(table, "confidence", 200), case_weights(table["case_id"], 200)
     parts = [table[table["level"] == q] for q in (40, 100)]
     each_one = [auroc(part["correct"], part["confidence"]) for part in parts]
-    assert rows.drawn(within(AUROC))[0] == pytest.approx(np.mean(each_one))
-    weights = case_weights(table["case_id"], 200)
     drawn = [auroc_weighted(p["correct"], p["confidence"], weights[:, p.index]) for p in parts]
-    np.testing.assert_allclose(rows.drawn(within(AUROC))[1:], np.nanmean(drawn, axis=0))
+    expected = [np.mean(each_one), *np.nanmean(drawn, axis=0)]
+    np.testing.assert_allclose(rows.drawn(within(AUROC)), expected)
     one_class = Rows.of(table[table["level"] == 1], "confidence", 20)
     assert np.isnan(one_class.drawn(within(AUROC))).all()
-
-
-def test_across_correlates_accuracy_and_mean_confidence_by_level():
     by_level = TABLE.groupby("level")[["correct", "confidence"]].mean()
     found = estimate(ROWS, across(OVER_LEVELS["pearson"]))
     assert found["value"] == pytest.approx(pearson(by_level["correct"], by_level["confidence"]))
+
+
+def test_a_level_left_with_one_class_by_a_draw_is_left_out_of_that_draw():
+    table = pd.DataFrame({"case_id": list("abcd"), "level": [20, 20, 60, 60]})
+    table = table.assign(correct=[1, 0, 1, 0], confidence=[0.9, 0.1, 0.2, 0.8])
+    weights = np.array([[1, 1, 1, 1], [2, 0, 1, 1], [2, 0, 2, 0]])
+    rows = Rows.of(table, "confidence", Draws(np.array(list("abcd")), weights.T.astype(float)))
+    np.testing.assert_array_equal(rows.drawn(within(AUROC)), [0.5, 0.5, 0.0, NAN])
 
 
 def test_a_difference_is_taken_in_the_same_draws_and_tested():
@@ -125,41 +118,30 @@ def test_a_difference_is_taken_in_the_same_draws_and_tested():
     pair = Rows(ROWS.asked, ROWS.known, ROWS.draws, reference=theirs)
     found = estimate(pair, difference(AUROC), test=True)
     gaps = ROWS.drawn(AUROC) - theirs.drawn(AUROC)
-    assert found["value"] == pytest.approx(gaps[0])
-    assert found["p"] == bootstrap_p(gaps[1:])
+    assert (found["value"], found["p"]) == (pytest.approx(gaps[0]), bootstrap_p(gaps[1:]))
     assert found["standard_error"] == pytest.approx(gaps[1:].std(ddof=1))
     low = pair.where("level", [40])
     assert low.reference is not None and len(low.reference) == len(low) == 20
-    assert estimate(low, difference(mean("confidence")))["value"] == pytest.approx(
-        (TABLE["confidence"] - worse["confidence"])[TABLE["level"] == 40].mean()
-    )
+    expected = (TABLE["confidence"] - worse["confidence"])[TABLE["level"] == 40].mean()
+    assert estimate(low, difference(mean("confidence")))["value"] == pytest.approx(expected)
 
 
-WHY = {
-    "few cases": (made(9), mean("confidence"), 0.0, TOO_FEW),
-    "alike": (TABLE.assign(correct=1), mean("correct"), 1.0, "no interval: all draws alike"),
-    "undefined draws": (
-        TABLE.assign(correct=[1, 1, 1] + [0] * 57),  # one case alone is right
-        AUROC,
-        None,
-        UNDEFINED,
-    ),
-    "one class": (TABLE.assign(correct=1), AUROC, NAN, "undefined"),
-    "no row": (
-        TABLE.assign(confidence=NAN, missing="no logprobs"),
-        AUROC,
-        NAN,
-        "no confidence: no logprobs",
-    ),
-    "withheld": (TABLE, Metric(AUROC, at_least(40)), NAN, "fewer than 40 correct or wrong"),
-    "no draws": (TABLE, mean("confidence"), 0.0, "no draws"),
-}
+NOT_HAD = TABLE.assign(confidence=NAN, missing="no logprobs")
+ONE_RIGHT = TABLE.assign(correct=[1, 1, 1] + [0] * 57)  # one case alone is right
+WHY = [
+    (made(9), mean("confidence"), 0.0, TOO_FEW),
+    (TABLE.assign(correct=1), mean("correct"), 1.0, "no interval: all draws alike"),
+    (ONE_RIGHT, AUROC, None, UNDEFINED),
+    (TABLE.assign(correct=1), AUROC, NAN, "undefined"),
+    (NOT_HAD, AUROC, NAN, "no confidence: no logprobs"),
+    (TABLE, Metric(AUROC, at_least(40)), NAN, "fewer than 40 correct or wrong"),
+    (TABLE, mean("confidence"), 0.0, "no draws"),
+]
 
 
-@each("name", WHY)
-def test_what_is_missing_says_why(name: str):
-    table, metric, value, why = WHY[name]
-    found = estimate(Rows.of(table, "confidence", 0 if name == "no draws" else 100), metric)
+@each("table, metric, value, why", WHY, ids=[why for *_, why in WHY])
+def test_what_is_missing_says_why(table, metric, value, why: str):
+    found = estimate(Rows.of(table, "confidence", 0 if why == "no draws" else 100), metric)
     assert np.isnan(value) == np.isnan(found["value"]) if value is not None else found["value"] > 0
     assert np.isnan([found["low"], found["high"]]).all() and found["missing"] == why
 
@@ -184,60 +166,48 @@ def test_bounds_and_answers_that_were_not_had_are_told():
     notes = ["level 20 left out", "1 of 57 confidences are bounds", "2 answers missing"]
     assert found["missing"] == "; ".join([*notes, "1 answer ungraded"])
     assert (found["n"], found["n_missing"]) == (57, 3)
+    lost = pd.DataFrame({"missing": ["b", "a", "a", "b", None, ""]})
+    reasons = [most_frequent(part) for part in (lost, lost.iloc[4:], lost.iloc[:0])]
+    assert reasons == ["a", "no reason given", "no row in the table"]  # the first by name
+
+
+def test_the_mean_excess_of_draws_is_taken_off_down_to_nothing():
+    found = without_excess([0.25, 0.5, 0.75, NAN], 0.125)
+    np.testing.assert_allclose(found, [0, 0.125, 0.375, NAN])
+    np.testing.assert_allclose(without_excess([0.25, 0.75], 0.5), [0.25, 0.75])  # no excess
 
 
 def test_a_table_is_a_line_a_group_and_metric():
     metrics = {"accuracy": mean("correct"), "mean_confidence": mean("confidence")}
     lines = measure(grouped(TABLE, ["level"], "confidence", n_draws=50), metrics)
     found = schema.table(lines, ["level"])
-    assert found[["level", "metric"]].to_numpy().tolist() == [
-        [q, m] for q in (1, 40, 100) for m in metrics
-    ]
+    expected = [[q, m] for q in (1, 40, 100) for m in metrics]
+    assert found[["level", "metric"]].to_numpy().tolist() == expected
     by_hand = TABLE.groupby("level")["correct"].mean()
     assert found.query("metric == 'accuracy'")["value"].tolist() == pytest.approx(by_hand.tolist())
 
 
-def test_the_commonest_reason_is_the_first_by_name_among_equals():
-    lost = pd.DataFrame({"missing": ["b", "a", "a", "b", None, ""]})
-    assert most_frequent(lost) == "a"
-    assert most_frequent(lost.iloc[4:]) == "no reason given"
-    assert most_frequent(lost.iloc[:0]) == "no row in the table"
-
-
-def test_a_table_has_the_columns_of_the_schema_and_no_others():
+def test_a_table_has_the_columns_of_the_schema_and_no_others_each_of_its_type():
     line: dict[str, Any] = {"model": "m", "metric": "auroc", "value": 0.5, "low": 0.4, "what": 1}
     found = schema.table([line], ["model"], ["n_rarer", "p"])
-    assert list(found) == [
-        "model", "metric", "value", "low", "high", "p", "n", "n_cases", "n_rarer", "n_missing",
-        "missing",
-    ]  # fmt: skip
+    counts = ["n", "n_cases", "n_rarer", "n_missing", "missing"]
+    assert list(found) == ["model", "metric", "value", "low", "high", "p", *counts]
     with pytest.raises(ValueError, match="what"):
         schema.table([line], ["model", "what"])
     with pytest.raises(ValueError, match=r"figures lacks the columns \['high_chosen'\]"):
         schema.need(found, ["value", "high_chosen"], "figures")
-
-
-def test_every_column_is_described_once_with_type_and_meaning():
-    kinds = {"text", "number", "count", "flag", "names"}
-    assert all(c.type in kinds and c.meaning for c in schema.COLUMNS.values())
-    assert not set(schema.KEYS) & set(schema.MEASURED)
-    assert (
-        schema.described(schema.table([], ["model"])).loc["low", "meaning"].startswith("lower end")
-    )
-
-
-def test_the_documentation_describes_the_columns_as_the_schema_does():
-    told = (ROOT / "docs" / "statistics.md").read_text(encoding="utf-8")
-    for name in (*schema.LINE, *DIFFERENCE, "cases_needed"):
-        column = schema.COLUMNS[name]
-        assert f"| `{name}` | {column.unit} | {column.meaning} |" in told
-
-
-def test_a_table_whose_columns_hold_something_else_is_refused():
     good = schema.table([estimate(ROWS, AUROC) | {"metric": "auroc", "model": "m"}], ["model"])
     check(good, ["model"])
     for column, value in (("model", 3), ("n", 1.5), ("value", "0.4"), ("n_cases", -1)):
         with pytest.raises(ValueError, match=f"column '{column}' holds no"):
             check(good.assign(**{column: [value]}))
-    with pytest.raises(ValueError, match="lacks"):
-        check(good.drop(columns="missing"))
+
+
+def test_every_column_is_described_once_as_in_the_documentation():
+    kinds = {"text", "number", "count", "flag", "names"}
+    assert all(c.type in kinds and c.meaning for c in schema.COLUMNS.values())
+    assert not set(schema.KEYS) & set(schema.MEASURED)
+    told = (ROOT / "docs" / "statistics.md").read_text(encoding="utf-8")
+    for name in (*schema.LINE, *DIFFERENCE, "cases_needed"):
+        column = schema.COLUMNS[name]
+        assert f"| `{name}` | {column.unit} | {column.meaning} |" in told

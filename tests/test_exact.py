@@ -6,41 +6,33 @@ import json
 from dataclasses import replace
 
 import pytest
+from each import each
 from fake_model import FakeModel
 
 import trustlab as tl
 from studies.benchmark import bayes_optimal_table
 from trustlab.collect import NO_NAME, NOT_KNOWN, chance_of
-from trustlab.models.base import Request
 from trustlab.paths import DATA
 from trustlab.settings import Setup
 
-IN_MEMORY = {"cache": ":memory:", "quiet": True}
+CASES = tl.load_cases("starter")
 
 
-@pytest.fixture(scope="module")
-def cases() -> list[tl.Case]:
-    return tl.load_cases("starter")
+def asked(cases: list[tl.Case], model: FakeModel) -> tl.Run:
+    setup = Setup(cache=":memory:", quiet=True)
+    return tl.benchmark(cases, [model], ["exact_posterior", "random"], setup=setup)
 
 
-def test_the_value_is_that_of_the_model_s_own_answer(cases):
-    methods = ["exact_posterior", "random"]
-    run = tl.benchmark(cases[:4], [FakeModel()], methods, setup=Setup(**IN_MEMORY))
-    by_id = {case.case_id: case for case in cases}
+def test_the_value_is_that_of_the_model_s_own_answer_and_nobody_is_shown_it():
+    run = asked(CASES[:4], model := FakeModel())
+    by_id = {case.case_id: case for case in CASES}
     values = run.confidence.query("method == 'exact_posterior'")
     assert set(values["missing"]) == {"", NO_NAME}  # the fake model says some names of its own
     for row, answer in zip(values.itertuples(), run.answers.itertuples(), strict=True):
-        known = tl.view(by_id[row.case_id], row.level).posterior
-        chance = chance_of(answer.answer, known)
+        chance = chance_of(answer.answer, tl.view(by_id[row.case_id], row.level).posterior)
         assert row.missing == NO_NAME if chance is None else row.confidence == chance
-
-
-def test_nobody_is_shown_it(cases):
-    model = FakeModel()
-    tl.benchmark(cases[:1], [model], ["exact_posterior"], setup=Setup(**IN_MEMORY))
-    asked: list[Request] = [r for requests in model.asked for r in requests]
-    words = " ".join(content for r in asked for _, content in r.messages)
-    known = tl.view(cases[0], 1).posterior
+    words = " ".join(content for r in model.requests for _, content in r.messages)
+    known = tl.view(CASES[0], 1).posterior
     assert known and str(next(iter(known.values()))) not in words
 
 
@@ -52,52 +44,33 @@ def test_a_name_is_found_by_the_table_s_other_names_and_a_stranger_has_none():
     assert chance_of("Martian fever", known) is None
 
 
-def test_a_name_that_nobody_knows_is_missing_and_no_chance_of_0(cases):
-    class Stranger(FakeModel):
-        def reply(self, request: Request, i: int) -> tl.Reply:
-            return tl.Reply("[Martian fever]")
-
-    model = Stranger()
-    run = tl.benchmark(cases[:1], [model], ["exact_posterior"], [100], Setup(**IN_MEMORY))
-    assert run.confidence["confidence"].isna().all()
-    assert run.confidence["missing"].tolist() == [NO_NAME]
-
-
-def test_what_is_shown_otherwise_has_no_posterior(cases):
-    case = cases[0]
-    shown = tl.view(case, 40)
+def test_what_is_shown_otherwise_has_no_posterior():
+    shown = tl.view(CASES[0], 40)
     assert shown.posterior is not None
-    turned = replace(shown, statements=shown.statements[::-1])
-    assert turned.posterior is None
-    bare = replace(case, posteriors={})
-    run = tl.benchmark([bare], [FakeModel()], ["exact_posterior"], setup=Setup(**IN_MEMORY))
-    assert set(run.confidence["missing"]) == {NOT_KNOWN}
+    assert replace(shown, statements=shown.statements[::-1]).posterior is None
+    run = asked([replace(CASES[0], posteriors={})], FakeModel())
+    assert set(run.confidence.query("method != 'random'")["missing"]) == {NOT_KNOWN}
     told = tl.load_cases("starter-dialogue", n=1)[0]
     assert all(tl.view(told, level).posterior is None for level in tl.LEVELS)
-
-
-def test_the_best_answer_is_right_as_often_as_it_is_sure(cases):
-    table = bayes_optimal_table(cases, n_draws=200).set_index("level")
-    assert list(table.index) == list(tl.LEVELS) and (table["n"] == 240).all()
-    assert table["value"].is_monotonic_increasing
-    assert table.loc[1, "value"] < 0.45 and table.loc[100, "value"] > 0.9
-    lines = (DATA / "starter" / "posterior.jsonl").read_text(encoding="utf-8").splitlines()
-    truth = {case.case_id: case.diagnosis for case in cases}
-    hits = [
-        max(last := list(row["posterior"].values())[-1], key=lambda name: last[name])
-        == truth[row["case_id"]]
-        for row in map(json.loads, lines)
-    ]
-    assert table.loc[100, "value"] == pytest.approx(sum(hits) / 240)
-
-
-def test_where_it_is_not_known_the_reason_is_told():
     table = bayes_optimal_table(tl.load_cases("starter-report", n=3), [100])
     assert table["value"].isna().all() and table["n_missing"].tolist() == [3]
     assert table["missing"].tolist() == [NOT_KNOWN]
 
 
-@pytest.mark.parametrize(
+def test_the_best_answer_is_right_as_often_as_it_is_sure():
+    table = bayes_optimal_table(CASES, n_draws=200).set_index("level")
+    assert list(table.index) == list(tl.LEVELS) and (table["n"] == 240).all()
+    assert table["value"].is_monotonic_increasing
+    assert table.loc[1, "value"] < 0.45 and table.loc[100, "value"] > 0.9
+    lines = (DATA / "starter" / "posterior.jsonl").read_text(encoding="utf-8").splitlines()
+    truth, hits = {case.case_id: case.diagnosis for case in CASES}, 0
+    for row in map(json.loads, lines):
+        last = list(row["posterior"].values())[-1]
+        hits += max(last, key=last.get) == truth[row["case_id"]]
+    assert table.loc[100, "value"] == pytest.approx(hits / 240)
+
+
+@each(
     ("line", "allowed"),
     [
         ('{"case_id": "starter-001"}', "statements shown -> diagnosis -> chance"),

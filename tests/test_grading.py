@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from each import each
 
 from studies.graders import agreement_table, grade, verdicts
 from trustlab.graders import ExactGrader, Grade
@@ -26,11 +28,8 @@ SAID = [
 
 
 def answers() -> pd.DataFrame:
-    rows = [
-        {"case_id": i, **KEY, "answer": a, "truth": t, "correct": c, "n_words": 7}
-        for i, a, t, c in SAID
-    ]
-    return pd.DataFrame(rows).assign(missing=["", "", "", "", "", "the server is gone"])
+    rows = pd.DataFrame(SAID, columns=["case_id", "answer", "truth", "correct"])
+    return rows.assign(n_words=7, missing=[*[""] * 5, "the server is gone"], **KEY)
 
 
 def cases(**accepted: tuple[str, ...]) -> list[Case]:
@@ -43,122 +42,90 @@ class Doubtful(ExactGrader):
     name = "doubtful"
 
     def grade(self, answers, cases):
-        return [
-            Grade(None, "never heard of it") if a == "Croup" else g
-            for a, g in zip(answers, super().grade(answers, cases), strict=True)
-        ]
+        pairs, unheard = zip(answers, super().grade(answers, cases), strict=True), "never heard of"
+        return [Grade(None, unheard) if a == "Croup" else g for a, g in pairs]
 
 
-@pytest.mark.parametrize(
-    ("grader", "correct"),
-    [("exact", [0, 1, 0, 0, 0]), ("synonym", [1, 1, 0, 0, 0]), ("encoder", [1, 1, 1, 0, 0])],
+@each(
+    ("grader", "accepted", "correct"),
+    [
+        ("exact", {}, [0, 1, 0, 0, 0, np.nan]),  # a failed answer stays failed
+        ("synonym", {}, [1, 1, 0, 0, 0, np.nan]),
+        ("encoder", {}, [1, 1, 1, 0, 0, np.nan]),
+        ("synonym", {"d": ("Croup",)}, [1, 1, 0, 1, 0, np.nan]),  # cases bring accepted names
+    ],
 )
-def test_each_grader_gives_its_own_verdicts_and_its_name(grader: str, correct: list[int]) -> None:
-    graded = grade(answers(), grader, cases())
-    assert graded["correct"].to_list()[:5] == correct
-    assert set(graded["grader"]) == {grader}
-
-
-def test_a_failed_answer_stays_failed_and_an_unreadable_one_wrong() -> None:
-    graded = grade(answers(), "exact", cases()).set_index("case_id")
-    assert (
-        np.isnan(graded.loc["f", "correct"]) and graded.loc["f", "missing"] == "the server is gone"
-    )
-    assert graded.loc["e", "correct"] == 0 and graded.loc["e", "missing"] == ""
-
-
-def test_everything_else_stays_as_it_was() -> None:
+def test_each_grader_gives_its_own_verdicts_and_leaves_the_rest(grader: str, accepted, correct):
     given = answers()
-    graded = grade(given, "synonym", cases())
-    pd.testing.assert_frame_equal(
-        graded[given.columns].drop(columns="correct"), given.drop(columns="correct")
-    )
+    graded = grade(given, grader, cases(**accepted))
+    assert graded["correct"].to_list() == pytest.approx(correct, nan_ok=True)
+    assert set(graded["grader"]) == {grader}
+    kept = [t.drop(columns="correct") for t in (graded[given.columns], given)]
+    pd.testing.assert_frame_equal(*kept)
     pd.testing.assert_frame_equal(given, answers())
 
 
 def test_what_cannot_be_graded_is_missing_with_its_reason_and_may_be_graded_later() -> None:
     doubtful = grade(answers(), Doubtful(), cases())
     row = doubtful.set_index("case_id").loc["d"]
-    assert np.isnan(row["correct"]) and row["missing"] == "never heard of it"
+    assert np.isnan(row["correct"]) and row["missing"] == "never heard of"
     again = grade(doubtful, "exact", cases()).set_index("case_id").loc["d"]
     assert again["correct"] == 0 and again["missing"] == ""
 
 
-def test_cases_bring_their_accepted_names() -> None:
-    assert grade(answers(), "synonym", cases(d=("Croup",)))["correct"].to_list()[3] == 1
-
-
-def test_a_case_that_is_lacking_or_has_another_truth_is_refused() -> None:
-    with pytest.raises(ValueError, match="lacks case 'f' of data set 'toy'"):
-        grade(answers(), "exact", cases()[:-1])
-    with pytest.raises(ValueError, match="'a' has the diagnosis 'Influenza', but.*'Croup'"):
-        grade(answers().assign(truth="Croup"), "exact", cases())
-    with pytest.raises(ValueError, match=r"lacks the columns \['truth'\]"):
-        grade(answers().drop(columns="truth"), "exact", cases())
+@each(
+    ("table", "given", "message"),
+    [
+        (answers(), cases()[:-1], "lacks case 'f' of data set 'toy'"),
+        (
+            answers().assign(truth="Croup"),
+            cases(),
+            "has the diagnosis 'Influenza', but.*'Croup",
+        ),
+        (answers().drop(columns="truth"), cases(), r"lacks the columns \['truth'\]"),
+    ],
+)
+def test_a_case_that_is_lacking_or_has_another_truth_is_refused(table, given, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        grade(table, "exact", given)
 
 
 # Ungraded answers in the metrics
 
 
-def a_run(n_cases: int = 60, levels=(20, 100), seed: int = 0) -> SimpleNamespace:
-    """Answers of which half are right, half of the right ones under another name; "good" ranks
-    better than "poor"."""
-    rng = np.random.default_rng(seed)
-    told, confidence = [], []
-    for c in range(n_cases):
-        for level in levels:
-            key = {"case_id": f"c{c:03d}", "dataset": "toy", "level": level, "model": "m"}
-            answer = ("Influenza", "Flu", "Croup", "Croup")[rng.integers(4)]
-            told.append(
-                {
-                    **key,
-                    "answer": answer,
-                    "truth": "Influenza",
-                    "correct": int(answer != "Croup"),
-                    "missing": "",
-                }
-            )
-            for method, lean in (("good", 0.8), ("fair", 0.4), ("poor", 0.1)):
-                value = rng.random() + lean * (answer != "Croup")
-                confidence.append(
-                    {**key, "method": method, "confidence": value, "bound": "", "missing": ""}
-                )
-    return SimpleNamespace(answers=pd.DataFrame(told), confidence=pd.DataFrame(confidence))
+def a_run(at: Any) -> tuple[pd.DataFrame, SimpleNamespace]:
+    """The metrics of 60 cases at two levels, half of the answers right, where those ``at`` (of the
+    answers) are ungraded; and the whole run."""
+    rng = np.random.default_rng(0)
+    keys = pd.DataFrame([(f"c{c:03d}", q) for c in range(60) for q in (20, 100)])
+    keys = keys.set_axis(["case_id", "level"], axis=1).assign(dataset="toy", model="m")
+    right = rng.integers(0, 2, len(keys))
+    told = keys.assign(answer="x", truth="y", correct=right.astype(float), missing="")
+    sure = [
+        keys.assign(method=method, confidence=rng.random(len(keys)) + lean * right)
+        for method, lean in (("good", 0.8), ("fair", 0.4), ("poor", 0.1))
+    ]
+    run = SimpleNamespace(answers=told, confidence=pd.concat(sure).assign(bound="", missing=""))
+    lost = at(told)
+    why = np.where(lost, "never heard of it", "")
+    ungraded = told.assign(correct=told["correct"].mask(lost), missing=why)
+    found = SimpleNamespace(answers=ungraded, confidence=run.confidence)
+    return metrics_table(found, n_draws=20, scales={}), run
 
 
 def test_ungraded_answers_are_left_out_of_every_metric_and_counted() -> None:
-    run = a_run()
-    at = run.answers["case_id"].isin(["c000", "c001"])
-    open_ = run.answers.assign(
-        correct=run.answers["correct"].mask(at), missing=np.where(at, "never heard of it", "")
-    )
-    without = SimpleNamespace(
-        answers=run.answers[~at],
-        confidence=run.confidence[~run.confidence["case_id"].isin(["c000", "c001"])],
-    )
-    options = {"n_draws": 20, "scales": {}}
-    found = metrics_table(SimpleNamespace(answers=open_, confidence=run.confidence), **options)
-    pd.testing.assert_series_equal(found["value"], metrics_table(without, **options)["value"])
+    found, run = a_run(lambda t: t["case_id"] <= "c001")
+    kept = [t[t["case_id"] > "c001"] for t in (run.answers, run.confidence)]
+    without = SimpleNamespace(answers=kept[0], confidence=kept[1])
+    expected = metrics_table(without, n_draws=20, scales={})
+    pd.testing.assert_series_equal(found["value"], expected["value"])
     pooled = found[found["level"] == "pooled"]
-    assert (pooled["n_missing"] == 4).all() and pooled["missing"].str.contains(
-        "4 answers ungraded"
-    ).all()
-
-
-def test_a_level_of_which_nothing_was_graded_says_so() -> None:
-    run = a_run()
-    at = run.answers["level"] == 20
-    run.answers = run.answers.assign(
-        correct=run.answers["correct"].mask(at), missing=np.where(at, "no reply", "")
-    )
-    table = metrics_table(run, n_draws=20, scales={}).set_index(["method", "metric", "level"])[
-        "missing"
-    ]
-    assert table["", "accuracy", "20"] == "no graded answer; 60 answers ungraded"
-    assert (
-        table["good", "auroc", "20"].startswith("fewer than")
-        or "ungraded answer" in table["good", "auroc", "20"]
-    )
+    assert (pooled["n_missing"] == 4).all()
+    assert pooled["missing"].str.contains("4 answers ungraded").all()
+    found, _ = a_run(lambda t: t["level"] == 20)
+    told = found.set_index(["method", "metric", "level"])["missing"]
+    assert told["", "accuracy", "20"] == "no graded answer; 60 answers ungraded"
+    assert "ungraded" in told["good", "auroc", "20"]
 
 
 # Agreement
@@ -169,25 +136,13 @@ def test_graders_are_compared_in_pairs_on_what_both_graded() -> None:
     long = agreement_table(*graded, n_draws=100)
     assert list(dict.fromkeys(long["metric"])) == ["kappa", "agreement"]
     table = long[long["metric"] == "kappa"].set_index(["first", "second"])
-    assert list(table.index) == [
-        ("exact", "synonym"),
-        ("exact", "doubtful"),
-        ("synonym", "doubtful"),
-    ]
+    pairs = [("exact", "synonym"), ("exact", "doubtful"), ("synonym", "doubtful")]
+    assert list(table.index) == pairs
     counts = ["n", "both_right", "only_first", "only_second", "both_wrong", "n_missing"]
-    assert table.loc[("exact", "synonym"), counts].to_list() == [
-        5,
-        1,
-        0,
-        1,
-        3,
-        1,
-    ]  # a failed answer is missing
-    assert table.loc[("synonym", "doubtful"), counts].to_list() == [4, 1, 1, 0, 2, 2]
-    assert table.loc[("exact", "doubtful"), "value"] == 1
-
-
-@pytest.mark.parametrize("graders", [["exact"], ["exact", ExactGrader()]])
-def test_agreement_takes_two_graders_of_different_names(graders) -> None:
-    with pytest.raises(ValueError, match="two or more"):
-        verdicts(answers(), graders, cases())
+    # a failed answer is missing
+    assert table.loc[pairs[0], counts].to_list() == [5, 1, 0, 1, 3, 1]
+    assert table.loc[pairs[2], counts].to_list() == [4, 1, 1, 0, 2, 2]
+    assert table.loc[pairs[1], "value"] == 1
+    for graders in (["exact"], ["exact", ExactGrader()]):
+        with pytest.raises(ValueError, match="two or more"):
+            verdicts(answers(), graders, cases())

@@ -24,43 +24,33 @@ KEYS = {
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_each_table_has_a_row_for_each_of_its_keys(name: str) -> None:
-    table = published_table(name)
+def test_each_table_has_a_row_for_each_of_its_keys_by_our_names_and_as_printed(name: str) -> None:
+    table, text = published_table(name), published_table(name, as_text=True)
     assert len(table) > 0 and not table.duplicated(KEYS[name]).any()
     assert table.drop(columns="p_printed", errors="ignore").notna().all(axis=None)
+    if "method" in table:
+        assert set(table["method"]) <= set(METHODS)
+    pd.testing.assert_frame_equal(text.astype(table.dtypes), table)
 
 
 def test_the_files_are_the_tables_the_claims_and_no_others() -> None:
-    assert (
-        {file.stem for file in (DATA / "published").glob("*.csv")} - {"claims"}
-        == set(TABLES)
-        == set(KEYS)
-    )
-
-
-@pytest.mark.parametrize("name", [name for name, keys in KEYS.items() if "method" in keys])
-def test_methods_go_by_our_names(name: str) -> None:
-    assert set(published_table(name)["method"]) <= set(METHODS)
-
-
-def test_ablations_go_by_our_names() -> None:
+    files = {file.stem for file in (DATA / "published").glob("*.csv")}
+    assert files - {"claims"} == set(TABLES) == set(KEYS)
     assert list(published_table("ablation")["variant"]) == list(PARTS)
-
-
-def test_figures_by_hand() -> None:
+    # zeros at the end stay
+    assert {"0.14", "0.200", "0.2"} <= set(published_table("correlation", as_text=True)["value"])
     cost = published_table("consultation").set_index("method")["utterances"]
     assert cost.to_dict() == {"medconf": 17.84, "asp": 5.20, "poc": 18.00, "ce": 25.04}
     whole = published_table("ablation").set_index("variant").loc["full"]
     assert (whole["auroc"], whole["spearman"]) == (0.772, 0.943)
+    with pytest.raises(ValueError, match="no published table 'apples'; there are correlation, com"):
+        published_table("apples")
 
 
 def test_claims_have_a_name_words_and_a_figure_or_none() -> None:
     claims = pd.read_csv(DATA / "published" / "claims.csv", dtype=str, keep_default_na=False)
-    assert (
-        claims["id"].is_unique
-        and (claims[["id", "place", "claim"]] != "").all(axis=None)
-        and set(claims["relation"]) == set("=<>")
-    )
+    assert claims["id"].is_unique and (claims[["id", "place", "claim"]] != "").all(axis=None)
+    assert set(claims["relation"]) == set("=<>")
     given = claims.loc[claims["claimed"] != "", "claimed"]
     assert len(given) == len(claims) - 1 and pd.to_numeric(given).notna().all()
 
@@ -74,31 +64,6 @@ def test_what_can_be_computed_of_the_printed_case_comes_out_as_printed() -> None
     assert METHODS["medconf_weighted"].score(case) == pytest.approx(5 / 17)
     quoted = [METHODS[method].score(case) for method in ("cot_ce", "medconf")]
     assert quoted == pytest.approx([0.6, 0.3])
-
-
-def test_the_printed_case_is_data_with_its_source() -> None:
-    case, _ = published_case()
-    assert "arXiv 2601.15645 v1" in (DATA / "published" / "case.yml").read_text(encoding="utf-8")
-    assert [sample.text for sample in case.samples].count("diagnosis 1") == 10
-    weights = [criterion.importance for criterion in case.assessment.profile]
-    assert [i for i, word in enumerate(weights, 1) if word == "strong"] == [1, 2, 4]
-    assert [i for i, word in enumerate(weights, 1) if word == "weak"] == [7, 8]
-    levels = [evidence.support_level for evidence in case.assessment.evidence]
-    assert [i for i, level in enumerate(levels, 1) if level == "supported"] == [2, 3]
-    assert set(levels) == {"supported", "missing"} and len(levels) == 8
-
-
-def test_as_text_a_table_keeps_the_zeros_at_the_end() -> None:
-    assert {"0.14", "0.200", "0.2"} <= set(published_table("correlation", as_text=True)["value"])
-    text, numbers = published_table("comparison", as_text=True), published_table("comparison")
-    pd.testing.assert_frame_equal(text.astype(numbers.dtypes), numbers)
-
-
-def test_an_unknown_table_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(
-        ValueError, match="there is no published table 'apples'; there are correlation, comparison"
-    ):
-        published_table("apples")
 
 
 SENTENCES = SHARED / "README.md"

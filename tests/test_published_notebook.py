@@ -46,7 +46,7 @@ def audit(made: dict[str, Any]) -> pd.DataFrame:
 
 def test_p_over_six_points_is_that_of_the_closed_form(audit: pd.DataFrame) -> None:
     r = audit["r"].abs()
-    assert len(audit) == (27 + 11) * 3 * 2 and audit.index.is_unique
+    assert len(audit) == (27 + 11) * 3 * 2 and audit.index.is_unique and (audit["r"] >= 0).all()
     # Student's t with 4 degrees of freedom
     assert np.allclose(audit["p_t"], 1 - 1.5 * r + 0.5 * r**3, atol=1e-12)
     # 0.14 stands with two digits: anything from 0.135
@@ -54,12 +54,12 @@ def test_p_over_six_points_is_that_of_the_closed_form(audit: pd.DataFrame) -> No
     assert two == pytest.approx(1 - 1.5 * 0.135 + 0.5 * 0.135**3)
 
 
-def test_printed_significance_is_read_from_thresholds_and_numbers(audit: pd.DataFrame) -> None:
+def test_seventeen_printed_p_values_are_not_of_their_coefficient(
+    made: dict[str, Any], audit: pd.DataFrame
+) -> None:
     raw = (DATA / "published" / "correlation.csv").read_text(encoding="utf-8")
     assert (audit["p_number"] <= 0.05).sum() == raw.count(",<=0.05\n") == 85
-
-
-def test_seventeen_printed_p_values_are_not_of_their_coefficient(audit: pd.DataFrame) -> None:
+    assert made["fit"] == {4: 1, 5: 3, 6: 143 - 17, 7: 3, 8: 3, 9: 1}
     off = audit[audit["apart"] > 0]
     assert len(off) == 17 and (off["apart"] > 0.05).sum() == 11
     msp = off.loc[("llama-3.1", "meditod", "msp", "pearson")]
@@ -67,10 +67,6 @@ def test_seventeen_printed_p_values_are_not_of_their_coefficient(audit: pd.DataF
     # the p of this one is that of 0.429, which six points can have
     pmi = off.loc[("llama-3.1", "ddxplus", "conditional_pmi", "spearman")]
     assert pmi["value"] == "0.042" and pmi["value_of_p"] == pytest.approx(0.429, abs=0.001)
-
-
-def test_most_printed_p_values_fit_six_points(made: dict[str, Any]) -> None:
-    assert made["fit"] == {4: 1, 5: 3, 6: 143 - 17, 7: 3, 8: 3, 9: 1}
 
 
 def test_corrections_count_the_whole_table_as_one_family(audit: pd.DataFrame) -> None:
@@ -122,10 +118,6 @@ def test_two_unrelated_rising_series_are_highly_correlated(made: dict[str, Any])
     assert len(band) == 114 + 6 and (band["family"] == "medconf").sum() == 6
     wanted = np.searchsorted(ends, band["r"], side="right")
     assert band["place"].tolist() == [made["places"][i] for i in wanted]
-
-
-def test_no_printed_coefficient_is_negative(audit: pd.DataFrame) -> None:
-    assert (audit["r"] >= 0).all()
 
 
 def test_what_two_tables_print_is_set_side_by_side(made: dict[str, Any]) -> None:

@@ -4,6 +4,7 @@ the encoder's window."""
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,49 +16,42 @@ from trustlab.meaning.encoder import SURELY_WHOLE, Encoder
 from trustlab.meaning.relevance import cosines, with_cosines
 from trustlab.records import Opinion, Panel
 
-HALF = 1 / math.sqrt(2)
+HALF, NAN = 1 / math.sqrt(2), math.nan
 
 
 def opinion(thinking: str | None, diagnosis: str | None) -> Opinion:
     return Opinion("m", 0, thinking, diagnosis)
 
 
-@pytest.mark.parametrize(
+@each(
     ("thinking", "diagnosis", "cosine"),
     [
         ("Fever, much fever.", "Fever", 1),
         ("Fever.", "Cough", 0),
         ("Fever and cough.", "Cough", HALF),
         ("Fever, fever, fever, fever; cough, cough, cough.", "Cough", 3 / 5),
+        # no reasoning or diagnosis
+        *((*of, NAN) for of in [(None, "Cough"), ("Cough.", None), ("", "Cough"), ("Cough.", "")]),
+        (None, None, NAN),
     ],
 )
 def test_the_cosine_is_between_the_reasoning_and_the_doctors_own_diagnosis(
-    thinking: str, diagnosis: str, cosine: float
+    thinking, diagnosis, cosine: float
 ) -> None:
-    assert cosines(Wordy(), [opinion(thinking, diagnosis)]) == pytest.approx([cosine], abs=1e-6)
+    beside = [opinion("Fever.", "Cough"), opinion("Cough.", "Cough")]  # keep theirs
+    found = cosines(Wordy(), [beside[0], opinion(thinking, diagnosis), beside[1]])
+    assert found == pytest.approx([0, cosine, 1], abs=1e-6, nan_ok=True)
 
 
-@pytest.mark.parametrize(
-    ("thinking", "diagnosis"),
-    [(None, "Cough"), ("Cough.", None), ("", "Cough"), ("Cough.", ""), (None, None)],
-)
-def test_a_doctor_without_reasoning_or_diagnosis_has_no_cosine_and_its_neighbours_keep_theirs(
-    thinking, diagnosis
-) -> None:
-    found = cosines(
-        Wordy(),
-        [opinion("Fever.", "Cough"), opinion(thinking, diagnosis), opinion("Cough.", "Cough")],
-    )
-    assert found == pytest.approx([0, math.nan, 1], abs=1e-6, nan_ok=True)
+def unloaded(self) -> None:
+    pytest.fail("the model was loaded")
 
 
-def test_no_encoder_is_loaded_where_nobody_reasoned(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        Encoder, "model", property(lambda self: pytest.fail("the model was loaded"))
-    )
-    assert (
-        math.isnan(cosines(Encoder(), [opinion(None, "Cough")])[0]) and cosines(Encoder(), []) == []
-    )
+def test_no_encoder_is_loaded_where_nobody_reasoned_or_a_text_is_short(monkeypatch) -> None:
+    monkeypatch.setattr(Encoder, "model", property(unloaded))
+    assert math.isnan(cosines(Encoder(), [opinion(None, "Cough")])[0])
+    assert cosines(Encoder(), []) == []
+    assert Encoder().windows("x" * SURELY_WHOLE) == ["x" * SURELY_WHOLE]
 
 
 def test_long_reasoning_is_read_in_windows_that_count_alike() -> None:
@@ -76,34 +70,19 @@ def test_texts_are_encoded_together_and_each_once_before_they_are_looked_up() ->
             seen.append(list(texts))
             return super().encode(texts)
 
-    cosines(
-        Noting(),
-        [
-            opinion("Fever.", "Cough"),
-            opinion("Fever.", "Fever"),
-            opinion("Cough.", "Cough"),
-            opinion("Lost.", None),
-        ],
-    )
+    said = [("Fever.", "Cough"), ("Fever.", "Fever"), ("Cough.", "Cough"), ("Lost.", None)]
+    cosines(Noting(), [opinion(*of) for of in said])
     assert sorted(seen[0]) == ["Cough", "Cough.", "Fever", "Fever."]
 
 
 def test_each_panel_gets_the_cosines_of_its_own_doctors() -> None:
-    one = Panel(
-        (opinion("Fever.", "Fever"), opinion(None, "Cough")),
-        ("Fever", "Cough"),
-        "Fever",
-        ("Cough", "Fever"),
-    )
+    two = (opinion("Fever.", "Fever"), opinion(None, "Cough"))
+    one = Panel(two, ("Fever", "Cough"), "Fever", ("Cough", "Fever"))
     other = Panel((opinion("Fever.", "Cough"),), ("Cough",), "Cough")
     found = with_cosines(Wordy(), [one, other])
-    assert [p.cosines for p in found] == [
-        pytest.approx((1, math.nan), nan_ok=True),
-        pytest.approx((0,), abs=1e-6),
-    ]
-    assert [(p.opinions, p.votes, p.diagnosis, p.tied) for p in found] == [
-        (p.opinions, p.votes, p.diagnosis, p.tied) for p in (one, other)
-    ]
+    assert found[0].cosines == pytest.approx((1, NAN), nan_ok=True)
+    assert found[1].cosines == pytest.approx((0,), abs=1e-6)
+    assert [replace(panel, cosines=None) for panel in found] == [one, other]
     assert with_cosines(Wordy(), []) == []
 
 
@@ -147,13 +126,6 @@ def test_a_text_is_cut_between_words_into_parts_that_fit(
     encoder: Encoder, text: str, parts: list[str]
 ) -> None:
     assert encoder.windows(text) == parts
-
-
-def test_a_short_text_is_whole_without_a_look_at_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        Encoder, "model", property(lambda self: pytest.fail("the model was loaded"))
-    )
-    assert Encoder().windows("x" * SURELY_WHOLE) == ["x" * SURELY_WHOLE]
 
 
 def test_the_packaged_encoder_reads_every_part_whole() -> None:

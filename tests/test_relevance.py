@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from each import each
 from fake_model import FakeEncoder, FakeModel, made_cases
 from test_entailment import Told
 
@@ -41,82 +42,57 @@ class Noting(Told):
         return np.tile([0.0, 1.0, 0.0], (len(pairs), 1))
 
 
-@pytest.mark.parametrize(
-    ("tokens", "pieces"),
+@each(
+    ("reply", "pieces"),
     [
-        (("ab", "c d", "e"), ("ab", "c d", "e")),
-        (("[ab", "c].\n"), ("ab", "c")),  # tokens that carry the brackets and what follows them
-        (("x [", "ab", "]"), ("", "ab", "")),
-        (("[[ab]]",), ("ab",)),
-        ((), ()),
+        (told("ab", "c d", "e"), ("ab", "c d", "e")),
+        (told("[ab", "c].\n"), ("ab", "c")),  # tokens that carry the brackets and what follows them
+        (told("x [", "ab", "]"), ("", "ab", "")),
+        (told("[[ab]]"), ("ab",)),
+        (told(), ()),
+        (Reply("x"), ()),
     ],
 )
-def test_pieces_are_the_tokens_texts_inside_the_brackets(
-    tokens: tuple[str, ...], pieces: tuple[str, ...]
-):
-    assert pieces_of(told(*tokens)) == pieces
-
-
-def test_a_reply_without_a_trace_has_no_pieces():
-    assert pieces_of(Reply("x")) == ()
+def test_pieces_are_the_tokens_texts_inside_the_brackets(reply: Reply, pieces: tuple[str, ...]):
+    assert pieces_of(reply) == pieces
 
 
 def test_relevance_is_one_less_the_cosine_with_the_text_without_the_token():
-    # Letters of "abcd": without "ab" and without "cd", half of them; cosine 2 / sqrt(4 * 2).
-    (found,) = relevances(FakeEncoder(), [(("ab", "cd"), "")])  # type: ignore[arg-type]
-    assert found == pytest.approx([1 - 0.5**0.5] * 2)
-    # "abab" without either piece has the same letters: nothing is lost.
-    (found,) = relevances(FakeEncoder(), [(("ab", "ab"), "")])  # type: ignore[arg-type]
-    assert found == pytest.approx([0, 0])
+    # Letters of "abcd": without "ab" and without "cd", half of them; cosine 2 / sqrt(4 * 2). "abab"
+    # without either piece has the same letters: nothing is lost.
+    found = relevances(FakeEncoder(), [(("ab", "cd"), ""), (("ab", "ab"), "")])  # type: ignore[arg-type]
+    assert found[0] == pytest.approx([1 - 0.5**0.5] * 2) and found[1] == pytest.approx([0, 0])
 
 
-def test_a_context_follows_the_diagnosis_and_dilutes_its_tokens():
+def test_a_context_dilutes_tokens_and_each_distinct_string_is_encoded_once():
     encoder = Counting()
-    bare, full = relevances(encoder, [(("ab", "cd"), ""), (("ab", "cd"), "efgh")])  # type: ignore[arg-type]
-    assert set(encoder.groups[0]) == {"abcd", "cd", "ab", "abcd\nefgh", "cd\nefgh", "ab\nefgh"}
-    assert (full < bare).all()
-
-
-def test_each_distinct_string_is_encoded_once():
-    encoder = Counting()
-    relevances(encoder, [(("ab", "cd"), ""), (("ab", "cd"), ""), (("abcd",), ""), (("x",), "")])  # type: ignore[arg-type]
+    asked = [(("ab", "cd"), ""), (("ab", "cd"), "efgh"), (("ab", "cd"), ""), (("abcd",), "")]
+    bare, full, *_ = relevances(encoder, asked)  # type: ignore[arg-type]
     (texts,) = encoder.groups
-    assert sorted(texts) == sorted({"abcd", "cd", "ab", "", "x"})
+    assert sorted(texts) == sorted(["", "abcd", "cd", "ab", "abcd\nefgh", "cd\nefgh", "ab\nefgh"])
+    assert (full < bare).all()
 
 
 def test_alternatives_are_put_in_place_and_judged_against_the_whole():
     # "a" with "b" in its place is "b": entails; with "c": opposite directions, neutral. The token
     # itself is 1 unasked.
     answer = told("a", alternatives=[[("a", np.log(0.5)), ("b", -2.0), ("c", -3.0)]])
-    judge = Told()
-    assert [k.tolist() for k in alternative_classes(judge, [(answer, "")], 10)[0] or ()] == [
-        [1, 1, 0]
-    ]
-    assert ("a", "a") not in judge.asked[0]
-    assert [k.tolist() for k in alternative_classes(Told(), [(answer, "")], 2)[0] or ()] == [[1, 1]]
+    for n, expected in ((10, [1, 1, 0]), (2, [1, 1])):
+        (found,) = alternative_classes(judge := Told(), [(answer, "")], n)
+        assert [k.tolist() for k in found or ()] == [expected]
+        assert ("a", "a") not in judge.asked[0]
+    assert alternative_classes(Told(), [(told("a"), ""), (Reply("x"), "")], 10) == [None, None]
 
 
 def test_an_alternative_that_closes_the_bracket_ends_the_diagnosis():
+    tokens = ("[Pneu", "mo", "nia]")
+    listed = [[(token, -0.7)] for token in tokens]
+    listed[0].append(("[Asth", -3.0))
+    listed[1].append(("]", -3.0))
     judge = Noting()
-    answer = told(
-        "[Pneu",
-        "mo",
-        "nia]",
-        alternatives=[
-            [("[Pneu", -0.7), ("[Asth", -3.0)],
-            [("mo", -0.7), ("]", -3.0)],
-            [("nia]", -0.7)],
-        ],
-    )
-    alternative_classes(judge, [(answer, "")], 10)
-    assert set(judge.asked[0]) == {
-        ("Pneumonia", "Asthmonia"), ("Asthmonia", "Pneumonia"),
-        ("Pneumonia", "Pneu"), ("Pneu", "Pneumonia"),
-    }  # fmt: skip
-
-
-def test_an_answer_without_alternatives_has_no_classes():
-    assert alternative_classes(Told(), [(told("a"), ""), (Reply("x"), "")], 10) == [None, None]
+    alternative_classes(judge, [(told(*tokens, alternatives=listed), "")], 10)
+    pairs = [("Pneumonia", "Asthmonia"), ("Pneumonia", "Pneu")]
+    assert set(judge.asked[0]) == {*pairs, *((b, a) for a, b in pairs)}
 
 
 # In a run
@@ -136,99 +112,54 @@ def test_a_run_collects_what_the_methods_need_in_the_shapes_that_they_read():
     for g in generations:
         assert g.answer and g.answer.trace and g.samples
         n, k = len(g.answer.trace), len(g.samples)
-        assert g.relevance is not None and g.relevance.shape == (n,)
-        assert g.sample_relevance is not None and [r.shape for r in g.sample_relevance] == [
-            (len(s.trace),) for s in g.samples
-        ]  # type: ignore[arg-type]
-        assert (
-            g.entailment is not None
-            and g.contradiction is not None
-            and g.entailment.shape == g.contradiction.shape == (k, k)
-        )
-        assert (
-            g.alternative_entailment is not None
-            and [a.shape for a in g.alternative_entailment] == [(10,)] * n
-        )
+        shapes = [np.shape(of) for of in (g.relevance, g.entailment, g.contradiction)]
+        assert shapes == [(n,), (k, k), (k, k)]
+        lengths = [len(s.trace) for s in g.samples if s.trace]
+        assert [len(r) for r in g.sample_relevance or ()] == lengths
+        assert [a.shape for a in g.alternative_entailment or ()] == [(10,)] * n
 
 
-def test_what_no_method_needs_is_not_made():
+def test_what_no_method_needs_is_not_made_and_each_distinct_string_is_encoded_once_a_step():
     (g, *_), encoder = collected(["asp", "poc"])
-    assert (
-        g.relevance,
-        g.sample_relevance,
-        g.entailment,
-        g.alternative_entailment,
-        g.similarity,
-    ) == (None,) * 5
-    assert encoder.groups == []
-
-
-def test_each_distinct_string_of_a_run_is_encoded_once_a_step():
-    _, encoder = collected(["sar", "token_sar"])
-    texts = encoder.groups[
-        -1
-    ]  # the step before hands the encoder whole groups, which it makes distinct itself
+    made = (g.relevance, g.sample_relevance, g.entailment, g.alternative_entailment, g.similarity)
+    assert made == (None,) * 5 and encoder.groups == []
+    # the step before hands the encoder whole groups, which it makes distinct itself
+    texts = collected(["sar", "token_sar"])[1].groups[-1]
     assert len(texts) > 10 and len(texts) == len(set(texts))
 
 
-def test_text_alone_leaves_them_missing_with_the_reason():
-    generations, _ = collected(
-        ["token_sar", "ccp", "sar", "num_set"], FakeModel(provides=frozenset({"text"}))
-    )
-    found = {
-        name: METHODS[name].evaluate(generations[0]).missing
-        for name in ("token_sar", "ccp", "sar", "num_set")
-    }
-    assert found == {
-        "token_sar": "the backend gives no logprobs", "ccp": "the backend gives no logprobs",
-        "sar": "the backend gives no logprobs", "num_set": "",
-    }  # fmt: skip
+def test_what_a_backend_lacks_is_missing_with_the_reason():
+    names = ["token_sar", "ccp", "sar", "num_set"]
+    (first, *_), _ = collected(names, FakeModel(provides=frozenset({"text"})))
+    reasons = {name: METHODS[name].evaluate(first).missing for name in names}
+    assert reasons == dict.fromkeys(names[:3], "the backend gives no logprobs") | {"num_set": ""}
+    model, why = FakeModel(), "the size of the vocabulary is not known"
+    model.lacks = {"answer.renyi": why}  # type: ignore[attr-defined]
+    (first, *_), _ = collected(["renyi_divergence"], model)
+    without = replace(first, answer=Reply("x", TokenTrace(("x",), np.array([-1.0]))))
+    assert METHODS["renyi_divergence"].evaluate(without).missing == why
 
 
-def test_a_backend_may_say_itself_what_it_lacks():
-    model = FakeModel()
-    model.lacks = {"answer.renyi": "the size of the vocabulary is not known"}  # type: ignore[attr-defined]
-    generations, _ = collected(["renyi_divergence"], model)
-    without = replace(generations[0], answer=Reply("x", TokenTrace(("x",), np.array([-1.0]))))
-    assert (
-        METHODS["renyi_divergence"].evaluate(without).missing
-        == "the size of the vocabulary is not known"
-    )
-
-
-def test_the_context_of_relevance_is_a_parameter():
-    bare, full = (collected(["token_sar"], relevance_context=c)[0] for c in ("answer", "full"))
-    assert not np.allclose(bare[0].relevance, full[0].relevance)  # type: ignore[arg-type]
-    assert (
-        bare[0].parameters.relevance_context == "answer"
-        and full[0].parameters.relevance_context == "full"
-    )
-
-
-def test_the_stand_in_refuses_patient_information_in_front_of_a_diagnosis():
+def test_contexts_are_parameters_and_the_stand_in_refuses_patient_information():
+    bare, full = (collected(["token_sar"], relevance_context=c)[0][0] for c in ("answer", "full"))
+    assert not np.allclose(bare.relevance, full.relevance)  # type: ignore[arg-type]
+    contexts = [g.parameters.relevance_context for g in (bare, full)]
+    assert contexts == ["answer", "full"]
     with pytest.raises(ValueError, match="needs an NLI model"):
         collected(["num_set"], entailment_context="full")
 
 
-def test_a_real_judge_reads_the_patient_information_in_front():
-    judge = Noting()
-    settings = Settings(Parameters(n_samples=4, entailment_context="full"))
-    collect(
-        FakeModel(),
-        VIEWS[:1],
-        select(["num_set"]),
-        settings,
-        readers=Readers(FakeEncoder(), None, judge),
-    )  # type: ignore[arg-type]
+def read(name: str, readers: Readers, **parameters):
+    settings = Settings(Parameters(n_samples=4, **parameters))
+    (g,) = collect(FakeModel(), VIEWS[:1], select([name]), settings, readers=readers)
+    return g
+
+
+def test_a_real_judge_reads_the_patient_information_and_a_named_medical_encoder_is_used():
+    judge, front = Noting(), VIEWS[0].text + "\n"
+    read("num_set", Readers(FakeEncoder(), None, judge), entailment_context="full")  # type: ignore[arg-type]
     assert judge.asked[0] and all(
-        text.startswith(VIEWS[0].text + "\n") for pair in judge.asked[0] for text in pair
+        text.startswith(front) for pair in judge.asked[0] for text in pair
     )
-
-
-def test_a_medical_encoder_is_used_where_one_is_named():
-    settings = Settings(Parameters(n_samples=4))
-    readers = Readers(FakeEncoder(), FakeEncoder(), Told())  # type: ignore[arg-type]
-    (g,) = collect(
-        FakeModel(), VIEWS[:1], select(["semantic_similarity_med"]), settings, readers=readers
-    )
+    g = read("semantic_similarity_med", Readers(FakeEncoder(), FakeEncoder(), Told()))  # type: ignore[arg-type]
     assert METHODS["semantic_similarity_med"].evaluate(g).missing == "" and g.similarity is None

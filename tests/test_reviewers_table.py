@@ -23,98 +23,60 @@ def mark(case_id: str, verdict: str | None, rule_verdict: str = "UNKNOWN", **cha
     return row | changes
 
 
-def five() -> pd.DataFrame:
-    """Three items that the rules object to, two of them seen (one in a lesser degree); two fine
-    ones, one objected to."""
-    return pd.DataFrame(
-        [
-            mark("a", "UNSAFE", "UNSAFE"),
-            mark("b", "SAFE WITH CAUTION", "UNSAFE"),
-            mark("c", "SAFE", "SAFE WITH CAUTION"),
-            mark("d", "SAFE", "SAFE"),
-            mark("e", "UNSAFE", "SAFE", quote_occurs=False),
-        ]
-    )
+# Three items that the rules object to, two of them seen (one in a lesser degree); two fine ones,
+# one objected to.
+FIVE = [
+    mark("a", "UNSAFE", "UNSAFE"),
+    mark("b", "SAFE WITH CAUTION", "UNSAFE"),
+    mark("c", "SAFE", "SAFE WITH CAUTION"),
+    mark("d", "SAFE", "SAFE"),
+    mark("e", "UNSAFE", "SAFE", quote_occurs=False),
+]
+SHARES = {"sensitivity": (2 / 3, 3), "specificity": (1 / 2, 2), "quotation": (2 / 3, 3)}
+SAME = [row | {"configuration": "panel of 3"} for row in FIVE]
+OTHER = [row | {"text": "another drug"} for row in SAME]
+LOST = [
+    mark("f", None, "UNSAFE"),
+    mark("g", "UNKNOWN", "UNSAFE"),
+    mark("h", "UNKNOWN", known=False),
+    mark("i", None, known=False),
+]
+TWO = [mark("a", "SAFE", "UNSAFE"), mark("a", "SAFE", "UNSAFE", item=2, text="y")]
+DIFFERS = [TWO[0] | {"configuration": "p"}, TWO[1] | {"configuration": "p", "verdict": "UNSAFE"}]
+NO_QUOTE = mark("a", "UNSAFE", "UNSAFE", quote=None, quote_occurs=None)
+TESTS = [
+    mark("a", "RISKY", "REDUNDANT", kind="test"),
+    mark("b", "REDUNDANT", "FINE", kind="test"),
+    mark("c", "FINE", "RISKY", kind="test"),
+]
 
 
-def shares(marks: pd.DataFrame) -> dict[str, tuple[float, int]]:
-    """Sensitivity, specificity and quotations that occur, each with the items behind it."""
-    items = marks_compared(marks)
+@pytest.mark.parametrize(
+    ("marks", "expected"),
+    [
+        (FIVE, SHARES),
+        (FIVE + LOST, SHARES),  # what cannot be compared is left out
+        (FIVE + SAME, SHARES),  # a review that came out the same for both counts once
+        (FIVE + OTHER, {"sensitivity": (2 / 3, 6)}),
+        (TWO + DIFFERS, {"sensitivity": (1 / 4, 4)}),  # one item that differs: another review
+        ([NO_QUOTE, mark("b", "UNSAFE", "UNSAFE")], {"quotation": (0.5, 2)}),  # as if none occurred
+        (TESTS, {"sensitivity": (1 / 2, 2), "specificity": (0, 1)}),
+    ],
+)
+def test_sensitivity_specificity_and_quotations_by_hand(marks, expected) -> None:
+    items = marks_compared(pd.DataFrame(marks))
     sides = {
         "sensitivity": items.loc[items["rule_objects"], "objects"],
         "specificity": items.loc[~items["rule_objects"], "accepts"],
         "quotation": items.loc[items["objects"], "quotes"],
     }
-    return {name: (each.mean(), len(each)) for name, each in sides.items()}
-
-
-def test_sensitivity_specificity_and_quotations_by_hand() -> None:
-    assert shares(five()) == {
-        "sensitivity": (2 / 3, 3),
-        "specificity": (1 / 2, 2),
-        "quotation": (2 / 3, 3),
-    }
-
-
-def test_an_objection_without_a_quotation_counts_as_one_whose_quotation_does_not_occur() -> None:
-    marks = pd.DataFrame(
-        [
-            mark("a", "UNSAFE", "UNSAFE", quote=None, quote_occurs=None),
-            mark("b", "UNSAFE", "UNSAFE"),
-        ]
-    )
-    assert shares(marks)["quotation"] == (0.5, 2)
-
-
-@pytest.mark.parametrize(
-    ("said", "rule", "objects", "rule_objects"),
-    [
-        ("RISKY", "REDUNDANT", True, True),
-        ("REDUNDANT", "FINE", True, False),
-        ("FINE", "RISKY", False, True),
-    ],
-)
-def test_a_test_that_is_risky_or_redundant_is_objected_to(
-    said, rule, objects, rule_objects
-) -> None:
-    (row,) = marks_compared(pd.DataFrame([mark("a", said, rule, kind="test")])).to_dict("records")
-    assert (row["objects"], row["accepts"], row["rule_objects"]) == (
-        objects,
-        not objects,
-        rule_objects,
-    )
-
-
-def test_what_cannot_be_compared_is_left_out() -> None:
-    more = [
-        mark("f", None, "UNSAFE"),
-        mark("g", "UNKNOWN", "UNSAFE"),
-        mark("h", "UNKNOWN", known=False),
-        mark("i", None, known=False),
-    ]
-    marks = pd.concat([five(), pd.DataFrame(more)], ignore_index=True)
-    assert shares(marks) == shares(five())
-    assert len(marks_compared(marks)) == 5
-
-
-def test_a_review_that_came_out_the_same_for_both_configurations_counts_once() -> None:
-    twice = pd.concat([five(), five().assign(configuration="panel of 3")], ignore_index=True)
-    assert shares(twice) == shares(five())
-    other = five().assign(configuration="panel of 3", text="another drug")
-    assert shares(pd.concat([five(), other], ignore_index=True))["sensitivity"] == (2 / 3, 6)
-
-
-def test_one_item_that_differs_makes_it_another_review() -> None:
-    two = [mark("a", "SAFE", "UNSAFE"), mark("a", "SAFE", "UNSAFE", item=2, text="y")]
-    panel = [row | {"configuration": "panel of 3"} for row in two]
-    panel[1] |= {"verdict": "UNSAFE"}
-    assert shares(pd.DataFrame(two + panel))["sensitivity"] == (1 / 4, 4)
+    assert {name: (sides[name].mean(), len(sides[name])) for name in expected} == expected
 
 
 def test_each_item_says_what_its_rule_hangs_on() -> None:
-    rules = load_safety().drug_rules
+    rules = load_safety().drug_rules.values()
     allergy, kidney = (
-        next(r.id for r in rules.values() if r.kind == kind) for kind in ("allergy", "egfr_below")
+        next(r.id for r in rules if r.kind == kind) for kind in ("allergy", "egfr_below")
     )
     marks = [
         mark("a", "UNSAFE", "UNSAFE", rule=allergy),
@@ -129,6 +91,6 @@ def test_each_item_says_what_its_rule_hangs_on() -> None:
 
 
 def test_an_empty_table_of_marks_gives_an_empty_table_and_a_lacking_column_is_refused() -> None:
-    assert len(marks_compared(five().iloc[:0])) == 0
+    assert len(marks_compared(pd.DataFrame(FIVE).iloc[:0])) == 0
     with pytest.raises(ValueError, match=r"marks lacks the columns \['rule'\]"):
-        marks_compared(five().drop(columns="rule"))
+        marks_compared(pd.DataFrame(FIVE).drop(columns="rule"))

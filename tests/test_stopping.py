@@ -35,10 +35,8 @@ def test_the_frontier_by_hand() -> None:
     assert found.accuracy.tolist() == pytest.approx([2 / 3, 1, 2 / 3])
     assert found.utterances.tolist() == pytest.approx([6, 16 / 3, 4])
     assert found.early.tolist() == pytest.approx([0, 1 / 3, 2 / 3])
-
-
-def test_by_default_every_confidence_is_a_threshold_and_so_is_never() -> None:
-    assert frontier(SURE, RIGHT, SAID).thresholds.tolist() == [np.inf, 0.9, 0.7, 0.6, 0.5, 0.2, 0.1]
+    default = frontier(SURE, RIGHT, SAID).thresholds  # every confidence, and never
+    assert default.tolist() == [np.inf, 0.9, 0.7, 0.6, 0.5, 0.2, 0.1]
 
 
 @given(arrays(float, (7, 4), elements=st.floats(0, 1)), st.integers(0, 2**28 - 1))
@@ -47,25 +45,6 @@ def test_a_laxer_threshold_never_asks_more(sure: np.ndarray, bits: int) -> None:
     found = frontier(sure, right, np.tile([1, 2, 3, 4], (7, 1)))
     assert (np.diff(found.utterances) <= 0).all() and (np.diff(found.early) >= 0).all()
     assert found.accuracy[0] == right[:, -1].mean() and found.utterances[0] == 4
-
-
-@each(
-    "wrong",
-    [
-        lambda: stop_turns([0.1, 0.2], 0.5),
-        lambda: frontier(SURE, RIGHT[:2], SAID),
-        lambda: frontier(SURE, [[0.5] * 3] * 3, SAID),
-        lambda: frontier(np.zeros((0, 2)), np.zeros((0, 2)), np.zeros((0, 2))),
-        lambda: along(SURE, [0, 1]),
-        lambda: best_threshold(SURE, RIGHT, SAID, -0.1),
-        lambda: best_threshold(SURE, RIGHT, SAID, NAN),
-        lambda: fold_of(["a", "b"], 1),
-        lambda: fold_of(["a", "a"], 2),
-    ],
-)
-def test_other_shapes_and_values_are_refused(wrong) -> None:
-    with pytest.raises(ValueError, match="received|must hold|price is"):
-        wrong()
 
 
 def test_each_case_has_its_value_where_it_stops() -> None:
@@ -97,4 +76,3 @@ def test_folds_are_even_and_do_not_hang_on_the_order_of_cases() -> None:
     assert sorted(np.bincount(folds)) == [3, 4, 4]
     assert fold_of(ids[::-1], 3, 1).tolist() == folds[::-1].tolist()
     assert fold_of(ids, 3, 2).tolist() != folds.tolist()
-    assert fold_of([], 2).tolist() == []

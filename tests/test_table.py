@@ -140,7 +140,7 @@ def test_accepted_is_optional_and_json_values_of_other_columns_stay(tmp_path: Pa
     assert (second.accepted, second.patient) == (("Gout", "Gouty arthritis", "Podagra"), {})
 
 
-DIALOGUE = "\n".join(f"Doctor: Question {i}?\nPatient: Answer {i}. And more." for i in range(11))
+TALK = [f"Doctor: Question {i}?\nPatient: Answer {i}. And more." for i in range(11)]
 
 
 @each("column", ["statements", "text"])
@@ -148,63 +148,35 @@ DIALOGUE = "\n".join(f"Doctor: Question {i}?\nPatient: Answer {i}. And more." fo
 def test_a_doctors_line_and_the_patients_line_after_it_are_one_statement(
     tmp_path: Path, write, column: str
 ) -> None:
-    told = (
-        "A woman of 30 comes in.\n"
-        + DIALOGUE
-        + "\nPatient: One more thing.\nDoctor: Yes?\nDoctor: Go on.\nPatient: No."
-    )
+    rest = ["Patient: One more thing.", "Doctor: Yes?", "Doctor: Go on.\nPatient: No."]
+    exchanges = ["A woman of 30 comes in.", *TALK, *rest]
+    told = "\n".join(exchanges)
     row = without("statements") | {column: told.split("\n") if column == "statements" else told}
     (case,) = tl.load_cases("table", path=write(tmp_path, row))
-    exchanges = [f"Doctor: Question {i}?\nPatient: Answer {i}. And more." for i in range(11)]
-    rest = ["Patient: One more thing.", "Doctor: Yes?", "Doctor: Go on.\nPatient: No."]
-    assert texts(case) == ["A woman of 30 comes in.", *exchanges, *rest]
-
-
-def test_a_dialogue_on_one_line_is_cut_into_its_exchanges(tmp_path: Path) -> None:
-    row = without("statements", text=DIALOGUE.replace("\n", " "))
+    assert texts(case) == exchanges
+    row = without("statements", text="\n".join(TALK).replace("\n", " "))  # all on one line
     (case,) = tl.load_cases("table", path=jsonl_file(tmp_path, row))
-    assert texts(case) == [
-        f"Doctor: Question {i}?\nPatient: Answer {i}. And more." for i in range(11)
-    ]
-
-
-def test_statements_in_a_list_are_left_as_they_are(tmp_path: Path) -> None:
-    told = [*TOLD, "Doctor: A?\nPatient: B.", "Patient: C.", "Two. Sentences."]
-    (case,) = tl.load_cases("table", path=jsonl_file(tmp_path, ROW | {"statements": told}))
-    assert texts(case) == told
+    assert texts(case) == TALK
+    whole = [*TOLD, "Doctor: A?\nPatient: B.", "Patient: C.", "Two. Sentences."]  # left as they are
+    (case,) = tl.load_cases("table", path=jsonl_file(tmp_path, ROW | {"statements": whole}))
+    assert texts(case) == whole
 
 
 @each(
-    ("text", "expected"),
+    "pieces",
     [
-        (
-            "He coughs. He sweats! Why? Nobody knows",
-            ["He coughs.", "He sweats!", "Why?", "Nobody knows"],
-        ),
-        (
-            "Dr. Lee saw Mrs. Day, e.g. Friday. All well.",
-            ["Dr. Lee saw Mrs. Day, e.g. Friday.", "All well."],
-        ),
-        ("PR is 180 ms. QRS is 90 ms.", ["PR is 180 ms.", "QRS is 90 ms."]),
-        ("It is 38.5 C. Haemoglobin 9.8 g/dl.", ["It is 38.5 C.", "Haemoglobin 9.8 g/dl."]),
-        (
-            "He grew E. coli and had hepatitis C. He is well.",
-            ["He grew E. coli and had hepatitis C.", "He is well."],
-        ),
-        (
-            'She says "it hurts." (It is new.) 3 days ago it began.',
-            ['She says "it hurts."', "(It is new.)", "3 days ago it began."],
-        ),
-        ("1. He coughs.\n2. He sweats.", ["1. He coughs.", "2. He sweats."]),
-        (
-            "A line\nthat is wrapped. Next\n\nNew paragraph",
-            ["A line that is wrapped.", "Next", "New paragraph"],
-        ),
-        (" \n\n ", []),
+        ["He coughs.", "He sweats!", "Why?", "Nobody knows"],
+        ["Dr. Lee saw Mrs. Day, e.g. Friday.", "All well."],
+        ["PR is 180 ms.", "QRS is 90 ms.", "It is 38.5 C.", "Haemoglobin 9.8 g/dl."],
+        ["He grew E. coli and had hepatitis C.", "He is well."],
+        ['She says "it hurts."', "(It is new.)", "3 days ago it began."],
+        ["1. He coughs.", "2. He sweats."],
     ],
 )
-def test_running_text_is_cut_into_sentences(text: str, expected: list[str]) -> None:
-    assert sentences(text) == expected
+def test_running_text_is_cut_into_sentences(pieces: list[str]) -> None:
+    assert sentences(" ".join(pieces)) == sentences("\n\n".join(pieces)) == pieces
+    wrapped = sentences("A line\nthat is wrapped. Next\n\nNew paragraph")
+    assert wrapped == ["A line that is wrapped.", "Next", "New paragraph"]
 
 
 # -- rows that are left out ------------------------------------------------------------------------
@@ -229,12 +201,6 @@ def test_short_cases_and_empty_rows_are_left_out_and_counted_in_one_warning(
     assert [c.case_id for c in cases] == ["007", "d"]
     assert "3 of 5 rows left out" in warning
     assert "fewer than 11 statements: 2 (2, 4)" in warning and "empty rows: 1 (3)" in warning
-
-
-def test_blank_lines_are_empty_rows_but_not_at_the_end(tmp_path: Path) -> None:
-    lines = f"{json.dumps(ROW)}\n\n{{}}\n{json.dumps(ROW | {'id': 'b'})}\n\n\n"
-    cases, warning = left_out(written(tmp_path, lines, "mine.jsonl"))
-    assert len(cases) == 2 and "empty rows: 2 (2, 3)" in warning
 
 
 @WRITERS
@@ -270,17 +236,12 @@ def refused(file: Path, row: int | None, field: str) -> DataError:
 @each(
     ("changes", "field"),
     [
-        ({"id": ""}, "id"),
-        ({"id": " \t"}, "id"),
-        ({"id": "007"}, "id"),
+        *(({"id": said}, "id") for said in ("", " \t", "007")),
         ({"id": "007", "statements": []}, "id"),
-        ({"diagnosis": ""}, "diagnosis"),
-        ({"diagnosis": " "}, "diagnosis"),
-        ({"diagnosis": "?"}, "diagnosis"),
+        *(({"diagnosis": d}, "diagnosis") for d in ("", " ", "?", "NaN", "nan", "NULL", "None")),
+        ({"diagnosis": "n/a"}, "diagnosis"),
         ({"diagnosis": "", "statements": []}, "diagnosis"),
-        *(({"diagnosis": empty}, "diagnosis") for empty in ("NaN", "nan", "NULL", "None", "n/a")),
-        ({"accepted": ["Gout", "nan"]}, "accepted 2"),
-        ({"accepted": ["Gout", "?"]}, "accepted 2"),
+        *(({"accepted": ["Gout", name]}, "accepted 2") for name in ("nan", "?")),
         ({"text": "Both are filled."}, "text"),
     ],
     ids=str,
@@ -288,93 +249,6 @@ def refused(file: Path, row: int | None, field: str) -> DataError:
 def test_a_bad_row_is_refused(tmp_path: Path, write, changes: dict, field: str) -> None:
     first = {"text": ""} | ROW
     refused(write(tmp_path, first, first | {"id": "b"} | changes), 2, field)
-
-
-@each(
-    ("row", "field"),
-    [
-        (ROW | {"id": 7}, "id"),
-        (ROW | {"id": None}, "id"),
-        (ROW | {"diagnosis": ["Gout"]}, "diagnosis"),
-        (ROW | {"accepted": {"Gout": 1}}, "accepted"),
-        (ROW | {"accepted": float("nan")}, "accepted"),
-        (ROW | {"accepted": ["Gout", 1]}, "accepted 2"),
-        (ROW | {"statements": {"1": "x"}}, "statements"),
-        (ROW | {"statements": [*TOLD, 12]}, "statement 12"),
-        (ROW | {"statements": [*TOLD, " "]}, "statement 12"),
-        (without("statements", text=["x"]), "text"),
-        (without("id"), "id"),
-        (without("diagnosis"), "diagnosis"),
-        (without("statements"), "statements"),
-        ([1], "line"),
-        ("text", "line"),
-    ],
-    ids=str,
-)
-def test_a_json_value_of_the_wrong_type_is_refused(tmp_path: Path, row: object, field: str) -> None:
-    refused(jsonl_file(tmp_path, ROW | {"id": "a"}, row), 2, field)
-
-
-@each(
-    ("changes", "field"),
-    [
-        ({"id": "b\ud800"}, "id"),
-        ({"diagnosis": "\udfffGout"}, "diagnosis"),
-        ({"statements": [*TOLD, "\ud83d"]}, "statements"),
-        ({"chart": {"allergies": ["\ud83d"]}}, "chart"),
-        ({"chart": {"\ud83d": []}}, "chart"),
-        ({"age\ud800": "58"}, "key"),
-    ],
-    ids=ascii,
-)
-def test_half_a_character_is_refused(tmp_path: Path, changes: dict, field: str) -> None:
-    rows = [ROW, ROW | {"id": "b"} | changes]
-    error = refused(written(tmp_path, "\n".join(map(json.dumps, rows)), "mine.jsonl"), 2, field)
-    assert error.allowed == "text that UTF-8 can write, without half surrogates"
-    assert str(error).encode()  # the words themselves can be written
-
-
-def test_a_whole_character_spelled_in_two_halves_is_read(tmp_path: Path) -> None:
-    line = json.dumps(ROW | {"id": "\U0001f600"})
-    assert r"\ud83d\ude00" in line
-    (case,) = tl.load_cases("table", path=written(tmp_path, line, "mine.jsonl"))
-    assert case.case_id == "\U0001f600"
-
-
-@each("line", ["{'id': 'b'}", '{"id": "b"', "id,text", "[" * 100_000])
-def test_a_line_that_is_no_json_is_refused(tmp_path: Path, line: str) -> None:
-    refused(written(tmp_path, f"{json.dumps(ROW)}\n{line}\n", "mine.jsonl"), 2, "line")
-
-
-@each(
-    ("header", "allowed"),
-    [
-        ("statements,diagnosis", "missing: id"),
-        ("id,statements", "missing: diagnosis"),
-        ("id,diagnosis,age", "missing: statements or text"),
-        ("ID,Text,Diagnosis", "missing: id, diagnosis, statements or text"),
-        ("id;text;diagnosis", "commas, and no semicolons; save the table as CSV, with commas, in"),
-        ('"id";"text";"diagnosis"', "commas, and no semicolons; save the table as CSV, with"),
-        ("id;text,diagnosis", "commas between; missing: id"),
-        ("", "missing: id, diagnosis"),
-    ],
-)
-def test_a_bad_header_is_refused(tmp_path: Path, header: str, allowed: str) -> None:
-    error = refused(written(tmp_path, f"{header}\n1,2,3,4\n", "mine.csv"), None, "header")
-    assert allowed in error.allowed
-
-
-@each(
-    ("header", "column", "value"),
-    [
-        ("id,text,diagnosis,age,age", "header, column 5", "age"),
-        ("id,text,diagnosis,,age", "header, column 4", "x"),
-        (",id,text,diagnosis,age", "header, column 1", "x"),
-    ],
-)
-def test_a_bad_column_is_named(tmp_path: Path, header: str, column: str, value: str) -> None:
-    file = written(tmp_path, f"{header}\nx,b,c,x,e\n", "mine.csv")
-    assert refused(file, None, column).value == value
 
 
 @each("change", ["", "index", "index twice", "empty columns", "short rows", "sep=,\r\n", "SEP=,\n"])
@@ -400,35 +274,81 @@ def test_what_other_programs_add_is_left_out(tmp_path: Path, change: str) -> Non
     ]
 
 
-@each(
-    ("line", "field"),
-    [
-        ("a,He coughs, and sweats.,Gout", "row"),
-        ("a,Gout", "row"),
-        ('a,"He coughs,Gout\nb,,', "row"),
-        ('a,"He" coughs,Gout', "row"),
-    ],
-)
-def test_a_csv_row_with_other_cells_than_the_header_or_open_quotes_is_refused(
-    tmp_path: Path, line: str, field: str
+def lines(*rows: object) -> str:
+    return "\n".join(map(json.dumps, rows))
+
+
+OTHER = ROW | {"id": "a"}
+WRONG_TYPES = [
+    (ROW | {"id": 7}, "id"),
+    (ROW | {"id": None}, "id"),
+    (ROW | {"diagnosis": ["Gout"]}, "diagnosis"),
+    (ROW | {"accepted": {"Gout": 1}}, "accepted"),
+    (ROW | {"accepted": float("nan")}, "accepted"),
+    (ROW | {"accepted": ["Gout", 1]}, "accepted 2"),
+    (ROW | {"statements": {"1": "x"}}, "statements"),
+    (ROW | {"statements": [*TOLD, 12]}, "statement 12"),
+    (ROW | {"statements": [*TOLD, " "]}, "statement 12"),
+    (without("statements", text=["x"]), "text"),
+    *((without(column), column) for column in ("id", "diagnosis", "statements")),
+    ([1], "line"),
+    ("text", "line"),
+]
+HALVES = [
+    ({"id": "b\ud800"}, "id"),
+    ({"diagnosis": "\udfffGout"}, "diagnosis"),
+    ({"statements": [*TOLD, "\ud83d"]}, "statements"),
+    ({"chart": {"allergies": ["\ud83d"]}}, "chart"),
+    ({"chart": {"\ud83d": []}}, "chart"),
+    ({"age\ud800": "58"}, "key"),
+]
+HALF = "text that UTF-8 can write, without half surrogates"
+HEADERS = [
+    ("statements,diagnosis", "header", "missing: id"),
+    ("id,statements", "header", "missing: diagnosis"),
+    ("id,diagnosis,age", "header", "missing: statements or text"),
+    ("ID,Text,Diagnosis", "header", "missing: id, diagnosis, statements or text"),
+    ("id;text;diagnosis", "header", "commas, and no semicolons; save the table as CSV, with"),
+    ('"id";"text";"diagnosis"', "header", "commas, and no semicolons; save the table as CSV"),
+    ("id;text,diagnosis", "header", "commas between; missing: id"),
+    ("", "header", "missing: id, diagnosis"),
+    ("id,text,diagnosis,age,age", "header, column 5", ""),
+    ("id,text,diagnosis,,age", "header, column 4", ""),
+    (",id,text,diagnosis,age", "header, column 1", ""),
+]
+CELLS = ["a,He coughs, and sweats.,Gout", "a,Gout", 'a,"He coughs,Gout\nb,,', 'a,"He" coughs,Gout']
+SPREADSHEET = "a spreadsheet's own or an archive; save the table as CSV, with commas"
+ZIP, OLE = b"PK\x03\x04 and so on", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+FILES = [
+    *((ZIP, f"mine.{end}", SPREADSHEET) for end in ("csv", "jsonl", "xlsx")),
+    *((OLE, f"mine.{end}", SPREADSHEET) for end in ("tsv", "XLS")),
+    *((b"{}", f"mine{end}", ".csv, .tsv or .jsonl") for end in ("", ".parquet", ".json")),
+]
+MENIERE = "id,text,diagnosis\na,Ménière,b\n"
+REFUSED = [
+    *((lines(OTHER, row), "mine.jsonl", 2, field, "") for row, field in WRONG_TYPES),
+    *((lines(OTHER, ROW | of), "mine.jsonl", 2, field, HALF) for of, field in HALVES),
+    *(
+        (f"{lines(ROW)}\n{line}\n", "mine.jsonl", 2, "line", "")
+        for line in ("{'id': 'b'}", '{"id": "b"', "id,text", "[" * 100_000)
+    ),
+    *((f"{head}\nx,b,c,x,e\n", "mine.csv", None, *rest) for head, *rest in HEADERS),
+    *((f"id,text,diagnosis\n{cells}\n", "mine.csv", 1, "row", "") for cells in CELLS),
+    *(
+        (MENIERE.encode(code), name, None, "encoding", f"which line {line} is not; save the file")
+        for name in ("mine.csv", "mine.tsv", "mine.jsonl")
+        for code, line in (("latin-1", 2), ("utf-16", 1))
+    ),
+    *((content, name, None, "file", words) for content, name, words in FILES),
+]
+
+
+@each("content, name, row, field, allowed", REFUSED)
+def test_what_cannot_be_read_is_refused_by_row_and_field(
+    tmp_path: Path, content, name: str, row: int | None, field: str, allowed: str
 ) -> None:
-    refused(written(tmp_path, f"id,text,diagnosis\n{line}\n", "mine.csv"), 1, field)
-
-
-@each("name", ["mine.csv", "mine.tsv", "mine.jsonl"])
-@each("encoding", ["latin-1", "utf-16"])
-def test_another_encoding_is_refused(tmp_path: Path, name: str, encoding: str) -> None:
-    content = "id,text,diagnosis\na,Ménière,b\n".encode(encoding)
-    line = 2 if encoding == "latin-1" else 1
-    error = refused(written(tmp_path, content, name), None, "encoding")
-    assert error.allowed == f"UTF-8 text, which line {line} is not; save the file as UTF-8"
-
-
-def test_another_encoding_far_down_is_refused_with_its_line(tmp_path: Path) -> None:
-    lines = b"id,text,diagnosis\n" + b"a,b,c\n" * 99_999 + b"a,M\xe9ni\xe8re,c\n"
-    file = written(tmp_path, lines, "mine.csv")
-    error = refused(file, None, "encoding")
-    assert error.value == b"\xe9ni\xe8" and "which line 100,001 is not" in error.allowed
+    error = refused(written(tmp_path, content, name), row, field)
+    assert allowed in error.allowed and str(error).encode()  # the words themselves can be written
 
 
 @each("longer", range(-2, 3))
@@ -439,23 +359,12 @@ def test_a_character_across_the_first_bytes_is_no_other_encoding(
     check_table(written(tmp_path, f"id,text,diagnosis\n{text}", "mine.csv"))
 
 
-@each("name", ["mine.csv", "mine.tsv", "mine.jsonl", "mine.xlsx", "mine.XLS", "mine.ods"])
-@each("content", [b"PK\x03\x04 and so on", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"])
-def test_a_spreadsheet_is_told_how_to_be_saved_whatever_its_name(
-    tmp_path: Path, name: str, content: bytes
-) -> None:
-    error = refused(written(tmp_path, content, name), None, "file")
-    assert "a spreadsheet's own or an archive; save the table as CSV, with commas" in error.allowed
-
-
 @each(
     ("content", "name", "words"),
     [
-        (b"PK\x03\x04", "mine.csv", "a spreadsheet's own"),
-        (b"PK\x03\x04", "mine.xlsx", "a spreadsheet's own"),
+        *FILES,
         (b"id;text;diagnosis\n", "mine.csv", "and no semicolons"),
-        (b"id,text,diagnosis\na,M\xe9n,b", "mine.csv", "UTF-8 text, which line 2 is not"),
-        (b"{}", "mine.json", "a .csv, .tsv or .jsonl file"),
+        (MENIERE.encode("latin-1"), "mine.csv", "UTF-8 text, which line 2 is not"),
     ],
 )
 def test_what_no_table_begins_with_is_refused_before_a_kernel_starts(
@@ -473,14 +382,6 @@ def test_before_a_kernel_starts_a_table_is_not_read_further(tmp_path: Path) -> N
     file = written(tmp_path, b"id,text,diagnosis\n" + b"a,b,c\n" * HEAD + b"\xe9", "mine.csv")
     tl.Setup(dataset="table", path=file)
     refused(file, None, "encoding")
-
-
-@each("name", ["mine.xlsx", "mine.parquet", "mine", "mine.json"])
-def test_a_file_that_is_no_table_is_refused(tmp_path: Path, name: str) -> None:
-    assert (
-        ".csv, .tsv or .jsonl"
-        in refused(written(tmp_path, "id,text,diagnosis\n", name), None, "file").allowed
-    )
 
 
 def test_a_folder_is_refused(tmp_path: Path) -> None:

@@ -2,24 +2,22 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from fake_medconf import table
-from generations import array, generation, given, guesses, panel, said, told
+from each import each
 from same.tables import read_file
 from sklearn.metrics import average_precision_score, roc_auc_score
 
+from benchmarks.records import random_records
 from studies.calibration import reliability_table
 from studies.trust_indices import weight_sweep
 from trustlab.confidence import METHODS
-from trustlab.confidence.registry import MissingValue
 from trustlab.measures import best_of_families, compare_methods, metrics_table
-from trustlab.metrics import auprc, auroc, brier, ece, spearman_permutation_p, ties
+from trustlab.metrics import brier, ece, spearman_permutation_p, ties
 from trustlab.metrics.calibration import cross_fitted
 from trustlab.metrics.estimate import measure
 from trustlab.metrics.paired import best_against, chosen_in
@@ -27,7 +25,7 @@ from trustlab.metrics.run_tables import rows_of_methods
 from trustlab.metrics.selective import SELECTIVE
 from trustlab.metrics.stopping import frontier, stop_turns
 from trustlab.paths import FIGURES
-from trustlab.records import Assessment, Generation
+from trustlab.records import PRODUCTS, Generation, Reply
 from trustlab.run import table_in
 
 pytestmark = pytest.mark.usefixtures("every_interval")
@@ -39,92 +37,39 @@ DISCRETE = ("ecc", "eigv", "num_set")
 NOT_RANKED = {"brier", "ece", "isotonic"}
 LEVELS, N_CASES = (20, 60, 100), 48
 KEYS = ["case_id", "dataset", "level", "model"]
-SURE = ("aaaaaaaa", "aaaaaaab", "aaaaaabb", "aaaabbcc")
-UNSURE = ("aaaabbbb", "aabbccdd", "aaabbbcd", "abcdefgh")
-"""Which of eight samples mean the same."""
 SCALES = {name: method.scale for name, method in METHODS.items()}
-
-Shake = Callable[[Any], np.ndarray]
-
-
-def made(case: int, level: int, rng: np.random.Generator, shake: Shake) -> Generation:
-    """A record with every part: its own token probabilities, and of the rest a few kinds.
-
-    ``shake`` is applied to each probability, entropy and cosine.
-    """
-    sure = rng.integers(0, 2)
-
-    def probs(n: int) -> np.ndarray:
-        return shake(rng.uniform(0.2 + 0.3 * sure, 0.9, n))
-
-    def logs(n: int) -> np.ndarray:
-        return array(np.log(probs(n)))
-
-    sets = (UNSURE, SURE)[sure][int(rng.integers(0, 4))]
-    k, own = len(sets), np.eye(len(sets), dtype=bool)
-    alike = np.equal.outer(list(sets), list(sets))
-
-    def matrix(same: float, other: float, itself: float) -> np.ndarray:
-        half = np.triu(shake(np.where(alike, same, other)), 1)
-        return array(np.where(own, itself, half + half.T))
-
-    chances = probs(3)
-    rest = [(letter, 0.001) for letter in "abcdefgh"]
-    others = [[("x", p), ("y", q), *rest] for p, q in zip(chances, probs(3) / 4, strict=True)]
-    answer = said(
-        "Flu", chances, entropies=shake(rng.uniform(0.1, 2, 3)), renyi=shake(rng.uniform(1, 4, 3)),
-        fisher_rao=shake(rng.uniform(0.3, 0.9, 3)), prior_logprobs=logs(3),
-    )  # fmt: skip
-    assert answer.trace is not None
-    listed = tuple(tuple((t, float(np.log(p))) for t, p in row) for row in others)
-    support = ["supported"] * int(rng.integers(0, 3) + sure) + ["missing", "contradicted"]
-    evidence = table(support, ["strong"] * len(support))
-    votes = ("flu", "flu", "flu" if sure else "croup")
-    shown = generation(
-        answer=replace(answer, trace=replace(answer.trace, alternatives=listed)),
-        samples=tuple(said(f"{name} {'i' * n}", probs(2)) for n, name in enumerate(sets, 1)),
-        similarity=matrix(0.9, 0.2, 1), similarity_med=matrix(0.8, 0.4, 1),
-        entailment=matrix(0.95, 0.02, 1), contradiction=matrix(0.02, 0.9, 0),
-        relevance=array(shake([0.7, 0.3, 0.2])), sample_relevance=(array(shake([0.6, 0.4])),) * k,
-        alternative_entailment=(np.array([1, -1, *[0] * 8]),) * 3,
-        probes={
-            "ce": told(f"[{60 + 20 * sure}]"), "cot_ce": told(f"So. [{70 + 10 * sure}]"),
-            "topk_ce": guesses(*[60 + 10 * int(rng.integers(0, 3))] * 5),
-            "p_true": told("True", *["True" if sure else "False"] * 2, "False"),
-            **given("ce_expected", {"[80]": chances}, (0.01,)),
-            **given("p_true_probability", {"True": chances}, (0.1,)),
-        },
-        assessment=Assessment("Flu", score=40.0 + 20 * sure, evidence=evidence),
-        panel=panel(*votes, cosines=tuple(shake([0.4, 0.3, 0.1 + 0.1 * sure]))),
-        exact=0.3 + 0.4 * sure,
-    )  # fmt: skip
-    words = 10 * LEVELS.index(level) + int(rng.integers(20, 30))
-    told_so_far = {"n_statements": int(12 * level / 100), "n_words": words}
-    return replace(shown, case_id=f"c{case:02d}", level=level, **told_so_far)
+MATRICES = ("similarity", "similarity_med", "entailment", "contradiction")
+STATISTICS = ("logprobs", "prior_logprobs", "entropies", "renyi", "fisher_rao")
 
 
-def a_run(shake: Shake) -> SimpleNamespace:
-    """Answers and every method's confidences on made records; two differ by ``shake`` alone."""
+def shaken(made: Generation, noise: Callable[[Any], Any]) -> Generation:
+    """A record with ``noise`` added to each probability, entropy and cosine."""
+
+    def reply(of: Reply) -> Reply:
+        parts = {name: getattr(of.trace, name) for name in STATISTICS}
+        moved = {name: noise(part) for name, part in parts.items() if part is not None}
+        return replace(of, trace=replace(of.trace, **moved)) if of.trace else of
+
+    assert made.answer is not None and made.samples is not None
+    parts = {name: noise(getattr(made, name)) for name in MATRICES}
+    samples = tuple(map(reply, made.samples))
+    return replace(made, answer=reply(made.answer), samples=samples, **parts)
+
+
+def a_run(noise: Callable[[Any], Any]) -> SimpleNamespace:
+    """Answers and every method's confidences on random records; two differ by ``noise`` alone."""
     rng, rows, answers = np.random.default_rng(0), [], []
-    for case in range(N_CASES):
-        for level in LEVELS:
-            shown = made(case, level, rng, shake)
-            label = {"case_id": shown.case_id, "dataset": "made", "level": level, "model": "made"}
-            agreed = shown.panel is not None and shown.panel.votes[2] == "flu"
-            said_so = {"answer": "Flu", "correct": int(rng.random() < 0.35 + 0.3 * agreed)}
-            answers.append({**label, **said_so, "missing": "", "n_words": shown.n_words})
-            for name, method in METHODS.items():
-                try:
-                    rows.append({**label, "method": name, "confidence": float(method.score(shown))})
-                except MissingValue as reason:
-                    raise AssertionError(f"{name} has no value: {reason}") from reason
-    confidence = pd.DataFrame(rows).assign(bound="", missing="")
-    return SimpleNamespace(answers=pd.DataFrame(answers), confidence=confidence)
-
-
-def noisy(seed: int) -> Shake:
-    rng = np.random.default_rng(seed)
-    return lambda values: np.asarray(values, float) + rng.uniform(-NOISE, NOISE, np.shape(values))
+    records = random_records(N_CASES * len(LEVELS), seed=5)
+    for i, record in enumerate(records):
+        made = shaken(record.generation, noise)
+        label = {"case_id": f"c{i // 3:02d}", "dataset": "made", "level": LEVELS[i % 3]}
+        right = int(rng.random() < 0.3 + 0.4 * METHODS["poc"].score(made))
+        answers.append({**label, "answer": "Flu", "correct": right, "n_words": made.n_words})
+        values = {name: float(method.score(made)) for name, method in METHODS.items()}
+        rows += [{**label, "method": name, "confidence": x} for name, x in values.items()]
+    confidence = pd.DataFrame(rows).assign(model="made", bound="", missing="")
+    told = pd.DataFrame(answers).assign(model="made", missing="")
+    return SimpleNamespace(answers=told, confidence=confidence)
 
 
 def every_metric(run: Any) -> pd.Series:
@@ -161,39 +106,24 @@ def moved(one: pd.Series, other: pd.Series, allowed: float = ALLOWED) -> dict[An
     return {k: by for k, by in far.items() if not NOT_RANKED & set(k) and "bin" not in str(k)}
 
 
-@cache
-def unshaken() -> tuple[SimpleNamespace, pd.Series]:
-    """The made records as they are, and every metric of them."""
-    clean = a_run(lambda values: np.asarray(values, float))
-    assert clean.confidence["method"].nunique() == len(METHODS)
-    return clean, every_metric(clean)
-
-
-@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_noise_in_the_records_moves_no_metric_of_any_method(seed: int) -> None:
-    clean, before = unshaken()
-    shaken = a_run(noisy(seed))
-    assert not shaken.confidence["confidence"].equals(clean.confidence["confidence"])
-    assert moved(before, every_metric(shaken)) == {}
-
-
-@cache
-def published() -> tuple[SimpleNamespace, pd.Series]:
-    """The first model on the first set of the reference run, and every metric of it."""
-    folder = FIGURES / "reference" / "01_benchmark"
-    one: dict[str, Any] = {n: read_file(table_in(folder, n)) for n in ("answers", "confidence")}
-    one = {n: t[t["model"].eq("embedded") & t["dataset"].eq("starter")] for n, t in one.items()}
-    run = SimpleNamespace(**one)
-    return run, every_metric(run)
+def test_noise_in_the_records_moves_no_metric_of_any_method() -> None:
+    clean, rng = a_run(lambda values: values), np.random.default_rng(1)
+    noisy = a_run(lambda values: values + rng.uniform(-NOISE, NOISE, np.shape(values)))
+    assert not noisy.confidence["confidence"].equals(clean.confidence["confidence"])
+    assert moved(every_metric(clean), every_metric(noisy)) == {}
 
 
 def test_noise_in_the_published_confidences_moves_no_metric() -> None:
     """``1e-15`` is what another order of adding does, as in another processor's eigenvalues; the
     larger noise is held of discrete methods, whose values lie far apart."""
-    run, before = published()
+    folder = FIGURES / "reference" / "01_benchmark"
+    one: dict[str, Any] = {n: read_file(table_in(folder, n)) for n in ("answers", "confidence")}
+    one = {n: t[t["model"].eq("embedded") & t["dataset"].eq("starter")] for n, t in one.items()}
+    run = SimpleNamespace(**one)
     given = run.confidence
     value, method = given["confidence"].to_numpy(float), given["method"]
-    spread = method.map(given.groupby("method")["confidence"].apply(spread_of)).to_numpy(float)
+    ends = given.groupby("method")["confidence"].quantile([0.05, 0.95]).unstack()
+    spread = method.map(ends[0.95] - ends[0.05]).to_numpy(float)
     discrete = method.isin(DISCRETE).to_numpy()
     size = np.where(discrete, OF_SPREAD * spread, 1e-15 * np.maximum(1, np.abs(value)))
     shaken = value + size * np.random.default_rng(0).uniform(-1, 1, len(value))
@@ -201,7 +131,7 @@ def test_noise_in_the_published_confidences_moves_no_metric() -> None:
     shaken = np.where(probable, np.clip(shaken, 0, 1), shaken)
     assert (shaken != value)[discrete].mean() > 0.9
     other = SimpleNamespace(answers=run.answers, confidence=given.assign(confidence=shaken))
-    assert moved(before, every_metric(other)) == {}
+    assert moved(every_metric(run), every_metric(other)) == {}
 
 
 def test_noise_moves_no_threshold() -> None:
@@ -239,12 +169,6 @@ def test_noise_makes_no_winner_of_equal_etis() -> None:
     assert set(weight_sweep(indices)["winner"]) == {"tie"}
 
 
-def spread_of(values: Any) -> float:
-    """The distance of the 5th and 95th percentile."""
-    low, high = np.nanquantile(values, [0.05, 0.95])
-    return float(high - low)
-
-
 def a_law(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Right answers (n,) and a confidence in [0, 1] that knows of them, a third of it in steps."""
     rng = np.random.default_rng(seed)
@@ -275,41 +199,11 @@ def ranked_metrics(right: np.ndarray, sure: np.ndarray, method: str = "asp") -> 
     return values.stack(future_stack=True)
 
 
-def test_sixty_tiny_probabilities_are_ranked_as_scikit_learn_ranks_them() -> None:
-    right = np.tile([0, 0, 1, 1, 0, 1], 10)
-    sure = np.where(right, np.linspace(5e-9, 1e-8, 60), np.linspace(1e-10, 4e-9, 60))
-    for method in ("sequence_probability", "asp"):
-        assert ranked_metrics(right, sure, method)["auroc", "pooled", "value"] == 1.0
-    assert auroc(right, sure) == roc_auc_score(right, sure) == 1.0
-
-
-@pytest.mark.parametrize("a, b", [(0, 1e-9), (0, 1e-3), (1, 1e-3), (0.3, 7.1), (1, 1e3)])
+@each("a, b", [(0, 1e-9), (0, 1e-3), (1, 1e-3), (0.3, 7.1), (1, 1e3)])
 def test_every_rank_metric_is_unchanged_by_origin_and_unit(a: float, b: float) -> None:
     right, sure = a_law(300)
     sure[:40] += 3e-8 * np.arange(40)  # near-ties, alike in every unit
     assert moved(ranked_metrics(right, sure), ranked_metrics(right, a + b * sure), 1e-12) == {}
-
-
-@pytest.mark.parametrize("n", [300, 3_000, 30_000])
-def test_no_rank_metric_drifts_with_the_number_of_rows(n: int) -> None:
-    """Of confidences that crowd near 1, as a large model's do."""
-    rng = np.random.default_rng(n)
-    right = rng.integers(0, 2, n)
-    sure = 1 - 10.0 ** -rng.uniform(2, 6 + right)
-    assert auroc(right, sure) == pytest.approx(roc_auc_score(right, sure), abs=1e-4)
-    assert auprc(right, sure) == pytest.approx(average_precision_score(right, sure), abs=1e-4)
-
-
-def test_where_no_two_values_are_near_every_rank_is_scikit_learns() -> None:
-    rng = np.random.default_rng(5)
-    right, sure = rng.integers(0, 2, 300), 1 - 1e-5 * rng.permutation(np.arange(300) / 300)
-    found = ranked_metrics(right, sure)
-    assert found["auroc", "pooled", "value"] == pytest.approx(roc_auc_score(right, sure), abs=1e-12)
-    expected = average_precision_score(right, sure)
-    assert found["auprc", "pooled", "value"] == pytest.approx(expected, abs=1e-12)
-    at = np.tile([20, 60, 100], 100) == 60
-    each = roc_auc_score(right[at], sure[at])
-    assert found["auroc", "60", "value"] == pytest.approx(each, abs=1e-12)
 
 
 def test_one_far_value_ties_no_others() -> None:
@@ -320,7 +214,7 @@ def test_one_far_value_ties_no_others() -> None:
     assert moved(before, after, 1e-12) == {}
 
 
-@pytest.mark.parametrize("flat", [False, True])
+@each("flat", [False, True])
 def test_noise_of_sixteen_units_in_the_last_place_moves_nothing(flat: bool) -> None:
     right, sure = a_law(300)
     sure = np.full(300, 0.7) if flat else 1 - 1e-9 * np.round(sure, 1)
@@ -329,18 +223,6 @@ def test_noise_of_sixteen_units_in_the_last_place_moves_nothing(flat: bool) -> N
     for method in ("asp", "ccp"):
         before, after = (ranked_metrics(right, x, method) for x in (sure, noisy))
         assert moved(before, after, 1e-12) == {}
-
-
-@pytest.mark.parametrize("method", DISCRETE)
-def test_noise_in_a_discrete_method_moves_no_metric(method: str) -> None:
-    clean, _ = unshaken()
-    made = clean.confidence[clean.confidence["method"] == method]
-    right, sure = clean.answers["correct"].to_numpy(), made["confidence"].to_numpy()
-    size = OF_SPREAD * spread_of(sure)
-    noise = np.random.default_rng(3).uniform(-size, size, len(sure))
-    for unit in (1, 1e4):
-        before, after = (ranked_metrics(right, unit * x, method) for x in (sure, sure + noise))
-        assert moved(before, after) == {}
 
 
 def test_a_tie_is_of_one_width_and_never_a_chain() -> None:
@@ -355,13 +237,15 @@ def test_a_tie_is_of_one_width_and_never_a_chain() -> None:
     np.testing.assert_array_equal(ties.tied(values[order]), found[order])
 
 
-@pytest.mark.parametrize("method", ["sequence_probability", "ccp"])
+@each("method", ["sequence_probability", "ccp"])
 def test_a_product_of_probabilities_is_compared_by_its_logarithm(method: str) -> None:
     rng = np.random.default_rng(2)
     right = rng.integers(0, 2, 300)
     sure = 10.0 ** -rng.uniform(0, 20 - 5 * right)
     found = ranked_metrics(right, sure, method)
     assert found["auroc", "pooled", "value"] == pytest.approx(roc_auc_score(right, sure), abs=1e-12)
+    expected = average_precision_score(right, sure)
+    assert found["auprc", "pooled", "value"] == pytest.approx(expected, abs=1e-12)
     sure[:5] = 0
     none = ranked_metrics(right, sure, method)
     assert none["auroc", "pooled", "value"] == pytest.approx(roc_auc_score(right, sure), abs=1e-12)
@@ -369,28 +253,21 @@ def test_a_product_of_probabilities_is_compared_by_its_logarithm(method: str) ->
 
 def test_products_are_what_squares_when_every_token_comes_twice() -> None:
     """Held against the register: a method whose confidence is a product must be named as one."""
-    from trustlab.records import PRODUCTS
-
-    shown = made(0, 60, np.random.default_rng(0), lambda values: np.asarray(values, float))
-    assert shown.answer is not None and shown.answer.trace is not None
-    trace, kinds = shown.answer.trace, shown.alternative_entailment
-    assert kinds is not None and trace.logprobs is not None and trace.alternatives is not None
-    twice = replace(
-        trace,
-        tokens=trace.tokens * 2,
-        logprobs=np.tile(trace.logprobs, 2),
-        alternatives=trace.alternatives * 2,
-        **{n: np.tile(getattr(trace, n), 2) for n in ("entropies", "renyi", "fisher_rao")},
-        prior_logprobs=np.tile(np.asarray(trace.prior_logprobs), 2),
-    )
+    (made,) = (record.generation for record in random_records(1, seed=3))
+    assert made.answer is not None and made.answer.trace is not None
+    trace, kinds = made.answer.trace, made.alternative_entailment
+    assert kinds is not None and trace.alternatives is not None
+    tiled = {name: np.tile(getattr(trace, name), 2) for name in STATISTICS}
+    alternatives = trace.alternatives * 2
+    twice = replace(trace, tokens=trace.tokens * 2, alternatives=alternatives, **tiled)
+    relevance = np.tile(np.asarray(made.relevance), 2)
     doubled = replace(
-        shown,
-        answer=replace(shown.answer, trace=twice),
+        made,
+        answer=replace(made.answer, trace=twice),
         alternative_entailment=kinds * 2,
-        relevance=np.tile(np.asarray(shown.relevance), 2),
+        relevance=relevance,
     )
-    sure = {n: m.score(shown) for n, m in METHODS.items()}
-    again = {n: m.score(doubled) for n, m in METHODS.items()}
+    sure, again = ({n: m.score(g) for n, m in METHODS.items()} for g in (made, doubled))
     squared = {n for n, x in sure.items() if x**2 < x and np.isclose(again[n], x**2, atol=0)}
     assert squared == PRODUCTS
 
@@ -418,6 +295,6 @@ def test_a_comparison_ranks_each_method_as_its_own_table_does() -> None:
     alone = metrics_table(run, {}, n_draws=20).query("metric == 'auroc'")
     pair = compare_methods(run.answers, both, "msp", n_draws=20)
     best = best_of_families(run.answers, both, "msp", n_draws=20)
-    each = [dict(zip(t["level"], t["value"], strict=True)) for t in (alone, pair, best)]
-    assert each[1] == {q: each[0][q] for q in ("pooled", "within")}
-    assert each[2] == pytest.approx({"within": each[0]["within"]}, abs=1e-15)
+    found = [dict(zip(t["level"], t["value"], strict=True)) for t in (alone, pair, best)]
+    assert found[1] == {q: found[0][q] for q in ("pooled", "within")}
+    assert found[2] == pytest.approx({"within": found[0]["within"]}, abs=1e-15)

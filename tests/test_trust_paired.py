@@ -1,5 +1,4 @@
-"""A panel against one doctor on the same cases: by hand, the same draws for both, and what has no
-difference."""
+"""A panel against one doctor on the same cases, and who has the highest ETI at each weighting."""
 
 from __future__ import annotations
 
@@ -11,173 +10,210 @@ from made_reviews import EMPTY_PLAN, SAFETY_OFF, many_cases, review
 from resampled import case_weights
 
 from studies.trust_indices import (
+    CORRELATIONS,
+    WEIGHTS,
     configuration_differences,
+    contenders,
+    eti_at,
     indices_on_shared_cases,
+    weight_grid,
     weight_sweep,
 )
 from trustlab.metrics import schema
-from trustlab.metrics.estimate import TOO_FEW, percentile_interval
+from trustlab.metrics.estimate import TOO_FEW, Rows, estimate, percentile_interval
 from trustlab.metrics.significance import holm
+from trustlab.metrics.trust import ETI_WEIGHTS
 from trustlab.metrics.trust_table import trust_indices
+
+NAN = float("nan")
 
 
 def alone(panel: pd.DataFrame) -> pd.DataFrame:
     """The panel's first doctor as a configuration of its own, with the panel's plan."""
-    rows = [review(r.case_id, r.diagnoses[:1]) for r in panel.itertuples()]
-    kept = panel.drop(
-        columns=[
-            "diagnoses",
-            "diagnosis",
-            "tied",
-            "correct",
-            "correct_share",
-            "n_doctors",
-            "configuration",
-        ]
-    )
-    one = pd.DataFrame(rows)[
-        ["diagnoses", "diagnosis", "tied", "correct", "correct_share", "n_doctors"]
-    ]
-    return pd.concat([kept.reset_index(drop=True), one], axis=1).assign(
-        configuration="one doctor", cosine=kept["cosine"] - 0.1
-    )
+    said = ["diagnoses", "diagnosis", "tied", "correct", "correct_share", "n_doctors"]
+    one = pd.DataFrame([review(r.case_id, r.diagnoses[:1]) for r in panel.itertuples()])[said]
+    kept = panel.drop(columns=[*said, "configuration"]).reset_index(drop=True)
+    both = pd.concat([kept, one], axis=1)
+    return both.assign(configuration="one doctor", cosine=kept["cosine"] - 0.1)
 
 
 PANEL = many_cases(30)
 BOTH = pd.concat([alone(PANEL), PANEL], ignore_index=True)
 
 
-def test_differences_are_those_of_the_indices_in_percent():
-    found = configuration_differences(BOTH, draws=50).set_index("metric")
+def differences(reviews: pd.DataFrame, draws: int = 40, **more) -> pd.DataFrame:
+    return configuration_differences(reviews, draws=draws, **more).set_index("metric")
+
+
+def test_differences_are_those_of_the_indices_with_an_interval_over_the_same_cases():
+    found = differences(BOTH, 300, seed=4)
     indices = trust_indices(BOTH, draws=0).set_index(["configuration", "metric"])["value"]
-    assert list(found.index) == ["accuracy", "eti_percent", "osi", "fti"] and set(
-        found["configuration"]
-    ) == {"panel of 3"}
+    assert list(found.index) == ["accuracy", "eti_percent", "osi", "fti"]
+    assert set(found["configuration"]) == {"panel of 3"}
     for name, row in found.iterrows():
         unit = 100 if name == "accuracy" else 1
         expected = [unit * indices[c, name] for c in ("panel of 3", "one doctor")]
         assert [row["value"], row["reference"]] == pytest.approx(expected)
         assert row["difference"] == pytest.approx(expected[0] - expected[1])
-
-
-def test_accuracy_by_hand_with_an_interval_over_the_same_cases():
-    row = configuration_differences(BOTH, draws=300, seed=4).set_index("metric").loc["accuracy"]
     right = [t.sort_values("case_id")["correct"].to_numpy() for t in (PANEL, alone(PANEL))]
-    draws = case_weights(np.arange(30), 300, 4)
-    gaps = 100 * draws @ (right[0] - right[1]) / 30
-    assert row["difference"] == pytest.approx(100 * (right[0].mean() - right[1].mean()))
+    gaps = 100 * case_weights(np.arange(30), 300, 4) @ (right[0] - right[1]) / 30
+    row = found.loc["accuracy"]
     assert (row["low"], row["high"]) == pytest.approx(percentile_interval(gaps))
     assert row["standard_error"] == pytest.approx(gaps.std(ddof=1)) and row["n_cases"] == 30
 
 
 def test_only_cases_that_both_have_are_compared_whatever_the_order_of_rows():
-    fewer = BOTH.drop(
-        BOTH.index[BOTH["configuration"].eq("one doctor") & BOTH["case_id"].isin(["c00", "c07"])]
-    )
-    found, shuffled = (
-        configuration_differences(t, draws=50)
-        for t in (fewer, fewer.sample(frac=1, random_state=1))
-    )
+    theirs = BOTH["configuration"].eq("one doctor")
+    fewer = BOTH[~(theirs & BOTH["case_id"].isin(["c00", "c07"]))]
+    found, shuffled = map(differences, (fewer, fewer.sample(frac=1, random_state=1)))
     assert set(found["n"]) == set(found["n_cases"]) == {28} and set(found["n_missing"]) == {2}
     pd.testing.assert_frame_equal(found, shuffled)
-    nothing = configuration_differences(
-        fewer[fewer["configuration"].eq("one doctor") | fewer["case_id"].eq("c00")], draws=20
-    )
-    assert (
-        set(nothing["missing"]) == {"no case that both have"} and nothing["difference"].isna().all()
-    )
+    one = fewer["configuration"].eq("one doctor")
+    nothing = differences(fewer[one | fewer["case_id"].eq("c00")])
+    assert set(nothing["missing"]) == {"no case that both have"}
+    assert nothing["difference"].isna().all()
 
 
-def test_fault_two_that_answer_alike_wherever_both_answer_do_not_differ():
+def unread() -> pd.DataFrame:
     """One doctor is wrong where the panel cannot be read: its silence made it 45 points better, p
     0.003."""
     says = ["flu"] * 11 + ["cold"] * 9
-    panel = [
-        review(f"c{i:02d}", [said] * 3 if i < 11 else [None] * 3) for i, said in enumerate(says)
-    ]
-    one = [review(f"c{i:02d}", [said], configuration="one doctor") for i, said in enumerate(says)]
-    found = configuration_differences(pd.DataFrame(one + panel), draws=500).set_index("metric")
+    ids = [f"c{i:02d}" for i in range(20)]
+    panel = [review(c, [d if c < "c11" else None] * 3) for c, d in zip(ids, says, strict=True)]
+    one = [review(c, [d], configuration="one doctor") for c, d in zip(ids, says, strict=True)]
+    return pd.DataFrame([*one, *panel])
+
+
+def test_fault_two_that_answer_alike_wherever_both_answer_do_not_differ():
+    found = differences(unread(), 500)
     assert found.loc["accuracy", "difference"] == found.loc["eti_percent", "difference"] == 0
     assert found["n_cases"].to_dict() == {"accuracy": 11, "eti_percent": 11, "osi": 20, "fti": 11}
     assert found["p"].isna().all()
+    indices = indices_on_shared_cases(unread())
+    assert indices.loc[indices["metric"] == "eti", "n"].tolist() == [11, 11]
+    sweep = weight_sweep(indices)
+    assert set(sweep["winner"]) == {"tie"} and set(sweep["n_cases"]) == {11}
+    never = unread().iloc[[*range(5), *range(25, 40)]]  # no case is left to both
+    assert set(weight_sweep(indices_on_shared_cases(never))["winner"]) == {""}
 
 
 def test_each_index_is_compared_on_the_cases_that_both_could_answer_in_all_its_parts():
     table = BOTH.copy()
     mine, theirs = table["configuration"].eq("panel of 3"), table["configuration"].eq("one doctor")
-    table.loc[mine & table["case_id"].isin(["c01", "c02"]), "cosine"] = np.nan
-    table.loc[theirs & table["case_id"].isin(["c02", "c03"]), "cosine"] = np.nan
-    nothing = dict.fromkeys([n for n in EMPTY_PLAN if n not in ("n_prescriptions", "n_tests")], 0)
+    table.loc[mine & table["case_id"].isin(["c01", "c02"]), "cosine"] = NAN
+    table.loc[theirs & table["case_id"].isin(["c02", "c03"]), "cosine"] = NAN
+    rated = [n for n in EMPTY_PLAN if n not in ("n_prescriptions", "n_tests")]
     unrated = theirs & table["case_id"].eq("c04")
-    table.loc[unrated, [*nothing, "n_risky", "n_redundant"]] = 0
-    found = configuration_differences(table, draws=40).set_index("metric")
+    table.loc[unrated, [*rated, "n_risky", "n_redundant"]] = 0
+    found = differences(table)
     assert found["n_cases"].to_dict() == {"accuracy": 30, "eti_percent": 27, "osi": 29, "fti": 26}
-    kept = table[~table["case_id"].isin(["c01", "c02", "c03", "c04"])]
-    expected = configuration_differences(kept, draws=40).set_index("metric").loc["fti"]
+    expected = differences(table[~table["case_id"].isin(["c01", "c02", "c03", "c04"])]).loc["fti"]
     assert found.loc["fti", "difference"] == pytest.approx(expected["difference"])
     apart = table.assign(cosine=table["cosine"].where(mine == (table["case_id"] < "c15")))
-    told = configuration_differences(apart, draws=40).set_index("metric").loc["eti_percent"]
+    told = differences(apart).loc["eti_percent"]
     assert (told["n_cases"], told["missing"]) == (0, "no case that both could answer")
 
 
 def test_what_is_the_same_by_rule_or_missing_has_no_interval_and_says_why():
-    off = configuration_differences(BOTH.assign(**SAFETY_OFF), draws=50).set_index("metric")
-    assert (
-        off.loc["osi", "difference"] == 0
-        and off.loc["osi", "missing"] == "no interval: all draws alike"
-    )
-    assert (
-        off.loc["osi", ["low", "p", "p_holm", "cases_needed"]].isna().all()
-        and off.loc["eti_percent", "low"] < 0
-    )
-    gone = configuration_differences(
-        BOTH.assign(cosine=np.nan, cosine_missing="no encoder"), draws=50
-    )
-    assert gone.set_index("metric").loc["fti", "missing"] == "one of the two has no value"
-    few = configuration_differences(BOTH[BOTH["case_id"] < "c09"], draws=50)
+    off = differences(BOTH.assign(**SAFETY_OFF))
+    osi = off.loc["osi"]
+    assert (osi["difference"], osi["missing"]) == (0, "no interval: all draws alike")
+    assert osi[["low", "p", "p_holm", "cases_needed"]].isna().all()
+    assert off.loc["eti_percent", "low"] < 0
+    gone = differences(BOTH.assign(cosine=NAN, cosine_missing="no encoder"))
+    assert gone.loc["fti", "missing"] == "one of the two has no value"
+    few = differences(BOTH[BOTH["case_id"] < "c09"])
     assert set(few["missing"]) == {TOO_FEW} and few["low"].isna().all()
 
 
 def test_holm_is_over_the_indices_of_a_model_data_set_level_and_safety():
-    table = pd.concat([BOTH, BOTH.assign(**SAFETY_OFF), BOTH.assign(model="other")])
-    found = configuration_differences(table, draws=200)
-    assert len(found) == 12
+    mixed = PANEL.assign(model="mixed")  # a team without the reference has no row
+    table = pd.concat([BOTH, BOTH.assign(**SAFETY_OFF), BOTH.assign(model="other"), mixed])
+    found = differences(table, 200)
+    assert len(found) == 12 and set(found["model"]) == {"m", "other"}
     for _, part in found.groupby(["model", "safety"]):
         assert part["p_holm"].tolist() == pytest.approx(holm(part["p"]).tolist(), nan_ok=True)
-
-
-def test_a_team_without_the_reference_has_no_row_and_an_unknown_one_is_refused():
-    mixed = pd.concat([BOTH, PANEL.assign(model="mixed")])
-    assert set(configuration_differences(mixed, draws=20)["model"]) == {"m"}
-    with pytest.raises(
-        ValueError,
-        match=r"against is 'two doctors'; the reviews hold \['one doctor', 'panel of 3'\]",
-    ):
-        configuration_differences(BOTH, against="two doctors")
-
-
-def test_configurations_are_ranked_on_the_cases_that_all_could_answer() -> None:
-    """The pair above: over all cases one doctor loses 0.4 of ETI's accuracy where the panel cannot
-    be read."""
-    says = ["flu"] * 11 + ["cold"] * 9
-    panel = [
-        review(f"c{i:02d}", [said] * 3 if i < 11 else [None] * 3) for i, said in enumerate(says)
-    ]
-    one = [review(f"c{i:02d}", [said], configuration="one doctor") for i, said in enumerate(says)]
-    indices = indices_on_shared_cases(pd.DataFrame(one + panel))
-    assert indices.loc[indices["metric"] == "eti", "n"].tolist() == [11, 11]
-    assert set(weight_sweep(indices)["winner"]) == {"tie"} and set(
-        weight_sweep(indices)["n_cases"]
-    ) == {11}
-    never = pd.DataFrame([*one[:5], *panel[5:]])  # no case is left to both
-    assert set(weight_sweep(indices_on_shared_cases(never))["winner"]) == {""}
+    with pytest.raises(ValueError, match=r"is 'two'; the reviews hold \['one doctor', 'panel of"):
+        configuration_differences(BOTH, against="two")
 
 
 def test_every_table_of_the_indices_has_the_columns_of_the_schema() -> None:
-    indices = trust_indices(BOTH, draws=20)
     shared = indices_on_shared_cases(BOTH)
-    sweep = weight_sweep(shared, 2)
-    made = [indices, shared, sweep, configuration_differences(BOTH, draws=20)]
-    for table in made:
+    tables = [trust_indices(BOTH, draws=20), shared, weight_sweep(shared, 2)]
+    for table in [*tables, configuration_differences(BOTH, draws=20)]:
         check(table)
         assert set(table.columns) <= set(schema.COLUMNS) and not table["missing"].isna().any()
+
+
+# Weights
+
+
+def indices(safety: bool = True, **parts: tuple[float, float, float]) -> pd.DataFrame:
+    """Rows of the indices in ``trust-x``: configuration = (accuracy, cdr, rdc)."""
+    run = {"formulation": "trust-x", "model": "m", "dataset": "d", "level": 100, "n": 20}
+    names = ["accuracy", "cdr", "rdc", "eti"]
+    return pd.DataFrame(
+        run | {"safety": safety, "configuration": configuration, "metric": metric, "value": value}
+        for configuration, values in parts.items()
+        for metric, value in zip(names, [*values, NAN], strict=True)
+    )
+
+
+def at(table: pd.DataFrame, *weights: float) -> pd.Series:
+    """The one row of a sweep at these weights."""
+    (found,) = table[np.isclose(table[WEIGHTS].astype(float), weights).all(axis=1)].index
+    return table.loc[found]
+
+
+def test_whoever_has_the_highest_eti_wins_a_point() -> None:
+    halves = [(0, 0, 1), (0, 0.5, 0.5), (0, 1, 0), (0.5, 0, 0.5), (0.5, 0.5, 0), (1, 0, 0)]
+    assert sorted(map(tuple, weight_grid(2))) == halves
+    assert len(weight_grid(20)) == 231 and np.allclose(weight_grid(20).sum(axis=1), 1)
+    # ETI: 60 w1 + 100 w2 + 30 w3 against 90 w1 + 70 w2 + 30 w3
+    two = {"one": (0.6, 0.0, 0.3), "three": (0.9, 0.3, 0.3)}
+    sweep = weight_sweep(indices(**two, never=(0.1, 0.5, 0.1)), steps=10)
+    printed = at(sweep, *ETI_WEIGHTS)  # 24 + 30 + 9 = 63 against 36 + 21 + 9 = 66
+    assert printed["winner"] == "three"
+    assert (printed["value"], printed["margin"]) == pytest.approx((66, 3))
+    expected = pytest.approx({"one": 63, "three": 66})
+    assert eti_at(contenders(indices(**two)), ETI_WEIGHTS).to_dict() == expected
+    assert at(sweep, 0.2, 0.5, 0.3)["winner"] == "one"
+    equal = at(sweep, 0.3, 0.3, 0.4)
+    assert (equal["winner"], equal["tied"], equal["margin"]) == ("tie", ("one", "three"), 0)
+    near = weight_sweep(indices(a=(0.1 + 0.2, 0.1, 0.3), b=(0.3, 0.2, 0.3)), 2)
+    assert at(near, 1, 0, 0)["tied"] == ("a", "b")  # a difference by rounding
+
+
+def test_safety_on_and_off_count_once_unless_they_differ() -> None:
+    both = pd.concat([indices(one=(0.6, 0, 0.3)), indices(False, one=(0.6, 0, 0.3))])
+    sweep = weight_sweep(both, 2)
+    assert set(sweep["winner"]) == {"one"} and set(sweep["n"]) == {1}
+    assert sweep["margin"].isna().all()
+    other = pd.concat([indices(one=(0.6, 0, 0.3)), indices(False, one=(0.6, 0, 0.2))])
+    assert at(weight_sweep(other, 2), 0, 0, 1)["winner"] == "one, safety on"
+
+
+def test_a_configuration_without_one_part_is_left_out_of_every_point() -> None:
+    sweep = weight_sweep(indices(one=(0.6, 0, 0.3), three=(0.9, 0.3, NAN)), 2)
+    assert set(sweep["winner"]) == {"one"} and (sweep["n_missing"] == 1).all()
+    sweep = weight_sweep(indices(three=(0.9, 0.3, NAN)), 2)
+    assert set(sweep["winner"]) == {""}
+    assert set(sweep["missing"]) == {"no configuration has accuracy, CDR and RDC"}
+    table = indices(a=(0.9, 0.6, 0.1))
+    for other, message in [
+        (table.query("metric != 'rdc'"), r"indices lack \['rdc'\] of 'trust-x'"),
+        (table.assign(formulation="medguard-x"), "indices lack .* of 'trust-x'"),
+        (table.drop(columns="value"), r"indices lacks the columns \['value'\]"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            weight_sweep(other, 2)
+
+
+def test_the_interval_of_a_correlation_resamples_its_cases(every_interval) -> None:
+    x, y = np.random.default_rng(0).normal(size=(2, 20))
+    cases = pd.DataFrame({"case_id": [f"c{i:02d}" for i in range(20)], "x": x, "y": y, "both": 1.0})
+    found = estimate(Rows.of(cases, "both", 60, 2), CORRELATIONS["pearson"])
+    times = case_weights(cases["case_id"], 60, 2)
+    drawn = [np.corrcoef(np.repeat(x, w), np.repeat(y, w))[0, 1] for w in times]
+    assert found["value"] == pytest.approx(np.corrcoef(x, y)[0, 1])
+    assert (found["low"], found["high"]) == pytest.approx(percentile_interval(drawn))

@@ -60,39 +60,32 @@ def read(run) -> pd.DataFrame:
     return readings(run, VIEWS, RULES, CONTEXTS, LETTERS)
 
 
-# Readings
+def confidences(table: pd.DataFrame, method: str, option: str | None = None) -> np.ndarray:
+    mine = table["method"].eq(method)
+    return table.loc[mine if option is None else mine & table["option"].eq(option), "confidence"]
 
 
 def test_the_default_is_the_run_itself_and_only_what_reads_meaning_is_read_again(run, read):
-    plain = (
-        read[read["option"] == "default"].drop(columns=["choice", "option"]).reset_index(drop=True)
-    )
-    pd.testing.assert_frame_equal(plain, run.confidence)
-    again = read[read["option"] == "exact strings"]
-    assert {"poc", "mc_se", "sentence_sar", "medconf"}.isdisjoint(again["method"]) and {
-        "num_set",
-        "ccp",
-    } <= set(again["method"])
+    plain = read[read["option"] == "default"].drop(columns=["choice", "option"])
+    pd.testing.assert_frame_equal(plain.reset_index(drop=True), run.confidence)
+    again = set(read.loc[read["option"] == "exact strings", "method"])
+    assert {"poc", "mc_se", "sentence_sar", "medconf"}.isdisjoint(again)
+    assert {"num_set", "ccp"} <= again
     assert set(read.loc[read["option"] == "full", "method"]) == {"token_sar", "sar"}
-    assert dict(read[["option", "choice"]].drop_duplicates().to_numpy()) == {
-        "default": "", "exact strings": "same meaning", "a word shared": "same meaning",
-        "full": "context",
-    }  # fmt: skip
+    chosen = dict(read[["option", "choice"]].drop_duplicates().to_numpy())
+    rules = dict.fromkeys([rule.name for rule in RULES], "same meaning")
+    assert chosen == {"default": "", **rules, "full": "context"}
 
 
-def test_by_exact_strings_the_semantic_share_is_the_share_of_the_most_frequent_string(run, read):
-    exact = read[(read["option"] == "exact strings") & (read["method"] == "semantic_poc")][
-        "confidence"
-    ]
-    poc = run.confidence[run.confidence["method"] == "poc"]["confidence"]
-    np.testing.assert_allclose(exact.to_numpy(), poc.to_numpy())
-
-
-def test_a_rule_by_which_all_mean_the_same_finds_one_set(run):
+def test_the_rules_and_the_context_change_what_reads_them(run, read):
+    # by exact strings the semantic share is the share of the most frequent string
+    exact = confidences(read, "semantic_poc", "exact strings")
+    np.testing.assert_allclose(exact, confidences(run.confidence, "poc"))
     found = readings(run, VIEWS, [Always("always")], ["answer"], LETTERS)
-    assert (
-        found.query("method == 'semantic_poc' and option != 'default'")["confidence"] == 1
-    ).all()
+    assert (confidences(found, "semantic_poc", "always") == 1).all()  # one set
+    full = confidences(read, "token_sar", "full").to_numpy()
+    answer = confidences(run.confidence, "token_sar").to_numpy()
+    assert full.shape == answer.shape and not np.allclose(full, answer)
 
 
 def test_reading_asks_no_model_and_changes_no_record(run):
@@ -101,30 +94,14 @@ def test_reading_asks_no_model_and_changes_no_record(run):
             raise AssertionError("asked")
 
     before = [g.entailment.copy() for g in run.generations if g.entailment is not None]
-    readings(
-        replace(run, parameters={**run.parameters, "models": {"fake": Never()}}),
-        VIEWS,
-        RULES,
-        CONTEXTS,
-        LETTERS,
-    )
+    unasked = replace(run, parameters={**run.parameters, "models": {"fake": Never()}})
+    readings(unasked, VIEWS, RULES, CONTEXTS, LETTERS)
     assert all((a == g.entailment).all() for a, g in zip(before, run.generations, strict=True))
-
-
-def test_the_context_changes_what_a_token_weighs(run, read):
-    full = read[(read["option"] == "full") & (read["method"] == "token_sar")][
-        "confidence"
-    ].to_numpy()
-    answer = run.confidence[run.confidence["method"] == "token_sar"]["confidence"].to_numpy()
-    assert full.shape == answer.shape and not np.allclose(full, answer)
 
 
 def test_a_model_without_probabilities_keeps_its_reasons():
     found = readings(asked(FakeModel(provides=TEXT_ONLY)), VIEWS, RULES, CONTEXTS, LETTERS)
     lost = found[found["method"].isin(["ccp", "sar"]) & (found["option"] != "default")]
-    assert (
-        len(lost)
-        and lost["confidence"].isna().all()
-        and lost["missing"].str.contains("gives no").all()
-    )
-    assert found.query("method == 'num_set'")["confidence"].notna().all()
+    assert len(lost) and lost["confidence"].isna().all()
+    assert lost["missing"].str.contains("gives no").all()
+    assert confidences(found, "num_set").notna().all()
