@@ -73,7 +73,7 @@ def test_the_best_answer_is_right_as_often_as_it_is_sure():
 @each(
     ("line", "allowed"),
     [
-        ('{"case_id": "starter-001"}', "statements shown -> diagnosis -> chance"),
+        ('{"case_id": "starter-001"}', "statements shown -> diagnosis, each once"),
         ('{"case_id": "starter-001", "posterior": {"one": {}}}', "statements shown"),
         ('{"case_id": "starter-001", "posterior": {"1": {"Influenza": 1.5}}}', "from 0 to 1"),
     ],

@@ -46,6 +46,8 @@ EXACT = (
 """Methods that read greedy replies alone."""
 AT_MOST = ("entropy", "renyi_divergence", "fisher_rao")
 """What a server lists of a distribution bounds these confidences from above."""
+PROMPTS = "more={prompts: embedded}"
+"""A server's model is asked with "chat" unless it is said what it was taught."""
 ELSE = "semantic_similarity_med"
 """Needs a medical encoder, whatever the model."""
 
@@ -141,7 +143,7 @@ def pairs(
 
 @pytest.fixture(scope="session")
 def run(served: Model, direct: HuggingFaceModel) -> Run:
-    setup = Setup(samples=5, quiet=True, cache=":memory:")  # pyright: ignore
+    setup = Setup(samples=5, quiet=True, cache=":memory:", prompts="embedded")  # pyright: ignore
     return benchmark(load_cases("starter", n=6), [served, direct], setup=setup)
 
 
@@ -261,7 +263,7 @@ def test_what_a_server_does_not_tell_is_missing_with_its_reason(server: Served, 
         k: v for k, v in server.options.items() if k not in ("chat_template", "vocabulary_size")
     }
     bare = open_model(f"openai:{SERVED}", base_url=address, **options)
-    setup = Setup(quiet=True, samples=2, cache=":memory:")  # pyright: ignore
+    setup = Setup(quiet=True, samples=2, cache=":memory:", prompts="embedded")  # pyright: ignore
     run = benchmark(load_cases("starter", n=1), [bare], None, (100,), setup)
     missing = dict(zip(run.confidence["method"], run.confidence["missing"], strict=True))
     assert {m for m, why in missing.items() if why and m != ELSE} == set(server.lacks)
@@ -274,6 +276,7 @@ def test_a_benchmark_by_files_that_vllm_runs_gives_the_same_answers(
 ):
     cases, methods = load_cases("starter", n=2), ["asp", "entropy", "poc", "ce", "medconf"]
     how: dict[str, Any] = {"cache": ":memory:", "quiet": True, "samples": 3, "levels": [20, 100]}
+    how["prompts"] = "embedded"
     how["budgets"] = {"profile": 512, "evidence": 640}  # by files nobody counts the window's tokens
     expected = benchmark(cases, [direct], methods, setup=Setup(**how))
     folder, rounds = tmp_path / "batch", 0
@@ -300,7 +303,7 @@ def test_a_benchmark_by_files_that_vllm_runs_gives_the_same_answers(
 @pytest.mark.parametrize("notebook", ["01_benchmark", "05_trust_indices"])
 def test_notebooks_run_from_the_command_line(address: str, notebook: str, tmp_path: Path):
     command = [str(Path(sys.executable).with_name("trustlab")), "run", notebook]
-    for given in (f"model=openai:{SERVED}", "n=4", "samples=3", "draws=200"):
+    for given in (f"model=openai:{SERVED}", "n=4", "samples=3", "draws=200", PROMPTS):
         command += ["-p", given]
     env = os.environ | {"OPENAI_BASE_URL": address, "TRUSTLAB_RUNS": str(tmp_path)}
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
