@@ -1,8 +1,6 @@
 """00: why confidence methods mislead, on a run's own answers, and beyond a model's world.
-
-Its answers are kept in ``data/walkthrough/``: ``python -m studies.walkthrough RUN``, in
-``notebooks/``, makes that folder anew from a finished run with ``live=True``.
-"""
+``python -m studies.walkthrough RUN``, in ``notebooks/``, makes ``data/walkthrough/`` anew from a
+finished run with ``live=True``."""
 
 # pandas' types leave open what a selection gives.
 # pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
@@ -83,11 +81,8 @@ def _group_means(
 
 def agreement_table(run: Run, knowledge: Knowledge) -> pd.DataFrame:
     """One row an answer: how common the answered condition is, and how far the samples agree.
-
-    - ``prior``: the condition's share of all priors in ``knowledge``, NaN where the answer names
-      none of its conditions; ``n``: 1 where there is a PoC, else 0.
-    - ``ValueError`` for a run without PoC.
-    """
+    ``prior``: the condition's share of all priors in ``knowledge``, NaN where none is named; ``n``:
+    1 where there is a PoC, else 0. ``ValueError`` for a run without PoC."""
     if "poc" not in set(run.confidence["method"]):
         raise ValueError("the run has no method 'poc', so its samples' agreement is unknown")
     whole = sum(c.prior for c in knowledge.conditions.values())
@@ -195,8 +190,8 @@ JUDGED = ["sequence_probability", "poc", "ce", "medconf"]
 
 class Answers:
     """The notebook's answers: those of the pack where it has them, else the model's, asked now.
-    The pack has those of its own choices, cases, methods and levels; where and how a run is kept,
-    and the bootstrap draws, change no answer. What is taken from it is copied to ``run_dir``."""
+    The pack has those of its own choices, cases, methods and levels; where a run is kept and its
+    draws change no answer. What is taken from it is copied to ``run_dir``."""
 
     def __init__(self, setup: Workbench) -> None:
         self.setup = setup

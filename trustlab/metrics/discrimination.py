@@ -1,7 +1,4 @@
-"""Does a higher confidence go with a correct answer? AUROC and AUPRC.
-
-Of one sample, or of many weightings of it.
-"""
+"""Does a higher confidence go with a correct answer? AUROC and AUPRC."""
 
 from __future__ import annotations
 
@@ -18,19 +15,15 @@ from trustlab.metrics.ties import numbers, same_shape, tied
 
 def auroc(correct: ArrayLike, confidence: ArrayLike) -> float:
     """Area under the ROC curve: how often a right answer is surer than a wrong one, ties half.
-
-    ``correct`` (n,) holds 0 or 1, ``confidence`` (n,) finite numbers. NaN when only one class is
-    present. ``ValueError`` on other shapes or values.
-    """
+    ``correct`` (n,) holds 0 or 1, ``confidence`` (n,) finite numbers, else ``ValueError``. NaN when
+    only one class is present."""
     hit, score = check_pair(correct, confidence)
     return float("nan") if one_class(hit) else float(roc_auc_score(hit, tied(score)))
 
 
 def auprc(correct: ArrayLike, confidence: ArrayLike) -> float:
     """Average precision, in (0, 1], positive = correct; its chance level is the accuracy, not 0.5.
-
-    Arguments and errors as in :func:`auroc`. NaN when only one class is present.
-    """
+    Arguments, NaN and errors as in :func:`auroc`."""
     hit, score = check_pair(correct, confidence)
     return float("nan") if one_class(hit) else float(average_precision_score(hit, tied(score)))
 
@@ -39,11 +32,8 @@ def ranking_weighted(
     correct: ArrayLike, confidence: ArrayLike, weights: ArrayLike
 ) -> tuple[np.ndarray, np.ndarray]:
     """AUROC and average precision under each of B weightings (B, n), each (B,), from one sort.
-
-    Only equal confidences tie. ``weights`` are not negative, such as how often each answer is in a
-    bootstrap draw; NaN where one leaves one class. ``ValueError`` on other shapes or values.
-    Fastest when ``weights.T`` is C-contiguous and of float64.
-    """
+    Only equal confidences tie. NaN where a weighting leaves one class. ``ValueError`` on other
+    shapes or values. Fastest when ``weights.T`` is C-contiguous and of float64."""
     hit, score = check_pair(correct, confidence)
     return _ranked(hit, score, check_weights(weights, len(hit)))
 
@@ -83,8 +73,7 @@ def cumulated(
 
 
 def check_pair(correct: ArrayLike, confidence: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """``correct`` as bool (n,) and ``confidence`` as float (n,); ``ValueError`` unless 0/1 and
-    finite."""
+    """``correct`` as bool (n,), ``confidence`` as float (n,), else ``ValueError``."""
     hit, score = numbers("correct", correct, only=(0, 1)), numbers("confidence", confidence)
     same_shape(correct=hit, confidence=score)
     return hit.astype(bool), score

@@ -1,7 +1,5 @@
 """Is a method better than another one on the same answers? Each against a reference, and the best.
-
-Everything is paired: the same rows, the same draws of cases; p-values are corrected over a family.
-"""
+Everything is paired: the same rows, the same draws of cases; p-values corrected over a family."""
 
 from __future__ import annotations
 
@@ -58,18 +56,16 @@ def paired_differences(
     """Each column of confidences against ``reference`` on the same rows: their metrics and the gap.
 
     - ``table`` is tidy: case_id dataset level model, the name of the column (``by``), confidence
-      and correct (0, 1 or NaN), and maybe method (compared within, unless ``by`` names it) and
-      missing. Columns may give different answers: each is judged by its own ``correct``.
+      and correct (0, 1 or NaN), maybe method (compared within) and missing. Each column is judged
+      by its own ``correct``.
     - A row a model, data set, method, column, metric and level: 'pooled' and 'within' (mean over
-      the levels that have both classes in both columns) for auroc and auprc, 'across' for pearson
-      and spearman.
-    - ``difference`` is ``value`` (the column's) minus ``reference``; ``low`` and ``high`` bound it,
-      from the same draws for all (those of ``metrics_table`` with that seed); ``p`` is two-sided,
-      ``p_holm`` after Holm over all that is compared in one :data:`FAMILY`.
-    - Two columns are compared on the ``n`` rows that both have; ``n_missing`` are left out;
-      ``n_rarer`` is of the column that has fewer.
+      the levels with both classes in both columns) for auroc and auprc, 'across' for pearson and
+      spearman.
+    - ``difference`` is ``value`` (the column's) minus ``reference``; ``low`` and ``high`` bound it;
+      ``p`` is two-sided, ``p_holm`` over one :data:`FAMILY`.
+    - On the ``n`` rows that both have; ``n_rarer`` is of the column that has fewer.
     - Withheld below ``min_per_class`` right or wrong answers; ``missing`` says why.
-    - ``ValueError`` for lacking columns, an unknown metric or reference, repeated rows, or no other
+    - ``ValueError`` for lacking columns, unknown metric or reference, repeated rows, no other
       column.
     """
     checked = _checked(table, reference, by, metrics)
@@ -95,11 +91,9 @@ def corrected(
     more: Sequence[str] = (),
     family: Sequence[str] = FAMILY,
 ) -> pd.DataFrame:
-    """Lines of differences as a table: Holm within each ``family`` where it holds, cases needed.
-
-    ``cases_needed``: how many cases like these would tell the difference observed from 0 four times
-    in five at 5 % (:func:`trustlab.metrics.significance.sample_size_for_power`).
-    """
+    """Lines of differences as a table: Holm within each ``family`` where it holds, and
+    ``cases_needed``, :func:`~trustlab.metrics.significance.sample_size_for_power` of the difference
+    observed."""
     found = schema.table(lines, keys, [*DIFFERENCE, "cases_needed", *more])
     each = zip(found["difference"], found["standard_error"], found["n_cases"], strict=True)
     needed = [sample_size_for_power(float(d), float(e), int(n)) for d, e, n in each]
@@ -110,7 +104,6 @@ def corrected(
 
 def compared(pair: Rows, statistic: Statistic, **how: Any) -> dict[str, Any]:
     """One line of a difference: the rows' value, their reference's, and the first minus the second.
-
     ``how``: ``withheld`` and ``undefined`` of :class:`~trustlab.metrics.estimate.Metric`, ``note``.
     """
     note = how.pop("note", "")
@@ -199,11 +192,10 @@ def best_against(
     """The best of M methods, (M,) and draws (M, B), against one with a value and draws (B,).
 
     - All are of the same cases in the same draws.
-    - ``which``: its place among the M, the first of equals; ``tied`` are the others. ``chosen_in``:
-      :func:`chosen_in`. ``difference``: best minus reference; ``low``, ``high``, ``p`` and
-      ``standard_error`` as if this method had been named beforehand, or why not (``missing``).
-    - The largest of several noisy values lies above the largest of the true ones: where methods are
-      about equally good the interval does not hold, and is not given (:mod:`.coverage`).
+    - ``which``: its place, the first of equals; ``tied``: the others; ``chosen_in``:
+      :func:`chosen_in`.
+    - ``difference``: best minus reference; ``low``, ``high``, ``p`` and ``standard_error`` as if it
+      had been named beforehand, where such an interval holds (:mod:`.coverage`), else ``missing``.
     - ``ValueError`` for other shapes, no method, or values that are not finite.
     """
     each, other = numbers("values", values), float(numbers("reference", reference, n_dim=0))
@@ -224,9 +216,7 @@ def best_against(
 
 def chosen_in(draws: ArrayLike) -> np.ndarray:
     """The share of draws (M, B) in which each of M methods is best, (M,); equals share a draw.
-
-    A draw in which a method has no value (NaN) does not count; NaN where none counts.
-    """
+    A draw in which a method has no value (NaN) does not count; NaN where none counts."""
     drawn = numbers("draws", draws, n_dim=2, missing=True)
     if not len(drawn):
         raise ValueError(f"draws must be (M, B) with M at least 1; received {drawn.shape}")
@@ -256,11 +246,8 @@ def compare_methods(
     min_per_class: int = 10,
 ) -> pd.DataFrame:
     """Every method against ``reference``, each on the rows that the two share.
-
-    The rows of :func:`~trustlab.metrics.paired.paired_differences`, with ``family`` and
-    ``against``; ``p_holm`` is over all methods of a model, data set, metric and level. Empty where
-    there is no other method. ``ValueError`` for an unknown reference.
-    """
+    The rows of :func:`paired_differences`, with ``family`` and ``against``; ``p_holm`` is over all
+    methods of a model, data set, metric and level. ``ValueError`` for an unknown reference."""
     table = _joined(answers, confidence, reference)
     how: dict[str, Any] = {"n_draws": n_draws, "seed": seed, "min_per_class": min_per_class}
     if len(set(table["method"])) == 1:
@@ -284,15 +271,13 @@ def best_of_families(
 ) -> pd.DataFrame:
     """In each family the method with the highest AUROC, against ``reference``: a row a family.
 
-    - All methods of a family and the reference stand on the rows that all of them have; a method
-      with a value on less than half of the graded answers is named in ``left_out`` instead, and
-      ``n_methods`` counts the others. The reference itself is left out of its family.
-    - The best was chosen on the very cases that it is judged on, which flatters it: ``chosen_in``
-      is the share of draws in which the same method would have been chosen
-      (:func:`~trustlab.metrics.paired.best_against`). ``low``, ``high``, ``p`` (``p_holm``: over
-      the families), ``standard_error`` and ``cases_needed`` hold the method fixed.
-    - Withheld as in :func:`compare_methods`; equals are named in ``missing``, too. ``level`` is
-      "within" or "pooled".
+    - On the rows that all methods of a family and the reference have; a method with a value on less
+      than half of the graded answers is named in ``left_out``; ``n_methods`` counts the others.
+    - The best is chosen on the cases that it is judged on: ``chosen_in`` is the share of draws in
+      which it would be. ``low``, ``high``, ``p`` (``p_holm``: over the families),
+      ``standard_error`` and ``cases_needed`` hold the method fixed.
+    - Withheld as in :func:`compare_methods`; equals are named in ``missing``. ``level``: "within"
+      or "pooled".
     """
     if level not in ("within", "pooled"):
         raise ValueError(f"level is {level!r}; allowed are 'within' and 'pooled'")

@@ -1,8 +1,6 @@
 """The trust indices of each configuration of doctors and reviewers, and the counts behind them.
-
 An index is a statistic of the cases of one configuration: weighted sums of what each case adds
-(:func:`each_case`), put together by the very functions of :mod:`trustlab.metrics.trust`.
-"""
+(:func:`each_case`), put together by the functions of :mod:`trustlab.metrics.trust`."""
 
 from __future__ import annotations
 
@@ -65,8 +63,8 @@ Masks = dict[str, np.ndarray]
 class Choices:
     """What the sources leave open; ``ValueError`` for what is not :data:`ALLOWED`.
 
-    - ``formulation``, weights, ``rx_variant``: as in :mod:`trustlab.metrics.trust`; without a
-      variant the formulation's own.
+    - ``formulation``, weights, ``rx_variant`` (default: the formulation's own): as in
+      :mod:`trustlab.metrics.trust`.
     - ``unreadable``: a panel without a readable diagnosis is wrong for accuracy, unless none of its
       replies is an answer; "wrong" there too, or "missing" everywhere.
     """
@@ -102,17 +100,17 @@ def trust_indices(
     - ``reviews`` has a row for each of these and case, with the columns :data:`NEEDED`:
       ``diagnoses`` a tuple with an entry a doctor (None where unreadable), ``diagnosis`` the
       panel's, ``tied`` the names that tied, ``correct_share`` the share of them that are right,
-      ``cosine`` the mean over doctors (``cosine_med`` by the biomedical encoder), each with its
-      reason where NaN, counts of the plan's ratings, ``plan_missing`` a reason or "".
-    - :data:`OPTIONAL`: ``n_no_answer`` doctors whose reply is no answer (cut off, all thought,
-      never came); who stood in for the biomedical encoder, passed on as ``proxy`` of RDC; why
-      nothing is claimed of values that are missing, where too few replies could be read.
+      ``cosine`` and ``cosine_med`` means over doctors, each with its reason where NaN, counts of
+      the plan's ratings, ``plan_missing`` a reason or "".
+    - :data:`OPTIONAL`: ``n_no_answer`` doctors whose reply is no answer; who stood in for the
+      biomedical encoder, passed on as ``proxy`` of RDC; ``unread``: why values are missing where
+      too few replies could be read.
     - In percent, but for accuracy, cdr, rdc and eti of ``trust-x``: fractions, of which ``fti``
       takes ETI times 100 and ``fti_as_printed`` does not. ``accuracy_shared`` counts a tie by
       ``correct_share``. Percentages pool the prescriptions (tests) of all readable plans.
-    - ``n``: the cases behind an index, of ETI, OSI and FTI the smallest of their parts, told in
-      ``missing`` where they differ; all cases for an OSI that is 0 by rule. Told too: the parts
-      that an interval takes as certain, since no draw moves them.
+    - ``n``: the cases behind an index, of ETI, OSI and FTI the smallest of their parts; where these
+      differ, and what no draw moves, is said in ``missing``. All cases for an OSI that is 0 by
+      rule.
     - The same cases are drawn for all indices and all configurations of a data set.
     - ``choices``: of :class:`Choices`. ``ValueError`` for others, and as :func:`check_reviews`.
     """
@@ -126,10 +124,8 @@ def review_counts(
     reviews: pd.DataFrame, formulation: str = "trust-x", **choices: Any
 ) -> pd.DataFrame:
     """The counts behind the indices of :func:`trust_indices`: a row a configuration and safety.
-
-    - ``n_judged``, ``n_readable``, ``n_cosine`` of the ``n_cases`` are behind accuracy, CDR, RDC.
-    - ``rx_unrated_percent`` and ``tests_unrated_percent`` of what was proposed are not rated;
-      missing where nothing was, or with safety off.
+    ``n_judged``, ``n_readable``, ``n_cosine`` of the ``n_cases`` are behind accuracy, CDR, RDC.
+    ``rx_unrated_percent`` and ``tests_unrated_percent`` are of what was proposed, with safety on.
     """
     made, lines = Choices(formulation, **choices), []
     for label, part, rows in configurations(check_reviews(reviews), made, draws=0):
@@ -227,11 +223,9 @@ def _of_index(name: str, statistic: Statistic, choices: Choices) -> Statistic:
 
 def answered(each: pd.DataFrame, choices: Choices) -> pd.DataFrame:
     """Which cases of one configuration (:func:`each_case`) could answer each index, (n, indices).
-
-    Those with all of its parts: for accuracy a diagnosis that was judged (a panel without one has
-    not answered); for OSI a readable plan of whose prescriptions one at least is rated or none
-    proposed, and of its tests likewise, or a value by rule.
-    """
+    Those with all of its parts: for accuracy a judged diagnosis; for OSI a readable plan of whose
+    prescriptions one at least is rated or none proposed, and its tests likewise, or a value by
+    rule."""
     judged = each.assign(right=each["right"].where(each["diagnosed"] > 0))
     return pd.DataFrame(_having(judged, choices, np.logical_and.reduce), index=each.index)
 
