@@ -1,10 +1,7 @@
 """A consultation: the doctor asks one question at a time, the patient answers from the facts, up to
 a number of turns; ``prompts/ask.txt`` and ``prompts/enough.txt``.
-
 Ren et al. 2026 ask only while the confidence is below a threshold: ``stop`` of :func:`consult`.
-Without it a consultation is recorded once, to its full length, and each threshold is replayed:
-later turns never change earlier ones.
-"""
+Without it each threshold is replayed on the full length."""
 
 from __future__ import annotations
 
@@ -115,12 +112,11 @@ def consult(
     """A consultation for each case, to its full length; all cases take each turn together.
 
     - ``patient``: the doctor's model itself where ``None``. ``ask``: how requests are put.
-    - A question is greedy; where it is a repetition or unreadable, up to ``tries - 1`` more are
-      drawn at temperature 1. Where all fail the consultation ends early, and none is put.
-    - ``stop``: asked before each question of the consultations that still go on; those for which it
-      says True end there, confident.
-    - ``ValueError`` for fewer than one turn or try, a case without statements, or a ``stop`` that
-      does not answer for each.
+    - A question is greedy; for a repetition or an unreadable one up to ``tries - 1`` more are drawn
+      at temperature 1. Where all fail the consultation ends early.
+    - ``stop``: asked before each question of those that still go on; True ends one, confident.
+    - ``ValueError`` for fewer than one turn or try, a case without statements, a ``stop`` that does
+      not answer for each.
     """
     if max_turns < 1 or tries < 1:
         raise ValueError(f"max_turns is {max_turns} and tries is {tries}; at least 1 is needed")

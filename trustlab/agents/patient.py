@@ -1,10 +1,6 @@
-"""A patient who answers only from the case's facts: a model finds the fact, and code checks that it
-is one.
-
-Spoken is a fact of the case as it stands there, the knowledge table's denial of what is not so
-(where the case says that it would tell), or "I don't know.": whatever the model replies, no patient
-adds a finding. What it tried is counted (:data:`OUTCOMES`). The prompt is ``prompts/patient.txt``.
-"""
+"""A patient who answers only from the case's facts: a model finds the fact, code checks it.
+Spoken is a fact of the case, the knowledge table's denial of what is not so, or "I don't know.": no
+patient adds a finding. What it tried is counted (:data:`OUTCOMES`). ``prompts/patient.txt``."""
 
 from __future__ import annotations
 
@@ -165,9 +161,7 @@ def facts_text(case: Case) -> str:
 def _denial(case: Case, findings: Collection[str], raw: str = "") -> Said | None:
     """The knowledge table's words for what is not so, in a wording that is the case's; ``None``
     unless one known finding is asked for that no fact has and that the case denies.
-
-    A follow-up's denial is that of what it follows ("where does it hurt?": nothing does).
-    """
+    A follow-up's denial is that of what it follows ("where does it hurt?": nothing does)."""
     if len(findings) != 1 or any(s.finding in findings for s in case.facts):
         return None
     (finding,) = findings

@@ -43,9 +43,8 @@ def frontier(
     thresholds: Sequence[float] | None = None,
 ) -> Frontier:
     """Accuracy and mean utterances at every threshold, from the strictest to the laxest.
-
-    ``thresholds``: by default infinity and every distinct confidence. ``ValueError`` without cases.
-    """
+    ``thresholds``: by default infinity and every distinct confidence. ``ValueError`` without
+    cases."""
     sure, right, said = _turns(confidence=confidence, correct=correct, utterances=utterances)
     if not len(sure):
         raise ValueError("n must be at least 1; received no case")

@@ -78,7 +78,6 @@ def curves(
     limits: tuple[float, float] | None = None,
 ) -> list[Axes]:
     """A line for each value of ``by`` over ``x``, a panel for each value of ``panels``; the axes.
-
     ``families`` gives the family of each method that ``by``, or else ``panels``, names. ``x`` is a
     column of numbers, or of words, which are spaced evenly in the table's order; its intervals are
     the columns ``<x>_low`` and ``<x>_high``.

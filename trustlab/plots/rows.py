@@ -48,9 +48,7 @@ TICKS = [-0.99, -0.9, -0.5, 0, 0.5, 0.9, 0.97, 0.99, 0.999]
 
 class Line(NamedTuple):
     """An upright line: dashed and named above the axes, or ``dotted`` and named in the legend.
-
-    ``panel``: the one that has it; '' for all.
-    """
+    ``panel``: the one that has it; '' for all."""
 
     at: float
     words: str = ""
@@ -104,7 +102,6 @@ def rows(
     reasons: bool = True,
 ) -> list[Axes]:
     """A mark at ``x`` for each line of ``table``, with its interval ``low`` to ``high``.
-
     Hollow below twelve cases (``n_cases``); without a value the row has its reason (``missing``).
 
     - ``families``: family by method; a mark of the method '' is black. Without, marks look as their
@@ -431,10 +428,8 @@ STRATA = {"pooled": "Pooled over levels", "within": "Level-stratified (mean over
 def auroc_rows(table: pd.DataFrame, families: Mapping[str, str]) -> Any:
     """AUROC of each method beside its interval, of the lines of one data set in a
     ``metrics_table``; level-stratified too where there is more than one level.
-
     Several models stand in one row, a mark each, in the order of the first one. What no model has
-    stands once.
-    """
+    stands once."""
     stratified = table.loc[table["level"].str.isdigit(), "level"].nunique() > 1
     last = "within" if stratified else "pooled"
     part: Any = table[table["level"].isin(["pooled", last])]

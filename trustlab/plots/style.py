@@ -78,9 +78,7 @@ def text_colour(family: str) -> tuple[float, float, float]:
 
 def mark_look(colour: Any, n_cases: float = MIN_CASES, *, sure: bool = False) -> dict[str, Any]:
     """How a mark is filled: with ``colour``, or hollow below twelve cases, which have no interval.
-
-    ``n_cases`` NaN: a number that others printed. ``sure`` gives it a dark edge.
-    """
+    ``n_cases`` NaN: a number that others printed. ``sure`` gives it a dark edge."""
     if n_cases < MIN_CASES:
         return {"mfc": "white", "mec": INK if sure else colour, "mew": 1.4, "label": FEW}
     return {"mfc": colour, "mec": INK if sure else "white", "mew": 1.5 if sure else 0.6}
@@ -183,9 +181,7 @@ LONGEST = 60
 
 def file_ending(model: str, models: Sequence[str]) -> str:
     """What tells the files of ``model`` from those of the first of ``models``: '' for the first.
-
-    A name that is long, or like another's once it is plain, ends with some digits of its hash.
-    """
+    A name that is long, or like another's once it is plain, ends with some digits of its hash."""
     if model == models[0]:
         return ""
     plain = {name: re.sub(r"[^A-Za-z0-9.-]+", "-", name)[:LONGEST] for name in {model, *models}}
