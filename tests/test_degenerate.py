@@ -205,7 +205,6 @@ ELSEWHERE = {
     ),
     **dict.fromkeys(["coverage.withheld", "coverage.simulated"], "test_coverage.py"),
     "calibration.ece_by_chance": "test_coverage.py",
-    "paired.told_best": "inside best_of_families",
     "paired.compared": "test_degenerate_tables.py",
     **dict.fromkeys([f"estimate.{name}" for name in OF_ROWS], "test_estimate.py"),
     "stability.views": "inside cv_group and cv_sample",

@@ -16,8 +16,6 @@ from trustlab.confidence.registry import MissingValue, method
 from trustlab.records import Generation, Reply, normalise
 
 _method = partial(method, family="consistency")
-
-
 TOO_FEW = "fewer than 2 readable samples"
 
 

@@ -21,8 +21,6 @@ from trustlab.confidence.registry import MissingValue, method
 from trustlab.records import Generation
 
 _method = partial(method, family="consistency")
-
-
 SETS, GRAPH = "samples entailment contradiction", "samples entailment"
 PROBABLE_SETS = "samples.logprobs entailment contradiction"
 NOISE = 1e-12

@@ -110,11 +110,7 @@ def ece_by_chance(
 
 
 def cross_fitted(
-    correct: ArrayLike,
-    confidence: ArrayLike,
-    case_ids: ArrayLike,
-    n_folds: int = 5,
-    seed: int = 0,
+    correct: ArrayLike, confidence: ArrayLike, case_ids: ArrayLike, n_folds: int = 5, seed: int = 0
 ) -> np.ndarray:
     """Calibrated probabilities (n,), each by an isotonic curve fitted on other cases.
 

@@ -72,7 +72,10 @@ def spearman_exact_p(rho: float, n: int, rounding: float = 0.0005) -> float:
     An order counts where its |rho| is at least |``rho``| - ``rounding``, half a unit of the last
     digit printed. NaN below 3 points or for a ``rho`` of NaN. ``ValueError`` above 8 points, for a
     ``rho`` outside -1 to 1, or a negative ``rounding``."""
-    _check_coefficient(rho, n)
+    if not np.isnan(rho) and not -1 <= rho <= 1:
+        raise ValueError(f"a correlation must lie between -1 and 1; received {rho}")
+    if not (n >= 0 and float(n).is_integer()):
+        raise ValueError(f"n must be a whole number of points; received {n}")
     if not rounding >= 0:
         raise ValueError(f"rounding must be at least 0; received {rounding}")
     if n > MAX_EXACT:
@@ -179,14 +182,10 @@ def unordered_band(n_points: int = 6) -> Band:
     return -critical, 0.0, critical
 
 
-def _without_rounding(values: np.ndarray) -> np.ndarray:
-    """Keep 40 bits, so that equal means summed in another order stay equal."""
-    mantissa, exponent = np.frexp(np.asarray(values, dtype=np.float64))
-    return np.ldexp(np.round(mantissa * 2.0**40), exponent - 40)
-
-
 def _constant(rows: np.ndarray) -> np.ndarray:
-    kept = _without_rounding(rows)
+    """Which rows are constant in 40 bits: equal means summed in another order stay equal."""
+    mantissa, exponent = np.frexp(np.asarray(rows, dtype=np.float64))
+    kept = np.ldexp(np.round(mantissa * 2.0**40), exponent - 40)
     return (kept == kept[:, :1]).all(axis=1)
 
 
@@ -194,10 +193,3 @@ def _check_series(x: ArrayLike, y: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     left, right = numbers("x", x), numbers("y", y)
     same_shape(x=left, y=right)
     return left, right
-
-
-def _check_coefficient(value: float, n: float) -> None:
-    if not np.isnan(value) and not -1 <= value <= 1:
-        raise ValueError(f"a correlation must lie between -1 and 1; received {value}")
-    if not (n >= 0 and float(n).is_integer()):
-        raise ValueError(f"n must be a whole number of points; received {n}")

@@ -43,15 +43,10 @@ def enough_cases(case_ids: ArrayLike) -> bool:
     return len(np.unique(np.asarray(case_ids))) >= MIN_CASES
 
 
-def _times(n_cases: int, n_draws: int, seed: int) -> np.ndarray:
-    """How often each case is in each draw, (n_cases, n_draws)."""
-    small = n_cases * n_draws <= MOST
-    return (_small if small else _large)(n_cases, n_draws, seed)
-
-
-def _drawn(n_cases: int, n_draws: int, seed: int, kind: type = np.float64) -> np.ndarray:
-    """The draws, made some at a time; ``kind`` holds every count."""
-    found = np.empty((n_cases, n_draws), dtype=kind)
+def _drawn(n_cases: int, n_draws: int, seed: int) -> np.ndarray:
+    """How often each case is in each draw, (n_cases, n_draws); made some at a time."""
+    # 255 of one case in a draw: never, of so many
+    found = np.empty((n_cases, n_draws), np.float64 if n_cases * n_draws <= MOST else np.uint8)
     if n_cases:
         rng, chances = np.random.default_rng(seed), np.full(n_cases, 1 / n_cases)
         for some in _in_parts(n_draws, n_cases):
@@ -61,12 +56,7 @@ def _drawn(n_cases: int, n_draws: int, seed: int, kind: type = np.float64) -> np
     return found
 
 
-_small = lru_cache(maxsize=16)(_drawn)
-
-
-@lru_cache(maxsize=1)
-def _large(n_cases: int, n_draws: int, seed: int) -> np.ndarray:
-    return _drawn(n_cases, n_draws, seed, np.uint8)  # 255 of one case in a draw: never, of so many
+_small, _large = lru_cache(maxsize=16)(_drawn), lru_cache(maxsize=1)(_drawn)
 
 
 def _in_parts(n_draws: int, n_rows: int) -> Iterator[slice]:
@@ -95,7 +85,8 @@ class Draws:
         if n_draws < 0:
             raise ValueError(f"n_draws must be at least 0; received {n_draws}")
         cases = np.unique(np.asarray(case_ids))
-        return cls(cases, _times(len(cases), n_draws, seed))
+        times = _small if len(cases) * n_draws <= MOST else _large
+        return cls(cases, times(len(cases), n_draws, seed))
 
 
 class _Whole:

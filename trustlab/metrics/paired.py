@@ -12,25 +12,19 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from trustlab.metrics import coverage, schema
+from trustlab.metrics import estimate as engine
 from trustlab.metrics.correlation import OVER_LEVELS
 from trustlab.metrics.discrimination import RANKING
 from trustlab.metrics.estimate import (
-    NAN,
     Draws,
     Metric,
     Rows,
     Statistic,
-    across,
-    at_least,
-    difference,
-    enough_cases,
     estimate,
     groups,
-    interval,
     most_frequent,
-    within,
 )
-from trustlab.metrics.run_tables import FLAT, KEYS
+from trustlab.metrics.run_tables import FLAT, KEYS, ROW
 from trustlab.metrics.significance import holm, sample_size_for_power
 from trustlab.metrics.ties import numbers, tied
 
@@ -107,7 +101,7 @@ def compared(pair: Rows, statistic: Statistic, **how: Any) -> dict[str, Any]:
     ``how``: ``withheld`` and ``undefined`` of :class:`~trustlab.metrics.estimate.Metric`, ``note``.
     """
     note = how.pop("note", "")
-    found = estimate(pair, Metric(difference(statistic), **how), note=note, test=True)
+    found = estimate(pair, Metric(engine.difference(statistic), **how), note=note, test=True)
     made = len(pair) and not how.get("withheld", lambda _: "")(pair)
     assert pair.reference is not None
     sides = (pair, pair.reference)
@@ -162,7 +156,7 @@ def _pairs(
 
 def _lines(pair: Rows, metrics: Sequence[str], least: int) -> Iterator[dict[str, Any]]:
     """AUROC and AUPRC pooled and level-stratified, correlations over the levels."""
-    few = at_least(least)
+    few = engine.at_least(least)
     levels = pair.by("level")
     mixed = [level for level, part in levels.items() if part.rarer]
     inside = pair.where("level", mixed) if mixed else pair
@@ -171,13 +165,13 @@ def _lines(pair: Rows, metrics: Sequence[str], least: int) -> Iterator[dict[str,
     for metric in (m for m in RANKING if m in metrics):
         statistic = RANKING[metric][0]
         for level, rows, said in (("pooled", pair, ""), ("within", inside, note)):
-            of = within(statistic) if level == "within" else statistic
+            of = engine.within(statistic) if level == "within" else statistic
             found = compared(rows, of, withheld=few, undefined="", note="" if few(rows) else said)
             found["n_missing"] = len(pair.asked) - found["n"]
             yield {"metric": metric, "level": level, **found}
     short = "fewer than 3 levels" if sum(len(part) > 0 for part in levels.values()) < 3 else ""
     for metric in (m for m in OVER_LEVELS if m in metrics):
-        of = across(OVER_LEVELS[metric])
+        of = engine.across(OVER_LEVELS[metric])
         found = compared(pair, of, withheld=lambda _: short, undefined=FLAT)
         yield {"metric": metric, "level": "across", **found}
 
@@ -208,8 +202,8 @@ def best_against(
     which, *equals = (int(i) for i in np.flatnonzero(level == level.max()))
     gaps = drawn[which] - again
     difference = float(each[which] - other)
-    held = interval(gaps, case_ids, True, "best", difference)
-    share = float(chosen_in(drawn)[which]) if enough_cases(case_ids) else NAN
+    held = engine.interval(gaps, case_ids, True, "best", difference)
+    share = float(chosen_in(drawn)[which]) if engine.enough_cases(case_ids) else np.nan
     found = {"which": which, "tied": tuple(equals), "chosen_in": share, "difference": difference}
     return found | held
 
@@ -229,7 +223,6 @@ def chosen_in(draws: ArrayLike) -> np.ndarray:
 
 
 RUN = ["model", "dataset"]
-ROW = ["case_id", "level"]
 BEST = [*RUN, "family", "method", "against", "level"]
 OF_BEST = ["chosen_in", "n_methods", "left_out", "n_rarer"]
 """What a table of bests has beside the columns of differences."""
@@ -282,7 +275,8 @@ def best_of_families(
     if level not in ("within", "pooled"):
         raise ValueError(f"level is {level!r}; allowed are 'within' and 'pooled'")
     auroc = RANKING["auroc"][0]
-    statistic = within(auroc) if level == "within" else auroc
+    statistic = engine.within(auroc) if level == "within" else auroc
+    few = engine.at_least(min_per_class)
     lines: list[dict[str, Any]] = []
     for run_label, run in groups(_joined(answers, confidence, reference), RUN):
         label = {**run_label, "against": reference, "level": level}
@@ -305,7 +299,7 @@ def best_of_families(
             rows = Rows(asked, known, draws, none)
             mixed = [q for q, part in rows.by("level").items() if part.rarer or level == "pooled"]
             counts = {"n_methods": len(kept), "left_out": ", ".join(left_out)}
-            found = _best(rows, mixed, kept, reference, statistic, at_least(min_per_class)) | counts
+            found = _best(rows, mixed, kept, reference, statistic, few) | counts
             found["n_missing"] = n_asked - found["n"]
             lines.append({**label, "metric": "auroc", "family": family, **found})
     return corrected(lines, BEST, OF_BEST)
@@ -325,8 +319,13 @@ def _best(
     theirs = drawn.pop(reference)
     each = np.stack(list(drawn.values()))
     best = best_against(each[:, 0], each[:, 1:], theirs[0], theirs[1:], rows.case)
+    method, equals = kept[best.pop("which")], [kept[i] for i in best.pop("tied")]
+    same = f"as good: {', '.join(equals)}" if equals else ""
+    best["missing"] = "; ".join(filter(None, [best["missing"], same]))
+    other = float(theirs[0])
+    values = {"method": method, "value": other + best["difference"], "reference": other}
     counts = {"n": len(rows), "n_cases": rows.n_cases, "n_rarer": rows.rarer}
-    return {**counts, **told_best(best, kept, float(theirs[0]))}
+    return counts | best | values
 
 
 def reference_of(methods: Iterable[str], wanted: str = "medconf") -> str:
@@ -365,16 +364,3 @@ def _joined(answers: pd.DataFrame, confidence: pd.DataFrame, reference: str) -> 
     return confidence.merge(
         answers[[*KEYS, "correct"]], on=KEYS, how="left", validate="many_to_one"
     )
-
-
-def told_best(best: Mapping[str, Any], names: Sequence[str], reference: float) -> dict[str, Any]:
-    """What :func:`best_against` says of the methods ``names`` as a line of a table."""
-    equals = [str(names[i]) for i in best["tied"]]
-    same = f"as good: {', '.join(equals)}" if equals else ""
-    return {
-        **{name: value for name, value in best.items() if name not in ("which", "tied")},
-        "method": names[best["which"]],
-        "value": reference + best["difference"],
-        "reference": reference,
-        "missing": "; ".join(filter(None, [best["missing"], same])),
-    }

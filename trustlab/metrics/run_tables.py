@@ -19,11 +19,11 @@ from trustlab.processes import spread
 from trustlab.records import CUT
 
 KEYS = ["case_id", "dataset", "level", "model"]
+ROW = ["case_id", "level"]
 
 
 class RunTables(Protocol):
-    """What a run must hold: ``answers`` and ``confidence``.
-    Keyed by case_id, dataset, level, model (and method)."""
+    """What a run must hold, keyed by case_id, dataset, level, model (and method)."""
 
     @property
     def answers(self) -> pd.DataFrame:
@@ -82,11 +82,15 @@ def joined(answers: pd.DataFrame, confidence: pd.DataFrame) -> pd.DataFrame:
     read = answers[[*KEYS, "correct", "readable", "failed", "ungraded"]]
     table = table.merge(read, on=KEYS, how="left", validate="many_to_one")
     refuse(table, table["correct"].isna(), "every confidence needs its row in answers")
-    readable = table["readable"].astype(bool)
-    failed, ungraded = table["failed"].astype(bool), table["ungraded"].astype(bool)
+    return _judged(table)
+
+
+def _judged(table: Any) -> pd.DataFrame:
+    """The rows without a confidence where the answer could not be read or graded, and why."""
+    readable, failed, ungraded = (table[c].astype(bool) for c in ("readable", "failed", "ungraded"))
     why = table["missing"].where(readable | failed, "unreadable answer")
-    why = why.mask(failed & (why.isna() | (why == "")), "failed answer")
-    why = why.mask(ungraded & (why.isna() | (why == "")), "ungraded answer")
+    untold = why.isna() | why.eq("")
+    why = why.mask(failed & untold, "failed answer").mask(ungraded & untold, "ungraded answer")
     return table.assign(confidence=table["confidence"].where(readable & ~ungraded), missing=why)
 
 
@@ -118,7 +122,7 @@ def rows_of_methods(
         none = "no graded answer" if asked["ungraded"].any() else "no answer"
         if "missing" in answers and len(told := answers.loc[asked.index, "missing"].unique()) == 1:
             none = str(told[0] or none)
-        place = _Place(asked)
+        place = pd.MultiIndex.from_frame(asked[ROW])
         yield label | {"method": ""}, Rows(asked, graded, draws, none)
         for method in [m for *who, m in places if who == [run["dataset"], run["model"]]]:
             part = confidence.iloc[places[run["dataset"], run["model"], method]]
@@ -127,47 +131,17 @@ def rows_of_methods(
             yield label | {"method": str(method)}, Rows(every, known, draws)
 
 
-class _Place:
-    """Where an answer of one model and data set stands among ``asked``, by case and level."""
-
-    def __init__(self, asked: pd.DataFrame) -> None:
-        self._cases, self._levels = (pd.Index(asked[k].unique()) for k in ("case_id", "level"))
-        self._rows = np.full(len(self._cases) * len(self._levels), -1)
-        self._rows[self._cell(asked)] = np.arange(len(asked))
-
-    def _cell(self, table: pd.DataFrame) -> np.ndarray:
-        case = self._cases.get_indexer(pd.Index(table["case_id"]))
-        level = self._levels.get_indexer(pd.Index(table["level"].astype(int)))
-        return np.where((case < 0) | (level < 0), -1, case * len(self._levels) + level)
-
-    def of(self, part: pd.DataFrame) -> np.ndarray:
-        """The row of ``asked`` for each row of ``part``; -1 where it has none."""
-        cell = self._cell(part)
-        return np.where(cell < 0, -1, self._rows[cell])
-
-
-def _beside(asked: pd.DataFrame, place: _Place, part: pd.DataFrame) -> pd.DataFrame:
+def _beside(asked: pd.DataFrame, place: pd.MultiIndex, part: pd.DataFrame) -> pd.DataFrame:
     """``asked`` with what :func:`joined` says of one method's rows, :data:`NO_ROW` where it has
-    none; ``ValueError`` as that."""
-    at = place.of(part)
-    value = part["confidence"].to_numpy(dtype=float)
-    if (at < 0).any() or len(np.unique(at)) < len(at) or np.isinf(value).any():
+    none; ``place``: its cases and levels. ``ValueError`` as that."""
+    at = place.get_indexer(pd.MultiIndex.from_frame(part[ROW].astype({"level": int})))
+    if (at < 0).any() or len(np.unique(at)) < len(at) or np.isinf(part["confidence"]).any():
         joined(asked, part)  # which tells what is wrong
-    confidence, method, bound, why = (np.full(len(asked), np.nan, dtype=t) for t in "dOOO")
-    confidence[at], method[at] = value, part["method"].to_numpy()
-    bound[at], why[at] = part["bound"].to_numpy(), part["missing"].to_numpy()
-    readable, failed, ungraded = (
-        asked[name].to_numpy(dtype=bool) for name in ("readable", "failed", "ungraded")
-    )
-    has_row = np.zeros(len(asked), dtype=bool)
-    has_row[at] = True
-    confidence[~readable | ungraded] = np.nan
-    why[~readable & ~failed] = "unreadable answer"
-    untold = pd.isna(why) | (why == "")
-    why[failed & untold] = "failed answer"
-    why[ungraded & untold & ~failed] = "ungraded answer"
-    why[~has_row] = NO_ROW
-    return asked.assign(method=method, confidence=confidence, bound=bound, missing=why)
+    types = {"method": object, "confidence": float, "bound": object, "missing": object}
+    values = part[list(types)].astype(types).set_axis(at).reindex(range(len(asked)))
+    every = _judged(asked.assign(**values.set_axis(asked.index)))
+    every.loc[~np.isin(np.arange(len(asked)), at), "missing"] = NO_ROW
+    return every
 
 
 NO_ROW = "no row in the table"
