@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -24,16 +23,14 @@ from trustlab.agents.medconf import assess
 from trustlab.choices import Switch, choices
 from trustlab.confidence import METHODS, PAPER, select
 from trustlab.datasets import load_cases
-from trustlab.folder.records_file import NAME as RECORDS
 from trustlab.folder.records_file import read_records, save_records
 from trustlab.knowledge import Knowledge
 from trustlab.metrics.estimate import NAN, Draws, Rows, grouped, groups, mean, measure
 from trustlab.metrics.schema import table
 from trustlab.metrics.ties import reaches
 from trustlab.paths import DATA, save_json
-from trustlab.records import Assessment, Case, Generation
-from trustlab.run import COLUMNS, RUN, Run, benchmark, cases_hash, load_run
-from trustlab.run_notebooks import MANIFEST, default_parameters, notebook_path
+from trustlab.records import Assessment, Case
+from trustlab.run import RUN, Run, benchmark, cases_hash, load_run
 from trustlab.settings import Keep, Setup
 from trustlab.workbench import Workbench
 
@@ -234,46 +231,8 @@ class Answers:
         return found
 
 
-def keep(run_dir: Path, pack: Path = PACK) -> None:
-    """Make the pack from a finished run of the notebook.
-    The patient's run is kept whole; of the others the answers and the confidences of
-    :data:`JUDGED`, and of the cases' run :func:`lean` records."""
-    made = _json(run_dir / MANIFEST)["parameters"]
-    chosen = {**default_parameters(notebook_path("00_walkthrough")), **made}
-    for folder in sorted(file.parent for file in run_dir.rglob(RUN)):
-        to = pack / folder.relative_to(run_dir)
-        shutil.rmtree(to, ignore_errors=True)
-        if folder.name == "patient":
-            shutil.copytree(folder, to, ignore=shutil.ignore_patterns("answers"))  # its pages
-            continue
-        run = load_run(folder, records=True)
-        sure = run.confidence[run.confidence["method"].isin(JUDGED)]
-        to.mkdir(parents=True)
-        shutil.copyfile(folder / RUN, to / RUN)
-        for name, rows in {"answers": run.answers, "confidence": sure}.items():
-            rows.astype(COLUMNS[name]).to_parquet(to / f"{name}.parquet", compression="zstd")
-        if folder.name == "cases":
-            save_records(map(lean, run.generations), to / RECORDS)
-    for name in (HELD, HELD_WORDS):
-        shutil.copyfile(run_dir / name, pack / name)
-    own = {f.name for f in fields(Setup)} - {f.name for f in fields(Keep)}
-    save_json({name: chosen[name] for name in chosen if name in own}, pack / CHOICES)
-
-
 def _json(file: Path) -> Any:
     return json.loads(file.read_text(encoding="utf-8"))
-
-
-def lean(g: Generation) -> Generation:
-    """A record with the answer, its tokens' log-probabilities and MedConf's evidence alone."""
-    answer = g.answer
-    if answer is not None and answer.trace is not None:
-        trace = answer.trace
-        trace = replace(trace, **dict.fromkeys((*trace.ARRAYS[1:], "alternatives")))
-        answer = replace(answer, trace=replace(trace, bounds={}, lacks={}))
-    evidence = g.assessment and replace(g.assessment, profile=(), replies={})
-    head = {f.name: getattr(g, f.name) for f in fields(g)[:7]}
-    return Generation(**head, answer=answer, assessment=evidence, told=g.told)
 
 
 def dry_run(cases: Sequence[Case], models: Sequence[Any], setup: Any) -> None:
@@ -285,7 +244,3 @@ def dry_run(cases: Sequence[Case], models: Sequence[Any], setup: Any) -> None:
     for more in (*({"dataset": name} for name in STARTERS), unknown):
         some = setup.with_(**more).cases()
         benchmark(some, models, JUDGED, [100], setup)
-
-
-if __name__ == "__main__":
-    keep(Path(sys.argv[1]))
