@@ -1,9 +1,5 @@
 """01: the best possible accuracy, and Ren et al.'s tables with this run's values beside them."""
 
-# pandas' types leave open what a selection gives.
-# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
-# pyright: reportGeneralTypeIssues=false, reportReturnType=false
-
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -1,9 +1,5 @@
 """07: what a confidence is worth as a chance, and when the model may abstain."""
 
-# pandas' types leave open what a selection gives.
-# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
-# pyright: reportGeneralTypeIssues=false, reportReturnType=false
-
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence

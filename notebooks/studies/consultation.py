@@ -1,9 +1,5 @@
 """04: consultations recorded to their full length, and what stopping at a threshold brings."""
 
-# pyright: reportArgumentType=false, reportAttributeAccessIssue=false
-# pyright: reportReturnType=false, reportCallIssue=false
-# pyright: reportOptionalMemberAccess=false
-
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence

@@ -1,9 +1,5 @@
 """08: who says that an answer is right, and what another one would change."""
 
-# pandas' types leave open what a selection gives.
-# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
-# pyright: reportGeneralTypeIssues=false, reportReturnType=false
-
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -2,10 +2,6 @@
 ``python -m studies.walkthrough RUN``, in ``notebooks/``, makes ``data/walkthrough/`` anew from a
 finished run with ``live=True``."""
 
-# pandas' types leave open what a selection gives.
-# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
-# pyright: reportGeneralTypeIssues=false
-
 from __future__ import annotations
 
 import json

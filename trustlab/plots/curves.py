@@ -4,10 +4,6 @@ Colour and marker mean the method's family, dashes the method within it. A point
 a gap in its line, with its reason in small print under the figure.
 """
 
-# pandas' types leave open what a selection gives.
-# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
-# pyright: reportGeneralTypeIssues=false
-
 from __future__ import annotations
 
 import textwrap

@@ -1,8 +1,5 @@
 """A notebook's figures with their captions, each saved beside the table that it draws."""
 
-# pyright: reportArgumentType=false, reportAttributeAccessIssue=false
-# pyright: reportGeneralTypeIssues=false
-
 from __future__ import annotations
 
 from base64 import b64encode

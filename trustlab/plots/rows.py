@@ -4,9 +4,6 @@ A finished long table in, Axes out. Colour and shape mean the method's family; w
 family, what tells them apart inside a row.
 """
 
-# pandas' types leave open what a selection gives.
-# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
-
 from __future__ import annotations
 
 import textwrap

@@ -1,10 +1,6 @@
 """The weights of ETI as a triangle: which configuration wins where.
 Each point is a weighting of accuracy, agreement (1 − CDR) and RDC that sums to 1."""
 
-# pandas' types leave open what a selection gives.
-# pyright: reportArgumentType=false, reportAttributeAccessIssue=false
-# pyright: reportGeneralTypeIssues=false
-
 from __future__ import annotations
 
 import textwrap
