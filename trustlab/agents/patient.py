@@ -188,18 +188,15 @@ def read_answer(reply: Reply, case: Case, question: str, reading: Reading = "cha
 
     - *answered*: words that are in exactly one fact (its whole answer, or :data:`LEAST` telling
       words of it), which is spoken; or "No", where the question is the table's for a finding that
-      is not so.
+      is not so. A sentence that answers a question of no known finding passes.
     - *does not know*: "I don't know", "not sure".
     - *volunteered*: whole answers of several facts; the one asked for is spoken, else the first.
-    - *leaked*: the reply, readable or not, says the diagnosis or a telling word of its names, where
-      neither the question nor a fact that it quotes does.
+    - *leaked*: the diagnosis or a telling word of its names, where neither the question nor a fact
+      quoted has it.
     - *invented*: words that are in no fact.
     - *out of place*: an answer such as "Yes." to another question than its own, or a fact of
       another finding than :func:`findings_asked`.
     - *unreadable*: no brackets, too many, cut off, or words that are in several facts.
-
-    A whole sentence that answers a question of which nobody knows the finding passes: it is true of
-    the patient.
     """
     raw = reply.text or ""
     answers = {i: a for i, s in enumerate(case.facts) if (a := normalise(parts_of(s)[1]))}

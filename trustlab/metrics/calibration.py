@@ -53,12 +53,8 @@ def brier_parts_weighted(
         fit = isotonic_regression(rate[held, b], weights=mass[held, b]).x
         # Each pool's fit is its own rate: the score is the share less the mean square of the fit.
         squared = mass[held, b] @ fit**2 / total[b]
-        uncertainty = share[b] * (1 - share[b])
-        found[b] = (
-            max(score[b] - share[b] + squared, 0),
-            max(squared - share[b] ** 2, 0),
-            uncertainty,
-        )
+        lost, gained = max(score[b] - share[b] + squared, 0), max(squared - share[b] ** 2, 0)
+        found[b] = lost, gained, share[b] * (1 - share[b])
     return found
 
 

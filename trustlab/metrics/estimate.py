@@ -328,8 +328,7 @@ def most_frequent(lost: Any) -> str:
     if "missing" not in lost:
         return "no reason given"
     words = lost["missing"].astype(object).fillna("").replace("", "no reason given").astype(str)
-    names, counts = np.unique(words.to_numpy(dtype=str), return_counts=True)
-    return str(names[counts.argmax()])
+    return str(words.mode().iloc[0])
 
 
 @lru_cache

@@ -130,15 +130,12 @@ def _inner(given: pd.DataFrame, by: str) -> list[str]:
     return ["method"] if "method" in given and by != "method" else []
 
 
-def _known(side: pd.DataFrame) -> Any:
-    return side["confidence"].notna() & side["correct"].notna()
-
-
 def _pairs(
     sides: dict[str, pd.DataFrame], reference: str, draws: Draws
 ) -> Iterator[tuple[str, Rows]]:
     """Each column with the reference beside it, on all rows of either; what both have is known."""
-    has = {name: side.index[_known(side)] for name, side in sides.items()}
+    values = ["confidence", "correct"]
+    has = {name: side.index[side[values].notna().all(axis=1)] for name, side in sides.items()}
     made: list[tuple[Any, np.ndarray, Rows]] = []  # the reference on the same rows is drawn once
     for name, side in sides.items():
         if name == reference:

@@ -29,6 +29,7 @@ ROUNDING = 1e-6
 """So little out of range is rounding (cosines in single precision), put on the range's end."""
 
 V = TypeVar("V", float, np.ndarray)
+Weights = Sequence[float]
 
 
 def cdr(diagnoses: Iterable[str | None], unreadable: str = "dropped") -> float:
@@ -78,11 +79,7 @@ def rdc_from_cosine(cosine: V, formulation: str = "trust-x") -> V:
 
 
 def eti(
-    accuracy: V,
-    cdr: V,
-    rdc: V,
-    weights: Sequence[float] = ETI_WEIGHTS,
-    formulation: str = "trust-x",
+    accuracy: V, cdr: V, rdc: V, weights: Weights = ETI_WEIGHTS, formulation: str = "trust-x"
 ) -> V:
     """Epistemic trust index: w1 accuracy + w2 (full - CDR) + w3 RDC.
 
@@ -126,7 +123,7 @@ test_alerts_percent.__test__ = False  # type: ignore[attr-defined]  # for pytest
 def osi(
     unsafe_rx_percent: V,
     test_alerts_percent: V,
-    weights: Sequence[float] = HALVES,
+    weights: Weights = HALVES,
     safety: bool = True,
     formulation: str = "trust-x",
 ) -> V:
@@ -145,7 +142,7 @@ def osi(
 def fti(
     eti: V,
     osi: V,
-    weights: Sequence[float] = HALVES,
+    weights: Weights = HALVES,
     formulation: str = "trust-x",
     as_printed: bool = False,
 ) -> V:
@@ -166,7 +163,7 @@ def check_formulation(formulation: str) -> str:
     return formulation
 
 
-def check_weights(weights: Sequence[float], n: int) -> tuple[float, ...]:
+def check_weights(weights: Weights, n: int) -> tuple[float, ...]:
     """The ``n`` weights; ``ValueError`` for another number, a negative one or another sum."""
     found = tuple(float(w) for w in weights)
     if len(found) != n or not all(w >= 0 for w in found) or abs(sum(found) - 1) > 1e-9:

@@ -97,20 +97,18 @@ def trust_indices(
 ) -> pd.DataFrame:
     """Every one of :data:`INDICES` of every model, data set, level, configuration and safety.
 
-    - ``reviews`` has a row for each of these and case, with the columns :data:`NEEDED`:
-      ``diagnoses`` a tuple with an entry a doctor (None where unreadable), ``diagnosis`` the
-      panel's, ``tied`` the names that tied, ``correct_share`` the share of them that are right,
-      ``cosine`` and ``cosine_med`` means over doctors, each with its reason where NaN, counts of
-      the plan's ratings, ``plan_missing`` a reason or "".
+    - ``reviews``: a row for each of these and case, with the columns :data:`NEEDED`: ``diagnoses``
+      a tuple with an entry a doctor (None where unreadable), ``diagnosis`` the panel's, ``tied``
+      the names that tied, ``correct_share`` the share of them that are right, ``cosine`` and
+      ``cosine_med`` means over doctors, counts of the plan's ratings, and reasons for what is
+      missing.
     - :data:`OPTIONAL`: ``n_no_answer`` doctors whose reply is no answer; who stood in for the
-      biomedical encoder, passed on as ``proxy`` of RDC; ``unread``: why values are missing where
-      too few replies could be read.
+      biomedical encoder (``proxy`` of RDC); why too few replies could be read.
     - In percent, but for accuracy, cdr, rdc and eti of ``trust-x``: fractions, of which ``fti``
       takes ETI times 100 and ``fti_as_printed`` does not. ``accuracy_shared`` counts a tie by
-      ``correct_share``. Percentages pool the prescriptions (tests) of all readable plans.
-    - ``n``: the cases behind an index, of ETI, OSI and FTI the smallest of their parts; where these
-      differ, and what no draw moves, is said in ``missing``. All cases for an OSI that is 0 by
-      rule.
+      ``correct_share``. Percentages pool the items of all readable plans.
+    - ``n``: the cases behind an index, of ETI, OSI and FTI the fewest of their parts; where these
+      differ, and what no draw moves, is said in ``missing``.
     - The same cases are drawn for all indices and all configurations of a data set.
     - ``choices``: of :class:`Choices`. ``ValueError`` for others, and as :func:`check_reviews`.
     """
@@ -165,11 +163,9 @@ def configurations(
 
 def each_case(part: pd.DataFrame, choices: Choices) -> pd.DataFrame:
     """What the cases (n) of one configuration add to its indices: ``case_id`` and numbers.
-
-    - ``right`` (accuracy's), ``shared``, ``apart`` (CDR's) and ``cosine``, NaN where missing.
-    - ``safety``, ``diagnosed`` (the panel has a diagnosis), ``planned`` (a readable plan): 0 or 1.
-    - All of the counts, and how many are rated.
-    """
+    ``right`` (accuracy's), ``shared``, ``apart`` (CDR's) and ``cosine``, NaN where missing;
+    ``safety``, ``diagnosed`` and ``planned`` (a readable plan), 0 or 1; all counts, and how many
+    are rated."""
     none = part["diagnosis"].isna()
     rules: dict[str, Any] = {"wrong": False, "missing": True}
     kept = rules.get(choices.unreadable, part["n_no_answer"] >= part["n_doctors"])
@@ -213,12 +209,6 @@ def indices(choices: Choices) -> Statistic:
         return np.stack([*thought, rx, tests, osi, *ftis])
 
     return of
-
-
-def _of_index(name: str, statistic: Statistic, choices: Choices) -> Statistic:
-    """The statistic as one of the kind that intervals of this index are."""
-    percent = name not in {*MEANS, "eti"} or choices.formulation != "trust-x"
-    return engine.of_kind(INTERVALS[name], statistic, 100 if percent else 1)
 
 
 def answered(each: pd.DataFrame, choices: Choices) -> pd.DataFrame:
@@ -270,7 +260,9 @@ def _lines(part: pd.DataFrame, rows: Rows, choices: Choices) -> Iterator[dict[st
         if len(set(n.values())) > 1 and not np.isnan(value[name]):
             told += [f"n differs: {', '.join(f'{p} {k}' for p, k in n.items())}"]
         mine = replace(rows, known=held[name], none=why[name])
-        metric = Metric(_of_index(name, lambda _, of=name: drawn[of], choices), undefined=why[name])
+        fraction = name in {*MEANS, "eti"} and choices.formulation == "trust-x"
+        of = engine.of_kind(INTERVALS[name], lambda _, n=name: drawn[n], 1 if fraction else 100)
+        metric = Metric(of, undefined=why[name])
         found = engine.estimate(mine, metric, note="; ".join(filter(None, told)))
         certain = [leaf for p in n for leaf in PARTS.get(p, (p,)) if leaf in still]
         if certain and not np.isnan(found["low"]):
@@ -306,8 +298,8 @@ def _words(
 
 
 def check_reviews(reviews: pd.DataFrame) -> pd.DataFrame:
-    """``reviews`` with all of :data:`OPTIONAL`; ``ValueError`` for none, and names a bad row.
-    Bad are lacking columns, a case twice in a configuration, values out of range."""
+    """``reviews`` with all of :data:`OPTIONAL`; ``ValueError`` for none, lacking columns, and a bad
+    row."""
     schema.need(reviews, NEEDED, "reviews")
     if reviews.empty:
         raise ValueError("reviews hold no row; a row a case and configuration is needed")
