@@ -36,18 +36,6 @@ class Asked(Setup):
     the prompt; "unlisted" asks for a diagnosis and lists none."""
 
 
-def choice_shown(metrics: pd.DataFrame) -> pd.DataFrame:
-    """How often a choice among candidates is right, beside the ``chance`` that guessing gives, and
-    what its probability and margin say of that, as text; a row a scoring, model, data set, level.
-    """
-    key = ["variant", *RUN, "level"]
-    rows = metrics[metrics["level"].ne("within")]
-    named = (rows["metric"] + ", " + rows["method"]).str.removesuffix(", ")
-    guessing = rows.loc[rows["method"].eq(""), [*key, "chance"]].round(2)
-    rows = rows.drop(columns="chance").assign(quantity=named).merge(guessing, on=key)
-    return formatted.pivoted(rows, [*key, "chance"], "quantity", counted=True)
-
-
 def bayes_optimal_table(
     cases: Sequence[Case], levels: Sequence[int] = LEVELS, *, n_draws: int = 2000, seed: int = 0
 ) -> pd.DataFrame:

@@ -15,15 +15,7 @@ from trustlab.metrics import coverage, schema
 from trustlab.metrics import estimate as engine
 from trustlab.metrics.correlation import OVER_LEVELS
 from trustlab.metrics.discrimination import RANKING
-from trustlab.metrics.estimate import (
-    Draws,
-    Metric,
-    Rows,
-    Statistic,
-    estimate,
-    groups,
-    most_frequent,
-)
+from trustlab.metrics.estimate import Draws, Metric, Rows, Statistic, estimate, groups
 from trustlab.metrics.run_tables import FLAT, KEYS, ROW
 from trustlab.metrics.significance import holm, sample_size_for_power
 from trustlab.metrics.ties import numbers, tied
@@ -143,7 +135,9 @@ def _pairs(
         every = side.index.union(sides[reference].index)
         both = np.asarray(every.isin(has[name].intersection(has[reference])))
         lost = [sides[of] for of in (name, reference) if not len(has[of])]
-        none = f"no confidence: {most_frequent(lost[0])}" if lost else "no row that both have"
+        none = "no row that both have"
+        if lost:
+            none = f"no confidence: {engine.most_frequent(lost[0])}"
         columns = ["correct", "confidence", *({"method"} & set(side))]
         mine, theirs = (x[columns].reindex(every).reset_index() for x in (side, sides[reference]))
         drawn = [rows for at, mask, rows in made if at.equals(every) and np.array_equal(mask, both)]
@@ -288,7 +282,7 @@ def best_of_families(
             none = "" if kept else "no method has a value on half of the answers"
             if reference not in wide or not wide[reference].notna().any():
                 lost = run[run["method"].eq(reference) & run["confidence"].isna()]
-                why = most_frequent(lost) if len(lost) else "no graded answer has a value"
+                why = engine.most_frequent(lost) if len(lost) else "no graded answer has a value"
                 none = f"no {reference}: {why}"
             known = np.full(len(asked), not none)
             if not none:
