@@ -164,12 +164,10 @@ def sampling(counts: Sequence[int], temperatures: Sequence[float]) -> dict[str, 
 
 def on_shared_rows(made: Ablations, by_method: bool = False) -> Ablations:
     """The same on one set of answers: no variant looks better for having lost the hard ones.
-
-    - Of each model and data set (and method, with ``by_method``) the answers stay for which every
-      variant and method compared has a confidence; the others become missing, with the reason.
-    - A variant of a method with values for less than ``MIN_COVERAGE`` of the answers that any of
-      these has is not compared, and loses all.
-    """
+    Of each model and data set (and method, with ``by_method``) the answers stay for which every
+    variant and method compared has a confidence; the others become missing, with the reason. A
+    variant of a method with values for less than ``MIN_COVERAGE`` of the answers that any of these
+    has is not compared, and loses all."""
     part = ["model", "dataset", *(["method"] if by_method else [])]
     point = ["model", "dataset", "method", "variant"]
     found = made.confidence.copy()

@@ -139,12 +139,10 @@ class Asked(Setup):
 @dataclass(frozen=True)
 class TrustRun:
     """Tables of one run, each tidy, and what made them.
-
-    - ``reviews``: a row for each model, data set, configuration, safety, level and case, as
-      :func:`trustlab.trust_indices` takes it.
-    - ``opinions``: a row a doctor. ``marks``: a row a prescription or test. ``calls``: a row a
-      request. ``checked``: panel, plan and review of each as records.
-    """
+    ``reviews``: a row for each model, data set, configuration, safety, level and case, as
+    :func:`trustlab.trust_indices` takes it. ``opinions``: a row a doctor. ``marks``: a row a
+    prescription or test. ``calls``: a row a request. ``checked``: panel, plan and review of each as
+    records."""
 
     reviews: pd.DataFrame
     opinions: pd.DataFrame
@@ -383,12 +381,10 @@ def weight_grid(steps: int = 20) -> np.ndarray:
 
 def weight_sweep(indices: pd.DataFrame, steps: int = 20) -> pd.DataFrame:
     """The highest ETI (``trust-x``, percent) at each point of the grid of weights, and whose it is.
-
-    - ``winner``: a configuration, "tie" (``tied`` names them), or "" with the reason in
-      ``missing``; ``margin`` to the next: NaN for one alone, 0 in a tie.
-    - ``n`` configurations are compared; ``n_missing`` lack a part; ``n_cases`` is the fewest behind
-      the ETI of any. ``ValueError`` where ``indices`` hold nothing of ``trust-x``.
-    """
+    ``winner``: a configuration, "tie" (``tied`` names them), or "" with the reason in ``missing``;
+    ``margin`` to the next: NaN for one alone, 0 in a tie. ``n`` configurations are compared;
+    ``n_missing`` lack a part; ``n_cases`` is the fewest behind the ETI of any. ``ValueError`` where
+    ``indices`` hold nothing of ``trust-x``."""
     lines = []
     for label, part in groups(contenders(indices), RUN):
         known = part.dropna(subset=PARTS)
@@ -460,11 +456,9 @@ def configuration_differences(
 ) -> pd.DataFrame:
     """Each configuration's indices (:data:`SHOWN`, ``trust-x``) minus those of ``against``, in
     percent.
-
-    - Over the ``n`` cases that both could answer (:func:`trustlab.metrics.trust_table.answered`),
-      in the same draws; ``p_holm`` is over the rows of a :data:`FAMILY`.
-    - A team without ``against`` has no row; ``ValueError`` where it is nowhere.
-    """
+    Over the ``n`` cases that both could answer (:func:`trustlab.metrics.trust_table.answered`), in
+    the same draws; ``p_holm`` is over the rows of a :data:`FAMILY`. A team without ``against`` has
+    no row; ``ValueError`` where it is nowhere."""
     table, choices = check_reviews(reviews), Choices()
     if against not in (teams := list(table["configuration"].unique())):
         raise ValueError(f"against is {against!r}; the reviews hold {teams}")

@@ -56,10 +56,8 @@ class Turn:
 @dataclass(frozen=True)
 class Consultation:
     """A recorded consultation; a *level* is the number of questions asked, 0: the opening alone.
-
-    - ``enough[level]``: the doctor's own decision there, where it was asked (``None``: unreadable).
-    - ``ended``: one of :data:`ENDS`; ``why`` says more. ``spent``: requests of doctor and patient.
-    """
+    ``enough[level]``: the doctor's own decision there, where it was asked (``None``: unreadable).
+    ``ended``: one of :data:`ENDS`; ``why`` says more. ``spent``: requests of doctor and patient."""
 
     case: Case
     max_turns: int

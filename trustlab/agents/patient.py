@@ -48,11 +48,9 @@ its own question only."""
 @dataclass(frozen=True)
 class Said:
     """What the patient says to one question.
-
-    - ``words`` as spoken; ``fact``: which of the case's facts that is; ``denied``: the finding that
-      is denied, as no fact holds it.
-    - ``outcome``: one of :data:`OUTCOMES`; ``why`` the reply was refused; ``raw``: as it came.
-    """
+    ``words`` as spoken; ``fact``: which of the case's facts that is; ``denied``: the finding that
+    is denied, as no fact holds it. ``outcome``: one of :data:`OUTCOMES`; ``why`` the reply was
+    refused; ``raw``: as it came."""
 
     words: str
     outcome: str

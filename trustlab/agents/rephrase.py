@@ -30,11 +30,9 @@ _WHAT = {"Doctor": "question", "Patient": "reply"}
 @dataclass(frozen=True)
 class Rephrased:
     """The cases in a model's words, and what it made of each distinct statement.
-
-    - ``wordings``: a row a statement: ``text``, ``wording`` (the same where nothing usable came
-      back), ``n`` (how often the cases hold it), ``reworded`` and ``missing`` (why not).
-    - ``n_named``: statements that keep their words in a case since the new ones name its diagnosis.
-    """
+    ``wordings``: a row a statement: ``text``, ``wording`` (the same where nothing usable came
+    back), ``n`` (how often the cases hold it), ``reworded`` and ``missing`` (why not). ``n_named``:
+    statements that keep their words in a case since the new ones name its diagnosis."""
 
     cases: tuple[Case, ...]
     wordings: pd.DataFrame

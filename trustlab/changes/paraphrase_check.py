@@ -74,11 +74,9 @@ class ParaphraseChecker:
 
     def check(self, statement: Statement, new_text: str) -> Verdict:
         """What ``new_text`` does to ``statement``; "not checked" where its finding is not known.
-
-        - The question, where there is one, must still be nearest to its finding's own.
-        - In the answer: values named before and not now are "drops", the reverse "adds", values
-          replaced "another finding"; words of several findings "adds".
-        """
+        The question, where there is one, must still be nearest to its finding's own. In the answer:
+        values named before and not now are "drops", the reverse "adds", values replaced "another
+        finding"; words of several findings "adds"."""
         finding = self.knowledge.findings.get(statement.finding or "")
         if finding is None or statement.affirmed is None:
             return _not_checked("which finding it tells is not known")

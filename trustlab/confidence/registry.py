@@ -65,11 +65,9 @@ class Evaluation(NamedTuple):
 @dataclass(frozen=True)
 class Method:
     """A registered confidence method; higher is more confident.
-
-    - ``label``: its name in figures; ``ratio``: whether its zero is a true zero.
-    - ``falls_with``: the needs that the confidence falls with, which turn a bound on them round;
-      ``either_way``: those it may rise or fall with. ``cite``: keys of ``references.bib``.
-    """
+    ``label``: its name in figures; ``ratio``: whether its zero is a true zero. ``falls_with``: the
+    needs that the confidence falls with, which turn a bound on them round; ``either_way``: those it
+    may rise or fall with. ``cite``: keys of ``references.bib``."""
 
     name: str
     label: str

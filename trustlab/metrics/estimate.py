@@ -539,11 +539,8 @@ def bounded_interval(draws: ArrayLike, case_ids: ArrayLike) -> tuple[float, floa
 def bootstrap_p(draws: ArrayLike) -> float:
     """Two-sided p of a difference being 0, from draws (B,): (2 · min(#{d <= 0}, #{d >= 0}) + 1) /
     (B + 1).
-
-    - At most 1. Efron & Tibshirani 1993, ch. 15 (achieved significance level).
-    - NaN where more than 10 % of the draws are NaN, or all alike. ``ValueError`` as
-      :func:`checked_draws`.
-    """
+    At most 1. Efron & Tibshirani 1993, ch. 15 (achieved significance level). NaN where more than 10
+    % of the draws are NaN, or all alike. ``ValueError`` as :func:`checked_draws`."""
     values = checked_draws(draws)
     known = values[~np.isnan(values)]
     if len(values) - len(known) > MAX_UNDEFINED * len(values) or all_alike(known):

@@ -1,10 +1,8 @@
 """When to stop asking: what every threshold would have done, from recorded consultations.
-
-- The rule: of T turns stop at the first whose confidence reaches the threshold, at the latest at
-  the last (Ren et al. 2026, consultation).
-- ``confidence``, ``correct`` (0 or 1, all known) and ``utterances`` (said up to and with that
-  turn) are (n, T), T at least 1. Others are a ``ValueError``.
-"""
+The rule: of T turns stop at the first whose confidence reaches the threshold, at the latest at the
+last (Ren et al. 2026, consultation). ``confidence``, ``correct`` (0 or 1, all known) and
+``utterances`` (said up to and with that turn) are (n, T), T at least 1. Others are a
+``ValueError``."""
 
 from __future__ import annotations
 

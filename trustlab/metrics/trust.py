@@ -1,10 +1,8 @@
 """The trust indices CDR, RDC, ETI, OSI and FTI in both published formulations, and their vote.
-
-- Pure functions of numbers, or of arrays element by element; NaN stays NaN, out of range raises
-  ``ValueError`` that names the value.
-- ``formulation``: "trust-x" (accuracy, CDR and RDC are fractions, RDC a cosine) or "medguard-x"
-  (all in percent). What the sources leave open is a parameter.
-"""
+Pure functions of numbers, or of arrays element by element; NaN stays NaN, out of range raises
+``ValueError`` that names the value. ``formulation``: "trust-x" (accuracy, CDR and RDC are
+fractions, RDC a cosine) or "medguard-x" (all in percent). What the sources leave open is a
+parameter."""
 
 from __future__ import annotations
 

@@ -62,12 +62,10 @@ Masks = dict[str, np.ndarray]
 @dataclass(frozen=True)
 class Choices:
     """What the sources leave open; ``ValueError`` for what is not :data:`ALLOWED`.
-
-    - ``formulation``, weights, ``rx_variant`` (default: the formulation's own): as in
-      :mod:`trustlab.metrics.trust`.
-    - ``unreadable``: a panel without a readable diagnosis is wrong for accuracy, unless none of its
-      replies is an answer; "wrong" there too, or "missing" everywhere.
-    """
+    ``formulation``, weights, ``rx_variant`` (default: the formulation's own): as in
+    :mod:`trustlab.metrics.trust`. ``unreadable``: a panel without a readable diagnosis is wrong
+    for accuracy, unless none of its replies is an answer; "wrong" there too, or "missing"
+    everywhere."""
 
     formulation: str = "trust-x"
     eti_weights: tuple[float, ...] = trust.ETI_WEIGHTS
