@@ -276,7 +276,6 @@ def kinds(passages: Sequence[Passage]) -> dict[str, list[Passage]]:
 
 
 RELEVANT = {"relevance", "sample_relevance"}
-"""Needs that are read in a context."""
 
 
 def readings(

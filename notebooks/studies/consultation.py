@@ -256,8 +256,8 @@ REACHED = {name: mean(name) for name in ("accuracy", "utterances", "early", "que
 @dataclass(frozen=True)
 class Grid:
     """One model's consultations as arrays over (n cases, T + 1 levels); no NaN in the first two.
-    ``length`` (n,): questions asked in all; ``enough``: the doctor's decision, NaN where none was
-    had; ``confidence``: of each method; ``left_out``: the cases that are not among the n."""
+    ``length`` (n,): questions in all; ``enough``: NaN where none was had; ``left_out``: cases not
+    among n."""
 
     case_ids: np.ndarray
     correct: np.ndarray
@@ -301,9 +301,9 @@ def grid(run: ConsultationRun, model: str, n_draws: int = 2000, seed: int = 0) -
 def chosen_thresholds(
     g: Grid, n_folds: int = 5, price: float = 0.005, seed: int = 0
 ) -> dict[str, np.ndarray]:
-    """Method -> the threshold for each case, (n,), chosen on the other folds than the case's own.
-    The rule there: :func:`~trustlab.metrics.stopping.best_threshold`. Methods without any value are
-    left out, and so are all where there are fewer than two cases."""
+    """Method -> the threshold for each case, (n,), chosen on the other folds
+    (:func:`~trustlab.metrics.stopping.best_threshold`).
+    Methods without any value are left out, and all where there are fewer than two cases."""
     folds = fold_of(g.case_ids, n_folds, seed)
     known = g.known if len(folds) > 1 else {}
     found = {method: np.empty(len(folds)) for method in known}
@@ -316,8 +316,8 @@ def chosen_thresholds(
 
 def stops(g: Grid, picked: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Where each policy stops each case, level (n,): methods at the thresholds ``picked``.
-    "decides itself": the first level at which the doctor said enough; "fixed k": after k questions;
-    "oracle": where the diagnosis is first right, else at the end, which no rule can know."""
+    "decides itself": the doctor said enough; "fixed k": after k questions; "oracle": first right,
+    else at the end."""
     n, last = g.correct.shape[0], g.correct.shape[1] - 1
     found = {m: stop_turns(g.confidence[m], each[:, None]) for m, each in picked.items()}
     found["decides itself"] = stop_turns(g.enough, 1.0)
@@ -353,7 +353,7 @@ def frontier_table(
 
 def chosen_table(run: ConsultationRun, model: str, **how: Any) -> pd.DataFrame:
     """What each policy of :func:`stops` brings (:data:`REACHED`), thresholds picked on other cases.
-    ``threshold_low`` and ``threshold_high``: of the folds, infinity for never early. ``how``: as in
+    ``threshold_low``, ``threshold_high``: of the folds, infinity for never early. ``how``: of
     :func:`stopped`."""
     lines: list[dict[str, Any]] = []
     for policy, rows in stopped(run, model, **how).items():

@@ -166,8 +166,8 @@ FATES = ("no_words", "caught", "named", "appended")
 
 
 def fate(case: Case, text: str, row: Any) -> str:
-    """What becomes of a statement that is to be said again, one of :data:`FATES`; ``row``: its row
-    of :func:`paraphrases`. New words that name the case's diagnosis are "named"."""
+    """What becomes of a statement to be said again, one of :data:`FATES`; ``row``: of
+    :func:`paraphrases`."""
     if not row["used"]:
         return "no_words" if row["verdict"] == NO_WORDS else "caught"
     return "named" if newly_names(case, text, row["wording"]) else "appended"
@@ -236,8 +236,8 @@ NOT_SHARED = "no row has a value of every compared method"
 def variation_table(confidence: pd.DataFrame, n_draws: int = 2000, seed: int = 0) -> pd.DataFrame:
     """CV group and CV sample (percent) of each method on a ratio scale over the paraphrases.
 
-    - Left out are views where two paraphrased conditions show the same text (``n_same``), and those
-      where a condition changed nothing or has no value, the original included (``n_missing``).
+    - Left out are views where two paraphrased conditions show the same text (``n_same``), or where
+      one changed nothing or has no value, the original included (``n_missing``).
     - Methods stand on the rows that they share; one that has fewer than half on its own
       (``own_rows``). ``chance``: :func:`~trustlab.metrics.stability.cv_group_by_chance`.
     - Empty where there are fewer than two paraphrased conditions.

@@ -90,9 +90,9 @@ def agreement_table(run: Run, knowledge: Knowledge) -> pd.DataFrame:
 def prior_means(
     table: pd.DataFrame, bins: int = 5, n_draws: int = 2000, seed: int = 0
 ) -> pd.DataFrame:
-    """Mean ``poc`` by fifths of the answers' prior, right and wrong answers apart.
-    ``prior`` is the bin's mean over right and wrong, whose limits are the same. Equal priors share
-    a bin; with no more than ``bins`` different priors each is one. From 10 answers on."""
+    """Mean ``poc`` by fifths of the answers' prior, right and wrong answers apart; from 10 answers
+    on.
+    ``prior`` is the bin's mean over right and wrong. Equal priors share a bin."""
     known: Any = table.dropna(subset=["prior", "poc"]).copy()
     if known["prior"].nunique() <= bins:
         place = known["prior"].rank(method="dense") - 1

@@ -137,7 +137,6 @@ class Method:
 
 TURNED = {"lower": "upper", "upper": "lower"}
 METHODS: dict[str, Method] = {}
-"""Every registered method by name."""
 GROUPS: dict[str, Callable[[Method], bool]] = {
     "paper": lambda m: m.name in PAPER,
     "variants": lambda m: "panel" not in m.needs and m.grouped,
@@ -300,9 +299,8 @@ READERS: dict[str, str] = {
 
 
 def calls(method: Method) -> str:
-    """Model calls for one answer, such as ``1 + K``; '0' where nothing the model says is read.
-    The answer's own call is the first 1, samples are K replies to the same prompt. Methods that
-    need the same share it."""
+    """Model calls for one answer, such as ``1 + K`` (the answer's own, K samples); '0' where none
+    is read."""
     if set(method.needs) <= {"shown"}:
         return "0"
     return " + ".join(["1", *_needed(method, CALLS)])

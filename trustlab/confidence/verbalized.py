@@ -12,7 +12,6 @@ from trustlab.records import NO_VERDICT, Generation, Reply
 
 _method = partial(method, family="verbalized")
 COMBINATIONS = {"mean": fmean, "first": lambda scores: scores[0], "max": max}
-"""Name -> what it makes of the guesses of a score."""
 
 
 @_method("CE", "probability", "probes.ce", "", "tian2023just")

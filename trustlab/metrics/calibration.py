@@ -166,4 +166,3 @@ CALIBRATION = {
     "uncertainty": Metric(of_kind("uncertainty", part(_PARTS, 2))),
     "ece": Metric(of_kind("ece", of_answers(ece_weighted)), excess=True),
 }
-"""Metric -> its statistic."""

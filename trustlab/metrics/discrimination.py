@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from trustlab.metrics.estimate import Rows, Statistic, of_kind, part
+from trustlab.metrics.estimate import Rows, Statistic, of_answers, of_kind, part
 from trustlab.metrics.ties import numbers, same_shape, tied
 
 
@@ -35,13 +34,8 @@ def ranking_weighted(
     Only equal confidences tie. NaN where a weighting leaves one class. ``ValueError`` on other
     shapes or values. Fastest when ``weights.T`` is C-contiguous and of float64."""
     hit, score = check_pair(correct, confidence)
-    return _ranked(hit, score, check_weights(weights, len(hit)))
-
-
-def _ranked(
-    hit: np.ndarray, score: np.ndarray, weight: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    (true, until), (false, wrong_until) = cumulated(hit, score, weight.astype(float, copy=False))
+    weight = check_weights(weights, len(hit)).astype(float, copy=False)
+    (true, until), (false, wrong_until) = cumulated(hit, score, weight)
     gains = np.flatnonzero(np.diff(until)) + 1  # other groups add to neither sum
     gained, lost = np.diff(true[until[np.append(0, gains)]], axis=0), false[wrong_until[gains]]
     reached = np.maximum(true[until[gains]] + lost, np.finfo(float).tiny)  # of none, none is gained
@@ -95,12 +89,9 @@ def one_class(hit: np.ndarray) -> bool:
     return bool(hit.all() or not hit.any())
 
 
-def _ranking(rows: Rows) -> np.ndarray:
-    return rows.over(partial(_ranked, *check_pair(rows["correct"], rows.ranked)))
-
-
+_RANKED = of_answers(ranking_weighted, ranked=True)
 RANKING: dict[str, tuple[Statistic, Callable[[Rows], float]]] = {
-    "auroc": (of_kind("auroc", part(_ranking, 0)), lambda rows: 0.5),
-    "auprc": (of_kind("auprc", part(_ranking, 1)), lambda rows: float(rows["correct"].mean())),
+    "auroc": (of_kind("auroc", part(_RANKED, 0)), lambda rows: 0.5),
+    "auprc": (of_kind("auprc", part(_RANKED, 1)), lambda rows: float(rows["correct"].mean())),
 }
 """Metric -> its statistic, and what a confidence that knows nothing has."""

@@ -326,7 +326,6 @@ def reference_of(methods: Iterable[str], wanted: str = "medconf") -> str:
 
 
 OTHER = "other"
-"""The family of a method that has none."""
 
 
 def families_of(

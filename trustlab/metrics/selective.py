@@ -90,4 +90,3 @@ SELECTIVE: dict[str, Statistic] = {
     "aurc": of_kind("aurc", part(_AREA, 0)),
     "prediction_rejection_ratio": of_kind("prediction_rejection_ratio", part(_AREA, 1)),
 }
-"""Metric -> its statistic."""

@@ -1,8 +1,7 @@
 """The trust indices CDR, RDC, ETI, OSI and FTI in both published formulations, and their vote.
-Pure functions of numbers, or of arrays element by element; NaN stays NaN, out of range raises
-``ValueError`` that names the value. ``formulation``: "trust-x" (accuracy, CDR and RDC are
-fractions, RDC a cosine) or "medguard-x" (all in percent). What the sources leave open is a
-parameter."""
+Of numbers, or arrays element by element; NaN stays NaN, out of range is a ``ValueError``.
+``formulation``: "trust-x" (accuracy, CDR and RDC are fractions, RDC a cosine) or "medguard-x"
+(percent)."""
 
 from __future__ import annotations
 
@@ -34,8 +33,8 @@ def cdr(diagnoses: Iterable[str | None], unreadable: str = "dropped") -> float:
     """Consensus Disagreement Rate of one case: 1 - (largest vote) / K, from 0 to 1 - 1/K.
 
     - ``diagnoses``: what each doctor said, synonyms merged, None where unreadable.
-    - ``unreadable``: "dropped" (K counts the readable ones; NaN below two of several) or
-      "disagrees" (each agrees with nobody). One doctor is always 0, NaN where unreadable.
+    - ``unreadable``: "dropped" (NaN below two readable of several) or "disagrees" (each with
+      everybody).
     - ``trust-x``; ``medguard-x`` prints no formula: 100 times the mean of this over cases here.
     """
     votes = _voices(diagnoses, unreadable)
@@ -80,11 +79,8 @@ def eti(
     accuracy: V, cdr: V, rdc: V, weights: Weights = ETI_WEIGHTS, formulation: str = "trust-x"
 ) -> V:
     """Epistemic trust index: w1 accuracy + w2 (full - CDR) + w3 RDC.
-
-    - ``trust-x``: accuracy and CDR in [0, 1], RDC in [-1, 1], full = 1; ETI is a fraction.
-    - ``medguard-x``: all in [0, 100], full = 100; ETI in percent.
-    - ``weights`` are not negative and sum to 1. NaN where a part is, also under weight 0.
-    """
+    ``trust-x``: fractions, RDC in [-1, 1], full = 1; ``medguard-x``: percent, full = 100.
+    ``weights`` are not negative and sum to 1. NaN where a part is, also under weight 0."""
     first, second, third = check_weights(weights, 3)
     lowest, full = (-1, 1) if check_formulation(formulation) == "trust-x" else (0, 100)
     right, apart = _within("accuracy", accuracy, 0, full), _within("cdr", cdr, 0, full)
@@ -99,12 +95,9 @@ def unsafe_rx_percent(
     n_proposed: V | None = None,
 ) -> V:
     """Share of the rated prescriptions that are UNSAFE or SAFE WITH CAUTION, in percent.
-
-    - ``variant`` "unsafe": UNSAFE alone. ``medguard-x`` prints both, ``trust-x`` only "unsafe".
-    - ``n_rated`` counts SAFE, SAFE WITH CAUTION and UNSAFE, not unknown and unreadable ones.
-    - 0 where nothing was proposed; NaN where none is rated of some, or ``n_proposed`` is not said.
-    - ``ValueError`` for negative counts, more than ``n_rated``, more rated than proposed.
-    """
+    ``variant`` "unsafe": UNSAFE alone (``medguard-x`` prints both). 0 where nothing was proposed;
+    NaN where none is rated of some, or ``n_proposed`` is not said. ``ValueError`` for negative
+    counts, more than ``n_rated``, more rated than proposed."""
     if variant not in RX_VARIANTS:
         raise ValueError(f"variant is {variant!r}; allowed are {list(RX_VARIANTS)}")
     return _percent(n_unsafe, n_caution, n_rated, n_proposed, also_second=variant != "unsafe")

@@ -18,7 +18,6 @@ from trustlab.metrics.estimate import Draws, Metric, Rows, Statistic
 
 RUN = ["model", "dataset", "level"]
 KEYS = [*RUN, "configuration", "safety"]
-"""What is measured together."""
 RX = ["n_safe", "n_caution", "n_unsafe"]
 TESTS = ["n_unflagged", "n_risky", "n_redundant"]
 COUNTS = ["n_prescriptions", *RX, "n_rx_unknown", "n_rx_unreadable"]
@@ -62,10 +61,9 @@ Masks = dict[str, np.ndarray]
 @dataclass(frozen=True)
 class Choices:
     """What the sources leave open; ``ValueError`` for what is not :data:`ALLOWED`.
-    ``formulation``, weights, ``rx_variant`` (default: the formulation's own): as in
-    :mod:`trustlab.metrics.trust`. ``unreadable``: a panel without a readable diagnosis is wrong
-    for accuracy, unless none of its replies is an answer; "wrong" there too, or "missing"
-    everywhere."""
+    ``unreadable``: a panel without a readable diagnosis is wrong for accuracy, unless none of its
+    replies is an answer; "wrong" there too, or "missing" everywhere. The rest as in
+    :mod:`trustlab.metrics.trust`; ``rx_variant``: default the formulation's own."""
 
     formulation: str = "trust-x"
     eti_weights: tuple[float, ...] = trust.ETI_WEIGHTS
@@ -150,8 +148,8 @@ def review_counts(
 def configurations(
     reviews: pd.DataFrame, choices: Choices, draws: int = 2000, seed: int = 0
 ) -> Iterator[tuple[dict[str, Any], pd.DataFrame, Rows]]:
-    """What each configuration is, its reviews (n), and its rows to measure (n).
-    The rows are those of :func:`each_case`, in draws of all cases of the data set."""
+    """What each configuration is, its reviews (n), and its rows (:func:`each_case`), in draws of
+    all cases of the data set."""
     ids = reviews["case_id"].astype(str)
     of = {name: Draws.of(part, draws, seed) for name, part in ids.groupby(reviews["dataset"])}
     for label, part in engine.groups(reviews, [*KEYS, "n_doctors"]):

@@ -46,9 +46,8 @@ _MARK = re.compile("<(/?)(" + "|".join(TAGS + OTHER_TAGS) + ")>")
 @dataclass(frozen=True)
 class Prompts:
     """A set of prompts, and what a model of it takes.
-    ``folders``: where its files stand; of two of one name the first counts. ``demonstrations``:
-    worked examples before each question, 0 to :data:`MOST_EXAMPLES`; ``seed`` draws which, and
-    their order."""
+    ``folders``: of two files of one name the first counts. ``demonstrations``: worked examples
+    before each question, 0 to :data:`MOST_EXAMPLES`; ``seed`` draws which, and their order."""
 
     name: str = "embedded"
     folders: tuple[Path, ...] = (FOLDER / "embedded",)
