@@ -310,7 +310,7 @@ def _best(
     theirs = drawn.pop(reference)
     each = np.stack(list(drawn.values()))
     best = best_against(each[:, 0], each[:, 1:], theirs[0], theirs[1:], rows.case)
-    method, equals = kept[best.pop("which")], [kept[i] for i in best.pop("tied")]
+    method, equals = kept[best.pop("which")], [str(kept[i]) for i in best.pop("tied")]
     same = f"as good: {', '.join(equals)}" if equals else ""
     best["missing"] = "; ".join(filter(None, [best["missing"], same]))
     other = float(theirs[0])

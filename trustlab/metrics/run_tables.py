@@ -131,7 +131,7 @@ def rows_of_methods(
             yield label | {"method": str(method)}, Rows(every, known, draws)
 
 
-def _beside(asked: pd.DataFrame, place: pd.MultiIndex, part: pd.DataFrame) -> pd.DataFrame:
+def _beside(asked: pd.DataFrame, place: pd.MultiIndex, part: Any) -> pd.DataFrame:
     """``asked`` with what :func:`joined` says of one method's rows, :data:`NO_ROW` where it has
     none; ``place``: its cases and levels. ``ValueError`` as that."""
     at = place.get_indexer(pd.MultiIndex.from_frame(part[ROW].astype({"level": int})))
