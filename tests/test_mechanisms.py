@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import trustlab as tl
+from benchmarks.walkthrough import lean
 from studies import walkthrough
 from trustlab.knowledge import load_knowledge
 from trustlab.models import open_model
@@ -250,12 +251,12 @@ def test_a_lean_record_keeps_answer_evidence_and_words():
         "c", 1, "m", 0, 2, 12, 9, Reply("Gout", trace), (Reply("Flu"),), 1,
         assessment=found, told="It hurts.",
     )  # fmt: skip
-    lean = walkthrough.lean(whole)
-    assert lean.answer and lean.answer.trace and lean.answer.trace.entropies is None
-    np.testing.assert_array_equal(lean.answer.trace.logprobs, of)
-    assert (lean.samples, lean.told, lean.n_total) == (None, "It hurts.", 12)
-    assert lean.assessment == Assessment("Gout", evidence=(proof,))
-    assert walkthrough.lean(Generation("c", 1, "m", 0, 2, 12, 9)).answer is None
+    short = lean(whole)
+    assert short.answer and short.answer.trace and short.answer.trace.entropies is None
+    np.testing.assert_array_equal(short.answer.trace.logprobs, of)
+    assert (short.samples, short.told, short.n_total) == (None, "It hurts.", 12)
+    assert short.assessment == Assessment("Gout", evidence=(proof,))
+    assert lean(Generation("c", 1, "m", 0, 2, 12, 9)).answer is None
 
 
 @pytest.mark.notebook

@@ -1,7 +1,4 @@
-"""Asks a model for exactly what the chosen methods need.
-
-Each question is asked once and shared by all methods.
-"""
+"""Asks a model for exactly what the chosen methods need, each question once for all methods."""
 
 from __future__ import annotations
 
@@ -54,8 +51,8 @@ ROWS_ALIKE = 5
 """Fewer rows whose samples are all alike do not speak for a temperature that is ignored."""
 
 Progress = Callable[[str, int], Any]
-"""Called with a step's name and its number of requests; gives a bar with ``update(n_done)`` and
-``close()``, as tqdm's."""
+"""Called with a step's name and number of requests; gives a bar with ``update(n_done)``,
+``close()``."""
 
 
 @dataclass(frozen=True)
@@ -153,11 +150,11 @@ def collect(
 ) -> list[Generation]:
     """One :class:`Generation` a view, holding what ``methods`` need and no more.
 
-    - ``readers`` give sentence similarities and entailment (the packaged MiniLM and the stand-in
-      where ``None``); they are opened only if a method needs them.
-    - ``retriever`` searches MedConf's library (BM25 over the project's own corpus where ``None``);
-      ``assessor``: the model that MedConf asks about the answer (the one that gave it where
-      ``None``); ``profiles``: those that earlier calls of one run left.
+    - ``readers``: of similarities and entailment (``None``: packaged MiniLM and rules), opened if
+      needed.
+    - ``retriever`` searches MedConf's library (``None``: BM25 over our corpus); ``assessor``: the
+      model that MedConf asks (``None``: the one that answered); ``profiles``: of earlier calls of
+      one run.
     - ``doctors``: of a panel (of that model without any).
     """
     settings, needs = settings or Settings(), needs_of(methods)
@@ -250,9 +247,8 @@ def _generation(
 
 
 def chance_of(answer: str, posterior: Mapping[str, float]) -> float | None:
-    """The chance that a posterior gives to the diagnosis that an answer names, by a name of its
-    own or one of the knowledge table's: 0 for a condition of the table that it does not list,
-    ``None`` for a name that neither knows, since it may mean one of them."""
+    """The chance that a posterior gives to the diagnosis that an answer names, by any of its names.
+    0 for a condition of the knowledge table that it does not list, ``None`` for an unknown name."""
     found = {normalise(name): chance for name, chance in posterior.items()}
     condition = load_knowledge().condition_named(answer)
     names = [answer, *(condition.names if condition else ())]
@@ -272,11 +268,9 @@ def _ask(
 
 
 def samples_alike(wordings: Mapping[tuple[str, int | None], int]) -> list[str]:
-    """The models whose samples are alike, word for word, in every row that has two or more;
-    ``wordings``: (model, different wordings of a row's samples) -> rows.
-
-    Of fewer than :data:`ROWS_ALIKE` such rows nothing is said.
-    """
+    """The models whose samples are alike, word for word, in every row that has two or more.
+    ``wordings``: (model, different wordings of a row's samples) -> rows. Nothing below
+    :data:`ROWS_ALIKE`."""
     rows: Counter[str] = Counter()
     differ = set()
     for (model, n_wordings), n in wordings.items():

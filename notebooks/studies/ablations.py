@@ -82,11 +82,9 @@ class Asked(Setup):
 @dataclass(frozen=True)
 class Ablations:
     """The tables of several variants, each tidy with a column ``variant``, in the variants' order.
-
-    - ``answers`` and ``confidence`` as those of the benchmarks, which are ``runs``.
-    - ``calls``: a row a variant and model with the replies asked for (``n_made``) and taken from
-      what was there (``n_cached``).
-    """
+    ``answers`` and ``confidence`` as those of the benchmarks, which are ``runs``. ``calls``: a row
+    a variant and model with the replies asked for (``n_made``) and taken from the cache
+    (``n_cached``)."""
 
     answers: pd.DataFrame
     confidence: pd.DataFrame
@@ -114,11 +112,10 @@ def ablations(
     *,
     methods: Sequence[str] = MEDCONF,
 ) -> Ablations:
-    """The benchmark once for each variant.
+    """The benchmark once for each variant, whose diagnoses are the same.
 
     - ``variants``: name -> what it changes in ``setup`` (medconf, retriever, samples, ...).
     - Each variant's tables go to a folder of its own below ``run_dir``; the replies to one store.
-    - The diagnoses are the same in every variant, since none changes how they are asked.
     - ``ValueError`` for no variants, two with one folder, or what ``benchmark`` refuses.
     """
     folders = {name: re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-") for name in variants}
@@ -167,12 +164,10 @@ def sampling(counts: Sequence[int], temperatures: Sequence[float]) -> dict[str, 
 
 def on_shared_rows(made: Ablations, by_method: bool = False) -> Ablations:
     """The same on one set of answers: no variant looks better for having lost the hard ones.
-
-    - Of each model and data set (and method, with ``by_method``) the answers stay for which every
-      variant and method compared has a confidence; the others' become missing, with the reason.
-    - A variant of a method with values for less than ``MIN_COVERAGE`` of the answers that any of
-      these has is not compared: it loses all of them, and its reason says so.
-    """
+    Of each model and data set (and method, with ``by_method``) the answers stay for which every
+    variant and method compared has a confidence; the others become missing, with the reason. A
+    variant of a method with values for less than ``MIN_COVERAGE`` of the answers that any of these
+    has is not compared, and loses all."""
     part = ["model", "dataset", *(["method"] if by_method else [])]
     point = ["model", "dataset", "method", "variant"]
     found = made.confidence.copy()
@@ -203,12 +198,9 @@ WRONG = "control: passages of another disease"
 
 class WrongPassages:
     """A retriever that answers with passages for another disease: a control.
-
-    For a keyword it searches one of ``keywords`` (default: the names of the knowledge table's
-    conditions) that names another condition, in the order of a hash of ``seed`` and both. It leaves
-    out what the keyword itself would have found, and passages whose title names its condition, by
-    whatever synonym. ``ValueError`` for fewer than two keywords.
-    """
+    For a keyword it searches one of ``keywords`` (default: the knowledge table's conditions) that
+    names another condition, in the order of a hash of ``seed`` and both, without what the keyword
+    itself finds and passages whose title names its condition. ``ValueError`` below two keywords."""
 
     def __init__(
         self, retriever: Retriever, keywords: Sequence[str] | None = None, seed: int = 0
@@ -236,8 +228,8 @@ class WrongPassages:
         return []
 
     def _others(self, keyword: str, k: int, right: set[str], meant: str) -> list[Passage]:
-        """The ``k`` best for ``keyword``, not ``right``, with no title of what is ``meant``, whole
-        or before its colon ("Influenza: look-alikes")."""
+        """The ``k`` best for ``keyword``, not ``right``, of no title that is ``meant``, whole or
+        before its colon."""
         n = k + len(right)
         while True:
             found = self.retriever.search(keyword, n)
@@ -258,13 +250,9 @@ def _meant(name: str) -> str:
 def libraries(
     corpus: CorpusPath | None = None, corpora: Mapping[str, CorpusPath] | None = None
 ) -> dict[str, Retriever]:
-    """Name -> retriever: the ``whole`` of ``corpus`` (default: our own), its kinds of passage,
-    ``corpora``, the control.
-
-    A kind is what stands after the colon in a passage's title ("Influenza: look-alikes"), where all
-    titles have one and they are few. Raises ``ValueError`` where a name of ``corpora`` is taken
-    already; else as ``open_retriever``.
-    """
+    """Name -> retriever: the ``whole`` of ``corpus`` (default: ours), its kinds of passage
+    (:func:`kinds`), ``corpora``, the control.
+    ``ValueError`` where a name of ``corpora`` is taken already; else as ``open_retriever``."""
     whole = open_retriever(corpus)
     found: dict[str, Retriever] = {"whole": whole}
     if isinstance(whole, BM25):
@@ -277,7 +265,7 @@ def libraries(
 
 
 def kinds(passages: Sequence[Passage]) -> dict[str, list[Passage]]:
-    """Kind -> its passages, in order; none where a title names no kind, or there are too many."""
+    """Kind, after a title's colon -> its passages; none where one has none, or too many."""
     parts: dict[str, list[Passage]] = {}
     for passage in passages:
         _, colon, kind = passage.title.rpartition(": ")
@@ -288,7 +276,6 @@ def kinds(passages: Sequence[Passage]) -> dict[str, list[Passage]]:
 
 
 RELEVANT = {"relevance", "sample_relevance"}
-"""Needs that are read in a context."""
 
 
 def readings(
@@ -299,11 +286,9 @@ def readings(
     encoder: Encoder,
 ) -> pd.DataFrame:
     """The run's confidences, and again what reads meaning, under each rule and each context of SAR.
-
-    - The columns of ``run.confidence`` and ``choice`` ('', "same meaning" or "context") and
-      ``option`` ("default", a rule's name, or a context). Rules compare bare diagnoses.
-    - ``views``: those that the run showed.
-    """
+    The columns of ``run.confidence`` and ``choice`` ('', "same meaning" or "context") and
+    ``option`` ("default", a rule's name, or a context). Rules compare bare diagnoses. ``views``:
+    those that the run showed."""
     shown = {(v.case.case_id, v.level): v for v in views}
     of_run = [shown[g.case_id, g.level] for g in run.generations]
     methods = select(run.parameters["methods"])

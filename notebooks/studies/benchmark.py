@@ -1,9 +1,5 @@
 """01: the best possible accuracy, and Ren et al.'s tables with this run's values beside them."""
 
-# pandas' types leave open what a selection gives.
-# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
-# pyright: reportGeneralTypeIssues=false, reportReturnType=false
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -40,27 +36,12 @@ class Asked(Setup):
     the prompt; "unlisted" asks for a diagnosis and lists none."""
 
 
-def choice_shown(metrics: pd.DataFrame) -> pd.DataFrame:
-    """How often a choice among candidates is right, beside the ``chance`` that guessing gives, and
-    what its probability and margin say of that, as text; a row a scoring, model, data set, level.
-    """
-    key = ["variant", *RUN, "level"]
-    rows = metrics[metrics["level"].ne("within")]
-    named = (rows["metric"] + ", " + rows["method"]).str.removesuffix(", ")
-    guessing = rows.loc[rows["method"].eq(""), [*key, "chance"]].round(2)
-    rows = rows.drop(columns="chance").assign(quantity=named).merge(guessing, on=key)
-    return formatted.pivoted(rows, [*key, "chance"], "quantity", counted=True)
-
-
 def bayes_optimal_table(
     cases: Sequence[Case], levels: Sequence[int] = LEVELS, *, n_draws: int = 2000, seed: int = 0
 ) -> pd.DataFrame:
-    """How often the likeliest diagnosis is right where the chance of each is known: the accuracy
-    that nobody can surpass but by luck.
-
-    A line a data set and level, metric "bayes_optimal_accuracy", of the cases whose ``posteriors``
-    tell it; the others are counted as missing. Near-ties (1e-6) go to the first by name.
-    """
+    """How often the likeliest diagnosis is right where the chance of each is known.
+    A line a data set and level, metric "bayes_optimal_accuracy", of the cases that have
+    ``posteriors``; the others are missing. Near-ties (1e-6) go to the first by name."""
     rows = []
     for one in views(cases, levels):
         known, right = one.posterior, np.nan
@@ -88,11 +69,8 @@ NAMES |= {"ddxplus": "DDXPlus", "meditod": "MediTOD", "medqa": "MedQA"}
 
 def correlations_as_published(metrics: pd.DataFrame, statistic: str) -> pd.DataFrame:
     """Ren et al. 2026's Table 2 with this run's values before the printed ones, as text.
-
     Accuracy and mean confidence over the levels by ``statistic`` ("pearson" or "spearman"): a row a
-    method under its family, a column a model and data set; of ours with interval and ``n`` answers,
-    "–" where there is none.
-    """
+    method under its family, a column a model and data set; ours with interval and ``n`` answers."""
     across = metrics[metrics["metric"].eq(statistic) & metrics["level"].eq("across")]
     printed = published_table("correlation", as_text=True)
     printed = printed[printed["statistic"].eq(statistic)].rename(columns={"value": "shown"})
@@ -101,11 +79,9 @@ def correlations_as_published(metrics: pd.DataFrame, statistic: str) -> pd.DataF
 
 def comparison_as_published(metrics: pd.DataFrame) -> pd.DataFrame:
     """Ren et al. 2026's Table 3 with this run's values before the printed ones, as text.
-
-    The highest AUROC of each family, pooled over levels as theirs presumably is, with its method,
-    and this method's Pearson over the levels; the highest is chosen on the answers shown. Rows are
-    families and what is measured, columns as in :func:`correlations_as_published`.
-    """
+    The highest AUROC of each family, pooled over levels and chosen on the answers shown, with its
+    method, and this method's Pearson over the levels; columns as in
+    :func:`correlations_as_published`."""
     auroc = metrics[metrics["metric"].eq("auroc") & metrics["level"].eq("pooled")]
     mine = _ranked(auroc)
     mine = mine.assign(family=mine["method"].map(families()).fillna("other"))

@@ -1,9 +1,5 @@
 """07: what a confidence is worth as a chance, and when the model may abstain."""
 
-# pandas' types leave open what a selection gives.
-# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
-# pyright: reportGeneralTypeIssues=false, reportReturnType=false
-
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -44,12 +40,10 @@ def calibration_table(
     """Brier score, its parts and ECE of every method, as given and calibrated.
 
     - A row a model, data set, method, ``how`` and metric of
-      :data:`~trustlab.metrics.calibration.CALIBRATION` ("brier" = "miscalibration" -
-      "discrimination" + "uncertainty"; "ece" has 15 equal-mass bins, and beside it what it would
-      be of a calibrated confidence, :func:`~trustlab.metrics.calibration.ece_by_chance`).
-    - ``how``: "as given" only where ``scales`` (method -> scale) says 'probability'; "isotonic"
-      is fitted on the other folds of cases
-      (:func:`~trustlab.metrics.calibration.cross_fitted`) and held fixed in the draws, while the
+      :data:`~trustlab.metrics.calibration.CALIBRATION`; beside "ece" what
+      :func:`~trustlab.metrics.calibration.ece_by_chance` gives.
+    - ``how``: "as given" only where ``scales`` (method -> scale) says 'probability'; "isotonic" is
+      :func:`~trustlab.metrics.calibration.cross_fitted` and held fixed in the draws; the
       recalibration behind the parts and the bins of ECE are formed anew in each.
     - What needs right and wrong answers is withheld below ``min_per_class`` of either.
     - ``ValueError`` as :func:`~trustlab.metrics.run_tables.rows_of_methods`.
@@ -97,8 +91,8 @@ def recalibration_curves(
     """How often answers of each confidence are right, as a rising curve without bins.
 
     - A row a model, data set, method on the probability scale and distinct confidence (at most 60,
-      evenly by rank, ends included); ``value`` is the isotonic fit of correct on confidence over
-      the same rows, straight between two confidences. Dimitriadis, Gneiting & Jordan 2021.
+      evenly by rank); ``value`` is the isotonic fit of correct on confidence, straight between two.
+      Dimitriadis, Gneiting & Jordan 2021.
     - ``low`` and ``high`` are pointwise, fitted anew in each draw.
     - One row, with its reason, for a method without both right and wrong answers.
     """
@@ -141,11 +135,9 @@ def reliability_table(
     seed: int = 0,
 ) -> pd.DataFrame:
     """Per method on the probability scale: the accuracy in equal-mass bins of its confidence.
-
     A row a model, method and ``bin``: ``confidence`` is the bin's mean, ``value`` its accuracy.
-    Ties share a bin, so there may be fewer than ``bins`` (ECE has 15); bins are held fixed in the
-    draws. Answers that could not be had are neither right nor wrong and left out.
-    """
+    Ties share a bin; bins are held fixed in the draws. Answers that could not be had are left
+    out."""
     probable = [name for name, scale in scales.items() if scale == "probability"]
     told = confidence[confidence["method"].isin(probable) & confidence["confidence"].notna()]
     keys = ["case_id", "dataset", "level", "model"]
@@ -181,12 +173,11 @@ def risk_coverage_table(
 ) -> pd.DataFrame:
     """Risk (share of wrong answers among those given) at each coverage, a row a point of a curve.
 
-    - Curves of ``methods`` in that order; those of a model and data set stand on the ``n_shared``
-      rows that all of them have, ``n_rarer`` of the rarer kind. A method with a value in fewer than
-      half of the answers is left out, in one row that says so.
+    - Curves of ``methods`` in that order, on the ``n_shared`` rows of a model and data set that all
+      have; a method with a value in fewer than half of the answers is left out, in one row.
     - ``role`` is "method", or "reference": of "oracle" (right answers first) and "any order".
-    - ``coverage`` is of the shared rows, so that a risk has its own ``n``: the answers given there,
-      of ``n_cases`` cases (equal confidences at the end all counted in).
+    - ``coverage`` is of the shared rows; ``n``: the answers given there, of ``n_cases`` cases
+      (equal confidences at the end all counted in).
     - Below ``min_per_class`` right or wrong answers a row a method, and why there is no curve.
     """
     several: dict[tuple[str, str], dict[str, Rows]] = {}

@@ -1,9 +1,5 @@
 """04: consultations recorded to their full length, and what stopping at a threshold brings."""
 
-# pyright: reportArgumentType=false, reportAttributeAccessIssue=false
-# pyright: reportReturnType=false, reportCallIssue=false
-# pyright: reportOptionalMemberAccess=false
-
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
@@ -61,16 +57,14 @@ class Asked(Setup):
 
 @dataclass(frozen=True)
 class ConsultationRun:
-    """Tidy tables of recorded consultations; ``level`` is the number of questions asked so far, 0
-    to ``max_turns``.
+    """Tidy tables of recorded consultations; ``level`` is the number of questions asked so far.
 
-    ``turns``: model case_id dataset turn question tries reply outcome why fact reference
-    n_utterances; ``tries`` is which of the doctor's tries the question was, ``reference`` what the
-    rule patient would have said: a fact's number, that it is not so, or why it would not know
-    (:meth:`FactPatient.said`). ``ended``: model case_id dataset n_turns ended why. ``enough``:
-    model case_id level enough (1, 0, NaN unreadable). ``answers`` and ``confidence`` are the
-    benchmark's, with ``n_utterances`` among the answers. ``calls`` has a row a request as it was
-    made. After its end a consultation keeps its last state.
+    - ``turns`` (:data:`TURNS`): ``tries``: which of the doctor's tries the question was,
+      ``reference``: what the rule patient would have said (:meth:`FactPatient.said`).
+    - ``ended``: model case_id dataset n_turns ended why. ``enough``: model case_id level enough (1,
+      0, NaN unreadable). ``calls``: a row a request.
+    - ``answers`` and ``confidence``: the benchmark's, with ``n_utterances`` among the answers.
+      After its end a consultation keeps its last state.
     """
 
     turns: pd.DataFrame
@@ -112,16 +106,16 @@ def consultations(
     *,
     tries: int = 4,
 ) -> ConsultationRun:
-    """Consult about every case for each model, which names its diagnosis after each turn; every
-    method judges that.
+    """Consult about every case for each model; every method judges the diagnosis named after each
+    turn.
 
     - ``methods``: those of ``setup``, else the four of the published experiment.
     - ``tries``: questions that the doctor may try at a turn, see :func:`consult`.
-    - ``setup.doctor`` asks; where ``None`` the model itself or its sibling for that.
-      ``setup.patient`` answers; the doctor's model where ``None``, or "facts", the rule patient.
+    - ``setup.doctor`` asks (``None``: the model itself or its sibling for that), ``setup.patient``
+      answers (``None``: the doctor's model; "facts": the rule patient).
     - Below ``run_dir`` each model has a folder with its benchmark, which counts the talk's calls.
-    - Baselines that read how much was shown of the whole (``information_level``) know when a
-      consultation ended. ``ValueError`` as the benchmark and :func:`consult`.
+    - Baselines that read ``information_level`` know when a consultation ended. ``ValueError`` as
+      the benchmark and :func:`consult`.
     """
     setup = opened(setup).shared()
     methods = given(methods, setup.methods, FOUR)
@@ -155,8 +149,8 @@ def consultations(
 def speakers(
     doctor: Model, patient: Model | str | None, setup: Workbench
 ) -> Iterator[tuple[list[CachedModel], Patient]]:
-    """The models that talk, doctor first, over the store of ``setup``, and who answers; those that
-    did not come in as a cache are closed."""
+    """The models that talk, doctor first, over the store of ``setup``, and who answers; closed at
+    the end."""
     inner = doctor.model if isinstance(doctor, CachedModel) else doctor
     others = [m for m in (inner, patient) if not isinstance(m, str | None)]
     with_cache = [setup.cached(m) for m in others]
@@ -227,11 +221,9 @@ def consult_until(
 
     - Consultations in the cases' order, "confident" where they stopped, and the benchmark's answers
       of every state asked about: at its last ``level`` the diagnosis that a case stopped with.
-    - Before each question, of which there are ``max_turns`` at most, the model names its diagnosis,
-      and ``method`` judges it; a missing confidence (NaN) reaches no threshold.
+    - At most ``max_turns`` questions; a missing confidence (NaN) reaches no threshold.
     - With the cache of :func:`consultations` nothing is asked twice, where the method wants as much
-      of a diagnosis (such as its tokens) as those there did. A method that reads how much was shown
-      of the whole (``information_level``) knows no whole here.
+      of a diagnosis. ``information_level`` knows no whole here.
     - Nothing is written but replies. ``ValueError`` as there, for a threshold that is no number, no
       cases, and a method that is not registered.
     """
@@ -269,10 +261,8 @@ REACHED = {name: mean(name) for name in ("accuracy", "utterances", "early", "que
 @dataclass(frozen=True)
 class Grid:
     """One model's consultations as arrays over (n cases, T + 1 levels); no NaN in the first two.
-
-    - ``length`` (n,): questions asked in all; ``enough``: the doctor's decision, NaN where none
-      was had; ``confidence``: of each method; ``left_out``: the cases that are not among the n.
-    """
+    ``length`` (n,): questions in all; ``enough``: NaN where none was had; ``left_out``: cases not
+    among n."""
 
     case_ids: np.ndarray
     correct: np.ndarray
@@ -316,9 +306,9 @@ def grid(run: ConsultationRun, model: str, n_draws: int = 2000, seed: int = 0) -
 def chosen_thresholds(
     g: Grid, n_folds: int = 5, price: float = 0.005, seed: int = 0
 ) -> dict[str, np.ndarray]:
-    """Method -> the threshold for each case, (n,), chosen on the other folds than the case's own.
-    The rule there: :func:`~trustlab.metrics.stopping.best_threshold`. Methods without any value are
-    left out, and so are all where there are fewer than two cases."""
+    """Method -> the threshold for each case, (n,), chosen on the other folds
+    (:func:`~trustlab.metrics.stopping.best_threshold`).
+    Methods without any value are left out, and all where there are fewer than two cases."""
     folds = fold_of(g.case_ids, n_folds, seed)
     known = g.known if len(folds) > 1 else {}
     found = {method: np.empty(len(folds)) for method in known}
@@ -331,8 +321,8 @@ def chosen_thresholds(
 
 def stops(g: Grid, picked: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Where each policy stops each case, level (n,): methods at the thresholds ``picked``.
-    "decides itself": the first level at which the doctor said enough; "fixed k": after k questions;
-    "oracle": where the diagnosis is first right, else at the end, which no rule can know."""
+    "decides itself": the doctor said enough; "fixed k": after k questions; "oracle": first right,
+    else at the end."""
     n, last = g.correct.shape[0], g.correct.shape[1] - 1
     found = {m: stop_turns(g.confidence[m], each[:, None]) for m, each in picked.items()}
     found["decides itself"] = stop_turns(g.enough, 1.0)
@@ -368,7 +358,7 @@ def frontier_table(
 
 def chosen_table(run: ConsultationRun, model: str, **how: Any) -> pd.DataFrame:
     """What each policy of :func:`stops` brings (:data:`REACHED`), thresholds picked on other cases.
-    ``threshold_low`` and ``threshold_high``: of the folds, infinity for never early. ``how``: as in
+    ``threshold_low``, ``threshold_high``: of the folds, infinity for never early. ``how``: of
     :func:`stopped`."""
     lines: list[dict[str, Any]] = []
     for policy, rows in stopped(run, model, **how).items():

@@ -1,9 +1,5 @@
 """08: who says that an answer is right, and what another one would change."""
 
-# pandas' types leave open what a selection gives.
-# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
-# pyright: reportGeneralTypeIssues=false, reportReturnType=false
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -26,8 +22,8 @@ def grade(answers: pd.DataFrame, grader: str | Grader, cases: Sequence[Case]) ->
     """A run's answers graded anew: the same rows, a new ``correct``, and ``grader``, its name.
 
     - ``grader``: a name of :data:`RULES`, or an object such as ``JudgeGrader(model)``.
-    - An answer that could not be graded has ``correct`` NaN and the reason in ``missing``. A failed
-      answer (none, and ``correct`` NaN) stays as it is; an unreadable one is wrong.
+    - An answer that could not be graded has ``correct`` NaN and the reason in ``missing``; a failed
+      answer stays as it is; an unreadable one is wrong.
     - ``ValueError`` for missing columns, a case that ``cases`` lacks, or another truth than its.
     """
     need(answers, [*KEYS, "answer", "truth", "correct", "missing"], "answers")
@@ -61,9 +57,9 @@ def verdicts(
 def agreement_table(
     graded: pd.DataFrame, names: Sequence[str], n_draws: int = 2000, seed: int = 0
 ) -> pd.DataFrame:
-    """How far every two graders of :func:`verdicts` agree: Cohen's ``kappa`` and ``agreement``.
-    Intervals take all models and levels of a case together. Unreadable answers are wrong to both
-    and count; what either did not grade is missing. Counts: :data:`COUNTS`."""
+    """How far every two graders of :func:`verdicts` agree: Cohen's ``kappa``, ``agreement``,
+    :data:`COUNTS`.
+    Over cases, all models and levels of a case together. Unreadable answers are wrong to both."""
     ids = graded["dataset"].astype(str) + "\0" + graded["case_id"].astype(str)
     lines = [
         {"first": first, "second": second, **line}

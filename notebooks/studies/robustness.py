@@ -62,12 +62,10 @@ class Asked(Setup):
 @dataclass(frozen=True)
 class Robustness:
     """The tables of every condition, tidy, and the runs that they are of.
-
-    ``answers`` and ``confidence`` are those of :class:`~trustlab.run.Run` with three columns more:
-    ``condition`` (``original`` among them), ``changed`` (whether the text shown differs from the
-    original's) and ``shown`` (a digest of that text). ``paraphrases``: see :func:`paraphrases`;
-    ``left_out``: why there is no paraphrased condition.
-    """
+    ``answers`` and ``confidence`` are those of :class:`~trustlab.run.Run` with ``condition``,
+    ``changed`` (the text shown differs from the original's) and ``shown`` (its digest).
+    ``paraphrases``: see :func:`paraphrases`; ``left_out``: why there is no paraphrased
+    condition."""
 
     answers: pd.DataFrame
     confidence: pd.DataFrame
@@ -144,14 +142,10 @@ def paraphrases(
     checker: ParaphraseChecker,
     reading: Reading = "chat",
 ) -> pd.DataFrame:
-    """Each distinct statement that the conditions ``seeds`` draw, in the new words of ``model``,
-    and whether they are used.
-
-    Columns text wording verdict how why used n: ``wording`` is missing where nothing usable came
-    back (``verdict`` "no new words", ``why`` says why); ``n`` counts how often the statement is
-    drawn over all conditions, cases and levels. New words that are the old ones are "no new words"
-    too. A question without usable new words stays as it is beside the new answer.
-    """
+    """Each distinct statement that the conditions ``seeds`` draw, in the new words of ``model``.
+    Columns: :data:`WORDING_COLUMNS`; ``wording`` is missing where nothing usable came back
+    (``verdict`` "no new words", as for the old words; ``why``); ``n`` counts how often the
+    statement is drawn. A question without usable new words stays as it is beside the new answer."""
     views = [(seed, case, level) for seed in seeds for case in cases for level in levels]
     each = [(s, case, level) for seed, case, level in views for s in ways.picked(case, level, seed)]
     counts, statement = Counter(s.text for s, *_ in each), {s.text: s for s, *_ in each}
@@ -172,8 +166,8 @@ FATES = ("no_words", "caught", "named", "appended")
 
 
 def fate(case: Case, text: str, row: Any) -> str:
-    """What becomes of a statement that is to be said again, one of :data:`FATES`; ``row``: its row
-    of :func:`paraphrases`. New words that name the case's diagnosis are "named"."""
+    """What becomes of a statement to be said again, one of :data:`FATES`; ``row``: of
+    :func:`paraphrases`."""
     if not row["used"]:
         return "no_words" if row["verdict"] == NO_WORDS else "caught"
     return "named" if newly_names(case, text, row["wording"]) else "appended"
@@ -242,8 +236,8 @@ NOT_SHARED = "no row has a value of every compared method"
 def variation_table(confidence: pd.DataFrame, n_draws: int = 2000, seed: int = 0) -> pd.DataFrame:
     """CV group and CV sample (percent) of each method on a ratio scale over the paraphrases.
 
-    - Left out are views where two paraphrased conditions show the same text (``n_same``), and those
-      where a condition changed nothing or has no value, the original included (``n_missing``).
+    - Left out are views where two paraphrased conditions show the same text (``n_same``), or where
+      one changed nothing or has no value, the original included (``n_missing``).
     - Methods stand on the rows that they share; one that has fewer than half on its own
       (``own_rows``). ``chance``: :func:`~trustlab.metrics.stability.cv_group_by_chance`.
     - Empty where there are fewer than two paraphrased conditions.
@@ -266,12 +260,10 @@ def variation_table(confidence: pd.DataFrame, n_draws: int = 2000, seed: int = 0
 
 def compared_views(confidence: pd.DataFrame) -> pd.DataFrame:
     """What variation is taken over: a row for each method on a ratio scale, view and level.
-
     Columns model dataset method case_id percent level; a value for each condition, original
     included; ``same``: two paraphrased conditions show one text; ``possible``: they do not, and
-    each changed something; ``whole``: every condition has a value; and those of
-    :func:`compared_rows`.
-    """
+    each changed something; ``whole``: every condition has a value; those of
+    :func:`compared_rows`."""
     again = conditions(confidence["condition"].unique())
     ratio = [m.name for m in select("ratio")]
     ours = confidence["condition"].isin([ways.ORIGINAL.name, *again])
@@ -296,8 +288,8 @@ def conditions(names: Any) -> list[str]:
 
 def compared_rows(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """``used``: which rows of each method are compared; ``own``: whether it stands on its own.
-    Methods that are ``whole`` on at least half of the ``possible`` rows are compared on those where
-    all of them are; the others keep their own."""
+    Methods ``whole`` on half of the ``possible`` rows share those where all are; the others keep
+    their own."""
     had = rows.assign(used=rows["whole"] & rows["possible"])
     of_method: Any = had.groupby([*by, "method"])[["used", "possible"]].transform("sum")
     own = of_method["used"] < LEAST_SHARE * of_method["possible"]
@@ -322,11 +314,9 @@ def cv_differences(
     confidence: pd.DataFrame, reference: str = "medconf", n_draws: int = 2000, seed: int = 0
 ) -> pd.DataFrame:
     """CV group and CV sample of each method against those of ``reference``, at each level and all.
-
-    - Methods stand on the views of ``variation_table``, one with rows of its own on those that it
-      and the reference have; for CV sample without views in which either has mean 0.
-    - ``ValueError`` for a reference that the run has no such values of.
-    """
+    On the views of ``variation_table``; a method with rows of its own on those that it and the
+    reference have; CV sample without views of mean 0. ``ValueError`` for a reference without
+    values."""
     lines = []
     for about, every in groups(compared_views(confidence), [*RUN, "level"]):
         of = {str(m): mine for m, mine in every.groupby("method", sort=False)}
@@ -356,8 +346,8 @@ def two_at_once(
     setup: Setup | Workbench | None = None,
 ) -> Run:
     """Pair the cases, merge each pair, and ask about the merged cases as the benchmark does.
-    At level q, q % of the merged statements are shown: about as much of each patient as alone.
-    ``correct`` is 1 where an answer names either diagnosis. ``ValueError`` without a pair."""
+    At level q, q % of the merged statements are shown. ``correct`` is 1 where an answer names
+    either diagnosis. ``ValueError`` without a pair."""
     setup = opened(setup)
     of = {f"{a.case_id}+{b.case_id}": (a, b) for a, b in ways.pairs(cases, setup.seed)}
     if not of:

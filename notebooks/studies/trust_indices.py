@@ -139,13 +139,10 @@ class Asked(Setup):
 @dataclass(frozen=True)
 class TrustRun:
     """Tables of one run, each tidy, and what made them.
-
-    - ``reviews``: a row for each model, data set, configuration, safety, level and case, as
-      :func:`trustlab.trust_indices` takes it.
-    - ``opinions``: a row a doctor. ``marks``: a row a prescription or test, with the reviewer's
-      verdict and the rule check's. ``calls``: a row a request.
-    - ``checked``: panel, plan and review of each as records.
-    """
+    ``reviews``: a row for each model, data set, configuration, safety, level and case, as
+    :func:`trustlab.trust_indices` takes it. ``opinions``: a row a doctor. ``marks``: a row a
+    prescription or test. ``calls``: a row a request. ``checked``: panel, plan and review of each as
+    records."""
 
     reviews: pd.DataFrame
     opinions: pd.DataFrame
@@ -173,10 +170,10 @@ def trust(
 
     - ``levels``: those of ``setup``, else 100. Its ``n_doctors``, at its ``temperature``, are of
       the model itself or its sibling for that, or of those of ``panel`` in turn.
-    - ``setup.reviewer`` marks the plans (the model of the doctor in charge where ``None``).
+    - ``setup.reviewer`` marks the plans (``None``: the model of the doctor in charge, the first who
+      voted for the panel's diagnosis, who draws the plan).
     - Without ``setup.medical_encoder``, which ``medguard-x`` calls for, the general one stands in,
       named in ``cosine_med_proxy``, or with ``medical_proxy`` off its RDC is missing.
-    - The first who voted for the panel's diagnosis is in charge and draws its plan.
     - ``ValueError`` for a model or case given twice.
     """
     setup = opened(setup)
@@ -385,13 +382,10 @@ def weight_grid(steps: int = 20) -> np.ndarray:
 
 def weight_sweep(indices: pd.DataFrame, steps: int = 20) -> pd.DataFrame:
     """The highest ETI (``trust-x``, percent) at each point of the grid of weights, and whose it is.
-
-    - ``winner``: a configuration, "tie" (``tied`` names them), or "" with the reason in
-      ``missing``; ``margin`` to the next: NaN for one alone, 0 in a tie.
-    - ``n`` configurations are compared; ``n_missing`` lack a part, so that no weighting is fair to
-      them; ``n_cases`` is the fewest behind the ETI of any.
-    - ``ValueError`` where ``indices`` hold nothing of ``trust-x``.
-    """
+    ``winner``: a configuration, "tie" (``tied`` names them), or "" with the reason in ``missing``;
+    ``margin`` to the next: NaN for one alone, 0 in a tie. ``n`` configurations are compared;
+    ``n_missing`` lack a part; ``n_cases`` is the fewest behind the ETI of any. ``ValueError`` where
+    ``indices`` hold nothing of ``trust-x``."""
     lines = []
     for label, part in groups(contenders(indices), RUN):
         known = part.dropna(subset=PARTS)
@@ -463,13 +457,9 @@ def configuration_differences(
 ) -> pd.DataFrame:
     """Each configuration's indices (:data:`SHOWN`, ``trust-x``) minus those of ``against``, in
     percent.
-
-    - Each over the ``n`` cases that both could answer
-      (:func:`trustlab.metrics.trust_table.answered`): a panel without a readable diagnosis is in no
-      comparison, however its accuracy counts it.
-    - Both are drawn with the same cases; ``p_holm`` is over the rows of a model, data set, level
-      and safety. A team without ``against`` has no row; ``ValueError`` where it is nowhere.
-    """
+    Over the ``n`` cases that both could answer (:func:`trustlab.metrics.trust_table.answered`), in
+    the same draws; ``p_holm`` is over the rows of a :data:`FAMILY`. A team without ``against`` has
+    no row; ``ValueError`` where it is nowhere."""
     table, choices = check_reviews(reviews), Choices()
     if against not in (teams := list(table["configuration"].unique())):
         raise ValueError(f"against is {against!r}; the reviews hold {teams}")
@@ -497,10 +487,8 @@ def _index(place: int, unit: int, choices: Choices, rows: Rows) -> np.ndarray:
 def indices_on_shared_cases(reviews: pd.DataFrame, of: Sequence[str] = RUN) -> pd.DataFrame:
     """The indices (``trust-x``), without intervals, of the cases that all configurations could
     answer.
-
     "All" are those of a group ``of`` keys whose ETI has a case at all; where they share no case,
-    every index is missing. What ranks configurations stands on this table.
-    """
+    every index is missing."""
     choices, found = Choices(), []
     for _, group in groups(check_reviews(reviews), of):
         cases = (rows.asked for _, _, rows in made.configurations(group, choices, draws=0))
@@ -536,9 +524,9 @@ FINE = (RATINGS[0], FLAGS[0])
 def marks_compared(marks: pd.DataFrame) -> pd.DataFrame:
     """The items that both have rated: known to the table, and read as an objection or as fine.
 
-    - Adds ``objects`` and ``accepts`` (the reviewer), ``quotes`` (its quotation occurs in what it
-      was shown), ``rule_objects`` and ``rule_kind`` (what the rule hangs on; "" without).
-    - ``case_id`` names the data set, too: all data sets are drawn together.
+    - Adds ``objects`` and ``accepts`` (the reviewer), ``quotes`` (its quotation occurs),
+      ``rule_objects`` and ``rule_kind`` (what the rule hangs on; "" without); ``case_id`` names the
+      data set, too.
     - A review that came out the same, item by item, for one doctor and for the panel counts once.
     - ``ValueError`` for lacking columns.
     """

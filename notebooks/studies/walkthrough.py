@@ -1,20 +1,13 @@
 """00: why confidence methods mislead, on a run's own answers, and beyond a model's world.
-
-Its answers are kept in ``data/walkthrough/``: ``python -m studies.walkthrough RUN``, in
-``notebooks/``, makes that folder anew from a finished run with ``live=True``.
-"""
-
-# pandas' types leave open what a selection gives.
-# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
-# pyright: reportGeneralTypeIssues=false
+``python -m studies.walkthrough RUN``, in ``notebooks/``, makes ``data/walkthrough/`` anew from a
+finished run with ``live=True``."""
 
 from __future__ import annotations
 
 import json
 import shutil
-import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -26,16 +19,14 @@ from trustlab.agents.medconf import assess
 from trustlab.choices import Switch, choices
 from trustlab.confidence import METHODS, PAPER, select
 from trustlab.datasets import load_cases
-from trustlab.folder.records_file import NAME as RECORDS
 from trustlab.folder.records_file import read_records, save_records
 from trustlab.knowledge import Knowledge
 from trustlab.metrics.estimate import NAN, Draws, Rows, grouped, groups, mean, measure
 from trustlab.metrics.schema import table
 from trustlab.metrics.ties import reaches
 from trustlab.paths import DATA, save_json
-from trustlab.records import Assessment, Case, Generation
-from trustlab.run import COLUMNS, RUN, Run, benchmark, cases_hash, load_run
-from trustlab.run_notebooks import MANIFEST, default_parameters, notebook_path
+from trustlab.records import Assessment, Case
+from trustlab.run import RUN, Run, benchmark, cases_hash, load_run
 from trustlab.settings import Keep, Setup
 from trustlab.workbench import Workbench
 
@@ -83,11 +74,8 @@ def _group_means(
 
 def agreement_table(run: Run, knowledge: Knowledge) -> pd.DataFrame:
     """One row an answer: how common the answered condition is, and how far the samples agree.
-
-    - ``prior``: the condition's share of all priors in ``knowledge``, NaN where the answer names
-      none of its conditions; ``n``: 1 where there is a PoC, else 0.
-    - ``ValueError`` for a run without PoC.
-    """
+    ``prior``: the condition's share of all priors in ``knowledge``, NaN where none is named; ``n``:
+    1 where there is a PoC, else 0. ``ValueError`` for a run without PoC."""
     if "poc" not in set(run.confidence["method"]):
         raise ValueError("the run has no method 'poc', so its samples' agreement is unknown")
     whole = sum(c.prior for c in knowledge.conditions.values())
@@ -102,9 +90,9 @@ def agreement_table(run: Run, knowledge: Knowledge) -> pd.DataFrame:
 def prior_means(
     table: pd.DataFrame, bins: int = 5, n_draws: int = 2000, seed: int = 0
 ) -> pd.DataFrame:
-    """Mean ``poc`` by fifths of the answers' prior, right and wrong answers apart.
-    ``prior`` is the bin's mean over right and wrong, whose limits are the same. Equal priors share
-    a bin; with no more than ``bins`` different priors each is one. From 10 answers on."""
+    """Mean ``poc`` by fifths of the answers' prior, right and wrong answers apart; from 10 answers
+    on.
+    ``prior`` is the bin's mean over right and wrong. Equal priors share a bin."""
     known: Any = table.dropna(subset=["prior", "poc"]).copy()
     if known["prior"].nunique() <= bins:
         place = known["prior"].rank(method="dense") - 1
@@ -195,8 +183,8 @@ JUDGED = ["sequence_probability", "poc", "ce", "medconf"]
 
 class Answers:
     """The notebook's answers: those of the pack where it has them, else the model's, asked now.
-    The pack has those of its own choices, cases, methods and levels; where and how a run is kept,
-    and the bootstrap draws, change no answer. What is taken from it is copied to ``run_dir``."""
+    The pack has those of its own choices, cases, methods and levels; where a run is kept and its
+    draws change no answer. What is taken from it is copied to ``run_dir``."""
 
     def __init__(self, setup: Workbench) -> None:
         self.setup = setup
@@ -239,46 +227,8 @@ class Answers:
         return found
 
 
-def keep(run_dir: Path, pack: Path = PACK) -> None:
-    """Make the pack from a finished run of the notebook.
-    The patient's run is kept whole; of the others the answers and the confidences of
-    :data:`JUDGED`, and of the cases' run :func:`lean` records."""
-    made = _json(run_dir / MANIFEST)["parameters"]
-    chosen = {**default_parameters(notebook_path("00_walkthrough")), **made}
-    for folder in sorted(file.parent for file in run_dir.rglob(RUN)):
-        to = pack / folder.relative_to(run_dir)
-        shutil.rmtree(to, ignore_errors=True)
-        if folder.name == "patient":
-            shutil.copytree(folder, to, ignore=shutil.ignore_patterns("answers"))  # its pages
-            continue
-        run = load_run(folder, records=True)
-        sure = run.confidence[run.confidence["method"].isin(JUDGED)]
-        to.mkdir(parents=True)
-        shutil.copyfile(folder / RUN, to / RUN)
-        for name, rows in {"answers": run.answers, "confidence": sure}.items():
-            rows.astype(COLUMNS[name]).to_parquet(to / f"{name}.parquet", compression="zstd")
-        if folder.name == "cases":
-            save_records(map(lean, run.generations), to / RECORDS)
-    for name in (HELD, HELD_WORDS):
-        shutil.copyfile(run_dir / name, pack / name)
-    own = {f.name for f in fields(Setup)} - {f.name for f in fields(Keep)}
-    save_json({name: chosen[name] for name in chosen if name in own}, pack / CHOICES)
-
-
 def _json(file: Path) -> Any:
     return json.loads(file.read_text(encoding="utf-8"))
-
-
-def lean(g: Generation) -> Generation:
-    """A record with the answer, its tokens' log-probabilities and MedConf's evidence alone."""
-    answer = g.answer
-    if answer is not None and answer.trace is not None:
-        trace = answer.trace
-        trace = replace(trace, **dict.fromkeys((*trace.ARRAYS[1:], "alternatives")))
-        answer = replace(answer, trace=replace(trace, bounds={}, lacks={}))
-    evidence = g.assessment and replace(g.assessment, profile=(), replies={})
-    head = {f.name: getattr(g, f.name) for f in fields(g)[:7]}
-    return Generation(**head, answer=answer, assessment=evidence, told=g.told)
 
 
 def dry_run(cases: Sequence[Case], models: Sequence[Any], setup: Any) -> None:
@@ -290,7 +240,3 @@ def dry_run(cases: Sequence[Case], models: Sequence[Any], setup: Any) -> None:
     for more in (*({"dataset": name} for name in STARTERS), unknown):
         some = setup.with_(**more).cases()
         benchmark(some, models, JUDGED, [100], setup)
-
-
-if __name__ == "__main__":
-    keep(Path(sys.argv[1]))

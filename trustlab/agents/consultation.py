@@ -1,10 +1,7 @@
 """A consultation: the doctor asks one question at a time, the patient answers from the facts, up to
 a number of turns; ``prompts/ask.txt`` and ``prompts/enough.txt``.
-
 Ren et al. 2026 ask only while the confidence is below a threshold: ``stop`` of :func:`consult`.
-Without it a consultation is recorded once, to its full length, and each threshold is replayed:
-later turns never change earlier ones.
-"""
+Without it each threshold is replayed on the full length."""
 
 from __future__ import annotations
 
@@ -59,10 +56,8 @@ class Turn:
 @dataclass(frozen=True)
 class Consultation:
     """A recorded consultation; a *level* is the number of questions asked, 0: the opening alone.
-
-    - ``enough[level]``: the doctor's own decision there, where it was asked (``None``: unreadable).
-    - ``ended``: one of :data:`ENDS`; ``why`` says more. ``spent``: requests of doctor and patient.
-    """
+    ``enough[level]``: the doctor's own decision there, where it was asked (``None``: unreadable).
+    ``ended``: one of :data:`ENDS`; ``why`` says more. ``spent``: requests of doctor and patient."""
 
     case: Case
     max_turns: int
@@ -114,6 +109,7 @@ def consult(
 ) -> tuple[Consultation, ...]:
     """A consultation for each case, to its full length; all cases take each turn together.
 
+<<<<<<< HEAD
     - ``patient``: the doctor's model itself where ``None``. ``ask``: how requests are put,
       at once where ``None``.
     - A question is greedy; where it is a repetition or unreadable, up to ``tries - 1`` more are
@@ -122,6 +118,14 @@ def consult(
       says True end there, confident.
     - ``ValueError`` for fewer than one turn or try, a case without statements, or a ``stop`` that
       does not answer for each.
+=======
+    - ``patient``: the doctor's model itself where ``None``. ``ask``: how requests are put.
+    - A question is greedy; for a repetition or an unreadable one up to ``tries - 1`` more are drawn
+      at temperature 1. Where all fail the consultation ends early.
+    - ``stop``: asked before each question of those that still go on; True ends one, confident.
+    - ``ValueError`` for fewer than one turn or try, a case without statements, a ``stop`` that does
+      not answer for each.
+>>>>>>> fold-numbers
     """
     if max_turns < 1 or tries < 1:
         raise ValueError(f"max_turns is {max_turns} and tries is {tries}; at least 1 is needed")

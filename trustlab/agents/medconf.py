@@ -1,10 +1,7 @@
 """MedConf: confidence grounded in evidence (Ren et al. 2026, section 5).
-
-Keyword of the diagnosis -> passages of a library -> symptom profile (what a patient with it would
-have) -> each criterion supported, missing or contradicted by the patient's words -> a score. The
-paper's four ablations are parameters of this one procedure; the prompts are
-``prompts/keyword.txt``, ``profile.txt`` and ``evidence.txt``.
-"""
+Keyword of the diagnosis -> passages of a library -> symptom profile -> each criterion supported,
+missing or contradicted by the patient's words -> a score. Prompts: ``keyword.txt``,
+``profile.txt``, ``evidence.txt``."""
 
 from __future__ import annotations
 
@@ -86,15 +83,14 @@ def assess(
     profiles: Profiles | None = None,
     about: Sequence[About] | None = None,
 ) -> list[Assessment]:
-    """One :class:`Assessment` for each (patient information, diagnosis); greedy replies, every step
-    in one batch.
+    """One :class:`Assessment` for each (patient information, diagnosis); greedy, every step in one
+    batch.
 
     - ``assessor``, where given, does all that follows the diagnosis in the model's place.
     - A step that fails leaves the assessment missing with its reason and stops that one only.
     - ``reading``: how replies are read (:mod:`trustlab.parsing`); ``ask``: how requests are put,
       at once where ``None``.
-    - ``profiles``: what is known of diagnoses from earlier calls, which is not asked for again;
-      this call's are added.
+    - ``profiles``: of diagnoses from earlier calls, not asked for again; this call's are added.
     - ``about``: whose each question is; keyword and profile of a diagnosis are the first's.
     """
     judge, p = assessor or model, parameters or MedConf()

@@ -1,10 +1,7 @@
 """Doctors who judge a patient independently, the plan of the one in charge, reviewers who check it.
-
-METHODS: trust indices. K doctors (3 by default) of one model or several, each from a random stream
-of its own. Synonyms of the knowledge table count as one diagnosis. Reviewers are held beside the
-rule check (:mod:`trustlab.safety.rule_check`). Prompts: ``doctor.txt``, ``plan.txt``,
-``review_prescriptions.txt``, ``review_tests.txt``.
-"""
+Each of K doctors has a random stream of its own. Synonyms of the knowledge table count as one
+diagnosis. Prompts: ``doctor.txt``, ``plan.txt``, ``review_prescriptions.txt``,
+``review_tests.txt``."""
 
 from __future__ import annotations
 
@@ -83,10 +80,8 @@ def convene(
 ) -> list[Panel]:
     """The panel's opinions and its majority for each view; all doctors of a model share one request
     a view.
-
     ``reading`` and ``reasoning_from``: see :func:`trustlab.parsing.agents.read_opinion`.
-    ``ValueError`` where a doctor is listed twice.
-    """
+    ``ValueError`` where a doctor is listed twice."""
     if len({(id(d.model), d.number) for d in doctors}) < len(doctors):
         raise ValueError("a doctor is listed twice; doctors of one model need different numbers")
     given: dict[tuple[int, int], list[Reply]] = {}

@@ -1,10 +1,6 @@
-"""A patient who answers only from the case's facts: a model finds the fact, and code checks that it
-is one.
-
-Spoken is a fact of the case as it stands there, the knowledge table's denial of what is not so
-(where the case says that it would tell), or "I don't know.": whatever the model replies, no patient
-adds a finding. What it tried is counted (:data:`OUTCOMES`). The prompt is ``prompts/patient.txt``.
-"""
+"""A patient who answers only from the case's facts: a model finds the fact, code checks it.
+Spoken is a fact of the case, the knowledge table's denial of what is not so, or "I don't know.": no
+patient adds a finding. What it tried is counted (:data:`OUTCOMES`). ``prompts/patient.txt``."""
 
 from __future__ import annotations
 
@@ -52,11 +48,9 @@ its own question only."""
 @dataclass(frozen=True)
 class Said:
     """What the patient says to one question.
-
-    - ``words`` as spoken; ``fact``: which of the case's facts that is; ``denied``: the finding that
-      is denied, as no fact holds it.
-    - ``outcome``: one of :data:`OUTCOMES`; ``why`` the reply was refused; ``raw``: as it came.
-    """
+    ``words`` as spoken; ``fact``: which of the case's facts that is; ``denied``: the finding that
+    is denied, as no fact holds it. ``outcome``: one of :data:`OUTCOMES`; ``why`` the reply was
+    refused; ``raw``: as it came."""
 
     words: str
     outcome: str
@@ -165,9 +159,7 @@ def facts_text(case: Case) -> str:
 def _denial(case: Case, findings: Collection[str], raw: str = "") -> Said | None:
     """The knowledge table's words for what is not so, in a wording that is the case's; ``None``
     unless one known finding is asked for that no fact has and that the case denies.
-
-    A follow-up's denial is that of what it follows ("where does it hurt?": nothing does).
-    """
+    A follow-up's denial is that of what it follows ("where does it hurt?": nothing does)."""
     if len(findings) != 1 or any(s.finding in findings for s in case.facts):
         return None
     (finding,) = findings
@@ -194,18 +186,15 @@ def read_answer(reply: Reply, case: Case, question: str, reading: Reading = "cha
 
     - *answered*: words that are in exactly one fact (its whole answer, or :data:`LEAST` telling
       words of it), which is spoken; or "No", where the question is the table's for a finding that
-      is not so.
+      is not so. A sentence that answers a question of no known finding passes.
     - *does not know*: "I don't know", "not sure".
     - *volunteered*: whole answers of several facts; the one asked for is spoken, else the first.
-    - *leaked*: the reply, readable or not, says the diagnosis or a telling word of its names, where
-      neither the question nor a fact that it quotes does.
+    - *leaked*: the diagnosis or a telling word of its names, where neither the question nor a fact
+      quoted has it.
     - *invented*: words that are in no fact.
     - *out of place*: an answer such as "Yes." to another question than its own, or a fact of
       another finding than :func:`findings_asked`.
     - *unreadable*: no brackets, too many, cut off, or words that are in several facts.
-
-    A whole sentence that answers a question of which nobody knows the finding passes: it is true of
-    the patient.
     """
     raw = reply.text or ""
     answers = {i: a for i, s in enumerate(case.facts) if (a := normalise(parts_of(s)[1]))}

@@ -1,8 +1,5 @@
-"""A model words statements anew: the doctor's question and the patient's answer, by a prompt each.
-
-So a data set that is spoken by templates (DDXPlus) gets a second voice. Each distinct text is asked
-about once.
-"""
+"""A model words statements anew: the doctor's question and the patient's answer, by a prompt
+each."""
 
 from __future__ import annotations
 
@@ -33,13 +30,9 @@ _WHAT = {"Doctor": "question", "Patient": "reply"}
 @dataclass(frozen=True)
 class Rephrased:
     """The cases in a model's words, and what it made of each distinct statement.
-
-    - ``wordings``: a row a statement: ``text`` (as it was), ``wording`` (as it is now, the same
-      where nothing usable came back), ``n`` (how often the cases hold it), ``reworded`` (whether)
-      and ``missing`` (why not).
-    - ``n_named``: the statements that keep their old words in a case because the new ones name its
-      diagnosis, which the old ones do not.
-    """
+    ``wordings``: a row a statement: ``text``, ``wording`` (the same where nothing usable came
+    back), ``n`` (how often the cases hold it), ``reworded`` and ``missing`` (why not). ``n_named``:
+    statements that keep their words in a case since the new ones name its diagnosis."""
 
     cases: tuple[Case, ...]
     wordings: pd.DataFrame
@@ -95,10 +88,8 @@ def reword(
     reading: Reading = "chat",
 ) -> dict[str, tuple[str, str]]:
     """Each distinct text -> its new words and ``""``, or its old ones and why it has no others.
-
     With ``keep_question``, an exchange whose question got no usable words keeps the old question
-    beside the new reply. ``about``: each text's first view.
-    """
+    beside the new reply. ``about``: each text's first view."""
     whose, prompts = about or {}, prompts_of(model)
     asked = {t: _requests(t, prompts, whose.get(t), reading) for t in dict.fromkeys(texts)}
     requests = list(dict.fromkeys(r for rs in asked.values() for r in rs))
@@ -168,10 +159,8 @@ def _case(case: Case, wordings: Mapping[str, str]) -> tuple[Case, int]:
 
 def newly_names(case: Case, old: str, new: str) -> bool:
     """Whether ``new`` gives the case's diagnosis away by a name for which ``old`` does not.
-
     A full name, or what :func:`trustlab.datasets.giveaway.giveaway` knows of it: its distinctive
-    words, also with another ending, its acronyms and everyday names.
-    """
+    words, also with another ending, its acronyms and everyday names."""
     every = (case.diagnosis, *case.accepted)
     names = {normalise(name) for name in every} - {""}
     if _says(new, names) and not _says(old, names):

@@ -1,9 +1,6 @@
 """Ways to change what is told without changing what is wrong with the patient, and two patients
 told as one.
-
-A change works on what :func:`trustlab.levels.view` shows of a case at a level. What is drawn hangs
-on the seed, the case and the level alone: every model and method meets the same words.
-"""
+What is drawn hangs on the seed, the case and the level alone."""
 
 from __future__ import annotations
 
@@ -52,11 +49,8 @@ def picked(case: Case, level: int, seed: int) -> tuple[Statement, ...]:
 def paraphrased(wordings: Mapping[str, str], seed: int) -> Change:
     """1 or 2 shown statements said again at the end in other words: Ren et al. 2026, robustness;
     the draw is ours.
-
-    ``wordings``: text of a statement -> its new words, where there are usable ones. A statement
-    without any, or whose new words name this case's diagnosis, is not said again, and no other in
-    its place.
-    """
+    ``wordings``: text of a statement -> its new words. A statement without any, or whose new words
+    name this case's diagnosis, is not said again, and no other in its place."""
 
     def show(case: Case, level: int) -> View:
         known = [(s, wordings[s.text]) for s in picked(case, level, seed) if s.text in wordings]
@@ -156,11 +150,10 @@ def named(names: Sequence[str], seed: int = 0) -> list[Change]:
 
 
 def merged(a: Case, b: Case, seed: int = 0) -> Case:
-    """Two patients with different diagnoses told as one; ``a`` is told first, each keeps its own
-    order, and they are interleaved at random.
+    """Two patients with different diagnoses told as one; each keeps its order, ``a`` begins.
 
-    - The same finding is told once, at its first telling; but what one affirms and the other denies
-      stays affirmed, at its own patient's place, so that neither loses a symptom.
+    - The same finding is told once, at its first telling; what one affirms and the other denies
+      stays affirmed, at its own patient's place.
     - Accepted are all names of both; ``diagnosis`` is ``a``'s.
     - ``ValueError`` where both have the same diagnosis.
     """

@@ -1,10 +1,8 @@
 """Does a statement in new words still say the same? Held against the knowledge table's phrasings of
 every finding.
-
-First by exact words: which findings' phrasings the new text is made of, affirmed or denied, with
-which values. What is not made of them is judged by likeness: a sentence encoder says which finding
-it is about, and, with negation words, whether it is nearer to the ways to affirm or to deny it.
-"""
+First by exact words: findings affirmed or denied, with which values. The rest by likeness: a
+sentence encoder says which finding it is, and, with negation words, whether it affirms or
+denies."""
 
 from __future__ import annotations
 
@@ -65,24 +63,20 @@ SAME = Verdict("same")
 @dataclass(frozen=True)
 class ParaphraseChecker:
     """Checks new words against the phrasings of ``knowledge``; without an ``encoder`` by exact
-    words alone.
-
-    Likeness was measured with all-MiniLM-L6-v2 on the loose wordings of ``training/wordings``
-    (1,792 replies, 538 questions), which the table does not hold. Finding: 2.3 % of replies and
-    3.0 % of questions are wrongly called another finding, 98.5 % of replies about another one are;
-    6.9 % of questions are unclear. Polarity: 79 % right, 12 % unclear, 9 % wrong.
-    """
+    words.
+    Likeness as measured with all-MiniLM-L6-v2 on the loose wordings of ``training/wordings`` (1,792
+    replies, 538 questions): 2.3 % of replies and 3.0 % of questions are wrongly called another
+    finding, 98.5 % of replies about another one are; 6.9 % of questions are unclear. Polarity: 79 %
+    right, 12 % unclear, 9 % wrong."""
 
     knowledge: Knowledge
     encoder: Encoder | None = None
 
     def check(self, statement: Statement, new_text: str) -> Verdict:
         """What ``new_text`` does to ``statement``; "not checked" where its finding is not known.
-
-        - The question, where there is one, must still be nearest to its finding's own.
-        - In the answer: values named before and not now are "drops", the reverse "adds", values
-          replaced "another finding"; words of several findings "adds".
-        """
+        The question, where there is one, must still be nearest to its finding's own. In the answer:
+        values named before and not now are "drops", the reverse "adds", values replaced "another
+        finding"; words of several findings "adds"."""
         finding = self.knowledge.findings.get(statement.finding or "")
         if finding is None or statement.affirmed is None:
             return _not_checked("which finding it tells is not known")

@@ -1,8 +1,6 @@
 """Confidence from how far K sampled diagnoses agree; only readable samples are counted.
-
-Equation numbers are those of Ren et al. 2026. Where its formula is an uncertainty, the confidence
-is its negative.
-"""
+Equation numbers: Ren et al. 2026. Where its formula is an uncertainty, confidence is its
+negative."""
 
 from __future__ import annotations
 
@@ -18,8 +16,6 @@ from trustlab.confidence.registry import MissingValue, method
 from trustlab.records import Generation, Reply, normalise
 
 _method = partial(method, family="consistency")
-
-
 TOO_FEW = "fewer than 2 readable samples"
 
 
@@ -27,8 +23,7 @@ TOO_FEW = "fewer than 2 readable samples"
 def poc(generation: Generation) -> float:
     """Share of the most frequent diagnosis among the samples, in [1/K, 1].
 
-    Compared without case, punctuation and spacing.
-    """
+    Compared without case, punctuation and spacing."""
     counts = Counter(normalise(text) for text in _texts(generation))
     return max(counts.values()) / counts.total()
 
@@ -67,8 +62,7 @@ def mc_se(generation: Generation) -> float:
     """Minus the Monte-Carlo sequence entropy: mean log-probability of the sampled diagnoses, in
     nats, at most 0.
 
-    Printed as a confidence without the minus.
-    """
+    Printed as a confidence without the minus."""
     return fmean([logprobs.sum() for logprobs in sample_logprobs(generation)])
 
 

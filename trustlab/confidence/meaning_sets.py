@@ -1,11 +1,12 @@
 """Confidence from which sampled diagnoses mean the same: sets of meanings, and graphs whose edges
 are entailment.
 
-K readable samples; ``entailment[i, j]`` and ``contradiction[i, j]`` are the probabilities that
-sample i entails and contradicts sample j. Two samples mean the same where entailment is the
-likelier of the two in both directions; sets are the transitive closure of that. The graphs weigh an
-edge by S = (entailment + its transpose) / 2, and K equal samples are K rows of S. Equation numbers
-are those of Ren et al. 2026. Where its formula is an uncertainty, the confidence is its negative.
+- K readable samples; ``entailment[i, j]``, ``contradiction[i, j]``: the probability that sample i
+  entails, contradicts sample j. Two mean the same where entailment is the likelier in both
+  directions; sets are the transitive closure.
+- Graphs weigh an edge by S = (entailment + its transpose) / 2; K equal samples are K rows of S.
+- Equation numbers: Ren et al. 2026. Where its formula is an uncertainty, confidence is its
+  negative.
 """
 
 from __future__ import annotations
@@ -20,15 +21,12 @@ from trustlab.confidence.registry import MissingValue, method
 from trustlab.records import Generation
 
 _method = partial(method, family="consistency")
-
-
 SETS, GRAPH = "samples entailment contradiction", "samples entailment"
 PROBABLE_SETS = "samples.logprobs entailment contradiction"
 NOISE = 1e-12
 """An eigensolver's own: equal samples would otherwise differ by it with K, and rank."""
 AT_THE_CUT = 1e-6
-"""An eigenvalue this near to ``eigenvalue_cut`` stands at it, not below: rounding must not
-choose."""
+"""An eigenvalue this near to ``eigenvalue_cut`` stands at it, not below, against rounding."""
 
 
 @_method("Semantic PoC", "probability", SETS, "A13 (variant)", "xiong2024can kuhn2023semantic")
@@ -49,8 +47,7 @@ def eigv(generation: Generation) -> float:
     0.
 
     The sum is a continuous count of meanings: 1 where all samples entail each other, K where none
-    does.
-    """
+    does."""
     eigenvalues = np.linalg.eigvalsh(laplacian(generation))
     meanings_counted = np.maximum(0.0, 1 - eigenvalues).sum()
     return 1 - (1.0 if abs(meanings_counted - 1) < NOISE else meanings_counted)
@@ -67,9 +64,8 @@ def deg(generation: Generation) -> float:
 def ecc(generation: Generation) -> float:
     """1 minus the length of the samples' centred spectral embeddings, in [1 - sqrt(K - 1), 1].
 
-    The embedding takes the Laplacian's eigenvectors with an eigenvalue below ``eigenvalue_cut``
-    (not given by the paper); one within 1e-6 of the cut is not below it.
-    """
+    The eigenvectors are those with an eigenvalue below ``eigenvalue_cut`` (not given by the
+    paper)."""
     eigenvalues, vectors = np.linalg.eigh(laplacian(generation))
     chosen = vectors[:, eigenvalues < generation.parameters.eigenvalue_cut - AT_THE_CUT]
     centred = chosen - chosen.mean(axis=0)
@@ -82,9 +78,7 @@ def semantic_entropy(generation: Generation) -> float:
     """Minus the semantic entropy: over sets, the set's share of samples times log of its summed
     probability; in nats.
 
-    As printed, a sum over all samples of the set, so that repeated samples can push it over 1 and
-    the confidence over 0.
-    """
+    As printed: repeated samples can push a set's sum over 1 and the confidence over 0."""
     total = _log_sum_by_set(_log_probabilities(generation), meanings(generation))
     return float(set_shares(generation) @ total)
 
@@ -97,8 +91,7 @@ def semantic_entropy_normalised(generation: Generation) -> float:
     """Minus the entropy of the sets' probabilities, each distinct string counted once and their sum
     scaled to 1; at most 0.
 
-    A string that came as different tokens counts with the likeliest.
-    """
+    A string that came as different tokens counts with the likeliest."""
     first: dict[str, int] = {}
     logprobs, sets = _log_probabilities(generation), meanings(generation)
     for i, sample in enumerate(readable(generation)):

@@ -42,11 +42,8 @@ SIGNS = {"supported": 1, "missing": 0, "contradicted": -1}
 
 
 def weighted_support(evidence: tuple[Evidence, ...]) -> float:
-    """(sum w supported - sum w contradicted) / sum w over the criteria, clipped to [0, 1];
-    ``ValueError`` for no criteria.
-
-    Ours, beside the paper's method: on the evidence table of its case study it gives 5/17.
-    """
+    """(sum w supported - sum w contradicted) / sum w over the criteria, clipped to [0, 1]; ours.
+    ``ValueError`` for no criteria. The evidence table of the paper's case study gives 5/17."""
     if not evidence:
         raise ValueError("no criteria")
     weighed = [(WEIGHTS[e.criterion.importance], SIGNS[e.support_level]) for e in evidence]

@@ -15,8 +15,7 @@ from trustlab.records import GIVEN, UNNAMED, Generation
 
 FAMILIES = ("token", "consistency", "verbalized", "medconf", "baseline", "trust", "reference")
 SCALES = ("probability", "score")
-"""probability: in [0, 1], meant as a chance, so calibration can be judged. score: only the order
-means something."""
+"""probability: in [0, 1], meant as a chance. score: only the order means something."""
 
 GIVEN_NEEDS = frozenset(f"probes.{name}" for name in GIVEN)
 """Likelihoods of given texts: many requests an answer, so that what reads them is in no group."""
@@ -27,8 +26,8 @@ NEEDS = (
     "alternative_entailment", "probes.ce", "probes.cot_ce", "probes.topk_ce", "probes.p_true",
     *sorted(GIVEN_NEEDS), "assessment", "panel", "panel.cosines", "shown", "exact",
 )  # fmt: skip
-"""Parts of a generation that a method may need. ``shown`` is how much information was shown: always
-there; ``exact`` what the data set knows of the answer's chance."""
+"""Parts of a generation that a method may need. ``shown``: how much was shown, always there;
+``exact``: what the data set knows of the answer's chance."""
 
 WHITE_NEEDS = frozenset(
     {need for need in NEEDS if need.startswith("answer.")}
@@ -66,12 +65,9 @@ class Evaluation(NamedTuple):
 @dataclass(frozen=True)
 class Method:
     """A registered confidence method; higher is more confident.
-
-    ``label`` is its name in figures; ``ratio`` whether its zero is a true zero, as a coefficient of
-    variation asks. ``falls_with`` lists the needs that the confidence falls with, which is how a
-    bound on a truncated distribution turns into one on the confidence; ``either_way`` those it may
-    rise or fall with. ``cite`` holds keys of ``references.bib``.
-    """
+    ``label``: its name in figures; ``ratio``: whether its zero is a true zero. ``falls_with``: the
+    needs that the confidence falls with, which turn a bound on them round; ``either_way``: those it
+    may rise or fall with. ``cite``: keys of ``references.bib``."""
 
     name: str
     label: str
@@ -97,9 +93,9 @@ class Method:
         return self.family != "reference" and not GIVEN_NEEDS & set(self.needs)
 
     def score(self, generation: Generation, absences: dict[str, str] | None = None) -> float:
-        """The confidence, finite. Raises :class:`MissingValue` where it cannot be computed.
-        ``absences``: need -> :func:`absence` of this generation, as far as it was asked for; what
-        is asked for now is added."""
+        """The confidence, finite; :class:`MissingValue` where it cannot be computed.
+        ``absences``: need -> :func:`absence` of this generation as far as asked for; what is asked
+        now is added."""
         known = {} if absences is None else absences
         answer = generation.answer
         if answer is not None and answer.text is None:
@@ -141,7 +137,6 @@ class Method:
 
 TURNED = {"lower": "upper", "upper": "lower"}
 METHODS: dict[str, Method] = {}
-"""Every registered method by name."""
 GROUPS: dict[str, Callable[[Method], bool]] = {
     "paper": lambda m: m.name in PAPER,
     "variants": lambda m: "panel" not in m.needs and m.grouped,
@@ -206,11 +201,9 @@ def method(
 
 def select(methods: str | Iterable[str] = "paper") -> list[Method]:
     """The methods named: one of :data:`GROUPS`, one name, or several of either; repeats once.
-
-    ``"variants"`` adds the named variants to the paper's; ``"all"`` those that need a panel of
-    doctors, too; ``"ratio"`` are those on a ratio scale. A reference, which is no method but what
-    could be known, and what scores given texts are asked for by name. ``ValueError`` for another.
-    """
+    ``"variants"`` adds the named variants to the paper's; ``"all"`` those that need a panel;
+    ``"ratio"`` are those on a ratio scale. References and what scores given texts are asked for by
+    name. ``ValueError`` for another."""
     if methods == "paper":
         return [METHODS[name] for name in PAPER if name in METHODS]
     if isinstance(methods, str) and methods in GROUPS:
@@ -316,9 +309,8 @@ READERS: dict[str, str] = {
 
 
 def calls(method: Method) -> str:
-    """Model calls for one answer, such as ``1 + K``; '0' where nothing the model says is read.
-    The answer's own call is the first 1, samples are K replies to the same prompt. Methods that
-    need the same share it."""
+    """Model calls for one answer, such as ``1 + K`` (the answer's own, K samples); '0' where none
+    is read."""
     if set(method.needs) <= {"shown"}:
         return "0"
     return " + ".join(["1", *_needed(method, CALLS)])

@@ -1,10 +1,8 @@
 """Shifting attention to relevance: probabilities of tokens and samples, weighed by how much each
 means.
-
-Duan et al. 2024; equation numbers are those of Ren et al. 2026. R_l = 1 - g(answer, answer without
-token l), and g is a cosine clipped to [0, 1] (a cross-encoder in the method's own code). Where the
-formula is an uncertainty, the confidence is its negative.
-"""
+Duan et al. 2024; equation numbers: Ren et al. 2026. R_l = 1 - g(answer, answer without token l), g
+a cosine clipped to [0, 1] (a cross-encoder in the method's own code). Where the formula is an
+uncertainty, the confidence is its negative."""
 
 from __future__ import annotations
 
@@ -29,8 +27,7 @@ def token_sar(generation: Generation) -> float:
     """Mean log-probability of the diagnosis's tokens, each weighed by its share of the relevance,
     in nats, at most 0.
 
-    What a token's relevance is judged in is the parameter ``relevance_context``.
-    """
+    What a token's relevance is judged in is the parameter ``relevance_context``."""
     answer = generation.answer
     assert answer is not None and answer.trace is not None and answer.trace.logprobs is not None
     assert generation.relevance is not None
@@ -42,8 +39,7 @@ def sentence_sar(generation: Generation) -> float:
     """Mean log of each sample's probability plus the others' that mean alike, by
     ``sar_temperature``; in nats.
 
-    As in the method's own paper; the benchmark prints it otherwise: :func:`sentence_sar_printed`.
-    """
+    As in the method's own paper; the benchmark prints it as :func:`sentence_sar_printed`."""
     return _sentence_sar(generation, [logprobs.sum() for logprobs in sample_logprobs(generation)])
 
 

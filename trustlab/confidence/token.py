@@ -23,9 +23,7 @@ def asp(generation: Generation) -> float:
 def msp(generation: Generation) -> float:
     """Largest probability of the diagnosis's tokens, in [0, 1].
 
-    As printed, and so nearly always near 1; elsewhere "MSP" is the product:
-    :func:`sequence_probability`.
-    """
+    As printed; elsewhere "MSP" is the product, :func:`sequence_probability`."""
     return np.exp(_array(generation, "logprobs")).max()
 
 
@@ -67,8 +65,7 @@ def pmi(generation: Generation) -> float:
     """How much the patient information raises the diagnosis, mean log(p / prior) in nats,
     unbounded.
 
-    The prior is the same prompt without the patient information. Printed the other way round.
-    """
+    The prior is the same prompt without the patient information. Printed the other way round."""
     return (_array(generation, "logprobs") - _array(generation, "prior_logprobs")).mean()
 
 
@@ -80,9 +77,7 @@ def conditional_pmi(generation: Generation) -> float:
     """Mean log p plus the weighted log prior of tokens whose entropy reaches the threshold, in
     nats, at most 0.
 
-    As printed, with a plus before the weight; weight and threshold are not given (``pmi_weight``,
-    ``pmi_threshold``).
-    """
+    As printed, with a plus; ``pmi_weight`` and ``pmi_threshold`` are not given."""
     return _array(generation, "logprobs").mean() + _uncertain_prior(generation)
 
 
@@ -94,8 +89,7 @@ def conditional_pmi_original(generation: Generation) -> float:
     """Mean log p minus the weighted log prior of tokens whose entropy reaches the threshold, in
     nats, unbounded.
 
-    The method's own paper. A token whose entropy crosses the threshold gains confidence.
-    """
+    The method's own paper. A token whose entropy crosses the threshold gains confidence."""
     return _array(generation, "logprobs").mean() - _uncertain_prior(generation)
 
 
@@ -104,8 +98,7 @@ def renyi_divergence(generation: Generation) -> float:
     """Mean Rényi divergence of the next-token distributions from the uniform one, in nats, at least
     0.
 
-    The backend computes it per token, with order ``renyi_alpha`` (not given by the paper).
-    """
+    By the backend, per token, with order ``renyi_alpha`` (not given by the paper)."""
     return _array(generation, "renyi").mean()
 
 
@@ -152,11 +145,9 @@ def ccp_mean(generation: Generation) -> float:
 
 
 def token_shares(generation: Generation) -> np.ndarray:
-    """For each token, probability of the alternatives that entail, by that of those that entail or
+    """Each token's probability of alternatives that entail, by that of those that entail or
     contradict, (L,).
-
-    The token itself entails, also where it is not among the alternatives.
-    """
+    The token itself entails, also where it is not among the alternatives."""
     trace, classes = (
         generation.answer and generation.answer.trace,
         generation.alternative_entailment,

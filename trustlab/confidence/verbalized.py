@@ -11,10 +11,7 @@ from trustlab.confidence.registry import MissingValue, method
 from trustlab.records import NO_VERDICT, Generation, Reply
 
 _method = partial(method, family="verbalized")
-
-
 COMBINATIONS = {"mean": fmean, "first": lambda scores: scores[0], "max": max}
-"""Name -> what it makes of the guesses of a score."""
 
 
 @_method("CE", "probability", "probes.ce", "", "tian2023just")
@@ -34,8 +31,8 @@ def cot_ce(generation: Generation) -> float:
 def topk_ce(generation: Generation) -> float:
     """Mean of the model's five guesses of the score from 0 to 100, divided by 100, in [0, 1].
 
-    The parameter ``topk_combination`` may take the first or the highest guess instead of the mean.
-    """
+    The parameter ``topk_combination`` may take the first or the highest guess instead of the
+    mean."""
     scores = [float(score) for score in _read(generation.probes["topk_ce"][0]).split()]
     return COMBINATIONS[generation.parameters.topk_combination](scores) / 100
 
@@ -44,9 +41,8 @@ def topk_ce(generation: Generation) -> float:
 def p_true(generation: Generation) -> float:
     """Share of "True" among the model's sampled judgements of its answer, in [0, 1].
 
-    Unreadable judgements are dropped; fewer than 2 readable ones are missing, as for every sampled
-    method. The paper calls it white-box; sampling needs text only.
-    """
+    Fewer than 2 readable judgements are missing. The paper calls it white-box; sampling needs text
+    only."""
     replies = generation.probes["p_true"]
     readable = [reply.text == "True" for reply in replies if reply.text is not None]
     if len(readable) < 2:

@@ -22,10 +22,8 @@ WIDGET = "application/vnd.jupyter.widget-view+json"
 def write_html(notebook: Path) -> Path:
     """An HTML copy beside the notebook, with its images inside and without progress bars, that
     opens without a network (:data:`POLICY`).
-
     On paper its long lines are broken, wide tables stand on pages of their own, across, and no row
-    is folded.
-    """
+    is folded."""
     import nbformat
     from bs4 import BeautifulSoup
     from nbconvert import HTMLExporter

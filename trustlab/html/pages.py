@@ -238,10 +238,8 @@ def write_page(title: str, body: Html, path: Path, script: str = "") -> None:
 def write_answers(folder: Path, into: Path | None = None, since: float = 0) -> int:
     """Write ``answers.html`` into ``folder`` or ``into``: a list of the answers of all runs in it,
     and the pages of :data:`MOST` of them. Returns how many are listed; of none nothing is written.
-
     Replies without a run's tables are listed by case, level and model, unless they are from before
-    ``since`` (seconds): an earlier run's. ``ValueError`` for a damaged file.
-    """
+    ``since`` (seconds): an earlier run's. ``ValueError`` for a damaged file."""
     runs = {f.parent for f in folder.rglob(RUN) if find_table(f.parent, "answers")}
     fresh = {f.parent for f in folder.rglob(REPLIES) if f.stat().st_mtime >= since}
     rows, into = [], into or folder

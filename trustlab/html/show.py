@@ -1,9 +1,5 @@
 """What notebooks show as HTML: an answer, its evidence, a consultation, a chart review.
-
-Every page stands alone: inline styles, its own background and text colour, no script, nothing from
-elsewhere. The templates escape every word of a model, a patient or a file. Sense never hangs on
-colour alone.
-"""
+Every page stands alone, without script; templates escape every word of a model, patient or file."""
 
 from __future__ import annotations
 
@@ -189,9 +185,7 @@ def summary(a: Assessment) -> list[str]:
 
 def transcript(consultation: Consultation, rows: pd.DataFrame, methods: Sequence[str]) -> Html:
     """What was said, and after each turn the diagnosis with the confidence of each of ``methods``.
-
-    ``rows``: level answer correct, and a column a method, a row a level that was reached.
-    """
+    ``rows``: level answer correct, and a column a method, a row a level that was reached."""
     states = rows.set_index("level").to_dict("index")
     return render("transcript", consultation=consultation, states=states, methods=methods)
 
@@ -215,9 +209,7 @@ OBJECTIONS = ("UNSAFE", "SAFE WITH CAUTION", "RISKY", "REDUNDANT")
 
 def worth_reading(checked: Sequence[Checked], model: str) -> Checked:
     """The case of ``model`` that shows most: doctors who differ, a plan, objections to it.
-
-    The first of the best, panels before single doctors. ``ValueError`` where ``model`` has none.
-    """
+    The first of the best, panels before single doctors. ``ValueError`` where ``model`` has none."""
     if mine := [c for c in checked if c.model == model]:
         return max(mine, key=_worth)
     known = list(dict.fromkeys(c.model for c in checked))

@@ -26,12 +26,8 @@ COUNTS = {"both_right": (1, 1), "only_first": (1, 0), "only_second": (0, 1), "bo
 
 def cohen_kappa_weighted(a: ArrayLike, b: ArrayLike, weights: ArrayLike) -> np.ndarray:
     """Cohen's kappa of two graders (n,) under each of B weightings (B, n): (B,), in [-1, 1].
-
-    - Agreement beyond what chance would give, by the shares of right answers. Grades are 0 or 1,
-      else ``ValueError``.
-    - NaN without rows, or where each says the same of all answers: then agreement and chance
-      cannot be told apart.
-    """
+    Grades are 0 or 1, else ``ValueError``. NaN without rows, or where each grader says the same of
+    all."""
     one, other = _grades(a, b)
     weight = np.asarray(weights, dtype=np.float64)
     total = weight.sum(axis=1)
@@ -46,10 +42,8 @@ def cohen_kappa_weighted(a: ArrayLike, b: ArrayLike, weights: ArrayLike) -> np.n
 def agreement(
     a: ArrayLike, b: ArrayLike, case_ids: ArrayLike, n_draws: int = 2000, seed: int = 0
 ) -> list[dict[str, Any]]:
-    """What two graders say of the same answers: a line, with :data:`COUNTS`, for each metric.
-
-    ``a`` and ``b`` (n,) hold 0 or 1, NaN where ungraded: such answers are among ``n_missing``.
-    """
+    """A line, with :data:`COUNTS`, for each metric of two graders of the same answers.
+    ``a`` and ``b`` (n,) hold 0 or 1, NaN where ungraded: such answers are among ``n_missing``."""
     one, other = _grades(a, b, missing=True)
     counts = {name: int(((one == x) & (other == y)).sum()) for name, (x, y) in COUNTS.items()}
     asked = pd.DataFrame({"case_id": np.asarray(case_ids), "first": one, "second": other})

@@ -1,8 +1,5 @@
 """Does a confidence of 0.8 mean right in 80 of 100, and which probability would it stand for?
-
-Brier score, its parts and ECE are for methods whose scale is ``probability``. A score that only
-ranks becomes a probability by a calibrator, fitted on other cases than those it is applied to.
-"""
+Brier score, its parts and ECE are for methods whose scale is ``probability``."""
 
 from __future__ import annotations
 
@@ -22,11 +19,9 @@ TOLERANCE = 1e-9
 
 
 def brier(correct: ArrayLike, confidence: ArrayLike) -> float:
-    """Mean squared distance of the probability from what happened, in [0, 1]; 0 is best.
-
-    ``correct`` (n,) holds 0 or 1, ``confidence`` (n,) probabilities. NaN without rows.
-    ``ValueError`` on other shapes or values.
-    """
+    """Brier score, the mean squared distance of probability and outcome, in [0, 1]; 0 is best.
+    ``correct`` (n,) holds 0 or 1, ``confidence`` (n,) probabilities; else ``ValueError``. NaN
+    without rows."""
     hit, prob = _check_probability(correct, confidence)
     return float(np.mean((prob - hit) ** 2)) if len(hit) else float("nan")
 
@@ -36,12 +31,10 @@ def brier_parts_weighted(
 ) -> np.ndarray:
     """Miscalibration, discrimination and uncertainty in each of B weightings (B, n): (B, 3).
 
-    Brier = miscalibration - discrimination + uncertainty, exactly. ``miscalibration`` (0 is best)
-    is what the best rising recalibration would take off, ``discrimination`` (higher is better) what
-    it gains over saying the share of right answers every time, and ``uncertainty`` the score of
-    saying just that. Recalibrated anew in each weighting, by isotonic regression of the same rows,
-    without bins (Dimitriadis, Gneiting & Jordan 2021): on few rows the first two are biased
-    upwards. NaN where the answers are all right or all wrong.
+    - Brier = miscalibration (0 is best) - discrimination (higher is better) + uncertainty, exactly.
+    - By isotonic recalibration in each weighting, without bins (Dimitriadis, Gneiting & Jordan
+      2021); on few rows the first two are biased upwards.
+    - NaN where the answers are all right or all wrong.
     """
     hit, prob = _check_probability(correct, confidence)
     weight = check_weights(weights, len(hit))
@@ -60,22 +53,15 @@ def brier_parts_weighted(
         fit = isotonic_regression(rate[held, b], weights=mass[held, b]).x
         # Each pool's fit is its own rate: the score is the share less the mean square of the fit.
         squared = mass[held, b] @ fit**2 / total[b]
-        uncertainty = share[b] * (1 - share[b])
-        found[b] = (
-            max(score[b] - share[b] + squared, 0),
-            max(squared - share[b] ** 2, 0),
-            uncertainty,
-        )
+        lost, gained = max(score[b] - share[b] + squared, 0), max(squared - share[b] ** 2, 0)
+        found[b] = lost, gained, share[b] * (1 - share[b])
     return found
 
 
 def ece(correct: ArrayLike, confidence: ArrayLike, bins: int = 15) -> float:
     """Expected calibration error over ``bins`` equal-mass bins, in [0, 1]; 0 is best.
-
-    A row belongs to the bin in which its mean rank falls, so equal confidences share a bin, the
-    order of the rows plays no part, and bins may be empty. Arguments and errors as in
-    :func:`brier`. Biased upwards on few rows.
-    """
+    A row's bin is that of its mean rank: equal confidences share one, and bins may be empty.
+    Arguments and errors as in :func:`brier`. Biased upwards on few rows."""
     hit, prob = _check_probability(correct, confidence)
     return float(ece_weighted(hit, prob, np.ones((1, len(hit))), bins)[0])
 
@@ -83,10 +69,8 @@ def ece(correct: ArrayLike, confidence: ArrayLike, bins: int = 15) -> float:
 def ece_weighted(
     correct: ArrayLike, confidence: ArrayLike, weights: ArrayLike, bins: int = 15
 ) -> np.ndarray:
-    """:func:`ece` under each of B weightings (B, n) of the same rows, bins formed anew in each.
-
-    Shape (B,).
-    """
+    """:func:`ece` under each of B weightings (B, n) of the same rows, bins formed anew in each:
+    (B,)."""
     hit, prob = _check_probability(correct, confidence)
     weight = check_weights(weights, len(hit))
     if bins < 1:
@@ -109,9 +93,7 @@ def ece_by_chance(
     confidence: ArrayLike, bins: int = 15, n_draws: int = 200, seed: int = 0
 ) -> tuple[float, float, float]:
     """(low, median, high) of the ECE that this ``confidence`` (n,) would have were it calibrated.
-
-    In each draw every answer is right with its own confidence as the chance, one apart from the
-    other: of answers that go together by case it lies a little higher. NaN without rows.
+    Each answer is drawn right with its confidence as the chance, independently. NaN without rows.
     """
     prob = np.sort(numbers("confidence", confidence, low=0, high=1))
     if not len(prob):
@@ -124,19 +106,14 @@ def ece_by_chance(
 
 
 def cross_fitted(
-    correct: ArrayLike,
-    confidence: ArrayLike,
-    case_ids: ArrayLike,
-    n_folds: int = 5,
-    seed: int = 0,
+    correct: ArrayLike, confidence: ArrayLike, case_ids: ArrayLike, n_folds: int = 5, seed: int = 0
 ) -> np.ndarray:
-    """Calibrated probabilities (n,), each by a rising curve fitted on other cases.
+    """Calibrated probabilities (n,), each by an isotonic curve fitted on other cases.
 
-    No row judges itself. ``correct`` (n,) holds 0 or 1, ``confidence`` (n,) any finite
-    numbers, higher surer; ``case_ids`` (n,) names each row's case, which is never split between
-    folds. The folds follow from the set of cases and the seed,
-    whatever the rows' order. All NaN with fewer cases than folds, or where the cases outside some
-    fold have right answers alone, or wrong ones. Raises ``ValueError`` on other shapes or values.
+    - ``correct`` (n,) holds 0 or 1, ``confidence`` (n,) finite numbers, higher surer, ``case_ids``
+      (n,) each row's case; else ``ValueError``.
+    - The folds follow from the set of cases and the seed; no case is split.
+    - All NaN with fewer cases than folds, or where the cases outside a fold have one class.
     """
     hit, score = check_pair(correct, confidence)
     cases = np.asarray(case_ids)
@@ -159,10 +136,8 @@ def cross_fitted(
 def _by_value(
     prob: np.ndarray, weight: np.ndarray, amount: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The distinct probabilities (G,), and the weight and weighed ``amount`` of each.
-
-    ``amount`` is (n,), the two are (G, B): one for each weighting.
-    """
+    """The distinct probabilities (G,), and the weight and weighed ``amount`` (n,) of each: (G, B)
+    twice."""
     values, group = np.unique(prob, return_inverse=True)
     order = np.argsort(group, kind="stable")
     starts = np.searchsorted(group[order], np.arange(len(values)))
@@ -191,4 +166,3 @@ CALIBRATION = {
     "uncertainty": Metric(of_kind("uncertainty", part(_PARTS, 2))),
     "ece": Metric(of_kind("ece", of_answers(ece_weighted)), excess=True),
 }
-"""Metric -> its statistic."""

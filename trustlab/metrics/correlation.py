@@ -1,18 +1,10 @@
 """Do accuracy and mean confidence rise together over the levels, and could that be chance?
 
-P-values are two-sided. They count orders and assume nothing but that
-every order is as likely; from a coefficient and n alone they can be had of a published one too.
-
-Accuracy rises with information, and so does nearly any confidence, whatever it knows of the
-answers: the *rising* null. A run's accuracies are known, and stay as they are; what is drawn is a
-confidence that merely rises, the running sum of independent positive steps, exponential and so
-memoryless. How high the two correlate depends on the accuracies alone. Six that rise evenly give a
-Pearson correlation of 0.96 (median; 95 % lie between 0.86 and 0.99), a curve that climbs early and
-then flattens (16, 64, 82, 90, 95, 96 %) one of 0.84 (0.61 to 0.99). Spearman's is the same for
-every rising confidence: 1 where accuracy rises at each step, less where it dips or stays.
-
-Beside the rising null stands the *unordered* one, in which every order of the one series is as
-likely: what the usual p-values hold a coefficient against.
+- P-values are exact, two-sided, and assume that every order is as likely.
+- The *rising* null: accuracies stay as they are, a confidence is drawn that merely rises, the
+  running sum of independent exponential steps. Six accuracies that rise evenly give a Pearson
+  correlation of 0.96 (median; 95 % within 0.86 to 0.99).
+- The *unordered* null: every order of the one series is as likely.
 """
 
 from __future__ import annotations
@@ -35,31 +27,23 @@ SAME = 1e-9
 
 
 def pearson(x: ArrayLike, y: ArrayLike) -> float:
-    """Pearson correlation of two series (n,), in [-1, 1].
-
-    NaN with fewer than 3 points, or when a side is constant up to rounding. ``ValueError`` on NaN
-    or other shapes. A confidence that merely rises has a high one too: read it beside
-    :func:`~trustlab.metrics.correlation.rising_band`.
-    """
+    """Pearson correlation of two series (n,), in [-1, 1]; read it beside :func:`rising_band`.
+    NaN below 3 points, or when a side is constant up to rounding. ``ValueError`` on NaN or other
+    shapes."""
     left, right = _check_series(x, y)
     return float(pearson_rows(left[None], right[None])[0])
 
 
 def spearman(x: ArrayLike, y: ArrayLike) -> float:
-    """Spearman rank correlation of two series (n,), in [-1, 1], ties given their mean rank.
-
-    NaN as in :func:`pearson`.
-    """
+    """Spearman rank correlation of two series (n,), in [-1, 1]; NaN as in :func:`pearson`."""
     left, right = _check_series(x, y)
     return float(spearman_rows(left[None], right[None])[0])
 
 
 def spearman_permutation_p(x: ArrayLike, y: ArrayLike) -> float:
-    """Exact two-sided p-value of Spearman's rho.
-
-    The share of all n! pairings at least as far from 0. Series (n,) with n at most 8,
-    ``ValueError`` above. NaN where :func:`spearman` is.
-    """
+    """Exact two-sided p-value of Spearman's rho: the share of all n! pairings at least as far from
+    0.
+    Series (n,) with n at most 8, else ``ValueError``. NaN where :func:`spearman` is."""
     left, right = _check_series(x, y)
     return pearson_permutation_p(rankdata(tied(left)), rankdata(tied(right)))
 
@@ -85,13 +69,13 @@ def pearson_permutation_p(x: ArrayLike, y: ArrayLike) -> float:
 
 def spearman_exact_p(rho: float, n: int, rounding: float = 0.0005) -> float:
     """Exact two-sided p-value of a rank correlation of ``n`` points without ties.
-
-    The share of all n! orders as far from 0. An order counts where its |rho| is at least |``rho``|
-    - ``rounding``, half a unit of the last digit of a printed value, so that a value rounded up
-    still meets itself. NaN below 3 points or where ``rho`` is NaN. ``ValueError`` above 8 points,
-    for a ``rho`` outside -1 to 1, or a negative ``rounding``.
-    """
-    _check_coefficient(rho, n)
+    An order counts where its |rho| is at least |``rho``| - ``rounding``, half a unit of the last
+    digit printed. NaN below 3 points or for a ``rho`` of NaN. ``ValueError`` above 8 points, for a
+    ``rho`` outside -1 to 1, or a negative ``rounding``."""
+    if not np.isnan(rho) and not -1 <= rho <= 1:
+        raise ValueError(f"a correlation must lie between -1 and 1; received {rho}")
+    if not (n >= 0 and float(n).is_integer()):
+        raise ValueError(f"n must be a whole number of points; received {n}")
     if not rounding >= 0:
         raise ValueError(f"rounding must be at least 0; received {rounding}")
     if n > MAX_EXACT:
@@ -103,10 +87,8 @@ def spearman_exact_p(rho: float, n: int, rounding: float = 0.0005) -> float:
 
 def spearman_values(n: int) -> np.ndarray:
     """The values that a rank correlation of ``n`` points without ties can take, ascending, (m,).
-
-    It is 1 - 6 D / (n (n² - 1)), where D, the sum of squared rank differences, is any even number
-    up to n (n² - 1) / 3 (4 cannot be had of 3 points). ``ValueError`` below 3 points.
-    """
+    1 - 6 D / (n (n² - 1)), with D any even number up to n (n² - 1) / 3 (not 4 of 3 points).
+    ``ValueError`` below 3 points."""
     if not float(n).is_integer() or n < 3:
         raise ValueError(f"n must be whole, from 3; received {n}")
     n = int(n)
@@ -125,10 +107,8 @@ def _all_orders(n: int) -> np.ndarray:
 
 
 def pearson_rows(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Pearson correlation of each pair of rows, (B, n) and (B, n) -> (B,).
-
-    NaN also for a row that holds NaN.
-    """
+    """Pearson correlation of each pair of rows, (B, n) and (B, n) -> (B,); NaN also for NaN in a
+    row."""
     if x.shape[1] < 3:
         return np.full(len(x), np.nan)
     left, right = x - x.mean(axis=1, keepdims=True), y - y.mean(axis=1, keepdims=True)
@@ -139,10 +119,8 @@ def pearson_rows(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def spearman_rows(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Spearman correlation of each pair of rows, (B, n) and (B, n) -> (B,).
-
-    NaN also for a row that holds NaN.
-    """
+    """Spearman correlation of each pair of rows, (B, n) and (B, n) -> (B,); NaN also for NaN in a
+    row."""
     return pearson_rows(rankdata(tied(x), axis=1), rankdata(tied(y), axis=1))
 
 
@@ -160,11 +138,8 @@ def rising_null(
     accuracies: ArrayLike, statistic: str = "pearson", n_draws: int = 20_000, seed: int = 0
 ) -> np.ndarray:
     """Correlation of ``accuracies`` (n,) with confidences that merely rise, (n_draws,) in [-1, 1].
-
-    ``statistic`` is "pearson" or "spearman". NaN where all accuracies are the same. Raises
-    ``ValueError`` for fewer than 3 points, accuracies that are not finite, less than one draw or
-    another statistic.
-    """
+    ``statistic`` is "pearson" or "spearman". NaN where all accuracies are the same. ``ValueError``
+    below 3 points or 1 draw, for accuracies that are not finite or another statistic."""
     fixed = _fixed(accuracies)
     if statistic not in OVER_LEVELS:
         raise ValueError(f"statistic is {statistic!r}; allowed are {list(OVER_LEVELS)}")
@@ -176,10 +151,7 @@ def rising_null(
 
 
 def rising_band(accuracies: ArrayLike, statistic: str = "pearson") -> Band:
-    """(low, median, high) of :func:`rising_null`: its middle 95 %; for Spearman all alike.
-
-    Arguments, NaN and errors are those of :func:`rising_null`.
-    """
+    """(low, median, high) of :func:`rising_null`: its middle 95 %; NaN and errors as there."""
     return _rising_band(_fixed(accuracies), statistic)
 
 
@@ -201,25 +173,19 @@ def _fixed(accuracies: ArrayLike) -> tuple[float, ...]:
 @cache
 def unordered_band(n_points: int = 6) -> Band:
     """(low, median, high) of Spearman's rho of two unrelated series of ``n_points`` in any order.
-
-    Exact, without ties. ``high`` is the critical value: the smallest rho that at most 5 % of all
-    orders reach or pass in size (0.886 for six points), ``low`` its negative; NaN where no value is
-    so rare, as below 5 points. Raises ``ValueError`` for fewer than 3 points or more than 8.
-    """
+    Exact, without ties: ``high`` is the smallest rho that at most 5 % of all orders reach in size
+    (0.886 for six points), ``low`` its negative; NaN below 5 points. ``ValueError`` below 3 or
+    above 8."""
     values = spearman_values(n_points)
     rare = [v for v in values[values > 0] if spearman_exact_p(v, n_points, rounding=0) <= 0.05]
     critical = float(min(rare)) if rare else float("nan")
     return -critical, 0.0, critical
 
 
-def _without_rounding(values: np.ndarray) -> np.ndarray:
-    """Keep 40 bits, so that equal means summed in another order stay equal."""
-    mantissa, exponent = np.frexp(np.asarray(values, dtype=np.float64))
-    return np.ldexp(np.round(mantissa * 2.0**40), exponent - 40)
-
-
 def _constant(rows: np.ndarray) -> np.ndarray:
-    kept = _without_rounding(rows)
+    """Which rows are constant in 40 bits: equal means summed in another order stay equal."""
+    mantissa, exponent = np.frexp(np.asarray(rows, dtype=np.float64))
+    kept = np.ldexp(np.round(mantissa * 2.0**40), exponent - 40)
     return (kept == kept[:, :1]).all(axis=1)
 
 
@@ -227,10 +193,3 @@ def _check_series(x: ArrayLike, y: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     left, right = numbers("x", x), numbers("y", y)
     same_shape(x=left, y=right)
     return left, right
-
-
-def _check_coefficient(value: float, n: float) -> None:
-    if not np.isnan(value) and not -1 <= value <= 1:
-        raise ValueError(f"a correlation must lie between -1 and 1; received {value}")
-    if not (n >= 0 and float(n).is_integer()):
-        raise ValueError(f"n must be a whole number of points; received {n}")

@@ -1,9 +1,6 @@
 """Which intervals hold what they promise: measured by simulation, and read from that table.
-
-``python -m benchmarks.intervals`` draws clustered cases from laws whose truth is known, makes every
-kind of interval that a table prints as the tables make it, and writes ``coverage.csv``: a row a
-kind, truth and number of cases, with the share of intervals that hold the truth.
-"""
+``python -m benchmarks.intervals`` writes ``coverage.csv``: a row a kind of interval, truth and
+number of clustered cases, with the share of intervals that hold the truth."""
 
 from __future__ import annotations
 
@@ -29,12 +26,9 @@ def simulated() -> dict[str, pd.DataFrame]:
 
 @lru_cache(maxsize=1 << 14)
 def withheld(kind: str, n_cases: int, value: float) -> str:
-    """Why an interval of this kind is not printed, or ''.
-
-    - Held against the truths whose estimates reach ``value``, or the nearest, at the largest number
-      of cases simulated up to ``n_cases`` and at all above: each must hold.
-    - '' for a ``kind`` that was not simulated: a statistic of one's own.
-    """
+    """Why an interval of this kind is not printed, or ''; '' too for a kind that was not simulated.
+    It must hold for the truths whose estimates reach ``value``, or the nearest, at the largest
+    number of cases simulated up to ``n_cases`` and at all above."""
     rows = simulated().get(kind)
     if rows is None:
         return ""

@@ -1,36 +1,28 @@
-"""Does a higher confidence go with a correct answer? AUROC and AUPRC.
-
-Of one sample, or of many weightings of it.
-"""
+"""Does a higher confidence go with a correct answer? AUROC and AUPRC."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from trustlab.metrics.estimate import Rows, Statistic, of_kind, part
+from trustlab.metrics.estimate import Rows, Statistic, of_answers, of_kind, part
 from trustlab.metrics.ties import numbers, same_shape, tied
 
 
 def auroc(correct: ArrayLike, confidence: ArrayLike) -> float:
     """Area under the ROC curve: how often a right answer is surer than a wrong one, ties half.
-
-    ``correct`` (n,) holds 0 or 1, ``confidence`` (n,) finite numbers. NaN when only one class is
-    present. ``ValueError`` on other shapes or values.
-    """
+    ``correct`` (n,) holds 0 or 1, ``confidence`` (n,) finite numbers, else ``ValueError``. NaN when
+    only one class is present."""
     hit, score = check_pair(correct, confidence)
     return float("nan") if one_class(hit) else float(roc_auc_score(hit, tied(score)))
 
 
 def auprc(correct: ArrayLike, confidence: ArrayLike) -> float:
     """Average precision, in (0, 1], positive = correct; its chance level is the accuracy, not 0.5.
-
-    Arguments and errors as in :func:`auroc`. NaN when only one class is present.
-    """
+    Arguments, NaN and errors as in :func:`auroc`."""
     hit, score = check_pair(correct, confidence)
     return float("nan") if one_class(hit) else float(average_precision_score(hit, tied(score)))
 
@@ -39,19 +31,11 @@ def ranking_weighted(
     correct: ArrayLike, confidence: ArrayLike, weights: ArrayLike
 ) -> tuple[np.ndarray, np.ndarray]:
     """AUROC and average precision under each of B weightings (B, n), each (B,), from one sort.
-
-    Only equal confidences tie. ``weights`` are not negative, such as how often each answer is in a
-    bootstrap draw; NaN where one leaves one class. ``ValueError`` on other shapes or values.
-    Fastest when ``weights.T`` is C-contiguous and of float64.
-    """
+    Only equal confidences tie. NaN where a weighting leaves one class. ``ValueError`` on other
+    shapes or values. Fastest when ``weights.T`` is C-contiguous and of float64."""
     hit, score = check_pair(correct, confidence)
-    return _ranked(hit, score, check_weights(weights, len(hit)))
-
-
-def _ranked(
-    hit: np.ndarray, score: np.ndarray, weight: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    (true, until), (false, wrong_until) = cumulated(hit, score, weight.astype(float, copy=False))
+    weight = check_weights(weights, len(hit)).astype(float, copy=False)
+    (true, until), (false, wrong_until) = cumulated(hit, score, weight)
     gains = np.flatnonzero(np.diff(until)) + 1  # other groups add to neither sum
     gained, lost = np.diff(true[until[np.append(0, gains)]], axis=0), false[wrong_until[gains]]
     reached = np.maximum(true[until[gains]] + lost, np.finfo(float).tiny)  # of none, none is gained
@@ -83,8 +67,7 @@ def cumulated(
 
 
 def check_pair(correct: ArrayLike, confidence: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """``correct`` as bool (n,) and ``confidence`` as float (n,); ``ValueError`` unless 0/1 and
-    finite."""
+    """``correct`` as bool (n,), ``confidence`` as float (n,), else ``ValueError``."""
     hit, score = numbers("correct", correct, only=(0, 1)), numbers("confidence", confidence)
     same_shape(correct=hit, confidence=score)
     return hit.astype(bool), score
@@ -106,12 +89,9 @@ def one_class(hit: np.ndarray) -> bool:
     return bool(hit.all() or not hit.any())
 
 
-def _ranking(rows: Rows) -> np.ndarray:
-    return rows.over(partial(_ranked, *check_pair(rows["correct"], rows.ranked)))
-
-
+_RANKED = of_answers(ranking_weighted, ranked=True)
 RANKING: dict[str, tuple[Statistic, Callable[[Rows], float]]] = {
-    "auroc": (of_kind("auroc", part(_ranking, 0)), lambda rows: 0.5),
-    "auprc": (of_kind("auprc", part(_ranking, 1)), lambda rows: float(rows["correct"].mean())),
+    "auroc": (of_kind("auroc", part(_RANKED, 0)), lambda rows: 0.5),
+    "auprc": (of_kind("auprc", part(_RANKED, 1)), lambda rows: float(rows["correct"].mean())),
 }
 """Metric -> its statistic, and what a confidence that knows nothing has."""

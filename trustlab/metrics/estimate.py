@@ -1,11 +1,8 @@
 """One way to measure: a statistic of weighted rows, its interval, counts, and what is missing.
 
-A *statistic* is a function of :class:`Rows` that gives its value in the sample first and then in
-every bootstrap draw, an array (1 + draws,), NaN where it is undefined. What draws cases, what a
-number needs behind it and the words for what is missing stand here and nowhere else:
-
-- :func:`measure` makes a table of any number of :class:`Metric` over any number of rows;
-- :func:`estimate` is one line of it;
+- A *statistic* is a function of :class:`Rows` that gives its value in the sample first, then in
+  every bootstrap draw: (1 + draws,), NaN where undefined.
+- :func:`estimate` is one line of a table, :func:`measure` many.
 - :func:`within`, :func:`across` and :func:`difference` make statistics of statistics.
 """
 
@@ -36,8 +33,8 @@ ALIKE = 1e-12
 CHUNK = 250
 """Draws handled at once: keeps the working arrays near the processor's cache."""
 MOST = 1 << 24
-"""Numbers held at once, 128 MiB: of larger samples fewer draws are handled at once, and how often a
-case is in a draw is kept in a byte."""
+"""Numbers held at once, 128 MiB; above it fewer draws are handled at once, and counts kept in a
+byte."""
 NAN = float("nan")
 
 
@@ -46,15 +43,10 @@ def enough_cases(case_ids: ArrayLike) -> bool:
     return len(np.unique(np.asarray(case_ids))) >= MIN_CASES
 
 
-def _times(n_cases: int, n_draws: int, seed: int) -> np.ndarray:
-    """How often each case is in each draw, (n_cases, n_draws)."""
-    small = n_cases * n_draws <= MOST
-    return (_small if small else _large)(n_cases, n_draws, seed)
-
-
-def _drawn(n_cases: int, n_draws: int, seed: int, kind: type = np.float64) -> np.ndarray:
-    """The draws, made some at a time; ``kind`` holds every count."""
-    found = np.empty((n_cases, n_draws), dtype=kind)
+def _drawn(n_cases: int, n_draws: int, seed: int) -> np.ndarray:
+    """How often each case is in each draw, (n_cases, n_draws); made some at a time."""
+    # 255 of one case in a draw: never, of so many
+    found = np.empty((n_cases, n_draws), np.float64 if n_cases * n_draws <= MOST else np.uint8)
     if n_cases:
         rng, chances = np.random.default_rng(seed), np.full(n_cases, 1 / n_cases)
         for some in _in_parts(n_draws, n_cases):
@@ -64,12 +56,7 @@ def _drawn(n_cases: int, n_draws: int, seed: int, kind: type = np.float64) -> np
     return found
 
 
-_small = lru_cache(maxsize=16)(_drawn)
-
-
-@lru_cache(maxsize=1)
-def _large(n_cases: int, n_draws: int, seed: int) -> np.ndarray:
-    return _drawn(n_cases, n_draws, seed, np.uint8)  # 255 of one case in a draw: never, of so many
+_small, _large = lru_cache(maxsize=16)(_drawn), lru_cache(maxsize=1)(_drawn)
 
 
 def _in_parts(n_draws: int, n_rows: int) -> Iterator[slice]:
@@ -81,11 +68,8 @@ def _in_parts(n_draws: int, n_rows: int) -> Iterator[slice]:
 
 @dataclass(frozen=True)
 class Draws:
-    """The cases that are resampled, in order, and how often each is in each draw.
-
-    - ``cases`` (C,): their ids, sorted, each once.
-    - ``times`` (C, draws); in the sample itself each is once.
-    """
+    """The cases (C,) that are resampled, sorted, each once, and how often (C, draws) each is in a
+    draw."""
 
     cases: np.ndarray
     times: np.ndarray
@@ -97,14 +81,12 @@ class Draws:
 
     @classmethod
     def of(cls, case_ids: ArrayLike, n_draws: int = 2000, seed: int = 0) -> Draws:
-        """The draws of these cases (n,); none are allowed.
-
-        The same set of cases and seed give every case the same draws, whatever the rows' order.
-        """
+        """The draws of these cases (n,), by their set and the seed, whatever the rows' order."""
         if n_draws < 0:
             raise ValueError(f"n_draws must be at least 0; received {n_draws}")
         cases = np.unique(np.asarray(case_ids))
-        return cls(cases, _times(len(cases), n_draws, seed))
+        times = _small if len(cases) * n_draws <= MOST else _large
+        return cls(cases, times(len(cases), n_draws, seed))
 
 
 class _Whole:
@@ -146,12 +128,11 @@ class _Whole:
 class Rows:
     """What is measured together: rows of a table, those with a value and those without.
 
-    - ``asked``: a row for each thing that should have a value, with its ``case_id`` and whatever a
-      statistic reads. Where it has them, ``missing`` says why a row has no value, ``bound`` marks a
-      value that is a bound, ``failed`` and ``ungraded`` an answer that was not had or not graded.
+    - ``asked``: a row for each thing that should have a value, with ``case_id`` and what a
+      statistic reads; maybe ``missing`` (why none), ``bound``, ``failed`` and ``ungraded``.
     - ``known`` (len(asked),): which of them have a value; all others count as missing.
     - ``draws``: of the cases, the same for all that is compared.
-    - ``none``: why there is no value where no row has one (by default the commonest ``missing``).
+    - ``none``: why there is no value where no row has one (default: the commonest ``missing``).
     - ``reference``: the same rows as something else judged them, for :func:`difference`.
     """
 
@@ -170,10 +151,7 @@ class Rows:
         seed: int = 0,
         none: str = "",
     ) -> Rows:
-        """The rows of ``asked`` that have a value in ``column``, with draws of their own cases.
-
-        ``n_draws`` may be the :class:`Draws` of more cases, shared with other rows.
-        """
+        """The rows of ``asked`` with a value in ``column``, in draws of its cases or these."""
         known = asked[column].notna().to_numpy()
         if not isinstance(n_draws, Draws):
             n_draws = Draws.of(asked.loc[known, "case_id"].to_numpy(), n_draws, seed)
@@ -314,9 +292,7 @@ class Rows:
 
     def over(self, weighted: Callable[[np.ndarray], Any]) -> np.ndarray:
         """``weighted`` of how often each row is in the sample and in each draw, (..., 1 + draws).
-
-        It takes weights (B, n), some draws at a time, and gives (..., B), or a tuple of (B,).
-        """
+        It takes weights (B, n), some draws at a time, and gives (..., B), or a tuple of (B,)."""
         times, made = self.draws.times, [weighted(np.ones((1, len(self))))]
         for some in _in_parts(times.shape[1], len(self)):
             made.append(weighted(times[:, some][self.case].T.astype(np.float64, copy=False)))
@@ -330,8 +306,8 @@ _KINDS: WeakKeyDictionary[Statistic, tuple[Kind, float]] = WeakKeyDictionary()
 
 
 def of_kind(kind: str | Kind, statistic: Statistic, unit: float = 1.0) -> Statistic:
-    """The statistic, whose interval is of this kind (:func:`.coverage.withheld`); its values are
-    ``unit`` times as large as those simulated."""
+    """The statistic, with its interval's kind (:func:`.coverage.withheld`); values are ``unit``
+    times as large as those simulated."""
     _KINDS[statistic] = kind if callable(kind) else lambda _: kind, unit
     return statistic
 
@@ -352,8 +328,7 @@ def most_frequent(lost: Any) -> str:
     if "missing" not in lost:
         return "no reason given"
     words = lost["missing"].astype(object).fillna("").replace("", "no reason given").astype(str)
-    names, counts = np.unique(words.to_numpy(dtype=str), return_counts=True)
-    return str(names[counts.argmax()])
+    return str(words.mode().iloc[0])
 
 
 @lru_cache
@@ -368,8 +343,8 @@ def mean(column: str) -> Statistic:
 
 @lru_cache
 def of_answers(weighted: Callable[..., Any], ranked: bool = False) -> Statistic:
-    """A statistic from a function of ``correct``, ``confidence`` (``ranked``: as in
-    :attr:`Rows.ranked`) and weights (B, n): (..., B)."""
+    """A statistic from a function of ``correct``, ``confidence`` (or :attr:`Rows.ranked`) and
+    weights (B, n): (..., B)."""
 
     def of(rows: Rows) -> np.ndarray:
         answers = rows["correct"], rows.ranked if ranked else rows["confidence"]
@@ -385,9 +360,7 @@ def part(statistic: Statistic, place: int) -> Statistic:
 
 def within(statistic: Statistic, column: str = "level") -> Statistic:
     """The mean of a statistic over the levels at which the sample has it, in every draw too.
-
-    A draw that leaves a level without it has the mean over the others.
-    """
+    A draw that leaves a level without it has the mean over the others."""
 
     def of(rows: Rows) -> np.ndarray:
         nothing = [np.full(1 + rows.draws.times.shape[1], NAN)]
@@ -455,9 +428,9 @@ def estimate(
     """One line of a table: value, interval, counts and the reason for what is missing.
 
     - Keys: value low high n n_cases n_missing missing; ``n_rarer`` where rows have ``correct``.
-    - ``low`` and ``high`` bound a 95 % percentile bootstrap interval over cases; NaN below 12
-      cases, or where draws are alike or more than 10 % of them undefined.
-    - ``note`` is told in ``missing`` whether or not there is a value.
+    - ``low`` and ``high``: 95 % percentile bootstrap over cases; NaN below 12 cases, or where draws
+      are alike or more than 10 % of them undefined.
+    - ``note`` is in ``missing`` whether or not there is a value.
     - ``test``: also ``p`` (two-sided, of the value being 0) and ``standard_error``, from the draws.
     """
     made = metric if isinstance(metric, Metric) else Metric(metric)
@@ -498,9 +471,7 @@ def interval(
     draws: np.ndarray, case_ids: ArrayLike, test: bool = False, kind: str = "", value: float = NAN
 ) -> dict[str, Any]:
     """``low``, ``high``, ``missing`` of draws (B,); ``test``: also ``p``, ``standard_error``.
-
-    None where those of its ``kind`` do not hold near ``value`` (:func:`.coverage.withheld`).
-    """
+    None where those of its ``kind`` do not hold near ``value`` (:func:`.coverage.withheld`)."""
     nothing = (NAN, NAN, "no draws")
     low, high, why = bounded_interval(draws, case_ids) if len(draws) else nothing
     if not why and (why := coverage.withheld(kind, len(np.unique(case_ids)), float(value))):
@@ -539,11 +510,8 @@ def grouped(table: pd.DataFrame, by: Sequence[str], column: str, **how: Any) -> 
 
 
 def percentile_interval(draws: ArrayLike) -> tuple[float, float]:
-    """(low, high) between which the middle 95 % of the draws (B,) lie.
-
-    - Undefined draws (NaN) are left out; both ends are NaN when more than 10 % are undefined.
-    - ``ValueError`` for no draws or infinite ones.
-    """
+    """(low, high) of the middle 95 % of the draws (B,); NaN where more than 10 % are undefined.
+    ``ValueError`` for no draws or infinite ones."""
     values = checked_draws(draws)
     known = values[~np.isnan(values)]
     if len(values) - len(known) > MAX_UNDEFINED * len(values):
@@ -554,12 +522,8 @@ def percentile_interval(draws: ArrayLike) -> tuple[float, float]:
 
 def bounded_interval(draws: ArrayLike, case_ids: ArrayLike) -> tuple[float, float, str]:
     """(low, high, missing): :func:`percentile_interval`, or NaN twice and why there is none.
-
-    - ``case_ids`` (n,) names the cases of the rows that were resampled.
-    - None below 12 cases, where more than 10 % of the draws are undefined, or where the middle
-      draws are all alike, since an interval without width would claim certainty.
-    - Raises as :func:`percentile_interval`.
-    """
+    None below 12 different ``case_ids`` (n,), where more than 10 % of the draws are undefined, or
+    where the middle draws are all alike. Raises as :func:`percentile_interval`."""
     values = checked_draws(draws)
     if not enough_cases(case_ids):
         return NAN, NAN, TOO_FEW
@@ -573,13 +537,10 @@ def bounded_interval(draws: ArrayLike, case_ids: ArrayLike) -> tuple[float, floa
 
 
 def bootstrap_p(draws: ArrayLike) -> float:
-    """Two-sided p of a difference being 0: twice the rarer sign's draws (B,), and one more.
-
-    - (2 · min(#{d <= 0}, #{d >= 0}) + 1) / (B + 1), at most 1: never 0, since B draws cannot show
-      that. Efron & Tibshirani 1993, ch. 15 (achieved significance level).
-    - NaN where more than 10 % of the draws are undefined (NaN; the others are the B) or all alike.
-    - ``ValueError`` for no draws, other shapes or infinite values.
-    """
+    """Two-sided p of a difference being 0, from draws (B,): (2 · min(#{d <= 0}, #{d >= 0}) + 1) /
+    (B + 1).
+    At most 1. Efron & Tibshirani 1993, ch. 15 (achieved significance level). NaN where more than 10
+    % of the draws are NaN, or all alike. ``ValueError`` as :func:`checked_draws`."""
     values = checked_draws(draws)
     known = values[~np.isnan(values)]
     if len(values) - len(known) > MAX_UNDEFINED * len(values) or all_alike(known):
@@ -590,11 +551,8 @@ def bootstrap_p(draws: ArrayLike) -> float:
 
 def without_excess(draws: ArrayLike, value: float) -> np.ndarray:
     """Draws (B,) of a measure that cannot be below 0, less their mean excess over ``value``; (B,).
-
-    Miscalibration, discrimination and ECE are the larger the fewer different answers there are; a
-    draw repeats cases, so that its values lie above the sample's by chance alone. Draws without a
-    value (NaN) stay so. ``ValueError`` without draws or for infinite ones.
-    """
+    A draw repeats cases, so that miscalibration, discrimination and ECE are larger in it by chance.
+    NaN stays. ``ValueError`` without draws or for infinite ones."""
     drawn = checked_draws(draws)
     known = drawn[~np.isnan(drawn)]
     return np.maximum(drawn - (known.mean() - value), 0.0) if len(known) else drawn

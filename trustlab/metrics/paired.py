@@ -1,7 +1,5 @@
 """Is a method better than another one on the same answers? Each against a reference, and the best.
-
-Everything is paired: the same rows, the same draws of cases; p-values are corrected over a family.
-"""
+Everything is paired: the same rows, the same draws of cases; p-values corrected over a family."""
 
 from __future__ import annotations
 
@@ -14,25 +12,11 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from trustlab.metrics import coverage, schema
+from trustlab.metrics import estimate as engine
 from trustlab.metrics.correlation import OVER_LEVELS
 from trustlab.metrics.discrimination import RANKING
-from trustlab.metrics.estimate import (
-    NAN,
-    Draws,
-    Metric,
-    Rows,
-    Statistic,
-    across,
-    at_least,
-    difference,
-    enough_cases,
-    estimate,
-    groups,
-    interval,
-    most_frequent,
-    within,
-)
-from trustlab.metrics.run_tables import FLAT, KEYS
+from trustlab.metrics.estimate import Draws, Metric, Rows, Statistic, estimate, groups
+from trustlab.metrics.run_tables import FLAT, KEYS, ROW
 from trustlab.metrics.significance import holm, sample_size_for_power
 from trustlab.metrics.ties import numbers, tied
 
@@ -58,18 +42,16 @@ def paired_differences(
     """Each column of confidences against ``reference`` on the same rows: their metrics and the gap.
 
     - ``table`` is tidy: case_id dataset level model, the name of the column (``by``), confidence
-      and correct (0, 1 or NaN), and maybe method (compared within, unless ``by`` names it) and
-      missing. Columns may give different answers: each is judged by its own ``correct``.
+      and correct (0, 1 or NaN), maybe method (compared within) and missing. Each column is judged
+      by its own ``correct``.
     - A row a model, data set, method, column, metric and level: 'pooled' and 'within' (mean over
-      the levels that have both classes in both columns) for auroc and auprc, 'across' for pearson
-      and spearman.
-    - ``difference`` is ``value`` (the column's) minus ``reference``; ``low`` and ``high`` bound it,
-      from the same draws for all (those of ``metrics_table`` with that seed); ``p`` is two-sided,
-      ``p_holm`` after Holm over all that is compared in one :data:`FAMILY`.
-    - Two columns are compared on the ``n`` rows that both have; ``n_missing`` are left out;
-      ``n_rarer`` is of the column that has fewer.
+      the levels with both classes in both columns) for auroc and auprc, 'across' for pearson and
+      spearman.
+    - ``difference`` is ``value`` (the column's) minus ``reference``; ``low`` and ``high`` bound it;
+      ``p`` is two-sided, ``p_holm`` over one :data:`FAMILY`.
+    - On the ``n`` rows that both have; ``n_rarer`` is of the column that has fewer.
     - Withheld below ``min_per_class`` right or wrong answers; ``missing`` says why.
-    - ``ValueError`` for lacking columns, an unknown metric or reference, repeated rows, or no other
+    - ``ValueError`` for lacking columns, unknown metric or reference, repeated rows, no other
       column.
     """
     checked = _checked(table, reference, by, metrics)
@@ -95,11 +77,9 @@ def corrected(
     more: Sequence[str] = (),
     family: Sequence[str] = FAMILY,
 ) -> pd.DataFrame:
-    """Lines of differences as a table: Holm within each ``family`` where it holds, cases needed.
-
-    ``cases_needed``: how many cases like these would tell the difference observed from 0 four times
-    in five at 5 % (:func:`trustlab.metrics.significance.sample_size_for_power`).
-    """
+    """Lines of differences as a table: Holm within each ``family`` where it holds, and
+    ``cases_needed``, :func:`~trustlab.metrics.significance.sample_size_for_power` of the difference
+    observed."""
     found = schema.table(lines, keys, [*DIFFERENCE, "cases_needed", *more])
     each = zip(found["difference"], found["standard_error"], found["n_cases"], strict=True)
     needed = [sample_size_for_power(float(d), float(e), int(n)) for d, e, n in each]
@@ -110,11 +90,10 @@ def corrected(
 
 def compared(pair: Rows, statistic: Statistic, **how: Any) -> dict[str, Any]:
     """One line of a difference: the rows' value, their reference's, and the first minus the second.
-
     ``how``: ``withheld`` and ``undefined`` of :class:`~trustlab.metrics.estimate.Metric`, ``note``.
     """
     note = how.pop("note", "")
-    found = estimate(pair, Metric(difference(statistic), **how), note=note, test=True)
+    found = estimate(pair, Metric(engine.difference(statistic), **how), note=note, test=True)
     made = len(pair) and not how.get("withheld", lambda _: "")(pair)
     assert pair.reference is not None
     sides = (pair, pair.reference)
@@ -143,15 +122,12 @@ def _inner(given: pd.DataFrame, by: str) -> list[str]:
     return ["method"] if "method" in given and by != "method" else []
 
 
-def _known(side: pd.DataFrame) -> Any:
-    return side["confidence"].notna() & side["correct"].notna()
-
-
 def _pairs(
     sides: dict[str, pd.DataFrame], reference: str, draws: Draws
 ) -> Iterator[tuple[str, Rows]]:
     """Each column with the reference beside it, on all rows of either; what both have is known."""
-    has = {name: side.index[_known(side)] for name, side in sides.items()}
+    values = ["confidence", "correct"]
+    has = {name: side.index[side[values].notna().all(axis=1)] for name, side in sides.items()}
     made: list[tuple[Any, np.ndarray, Rows]] = []  # the reference on the same rows is drawn once
     for name, side in sides.items():
         if name == reference:
@@ -159,7 +135,9 @@ def _pairs(
         every = side.index.union(sides[reference].index)
         both = np.asarray(every.isin(has[name].intersection(has[reference])))
         lost = [sides[of] for of in (name, reference) if not len(has[of])]
-        none = f"no confidence: {most_frequent(lost[0])}" if lost else "no row that both have"
+        none = "no row that both have"
+        if lost:
+            none = f"no confidence: {engine.most_frequent(lost[0])}"
         columns = ["correct", "confidence", *({"method"} & set(side))]
         mine, theirs = (x[columns].reindex(every).reset_index() for x in (side, sides[reference]))
         drawn = [rows for at, mask, rows in made if at.equals(every) and np.array_equal(mask, both)]
@@ -169,7 +147,7 @@ def _pairs(
 
 def _lines(pair: Rows, metrics: Sequence[str], least: int) -> Iterator[dict[str, Any]]:
     """AUROC and AUPRC pooled and level-stratified, correlations over the levels."""
-    few = at_least(least)
+    few = engine.at_least(least)
     levels = pair.by("level")
     mixed = [level for level, part in levels.items() if part.rarer]
     inside = pair.where("level", mixed) if mixed else pair
@@ -178,13 +156,13 @@ def _lines(pair: Rows, metrics: Sequence[str], least: int) -> Iterator[dict[str,
     for metric in (m for m in RANKING if m in metrics):
         statistic = RANKING[metric][0]
         for level, rows, said in (("pooled", pair, ""), ("within", inside, note)):
-            of = within(statistic) if level == "within" else statistic
+            of = engine.within(statistic) if level == "within" else statistic
             found = compared(rows, of, withheld=few, undefined="", note="" if few(rows) else said)
             found["n_missing"] = len(pair.asked) - found["n"]
             yield {"metric": metric, "level": level, **found}
     short = "fewer than 3 levels" if sum(len(part) > 0 for part in levels.values()) < 3 else ""
     for metric in (m for m in OVER_LEVELS if m in metrics):
-        of = across(OVER_LEVELS[metric])
+        of = engine.across(OVER_LEVELS[metric])
         found = compared(pair, of, withheld=lambda _: short, undefined=FLAT)
         yield {"metric": metric, "level": "across", **found}
 
@@ -199,11 +177,10 @@ def best_against(
     """The best of M methods, (M,) and draws (M, B), against one with a value and draws (B,).
 
     - All are of the same cases in the same draws.
-    - ``which``: its place among the M, the first of equals; ``tied`` are the others. ``chosen_in``:
-      :func:`chosen_in`. ``difference``: best minus reference; ``low``, ``high``, ``p`` and
-      ``standard_error`` as if this method had been named beforehand, or why not (``missing``).
-    - The largest of several noisy values lies above the largest of the true ones: where methods are
-      about equally good the interval does not hold, and is not given (:mod:`.coverage`).
+    - ``which``: its place, the first of equals; ``tied``: the others; ``chosen_in``:
+      :func:`chosen_in`.
+    - ``difference``: best minus reference; ``low``, ``high``, ``p`` and ``standard_error`` as if it
+      had been named beforehand, where such an interval holds (:mod:`.coverage`), else ``missing``.
     - ``ValueError`` for other shapes, no method, or values that are not finite.
     """
     each, other = numbers("values", values), float(numbers("reference", reference, n_dim=0))
@@ -216,17 +193,15 @@ def best_against(
     which, *equals = (int(i) for i in np.flatnonzero(level == level.max()))
     gaps = drawn[which] - again
     difference = float(each[which] - other)
-    held = interval(gaps, case_ids, True, "best", difference)
-    share = float(chosen_in(drawn)[which]) if enough_cases(case_ids) else NAN
+    held = engine.interval(gaps, case_ids, True, "best", difference)
+    share = float(chosen_in(drawn)[which]) if engine.enough_cases(case_ids) else np.nan
     found = {"which": which, "tied": tuple(equals), "chosen_in": share, "difference": difference}
     return found | held
 
 
 def chosen_in(draws: ArrayLike) -> np.ndarray:
     """The share of draws (M, B) in which each of M methods is best, (M,); equals share a draw.
-
-    A draw in which a method has no value (NaN) does not count; NaN where none counts.
-    """
+    A draw in which a method has no value (NaN) does not count; NaN where none counts."""
     drawn = numbers("draws", draws, n_dim=2, missing=True)
     if not len(drawn):
         raise ValueError(f"draws must be (M, B) with M at least 1; received {drawn.shape}")
@@ -239,7 +214,6 @@ def chosen_in(draws: ArrayLike) -> np.ndarray:
 
 
 RUN = ["model", "dataset"]
-ROW = ["case_id", "level"]
 BEST = [*RUN, "family", "method", "against", "level"]
 OF_BEST = ["chosen_in", "n_methods", "left_out", "n_rarer"]
 """What a table of bests has beside the columns of differences."""
@@ -256,11 +230,8 @@ def compare_methods(
     min_per_class: int = 10,
 ) -> pd.DataFrame:
     """Every method against ``reference``, each on the rows that the two share.
-
-    The rows of :func:`~trustlab.metrics.paired.paired_differences`, with ``family`` and
-    ``against``; ``p_holm`` is over all methods of a model, data set, metric and level. Empty where
-    there is no other method. ``ValueError`` for an unknown reference.
-    """
+    The rows of :func:`paired_differences`, with ``family`` and ``against``; ``p_holm`` is over all
+    methods of a model, data set, metric and level. ``ValueError`` for an unknown reference."""
     table = _joined(answers, confidence, reference)
     how: dict[str, Any] = {"n_draws": n_draws, "seed": seed, "min_per_class": min_per_class}
     if len(set(table["method"])) == 1:
@@ -284,20 +255,19 @@ def best_of_families(
 ) -> pd.DataFrame:
     """In each family the method with the highest AUROC, against ``reference``: a row a family.
 
-    - All methods of a family and the reference stand on the rows that all of them have; a method
-      with a value on less than half of the graded answers is named in ``left_out`` instead, and
-      ``n_methods`` counts the others. The reference itself is left out of its family.
-    - The best was chosen on the very cases that it is judged on, which flatters it: ``chosen_in``
-      is the share of draws in which the same method would have been chosen
-      (:func:`~trustlab.metrics.paired.best_against`). ``low``, ``high``, ``p`` (``p_holm``: over
-      the families), ``standard_error`` and ``cases_needed`` hold the method fixed.
-    - Withheld as in :func:`compare_methods`; equals are named in ``missing``, too. ``level`` is
-      "within" or "pooled".
+    - On the rows that all methods of a family and the reference have; a method with a value on less
+      than half of the graded answers is named in ``left_out``; ``n_methods`` counts the others.
+    - The best is chosen on the cases that it is judged on: ``chosen_in`` is the share of draws in
+      which it would be. ``low``, ``high``, ``p`` (``p_holm``: over the families),
+      ``standard_error`` and ``cases_needed`` hold the method fixed.
+    - Withheld as in :func:`compare_methods`; equals are named in ``missing``. ``level``: "within"
+      or "pooled".
     """
     if level not in ("within", "pooled"):
         raise ValueError(f"level is {level!r}; allowed are 'within' and 'pooled'")
     auroc = RANKING["auroc"][0]
-    statistic = within(auroc) if level == "within" else auroc
+    statistic = engine.within(auroc) if level == "within" else auroc
+    few = engine.at_least(min_per_class)
     lines: list[dict[str, Any]] = []
     for run_label, run in groups(_joined(answers, confidence, reference), RUN):
         label = {**run_label, "against": reference, "level": level}
@@ -312,7 +282,7 @@ def best_of_families(
             none = "" if kept else "no method has a value on half of the answers"
             if reference not in wide or not wide[reference].notna().any():
                 lost = run[run["method"].eq(reference) & run["confidence"].isna()]
-                why = most_frequent(lost) if len(lost) else "no graded answer has a value"
+                why = engine.most_frequent(lost) if len(lost) else "no graded answer has a value"
                 none = f"no {reference}: {why}"
             known = np.full(len(asked), not none)
             if not none:
@@ -320,7 +290,7 @@ def best_of_families(
             rows = Rows(asked, known, draws, none)
             mixed = [q for q, part in rows.by("level").items() if part.rarer or level == "pooled"]
             counts = {"n_methods": len(kept), "left_out": ", ".join(left_out)}
-            found = _best(rows, mixed, kept, reference, statistic, at_least(min_per_class)) | counts
+            found = _best(rows, mixed, kept, reference, statistic, few) | counts
             found["n_missing"] = n_asked - found["n"]
             lines.append({**label, "metric": "auroc", "family": family, **found})
     return corrected(lines, BEST, OF_BEST)
@@ -340,8 +310,13 @@ def _best(
     theirs = drawn.pop(reference)
     each = np.stack(list(drawn.values()))
     best = best_against(each[:, 0], each[:, 1:], theirs[0], theirs[1:], rows.case)
+    method, equals = kept[best.pop("which")], [str(kept[i]) for i in best.pop("tied")]
+    same = f"as good: {', '.join(equals)}" if equals else ""
+    best["missing"] = "; ".join(filter(None, [best["missing"], same]))
+    other = float(theirs[0])
+    values = {"method": method, "value": other + best["difference"], "reference": other}
     counts = {"n": len(rows), "n_cases": rows.n_cases, "n_rarer": rows.rarer}
-    return {**counts, **told_best(best, kept, float(theirs[0]))}
+    return counts | best | values
 
 
 def reference_of(methods: Iterable[str], wanted: str = "medconf") -> str:
@@ -351,7 +326,6 @@ def reference_of(methods: Iterable[str], wanted: str = "medconf") -> str:
 
 
 OTHER = "other"
-"""The family of a method that has none."""
 
 
 def families_of(
@@ -380,16 +354,3 @@ def _joined(answers: pd.DataFrame, confidence: pd.DataFrame, reference: str) -> 
     return confidence.merge(
         answers[[*KEYS, "correct"]], on=KEYS, how="left", validate="many_to_one"
     )
-
-
-def told_best(best: Mapping[str, Any], names: Sequence[str], reference: float) -> dict[str, Any]:
-    """What :func:`best_against` says of the methods ``names`` as a line of a table."""
-    equals = [str(names[i]) for i in best["tied"]]
-    same = f"as good: {', '.join(equals)}" if equals else ""
-    return {
-        **{name: value for name, value in best.items() if name not in ("which", "tied")},
-        "method": names[best["which"]],
-        "value": reference + best["difference"],
-        "reference": reference,
-        "missing": "; ".join(filter(None, [best["missing"], same])),
-    }

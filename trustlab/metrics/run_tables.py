@@ -19,11 +19,11 @@ from trustlab.processes import spread
 from trustlab.records import CUT
 
 KEYS = ["case_id", "dataset", "level", "model"]
+ROW = ["case_id", "level"]
 
 
 class RunTables(Protocol):
-    """What a run must hold: ``answers`` and ``confidence``.
-    Keyed by case_id, dataset, level, model (and method)."""
+    """What a run must hold, keyed by case_id, dataset, level, model (and method)."""
 
     @property
     def answers(self) -> pd.DataFrame:
@@ -45,13 +45,11 @@ class Tables:
 
 
 def checked_answers(answers: pd.DataFrame) -> pd.DataFrame:
-    """The answers with ``correct`` 0 or 1, and what became of each.
-
-    True or false: ``readable``, ``failed`` (none was had; ``cut``: it ran out of tokens) and
-    ``ungraded``. An unreadable answer is wrong; the ``correct`` of a failed or ungraded one is 0
-    and must not be used. Raises ``ValueError`` on missing columns, repeated keys, or a ``correct``
-    that is lacking without such a reason.
-    """
+    """The answers with ``correct`` 0 or 1 and four flags: ``readable``, ``failed``, ``cut``,
+    ``ungraded``.
+    An unreadable answer is wrong; the ``correct`` of a failed (none was had; ``cut``: out of
+    tokens) or ungraded one is 0 and must not be used. ``ValueError`` on missing columns, repeated
+    keys, or a ``correct`` lacking without a reason."""
     need(answers, [*KEYS, "answer", "correct"], "answers")
     table = answers[[*KEYS, "answer", "correct"]].assign(level=answers["level"].astype(int))
     refuse(table, table.duplicated(KEYS), "answers must hold each case, level and model once")
@@ -70,12 +68,10 @@ def checked_answers(answers: pd.DataFrame) -> pd.DataFrame:
 
 
 def joined(answers: pd.DataFrame, confidence: pd.DataFrame) -> pd.DataFrame:
-    """Confidence rows with ``correct`` beside them.
-
-    A method has no value where the answer could not be read or had. ``answers`` are those of
-    :func:`checked_answers`; ``missing`` says why a value is NaN. Raises ``ValueError`` on missing
-    columns, repeated keys, infinite confidences, or answers that are lacking.
-    """
+    """Confidence rows with ``correct`` beside them; no value where the answer could not be read or
+    had.
+    ``answers``: of :func:`checked_answers`; ``missing`` says why a value is NaN. ``ValueError`` on
+    missing columns, repeated keys, infinite confidences, or answers that are lacking."""
     names = [*KEYS, "method", "confidence", "bound", "missing"]
     need(confidence, names, "confidence")
     table: Any = confidence[names].astype({"level": int, "confidence": float})
@@ -86,11 +82,15 @@ def joined(answers: pd.DataFrame, confidence: pd.DataFrame) -> pd.DataFrame:
     read = answers[[*KEYS, "correct", "readable", "failed", "ungraded"]]
     table = table.merge(read, on=KEYS, how="left", validate="many_to_one")
     refuse(table, table["correct"].isna(), "every confidence needs its row in answers")
-    readable = table["readable"].astype(bool)
-    failed, ungraded = table["failed"].astype(bool), table["ungraded"].astype(bool)
+    return _judged(table)
+
+
+def _judged(table: Any) -> pd.DataFrame:
+    """The rows without a confidence where the answer could not be read or graded, and why."""
+    readable, failed, ungraded = (table[c].astype(bool) for c in ("readable", "failed", "ungraded"))
     why = table["missing"].where(readable | failed, "unreadable answer")
-    why = why.mask(failed & (why.isna() | (why == "")), "failed answer")
-    why = why.mask(ungraded & (why.isna() | (why == "")), "ungraded answer")
+    untold = why.isna() | why.eq("")
+    why = why.mask(failed & untold, "failed answer").mask(ungraded & untold, "ungraded answer")
     return table.assign(confidence=table["confidence"].where(readable & ~ungraded), missing=why)
 
 
@@ -99,11 +99,10 @@ def rows_of_methods(
 ) -> Iterator[tuple[dict[str, str], Rows]]:
     """(model dataset method, rows) of a run: the answers themselves (method ''), then each method.
 
-    - Every answer that was asked for is among ``asked``, with ``correct``, ``confidence``,
-      ``level``, ``bound``, ``failed``, ``ungraded``, ``readable`` and, where a value is missing,
-      why; ``known`` are those with a confidence (for method '' with a grade).
+    - ``asked``: every answer, with ``correct confidence level bound failed ungraded readable
+      missing`` and further columns of ``answers``; ``known``: those with a confidence (method '': a
+      grade).
     - The methods of a model and data set share their draws, of all cases that were asked.
-    - Further columns of ``answers``, such as ``n_words``, are passed on.
     - ``ValueError`` as :func:`checked_answers` and :func:`joined`.
     """
     table = checked_answers(answers)
@@ -123,7 +122,7 @@ def rows_of_methods(
         none = "no graded answer" if asked["ungraded"].any() else "no answer"
         if "missing" in answers and len(told := answers.loc[asked.index, "missing"].unique()) == 1:
             none = str(told[0] or none)
-        place = _Place(asked)
+        place = pd.MultiIndex.from_frame(asked[ROW])
         yield label | {"method": ""}, Rows(asked, graded, draws, none)
         for method in [m for *who, m in places if who == [run["dataset"], run["model"]]]:
             part = confidence.iloc[places[run["dataset"], run["model"], method]]
@@ -132,47 +131,17 @@ def rows_of_methods(
             yield label | {"method": str(method)}, Rows(every, known, draws)
 
 
-class _Place:
-    """Where an answer of one model and data set stands among ``asked``, by case and level."""
-
-    def __init__(self, asked: pd.DataFrame) -> None:
-        self._cases, self._levels = (pd.Index(asked[k].unique()) for k in ("case_id", "level"))
-        self._rows = np.full(len(self._cases) * len(self._levels), -1)
-        self._rows[self._cell(asked)] = np.arange(len(asked))
-
-    def _cell(self, table: pd.DataFrame) -> np.ndarray:
-        case = self._cases.get_indexer(pd.Index(table["case_id"]))
-        level = self._levels.get_indexer(pd.Index(table["level"].astype(int)))
-        return np.where((case < 0) | (level < 0), -1, case * len(self._levels) + level)
-
-    def of(self, part: pd.DataFrame) -> np.ndarray:
-        """The row of ``asked`` for each row of ``part``; -1 where it has none."""
-        cell = self._cell(part)
-        return np.where(cell < 0, -1, self._rows[cell])
-
-
-def _beside(asked: pd.DataFrame, place: _Place, part: pd.DataFrame) -> pd.DataFrame:
+def _beside(asked: pd.DataFrame, place: pd.MultiIndex, part: Any) -> pd.DataFrame:
     """``asked`` with what :func:`joined` says of one method's rows, :data:`NO_ROW` where it has
-    none; ``ValueError`` as that."""
-    at = place.of(part)
-    value = part["confidence"].to_numpy(dtype=float)
-    if (at < 0).any() or len(np.unique(at)) < len(at) or np.isinf(value).any():
+    none; ``place``: its cases and levels. ``ValueError`` as that."""
+    at = place.get_indexer(pd.MultiIndex.from_frame(part[ROW].astype({"level": int})))
+    if (at < 0).any() or len(np.unique(at)) < len(at) or np.isinf(part["confidence"]).any():
         joined(asked, part)  # which tells what is wrong
-    confidence, method, bound, why = (np.full(len(asked), np.nan, dtype=t) for t in "dOOO")
-    confidence[at], method[at] = value, part["method"].to_numpy()
-    bound[at], why[at] = part["bound"].to_numpy(), part["missing"].to_numpy()
-    readable, failed, ungraded = (
-        asked[name].to_numpy(dtype=bool) for name in ("readable", "failed", "ungraded")
-    )
-    has_row = np.zeros(len(asked), dtype=bool)
-    has_row[at] = True
-    confidence[~readable | ungraded] = np.nan
-    why[~readable & ~failed] = "unreadable answer"
-    untold = pd.isna(why) | (why == "")
-    why[failed & untold] = "failed answer"
-    why[ungraded & untold & ~failed] = "ungraded answer"
-    why[~has_row] = NO_ROW
-    return asked.assign(method=method, confidence=confidence, bound=bound, missing=why)
+    types = {"method": object, "confidence": float, "bound": object, "missing": object}
+    values = part[list(types)].astype(types).set_axis(at).reindex(range(len(asked)))
+    every = _judged(asked.assign(**values.set_axis(asked.index)))
+    every.loc[~np.isin(np.arange(len(asked)), at), "missing"] = NO_ROW
+    return every
 
 
 NO_ROW = "no row in the table"
@@ -203,30 +172,20 @@ def metrics_table(
     """Accuracy, mean confidence, discrimination, correlation and calibration of every method.
 
     - A value a row, with the columns of :mod:`trustlab.metrics.schema`.
-    - ``level`` is '1' to '100', 'pooled' (all rows), 'within' (mean over the levels that have both
-      classes, in the estimate and in every draw) or 'across' (accuracy against mean confidence
-      over the levels).
+    - ``level``: '1' to '100', 'pooled' (all rows), 'within' (mean over the levels that have both
+      classes) or 'across' (accuracy against mean confidence over the levels).
     - ``low`` and ``high``: :func:`~trustlab.metrics.estimate.estimate`, all levels of a case
-      together. From ECE's draws their mean excess is taken off
-      (:func:`~trustlab.metrics.estimate.without_excess`).
-    - ``chance``: what a confidence that knows nothing would have: 0.5 for AUROC, the share of
-      right answers for AUPRC; for a correlation the median over unrelated series that rise, held
-      against the same accuracies (:func:`~trustlab.metrics.correlation.rising_band`), for ECE what
-      a calibrated confidence shows (:func:`~trustlab.metrics.calibration.ece_by_chance`).
-      ``chance_low`` and ``chance_high``: the middle 95 % of these.
+      together.
+    - ``chance``: 0.5 for AUROC, the accuracy for AUPRC, :func:`.rising_band` for a correlation,
+      :func:`.ece_by_chance` for ECE; ``chance_low`` and ``chance_high``: the middle 95 %.
     - ``p`` of a correlation: exact, two-sided, by permutation, up to 8 levels.
     - Accuracy has method '' and counts an unreadable answer as wrong. Where answers were cut off or
-      could not be read, ``accuracy_asked`` has all that were asked for (one cut off is not right),
-      ``accuracy`` those not cut off, ``accuracy_read`` those that could be read; without these rows
-      the three are the same. Everything else uses the ``n`` rows where the method has a value;
-      ``n_missing`` are left out; ``n_rarer`` of the n are of the rarer kind, right or wrong.
-    - An answer that was not had (``answer`` missing, ``correct`` NaN) or not graded (``correct``
-      NaN, its reason in ``missing``) is neither right nor wrong and left out of everything.
-    - AUROC and AUPRC are withheld below ``min_per_class`` right or wrong answers ('within': summed
-      over its levels). Brier and ECE are given where ``scales`` (method -> scale) says
-      'probability'.
-    - ``ValueError`` on missing columns, repeated keys, answers that are lacking, or infinite
-      confidences.
+      unreadable, ``accuracy_asked`` counts all (one cut off is not right), ``accuracy_read`` those
+      read.
+    - All else uses the ``n`` rows with a value. An answer not had or not graded is left out of all.
+    - AUROC and AUPRC are withheld below ``min_per_class`` right or wrong answers. Brier and ECE are
+      given where ``scales`` (method -> scale) says 'probability'.
+    - ``ValueError`` as :func:`rows_of_methods`.
     """
     every = rows_of_methods(run.answers, run.confidence, n_draws, seed)
     least = max(min_per_class, 1)
@@ -281,7 +240,6 @@ def _of_method(rows: Rows, is_probability: bool, least: int) -> Iterator[dict[st
 
 def stratified(rows: Rows, metric: str, least: int = 10) -> dict[str, Any]:
     """The estimate of "auroc" or "auprc", level-stratified, and what ``chance`` would give.
-
     The mean over the levels that have both classes; withheld below ``least`` right or wrong there.
     """
     levels, few = rows.by("level"), at_least(least)

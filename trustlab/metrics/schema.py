@@ -1,10 +1,6 @@
 """The columns that tables of numbers have: name, type, unit and meaning, written down once.
-
-Every table is long, a number a row: first what it is about (:data:`KEYS`), then which ``metric``,
-its ``value`` and interval, what it is held against, and the counts behind it; ``missing`` says why
-a value or an interval is not there. :func:`table` makes one of lines and refuses what is not
-written down here; :func:`described` is its documentation.
-"""
+Every table is long, a number a row: what it is about (:data:`KEYS`), the ``metric``, its ``value``,
+interval and counts; ``missing`` says why something is not there."""
 
 from __future__ import annotations
 

@@ -1,10 +1,6 @@
 """What is gained by answering only when sure? Risk against coverage, and the area under it.
-
-Answers enter from the surest down. Coverage is the share of answers given, risk the share of wrong
-ones among those given. Equal confidences enter in no order that the method knows: every order of
-them is as likely, and what is said of a curve inside such a group is the mean over all orders.
-Geifman & El-Yaniv 2017.
-"""
+Coverage is the share of answers given, the surest first, risk the share of wrong ones among them.
+Of equal confidences the mean over all orders is taken. Geifman & El-Yaniv 2017."""
 
 from __future__ import annotations
 
@@ -18,11 +14,9 @@ from trustlab.metrics.estimate import Statistic, of_answers, of_kind, part
 def risk_at(
     correct: ArrayLike, confidence: ArrayLike, weights: ArrayLike, coverage: ArrayLike
 ) -> np.ndarray:
-    """Mean risk, over the orders of equal confidences, at each ``coverage`` (C,) in (0, 1].
-
-    Of each of B weightings: (B, C). ``weights`` (B, n) as in :func:`selective_weighted`. A coverage
-    that falls on no whole number of answers counts a part of the next. NaN in a weighting without
-    rows. Raises ``ValueError`` on other shapes or values.
+    """Mean risk, over the orders of equal confidences, at each ``coverage`` (C,) in (0, 1]: (B, C).
+    ``weights`` (B, n) as in :func:`selective_weighted`. A coverage between two whole numbers of
+    answers counts a part of the next. NaN without rows. ``ValueError`` on other shapes or values.
     """
     hit, score = check_pair(correct, confidence)
     at = np.asarray(coverage, dtype=np.float64)
@@ -42,17 +36,12 @@ def selective_weighted(
     """AURC and prediction-rejection ratio together, each (B,), from one sort.
 
     - AURC, the area under the risk–coverage curve, in [0, 1], lower is better: the mean risk of
-      giving the surest 1, 2, ... n answers, over all orders of equal confidences. It depends on the
-      error rate: compare methods on the same answers. Geifman, Uziel & El-Yaniv 2019.
-    - The ratio: how far AURC gets from any order (0) to right answers first (1); negative is worse
-      than any order. (error rate - AURC) / (error rate - AURC of the right order), at most 1, as
-      Vashurin et al. 2025 take it from Malinin & Gales 2021. These hand a rejected answer to
-      someone who knows, so that risk counts the wrong ones among all n answers; of answers that are
-      right or wrong that ratio is 2 AUROC - 1, and is not given again.
-
-    ``weights`` (B, n) are whole numbers of at least 0: how often each answer is in a bootstrap
-    draw. A weighting that leaves one class gives NaN. Raises ``ValueError`` on other shapes or
-    values.
+      giving the surest 1, 2, ... n answers. Geifman, Uziel & El-Yaniv 2019.
+    - The ratio (error rate - AURC) / (error rate - AURC of right answers first): 0 for any order,
+      at most 1. As Vashurin et al. 2025; they count the wrong among all n answers, which gives 2
+      AUROC - 1 for answers that are right or wrong.
+    - ``weights`` (B, n): how often each answer is in a draw, whole; NaN where one class is left.
+      ``ValueError`` on other shapes or values.
     """
     hit, score = check_pair(correct, confidence)
     reached, wrong = _curves(hit, score, _whole(weights, len(hit)))
@@ -70,12 +59,10 @@ def selective_weighted(
 def _area(
     many: np.ndarray, lost: np.ndarray, reached: np.ndarray, wrong: np.ndarray, harmonic: np.ndarray
 ) -> np.ndarray:
-    """Expected AURC (B,) of groups of ``many`` equal confidences, ``lost`` of them wrong.
-
-    Both are (G, B); the groups enter in turn. After j answers of a group the expected number wrong
-    is e + j·lost/many, e and m being wrong and given before it; by j = (m + j) - m the sum over j
-    of that by (m + j) is lost + (e - m·lost/many)(H(m + many) - H(m)), H the harmonic numbers.
-    """
+    """Expected AURC (B,) of groups of ``many`` equal confidences, ``lost`` of them wrong, (G, B)
+    each.
+    After j answers of a group the expected number wrong is e + j·lost/many, e and m being wrong and
+    given before it; over (m + j) this sums to lost + (e - m·lost/many)(H(m + many) - H(m))."""
     share = lost / np.maximum(many, 1)
     before, until = reached[:-1], reached[1:]
     steps = harmonic[until] - harmonic[before]
@@ -103,4 +90,3 @@ SELECTIVE: dict[str, Statistic] = {
     "aurc": of_kind("aurc", part(_AREA, 0)),
     "prediction_rejection_ratio": of_kind("prediction_rejection_ratio", part(_AREA, 1)),
 }
-"""Metric -> its statistic."""

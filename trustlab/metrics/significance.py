@@ -1,8 +1,4 @@
-"""Could this be chance, and how many cases would it take to know? A correction, numbers of cases.
-
-Six answers of one case are not six cases: take the standard error of paired bootstrap draws over
-cases (the column ``standard_error`` of ``paired_differences``).
-"""
+"""Could this be chance, and how many cases would it take to know?"""
 
 from __future__ import annotations
 
@@ -16,11 +12,8 @@ from trustlab.metrics.ties import numbers
 
 
 def holm(p: ArrayLike) -> np.ndarray:
-    """P-values (m,) after Holm's step-down correction. Holm 1979.
-
-    It bounds the chance of any false finding. NaN stays NaN and is no test. Raises
-    ``ValueError`` for other shapes or values outside 0 to 1.
-    """
+    """P-values (m,) after Holm's step-down correction (Holm 1979); NaN stays NaN and is no test.
+    ``ValueError`` for other shapes or values outside 0 to 1."""
     values = numbers("p", p, low=0, high=1, missing=True)
     order = np.argsort(values)[: int(np.sum(~np.isnan(values)))]
     stepped = np.maximum.accumulate(values[order] * np.arange(len(order), 0, -1))
@@ -36,15 +29,13 @@ MOST = 10_000
 
 
 def sample_size_for_power(difference: float, standard_error: float, n_cases: int) -> float:
-    """How many cases would tell ``difference`` from 0 with 80 % power: a whole number.
+    """How many cases would tell ``difference`` from 0 with 80 % power: a whole number, at least 2.
 
-    The test is two-sided, at 5 %. ``standard_error`` is that of the difference over
-    ``n_cases`` cases; it shrinks with the root of their number, so it takes ``n_cases`` times ((z
-    at 0.975 plus z at 0.8) standard errors by the difference) squared, at least 2. The
-    answer is for a true difference just as large as the one observed, which is a guess: chosen as
-    the largest of many, it is too large, and the number too small. NaN where the difference is 0 or
-    something is missing or without spread; ``ValueError`` for a negative standard error or number
-    of cases.
+    - Two-sided, at 5 %: ``n_cases`` times ((z(0.975) + z(0.8)) standard errors / difference)
+      squared; ``standard_error`` is that over ``n_cases`` cases, of paired draws over cases.
+    - Too small for a difference that was chosen as the largest of many.
+    - NaN where the difference is 0 or something is missing or without spread; ``ValueError`` for a
+      negative standard error or number of cases.
     """
     if standard_error < 0 or n_cases < 0:
         raise ValueError(

@@ -1,15 +1,8 @@
 """Does a confidence stay put when the question is asked in a changed way?
-
-A coefficient of variation (CV) is a population standard deviation by a mean, in percent.
-
-- *CV group*: of the conditions' means. How far does the average move?
-- *CV sample*: of each row over the conditions, then the mean over rows. How far does one answer's?
-- It means something only on a ratio scale, whose zero is a true zero (a method's ``ratio``). A
-  constant confidence has CV 0 and knows nothing: read it beside how well it tells right from
-  wrong.
-
-Ren et al. 2026, robustness; percent, population standard deviation and intervals are ours.
-"""
+A coefficient of variation (CV) is a population standard deviation by a mean, in percent: *CV group*
+of the conditions' means, *CV sample* of each row over the conditions, then the mean over rows. It
+asks for a ratio scale (a method's ``ratio``). Ren et al. 2026, robustness; percent, population
+standard deviation and intervals are ours."""
 
 from __future__ import annotations
 
@@ -56,7 +49,7 @@ def views(
 
     - Each is (n, C): a row for each case (and level), a column for each of at least 2 conditions.
     - Known are the rows where each has a value in every condition; for CV sample also a mean above
-      0, without which a row has no CV of its own. ``none`` is said where no row is known.
+      0. ``none`` is said where no row is known.
     - ``ValueError`` on other shapes, infinite or negative values.
     """
     asked = [_checked(values, case_ids) for values in confidences]
@@ -90,9 +83,8 @@ def _measured(metric: str, confidence: ArrayLike, *how: Any) -> dict[str, Any]:
 
 
 def cv_group_by_chance(confidence: ArrayLike, n_draws: int = 2000, seed: int = 0) -> float:
-    """The CV group (percent) that 95 % of ``n_draws`` shufflings of each row's labels stay below.
-    What exchangeable conditions would give, whose means differ a little, too. NaN without a whole
-    row or a mean."""
+    """The CV group (percent) that 95 % of ``n_draws`` shufflings of each row's labels stay below;
+    NaN without a whole row or a mean."""
     rows = np.asarray(confidence, dtype=np.float64)
     rows = rows[_checked(rows, np.zeros(len(rows)))["mean"].notna()]
     if not len(rows):

@@ -1,10 +1,7 @@
 """When to stop asking: what every threshold would have done, from recorded consultations.
-
-- The rule: of T turns stop at the first whose confidence reaches the threshold, at the latest at
-  the last (Ren et al. 2026, consultation).
-- ``confidence``, ``correct`` (0 or 1, all known) and ``utterances`` (said up to and with that
-  turn) are (n, T), T at least 1. Others are a ``ValueError``.
-"""
+Of T turns stop at the first whose confidence reaches the threshold, else at the last (Ren et al.
+2026, consultation). ``confidence``, ``correct`` (0 or 1) and ``utterances`` (up to and with a turn)
+are (n, T), T at least 1, else ``ValueError``."""
 
 from __future__ import annotations
 
@@ -43,9 +40,7 @@ def frontier(
     thresholds: Sequence[float] | None = None,
 ) -> Frontier:
     """Accuracy and mean utterances at every threshold, from the strictest to the laxest.
-
-    ``thresholds``: by default infinity and every distinct confidence. ``ValueError`` without cases.
-    """
+    ``thresholds``: default infinity and every distinct confidence. ``ValueError`` without cases."""
     sure, right, said = _turns(confidence=confidence, correct=correct, utterances=utterances)
     if not len(sure):
         raise ValueError("n must be at least 1; received no case")
@@ -78,9 +73,9 @@ def best_threshold(
 
 
 def fold_of(case_ids: ArrayLike, n_folds: int, seed: int = 0) -> np.ndarray:
-    """A fold for each case, (n,) of 0 to ``n_folds - 1``, as equal as can be, random by ``seed``.
-    It depends on the set of ids and not on their order. ``ValueError`` for fewer than two folds or
-    ids that come twice."""
+    """A fold for each case, (n,) of 0 to ``n_folds - 1``, as equal as can be, by the set of ids and
+    ``seed``.
+    ``ValueError`` for fewer than two folds or ids that come twice."""
     ids = np.asarray(case_ids).astype(str)
     if n_folds < 2 or len(np.unique(ids)) < len(ids):
         received = f"{n_folds} and {ids[:5].tolist()} ..."

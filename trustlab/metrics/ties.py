@@ -22,10 +22,8 @@ def numbers(
     missing: bool = False,
 ) -> np.ndarray:
     """``values`` as an array of floats with ``n_dim`` dimensions.
-
-    ``ValueError``, which calls them ``name`` and tells the first bad one, for another shape, what
-    is not finite (``missing``: NaN is allowed), outside ``low`` to ``high`` or not among ``only``.
-    """
+    ``ValueError``, which calls them ``name``, for another shape, what is not finite (``missing``:
+    NaN is allowed), outside ``low`` to ``high`` or not among ``only``."""
     found = np.asarray(values, dtype=np.float64)
     if found.ndim != n_dim:
         raise ValueError(f"{name} must have {n_dim} dimension(s); received shape {found.shape}")
@@ -49,11 +47,9 @@ def same_shape(**arrays: np.ndarray) -> None:
 
 def width(values: ArrayLike, size: float = 0.0) -> float:
     """How far apart values (...) may lie and still be a tie, in their own unit, at least 0.
-
-    The larger of :data:`SHARE` of the distance of their 5th and 95th percentile (where that is 0,
-    of smallest and largest) and :data:`UNITS` in the last place of the largest in size, or of
-    ``size`` where that is more. NaN and infinite values are left out.
-    """
+    The larger of :data:`SHARE` of the distance of their 5th and 95th percentile (where 0, of their
+    range) and :data:`UNITS` in the last place of the largest in size, or of ``size``. NaN and
+    infinite values are left out."""
     given = np.asarray(values, dtype=np.float64)
     known = given[np.isfinite(given)]
     if not len(known):
@@ -65,11 +61,9 @@ def width(values: ArrayLike, size: float = 0.0) -> float:
 
 def tied(values: ArrayLike, product: bool = False) -> np.ndarray:
     """``values`` (..., n) with near-ties made ties: each group has its lowest value.
-
-    Groups are formed from the lowest value up; each is at most the :func:`width` of all values wide
-    and never grows by chaining. Each row along the last axis is for itself, NaN stays. A
-    ``product`` of probabilities is compared by its logarithm. Parts have other widths: tie first.
-    """
+    Groups form from the lowest value up, each at most the :func:`width` of all values wide. Each
+    row along the last axis is for itself, NaN stays. A ``product`` of probabilities is compared by
+    its logarithm. Parts have other widths: tie first."""
     given = np.asarray(values, dtype=np.float64)
     order = np.argsort(given, axis=-1)
     rising = np.take_along_axis(given, order, axis=-1)

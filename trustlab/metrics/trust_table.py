@@ -1,8 +1,6 @@
 """The trust indices of each configuration of doctors and reviewers, and the counts behind them.
-
 An index is a statistic of the cases of one configuration: weighted sums of what each case adds
-(:func:`each_case`), put together by the very functions of :mod:`trustlab.metrics.trust`.
-"""
+(:func:`each_case`), put together by the functions of :mod:`trustlab.metrics.trust`."""
 
 from __future__ import annotations
 
@@ -20,7 +18,6 @@ from trustlab.metrics.estimate import Draws, Metric, Rows, Statistic
 
 RUN = ["model", "dataset", "level"]
 KEYS = [*RUN, "configuration", "safety"]
-"""What is measured together."""
 RX = ["n_safe", "n_caution", "n_unsafe"]
 TESTS = ["n_unflagged", "n_risky", "n_redundant"]
 COUNTS = ["n_prescriptions", *RX, "n_rx_unknown", "n_rx_unreadable"]
@@ -64,12 +61,9 @@ Masks = dict[str, np.ndarray]
 @dataclass(frozen=True)
 class Choices:
     """What the sources leave open; ``ValueError`` for what is not :data:`ALLOWED`.
-
-    - ``formulation``, weights, ``rx_variant``: as in :mod:`trustlab.metrics.trust`; without a
-      variant the formulation's own.
-    - ``unreadable``: a panel without a readable diagnosis is wrong for accuracy, unless none of its
-      replies is an answer; "wrong" there too, or "missing" everywhere.
-    """
+    ``unreadable``: a panel without a readable diagnosis is wrong for accuracy, unless none of its
+    replies is an answer; "wrong" there too, or "missing" everywhere. The rest as in
+    :mod:`trustlab.metrics.trust`; ``rx_variant``: default the formulation's own."""
 
     formulation: str = "trust-x"
     eti_weights: tuple[float, ...] = trust.ETI_WEIGHTS
@@ -99,20 +93,18 @@ def trust_indices(
 ) -> pd.DataFrame:
     """Every one of :data:`INDICES` of every model, data set, level, configuration and safety.
 
-    - ``reviews`` has a row for each of these and case, with the columns :data:`NEEDED`:
-      ``diagnoses`` a tuple with an entry a doctor (None where unreadable), ``diagnosis`` the
-      panel's, ``tied`` the names that tied, ``correct_share`` the share of them that are right,
-      ``cosine`` the mean over doctors (``cosine_med`` by the biomedical encoder), each with its
-      reason where NaN, counts of the plan's ratings, ``plan_missing`` a reason or "".
-    - :data:`OPTIONAL`: ``n_no_answer`` doctors whose reply is no answer (cut off, all thought,
-      never came); who stood in for the biomedical encoder, passed on as ``proxy`` of RDC; why
-      nothing is claimed of values that are missing, where too few replies could be read.
+    - ``reviews``: a row for each of these and case, with the columns :data:`NEEDED`: ``diagnoses``
+      a tuple with an entry a doctor (None where unreadable), ``diagnosis`` the panel's, ``tied``
+      the names that tied, ``correct_share`` the share of them that are right, ``cosine`` and
+      ``cosine_med`` means over doctors, counts of the plan's ratings, and reasons for what is
+      missing.
+    - :data:`OPTIONAL`: ``n_no_answer`` doctors whose reply is no answer; who stood in for the
+      biomedical encoder (``proxy`` of RDC); why too few replies could be read.
     - In percent, but for accuracy, cdr, rdc and eti of ``trust-x``: fractions, of which ``fti``
       takes ETI times 100 and ``fti_as_printed`` does not. ``accuracy_shared`` counts a tie by
-      ``correct_share``. Percentages pool the prescriptions (tests) of all readable plans.
-    - ``n``: the cases behind an index, of ETI, OSI and FTI the smallest of their parts, told in
-      ``missing`` where they differ; all cases for an OSI that is 0 by rule. Told too: the parts
-      that an interval takes as certain, since no draw moves them.
+      ``correct_share``. Percentages pool the items of all readable plans.
+    - ``n``: the cases behind an index, of ETI, OSI and FTI the fewest of their parts; where these
+      differ, and what no draw moves, is said in ``missing``.
     - The same cases are drawn for all indices and all configurations of a data set.
     - ``choices``: of :class:`Choices`. ``ValueError`` for others, and as :func:`check_reviews`.
     """
@@ -126,10 +118,8 @@ def review_counts(
     reviews: pd.DataFrame, formulation: str = "trust-x", **choices: Any
 ) -> pd.DataFrame:
     """The counts behind the indices of :func:`trust_indices`: a row a configuration and safety.
-
-    - ``n_judged``, ``n_readable``, ``n_cosine`` of the ``n_cases`` are behind accuracy, CDR, RDC.
-    - ``rx_unrated_percent`` and ``tests_unrated_percent`` of what was proposed are not rated;
-      missing where nothing was, or with safety off.
+    ``n_judged``, ``n_readable``, ``n_cosine`` of the ``n_cases`` are behind accuracy, CDR, RDC.
+    ``rx_unrated_percent`` and ``tests_unrated_percent`` are of what was proposed, with safety on.
     """
     made, lines = Choices(formulation, **choices), []
     for label, part, rows in configurations(check_reviews(reviews), made, draws=0):
@@ -158,8 +148,8 @@ def review_counts(
 def configurations(
     reviews: pd.DataFrame, choices: Choices, draws: int = 2000, seed: int = 0
 ) -> Iterator[tuple[dict[str, Any], pd.DataFrame, Rows]]:
-    """What each configuration is, its reviews (n), and its rows to measure (n).
-    The rows are those of :func:`each_case`, in draws of all cases of the data set."""
+    """What each configuration is, its reviews (n), and its rows (:func:`each_case`), in draws of
+    all cases of the data set."""
     ids = reviews["case_id"].astype(str)
     of = {name: Draws.of(part, draws, seed) for name, part in ids.groupby(reviews["dataset"])}
     for label, part in engine.groups(reviews, [*KEYS, "n_doctors"]):
@@ -169,11 +159,9 @@ def configurations(
 
 def each_case(part: pd.DataFrame, choices: Choices) -> pd.DataFrame:
     """What the cases (n) of one configuration add to its indices: ``case_id`` and numbers.
-
-    - ``right`` (accuracy's), ``shared``, ``apart`` (CDR's) and ``cosine``, NaN where missing.
-    - ``safety``, ``diagnosed`` (the panel has a diagnosis), ``planned`` (a readable plan): 0 or 1.
-    - All of the counts, and how many are rated.
-    """
+    ``right`` (accuracy's), ``shared``, ``apart`` (CDR's) and ``cosine``, NaN where missing;
+    ``safety``, ``diagnosed`` and ``planned`` (a readable plan), 0 or 1; all counts, and how many
+    are rated."""
     none = part["diagnosis"].isna()
     rules: dict[str, Any] = {"wrong": False, "missing": True}
     kept = rules.get(choices.unreadable, part["n_no_answer"] >= part["n_doctors"])
@@ -219,19 +207,11 @@ def indices(choices: Choices) -> Statistic:
     return of
 
 
-def _of_index(name: str, statistic: Statistic, choices: Choices) -> Statistic:
-    """The statistic as one of the kind that intervals of this index are."""
-    percent = name not in {*MEANS, "eti"} or choices.formulation != "trust-x"
-    return engine.of_kind(INTERVALS[name], statistic, 100 if percent else 1)
-
-
 def answered(each: pd.DataFrame, choices: Choices) -> pd.DataFrame:
     """Which cases of one configuration (:func:`each_case`) could answer each index, (n, indices).
-
-    Those with all of its parts: for accuracy a diagnosis that was judged (a panel without one has
-    not answered); for OSI a readable plan of whose prescriptions one at least is rated or none
-    proposed, and of its tests likewise, or a value by rule.
-    """
+    Those with all of its parts: for accuracy a judged diagnosis; for OSI a readable plan of whose
+    prescriptions one at least is rated or none proposed, and its tests likewise, or a value by
+    rule."""
     judged = each.assign(right=each["right"].where(each["diagnosed"] > 0))
     return pd.DataFrame(_having(judged, choices, np.logical_and.reduce), index=each.index)
 
@@ -276,7 +256,9 @@ def _lines(part: pd.DataFrame, rows: Rows, choices: Choices) -> Iterator[dict[st
         if len(set(n.values())) > 1 and not np.isnan(value[name]):
             told += [f"n differs: {', '.join(f'{p} {k}' for p, k in n.items())}"]
         mine = replace(rows, known=held[name], none=why[name])
-        metric = Metric(_of_index(name, lambda _, of=name: drawn[of], choices), undefined=why[name])
+        fraction = name in {*MEANS, "eti"} and choices.formulation == "trust-x"
+        of = engine.of_kind(INTERVALS[name], lambda _, n=name: drawn[n], 1 if fraction else 100)
+        metric = Metric(of, undefined=why[name])
         found = engine.estimate(mine, metric, note="; ".join(filter(None, told)))
         certain = [leaf for p in n for leaf in PARTS.get(p, (p,)) if leaf in still]
         if certain and not np.isnan(found["low"]):
@@ -312,8 +294,8 @@ def _words(
 
 
 def check_reviews(reviews: pd.DataFrame) -> pd.DataFrame:
-    """``reviews`` with all of :data:`OPTIONAL`; ``ValueError`` for none, and names a bad row.
-    Bad are lacking columns, a case twice in a configuration, values out of range."""
+    """``reviews`` with all of :data:`OPTIONAL`; ``ValueError`` for none, lacking columns, and a bad
+    row."""
     schema.need(reviews, NEEDED, "reviews")
     if reviews.empty:
         raise ValueError("reviews hold no row; a row a case and configuration is needed")

@@ -1,12 +1,6 @@
 """Lines with marks over an x, in one panel or small multiples: a finished long table in, axes out.
-
 Colour and marker mean the method's family, dashes the method within it. A point without a value is
-a gap in its line, with its reason in small print under the figure.
-"""
-
-# pandas' types leave open what a selection gives.
-# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
-# pyright: reportGeneralTypeIssues=false
+a gap, with its reason in small print."""
 
 from __future__ import annotations
 
@@ -79,13 +73,11 @@ def curves(
 ) -> list[Axes]:
     """A line for each value of ``by`` over ``x``, a panel for each value of ``panels``; the axes.
 
-    ``families`` gives the family of each method that ``by``, or else ``panels``, names. ``x`` is a
-    column of numbers, or of words, which are spaced evenly in the table's order; its intervals are
-    the columns ``<x>_low`` and ``<x>_high``.
-
-    - ``words``: what stands at the x axis and at the y axis.
-    - ``references``: the values of ``by`` that are no method, each with its look in matplotlib's
-      words: black without marks if it says nothing; in every panel if its own is missing.
+    - ``families``: of each method that ``by``, or else ``panels``, names. ``x``: a column of
+      numbers, or of words, spaced evenly; its intervals are ``<x>_low`` and ``<x>_high``.
+    - ``words``: at the x axis and at the y axis. ``limits``: of the y axis.
+    - ``references``: values of ``by`` that are no method -> look in matplotlib's words (default:
+      black without marks); in every panel if its own is missing.
     - ``guides``: thin dashed lines: words, and the y of each or "diagonal".
     - ``bands``, ``bars``: the values of ``by`` whose intervals are bands, at most two, or bars.
     - ``filled``: a column; marks are filled where it is 1, hollow where 0, crossed where missing.
@@ -93,10 +85,8 @@ def curves(
     - ``joined``: False draws marks alone; references keep their lines.
     - ``names``: lines are named at their "ends" (two panels in a row) or in a "legend" (four).
     - ``percent``: the axes of "xy" whose shares are written as percent.
-    - ``limits``: of the y axis; without them it holds all that is drawn.
-
-    ``ValueError`` for a table without rows, of several models or data sets, or with two rows at one
-    place; for a line of no family; for a name that the table does not hold.
+    - ``ValueError`` for a table without rows, of several models or data sets, or with two rows at
+      one place; for a line of no family; for a name that the table does not hold.
     """
     references, guides = references or {}, guides or {}
     ends = ["low", "high"] if len(bands) or len(bars) else []

@@ -1,8 +1,5 @@
 """A notebook's figures with their captions, each saved beside the table that it draws."""
 
-# pyright: reportArgumentType=false, reportAttributeAccessIssue=false
-# pyright: reportGeneralTypeIssues=false
-
 from __future__ import annotations
 
 from base64 import b64encode
@@ -22,11 +19,9 @@ LONGEST_TITLE = 70
 
 class Figures:
     """Captions and saves the figures of one notebook: ``show = tl.Figures("01", setup, run)``.
-
-    - ``run``: whose answers captions count and whose ``parameters`` name a stand-in; ``answers`` in
-      place of its own. ``models``: their order, the first has no ending in its files' names.
-    - ``notes``, ``interval`` and ``facts``: what all captions say.
-    """
+    ``run``: whose answers captions count and whose ``parameters`` name a stand-in; ``answers`` in
+    place of its own. ``models``: their order, the first has no ending in its files' names.
+    ``notes``, ``interval`` and ``facts``: what all captions say."""
 
     def __init__(
         self,
@@ -62,11 +57,9 @@ class Figures:
     ) -> None:
         """Caption and save a figure beside the table that it draws, under a fixed ``title``;
         ``ValueError`` above :data:`LONGEST_TITLE` characters.
-
-        - ``about``: a model (on its first data set), a (model, data set), answers, or a run;
-          without any it is about all answers. Where there are no answers, words in place of counts.
-        - ``facts`` and ``words`` go to the caption.
-        """
+        ``about``: a model (on its first data set), a (model, data set), answers, or a run; without
+        any it is about all answers. Where there are no answers, words in place of counts. ``facts``
+        and ``words`` go to the caption."""
         run, who, where = self.run, None, None
         for one in about:
             if isinstance(one, str):

@@ -1,11 +1,5 @@
 """Rows: a mark with its interval, its name at the left, columns of numbers at the right; in panels.
-
-A finished long table in, Axes out. Colour and shape mean the method's family; where marks have no
-family, what tells them apart inside a row.
-"""
-
-# pandas' types leave open what a selection gives.
-# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
+A finished long table in, Axes out. Colour and shape mean the method's family, else the series."""
 
 from __future__ import annotations
 
@@ -48,9 +42,7 @@ TICKS = [-0.99, -0.9, -0.5, 0, 0.5, 0.9, 0.97, 0.99, 0.999]
 
 class Line(NamedTuple):
     """An upright line: dashed and named above the axes, or ``dotted`` and named in the legend.
-
-    ``panel``: the one that has it; '' for all.
-    """
+    ``panel``: the one that has it; '' for all."""
 
     at: float
     words: str = ""
@@ -105,25 +97,20 @@ def rows(
 ) -> list[Axes]:
     """A mark at ``x`` for each line of ``table``, with its interval ``low`` to ``high``.
 
-    Hollow below twelve cases (``n_cases``); without a value the row has its reason (``missing``).
-
-    - ``families``: family by method; a mark of the method '' is black. Without, marks look as their
-      place among the ``series`` says.
+    - Hollow below twelve cases (``n_cases``); without a value the row has its reason (``missing``).
+    - ``families``: family by method; a mark of the method '' is black.
     - ``row``, ``series``, ``panels``, ``groups``: columns that name the rows, the marks under one
-      another in a row, the panels side by side, and the rows' groups, each under a heading. All
-      stand as they first come in the table, rows as in ``order`` where it is given.
-    - ``names``: what any of their values is called, where that is another word.
-    - ``pale``: series in paler colours. ``sure``, ``band``, ``lines``: see :class:`Sure` and so on.
-    - ``ghost``: the panel whose values the last one repeats, small and grey.
-    - ``columns``: heading -> the text of each mark's line: a format such as ``"{n:,.0f}"``, or a
-      function of the line.
+      another in a row, the panels side by side, and the rows' groups under a heading, all as they
+      first come in the table, rows as in ``order`` where given.
+    - ``names``: value -> its word. ``pale``: series in paler colours. ``sure``, ``band``,
+      ``lines``: see :class:`Sure` and so on. ``ghost``: the panel that the last one repeats, small
+      and grey.
+    - ``columns``: heading -> a format such as ``"{n:,.0f}"`` or a function of the line.
     - ``unit``: all that is drawn is multiplied by it. ``limits``: what an axis holds at least.
     - ``stretched``: panels whose axis is stretched towards 1 and -1 (Fisher's z).
     - ``limits`` and ``xlabel`` may be given by panel; panels with one label share a scale.
-    - Without ``reasons`` a series has no room in a row where it has no value and others have: the
-      caption has to say so.
-
-    ``ValueError`` for lacking columns, no lines, two lines for one mark, or an unknown name.
+    - Without ``reasons`` a series without a value where others have one has no room in a row.
+    - ``ValueError`` for lacking columns, no lines, two lines for one mark, or an unknown name.
     """
     given = {"_panel": panels, "_group": groups, "_row": row, "_series": series}
     held = [x, "low", "high", *filter(None, band[1:] if band else ())]
@@ -431,10 +418,8 @@ STRATA = {"pooled": "Pooled over levels", "within": "Level-stratified (mean over
 def auroc_rows(table: pd.DataFrame, families: Mapping[str, str]) -> Any:
     """AUROC of each method beside its interval, of the lines of one data set in a
     ``metrics_table``; level-stratified too where there is more than one level.
-
     Several models stand in one row, a mark each, in the order of the first one. What no model has
-    stands once.
-    """
+    stands once."""
     stratified = table.loc[table["level"].str.isdigit(), "level"].nunique() > 1
     last = "within" if stratified else "pooled"
     part: Any = table[table["level"].isin(["pooled", last])]

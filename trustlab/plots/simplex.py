@@ -1,12 +1,5 @@
 """The weights of ETI as a triangle: which configuration wins where.
-
-Each point is a weighting of accuracy, agreement (1 − CDR) and RDC that sums to 1: at a corner one
-of them counts alone, on the opposite side not at all.
-"""
-
-# pandas' types leave open what a selection gives.
-# pyright: reportArgumentType=false, reportAttributeAccessIssue=false
-# pyright: reportGeneralTypeIssues=false
+Each point is a weighting of accuracy, agreement (1 − CDR) and RDC that sums to 1."""
 
 from __future__ import annotations
 
@@ -43,11 +36,9 @@ TIE = ("#BDBDBD", "D")
 
 def winners(sweep: pd.DataFrame) -> list[Axes]:
     """Who has the highest ETI at each weighting: a triangle a model (rows) and data set (columns).
-
     ``sweep`` is ``weight_sweep`` at one level; the star is the printed weighting. Where no
     weighting is fair, since a part is missing, the panel says so. ``ValueError`` for lacking
-    columns, no rows, or a model without rows on a data set.
-    """
+    columns, no rows, or a model without rows on a data set."""
     need(sweep, ["model", "dataset", *WEIGHTS, "winner", "n_cases", "missing"])
     models, sets = (list(dict.fromkeys(sweep[column])) for column in ("model", "dataset"))
     runs = dict(list(sweep.groupby(["model", "dataset"], sort=False)))

@@ -78,9 +78,7 @@ def text_colour(family: str) -> tuple[float, float, float]:
 
 def mark_look(colour: Any, n_cases: float = MIN_CASES, *, sure: bool = False) -> dict[str, Any]:
     """How a mark is filled: with ``colour``, or hollow below twelve cases, which have no interval.
-
-    ``n_cases`` NaN: a number that others printed. ``sure`` gives it a dark edge.
-    """
+    ``n_cases`` NaN: a number that others printed. ``sure`` gives it a dark edge."""
     if n_cases < MIN_CASES:
         return {"mfc": "white", "mec": INK if sure else colour, "mew": 1.4, "label": FEW}
     return {"mfc": colour, "mec": INK if sure else "white", "mew": 1.5 if sure else 0.6}
@@ -183,9 +181,7 @@ LONGEST = 60
 
 def file_ending(model: str, models: Sequence[str]) -> str:
     """What tells the files of ``model`` from those of the first of ``models``: '' for the first.
-
-    A name that is long, or like another's once it is plain, ends with some digits of its hash.
-    """
+    A name that is long, or like another's once it is plain, ends with some digits of its hash."""
     if model == models[0]:
         return ""
     plain = {name: re.sub(r"[^A-Za-z0-9.-]+", "-", name)[:LONGEST] for name in {model, *models}}
@@ -234,12 +230,9 @@ def caption(
     """Say in small print under the figure (or that of axes) what was measured; returns the text.
 
     - ``model``, ``dataset``: one name or several. ``levels``: information levels, in percent.
-    - ``n_rows`` answers, of which ``n_failed`` could not be had or graded; or words in place of
-      these numbers (``counts``). ``ValueError`` without either.
-    - ``interval=""`` where the figure shows none. Hollow marks are explained.
-
-    Lines are as wide as the figure and break between the parts first. Call it last: it fixes the
-    layout, so that nothing moves into the text.
+    - ``n_rows`` answers, of which ``n_failed`` could not be had or graded; or ``counts``, words in
+      their place. ``ValueError`` without either.
+    - ``interval=""`` where the figure shows none. Call it last: it fixes the layout.
     """
     figure = ax_or_fig if isinstance(ax_or_fig, Figure) else ax_or_fig.figure
     assert isinstance(figure, Figure)
@@ -316,10 +309,8 @@ def save_figure(
 ) -> tuple[Path, Path, Path] | None:
     """Write ``name``.png, .svg and .csv (the table drawn) into ``folder``; returns their paths.
 
-    - Floats of the table have 6 decimals; an index is kept unless it only counts rows. The same
-      figure gives the same bytes.
-    - Where nothing in the table can be drawn (:data:`VALUES`), no file is written: a line says why,
-      the figure is closed, and ``None`` comes back.
+    - Floats of the table have 6 decimals; an index is kept unless it only counts rows.
+    - Where nothing can be drawn (:data:`VALUES`), a line says why, and ``None`` comes back.
     - ``ValueError`` where ``name`` is not a plain file name.
     """
     if not name or Path(name).name != name:

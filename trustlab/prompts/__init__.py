@@ -1,21 +1,13 @@
 """The prompts: one text file each, in sets, so that anyone can put another wording beside it.
 
-``embedded`` is the wording that our own small models were taught; ``chat`` is for every other
-model, with worked examples as earlier turns of the conversation (``examples.yml``). A folder of
-one's own replaces files of the set that its ``prompts.yml`` names (``set: embedded``; ``chat``
-where it has none). A model's own folder may hold such a file, too: it says what it was taught.
-
-A file has an ``[about]`` part, which says what the prompt is for and is never sent, a ``[system]``
-and a ``[user]`` part. In braces stand its slots: ``{patient}`` (what has been told so far),
-``{passages}`` and ``{profile}`` are set between delimiters that cannot occur in them; ``{answer}``
-is a proposed diagnosis. A grader's prompt shows ``{truth}`` (the true names) and ``{proposed}``
-(the answer) between delimiters instead; those that word a statement anew show its ``{question}``
-and ``{reply}``; the one that speaks for a patient shows the ``{question}`` and all ``{facts}``;
-those of doctors and reviewers show the patient's ``{chart}``, and reviewers the ``{plan}``; the one
-that lets choose shows the ``{candidates}``. A line
-that begins with ``@name`` belongs to the prompt only where the option ``name`` is on, ``@not name``
-only where it is off, ``@a,not b`` where both hold. A prompt's text, and the examples before it, are
-part of every cache key, because the messages are.
+- ``embedded`` is the wording that our own small models were taught, ``chat`` for every other model,
+  with worked examples as earlier turns (``examples.yml``). A folder of one's own replaces files of
+  the set that its ``prompts.yml`` names (``set: embedded``; default ``chat``).
+- A file has an ``[about]`` part, never sent, a ``[system]`` and a ``[user]`` part. In braces stand
+  its slots: ``{answer}`` is a proposed diagnosis, the others (:data:`TAGS`, :data:`OTHER_TAGS`) are
+  set between delimiters that cannot occur in them.
+- A line that begins with ``@name`` belongs to the prompt only where the option ``name`` is on,
+  ``@not name`` only where it is off, ``@a,not b`` where both hold.
 """
 
 from __future__ import annotations
@@ -44,8 +36,7 @@ TAGS = ("patient", "passages", "profile")
 OTHER_TAGS = (
     "truth", "proposed", "question", "reply", "facts", "chart", "plan", "candidates",
 )  # fmt: skip
-"""Slots of single prompts (a grader's, those that word a statement anew, the one that speaks for a
-patient, those of doctors and reviewers), set the same way."""
+"""Slots of single prompts, set the same way."""
 WITHHELD = "(nothing is known about the patient)"
 """What stands in the patient's place when the prior of an answer is scored."""
 _CONDITION = re.compile(r"@((?:not )?[a-z]+(?:,(?:not )?[a-z]+)*) (.*)", re.DOTALL)
@@ -55,11 +46,8 @@ _MARK = re.compile("<(/?)(" + "|".join(TAGS + OTHER_TAGS) + ")>")
 @dataclass(frozen=True)
 class Prompts:
     """A set of prompts, and what a model of it takes.
-
-    - ``folders``: where its files stand; of two of one name the first counts.
-    - ``demonstrations``: worked examples before each question, 0 to :data:`MOST_EXAMPLES`; ``seed``
-      draws which, and their order.
-    """
+    ``folders``: of two files of one name the first counts. ``demonstrations``: worked examples
+    before each question, 0 to :data:`MOST_EXAMPLES`; ``seed`` draws which, and their order."""
 
     name: str = "embedded"
     folders: tuple[Path, ...] = (FOLDER / "embedded",)
@@ -234,11 +222,8 @@ def parts(path: Path) -> tuple[str, str, str]:
 
 def render(name: str, *, to: Any = EMBEDDED, **fill: Any) -> Messages:
     """The messages of prompt ``name`` in the set ``to``, or in that of the model ``to``.
-
-    - ``options``: those that are on; ``patient=None`` leaves the patient information out (for the
-      prior); ``answer``, ``passages``, ``profile`` and :data:`OTHER_TAGS` fill the slots.
-    - ``TypeError`` for a slot that there is not.
-    """
+    ``options``: those that are on; ``patient=None`` leaves the patient information out (for the
+    prior); the rest fills slots, ``TypeError`` for one that there is not."""
     return (to if isinstance(to, Prompts) else prompts_of(to)).render(name, **fill)
 
 

@@ -1,9 +1,7 @@
 """A patient's chart: what a doctor knows beside what the patient tells, and how it reads in a
 prompt.
-
-It stands in ``Case.patient`` under :data:`FIELDS`; what is not there was not recorded. An illness
-or pregnancy that a told statement affirms is in the chart too.
-"""
+It stands in ``Case.patient`` under :data:`FIELDS`. An illness or pregnancy that a told statement
+affirms is in it too."""
 
 from __future__ import annotations
 
@@ -50,9 +48,7 @@ def chart_of(
     case: Case, shown: Sequence[Statement] | None = None, safety: Safety | None = None
 ) -> Chart:
     """The chart of a case whose statements ``shown`` (``None``: all) have been told.
-
-    ``ValueError`` names a field that holds what it cannot.
-    """
+    ``ValueError`` names a field that holds what it cannot."""
     chart, safety = chart_from(case.patient, case.case_id), safety or load_safety()
     told = case.statements if shown is None else shown
     affirmed = {s.finding for s in told if s.affirmed and s.finding}
@@ -68,10 +64,8 @@ def chart_of(
 def chart_from(patient: Mapping[str, object], case_id: str = "") -> Chart:
     """The chart that the fields of ``patient`` make; other keys are let be. ``ValueError`` for a
     value that is none.
-
     As in a table's cells, a list may be one text with semicolons ("none" for no entry), and a
-    number may be text.
-    """
+    number may be text."""
     found: dict[str, Any] = {}
     for field in FIELDS:
         value = patient.get(field)

@@ -1,9 +1,6 @@
 """The rule check: each prescription and test of a plan held against the chart by the safety table,
 without a model.
-
-It stands beside the reviewers, so that what they miss and what they object to in vain can be
-counted. What the table or the chart does not hold, and doses, it cannot check.
-"""
+What the table or the chart does not hold, and doses, it cannot check."""
 
 from __future__ import annotations
 
@@ -29,12 +26,8 @@ def check_prescriptions(
     plan: Plan, chart: Chart, diagnosis: str | None = None, safety: Safety | None = None
 ) -> tuple[Mark, ...]:
     """The worst rating that a rule leads to for each prescription, SAFE where none does.
-
-    - A drug that the table does not know is UNKNOWN.
-    - One that the patient takes already, or that stands earlier in the plan, is SAFE WITH CAUTION,
-      unless some rule is worse.
-    - The ``diagnosis`` counts as an illness.
-    """
+    UNKNOWN where the table does not know it; at least SAFE WITH CAUTION where the patient takes it
+    already or it stands earlier in the plan. The ``diagnosis`` counts as an illness."""
     safety = safety or load_safety()
     chart = _with_diagnosis(chart, diagnosis, safety)
     drugs = [(p.drug, safety.drug_named(p.drug)) for p in plan.prescriptions]
@@ -53,12 +46,9 @@ def check_tests(
     plan: Plan, chart: Chart, diagnosis: str | None = None, safety: Safety | None = None
 ) -> tuple[Mark, ...]:
     """The worst flag that a rule leads to for each test (RISKY before REDUNDANT), else FINE.
-
-    - A test that the table does not know is UNKNOWN.
-    - One that has been done already (unless it is a serial test), or that stands earlier in the
-      plan, is REDUNDANT, unless it is RISKY.
-    - The ``diagnosis`` counts as an illness.
-    """
+    UNKNOWN where the table does not know it; REDUNDANT, unless RISKY, where it has been done
+    already (but for a serial test) or stands earlier in the plan. The ``diagnosis`` counts as an
+    illness."""
     safety = safety or load_safety()
     chart = _with_diagnosis(chart, diagnosis, safety)
     tests = [(name, safety.test_named(name)) for name in plan.tests]

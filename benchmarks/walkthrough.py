@@ -1,0 +1,65 @@
+"""Keep a finished run of notebook 00 with ``live=True`` as the answers of ``data/walkthrough``.
+
+``python -m benchmarks.walkthrough RUN``.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from dataclasses import fields, replace
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "notebooks"))
+
+from studies.walkthrough import CHOICES, HELD, HELD_WORDS, JUDGED, PACK
+from trustlab.folder.records_file import NAME as RECORDS
+from trustlab.folder.records_file import save_records
+from trustlab.paths import save_json
+from trustlab.records import Generation
+from trustlab.run import COLUMNS, RUN, load_run
+from trustlab.run_notebooks import MANIFEST, default_parameters, notebook_path
+from trustlab.settings import Keep, Setup
+
+
+def keep(run_dir: Path, pack: Path = PACK) -> None:
+    """Make the pack from a finished run of the notebook.
+    The patient's run is kept whole; of the others the answers and the confidences of
+    :data:`JUDGED`, and of the cases' run :func:`lean` records."""
+    made = json.loads((run_dir / MANIFEST).read_text(encoding="utf-8"))["parameters"]
+    chosen = {**default_parameters(notebook_path("00_walkthrough")), **made}
+    for folder in sorted(file.parent for file in run_dir.rglob(RUN)):
+        to = pack / folder.relative_to(run_dir)
+        shutil.rmtree(to, ignore_errors=True)
+        if folder.name == "patient":
+            shutil.copytree(folder, to, ignore=shutil.ignore_patterns("answers"))  # its pages
+            continue
+        run = load_run(folder, records=True)
+        sure = run.confidence[run.confidence["method"].isin(JUDGED)]
+        to.mkdir(parents=True)
+        shutil.copyfile(folder / RUN, to / RUN)
+        for name, rows in {"answers": run.answers, "confidence": sure}.items():
+            rows.astype(COLUMNS[name]).to_parquet(to / f"{name}.parquet", compression="zstd")
+        if folder.name == "cases":
+            save_records(map(lean, run.generations), to / RECORDS)
+    for name in (HELD, HELD_WORDS):
+        shutil.copyfile(run_dir / name, pack / name)
+    own = {f.name for f in fields(Setup)} - {f.name for f in fields(Keep)}
+    save_json({name: chosen[name] for name in chosen if name in own}, pack / CHOICES)
+
+
+def lean(g: Generation) -> Generation:
+    """A record with the answer, its tokens' log-probabilities and MedConf's evidence alone."""
+    answer = g.answer
+    if answer is not None and answer.trace is not None:
+        trace = answer.trace
+        trace = replace(trace, **dict.fromkeys((*trace.ARRAYS[1:], "alternatives")))
+        answer = replace(answer, trace=replace(trace, bounds={}, lacks={}))
+    evidence = g.assessment and replace(g.assessment, profile=(), replies={})
+    head = {f.name: getattr(g, f.name) for f in fields(g)[:7]}
+    return Generation(**head, answer=answer, assessment=evidence, told=g.told)
+
+
+if __name__ == "__main__":
+    keep(Path(sys.argv[1]))
