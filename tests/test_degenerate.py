@@ -550,10 +550,9 @@ def test_trust_indices_say_why_one_is_missing(situation, formulation):
 # Nothing is forgotten
 
 ELSEWHERE = {
-<<<<<<< HEAD
     "inside another": {
         "discrimination.cumulated", "run_tables.stratified", "run_tables.rows_of_methods",
-        "paired.told_best", "paired.corrected", "paired.compared", "stability.views",
+        "paired.corrected", "paired.compared", "stability.views",
         "trust_table.configurations", "trust_table.indices", "trust_table.answered",
         "trust_table.each_case",
     },
@@ -575,39 +574,6 @@ ELSEWHERE = {
         )
     },
 }  # fmt: skip
-=======
-    "discrimination.cumulated": "inside ranking_weighted and selective_weighted",
-    "paired.paired_differences": "test_degenerate_tables.py",
-    "run_tables.metrics_table": "test_degenerate_tables.py",
-    "run_tables.stratified": "inside metrics_table; test_degenerate_tables.py",
-    "run_tables.checked_answers": "keys and reasons alone; test_metrics_table.py",
-    "run_tables.joined": "keys and reasons alone; test_metrics_table.py",
-    "run_tables.rows_of_methods": "test_degenerate_tables.py",
-    "schema.table": "columns alone; test_estimate.py",
-    "schema.need": "columns alone; test_estimate.py",
-    "schema.described": "columns alone; test_estimate.py",
-    "schema.refuse": "names a row; test_trust_indices.py",
-    "paired.corrected": "test_degenerate_tables.py",
-    "paired.compare_methods": "test_degenerate_tables.py",
-    "paired.best_of_families": "test_degenerate_tables.py",
-    **dict.fromkeys(
-        [f"paired.{n}" for n in ("covered", "families_of", "reference_of")],
-        "names alone; test_compare.py",
-    ),
-    **dict.fromkeys(["coverage.withheld", "coverage.simulated"], "test_coverage.py"),
-    "calibration.ece_by_chance": "test_coverage.py",
-    "paired.compared": "test_degenerate_tables.py",
-    **dict.fromkeys([f"estimate.{name}" for name in OF_ROWS], "test_estimate.py"),
-    "stability.views": "inside cv_group and cv_sample",
-    "trust_table.trust_indices": "test_degenerate_tables.py",
-    "trust_table.check_reviews": "test_degenerate_tables.py",
-    "trust_table.review_counts": "test_trust_indices.py",
-    "trust_table.configurations": "inside trust_indices",
-    "trust_table.indices": "inside trust_indices",
-    "trust_table.answered": "inside trust_indices",
-    "trust_table.each_case": "inside trust_indices",
-}
->>>>>>> fold-numbers
 """Functions that are put to the test in another form than a row above."""
 
 

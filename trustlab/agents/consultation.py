@@ -109,23 +109,13 @@ def consult(
 ) -> tuple[Consultation, ...]:
     """A consultation for each case, to its full length; all cases take each turn together.
 
-<<<<<<< HEAD
     - ``patient``: the doctor's model itself where ``None``. ``ask``: how requests are put,
       at once where ``None``.
-    - A question is greedy; where it is a repetition or unreadable, up to ``tries - 1`` more are
-      drawn at temperature 1. Where all fail the consultation ends early, and none is put.
-    - ``stop``: asked before each question of the consultations that still go on; those for which it
-      says True end there, confident.
-    - ``ValueError`` for fewer than one turn or try, a case without statements, or a ``stop`` that
-      does not answer for each.
-=======
-    - ``patient``: the doctor's model itself where ``None``. ``ask``: how requests are put.
     - A question is greedy; for a repetition or an unreadable one up to ``tries - 1`` more are drawn
       at temperature 1. Where all fail the consultation ends early.
     - ``stop``: asked before each question of those that still go on; True ends one, confident.
     - ``ValueError`` for fewer than one turn or try, a case without statements, a ``stop`` that does
       not answer for each.
->>>>>>> fold-numbers
     """
     if max_turns < 1 or tries < 1:
         raise ValueError(f"max_turns is {max_turns} and tries is {tries}; at least 1 is needed")
