@@ -43,11 +43,8 @@ MEDCONF = ("medconf", "medconf_weighted")
 ASKED_WITH = ("entropy", "pmi")
 """Methods that make the answer's request the benchmark's own: its reply is found, not asked for."""
 UNSHARED = "no value in another variant that it is compared with"
-SAMPLED = tuple(
-    m.name
-    for m in select("variants")
-    if m.family == "consistency" and "similarity_med" not in m.needs
-)
+_CONSISTENCY = [m for m in select("variants") if m.family == "consistency"]
+SAMPLED = tuple(m.name for m in _CONSISTENCY if "similarity_med" not in m.needs)
 """The consistency family, without the method that needs a medical encoder."""
 
 

@@ -154,10 +154,7 @@ def paraphrases(
         for s, case, level in reversed(each)
     }
     found = reword(counts, model, keep_question=True, about=about, reading=reading)
-    rows = [
-        _wording_row(statement[text], new, why, checker, counts[text])
-        for text, (new, why) in found.items()
-    ]
+    rows = [_wording_row(statement[t], *new, checker, counts[t]) for t, new in found.items()]
     return pd.DataFrame(rows, columns=WORDING_COLUMNS)
 
 

@@ -148,10 +148,8 @@ def token_shares(generation: Generation) -> np.ndarray:
     """Each token's probability of alternatives that entail, by that of those that entail or
     contradict, (L,).
     The token itself entails, also where it is not among the alternatives."""
-    trace, classes = (
-        generation.answer and generation.answer.trace,
-        generation.alternative_entailment,
-    )
+    trace = generation.answer and generation.answer.trace
+    classes = generation.alternative_entailment
     assert trace is not None and trace.alternatives is not None
     assert trace.logprobs is not None and classes is not None
     n, shares = generation.parameters.n_alternatives, []

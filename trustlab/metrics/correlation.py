@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache, lru_cache
 from itertools import permutations
 from typing import Any
@@ -126,10 +125,7 @@ def spearman_rows(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 OVER_LEVELS = {"pearson": pearson_rows, "spearman": spearman_rows}
 """Metric -> correlation of each pair of rows, (B, n) and (B, n) -> (B,)."""
-PERMUTATION_P: dict[str, Callable[..., float]] = {
-    "pearson": pearson_permutation_p,
-    "spearman": spearman_permutation_p,
-}
+PERMUTATION_P = {"pearson": pearson_permutation_p, "spearman": spearman_permutation_p}
 Band = tuple[float, float, float]
 """Low end, median and high end of what chance gives."""
 

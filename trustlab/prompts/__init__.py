@@ -238,15 +238,10 @@ def _rendered(
 ) -> tuple[str, str]:
     """The (system, user) texts of a file with its slots filled."""
     if strange := set(others) - set(OTHER_TAGS):
-        raise TypeError(
-            f"there is no slot {', '.join(sorted(strange))}; there are"
-            f" {', '.join((*TAGS, 'answer', *OTHER_TAGS))}"
-        )
-    texts = {
-        "patient": WITHHELD if patient is None else patient,
-        "passages": passages or "",
-        "profile": profile or "",
-    }
+        known = ", ".join((*TAGS, "answer", *OTHER_TAGS))
+        raise TypeError(f"there is no slot {', '.join(sorted(strange))}; there are {known}")
+    texts = {"patient": WITHHELD if patient is None else patient}
+    texts |= {"passages": passages or "", "profile": profile or ""}
     texts |= {tag: others.get(tag) or "(none)" for tag in OTHER_TAGS}
     fill = {tag: f"<{tag}>\n{harmless(text)}\n</{tag}>" for tag, text in texts.items()}
     fill["answer"] = " ".join(harmless(answer or "").split())
