@@ -14,7 +14,7 @@ import trustlab as tl
 from trustlab.models import openai_wire
 from trustlab.models.base import Request, Stopped
 from trustlab.models.batch import BatchModel
-from trustlab.models.cache import CachedModel, decode_abilities, encode_abilities, encode_reply
+from trustlab.models.cache import CachedModel, decode_abilities, encode_reply, to_json
 from trustlab.models.openai_replies import CONTRADICTED, end_of
 from trustlab.models.openai_wire import Address, Dialect, Outcome, error_in, key_for
 from trustlab.parsing.reply import diagnosis_reply, no_answer
@@ -259,7 +259,7 @@ def test_what_a_server_takes_is_settled_whole_by_twelve_calls_at_most_and_kept(s
         assert model.usage["probes"] <= 12 and able.dialect["most_top"] == 5
         assert able.window == 4000 and able.counts and "prior" in able.provides
         assert not able.dialect["takes_seed"] and not able.dialect["takes_top_p"]
-        assert decode_abilities(json.loads(encode_abilities(able))) == able
+        assert decode_abilities(to_json(able)) == able
         assert model.asked_with["server"] == able.dialect
         n_calls = len(server.received)
         again = CachedModel(open_it(), tmp_path / "a.sqlite")

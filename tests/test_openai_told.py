@@ -20,10 +20,10 @@ from trustlab.models.base import Abilities, Request
 from trustlab.models.cache import (
     CachedModel,
     decode_abilities,
-    encode_abilities,
     export_cache,
     import_cache,
     request_keys,
+    to_json,
 )
 from trustlab.models.openai_replies import prior_of
 from trustlab.models.openai_wire import window_of
@@ -164,9 +164,9 @@ def test_a_file_from_before_windows_were_kept_has_none(server, opened, tmp_path)
 @each("more", [{"window": 0}, {"window": "9"}, {"counts": 1}, {"temperature": None}, {"other": 1}])
 def test_abilities_that_cannot_be_are_refused(more):
     able = Abilities(frozenset({"text"}), {}, 9, True, False)
-    assert decode_abilities(json.loads(encode_abilities(able))) == able
+    assert decode_abilities(to_json(able)) == able
     with pytest.raises(ValueError):
-        decode_abilities({"provides": ["text"], "lacks": {}} | more)
+        decode_abilities(to_json({"provides": ["text"], "lacks": {}} | more))
 
 
 # The score of a chat
@@ -264,7 +264,7 @@ def test_a_model_that_takes_no_temperature_of_0_is_asked_nearly_at_0_and_it_is_s
     (line,) = [told for told in remark_lines(run.parameters) if "temperature" in told]
     assert line == "toy: asked at temperature 0.01 in place of 0, which it does not take"
     found = Abilities(frozenset({"text"}), coldest=0.01)
-    assert decode_abilities(json.loads(encode_abilities(found))) == found
+    assert decode_abilities(to_json(found)) == found
     with pytest.raises(ValueError, match="temperature='default'"):  # not tried out
         opened(provides=["text"]).generate([Request(ASKED)])
 
@@ -406,7 +406,7 @@ def test_a_server_that_holds_no_reply_to_a_schema_is_asked_in_words_and_it_is_sa
     assert sum("response_format" in body for body in server.chats()) == 2  # each form once
     (line,) = [told for told in remark_lines(run.parameters) if "schema" in told]
     assert line.startswith("toy: its server does not hold replies to a schema")
-    assert decode_abilities(json.loads(encode_abilities(model.abilities))) == model.abilities
+    assert decode_abilities(to_json(model.abilities)) == model.abilities
 
 
 def test_llama_cpp_python_takes_a_schema_in_its_own_form(server, opened):
@@ -414,7 +414,7 @@ def test_llama_cpp_python_takes_a_schema_in_its_own_form(server, opened):
     model = opened(structured=True)
     assert model.abilities.structured and model.abilities.schema_form == "json_object"
     again = opened(structured=True)
-    again.abilities = decode_abilities(json.loads(encode_abilities(model.abilities)))
+    again.abilities = decode_abilities(to_json(model.abilities))
     for one in (model, again):
         server.received.clear()
         server.paths.clear()

@@ -20,10 +20,8 @@ DATASETS = {"ddxplus": "DDXPlus", "meditod": "MediTOD", "medqa": "MedQA"}
 
 
 def published_table(name: str, as_text: bool = False) -> pd.DataFrame:
-    """A table of the paper as printed: ``data/published/NAME.csv``.
-
-    ``as_text`` leaves every cell as it stands, so that 0.140 and 0.14 differ. Raises ``ValueError``
-    for a name that is not in :data:`TABLES`.
+    """A table of the paper as printed (``data/published/NAME.csv``); ``ValueError`` for a name that
+    is not in :data:`TABLES`. ``as_text``: every cell as it stands, so that 0.140 and 0.14 differ.
     """
     if name not in TABLES:
         raise ValueError(f"there is no published table {name!r}; there are {', '.join(TABLES)}")
@@ -31,11 +29,7 @@ def published_table(name: str, as_text: bool = False) -> pd.DataFrame:
 
 
 def with_printed(ours: pd.DataFrame, printed: pd.DataFrame) -> pd.DataFrame:
-    """``ours`` with the rows of ``printed`` under them; ``source`` is "ours" or "printed".
-
-    How many answers stand behind a printed number the paper does not say: ``n`` is missing, and
-    ``missing`` says so.
-    """
+    """``ours`` with the rows of ``printed`` under them, by ``source``: "ours" or "printed"."""
     theirs = printed.assign(source="printed", missing=NOT_SAID)
     return pd.concat([ours.assign(source="ours"), theirs], ignore_index=True)
 

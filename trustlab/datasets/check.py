@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
+import pandas as pd
 
 from trustlab.datasets.cases_file import Read
 from trustlab.knowledge import Knowledge, load_knowledge
@@ -39,12 +39,9 @@ def _lengths(cases: Sequence[Case]) -> list[str]:
         "statements a case": [len(case.statements) for case in cases],
         "words a case": [sum(len(str(s).split()) for s in case.statements) for case in cases],
     }
-    heads = ("smallest", "quarter", "median", "three quarters", "largest", "mean")
-    lines = [f"{'':<18}" + "".join(f"{head:>16}" for head in heads)]
-    for what, values in counts.items():
-        cells = [*np.quantile(values, [0, 0.25, 0.5, 0.75, 1]), float(np.mean(values))]
-        lines.append(f"{what:<18}" + "".join(f"{cell:>16,.1f}" for cell in cells))
-    return lines
+    table = pd.DataFrame(counts).describe().loc[["min", "25%", "50%", "75%", "max", "mean"]]
+    table.index = ["smallest", "quarter", "median", "three quarters", "largest", "mean"]
+    return table.T.to_string(float_format="{:,.1f}".format).splitlines()
 
 
 def _labels(cases: Sequence[Case]) -> list[str]:

@@ -85,12 +85,14 @@ def giveaway(names: Sequence[str], utterance: str) -> Giveaway:
             continue
         runs = [spoken[i : i + len(acronym)] for i in range(len(spoken))]
         own = [run for run in runs if any(_stem(word) in said for word in run)]
-        shouted = utterance.isupper() or _is_word(acronym)
+        shouted = utterance.isupper() or acronym.lower() in _ALSO_WORDS
         shouted = shouted or bool({acronym, acronym.removesuffix("S")} & NO_DISEASES)
         begins = any("".join(w[0] for w in run).upper() == acronym for run in [*phrases, *own])
         if begins or (len(acronym) > 2 and not shouted):
             acronyms.add(acronym)
-    in_capitals = {acronym for acronym in acronyms if len(acronym) < 3 or _is_word(acronym)}
+    in_capitals = {
+        acronym for acronym in acronyms if len(acronym) < 3 or acronym.lower() in _ALSO_WORDS
+    }
     return Giveaway(
         names=frozenset(p for n in names if n not in acronyms for p in _spellings(n) if p),
         words=frozenset(said),
@@ -117,10 +119,6 @@ def _heard(names: tuple[str, ...], text: str) -> bool:
 def _spellings(text: str) -> tuple[str, str]:
     """``text`` normalised, its hyphens as spaces and as nothing."""
     return normalise(text), normalise(_HYPHEN.sub("", text))
-
-
-def _is_word(acronym: str) -> bool:
-    return acronym.lower() in _ALSO_WORDS
 
 
 def _same(word: str, own: str) -> bool:

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 T = TypeVar("T")
+K = TypeVar("K", bound=BaseModel)
 
 # How a value is kept: as JSON, numbers in full precision, no field more and none less
 
@@ -149,25 +150,13 @@ def decode_reply(value: str) -> Reply:
     return believed(Reply(**{**vars(kept), "trace": trace}))
 
 
-def encode_abilities(able: Abilities) -> str:
-    """What a model can do, as JSON."""
-    return to_json(able)
-
-
-def decode_abilities(fields: object) -> Abilities:
-    """What a model can do, as it was kept; ``ValueError`` if it is anything else."""
-    return _decode_abilities(to_json(fields))
-
-
-def _decode_abilities(value: str) -> Abilities:
+def decode_abilities(value: str) -> Abilities:
+    """What a model can do, as it was kept in JSON; ``ValueError`` if it is anything else."""
     return Abilities(**_read(_Abilities, value).model_dump(exclude_unset=True))
 
 
 def _decode_count(value: str) -> int:
     return _read(_Count, value).n_tokens
-
-
-K = TypeVar("K", bound=_Kept)
 
 
 def _read(kind: type[K], value: str) -> K:
@@ -471,7 +460,7 @@ class CachedModel:
             return abilities_of(model)
 
         def decode(value: str) -> Abilities:
-            found = _decode_abilities(value)
+            found = decode_abilities(value)
             if hasattr(type(model), "abilities"):
                 model.abilities = found  # it need not find out again
             return found
@@ -878,12 +867,10 @@ def _checked(key: str, fields: object) -> str:
         raise ValueError(f"key must be 64 hex digits, got {key!r}")
     if not isinstance(fields, dict):
         raise ValueError(f"value must be an object, got {shortened(str(fields))}")
-    if "provides" in fields:
-        return to_json(decode_abilities(fields))
     value = to_json(fields)
-    return to_json(
-        {"n_tokens": _decode_count(value)} if "n_tokens" in fields else decode_reply(value)
-    )
+    if "n_tokens" in fields:
+        return to_json({"n_tokens": _decode_count(value)})
+    return to_json((decode_abilities if "provides" in fields else decode_reply)(value))
 
 
 @contextmanager

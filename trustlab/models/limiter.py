@@ -6,6 +6,7 @@ import asyncio
 import math
 import random
 from collections.abc import Callable
+from contextlib import suppress
 
 LONGEST_WAIT_S = 120.0  # a server that asks for a longer pause is gone for this run
 LONGEST_PAUSE_S = 30.0  # between two tries of a server that does not say how long
@@ -41,24 +42,20 @@ class Limiter:
         """Whether no place is taken."""
         return not self._taken
 
-    @property
-    def _is_full(self) -> bool:
-        return self._taken >= int(self._places)
-
     async def take(self, stopped: Callable[[], object] = lambda: False) -> float | None:
         """Wait for a place; the loop's time, to be given back with it. ``None`` once ``stopped()``
         (:meth:`wake` has all look)."""
         clock = asyncio.get_running_loop().time
         async with self._turn:  # first come, first served: a refused call goes behind the others
-            while (wait := max(self._opens, self._next) - clock()) > 0 or self._is_full:
+            while (wait := max(self._opens, self._next) - clock()) > 0 or self._taken >= int(
+                self._places
+            ):
                 if stopped():
                     break
                 async with self._change:
-                    try:
+                    with suppress(TimeoutError):
                         async with asyncio.timeout(wait if wait > 0 else None):
                             await self._change.wait()
-                    except TimeoutError:
-                        pass
             if stopped():
                 return None
             now = clock()
