@@ -76,7 +76,8 @@ ParamsFile = Annotated[
     typer.Option("--params", exists=True, dir_okay=False, help="YAML file, flat or by notebook"),
 ]
 Words = list[str] | None
-Pairs = Annotated[Words, _option("name=value, over the file; may be repeated", "-p", "--parameter")]
+PAIR = "name=value, over the file; a number as text in quotes of its own: 'path=\"7\"'"
+Pairs = Annotated[Words, _option(PAIR, "-p", "--parameter")]
 Out = Annotated[Path | None, _option("folder for what comes out; by default one in runs/")]
 Rate = Annotated[float | None, _option("your rate: US dollars per million tokens")]
 Cache = Annotated[Path, _option("the reply cache", "--path")]
