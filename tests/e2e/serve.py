@@ -27,8 +27,9 @@ QUIET = {
     "HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1",
 }  # fmt: skip
 """vLLM's settings by the environment: two cores, no network."""
+WINDOW = 1024
 OF_VLLM = (
-    "--dtype", "float32", "--max-model-len", "1024", "--enforce-eager", "--max-logprobs", "30",
+    "--dtype", "float32", "--enforce-eager", "--max-logprobs", "30",
     "--max-num-seqs", "64", "--max-num-batched-tokens", "32768", "--no-enable-chunked-prefill",
 )  # fmt: skip
 """Without the last a request with a seed stops vLLM's engine for CPUs."""
@@ -59,12 +60,13 @@ def llama_cpp(model: Path, scratch: Path, name: str) -> Iterator[str]:
 
 
 @contextmanager
-def vllm(model: Path, scratch: Path, name: str) -> Iterator[str]:
-    """The same by vLLM, on the CPU."""
+def vllm(model: Path, scratch: Path, name: str, window: int = WINDOW) -> Iterator[str]:
+    """The same by vLLM, on the CPU; ``window``: most tokens of prompt and reply."""
     there(VLLM)
     port = free_port()
     command = [str(VLLM.with_name("vllm")), "serve", str(model), "--served-model-name", name]
     command += ["--host", "127.0.0.1", "--port", str(port), *OF_VLLM]
+    command += ["--max-model-len", str(window)]
     with started(command, port, scratch) as url:
         yield url
 
@@ -76,6 +78,7 @@ def vllm_batch(model: Path, folder: Path, name: str) -> int:
     for file in waiting:
         command = [str(VLLM.with_name("vllm")), "run-batch", "-i", str(file), "-o", str(_out(file))]
         command += ["--model", str(model), "--served-model-name", name, *OF_VLLM]
+        command += ["--max-model-len", str(WINDOW)]
         with (folder / "log.txt").open("a") as words:
             subprocess.run(
                 command, check=True, stdout=words, stderr=subprocess.STDOUT, env=os.environ | QUIET
