@@ -22,8 +22,7 @@ import trustlab as tl
 from trustlab import paths
 from trustlab.paths import NOTICE
 
-REFUSALS = (ImportError, ValueError, OSError, sqlite3.Error)
-"""Errors whose words are for the user."""
+REFUSALS = (ImportError, ValueError, OSError, sqlite3.Error)  # their words are for the user
 
 
 class Afterwards(Exception):
@@ -76,14 +75,12 @@ ParamsFile = Annotated[
     typer.Option("--params", exists=True, dir_okay=False, help="YAML file, flat or by notebook"),
 ]
 Words = list[str] | None
-PAIR = "name=value, over the file; a number as text in quotes of its own: 'path=\"7\"'"
-Pairs = Annotated[Words, _option(PAIR, "-p", "--parameter")]
+Pairs = Annotated[Words, _option("name=value, over the file; may be repeated", "-p", "--parameter")]
 Out = Annotated[Path | None, _option("folder for what comes out; by default one in runs/")]
 Rate = Annotated[float | None, _option("your rate: US dollars per million tokens")]
 Cache = Annotated[Path, _option("the reply cache", "--path")]
 Shard = Annotated[str | None, _option("i/n: the i-th of n shares, in runs/shard-i-of-n")]
-Values = dict[str, Any]
-"""A notebook's parameters, by name."""
+Values = dict[str, Any]  # a notebook's parameters, by name
 SETS = paths.NOTEBOOKS / "parameters"
 UNREAD = 5
 """The exit code of a run of which too few replies could be read: of some purpose a smaller share

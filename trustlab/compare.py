@@ -31,12 +31,10 @@ if TYPE_CHECKING:
 
 CASE = ["dataset", "case_id"]
 VIEW = [*CASE, "level"]
-MOST = 7
-"""Sides that a figure has looks for."""
+MOST = 7  # sides that a figure has looks for
 MEASURED = {"collect_s", "usage", "replies_read", "passages_dropped", "calls", "replies"}
 """What a run's parameters hold that nobody chose."""
-BY_MODEL = {"models", "model_options", "served_by"}
-"""Parameters that hold a value for each model."""
+BY_MODEL = {"models", "model_options", "served_by"}  # parameters with a value for each model
 OF_CASES = {"dataset", "cases", "cases_sha256", "answers_sha256", "methods", "levels", "shard"}
 """Parameters that say what was asked, not how: no side is called by them."""
 NAMES = {"models": "revision", "cases_sha256": "fingerprint of all its cases"}

@@ -18,10 +18,8 @@ from trustlab.metrics import schema
 from trustlab.metrics.estimate import groups, most_frequent
 from trustlab.records import GIVEN
 
-ANSWER = "diagnosis"
-"""The purpose of the request that gives the answer itself."""
-ASSESSED = ("keyword", "profile", "evidence")
-"""The purposes of MedConf's requests."""
+ANSWER = "diagnosis"  # the purpose of the request that gives the answer itself
+ASSESSED = ("keyword", "profile", "evidence")  # those of MedConf's requests
 ASIDE = {"assessor": ASSESSED, "panel": ("doctor",)}
 """Who may reply in the model's place, and to what."""
 PURPOSES: tuple[tuple[frozenset[str], tuple[str, ...]], ...] = (

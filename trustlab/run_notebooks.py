@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, get_args, get_origin
 
 import yaml
 
@@ -41,8 +41,7 @@ ORDER = "00 01 02 03 07 05 08 04 06"
 first to look at, then the longest."""
 QUIET = ["--IPKernelApp.log_level=50"]
 """For a kernel: no word that it speaks TCP (to this machine alone), or is stopped at its end."""
-SECTION = r"[0-9][0-9]_"
-"""How the name of a notebook begins, and no parameter's."""
+SECTION = r"[0-9][0-9]_"  # how the name of a notebook begins, and no parameter's
 
 
 def notebook_names() -> list[str]:
@@ -112,8 +111,7 @@ def read_parameters(
     file: Path | None, pairs: Sequence[str] = (), notebook: str = ""
 ) -> dict[str, Any]:
     """Parameters from a YAML file, then ``name=value`` pairs over them (values read as YAML:
-    ``n=20``, ``levels=[1, 100]``; text that looks like a number in quotes). A name may be given
-    once.
+    ``n=20``, ``levels=[1, 100]``). What takes text gets text; a name may be given once.
 
     Of a file with a section for each notebook, only that of ``notebook`` counts; ``ValueError``
     where it has none.
@@ -165,14 +163,27 @@ def _mapping(value: Any, where: str, of: str = "") -> dict[str, Any]:
     return value or {}
 
 
+def _takes_text(kind: Any, default: Any = None) -> bool:
+    if kind is Any:
+        return isinstance(default, str | None)
+    inner = () if get_origin(kind) is dict else get_args(kind)
+    return kind in (str, Path) or any(_takes_text(of, 0) for of in inner)
+
+
+_FIELDS = vars(Setup)["__pydantic_fields__"].items()
+TEXTS = {name for name, field in _FIELDS if _takes_text(field.annotation, field.default)}
+"""Parameters that take text: what is given for one stays as it stands."""
+
+
 def _from_shell(name: str, value: str) -> Any:
     """What a pair's value means: in brackets or quotes YAML, else one word, without comments and
     blocks."""
     if value.startswith(("[", "{", '"', "'")):
-        return _loaded(value, f"parameter {name}")
+        return _loaded(f"{name}: {value}", f"parameter {name}")[name]
     loader = _Loader("")
     tag = loader.resolve(yaml.ScalarNode, value, (True, False))
-    return loader.construct_object(yaml.ScalarNode(tag, value)) if value else value
+    word = loader.construct_object(yaml.ScalarNode(tag, value)) if value else value
+    return value if name in TEXTS and word is not None else word
 
 
 class _Loader(yaml.SafeLoader):
@@ -184,6 +195,10 @@ class _Loader(yaml.SafeLoader):
         keys = [key.value for key, _ in node.value]
         if twice := [key for i, key in enumerate(keys) if key in keys[:i]]:
             raise ValueError(f"{twice[0]} is given twice")
+        for key, of in node.value:
+            for scalar in of.value if isinstance(of, yaml.SequenceNode) else [of]:
+                if key.value in TEXTS and not scalar.tag.endswith((":null", ":map", ":seq")):
+                    scalar.tag = "tag:yaml.org,2002:str"
         return super().construct_mapping(node, deep)
 
     def number(self, node: yaml.ScalarNode) -> float:
@@ -192,14 +207,14 @@ class _Loader(yaml.SafeLoader):
         return int(number) if "." not in node.value and number.is_integer() else number
 
 
-WORDS = {
+PLAIN = {
     "null": r"~|null|Null|NULL|",
     "bool": r"true|True|TRUE|false|False|FALSE",
     "int": r"[-+]?\d+",
     "float": r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d{1,2})?",
 }
 """Kind -> plain words that are no text."""
-for _kind, _words in WORDS.items():
+for _kind, _words in PLAIN.items():
     _pattern = re.compile(rf"({_words})\Z", re.ASCII)
     _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_kind}", _pattern, None)
 _Loader.add_constructor("tag:yaml.org,2002:int", lambda _, node: int(node.value))

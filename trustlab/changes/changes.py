@@ -18,8 +18,7 @@ from trustlab.levels import Show, view
 from trustlab.paths import DATA, read_yaml
 from trustlab.records import Case, Statement, View, normalise
 
-PARAPHRASES = "paraphrase"
-"""How the names of the paraphrased conditions begin."""
+PARAPHRASES = "paraphrase"  # how the names of the paraphrased conditions begin
 
 
 @dataclass(frozen=True)

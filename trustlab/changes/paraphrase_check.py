@@ -31,8 +31,7 @@ NEGATION = 0.15
 deny."""
 UNDECIDED = 0.1
 """A weight of polarity nearer to 0 than this is no verdict."""
-MIN_WORDS = 3
-"""Shorter phrasings inside a longer text are chance."""
+MIN_WORDS = 3  # shorter phrasings inside a longer text are chance
 
 _WORDS = word_lists("paraphrases")
 _NEGATIONS = _WORDS["negations"].replace(" ", "|").replace("_", " ")

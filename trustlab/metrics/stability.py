@@ -17,8 +17,7 @@ from numpy.typing import ArrayLike
 from trustlab.metrics.estimate import NAN, Draws, Metric, Rows, Statistic, estimate, of_kind
 from trustlab.metrics.ties import numbers
 
-SHUFFLED = 100
-"""Shufflings at a time, to keep memory small."""
+SHUFFLED = 100  # shufflings at a time, to keep memory small
 NO_MEAN = "the mean confidence is 0"
 NOT_WHOLE = "no row has a value in every condition"
 NO_SPREAD = 1e-12

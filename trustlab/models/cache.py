@@ -705,10 +705,8 @@ class CachedModel:
 # One file that travels, and what is damaged
 
 SQLITE = b"SQLite format 3\0"
-LONGEST_LINE = 64 << 20
-"""Bytes of an exported reply at most; no more of a line is unpacked."""
-DAMAGE = (ValueError, TypeError, RecursionError)
-"""What a row raises that is none."""
+LONGEST_LINE = 64 << 20  # bytes of an exported reply at most; no more of a line is unpacked
+DAMAGE = (ValueError, TypeError, RecursionError)  # what a row raises that is none
 _KEY = re.compile(r"[0-9a-f]{64}")
 DAMAGED = "a damaged one, which trustlab cache check --mend saves the rows of"
 PAGE = 4096

@@ -26,8 +26,7 @@ DENSE = 12
 """A line of more points has marks only where they are hollow or stand alone."""
 MOST_NAMES = 6
 """In one row of a legend above several panels; more stand in two."""
-MOST_BANDS = 2
-"""So many bands of one figure can be told apart."""
+MOST_BANDS = 2  # so many bands of one figure can be told apart
 NAMES = ("ends", "legend")
 DIAGONAL = "diagonal"
 MARK_POINTS, NAME_POINTS = 6.5, 9.5

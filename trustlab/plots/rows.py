@@ -35,8 +35,7 @@ ROW, STEP, LINE, HEADING = 0.27, 0.15, 0.165, 0.3
 """Inches: a row of one mark, each mark more, a line of a name, the heading of a group."""
 BAND = "#DDDDDD"
 REPEATED: Any = {"ms": 6, "mfc": "#D0D0D0", "mec": "#9A9A9A", "mew": 1.0, "ls": ""}
-NEAREST = 0.9995
-"""How near to 1 a stretched axis goes."""
+NEAREST = 0.9995  # how near to 1 a stretched axis goes
 TICKS = [-0.99, -0.9, -0.5, 0, 0.5, 0.9, 0.97, 0.99, 0.999]
 
 

@@ -49,8 +49,7 @@ GREY = "#6E6E6E"
 CAPTION_POINTS = 8.5
 FEW = "_few"
 """Label of a mark of fewer than twelve cases: no legend shows it, and a caption looks for it."""
-CAPTION = "_caption"
-"""Label of the text under a figure."""
+CAPTION = "_caption"  # label of the text under a figure
 VALUES = (
     "value", "difference", "accuracy", "probability", "confidence", "rank", "share", "error", "tau",
     "r", "rho", "p_number",
