@@ -164,10 +164,10 @@ class Run:
             save_tables(self, COLUMNS, folder)
         for name in COLUMNS:  # of an earlier run
             (folder / f"{name}.{'parquet' if tables else 'csv'}").unlink(missing_ok=True)
-        if records:
-            (folder / RECORDS).unlink(missing_ok=True)
         if records and self.generations:
             save_records(self.generations, folder / RECORDS)
+        elif records:
+            (folder / RECORDS).unlink(missing_ok=True)
         save_json(self.manifest(), folder / RUN)
 
     def manifest(self) -> dict[str, Any]:
