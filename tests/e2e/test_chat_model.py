@@ -32,6 +32,8 @@ def as_safetensors(file: Path, folder: Path) -> Path:
     opened: Any = AutoModelForCausalLM.from_pretrained(
         file.parent, gguf_file=file.name, dtype=torch.float32
     )
+    opened.hf_quantizer = None  # the tensors are floats already
+    vars(opened.config).pop("quantization_config", None)
     opened.save_pretrained(folder)
     AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name).save_pretrained(folder)
     return folder
