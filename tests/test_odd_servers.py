@@ -111,8 +111,8 @@ def test_one_odd_choice_of_three_takes_nothing_from_the_others(odd, text, why, s
         *((end, "stop") for end in ("eos", "eos_token", "STOP", "end_turn", "COMPLETE")),
         *((end, "length") for end in ("max_output_tokens", "TOKEN_LIMIT", "MaxTokens", "length")),
         *((end, "withheld") for end in ("RECITATION", "contentFilter", "guardrail_intervened")),
-        *((end, "broken") for end in ("ERROR_TOXIC", "abort", "tool_calls", "time_limit", "userStopped")),
-        ("", ""), (None, ""), (1, ""), ("flux", "unknown"),
+        *((end, "broken") for end in ("ERROR_TOXIC", "abort", "tool_calls", "time_limit")),
+        ("userStopped", "broken"), ("", ""), (None, ""), (1, ""), ("flux", "unknown"),
     ],
 )  # fmt: skip
 def test_an_end_is_known_in_any_spelling(end, finish):
