@@ -186,6 +186,10 @@ class Server:
             return self.refuses_in, {
                 "error": {"message": message, "param": name, "code": "unsupported_parameter"}
             }
+        form = body.get("response_format", {}).get("type")
+        if self.holds == "json_object" and form not in (None, "json_object"):
+            where = "'loc': ('body', 'response_format', 'type'), 'input': 'json_schema'"
+            return 500, {"error": {"message": f"1 validation error: {where}", "code": None}}
         if self.only_default and body.get("temperature", 1) != 1:
             message = (
                 "Unsupported value: 'temperature' does not support"

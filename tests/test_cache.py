@@ -688,9 +688,9 @@ def traced(**change: object) -> str:
 @each(
     ("line", "message"),
     [
-        ("{", "Expecting property name"),
+        ("{", "a line is"),
         ("[]", "a line is"),
-        ("[" * 100_000, "recursion|nested"),
+        ("[" * 100_000, "a line is"),
         (row().replace("0" * 64, "ab"), "key must be 64 hex digits, got 'ab'"),
         (row(text=None), "text is null: Input should be a valid string"),
         (row(missing="late"), 'missing is "late": Extra inputs'),
@@ -698,9 +698,9 @@ def traced(**change: object) -> str:
         (row(n_tokens_out=10**30), "n_tokens_out is 1000"),
         (row(trace={"tokens": []}), r"trace\.\w+: Field required"),
         (traced(logprobs=[-1.0, -2.0]), "logprobs are 2 of 1 tokens"),
-        (traced(logprobs=[float("nan")]), "not JSON compliant"),
+        (traced(logprobs=[float("nan")]), "logprobs.0 is NaN: Input should be a finite number"),
         (traced(logprobs=[5.0]), "logprobs are not all numbers of at most 0"),
-        (row().replace("-0.5", "-1e999"), "not JSON compliant"),
+        (row().replace("-0.5", "-1e999"), "logprobs.0 is -Infinity: Input should be a finite"),
         (traced(alternatives=[3]), r"trace\.alternatives\.0 is 3"),
     ],
 )

@@ -413,6 +413,8 @@ def test_llama_cpp_python_takes_a_schema_in_its_own_form(server, opened):
     server.holds = "json_object"
     model = opened(structured=True)
     assert model.abilities.structured and model.abilities.schema_form == "json_object"
+    assert not model.abilities.unsure
+    assert sum("response_format" in body for body in server.chats()) == 2  # each form once
     again = opened(structured=True)
     again.abilities = decode_abilities(to_json(model.abilities))
     for one in (model, again):

@@ -177,6 +177,7 @@ BUSY_TIMEOUT_S = 60.0
 CHUNK = 500
 SCHEMA = "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, value TEXT)"
 """With row ids: without, replies of 1 kB take three times the room (older files are read on)."""
+INSERT = "INSERT OR IGNORE INTO replies VALUES (?, ?)"
 
 
 class CacheMiss(LookupError):
@@ -319,12 +320,16 @@ def select(
 
 def _insert(connection: Store, rows: Iterable[tuple[str, str]]) -> None:
     """Keep (key, value), each with the checksum of both; what is there stays."""
-    summed = ((key, f"{value}\n{_checksum(key + value)}") for key, value in rows)
-    connection.executemany("INSERT OR IGNORE INTO replies VALUES (?, ?)", summed)
+    connection.executemany(INSERT, ((key, _summed(key, value)) for key, value in rows))
 
 
 def _checksum(text: str) -> str:
     return f"{zlib.crc32(text.encode()):08x}"
+
+
+def _summed(key: str, value: str) -> str:
+    """A value as it is kept, with the checksum of it and its key."""
+    return f"{value}\n{_checksum(key + value)}"
 
 
 def _plain(key: str, kept: object) -> str:
@@ -348,8 +353,7 @@ class _Part(NamedTuple):
 
 
 def _blocks(requests: Sequence[Request], wanted: Sequence[int], size: int) -> Iterator[list[int]]:
-    """Request indices in blocks of ``size`` distinct message lists, in order of first
-    appearance."""
+    """Request indices in blocks of ``size`` distinct message lists, as these first appear."""
     groups: dict[Messages, list[int]] = {}
     for i in wanted:
         groups.setdefault(requests[i].messages, []).append(i)
@@ -708,6 +712,9 @@ SQLITE = b"SQLite format 3\0"
 LONGEST_LINE = 64 << 20  # bytes of an exported reply at most; no more of a line is unpacked
 DAMAGE = (ValueError, TypeError, RecursionError)  # what a row raises that is none
 _KEY = re.compile(r"[0-9a-f]{64}")
+_KIND = re.compile(r'[{,]\s*"(n_tokens|provides)"\s*:')
+_LINE = re.compile(r'\s*\{\s*"key"\s*:\s*"([^"]*)"\s*,\s*"value"\s*:\s*(\{.*\})\s*\}\s*')
+"""An exported reply; what follows the value is no JSON of one."""
 DAMAGED = "a damaged one, which trustlab cache check --mend saves the rows of"
 PAGE = 4096
 _CELL = re.compile(rb"\x81\x0d([\x80-\xff]{0,4}[\x00-\x7f])([0-9a-f]{64}\{)")
@@ -854,21 +861,19 @@ def _checked_rows(connection: Store) -> Iterator[tuple[str, str, str]]:
 
 def _checked_row(key: object, kept: object) -> tuple[str, str, str]:
     try:
-        return str(key), _checked(str(key), json.loads(_plain(str(key), kept))), ""
+        return str(key), _checked(str(key), _plain(str(key), kept)), ""
     except DAMAGE as error:
         return str(key), "", str(error)
 
 
-def _checked(key: str, fields: object) -> str:
+def _checked(key: str, value: str) -> str:
     """A value as it is kept; ``ValueError`` or ``TypeError`` if it is none, or the key is none."""
     if not _KEY.fullmatch(key):
         raise ValueError(f"key must be 64 hex digits, got {key!r}")
-    if not isinstance(fields, dict):
-        raise ValueError(f"value must be an object, got {shortened(str(fields))}")
-    value = to_json(fields)
-    if "n_tokens" in fields:
+    kind = _KIND.search(value)  # within a text its quotes would have backslashes
+    if kind and kind[1] == "n_tokens":
         return to_json({"n_tokens": _decode_count(value)})
-    return to_json((decode_abilities if "provides" in fields else decode_reply)(value))
+    return to_json((decode_abilities if kind else decode_reply)(value))
 
 
 @contextmanager
@@ -919,16 +924,15 @@ def import_cache(path: str | os.PathLike[str], source: str | os.PathLike[str]) -
     with closing(_replies(path)) as connection, connection:
         connection.execute("BEGIN IMMEDIATE")
         for key, value in rows(Path(source)):
-            row = connection.execute("SELECT value FROM replies WHERE key = ?", (key,)).fetchone()
-            there = None
-            if row is not None:
+            kept = _summed(key, value)
+            what = "new"
+            if not connection.execute(INSERT, (key, kept)).rowcount:
+                row = connection.execute("SELECT value FROM replies WHERE key = ?", (key,))
                 try:
-                    there = _plain(key, row[0])
+                    what = "known" if _plain(key, *row.fetchone()) == value else "conflicting"
                 except ValueError:  # damaged: this one takes its place
-                    connection.execute("DELETE FROM replies WHERE key = ?", (key,))
-            if there is None:
-                _insert(connection, [(key, value)])
-            counts["new" if there is None else "known" if there == value else "conflicting"] += 1
+                    connection.execute("UPDATE replies SET value = ? WHERE key = ?", (kept, key))
+            counts[what] += 1
     return counts
 
 
@@ -946,11 +950,10 @@ def _kept_rows(source: Path) -> Iterator[tuple[str, str]]:
 def _exported_rows(source: Path) -> Iterator[tuple[str, str]]:
     for n, line in json_lines(source):
         try:
-            row = json.loads(line)
-            if not isinstance(row, dict) or row.keys() != {"key", "value"}:
-                told = shortened(json.dumps(row, ensure_ascii=False))
-                raise ValueError(f'a line is {{"key": ..., "value": {{...}}}}, got {told}')
-            key, value = str(row["key"]), _checked(str(row["key"]), row["value"])
+            if (row := _LINE.fullmatch(text := line.decode())) is None:
+                told = f'a line is {{"key": ..., "value": {{...}}}}, got {shortened(text.strip())}'
+                raise ValueError(told)
+            key, value = row[1], _checked(*row.groups())
         except DAMAGE as error:
             raise ValueError(f"{source}, line {n}: {error}") from error
         yield key, value

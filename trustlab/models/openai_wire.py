@@ -451,6 +451,8 @@ class Line:
         what = "the batch brought no answer" if status is None else f"HTTP {status}"
         if status == 200:
             what, status = "an error inside HTTP 200", _status_in(codes, words)
+        elif status == 500 and "validation error" in words:
+            status = 400  # llama-cpp-python refuses a parameter so: no other try helps
         named = f"{told['param']} {said}" if told.get("param") else str(said)
         code = "insufficient_quota" if "insufficient_quota" in codes else codes
         return Outcome(None, what, f": {words}", status, named, code, pause)
