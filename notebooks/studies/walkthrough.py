@@ -1,6 +1,5 @@
-"""00: why confidence methods mislead, on a run's own answers, and beyond a model's world.
-``python -m studies.walkthrough RUN``, in ``notebooks/``, makes ``data/walkthrough/`` anew from a
-finished run with ``live=True``."""
+"""00: why confidence methods mislead, on a run's own answers, and beyond a model's world. Its
+answers are kept in ``data/walkthrough/``, which ``benchmarks/walkthrough.py`` makes anew."""
 
 from __future__ import annotations
 
