@@ -13,9 +13,9 @@ from fake_model import FakeEncoder
 
 from trustlab.agents.consultation import Consultation, Spent, consult, turn_view
 from trustlab.agents.patient import FactPatient
+from trustlab.experiment import benchmark
 from trustlab.metrics.stopping import stop_turns
 from trustlab.records import Reply, Statement
-from trustlab.run import benchmark
 
 
 def talk(

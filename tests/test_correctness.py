@@ -27,10 +27,10 @@ from made_graders import (
 )
 
 from trustlab.datasets import load_cases
+from trustlab.folder.saved import find_table, read_table
 from trustlab.graders import GRADERS, EncoderGrader, ExactGrader, Grader, SynonymGrader, open_grader
 from trustlab.graders.same_diagnosis import exclude
 from trustlab.knowledge import Knowledge, load_knowledge
-from trustlab.run import find_table, read_table
 
 REFERENCE = find_table(Path(__file__).parents[1] / "figures/reference/01_benchmark", "answers")
 
