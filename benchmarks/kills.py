@@ -16,6 +16,7 @@ import multiprocessing
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -36,6 +37,7 @@ import test_kill  # noqa: E402  # pyright: ignore[reportMissingImports]
 from openai_server import KEY, Server  # noqa: E402  # pyright: ignore[reportMissingImports]
 
 import trustlab as tl  # noqa: E402
+from trustlab.models import batch  # noqa: E402
 from trustlab.models.base import Waiting  # noqa: E402
 from trustlab.models.batch import BatchModel  # noqa: E402
 from trustlab.models.cache import CachedModel, damaged_rows, export_cache, import_cache  # noqa: E402
@@ -141,6 +143,26 @@ def by_two(folder: Path, n: int, rng: random.Random) -> Row:
     return {"what": what, "n": done, "lost": lost, "asked again": again, "tables equal": equal}
 
 
+def killed_by_itself(folder: Path, place: str, count: int) -> None:
+    """A run in batch files that kills itself when it writes or copies for the ``count``-th time."""
+    left = [count]
+
+    def counting(done: Callable[..., Any]) -> Callable[..., Any]:
+        def do(*given: Any) -> Any:
+            left[0] -= 1
+            if left[0] == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return done(*given)
+
+        return do
+
+    if place == "_write":
+        batch.FileLine._write = counting(batch.FileLine._write)
+    else:
+        batch.shutil.copyfileobj = counting(batch.shutil.copyfileobj)
+    test_batch.benchmarked(BatchModel("toy", batch_dir=folder))
+
+
 def by_files(folder: Path, n: int, rng: random.Random) -> Row:
     """A run in batch rounds kills itself while it writes or copies, or between two rounds."""
     with Server() as online, test_batch.opening(online, provides=test_batch.GIVES) as opened:
@@ -151,7 +173,7 @@ def by_files(folder: Path, n: int, rng: random.Random) -> Row:
         where, run = folder / str(turn), None
         while run is None:
             place, count = rng.choice([("_write", rng.randint(1, 40)), ("copy", 1)])
-            process = FORK.Process(target=quietly, args=(test_batch.killed, where, place, count))
+            process = FORK.Process(target=quietly, args=(killed_by_itself, where, place, count))
             process.start()
             process.join()
             done += process.exitcode == -9
