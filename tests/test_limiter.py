@@ -105,16 +105,3 @@ def test_calls_begin_at_the_pace_that_passed() -> None:
         assert 0.6 * 20 / rate < clock() - began < 1.5 * 20 / rate
 
     asyncio.run(scene())
-
-
-def test_failures_teach_nothing_and_what_passes_ends_a_row_of_them() -> None:
-    async def scene() -> None:
-        limiter = Limiter(4)
-        for _ in range(20):
-            await limiter.give(await limiter.take(), passed=False)
-        limiter.failed = 7
-        assert await free(limiter) == 4
-        await passes(limiter, 1)
-        assert (limiter.failed, limiter.refused) == (0, 0)
-
-    asyncio.run(scene())

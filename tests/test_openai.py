@@ -16,7 +16,6 @@ from openai_server import VOCABULARY, Server, cut, distribution, drawn, least, o
 import trustlab as tl
 from trustlab.agents.medconf import MedConf, fits, reply_room
 from trustlab.formatted import remark_lines
-from trustlab.models import open_model
 from trustlab.models.base import Abilities, Request
 from trustlab.models.cache import (
     CachedModel,
@@ -172,13 +171,6 @@ def test_calls_and_tokens_are_counted(opened):
     model.generate([ask(), ask(n=3, temperature=1.0)])
     counts = {"requests": 2, "retries": 0, "failures": 0, "n_tokens_out": 16, "probes": 0}
     assert model.usage == {**counts, "n_tokens_in": 2 * len(cut(prompt(ask().messages)))}
-
-
-def test_it_is_opened_by_name_with_the_address_from_the_environment(server, monkeypatch):
-    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-    with open_model("openai:toy") as model:  # pyright: ignore[reportGeneralTypeIssues]
-        assert model.name == "toy" and model.generate([]) == []
-        assert CachedModel(model, None).provides == {"text", "logprobs", "distributions"}
 
 
 def test_the_revision_says_where_and_what_and_changes_with_what_decides_a_reply():

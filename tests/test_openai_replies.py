@@ -28,11 +28,9 @@ from trustlab.models.openai_replies import (
     reply_of,
 )
 from trustlab.models.openai_wire import (
-    MAX_WORDS,
     Dialect,
     Outcome,
     error_in,
-    shortened,
     turns,
 )
 from trustlab.parsing.reply import diagnosis_reply, no_answer
@@ -227,12 +225,6 @@ def test_system_messages_go_before_the_user_where_a_server_knows_no_system():
         ("assistant", "[flu]"),
         ("user", "Sure?"),
     ]
-
-
-def test_a_server_s_words_are_quoted_on_one_line_and_cut_where_they_are_long():
-    assert shortened(" no such\n\n model\t") == "no such model"
-    assert shortened("x" * MAX_WORDS) == "x" * MAX_WORDS
-    assert shortened("x" * (MAX_WORDS + 1)) == "x" * (MAX_WORDS - 1) + "…"
 
 
 @each(

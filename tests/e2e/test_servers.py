@@ -23,7 +23,7 @@ import serve
 from trustlab.datasets import load_cases
 from trustlab.levels import views
 from trustlab.models import EMBEDDED, open_model
-from trustlab.models.base import Model, Request, Waiting
+from trustlab.models.base import Model, Request
 from trustlab.models.huggingface import HuggingFaceModel
 from trustlab.paths import ROOT
 from trustlab.prompts import render
@@ -153,29 +153,6 @@ def test_samples_come_from_the_same_distribution(run: Run):
     assert (table["missing_served"] == "").all()
     assert abs((table["confidence_served"] - table["confidence_direct"]).mean()) < 0.15
     assert table["confidence_served"].corr(table["confidence_direct"]) > 0.5
-
-
-def test_a_benchmark_by_files_that_vllm_runs_gives_the_same_answers(direct, tmp_path: Path):
-    cases, methods = load_cases("starter", n=2), ["asp", "entropy", "poc", "ce", "medconf"]
-    # By files nobody counts the window's tokens.
-    budgets = {"profile": 512, "evidence": 640}
-    setup = Setup(**HOW, samples=3, levels=[20, 100], budgets=budgets)
-    expected = benchmark(cases, [direct], methods, setup=setup)
-    folder, rounds, found = tmp_path / "batch", 0, None
-    while found is None:
-        model = open_model(f"openai-batch:{SERVED}", batch_dir=str(folder))
-        try:
-            found = benchmark(cases, [model], methods, setup=setup)
-        except Waiting:
-            rounds += serve.vllm_batch(FOLDER, folder, SERVED)
-    assert rounds == 4
-    assert found.answers["answer"].tolist() == expected.answers["answer"].tolist()
-    for name in ("asp", "ce", "medconf"):
-        mine, theirs = (
-            table[table["method"] == name]["confidence"].to_numpy()
-            for table in (found.confidence, expected.confidence)
-        )
-        np.testing.assert_allclose(mine, theirs, atol=CLOSE)
 
 
 @pytest.mark.parametrize(
