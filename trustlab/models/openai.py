@@ -529,12 +529,9 @@ class OpenAIModel:
         return ""
 
     def _count(self, outcome: Outcome) -> None:
-        """Add a call to ``usage``; a server's fingerprint is a name there, counted."""
+        """Add a call's tokens to ``usage``."""
         self.usage["n_tokens_in"] += answers.count_of(outcome.answer, "prompt_tokens") or 0
         self.usage["n_tokens_out"] += answers.count_of(outcome.answer, "completion_tokens") or 0
-        if isinstance(fingerprint := wire.field(outcome.answer, "system_fingerprint"), str):
-            name = f"fingerprint {wire.shortened(fingerprint)[:40]}"
-            self.usage[name] = self.usage.get(name, 0.0) + 1
 
     def _read(
         self, outcome: Outcome, sent: dict[str, Any], request: Request, asked: int
