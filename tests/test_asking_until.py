@@ -38,13 +38,7 @@ def test_asking_until_a_threshold_stops_where_the_replay_does_and_asks_less(
 
 
 @pytest.mark.parametrize(
-    "wrong",
-    [
-        {"threshold": NAN},
-        {"cases": []},
-        {"method": "guess"},
-        {"patient": "nobody"},
-    ],
+    "wrong", [{"threshold": NAN}, {"cases": []}, {"method": "guess"}, {"patient": "nobody"}]
 )
 def test_asking_until_refuses_what_it_cannot_ask(wrong: dict) -> None:
     with pytest.raises(ValueError, match="threshold is|guess|model is"):

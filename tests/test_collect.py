@@ -56,13 +56,7 @@ def test_each_question_is_asked_once_whatever_number_of_methods_read_it():
     assert Counter(r.purpose for r in model.requests) == dict.fromkeys(purposes, len(VIEWS)) | once
     assert (
         model.n_replies
-        == dict.fromkeys(purposes, 6)
-        | {
-            "samples": 90,
-            "p_true": 90,
-            "doctor": 18,
-        }
-        | once
+        == dict.fromkeys(purposes, 6) | {"samples": 90, "p_true": 90, "doctor": 18} | once
     )
     assert len(set(model.requests)) == len(model.requests)
 

@@ -77,11 +77,7 @@ def test_what_cannot_be_graded_is_missing_with_its_reason_and_may_be_graded_late
     ("table", "given", "message"),
     [
         (answers(), cases()[:-1], "lacks case 'f' of data set 'toy'"),
-        (
-            answers().assign(truth="Croup"),
-            cases(),
-            "has the diagnosis 'Influenza', but.*'Croup",
-        ),
+        (answers().assign(truth="Croup"), cases(), "has the diagnosis 'Influenza', but.*'Croup"),
         (answers().drop(columns="truth"), cases(), r"lacks the columns \['truth'\]"),
     ],
 )

@@ -16,10 +16,7 @@ from trustlab.knowledge import load_knowledge
 from trustlab.paths import DATA
 from trustlab.records import FLAGS, RATINGS, Mark, Plan, Prescription, normalise
 from trustlab.safety.chart import Chart, chart_from, chart_text
-from trustlab.safety.rule_check import (
-    check_prescriptions,
-    check_tests,
-)
+from trustlab.safety.rule_check import check_prescriptions, check_tests
 from trustlab.safety.table import ChartFact, Entry, Rule, load_safety
 
 FILES = ("chart", "drugs", "drug_rules", "tests", "test_rules", "plans")
