@@ -161,86 +161,113 @@ VERDICTS = [
 
 PROFILE = profile_json().replace("}, {", "},\n{")
 """One criterion a line: on one line, its square brackets would hold a name."""
-EVIDENCE = evidence_json()
+EVIDENCE, ROWS, WHOLE = evidence_json(), json.loads(PROFILE), json.loads(evidence_json())
 KEPT = {"levels": LEVELS, "medconf": 70.0}
 """What an assessment says whose form is mended or left in peace."""
+LISTED, ASSESSED = {"chat": {"profile": CRITERIA}}, {"chat": KEPT}
+SURE, FIRST = {"levels": LEVELS, "chat": {"medconf": 70.0}}, '"supported", "evidence"'
+
+
+def _lines(value: Any) -> str:
+    """The value as JSON, an entry a line."""
+    return json.dumps(value).replace("}, {", "},\n{").replace("[{", "[\n{")
 
 
 def _table(rows: list[dict[str, object]]) -> str:
     """An assessment with these criteria and no summary."""
-    return json.dumps({"criteria": rows, **confidence()}).replace("}, {", "},\n{")
+    return _lines({"criteria": rows, **confidence()})
 
 
-def _said(score: str) -> str:
-    """An assessment whose score is these words."""
-    return evidence_json(score=score)
+def _said(score: Any) -> str:
+    """An assessment whose score is this."""
+    return _lines(WHOLE | {"confidence": {"confidence_score": score}})
 
 
 PROFILES = [
     Nasty("a profile", PROFILE, profile=CRITERIA),
-    Nasty("a profile in a fence", f"```json\n{PROFILE}\n```", profile=CRITERIA),
-    Nasty("a profile in a fence with CRLF", f"```JSON\r\n{PROFILE}\r\n```", profile=CRITERIA),
-    Nasty("words before the fence", f"Here it is:\n```json\n{PROFILE}\n```",
-          chat={"profile": CRITERIA}),
-    Nasty("a fence never closed", f"```json\n{PROFILE}", chat={"profile": CRITERIA}),
-    Nasty("two fences", f"```json\n{PROFILE}\n```\n```json\n{PROFILE}\n```"),
+    Nasty("a profile in a fence", f"```JSON\r\n{PROFILE}\r\n```", profile=CRITERIA),
     Nasty("a trailing comma", PROFILE.replace("}]", "},]"), profile=CRITERIA),
     Nasty("single quotes", PROFILE.replace('"', "'"), profile=CRITERIA),
     Nasty("no quotes at all", PROFILE.replace('"', ""), profile=CRITERIA),
     Nasty("a quotation mark forgotten", PROFILE.replace('"fever"', '"fever'), profile=CRITERIA),
+    Nasty("under one key", _lines({"symptom_profile": ROWS}), profile=CRITERIA),
+    Nasty("words before the fence", f"Here it is:\n```json\n{PROFILE}\n```", **LISTED),
+    Nasty("words around it", f"Sure: {PROFILE}\n\nNote: children may differ.", **LISTED),
+    Nasty("a fence never closed", f"```json\n{PROFILE}", **LISTED),
+    Nasty("an id in quotes", PROFILE.replace('"id": 1', '"id": " 1 "'), **LISTED),
+    Nasty("an importance in capitals", PROFILE.replace("strong", "STRONG"), **LISTED),
+    Nasty("another key", PROFILE.replace('"description"', '"Criterion"'), **LISTED),
+    Nasty("beside another key", _lines({"diagnosis": "Flu", "symptoms": ROWS}), **LISTED),
+    Nasty("two keys deep", _lines({"result": {"profile": ROWS, "sources": ["p1"]}}), **LISTED),
+    Nasty("two fences", f"```json\n{PROFILE}\n```\n```json\n{PROFILE}\n```"),
+    Nasty("two profiles", f"A first try:\n{PROFILE}\nBetter:\n{PROFILE}"),
+    Nasty("a bracket before it", f"Here]: {PROFILE}"),
+    Nasty("words before a cut one", f"Here: {PROFILE[:-1]}"),
+    Nasty("a list a weight", _lines({"strong": ROWS[:1], "weak": ROWS[1:]})),
     Nasty("a comment", PROFILE.replace("[{", "[ // the core\n{")),
     Nasty("a profile cut inside a word", PROFILE[: PROFILE.index("cough")]),
     Nasty("an id twice", PROFILE.replace('"id": 2', '"id": 1')),
     Nasty("a key twice", PROFILE.replace('"id": 1', '"id": 1, "id": 7')),
-    Nasty("an id in quotes", PROFILE.replace('"id": 1', '"id": "1"'), chat={"profile": CRITERIA}),
+    Nasty("a key twice in other letters", PROFILE.replace('"id": 1', '"ID": 1, "Id": 1')),
+    Nasty("an id in words", PROFILE.replace('"id": 1', '"id": "one"')),
     Nasty("an id that is True", PROFILE.replace('"id": 1', '"id": True')),
     Nasty("an id of 5,000 digits", PROFILE.replace('"id": 1', '"id": ' + "1" * 5000)),
-    Nasty("an unknown importance", PROFILE.replace("strong", "Strong"), chat={"profile": CRITERIA}),
+    Nasty("an unknown importance", PROFILE.replace("strong", "very strong")),
     Nasty("a description of 600 letters", PROFILE.replace("fever", "f" * 600)),
     Nasty("a description with a lone surrogate", PROFILE.replace("fever", "fev\ud800er")),
     Nasty("an empty list", "[[]]"),
     Nasty("JSON nested 10,000 deep", '{"a":' * 10_000 + "1" + "}" * 10_000),
     Nasty("100 kB of opened objects", '{"a":' * 20_000),
-]  # fmt: skip
+]
 
 ASSESSMENTS = [
     Nasty("an assessment", EVIDENCE, **KEPT),
-    Nasty("an assessment with Python's None", EVIDENCE.replace("null", "None"), **KEPT),
-    Nasty("an assessment in single quotes", evidence_json(quotes={}).replace('"', "'"), **KEPT),
-    Nasty("a raw line break in a quotation",
-          EVIDENCE.replace("since Monday", "since\nMonday"), **KEPT),
-    Nasty("quotation marks inside a quotation", EVIDENCE.replace("since Monday", 'since "Monday"')),
-    Nasty("cut off after the table", EVIDENCE[: EVIDENCE.index(', "summary"')]),
-    Nasty("cut off before the last bracket", EVIDENCE[:-1]),
+    Nasty("Python's None", EVIDENCE.replace("null", "None"), **KEPT),
+    Nasty("a raw line break", EVIDENCE.replace("since Monday", "since\nMonday"), **KEPT),
+    Nasty("a score in percent", _said("<<70 %>>"), **KEPT),
+    Nasty("a summary twice", EVIDENCE.replace('"weak": []', '"weak": [], "weak": []'), **KEPT),
+    Nasty("words around the object", f"Sure! {EVIDENCE} Bye.", **ASSESSED),
+    Nasty("under a key of no meaning", _lines({"assessment": WHOLE}), **ASSESSED),
+    Nasty("a score without quotes", EVIDENCE.replace('"<<70>>"', "<<70>>"), **ASSESSED),
+    Nasty("a score without angle brackets", _said("70"), **SURE),
+    Nasty("a score in square brackets", _said("[70]"), **SURE),
+    Nasty("a score that is a number", _said(70), **SURE),
+    Nasty("a fraction of 100", _said("<<70/100>>"), **SURE),
+    Nasty("a confidence that is a number", _lines(WHOLE | {"confidence": 70}), **SURE),
+    Nasty("two scores", _said("<<70>> or <<80>>"), levels=LEVELS),
+    Nasty("a score over 100", _said("<<101>>"), levels=LEVELS),
+    Nasty("a score out of 10", _said("<<7>>/10"), levels=LEVELS),
+    Nasty("a score out of 100 in words", _said("<<70>> out of 100"), levels=LEVELS),
+    Nasty("a share of one", _said(0.7), levels=LEVELS),
+    Nasty("a range of scores", _said("70 to 80"), levels=LEVELS),
+    Nasty("a score that is True", _said(True), levels=LEVELS),
+    Nasty("two scores at two keys", _said(70)[:-1] + ', "confidence_score": 80}', levels=LEVELS),
+    Nasty("the table alone", _lines({"criteria": rows_of()}), levels=LEVELS),
+    Nasty("the score alone", json.dumps(confidence()), medconf=70),
+    Nasty("a list alone", _lines(rows_of()), chat={"levels": LEVELS}),
+    Nasty("ids in quotes", _table([{**r, "id": str(r["id"])} for r in rows_of()]), medconf=70,
+          chat={"levels": LEVELS}),
+    Nasty("a support level in capitals", EVIDENCE.replace(FIRST, FIRST.upper().replace(
+          "EVIDENCE", "evidence")), medconf=70, chat={"levels": LEVELS}),
+    Nasty("a key in other letters", EVIDENCE.replace("support_level", "Support Level"), medconf=70,
+          chat={"levels": LEVELS}),
+    Nasty("a key in other letters twice", EVIDENCE.replace('"support_level"',
+          '"Support_Level": "missing", "SUPPORT_LEVEL"', 1), medconf=70),
+    Nasty("an unknown support level", EVIDENCE.replace("supported", "supports", 1), medconf=70),
     Nasty("a criterion nobody asked for", _table(rows_of({**LEVELS, 4: "supported"})), medconf=70),
     Nasty("a criterion left out", _table(rows_of({1: "supported", 2: "missing"})), medconf=70),
     Nasty("a criterion twice", _table([*rows_of(), rows_of()[0]]), medconf=70),
-    Nasty("an unknown support level",
-          EVIDENCE.replace('"supported", "evidence"', '"supports", "evidence"'), medconf=70),
-    Nasty("a support level in capitals",
-          EVIDENCE.replace('"supported", "evidence"', '"SUPPORTED", "evidence"'), medconf=70,
-          chat={"levels": LEVELS}),
     Nasty("two support levels",
           EVIDENCE.replace('"missing"', '"missing", "support_level": "supported"', 1), medconf=70),
     Nasty("support levels under another key",
           EVIDENCE[:-1] + ', "more": [\n{"support_level": "supported"}]}', medconf=70),
     Nasty("two quotations",
           EVIDENCE.replace('"evidence": null', '"evidence": "Yes.", "evidence": null'), medconf=70),
-    Nasty("a summary that says two things",
-          EVIDENCE.replace('"weak": []', '"weak": [], "weak": []'), **KEPT),
-    Nasty("the table alone", json.dumps({"criteria": rows_of()}), levels=LEVELS),
-    Nasty("the score alone", json.dumps(confidence()), medconf=70),
-    Nasty("words before the object", f"Sure! {EVIDENCE}", chat=KEPT),
-    Nasty("a score without angle brackets", _said("70"), levels=LEVELS,
-          chat={"medconf": 70}),
-    Nasty("a score in square brackets", _said("[70]"), levels=LEVELS, chat={"medconf": 70}),
-    Nasty("a score that is a number", EVIDENCE.replace('"<<70>>"', "70"), levels=LEVELS,
-          chat={"medconf": 70}),
-    Nasty("two scores", _said("<<70>> or <<80>>"), levels=LEVELS),
-    Nasty("a score over 100", _said("<<101>>"), levels=LEVELS),
-    Nasty("a score out of 10", _said("<<7>>/10"), levels=LEVELS),
-    Nasty("a score out of 100 in words", _said("<<70>> out of 100"), levels=LEVELS),
-    Nasty("a score in percent", _said("<<70 %>>"), **KEPT),
+    Nasty("quotation marks inside a quotation", EVIDENCE.replace("since Monday", 'since "Monday"')),
+    Nasty("cut off after the table", EVIDENCE[: EVIDENCE.index(', "summary"')]),
+    Nasty("words before a cut one", f"So: {EVIDENCE[:-1]}"),
+    Nasty("the end alone", "So: " + EVIDENCE[EVIDENCE.index('"confidence') :]),
+    Nasty("a profile before it", f"{PROFILE}\n{EVIDENCE}"),
 ]  # fmt: skip
 
 NASTY = [*NUMBERS, *GUESSES, *NAMES, *VERDICTS, *PROFILES, *ASSESSMENTS]

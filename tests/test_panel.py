@@ -372,3 +372,39 @@ def test_a_quotation_is_looked_up_in_what_was_shown_and_a_reason_kept(
     for extra in ({"quote": 27}, {"reason": "x" * 501}, {"quote": "a\x00b"}, {"reason": "\udfff"}):
         (found,) = read(Reply(marked(key, words[2], **extra)), 1, SHOWN)
         assert found.verdict is None and found.missing.startswith(f"item 1, {[*extra][0]}: ")
+
+
+SECTION, OTHER_KEYS = thought("Fever."), planned().replace("drug", "Drug").replace("tests", "Tests")
+KEPT = Plan((AMOXICILLIN,), ("ECG",))
+
+
+@each(
+    ("read", "text", "found"),
+    [
+        (read_opinion, f"{SECTION}\n**Flu**", ("Fever.", "Flu", "")),
+        (read_opinion, f"{thought('**Croup**?')}\nI am sure.", ("**Croup**?", None, NO_DIAGNOSIS)),
+        (read_plan, f"Here is the plan:\n{planned()}", KEPT),
+        (read_plan, OTHER_KEYS, KEPT),
+        (read_plan, json.dumps({"plan": WHOLE}), KEPT),
+        (read_plan, json.dumps({"not_recommended": WHOLE}), None),
+        (read_plan, f"I cannot tell. Example:\n{planned()}", None),
+        (read_plan, f"{planned()} or {planned()}", None),
+        (read_ratings, f"My review: {marked('rating', 'Safe', 'unsafe')}", ("SAFE", "UNSAFE")),
+        (read_ratings, marked("Rating", "SAFE_WITH_CAUTION", "mostly"), (RATINGS[1], None)),
+        (read_ratings, marked("rating", "SAFE", "UNSAFE").replace("1", '"1"'), ("SAFE", "UNSAFE")),
+        (read_ratings, marked("rating", "SAFE", "UNSAFE").replace("2", '"1"'), (None, None)),
+        (read_flags, f"```\n{marked('flag', 'fine', 'Risky')}\n```\nFine.", ("FINE", "RISKY")),
+        (read_flags, f'{{"reviews": {marked("flag", "FINE", "RISKY")}, "note": "x"}}',
+         ("FINE", "RISKY")),
+    ],
+)  # fmt: skip
+def test_what_chat_models_write_is_read_and_nothing_guessed(read: Any, text: str, found) -> None:
+    if read is read_opinion:
+        assert read(Reply(text)) == found
+    elif read is read_plan:
+        try:
+            assert read(Reply(text)) == found
+        except Unreadable:
+            assert found is None
+    else:
+        assert tuple(mark.verdict for mark in read(Reply(text), 2, SHOWN)) == found
