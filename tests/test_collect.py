@@ -131,21 +131,6 @@ def test_the_probes_ask_about_the_answer_that_was_given():
             assert len(generation.probes[purpose]) == (15 if purpose == "p_true" else 1)
 
 
-def test_the_encoder_is_opened_only_for_a_method_that_reads_similarity():
-    encoder = FakeEncoder()
-    collect(
-        FakeModel(),
-        VIEWS,
-        select(["poc", "lexical_similarity", "asp"]),
-        readers=Readers.of(encoder),
-    )  # type: ignore[arg-type]
-    assert encoder.groups == []
-    generations = collect(
-        FakeModel(), VIEWS, select(["semantic_similarity"]), readers=Readers.of(encoder)
-    )  # type: ignore[arg-type]
-    assert encoder.groups == [[s.text for s in g.samples or ()] for g in generations]
-
-
 # MedConf
 
 
@@ -218,15 +203,6 @@ def test_unreadable_samples_are_dropped():
         assert generation.similarity is not None and generation.similarity.shape == (12, 12)
         most = Counter(reply.text for reply in kept).most_common(1)[0][1]
         assert METHODS["poc"].score(generation) == most / 12
-
-
-def test_one_readable_sample_is_too_few_for_agreement():
-    only = FakeModel(unreadable=lambda r, i: r.purpose == "samples" and i > 0)
-    _, generations = asked_by("all", only)
-    for generation in generations:
-        found = {m.evaluate(generation).missing for m in ALL if m.family == "consistency"}
-        few, none = "fewer than 2 readable samples", "sample_relevance not collected"
-        assert few in found <= {few, none, "no medical encoder is named"}
 
 
 # What a backend cannot give

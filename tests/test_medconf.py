@@ -39,8 +39,6 @@ from trustlab.confidence import METHODS
 from trustlab.confidence.others import weighted_support
 from trustlab.models.base import Model
 from trustlab.models.cache import CachedModel
-from trustlab.parsing.medconf import read_score
-from trustlab.parsing.reply import Unreadable
 from trustlab.prompts import render
 from trustlab.records import IMPORTANCES, SUPPORT_LEVELS, Assessment, Generation, Reading, Reply
 
@@ -276,27 +274,6 @@ def test_the_papers_printed_form_is_read_and_a_table_stays_where_only_the_score_
     assert METHODS["medconf_weighted"].score(answered(found)) == pytest.approx(1 / 6)
 
 
-@each(
-    ("quote", "occurs"),
-    [
-        ("Yes, since Monday.", True),
-        ("No, I don\u2019t cough at all!", True),
-        ("since Mon", False),
-        ("Yes, since Tuesday.", False),
-        ("...", False),
-        ("", None),
-        (None, None),
-    ],
-)
-def test_quotations_are_looked_for_in_the_patients_words(
-    quote: str | None, occurs: bool | None
-) -> None:
-    found = assessed(Scripted(evidence=evidence_json(quotes={1: quote})))
-    assert found.evidence[0].quote_occurs is occurs
-    assert found.evidence[0].quote == ((quote or "").strip() or None)
-    assert found.score == 70.0
-
-
 def flat(**change: object) -> dict[str, object]:
     return summary(weighed=False) | change
 
@@ -370,14 +347,6 @@ def test_a_quotation_that_breaks_out_of_its_string_is_refused(
     found = assessed(Scripted(evidence=json.dumps(whole).replace("QUOTE", words)), patient=words)
     assert found.score is None and found.missing is not None
     assert "supported" not in {e.support_level for e in found.evidence}
-
-
-@each("text", ["{0}{1}", "{0}, {1}", "[{0}, {1}]"])
-def test_two_confidences_are_one_too_many(text: str) -> None:
-    one, two = json.dumps(confidence("<<10>>")), json.dumps(confidence("<<90>>"))
-    for said in (text.replace("{0}", one).replace("{1}", two), one[:-1] + ", " + two[1:]):
-        with pytest.raises(Unreadable):
-            read_score(said)
 
 
 def test_a_diagnosis_cannot_open_a_tag_or_a_line() -> None:

@@ -283,19 +283,6 @@ def test_without_a_record_nothing_is_denied_and_the_prompt_says_which() -> None:
 
 
 @each(
-    ("text", "parts"),
-    [
-        ("Doctor: a?\nPatient: b\nPatient: c", ("a?", "b\nPatient: c")),
-        ("Patient: b", ("", "b")),
-        ("Doctor: a?", ("a?", "")),
-        ("He says so.", ("", "He says so.")),
-    ],
-)
-def test_the_parts_of_a_statement(text: str, parts: tuple[str, str]) -> None:
-    assert parts_of(Statement(text)) == parts
-
-
-@each(
     ("read", "reply", "found"),
     [
         (read_question, "Next: [Any\tpain]", "Any pain"),
