@@ -74,7 +74,9 @@ def ask_and_score(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
         run.calls.groupby("purpose", sort=False)["seconds"].sum(),
     )
     rest = asking - replies - encoder.seconds - judge.seconds
-    manifest = run.manifest()
+    from trustlab.folder.saved import manifest
+
+    found = manifest(run)
     torch: Any = sys.modules.get("torch")  # there where the model was asked, and else of no use
     return {
         "steps": (
@@ -84,8 +86,8 @@ def ask_and_score(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
             | {"prompts, cache, reading, retrieval": rest, "grade, score, write": scoring}
         ),
         "asking": asking,
-        "asked": manifest["calls_made"],
-        "cached": manifest["calls_from_cache"],
+        "asked": found["calls_made"],
+        "cached": found["calls_from_cache"],
         "n_answers": len(run.answers),
         "n_methods": run.confidence["method"].nunique(),
         "device": "cuda" if torch and torch.cuda.is_available() else "cpu",

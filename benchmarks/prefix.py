@@ -14,7 +14,7 @@ import time
 import urllib.request
 
 import trustlab as tl
-from trustlab import run
+from trustlab import experiment
 
 COUNTERS = ("prefix_cache_queries", "prefix_cache_hits")
 
@@ -48,7 +48,7 @@ def main() -> None:
         + "|"
     )
     for size in options.parts:
-        run.PART = size
+        experiment.PART = size
         before, began = counters(options.url), time.perf_counter()
         # A patient of another name: no round begins with what another left.
         again = [

@@ -16,9 +16,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "notebooks"))
 from studies.walkthrough import CHOICES, HELD, HELD_WORDS, JUDGED, PACK
 from trustlab.folder.records_file import NAME as RECORDS
 from trustlab.folder.records_file import save_records
+from trustlab.folder.saved import COLUMNS, RUN, load_run
 from trustlab.paths import save_json
 from trustlab.records import Generation
-from trustlab.run import COLUMNS, RUN, load_run
 from trustlab.run_notebooks import MANIFEST, default_parameters, notebook_path
 from trustlab.settings import Keep, Setup
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import nbformat
 
 from trustlab import paths, run_notebooks
+from trustlab.folder.saved import find_table
 from trustlab.html.notebook import without_progress
 from trustlab.html.opening import filled, opening
-from trustlab.run import find_table
 
 REFERENCE = ("answers", "confidence", "metrics")
 """Tables of the reference run that the repository keeps, and that a test makes again in part."""

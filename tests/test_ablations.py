@@ -28,6 +28,7 @@ from studies.ablations import (
     passages,
     sampling,
 )
+from trustlab.experiment import benchmark
 from trustlab.graders import JudgeGrader
 from trustlab.knowledge import load_knowledge
 from trustlab.metrics.paired import paired_differences
@@ -36,7 +37,6 @@ from trustlab.paths import DATA
 from trustlab.published import published_table
 from trustlab.records import Reply
 from trustlab.retrieval import BM25, Passage, load_corpus
-from trustlab.run import benchmark
 
 CASES, LEVELS = made_cases(4), [20, 100]
 

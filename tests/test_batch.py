@@ -103,7 +103,7 @@ def test_three_shards_and_a_run_in_parts_give_the_tables_of_one_online(
 ):
     setup = tl.opened(Setup(n=3))
     shares, folder = [], tmp_path / "batch"
-    monkeypatch.setattr("trustlab.run.PART", 2)  # a case each
+    monkeypatch.setattr("trustlab.experiment.PART", 2)  # a case each
     for i in (1, 2, 3):
         shares.append(setup.with_(shard=f"{i}/3").cases())
         kept = tmp_path / f"{i}.sqlite"

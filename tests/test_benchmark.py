@@ -19,6 +19,8 @@ from fake_model import NAMES, TEXT_ONLY, Cold, FakeEncoder, FakeModel, Served, m
 from trustlab.agents.medconf import MedConf
 from trustlab.collect import ROWS_ALIKE, samples_alike
 from trustlab.confidence import select
+from trustlab.experiment import benchmark, cases_hash
+from trustlab.folder.saved import LIBRARIES, manifest
 from trustlab.graders import JudgeGrader
 from trustlab.levels import views
 from trustlab.measures import metrics_table
@@ -27,7 +29,7 @@ from trustlab.models.cache import CachedModel
 from trustlab.paths import NOTICE
 from trustlab.prompts import EMBEDDED
 from trustlab.records import LEVELS, Parameters, Reply, Statement
-from trustlab.run import LIBRARIES, Run, benchmark, cases_hash, confidence_table
+from trustlab.run import Run, confidence_table
 
 ANSWERS = [
     "case_id",
@@ -73,7 +75,7 @@ def test_what_a_judge_and_a_model_of_new_words_were_asked_is_counted():
     n_asked = calls.loc[["judge"], "n_made"].sum()
     assert n_asked > 0
     assert (
-        run.manifest()["calls_made"] == run.calls["n_made"].sum() == len(run.answers) + 1 + n_asked
+        manifest(run)["calls_made"] == run.calls["n_made"].sum() == len(run.answers) + 1 + n_asked
     )
     assert run.parameters["grader"] == "judge fake"
 
@@ -137,7 +139,7 @@ def test_a_value_or_a_reason_never_both():
         unreadable, ["case_id", "correct"]
     ].drop_duplicates().to_numpy().tolist() == [["b", 0]]
     assert unreadable.sum() == 6
-    reasons = run.manifest()["missing"]
+    reasons = manifest(run)["missing"]
     assert {"method": "asp", "reason": "the backend gives no logprobs", "n": 18} in reasons
     assert {"method": "poc", "reason": "unreadable answer", "n": 6} in reasons
     assert sum(row["n"] for row in reasons) == gone.sum()
@@ -159,7 +161,7 @@ def test_two_processes_score_as_one(monkeypatch):
     run, chosen = made(), select("all")
     one = confidence_table(views(CASES), run.generations, chosen)
     pd.testing.assert_frame_equal(one, run.confidence)
-    monkeypatch.setattr("trustlab.run.PART", 6)  # a part is scored while the next is asked
+    monkeypatch.setattr("trustlab.experiment.PART", 6)  # a part is scored while the next is asked
     pd.testing.assert_frame_equal(one, made(n_jobs=2).confidence)
 
 
@@ -208,7 +210,7 @@ def test_a_second_run_asks_nothing(tmp_path):
         == again.calls["n_cached"].sum()
     )
     assert (first.calls["n_cached"].sum(), again.calls["n_made"].sum()) == (0, 0)
-    assert (again.manifest()["calls_made"], again.manifest()["calls_from_cache"]) == (0, n_replies)
+    assert (manifest(again)["calls_made"], manifest(again)["calls_from_cache"]) == (0, n_replies)
     for table in ("answers", "confidence"):
         pd.testing.assert_frame_equal(getattr(again, table), getattr(first, table))
 
@@ -326,7 +328,7 @@ def test_samples_that_are_all_alike_are_said_and_nothing_is_dropped(tmp_path):
         assert run.parameters["samples_alike"] == ["fake"]
         written = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))
         assert written["benchmark"]["samples_alike"] == ["fake"]
-        assert written["warnings"] == run.manifest()["warnings"] == [ALIKE]
+        assert written["warnings"] == manifest(run)["warnings"] == [ALIKE]
         sure = run.confidence.query("model == 'fake' and method == 'poc'")["confidence"]
         assert len(sure) == 8 and (sure == 1).all()
 
@@ -470,9 +472,9 @@ def test_a_large_run_goes_in_parts_and_lets_its_records_go(tmp_path, monkeypatch
         return ask(benchmark, cases, models, **how | more)
 
     whole = run()
-    monkeypatch.setattr("trustlab.run.PART", 15)  # two cases and a half: three go together
+    monkeypatch.setattr("trustlab.experiment.PART", 15)  # two cases and a half: three go together
     parts = run()
-    monkeypatch.setattr("trustlab.run.KEPT_UP_TO", 12 * 6 * 2 - 1)
+    monkeypatch.setattr("trustlab.experiment.KEPT_UP_TO", 12 * 6 * 2 - 1)
     large = run()
     files = run(run_dir=tmp_path)
     assert (len(parts.generations), len(large.generations)) == (12 * 6 * 2, 0)
@@ -488,7 +490,7 @@ def test_a_large_run_goes_in_parts_and_lets_its_records_go(tmp_path, monkeypatch
             made_so.calls.groupby(["model", "purpose"], observed=True)["n_made"].sum().to_dict()
         )
         assert counts == whole.calls.groupby(["model", "purpose"])["n_made"].sum().to_dict()
-        facts, expected = made_so.manifest(), whole.manifest()
+        facts, expected = manifest(made_so), manifest(whole)
         assert facts.pop("benchmark") | {"collect_s": 0} == expected.pop("benchmark") | {
             "collect_s": 0
         }

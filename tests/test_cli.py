@@ -16,10 +16,10 @@ from typer.testing import CliRunner
 from trustlab.cli import app
 from trustlab.confidence import METHODS
 from trustlab.confidence.registry import calls, readers
+from trustlab.experiment import benchmark
 from trustlab.models.base import Gone, Waiting
 from trustlab.models.cache import SCHEMA, CachedModel
 from trustlab.paths import ROOT, RUNS, save_json, shard_of
-from trustlab.run import benchmark
 from trustlab.run_notebooks import has_cases, notebook_names
 
 

@@ -22,10 +22,10 @@ from typer.testing import CliRunner
 import trustlab as tl
 from trustlab.cli import app
 from trustlab.compare import MOST, TITLE
+from trustlab.folder.saved import load_run, save_run, table_in
 from trustlab.paths import NOTICE, ROOT
 from trustlab.plots.rows import SERIES
 from trustlab.plots.style import INK
-from trustlab.run import load_run, table_in
 
 LEVELS = (20, 100)
 N, DRAWS = 40, 100
@@ -58,7 +58,7 @@ def made(
 
 
 def saved(run: tl.Run, folder: Path) -> Path:
-    run.save(folder)
+    save_run(run, folder)
     return folder
 
 

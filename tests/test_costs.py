@@ -13,7 +13,7 @@ from fake_model import FakeEncoder, FakeModel, made_cases
 
 from trustlab.confidence import METHODS
 from trustlab.costs import CALLS, method_costs, purposes_of
-from trustlab.run import benchmark
+from trustlab.experiment import benchmark
 
 ONE_OF_EACH = list({METHODS[name].needs: name for name in METHODS}.values())
 """A method for each set of needs."""

@@ -25,12 +25,13 @@ from asking import ask
 from openai_server import Server
 
 from trustlab.datasets import load_cases
+from trustlab.experiment import benchmark
 from trustlab.models import open_model
 from trustlab.models.base import Model, Request
 from trustlab.models.cache import CachedModel, request_keys
 from trustlab.models.openai import OpenAIModel
 from trustlab.records import Reply
-from trustlab.run import Run, benchmark
+from trustlab.run import Run
 
 ROOT = Path(__file__).resolve().parents[1]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "NO_PROXY": "127.0.0.1"}

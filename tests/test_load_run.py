@@ -19,8 +19,9 @@ from generations import FULL, generation, said, without
 import trustlab as tl
 from trustlab.confidence import METHODS
 from trustlab.folder.records_file import NAME, encoded, read_records, save_records
+from trustlab.folder.saved import COLUMNS, load_run, save_run, saved_record
 from trustlab.records import GIVEN, Mark, Parameters, Reply
-from trustlab.run import COLUMNS, Run, load_run
+from trustlab.run import Run
 
 CASES = made_cases(2)
 
@@ -94,8 +95,8 @@ def test_tables_and_parameters_come_back_as_they_were(tmp_path, models, more):
     kept = load_run(tmp_path, records=False)
     for row in run.answers.head(3).to_dict("records"):
         key = row["model"], row["case_id"], row["level"]
-        same(kept.of_answer(*key)[2], back.of_answer(*key)[2])
-    assert kept.of_answer("nobody", "c0", 1)[2] is None
+        same(saved_record(kept, *key), back.of_answer(*key)[2])
+    assert saved_record(kept, "nobody", "c0", 1) is None
     pd.testing.assert_frame_equal(tl.metrics_table(back), tl.metrics_table(run))
 
 
@@ -250,5 +251,5 @@ def test_a_folder_that_is_no_runs_says_what_is_missing(tmp_path):
 
 def test_a_run_saved_again_leaves_no_records_of_an_earlier_one(tmp_path):
     made(tmp_path)
-    replace(made(None), generations=()).save(tmp_path)
+    save_run(replace(made(None), generations=()), tmp_path)
     assert not (tmp_path / NAME).exists() and load_run(tmp_path).generations == ()

@@ -20,13 +20,13 @@ from asking import ask as ask_benchmark
 from fake_model import made_cases
 from openai_server import KEY, TEMPLATE, Server, opening
 
+from trustlab.experiment import benchmark
 from trustlab.models import open_model
 from trustlab.models.base import Gone, Request, Stopped, TextOnly
 from trustlab.models.cache import CachedModel
 from trustlab.models.openai import OpenAIModel
 from trustlab.models.openai_replies import ALL_ZERO, NOT_NUMBERS
 from trustlab.models.openai_wire import Address, pause_of
-from trustlab.run import benchmark
 from trustlab.run_notebooks import run_notebook
 
 PASSWORD = "open-sesame"

@@ -15,6 +15,7 @@ from tiny_models import byte_tokenizer
 
 import trustlab as tl
 from trustlab.agents.medconf import MedConf, fits, reply_room
+from trustlab.folder.saved import manifest
 from trustlab.formatted import remark_lines
 from trustlab.models.base import Abilities, Request
 from trustlab.models.cache import (
@@ -235,7 +236,7 @@ def test_a_run_says_with_which_options_its_models_were_asked(server, opened):
     for given in ({}, options):
         setup = tl.opened(Setup(**IN_MEMORY))
         run = tl.benchmark(tl.load_cases("starter", n=1), [opened(**given)], "asp", [100], setup)
-        assert run.manifest()["benchmark"]["model_options"] == ({"toy": given} if given else {})
+        assert manifest(run)["benchmark"]["model_options"] == ({"toy": given} if given else {})
 
 
 # Temperature

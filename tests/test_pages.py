@@ -27,6 +27,7 @@ import trustlab as tl
 from trustlab.cli import app
 from trustlab.confidence.registry import label
 from trustlab.folder.records_file import NAME as RECORDS
+from trustlab.folder.saved import load_run
 from trustlab.graders import JudgeGrader
 from trustlab.html import pages
 from trustlab.html.pages import (
@@ -41,7 +42,7 @@ from trustlab.html.pages import (
 from trustlab.models.base import Request
 from trustlab.paths import NOTICE
 from trustlab.records import Reply, Statement
-from trustlab.run import Run, load_run
+from trustlab.run import Run
 
 CASES = made_cases(3)
 FIRST = CASES[0].case_id

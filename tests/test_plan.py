@@ -10,8 +10,8 @@ from fake_model import FakeEncoder, FakeModel
 from made_medqa import ASKED, official, row, vignette
 
 from trustlab.datasets import load_cases
+from trustlab.experiment import benchmark
 from trustlab.plan import plan_benchmark
-from trustlab.run import benchmark
 from trustlab.run_notebooks import default_parameters, notebook_path
 from trustlab.settings import Setup
 

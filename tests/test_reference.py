@@ -26,14 +26,16 @@ from same.tables import read_file
 from trustlab.confidence import METHODS, select
 from trustlab.datasets import load_sets
 from trustlab.datasets.replies_file import replies_table
+from trustlab.experiment import benchmark, score
 from trustlab.folder.kept import unpack
+from trustlab.folder.saved import table_in
 from trustlab.measures import metrics_table
 from trustlab.models import open_models
 from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel
 from trustlab.paths import DATA, FIGURES, NOTEBOOKS
 from trustlab.records import Reply
-from trustlab.run import Run, benchmark, score, table_in
+from trustlab.run import Run
 from trustlab.run_notebooks import check_parameters, notebook_path, read_parameters
 from trustlab.settings import Setup
 

@@ -18,11 +18,12 @@ from fake_model import NAMES, TEXT_ONLY, Cold, FakeEncoder, FakeModel, made_case
 
 from trustlab.agents.medconf import MedConf
 from trustlab.costs import method_costs
+from trustlab.experiment import benchmark
 from trustlab.paths import NOTICE
 from trustlab.plots.figures import Figures
 from trustlab.records import Parameters, Reply
 from trustlab.reporting import report
-from trustlab.run import Run, benchmark
+from trustlab.run import Run
 from trustlab.settings import Setup
 
 

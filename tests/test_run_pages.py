@@ -14,12 +14,12 @@ from urllib.parse import unquote, urlsplit
 import nbformat
 import pytest
 
+from trustlab.folder.saved import load_run
 from trustlab.html.index import write_index
 from trustlab.html.notebook import write_html
 from trustlab.html.pages import choose, show, write_page
 from trustlab.parsing.counts import KINDS
 from trustlab.paths import NOTICE, save_json
-from trustlab.run import load_run
 
 NASTY = "<script>alert('x')</script> & \"pain\""
 BARS = (

@@ -18,8 +18,9 @@ from typer.testing import CliRunner
 
 import trustlab as tl
 from trustlab.cli import app
+from trustlab.folder.saved import read_table as run_table
+from trustlab.folder.saved import save_run
 from trustlab.paths import DATA, save_table
-from trustlab.run import read_table as run_table
 from trustlab.settings import Setup
 
 ROW: dict[str, Any] = {"case_id": "a", "truth": "Influenza", "answer": "Influenza"}
@@ -88,7 +89,7 @@ def test_a_run_s_own_tables_come_out_the_same(asked, tmp_path):
     again = tl.score(asked.answers, confidence=asked.confidence)
     pd.testing.assert_frame_equal(again.answers, asked.answers)
     pd.testing.assert_frame_equal(again.confidence, asked.confidence)
-    asked.save(tmp_path / "run")
+    save_run(asked, tmp_path / "run")
     words = ["score", str(tmp_path / "run"), "--out", str(tmp_path / "out"), "-p", "draws=50"]
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.output

@@ -14,6 +14,7 @@ from fake_medconf import CRITERIA, confidence, profile_json
 from openai_server import Server, opening
 
 import trustlab as tl
+from trustlab.folder.saved import manifest
 from trustlab.models.thought import MARKERS
 from trustlab.prompts import names, template
 from trustlab.settings import Setup
@@ -133,5 +134,5 @@ def test_a_budget_that_does_not_suffice_leaves_everything_missing(form, logprobs
         set(run.answers["missing"]) == {f"{few} ({why})"}
         and run.confidence["confidence"].isna().all()
     )
-    told = {row["method"]: (row["reason"], row["n"]) for row in run.manifest()["missing"]}
+    told = {row["method"]: (row["reason"], row["n"]) for row in manifest(run)["missing"]}
     assert told == dict.fromkeys(METHODS, (few, 3))

@@ -16,6 +16,7 @@ from benchmarks.records import random_records
 from studies.calibration import reliability_table
 from studies.trust_indices import weight_sweep
 from trustlab.confidence import METHODS
+from trustlab.folder.saved import table_in
 from trustlab.measures import best_of_families, compare_methods, metrics_table
 from trustlab.metrics import brier, ece, spearman_permutation_p, ties
 from trustlab.metrics.calibration import cross_fitted
@@ -26,7 +27,6 @@ from trustlab.metrics.selective import SELECTIVE
 from trustlab.metrics.stopping import frontier, stop_turns
 from trustlab.paths import FIGURES
 from trustlab.records import PRODUCTS, Generation, Reply
-from trustlab.run import table_in
 
 pytestmark = pytest.mark.usefixtures("every_interval")
 

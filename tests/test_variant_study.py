@@ -11,8 +11,9 @@ from asking import ask
 from fake_model import TEXT_ONLY, FakeEncoder, FakeModel, made_cases
 
 from studies.ablations import readings
+from trustlab.experiment import benchmark
 from trustlab.levels import views
-from trustlab.run import Run, benchmark
+from trustlab.run import Run
 
 CASES, LEVELS = made_cases(12), [20, 60, 100]
 VIEWS = views(CASES, LEVELS)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import ast
 import re
+import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 
 from trustlab.confidence import METHODS as REGISTERED
@@ -17,35 +19,45 @@ ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "tree.md"
 METHODS = ROOT / "docs" / "all_methods.md"
 PACKAGE, STUDIES = ROOT / "trustlab", ROOT / "notebooks" / "studies"
-FIRST, LAST = "    trustlab/\n", "    data/\n"
-"""The lines of the page between which the tree stands."""
+MARK = "<!-- from here on `python -m tests.tree` writes this page -->\n"
 
 
-def told(file: Path) -> str:
-    """What a module is for: its docstring's first sentence, begun in lower case."""
+def core() -> list[str]:
+    """The modules and folders of the core, as ``pyproject.toml`` names them."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    contracts = settings["tool"]["importlinter"]["contracts"]
+    named = next(c for c in contracts if c["name"].startswith("8"))["source_modules"]
+    return [name.removeprefix("trustlab.") for name in named]
+
+
+def sentence(file: Path) -> str:
+    """What a module does: the first sentence of its docstring."""
     text = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
-    line = " ".join(text.split("\n\n")[0].split())
-    line = re.split(r"(?<!et al)\. ", line)[0]
-    line = line.replace("``", "").removesuffix(".")
-    first = line.split(" ")[0]
-    return line if first[1:] != first[1:].lower() else line[:1].lower() + line[1:]
+    return re.split(r"(?<=[.?!]) (?=[A-Z`])", " ".join(text.split("\n\n")[0].split()))[0]
 
 
-def line_of(name: str, words: str, deep: int) -> str:
-    """A line of the tree, ``deep`` rooms below the root."""
-    indent = " " * (4 + 2 * deep)
-    return f"{indent}{name:22} {words}"
+def screen(head: str, files: Iterable[Path]) -> str:
+    """A heading, and a line a file; a folder stands for its ``__init__``."""
+    lines = []
+    for file in files:
+        name = f"{file.parent.name}/" if file.name == "__init__.py" else file.name
+        lines.append(f"    {name:22} {sentence(file).replace('``', '')}")
+    return "\n".join([f"## {head}", "", *lines]) + "\n"
 
 
 def tree() -> str:
-    """Rooms and modules in the order of their names, the top's modules first."""
-    lines = [line_of(f.name, told(f), 1) for f in sorted(PACKAGE.glob("[a-z]*.py"))]
-    for room in sorted(PACKAGE.glob("*/__init__.py")):
-        lines.append(line_of(f"{room.parent.name}/", told(room), 1))
-        lines += [line_of(f.name, told(f), 2) for f in sorted(room.parent.glob("[a-z]*.py"))]
-    lines.append(line_of("notebooks/studies/", told(STUDIES / "__init__.py"), 0))
-    lines += [line_of(f.name, told(f), 1) for f in sorted(STUDIES.glob("[a-z]*.py"))]
-    return "\n".join(lines) + "\n"
+    """The core, what stands beside it, then each folder; every level fits on a screen."""
+    first = {name.partition(".")[0] for name in core()}
+    folders = sorted(PACKAGE.glob("*/__init__.py"))
+    named = {f.stem: f for f in sorted(PACKAGE.glob("[a-z]*.py"))}
+    named |= {f.parent.name: f for f in folders}
+    of_core = [file for name, file in named.items() if name in first]
+    beside = [file for name, file in named.items() if name not in first]
+    parts = [screen("trustlab/: the core", of_core), screen("trustlab/: beside the core", beside)]
+    for folder in (*(f.parent for f in folders), STUDIES):
+        if files := sorted(folder.glob("[a-z]*.py")):
+            parts.append(screen(f"{folder.relative_to(ROOT).as_posix()}/", files))
+    return "\n".join(parts)
 
 
 def methods_markdown() -> str:
@@ -61,9 +73,8 @@ def methods_markdown() -> str:
 
 def main() -> None:
     """Write the tree into docs/tree.md, and the methods into docs/all_methods.md."""
-    text = PAGE.read_text(encoding="utf-8")
-    before, rest = text.split(FIRST)
-    PAGE.write_text(before + FIRST + tree() + LAST + rest.split(LAST, 1)[1], encoding="utf-8")
+    head = PAGE.read_text(encoding="utf-8").split(MARK)[0]
+    PAGE.write_text(f"{head}{MARK}\n{tree()}", encoding="utf-8")
     parts = METHODS.read_text(encoding="utf-8").split("\n\n")
     parts = [methods_markdown() if part.startswith("| method |") else part for part in parts]
     METHODS.write_text("\n\n".join(parts), encoding="utf-8")

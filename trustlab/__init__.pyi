@@ -10,12 +10,12 @@ from .compare import Comparison, compare_runs
 from .confidence import METHODS, Parameters
 from .datasets import DataError, Read, load_cases, load_sets, read_data
 from .datasets.replies_file import replies_table
+from .experiment import benchmark, score
+from .folder.saved import load_run
 from .formatted import main_table, to_latex
 from .graders import (
     EncoderGrader,
     ExactGrader,
-    Grade,
-    Grader,
     JudgeGrader,
     SynonymGrader,
     open_grader,
@@ -38,6 +38,8 @@ from .records import (
     Criterion,
     Evidence,
     Generation,
+    Grade,
+    Grader,
     Reply,
     Statement,
     TokenTrace,
@@ -45,7 +47,7 @@ from .records import (
 )
 from .reporting import Report, report
 from .retrieval import BM25, BM25S, load_corpus, open_retriever
-from .run import Run, benchmark, load_run, score
+from .run import Run
 from .safety.chart import Chart, chart_of
 from .settings import Setup
 from .trial import try_model

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
-from typing import Any
+from typing import Any, Protocol
 
 from trustlab.agents.asking import request
 from trustlab.agents.medconf import MedConf, Profiles, assess
@@ -17,10 +17,7 @@ from trustlab.agents.panel import convene, doctors_of
 from trustlab.confidence import Method
 from trustlab.confidence.registry import GIVEN_NEEDS
 from trustlab.knowledge import load_knowledge
-from trustlab.meaning.parts import NEEDS as MEANING
-from trustlab.meaning.parts import Readers, with_meaning
 from trustlab.models.base import About, Model, Request
-from trustlab.models.cache import CachedModel
 from trustlab.parsing.counts import both, named
 from trustlab.parsing.reply import diagnosis_reply
 from trustlab.parsing.scores import probed, probes_read
@@ -29,6 +26,11 @@ from trustlab.records import GIVEN, PARAMETERS, Generation, Parameters, Reply, V
 from trustlab.retrieval import BM25, Retriever, load_corpus
 from trustlab.safety.chart import chart_of
 
+MEANING = frozenset({
+    "similarity", "similarity_med", "entailment", "contradiction", "relevance", "sample_relevance",
+    "alternative_entailment", "panel.cosines",
+})  # fmt: skip
+"""Needs that a reader of meaning meets."""
 MATRICES = frozenset({"similarity", "similarity_med", "entailment", "contradiction"})
 """Needs that are matrices over the samples."""
 TRACE_NEEDS = {
@@ -44,6 +46,15 @@ TRACE_NEEDS = {
 """Needs of the greedy answer's trace, and the statistic that a request wants for each."""
 SAMPLE_NEEDS = frozenset({"samples", "samples.logprobs", "sample_relevance", *MATRICES})
 """Needs of the samples; the second and third of their traces."""
+ANSWER = "diagnosis"  # the purpose of the request that gives the answer itself
+ASSESSED = ("keyword", "profile", "evidence")  # those of MedConf's requests
+PURPOSES: tuple[tuple[frozenset[str], tuple[str, ...]], ...] = (
+    (SAMPLE_NEEDS, ("samples",)),
+    *((frozenset({f"probes.{n}"}), (n,)) for n in ("ce", "cot_ce", "topk_ce", "p_true", *GIVEN)),
+    (frozenset({"assessment"}), ASSESSED),
+    (frozenset({"panel", "panel.cosines"}), ("doctor",)),
+)
+"""Needs, and the purposes of the requests that any of them adds to the answer's."""
 NOT_KNOWN = "the data set does not tell the chance of a diagnosis given what was shown"
 NO_NAME = "the answer is no name that the knowledge table knows"
 NO_TEXT = "the backend scores no given text"
@@ -53,6 +64,16 @@ ROWS_ALIKE = 5
 Progress = Callable[[str, int], Any]
 """Called with a step's name and number of requests; gives a bar with ``update(n_done)``,
 ``close()``."""
+
+
+class Meaning(Protocol):
+    """Who reads what words mean: sentence encoders, a judge of entailment."""
+
+    def read(
+        self, generations: Sequence[Generation], views: Sequence[View], needs: Collection[str]
+    ) -> list[Generation]:
+        """The generations with those of :data:`MEANING` that are asked for."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -75,12 +96,18 @@ def needs_of(methods: Iterable[Method]) -> frozenset[str]:
     return frozenset(need for m in methods for need in m.needs)
 
 
+def purposes_of(method: Method) -> tuple[str, ...]:
+    """The purposes of all requests that ``method`` reads: the answer's, then its own."""
+    own = (purposes for needs, purposes in PURPOSES if needs & set(method.needs))
+    return (ANSWER, *(purpose for purposes in own for purpose in purposes))
+
+
 def reasons_missing(needs: Iterable[str], model: Model) -> dict[str, str]:
     """Need -> why this backend cannot meet it, in its own words (``lacks``) where it has some."""
     wants = {**TRACE_NEEDS, "samples.logprobs": "logprobs", "sample_relevance": "logprobs"}
     unmet = {n: s for n, s in wants.items() if n in needs and s not in model.provides}
     reasons = {n: f"the backend gives no {s}" for n, s in unmet.items()}
-    backend: Any = model.model if isinstance(model, CachedModel) else model
+    backend: Any = getattr(model, "model", model)
     if (given := GIVEN_NEEDS & set(needs)) and not getattr(backend, "scores_text", False):
         reasons |= dict.fromkeys(given, NO_TEXT)
     return reasons | {n: why for n, why in getattr(model, "lacks", {}).items() if n in needs}
@@ -141,7 +168,7 @@ def collect(
     methods: Sequence[Method],
     settings: Settings | None = None,
     *,
-    readers: Readers | None = None,
+    readers: Meaning | None = None,
     retriever: Retriever | None = None,
     assessor: Model | None = None,
     doctors: Sequence[Model] = (),
@@ -150,8 +177,8 @@ def collect(
 ) -> list[Generation]:
     """One :class:`Generation` a view, holding what ``methods`` need and no more.
 
-    - ``readers``: of similarities and entailment (``None``: packaged MiniLM and rules), opened if
-      needed.
+    - ``readers``: of similarities and entailment; ``ValueError`` where methods need them and there
+      are none.
     - ``retriever`` searches MedConf's library (``None``: BM25 over our corpus); ``assessor``: the
       model that MedConf asks (``None``: the one that answered); ``profiles``: of earlier calls of
       one run.
@@ -200,7 +227,10 @@ def collect(
         pairs = zip(generations, panels, strict=True)
         generations = [replace(g, panel=panel) for g, panel in pairs]
     if needs & MEANING:
-        generations = with_meaning(generations, views, needs, readers or Readers.of())
+        if readers is None:
+            unmet = ", ".join(sorted(needs & MEANING))
+            raise ValueError(f"readers is None; {unmet} need a reader of meaning")
+        generations = readers.read(generations, views, needs)
     return generations
 
 
@@ -261,7 +291,7 @@ def _ask(
 ) -> list[list[Reply]]:
     if not requests:
         return []
-    if progress is None or not isinstance(model, CachedModel):
+    if progress is None or not getattr(model, "shows_progress", False):
         return model.generate(requests)
     with closing(progress(step, len(requests))) as bar:
         return model.generate(requests, progress=bar.update)

@@ -16,6 +16,7 @@ import pandas as pd
 
 from trustlab import formatted
 from trustlab.confidence import METHODS
+from trustlab.folder.saved import load_run
 from trustlab.measures import families
 from trustlab.metrics import schema
 from trustlab.metrics.calibration import CALIBRATION
@@ -24,7 +25,7 @@ from trustlab.metrics.paired import compared, corrected, paired_differences
 from trustlab.metrics.run_tables import KEYS, checked_answers, joined, rows_of_methods, stratified
 from trustlab.metrics.significance import ALPHA
 from trustlab.paths import NOTICE, save_json, save_table
-from trustlab.run import Run, load_run
+from trustlab.run import Run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,34 +11,18 @@ from typing import Any
 
 import pandas as pd
 
-from trustlab.collect import SAMPLE_NEEDS
-from trustlab.confidence import METHODS, Method
+from trustlab.collect import ANSWER, ASSESSED, PURPOSES, purposes_of
+from trustlab.confidence import METHODS
 from trustlab.confidence.registry import readers
 from trustlab.metrics import schema
 from trustlab.metrics.estimate import groups, most_frequent
-from trustlab.records import GIVEN
 
-ANSWER = "diagnosis"  # the purpose of the request that gives the answer itself
-ASSESSED = ("keyword", "profile", "evidence")  # those of MedConf's requests
 ASIDE = {"assessor": ASSESSED, "panel": ("doctor",)}
 """Who may reply in the model's place, and to what."""
-PURPOSES: tuple[tuple[frozenset[str], tuple[str, ...]], ...] = (
-    (SAMPLE_NEEDS, ("samples",)),
-    *((frozenset({f"probes.{n}"}), (n,)) for n in ("ce", "cot_ce", "topk_ce", "p_true", *GIVEN)),
-    (frozenset({"assessment"}), ASSESSED),
-    (frozenset({"panel", "panel.cosines"}), ("doctor",)),
-)
-"""Needs, and the purposes of the requests that any of them adds to the answer's."""
 CALLS = ("purpose", "n", "n_tokens_in", "n_tokens_out", "model")
 AMOUNTS = ["n_replies", "n_tokens_in", "n_tokens_out"]
 COSTS = ["model", "method", "family", "purposes", "n_answers", "n_values", *AMOUNTS, "usd"]
 COSTS += ["not_counted", "missing"]
-
-
-def purposes_of(method: Method) -> tuple[str, ...]:
-    """The purposes of all requests that ``method`` reads: the answer's, then its own."""
-    own = (purposes for needs, purposes in PURPOSES if needs & set(method.needs))
-    return (ANSWER, *(purpose for purposes in own for purpose in purposes))
 
 
 def method_costs(

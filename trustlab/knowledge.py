@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
-from trustlab.paths import DATA, read_yaml
+from trustlab.files import DATA, read_yaml
 from trustlab.records import Statement, normalise
 
 GRADES = {"always": 0.92, "usual": 0.70, "often": 0.50, "some": 0.30, "rare": 0.12}

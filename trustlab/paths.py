@@ -15,16 +15,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Self
 
-import yaml
+from trustlab.files import DATA, ROOT, read_yaml  # noqa: F401
 
 if TYPE_CHECKING:
     import pandas as pd
-
-_PACKAGE = Path(__file__).resolve().parent
-ROOT = _PACKAGE / "_data" if (_PACKAGE / "_data").is_dir() else _PACKAGE.parent
-"""What comes with the package: the checkout, or the copy of its data and notebooks in a wheel."""
-DATA = ROOT / "data"
-
 
 _ABOVE = (Path.cwd(), *Path.cwd().parents)
 WORK = next((f for f in _ABOVE if (f / "notebooks" / "parameters").is_dir()), _ABOVE[0])
@@ -86,12 +80,6 @@ def environment(variables: Mapping[str, str]) -> Iterator[None]:
         for name, value in before.items():
             os.environ.pop(name, None)
             os.environ.update({} if value is None else {name: value})
-
-
-def read_yaml(path: Path) -> Any:
-    """What a YAML file of the project holds; with libyaml, where it is there, much faster."""
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    return yaml.load(path.read_text(encoding="utf-8"), Loader=loader)
 
 
 def _is_dead(process: str) -> bool:

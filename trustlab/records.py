@@ -5,10 +5,10 @@ All records are frozen; arrays inside them are read by methods and never written
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from pydantic import Field
@@ -393,6 +393,38 @@ class Generation:
 
 
 @lru_cache(maxsize=1 << 15)
+@dataclass(frozen=True)
+class Grade:
+    """1 right, 0 wrong, or ``None``: not told, ``missing`` says why. ``kind``: ``same`` or
+    ``narrower`` of a right answer, ``other`` of a wrong one."""
+
+    correct: int | None
+    missing: str = ""
+    kind: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.kind and self.correct is not None:
+            object.__setattr__(self, "kind", "same" if self.correct else "other")
+
+
+@runtime_checkable
+class Grader(Protocol):
+    """Anything that can tell a right answer from a wrong one."""
+
+    @property
+    def name(self) -> str:
+        """What tables call it."""
+        ...
+
+    def correct(self, answer: str | None, case: Case) -> int:
+        """1 if ``answer`` is right for ``case``, else 0; ``ValueError`` if it cannot be told."""
+        ...
+
+    def grade(self, answers: Sequence[str | None], cases: Sequence[Case]) -> list[Grade]:
+        """A grade for each answer and its case, in order."""
+        ...
+
+
 def normalise(name: str) -> str:
     """Lower-case letters and digits separated by single spaces, for comparing names."""
     return " ".join("".join(c if c.isalnum() else " " for c in name.casefold()).split())

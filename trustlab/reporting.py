@@ -19,6 +19,7 @@ from trustlab.collect import SAMPLE_NEEDS
 from trustlab.confidence import METHODS
 from trustlab.confidence.registry import FAMILIES, readers
 from trustlab.costs import method_costs
+from trustlab.folder.saved import manifest
 from trustlab.metrics.estimate import MIN_CASES, groups, most_frequent
 from trustlab.paths import NOTICE
 from trustlab.run import Run
@@ -129,7 +130,7 @@ def _facts(run: Run) -> dict[str, Any]:
         "p": p,
         "needs": needs,
         "sampled": needs & SAMPLE_NEEDS,
-        "made": run.manifest(),
+        "made": manifest(run),
         "small": [name for name in p["models"] if name.startswith("embedded")],
         "n_cases": cases["dataset"].value_counts(sort=False).to_dict(),
         "families": {family: names for family, names in named.items() if names},

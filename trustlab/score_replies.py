@@ -9,11 +9,13 @@ from typing import Any
 
 import pandas as pd
 
+from trustlab.experiment import score
+from trustlab.folder.saved import read_table, save_run, table_in
 from trustlab.formatted import coverage_table, main_table, to_latex, with_interval
 from trustlab.measures import metrics_table
 from trustlab.paths import save_table, save_text
 from trustlab.plots.figures import Figures
-from trustlab.run import Run, read_table, score, table_in
+from trustlab.run import Run
 from trustlab.settings import Setup
 from trustlab.workbench import Workbench, opened
 
@@ -25,11 +27,11 @@ def scored(
 
     - ``answers``, ``confidence``, ``metrics``: as CSV and Parquet; ``main.csv`` and ``main.tex``:
       the metrics to read and to print; ``run.json``: how they were made; and the rest of a run's
-      folder (:func:`~trustlab.run.load_run`).
+      folder (:func:`~trustlab.folder.saved.load_run`).
     - ``figures/score_auroc.png`` (.svg, .csv), and further ones for further models and data sets.
 
     Returns the summary, a line each. ``ValueError`` for a parameter that ``Setup`` does not have or
-    refuses, and as :func:`~trustlab.run.score`.
+    refuses, and as :func:`~trustlab.experiment.score`.
     """
     setup = opened(Setup(**values))
     if replies.is_dir():
@@ -39,7 +41,7 @@ def scored(
         warnings.simplefilter("always", UserWarning)
         run = score(replies, setup=setup, confidence=known)
     metrics = metrics_table(run, n_draws=setup.draws, seed=setup.seed, n_jobs=setup.n_jobs)
-    run.save(folder)
+    save_run(run, folder)
     save_table(metrics, folder / "metrics.csv")
     tables = {"answers": run.answers, "confidence": run.confidence, "metrics": metrics}
     for name, table in tables.items():

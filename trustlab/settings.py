@@ -165,7 +165,7 @@ class Keep:
     offers."""
     keep_generations: bool | None = None
     """Whether a run's records stay in memory and its tables are CSV; else only the tables stay, as
-    Parquet. ``None``: up to :data:`trustlab.run.KEPT_UP_TO` views."""
+    Parquet. ``None``: up to :data:`trustlab.folder.saved.KEPT_UP_TO` views."""
     quiet: Switch = False
     draws: Count = 2000
     """Bootstrap draws for the intervals."""

@@ -15,6 +15,7 @@ import pydantic
 from trustlab.agents.medconf import MedConf
 from trustlab.choices import Counts, Options, Warmth, choices
 from trustlab.confidence import select
+from trustlab.experiment import benchmark, each_asked
 from trustlab.formatted import JUDGED, KEYS
 from trustlab.knowledge import load_knowledge
 from trustlab.meaning.encoder import Encoder
@@ -26,7 +27,7 @@ from trustlab.models.base import Model
 from trustlab.records import Case, Context, View, normalise
 from trustlab.retrieval import BM25, N_BEST, Passage, Retriever, load_corpus, open_retriever
 from trustlab.retrieval.corpus import CorpusPath, corpus_files
-from trustlab.run import Run, benchmark, confidence_table, each_asked, without_unread
+from trustlab.run import Run, confidence_table, without_unread
 from trustlab.settings import Setup
 from trustlab.workbench import Workbench, opened
 

@@ -17,6 +17,7 @@ from trustlab.agents.consultation import TURN_LIMIT, Consultation, Patient, cons
 from trustlab.agents.patient import NOT_SO, FactPatient, ModelPatient
 from trustlab.choices import Count, Weight, choices
 from trustlab.confidence import select
+from trustlab.experiment import benchmark, refuse_waiting, with_progress
 from trustlab.folder.replies_log import recording
 from trustlab.formatted import together
 from trustlab.metrics.estimate import Draws, Rows, mean, measure
@@ -28,7 +29,7 @@ from trustlab.models.cache import CachedModel
 from trustlab.parsing.counts import why_few
 from trustlab.paths import save_tables
 from trustlab.records import Case
-from trustlab.run import Run, benchmark, refuse_waiting, with_progress
+from trustlab.run import Run
 from trustlab.settings import Setup, given
 from trustlab.workbench import Workbench, opened
 

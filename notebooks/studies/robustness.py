@@ -17,6 +17,7 @@ from trustlab.changes import changes as ways
 from trustlab.changes.paraphrase_check import ParaphraseChecker
 from trustlab.choices import Seed, choices
 from trustlab.confidence import select
+from trustlab.experiment import benchmark, each_asked
 from trustlab.folder.replies_log import recording
 from trustlab.graders import Grader
 from trustlab.knowledge import load_knowledge
@@ -29,7 +30,7 @@ from trustlab.models.cache import CachedModel
 from trustlab.parsing.counts import why_few
 from trustlab.paths import save_table
 from trustlab.records import Case, Reading, Statement
-from trustlab.run import Run, benchmark, each_asked
+from trustlab.run import Run
 from trustlab.settings import Setup, given
 from trustlab.workbench import Workbench, opened
 
@@ -94,7 +95,7 @@ def robustness(
       :class:`~trustlab.changes.paraphrase_check.ParaphraseChecker` catches are not used. Where none
       is usable, the paraphrased conditions are left out with the reason.
     - ``setup.run_dir`` receives each condition's tables in ``runs/NAME``, and ``paraphrases.csv``.
-    - ``ValueError`` as :func:`~trustlab.run.benchmark`, and for names given twice.
+    - ``ValueError`` as :func:`~trustlab.experiment.benchmark`, and for names given twice.
     """
     setup = opened(setup).shared()
     methods = given(methods, setup.methods, METHODS_SHOWN)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from trustlab import run as runs
+from trustlab import experiment as runs
 from trustlab.agents import panel as agents
 from trustlab.agents.panel import Checked, Doctor, Proposed, Review
 from trustlab.choices import choices
@@ -37,6 +37,7 @@ from trustlab.parsing.counts import Counts, add, why_few
 from trustlab.parsing.reply import CUT
 from trustlab.paths import NOTICE, save_json, save_tables
 from trustlab.records import FLAGS, RATINGS, Case, Mark, Opinion, Panel, Parameters, View
+from trustlab.run import given_once
 from trustlab.safety.chart import chart_of
 from trustlab.safety.rule_check import check_prescriptions, check_tests
 from trustlab.safety.table import known_items, load_safety
@@ -178,7 +179,7 @@ def trust(
     """
     setup = opened(setup)
     levels = given(levels, setup.levels, (100,))
-    runs.given_once(cases, models, levels)
+    given_once(cases, models, levels)
     for case in cases:  # a chart that cannot be read is refused before anything is spent
         chart_of(case)
     n_doctors, judge = setup.chosen.n_doctors, setup.judge

@@ -25,6 +25,7 @@ import serve
 from transformers import AutoTokenizer
 
 from trustlab.datasets import load_cases
+from trustlab.experiment import benchmark
 from trustlab.levels import views
 from trustlab.models import EMBEDDED, open_model
 from trustlab.models.base import Model, Request, Waiting
@@ -32,7 +33,7 @@ from trustlab.models.huggingface import HuggingFaceModel
 from trustlab.paths import ROOT
 from trustlab.prompts import render
 from trustlab.records import LEVELS, Reply
-from trustlab.run import Run, benchmark
+from trustlab.run import Run
 from trustlab.settings import Setup
 
 FOLDER = EMBEDDED["embedded"]

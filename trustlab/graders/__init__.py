@@ -29,7 +29,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple
 
 from trustlab.graders.same_diagnosis import (
     bare_name,
@@ -43,7 +43,6 @@ from trustlab.graders.same_or_narrower import (
     NARROWER,
     OTHER,
     RIGHT,
-    SAME,
     adds_words,
     is_disease,
     verdict,
@@ -57,7 +56,7 @@ from trustlab.parsing.counts import both
 from trustlab.parsing.reply import Unreadable, no_answer
 from trustlab.parsing.scores import true_or_false
 from trustlab.prompts import Prompts, prompts_of
-from trustlab.records import Case, Reading, Reply
+from trustlab.records import Case, Grade, Grader, Reading, Reply
 
 
 class Key(NamedTuple):
@@ -66,38 +65,6 @@ class Key(NamedTuple):
     answer: str | None
     diagnosis: str
     accepted: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Grade:
-    """1 right, 0 wrong, or ``None``: not told, ``missing`` says why. ``kind``: ``same`` or
-    ``narrower`` of a right answer, ``other`` of a wrong one."""
-
-    correct: int | None
-    missing: str = ""
-    kind: str = ""
-
-    def __post_init__(self) -> None:
-        if not self.kind and self.correct is not None:
-            object.__setattr__(self, "kind", SAME if self.correct else OTHER)
-
-
-@runtime_checkable
-class Grader(Protocol):
-    """Anything that can tell a right answer from a wrong one."""
-
-    @property
-    def name(self) -> str:
-        """What tables call it."""
-        ...
-
-    def correct(self, answer: str | None, case: Case) -> int:
-        """1 if ``answer`` is right for ``case``, else 0; ``ValueError`` if it cannot be told."""
-        ...
-
-    def grade(self, answers: Sequence[str | None], cases: Sequence[Case]) -> list[Grade]:
-        """A grade for each answer and its case, in order."""
-        ...
 
 
 class ByRule:

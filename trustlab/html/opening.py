@@ -19,6 +19,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from trustlab.agents.consultation import ENDING
 from trustlab.folder.replies_log import NAME, json_lines
+from trustlab.folder.saved import RUN, find_table, read_table
 from trustlab.formatted import counted
 from trustlab.metrics.run_tables import checked_answers
 from trustlab.parsing.counts import (
@@ -31,7 +32,6 @@ from trustlab.parsing.counts import (
     table_rows,
     too_few,
 )
-from trustlab.run import RUN, find_table, read_table
 
 BEGIN, END = "<!-- opening -->", "<!-- end -->"
 BLOCK = re.compile(f"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)

@@ -30,13 +30,14 @@ from trustlab.folder.records_file import NAME as RECORDS
 from trustlab.folder.records_file import find_records
 from trustlab.folder.replies_log import NAME as REPLIES
 from trustlab.folder.replies_log import Replies, replies_in
+from trustlab.folder.saved import RUN, find_table, load_run, saved_record
 from trustlab.html.show import GREY, Html, dialogue, evidence, render, replies, tokens, votes
 from trustlab.metrics.run_tables import KEYS
 from trustlab.parsing.counts import TOO_FEW
 from trustlab.paths import save_text
 from trustlab.plots.style import FAMILY_COLOURS, FAMILY_LABELS
 from trustlab.records import GIVEN, Generation
-from trustlab.run import RUN, Run, find_table, load_run
+from trustlab.run import Run
 
 ANSWERS, PAGE = "answers", "answers.html"
 MOST = 200
@@ -73,6 +74,7 @@ def show(run: Run, case_id: str, level: int, model: str | None = None) -> Html:
     where there is no such answer."""
     model = model or next(iter(run.parameters["models"]))
     rows, sure, g = run.of_answer(model, case_id, level)
+    g = g or saved_record(run, model, case_id, level)
     if rows.empty:
         raise ValueError(f"no answer of {model!r} to case {case_id!r} at level {level!r}")
     row = rows.iloc[0].to_dict()

@@ -17,11 +17,6 @@ from trustlab.meaning.relevance import (
 )
 from trustlab.records import Generation, Reply, View
 
-NEEDS = {
-    "similarity", "similarity_med", "entailment", "contradiction", "relevance", "sample_relevance",
-    "alternative_entailment", "panel.cosines",
-}  # fmt: skip
-"""The needs met here."""
 NO_MEDICAL_ENCODER = "no medical encoder is named"
 
 
@@ -42,12 +37,18 @@ class Readers:
         encoder = encoder or Encoder()
         return cls(encoder, medical, entailment or StandInEntailment(encoder))
 
+    def read(
+        self, generations: Sequence[Generation], views: Sequence[View], needs: Collection[str]
+    ) -> list[Generation]:
+        """As :func:`with_meaning`."""
+        return with_meaning(generations, views, needs, self)
+
 
 def with_meaning(
     generations: Sequence[Generation], views: Sequence[View], needs: Collection[str],
     readers: Readers,
 ) -> list[Generation]:  # fmt: skip
-    """The generations with those of :data:`NEEDS` that are asked for."""
+    """The generations with those of :data:`trustlab.collect.MEANING` that are asked for."""
     done = list(generations)
     if not done:
         return done

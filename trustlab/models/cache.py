@@ -400,6 +400,8 @@ class CachedModel:
       that miss the same reply at the same time both ask.
     """
 
+    shows_progress = True
+
     def __init__(
         self,
         model: Model,

@@ -23,7 +23,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from trustlab.paths import read_yaml
+from trustlab.files import read_yaml
 from trustlab.records import FLAGS, IMPORTANCES, RATINGS, SUPPORT_LEVELS
 
 _WRITTEN: dict[str, Any] = read_yaml(Path(__file__).with_name("chat.yml"))

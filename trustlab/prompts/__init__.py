@@ -23,8 +23,8 @@ from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
 
+from trustlab.files import read_yaml
 from trustlab.models.base import Messages, taught_in
-from trustlab.paths import read_yaml
 
 FOLDER = Path(__file__).parent
 SETS = ("embedded", "chat")

@@ -14,7 +14,7 @@ from typing import Any
 
 from trustlab.datasets.cases_file import DataError, json_object, wrong_encoding
 from trustlab.datasets.sentences import sentences
-from trustlab.paths import DATA
+from trustlab.files import DATA
 
 FILE = DATA / "corpus" / "passages.jsonl"
 TEXTS = (".txt", ".md")

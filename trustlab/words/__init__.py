@@ -6,7 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from trustlab.paths import read_yaml
+from trustlab.files import read_yaml
 
 
 @lru_cache

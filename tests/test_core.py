@@ -1,0 +1,56 @@
+"""The core: small, read in ten stops, and alone. Which modules it is stands in ``pyproject.toml``,
+with the eighth never; ``make check`` holds its imports."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+
+import pytest
+import yaml
+
+from trustlab.files import ROOT
+
+CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
+    "importlinter"
+]["contracts"]
+CORE = next(c for c in CONTRACTS if c["name"].startswith("8"))["source_modules"]
+MOST = yaml.safe_load((ROOT / "lines.yml").read_text(encoding="utf-8"))["most"]["core"]
+STOPS = re.split(r"^## ", (ROOT / "docs/reading.md").read_text(encoding="utf-8"), flags=re.M)[1:]
+
+
+def blocks(text: str) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```$", text, re.M | re.S)
+
+
+def test_the_core_keeps_its_size() -> None:
+    folders = [ROOT / name.replace(".", "/") for name in CORE]
+    files = [f for folder in folders for f in (*folder.glob("**/*.py"), folder.with_suffix(".py"))]
+    sizes = {f: len(f.read_text(encoding="utf-8").splitlines()) for f in files if f.is_file()}
+    assert len(sizes) >= len(CORE) and sum(sizes.values()) <= MOST, sizes
+
+
+@pytest.mark.parametrize("stop", STOPS[:-1], ids=lambda stop: stop.partition("\n")[0])
+def test_a_stop_shows_lines_of_its_file(stop: str) -> None:
+    files = re.findall(r"\]\(\.\./(trustlab/[\w/]+\.py)\)", stop)
+    code = [(ROOT / name).read_text(encoding="utf-8") for name in files]
+    (shown,) = blocks(stop)
+    assert any(shown in text for text in code) and len(shown.splitlines()) <= 10
+
+
+def test_the_whole_way_loads_the_core_alone() -> None:
+    (code,) = blocks(STOPS[-1])
+    code += "import sys\nprint(*(m for m in sys.modules if m.startswith('trustlab.')))\n"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True
+    )
+    *_, auroc, loaded = done.stdout.splitlines()
+    parents = {name.rpartition(".")[0] for name in CORE}
+    strays = [
+        name
+        for name in loaded.split()
+        if name not in parents and not any(f"{name}.".startswith(f"{core}.") for core in CORE)
+    ]
+    assert (auroc, strays) == ("AUROC 0.75", [])
