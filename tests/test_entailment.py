@@ -13,7 +13,7 @@ from fake_model import FakeEncoder
 from tiny_models import as_pickle
 
 import trustlab as tl
-from trustlab.datasets.sentences import LAY_NAMES
+from trustlab.agents.giveaway import LAY_NAMES
 from trustlab.meaning.entailment import (
     CrossEncoderEntailment,
     Entailment,

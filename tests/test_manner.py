@@ -12,9 +12,9 @@ from each import each
 from training.charts import posterior as with_chart
 from training.manner import MANNERS, asides, tell, texts, wordings
 from training.world import World
+from trustlab.agents.chart import Chart
 from trustlab.datasets import load_cases
 from trustlab.records import normalise
-from trustlab.safety.chart import Chart
 
 
 @pytest.fixture(scope="module")

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from each import each
 
+from trustlab.agents.chart import Chart, ChartFact, chart_from, chart_of, chart_text
 from trustlab.datasets import load_cases
 from trustlab.knowledge import load_knowledge
 from trustlab.records import FLAGS, RATINGS, Case, Mark, Plan, Prescription, Statement, normalise
-from trustlab.safety.chart import Chart, chart_from, chart_of, chart_text
 from trustlab.safety.rule_check import (
     DUPLICATE,
     REPEAT,
@@ -21,7 +21,7 @@ from trustlab.safety.rule_check import (
     check_prescriptions,
     check_tests,
 )
-from trustlab.safety.table import ChartFact, Entry, Regimen, Rule, Safety, Usual, load_safety
+from trustlab.safety.table import Entry, Regimen, Rule, Safety, Usual, load_safety
 
 CAUTION = "SAFE WITH CAUTION"
 
