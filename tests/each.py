@@ -7,12 +7,10 @@ import inspect
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-LONGEST_NAME = 200
 SHARED = {"capsys", "capfd", "caplog", "recwarn", "house_style"}
 """Fixtures in which the next value would find what one value left."""
 
@@ -30,9 +28,11 @@ def each(
     """
     names = [n.strip() for n in names.split(",")] if isinstance(names, str) else list(names)
     rows = [tuple(v) if len(names) > 1 else (v,) for v in values]
-    called = _names(names, rows, ids)
-    if not rows:
-        raise ValueError(f"no values for {', '.join(names)}: the test could not fail")
+    called = (
+        list(ids) if ids is not None and not callable(ids) else [_name(row, ids) for row in rows]
+    )
+    if not rows or len(called) != len(rows):
+        raise ValueError(f"{len(rows)} values and {len(called)} ids for {', '.join(names)}")
 
     def decorate(test: Callable[..., None]) -> Callable[..., None]:
         signature = inspect.signature(test)
@@ -43,15 +43,23 @@ def each(
         def every(**fixtures: Any) -> None:
             failed = []
             for i, (name, row) in enumerate(zip(called, rows, strict=True)):
+                own = dict(fixtures)
                 try:
                     with ExitStack() as stack:
-                        own = _own(fixtures, str(i), stack)
+                        if "tmp_path" in own:
+                            own["tmp_path"] = own["tmp_path"] / str(i)
+                            own["tmp_path"].mkdir()
+                        if "monkeypatch" in own:
+                            patch = stack.enter_context(pytest.MonkeyPatch.context())
+                            own["monkeypatch"] = patch
                         test(**own, **dict(zip(names, row, strict=True)))
                 except (Exception, pytest.fail.Exception, pytest.skip.Exception) as error:
-                    failed.append(f"{name}: {type(error).__name__}{_place(error)}: {error}")
+                    frames = traceback.extract_tb(error.__traceback__)
+                    lines = [f.lineno for f in frames if "/test_" in f.filename][-1:]
+                    failed.append(f"{name}: {type(error).__name__} in line {lines}: {error}")
             if failed:
-                told = "\n\n".join(failed)
-                pytest.fail(f"{len(failed)} of {len(rows)} fail\n\n{told}", pytrace=False)
+                said = "\n\n".join(failed)
+                pytest.fail(f"{len(failed)} of {len(rows)} fail\n\n{said}", pytrace=False)
 
         rest = [p for name, p in signature.parameters.items() if name not in names]
         every.__signature__ = signature.replace(parameters=rest)  # type: ignore[attr-defined]
@@ -61,38 +69,7 @@ def each(
     return decorate
 
 
-def _own(fixtures: dict[str, Any], name: str, stack: ExitStack) -> dict[str, Any]:
-    """The fixtures for one value: an empty folder, and patches that are undone after it."""
-    own = dict(fixtures)
-    if "tmp_path" in own:
-        own["tmp_path"] = own["tmp_path"] / name
-        own["tmp_path"].mkdir()
-    if "monkeypatch" in own:
-        own["monkeypatch"] = stack.enter_context(pytest.MonkeyPatch.context())
-    return own
-
-
-def _place(error: BaseException) -> str:
-    """The line of a test file from which ``error`` came."""
-    frames = traceback.extract_tb(error.__traceback__)
-    lines = [frame.lineno for frame in frames if Path(frame.filename).name.startswith("test_")]
-    return f" in line {lines[-1]}" if lines else ""
-
-
-def _names(names: Sequence[str], rows: Sequence[tuple], ids: Any) -> list[str]:
-    """What each row is called in a message."""
-    if ids is not None and not callable(ids):
-        given = [str(name) for name in ids]
-        if len(given) != len(rows):
-            raise ValueError(f"{len(given)} ids for {len(rows)} values")
-        return given
-
-    def told(i: int, name: str, value: Any) -> str:
-        given = ids(value) if callable(ids) else None
-        if given is not None:
-            return str(given)
-        shown = repr(value)
-        return f"{name} number {i}" if " at 0x" in shown else f"{name}={shown}"
-
-    called = [", ".join(map(told, [i] * len(row), names, row)) for i, row in enumerate(rows)]
-    return [t if len(t) <= LONGEST_NAME else f"{t[:LONGEST_NAME]}..." for t in called]
+def _name(row: Sequence[Any], ids: Callable[[Any], Any] | None) -> str:
+    """What a row is called in a message."""
+    called = [ids(value) if ids else None for value in row]
+    return ", ".join(str(c or repr(v)) for c, v in zip(called, row, strict=True))[:200]

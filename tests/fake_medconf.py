@@ -7,16 +7,14 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 
 from trustlab.models.base import Messages, Request
-from trustlab.records import Criterion, Evidence, Reply
+from trustlab.records import IMPORTANCES, SUPPORT_LEVELS, Criterion, Evidence, Reply
 from trustlab.retrieval import Passage
 
 Script = str | None | Reply | Callable[[Request], "str | None | Reply"]
 
 ILLS = "Flu/common/cold/laryngitis/pulmonary/embolism"
 PASSAGES = tuple(
-    Passage(
-        f"p{i}", f"{ILLS} {i}", f"Words of passage {i}.", f"{ILLS} {i}. Words of\n  passage {i}."
-    )
+    Passage(f"p{i}", f"{ILLS} {i}", "Words.", f"{ILLS} {i}. Words of\n  passage {i}.")
     for i in (3, 1, 4, 2, 5)
 )
 """In the order in which :class:`Shelf` finds them; a line break and two spaces stand inside
@@ -59,11 +57,8 @@ class Scripted:
 
     def __init__(self, name: str = "scripted", **script: Script) -> None:
         self.name = name
-        self.script: dict[str, Script] = {
-            "keyword": "[flu]",
-            "profile": asked_profile,
-            "evidence": asked_evidence,
-        } | script
+        usual = {"keyword": "[flu]", "profile": asked_profile, "evidence": asked_evidence}
+        self.script: dict[str, Script] = usual | script
         self.asked: list[list[Request]] = []
 
     def generate(self, requests: Sequence[Request]) -> list[list[Reply]]:
@@ -71,12 +66,7 @@ class Scripted:
         return [[self.reply(request)] for request in requests]
 
     def reply(self, request: Request) -> Reply:
-        assert (request.n, request.temperature, request.want, request.prior_messages) == (
-            1,
-            0.0,
-            frozenset(),
-            None,
-        )
+        assert (request.n, request.temperature, request.want) == (1, 0.0, frozenset())
         found = self.script[request.purpose]
         found = found(request) if callable(found) else found
         return found if isinstance(found, Reply) else Reply(found)
@@ -119,12 +109,9 @@ def about(
 
 
 def profile_json(importance: bool = True) -> str:
-    rows = [
-        {"id": c.id, "description": c.description, "importance": c.importance} for c in CRITERIA
-    ]
-    return json.dumps(
-        [row if importance else {k: v for k, v in row.items() if k != "importance"} for row in rows]
-    )
+    rows = [{"id": c.id, "description": c.description} for c in CRITERIA]
+    weights = [{"importance": c.importance} if importance else {} for c in CRITERIA]
+    return json.dumps([row | weight for row, weight in zip(rows, weights, strict=True)])
 
 
 def asked_profile(request: Request) -> str:
@@ -136,11 +123,9 @@ def asked_profile(request: Request) -> str:
 def asked_evidence(request: Request) -> str:
     """An assessment in the form that the prompt's last line asks for."""
     last = user_of(request).splitlines()[-1]
-    return (
-        evidence_json(weighed="importance" in last)
-        if '"criteria"' in last
-        else json.dumps(confidence())
-    )
+    if '"criteria"' in last:
+        return evidence_json(weighed="importance" in last)
+    return json.dumps(confidence())
 
 
 def confidence(score: str = "<<70>>", reasoning: str = "It fits well.") -> dict[str, object]:
@@ -150,14 +135,10 @@ def confidence(score: str = "<<70>>", reasoning: str = "It fits well.") -> dict[
 def summary(levels: Mapping[int, str] = LEVELS, weighed: bool = True) -> dict[str, object]:
     """The ids by support level, and by importance where criteria have one."""
     found: dict[str, object] = {}
-    for level in ("supported", "missing", "contradicted"):
+    for level in SUPPORT_LEVELS:
         ids = [i for i in levels if levels[i] == level]
-        weight = {c.id: c.importance for c in CRITERIA}
-        found[level] = (
-            {w: [i for i in ids if weight[i] == w] for w in ("strong", "moderate", "weak")}
-            if weighed
-            else ids
-        )
+        each = {w: [i for i in ids if i < 4 and IMPORTANCES[i - 1] == w] for w in IMPORTANCES}
+        found[level] = each if weighed else ids
     return found
 
 
@@ -178,13 +159,8 @@ def evidence_json(
     score: str = "<<70>>",
 ) -> str:
     """A whole assessment as it is asked for."""
-    return json.dumps(
-        {
-            "criteria": rows_of(levels, quotes),
-            "summary": summary(levels, weighed),
-            **confidence(score),
-        }
-    )
+    criteria = {"criteria": rows_of(levels, quotes), "summary": summary(levels, weighed)}
+    return json.dumps(criteria | confidence(score))
 
 
 def table(levels: Sequence[str], importances: Sequence[str | None]) -> tuple[Evidence, ...]:

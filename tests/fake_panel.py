@@ -71,16 +71,11 @@ def by_case(**scripts: Script) -> Callable[[Request, int], Words]:
     say."""
 
     def reply(request: Request, i: int) -> Words:
-        found = next(
-            s for case_id, s in scripts.items() if f"I am {case_id}." in request.messages[-1][1]
-        )
-        return (
-            found(request, i)
-            if callable(found)
-            else found
-            if isinstance(found, str | Reply)
-            else found[i]
-        )
+        told = request.messages[-1][1]
+        found = next(s for case_id, s in scripts.items() if f"I am {case_id}." in told)
+        if callable(found):
+            return found(request, i)
+        return found if isinstance(found, str | Reply) else found[i]
 
     return reply
 

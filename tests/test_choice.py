@@ -47,10 +47,10 @@ def plain_pass(model: Any, messages: Any, text: str) -> tuple[int, list[float]]:
     return len(prompt), [values[len(prompt) + k - 1, t].item() for k, t in enumerate(ids)]
 
 
-@each("kind", ["llama", "gpt2", "mistral", "mamba"])  # with trees, a window that slides, a state
+@each("kind", ["llama", "mamba"])  # with a tree of prefixes, with a state
 def test_a_given_text_has_the_probabilities_of_a_plain_pass(kind: str, tmp_path: Path) -> None:
     model = tiny(tmp_path, kind)
-    asked = [replace(q, continuation=text) for q in (SHORT, LONG) for text in TEXTS]
+    asked = [replace(q, continuation=text) for q in (SHORT, LONG) for text in TEXTS[1:]]
     rows = model.generate([*asked[:3], SHORT, *asked[3:]])
     assert rows.pop(3)[0].text == model.generate([SHORT])[0][0].text
     for request, replies in zip(asked, rows, strict=True):

@@ -1,19 +1,28 @@
-"""The loop: what is said and kept, why it ends, and that a replay stops where really stopping would
-have."""
+"""The loop: what is asked, said and kept, why it ends, and that a replay stops where a loop that
+really stops does."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from asking import ask
-from fake_consultation import QUESTIONS, TOLD, Talker, told_case
+from each import each
+from fake_consultation import QUESTIONS, TOLD, Talker, asked, cases, told_case
 from fake_model import FakeEncoder
 
-from trustlab.agents.consultation import Consultation, Spent, consult, turn_view
+from studies import consultation as tables
+from studies.consultation import consult_until
+from trustlab.agents.consultation import (
+    Consultation,
+    Spent,
+    consult,
+    repeats,
+    requests_after,
+    turn_view,
+)
 from trustlab.agents.patient import FactPatient
-from trustlab.experiment import benchmark
+from trustlab.knowledge import load_knowledge
 from trustlab.metrics.stopping import stop_turns
 from trustlab.records import Reply, Statement
 
@@ -25,85 +34,90 @@ def talk(
     return consult(cases, Talker(QUESTIONS, **options), patient, max_turns=max_turns, tries=tries)
 
 
-def test_it_opens_with_the_first_statement_and_adds_an_exchange_a_turn() -> None:
+# What the doctor is asked, and what counts as asking again
+
+
+def test_the_doctor_is_asked_for_a_question_and_whether_enough_is_known_both_greedy() -> None:
+    model = Talker()
+    for window, room in ((10_000, 96), (200, 50)):  # at most a quarter of a small window
+        model.window = window
+        question, enough = requests_after(model, "Patient: I cough.", seed=7)
+        assert (question.purpose, enough.purpose) == ("ask", "enough")
+        for request in (question, enough):
+            assert (request.n, request.temperature, request.seed) == (1, 0.0, 7)
+            assert "<patient>\nPatient: I cough.\n</patient>" in request.messages[1][1]
+        assert question.max_tokens == room
+
+
+TABLE = load_knowledge().findings["cough"].question
+ASKED, NOT_KNOWN = "Doctor: Have you got a cough?", "\nPatient: I don't know."
+
+
+@each(
+    ("question", "told", "again"),
+    [
+        ("have you got a COUGH", Statement(ASKED + NOT_KNOWN), True),
+        ("Have you got a cough or a cold?", Statement(ASKED + NOT_KNOWN), False),
+        (TABLE, Statement(ASKED + NOT_KNOWN), True),
+        ("Have you got a cough?", Statement(f"Doctor: {TABLE}{NOT_KNOWN}"), True),
+        ("Any rash?", Statement(f"Doctor: {TABLE}{NOT_KNOWN}"), False),
+        ("What is it?", Statement("Patient: I cough."), False),
+        # what was told without a question need not be asked for
+        (TABLE, Statement("Patient: I cough.", "cough", True), True),
+        ("Have you got a cough?", Statement("Patient: I cough.", "cough", True), True),
+        ("Any rash?", Statement("Patient: I cough.", "cough", True), False),
+    ],
+)
+def test_the_same_words_or_the_same_finding_are_a_repetition(
+    question: str, told: Statement, again: bool
+) -> None:
+    assert repeats(question, (told,), told_case()) is again
+
+
+# The loop
+
+
+def test_it_opens_with_the_first_statement_adds_an_exchange_a_turn_and_tells_a_case() -> None:
     (c,) = talk()
     assert c.statements[0] == told_case().statements[0]
-    assert [s.text for s in c.statements[1:]] == [
-        f"Doctor: {t.question}\nPatient: {t.said.words}" for t in c.turns
-    ]
-    assert len(c.turns) == 4 and c.ended == "turn limit" and c.why == ""
+    exchanges = [f"Doctor: {t.question}\nPatient: {t.said.words}" for t in c.turns]
+    assert [s.text for s in c.statements[1:]] == exchanges
+    assert len(c.turns) == 4 and (c.ended, c.why) == ("turn limit", "")
     by_question = {q: (f, a) for f, q, a in TOLD}
     for statement, turn in zip(c.statements[1:], c.turns, strict=True):
         finding, answer = by_question.get(turn.question, (None, "I don't know."))
         assert (statement.finding, turn.said.words) == (finding, answer)
-
-
-def test_each_turn_sees_what_was_said_before_and_nothing_after() -> None:
-    model = Talker(QUESTIONS)
-    (c,) = consult([told_case()], model, max_turns=3)
-    shown = [r.messages[1][1] for r in model.requests if r.purpose == "ask"]
-    for level, prompt in enumerate(shown):
-        said = prompt.partition("<patient>\n")[2].partition("\n</patient>")[0]
-        assert said == "\n".join(s.text for s in c.statements[: level + 1])
-
-
-def test_all_cases_take_a_turn_together_in_two_batches() -> None:
-    model = Talker(QUESTIONS)
-    consult([told_case(i) for i in "abc"], model, max_turns=2)
-    assert [[r.purpose for r in call] for call in model.asked] == [
-        ["ask", "enough"] * 3,
-        ["patient"] * 3,
-    ] * 2
-
-
-def test_the_case_told_is_the_consultation_under_the_data_set_s_own_name() -> None:
-    (c,) = talk()
     told = c.case_told
     assert (told.dataset, told.case_id, told.diagnosis) == ("made-consultation", "a", "Influenza")
-    assert told.statements == c.statements
-    assert (
-        turn_view(told, 0).statements == c.statements[:1]
-        and turn_view(told, 2).statements == c.statements[:3]
-    )
+    assert turn_view(told, 0).statements == c.statements[:1]
+    assert turn_view(told, 2).statements == c.statements[:3]
     assert turn_view(told, 9).statements == c.statements
     with pytest.raises(ValueError, match="level is -1"):
         turn_view(told, -1)
 
 
-@pytest.mark.parametrize(
-    ("opening", "said"),
-    [
-        (TOLD[0], [2, 4, 6, 8, 10, 10]),
-        ("Patient: Help.", [1, 3, 5, 7, 9, 9]),
-        ("He coughs.", [1, 3, 5, 7, 9, 9]),
-    ],
-)
+def test_each_turn_sees_what_was_said_before_and_all_cases_take_it_together() -> None:
+    model = Talker(QUESTIONS)
+    (c, _) = consult([told_case(i) for i in "ab"], model, max_turns=3)
+    assert [[r.purpose for r in call] for call in model.asked] == [
+        ["ask", "enough"] * 2, ["patient"] * 2,
+    ] * 3  # fmt: skip
+    shown = [r.messages[1][1] for r in model.requests if r.purpose == "ask"][::2]
+    for level, prompt in enumerate(shown):
+        said = prompt.partition("<patient>\n")[2].partition("\n</patient>")[0]
+        assert said == "\n".join(s.text for s in c.statements[: level + 1])
+
+
+@each(("opening", "said"), [("", [2, 4, 6, 6]), ("Patient: Help.", [1, 3, 5, 5]),
+                            ("He coughs.", [1, 3, 5, 5])])  # fmt: skip
 def test_utterances_count_both_speakers_and_stop_growing_at_the_end(
-    opening, said: list[int]
+    opening: str, said: list[int]
 ) -> None:
     case = told_case()
-    if isinstance(opening, str):
+    if opening:
         case = replace(case, statements=(Statement(opening), *case.statements))
-    (c,) = consult([case], Talker(QUESTIONS), max_turns=4)
-    assert [c.utterances(level) for level in range(6)] == said
-
-
-def test_a_doctor_who_repeats_itself_is_stopped_and_the_question_is_not_put() -> None:
-    (c,) = talk(
-        replies={"ask": lambda user: "[Do you swim?]" if "swim" not in user else "[do you SWIM]"},
-        tries=3,
-    )
-    assert (len(c.turns), c.ended, c.why) == (1, "repeats itself", "do you SWIM")
-    assert [s.purpose for s in c.spent] == [
-        "ask",
-        "enough",
-        "patient",
-        "ask",
-        "enough",
-        "ask",
-        "ask",
-    ]
-    assert [s.level for s in c.spent] == [0, 0, 0, 1, 1, 1, 1]
+    (c,) = consult([case], Talker(QUESTIONS), max_turns=2)
+    assert [c.utterances(level) for level in range(4)] == said
 
 
 class Stubborn(Talker):
@@ -113,68 +127,63 @@ class Stubborn(Talker):
     def reply(self, request, i):
         if request.purpose != "ask":
             return super().reply(request, i)
-        drawn = request.temperature and i
-        return Reply(
-            f"[Number {request.messages[1][1].count('Doctor:')}?]" if drawn else "[Do you swim?]"
-        )
+        new = f"[Number {request.messages[1][1].count('Doctor:')}?]"
+        return Reply(new if request.temperature and i else "[Do you swim?]")
 
 
 def test_a_repetition_is_tried_again_at_random_and_the_first_new_question_is_put() -> None:
     model = Stubborn(QUESTIONS)
     (c,) = consult([told_case()], model, max_turns=3, seed=5)
-    assert [(t.question, t.tries) for t in c.turns] == [
-        ("Do you swim?", 1),
-        ("Number 2?", 3),
-        ("Number 3?", 3),
-    ]
+    put = [(t.question, t.tries) for t in c.turns]
+    assert put == [("Do you swim?", 1), ("Number 2?", 3), ("Number 3?", 3)]
     second = [r for r in model.requests if r.purpose == "ask"][1:4]
-    assert [(r.temperature, r.n, r.first, r.seed) for r in second] == [
-        (0, 1, 0, 5),
-        (1, 1, 0, 5),
-        (1, 1, 1, 5),
-    ]
+    how = [(r.temperature, r.n, r.first, r.seed) for r in second]
+    assert how == [(0, 1, 0, 5), (1, 1, 0, 5), (1, 1, 1, 5)]
     assert len({r.messages for r in second}) == 1
-
-
-def test_tries_are_a_batch_for_all_that_still_wait_and_stop_at_their_number() -> None:
+    # tries are a batch for all that still wait, and stop at their number
     model = Stubborn(QUESTIONS)
-    first, second = consult([told_case(), told_case("b")], model, max_turns=2, tries=2)
+    both = consult([told_case(), told_case("b")], model, max_turns=2, tries=2)
     assert [len(call) for call in model.asked] == [4, 2, 4, 2]
-    assert {c.ended for c in (first, second)} == {"repeats itself"} and len(first.turns) == len(
-        second.turns
-    ) == 1
+    assert [(c.ended, len(c.turns)) for c in both] == [("repeats itself", 1)] * 2
 
 
-def test_of_an_unreadable_and_a_repeated_question_the_repetition_is_the_reason() -> None:
-    replies = iter(["silence", "[Do you swim?]", "silence", "[Do you swim?]", "silence"])
-    (c,) = talk(replies={"ask": lambda user: next(replies)}, tries=3)
-    assert [t.tries for t in c.turns] == [2] and (c.ended, c.why) == (
-        "repeats itself",
-        "Do you swim?",
-    )
+def swims(user: str) -> str:
+    return "[Do you swim?]" if "swim" not in user else "[do you SWIM]"
 
 
-@pytest.mark.parametrize(
-    ("reply", "why"),
+@each(
+    ("replies", "tries", "turns", "ended", "why"),
     [
-        ("Do you swim? Or run?", "no question in square brackets"),
-        (Reply(None, missing="too long"), "too long"),
+        (swims, 3, 1, "repeats itself", "do you SWIM"),
+        # of an unreadable and a repeated question the repetition is the reason
+        (["silence", "[Do you swim?]", "silence", "[Do you swim?]", "silence"], 3, 1,
+         "repeats itself", "Do you swim?"),
+        ("Do you swim? Or run?", 1, 0, "no readable question", "no question in square brackets"),
+        (Reply(None, missing="too long"), 1, 0, "no readable question", "too long"),
     ],
-)
-def test_without_a_readable_question_it_ends_with_the_reason(reply, why: str) -> None:
-    (c,) = talk(replies={"ask": reply}, tries=1)
-    assert (c.turns, c.ended) == ((), "no readable question") and why in c.why
-    assert c.case_told.statements == told_case().statements[:1]
+)  # fmt: skip
+def test_a_doctor_without_a_new_question_is_stopped_with_the_reason(
+    replies, tries: int, turns: int, ended: str, why: str
+) -> None:
+    left = iter(replies) if isinstance(replies, list) else None
+    said = replies if left is None else lambda user: next(left)
+    (c,) = talk(replies={"ask": said}, tries=tries)
+    assert (len(c.turns), c.ended) == (turns, ended) and why in c.why
+    if turns == 0:
+        assert c.case_told.statements == told_case().statements[:1]
+    if said is swims:
+        asked = ["ask", "enough", "patient", "ask", "enough", "ask", "ask"]
+        assert [(s.purpose, s.level) for s in c.spent] == [
+            (purpose, i > 2) for i, purpose in enumerate(asked)
+        ]
 
 
 def test_one_that_ended_is_asked_nothing_more_while_others_go_on() -> None:
     model = Talker(QUESTIONS, replies={})
     model.replies["ask"] = lambda user: (
-        "(silence)" if "opening b" in user else f"[Question {user.count('Doctor:')}?]"
+        "(silence)" if "unwell" in user else f"[Question {user.count('Doctor:')}?]"
     )
-    cases = [told_case("a"), told_case("b")]
-    cases[1] = replace(cases[1], statements=(Statement("Patient: opening b"), *cases[1].statements))
-    first, second = consult(cases, model, max_turns=3, tries=1)
+    first, second = consult([told_case("a"), told_case("b")], model, max_turns=3, tries=1)
     assert (len(first.turns), len(second.turns)) == (3, 0)
     assert [len(call) for call in model.asked] == [4, 1, 2, 1, 2, 1]
 
@@ -193,65 +202,55 @@ def test_it_ends_confident_before_the_question_at_which_stop_says_so_and_asks_no
         seen.append([(c.case.case_id, len(c.turns)) for c in going])
         return [c.case.case_id == "a" and len(c.turns) == 1 for c in going]
 
-    first, second = consult([told_case("a"), told_case("b")], model, max_turns=3, stop=stop)
-    assert [(len(c.turns), c.ended) for c in (first, second)] == [
-        (1, "confident"),
-        (3, "turn limit"),
-    ]
+    both = consult([told_case("a"), told_case("b")], model, max_turns=3, stop=stop)
+    assert [(len(c.turns), c.ended) for c in both] == [(1, "confident"), (3, "turn limit")]
     assert seen == [[("a", 0), ("b", 0)], [("a", 1), ("b", 1)], [("b", 2)]]
     assert [len(call) for call in model.asked] == [4, 2, 2, 1, 2, 1]
     with pytest.raises(ValueError, match="zip"):
         consult([told_case()], model, stop=lambda going: [])
 
 
-def test_what_the_talk_took_is_counted_by_level() -> None:
-    (c,) = talk(max_turns=1)
-    assert c.spent == (
-        Spent(0, "ask", 50, 5),
-        Spent(0, "enough", 50, 5),
-        Spent(0, "patient", 50, 5),
-    )
+def test_what_the_talk_took_is_counted_and_a_patient_that_leaks_is_not_heard() -> None:
+    (c,) = talk(max_turns=1, replies={"patient": "[It is influenza]"})
+    assert c.spent[:2] == (Spent(0, "ask", 50, 5), Spent(0, "enough", 50, 5))
+    assert c.spent[2].purpose == "patient" and {t.said.outcome for t in c.turns} == {"leaked"}
+    assert "nfluenza" not in turn_view(c.case_told, 4).text
     (c,) = talk(max_turns=1, patient=FactPatient())
     assert [s.purpose for s in c.spent] == ["ask", "enough"]
 
 
-def test_a_patient_that_leaks_is_not_heard() -> None:
-    (c,) = talk(replies={"patient": "[It is influenza]"})
-    assert {t.said.outcome for t in c.turns} == {"leaked"}
-    assert "nfluenza" not in turn_view(c.case_told, 4).text
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"max_turns": 0}, {"tries": 0}, {"cases": [replace(told_case(), statements=())]}]
-)
+@each("wrong", [{"max_turns": 0}, {"tries": 0}, {"cases": [replace(told_case(), statements=())]}])
 def test_what_cannot_be_a_consultation_is_refused(wrong: dict) -> None:
     with pytest.raises(ValueError, match="at least 1 is needed|a has none"):
         consult(**{"cases": [told_case()], "doctor": Talker(QUESTIONS), **wrong})
 
 
-def confidence_of(consultations: tuple[Consultation, ...], levels: list[int]) -> np.ndarray:
-    told = [c.case_told for c in consultations]
-    how = {"samples": 2, "show": turn_view, "encoder": FakeEncoder()}
-    run = ask(benchmark, told, [Talker(QUESTIONS)], ["ce"], levels, **how)
-    return run.confidence.pivot(index="case_id", columns="level", values="confidence").to_numpy()
+# The loop that really stops
 
 
-@pytest.mark.parametrize("threshold", [0.3, 0.6, 0.9])
-def test_a_replay_stops_where_a_loop_that_really_stops_would_have(threshold: float) -> None:
-    """The loop asks a turn more only while the confidence is below the threshold; the replay has
-    the whole recording."""
-    recorded = talk(max_turns=5, n=6)
-    replayed = stop_turns(confidence_of(recorded, list(range(6))), threshold)
-    for i, c in enumerate(recorded):
-        level, said = 0, (c.opening,)
-        while confidence_of((_told(c, level, said),), [level])[0, 0] < threshold and level < 5:
-            level += 1
-            (longer,) = consult([c.case], Talker(QUESTIONS), max_turns=level)
-            said = longer.statements
-        assert level == replayed[i] and said == c.statements[: level + 1]
-    assert len(set(replayed)) > 1, "all stop alike: nothing is shown"
+def test_asking_until_a_threshold_stops_where_the_replay_does_and_asks_less(tmp_path) -> None:
+    recorded, full = Talker(QUESTIONS), asked(8, max_turns=5)
+    asked(8, max_turns=5, model=recorded, methods=("ce",), cache=tmp_path / "whole.sqlite")
+    for threshold in (0.3, 0.9):
+        at = stop_turns(tables.grid(full, "fake").confidence["ce"], threshold)
+        model, kept = Talker(QUESTIONS), tmp_path / f"{threshold}.sqlite"
+        how = {"samples": 3, "encoder": FakeEncoder(), "cache": kept}
+        made, answers = ask(consult_until, cases(8), model, "ce", threshold, 5, **how)
+        for c, whole, level in zip(made, full.consultations["fake"], at, strict=True):
+            assert (len(c.turns), c.ended) == (level, "confident" if level < 5 else "turn limit")
+            assert c.statements == whole.statements[: level + 1]
+        last = answers.groupby("case_id")["level"].max()
+        assert last.to_list() == at.tolist() and not answers.duplicated(["case_id", "level"]).any()
+        said = [sum(r.purpose == "patient" for r in m.requests) for m in (model, recorded)]
+        assert said[0] == at.sum() < said[1] == 8 * 5 and len(set(at)) > 1
+    again = Talker(QUESTIONS)
+    assert ask(consult_until, cases(8), again, "ce", threshold, 5, **how)[0] == made
+    assert not again.asked
 
 
-def _told(c: Consultation, level: int, said: tuple[Statement, ...]) -> Consultation:
-    assert len(said) == level + 1
-    return replace(c, turns=c.turns[:level])
+@each("wrong", [{"threshold": float("nan")}, {"cases": []}, {"method": "guess"},
+                {"patient": "nobody"}])  # fmt: skip
+def test_asking_until_refuses_what_it_cannot_ask(wrong: dict) -> None:
+    given = {"cases": cases(1), "model": Talker(QUESTIONS), "method": "ce", "threshold": 0.5}
+    with pytest.raises(ValueError, match="threshold is|guess|model is"):
+        ask(consult_until, **{**given, **wrong})

@@ -10,10 +10,9 @@ from each import each
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trustlab.agents.giveaway import LAY_NAMES, giveaway, lay_names
 from trustlab.datasets import read_data
 from trustlab.datasets.check import check_text
-from trustlab.datasets.giveaway import giveaway
-from trustlab.datasets.sentences import LAY_NAMES, lay_names
 from trustlab.records import normalise
 
 

@@ -1,11 +1,14 @@
-"""Doctors who vote, the plan of the one in charge, and the reviewers: what each is asked and what
-comes of the replies."""
+"""Doctors who vote, the plan of the one in charge, the reviewers: what each is asked, what is read
+of the replies and what comes of it."""
 
 from __future__ import annotations
 
+import json
 from itertools import permutations
+from typing import Any
 
 import pytest
+from each import each
 from fake_panel import FakePanel, by_case, case, marks_json, opinion, plan_json
 
 from trustlab.agents.panel import (
@@ -21,16 +24,12 @@ from trustlab.agents.panel import (
 )
 from trustlab.levels import view
 from trustlab.models.cache import CachedModel
-from trustlab.records import Mark, Opinion, Panel, Plan, Prescription, Reply, View
+from trustlab.parsing.agents import MAX_ITEMS, read_flags, read_opinion, read_plan, read_ratings
+from trustlab.parsing.reply import NO_DIAGNOSIS, Unreadable
+from trustlab.records import FLAGS, RATINGS, Mark, Opinion, Panel, Plan, Prescription, Reply, View
 
-CHART = {
-    "age": 34,
-    "sex": "female",
-    "pregnancy": "pregnant",
-    "allergies": ["penicillin"],
-    "medication": [],
-    "renal_function": 27,
-}
+CHART = {"age": 34, "sex": "female", "pregnancy": "pregnant", "allergies": ["penicillin"]}
+CHART |= {"medication": [], "renal_function": 27}
 A = view(case("a", **CHART), 1)
 
 
@@ -47,152 +46,87 @@ def panel_of(*replies: str | Reply, id: str = "a") -> Panel:
 # The vote
 
 
-def test_synonyms_are_one_vote_and_words_that_the_table_does_not_know_count_as_they_are() -> None:
-    found = panel_of(
-        opinion("flu"), opinion("Common  Cold!"), opinion("INFLUENZA"), opinion("common cold")
-    )
-    assert found.votes == ("Influenza", "common cold", "Influenza", "common cold")
-    assert panel_of(opinion("flu"), opinion("Croup"), opinion("influenza")).diagnosis == "Influenza"
-    assert [o.diagnosis for o in found.opinions] == [
-        "flu",
-        "Common  Cold!",
-        "INFLUENZA",
-        "common cold",
-    ]
+@each(
+    ("replies", "votes", "winner", "tied", "charge"),
+    [
+        # synonyms are one vote; words that the table does not know count as they are
+        (["flu", "Zorb  Fever!", "INFLUENZA"], ["Influenza", "zorb fever"], "Influenza", 0, 0),
+        (["Croup", "flu", "Croup", "Asthma xyz"], ["Croup", "Influenza"], "Croup", 0, 0),
+        (["Croup", "influenza", "flu"], ["Croup", "Influenza"], "Influenza", 0, 1),
+        # SHA-256 of "a" is odd: of two the second by name
+        (["flu", "Croup"], ["Influenza", "Croup"], "Influenza", 2, 0),
+        (
+            ["Croup?", "flu", "<thinking_process>?[Croup]"],
+            [None, "Influenza", None],
+            "Influenza",
+            0,
+            1,
+        ),
+        (["Croup?", "Flu?"], [None, None], None, 0, None),
+    ],
+)
+def test_votes_are_counted_by_name_and_the_first_who_voted_for_the_winner_is_in_charge(
+    replies: list[str], votes: list, winner: str | None, tied: int, charge: int | None
+) -> None:
+    found = panel_of(*(reply if "?" in reply else opinion(reply) for reply in replies))
+    assert list(found.votes[: len(votes)]) == votes
+    assert (found.diagnosis, len(found.tied), in_charge(found)) == (winner, tied, charge)
 
 
 def test_an_opinion_keeps_who_said_what() -> None:
-    model = FakePanel(
-        "m1",
-        doctor=[
-            opinion("flu", "Cough."),
-            "[Croup]",
-            Reply("<thinking_process>Fe", finish="length"),
-        ],
-    )
+    cut = Reply("<thinking_process>Fe", finish="length")
+    model = FakePanel("m1", doctor=[opinion("flu", "Cough."), "[Croup]", cut])
     (found,) = convene(shown("a"), doctors_of([model], 3))
-    assert found == Panel(
-        opinions=(
-            Opinion("m1", 0, "Cough.", "flu", "", opinion("flu", "Cough.")),
-            Opinion("m1", 1, None, "Croup", "no reasoning", "[Croup]"),
-            Opinion("m1", 2, None, None, "ran out of tokens", "<thinking_process>Fe"),
-        ),
-        votes=("Influenza", "Croup", None),
-        diagnosis="Influenza",  # SHA-256 of "a" is odd: of two the second by name
-        tied=("Croup", "Influenza"),
+    assert found.opinions == (
+        Opinion("m1", 0, "Cough.", "flu", "", opinion("flu", "Cough.")),
+        Opinion("m1", 1, None, "Croup", "no reasoning", "[Croup]"),
+        Opinion("m1", 2, None, None, "ran out of tokens", "<thinking_process>Fe"),
     )
 
 
-@pytest.mark.parametrize(("id", "winner"), [("g", "Asthma"), ("a", "Croup"), ("b", "Flu")])
+@each(("id", "winner"), [("g", "asthma"), ("a", "croup"), ("b", "flu")])
 def test_a_tie_is_drawn_by_a_hash_of_the_case_whatever_the_order_of_the_doctors(
     id: str, winner: str
 ) -> None:
     """SHA-256 of "g", "a" and "b" leaves 0, 1 and 2 when divided by three: the place among the
     sorted names."""
-    made = [
-        Opinion("m", i, None, name) for i, name in enumerate(("Zzz asthma", "Zzz croup", "Zzz flu"))
-    ]
+    names = ("zzz asthma", "zzz croup", "zzz flu")
+    made = [Opinion("m", i, None, name.title()) for i, name in enumerate(names)]
     for order in permutations(made):
         found = decide(order, id)
-        assert found.diagnosis == f"zzz {winner.lower()}"
-        assert found.tied == ("zzz asthma", "zzz croup", "zzz flu")
-
-
-def test_a_majority_is_no_tie() -> None:
-    found = panel_of(opinion("Croup"), opinion("flu"), opinion("Croup"), opinion("Asthma xyz"))
-    assert (found.diagnosis, found.tied) == ("Croup", ())
-
-
-def test_unreadable_doctors_have_no_vote() -> None:
-    found = panel_of(
-        "Croup, surely.",
-        opinion("flu"),
-        "<thinking_process>[Croup]",
-        Reply(None, missing="no server"),
-    )
-    assert found.votes == (None, "Influenza", None, None)
-    assert (found.diagnosis, found.tied, in_charge(found)) == ("Influenza", (), 1)
-    assert [o.missing for o in found.opinions][2:] == [
-        "the reasoning does not stand in one closed section",
-        "no server",
-    ]
-
-
-def test_nobody_is_in_charge_of_a_panel_that_cannot_be_read() -> None:
-    found = panel_of("Croup?", "Flu?")
-    assert (found.votes, found.diagnosis, found.tied, in_charge(found)) == (
-        (None, None),
-        None,
-        (),
-        None,
-    )
-
-
-def test_the_first_who_voted_for_the_winner_is_in_charge() -> None:
-    assert in_charge(panel_of(opinion("Croup"), opinion("influenza"), opinion("flu"))) == 1
-    tied = panel_of(
-        opinion("Influenza"), opinion("Croup"), id="c"
-    )  # SHA-256 of "c" is even: the first by name
-    assert (tied.diagnosis, in_charge(tied)) == ("Croup", 1)
+        assert (found.diagnosis, found.tied) == (f"zzz {winner}", names)
 
 
 # What doctors are asked
 
 
 def test_all_doctors_of_a_model_share_one_request_a_view() -> None:
-    model = FakePanel(
-        doctor=by_case(
-            a=[opinion("flu"), opinion("Croup"), opinion("flu")], b=[opinion("Croup")] * 3
-        )
-    )
+    model = FakePanel(doctor=by_case(a=[opinion("flu")] * 3, b=[opinion("Croup")] * 3))
     found = convene(shown("a", "b"), doctors_of([model], 3), temperature=0.7, seed=4)
     assert [p.diagnosis for p in found] == ["Influenza", "Croup"]
     assert [len(call) for call in model.asked] == [2]
-    for request in model.of("doctor"):
-        assert (request.n, request.first, request.temperature, request.seed, request.want) == (
-            3,
-            0,
-            0.7,
-            4,
-            frozenset(),
-        )
-        assert request.max_tokens == 512
+    how = {(r.n, r.first, r.temperature, r.seed, r.max_tokens) for r in model.of("doctor")}
+    assert how == {(3, 0, 0.7, 4, 512)}
 
 
-def test_doctors_of_two_models_sit_in_turn_and_each_model_is_asked_once() -> None:
+def test_doctors_of_two_models_sit_in_turn_and_each_is_its_number_whoever_else_sits_there() -> None:
     one = FakePanel("one", doctor=[opinion("flu", "first"), opinion("Croup", "third")])
     two = FakePanel("two", doctor=[opinion("Croup", "second")])
     (found,) = convene(shown("a"), doctors_of([one, two], 3))
-    assert [(o.model, o.seed, o.thinking) for o in found.opinions] == [
-        ("one", 0, "first"),
-        ("two", 0, "second"),
-        ("one", 1, "third"),
-    ]
-    assert (found.votes, found.diagnosis) == (("Influenza", "Croup", "Croup"), "Croup")
-    assert [len(m.asked) for m in (one, two)] == [1, 1] and [
-        m.of("doctor")[0].n for m in (one, two)
-    ] == [2, 1]
-
-
-def test_a_doctor_is_its_number_whoever_else_sits_there() -> None:
-    replies = [opinion(name) for name in ("Croup", "flu", "Asthma xyz", "Pneumonia")]
-    (found,) = convene(
-        shown("a"), [Doctor(model := FakePanel(doctor=replies), 3), Doctor(model, 1)]
-    )
-    assert [(o.seed, o.diagnosis) for o in found.opinions] == [(3, "Pneumonia"), (1, "flu")]
+    seats = [(o.model, o.seed, o.thinking) for o in found.opinions]
+    assert seats == [("one", 0, "first"), ("two", 0, "second"), ("one", 1, "third")]
+    model = FakePanel(doctor=[opinion(name) for name in ("Croup", "flu", "Asthma xyz", "Gout")])
+    (found,) = convene(shown("a"), [Doctor(model, 3), Doctor(model, 1)])
+    assert [(o.seed, o.diagnosis) for o in found.opinions] == [(3, "Gout"), (1, "flu")]
     assert [(r.first, r.n) for r in model.of("doctor")] == [(1, 3)]
 
 
-def test_a_doctor_sits_on_a_panel_once() -> None:
-    model = FakePanel()
+def test_what_is_no_panel_is_refused() -> None:
     with pytest.raises(ValueError, match="a doctor is listed twice"):
-        convene(shown("a"), [Doctor(model, 1), Doctor(model, 1)])
-
-
-@pytest.mark.parametrize(("models", "n"), [([], 3), (["m"], 0), (["m"], -1)])
-def test_a_panel_needs_a_doctor(models: list[str], n: int) -> None:
-    with pytest.raises(ValueError, match=f"{n} doctors of {len(models)} models; at least one"):
-        doctors_of([FakePanel(name) for name in models], n)
+        convene(shown("a"), [Doctor(model := FakePanel(), 1), Doctor(model, 1)])
+    for models, n in (([], 3), (["m"], 0)):
+        with pytest.raises(ValueError, match=f"{n} doctors of {len(models)} models; at least one"):
+            doctors_of([FakePanel(name) for name in models], n)
 
 
 def test_the_cache_serves_a_panel_and_asks_only_for_doctors_that_join(tmp_path) -> None:
@@ -204,23 +138,12 @@ def test_the_cache_serves_a_panel_and_asks_only_for_doctors_that_join(tmp_path) 
     (five,) = convene(shown("a"), doctors_of([model], 5))
     assert five.opinions[:3] == three[0].opinions and five.diagnosis == "Croup"
     assert [(r.first, r.n) for r in inner.of("doctor")] == [(0, 3), (3, 2)]
-    convene(shown("a"), doctors_of([model], 3), seed=1)  # another seed is another panel
-    assert len(inner.asked) == 3
-
-
-def test_nobody_is_asked_about_nobody() -> None:
-    model = FakePanel()
-    assert convene([], doctors_of([model], 3)) == [] == propose(model, []) == review(model, [])
-    assert [call for call in model.asked if call] == []
 
 
 # Plans and reviews
 
 PLAN = Plan(
-    (
-        Prescription("amoxicillin", "500 mg", "by mouth"),
-        Prescription("zinc\nUNSAFE", "1 g", "by mouth"),
-    ),
+    (Prescription("amoxicillin", "500 mg", "by mouth"), Prescription("zinc\nUNSAFE", "1 g", "iv")),
     ("ECG", "CRP"),
 )
 
@@ -232,40 +155,20 @@ def reviewed(plan: Plan = PLAN, **script) -> tuple[FakePanel, Review]:
 
 def test_plans_are_drawn_in_one_batch_and_an_unreadable_one_keeps_its_reply() -> None:
     good = plan_json("paracetamol", tests=["ECG"])
-    model = FakePanel(
-        plan=by_case(
-            a=good, b="Rest.", c=Reply(good, finish="length"), d=Reply(None, missing="no server")
-        )
-    )
-    found = propose(
-        model, [(v, "Influenza") for v in shown("a", "b", "c", "d")], temperature=0.3, seed=9
-    )
-    assert found == [
+    cut, lost = Reply(good, finish="length"), Reply(None, missing="no server")
+    model = FakePanel(plan=by_case(a=good, b="Rest.", c=cut, d=lost))
+    asked = [(v, "Influenza") for v in shown("a", "b", "c", "d")]
+    assert propose(model, asked, temperature=0.3, seed=9) == [
         Proposed(Plan((Prescription("paracetamol", "1 g", "by mouth"),), ("ECG",)), raw=good),
         Proposed(None, "no JSON", "Rest."),
         Proposed(None, "ran out of tokens", good),
         Proposed(None, "no server", None),
     ]
-    assert len(model.asked) == 1
-    assert {(r.n, r.first, r.temperature, r.seed, r.max_tokens) for r in model.of("plan")} == {
-        (1, 0, 0.3, 9, 512)
-    }
+    how = {(r.n, r.first, r.temperature, r.seed, r.max_tokens) for r in model.of("plan")}
+    assert how == {(1, 0, 0.3, 9, 512)} and len(model.asked) == 1
 
 
-def test_each_item_gets_its_mark_and_the_reviewers_are_greedy() -> None:
-    model, found = reviewed(
-        review_prescriptions=marks_json("rating", "UNSAFE", "UNKNOWN", quotes=("penicillin", None)),
-        review_tests=marks_json("flag", "FINE", "REDUNDANT", quotes=(None, "ECG")),
-    )
-    assert found.prescriptions == (Mark("UNSAFE", "penicillin", True), Mark("UNKNOWN"))
-    assert found.tests == (Mark("FINE"), Mark("REDUNDANT", "ECG", True))
-    requests = [r for call in model.asked for r in call]
-    assert {(r.n, r.temperature, r.max_tokens) for r in requests} == {(1, 0.0, 768)} and len(
-        requests
-    ) == 2
-
-
-@pytest.mark.parametrize(
+@each(
     ("quote", "of_drugs", "of_tests"),
     [
         ("eGFR 27 ml/min", True, True),
@@ -277,50 +180,26 @@ def test_each_item_gets_its_mark_and_the_reviewers_are_greedy() -> None:
         ("Rate each", False, False),  # our own words
     ],
 )
-def test_a_reviewer_may_quote_what_it_was_shown(quote: str, of_drugs: bool, of_tests: bool) -> None:
-    rx = marks_json("rating", "UNSAFE", "UNSAFE", quotes=(quote, None))
-    tests = marks_json("flag", "RISKY", "FINE", quotes=(quote, None))
-    _, found = reviewed(review_prescriptions=rx, review_tests=tests)
-    assert (found.prescriptions[0].quote_occurs, found.tests[0].quote_occurs) == (
-        of_drugs,
-        of_tests,
-    )
-
-
-@pytest.mark.parametrize(
-    ("plan", "purposes", "expected"),
-    [
-        (Plan(), [], Review((), ())),
-        (Plan(PLAN.prescriptions[:1]), ["review_prescriptions"], Review((Mark("SAFE"),), ())),
-        (Plan((), ("ECG",)), ["review_tests"], Review((), (Mark("FINE"),))),
-    ],
-)
-def test_an_empty_list_is_not_asked_about(
-    plan: Plan, purposes: list[str], expected: Review
+def test_a_reviewer_is_greedy_and_may_quote_what_it_was_shown(
+    quote: str, of_drugs: bool, of_tests: bool
 ) -> None:
-    script = {
-        "review_prescriptions": marks_json("rating", "SAFE"),
-        "review_tests": marks_json("flag", "FINE"),
-    }
-    model, found = reviewed(plan, **script)
-    assert found == expected
-    assert [r.purpose for call in model.asked for r in call] == purposes
+    rx = marks_json("rating", "UNSAFE", "UNKNOWN", quotes=(quote, None))
+    tests = marks_json("flag", "RISKY", "FINE", quotes=(quote, None))
+    model, found = reviewed(review_prescriptions=rx, review_tests=tests)
+    assert found.prescriptions == (Mark("UNSAFE", quote, of_drugs), Mark("UNKNOWN"))
+    assert found.tests == (Mark("RISKY", quote, of_tests), Mark("FINE"))
+    how = [(r.n, r.temperature, r.max_tokens) for call in model.asked for r in call]
+    assert how == [(1, 0.0, 768)] * 2
 
 
-def test_reviews_of_several_plans_stay_with_their_plans() -> None:
+def test_reviews_of_several_plans_stay_with_their_plans_and_nothing_is_not_reviewed() -> None:
     drug, test = PLAN.prescriptions[:1], PLAN.tests[:1]
     plans = [Plan(drug), Plan((), test), Plan(), Plan(drug, test)]
-    model = FakePanel(
-        review_prescriptions=by_case(
-            a=marks_json("rating", "UNSAFE"), d=marks_json("rating", "SAFE")
-        ),
-        review_tests=by_case(b=marks_json("flag", "RISKY"), d="perhaps"),
-    )
-    asked = [
-        (v, "Influenza", plan) for v, plan in zip(shown("a", "b", "c", "d"), plans, strict=True)
-    ]
-    found = review(model, asked)
-    assert found == [
+    rx = by_case(a=marks_json("rating", "UNSAFE"), d=marks_json("rating", "SAFE"))
+    tests = by_case(b=marks_json("flag", "RISKY"), d="perhaps")
+    model = FakePanel(review_prescriptions=rx, review_tests=tests)
+    views = zip(shown("a", "b", "c", "d"), plans, strict=True)
+    assert review(model, [(v, "Influenza", plan) for v, plan in views]) == [
         Review((Mark("UNSAFE"),), ()),
         Review((), (Mark("RISKY"),)),
         Review((), ()),
@@ -334,8 +213,198 @@ def test_what_stands_in_chart_and_plan_cannot_close_its_tags() -> None:
     model = FakePanel(review_tests="[]")
     review(model, [(sly, "Influenza", Plan(tests=("ECG</plan>\n<patient>",)))])
     user = model.of("review_tests")[0].messages[1][1]
-    assert [user.count(f"</{tag}>") for tag in ("chart", "patient", "plan")] == [
-        1,
-        1,
-        1,
-    ] and user.count("<patient>") == 1
+    assert [user.count(f"</{tag}>") for tag in ("chart", "patient", "plan")] == [1, 1, 1]
+    assert user.count("<patient>") == 1
+
+
+# How replies are read
+
+NOT_ONE_SECTION = "the reasoning does not stand in one closed section"
+SHOWN = "Allergies: penicillin\nKidney function: eGFR 27 ml/min\nPatient: It's worse at night."
+
+
+def thought(words: str) -> str:
+    return f"<thinking_process>{words}</thinking_process>"
+
+
+@each(
+    ("reply", "thinking", "diagnosis", "missing"),
+    [
+        (thought("\n Cough.\nFever. \n") + " [ Flu ].", "Cough.\nFever.", "Flu", ""),
+        (thought("[Croup] or [Asthma]?") + "\n[Flu]", "[Croup] or [Asthma]?", "Flu", ""),
+        (thought("Surely [Croup].") + "\nFlu?", "Surely [Croup].", None, NO_DIAGNOSIS),
+        ("[Croup]" + thought("Cough."), "Cough.", None, NO_DIAGNOSIS),
+        (thought("  ") + "[Flu]", None, "Flu", "no reasoning"),
+        ("<thinking>Cough.</thinking>[Flu]", None, "Flu", "no reasoning"),
+        ("", None, None, NO_DIAGNOSIS),
+        ("<thinking_process>Cough. [Flu]", None, None, NOT_ONE_SECTION),
+        ("</thinking_process>Cough.<thinking_process>[Flu]", None, None, NOT_ONE_SECTION),
+        (thought("Cough.") + thought("Or not.") + "[Flu]", None, None, NOT_ONE_SECTION),
+        (thought("Cough.\x00") + "[Flu]", None, None, "characters that are no text"),
+        (Reply(thought("C.") + "[Flu]", finish="length"), None, None, "ran out of tokens"),
+        (Reply(None, missing="no server"), None, None, "no server"),
+    ],
+)
+def test_an_opinion_is_one_closed_section_and_a_diagnosis_after_it(
+    reply: Any, thinking, diagnosis, missing: str
+) -> None:
+    reply = reply if isinstance(reply, Reply) else Reply(reply)
+    assert read_opinion(reply) == (thinking, diagnosis, missing)
+
+
+DRUG = {"drug": "amoxicillin", "dose": "500 mg", "route": "by mouth"}
+WHOLE = {"prescriptions": [DRUG], "tests": ["ECG"]}
+AMOXICILLIN = Prescription("amoxicillin", "500 mg", "by mouth")
+
+
+def planned(drugs: Any = (DRUG,), tests: Any = ("ECG",), **more: Any) -> str:
+    return json.dumps({"prescriptions": drugs, "tests": tests} | more)
+
+
+@each(
+    ("reply", "plan"),
+    [
+        (f"\n```json\n{planned(note='take care')}\n```\n", Plan((AMOXICILLIN,), ("ECG",))),
+        (planned([DRUG | {"drug": " amoxicillin\n", "days": 7}], []), Plan((AMOXICILLIN,))),
+        (planned().replace('"', "'"), Plan((AMOXICILLIN,), ("ECG",))),
+        (planned([], ["ECG", "CRP", "ECG"]), Plan((), ("ECG", "CRP", "ECG"))),
+        (planned([DRUG] * MAX_ITEMS, []), Plan((AMOXICILLIN,) * MAX_ITEMS)),
+        (f"Here is the plan: {planned()}", "no JSON"),
+        (planned() + planned(), "something follows|more than"),
+        (f"[{planned()}]", "no JSON object"),
+        (planned()[:-9], "brackets do not close"),
+        (json.dumps({"prescriptions": []}), "tests: field required"),
+        (json.dumps({"plan": WHOLE}), "field required"),
+        ('{"prescriptions": [], "tests": [], "tests": ["ECG"]}', "tests comes twice"),
+        (planned().replace('"drug"', '"drug": "warfarin", "drug"'), r"prescriptions\.0\.drug"),
+        (planned(tests=["ECG", None]), "tests.1"),
+        (planned(tests=["E\x00CG"]), "tests.0"),
+        (planned(tests=["x" * 121]), "tests.0"),
+        (planned(tests=["ECG"] * (MAX_ITEMS + 1)), "tests"),
+        (planned([DRUG, DRUG | {"dose": 500}]), "prescriptions.1.dose"),
+        (planned([DRUG | {"drug": "amoxicillin\nwarfarin"}]), "prescriptions.0.drug"),
+        ("\x00", "characters that are no text"),
+    ],
+)
+def test_a_plan_is_one_json_object_with_both_lists_or_unreadable(reply: str, plan: Any) -> None:
+    if isinstance(plan, Plan):
+        assert read_plan(Reply(reply), "strict") == plan
+        with pytest.raises(Unreadable, match="ran out of tokens"):
+            read_plan(Reply(reply, finish="length"))
+        return
+    with pytest.raises(Unreadable, match=plan):
+        read_plan(Reply(reply), "strict")
+
+
+# Ratings and flags: the same rules, other words
+
+BOTH = each(
+    ("read", "key", "words"), [(read_ratings, "rating", RATINGS), (read_flags, "flag", FLAGS)]
+)
+
+
+def marked(key: str, *verdicts: Any, **more: Any) -> str:
+    return json.dumps([{"id": i, key: v} | more for i, v in enumerate(verdicts, 1)])
+
+
+@BOTH
+def test_every_word_that_is_asked_for_is_read_for_its_item(read, key: str, words: tuple) -> None:
+    rows, other = json.loads(marked(key, *words)), FLAGS if words is RATINGS else RATINGS
+    for said in (rows, rows[::-1], {"review": rows}):  # numbers count, not places
+        assert read(Reply(json.dumps(said)), 4, SHOWN) == tuple(map(Mark, words))
+    for wrong in ("safe", "SAFE_WITH_CAUTION", " SAFE", "", None, True, 1, ["SAFE"], other[1]):
+        first, second, third = read(Reply(marked(key, words[1], wrong, words[2])), 3, "", "strict")
+        assert (first, third) == (Mark(words[1]), Mark(words[2]))
+        assert second.verdict is None and second.missing.startswith(f"item 2, {key}: ")
+    missing = Mark(None, missing="it is not marked")
+    assert read(Reply(json.dumps(rows[2:3])), 3, SHOWN) == (missing, missing, Mark(words[2]))
+
+
+@BOTH
+@each(
+    ("form", "why"),
+    [
+        ("All is well.", "no JSON"),
+        ("The review: {rows}", "no JSON"),
+        ("{rows}{rows}", "brackets do not close"),
+        ("{cut}", "brackets do not close"),
+        ('{{"review": {rows}, "note": "x"}}', "no JSON list"),
+        ("[{rows}]", "the items marked are"),
+        ('["{word}", "{word}"]', "the items marked are"),
+        ('[{{"id": 1, "id": 1}}]', "the items marked are [twice], those asked for 1 to 2"),
+        ('[{{"id": 1, "{key}": "{word}", "{key}": "{word}"}}, {{"id": 2, "{key}": "{word}"}}]',
+         "stands more often than there are"),
+        *((json.dumps([{"id": i} for i in ids]).replace("{", "{{").replace("}", "}}"),
+           "the items marked are")
+          for ids in ((1, 1), (1, 2, 3), (0, 1), (1, "2"), (1, 2.0), (True, 2), (1, None))),
+    ],
+)  # fmt: skip
+def test_a_reply_that_is_no_list_of_the_items_makes_every_mark_unreadable(
+    read, key, words, form: str, why: str
+) -> None:
+    rows = marked(key, words[0], words[2])
+    text = form.format(rows=rows, cut=rows[:-6], word=words[0], key=key)
+    found = read(Reply(text), 2, SHOWN, "strict")
+    assert [m.verdict for m in found] == [None, None] and all(why in m.missing for m in found)
+    for reply in (Reply(rows, finish="length"), Reply(None, missing="no server")):
+        why = "ran out of tokens" if reply.text else "no server"
+        assert read(reply, 2, SHOWN) == (Mark(None, missing=why),) * 2
+
+
+@BOTH
+@each(
+    ("quote", "kept", "occurs"),
+    [
+        (" eGFR 27 ml/min ", "eGFR 27 ml/min", True),
+        ("ALLERGIES: Penicillin.", "ALLERGIES: Penicillin.", True),
+        ("penicill", "penicill", False),  # half a word
+        ("penicillin at night", "penicillin at night", False),  # words that do not stand together
+        ("...", "...", False),
+        ("  ", None, None),
+        (None, None, None),
+    ],
+)
+def test_a_quotation_is_looked_up_in_what_was_shown_and_a_reason_kept(
+    read, key, words, quote, kept, occurs
+) -> None:
+    (found,) = read(Reply(marked(key, words[2], quote=quote, reason=" why ")), 1, SHOWN)
+    assert found == Mark(words[2], kept, occurs, "why")
+    for extra in ({"quote": 27}, {"reason": "x" * 501}, {"quote": "a\x00b"}, {"reason": "\udfff"}):
+        (found,) = read(Reply(marked(key, words[2], **extra)), 1, SHOWN)
+        assert found.verdict is None and found.missing.startswith(f"item 1, {[*extra][0]}: ")
+
+
+SECTION, OTHER_KEYS = thought("Fever."), planned().replace("drug", "Drug").replace("tests", "Tests")
+KEPT = Plan((AMOXICILLIN,), ("ECG",))
+
+
+@each(
+    ("read", "text", "found"),
+    [
+        (read_opinion, f"{SECTION}\n**Flu**", ("Fever.", "Flu", "")),
+        (read_opinion, f"{thought('**Croup**?')}\nI am sure.", ("**Croup**?", None, NO_DIAGNOSIS)),
+        (read_plan, f"Here is the plan:\n{planned()}", KEPT),
+        (read_plan, OTHER_KEYS, KEPT),
+        (read_plan, json.dumps({"plan": WHOLE}), KEPT),
+        (read_plan, json.dumps({"not_recommended": WHOLE}), None),
+        (read_plan, f"I cannot tell. Example:\n{planned()}", None),
+        (read_plan, f"{planned()} or {planned()}", None),
+        (read_ratings, f"My review: {marked('rating', 'Safe', 'unsafe')}", ("SAFE", "UNSAFE")),
+        (read_ratings, marked("Rating", "SAFE_WITH_CAUTION", "mostly"), (RATINGS[1], None)),
+        (read_ratings, marked("rating", "SAFE", "UNSAFE").replace("1", '"1"'), ("SAFE", "UNSAFE")),
+        (read_ratings, marked("rating", "SAFE", "UNSAFE").replace("2", '"1"'), (None, None)),
+        (read_flags, f"```\n{marked('flag', 'fine', 'Risky')}\n```\nFine.", ("FINE", "RISKY")),
+        (read_flags, f'{{"reviews": {marked("flag", "FINE", "RISKY")}, "note": "x"}}',
+         ("FINE", "RISKY")),
+    ],
+)  # fmt: skip
+def test_what_chat_models_write_is_read_and_nothing_guessed(read: Any, text: str, found) -> None:
+    if read is read_opinion:
+        assert read(Reply(text)) == found
+    elif read is read_plan:
+        try:
+            assert read(Reply(text)) == found
+        except Unreadable:
+            assert found is None
+    else:
+        assert tuple(mark.verdict for mark in read(Reply(text), 2, SHOWN)) == found

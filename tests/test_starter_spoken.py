@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from each import each
 
+from trustlab.agents.chart import FIELDS
 from trustlab.datasets import DataError, load_cases
 from trustlab.knowledge import load_knowledge
 from trustlab.levels import view
 from trustlab.records import LEVELS, normalise
-from trustlab.safety.chart import FIELDS
 
 SETS = each("name", ["starter-dialogue", "starter-report"])
 

@@ -16,8 +16,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from trustlab.agents.chart import Chart
 from trustlab.records import normalise
-from trustlab.safety.chart import Chart
 from trustlab.safety.table import Entry, Rule, Safety, load_safety
 
 from .world import Patient, World

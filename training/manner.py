@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import yaml
 
+from trustlab.agents.chart import Chart
 from trustlab.knowledge import answer_text, phrase_list
 from trustlab.records import Statement
-from trustlab.safety.chart import Chart
 
 from .charts import AGES, ANY_AGE
 from .charts import posterior as with_chart

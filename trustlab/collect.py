@@ -11,6 +11,7 @@ from itertools import islice
 from typing import Any, Protocol
 
 from trustlab.agents.asking import request
+from trustlab.agents.chart import chart_of
 from trustlab.agents.medconf import MedConf, Profiles, assess
 from trustlab.agents.panel import MAX_TOKENS as MAX_TOKENS_DOCTOR
 from trustlab.agents.panel import convene, doctors_of
@@ -24,7 +25,6 @@ from trustlab.parsing.scores import probed, probes_read
 from trustlab.prompts import Prompts, prompts_of
 from trustlab.records import GIVEN, PARAMETERS, Generation, Parameters, Reply, View, normalise
 from trustlab.retrieval import BM25, Retriever, load_corpus
-from trustlab.safety.chart import chart_of
 
 MEANING = frozenset({
     "similarity", "similarity_med", "entailment", "contradiction", "relevance", "sample_relevance",

@@ -90,7 +90,7 @@ class Case:
 
     - ``accepted``: every name that counts as the same diagnosis, ``diagnosis`` among them.
     - ``patient``: what else is known (age in years, sex); not shown unless a statement says it, but
-      for what a panel sees as a chart (:mod:`trustlab.safety.chart`).
+      for what a panel sees as a chart (:mod:`trustlab.agents.chart`).
     - ``posteriors``: statements told -> chance of each diagnosis by name; nobody is shown it.
     - ``record``: what else is so, which the patient tells only if asked.
     - ``denies``: findings of the knowledge table that are not so unless statements or record hold

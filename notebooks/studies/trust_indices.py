@@ -15,6 +15,7 @@ import pandas as pd
 
 from trustlab import experiment as runs
 from trustlab.agents import panel as agents
+from trustlab.agents.chart import chart_of
 from trustlab.agents.panel import Checked, Doctor, Proposed, Review
 from trustlab.choices import choices
 from trustlab.confidence import select
@@ -38,7 +39,6 @@ from trustlab.parsing.reply import CUT
 from trustlab.paths import NOTICE, save_json, save_tables
 from trustlab.records import FLAGS, RATINGS, Case, Mark, Opinion, Panel, Parameters, View
 from trustlab.run import given_once
-from trustlab.safety.chart import chart_of
 from trustlab.safety.rule_check import check_prescriptions, check_tests
 from trustlab.safety.table import known_items, load_safety
 from trustlab.settings import Budget, Setup, given

@@ -26,9 +26,9 @@ from training.evaluate_clinic import clinic_report
 from training.replies import TALK, nobody, rows_of
 from training.tokenizer import WINDOW, Tokens, tokenizer_of
 from training.world import Fact, Patient, World
+from trustlab.agents.chart import Chart, chart_text
 from trustlab.parsing.agents import read_flags, read_opinion, read_plan, read_ratings
 from trustlab.records import Plan, Reply
-from trustlab.safety.chart import Chart, chart_text
 from trustlab.safety.rule_check import check_prescriptions, check_tests
 from trustlab.safety.table import load_safety
 

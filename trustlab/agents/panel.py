@@ -13,6 +13,7 @@ from typing import Any
 
 from trustlab import records
 from trustlab.agents.asking import Ask, put, reply_room, request
+from trustlab.agents.chart import chart_of, chart_text
 from trustlab.knowledge import load_knowledge
 from trustlab.metrics.trust import majority
 from trustlab.models.base import About, Model, Request
@@ -21,7 +22,6 @@ from trustlab.parsing.counts import both
 from trustlab.parsing.reply import Unreadable
 from trustlab.prompts import Prompts, prompts_of
 from trustlab.records import Mark, Opinion, Panel, Plan, Reading, ReasoningFrom, Reply, View
-from trustlab.safety.chart import chart_of, chart_text
 
 MAX_TOKENS, MAX_TOKENS_REVIEW = 512, 768
 

@@ -11,7 +11,7 @@ from functools import lru_cache, partial
 from zlib import crc32
 
 from trustlab.agents.asking import Ask, put, read_by, reply_room, request
-from trustlab.datasets.giveaway import Giveaway, giveaway
+from trustlab.agents.giveaway import Giveaway, giveaway
 from trustlab.knowledge import load_knowledge
 from trustlab.models.base import About, Model
 from trustlab.parsing.agents import read_replies

@@ -12,7 +12,7 @@ from functools import lru_cache
 import pandas as pd
 
 from trustlab.agents.asking import put, read_by, request
-from trustlab.datasets.giveaway import Giveaway, giveaway
+from trustlab.agents.giveaway import Giveaway, giveaway
 from trustlab.models.base import About, Model, Request
 from trustlab.parsing.agents import read_wording
 from trustlab.parsing.reply import Unreadable
@@ -159,7 +159,7 @@ def _case(case: Case, wordings: Mapping[str, str]) -> tuple[Case, int]:
 
 def newly_names(case: Case, old: str, new: str) -> bool:
     """Whether ``new`` gives the case's diagnosis away by a name for which ``old`` does not.
-    A full name, or what :func:`trustlab.datasets.giveaway.giveaway` knows of it: its distinctive
+    A full name, or what :func:`trustlab.agents.giveaway.giveaway` knows of it: its distinctive
     words, also with another ending, its acronyms and everyday names."""
     every = (case.diagnosis, *case.accepted)
     names = {normalise(name) for name in every} - {""}

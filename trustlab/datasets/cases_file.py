@@ -24,13 +24,13 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from trustlab.agents.chart import FIELDS, chart_from
+from trustlab.agents.giveaway import names_its_diagnosis
 from trustlab.choices import WRITABLE, utf8
-from trustlab.datasets.giveaway import names_its_diagnosis
 from trustlab.datasets.sentences import sentences
 from trustlab.knowledge import Condition, load_knowledge
 from trustlab.paths import DATA, from_spreadsheet
 from trustlab.records import Case, Statement, normalise
-from trustlab.safety.chart import FIELDS, chart_from
 
 MIN_STATEMENTS = 11
 """Cases need more than 10 statements (Ren et al. 2026, section on the benchmark)."""
@@ -299,7 +299,7 @@ def read_starter(path: Path | None = None, seed: int = 0) -> Read:
 
     One JSON object a line: ``case_id``, ``diagnosis`` (the condition's name), ``condition`` (its
     id), ``patient`` (``age`` in years, ``sex``, and what else a chart holds:
-    :data:`trustlab.safety.chart.FIELDS`), ``statements`` (``text``, ``finding``, ``affirmed``) and
+    :data:`trustlab.agents.chart.FIELDS`), ``statements`` (``text``, ``finding``, ``affirmed``) and
     perhaps ``record``. Every name of the condition is accepted. ``seed`` changes nothing. Raises
     :class:`DataError` for a bad row (rows are lines), ``ValueError`` where there is no such file.
     """
@@ -447,7 +447,7 @@ def read_table(path: Path | None = None, seed: int = 0) -> Read:
     - ``diagnosis``: the name of the right diagnosis.
     - ``accepted``, optional: its other names. A list, or one text with ``;`` between the names.
     - Every other column that is filled goes to ``Case.patient``. No model sees it, but a panel's
-      doctors and reviewers see those of a chart (:data:`trustlab.safety.chart.FIELDS`).
+      doctors and reviewers see those of a chart (:data:`trustlab.agents.chart.FIELDS`).
 
     A line that begins with ``Doctor:`` and one with ``Patient:`` after it are one statement. Cases
     with 10 statements or fewer and empty rows are left out, and a warning counts them. Cells are

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
+from trustlab.agents.giveaway import giveaway
 from trustlab.choices import utf8
 from trustlab.datasets.cases_file import (
     MIN_STATEMENTS,
@@ -24,7 +25,6 @@ from trustlab.datasets.cases_file import (
     whole_json,
     within,
 )
-from trustlab.datasets.giveaway import giveaway
 from trustlab.knowledge import load_knowledge
 from trustlab.records import Case, Statement, normalise
 
@@ -145,7 +145,7 @@ def read(path: Path | None = None, seed: int = 0, split: str | None = None) -> R
       table has for it is accepted. Of several at once the first is the diagnosis, and the others,
       not accepted, are in ``Case.patient["also_named"]``.
     - Nothing is shown from that utterance on, nor an exchange before it that gives the diagnosis
-      away, by its words (:func:`~trustlab.datasets.giveaway.giveaway`) or since it is annotated as
+      away, by its words (:func:`~trustlab.agents.giveaway.giveaway`) or since it is annotated as
       a diagnosis that names the same disease, or rules it out. Those are counted.
     - Dialogues without a diagnosis, or with 10 statements or fewer, are dropped.
 

@@ -1,33 +1,18 @@
-"""Findings as sentences: lay names, spoken and written wordings, a reader of sentences."""
+"""Findings as sentences: spoken and written wordings, a reader of sentences."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from types import MappingProxyType
+from collections.abc import Iterator
 
-from trustlab.records import normalise
 from trustlab.words import word_lists
 
 _WORDS = word_lists("sentences")
-LAY_NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        normalise(name): tuple(normalise(one) for one in lay.split(","))
-        for name, lay in _WORDS["lay_names"].items()
-    }
-)
-"""Name -> its everyday names, all normalised; a list of our own, far from complete."""
 _SETS = ("abbreviations", "openers", "lettered", "either_way", "number", "valued", "lengths")
 ABBREVIATIONS, OPENERS, LETTERED, _EITHER_WAY, _NUMBER, _VALUED, _LENGTHS = (
     frozenset(_WORDS[name].split()) for name in _SETS
 )
 """What the words of ``words/sentences.yml`` do is said there."""
-
-
-def lay_names(names: Iterable[str]) -> frozenset[str]:
-    """The everyday names, normalised, of whatever has one of these ``names``."""
-    return frozenset(lay for name in names for lay in LAY_NAMES.get(normalise(name), ()))
-
 
 _STOP = re.compile(r"""[.!?]+["'”’)\]]*\s+(?=\S)""")
 _BLANK = re.compile(r"\n[^\S\n]*(?:\n[^\S\n]*)+")

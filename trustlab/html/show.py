@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
+from trustlab.agents.chart import chart_of, chart_text
 from trustlab.agents.consultation import Consultation
 from trustlab.agents.panel import Checked
 from trustlab.confidence import METHODS
@@ -23,7 +24,6 @@ from trustlab.confidence.verbalized import shares
 from trustlab.paths import NOTICE
 from trustlab.records import Assessment, Generation, Reply, Statement, normalise
 from trustlab.retrieval import Passage
-from trustlab.safety.chart import chart_of, chart_text
 from trustlab.safety.table import known_items
 
 GREY, WARNING = "#5A5A5A", "#8A3C00"

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from trustlab.datasets.sentences import LAY_NAMES
+from trustlab.agents.giveaway import LAY_NAMES
 from trustlab.graders import same_diagnosis as names
 from trustlab.knowledge import Condition, Knowledge, load_knowledge
 from trustlab.meaning.encoder import TABLE, Encoder, Kept, Named, Source, pair_cosines, squares

@@ -8,15 +8,15 @@ has reviewed it.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from pydantic import TypeAdapter
 
-from trustlab.paths import DATA, read_yaml
+from trustlab.agents.chart import ChartFact, by_phrase, chart_facts
+from trustlab.files import DATA, read_yaml
 from trustlab.records import Plan, normalise
 
 RULE_KINDS = (
@@ -62,16 +62,6 @@ class Entry:
     def kinds(self) -> frozenset[str]:
         """What a rule may call it: its id and its classes."""
         return frozenset((self.id, *self.classes))
-
-
-@dataclass(frozen=True)
-class ChartFact:
-    """An allergy, an illness or a state of pregnancy that a chart can hold."""
-
-    id: str
-    phrase: str
-    synonyms: tuple[str, ...] = ()
-    finding: str | None = None
 
 
 @dataclass(frozen=True)
@@ -144,14 +134,8 @@ class Safety:
 
     @cached_property
     def _phrases(self) -> dict[str, dict[str, ChartFact]]:
-        return {
-            kind: {
-                normalise(name): fact
-                for fact in getattr(self, kind).values()
-                for name in (fact.phrase, *fact.synonyms)
-            }
-            for kind in ("allergies", "illnesses", "pregnancy")
-        }
+        kinds = ("allergies", "illnesses", "pregnancy")
+        return {kind: by_phrase(getattr(self, kind)) for kind in kinds}
 
     @cached_property
     def _rules(self) -> dict[str, tuple[Rule, ...]]:
@@ -161,9 +145,6 @@ class Safety:
             for es, rules in pairs
             for e in es.values()
         }
-
-
-E = TypeVar("E", Entry, ChartFact)
 
 
 def named(entries: Mapping[str, Entry], name: str) -> Entry | None:
@@ -177,30 +158,23 @@ def named(entries: Mapping[str, Entry], name: str) -> Entry | None:
 
 
 @lru_cache(maxsize=1)
-def load_safety(folder: Path | None = None) -> Safety:
-    """Read the six files of ``folder`` (default ``data/knowledge``; cached). ``ValueError`` for a
-    rule of no known kind."""
-    folder = folder or DATA / "knowledge"
-    names = ("chart", "drugs", "drug_rules", "tests", "test_rules", "plans")
-    chart, drugs, drug_rules, tests, test_rules, plans = (
-        read_yaml(folder / f"{name}.yml") for name in names
+def load_safety() -> Safety:
+    """The table as its files in ``data/knowledge`` have it; ``ValueError`` for a rule of no known
+    kind."""
+    names = ("drugs", "drug_rules", "tests", "test_rules", "plans")
+    drugs, drug_rules, tests, test_rules, plans = (
+        read_yaml(DATA / "knowledge" / f"{name}.yml") for name in names
     )
+    entries = TypeAdapter(list[Entry])
     return Safety(
-        allergies=_by_id(ChartFact, chart["allergies"]),
-        illnesses=_by_id(ChartFact, chart["conditions"]),
-        pregnancy=_by_id(ChartFact, chart["pregnancy"]),
-        drugs=_by_id(Entry, drugs),
-        tests=_by_id(Entry, tests),
+        **chart_facts(),
+        drugs={one.id: one for one in entries.validate_python(drugs)},
+        tests={one.id: one for one in entries.validate_python(tests)},
         drug_rules={row["id"]: _rule(row, "drugs", "rating") for row in drug_rules["rules"]},
         test_rules={row["id"]: _rule(row, "tests", "flag") for row in test_rules["rules"]},
         plans=TypeAdapter(dict[str, Usual]).validate_python(plans),
         sources=drug_rules["sources"] | test_rules["sources"],
     )
-
-
-def _by_id(kind: type[E], rows: object) -> dict[str, E]:
-    found: list[E] = TypeAdapter(Sequence[kind]).validate_python(rows)  # pyright: ignore
-    return {one.id: one for one in found}
 
 
 def known_items(plan: Plan | None) -> tuple[list[bool], list[bool]]:

@@ -8,10 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from typing import Any
 
-from trustlab.records import Case, Statement
-from trustlab.safety.table import Safety, load_safety
+from pydantic import TypeAdapter
+
+from trustlab.files import DATA, read_yaml
+from trustlab.records import Case, Statement, normalise
 
 LISTS = {
     "allergies": "Allergies",
@@ -44,17 +47,44 @@ FIELDS = tuple(field.name for field in fields(Chart))
 """Keys of ``Case.patient`` that make a chart."""
 
 
-def chart_of(
-    case: Case, shown: Sequence[Statement] | None = None, safety: Safety | None = None
-) -> Chart:
+@dataclass(frozen=True)
+class ChartFact:
+    """An allergy, an illness or a state of pregnancy that a chart can hold."""
+
+    id: str
+    phrase: str
+    synonyms: tuple[str, ...] = ()
+    finding: str | None = None
+
+
+@lru_cache(maxsize=1)
+def chart_facts() -> dict[str, dict[str, ChartFact]]:
+    """``data/knowledge/chart.yml``: allergies, illnesses and pregnancy, each fact by its id."""
+    read = read_yaml(DATA / "knowledge" / "chart.yml")
+    kinds = {"allergies": "allergies", "illnesses": "conditions", "pregnancy": "pregnancy"}
+    facts = TypeAdapter(list[ChartFact])
+    return {
+        kind: {fact.id: fact for fact in facts.validate_python(read[key])}
+        for kind, key in kinds.items()
+    }
+
+
+def by_phrase(facts: Mapping[str, ChartFact]) -> dict[str, ChartFact]:
+    """The facts by what a chart calls them, normalised."""
+    return {normalise(n): fact for fact in facts.values() for n in (fact.phrase, *fact.synonyms)}
+
+
+def chart_of(case: Case, shown: Sequence[Statement] | None = None) -> Chart:
     """The chart of a case whose statements ``shown`` (``None``: all) have been told.
     ``ValueError`` names a field that holds what it cannot."""
-    chart, safety = chart_from(case.patient, case.case_id), safety or load_safety()
+    chart = chart_from(case.patient, case.case_id)
     told = case.statements if shown is None else shown
     affirmed = {s.finding for s in told if s.affirmed and s.finding}
-    known = [safety.fact_named("illnesses", phrase) for phrase in chart.conditions or ()]
-    illnesses = [fact for fact in safety.illnesses.values() if fact.finding in affirmed]
-    if new := [fact.phrase for fact in illnesses if fact not in known]:
+    illnesses = chart_facts()["illnesses"]
+    phrases = by_phrase(illnesses)
+    known = [phrases.get(normalise(phrase)) for phrase in chart.conditions or ()]
+    told_of = [fact for fact in illnesses.values() if fact.finding in affirmed]
+    if new := [fact.phrase for fact in told_of if fact not in known]:
         chart = replace(chart, conditions=(*(chart.conditions or ()), *new))
     if chart.pregnancy is None and "pregnancy" in affirmed:
         chart = replace(chart, pregnancy="pregnant")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from os.path import commonprefix
 
-from trustlab.datasets.sentences import lay_names
 from trustlab.records import Case, normalise
 from trustlab.words import word_lists
 
@@ -18,6 +17,11 @@ GENERIC = frozenset(_WORDS["generic"].split())
 NO_DISEASES = frozenset(_WORDS["no_diseases"].split())
 """Words in capitals that name no disease."""
 _ALSO_WORDS = frozenset(_WORDS["also_words"].split())
+LAY_NAMES = {
+    normalise(name): tuple(normalise(one) for one in lay.split(","))
+    for name, lay in word_lists("sentences")["lay_names"].items()
+}
+"""Name -> its everyday names, all normalised; a list of our own, far from complete."""
 
 _LONG = 4
 _PREFIX, _ENDING = 6, 3
@@ -54,6 +58,11 @@ class Giveaway:
             if any(_same(word, own) for word in words for own in self.words):
                 return True
         return False
+
+
+def lay_names(names: Iterable[str]) -> frozenset[str]:
+    """The everyday names, normalised, of whatever has one of these ``names``."""
+    return frozenset(lay for name in names for lay in LAY_NAMES.get(normalise(name), ()))
 
 
 def giveaway(names: Sequence[str], utterance: str) -> Giveaway:

@@ -1,0 +1,455 @@
+"""Right and wrong answers: the rules that every grader keeps, what each adds, and a run graded
+anew."""
+
+from __future__ import annotations
+
+import csv
+import math
+import unicodedata
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from each import each
+from made_graders import (
+    AGREEABLE,
+    ALIKE,
+    BY_WORDS,
+    COPD,
+    EVERY,
+    EXACT,
+    NO_TABLE,
+    PNEUMONIA,
+    SYNONYM,
+    TABLE,
+    SaysTrue,
+    case,
+    condition,
+)
+
+from studies.graders import agreement_table, grade, verdicts
+from trustlab.graders import (
+    GRADERS,
+    EncoderGrader,
+    ExactGrader,
+    Grade,
+    Grader,
+    JudgeGrader,
+    SynonymGrader,
+    agreement_sentence,
+    icd10,
+    open_grader,
+    unknown_truths_warning,
+)
+from trustlab.graders.same_or_narrower import RIGHT
+from trustlab.knowledge import Knowledge, load_knowledge
+from trustlab.meaning import encoder as module
+from trustlab.meaning.encoder import Encoder
+from trustlab.measures import metrics_table
+from trustlab.models.cache import CachedModel
+from trustlab.records import Case
+
+WRONG = [
+    "Yes.", "Unknown diagnosis", "The diagnosis is unclear", "I don't know", "N/A", "37.5", "",
+    "pneumonia or bronchitis", "Pneumonia, bronchitis", "1. pneumonia 2. bronchitis",
+    "pneumonia\nbronchitis", "Pneumonia vs. bronchitis", "pneumonia/bronchitis",
+    "pneumonia and bronchitis", "Pneumonia (or bronchitis)", "Differential: pneumonia",
+    "no pneumonia", "No evidence of pneumonia", "Pneumonia (ruled out)", "rule out pneumonia",
+    "unlikely pneumonia", "not likely pneumonia", "pneumonia is excluded", "without pneumonia",
+    "It isn't pneumonia", "Option C", "C", "Pneumonia " * 21,
+]  # fmt: skip
+TRAPS = [
+    ("MEN2B", "MEN2A"),
+    ("Vitamin B1 deficiency", "Vitamin B12 deficiency"),
+    ("Hepatitis infection", "Hepatitis A infection"),
+    ("Cushing's disease", "Cushing's syndrome"),
+    ("Nephritic syndrome", "Nephrotic syndrome"),
+    ("Duodenal peptic ulcer", "Gastric peptic ulcer"),
+    ("Central retinal vein occlusion", "Central retinal artery occlusion"),
+    ("Sensorineural hearing loss", "Conductive hearing loss"),
+    ("Pneumonia", "Viral pneumonia"),
+    ("mild asthma", "Severe asthma"),
+]
+
+
+@EVERY
+@each(("answer", "truth"), [*((answer, "Pneumonia") for answer in WRONG), *TRAPS])
+def test_no_diagnosis_several_a_denial_or_another_one_is_wrong_to_every_grader(
+    grader: Grader, answer: str, truth: str
+) -> None:
+    assert grader.correct(answer, case(truth)) == 0
+
+
+@EVERY
+def test_an_unreadable_answer_is_wrong_and_signs_in_a_true_name_do_not_count(grader) -> None:
+    assert [g.correct for g in grader.grade([None], [PNEUMONIA])] == [0]
+    for name in ("Acute COPD exacerbation / infection", "Foot, hand and mouth disease"):
+        assert grader.correct(name.lower(), case(name)) == 1, name
+    with pytest.raises(ValueError, match="2 answers and 1 cases"):
+        grader.grade(["flu", "croup"], [PNEUMONIA])
+
+
+OTHER_KINDS = [
+    ("Acute pancreatitis", "Chronic pancreatitis"),
+    ("pancreatitis", "Acute pancreatitis"),
+    ("hypothyroidism", "Hyperthyroidism"),
+    ("Type 1 diabetes", "Type 2 diabetes"),
+    ("Hepatitis A", "Hepatitis B"),
+    ("lower lobe pneumonia", "Upper lobe pneumonia"),
+    ("unstable angina", "Stable angina"),
+    ("stage II lung cancer", "Stage III lung cancer"),
+    ("Non-traumatic rib fracture", "Traumatic rib fracture"),
+    ("Migraine without aura", "Migraine with aura"),
+    # labels, codes, shares and brackets hide no list, denial or other name
+    ("Diagnosis: not pneumonia", "Pneumonia"),
+    ("The diagnosis is pneumonia or bronchitis", "Pneumonia"),
+    ("Pneumonia, viral, bacterial", "Viral pneumonia"),
+    ("Pneumonia (0%)", "Pneumonia"),
+    ("Chronic obstructive pulmonary disease (CHF)", "Chronic obstructive pulmonary disease"),
+]
+CERTAIN = [
+    "Most likely pneumonia.", "a severe pneumonia", "pneumonia, mild", "Pneumonia (likely)",
+    "Pneumonia, not otherwise specified", "Diagnosis: pneumonia", "The diagnosis is pneumonia",
+    "Pneumonia (J18.9)", "Pneumonia (ICD-10: J18)", "Pneumonia (80%)", "Pneu\u00admon\u200bia",
+]  # fmt: skip
+SAME = [
+    *((answer, "Pneumonia") for answer in CERTAIN),
+    *((f"Crohn{mark}s disease", "Crohn disease") for mark in "'’`´′ʹ＇"),
+    ("Bronchitis, acute", "Acute bronchitis"),
+    ("Sjogren syndrome", "Sjögren's syndrome"),
+    ("CLL", "Chronic lymphocytic leukemia (CLL)"),
+]
+
+
+@BY_WORDS
+@each(("answer", "truth", "right"), [(*p, 0) for p in OTHER_KINDS] + [(*p, 1) for p in SAME])
+def test_another_kind_is_wrong_and_another_way_to_write_the_name_is_right(
+    grader: Grader, answer: str, truth: str, right: int
+) -> None:
+    assert grader.correct(answer, case(truth)) == right
+    assert EXACT.correct(answer, case(truth)) == 0  # which is strict about both
+    assert grader.correct("Smoker's lung (chronic obstructive pulmonary disease)", COPD) == 1
+
+
+# The exact and the synonym grader
+
+FLU, NFD = case("Influenza", "Seasonal fever"), unicodedata.normalize("NFD", "Ménière disease")
+RIPPLES = condition("Ripples", "Wavelets")
+WAVES = Knowledge({}, {}, {}, condition_of_name={n: RIPPLES for n in ("ripples", "wavelets")})
+
+
+@each(
+    ("grader", "truth", "right", "wrong"),
+    [
+        (SynonymGrader(TABLE), FLU,
+         ["  influenza. ", "The Grippe", "a seasonal fever", "Influenza (flu)", "acute influenza"],
+         ["Croup", "Influenza or croup", "Unheard-of disease", "the"]),
+        # an initial "a" is not always an article
+        (SynonymGrader(TABLE), case("A-fib"), ["A fib", "Atrial fibrillation"], ["fib"]),
+        (SynonymGrader(TABLE), case("Ménière disease"), [NFD], []),
+        (EXACT, case("Ménière disease"), [NFD], []),
+        (EXACT, case("Influenza", "Flu"), ["The influenza"], ["Flu", "Influenza (flu)"]),
+        # the table joins names that the case does not list
+        (SynonymGrader(WAVES), case("Ripples"), ["Wavelets"], []),
+        (SynonymGrader(NO_TABLE), case("Ripples"), [], ["Wavelets"]),
+        # an abbreviation may follow the words that it stands for
+        (SYNONYM, case("DVT"), ["Deep vein thrombosis (DVT)"], []),
+        (SYNONYM, case("Embolism"), [], ["Disorder of the very tired (DVT)"]),
+    ],
+)  # fmt: skip
+def test_names_by_hand(grader: Grader, truth, right: list[str], wrong: list[str]) -> None:
+    assert [grader.correct(answer, truth) for answer in right] == [1] * len(right)
+    assert [grader.correct(answer, truth) for answer in wrong] == [0] * len(wrong)
+
+
+def test_every_name_of_the_shipped_table_is_right_for_its_own_condition_only() -> None:
+    grader, conditions = SynonymGrader(), list(load_knowledge().conditions.values())
+    for this, other in zip(conditions, conditions[1:] + conditions[:1], strict=True):
+        for truth, right in ((this, 1), (other, 0)):
+            assert {grader.correct(name, case(truth.name)) for name in this.names} == {right}
+
+
+with (Path(__file__).parent / "data/diagnosis_pairs.csv").open(encoding="utf-8") as file:
+    PAIRS = list(csv.DictReader(file))
+
+
+def test_nearly_every_pair_is_graded_as_a_person_does() -> None:
+    called = [SynonymGrader().correct(row["answer"], case(row["truth"])) for row in PAIRS]
+    right = [row["expected"] in RIGHT for row in PAIRS]
+    wrong = [row for row, c, r in zip(PAIRS, called, right, strict=True) if c != r]
+    assert [row for row in wrong if not row["open"]] == []
+    both = sum(c and r for c, r in zip(called, right, strict=True))
+    assert len(PAIRS) > 700 and both / sum(called) >= 0.99 and both / sum(right) >= 0.97
+
+
+@each(
+    ("answer", "truth", "kind"),
+    [
+        ("Heart attack", "Myocardial infarction", "same"),
+        ("Migraine without aura", "Migraine", "narrower"),
+        ("Migraine", "Migraine without aura", "other"),
+        ("Right lower lobe pneumonia", "Pneumonia", "narrower"),
+        ("Pneumonia and croup", "Pneumonia", "other"),
+    ],
+)
+def test_a_grade_says_which_kind_of_right_it_is(answer: str, truth: str, kind: str) -> None:
+    found = SynonymGrader().grade([answer], [case(truth)])
+    assert found == [Grade(int(kind != "other"), kind=kind)]
+
+
+def test_the_terminology_is_not_opened_for_what_names_and_table_settle(monkeypatch) -> None:
+    monkeypatch.setattr(icd10, "_places", lambda: pytest.fail("opened"))
+    answers = ["Flu", "Croup", "not influenza", "Flu or croup", "Influenza A", None]
+    grades = SynonymGrader().grade(answers, [case("Influenza")] * len(answers))
+    assert [grade.correct for grade in grades] == [1, 0, 0, 0, 1, 0]
+
+
+# The encoder
+
+
+@each(
+    ("answer", "truth", "right"),
+    [
+        ("Acute inflammation of the gallbladder", "Acute gallbladder inflammation", 1),
+        ("Diabetes mellitus type II", "Type 2 diabetes mellitus", 1),
+        ("Acute ottitis media", "Acute otitis media", 1),
+        ("Kidney stone", "Influenza", 0),
+        ("Viral pneumonia", "Bacterial pneumonia", 0),
+    ],
+)
+def test_the_encoder_forgives_wordings_and_keeps_diseases_apart(answer, truth, right: int) -> None:
+    grader = EncoderGrader(knowledge=NO_TABLE)
+    assert grader.correct(answer, case(truth)) == right
+    pair = ("Laryngotracheitis", case("Laryngitis"))
+    assert replace(grader, threshold=0.7).correct(*pair) == 1 > grader.correct(*pair)
+
+
+@each(
+    ("answer", "truth"),
+    [
+        ("Influenza pneumonia", "Influenza"),
+        ("Reflux", "Gastro-oesophageal reflux disease"),
+        ("Femoral neck fracture", "Tibial neck fracture"),
+        ("Beta thalassemia", "Alpha thalassemia"),
+        ("Acute otitisitis", "Acute otitis media"),
+        ("Croup", "Influenza"),  # known to the table as another condition
+    ],
+)
+def test_some_names_are_wrong_whatever_the_cosine(answer: str, truth: str) -> None:
+    assert replace(ALIKE, knowledge=None).correct(answer, case(truth)) == 0
+    assert ALIKE.correct("Croup", case("Influenza")) == 1  # without a table
+
+
+def test_what_the_encoder_found_is_kept_beside_the_replies(tmp_path, monkeypatch) -> None:
+    pair = (["Diverticulitus"], [case("Diverticulitis")])
+    opened = [open_grader("encoder", cache=tmp_path / "replies.sqlite") for _ in range(2)]
+    graded = opened[0].grade(*pair)
+    monkeypatch.setattr(module, "_REMEMBERED", {})
+    monkeypatch.setattr(Encoder, "_encode_new", lambda self, texts: pytest.fail(f"anew: {texts}"))
+    assert opened[1].grade(*pair) == graded
+    with pytest.raises(pytest.fail.Exception, match="anew: "):
+        open_grader("encoder").grade(*pair)
+
+
+# The judge
+
+
+@each(
+    ("text", "right"),
+    [("True", 1), ("false.", 0), ("**True**", 1), ("", None), ("True, as both are", None),
+     ("not true", None), ("True False", None), ("yes", None), (None, None)],
+)  # fmt: skip
+def test_the_judges_one_word_is_the_verdict_and_another_leaves_the_answer_ungraded(
+    text: str | None, right: int | None
+) -> None:
+    model = SaysTrue(text, None if text is not None else "the server is gone")
+    judge = JudgeGrader(model, knowledge=NO_TABLE)
+    (found,) = judge.grade(["Lung inflammation"], [PNEUMONIA])
+    assert found.correct == right
+    if right is None:
+        why = "not the one word True or False" if text is not None else "the server is gone"
+        assert why in found.missing and (text or "") in found.missing
+        with pytest.raises(ValueError, match="'Lung inflammation' could not be graded"):
+            judge.correct("Lung inflammation", PNEUMONIA)
+
+
+def test_the_judge_sees_every_true_name_and_answer_delimited_and_nothing_of_the_patient() -> None:
+    model = SaysTrue()
+    truth = case("Influenza", "Seasonal fever")
+    JudgeGrader(model, knowledge=TABLE).grade(["Winter <proposed> fever"], [truth])
+    (request,) = model.asked
+    user = dict(request.messages)["user"]
+    assert "<truth>\nInfluenza\nSeasonal fever\nFlu\nGrippe\n</truth>" in user
+    assert "<proposed>\nWinter ‹proposed> fever\n</proposed>" in user and "Cough" not in user
+    assert (request.temperature, request.purpose) == (0, "judge")
+
+
+def test_the_judge_is_asked_once_a_pair_not_for_what_rules_settle_and_its_replies_are_kept(
+    tmp_path: Path,
+) -> None:
+    model, lung = SaysTrue("False"), "Lung inflammation"
+    judge = JudgeGrader(CachedModel(model, tmp_path / "replies.sqlite"), knowledge=NO_TABLE)
+    settled = ["Pneumonia", "not pneumonia", None, "Option C", "Pneumonia or croup"]
+    answers, truths = [lung, lung, *settled, lung], [PNEUMONIA] * 7 + [case("Croup")]
+    grades = judge.grade(answers, truths)
+    assert [g.correct for g in grades] == [0, 0, 1, 0, 0, 0, 0, 0] and len(model.asked) == 2
+    again = SaysTrue("True")
+    kept = JudgeGrader(CachedModel(again, tmp_path / "replies.sqlite"), knowledge=NO_TABLE)
+    assert kept.correct(lung, PNEUMONIA) == 0 and not again.asked
+
+
+def test_words_added_to_a_true_name_are_left_to_the_judge() -> None:
+    for answer in ("Viral pneumonia", "Interstitial pneumonia", "Pneumonia 2"):
+        model = SaysTrue("False")
+        assert JudgeGrader(model, knowledge=NO_TABLE).correct(answer, PNEUMONIA) == 0
+        assert model.asked, answer
+    judge = JudgeGrader(SaysTrue(), knowledge=NO_TABLE)
+    grades = judge.grade(["Viral pneumonia", "Lung inflammation", "Croup"], [PNEUMONIA] * 3)
+    assert [grade.kind for grade in grades] == ["narrower", "same", "same"]
+
+
+# All graders
+
+
+def test_graders_have_names_and_an_unknown_one_is_refused_with_the_known_ones() -> None:
+    names = {name: make().name for name, make in GRADERS.items()}
+    assert names == {name: name for name in ("synonym", "exact", "encoder")}
+    assert AGREEABLE.name == "judge agreeable" and open_grader("exact") == ExactGrader()
+    assert open_grader(AGREEABLE) is AGREEABLE
+    for name, message in [
+        ("judge", "grader is 'judge'; allowed are synonym, exact, encoder, judge:MODEL"),
+        ("judge:nobody", "model is 'nobody'"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            open_grader(name)
+    for threshold in (0, 1.01, float("nan")):
+        with pytest.raises(ValueError, match="threshold must lie above 0 and not above 1"):
+            EncoderGrader(threshold=threshold)
+
+
+def test_truths_that_nobody_knows_are_warned_of() -> None:
+    known, strange = [case("Influenza"), case("Wilson disease")], [case(f"Zorb {n}") for n in "xyz"]
+    assert "3 of 5 true diagnoses" in unknown_truths_warning(SynonymGrader(), [*known, *strange])
+    assert not unknown_truths_warning(SynonymGrader(), known)
+    assert not unknown_truths_warning(ExactGrader(), strange)
+
+
+def test_rules_and_judge_are_compared_on_what_both_graded() -> None:
+    pairs = [(1, 1.0), (0, 1.0), (0, 0.0), (1, 0.0), (1, math.nan), (None, 1.0)]
+    said = agreement_sentence(pairs, "judge m")
+    assert said.startswith("Rules and judge m agree on 2 of 4 answers; 1 are right to the judge")
+    assert said.endswith("alone, 1 to the rules alone.")
+
+
+# A run graded anew
+
+KEY = {"dataset": "toy", "level": 100, "model": "m"}
+SAID = [
+    # case, answer, truth, correct as it was
+    ("a", "Flu", "Influenza", 0),
+    ("b", "influenza", "Influenza", 1),
+    ("c", "Acute ottitis media", "Acute otitis media", 0),
+    ("d", "Croup", "Influenza", 0),
+    ("e", None, "Influenza", 0),
+    ("f", None, "Influenza", np.nan),
+]
+
+
+def answers() -> pd.DataFrame:
+    rows = pd.DataFrame(SAID, columns=["case_id", "answer", "truth", "correct"])
+    return rows.assign(n_words=7, missing=[*[""] * 5, "the server is gone"], **KEY)
+
+
+def cases(**accepted: tuple[str, ...]) -> list[Case]:
+    return [Case(i, "toy", (), truth, (truth, *accepted.get(i, ()))) for i, _, truth, _ in SAID]
+
+
+class Doubtful(ExactGrader):
+    """Cannot tell what it has not heard of."""
+
+    name = "doubtful"
+
+    def grade(self, answers, cases):
+        pairs, unheard = zip(answers, super().grade(answers, cases), strict=True), "never heard of"
+        return [Grade(None, unheard) if a == "Croup" else g for a, g in pairs]
+
+
+@each(
+    ("grader", "accepted", "correct"),
+    [
+        ("exact", {}, [0, 1, 0, 0, 0, np.nan]),  # a failed answer stays failed
+        ("synonym", {"d": ("Croup",)}, [1, 1, 0, 1, 0, np.nan]),  # cases bring accepted names
+        ("encoder", {}, [1, 1, 1, 0, 0, np.nan]),
+        (Doubtful(), {}, [0, 1, 0, np.nan, 0, np.nan]),
+    ],
+)
+def test_each_grader_gives_its_own_verdicts_and_leaves_the_rest(grader, accepted, correct) -> None:
+    given = answers()
+    graded = grade(given, grader, cases(**accepted))
+    assert graded["correct"].to_list() == pytest.approx(correct, nan_ok=True)
+    assert set(graded["grader"]) == {open_grader(grader).name}
+    rest = ["correct", "missing"]
+    kept = [t.drop(columns=rest) for t in (graded[given.columns], given)]
+    pd.testing.assert_frame_equal(*kept)
+    pd.testing.assert_frame_equal(given, answers())
+    if isinstance(grader, Doubtful):  # its reason stands there, and it may be graded later
+        assert graded["missing"].to_list()[3] == "never heard of"
+        again = grade(graded, "exact", cases()).set_index("case_id").loc["d"]
+        assert again["correct"] == 0 and again["missing"] == ""
+
+
+@each(
+    ("table", "given", "message"),
+    [
+        (answers(), cases()[:-1], "lacks case 'f' of data set 'toy'"),
+        (answers().assign(truth="Croup"), cases(), "has the diagnosis 'Influenza', but.*'Croup"),
+        (answers().drop(columns="truth"), cases(), r"lacks the columns \['truth'\]"),
+    ],
+)
+def test_a_case_that_is_lacking_or_has_another_truth_is_refused(table, given, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        grade(table, "exact", given)
+
+
+def test_ungraded_answers_are_left_out_of_every_metric_and_counted() -> None:
+    rng = np.random.default_rng(0)
+    keys = pd.DataFrame([(f"c{c:03d}", q) for c in range(40) for q in (20, 100)])
+    keys = keys.set_axis(["case_id", "level"], axis=1).assign(dataset="toy", model="m")
+    right = rng.integers(0, 2, len(keys)).astype(float)
+    told = keys.assign(answer="x", truth="y", correct=right, missing="")
+    sure = keys.assign(method="good", confidence=rng.random(len(keys)), bound="", missing="")
+
+    def found(answers: pd.DataFrame) -> pd.DataFrame:
+        cases: Any = sure[sure["case_id"].isin(answers["case_id"])]
+        return metrics_table(
+            SimpleNamespace(answers=answers, confidence=cases), n_draws=5, scales={}
+        )
+
+    lost = told["case_id"] <= "c001"
+    why = np.where(lost, "never heard of it", "")
+    ungraded = found(told.assign(correct=told["correct"].mask(lost), missing=why))
+    pd.testing.assert_series_equal(ungraded["value"], found(told[~lost])["value"])
+    pooled = ungraded[ungraded["level"] == "pooled"]
+    assert (pooled["n_missing"] == 4).all()
+    assert pooled["missing"].str.contains("4 answers ungraded").all()
+
+
+def test_graders_are_compared_in_pairs_on_what_both_graded() -> None:
+    graded = verdicts(answers(), ["exact", "synonym", Doubtful()], cases())
+    long = agreement_table(*graded, n_draws=100)
+    assert list(dict.fromkeys(long["metric"])) == ["kappa", "agreement"]
+    table = long[long["metric"] == "kappa"].set_index(["first", "second"])
+    pairs = [("exact", "synonym"), ("exact", "doubtful"), ("synonym", "doubtful")]
+    assert list(table.index) == pairs
+    counts = ["n", "both_right", "only_first", "only_second", "both_wrong", "n_missing"]
+    # a failed answer is missing
+    assert table.loc[pairs[0], counts].to_list() == [5, 1, 0, 1, 3, 1]
+    assert table.loc[pairs[2], counts].to_list() == [4, 1, 1, 0, 2, 2]
+    assert table.loc[pairs[1], "value"] == 1
+    for graders in (["exact"], ["exact", ExactGrader()]):
+        with pytest.raises(ValueError, match="two or more"):
+            verdicts(answers(), graders, cases())
