@@ -30,7 +30,6 @@ from trustlab.records import Case, normalise
 
 REAL = ROOT.parent / "shared" / "datasets" / "meditod"
 ELEVEN = [f"Doctor: Question {i}?\nPatient: Answer {i}." for i in range(1, 12)]
-FORMS = pytest.mark.parametrize("write_as", [canonical, raw])
 
 
 def shown(case: Case) -> list[str]:
@@ -74,8 +73,8 @@ SHOWN = {
 }
 
 
-@FORMS
-@pytest.mark.parametrize("name", SHOWN)
+@each("write_as", [canonical, raw])
+@each("name", SHOWN)
 def test_a_dialogue_becomes_its_exchanges_up_to_the_diagnosis(
     tmp_path: Path, write_as, name: str
 ) -> None:
@@ -85,7 +84,7 @@ def test_a_dialogue_becomes_its_exchanges_up_to_the_diagnosis(
     assert (shown(case), case.patient) == (wanted, {})
 
 
-@FORMS
+@each("write_as", [canonical, raw])
 def test_which_disease_is_the_diagnosis(tmp_path: Path, write_as) -> None:
     both = doctor("Gout, or pseudogout.", disease=["gout", "pseudogout", "headache, cluster"])
     read = meditod.read(write_as(tmp_path, {"1": told(end=both)}))
@@ -132,8 +131,8 @@ LEFT_OUT = [
 ]
 
 
-@FORMS
-@pytest.mark.parametrize("more", LEFT_OUT, ids=range(4))
+@each("write_as", [canonical, raw])
+@each("more", LEFT_OUT)
 def test_an_exchange_that_speaks_the_diagnosis_is_left_out_and_counted(
     tmp_path: Path, write_as, more: list[dict]
 ) -> None:
@@ -141,7 +140,7 @@ def test_an_exchange_that_speaks_the_diagnosis_is_left_out_and_counted(
     assert shown(read.cases[0]) == ELEVEN and read.facts[meditod.SPOKEN] == 1
 
 
-@pytest.mark.parametrize("at", ["action", "disease", "entry", "another name"])
+@each("at", ["action", "disease", "entry", "another name"])
 def test_an_exchange_annotated_as_the_diagnosis_or_ruling_it_out_is_left_out(
     tmp_path: Path, at: str
 ) -> None:
@@ -164,14 +163,11 @@ def test_an_exchange_annotated_as_the_diagnosis_or_ruling_it_out_is_left_out(
 
 TERMS = st.sampled_from(["gout", "Gout!", "the gout", "Hm.", "a cough", "goutte", ""])
 INTENTS = st.lists(st.sampled_from(["inform", "inquire", "chit-chat", "diagnosis"]), max_size=2)
-SAID = st.tuples(st.booleans(), TERMS, INTENTS).map(
-    lambda t: doctor(t[1], *t[2]) if t[0] else patient(t[1], *t[2])
-)
-IN_ONE_FOLDER = [HealthCheck.function_scoped_fixture]
+SAID = st.tuples(st.sampled_from([doctor, patient]), TERMS, INTENTS)
 
 
-@settings(suppress_health_check=IN_ONE_FOLDER, max_examples=40)
-@given(st.lists(SAID, max_size=20))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+@given(st.lists(SAID.map(lambda t: t[0](t[1], *t[2])), max_size=20))
 def test_no_statement_ever_says_the_diagnosis_or_what_comes_after_it(
     tmp_path: Path, said: list[dict]
 ) -> None:
@@ -241,9 +237,6 @@ def test_a_broken_file_is_one_clear_error(tmp_path: Path, name: str, change) -> 
     (tmp_path / name).write_bytes(change((tmp_path / name).read_bytes()))
     with pytest.raises(DataError, match=f"{name}.*allowed: "):
         meditod.read(tmp_path)
-
-
-def test_raw_dialogues_without_their_annotations_say_so(tmp_path: Path) -> None:
     raw(tmp_path, {"1": told()})
     (tmp_path / "annotations.json").unlink()
     with pytest.raises(DataError, match="annotations.json beside the file"):
@@ -307,38 +300,6 @@ def test_bad_annotations_are_refused_with_their_place(
     with pytest.raises(DataError) as caught:
         meditod.read(tmp_path)
     assert (Path(caught.value.file).name, caught.value.field) == ("annotations.json", field)
-
-
-KEYS = st.sampled_from(["utterances", "value", "action", "dlg_id", "a"])
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=4),
-    lambda s: st.lists(s, max_size=3) | st.dictionaries(KEYS, s, max_size=3),
-    max_leaves=6,
-)
-PLACES = ["file", "dialogue", "utterance", "text", "uttr_id", "actions", "disease", "annotations"]
-
-
-@settings(suppress_health_check=IN_ONE_FOLDER, max_examples=60)
-@given(place=st.sampled_from(PLACES), value=JSON)
-def test_a_wrong_type_anywhere_is_a_data_error_or_harmless(
-    tmp_path: Path, place: str, value: object
-) -> None:
-    utterances = numbered(told())
-    if place == "utterance":
-        utterances[2] = value  # pyright: ignore[reportArgumentType]
-    elif place == "disease":
-        utterances[2]["actions"] = [{"action": "diagnosis", "disease": value}]
-    elif place == "annotations":
-        utterances = bare(told())
-        write(tmp_path / "annotations.json", value)
-    else:
-        utterances[2][place] = value
-    whole = {"1": {"utterances": utterances}}
-    write(tmp_path / "dialogs.json", {"file": value, "dialogue": {"1": value}}.get(place, whole))
-    try:
-        assert meditod.read(tmp_path).n_entries >= 1
-    except DataError as error:
-        assert "allowed: " in str(error)
 
 
 # -- the real dialogues

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from made_medqa import ARROWS, ASKED, mirage, official, row, vignette
 
 from trustlab.datasets import DataError, medqa
-from trustlab.datasets.medqa import asks_for_diagnosis, split_question
+from trustlab.datasets.medqa import asks_for_diagnosis, names_disease, split_question
 from trustlab.knowledge import load_knowledge
 from trustlab.paths import ROOT
 from trustlab.records import Case
@@ -71,154 +71,89 @@ def test_what_becomes_no_case_is_named_with_its_reason(tmp_path: Path) -> None:
 # -- the final question
 
 
-@pytest.mark.parametrize(
-    ("text", "asked"),
-    [
-        (f'He is ill. {ASKED}"', ASKED),
-        (
-            "He is ill. Which of the following is the most likely diagnosis:",
-            ASKED.replace("?", ":"),
-        ),
-        (f"He is ill.\n\n{ASKED}\n", ASKED),
-        (
-            "He is ill. With this in mind, what is the most likely diagnosis?",
-            "With this in mind, what is the most likely diagnosis?",
-        ),
-    ],
-)
-def test_the_final_question_is_cut_off_however_it_ends(text: str, asked: str) -> None:
-    assert split_question(text) == (["He is ill."], asked)
-
-
-@pytest.mark.parametrize("gap", [" ", "\n"])
-def test_a_table_that_runs_into_the_question_is_told_without_it(gap: str) -> None:
-    told, asked = split_question(
-        f"He is pale. Studies show:{gap}Sodium 140 mEq/L{gap}Glucose 90 mg/dL{gap}{ASKED}"
-    )
-    assert told == ["He is pale.", "Studies show: Sodium 140 mEq/L Glucose 90 mg/dL"]
-    assert asked == ASKED
-
-
 @each(
-    "question",
-    [
-        ASKED,
-        "What is the most likely diagnosis in this patient?",
-        "What is the patient’s most likely diagnosis?",
-        "Which of the following was the most likely underlying diagnosis:",
-        "Given these findings, which of the following is the most likely diagnosis in this boy?",
-        "Which of the following diagnoses is most likely in this patient?",
-        "This patient is most likely suffering from which of the following disorders?",
-        "Which of the following congenital conditions would best explain this patient's symptoms?",
-        "The findings are most consistent with which diagnosis?",
-        "Which one of the following conditions does this patient most likely have?",
-        "Which of the following is most likely the diagnosis?",
-        "Which of the following is most likely this patient's diagnosis?",
-        "What disease is the child suffering from?",
-        "Which of the following disorders does this patient potentially suffer from?",
-        "These findings support a diagnosis of which of the following?",
-    ],
+    "end", [ASKED, ASKED.replace("?", ":"), "With this in mind, what is the most likely diagnosis?"]
 )
-def test_a_question_for_the_diagnosis_is_known_as_one(question: str) -> None:
-    assert asks_for_diagnosis(question)
+def test_the_final_question_is_cut_off_however_it_ends(end: str) -> None:
+    assert split_question(f'He is ill.\n\n{end}"\n') == (["He is ill."], end)
+    for gap in (" ", "\n"):
+        table = f"Studies show:{gap}Sodium 140 mEq/L{gap}Glucose 90 mg/dL{gap}"
+        told, asked = split_question(f"He is pale. {table}{ASKED}")
+        assert told == ["He is pale.", "Studies show: Sodium 140 mEq/L Glucose 90 mg/dL"]
+        assert asked == ASKED
 
 
-@each(
-    "question",
-    [
-        "Which of the following is the most appropriate next step in diagnosis?",
-        "Which of the following is most likely to confirm the diagnosis?",
-        "Which of the following is the best treatment for this patient's most likely diagnosis?",
-        "Which of the following is the most likely cause of this patient's symptoms?",
-        "Which of the following is associated with the most likely diagnosis?",
-        "Which of the following diagnoses should be excluded first in this patient?",
-        "Which of the following conditions is this patient at greatest risk for?",
-        (
-            "Which of the following diseases is also associated with this patient's most likely"
-            " diagnosis?"
-        ),
-        "Which of the following best explains these findings?",
-        "What is the most likely diagnosis, and how is it treated?",
-        "If the patient had a rash, which of the following is the most likely diagnosis?",
-        "With these findings, if he had a rash, what is the most likely diagnosis?",
-        "In addition to gout, which of the following is the most likely diagnosis?",
-        "What is the next step, what is the most likely diagnosis?",
-        "",
-    ],
-)
-def test_a_question_for_anything_else_is_not(question: str) -> None:
-    assert not asks_for_diagnosis(question)
+FOR_THE_DIAGNOSIS = """
+What is the patient’s most likely diagnosis?
+Which of the following was the most likely underlying diagnosis:
+Given these findings, which of the following is the most likely diagnosis in this boy?
+Which of the following diagnoses is most likely in this patient?
+This patient is most likely suffering from which of the following disorders?
+Which of the following congenital conditions would best explain this patient's symptoms?
+The findings are most consistent with which diagnosis?
+Which one of the following conditions does this patient most likely have?
+Which of the following is most likely this patient's diagnosis?
+What disease is the child suffering from?
+These findings support a diagnosis of which of the following?
+"""
+FOR_THE_CAUSE = """
+Which of the following is the most likely cause of this patient's symptoms?
+Which of the following is the most likely etiology of this fetus’s presentation?
+Which of the following is the most likely explanation for these findings?
+Which of the following best explains these findings?
+Her symptoms can be explained by which of the following?
+This patient’s history is most consistent with which of the following conditions?
+Which of the following is most likely to have produced this patient’s condition?
+This patient most likely has which of the following?
+"""
+FOR_ANYTHING_ELSE = """
+Which of the following is the most appropriate next step in diagnosis?
+Which of the following is most likely to confirm the diagnosis?
+Which of the following is associated with the most likely diagnosis?
+Which of the following diagnoses should be excluded first in this patient?
+Which of the following conditions is this patient at greatest risk for?
+What is the most likely diagnosis, and how is it treated?
+With these findings, if he had a rash, what is the most likely diagnosis?
+In addition to gout, which of the following is the most likely diagnosis?
+What is the next step, what is the most likely diagnosis?
+If she had fever, which of the following best explains these findings?
+The most likely cause of her symptoms is associated with which of the following?
+Which of the following drugs is the most likely cause of these findings?
+Which of the following is the most likely cause of this patient's hypotension?
+Which of the following is the most likely inciting factor for this patient's condition?
+"""
 
 
-WHY = [
-    "Which of the following is the most likely cause of this patient's symptoms?",
-    "Which of the following is the most likely etiology of this fetus’s presentation?",
-    "Which of the following is the most likely explanation for these findings?",
-    "Which of the following best explains these findings?",
-    "Her symptoms can be explained by which of the following?",
-    "Which of the following disorders is most consistent with this patient's presentation?",
-    "This patient’s history is most consistent with which of the following conditions?",
-    "Which of the following is most likely responsible for her condition?",
-    "Which of the following is most likely to have produced this patient’s condition?",
-    "This patient most likely has which of the following?",
-]
+def test_which_questions_ask_for_the_diagnosis() -> None:
+    def asking(questions: str, answer: str) -> list[str]:
+        return [q for q in questions.strip().split("\n") if asks_for_diagnosis(q, answer)]
+
+    disease, mechanism = "Alport syndrome", "Impaired bile excretion"
+    assert asking(FOR_THE_DIAGNOSIS, mechanism) == FOR_THE_DIAGNOSIS.strip().split("\n")
+    assert asking(FOR_THE_CAUSE, disease) == FOR_THE_CAUSE.strip().split("\n")
+    assert asking(FOR_THE_CAUSE, mechanism) == asking(FOR_ANYTHING_ELSE, disease) == []
+    assert not asks_for_diagnosis("", disease)
 
 
-def by_cause(folder: Path, question: str, answer: str) -> int:
-    options = {"A": "Fracture", "B": answer}
-    made = row(f"{vignette()} {question}", options=options, answer=answer)
-    return len(medqa.read(official(folder, [made])).cases)
+DISEASES = """
+Influenza; Celiac disease; Avoidant personality disorder; Choledocholithiasis; Plague;
+Secondary hyperparathyroidism; Eosinophilic esophagitis; Small cell lung cancer; Duodenal atresia;
+Hypertrophic cardiomyopathy; Adenocarcinoma of the lung; Membrano glomerulonephritis (MPGN)
+"""
+NO_DISEASES = """
+Staphylococcus aureus; Escherichia coli infection; Cyclophosphamide; Opioid overdose; Trauma;
+Vitamin B12 deficiency; Anti-B antibodies; Osmotic diuresis; Metabolic acidosis; ↓ ↑ ↓; Miosis;
+Hepatocyte necrosis; Infarction of the bone trabeculae; Compressive tumor of the pons; Trisomy 13;
+Inflammation in the cystic duct; Gastrin-secreting tumor; Drug-induced lupus syndrome;
+Complication of asthma; Mutation behind a syndrome; Treatment for bacterial pharyngitis;
+Symptoms six months before diagnosis; Some very long words that come before a syndrome;
+Abscess formation; Oral contraceptives
+"""
 
 
-@each("question", WHY)
-def test_a_question_for_the_cause_counts_by_its_answer(tmp_path: Path, question: str) -> None:
-    assert by_cause(tmp_path, question, "Alport syndrome") == 1
-    assert by_cause(tmp_path, question, "Impaired bile excretion") == 0
-
-
-@each(
-    "answer",
-    [
-        *("Influenza", "Celiac disease", "Avoidant personality disorder", "Choledocholithiasis"),
-        *("Secondary hyperparathyroidism", "Eosinophilic esophagitis", "Small cell lung cancer"),
-        *("Hypertrophic cardiomyopathy", "Adenocarcinoma of the lung", "Duodenal atresia"),
-        *("Membranoproliferative glomerulonephritis (MPGN)", "Plague", "Diabetic retinopathy\n"),
-    ],
-)
-def test_the_name_of_a_disease_is_known_as_one(tmp_path: Path, answer: str) -> None:
-    assert by_cause(tmp_path, WHY[0], answer) == 1
-
-
-@each(
-    "answer",
-    [
-        *("Staphylococcus aureus", "Escherichia coli infection", "Cyclophosphamide"),
-        *("Opioid overdose", "Vitamin B12 deficiency", "Adenosine deaminase deficiency"),
-        *("Anti-B antibodies", "Osmotic diuresis", "Metabolic acidosis", "Hepatocyte necrosis"),
-        *("Infarction of the bone trabeculae", "Compressive tumor of the pons"),
-        *("Trauma of the testis", "Inflammation in the cystic duct", "Gastrin-secreting tumor"),
-        *("Drug-induced lupus syndrome", "Complication of asthma", "Mutation behind a syndrome"),
-        *("Treatment for bacterial pharyngitis", "Miosis", "Symptoms six months before diagnosis"),
-        "Some very long words that come before a syndrome",
-        *("Abscess formation", "Trauma", "Trisomy 13", "Oral contraceptives", "↓ ↑ ↓"),
-    ],
-)
-def test_a_mechanism_an_organism_or_a_drug_is_no_disease(tmp_path: Path, answer: str) -> None:
-    assert by_cause(tmp_path, WHY[0], answer) == 0
-
-
-BESIDE = [
-    "If she had fever, which of the following best explains these findings?",
-    "The most likely cause of her symptoms is associated with which of the following?",
-    "Which of the following drugs is the most likely cause of these findings?",
-    "Which of the following is the most likely cause of this patient's hypotension?",
-    "Which of the following is the most likely inciting factor for this patient's condition?",
-]
-
-
-@each("question", BESIDE)
-def test_a_question_beside_the_cause_does_not_count(tmp_path: Path, question: str) -> None:
-    assert by_cause(tmp_path, question, "Alport syndrome") == 0
+def test_a_mechanism_an_organism_or_a_drug_is_no_disease() -> None:
+    assert [n for n in DISEASES.split(";") if not names_disease(n.strip())] == []
+    assert [n for n in NO_DISEASES.split(";") if names_disease(n.strip())] == []
 
 
 # -- ids
@@ -302,7 +237,7 @@ def test_a_broken_file_is_one_clear_error(tmp_path: Path, name: str, change) -> 
 
 
 BAD = [
-    ({"question": f"{vignette(12)} {WHY[0]}", "options": ["Gout"]}, "options"),
+    ({"question": f"{vignette(12)} {FOR_THE_CAUSE.strip()}", "options": ["Gout"]}, "options"),
     ({"question": "  "}, "question"),
     ({"question": ["He is ill."]}, "question"),
     ({"question": "\ud800"}, "question"),
@@ -345,17 +280,10 @@ JSON = st.recursive(
     lambda s: st.lists(s) | st.dictionaries(st.text(max_size=3), s),
     max_leaves=5,
 )
-TOLD = st.lists(
-    st.sampled_from(["She is well.", "It is 9.8 mg.", "Labs show:\nNa 5\nK 4\n", "Dr. Who came."]),
-    max_size=20,
-)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
-@given(
-    field=st.sampled_from(["question", "options", "answer", "answer_idx", "meta_info", "id"]),
-    value=JSON,
-)
+@given(st.sampled_from(["question", "options", "answer", "answer_idx", "meta_info", "id"]), JSON)
 def test_a_wrong_type_anywhere_is_a_data_error_or_harmless(
     tmp_path: Path, field: str, value: object
 ) -> None:
@@ -365,35 +293,8 @@ def test_a_wrong_type_anywhere_is_a_data_error_or_harmless(
         assert error.row == 1
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
-@given(st.lists(TOLD, min_size=1, max_size=6))
-def test_every_question_is_a_case_or_dropped_just_once(
-    tmp_path: Path, told: list[list[str]]
-) -> None:
-    read = medqa.read(official(tmp_path, [row(f"{' '.join(facts)} {ASKED}") for facts in told]))
-    named = [case.case_id.removeprefix("medqa-") for case in read.cases] + [
-        one for ids in read.dropped.values() for one in ids
-    ]
-    assert sorted(named, key=int) == [str(i) for i in range(1, len(told) + 1)]
-    assert all(len(case.statements) > 10 for case in read.cases)
-    assert not any(
-        "most likely diagnosis" in s.text for case in read.cases for s in case.statements
-    )
-
-
 # -- the real test file
 
-BY_CAUSE = [
-    *("Acute inferior myocardial infarction", "Alport syndrome", "Asthma attack"),
-    *("Avoidant personality disorder", "Cardiac tamponade", "Celiac disease"),
-    *("Choledocholithiasis", "Chronic obstructive bronchitis", "Cystocele", "Delirium"),
-    *("Duodenal atresia", "Eosinophilic esophagitis", "Factitious disorder", "Heat stroke"),
-    *("Hyperparathyroidism", "Hypertrophic cardiomyopathy", "Kwashiorkor", "Leydig cell tumor"),
-    "Membrano proliferative glomerulonephritis (MPGN)",
-    "Paraneoplastic syndrome from small cell carcinoma of the lung",
-    *("Plague", "Primary hyperparathyroidism", "Secondary hyperparathyroidism"),
-    "Sickle cell disease",
-]
 needs_medqa = pytest.mark.skipif(
     not REAL.is_dir(), reason="MedQA is not at ../shared/datasets/medqa beside the repository"
 )
@@ -401,8 +302,7 @@ needs_medqa = pytest.mark.skipif(
 
 @pytest.mark.realdata
 @needs_medqa
-def test_the_real_cases_and_that_what_a_cause_lets_in_is_a_disease() -> None:
-    """Each of the 24 was read: the answer is a disease. Five are told at length."""
+def test_every_real_case_tells_its_question_in_order_up_to_what_is_asked() -> None:
     read = medqa.read(REAL)
     assert (read.n_entries, len(read.cases)) == (873, 24)
     n_dropped = {reason: len(ids) for reason, ids in read.dropped.items()}
@@ -410,9 +310,6 @@ def test_the_real_cases_and_that_what_a_cause_lets_in_is_a_disease() -> None:
     assert read.facts == {medqa.ASKING: 114, medqa.CAUSE: 24, NAMED: 0}
     (file,) = REAL.rglob("*.jsonl")
     rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-    asked = [(split_question(one["question"])[1], one["answer"]) for one in rows]
-    by_cause = [a for q, a in asked if not asks_for_diagnosis(q) and asks_for_diagnosis(q, a)]
-    assert sorted(by_cause) == BY_CAUSE
     for case in read.cases:  # tells its question's words in order, up to the question
         one = rows[int(case.case_id.removeprefix("medqa-")) - 1]
         told = " ".join(s.text for s in case.statements)
