@@ -13,7 +13,6 @@ from fake_model import FakeEncoder
 from tiny_models import as_pickle
 
 import trustlab as tl
-from trustlab.datasets.sentences import LAY_NAMES
 from trustlab.meaning.entailment import (
     CrossEncoderEntailment,
     Entailment,
@@ -25,6 +24,7 @@ from trustlab.meaning.entailment import (
     open_entailment,
 )
 from trustlab.settings import Setup
+from trustlab.words.sentences import LAY_NAMES
 
 SAYS = {
     ("a", "b"): (0.7, 0.2, 0.1), ("b", "a"): (0.1, 0.8, 0.1),

@@ -26,7 +26,6 @@ from test_cli import trustlab
 from typer.testing import CliRunner
 
 from trustlab.cli import app
-from trustlab.datasets.cases_file import DataError
 from trustlab.datasets.fetch import (
     HOMES,
     SCHEME,
@@ -39,6 +38,7 @@ from trustlab.datasets.fetch import (
     safe_place,
     unpack,
 )
+from trustlab.tables import DataError
 
 ROWS = b"id,answer\n" + b"".join(b"%d,row %d\n" % (i, i) for i in range(2000))
 OTHER = b'{"a": 1}\n'

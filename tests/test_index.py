@@ -13,10 +13,12 @@ import pytest
 from each import each
 from made_corpora import ids, made, written, written_passages
 
+from trustlab import disk_index
 from trustlab.datasets import DataError
+from trustlab.disk_index import BM25S
+from trustlab.disk_index import open_retriever as open_any
 from trustlab.paths import RUNS
-from trustlab.retrieval import BM25, BM25S, Passage, disk_index, load_corpus
-from trustlab.retrieval import open_retriever as open_any
+from trustlab.retrieval import BM25, Passage, load_corpus
 
 TEXTS = ["croup barks at night", "gout hurts in the toe", "a rash itches", "croup and fever"]
 TEXTS += ["fever, rash and croup"]

@@ -22,8 +22,9 @@ from rank_bm25 import BM25Okapi
 
 from benchmarks.retrieval import ndcg
 from training import passages as source
+from trustlab.disk_index import BM25S, open_retriever
 from trustlab.knowledge import load_knowledge
-from trustlab.retrieval import BM25, BM25S, Passage, load_corpus, open_retriever, terms
+from trustlab.retrieval import BM25, Passage, load_corpus, terms
 from trustlab.retrieval.bm25 import stop_words
 from trustlab.retrieval.corpus import FILE
 

@@ -7,8 +7,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from trustlab.datasets.giveaway import giveaway
-from trustlab.datasets.sentences import LAY_NAMES, lay_names, sentences
 from trustlab.records import normalise
+from trustlab.words.sentences import LAY_NAMES, lay_names, sentences
 
 
 @each(

@@ -17,9 +17,9 @@ from typer.testing import CliRunner
 import trustlab as tl
 from trustlab.cli import app
 from trustlab.datasets import DataError
-from trustlab.datasets.cases_file import HEAD, check_table
 from trustlab.paths import DATA
 from trustlab.run_notebooks import check_parameters, notebook_path
+from trustlab.tables import HEAD, check_table
 
 TOLD = [f"Sentence number {i}." for i in range(1, 12)]
 ROW = {"id": "007", "statements": TOLD, "diagnosis": "Gout"}

@@ -28,7 +28,6 @@ from trustlab.agents.medconf import Ask, Profiles
 from trustlab.collect import collect, needs_of, samples_alike
 from trustlab.confidence import METHODS, Method, select
 from trustlab.costs import purposes_of
-from trustlab.datasets.cases_file import table_text
 from trustlab.datasets.replies_file import Kept, read_replies
 from trustlab.folder.records_file import NAME as RECORDS
 from trustlab.folder.records_file import find_records, line_of, read_records, save_records
@@ -58,6 +57,7 @@ from trustlab.records import (
     View,
 )
 from trustlab.settings import Setup, given
+from trustlab.tables import table_text
 from trustlab.workbench import Workbench, opened
 
 T = TypeVar("T")

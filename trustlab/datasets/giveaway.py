@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from os.path import commonprefix
 
-from trustlab.datasets.sentences import lay_names
 from trustlab.records import Case, normalise
 from trustlab.words import word_lists
+from trustlab.words.sentences import lay_names
 
 _WORDS = word_lists("giveaway")
 GENERIC = frozenset(_WORDS["generic"].split())

@@ -12,21 +12,11 @@ from typing import Annotated, Any
 from pydantic import Field, model_validator
 
 from trustlab.choices import utf8
-from trustlab.datasets.cases_file import (
-    MIN_STATEMENTS,
-    DataError,
-    Read,
-    Row,
-    Text,
-    allowed,
-    checked,
-    of_kind,
-    whole_json,
-    within,
-)
+from trustlab.datasets.cases_file import MIN_STATEMENTS, Read, Row, Text, allowed, checked, of_kind
 from trustlab.datasets.giveaway import giveaway
 from trustlab.knowledge import load_knowledge
 from trustlab.records import Case, Statement, normalise
+from trustlab.tables import DataError, whole_json, within
 
 NEEDED = (
     "the MediTOD repository (dair-iitd/MediTOD), its data or raw_data folder, or a JSON file of its"
@@ -116,8 +106,7 @@ class _Entry(_Diagnosis):
 
 class _Spoken(Row):
     speaker: Annotated[
-        str,
-        allowed(" or ".join(SPEAKERS), lambda one: one.strip().lower() in (*SPEAKERS, NOBODY)),
+        str, allowed(" or ".join(SPEAKERS), lambda one: one.strip().lower() in (*SPEAKERS, NOBODY))
     ]
     text: Annotated[str, allowed("a str", utf8)]
     nlu: Annotated[list[_Entry], Objects] = []

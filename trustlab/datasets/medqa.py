@@ -15,22 +15,19 @@ from pydantic import Field
 from trustlab.datasets.cases_file import (
     MIN_STATEMENTS,
     Bad,
-    DataError,
     Read,
     Row,
     Text,
     allowed,
     checked,
-    json_lines,
     of_kind,
-    whole_json,
-    within,
 )
 from trustlab.datasets.fetch import SOURCE
-from trustlab.datasets.sentences import sentences
 from trustlab.knowledge import load_knowledge
 from trustlab.records import Case, Statement, normalise
+from trustlab.tables import DataError, json_lines, whole_json, within
 from trustlab.words import word_lists
+from trustlab.words.sentences import sentences
 
 NEEDED = "a MedQA file (JSON lines, as in jind11/MedQA, or MIRAGE's benchmark.json), or a folder"
 NEEDED += " that holds just one"

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from trustlab.datasets.sentences import LAY_NAMES
 from trustlab.graders import same_diagnosis as names
 from trustlab.knowledge import Condition, Knowledge, load_knowledge
 from trustlab.meaning.encoder import TABLE, Encoder, Kept, Named, Source, pair_cosines, squares
 from trustlab.paths import offline
 from trustlab.records import normalise
+from trustlab.words.sentences import LAY_NAMES
 
 ENTAILMENT, NEUTRAL, CONTRADICTION = 0, 1, 2  # columns of the probabilities
 STAND_IN = "rule-based proxy"
