@@ -192,7 +192,7 @@ def test_the_named_tables_come_back_in_full_precision(tmp_path: Path) -> None:
     assert (tmp_path / "second.csv").read_bytes() == b"y\na\n"
 
 
-OWN = ("paths.py", "datasets/fetch.py", "retrieval/disk_index.py")
+OWN = ("paths.py", "datasets/fetch.py", "disk_index.py")
 """Files that write to another name first by themselves."""
 
 

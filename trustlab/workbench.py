@@ -13,6 +13,7 @@ from trustlab.agents.medconf import MedConf
 from trustlab.collect import Settings
 from trustlab.confidence import select
 from trustlab.datasets import check_sets, load_sets
+from trustlab.disk_index import open_retriever
 from trustlab.graders import JUDGE, Grader, check_grader, open_grader
 from trustlab.meaning.encoder import Encoder
 from trustlab.meaning.entailment import open_entailment
@@ -31,7 +32,7 @@ from trustlab.models.opening import is_path, refuse_pickle
 from trustlab.models.trial import Trial
 from trustlab.prompts import Prompts, named
 from trustlab.records import Case
-from trustlab.retrieval import Retriever, open_retriever
+from trustlab.retrieval import Retriever
 from trustlab.retrieval.corpus import corpus_files
 from trustlab.settings import MEMORY, Role, Setup, as_list
 

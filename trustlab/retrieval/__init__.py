@@ -2,17 +2,5 @@
 
 from trustlab.retrieval.bm25 import BM25, K1, N_BEST, B, Retriever, terms
 from trustlab.retrieval.corpus import Passage, load_corpus
-from trustlab.retrieval.disk_index import BM25S, open_retriever
 
-__all__ = [
-    "BM25",
-    "BM25S",
-    "B",
-    "K1",
-    "N_BEST",
-    "Passage",
-    "Retriever",
-    "load_corpus",
-    "open_retriever",
-    "terms",
-]
+__all__ = ["BM25", "B", "K1", "N_BEST", "Passage", "Retriever", "load_corpus", "terms"]

@@ -12,9 +12,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from trustlab.datasets.cases_file import DataError, json_object, wrong_encoding
-from trustlab.datasets.sentences import sentences
 from trustlab.files import DATA
+from trustlab.tables import DataError, json_object, wrong_encoding
+from trustlab.words.sentences import sentences
 
 FILE = DATA / "corpus" / "passages.jsonl"
 TEXTS = (".txt", ".md")
