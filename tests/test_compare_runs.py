@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from drawn_figures import assert_legible
-from long_table import check
 from resampled import case_weights
 from same.tables import read_file
 from scipy.stats import norm
@@ -21,7 +20,7 @@ from typer.testing import CliRunner
 
 import trustlab as tl
 from trustlab.cli import app
-from trustlab.compare import MOST, TITLE
+from trustlab.compare import MOST
 from trustlab.paths import NOTICE, ROOT
 from trustlab.plots.rows import SERIES
 from trustlab.plots.style import INK
@@ -169,13 +168,6 @@ def test_a_run_beside_itself_differs_in_nothing_and_needs_no_number_of_cases():
     assert "no interval: all draws alike" in str(found)
 
 
-def test_tables_are_long_and_ece_is_of_probabilities_alone(compared):
-    for table in (compared.metrics, compared.differences):
-        check(table, ["model", "dataset", "method", "level"])
-    of = compared.metrics.groupby("metric")["method"].unique().map(sorted).to_dict()
-    assert of == {"accuracy": [""], "auroc": sorted(KNOWS), "ece": ["asp", "poc"]}
-
-
 def test_what_a_side_lacks_is_missing_with_its_reason():
     one, other = made("a"), made("b", seed=1, knows={"poc": 1.0})
     gone = one.confidence["method"].eq("poc") & one.confidence["case_id"].lt("010")
@@ -198,43 +190,6 @@ def test_what_a_side_lacks_is_missing_with_its_reason():
     assert line(again.differences, method="asp")["missing"] == asp["missing"]
 
 
-def test_an_answer_not_had_is_neither_right_nor_wrong_and_an_unreadable_one_wrong():
-    one, other = made("a"), made("b", seed=1)
-    answers = one.answers.copy()
-    answers.loc[0, ["answer", "correct", "missing"]] = [None, np.nan, "ran out of tokens"]
-    answers.loc[1, ["answer", "correct"]] = [None, 0.0]
-    found: Any = tl.compare_runs(tl.Run(answers, one.confidence, one.calls, one.parameters), other)
-    assert line(found.differences, metric="accuracy")["n"] == 2 * N - 1
-    assert line(found.differences, method="asp")["n"] == 2 * N - 2
-
-
-def test_sides_are_called_by_what_differs(tmp_path):
-    def sides(*runs: Any) -> tuple[str, ...]:
-        return tl.compare_runs(*runs, n_draws=20).sides
-
-    both = made("m").answers, made("n", seed=1).answers
-    many = tl.Run(
-        pd.concat(both),
-        pd.concat([made("m").confidence, made("n", seed=1).confidence]),
-        made().calls,
-        {"models": {"m": "1", "n": "2"}},
-    )
-    assert sides(many) == ("m", "n")
-    x, y = saved(made("m", sample_temperature=0.5), tmp_path / "x"), tmp_path / "y"
-    saved(made("m", seed=1, sample_temperature=1.0), y)
-    assert sides(x, y) == ("x", "y")
-    assert sides(many, saved(made("k", seed=2), tmp_path / "z")) == ("m", "n", "k")
-    assert sides(many, x) == ("m, run 1", "n, run 1", "m, x")
-    inner = saved(made("m", sample_temperature=0.5), tmp_path / "p" / "run")
-    other = saved(made("m", seed=1, sample_temperature=1.0), tmp_path / "q" / "run")
-    names = sides(inner, other)
-    assert names == ("sample_temperature 0.5", "sample_temperature 1.0")
-    assert sides(inner, inner) == ("m (1)", "m (2)")
-    told = tl.compare_runs(x, y, n_draws=20).settings.set_index("setting")
-    assert told.loc["sample_temperature"].tolist() == ["0.5", "1.0"]
-    assert told.index.tolist() == ["model", "run", "sample_temperature"]
-
-
 def test_of_three_sides_only_what_all_share_is_compared_and_holm_is_over_all():
     runs = made("a"), made("b", 1, range(10, N)), made("c", 2, range(N - 5))
     found: Any = tl.compare_runs(*runs, n_draws=60)
@@ -245,55 +200,6 @@ def test_of_three_sides_only_what_all_share_is_compared_and_holm_is_over_all():
     assert any("60 draws no p can be below 0.05" in n and "120 draws" in n for n in found.notes)
     more = tl.compare_runs(*runs, n_draws=120)
     assert not [n for n in more.notes if "draws" in n]
-
-
-def test_what_cannot_be_compared_is_refused_by_name(tmp_path):
-    here = saved(made("a"), tmp_path / "here")
-    wrong = made("b")
-    there = saved(
-        tl.Run(wrong.answers.assign(truth="Measles"), wrong.confidence, wrong.calls, {}),
-        tmp_path / "there",
-    )
-    far = saved(made("b", cases=range(100, 120)), tmp_path / "far")
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    bare = saved(made("a"), tmp_path / "bare")
-    (bare / "run.json").unlink()
-    refused: dict[str, Any] = {
-        f"2 to {MOST} sides can be compared; {here} holds 1": [here],
-        f"2 to {MOST} sides can be compared; no run holds 0": [],
-        f"case '000' of made has the truth 'Flu' in {here} and 'Measles' in {there}": [here, there],
-        f"shared by all of: {here} (made, 40 cases, levels 20, 100 %); {far} (made,": [here, far],
-        f"{empty} has no run.json: it is no run's folder": [here, empty],
-        "it is no run's folder; below it are those of far, here, there": [tmp_path],
-        f"{bare} has no run.json": [here, bare],
-        f"there is no folder {tmp_path / 'none'}": [here, tmp_path / "none"],
-    }
-    for words, runs in refused.items():
-        with pytest.raises((ValueError, FileNotFoundError), match=re.escape(words)):
-            tl.compare_runs(*runs)
-    first, last = (  # one case, but at another level
-        tl.Run(a[a["level"].eq(level)].assign(truth=truth), made("a").confidence.iloc[:0], a, {})
-        for a, level, truth in ((made("a").answers, 20, "Flu"), (made("b").answers, 100, "Cold"))
-    )
-    with pytest.raises(ValueError, match="'Flu' in run 1 and 'Cold' in run 2: these are not the"):
-        tl.compare_runs(first, last)
-    with pytest.raises(ValueError, match="n_draws must be at least 1"):
-        tl.compare_runs(here, here, n_draws=0)
-    with pytest.raises(ValueError, match=f"holds {MOST + 1}"):
-        tl.compare_runs(*[here] * (MOST + 1))
-    assert len(set(SERIES)) == len(SERIES) == MOST == len({shape for _, shape in SERIES})
-
-
-def test_other_words_for_a_case_and_what_a_server_did_are_noted():
-    one, other = made("a"), made("b", 1, own_temperature=["b"], samples_alike=[])
-    words = other.answers["n_words"].where(other.answers["level"].ne(20), 10)
-    other = tl.Run(
-        other.answers.assign(n_words=words), other.confidence, other.calls, other.parameters
-    )
-    first, second = tl.compare_runs(one, other, n_draws=100).notes
-    assert first == f"{N} shared answers on other words"
-    assert second.startswith("b: asked at its own temperature")
 
 
 def test_a_table_comes_back_as_it_was_saved(tmp_path):
@@ -312,27 +218,89 @@ def test_a_table_comes_back_as_it_was_saved(tmp_path):
     assert parquet.parameters == {}
 
 
-def test_files(tmp_path):
-    out = tmp_path / "out"
-    (out / "figures").mkdir(parents=True)
-    (out / "figures" / "compare_old.png").touch()
+def test_sides_are_called_by_model_then_folder_then_number(tmp_path):
+    def sides(*runs: Any) -> tuple[str, ...]:
+        return tl.compare_runs(*runs, n_draws=20).sides
+
+    one, other = made("m"), made("n", seed=1)
+    many = tl.Run(
+        pd.concat([one.answers, other.answers]),
+        pd.concat([one.confidence, other.confidence]),
+        one.calls,
+        {"models": {"m": "1", "n": "2"}},
+    )
+    x = saved(one, tmp_path / "x")
+    assert sides(many) == ("m", "n")
+    assert sides(x, saved(made("m", seed=1), tmp_path / "y")) == ("x", "y")
+    assert sides(many, saved(made("k", seed=2), tmp_path / "z")) == ("m", "n", "k")
+    assert sides(many, x) == ("m, run 1", "n, run 1", "m, x")
+    assert sides(x, x) == ("m (1)", "m (2)")
+
+
+def test_what_cannot_be_compared_is_refused_by_name(tmp_path):
+    here = saved(made("a"), tmp_path / "here")
+    wrong = made("b")
+    wrong = tl.Run(wrong.answers.assign(truth="Measles"), wrong.confidence, wrong.calls, {})
+    there = saved(wrong, tmp_path / "there")
+    far = saved(made("b", cases=range(100, 120)), tmp_path / "far")
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    refused: dict[str, Any] = {
+        f"2 to {MOST} sides can be compared; {here} holds 1": [here],
+        f"2 to {MOST} sides can be compared; no run holds 0": [],
+        f"holds {MOST + 1}": [here] * (MOST + 1),
+        f"case '000' of made has the truth 'Flu' in {here} and 'Measles' in {there}": [here, there],
+        f"shared by all of: {here} (made, 40 cases, levels 20, 100 %); {far} (made,": [here, far],
+        f"{empty} has no run.json: it is no run's folder": [here, empty],
+        "it is no run's folder; below it are those of far, here, there": [tmp_path],
+        f"there is no folder {tmp_path / 'none'}": [here, tmp_path / "none"],
+    }
+    for words, runs in refused.items():
+        with pytest.raises((ValueError, FileNotFoundError), match=re.escape(words)):
+            tl.compare_runs(*runs)
+    with pytest.raises(ValueError, match="n_draws must be at least 1"):
+        tl.compare_runs(here, here, n_draws=0)
+
+
+def test_an_answer_not_had_counts_for_nothing_and_what_a_server_did_is_noted():
+    one, other = made("a"), made("b", 1, own_temperature=["b"], samples_alike=[])
+    answers = one.answers.copy()
+    answers.loc[0, ["answer", "correct", "missing"]] = [None, np.nan, "ran out of tokens"]
+    answers.loc[1, ["answer", "correct"]] = [None, 0.0]  # unreadable: wrong
+    one = tl.Run(answers, one.confidence, one.calls, one.parameters)
+    words = other.answers["n_words"].where(other.answers["level"].ne(20), 10)
+    told = other.answers.assign(n_words=words)
+    other = tl.Run(told, other.confidence, other.calls, other.parameters)
+    found: Any = tl.compare_runs(one, other, n_draws=100)
+    assert line(found.differences, metric="accuracy")["n"] == 2 * N - 1
+    assert line(found.differences, method="asp")["n"] == 2 * N - 2
+    first, second = found.notes
+    assert first == f"{N} shared answers on other words"
+    assert second.startswith("b: asked at its own temperature")
+
+
+def test_files_and_figure_of_sides_with_hostile_names(tmp_path):
     runs = made("<b>x", note="<script>"), made("y & co $a$", seed=1, note="$1")
     found: Any = tl.compare_runs(*runs, n_draws=60)
-    assert found.save(out) == out
-    names = {str(f.relative_to(out)) for f in out.rglob("*") if f.is_file()}
+    assert found.save(tmp_path) == tmp_path
+    names = {str(f.relative_to(tmp_path)) for f in tmp_path.rglob("*") if f.is_file()}
     drawn = {f"figures/compare_auroc.{kind}" for kind in ("png", "svg", "csv")}
-    tables = {f"{name}.csv" for name in ("sides", "differences", "settings", "left_out")}
-    assert names == drawn | tables | {"compare.json"}
-    table: Any = pd.read_csv(out / "figures" / "compare_auroc.csv")
+    assert names == drawn | {"compare.json", "sides.csv", "differences.csv", "left_out.csv"}
+    table: Any = pd.read_csv(tmp_path / "figures" / "compare_auroc.csv")
     assert set(table["model"]) == {"<b>x", "y & co $a$"} and table["difference"].notna().sum() == 3
-    svg = (out / "figures" / "compare_auroc.svg").read_text(encoding="utf-8")
+    svg = (tmp_path / "figures" / "compare_auroc.svg").read_text(encoding="utf-8")
     assert "y &amp; co $a$" in svg  # in the legend: no formula
-    facts = json.loads((out / "compare.json").read_text())
+    facts = json.loads((tmp_path / "compare.json").read_text())
     assert facts["notice"] == NOTICE and facts["sides"] == list(found.sides)
+    bare = [tl.Run(r.answers, r.confidence.iloc[:0], r.calls, r.parameters) for r in runs]
+    alone: Any = tl.compare_runs(*bare, n_draws=50)
+    assert set(alone.differences["metric"]) == {"accuracy"} and "AUROC" not in str(alone)
+    with pytest.raises(ValueError, match="no confidence method"):
+        alone.figure()
 
 
 @pytest.mark.usefixtures("house_style")
-def test_the_figure_has_a_row_a_method_a_mark_a_side_and_a_fixed_title(compared):
+def test_the_figure_has_a_row_a_method_and_a_mark_a_side(compared):
     (ax,) = compared.figure()
     rows = {tick.get_text() for tick in ax.get_yticklabels()}
     assert {"ASP", "PoC", "Random", "Token", "Consistency", "Baseline"} == rows
@@ -342,22 +310,8 @@ def test_the_figure_has_a_row_a_method_a_mark_a_side_and_a_fixed_title(compared)
     (sure,) = [one for one in edged if one.get_marker() == SERIES[1][1]]
     poc = line(compared.metrics, metric="auroc", model="b", method="poc")["value"]
     assert sure.get_xdata()[0] == pytest.approx(poc)
-    legend = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert legend == ["a", "b", "differs from a beyond chance (Holm)"]
-    told = " ".join(text.get_text().replace("\n", " ") for text in ax.figure.texts)
-    assert TITLE in told and "each side ranks its own answers" in told
+    assert len(set(SERIES)) == len(SERIES) == MOST == len({shape for _, shape in SERIES})
     assert_legible(ax.figure)
-
-
-def test_runs_without_methods_compare_accuracy_alone(tmp_path):
-    runs = made("a"), made("b", seed=1)
-    bare = [tl.Run(r.answers, r.confidence.iloc[:0], r.calls, r.parameters) for r in runs]
-    found: Any = tl.compare_runs(*bare, n_draws=50)
-    assert set(found.differences["metric"]) == {"accuracy"} and "AUROC" not in str(found)
-    with pytest.raises(ValueError, match="no confidence method"):
-        found.figure()
-    found.save(tmp_path)
-    assert not list(tmp_path.rglob("*.png"))
 
 
 def test_the_command_compares_the_models_of_a_run_and_refuses_in_one_line(tmp_path):

@@ -1,4 +1,5 @@
-"""Costs and coverage of a run, on rows few enough to count by hand."""
+"""Tables to read: costs and coverage of a run, on rows few enough to count by hand, and intervals
+as text."""
 
 from __future__ import annotations
 
@@ -10,6 +11,29 @@ from each import each
 from trustlab import formatted
 
 NAN = float("nan")
+
+
+@each(
+    ("value", "low", "high", "words"),
+    [
+        (0.5, 0.25, 0.756, "0.50 [0.25, 0.76]"),
+        (0.5, NAN, NAN, "0.50"),
+        (NAN, 0.1, 0.2, "–"),
+        (None, NAN, NAN, "–"),
+        (-0.001, NAN, NAN, "0.00"),
+    ],
+)
+def test_a_value_stands_with_its_interval_where_it_has_one(value, low, high, words):
+    assert formatted.with_interval(value, low, high) == words
+
+
+def test_a_pivoted_table_keeps_the_order_of_rows_and_columns():
+    rows = [("b", "y", 0.5), ("b", "x", 0.25), ("a", "y", NAN), ("a", "x", 1.0)]
+    table = pd.DataFrame(rows, columns=["method", "metric", "value"]).assign(low=NAN, high=NAN)
+    found = formatted.pivoted(table, ["method"])
+    assert list(found) == ["method", "y", "x"]
+    assert found.to_numpy().tolist() == [["b", "0.50", "0.25"], ["a", "–", "1.00"]]
+    assert formatted.pivoted(table[:0], ["method"]).empty
 
 
 def told(method: str, *values: float, model: str = "x", **more: Any) -> pd.DataFrame:
@@ -53,10 +77,8 @@ def test_coverage_table_counts_reasons_most_frequent_first_for_each_model_and_me
 @each(
     ("bounds", "expected"),
     [
-        (["", ""], ["computed", 0, ""]),
-        ([NAN, NAN], ["computed", 0, ""]),
+        (["", NAN], ["computed", 0, ""]),
         (["upper", ""], ["bound", 1, "upper"]),
-        (["lower", "lower"], ["bound", 2, "lower"]),
         (["upper", "lower"], ["bound", 2, "lower, upper"]),
     ],
 )
