@@ -31,7 +31,6 @@ def pytest_unconfigure() -> None:
 
 
 ON_SMOKE_RUNS = (
-    "test_experiments_run.py",
     "test_mechanisms.py",
     "test_notebooks.py",
     "test_published_notebook.py",
