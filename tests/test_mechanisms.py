@@ -11,12 +11,11 @@ import pandas as pd
 import pytest
 
 import trustlab as tl
-from benchmarks.walkthrough import lean
 from studies import walkthrough
 from trustlab.knowledge import load_knowledge
 from trustlab.models import open_model
 from trustlab.paths import FIGURES
-from trustlab.records import Assessment, Criterion, Evidence, Generation, Reply, TokenTrace
+from trustlab.records import Generation, Reply, TokenTrace
 from trustlab.run_notebooks import check_parameters, notebook_path
 
 NAN = float("nan")
@@ -91,15 +90,6 @@ def agreement(priors, pocs, corrects, n_cases: int = 100) -> pd.DataFrame:
     return table.assign(case_id=ids, level=range(len(table)), model="m", answer="x")
 
 
-def test_means_over_few_cases_have_no_interval_however_many_answers():
-    rows = [(f"c{i % 6}", i, "Influenza", 0, (0.2 + 0.05 * i, 0.9), 0.9, 0.2) for i in range(12)]
-    found = walkthrough.wrong_by_length(walkthrough.token_table(made_run(rows)), n_draws=200)
-    assert found["n"].tolist() == [12, 12] and found[["low", "high"]].isna().all(axis=None)
-    table = agreement([0.1] * 12, [0.1 * (i % 7) for i in range(12)], [1] * 12, 6)
-    means = walkthrough.prior_means(table, n_draws=200)
-    assert means["n"].tolist() == [12] and means[["low", "high"]].isna().all(axis=None)
-
-
 def test_agreement_table_gives_the_answered_conditions_share_of_the_priors():
     knowledge = load_knowledge()
     found = walkthrough.agreement_table(made_run(), knowledge)
@@ -152,28 +142,6 @@ def test_consistent_table_keeps_answers_at_or_over_the_threshold():
     none = walkthrough.consistent_table(made_run(), 1.1)
     assert none["n"].eq(0).all() and none["value"].isna().all()
     assert set(none["missing"]) == {"no answer"}
-
-
-def test_an_answer_that_could_not_be_had_is_neither_right_nor_wrong():
-    failed = ("d", 1, None, NAN, None, 0.95, NAN)
-    run = made_run([*ROWS, failed])
-    found = consistent(run)["accuracy"]
-    assert found["n"].to_dict() == {1: 2, 100: 1} and found["n_answers"].to_dict() == {1: 3, 100: 3}
-    assert found["value"].to_dict() == {1: 0.5, 100: 1.0}
-    pd.testing.assert_frame_equal(
-        walkthrough.token_table(run), walkthrough.token_table(made_run()), check_dtype=False
-    )
-
-
-@pytest.mark.usefixtures("every_interval")
-def test_consistent_table_gives_an_interval_from_twelve_cases_on_and_medconf_may_be_absent():
-    run = made_run([*many(6, (0.5,), 1), *many(6, (0.5,), 0, 6)])
-    run.confidence = run.confidence[run.confidence["method"] != "medconf"]
-    found = consistent(run, n_draws=500)
-    row, medconf = found["accuracy"].loc[1], found["medconf"].loc[1]
-    assert row["value"] == 0.5 and 0 < row["low"] < 0.5 < row["high"] < 1
-    assert np.isnan(medconf["value"]) and medconf["missing"]
-    assert (medconf["n"], medconf["n_missing"]) == (0, 12)
 
 
 def test_moves_table_has_every_method_at_every_level_of_one_case():
@@ -240,23 +208,6 @@ def test_the_pack_is_small_and_of_the_model_that_lives_here():
     facts = list(map(json.loads, runs))
     model = {"embedded": open_model("embedded").revision}
     assert len(facts) == 6 and all(one["benchmark"]["models"] == model for one in facts)
-
-
-def test_a_lean_record_keeps_answer_evidence_and_words():
-    of = np.log([0.5, 0.9])
-    trace = TokenTrace(("a", "b"), logprobs=of, entropies=of, bounds={"entropies": "lower"})
-    proof = Evidence(Criterion(1, "pain"), "missing")
-    found = Assessment("Gout", profile=(proof.criterion,), evidence=(proof,), replies={"a": "b"})
-    whole = Generation(
-        "c", 1, "m", 0, 2, 12, 9, Reply("Gout", trace), (Reply("Flu"),), 1,
-        assessment=found, told="It hurts.",
-    )  # fmt: skip
-    short = lean(whole)
-    assert short.answer and short.answer.trace and short.answer.trace.entropies is None
-    np.testing.assert_array_equal(short.answer.trace.logprobs, of)
-    assert (short.samples, short.told, short.n_total) == (None, "It hurts.", 12)
-    assert short.assessment == Assessment("Gout", evidence=(proof,))
-    assert lean(Generation("c", 1, "m", 0, 2, 12, 9)).answer is None
 
 
 @pytest.mark.notebook

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +16,9 @@ import pytest
 from each import each
 
 from trustlab.paths import DATA
-from trustlab.run_notebooks import MANIFEST, notebook_path
+from trustlab.run_notebooks import notebook_path
 
 NAME = "06_published_tables"
-FIGURES = {"chance_band", "auroc_differences"}
 
 
 def executed(folder: Path, **values: Any) -> dict[str, Any]:
@@ -99,17 +97,6 @@ def test_seven_spearmans_are_significant_by_the_approximation_alone(made: dict[s
     assert np.allclose(lost["p_exact"], 42 / 720) and (lost["p_t"] < 0.05).all()
 
 
-def test_two_printed_spearmans_are_not_among_the_possible_values(made: dict[str, Any]) -> None:
-    odd = made["odd"].set_index("value")
-    assert odd["nearest"].to_dict() == {"0.042": "0.029, 0.086", "0.571": "0.543, 0.600"}
-    assert set(odd["attainable"]) == {"no"}
-    assert odd.loc["0.571", "points"].split(", ")[0] == "7"  # 1 - 6 · 24/336
-    # 0.500 comes of ties alone, 0.042 of none
-    tied = made["tied"]
-    assert len(tied) == 1657 and tied[[0, -1]] == pytest.approx([-1, 1])
-    assert np.abs(tied - 0.5).min() < 1e-9 and np.abs(tied - 0.042).min() > 0.0005
-
-
 def test_two_unrelated_rising_series_are_highly_correlated(made: dict[str, Any]) -> None:
     band = made["band"]
     ends = band[["low", "median", "high"]].iloc[0]
@@ -118,16 +105,6 @@ def test_two_unrelated_rising_series_are_highly_correlated(made: dict[str, Any])
     assert len(band) == 114 + 6 and (band["family"] == "medconf").sum() == 6
     wanted = np.searchsorted(ends, band["r"], side="right")
     assert band["place"].tolist() == [made["places"][i] for i in wanted]
-
-
-def test_what_two_tables_print_is_set_side_by_side(made: dict[str, Any]) -> None:
-    same = made["same"].sort_values("difference", key=abs, ascending=False, kind="stable")
-    assert len(same) == 15 + 2 and (same["difference"][3:] == 0).all()
-    seen = same[["quantity", "method", "first", "value_first", "second", "value_second"]]
-    assert seen.head(2).to_numpy().tolist() == [
-        ["AUROC", "medconf", 3, 0.722, 6, 0.772],
-        ["Pearson", "pmi", 2, 0.781, 3, 0.829],
-    ]
 
 
 def test_the_lead_in_auroc_has_the_error_of_hanley_and_mcneil(made: dict[str, Any]) -> None:
@@ -160,54 +137,21 @@ def test_fifty_consultations_are_the_fewest_that_fit(made: dict[str, Any]) -> No
     assert [n for n in fitting(pd.Series([5.2]), step=2) if n <= 20] == by_hand
 
 
-def test_every_claim_is_answered_once(made: dict[str, Any]) -> None:
-    claims = made["claims"]
-    assert claims["agrees"].value_counts().to_dict() == {
-        "yes": 26, "cannot be recomputed": 11, "no": 8, "no figure is claimed": 1,
-    }  # fmt: skip
-    assert (claims["how"] != "").all() and claims.index.is_unique
-
-
 @each(
     ("name", "value", "agrees"),
     [
-        ("mean_pearson", 0.968 - 15.07 / 27, "yes"), ("mean_spearman", 0.943 - 12.617 / 27, "yes"),
-        ("best_mean", 0.313 / 6, "no"), ("best_least", 0.690 - 0.667, "no"),
-        ("best_most", 0.795 - 0.682, "no"), ("levels", 6, "yes"), ("methods", 27, "yes"),
-        ("black_box", 12, "no"), ("white_box", 15, "no"),
-        ("superior_auroc", 6, "yes"), ("superior_pearson", 2, "no"),
-        ("pearson_close", 0.989 - 0.936, "no figure is claimed"),
-        ("pearson_least", 0.936, "yes"), ("pearson_most", 0.989, "yes"),
-        ("auroc_least", 0.672, "yes"), ("auroc_most", 0.796, "yes"),
-        ("two_medqa_pearson", 0.978, "yes"), ("two_others_pearson", 0.515, "yes"),
-        ("two_others_spearman", 0.486, "yes"),
-        ("ce_significant", 21, "no"), ("graph_excellent", 12, "yes"), ("graph_elsewhere", 1, "no"),
-        ("robust_ce_sample", 47.575 - 12.401, "yes"), ("robust_asp_group", 2.580 - 2.343, "yes"),
-        ("case_asp", (32.04 + 97.22 + 99.99) / 3, "yes"), ("case_poc", 1000 / 15, "yes"),
-        ("case_samples", 15, "yes"),
-        ("entropy_medqa_auroc", 0.766, "yes"), ("cot_spearman", 0.086, "yes"),
+        ("mean_pearson", 0.968 - 15.07 / 27, "yes"), ("best_mean", 0.313 / 6, "no"),
+        ("best_most", 0.795 - 0.682, "no"), ("black_box", 12, "no"), ("superior_pearson", 2, "no"),
+        ("pearson_close", 0.989 - 0.936, "no figure is claimed"), ("auroc_most", 0.796, "yes"),
+        ("two_others_pearson", 0.515, "yes"), ("ce_significant", 21, "no"),
+        ("robust_ce_sample", 47.575 - 12.401, "yes"),
+        ("case_asp", (32.04 + 97.22 + 99.99) / 3, "yes"), ("case_poc", 1000 / 15, "yes"), ("cot_spearman", 0.086, "yes"),
     ],
 )  # fmt: skip
 def test_claims_by_hand(made: dict[str, Any], name: str, value: float, agrees: str) -> None:
-    row = made["claims"].loc[name]
+    claims = made["claims"]
+    row = claims.loc[name]
     assert row["recomputed"] == pytest.approx(value, abs=1e-6) and row["agrees"] == agrees
-
-
-def test_other_choices_are_followed(tmp_path: Path) -> None:
-    other = executed(tmp_path, n_points=5, alpha=0.01, auroc_correlation=0.5, draws=100)
-    half = executed(tmp_path, auroc_correlation=0.5, draws=100)["gaps"]
-    r = other["audit"]["r"].abs()
-    assert np.allclose(other["audit"]["p_t"], other["p_of"](r, 5))
-    assert (other["gaps"]["n"] <= 5 * 231).all() and (half["low"] > 0).sum() > 13 + 6
-
-
-@pytest.mark.notebook
-def test_a_run_leaves_its_figures_and_asks_no_model(smoke_runs) -> None:
-    folder = smoke_runs.of(NAME)
-    found = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    assert found["ok"] and found.get("calls_made", 0) == 0
-    files = {file.name for file in (folder / "figures").iterdir()}
-    assert files == {f"06_{name}.{ending}" for name in FIGURES for ending in ("csv", "png", "svg")}
-    page = (folder / f"{NAME}.html").read_text(encoding="utf-8")
-    for said in ("all checks passed", "Ren et al. 2026", "Not for clinical use", "0.052", "CoT-CE"):
-        assert said in page, said
+    assert claims["agrees"].value_counts().to_dict() == {
+        "yes": 26, "cannot be recomputed": 11, "no": 8, "no figure is claimed": 1,
+    }  # fmt: skip
