@@ -145,7 +145,8 @@ def test_fifty_consultations_are_the_fewest_that_fit(made: dict[str, Any]) -> No
         ("pearson_close", 0.989 - 0.936, "no figure is claimed"), ("auroc_most", 0.796, "yes"),
         ("two_others_pearson", 0.515, "yes"), ("ce_significant", 21, "no"),
         ("robust_ce_sample", 47.575 - 12.401, "yes"),
-        ("case_asp", (32.04 + 97.22 + 99.99) / 3, "yes"), ("case_poc", 1000 / 15, "yes"), ("cot_spearman", 0.086, "yes"),
+        ("case_asp", (32.04 + 97.22 + 99.99) / 3, "yes"), ("case_poc", 1000 / 15, "yes"),
+        ("cot_spearman", 0.086, "yes"),
     ],
 )  # fmt: skip
 def test_claims_by_hand(made: dict[str, Any], name: str, value: float, agrees: str) -> None:
