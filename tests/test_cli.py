@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import sqlite3
-from contextlib import closing
-
 import pytest
 from asking import ask
 from each import each
@@ -14,11 +10,9 @@ from papermill.exceptions import PapermillExecutionError
 from typer.testing import CliRunner
 
 from trustlab.cli import app
-from trustlab.confidence import METHODS
-from trustlab.confidence.registry import calls, readers
 from trustlab.datasets import load_cases
 from trustlab.models.base import Gone, Waiting
-from trustlab.models.cache import SCHEMA, CachedModel
+from trustlab.models.cache import CachedModel
 from trustlab.paths import ROOT, RUNS, in_shard, save_json, shard_of
 from trustlab.run import benchmark
 from trustlab.run_notebooks import has_cases, notebook_names
@@ -36,20 +30,6 @@ def trustlab(*words: object, status: int = 0) -> str:
 
 
 # What there is
-
-
-@each(
-    ("name", "asked", "read"),
-    [
-        ("pmi", "1 + 1 scoring", ""),
-        ("ccp", "1", "entailment"),
-        ("medconf", "1 + 1 + 2 per distinct answer", "retriever"),
-        ("rdc", "1 + K doctors", "encoder"),
-        ("word_count", "0", ""),
-    ],
-)
-def test_a_method_s_cost_follows_from_its_needs(name: str, asked: str, read: str):
-    assert (calls(METHODS[name]), readers(METHODS[name])) == (asked, read)
 
 
 # Plan
@@ -158,15 +138,6 @@ def test_an_error_after_a_run_is_no_refusal(tmp_path, monkeypatch):
     assert told == "trustlab: it ran, and what follows a run failed: the disk is full\n"
 
 
-def test_a_traceback_is_shown_on_demand_and_where_nobody_foresaw_the_error(monkeypatch):
-    for words in (["--traceback", "plan", "99_nothing"], ["methods"]):
-        if words == ["methods"]:
-            monkeypatch.delattr("trustlab.confidence.registry.calls")
-        done = CliRunner().invoke(app, words)
-        assert done.exit_code == 1
-        assert isinstance(done.exception, ValueError if "plan" in words else ImportError)
-
-
 # Bad input
 
 
@@ -256,28 +227,3 @@ def test_the_cache_travels_in_one_file(tmp_path):
     replayed = CachedModel(unasked, tmp_path / "b.sqlite", offline=True)
     ask(benchmark, made_cases(2), [replayed], ["poc"], [1], encoder=FakeEncoder())
     assert unasked.asked == []
-
-
-def test_a_bad_export_or_import_is_refused(tmp_path):
-    assert "there is no reply cache at" in trustlab(
-        "cache", "export", tmp_path / "o", "--path", tmp_path / "none", status=2
-    )
-    (tmp_path / "text").write_text("not gzip\n")
-    for name, rows in (("other", "CREATE TABLE a (b)"), ("bad", SCHEMA)):
-        with closing(sqlite3.connect(tmp_path / f"{name}.sqlite")) as file, file:
-            file.execute(rows)
-            if name == "bad":
-                file.execute("INSERT INTO replies VALUES (?, ?)", ("0" * 64, '{"text": "x"}'))
-    with gzip.open(tmp_path / "wrong.gz", "wt") as file:
-        file.write('{"key": "abc", "value": {}}\n')
-    for source, message in (
-        ("text", "is not a whole gzip file"),
-        ("wrong.gz", "line 1: key must be"),
-        ("gone", "gone"),
-        ("other.sqlite", "is no whole reply cache"),
-        ("bad.sqlite", "Field required"),
-        (".", ""),
-    ):
-        assert message in trustlab(
-            "cache", "import", tmp_path / source, "--path", tmp_path / "b.sqlite", status=2
-        )

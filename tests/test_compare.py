@@ -132,12 +132,3 @@ def test_a_family_or_a_reference_without_values_has_no_best_and_says_why():
     found = best_of_families(one_kind, SURE, n_draws=20, level="pooled")
     assert found["value"].isna().all() and set(found["n"]) == {120}
     assert set(found["missing"]) == {"fewer than 10 correct or wrong"}
-
-
-def test_two_runs_are_compared_each_with_its_own():
-    other = made(seed=5, model="other")
-    answers, sure = (pd.concat(pair) for pair in zip((ANSWERS, SURE), other, strict=True))
-    for compare in (compare_methods, best_of_families):
-        both, single = compare(answers, sure, n_draws=50), compare(*other, n_draws=50)
-        mine = both[both["model"] == "other"].reset_index(drop=True)
-        pd.testing.assert_frame_equal(mine, single)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import re
 import subprocess
@@ -89,18 +88,6 @@ def python_blocks() -> list[tuple[str, str]]:
             r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S
         )
     ]
-
-
-def test_code_in_pages_uses_public_names() -> None:
-    assert len(python_blocks()) >= 4
-    used = set()
-    for _, code in python_blocks():
-        ast.parse(code)
-        used |= set(re.findall(r"\btl\.(\w+)", code))
-    for page in PAGES:
-        used |= set(re.findall(r"`tl\.(\w+)", page.read_text(encoding="utf-8")))
-    modules = {"studies", "run"}
-    assert used - modules <= set(tl.__all__)
 
 
 @pytest.mark.slow

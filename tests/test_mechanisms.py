@@ -13,7 +13,6 @@ import pytest
 import trustlab as tl
 from studies import walkthrough
 from trustlab.knowledge import load_knowledge
-from trustlab.models import open_model
 from trustlab.paths import FIGURES
 from trustlab.records import Generation, Reply, TokenTrace
 from trustlab.run_notebooks import check_parameters, notebook_path
@@ -49,19 +48,6 @@ def made_run(rows=ROWS) -> Any:
     return SimpleNamespace(answers=pd.DataFrame(answers), confidence=shuffled, generations=made)
 
 
-def test_token_table_has_a_row_a_token_of_every_answer_with_a_trace():
-    found = walkthrough.token_table(made_run())
-    columns = ["case_id", "level", "model", "n_tokens", "position", "probability", "correct", "n"]
-    assert list(found.columns) == columns and found["n"].eq(1).all()
-    assert found.drop(columns=["model", "probability", "n"]).to_numpy().tolist() == [
-        ["a", 1, 2, 1, 0], ["a", 1, 2, 2, 0],
-        ["a", 100, 3, 1, 1], ["a", 100, 3, 2, 1], ["a", 100, 3, 3, 1],
-        ["b", 1, 2, 1, 1], ["b", 1, 2, 2, 1],
-        ["c", 100, 1, 1, 0],
-    ]  # fmt: skip
-    np.testing.assert_allclose(found["probability"], [0.2, 0.9, 0.6, 1.0, 0.8, 0.5, 0.7, 0.4])
-
-
 def many(n: int, probs, correct: int = 0, start: int = 0) -> list[tuple]:
     return [(f"c{start + i}", 1, "Influenza", correct, probs, 0.9, 0.2) for i in range(n)]
 
@@ -84,12 +70,6 @@ def test_wrong_by_length_is_of_wrong_answers_alone():
     assert not len(walkthrough.wrong_by_length(only_right))
 
 
-def agreement(priors, pocs, corrects, n_cases: int = 100) -> pd.DataFrame:
-    table = pd.DataFrame({"prior": priors, "poc": pocs, "correct": corrects})
-    ids = [f"c{i % n_cases}" for i in range(len(table))]
-    return table.assign(case_id=ids, level=range(len(table)), model="m", answer="x")
-
-
 def test_agreement_table_gives_the_answered_conditions_share_of_the_priors():
     knowledge = load_knowledge()
     found = walkthrough.agreement_table(made_run(), knowledge)
@@ -105,22 +85,6 @@ def test_agreement_table_gives_the_answered_conditions_share_of_the_priors():
     run.confidence = run.confidence[run.confidence["method"] != "poc"]
     with pytest.raises(ValueError, match="no method 'poc'"):
         walkthrough.agreement_table(run, knowledge)
-
-
-@pytest.mark.usefixtures("every_interval")
-def test_prior_means_share_their_limits_between_right_and_wrong():
-    corrects = np.repeat([1, 0, 1, 0], [12, 8, 10, 10])
-    table = agreement(np.repeat([0.01, 0.02], 20), np.tile([0.4, 0.6], 20), corrects)
-    found = walkthrough.prior_means(table, n_draws=100)
-    wanted = [[1, 0, 0.01, 0.5, 12], [1, 1, 0.02, 0.5, 10], [0, 1, 0.02, 0.5, 10]]
-    shown = found[["correct", "bin", "prior", "value", "n"]].astype(float)
-    np.testing.assert_allclose(shown, wanted)
-    assert found["low"][0] < 0.5 < found["high"][0]
-    assert found["low"][1:].isna().all()  # ten cases
-    many_priors = agreement(np.linspace(0.01, 0.05, 50), [0.5] * 50, [1] * 50)
-    fifths = walkthrough.prior_means(many_priors, n_draws=100)
-    assert fifths["n"].tolist() == [10] * 5 and fifths["prior"].is_monotonic_increasing
-    assert not len(walkthrough.prior_means(agreement([NAN], [0.5], [1])))
 
 
 def consistent(run, threshold=0.8, n_draws=100) -> dict[str, pd.DataFrame]:
@@ -142,22 +106,6 @@ def test_consistent_table_keeps_answers_at_or_over_the_threshold():
     none = walkthrough.consistent_table(made_run(), 1.1)
     assert none["n"].eq(0).all() and none["value"].isna().all()
     assert set(none["missing"]) == {"no answer"}
-
-
-def test_moves_table_has_every_method_at_every_level_of_one_case():
-    found = walkthrough.moves_table(made_run(), "c")
-    wanted = ["case_id", "model", "level", "method", "family", "scale", "confidence", "n"]
-    wanted += ["missing", "answer", "correct"]
-    assert list(found.columns) == wanted
-    assert found.groupby("method")["level"].apply(list).to_dict() == dict.fromkeys(
-        ("poc", "medconf", "word_count"), [1, 100]
-    )
-    assert found.set_index(["method", "level"]).loc[("poc", 1), "missing"] == "unreadable answer"
-    kinds = found.drop_duplicates("method").set_index("method")[["family", "scale"]].T.to_dict()
-    assert kinds["poc"] == {"family": "consistency", "scale": "probability"}
-    assert kinds["word_count"] == {"family": "baseline", "scale": "score"}
-    with pytest.raises(ValueError, match="no case 'z'"):
-        walkthrough.moves_table(made_run(), "z")
 
 
 # The pack
@@ -199,15 +147,6 @@ def test_other_cases_methods_levels_or_words_are_asked_of_the_model(tmp_path, mo
     answers.assessed(held["told"], "Influenza")
     answers.assessed([*held["told"], "And a rash."], held["diagnosis"])
     assert len(asked) == 5
-
-
-def test_the_pack_is_small_and_of_the_model_that_lives_here():
-    files = [file for file in walkthrough.PACK.rglob("*") if file.is_file()]
-    assert sum(file.stat().st_size for file in files) <= 1_000_000
-    runs = [file.read_text(encoding="utf-8") for file in files if file.name == "run.json"]
-    facts = list(map(json.loads, runs))
-    model = {"embedded": open_model("embedded").revision}
-    assert len(facts) == 6 and all(one["benchmark"]["models"] == model for one in facts)
 
 
 @pytest.mark.notebook

@@ -369,15 +369,6 @@ def test_a_file_or_pair_of_another_form_is_refused(content, pairs, words, tmp_pa
         read_parameters(tmp_path / "p.yml", pairs, "01_benchmark")
 
 
-def test_annotated_parameters_are_parameters(tmp_path):
-    source = "n: int = 20\npath: str = None\nlevels = [5]\nshown: bool\n"
-    cells = [nbformat.v4.new_code_cell(source, metadata={"tags": ["parameters"]})]
-    own = tmp_path / "own.ipynb"
-    nbformat.write(nbformat.v4.new_notebook(cells=cells), own)
-    assert default_parameters(own) == {"n": 20, "path": None, "levels": [5]}
-    check_parameters(own, {"n": 3})
-
-
 @each(
     ("name", "given", "absolute"),
     [

@@ -20,7 +20,7 @@ from publish import publish
 
 from trustlab import paths
 from trustlab.html.notebook import write_html
-from trustlab.paths import ROOT, save_json, save_table, save_tables, save_text, whole
+from trustlab.paths import ROOT, save_json, save_table, save_text, whole
 from trustlab.plots import save_figure
 
 MANY = pd.DataFrame({"n_made": range(5000), "n_cached": 0, "missing": "none", "value": 1.0})
@@ -135,15 +135,6 @@ with whole(Path({str(path)!r})) as beside:
     (alive := tmp_path / f"a.txt.{os.getppid()}.part").touch()
     save_text("new", path)
     assert sorted(tmp_path.iterdir()) == [path, alive]
-
-
-def test_the_named_tables_come_back_in_full_precision(tmp_path):
-    class Two:
-        first, second = pd.DataFrame({"x": [0.1 + 0.2]}), pd.DataFrame({"y": ["a"]})
-
-    save_tables(Two(), ("first", "second"), tmp_path)
-    assert (tmp_path / "first.csv").read_bytes() == b"x\n0.30000000000000004\n"
-    assert (tmp_path / "second.csv").read_bytes() == b"y\na\n"
 
 
 OWN = ("paths.py", "datasets/fetch.py", "retrieval/disk_index.py")

@@ -15,7 +15,6 @@ import pandas as pd
 import pytest
 from each import each
 
-from trustlab.paths import DATA
 from trustlab.run_notebooks import notebook_path
 
 NAME = "06_published_tables"
@@ -52,21 +51,6 @@ def test_p_over_six_points_is_that_of_the_closed_form(audit: pd.DataFrame) -> No
     assert two == pytest.approx(1 - 1.5 * 0.135 + 0.5 * 0.135**3)
 
 
-def test_seventeen_printed_p_values_are_not_of_their_coefficient(
-    made: dict[str, Any], audit: pd.DataFrame
-) -> None:
-    raw = (DATA / "published" / "correlation.csv").read_text(encoding="utf-8")
-    assert (audit["p_number"] <= 0.05).sum() == raw.count(",<=0.05\n") == 85
-    assert made["fit"] == {4: 1, 5: 3, 6: 143 - 17, 7: 3, 8: 3, 9: 1}
-    off = audit[audit["apart"] > 0]
-    assert len(off) == 17 and (off["apart"] > 0.05).sum() == 11
-    msp = off.loc[("llama-3.1", "meditod", "msp", "pearson")]
-    assert msp["apart"] == pytest.approx(0.1365 - (1 - 1.5 * 0.8065 + 0.5 * 0.8065**3))
-    # the p of this one is that of 0.429, which six points can have
-    pmi = off.loc[("llama-3.1", "ddxplus", "conditional_pmi", "spearman")]
-    assert pmi["value"] == "0.042" and pmi["value_of_p"] == pytest.approx(0.429, abs=0.001)
-
-
 def test_corrections_count_the_whole_table_as_one_family(audit: pd.DataFrame) -> None:
     p = audit["p_t"].sort_values().to_numpy()
     n_holm = np.argmin(p * np.arange(228, 0, -1) <= 0.05)
@@ -78,23 +62,6 @@ def test_corrections_count_the_whole_table_as_one_family(audit: pd.DataFrame) ->
         "Benjamini–Hochberg": n_bh - n_holm,
         "Holm": n_holm,
     }
-
-
-def test_no_rank_correlation_over_six_points_passes_holm_exactly(made: dict[str, Any]) -> None:
-    first = {tuple(row[:3]): row[3:] for row in made["counted_families"]}
-    whole = first["the whole table", "spearman", "exact permutation"]
-    assert (whole[0], whole[1], whole[2], whole[4]) == (114, 42, 35, 0)
-    assert first["the whole table", "spearman", "t-test"][4] == 16  # the perfect ones
-    assert first["the whole table", "pearson", "t-test"][4] == 4
-    # among 11 tests, 1.000 passes: 11 · 2/720 is 0.031
-    alone = first["each model, data set, statistic", "spearman", "exact permutation"]
-    assert alone[4] == 7
-
-
-def test_seven_spearmans_are_significant_by_the_approximation_alone(made: dict[str, Any]) -> None:
-    lost = made["audit"][made["lost"]]
-    assert len(lost) == 7 and set(lost["value"]) == {"0.829"}
-    assert np.allclose(lost["p_exact"], 42 / 720) and (lost["p_t"] < 0.05).all()
 
 
 def test_two_unrelated_rising_series_are_highly_correlated(made: dict[str, Any]) -> None:

@@ -3,7 +3,6 @@ somewhere, words that stay words."""
 
 from __future__ import annotations
 
-import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -156,21 +155,6 @@ def test_the_index_lists_runs_with_first_figure_facts_and_links_and_escapes_all(
                   "models m · data d, e"):  # fmt: skip
         assert words in seen.text, words
     assert seen.text.count("Is it so?") == 2
-
-
-def test_a_run_that_cannot_be_read_is_left_out_of_the_index(tmp_path):
-    """As that of a notebook which is being executed beside the one that has ended."""
-    whole = {"cells": [{"cell_type": "markdown", "source": ["# Why?"]}]}
-    for name, notebook in (("whole", json.dumps(whole)), ("begun", '{"cells": ['), ("none", None)):
-        (tmp_path / name).mkdir()
-        facts = {"notebook": "mine", "ok": True}
-        (tmp_path / name / "manifest.json").write_text(json.dumps(facts), encoding="utf-8")
-        if notebook:
-            (tmp_path / name / "mine.ipynb").write_text(notebook, encoding="utf-8")
-    (tmp_path / "odd").mkdir()
-    (tmp_path / "odd" / "manifest.json").write_text("[1", encoding="utf-8")
-    page = write_index(tmp_path).read_text(encoding="utf-8")
-    assert page.count("<article>") == 1 and "Why?" in page
 
 
 def test_the_index_says_how_often_answers_are_right_by_denominator(tmp_path):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import lzma
 import sqlite3
 import sys
 from collections.abc import Sequence
@@ -26,9 +24,8 @@ from trustlab.folder.kept import REPLIES, unpack
 from trustlab.meaning import encoder as semantics
 from trustlab.meaning.encoder import Encoder
 from trustlab.meaning.entailment import CrossEncoderEntailment
-from trustlab.meaning.relevance import relevances
 from trustlab.models.base import Request
-from trustlab.models.cache import CachedModel, CacheMiss, export_cache, import_cache
+from trustlab.models.cache import CachedModel, CacheMiss
 from trustlab.paths import FIGURES
 from trustlab.records import Reply
 
@@ -195,23 +192,6 @@ def test_offline_what_is_not_kept_is_an_error_that_names_it(offline, monkeypatch
     assert not CachedModel(Echo(), None).offline
 
 
-def test_relevances_are_kept_in_the_place_of_vectors(offline, monkeypatch):
-    monkeypatch.setenv("TRUSTLAB_OFFLINE", "0")
-    asked = [(("Fl", "u"), "I cough."), (("Gout",), "")]
-    made = relevances(Encoder(cache_path=offline / semantics.VECTORS), asked)
-    monkeypatch.setattr(Encoder, "_encode_new", None)  # nothing is encoded again
-    again = relevances(Encoder(cache_path=offline / semantics.VECTORS), asked)
-    for one, other in zip(made, again, strict=True):
-        np.testing.assert_array_equal(one, other)
-    with closing(sqlite3.connect(offline / semantics.VECTORS)) as kept:
-        assert kept.execute("SELECT count(*) FROM vectors").fetchone() == (0,)
-    assert pack(offline, offline / "kept")["relevances"] == 2
-    unpack(offline / "kept", offline / "again")
-    monkeypatch.setenv("TRUSTLAB_OFFLINE", "1")
-    there = relevances(Encoder(cache_path=offline / "again" / semantics.VECTORS), asked)
-    assert [len(one) for one in there] == [2, 1] and np.array_equal(there[0], made[0])
-
-
 # What is kept
 
 
@@ -255,17 +235,6 @@ def test_what_is_packed_comes_back_bit_for_bit_and_stays_when_made_anew_elsewher
     with closing(sqlite3.connect(first / "relevances.sqlite")) as made, made:
         made.execute("UPDATE relevances SET value = ?", (np.float64([1, 2]).tobytes(),))
     assert pack(first, kept) == counts and (kept / "relevances.npz").read_bytes() == before
-
-
-def test_replies_are_exported_as_xz_by_the_name(tmp_path):
-    folder = caches(tmp_path / "caches")
-    for name, opened in (("r.jsonl.xz", lzma), ("r.jsonl.gz", gzip)):
-        export_cache(folder / "replies.sqlite", tmp_path / name)
-        assert len(opened.open(tmp_path / name).readlines()) == 2
-        assert import_cache(tmp_path / f"{name}.sqlite", tmp_path / name)["new"] == 2
-    (tmp_path / "cut.xz").write_bytes((tmp_path / "r.jsonl.xz").read_bytes()[:-20])
-    with pytest.raises(ValueError, match="not a whole xz file"):
-        import_cache(tmp_path / "c.sqlite", tmp_path / "cut.xz")
 
 
 # A notebook

@@ -220,12 +220,6 @@ def test_without_a_folder_replies_are_kept_in_runs_or_in_memory(tmp_path, monkey
     assert memory.store is None and memory.readers.encoder.cache_path is None
 
 
-def test_names_and_objects_are_as_welcome():
-    model = FakeModel()
-    assert tl.opened(Setup(reviewer=model)).role("reviewer") is model
-    assert tl.opened(Setup(patient="facts")).role("patient") == "facts"
-
-
 def test_embedded_models_have_a_sibling_for_what_they_were_not_taught() -> None:
     apart = ("doctor", "panel", "reviewer", "wording")
     for models in (["embedded"], ["embedded", FakeModel("embedded-closed")]):
@@ -243,16 +237,6 @@ def test_embedded_models_have_a_sibling_for_what_they_were_not_taught() -> None:
     assert [m.name for m in tl.opened(Setup(model=["embedded-closed"])).models()] == [
         "embedded-closed"
     ]
-
-
-def test_a_study_takes_methods_and_levels_of_the_setup():
-    setup = tl.opened(
-        Setup(methods=["poc"], levels=[1, 20], samples=2, quiet=True, encoder=FakeEncoder())
-    )
-    run = tl.benchmark(made_cases(2), [FakeModel()], setup=setup)
-    assert run.parameters["methods"] == ["poc"] and run.parameters["levels"] == [1, 20]
-    told = tl.benchmark(made_cases(2), [FakeModel()], ["random"], [100], setup).parameters
-    assert (told["methods"], told["levels"]) == (["random"], [100])
 
 
 def test_a_notebook_s_variables_become_its_setup(monkeypatch):
@@ -273,9 +257,3 @@ def test_budgets_reach_the_requests_and_the_run_s_parameters() -> None:
     assert run.parameters["max_tokens_reasoning"] == 256
     asked = {(q.purpose, q.max_tokens) for batch in model.asked for q in batch}
     assert asked == {("diagnosis", 500), ("ce", 30)}
-
-
-@each("budgets", [{"answer": 0}, {"answers": 5}, {"score": 1.5}, {"score": True}, [5]])
-def test_budgets_that_cannot_be_are_refused(budgets) -> None:
-    with pytest.raises(ValueError, match="budgets is .*; it must be whole numbers of at least 1"):
-        tl.opened(tl.Setup(budgets=budgets))
