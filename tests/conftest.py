@@ -31,7 +31,6 @@ def pytest_unconfigure() -> None:
 
 
 ON_SMOKE_RUNS = (
-    "test_mechanisms.py",
     "test_notebooks.py",
     "test_run_pages.py",
 )

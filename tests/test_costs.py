@@ -18,7 +18,7 @@ from trustlab.agents.medconf import MedConf
 from trustlab.confidence import METHODS
 from trustlab.costs import CALLS, method_costs, purposes_of
 from trustlab.paths import NOTICE
-from trustlab.records import Parameters, Reply
+from trustlab.records import Reply
 from trustlab.reporting import report
 from trustlab.run import Run, benchmark
 
@@ -117,11 +117,9 @@ def made(cases: int = 2, *models: FakeModel, **options: Any) -> Run:
 
 
 RUNS = {
-    "one of everything": lambda: made(1, levels=[100], methods=["asp"], samples=1),
     "two models": lambda: made(
         2, FakeModel(), FakeModel("other", provides=TEXT_ONLY), methods="all", levels=[1]
     ),
-    "a panel of one": lambda: made(1, methods=["agreement"], parameters=Parameters(n_doctors=1)),
     "nothing readable": lambda: made(2, FakeModel("embedded", unreadable=lambda r, i: True)),
     "parts switched off": lambda: made(
         1, medconf=MedConf(retrieval=False, importance=False), assessor=FakeModel("judge")

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 import trustlab as tl
 from trustlab.cli import app
-from trustlab.paths import DATA, ROOT
+from trustlab.paths import ROOT
 from trustlab.run_notebooks import notebook_names
 
 HEAVY = ("pandas", "torch", "scipy", "sklearn", "matplotlib")
@@ -74,14 +74,6 @@ def test_a_workbench_has_all_that_its_page_names_and_nothing_is_overwritten(tmp_
     (tmp_path / "half" / "cases.csv").write_text("mine")
     assert CliRunner().invoke(app, ["init", str(tmp_path / "half")]).exit_code == 2
     assert not list((tmp_path / "half" / "notebooks").iterdir())
-
-
-def test_the_example_cases_are_cases():
-    cases = tl.load_cases("table", path=DATA / "workbench" / "cases.csv")
-    ours = tl.load_cases("starter-dialogue")[:12]
-    assert [(c.case_id, c.diagnosis, c.accepted) for c in cases] == [
-        (c.case_id, c.diagnosis, c.accepted) for c in ours
-    ]
 
 
 def own_notebook(file: Path, parameters: str, code: str, tag: str = "parameters") -> Path:

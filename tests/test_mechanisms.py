@@ -13,7 +13,6 @@ import pytest
 import trustlab as tl
 from studies import walkthrough
 from trustlab.knowledge import load_knowledge
-from trustlab.paths import FIGURES
 from trustlab.records import Generation, Reply, TokenTrace
 from trustlab.run_notebooks import check_parameters, notebook_path
 
@@ -46,28 +45,6 @@ def made_run(rows=ROWS) -> Any:
     shuffled = pd.DataFrame(confidence).iloc[::-1]
     made = tuple(generations)
     return SimpleNamespace(answers=pd.DataFrame(answers), confidence=shuffled, generations=made)
-
-
-def many(n: int, probs, correct: int = 0, start: int = 0) -> list[tuple]:
-    return [(f"c{start + i}", 1, "Influenza", correct, probs, 0.9, 0.2) for i in range(n)]
-
-
-def test_wrong_by_length_is_of_wrong_answers_alone():
-    rows = [
-        *many(10, (0.2, 0.9)),
-        *many(20, (0.9, 0.9), 1, 10),
-        *many(6, (0.3, 1, 1), 0, 30),
-        *many(6, (0.1, 1, 1), 0, 36),
-    ]
-    found = walkthrough.wrong_by_length(walkthrough.token_table(made_run(rows)), n_draws=200)
-    assert found[["n_tokens", "metric", "n"]].to_numpy().tolist() == [
-        [2, "asp", 10], [2, "first", 10], [3, "asp", 12], [3, "first", 12],
-    ]  # fmt: skip
-    np.testing.assert_allclose(found["value"].astype(float), [0.55, 0.2, 2.2 / 3, 0.2])
-    assert found["low"].iloc[2] < found["value"].iloc[2] < found["high"].iloc[2]
-    only_right = walkthrough.token_table(made_run(many(20, (0.9, 0.9), 1)))
-    assert list(walkthrough.wrong_by_length(only_right).columns) == list(found.columns)
-    assert not len(walkthrough.wrong_by_length(only_right))
 
 
 def test_agreement_table_gives_the_answered_conditions_share_of_the_priors():
@@ -147,17 +124,3 @@ def test_other_cases_methods_levels_or_words_are_asked_of_the_model(tmp_path, mo
     answers.assessed(held["told"], "Influenza")
     answers.assessed([*held["told"], "And a rash."], held["diagnosis"])
     assert len(asked) == 5
-
-
-@pytest.mark.notebook
-def test_the_notebook_asks_nothing_and_shows_the_published_numbers(smoke_runs):
-    """Its live run gives them, too: ``trustlab replay`` in test_same.py."""
-    folder = smoke_runs.of("00_walkthrough")
-    made = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-    assert made["ok"] and made["calls_made"] == 0
-    files = {file.name: file for file in (folder / "figures").glob("*.csv")}
-    published = {file.name: file for file in FIGURES.glob("00_*.csv")}
-    assert files.keys() == published.keys() and len(files) == 3
-    for name, file in files.items():
-        mine, theirs = pd.read_csv(file), pd.read_csv(published[name])
-        pd.testing.assert_frame_equal(mine, theirs, atol=1e-6, rtol=0)

@@ -10,7 +10,6 @@ import os
 import re
 import shutil
 from pathlib import Path
-from typing import Any
 
 import nbformat
 import pandas as pd
@@ -26,7 +25,6 @@ from trustlab import paths, run_notebooks
 from trustlab.cli import app
 from trustlab.folder.replies_log import NAME as REPLIES
 from trustlab.folder.replies_log import json_lines
-from trustlab.html.notebook import without_progress, write_html
 from trustlab.html.prompts import prompts_of
 from trustlab.models.base import Gone, Waiting
 from trustlab.paths import FIGURES, NOTEBOOKS, NOTICE
@@ -395,31 +393,6 @@ def test_paths_are_made_absolute(name, given, absolute, tmp_path, monkeypatch):
     (tmp_path / "own").mkdir()
     found = json.dumps(run_notebooks._from_here(name, given))
     assert json.loads(found.replace(str(tmp_path / "own"), "OWN")) == absolute
-
-
-# Pages
-
-
-def test_of_a_widget_only_the_page_or_picture_beside_it_is_kept(tmp_path):
-    def output(kind: str, **data: str) -> Any:
-        shown = {k.replace("_", "/"): v for k, v in data.items()}
-        return nbformat.v4.new_output(kind, data={WIDGET: {"model_id": "1"}, **shown})
-
-    text = nbformat.v4.new_output("stream", name="stdout", text="x")
-    bar = output("display_data", text_plain="0%")
-    page = output("display_data", text_html="<p>a still page</p>", text_plain="Explorer")
-    picture = output("display_data", image_png="iVBORw0KGgo=")
-    given = [text, bar, page, picture]
-    cells = [
-        nbformat.v4.new_markdown_cell("# A\n$x^2$"),
-        nbformat.v4.new_code_cell("x", outputs=given),
-    ]
-    nbformat.write(nbformat.v4.new_notebook(cells=copy.deepcopy(cells)), tmp_path / "a.ipynb")
-    html = write_html(tmp_path / "a.ipynb").read_text(encoding="utf-8")
-    assert "<p>a still page</p>" in html and "data:image/png;base64,iVBORw0KGgo=" in html
-    assert "widget-view" not in html and "0%</pre>" not in html and not LOADED.search(html)
-    kept = [sorted(o.get("data", {})) for o in without_progress(given)]
-    assert kept == [[], ["text/html", "text/plain"], ["image/png"]]
 
 
 # As committed

@@ -293,14 +293,6 @@ def test_the_surest_wrong_answer_is_shown_first_and_else_the_least_sure_right_on
     assert one == (FIRST, 20, "other") and why.endswith("of 1 that fit")
 
 
-def test_one_id_in_two_data_sets_shows_no_answer_of_the_other(saved):
-    """A table of one's own may have it; which record is whose is then not known."""
-    run = load_run(saved)
-    both = pd.concat([run.answers, run.answers.assign(dataset="another")], ignore_index=True)
-    with pytest.raises(ValueError, match=f"the case id {FIRST!r} is in several data sets"):
-        show(replace(run, answers=both), FIRST, 20)
-
-
 def test_a_run_without_methods_has_a_page_for_each_answer(saved):
     run = load_run(saved)
     none = run.parameters | {"methods": []}

@@ -57,17 +57,6 @@ def test_a_file_takes_its_name_once_it_is_whole_and_else_the_old_one_stays(error
     ]
 
 
-def test_two_processes_write_to_names_of_their_own(tmp_path, monkeypatch):
-    path = tmp_path / "a.txt"
-    with whole(path) as first:
-        first.write_text("first", encoding="utf-8")
-        monkeypatch.setattr(os, "getpid", lambda: -1)
-        with whole(path) as second:
-            second.write_text("second", encoding="utf-8")
-        assert path.read_text(encoding="utf-8") == "second"
-    assert path.read_text(encoding="utf-8") == "first"
-
-
 def drawn(folder: Path) -> Callable[[], object]:
     """A figure whose pixels fit on the disk, and whose lines do not."""
     figure = plt.figure()

@@ -64,16 +64,6 @@ def test_corrections_count_the_whole_table_as_one_family(audit: pd.DataFrame) ->
     }
 
 
-def test_two_unrelated_rising_series_are_highly_correlated(made: dict[str, Any]) -> None:
-    band = made["band"]
-    ends = band[["low", "median", "high"]].iloc[0]
-    # of a million draws
-    assert ends.to_numpy() == pytest.approx([0.726, 0.925, 0.991], abs=0.004)
-    assert len(band) == 114 + 6 and (band["family"] == "medconf").sum() == 6
-    wanted = np.searchsorted(ends, band["r"], side="right")
-    assert band["place"].tolist() == [made["places"][i] for i in wanted]
-
-
 def test_the_lead_in_auroc_has_the_error_of_hanley_and_mcneil(made: dict[str, Any]) -> None:
     gaps = made["gaps"]
     assert gaps.groupby("unit").size().to_dict() == {"answer": 15, "case": 15}

@@ -157,18 +157,6 @@ def test_the_index_lists_runs_with_first_figure_facts_and_links_and_escapes_all(
     assert seen.text.count("Is it so?") == 2
 
 
-def test_the_index_says_how_often_answers_are_right_by_denominator(tmp_path):
-    rows = [("a", 20, "Flu", 1, ""), ("a", 100, "", 0, ""), ("b", 20, "", "", "ran out of tokens"),
-            ("b", 100, "Flu", 1, "")]  # fmt: skip
-    head = "case_id,dataset,level,model,answer,correct,missing\n"
-    lines = [f"{c},d,{q},<m>,{said},{right},{why}" for c, q, said, right, why in rows]
-    made(tmp_path / "run")
-    (tmp_path / "run" / "answers.csv").write_text(head + "\n".join(lines), encoding="utf-8")
-    seen = Page(write_index(tmp_path).read_text(encoding="utf-8"))
-    assert "<m>, d: 20 %: 100 % of 1; 100 %: 50 % of 2" in seen.text
-    assert "over all levels 50 % of 4 asked, 67 % of 3 not cut, 100 % of 2 read" in seen.text
-
-
 @pytest.mark.notebook
 def test_every_link_heading_and_picture_of_a_run_s_pages(smoke_runs):
     folder = smoke_runs.of("00_walkthrough")

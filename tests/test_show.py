@@ -10,7 +10,6 @@ from html.parser import HTMLParser
 from typing import Any
 
 import numpy as np
-import pytest
 from each import each
 from fake_consultation import QUESTIONS, Talker, asked
 from generations import FULL, generation, told
@@ -19,7 +18,6 @@ from trustlab.agents.panel import Checked, Proposed, Review
 from trustlab.html import show
 from trustlab.html.prompts import prompts_shown
 from trustlab.paths import NOTICE
-from trustlab.prompts import about, template
 from trustlab.records import (
     Assessment,
     Case,
@@ -193,17 +191,6 @@ def test_evidence_says_each_verdict_with_symbol_and_word_and_a_missing_one_why()
     assert "none in square brackets" in BLOCKS["early"] and "<table" not in BLOCKS["early"]
 
 
-def test_prompts_are_folded_once_each_in_the_order_of_asking():
-    page = prompts_shown(["evidence", "samples", "diagnosis", "rephrase_reply", "ask"])
-    names = re.findall(r"<summary [^>]*><b>(\w+)</b>", page)
-    assert names == ["ask", "diagnosis", "evidence", "rephrase_reply"]
-    words = unescape(page)
-    for name in names:
-        assert about(name) in words and all(part in words for part in template(name))
-    with pytest.raises(ValueError, match="no prompt 'guess'"):
-        prompts_shown(["guess"])
-
-
 # One consultation
 
 
@@ -298,13 +285,3 @@ def test_every_word_of_a_model_or_patient_is_escaped():
     marked = Review((mark,), (Mark(None, missing=NASTY),))
     page = show.chart_review(replace(one, review=marked, rules=Review((mark,), (mark,))))
     assert "<script" not in page and page.count("&lt;script&gt;") > 12
-
-
-def test_the_case_worth_reading_has_doctors_who_differ_and_a_plan_with_objections():
-    best, agreed = checked(), checked(("Influenza",) * 3)
-    without, alone = checked(plan=None), checked(("Influenza",))
-    calm = replace(best, rules=Review((Mark("SAFE"), Mark("SAFE")), (Mark("FINE"),)))
-    for others in ([agreed, without, alone, calm, best], [best, calm, alone, without, agreed]):
-        assert show.worth_reading(others, "m") is best
-    with pytest.raises(ValueError, match=r"nothing was asked of 'n'; there are \['m'\]"):
-        show.worth_reading([best], "n")

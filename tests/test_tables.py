@@ -44,23 +44,6 @@ def told(method: str, *values: float, model: str = "x", **more: Any) -> pd.DataF
     return table.assign(**key | more)
 
 
-def test_cost_table_sums_requests_once():
-    rows = [
-        ("x", "diagnosis", 1, 40, 5, 1, 0, 0.5),
-        ("x", "samples", 15, 40, 70, 15, 0, 1.0),
-        ("x", "diagnosis", 1, 50, 6, 0, 1, 0.0),
-        ("y", "diagnosis", 1, 9, 2, 1, 0, 0.1),
-    ]
-    given = ["n", "n_tokens_in", "n_tokens_out", "n_made", "n_cached", "seconds"]
-    found = formatted.cost_table(pd.DataFrame(rows, columns=["model", "purpose", *given]))
-    assert list(found.columns) == ["model", "purpose", "n_requests", "n_replies", *given[1:-1]]
-    assert found.to_numpy().tolist() == [
-        ["x", "diagnosis", 2, 2, 90, 11, 1, 1],
-        ["x", "samples", 1, 15, 40, 70, 15, 0],
-        ["y", "diagnosis", 1, 1, 9, 2, 1, 0],
-    ]
-
-
 def test_coverage_table_counts_reasons_most_frequent_first_for_each_model_and_method():
     reasons = {"missing": ["none", "too few", "none"]}
     parts = [told("ce", 0.3, 0.4, NAN), told("entropy", NAN, NAN, NAN, **reasons)]
