@@ -97,7 +97,7 @@ def test_a_run_s_own_tables_come_out_the_same(asked, tmp_path):
         assert len({file.read_bytes() for file in files}) == 1
     ours, theirs = (tl.metrics_table(run, n_draws=50) for run in (asked, again))
     pd.testing.assert_frame_equal(ours, theirs)
-    kept = pd.read_parquet(tmp_path / "out" / "metrics.parquet")
+    kept = pd.read_csv(tmp_path / "out" / "metrics.csv")
     assert len(kept) == len(ours) and "toprule" in (tmp_path / "out" / "main.tex").read_text()
 
 
