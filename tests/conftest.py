@@ -31,10 +31,7 @@ def pytest_unconfigure() -> None:
 
 
 ON_SMOKE_RUNS = (
-    "test_experiments_run.py",
-    "test_mechanisms.py",
     "test_notebooks.py",
-    "test_published_notebook.py",
     "test_run_pages.py",
 )
 """Files whose tests look at the notebooks' runs: one process runs all of them."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from each import each
-from fake_model import FakeEncoder, FakeModel
+from fake_model import FakeModel
 from typer.testing import CliRunner
 
 import trustlab as tl
@@ -20,8 +23,7 @@ from trustlab.run import read_table as run_table
 from trustlab.settings import Setup
 
 ROW: dict[str, Any] = {"case_id": "a", "truth": "Influenza", "answer": "Influenza"}
-QUIET: dict[str, Any] = {"cache": ":memory:", "quiet": True, "grader": "exact"}
-QUIET["encoder"] = FakeEncoder()
+QUIET: dict[str, Any] = {"cache": ":memory:", "quiet": True}
 
 
 def scored(*rows: dict[str, Any], methods: Any = ("asp", "poc", "ce"), **more: Any) -> tl.Run:
@@ -36,9 +38,18 @@ def reason(run: tl.Run, method: str) -> str:
     return str(run.confidence.query("method == @method")["missing"].iloc[0])
 
 
+def saved(row: dict[str, Any], file: Path) -> Path:
+    if file.suffix == ".jsonl":
+        file.write_text(json.dumps(row) + "\n")
+    else:
+        cells = {n: json.dumps(v) if isinstance(v, list) else v for n, v in row.items()}
+        save_table(pd.DataFrame([cells]), file)
+    return file
+
+
 @pytest.fixture(scope="module")
 def asked() -> tl.Run:
-    cases = tl.load_cases("starter", n=2)
+    cases = tl.load_cases("starter", n=3)
     return tl.benchmark(cases, [FakeModel()], "all", [20, 100], Setup(samples=4, **QUIET))
 
 
@@ -74,18 +85,19 @@ def test_a_run_s_replies_give_its_confidences_again(kind, asked, tmp_path):
 
 
 def test_a_run_s_own_tables_come_out_the_same(asked, tmp_path):
-    few = asked.confidence[asked.confidence["method"].isin(["asp", "poc", "ce"])]
-    again = tl.score(asked.answers, confidence=few.reset_index(drop=True))
+    again = tl.score(asked.answers, confidence=asked.confidence)
     pd.testing.assert_frame_equal(again.answers, asked.answers)
-    again.save(tmp_path / "run")
-    words = ["score", str(tmp_path / "run"), "--out", str(tmp_path / "out"), "-p", "draws=20"]
+    pd.testing.assert_frame_equal(again.confidence, asked.confidence)
+    asked.save(tmp_path / "run")
+    words = ["score", str(tmp_path / "run"), "--out", str(tmp_path / "out"), "-p", "draws=50"]
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.output
     for name in ("answers", "confidence"):
         files = (tmp_path / folder / f"{name}.csv" for folder in ("run", "out"))
         assert len({file.read_bytes() for file in files}) == 1
-    kept = pd.read_parquet(tmp_path / "out" / "metrics.parquet")
-    ours = tl.metrics_table(again, n_draws=20)
+    ours, theirs = (tl.metrics_table(run, n_draws=50) for run in (asked, again))
+    pd.testing.assert_frame_equal(ours, theirs)
+    kept = pd.read_csv(tmp_path / "out" / "metrics.csv")
     assert len(kept) == len(ours) and "toprule" in (tmp_path / "out" / "main.tex").read_text()
 
 
@@ -95,15 +107,9 @@ def test_by_hand():
     assert value(run, "asp") == pytest.approx((np.exp(-0.5) + np.exp(-1)) / 2)
     assert value(run, "poc") == pytest.approx(2 / 3)
     assert value(run, "ce") == 0.8
-    told = run.answers[["level", "dataset", "model", "correct"]].values.tolist()
-    assert told == [[100, "table", "model", 1]]
-    assert run.answers[["n_statements", "n_words"]].isna().all().all()
-    gaps = {"samples": ["Influenza", None, "Influenza"], "p_true": [True, None, False, "True"]}
-    odd = {"case_id": 7.0, "logprobs": [-0.5, 1e-9]}  # numbers as other programs write them
-    run = scored(ROW | gaps | odd, methods=["poc", "p_true", "msp"])
-    assert value(run, "poc") == 1 and value(run, "p_true") == pytest.approx(2 / 3)
-    assert run.answers["n_samples"].tolist() == [2] and run.answers["case_id"].tolist() == ["7"]
-    assert value(run, "msp") == 1.0
+    assert run.answers[["level", "dataset", "model", "correct"]].values.tolist() == [
+        [100, "table", "model", 1]
+    ]
 
 
 def test_what_is_absent_is_missing_with_its_reason():
@@ -117,7 +123,7 @@ def test_what_is_absent_is_missing_with_its_reason():
 
 
 def test_verdicts_are_the_row_s_own_else_the_grader_s():
-    known = [ROW | {"correct": 0}, ROW | {"answer": "influenza."}, ROW | {"answer": None}]
+    known = [ROW | {"correct": 0}, ROW | {"answer": "Flu"}, ROW | {"answer": None}]
     known += [ROW | {"answer": None, "missing": "server gone"}, ROW | {"answer": "Asthma"}]
     known += [ROW | {"missing": "nobody could say"}]
     rows = [row | {"case_id": str(i)} for i, row in enumerate(known)]
@@ -127,17 +133,31 @@ def test_verdicts_are_the_row_s_own_else_the_grader_s():
     assert answers["correct"].isna().sum() == 2
 
 
-@each("told", ["True;FALSE;1;0.0", '[1, 0, "true", "0"]', "1;0;nan;x"])
-def test_lists_in_cells_are_json_or_have_semicolons_between(told, tmp_path):
-    lists = {"logprobs": "-0.5; -1", "samples": "Influenza; Asthma", "p_true": told}
-    as_json = {"case_id": "b", "logprobs": "[-0.5, -1]"}
-    save_table(pd.DataFrame([ROW | lists, ROW | as_json]), tmp_path / "r.csv")
-    run = tl.score(tmp_path / "r.csv", ["asp", "poc", "p_true"], Setup(**QUIET))
+def test_unreadable_samples_and_judgements_are_gaps():
+    gaps = {"samples": ["Influenza", None, "Influenza"], "p_true": [True, None, False, "True"]}
+    run = scored(ROW | gaps, methods=["poc", "p_true"])
+    assert value(run, "poc") == 1 and value(run, "p_true") == pytest.approx(2 / 3)
+    assert run.answers["n_samples"].tolist() == [2]
+
+
+def test_lists_in_cells_are_json_or_have_semicolons_between(tmp_path):
+    (tmp_path / "r.csv").write_text(
+        "case,truth,answer,logprobs,samples\n"
+        'a,Influenza,Influenza,"[-0.5, -1]",Influenza; Asthma\n'
+        "b,Asthma,Asthma,-0.5; -1,\n"
+    )
+    run = tl.score(tmp_path / "r.csv", ["asp", "poc"], Setup(**QUIET))
     assert value(run, "asp", 0) == value(run, "asp", 1) > 0
-    assert value(run, "poc") == value(run, "p_true") == 0.5
+    assert value(run, "poc") == 0.5
 
 
-@each("word", ["NaN", "None", "N/A", "<NA>", "null", "-", pd.NA])
+@each("told", ["1;0;1;0", "true;0;true;0", "True;FALSE;1;0.0", '[1, 0, "true", "0"]', "1;0;nan;x"])
+def test_judgements_are_flags_in_words_and_figures(told, tmp_path):
+    save_table(pd.DataFrame([ROW | {"p_true": told}]), tmp_path / "r.csv")
+    assert value(tl.score(tmp_path / "r.csv", "p_true", Setup(**QUIET)), "p_true") == 0.5
+
+
+@each("word", ["nan", "NaN", "None", "N/A", "<NA>", "#N/A", "null", "NaT", "-", pd.NA])
 def test_a_word_for_an_empty_cell_is_no_truth_and_no_value(word):
     with pytest.raises(tl.DataError, match="row 1 .*, truth: received .*; allowed: a name"):
         scored(ROW | {"truth": word, "answer": "nan" if word is pd.NA else word})
@@ -178,7 +198,7 @@ def test_text_that_a_spreadsheet_would_compute_is_marked_and_read_back(tmp_path)
     assert list(plain)[2] == "'=x" and plain["'=x"].eq(-1.5).all()
     for cell in plain["answer"]:
         assert cell[:1] not in ("=", "+", "@", "\t") and (cell[:1] != "-" or cell[1].isdigit())
-    assert plain["answer"].tolist()[-5:] == ODD[-5:]
+    assert plain["answer"].tolist()[-5:] == ["'quoted'", "-0.5 [-1, 0]", "–", "", "-5"]
     assert run_table(tmp_path / "t.csv")["answer"].fillna("").tolist() == ODD
     rows = [{"case_id": "a", "answer": text, "truth": "x", "model": text} for text in ODD if text]
     save_table(pd.DataFrame(rows), tmp_path / "r.csv")
@@ -186,10 +206,22 @@ def test_text_that_a_spreadsheet_would_compute_is_marked_and_read_back(tmp_path)
     assert answers["model"].tolist() == [text.strip() for text in ODD if text]
 
 
+def test_a_full_disk_s_message_names_the_file(tmp_path, monkeypatch):
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(pd.DataFrame, "to_csv", full)
+    file = saved(ROW, tmp_path / "r.jsonl")
+    done = CliRunner().invoke(app, ["score", str(file), "--out", str(tmp_path / "out")])
+    assert done.exit_code == 2
+    assert "No space left on device" in done.stderr and "out/answers.csv" in done.stderr
+
+
 BAD = {
     "a row twice": ([ROW, ROW], "row 2", "once (row 1 has it)"),
     "no verdict": ([ROW | {"truth": None}, ROW | {"case_id": "b"}], "truth", "why there is none"),
     "level": ([ROW | {"level": 0}], "level: received 0", "a whole number from 1 to 100"),
+    "half a level": ([ROW | {"level": 1.5}], "level: received 1.5", "a whole number"),
     "positive": ([ROW | {"logprobs": [-1.0, 0.5]}], "logprobs", "at most 0"),
     "no numbers": ([ROW | {"logprobs": "high"}], "logprobs: received 'high'", "at most 0"),
     "NaN among": ([ROW | {"logprobs": [-1.0, float("nan")]}], "logprobs", "at most 0"),
@@ -198,6 +230,8 @@ BAD = {
     "four guesses": ([ROW | {"topk_ce": [1, 2, 3, 4]}], "topk_ce", "five numbers"),
     "correct": ([ROW | {"correct": "perhaps"}], "correct: received 'perhaps'", "true or false"),
     "flag for a number": ([ROW | {"medconf": True}], "medconf: received True", "from 0 to 100"),
+    "below the scale": ([ROW | {"medconf": -0.5}], "medconf: received -0.5", "from 0 to 100"),
+    "above the scale": ([ROW | {"medconf": 100.5}], "medconf: received 100.5", "from 0 to 100"),
     "samples alone": ([ROW | {"sample_logprobs": [[-1.0]]}], "samples", "beside their tokens"),
     "too few": ([ROW | {"samples": ["a"], "sample_logprobs": [[-1.0]] * 2}], "2 lists", "each of"),
     "alternatives": ([ROW | {"alternatives": [[["a", -1.0]]]}], "alternatives", "beside them"),
@@ -206,7 +240,9 @@ BAD = {
     "no answers": ([{"case_id": "a", "truth": "x"}], "columns", "answer among them"),
     "no truth": ([{"case_id": "a", "answer": "x"}], "columns", "truth or correct among them"),
     "shares": ([ROW | {"ce": 0.9}, ROW | {"case_id": "b", "ce": 1}], "ce: received 0.9", "percent"),
+    "a flag for a score": ([ROW | {"ce": True}], "ce: received True", "from 0 to 100"),
     "right without an answer": ([ROW | {"answer": None, "correct": 1}], "correct", "no answer"),
+    "both names": ([ROW | {"case": "a"}], "columns", "not both"),
     "evidence": ([ROW | {"evidence": [{"importance": "huge"}]}], "evidence: received", "strong"),
     "no rows": ([], "rows: received 'none'", "a row an answer"),
 }  # fmt: skip
@@ -223,16 +259,12 @@ def test_bad_rows_name_place_value_and_what_is_allowed(name):
 
 @each("kind", ["csv", "jsonl", "parquet"])
 def test_bad_files_are_named_with_their_row(kind, tmp_path):
-    file, row = tmp_path / f"r.{kind}", ROW | {"level": 200}
-    if kind == "jsonl":
-        file.write_text(json.dumps(row) + "\n")
-    else:
-        save_table(pd.DataFrame([row]), file)
-    with pytest.raises(tl.DataError, match=rf"r.{kind}, row 1 .*level: .*200.*from 1 to 100"):
-        tl.score(file)
-    file.write_bytes(b"PK\x03\x04 no table")
-    with pytest.raises(tl.DataError, match=f"r.{kind}"):
-        tl.score(file)
+    file = saved(ROW | {"level": 200}, tmp_path / f"r.{kind}")
+    done = CliRunner().invoke(app, ["score", str(file), "--out", str(tmp_path / "out")])
+    assert done.exit_code == 2
+    for word in (f"r.{kind}, row 1", "level: received", "200", "a whole number from 1 to 100"):
+        assert word in done.stderr
+    assert not (tmp_path / "out").exists()
 
 
 def test_what_is_no_table_is_refused(tmp_path):
@@ -248,6 +280,32 @@ def test_what_is_no_table_is_refused(tmp_path):
         tl.score(tmp_path / "tabs.csv")
 
 
+def test_numbers_as_other_programs_write_them():
+    odd = {"case_id": 7.0, "logprobs": [-0.5, 1e-9], "p_true": [1, 0, 1]}
+    run = scored(ROW | odd, methods=["msp", "p_true"])
+    assert run.answers["case_id"].tolist() == ["7"] and value(run, "msp") == 1.0
+    assert value(run, "p_true") == pytest.approx(2 / 3)
+    assert run.answers[["n_statements", "n_words"]].isna().all().all()
+
+
+def test_figures_of_models_with_like_names_are_apart_and_old_ones_go(tmp_path):
+    names = ["a", "gpt 4", "gpt/4", "GPT-4", "模型", "модель", "x" * 250]
+    each_one = [{"case_id": str(i), "ce": 10 * (i % 7), "correct": i % 2} for i in range(24)]
+    rows = [ROW | {"model": name} | one for name in names for one in each_one]
+    save_table(pd.DataFrame(rows), tmp_path / "r.csv")
+    words = ["score", str(tmp_path / "r.csv"), "--out", str(tmp_path / "out"), "-p", "draws=50"]
+    done = CliRunner().invoke(app, [*words, "-p", "methods=ce"])
+    assert done.exit_code == 0, done.output
+    figures = {f.name.lower() for f in (tmp_path / "out" / "figures").glob("*.png")}
+    assert len(figures) == len(names)
+    assert all(f"figures/{f.name}" in done.output for f in (tmp_path / "out").rglob("*.png"))
+    save_table(pd.DataFrame(rows[:5]), tmp_path / "r.csv")
+    done = CliRunner().invoke(app, [*words, "-p", "methods=ce"])
+    assert "fewer than 10" in done.output and not list((tmp_path / "out" / "figures").iterdir())
+    main = pd.read_csv(tmp_path / "out" / "main.csv")
+    assert main["n"].tolist() == [5] and main["AUROC, pooled"].tolist() == ["–"]
+
+
 def test_tables_are_written_as_their_ending_says_and_latex_is_escaped(tmp_path):
     table = pd.DataFrame({"a_b": [1.5], "c": ["50% & more"]})
     for name in ("t.csv", "t.tsv", "t.parquet"):
@@ -260,6 +318,13 @@ def test_tables_are_written_as_their_ending_says_and_latex_is_escaped(tmp_path):
     assert r"\caption{50\% of a\_b \& c}" in text and r"50\% \& more" in text and r"a\_b" in text
 
 
+@each("name", ["r.xlsx", "r.parquet", "r.csv"])
+def test_a_file_that_is_none_of_the_kinds_is_refused(name, tmp_path):
+    (tmp_path / name).write_bytes(b"PK\x03\x04 no table")
+    done = CliRunner().invoke(app, ["score", str(tmp_path / name)])
+    assert done.exit_code == 2 and name in done.stderr
+
+
 def test_confidences_must_fit_the_answers(asked):
     with pytest.raises(ValueError, match="every confidence needs its row in answers"):
         tl.score(asked.answers.head(1), confidence=asked.confidence)
@@ -268,13 +333,14 @@ def test_confidences_must_fit_the_answers(asked):
         tl.score(asked.answers, confidence=strange)
 
 
-def test_the_example_says_what_is_missing(tmp_path):
+def test_the_example_gives_a_figure_and_says_what_is_missing(tmp_path):
     example = DATA / "workbench" / "replies.jsonl"
-    words = ["score", str(example), "--out", str(tmp_path), "-p", "draws=20", "-p", "grader=exact"]
-    words += ["-p", "methods=[asp, ccp, ccp_min, ccp_mean, ce]"]
+    assert len(example.read_text(encoding="utf-8").splitlines()) == 20
+    words = ["score", str(example), "--out", str(tmp_path), "-p", "draws=100"]
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.output
     assert "embedded on starter: accuracy 0.50" in done.output and tl.NOTICE in done.output
     assert "missing: ccp, ccp_min, ccp_mean: the table has no alternatives" in done.output
+    assert (tmp_path / "figures" / "score_auroc.png").stat().st_size > 10_000
     refused = CliRunner().invoke(app, ["score", str(example), "-p", "draw=3"])
     assert refused.exit_code == 2 and "no parameter 'draw'; did you mean draws" in refused.stderr

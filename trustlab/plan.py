@@ -28,7 +28,6 @@ from trustlab.graders import JUDGE, JudgeGrader, judge_request
 from trustlab.levels import views
 from trustlab.models import taught_by
 from trustlab.models.base import STATISTICS, Request
-from trustlab.models.trial import TRIALS
 from trustlab.prompts import Prompts
 from trustlab.records import LEVELS, Criterion, Reply, View
 from trustlab.retrieval import Retriever
@@ -82,17 +81,6 @@ def plan_benchmark(setup: Setup | Workbench) -> pd.DataFrame:
         requests = rephrase_requests(cases, setup.prompts_for(setup.wording))
         rows += [_row(r, aside) for r in dict.fromkeys(r for rs in requests.values() for r in rs)]
     return _table(rows)
-
-
-def seconds_of(setup: Setup | Workbench, table: pd.DataFrame) -> float | None:
-    """Seconds that a plan's replies would take as they did in the models' last trials, one view
-    after the other; ``None`` where a model was not tried."""
-    known = json.loads(TRIALS.read_text(encoding="utf-8")) if TRIALS.is_file() else {}
-    models = as_list(setup.model)
-    if not all(model in known for model in models):
-        return None
-    asked = zip(table["purpose"], table["n_replies"] / len(models), strict=True)
-    return sum(n * known[m].get(of, {}).get("seconds", 0.0) for of, n in asked for m in models)
 
 
 def _table(rows: Sequence[tuple[str, int, int, int]]) -> pd.DataFrame:
