@@ -3,7 +3,7 @@ the package with.
 
 Nothing of ``trustlab.confidence`` is imported here. Slow on purpose: no array arithmetic,
 eigenvalues by Jacobi rotations. Then for each method, and all that a new one adds to the tests: a
-value worked out by hand, a surer pair and its range.
+value worked out by hand and a surer pair.
 """
 
 from __future__ import annotations
@@ -536,56 +536,5 @@ method reads."""
 WITHOUT_DIRECTION = {"random": "it knows nothing, so that no record is surer than another"}
 
 
-# Where values may lie
-
-UNBOUNDED = (-math.inf, math.inf)
-
-
-def log_samples(g: Generation) -> float:
-    return math.log(n_samples(g))
-
-
 def n_samples(g: Generation) -> int:
     return len(g.samples or ())
-
-
-def most_support(g: Generation) -> float:
-    """The others' probabilities are at most 1 each, and divided by the temperature."""
-    return (n_samples(g) - 1) / g.parameters.sar_temperature
-
-
-RANGE: dict[str, tuple[float, float] | Callable[[Generation], tuple[float, float]]] = {
-    "poc": lambda g: (1 / n_samples(g), 1),
-    "semantic_poc": lambda g: (1 / n_samples(g), 1),
-    "perplexity": (-math.inf, -1),
-    "entropy": (-math.inf, 0),
-    "pmi": UNBOUNDED,
-    "conditional_pmi": (-math.inf, 0),
-    "conditional_pmi_original": UNBOUNDED,
-    "renyi_divergence": (0, math.inf),
-    "fisher_rao": (0, math.nextafter(1, 0)),
-    "token_sar": (-math.inf, 0),
-    "lexical_similarity": (0, 1),
-    "semantic_similarity": (-1, 1),
-    "semantic_similarity_med": (-1, 1),
-    "num_set": lambda g: (0, 1 - 1 / n_samples(g)),
-    "eigv": lambda g: (1 - n_samples(g), 0),
-    "deg": lambda g: (1 / n_samples(g), 1),  # each sample entails itself
-    "ecc": lambda g: (1 - math.sqrt(n_samples(g) - 1), 1),
-    "mc_se": (-math.inf, 0),
-    "mc_nse": (-math.inf, 0),
-    # K repeats push a probability to K at most
-    "semantic_entropy": lambda g: (-math.inf, log_samples(g)),
-    "semantic_entropy_normalised": lambda g: (-log_samples(g), 0),
-    "semantic_entropy_discrete": lambda g: (-log_samples(g), 0),
-    "sentence_sar": lambda g: (-math.inf, math.log(1 + most_support(g))),
-    "sentence_sar_printed": lambda g: (-math.inf, most_support(g)),
-    "sar": lambda g: (-math.inf, math.log(1 + most_support(g))),
-    "medconf_weighted": (0, 1),
-    "information_level": (0, 1),
-    "word_count": (1, math.inf),
-    "random": (0, math.nextafter(1, 0)),
-    "agreement": lambda g: (1 / len(g.panel.votes), 1) if g.panel else UNBOUNDED,
-    "rdc": (-1, 1),
-}
-"""Of the methods on the score scale; those on the probability scale are in [0, 1] unless named."""

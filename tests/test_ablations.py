@@ -3,13 +3,12 @@ which library it read."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import pandas as pd
 import pytest
 from asking import ask
-from fake_model import TEXT_ONLY, FakeEncoder, FakeModel, Served, made_cases
+from fake_model import FakeEncoder, FakeModel, made_cases
 
 from studies.ablations import (
     MEDCONF,
@@ -28,13 +27,10 @@ from studies.ablations import (
     passages,
     sampling,
 )
-from trustlab.graders import JudgeGrader
 from trustlab.knowledge import load_knowledge
 from trustlab.metrics.paired import paired_differences
-from trustlab.models.cache import CachedModel
 from trustlab.paths import DATA
 from trustlab.published import published_table
-from trustlab.records import Reply
 from trustlab.retrieval import BM25, Passage, load_corpus
 from trustlab.run import benchmark
 
@@ -90,33 +86,6 @@ def test_a_second_run_and_the_whole_after_a_benchmark_ask_nothing_new(tmp_path):
     again = made(model, cache=cache).calls
     assert again["n_made"].sum() == 0 and len(model.requests) == n_asked
     assert (again["n_cached"] == again["n_replies"]).all()
-
-
-def test_each_variant_says_which_models_its_server_named():
-    runs = made(Served(FakeModel(), A=3)).runs  # type: ignore[arg-type]
-    assert [run.parameters["served_by"] for run in runs.values()] == [{"fake": {"A": 3}}] * 5
-
-
-def test_each_variant_leaves_its_tables_in_a_folder_of_its_own(tmp_path):
-    found = made(FakeModel(provides=TEXT_ONLY), run_dir=tmp_path)
-    folders = sorted(p.parent.name for p in tmp_path.glob("*/run.json"))
-    assert folders == sorted(name.replace("_", "-") for name in PARTS)
-    counted = [json.loads(p.read_text())["calls_made"] for p in tmp_path.glob("*/run.json")]
-    assert sum(counted) == found.calls["n_made"].sum()
-    assert found.confidence.query("method == 'medconf'")["confidence"].notna().all()
-
-
-class Yes(FakeModel):
-    """Judges every answer right."""
-
-    def generate(self, requests):
-        return [[Reply("True")] * r.n for r in requests]
-
-
-def test_what_a_judge_was_asked_counts_once_for_each_variant():
-    found = made(variants=passages([1, 2]), grader=JudgeGrader(Yes("judge")))
-    counts = [run.calls.query("purpose == 'judge'")["n"].sum() for run in found.runs.values()]
-    assert counts[0] == counts[1] > 0
 
 
 # Settings
@@ -238,14 +207,6 @@ def test_the_control_fills_its_list_where_the_best_are_passages_of_the_disease()
     assert WrongPassages(InOrder(), ["cold", "x"]).search("the flu", 1) == [other]
 
 
-def test_the_control_is_the_same_each_time_and_another_with_another_seed():
-    library = BM25(load_corpus())
-    controls = [WrongPassages(library, seed=seed) for seed in (0, 0, 1, 2, 3)]
-    found = [tuple(p.id for p in control.search("Influenza")) for control in controls]
-    assert found[0] == found[1] and len(set(found)) > 1
-    assert controls[0].revision != controls[2].revision != library.revision
-
-
 def test_our_library_is_compared_with_its_kinds_a_users_own_and_the_control(tmp_path):
     (tmp_path / "mine.txt").write_text("Influenza begins with a sudden fever.", encoding="utf-8")
     found = libraries(None, {"mine": tmp_path / "mine.txt"})
@@ -266,12 +227,3 @@ def test_a_name_that_is_taken_too_few_keywords_and_variants_of_one_folder_are_re
     for variants in ({}, {"A b": {}, "a-B": {}}):
         with pytest.raises(ValueError, match="one or more, each with a folder name of its own"):
             made(variants=variants)
-
-
-def test_a_cached_model_stays_open_for_its_owner():
-    held = CachedModel(FakeModel(), None)
-    runs = [
-        ask(ablations, CASES[:1], [held], passages([1]), [100], encoder=FakeEncoder())
-        for _ in range(2)
-    ]
-    assert runs[0].calls["n_made"].sum() > 0 == runs[1].calls["n_made"].sum()

@@ -105,13 +105,6 @@ def test_the_band_is_that_of_the_run_s_own_accuracies():
     assert (first == again).all() and (first != other).any()
 
 
-@each("accuracies", [STEEP, (3, 5, 7, 6.6, 8, 8), (5, 4, 3, 2), (1, 9, 2, 8)])
-def test_every_rising_confidence_has_the_same_rank_correlation(accuracies):
-    rho = stats.spearmanr(accuracies, range(len(accuracies)))[0]
-    assert rising_null(accuracies, "spearman", 50) == pytest.approx(np.full(50, rho))
-    assert rising_band(accuracies, "spearman") == pytest.approx((rho, rho, rho))
-
-
 def test_the_critical_value_of_six_unordered_points_is_that_of_the_tables():
     # 24 of 720 orders have |rho| >= 31/35 (3.3 %), 42 at least 29/35 (5.8 %).
     low, median, high = unordered_band()

@@ -3,13 +3,10 @@ it."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
 from each import each
-from long_table import check
 from resampled import auroc_weighted, case_weights
 
 from trustlab.metrics import schema
@@ -36,8 +33,6 @@ from trustlab.metrics.estimate import (
     within,
     without_excess,
 )
-from trustlab.metrics.paired import DIFFERENCE
-from trustlab.paths import ROOT
 
 pytestmark = pytest.mark.usefixtures("every_interval")
 NAN = float("nan")
@@ -102,14 +97,6 @@ def test_within_is_the_mean_over_levels_that_the_sample_has_both_classes_at():
     by_level = TABLE.groupby("level")[["correct", "confidence"]].mean()
     found = estimate(ROWS, across(OVER_LEVELS["pearson"]))
     assert found["value"] == pytest.approx(pearson(by_level["correct"], by_level["confidence"]))
-
-
-def test_a_level_left_with_one_class_by_a_draw_is_left_out_of_that_draw():
-    table = pd.DataFrame({"case_id": list("abcd"), "level": [20, 20, 60, 60]})
-    table = table.assign(correct=[1, 0, 1, 0], confidence=[0.9, 0.1, 0.2, 0.8])
-    weights = np.array([[1, 1, 1, 1], [2, 0, 1, 1], [2, 0, 2, 0]])
-    rows = Rows.of(table, "confidence", Draws(np.array(list("abcd")), weights.T.astype(float)))
-    np.testing.assert_array_equal(rows.drawn(within(AUROC)), [0.5, 0.5, 0.0, NAN])
 
 
 def test_a_difference_is_taken_in_the_same_draws_and_tested():
@@ -185,29 +172,3 @@ def test_a_table_is_a_line_a_group_and_metric():
     assert found[["level", "metric"]].to_numpy().tolist() == expected
     by_hand = TABLE.groupby("level")["correct"].mean()
     assert found.query("metric == 'accuracy'")["value"].tolist() == pytest.approx(by_hand.tolist())
-
-
-def test_a_table_has_the_columns_of_the_schema_and_no_others_each_of_its_type():
-    line: dict[str, Any] = {"model": "m", "metric": "auroc", "value": 0.5, "low": 0.4, "what": 1}
-    found = schema.table([line], ["model"], ["n_rarer", "p"])
-    counts = ["n", "n_cases", "n_rarer", "n_missing", "missing"]
-    assert list(found) == ["model", "metric", "value", "low", "high", "p", *counts]
-    with pytest.raises(ValueError, match="what"):
-        schema.table([line], ["model", "what"])
-    with pytest.raises(ValueError, match=r"figures lacks the columns \['high_chosen'\]"):
-        schema.need(found, ["value", "high_chosen"], "figures")
-    good = schema.table([estimate(ROWS, AUROC) | {"metric": "auroc", "model": "m"}], ["model"])
-    check(good, ["model"])
-    for column, value in (("model", 3), ("n", 1.5), ("value", "0.4"), ("n_cases", -1)):
-        with pytest.raises(ValueError, match=f"column '{column}' holds no"):
-            check(good.assign(**{column: [value]}))
-
-
-def test_every_column_is_described_once_as_in_the_documentation():
-    kinds = {"text", "number", "count", "flag", "names"}
-    assert all(c.type in kinds and c.meaning for c in schema.COLUMNS.values())
-    assert not set(schema.KEYS) & set(schema.MEASURED)
-    told = (ROOT / "docs" / "statistics.md").read_text(encoding="utf-8")
-    for name in (*schema.LINE, *DIFFERENCE, "cases_needed"):
-        column = schema.COLUMNS[name]
-        assert f"| `{name}` | {column.unit} | {column.meaning} |" in told

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-
 import pandas as pd
 import pytest
 
+from studies import benchmark as study
 from studies.ablations import PARTS
 from trustlab.confidence import METHODS
-from trustlab.paths import DATA, ROOT
+from trustlab.paths import DATA
 from trustlab.published import TABLES, published_case, published_table
 
-SHARED = ROOT.parent / "shared" / "published"
 KEYS = {
     "correlation": ["model", "method", "dataset", "statistic"],
     "comparison": ["model", "dataset", "method"],
@@ -47,14 +44,6 @@ def test_the_files_are_the_tables_the_claims_and_no_others() -> None:
         published_table("apples")
 
 
-def test_claims_have_a_name_words_and_a_figure_or_none() -> None:
-    claims = pd.read_csv(DATA / "published" / "claims.csv", dtype=str, keep_default_na=False)
-    assert claims["id"].is_unique and (claims[["id", "place", "claim"]] != "").all(axis=None)
-    assert set(claims["relation"]) == set("=<>")
-    given = claims.loc[claims["claimed"] != "", "claimed"]
-    assert len(given) == len(claims) - 1 and pd.to_numeric(given).notna().all()
-
-
 def test_what_can_be_computed_of_the_printed_case_comes_out_as_printed() -> None:
     case, printed = published_case()
     assert printed == {"asp": 76.42, "poc": 66.67, "cot_ce": 60, "medconf": 30}
@@ -66,21 +55,36 @@ def test_what_can_be_computed_of_the_printed_case_comes_out_as_printed() -> None
     assert quoted == pytest.approx([0.6, 0.3])
 
 
-SENTENCES = SHARED / "README.md"
+# Beside this run's
+
+NAN = float("nan")
 
 
-@pytest.mark.realdata
-@pytest.mark.skipif(not SENTENCES.is_file(), reason="the sentences as first copied are absent")
-def test_every_figure_of_the_sentences_is_among_the_claims() -> None:
-    text = SENTENCES.read_text(encoding="utf-8").split("as figures to check:")[1]
-    figures = set(re.findall(r"(?<![\w.])\d+\.\d+(?![\w])", text)) - {"3.1", "4.1"}
-    held = (DATA / "published" / "claims.csv").read_text(encoding="utf-8")
-    assert figures - set(re.findall(r"\d+\.\d+", held)) == set()
+def measured(method: str, value: float, **more) -> list[dict]:
+    """AUROC pooled and correlations of a method, each 0.1 to either side."""
+    made = {"model": "m", "dataset": "d", "method": method, "value": value, "n": 144, "n_cases": 24}
+    made |= {"low": value - 0.1, "high": value + 0.1, "missing": "" if value == value else "few"}
+    at = {"auroc": "pooled", "pearson": "across", "spearman": "across"}
+    return [made | {"metric": m, "level": q} | more for m, q in at.items()]
 
 
-@pytest.mark.realdata
-@pytest.mark.skipif(not SHARED.is_dir(), reason="the tables as they were first copied are absent")
-@pytest.mark.parametrize("name", TABLES)
-def test_nothing_was_changed_in_copying(name: str) -> None:
-    (source,) = SHARED.glob(f"table{TABLES[name]}_*.csv")
-    pd.testing.assert_frame_equal(pd.read_csv(Path(source)), published_table(name))
+def test_the_published_tables_stand_beside_ours() -> None:
+    ours = [*measured("asp", 0.8), *measured("poc", 0.7), *measured("information_level", 0.9)]
+    ours += measured("asp", NAN, model="<i>n</i>", dataset="e")
+    found = study.correlations_as_published(pd.DataFrame(ours), "pearson")
+    runs = [("this run", "m", "d"), ("this run", "<i>n</i>", "e")]
+    assert list(found.columns[:3]) == [*runs, ("as printed", "Llama-3.1", "DDXPlus")]
+    row = found.loc[("token", "ASP")]
+    assert row.iloc[:3].tolist() == ["0.80 [0.70, 0.90], n 144", "–", "0.794"]
+    assert found.loc[("token", "PMI")].iloc[:3].tolist() == ["–", "–", "0.781"]
+    assert "Information level" not in found.index.get_level_values("row")
+
+
+def test_the_best_of_each_family_beside_the_printed() -> None:
+    ours = [*measured("asp", 0.6), *measured("msp", 0.8), *measured("medconf", 0.7)]
+    found = study.comparison_as_published(pd.DataFrame(ours))
+    mine, printed = found["this run", "m", "d"], found["as printed", "Llama-3.1", "DDXPlus"]
+    assert mine["token", "AUROC"] == "MSP (as printed: largest token) 0.80 [0.70, 0.90], n 144"
+    assert mine["token", "Pearson"].startswith("MSP") and mine["consistency", "AUROC"] == "–"
+    assert printed["token", "AUROC"] == "PMI 0.593"
+    assert printed["MedConf", "Pearson"] == "MedConf 0.968"

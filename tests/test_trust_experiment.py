@@ -15,18 +15,15 @@ import pandas as pd
 import pytest
 from asking import ask
 from each import each
-from fake_model import Served
 from fake_panel import FakePanel, Wordy, by_case, case, marks_json, opinion, plan_json
 
 import trustlab as tl
-from studies.trust_indices import MARKS, ONE, TrustRun, no_answer, trust
+from studies.trust_indices import MARKS, ONE, TrustRun, trust
 from trustlab import trust_indices
-from trustlab.metrics.trust_table import NEEDED
 from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel
 from trustlab.parsing.reply import CUT
-from trustlab.prompts import EMBEDDED
-from trustlab.records import Opinion, Reply
+from trustlab.records import Reply
 from trustlab.settings import Setup
 
 FEVER, COUGH = "Fever disease", "Cough disease"
@@ -90,20 +87,6 @@ RX = ("n_prescriptions", "n_safe", "n_caution", "n_unsafe", "n_rx_unknown", "n_r
 TESTS = ("n_tests", "n_unflagged", "n_risky", "n_redundant", "n_tests_unknown")
 TESTS += ("n_tests_unreadable",)
 NO_COSINE = "no doctor gave both reasoning and diagnosis"
-
-
-def test_there_is_a_row_for_each_configuration_case_and_safety(run: TrustRun) -> None:
-    r = run.reviews
-    assert set(NEEDED) <= {*r}
-    counts = r.groupby(["configuration", "n_doctors"]).size().to_dict()
-    assert counts == {(ONE, 1): 8, (PANEL, 3): 8}
-    assert set(r["dataset"]) == {"made"} and set(r["level"]) == {100} and set(r["truth"]) == {FEVER}
-    off, on = (r[r["safety"] == s].reset_index(drop=True) for s in (False, True))
-    marks = [*RX[1:], *TESTS[1:]]
-    assert not off[marks].to_numpy().any() and on[marks].to_numpy().any()
-    same = [t.drop(columns=["safety", *marks]) for t in (off, on)]
-    pd.testing.assert_frame_equal(*same)
-    assert row(run, PANEL, "a", safety=False)["n_prescriptions"] == 3
 
 
 def test_votes_and_cosines_by_hand(run: TrustRun) -> None:
@@ -170,15 +153,6 @@ def test_the_marks_stand_beside_the_rule_check(run: TrustRun) -> None:
     assert pd.isna(unread["said"])
 
 
-def test_opinions_have_a_row_a_doctor(run: TrustRun) -> None:
-    assert len(run.opinions) == 4 * 3
-    of_b = run.opinions[run.opinions["case_id"] == "b"]
-    assert of_b["doctor"].tolist() == [1, 2, 3] and set(of_b["speaker"]) == {"m1"}
-    assert of_b["vote"].tolist() == [COUGH.lower(), FEVER.lower(), FEVER.lower()]
-    assert of_b["missing"].tolist() == ["", "", "no reasoning"]
-    assert of_b["cosine"].tolist() == pytest.approx([0, 1, math.nan], nan_ok=True)
-
-
 @pytest.fixture
 def claims_of_few(monkeypatch: pytest.MonkeyPatch) -> None:
     """However few replies could be read, something is claimed of them."""
@@ -199,19 +173,6 @@ def test_a_reply_that_is_no_answer_is_counted_and_its_panel_is_missing_not_wrong
     assert indices.loc[ONE].tolist() == [0.5, 2]
 
 
-@each(
-    ("raw", "missing", "none"),
-    [
-        ("<thinking", f"{CUT}: 512", True),
-        (None, "all thought", True),
-        ("Well.", "no diagnosis", False),
-        ("[Flu]", "", False),
-    ],
-)
-def test_what_was_cut_is_no_answer_whatever_it_says(raw, missing: str, none: bool) -> None:
-    assert no_answer(Opinion("m1", 0, None, None, missing, raw)) is none
-
-
 def facts_of(folder) -> dict[str, Any]:
     return json.loads((folder / "run.json").read_text(encoding="utf-8"))
 
@@ -230,41 +191,6 @@ def test_each_reply_is_asked_for_once_and_a_second_run_asks_nothing(tmp_path) ->
     assert (again["calls_made"], again["calls_from_cache"]) == (0, 19 + 4)
     for name in ("reviews", "opinions", "marks"):
         pd.testing.assert_frame_equal(getattr(first, name), getattr(second, name))
-
-
-def test_a_run_says_what_made_it_and_doctors_are_asked_so(tmp_path) -> None:
-    how: dict[str, Any] = {"n_doctors": 2, "temperature": 0.8, "seed": 3, "levels": (1, 100)}
-    run = run_of([model := scripted()], run_dir=tmp_path, **how)
-    facts, told = facts_of(tmp_path), dict(run.parameters)
-    assert "not for clinical use" in facts["notice"].lower() and facts["trust"] == told
-    expected = {
-        "models": {"m1": "r1"}, "reviewer": None, "dataset": ["made"], "cases": 4,
-        "levels": [1, 100], "n_doctors": 2, "doctor_temperature": 0.8, "seed": 3, "panel": None,
-        "grader": "synonym", "encoder": "wordy r1", "medical_encoder": None,
-        "medical_proxy": "proxy: wordy, no biomedical encoder", "served_by": {},
-        "budgets": {}, "model_options": {}, "own_temperature": [], "unstructured": [],
-        "held_to_a_form": {}, "prompts": {"m1": EMBEDDED.facts},
-        "nearly_greedy": [],
-        "reading": "chat", "reasoning_from": "section",
-    }  # fmt: skip
-    asked = {p: (n["asked"], n["read"]) for p, n in told.pop("replies_read")["m1"].items()}
-    reviewed = {"review_prescriptions": (6, 4), "review_tests": (4, 4)}
-    assert asked == {"doctor": (16, 12), "plan": (12, 6), **reviewed}
-    assert {k: v for k, v in told.items() if k != "cases_sha256"} == expected
-    assert len(pd.read_csv(tmp_path / "reviews.csv")) == 2 * 2 * 4 * 2
-    assert (tmp_path / "marks.csv").is_file()
-    for purposes, chosen in ((("doctor", "plan"), (0.8, 3)), (tuple(reviewed), (0.0, 3))):
-        assert {(r.temperature, r.seed) for p in purposes for r in model.of(p)} == {chosen}
-
-
-def test_a_run_says_where_the_server_of_a_doctor_or_reviewer_changed_its_model(tmp_path) -> None:
-    doctor: Any = Served(scripted("m1"), A=9)
-    reviewer: Any = Served(scripted("m2"), A=2, B=1)
-    changed = "m2: the server changed its model during the run: A 2, B 1 replies"
-    with pytest.warns(UserWarning, match=changed):
-        run = run_of([doctor], run_dir=tmp_path, reviewer=reviewer)
-    assert run.parameters["served_by"] == {"m1": {"A": 9}, "m2": {"A": 2, "B": 1}}
-    assert [w.startswith(changed) for w in facts_of(tmp_path)["warnings"]] == [True, False]
 
 
 PROXY = "proxy: wordy, no biomedical encoder"
@@ -338,24 +264,6 @@ def test_a_doctors_model_that_reviews_for_all_is_counted_once(cached: bool) -> N
 
 
 ONE_MODEL = scripted()
-
-
-@each(
-    ("change", "message"),
-    [
-        ({"models": [FakePanel("m"), FakePanel("m")]}, "each model may be given once"),
-        ({"models": []}, "no models; at least one is needed"),
-        ({"cases": [CASES[0], CASES[0]]}, "each case may be given once"),
-        ({"cases": []}, "no cases; at least one is needed"),
-        ({"levels": (20, 20)}, "each level may be given once"),
-        ({"n_doctors": 0}, "n_doctors is 0; it must be a whole number, at least 1"),
-        ({"panel": [ONE_MODEL, ONE_MODEL]}, "each model must be given once"),
-    ],
-)
-def test_what_cannot_be_run_is_refused(change: dict[str, Any], message: str) -> None:
-    given = {"cases": CASES, "models": [scripted()], "encoder": Wordy()} | change
-    with pytest.raises(ValueError, match=message):
-        ask(trust, given.pop("cases"), given.pop("models"), **given)
 
 
 def test_a_panel_stands_beside_one_model() -> None:

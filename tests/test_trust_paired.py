@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from long_table import check
 from made_reviews import EMPTY_PLAN, SAFETY_OFF, many_cases, review
 from resampled import case_weights
 
@@ -19,8 +18,7 @@ from studies.trust_indices import (
     weight_grid,
     weight_sweep,
 )
-from trustlab.metrics import schema
-from trustlab.metrics.estimate import TOO_FEW, Rows, estimate, percentile_interval
+from trustlab.metrics.estimate import Rows, estimate, percentile_interval
 from trustlab.metrics.significance import holm
 from trustlab.metrics.trust import ETI_WEIGHTS
 from trustlab.metrics.trust_table import trust_indices
@@ -114,18 +112,6 @@ def test_each_index_is_compared_on_the_cases_that_both_could_answer_in_all_its_p
     assert (told["n_cases"], told["missing"]) == (0, "no case that both could answer")
 
 
-def test_what_is_the_same_by_rule_or_missing_has_no_interval_and_says_why():
-    off = differences(BOTH.assign(**SAFETY_OFF))
-    osi = off.loc["osi"]
-    assert (osi["difference"], osi["missing"]) == (0, "no interval: all draws alike")
-    assert osi[["low", "p", "p_holm", "cases_needed"]].isna().all()
-    assert off.loc["eti_percent", "low"] < 0
-    gone = differences(BOTH.assign(cosine=NAN, cosine_missing="no encoder"))
-    assert gone.loc["fti", "missing"] == "one of the two has no value"
-    few = differences(BOTH[BOTH["case_id"] < "c09"])
-    assert set(few["missing"]) == {TOO_FEW} and few["low"].isna().all()
-
-
 def test_holm_is_over_the_indices_of_a_model_data_set_level_and_safety():
     mixed = PANEL.assign(model="mixed")  # a team without the reference has no row
     table = pd.concat([BOTH, BOTH.assign(**SAFETY_OFF), BOTH.assign(model="other"), mixed])
@@ -135,14 +121,6 @@ def test_holm_is_over_the_indices_of_a_model_data_set_level_and_safety():
         assert part["p_holm"].tolist() == pytest.approx(holm(part["p"]).tolist(), nan_ok=True)
     with pytest.raises(ValueError, match=r"is 'two'; the reviews hold \['one doctor', 'panel of"):
         configuration_differences(BOTH, against="two")
-
-
-def test_every_table_of_the_indices_has_the_columns_of_the_schema() -> None:
-    shared = indices_on_shared_cases(BOTH)
-    tables = [trust_indices(BOTH, draws=20), shared, weight_sweep(shared, 2)]
-    for table in [*tables, configuration_differences(BOTH, draws=20)]:
-        check(table)
-        assert set(table.columns) <= set(schema.COLUMNS) and not table["missing"].isna().any()
 
 
 # Weights
