@@ -241,16 +241,3 @@ def test_curves_stand_on_the_rows_that_all_compared_methods_have_beside_two_refe
     assert reasons["gone"] == "no confidence: none"
     assert reasons["half"] == "a value in 24 of 60 answers only: not compared"
     assert drawn.loc[drawn["low"].isna(), "missing"].str.startswith("no interval").all()
-
-
-def test_each_point_of_a_curve_counts_the_answers_given_there():
-    answers, confidence = tables()
-    asked = ["flat", "gone", "bad"]
-    found = risk_coverage_table(answers, confidence, asked, coverages=(0.1, 0.5, 1.0), n_draws=200)
-    assert list(dict.fromkeys(found["method"])) == ["oracle", "any order", "flat", "bad", "gone"]
-    points = found.set_index(["method", "coverage"])
-    assert points.loc["bad", "n"].tolist() == [6, 30, 60]
-    assert points.loc["flat", "n"].tolist() == [60] * 3  # equal confidences stand or fall together
-    few, all_given = points.loc[("bad", 0.1)], points.loc[("bad", 1.0)]
-    assert few[["low", "high"]].isna().all() and all_given[["low", "high"]].notna().all()
-    assert few["missing"] == "no interval: fewer than 12 cases"

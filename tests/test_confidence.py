@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from each import each
-from fake_panel import FakePanel, Wordy, case, opinion
 from generations import (
     FULL,
     STATISTICS,
@@ -23,13 +22,9 @@ from generations import (
     told,
 )
 
-from trustlab.collect import Settings, collect
 from trustlab.confidence import METHODS, select
 from trustlab.confidence.registry import FAMILIES, GROUPS, PAPER, method
-from trustlab.levels import view
-from trustlab.meaning.entailment import StandInEntailment
-from trustlab.meaning.parts import Readers
-from trustlab.records import PARAMETERS, Generation, Parameters, Reply
+from trustlab.records import PARAMETERS, Generation, Reply
 
 P, Q, R, S = (math.log(p) for p in (0.5, 0.25, 0.1, 0.05))
 STRICT = replace(PARAMETERS, reading="strict")
@@ -195,35 +190,3 @@ def test_agreement_is_the_share_of_the_largest_group(votes, value: float | str) 
         pytest.approx(expected[0], nan_ok=True),
         expected[1],
     )
-
-
-READERS = Readers(encoder := Wordy(), None, StandInEntailment(encoder))  # pyright: ignore[reportArgumentType]
-
-
-def collected(names: list[str], **parameters):
-    three = [
-        opinion("Fever", "Fever."),
-        opinion("Cough", "Fever."),
-        opinion("Fever", "Cough and fever."),
-    ]
-    model = FakePanel(diagnosis="[Fever]", doctor=[*three, *three])
-    settings, views = Settings(Parameters(**parameters), seed=5), [view(case(c), 100) for c in "ab"]
-    return model, collect(model, views, select(names), settings, readers=READERS)
-
-
-def test_a_panel_is_asked_only_where_a_method_reads_it_and_as_the_parameters_say() -> None:
-    model, found = collected(["word_count"])
-    assert not model.of("doctor") and [g.panel for g in found] == [None, None]
-    model, found = collected(["agreement"])
-    assert len(model.of("doctor")) == 2
-    assert [g.panel.cosines for g in found if g.panel] == [None, None]
-    model, found = collected(["agreement", "rdc"], n_doctors=4, doctor_temperature=0.9)
-    assert {(r.n, r.first, r.temperature, r.seed) for r in model.of("doctor")} == {(4, 0, 0.9, 5)}
-    for made in found:
-        assert METHODS["agreement"].score(made) == 3 / 4  # fever, cough, fever, fever
-        assert METHODS["rdc"].score(made) == pytest.approx((1 + 0 + 1 / math.sqrt(2) + 1) / 4)
-    model, _ = collected(["rdc"])
-    assert {(r.n, r.temperature) for r in model.of("doctor")} == {(3, 0.5)}
-    _, found = collected(["agreement", "rdc"], n_doctors=1)  # nobody to agree with
-    assert {METHODS["agreement"].evaluate(g).missing for g in found} == {FEW}
-    assert [METHODS["rdc"].score(g) for g in found] == pytest.approx([1, 1])

@@ -15,7 +15,6 @@ from fake_model import FakeEncoder
 
 from studies import consultation as tables
 from studies.consultation import ConsultationRun, consultations
-from trustlab import formatted
 
 NAN = float("nan")
 
@@ -78,15 +77,6 @@ def test_a_consultation_is_four_tables_with_a_row_for_each_level_and_a_manifest(
     assert (tmp_path / "turns.csv").is_file() and (tmp_path / "enough.csv").is_file()
 
 
-def test_a_second_run_over_the_same_cache_asks_nothing_and_gives_the_same(tmp_path) -> None:
-    first = asked(cache=tmp_path / "replies.sqlite", run_dir=tmp_path / "a")
-    model = Talker(QUESTIONS)
-    again = asked(model=model, cache=tmp_path / "replies.sqlite", run_dir=tmp_path / "b")
-    assert model.asked == [] and again.calls["n_made"].sum() == 0
-    for name in ("turns", "answers", "confidence"):
-        pd.testing.assert_frame_equal(getattr(first, name), getattr(again, name))
-
-
 def test_where_every_question_is_unreadable_there_is_one_state_and_nothing_is_claimed() -> None:
     run = asked(12, model=Talker(QUESTIONS, replies={"ask": "Let me think about it first."}))
     assert len(run.turns) == 0 and set(run.ended["ended"]) == {"no readable question"}
@@ -117,7 +107,6 @@ def test_the_patient_and_the_doctor_may_be_other_models() -> None:
     )
     assert set(run.answers["model"]) == {"fake"} and run.patient == "doctor"
     assert run.parameters["doctor"] == {"doctor": doctor.revision}
-    assert "asked by doctor" in formatted.run_notes(run.parameters)
     talkers = [Talker(QUESTIONS), Talker(QUESTIONS, name="second")]
     run = ask(consultations, cases(2), talkers, ["ce"], 2, encoder=FakeEncoder())
     assert run.ended.groupby("model").size().to_dict() == {"fake": 2, "second": 2}

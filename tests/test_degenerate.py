@@ -16,7 +16,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from each import each
-from made_reviews import EMPTY_PLAN, SAFETY_OFF, review
 
 from studies import calibration as study
 from trustlab import measures as tables
@@ -33,7 +32,6 @@ from trustlab.metrics import (
     stopping,
     ties,
     trust,
-    trust_table,
 )
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -104,7 +102,6 @@ OF_PAIRS: dict[str, tuple[Callable[[Any, Any], Any], tuple[Any, ...]]] = {
     ),
     "calibration.brier": (calibration.brier, (NAN, 0.09, 0.3, 0.25, 0.4)),
     "calibration.ece": (calibration.ece, ECE),
-    "calibration.ece_weighted": (lambda c, s: calibration.ece_weighted(c, s, once(c)), ECE),
     "calibration.brier_parts_weighted": (
         lambda c, s: calibration.brier_parts_weighted(c, s, once(c)),
         (NO_VALUE, NO_VALUE, NO_VALUE, (0, 0, 0.25), (0.16, 0, 0.24)),
@@ -143,7 +140,6 @@ SHORT, FLAT, RISING = [0.1, 0.2], [0.3] * 4, [1, 2, 3, 4]
 FEW, MANY = np.arange(4), np.arange(12)
 ALIKE, LOST = np.full(50, 0.25), [NAN] * 9
 EMPTY_TURNS, TWO = np.empty((0, 3)), np.array([[NAN, NAN]])
-NO_ROWS = np.empty((0, 4))
 SERIES = [
     correlation.pearson,
     correlation.spearman,
@@ -154,36 +150,20 @@ CVS = [partial(of, n_draws=50) for of in (stability.cv_group, stability.cv_sampl
 OF_SERIES = [
     *((of, NAN, *pair) for of in SERIES for pair in [([], []), (SHORT, SHORT), (FLAT, RISING)]),
     *((of, REFUSED, RISING, y) for of in SERIES for y in ([1, 2, INF, 4], [1, 2, NAN, 4], SHORT)),
-    *(
-        (of, expected, *pair)
-        for of in (correlation.pearson_rows, correlation.spearman_rows)
-        for expected, pair in (
-            (NAN, (np.array([FLAT]), np.array([RISING]))),
-            (NOTHING, (NO_ROWS, NO_ROWS)),
-        )
-    ),
-    (correlation.spearman_exact_p, NAN, NAN, 6),
-    (correlation.spearman_exact_p, NAN, 0.5, 0),
-    (correlation.spearman_exact_p, NAN, 1.0, 2),
+    *((correlation.spearman_exact_p, NAN, *of) for of in [(NAN, 6), (0.5, 0), (1.0, 2)]),
     *((correlation.spearman_exact_p, REFUSED, r, 6) for r in (INF, 1.001, -2)),
     *((correlation.spearman_exact_p, REFUSED, 0.5, n) for n in (5.5, -1, NAN, INF, 9)),
-    *((correlation.spearman_exact_p, REFUSED, 0.5, 6, rounding) for rounding in (-0.1, NAN)),
+    (correlation.spearman_exact_p, REFUSED, 0.5, 6, -0.1),
     (correlation.spearman_values, REFUSED, 2),
     (correlation.spearman_values, (-1, -0.5, 0.5, 1), 3),
-    (correlation.rising_null, REFUSED, SHORT),
-    (correlation.rising_null, REFUSED, [1, 2, INF]),
     (partial(correlation.rising_null, n_draws=0), REFUSED, RISING),
     (partial(correlation.rising_null, statistic="kendall"), REFUSED, RISING),
-    (correlation.rising_band, REFUSED, SHORT),
+    *((correlation.rising_band, REFUSED, of) for of in (SHORT, [1, 2, INF], [1, 2, NAN], 6)),
     (correlation.rising_band, NAN, FLAT),
     (correlation.rising_band, NAN, [0.1 + 0.2, 0.3, 0.3], "spearman"),
-    (correlation.rising_band, REFUSED, [1, 2, NAN]),
-    (correlation.rising_band, REFUSED, 6),
-    (correlation.unordered_band, (NAN, 0, NAN), 3),
-    (correlation.unordered_band, (NAN, 0, NAN), 4),
+    *((correlation.unordered_band, (NAN, 0, NAN), n) for n in (3, 4)),
     (correlation.unordered_band, (-1, 0, 1), 5),
-    (correlation.unordered_band, REFUSED, 2),
-    (correlation.unordered_band, REFUSED, 9),
+    *((correlation.unordered_band, REFUSED, n) for n in (2, 9)),
 ]
 OF_TIES = [
     (ties.tied, NOTHING, []),
@@ -233,19 +213,9 @@ OF_DRAWS = [
 CHANCE = stability.cv_group_by_chance
 KAPPA, ALL_AGREE = agreement.cohen_kappa_weighted, partial(agreement.agreement, n_draws=50)
 OF_GRADERS = [
-    (KAPPA, NAN, [], [], once(0)),
-    (KAPPA, NAN, [1, 1], [1, 1], once(2)),
-    (KAPPA, REFUSED, [NAN], [1], once(1)),
-    (KAPPA, REFUSED, [1, 0], [1], once(1)),
-    (KAPPA, REFUSED, [1, 2], [1, 0], once(2)),
-    (KAPPA, REFUSED, [[1]], [[1]], once(1)),
+    *((KAPPA, NAN, said, said, once(len(said))) for said in ([], [1, 1])),
+    *((KAPPA, REFUSED, *of, once(1)) for of in [([NAN], [1]), ([1, 0], [1]), ([2], [1])]),
     (agreement.agreement, (0, 0, 0, 0, *NO_VALUE, 0, 0, 0), [], [], []),
-    (
-        agreement.agreement,
-        (1, 0, 0, 0, *NO_VALUE, 1, 1, 0, 1, 0, 0, 0, 1, NAN, NAN, 1, 1, 0),
-        *([1], [1], ["a"]),
-    ),
-    (agreement.agreement, (1, 0, 0, 1, 1, NAN, NAN, 2, 1, 0), [1, 0], [1, 0], [1, 1]),
     (ALL_AGREE, (6, 0, 0, 6, 1, NAN, NAN, 12, 12, 0), MANY % 2, MANY % 2, MANY),
     (agreement.agreement, REFUSED, [INF], [1], ["a"]),
 ]
@@ -281,24 +251,17 @@ OF_VIEWS = [  # value, low, high, n, n_cases, n_missing, n_zero
     (stopping.fold_of, NOTHING, [], 2),
     *((stopping.fold_of, REFUSED, *of) for of in [(["a", "a"], 2), (["a", "b"], 1)]),
 ]
+MEDGUARD = "medguard-x"
 OF_DOCTORS = [
     *((of, NAN, v) for of in (trust.cdr, trust.any_disagreement) for v in ([], [None, None])),
-    (trust.cdr, REFUSED, "flu"),
-    (trust.cdr, REFUSED, ["A", None], "wrong"),
+    *((trust.cdr, REFUSED, *of) for of in [("flu",), (["A", None], "wrong")]),
     (trust.majority, NOTHING, [None, None], "a"),
-    (trust.rdc, NAN, []),
-    (trust.rdc, NAN, [None, NAN]),
-    (trust.rdc, REFUSED, [INF]),
-    (trust.rdc, REFUSED, [0.2], "x"),
-    (trust.rdc_from_cosine, NAN, NAN),
-    (trust.rdc_from_cosine, REFUSED, INF),
-    (trust.eti, NAN, 0.5, NAN, 0.5),
-    (trust.eti, NAN, 1, 0, NAN, (0.5, 0.5, 0)),
-    *((trust.eti, REFUSED, *of) for of in [(INF, 0.5, 0.5), (1.2, 0, 0), (0, -0.1, 0)]),
-    (trust.eti, REFUSED, 0, 0, -1.1),
+    *((trust.rdc, NAN, of) for of in ([], [None, NAN])),
+    *((trust.rdc, REFUSED, *of) for of in [([INF],), ([1.2],), ([0.2], "x")]),
+    *((trust.eti, NAN, *of) for of in [(0.5, NAN, 0.5), (1, 0, NAN, (0.5, 0.5, 0))]),
+    *((trust.eti, REFUSED, *of) for of in [(INF, 0.5, 0.5), (1.2, 0, 0), (0, -0.1, 0), (0, 0, -2)]),
     (trust.eti, REFUSED, np.array([0.5, 7]), np.zeros(2), np.zeros(2)),
-    (partial(trust.eti, formulation="medguard-x"), REFUSED, 0, 0, -1),
-    (partial(trust.eti, formulation="medguard-x"), REFUSED, 101, 0, 0),
+    *((partial(trust.eti, formulation=MEDGUARD), REFUSED, *of) for of in [(0, 0, -1), (101, 0, 0)]),
     *(
         (trust.check_weights, REFUSED, weights, 3)
         for weights in ((0.5, 0.6, -0.1), (0.5, 0.2, 0.2), (0.5, 0.5), (NAN, 0.5, 0.5))
@@ -308,19 +271,14 @@ OF_DOCTORS = [
         for percent in (trust.unsafe_rx_percent, trust.test_alerts_percent)
         for expected, of in [(NAN, (0, 0, 0)), (REFUSED, (2, 3, 4)), (REFUSED, (-1, 0, 4))]
     ),
-    (partial(trust.unsafe_rx_percent, n_proposed=1), NAN, 0, 0, 0),
     (partial(trust.unsafe_rx_percent, variant="all"), REFUSED, 0, 0, 1),
-    (trust.test_alerts_percent, NAN, 0, 0, 0, 1),
     (trust.test_alerts_percent, REFUSED, 0, 1, 4, 3),
     (trust.osi, NAN, NAN, 50.0),
     *((trust.osi, REFUSED, *of) for of in [(INF, 50.0), (101, 0), (0, INF)]),
     (partial(trust.osi, formulation="x"), REFUSED, 0, 0),
     (trust.fti, NAN, NAN, 50.0),
     *((trust.fti, REFUSED, *of) for of in [(0.5, INF), (54, 50), (0.5, -1)]),
-    (partial(trust.fti, formulation="medguard-x"), REFUSED, -3, 1),
-    (trust.check_formulation, REFUSED, ""),
-    (trust_table.trust_indices, REFUSED, pd.DataFrame(columns=trust_table.NEEDED)),
-    (trust_table.check_reviews, REFUSED, pd.DataFrame({"a": [1]})),
+    (partial(trust.fti, formulation=MEDGUARD), REFUSED, -3, 1),
 ]
 EDGES: list[tuple[Any, ...]] = [
     *OF_SERIES, *OF_TIES, *OF_DRAWS, *OF_GRADERS, *OF_VIEWS, *OF_DOCTORS,
@@ -421,26 +379,3 @@ def test_tables_of_nothing_are_empty_or_refused_and_infinite_confidences_are_ref
         assert str(error)
     for value in (INF, -INF) if name != "reliability_table" else ():
         check(lambda v=value: TABLES[name](answers, confidence.assign(confidence=v)), REFUSED)
-
-
-TWELVE = [f"c{i:02d}" for i in range(12)]
-LOST_COSINE = {"cosine": NAN, "cosine_missing": "no reasoning"}
-NO_PLAN = {**SAFETY_OFF, "n_prescriptions": 0, "n_tests": 0}
-REVIEWS = {
-    "one case": [review("a", ["flu", "flu", "cold"])],
-    "nothing readable": [review(c, [None] * 3, **LOST_COSINE) for c in TWELVE],
-    "all alike": [review(c, ["flu"] * 3) for c in TWELVE],
-    "empty plans": [review(c, ["flu", "cold", "flu"], **EMPTY_PLAN) for c in TWELVE],
-    "safety off": [review(c, ["flu", "cold"], **NO_PLAN) for c in TWELVE],
-}
-
-
-@each("formulation", trust.FORMULATIONS)
-@each("situation", REVIEWS)
-def test_trust_indices_say_why_one_is_missing(situation, formulation):
-    found = trust_table.trust_indices(pd.DataFrame(REVIEWS[situation]), formulation, draws=12)
-    assert found["metric"].tolist() == trust_table.INDICES
-    without = found["low"].isna()
-    assert (found.loc[without, "missing"] != "").all()
-    assert found.loc[found["value"].isna(), "low"].isna().all()
-    assert (found["high"] - found["low"])[~without].gt(1e-12).all()

@@ -1,7 +1,6 @@
 """Metrics against scikit-learn and values worked out by hand; test_degenerate.py: their edges."""
 
 from itertools import permutations
-from math import inf
 
 import numpy as np
 import pytest
@@ -88,18 +87,6 @@ def test_brier_and_ece_by_hand():
     for value in (1.1, -0.1):
         with pytest.raises(ValueError, match=str(value)):
             brier([1, 0], [0.5, value])
-
-
-def test_ece_has_bins_of_equal_mass_and_keeps_equal_confidences_together_in_any_order():
-    # Far from equal width: all confidences lie in the lowest twentieth.
-    confidence = np.linspace(0.001, 0.05, 30)
-    correct = np.arange(30) % 2
-    by_hand = sum(abs(np.sum((correct - confidence)[i : i + 2])) for i in range(0, 30, 2)) / 30
-    assert ece(correct, confidence, bins=15) == pytest.approx(by_hand)
-    assert ece(np.array([0, 0, 0, 1, 1, 1]), np.full(6, 0.5)) == 0
-    many, prob = scored(100, 7)
-    prob, shuffle = prob / 2, np.random.default_rng(0).permutation(100)
-    assert ece(many, prob) == pytest.approx(ece(many[shuffle], prob[shuffle]), abs=1e-12)
 
 
 @each("weighted, plain", [(auroc_weighted, auroc), (ece_weighted, ece)])
@@ -293,12 +280,6 @@ def test_the_best_threshold_weighs_accuracy_against_utterances(
     price: float, threshold: float
 ) -> None:
     assert best_threshold(SURE, RIGHT, SAID, price) == threshold
-
-
-def test_the_best_threshold_is_lowest_if_asking_brings_nothing_and_highest_if_misled() -> None:
-    assert best_threshold([[0.3, 0.9]] * 4, [[1, 1]] * 4, [[2, 4]] * 4, 0) == 0.3
-    assert best_threshold([[0.3, 0.9]] * 4, [[0, 1]] * 4, [[2, 4]] * 4, 0.01) == 0.9
-    assert best_threshold([[0.9, 0.3]] * 4, [[0, 1]] * 4, [[2, 4]] * 4, 0.01) == inf
 
 
 def test_folds_are_even_and_do_not_hang_on_the_order_of_cases() -> None:

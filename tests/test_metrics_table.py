@@ -144,22 +144,6 @@ def test_a_correlation_stands_beside_rising_series_and_its_permutation_p():
     assert np.isnan(nine["p"]) and nine["low"] < nine["high"]  # no exact p
 
 
-def test_table_repeats_with_its_seed_and_ignores_row_order_and_other_models():
-    run, other = a_run(n_cases=20), a_run(n_cases=20)
-    other.answers["model"] = other.confidence["model"] = "n"
-    mixed = SimpleNamespace(
-        answers=pd.concat([run.answers, other.answers]).sample(frac=1, random_state=1),
-        confidence=pd.concat([run.confidence, other.confidence]).sample(frac=1, random_state=2),
-    )
-    first, both = table_of(run, n_draws=50), table_of(mixed, n_draws=50)
-    for name in "mn":
-        mine = both[both["model"] == name].reset_index(drop=True)
-        pd.testing.assert_frame_equal(mine.assign(model="m"), first)
-    again = table_of(run, n_draws=50, seed=1)
-    np.testing.assert_array_equal(again["value"], first["value"])
-    assert not again["low"].equals(first["low"])
-
-
 def counted(row: dict[str, Any]) -> tuple[int, int, str]:
     return row["n"], row["n_missing"], row["missing"]
 

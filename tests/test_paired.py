@@ -4,7 +4,6 @@ how many cases tell a difference."""
 from __future__ import annotations
 
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -12,9 +11,8 @@ import pytest
 from each import each
 from resampled import auroc_weighted, case_weights
 
-from trustlab.measures import metrics_table
 from trustlab.metrics.estimate import TOO_FEW, bootstrap_p, percentile_interval
-from trustlab.metrics.paired import METRICS, best_against, chosen_in, paired_differences
+from trustlab.metrics.paired import best_against, chosen_in, paired_differences
 from trustlab.metrics.significance import cases_shown, holm, sample_size_for_power
 
 KEY = {"dataset": "made", "model": "m"}
@@ -94,20 +92,6 @@ def test_holm_is_over_what_one_model_and_data_set_compare_by_one_metric_at_one_l
         assert len(part) == 4  # two columns of two methods
         assert part["p_holm"].tolist() == pytest.approx(holm(part["p"]).tolist(), nan_ok=True)
     assert (found["p_holm"] > found["p"]).any()
-
-
-def test_values_are_those_of_the_metrics_table():
-    table = many()
-    run = SimpleNamespace(
-        answers=table[table["variant"] == "base"].assign(answer="x"),
-        confidence=table.rename(columns={"variant": "method"}).assign(bound="", missing=""),
-    )
-    usual = metrics_table(run, n_draws=20).set_index(["method", "metric", "level"])["value"]
-    found = paired_differences(table, "base", n_draws=20)
-    assert set(found["metric"]) == set(METRICS)
-    for one in found.itertuples():
-        assert one.value == pytest.approx(usual[one.variant, one.metric, one.level])
-        assert one.reference == pytest.approx(usual["base", one.metric, one.level])
 
 
 def test_only_rows_that_the_pair_shares_count_and_the_others_are_told():

@@ -78,13 +78,3 @@ def test_the_published_tables_stand_beside_ours() -> None:
     assert row.iloc[:3].tolist() == ["0.80 [0.70, 0.90], n 144", "–", "0.794"]
     assert found.loc[("token", "PMI")].iloc[:3].tolist() == ["–", "–", "0.781"]
     assert "Information level" not in found.index.get_level_values("row")
-
-
-def test_the_best_of_each_family_beside_the_printed() -> None:
-    ours = [*measured("asp", 0.6), *measured("msp", 0.8), *measured("medconf", 0.7)]
-    found = study.comparison_as_published(pd.DataFrame(ours))
-    mine, printed = found["this run", "m", "d"], found["as printed", "Llama-3.1", "DDXPlus"]
-    assert mine["token", "AUROC"] == "MSP (as printed: largest token) 0.80 [0.70, 0.90], n 144"
-    assert mine["token", "Pearson"].startswith("MSP") and mine["consistency", "AUROC"] == "–"
-    assert printed["token", "AUROC"] == "PMI 0.593"
-    assert printed["MedConf", "Pearson"] == "MedConf 0.968"

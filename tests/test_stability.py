@@ -47,12 +47,6 @@ def test_chance_is_what_shuffled_conditions_give() -> None:
     assert first == again != other
 
 
-def test_of_exchangeable_conditions_one_in_twenty_lies_above_chance() -> None:
-    made = np.random.default_rng(3).uniform(0.1, 1, (80, 60, 3))
-    above = [cv_group(rows, CASES, 1)["value"] > cv_group_by_chance(rows, 200) for rows in made]
-    assert 0 < np.mean(above) < 0.13
-
-
 @each("metric", CVS)
 def test_the_draws_are_of_the_cases_that_are_used(metric) -> None:
     rows = MANY.copy()

@@ -12,7 +12,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 
 from benchmarks.records import random_records
 from trustlab.confidence import METHODS
-from trustlab.measures import best_of_families, compare_methods, metrics_table
+from trustlab.measures import metrics_table
 from trustlab.metrics import spearman_permutation_p, ties
 from trustlab.metrics.estimate import measure
 from trustlab.metrics.paired import best_against, chosen_in
@@ -135,19 +135,3 @@ def test_products_are_what_squares_when_every_token_comes_twice() -> None:
     sure, again = ({n: m.score(g) for n, m in METHODS.items()} for g in (made, doubled))
     squared = {n for n, x in sure.items() if x**2 < x and np.isclose(again[n], x**2, atol=0)}
     assert squared == PRODUCTS
-
-
-def test_a_comparison_ranks_each_method_as_its_own_table_does() -> None:
-    """Ties are made once, whatever the levels and the rows that two methods share."""
-    right, sure = a_law(300)
-    level = np.tile([20, 60, 100], 100)
-    sure = np.where(level == 60, sure * 1e-4, sure)  # its own spread would tie less
-    near = sure + 4e-7 * np.random.default_rng(0).random(300)
-    run, other = one_method(right, near, "asp"), one_method(right, 1 - sure, "msp")
-    both = pd.concat([run.confidence, other.confidence])
-    alone = metrics_table(run, {}, n_draws=20).query("metric == 'auroc'")
-    pair = compare_methods(run.answers, both, "msp", n_draws=20)
-    best = best_of_families(run.answers, both, "msp", n_draws=20)
-    found = [dict(zip(t["level"], t["value"], strict=True)) for t in (alone, pair, best)]
-    assert found[1] == {q: found[0][q] for q in ("pooled", "within")}
-    assert found[2] == pytest.approx({"within": found[0]["within"]}, abs=1e-15)

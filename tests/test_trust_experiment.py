@@ -17,14 +17,12 @@ from asking import ask
 from each import each
 from fake_panel import FakePanel, Wordy, by_case, case, marks_json, opinion, plan_json
 
-import trustlab as tl
 from studies.trust_indices import MARKS, ONE, TrustRun, trust
 from trustlab import trust_indices
 from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel
 from trustlab.parsing.reply import CUT
 from trustlab.records import Reply
-from trustlab.settings import Setup
 
 FEVER, COUGH = "Fever disease", "Cough disease"
 HALF = 1 / math.sqrt(2)
@@ -86,7 +84,6 @@ VOTE = ("diagnoses", "diagnosis", "tied", "correct", "correct_share")
 RX = ("n_prescriptions", "n_safe", "n_caution", "n_unsafe", "n_rx_unknown", "n_rx_unreadable")
 TESTS = ("n_tests", "n_unflagged", "n_risky", "n_redundant", "n_tests_unknown")
 TESTS += ("n_tests_unreadable",)
-NO_COSINE = "no doctor gave both reasoning and diagnosis"
 
 
 def test_votes_and_cosines_by_hand(run: TrustRun) -> None:
@@ -102,16 +99,6 @@ def test_votes_and_cosines_by_hand(run: TrustRun) -> None:
     by_hand = {(ONE, "a"): 1, (ONE, "b"): 0, (ONE, "d"): 1, (PANEL, "a"): (1 + 1 + HALF) / 3}
     by_hand |= {(PANEL, "b"): (0 + 1) / 2, (PANEL, "d"): 2 / 3}  # b's third gave no reasoning
     assert cosines == pytest.approx(by_hand, abs=1e-6)
-
-
-def test_a_panel_that_cannot_be_read_is_missing_everywhere(run: TrustRun) -> None:
-    for configuration, n in ((ONE, 1), (PANEL, 3)):
-        found = row(run, configuration, "c")
-        said = part(found, "diagnoses", "tied", "plan_missing", "cosine_missing")
-        assert said == ((None,) * n, (), "no diagnosis to plan for", NO_COSINE)
-        lost = part(found, "diagnosis", "correct", "correct_share", "cosine", "cosine_med")
-        assert pd.isna(pd.Series(lost)).all() and found["cosine_med_missing"] == NO_COSINE
-        assert sum(part(found, *RX, *TESTS)) == 0
 
 
 def test_marks_are_counted_and_what_the_table_does_not_know_is_unknown(run: TrustRun) -> None:
@@ -261,11 +248,3 @@ def test_a_doctors_model_that_reviews_for_all_is_counted_once(cached: bool) -> N
     assert made == asked and not first.of("review_tests")
     if cached:  # what was given open stays open
         models[1].generate(second.of("review_tests"))
-
-
-ONE_MODEL = scripted()
-
-
-def test_a_panel_stands_beside_one_model() -> None:
-    with pytest.raises(ValueError, match="panel is given, and model is .*; one model is needed"):
-        tl.opened(Setup(model=[ONE_MODEL, scripted("m2")], panel=[ONE_MODEL]))

@@ -31,7 +31,6 @@ from trustlab.metrics.trust_table import INDICES, NEEDED, review_counts, trust_i
 
 pytestmark = pytest.mark.usefixtures("every_interval")
 NAN = float("nan")
-FEW, ALIKE = "no interval: fewer than 12 cases", "no interval: all draws alike"
 
 
 def wide(found: pd.DataFrame) -> pd.Series:
@@ -90,17 +89,6 @@ def test_two_cases_by_hand() -> None:
     assert holds(row, unsafe_rx_percent=50, osi=55, fti=62, fti_as_printed=62)
 
 
-def test_variants_and_weights_reach_the_table() -> None:
-    assert one(two_cases(), rx_variant="unsafe or caution")["unsafe_rx_percent"] == 50
-    row = one(two_cases(), "medguard-x", rx_variant="unsafe", cdr_variant="any disagreement")
-    assert holds(row, unsafe_rx_percent=25, cdr=50)
-    # 0.2 · 0.5 + 0.5 · 5/6 + 0.3 · 0.3 = 0.60667; 100 - (0.2 · 25 + 0.8 · 40) = 63; 0.9 · 60.667 +
-    # 0.1 · 63
-    weights = {"eti_weights": (0.2, 0.5, 0.3), "osi_weights": (0.2, 0.8)}
-    row = one(two_cases(), **weights, fti_weights=(0.9, 0.1))
-    assert [row["eti"], row["osi"], row["fti"]] == pytest.approx([0.606667, 63, 60.9])
-
-
 @each(("formulation", "osi_", "fti_"), [("trust-x", 0, 27), ("medguard-x", NAN, NAN)])
 def test_with_safety_off_there_are_no_percentages_and_the_diagnosis_is_judged_the_same(
     formulation, osi_, fti_
@@ -120,7 +108,12 @@ def test_with_safety_off_there_are_no_percentages_and_the_diagnosis_is_judged_th
 def test_parts_that_no_draw_moves_have_no_interval_and_the_whole_names_them() -> None:
     votes = [["flu", "flu" if i % 2 else "cold"] for i in range(12)]
     row = one(rows(*(review(f"{i}", said) for i, said in enumerate(votes))), draws=60)
-    assert told(row, ALIKE) == ["rdc", "unsafe_rx_percent", "test_alerts_percent", "osi"]
+    assert told(row, "no interval: all draws alike") == [
+        "rdc",
+        "unsafe_rx_percent",
+        "test_alerts_percent",
+        "osi",
+    ]
     assert row["eti_missing"] == row["eti_percent_missing"] == "the interval takes as certain: rdc"
     certain = "the interval takes as certain: rdc, unsafe_rx_percent, test_alerts_percent"
     assert row["fti_missing"] == row["fti_as_printed_missing"] == certain
@@ -158,12 +151,10 @@ TEN_OF_20 = [review(f"c{i}", ["flu"] * 3 if i < 10 else NOBODY) for i in range(2
     ("reviews", "choices", "expected"),
     [
         (PAIR, {"unreadable": "missing"}, {"accuracy": 1, "n_judged": 1, "n_readable": 1}),
-        (PAIR, {}, {"accuracy": 0.5, "n_judged": 2, "cdr": 0, "n_unreadable_diagnoses": 2}),
         (TEN_OF_20, {}, {"accuracy": 0.5, "accuracy_shared": 0.5, "n_judged": 20}),  # was 1
         (NO_ANSWER, {}, {"accuracy": 0.5, "n_judged": 2}),
         (NO_ANSWER, {"unreadable": "wrong"}, {"accuracy": 1 / 3}),
         (NO_ANSWER, {"unreadable": "missing"}, {"accuracy": 1}),
-        (NO_ANSWER[1:2], {}, {"accuracy": NAN, "n_judged": 0}),
         (TRIO, {}, {"cdr": 0, "n_readable": 1}),
         (TRIO, {"cdr_variant": "unreadable disagrees"}, {"cdr": 1 / 3, "n_readable": 2}),
     ],
@@ -185,19 +176,6 @@ def test_fault_eti_and_fti_rest_on_the_smallest_n_of_their_parts_and_say_so() ->
     assert row["eti_percent_missing"] == row["eti_missing"] and row["osi_missing"] == "no draws"
 
 
-def test_a_proxy_is_passed_on_by_name_where_the_formulation_asks_for_the_encoder() -> None:
-    words = "proxy: some-encoder, no biomedical encoder"
-    cases = two_cases(cosine_med_proxy=words)
-    asked = ((cases, "medguard-x"), (cases,), (two_cases(), "medguard-x"))
-    named, ours, none = (trust_indices(*a, draws=0).set_index("metric")["proxy"] for a in asked)
-    assert named["rdc"] == words and set(named.drop("rdc")) == set(ours) == set(none) == {""}
-    row = one(two_cases(cosine_med=NAN, cosine_med_missing="no encoder at hand"), "medguard-x")
-    assert holds(row, rdc=NAN, eti=NAN, fti=NAN, osi=55, n_cosine=0)
-    assert row["rdc_missing"] == "no encoder at hand"
-    assert row["eti_missing"] == row["eti_percent_missing"] == "without rdc"
-    assert row["fti_missing"] == "without eti"
-
-
 def test_intervals_draw_the_same_cases_for_all_components() -> None:
     cases, found = many_cases(20), []
     row = one(cases, draws=20, seed=3)
@@ -208,18 +186,6 @@ def test_intervals_draw_the_same_cases_for_all_components() -> None:
         expected = pytest.approx(percentile_interval([f[name] for f in found]))
         assert (row[f"{name}_low"], row[f"{name}_high"]) == expected, name
     assert told(row, "no interval") == [] and row["osi_low"] < row["osi"] < row["osi_high"]
-
-
-def test_what_rests_on_few_cases_has_no_interval_either() -> None:
-    cases = many_cases(12)
-    row = one(cases.assign(cosine=cases["cosine"].where(cases.index > 2)), draws=50)
-    assert told(row, FEW) == ["rdc", "eti", "eti_percent", "fti", "fti_as_printed"]
-    assert row["accuracy_low"] < row["accuracy_high"] and row["osi_low"] < row["osi_high"]
-    # nothing proposed: they can answer
-    cases.loc[:2, ["n_prescriptions", "n_safe", "n_caution", "n_unsafe"]] = 0
-    row = one(cases, draws=50)
-    assert holds(row, unsafe_rx_percent_n=9, osi_n=12, fti_n=12)
-    assert told(row, FEW) == ["unsafe_rx_percent", "osi", "fti", "fti_as_printed"]
 
 
 MIXED = rows(*(review(c, ["flu"] * n, configuration="p") for n, c in enumerate("ab", 1)))
@@ -256,7 +222,6 @@ def test_bad_input_is_refused_with_what_is_allowed(table, choices, message) -> N
 # Formulas
 
 VOTES = st.lists(st.sampled_from(["flu", "cold", "gout", None]), min_size=1, max_size=7)
-SHARE, COSINE = st.floats(0, 1), st.floats(-1, 1)
 
 
 @each(
@@ -314,37 +279,27 @@ def test_the_majority_wins_and_a_tie_is_drawn_by_a_hash_of_the_case_over_the_sor
         (rdc([0.4]), 0.4),
         (rdc([0.4], "medguard-x"), 70),  # its place between 0 and 100
         (rdc([0.6, None, -0.2, NAN]), 0.2),
-        (rdc([0.6, -0.2], "medguard-x"), 60),
         (rdc([1 + 1e-7]), 1),  # rounding in single precision
         (eti(0.5, 1 / 6, 0.3), 0.4 * 0.5 + 0.3 * 5 / 6 + 0.3 * 0.3),
         (eti(50, 50 / 3, 65, formulation="medguard-x"), 20 + 25 + 19.5),
         (eti(0.5, 0.2, -0.4, (0.2, 0.5, 0.3)), 0.1 + 0.4 - 0.12),
-        (eti(0, 2 / 3, -1), -0.2),  # its ends for three doctors
-        (eti(1, 0, 1), 1),
         (eti(np.array([0.5, 1]), np.array([0.2, 0]), np.array([0.1, 1])), [0.47, 1]),
         (osi(50, 40), 55),
-        (osi(50, 40, formulation="medguard-x"), 55),
         (osi(50, 40, (0.8, 0.2)), 100 - 48),
         (osi(np.array([50, NAN]), np.array([40.0, 0])), [55, NAN]),
         (osi(10, 20, safety=False), 0),
-        (osi(NAN, NAN, safety=False), 0),
         (osi(np.array([NAN, NAN]), np.array([NAN, NAN]), safety=False), [0, 0]),
         (osi(10, 20, safety=False, formulation="medguard-x"), NAN),
         (fti(0.54, 55), 54.5),
         (fti(0.54, 55, as_printed=True), 0.27 + 27.5),
         (fti(64.5, 55, formulation="medguard-x"), 59.75),
-        (fti(64.5, 55, (0.5, 0.5), "medguard-x", True), 59.75),
         (fti(0.54, 55, (0.9, 0.1)), 48.6 + 5.5),
         (fti(60, NAN, formulation="medguard-x"), NAN),
-        (fti(0.54, osi(NAN, NAN, safety=False)), 27),
         (unsafe_rx_percent(1, 2, 4), 75),  # shares of what was rated
         (unsafe_rx_percent(1, 2, 4, "unsafe"), 25),
-        (unsafe_rx_percent(1, 2, 4, n_proposed=12), 75),
         (unsafe_rx_percent(np.array([1, 0]), np.array([1, 0]), np.array([4, 2])), [50, 0]),
         (test_alerts_percent(1, 2, 12), 25),
-        (test_alerts_percent(1, 2, 12, 13), 25),
         (unsafe_rx_percent(0, 0, 0, n_proposed=0), 0),  # nothing proposed
-        (test_alerts_percent(0, 0, 0, 0), 0),
         (unsafe_rx_percent(0, 0, 0, n_proposed=12), NAN),  # proposed, and none rated
         (
             unsafe_rx_percent(
@@ -356,28 +311,3 @@ def test_the_majority_wins_and_a_tie_is_drawn_by_a_hash_of_the_case_over_the_sor
 )
 def test_the_indices_by_hand(found, by_hand) -> None:
     assert found == pytest.approx(by_hand, nan_ok=True)
-
-
-@pytest.mark.parametrize("formulation", FORMULATIONS)
-@settings(max_examples=40, deadline=None)
-@given(st.data())
-def test_each_index_rises_with_each_of_its_components_and_keeps_its_bounds(
-    formulation, data
-) -> None:
-    full, how = {"trust-x": 1, "medguard-x": 100}[formulation], {"formulation": formulation}
-    right, apart, shift = (data.draw(SHARE, name) for name in ("accuracy", "cdr", "shift"))
-    same = rdc([data.draw(COSINE, "cosine")], formulation)
-    right, apart = right * full, apart * full
-    value = eti(right, apart, same, **how)
-    assert (-0.3 if full == 1 else 0) - 1e-9 <= value <= full + 1e-9
-    assert eti(right + shift * (full - right), apart, same, **how) >= value - 1e-9
-    assert eti(right, apart + shift * (full - apart), same, **how) <= value + 1e-9
-    assert eti(right, apart, same + shift * (full - same), **how) >= value - 1e-9
-    rx, alerts = (100 * data.draw(SHARE, name) for name in ("rx", "alerts"))
-    safe = osi(rx, alerts, **how)
-    assert 0 <= safe <= 100 and osi(rx + shift * (100 - rx), alerts, **how) <= safe + 1e-9
-    assert osi(rx, alerts + shift * (100 - alerts), **how) <= safe + 1e-9
-    total = fti(value, safe, **how)
-    assert fti(value, safe * (1 - shift), **how) <= total + 1e-9
-    less = value * (1 - shift) if value > 0 else value
-    assert fti(less, safe, **how) <= total + 1e-9
