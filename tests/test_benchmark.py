@@ -68,18 +68,6 @@ def test_a_value_or_a_reason_never_both():
     assert sum(row["n"] for row in reasons) == gone.sum()
 
 
-def test_two_models_are_judged_one_after_the_other_on_the_same_cases():
-    run = made(FakeModel("a"), FakeModel("b", provides=TEXT_ONLY))
-    for name in ("a", "b"):
-        alone = made(FakeModel(name) if name == "a" else FakeModel(name, provides=TEXT_ONLY))
-        for table in ("answers", "confidence"):
-            mine = getattr(run, table).query("model == @name").reset_index(drop=True)
-            pd.testing.assert_frame_equal(mine, getattr(alone, table), check_dtype=False)
-        assert (run.calls["model"] == name).sum() == len(alone.calls)
-    assert list(dict.fromkeys(run.answers["model"])) == ["a", "b"]
-    assert run.parameters["models"] == {"a": "r1", "b": "r1"}
-
-
 def test_two_processes_score_as_one(monkeypatch):
     one = made().confidence
     monkeypatch.setattr("trustlab.run.PART", 6)  # a part is scored while the next is asked

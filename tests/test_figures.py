@@ -250,16 +250,6 @@ def test_marks_and_intervals_stand_where_the_table_says_and_what_is_missing_says
     assert "withheld: fewer than 10 correct or wrong" in words(rows(few, FAMILIES)[0])
 
 
-def test_several_marks_of_a_row_are_in_the_unit_drawn_and_hollow_where_few(drawn: Drawn) -> None:
-    (ax,) = drawn.axes("dodged")
-    every = [m for row in marks(ax).values() for m in row]
-    assert sorted(m.get_xdata()[0] for m in every)[:2] == pytest.approx([62, 67])
-    hollow = [m for m in every if m.get_markerfacecolor() == "white"]
-    assert len(hollow) == 2 and {m.get_label() for m in hollow} == {FEW}
-    assert "hollow: fewer than 12 cases" in drawn.notes["dodged"].get_text().replace("\n", " ")
-    assert by_value(made(), rising=True) == [*by_value(made())[3::-1], by_value(made())[4]]
-
-
 def test_a_band_stands_behind_each_row_that_has_one(drawn: Drawn) -> None:
     left, right = drawn.axes("band")
     grey: list[Any] = [c for c in left.collections if isinstance(c, PolyCollection)]

@@ -178,18 +178,6 @@ def test_a_weight_is_a_repetition_of_risks_too():
     np.testing.assert_allclose(risk_at(correct, confidence, weights, grid), single)
 
 
-def test_a_weighting_that_leaves_one_class_or_nothing_is_missing_and_others_are_refused():
-    areas, ratios = selective_weighted([1, 0], [2, 1], [[1, 1], [3, 0], [0, 0]])
-    np.testing.assert_allclose(areas, [0.25, NAN, NAN])
-    np.testing.assert_allclose(ratios, [1, NAN, NAN])
-    for weights in ([[0.5, 1]], [[-1, 1]]):
-        with pytest.raises(ValueError, match="received"):
-            selective_weighted([1, 0], [0.5, 0.4], weights)
-    for coverage in (0.0, 1.1):
-        with pytest.raises(ValueError, match="received"):
-            risk_at([1, 0], [0.5, 0.4], [[1, 1]], [coverage])
-
-
 # Two graders
 
 # 20 both right, 5 only the first, 10 only the second, 15 both wrong: 0.7 agree, 0.5 by chance

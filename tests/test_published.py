@@ -5,7 +5,6 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from studies import benchmark as study
 from studies.ablations import PARTS
 from trustlab.confidence import METHODS
 from trustlab.paths import DATA
@@ -53,28 +52,3 @@ def test_what_can_be_computed_of_the_printed_case_comes_out_as_printed() -> None
     assert METHODS["medconf_weighted"].score(case) == pytest.approx(5 / 17)
     quoted = [METHODS[method].score(case) for method in ("cot_ce", "medconf")]
     assert quoted == pytest.approx([0.6, 0.3])
-
-
-# Beside this run's
-
-NAN = float("nan")
-
-
-def measured(method: str, value: float, **more) -> list[dict]:
-    """AUROC pooled and correlations of a method, each 0.1 to either side."""
-    made = {"model": "m", "dataset": "d", "method": method, "value": value, "n": 144, "n_cases": 24}
-    made |= {"low": value - 0.1, "high": value + 0.1, "missing": "" if value == value else "few"}
-    at = {"auroc": "pooled", "pearson": "across", "spearman": "across"}
-    return [made | {"metric": m, "level": q} | more for m, q in at.items()]
-
-
-def test_the_published_tables_stand_beside_ours() -> None:
-    ours = [*measured("asp", 0.8), *measured("poc", 0.7), *measured("information_level", 0.9)]
-    ours += measured("asp", NAN, model="<i>n</i>", dataset="e")
-    found = study.correlations_as_published(pd.DataFrame(ours), "pearson")
-    runs = [("this run", "m", "d"), ("this run", "<i>n</i>", "e")]
-    assert list(found.columns[:3]) == [*runs, ("as printed", "Llama-3.1", "DDXPlus")]
-    row = found.loc[("token", "ASP")]
-    assert row.iloc[:3].tolist() == ["0.80 [0.70, 0.90], n 144", "–", "0.794"]
-    assert found.loc[("token", "PMI")].iloc[:3].tolist() == ["–", "–", "0.781"]
-    assert "Information level" not in found.index.get_level_values("row")

@@ -17,7 +17,7 @@ from asking import ask
 from each import each
 from fake_panel import FakePanel, Wordy, by_case, case, marks_json, opinion, plan_json
 
-from studies.trust_indices import MARKS, ONE, TrustRun, trust
+from studies.trust_indices import ONE, TrustRun, trust
 from trustlab import trust_indices
 from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel
@@ -115,29 +115,6 @@ def test_marks_are_counted_and_what_the_table_does_not_know_is_unknown(run: Trus
     indices = found.set_index(["configuration", "safety", "metric"])["value"]
     percent = indices[PANEL, True][["unsafe_rx_percent", "test_alerts_percent", "osi", "accuracy"]]
     assert percent.tolist() == [50, 0, 75, pytest.approx(2 / 4)]  # one of the two with caution
-
-
-def test_the_marks_stand_beside_the_rule_check(run: TrustRun) -> None:
-    assert list(run.marks) == MARKS
-    one = run.marks[run.marks["configuration"].eq(ONE) & run.marks["case_id"].eq("a")]
-    shown = ["text", "known", "said", "verdict", "quote", "quote_occurs", "rule_verdict"]
-    shown += ["rule_quote", "rule"]
-    caution, groin, allergy = "SAFE WITH CAUTION", "ultrasound of the groin", "penicillin_allergy"
-    assert one[shown].astype(object).where(one[shown].notna(), None).to_numpy().tolist() == [
-        ["amoxicillin, 1 g, by mouth", True, "UNSAFE", "UNSAFE", "penicillin", True, "UNSAFE",
-         "penicillin", allergy],
-        ["zelotrine, 1 g, by mouth", False, "SAFE", "UNKNOWN", None, None, "UNKNOWN", None, None],
-        ["ibuprofen, 1 g, by mouth", True, caution, caution, "old age", False, "SAFE", None, None],
-        [groin, True, "FINE", "FINE", None, None, "REDUNDANT", groin, "repeat"],
-        ["aura reading", False, "RISKY", "UNKNOWN", None, None, "UNKNOWN", None, None],
-        ["chest X-ray", True, "FINE", "FINE", None, None, "FINE", None, None],
-    ]  # fmt: skip
-    assert one["kind"].tolist() == ["prescription"] * 3 + ["test"] * 3
-    assert one["item"].tolist() == [1, 2, 3] * 2
-    (unread,) = run.marks[run.marks["case_id"] == "b"].to_dict("records")
-    expected = (PANEL, "paracetamol, 1 g, by mouth", "no JSON", "SAFE")
-    assert part(unread, "configuration", "text", "missing", "rule_verdict") == expected
-    assert pd.isna(unread["said"])
 
 
 @pytest.fixture
