@@ -23,11 +23,11 @@ from studies.ablations import (
     on_shared_rows,
     sampling,
 )
+from trustlab.experiment import benchmark
 from trustlab.metrics.paired import paired_differences
 from trustlab.paths import DATA
 from trustlab.published import published_table
 from trustlab.retrieval import BM25, Passage
-from trustlab.run import benchmark
 
 CASES, LEVELS = made_cases(4), [20, 100]
 

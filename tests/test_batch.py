@@ -93,7 +93,7 @@ def online() -> Iterator[tl.Run]:
 def test_shards_and_a_run_in_parts_give_the_tables_of_one_online(online, tmp_path, monkeypatch):
     setup, folder = tl.opened(Setup(n=3)), tmp_path / "batch"
     shares = [setup.with_(shard=f"{i}/3").cases() for i in (1, 2, 3)]
-    monkeypatch.setattr("trustlab.run.PART", 2)  # a case each
+    monkeypatch.setattr("trustlab.experiment.PART", 2)  # a case each
     for i, share in enumerate(shares):
         where, kept = folder / str(i), tmp_path / f"{i}.sqlite"
 

@@ -14,10 +14,12 @@ from each import each
 from fake_model import TEXT_ONLY, Cold, FakeEncoder, FakeModel, made_case, made_cases
 
 from trustlab.confidence import select
+from trustlab.experiment import benchmark, cases_hash
+from trustlab.folder.saved import manifest
 from trustlab.measures import metrics_table
 from trustlab.models.base import Request
 from trustlab.records import Reply
-from trustlab.run import Run, benchmark, cases_hash
+from trustlab.run import Run
 
 CASES = made_cases(4)
 
@@ -62,7 +64,7 @@ def test_a_value_or_a_reason_never_both():
         unreadable, ["case_id", "correct"]
     ].drop_duplicates().to_numpy().tolist() == [["b", 0]]
     assert unreadable.sum() == 6
-    reasons = run.manifest()["missing"]
+    reasons = manifest(run)["missing"]
     assert {"method": "asp", "reason": "the backend gives no logprobs", "n": 18} in reasons
     assert {"method": "poc", "reason": "unreadable answer", "n": 6} in reasons
     assert sum(row["n"] for row in reasons) == gone.sum()
@@ -70,7 +72,7 @@ def test_a_value_or_a_reason_never_both():
 
 def test_two_processes_score_as_one(monkeypatch):
     one = made().confidence
-    monkeypatch.setattr("trustlab.run.PART", 6)  # a part is scored while the next is asked
+    monkeypatch.setattr("trustlab.experiment.PART", 6)  # a part is scored while the next is asked
     pd.testing.assert_frame_equal(one, made(n_jobs=2).confidence)
 
 
@@ -119,7 +121,7 @@ def test_a_second_run_asks_nothing(tmp_path):
         == again.calls["n_cached"].sum()
     )
     assert (first.calls["n_cached"].sum(), again.calls["n_made"].sum()) == (0, 0)
-    assert (again.manifest()["calls_made"], again.manifest()["calls_from_cache"]) == (0, n_replies)
+    assert (manifest(again)["calls_made"], manifest(again)["calls_from_cache"]) == (0, n_replies)
     for table in ("answers", "confidence"):
         pd.testing.assert_frame_equal(getattr(again, table), getattr(first, table))
 
@@ -154,7 +156,7 @@ def test_samples_that_are_all_alike_are_said_readable_or_not(model, alike):
     run = made(model, methods=["poc"], levels=[1, 60])
     assert run.parameters["samples_alike"] == ["fake"] * alike
     said = "fake: all samples alike (temperature ignored?)"
-    assert any(said in warning for warning in run.manifest()["warnings"]) is alike
+    assert any(said in warning for warning in manifest(run)["warnings"]) is alike
 
 
 # What the server calls its model
@@ -227,9 +229,9 @@ def test_a_large_run_goes_in_parts_and_lets_its_records_go(tmp_path, monkeypatch
         return ask(benchmark, cases, models, **how | more)
 
     whole = run()
-    monkeypatch.setattr("trustlab.run.PART", 15)  # two cases and a half: three go together
+    monkeypatch.setattr("trustlab.experiment.PART", 15)  # two cases and a half: three go together
     parts = run()
-    monkeypatch.setattr("trustlab.run.KEPT_UP_TO", 6 * 6 * 2 - 1)
+    monkeypatch.setattr("trustlab.experiment.KEPT_UP_TO", 6 * 6 * 2 - 1)
     large = run()
     files = run(run_dir=tmp_path)
     assert (len(parts.generations), len(large.generations)) == (6 * 6 * 2, 0)
@@ -244,7 +246,7 @@ def test_a_large_run_goes_in_parts_and_lets_its_records_go(tmp_path, monkeypatch
             made_so.calls.groupby(["model", "purpose"], observed=True)["n_made"].sum().to_dict()
         )
         assert counts == whole.calls.groupby(["model", "purpose"])["n_made"].sum().to_dict()
-        facts, expected = made_so.manifest(), whole.manifest()
+        facts, expected = manifest(made_so), manifest(whole)
         assert facts.pop("benchmark") | {"collect_s": 0} == expected.pop("benchmark") | {
             "collect_s": 0
         }

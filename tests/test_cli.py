@@ -11,10 +11,10 @@ from typer.testing import CliRunner
 
 from trustlab.cli import app
 from trustlab.datasets import load_cases
+from trustlab.experiment import benchmark
 from trustlab.models.base import Gone, Waiting
 from trustlab.models.cache import CachedModel
 from trustlab.paths import ROOT, RUNS, in_shard, save_json, shard_of
-from trustlab.run import benchmark
 from trustlab.run_notebooks import has_cases, notebook_names
 
 

@@ -19,8 +19,8 @@ from test_cli import trustlab
 
 import trustlab as tl
 from trustlab.compare import MOST
+from trustlab.folder.saved import table_in
 from trustlab.paths import NOTICE, ROOT
-from trustlab.run import table_in
 
 LEVELS = (20, 100)
 N, DRAWS = 40, 100

@@ -17,10 +17,11 @@ from fake_model import TEXT_ONLY, Cold, FakeEncoder, FakeModel, made_cases
 from trustlab.agents.medconf import MedConf
 from trustlab.confidence import METHODS
 from trustlab.costs import CALLS, method_costs, purposes_of
+from trustlab.experiment import benchmark
 from trustlab.paths import NOTICE
 from trustlab.records import Reply
 from trustlab.reporting import report
-from trustlab.run import Run, benchmark
+from trustlab.run import Run
 
 ONE_OF_EACH = list({METHODS[name].needs: name for name in METHODS}.values())
 """A method for each set of needs."""

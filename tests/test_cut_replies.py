@@ -22,6 +22,7 @@ from studies.robustness import either_named
 from trustlab.agents.medconf import MedConf, assess
 from trustlab.agents.patient import UNKNOWN, parts_of, read_answer
 from trustlab.confidence import METHODS
+from trustlab.experiment import benchmark
 from trustlab.graders import JudgeGrader, SynonymGrader
 from trustlab.measures import metrics_table
 from trustlab.models.base import Request, TextOnly
@@ -37,7 +38,6 @@ from trustlab.parsing.agents import (
 )
 from trustlab.parsing.reply import Unreadable, diagnosis_reply
 from trustlab.records import Reply, TokenTrace
-from trustlab.run import benchmark
 
 REASON = "ran out of tokens"
 ASK = Request((("user", "Cough?"),), max_tokens=2)

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from trustlab.cli import app
 from trustlab.datasets import load_cases
+from trustlab.experiment import benchmark
 from trustlab.models.base import TAUGHT, Request, Unread
 from trustlab.models.forms import repeats_itself
 from trustlab.models.huggingface import HuggingFaceModel
@@ -24,7 +25,6 @@ from trustlab.parsing.reply import CYCLE, no_answer
 from trustlab.parsing.schemas import schema_of
 from trustlab.parsing.scores import probed
 from trustlab.records import Criterion, Reply
-from trustlab.run import benchmark
 from trustlab.settings import Setup
 
 WHOLE = ("retrieval", "profile", "structure", "importance")

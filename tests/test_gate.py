@@ -19,11 +19,11 @@ from typer.testing import CliRunner
 
 import trustlab as tl
 from trustlab.cli import app
+from trustlab.folder.saved import load_run
 from trustlab.html.opening import BEGIN, END, accuracies, filled, opening
 from trustlab.metrics.trust_table import trust_indices
 from trustlab.parsing.counts import KINDS as COUNTED
 from trustlab.parsing.counts import not_read, percent, read_line, too_few, why_few
-from trustlab.run import load_run
 from trustlab.run_notebooks import check_parameters, notebook_path, parameters_table, placed
 
 METHODS = ["ce", "poc", "word_count"]

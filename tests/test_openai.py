@@ -15,6 +15,7 @@ from openai_server import VOCABULARY, Server, cut, distribution, drawn, least, o
 
 import trustlab as tl
 from trustlab.agents.medconf import MedConf, fits, reply_room
+from trustlab.folder.saved import manifest
 from trustlab.formatted import remark_lines
 from trustlab.models.base import Abilities, Request
 from trustlab.models.cache import (
@@ -420,7 +421,7 @@ def test_a_budget_for_thought_reaches_the_models_and_the_manifest(server, opened
     model = opened(**given, provides={"logprobs", "text"})
     run = benchmarked([model], "asp", trial=False)
     given = given | {"provides": ["logprobs", "text"]}
-    assert run.manifest()["benchmark"]["model_options"] == {"toy": given}
+    assert manifest(run)["benchmark"]["model_options"] == {"toy": given}
 
 
 # Structured output

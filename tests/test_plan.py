@@ -10,8 +10,8 @@ from fake_model import FakeEncoder, FakeModel
 from made_medqa import ASKED, official, row, vignette
 
 from trustlab.datasets import load_cases
+from trustlab.experiment import benchmark
 from trustlab.plan import plan_benchmark
-from trustlab.run import benchmark
 from trustlab.settings import Setup
 
 DEFAULTS: dict[str, Any] = {"samples": 15, "levels": [1, 20, 40, 60, 80, 100]}

@@ -19,9 +19,11 @@ from same.tables import read_file
 
 from trustlab.confidence import METHODS
 from trustlab.datasets import load_sets
+from trustlab.experiment import benchmark
+from trustlab.folder.saved import table_in
 from trustlab.models import open_models
 from trustlab.paths import FIGURES, NOTEBOOKS
-from trustlab.run import Run, benchmark, table_in
+from trustlab.run import Run
 from trustlab.run_notebooks import check_parameters, notebook_path, read_parameters
 
 NAME = "01_benchmark"

@@ -11,7 +11,6 @@ from urllib.parse import unquote, urlsplit
 import nbformat
 import pytest
 
-from trustlab.folder.saved import load_run
 from trustlab.html.index import write_index
 from trustlab.html.notebook import write_html
 from trustlab.parsing.counts import KINDS

@@ -18,8 +18,8 @@ from typer.testing import CliRunner
 
 import trustlab as tl
 from trustlab.cli import app
+from trustlab.folder.saved import read_table as run_table
 from trustlab.paths import DATA, save_table
-from trustlab.run import read_table as run_table
 from trustlab.settings import Setup
 
 ROW: dict[str, Any] = {"case_id": "a", "truth": "Influenza", "answer": "Influenza"}

@@ -8,8 +8,8 @@ from asking import ask
 from fake_model import FakeEncoder, FakeModel, made_cases
 
 from studies.ablations import readings
+from trustlab.experiment import benchmark
 from trustlab.levels import views
-from trustlab.run import benchmark
 
 CASES, LEVELS = made_cases(6), [20, 100]
 

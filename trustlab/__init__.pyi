@@ -1,6 +1,7 @@
 """The public names, and where each comes from; the package loads one when it is first asked for."""
 
 from . import confidence, metrics
+from .agents.chart import Chart, chart_of
 from .agents.consultation import consult
 from .agents.medconf import MedConf, assess
 from .agents.panel import convene
@@ -10,6 +11,7 @@ from .compare import Comparison, compare_runs
 from .confidence import METHODS, Parameters
 from .datasets import DataError, Read, load_cases, load_sets, read_data
 from .datasets.replies_file import replies_table
+from .disk_index import BM25S, open_retriever
 from .experiment import benchmark, score
 from .folder.saved import load_run
 from .formatted import main_table, to_latex
@@ -46,9 +48,8 @@ from .records import (
     View,
 )
 from .reporting import Report, report
-from .retrieval import BM25, BM25S, load_corpus, open_retriever
+from .retrieval import BM25, load_corpus
 from .run import Run
-from .safety.chart import Chart, chart_of
 from .settings import Setup
 from .trial import try_model
 from .workbench import Workbench, opened
