@@ -27,8 +27,9 @@ from each import each
 from typer.testing import CliRunner
 
 from trustlab.cli import app
-from trustlab.models import cache, open_model
+from trustlab.models import cache
 from trustlab.models.base import Model, Request, Stopped, too_long
+from trustlab.models.by_name import open_model
 from trustlab.models.cache import (
     CachedModel,
     CacheMiss,

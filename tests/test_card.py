@@ -5,7 +5,7 @@ from __future__ import annotations
 from each import each
 
 from training import card as program
-from trustlab.models import EMBEDDED
+from trustlab.models.by_name import EMBEDDED
 
 
 @each("name", EMBEDDED)

@@ -20,8 +20,9 @@ from trustlab.collect import collect
 from trustlab.confidence import select
 from trustlab.datasets import fetch as fetching
 from trustlab.datasets.fetch import File, Home, fetch
-from trustlab.models import EMBEDDED, opening
+from trustlab.models import opening
 from trustlab.models.base import About
+from trustlab.models.by_name import EMBEDDED
 from trustlab.trial import ask_everything
 
 torch = pytest.importorskip("torch")

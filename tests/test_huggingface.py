@@ -16,8 +16,8 @@ from each import each
 from scipy import stats
 from tiny_models import IMAGE_TEXT, KINDS, byte_tokenizer, metaspace_tokenizer, save_tiny
 
-from trustlab.models import EMBEDDED
 from trustlab.models.base import STATISTICS, Model, Request
+from trustlab.models.by_name import EMBEDDED
 from trustlab.models.decoding import Branches, Ids, Passes, text_pieces
 from trustlab.models.huggingface import HuggingFaceModel, Share, batches
 from trustlab.models.logits import PART, Logits

@@ -23,8 +23,8 @@ from tiny_models import (
 )
 
 import trustlab as tl
-from trustlab.models import open_model
 from trustlab.models.base import STATISTICS, Request
+from trustlab.models.by_name import open_model
 from trustlab.models.huggingface import HuggingFaceModel, prompt_text
 from trustlab.models.opening import folder_revision, window_of
 from trustlab.models.templates import TODAY

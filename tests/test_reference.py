@@ -21,7 +21,7 @@ from trustlab.confidence import METHODS
 from trustlab.datasets import load_sets
 from trustlab.experiment import benchmark
 from trustlab.folder.saved import table_in
-from trustlab.models import open_models
+from trustlab.models.by_name import open_models
 from trustlab.paths import FIGURES, NOTEBOOKS
 from trustlab.run import Run
 from trustlab.run_notebooks import check_parameters, notebook_path, read_parameters

@@ -26,8 +26,8 @@ from trustlab.collect import Settings, answer_requests, needs_of, probe_requests
 from trustlab.confidence import select
 from trustlab.graders import JUDGE, JudgeGrader, judge_request
 from trustlab.levels import views
-from trustlab.models import taught_by
 from trustlab.models.base import STATISTICS, Request
+from trustlab.models.by_name import taught_by
 from trustlab.prompts import Prompts
 from trustlab.records import LEVELS, Criterion, Reply, View
 from trustlab.retrieval import Retriever

@@ -18,7 +18,8 @@ from trustlab.graders import JUDGE, Grader, check_grader, open_grader
 from trustlab.meaning.encoder import Encoder
 from trustlab.meaning.entailment import open_entailment
 from trustlab.meaning.parts import Readers
-from trustlab.models import (
+from trustlab.models.base import Model
+from trustlab.models.by_name import (
     CLINIC,
     DIAGNOSING,
     check_model_name,
@@ -26,7 +27,6 @@ from trustlab.models import (
     open_model,
     taught_by,
 )
-from trustlab.models.base import Model
 from trustlab.models.cache import CachedModel
 from trustlab.models.opening import is_path, refuse_pickle
 from trustlab.models.trial import Trial

@@ -23,8 +23,8 @@ import serve
 from trustlab.datasets import load_cases
 from trustlab.experiment import benchmark
 from trustlab.levels import views
-from trustlab.models import EMBEDDED, open_model
 from trustlab.models.base import Model, Request
+from trustlab.models.by_name import EMBEDDED, open_model
 from trustlab.models.huggingface import HuggingFaceModel
 from trustlab.paths import ROOT
 from trustlab.prompts import render
