@@ -13,9 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_corpora import ids, row, written
 
+from trustlab import corpora as corpus
+from trustlab.corpora import LONGEST, cut, load_corpus
 from trustlab.datasets import DataError
-from trustlab.retrieval import Passage, corpus, load_corpus
-from trustlab.retrieval.corpus import LONGEST, cut
+from trustlab.retrieval import Passage
 
 HOW = [{"end": ""}, {"end": "\r\n\r\n"}, {"encoding": "utf-8-sig"}]
 HOW += [{"name": "CORPUS.JSONL.GZ", "encoding": "utf-8-sig", "end": ""}]

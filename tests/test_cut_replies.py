@@ -25,7 +25,8 @@ from trustlab.confidence import METHODS
 from trustlab.experiment import benchmark
 from trustlab.graders import JudgeGrader, SynonymGrader
 from trustlab.measures import metrics_table
-from trustlab.models.base import Request, TextOnly
+from trustlab.models.abilities import TextOnly
+from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel
 from trustlab.parsing.agents import (
     read_enough,

@@ -14,11 +14,12 @@ from each import each
 from made_corpora import ids, made, written, written_passages
 
 from trustlab import disk_index
+from trustlab.corpora import load_corpus
 from trustlab.datasets import DataError
 from trustlab.disk_index import BM25S
 from trustlab.disk_index import open_retriever as open_any
 from trustlab.paths import RUNS
-from trustlab.retrieval import BM25, Passage, load_corpus
+from trustlab.retrieval import BM25, Passage
 
 TEXTS = ["croup barks at night", "gout hurts in the toe", "a rash itches", "croup and fever"]
 TEXTS += ["fever, rash and croup"]

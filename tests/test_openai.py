@@ -17,7 +17,8 @@ import trustlab as tl
 from trustlab.agents.medconf import MedConf, fits, reply_room
 from trustlab.folder.saved import manifest
 from trustlab.formatted import remark_lines
-from trustlab.models.base import Abilities, Request
+from trustlab.models.abilities import Abilities
+from trustlab.models.base import Request
 from trustlab.models.cache import (
     CachedModel,
     decode_abilities,

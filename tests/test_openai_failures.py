@@ -19,7 +19,8 @@ import pytest
 from each import each
 from openai_server import KEY, Server, opening
 
-from trustlab.models.base import Gone, Request, Stopped, TextOnly
+from trustlab.models.abilities import TextOnly
+from trustlab.models.base import Gone, Request, Stopped
 from trustlab.models.cache import CachedModel
 from trustlab.models.openai import OpenAIModel
 from trustlab.models.openai_wire import ECHOED, Address, key_for, pause_of

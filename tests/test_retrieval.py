@@ -22,11 +22,11 @@ from rank_bm25 import BM25Okapi
 
 from benchmarks.retrieval import ndcg
 from training import passages as source
+from trustlab.corpora import FILE, load_corpus
 from trustlab.disk_index import BM25S, open_retriever
 from trustlab.knowledge import load_knowledge
-from trustlab.retrieval import BM25, Passage, load_corpus, terms
+from trustlab.retrieval import BM25, Passage, terms
 from trustlab.retrieval.bm25 import stop_words
-from trustlab.retrieval.corpus import FILE
 
 Open = Callable[..., BM25 | BM25S]
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from trustlab.agents.giveaway import LAY_NAMES, giveaway, lay_names
 from trustlab.records import normalise
-from trustlab.words.sentences import sentences
+from trustlab.sentences import sentences
 
 
 @each(

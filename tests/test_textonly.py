@@ -7,7 +7,8 @@ from each import each
 from fake_model import EVERYTHING, FakeModel
 
 import trustlab.models as models
-from trustlab.models.base import Model, Request, TextOnly
+from trustlab.models.abilities import TextOnly
+from trustlab.models.base import Model, Request
 from trustlab.models.by_name import EMBEDDED, open_model
 from trustlab.prompts import render
 

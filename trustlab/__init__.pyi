@@ -5,10 +5,11 @@ from .agents.chart import Chart, chart_of
 from .agents.consultation import consult
 from .agents.medconf import MedConf, assess
 from .agents.panel import convene
-from .agents.rephrase import Rephrased, rephrase
 from .candidates import Choices, choice
+from .changes.rephrase import Rephrased, rephrase
 from .compare import Comparison, compare_runs
 from .confidence import METHODS, Parameters
+from .corpora import load_corpus
 from .datasets import DataError, Read, load_cases, load_sets, read_data
 from .datasets.replies_file import replies_table
 from .disk_index import BM25S, open_retriever
@@ -48,7 +49,7 @@ from .records import (
     View,
 )
 from .reporting import Report, report
-from .retrieval import BM25, load_corpus
+from .retrieval import BM25
 from .run import Run
 from .settings import Setup
 from .trial import try_model

@@ -21,7 +21,7 @@ import pandas as pd
 
 from trustlab.agents.medconf import library_text, profile_text
 from trustlab.agents.panel import doctor_request
-from trustlab.agents.rephrase import rephrase_requests
+from trustlab.changes.rephrase import rephrase_requests
 from trustlab.collect import Settings, answer_requests, needs_of, probe_requests
 from trustlab.confidence import select
 from trustlab.graders import JUDGE, JudgeGrader, judge_request

@@ -12,6 +12,7 @@ from trustlab import paths
 from trustlab.agents.medconf import MedConf
 from trustlab.collect import Settings
 from trustlab.confidence import select
+from trustlab.corpora import corpus_files
 from trustlab.datasets import check_sets, load_sets
 from trustlab.disk_index import open_retriever
 from trustlab.graders import JUDGE, Grader, check_grader, open_grader
@@ -33,7 +34,6 @@ from trustlab.models.trial import Trial
 from trustlab.prompts import Prompts, named
 from trustlab.records import Case
 from trustlab.retrieval import Retriever
-from trustlab.retrieval.corpus import corpus_files
 from trustlab.settings import MEMORY, Role, Setup, as_list
 
 

@@ -26,8 +26,8 @@ from trustlab.choices import utf8
 from trustlab.knowledge import Condition, load_knowledge
 from trustlab.paths import DATA
 from trustlab.records import Case, Statement, normalise
+from trustlab.sentences import sentences
 from trustlab.tables import KINDS, NO_NAMES, Bad, DataError, json_lines, table_rows
-from trustlab.words.sentences import sentences
 
 MIN_STATEMENTS = 11
 """Cases need more than 10 statements (Ren et al. 2026, section on the benchmark)."""

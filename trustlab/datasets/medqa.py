@@ -25,9 +25,9 @@ from trustlab.datasets.cases_file import (
 from trustlab.datasets.fetch import SOURCE
 from trustlab.knowledge import load_knowledge
 from trustlab.records import Case, Statement, normalise
+from trustlab.sentences import sentences
 from trustlab.tables import DataError, json_lines, whole_json, within
 from trustlab.words import word_lists
-from trustlab.words.sentences import sentences
 
 NEEDED = "a MedQA file (JSON lines, as in jind11/MedQA, or MIRAGE's benchmark.json), or a folder"
 NEEDED += " that holds just one"

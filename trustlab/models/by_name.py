@@ -9,7 +9,8 @@ from inspect import signature
 from pathlib import Path
 from typing import Any
 
-from trustlab.models.base import Model, TextOnly, taught_in
+from trustlab.models.abilities import TextOnly
+from trustlab.models.base import Model, taught_in
 from trustlab.models.opening import Later, check_path, may_have_gpu
 from trustlab.paths import DATA
 from trustlab.processes import seldom_collected

@@ -27,17 +27,8 @@ import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from trustlab.choices import problem, shortened
-from trustlab.models.base import (
-    Abilities,
-    Messages,
-    Model,
-    Request,
-    Stopped,
-    TextOnly,
-    abilities_of,
-    finds_out,
-    too_long,
-)
+from trustlab.models.abilities import Abilities, TextOnly, abilities_of, finds_out
+from trustlab.models.base import Messages, Model, Request, Stopped, too_long
 from trustlab.models.openai_replies import MOST_TOKENS, believed
 from trustlab.models.opening import Later
 from trustlab.models.thought import apart
