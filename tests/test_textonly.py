@@ -6,7 +6,7 @@ import pytest
 from each import each
 from fake_model import EVERYTHING, FakeModel
 
-import trustlab.models as models
+from trustlab.models import by_name as models
 from trustlab.models.abilities import TextOnly
 from trustlab.models.base import Model, Request
 from trustlab.models.by_name import EMBEDDED, open_model
