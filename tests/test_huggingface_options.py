@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pytest
 from each import each
-from openai_server import TEMPLATE as SERVED
 from tiny_models import TEMPLATE, byte_tokenizer, metaspace_tokenizer, save_tiny
 
 import trustlab as tl
@@ -22,8 +21,7 @@ from trustlab.models import EMBEDDED, open_model
 from trustlab.models.base import Request
 from trustlab.models.decoding import Ids, text_pieces
 from trustlab.models.huggingface import HuggingFaceModel, prompt_text
-from trustlab.models.openai_wire import Template
-from trustlab.models.templates import CODES, TODAY, check_template, dated
+from trustlab.models.templates import CODES, TODAY, check_template
 from trustlab.parsing.reply import THINKING
 from trustlab.settings import Setup
 
@@ -85,21 +83,13 @@ def test_options_are_checked_with_a_run_s_settings():
         tl.opened(Setup(model="embedded", model_options={"device": "cpu", "device_map": "auto"}))
 
 
-def test_a_template_that_prints_today_prints_a_fixed_day(tmp_path):
+def test_a_template_that_prints_today_prints_a_fixed_day():
     assert prompt_text(byte_tokenizer(DATED), TALK).startswith(f"{TODAY};<s>system=S")
     told = prompt_text(byte_tokenizer(DATED), TALK, {"today": "2031-12-30"})
     assert told.startswith("2031-12-30;")
-    assert Template(DATED).render(TALK, "auto").startswith(TODAY)
-    byte_tokenizer(DATED).save_pretrained(tmp_path)
-    assert Template(str(tmp_path)).render(TALK, "auto").startswith(TODAY)
-    assert Template(SERVED).render((("user", "x"),), "auto") == "user=x;>"
     every = byte_tokenizer("{{ strftime_now('" + " ".join(CODES) + "') }}" + TEMPLATE)
     told = prompt_text(every, TALK, {"today": "2031-02-03"}).partition("<s>")[0]
     assert told == "2031 31 02 2 February Feb 03 3 034 Monday Mon 00 12 00 00"
-    text = "\n  {% if strftime_now is defined %}\n {{ messages[0].content }}\n{% endif %}\n"
-    plain = text.replace("strftime_now", "messages")
-    for form in (dated(text, {}), plain):
-        assert Template(form).render((("user", "x"),), "auto") == "\n x\n"
 
 
 def test_names_that_a_template_sets_itself_or_guards_are_its_options():
