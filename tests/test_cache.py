@@ -183,6 +183,7 @@ def test_fifteen_samples_are_fifteen_rows_and_greedy_replies_one(tmp_path):
     (greedy,) = model.generate([replace(ONE, n=5, temperature=0.0)])
     assert len(greedy) == 5 and len({r.text for r in greedy}) == 1
     assert n_rows(tmp_path / "c") == 16 and model.model.asked[-1][0].n == 1
+    assert (model.calls[-1]["n_made"], model.calls[-1]["n_cached"]) == (1, 0)
 
 
 def test_of_the_replies_only_the_unknown_runs_are_asked_for():
@@ -577,7 +578,7 @@ def traced(**change: object) -> str:
         (row(trace={"tokens": []}), r"trace\.\w+: Field required"),
         (traced(logprobs=[-1.0, -2.0]), "logprobs are 2 of 1 tokens"),
         (traced(logprobs=[float("nan")]), "logprobs.0 is NaN: Input should be a finite number"),
-        (traced(logprobs=[5.0]), "logprobs are not all numbers of at most 0"),
+        (traced(logprobs=[5.0]), "logprobs.0 is 5.0: Input should be less than or equal to"),
         (row().replace("-0.5", "-1e999"), "logprobs.0 is -Infinity: Input should be a finite"),
         (row(provides=["magic"], lacks={}), r"provides\.0 is"),
         (traced(alternatives=[3]), r"trace\.alternatives\.0 is 3"),
@@ -623,10 +624,10 @@ HALF = json.loads(r'"\ud800"')
 SAID = {"tokens": ["a"], "logprobs": [-0.5], "alternatives": [[["a", -0.5]]], "entropies": [0.5]}
 TRACE = {**GOOD["trace"], **SAID}
 DAMAGED = {
-    "logprobs are not all numbers of at most 0": {"trace": {**TRACE, "logprobs": [5.0]}},
-    "prior_logprobs are not all": {"trace": {**TRACE, "prior_logprobs": [1e-3]}},
-    "alternatives are not all": {"trace": {**TRACE, "alternatives": [[["a", 0.5]]]}},
-    "entropies are not all numbers of at least 0": {"trace": {**TRACE, "entropies": [-0.5]}},
+    r"trace\.logprobs\.0 is 5.0": {"trace": {**TRACE, "logprobs": [5.0]}},
+    r"prior_logprobs\.0 is 0.001": {"trace": {**TRACE, "prior_logprobs": [1e-3]}},
+    r"alternatives\.0\.0\.1 is 0.5": {"trace": {**TRACE, "alternatives": [[["a", 0.5]]]}},
+    r"entropies\.0 is -0.5": {"trace": {**TRACE, "entropies": [-0.5]}},
     "n_tokens_in is -7": {"n_tokens_in": -7},
     "n_tokens_out is 1000": {"n_tokens_out": 10**30},
     "hex escape": {"reasoning": HALF},

@@ -132,18 +132,19 @@ def test_a_greedy_request_is_asked_once_however_many_replies_it_wants(server, op
     assert "n" not in server.chats()[0] and server.chats()[0]["temperature"] == 0
 
 
-@pytest.mark.parametrize("how", ["ignored", "refused", "never used"])
-def test_samples_are_the_same_where_a_server_gives_one_reply_a_call(server, opened, how):
+@each("how", ["ignored", "refused"])
+def test_samples_are_the_same_where_a_server_gives_one_reply_a_call(how, server, opened):
+    server.ignores_n, server.refuses = False, set()
     request = ask(n=4, temperature=1.0, want=frozenset({"logprobs"}))
     (together,) = opened().generate([request])
     n_before = len(server.chats())
     server.ignores_n, server.refuses = how == "ignored", {"n"} if how == "refused" else set()
-    model = opened(one_by_one=how == "never used")
+    model = opened()
     (alone,) = model.generate([request])
     assert [reply.text for reply in alone] == [reply.text for reply in together]
     assert all(reply.trace and "".join(reply.trace.tokens) == reply.text for reply in alone)
     n_first = len(server.chats()) - n_before
-    assert n_first == {"ignored": 4, "refused": 5, "never used": 4}[how]
+    assert n_first == {"ignored": 4, "refused": 5}[how]
     model.generate([request])
     assert len(server.chats()) - n_before - n_first == 4  # remembered: n is not tried again
 

@@ -109,7 +109,6 @@ class OpenAIModel:
     - ``n_top``: alternatives asked for at each position.
     - ``system_role``: what a system message is sent as; "user" puts it before the first user
       message, which "auto" turns to where the server refuses.
-    - ``one_by_one`` never asks for several replies in one call: some servers repeat one.
     - ``vocabulary_size``: for distances from the uniform distribution.
     - ``window``: tokens of prompt and reply together, where the server does not tell.
     - ``temperature``: "default" never sends one, for a model that takes no other than its own.
@@ -130,7 +129,7 @@ class OpenAIModel:
         self, name: str, *, base_url: str | None = None, concurrency: int = 32,
         timeout_s: float = 120.0, max_retries: int = 5, max_calls: int | None = None,
         max_tokens_total: int | None = None, n_top: int = 20, system_role: str = "auto",
-        one_by_one: bool = False, vocabulary_size: int | None = None,
+        vocabulary_size: int | None = None,
         extra_body: Mapping[str, Any] | None = None, provides: Iterable[str] | None = None,
         thinking: Thinking = "auto", thinking_tokens: int = 0,
         template_options: Mapping[str, Any] | None = None, temperature: str = "asked",
@@ -169,7 +168,7 @@ class OpenAIModel:
         self._line = Line(address, timeout_s=timeout_s, concurrency=concurrency)
         self._max_retries, self._reached = max_retries, False
         self._dialect = self._told = Dialect(
-            takes_n=not one_by_one, most_top=n_top, system_role=system_role,
+            most_top=n_top, system_role=system_role,
             takes_temperature=temperature == "asked", takes_schema=structured,
         )  # fmt: skip
         self._window = math.inf if window is None else window

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -12,7 +11,6 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import BaseModel, TypeAdapter, ValidationError, WrapValidator
 
-from trustlab.choices import WRITABLE, utf8
 from trustlab.models.base import Request
 from trustlab.models.decoding import BOUNDS, ROUNDING, bounds
 from trustlab.models.openai_wire import MOST_TOKENS, SERVERS, field, shortened
@@ -81,36 +79,6 @@ class PromptToken(BaseModel):
 
 _SAID: Any = TypeAdapter(list[Said])
 _PROMPT: Any = TypeAdapter(list[dict[str, PromptToken] | None])
-
-
-def believed(reply: Reply) -> Reply:
-    """The reply, from a server or kept; ``ValueError`` for what none can hold: numbers of tokens
-    out of range, log-probabilities above rounding, half a character."""
-    for name in ("n_tokens_in", "n_tokens_out"):
-        if not 0 <= (n := getattr(reply, name)) <= MOST_TOKENS:
-            raise ValueError(f"{name} is {n}; it must be a whole number from 0 to {MOST_TOKENS:,}")
-    texts = [reply.text, reply.raw, reply.reasoning, reply.finish, reply.served_by]
-    if (trace := reply.trace) is not None:
-        best = [pair for row in trace.alternatives or () for pair in row]
-        texts += [*trace.tokens, *trace.lacks.values(), *(token for token, _ in best)]
-        _check_numbers("alternatives", [logprob for _, logprob in best], highest=ROUNDING)
-        for name in ("logprobs", "prior_logprobs"):
-            _check_numbers(name, getattr(trace, name), highest=ROUNDING)
-        _check_numbers("entropies", trace.entropies, lowest=-ROUNDING)
-    if not utf8("".join(filter(None, texts))):
-        raise ValueError(f"a text of the reply has half a character; it must be {WRITABLE}")
-    return reply
-
-
-def _check_numbers(
-    name: str, values: Any, lowest: float = -math.inf, highest: float = math.inf
-) -> None:
-    if values is None or not len(values):
-        return
-    listed = values if isinstance(values, list) else values.tolist()
-    if not (math.isfinite(sum(listed)) and lowest <= min(listed) <= max(listed) <= highest):
-        side = "at most 0" if highest < math.inf else "at least 0"
-        raise ValueError(f"{name} are not all numbers of {side}: {listed}")
 
 
 def missing(reason: str, n_tokens: tuple[int, int] = (0, 0)) -> Reply:
