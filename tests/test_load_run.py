@@ -275,16 +275,6 @@ def test_a_reply_keeps_its_thought_apart_and_says_why_it_was_not_read(tmp_path):
     assert odd["why"] == "<b>\ud800 no</b>" and odd["read"] is None
 
 
-def test_levels_and_counts_may_be_numpys(tmp_path):
-    cached = CachedModel(FakeModel(), None)
-    with recording(tmp_path) as attach:
-        attach(cached)
-        about = About("made", FIRST, np.int64(20))  # pyright: ignore[reportArgumentType]
-        cached.generate([Request(render("diagnosis", patient="x"), seed=np.int64(3), about=about)])
-    (row,) = rows(tmp_path)
-    assert (row["level"], row["seed"]) == (20, 3)
-
-
 def test_nothing_is_recorded_without_a_folder_and_a_failed_run_leaves_no_file(tmp_path):
     with recording(None) as attach:
         attach(cached := CachedModel(FakeModel(), None))

@@ -11,26 +11,18 @@ from typing import Any
 import numpy as np
 import pytest
 from each import each
-from openai_server import VOCABULARY, Server, cut, distribution, drawn, least, opening, rendered
+from openai_server import VOCABULARY, Server, cut, distribution, drawn, opening, rendered
 
 import trustlab as tl
 from trustlab.agents.medconf import MedConf, fits, reply_room
 from trustlab.formatted import remark_lines
 from trustlab.models.base import Abilities, Request
-from trustlab.models.cache import (
-    CachedModel,
-    decode_abilities,
-    export_cache,
-    import_cache,
-    to_json,
-)
+from trustlab.models.cache import CachedModel, decode_abilities, export_cache, import_cache, to_json
 from trustlab.models.openai import OpenAIModel
 from trustlab.models.openai_wire import window_of
 from trustlab.models.thought import NOT_SCORED
-from trustlab.parsing.agents import read_flags, read_plan, read_ratings
-from trustlab.parsing.medconf import read_evidence, read_profile, read_score
+from trustlab.parsing.agents import read_plan
 from trustlab.parsing.schemas import schema_of
-from trustlab.records import Criterion, Reply
 from trustlab.settings import Setup
 
 EVERYTHING = frozenset({"logprobs", "distributions", "prior"})
@@ -469,29 +461,6 @@ def test_llama_cpp_python_takes_a_schema_in_its_own_form(server, opened):
         form = server.chats()[-1]["response_format"]
         assert form == {"type": "json_object", "schema": json.loads(str(plan.schema))}
         assert read_plan(reply).tests
-
-
-ONE = (Criterion(1, "fever", "strong"),)
-
-
-@each(
-    ("step", "off", "expected", "read"),
-    [
-        ("profile", "", "strong", lambda said: read_profile(said)[0].importance),
-        ("profile", "importance", None,
-         lambda said: read_profile(said, importance=False)[0].importance),
-        ("evidence", "", "supported",
-         lambda said: read_evidence(said, ONE, "x")[0][0].support_level),
-        ("evidence", "structure", 50.0, lambda said: read_score(said)[0]),
-        ("plan", "", 1, lambda said: len(read_plan(Reply(said)).prescriptions)),
-        ("review_prescriptions", "", "SAFE",
-         lambda said: read_ratings(Reply(said), 1, "")[0].verdict),
-        ("review_tests", "", "FINE", lambda said: read_flags(Reply(said), 1, "")[0].verdict),
-    ],
-)  # fmt: skip
-def test_a_reply_that_fits_its_schema_is_read(step, off, expected, read):
-    schema = json.loads(str(schema_of(step, MedConf().options - {off}, (1,))))
-    assert read(json.dumps(least(schema))) == expected
 
 
 # Options that are refused

@@ -27,12 +27,7 @@ from trustlab.models.openai_replies import (
     prior_of,
     reply_of,
 )
-from trustlab.models.openai_wire import (
-    Dialect,
-    Outcome,
-    error_in,
-    turns,
-)
+from trustlab.models.openai_wire import Dialect, Outcome, error_in, turns
 from trustlab.parsing.reply import diagnosis_reply, no_answer
 
 WANT = frozenset({"logprobs", "distributions"})
