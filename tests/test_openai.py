@@ -477,7 +477,6 @@ NAMES = ("token", "api-key", "hfToken", "x_auth", "client_secret", "pwd", "jwt",
         ({"window": 0}, "window must be at least 1, got 0"),
         ({"timeout_s": 0}, "timeout_s must be above 0"),
         ({"temperature": 0.5}, "temperature must be one of asked, default, got 0.5"),
-        ({"system_role": "boss"}, "auto, system, developer, user, got 'boss'"),
         ({"provides": ["wisdom"]}, r"got \['wisdom'\]"),
         ({"base_url": "localhost:8000"}, "http://HOST/PATH"),
         *(({"extra_body": body}, "extra_body") for body in (

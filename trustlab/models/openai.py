@@ -31,7 +31,7 @@ from trustlab.models.thought import Thinking, check_thinking, unscored, with_tho
 from trustlab.records import Reply
 
 Body = Callable[[Dialect], dict[str, Any]]  # a call, by the dialect that it is made in
-ROLES, TEMPERATURES = ("auto", "system", "developer", "user"), ("asked", "default")
+TEMPERATURES = ("asked", "default")
 LEAST = {
     "max_retries": 0, "max_calls": 0, "max_tokens_total": 0, "n_top": 0, "concurrency": 1,
     "vocabulary_size": 2, "window": 1,
@@ -107,8 +107,6 @@ class OpenAIModel:
     - ``max_calls``, ``max_tokens_total`` (in and out): a budget of this object; once it is spent
       :class:`~trustlab.models.base.Stopped` hands over what is finished.
     - ``n_top``: alternatives asked for at each position.
-    - ``system_role``: what a system message is sent as; "user" puts it before the first user
-      message, which "auto" turns to where the server refuses.
     - ``vocabulary_size``: for distances from the uniform distribution.
     - ``window``: tokens of prompt and reply together, where the server does not tell.
     - ``temperature``: "default" never sends one, for a model that takes no other than its own.
@@ -128,12 +126,11 @@ class OpenAIModel:
     def __init__(
         self, name: str, *, base_url: str | None = None, concurrency: int = 32,
         timeout_s: float = 120.0, max_retries: int = 5, max_calls: int | None = None,
-        max_tokens_total: int | None = None, n_top: int = 20, system_role: str = "auto",
-        vocabulary_size: int | None = None,
-        extra_body: Mapping[str, Any] | None = None, provides: Iterable[str] | None = None,
-        thinking: Thinking = "auto", thinking_tokens: int = 0,
-        template_options: Mapping[str, Any] | None = None, temperature: str = "asked",
-        window: int | None = None, structured: bool = False,
+        max_tokens_total: int | None = None, n_top: int = 20,
+        vocabulary_size: int | None = None, extra_body: Mapping[str, Any] | None = None,
+        provides: Iterable[str] | None = None, thinking: Thinking = "auto",
+        thinking_tokens: int = 0, template_options: Mapping[str, Any] | None = None,
+        temperature: str = "asked", window: int | None = None, structured: bool = False,
     ) -> None:  # fmt: skip
         """Nothing is sent yet. ``ValueError``: an option out of range, or no address."""
         given = dict(locals())
@@ -147,9 +144,9 @@ class OpenAIModel:
             raise ValueError("name is empty; give the model's name as the server knows it")
         if not 0 < timeout_s < math.inf:
             raise ValueError(f"timeout_s must be above 0 and finite, got {timeout_s}")
-        for option, allowed in (("system_role", ROLES), ("temperature", TEMPERATURES)):
-            if (value := given[option]) not in allowed:
-                raise ValueError(f"{option} must be one of {', '.join(allowed)}, got {value!r}")
+        if temperature not in TEMPERATURES:
+            allowed = ", ".join(TEMPERATURES)
+            raise ValueError(f"temperature must be one of {allowed}, got {temperature!r}")
         if unknown := set(provides or ()) - {"text", *base.STATISTICS}:
             allowed = f"among text, {', '.join(base.STATISTICS)}"
             raise ValueError(f"provides must be {allowed}, got {sorted(unknown)}")
@@ -168,7 +165,7 @@ class OpenAIModel:
         self._line = Line(address, timeout_s=timeout_s, concurrency=concurrency)
         self._max_retries, self._reached = max_retries, False
         self._dialect = self._told = Dialect(
-            most_top=n_top, system_role=system_role,
+            most_top=n_top,
             takes_temperature=temperature == "asked", takes_schema=structured,
         )  # fmt: skip
         self._window = math.inf if window is None else window
@@ -176,7 +173,7 @@ class OpenAIModel:
         self._abilities: Abilities | None = None
         if provides is not None:
             self.abilities = self._able(frozenset({"text", *provides}), self._window, False)
-        shaping: list[Any] = [self._extra, n_top, system_role, None, vocabulary_size]
+        shaping: list[Any] = [self._extra, n_top, "auto", None, vocabulary_size]
         shaping += [thinking, thinking_tokens] if thinking != "auto" or thinking_tokens else []
         shaping += [f"temperature {temperature}"] if temperature != "asked" else []
         shaping += ["structured"] if structured else []

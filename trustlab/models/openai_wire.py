@@ -572,11 +572,10 @@ def window_of(answer: Any, name: str) -> float:
 
 
 def turns(messages: Messages, system_role: str) -> list[dict[str, str]]:
-    """The conversation as dictionaries; system messages get ``system_role``, "user" puts them
-    before the next user message."""
+    """The conversation as dictionaries; the ``system_role`` "user" puts system messages before the
+    next user message."""
     if system_role != "user":
-        role_of = {"system": "system" if system_role == "auto" else system_role}
-        return [{"role": role_of.get(role, role), "content": content} for role, content in messages]
+        return [{"role": role, "content": content} for role, content in messages]
     told: list[dict[str, str]] = []
     waiting: list[str] = []
     for role, content in messages:
