@@ -15,7 +15,6 @@ from trustlab.collect import Settings, collect
 from trustlab.confidence import METHODS, select
 from trustlab.levels import views
 from trustlab.meaning.parts import Readers
-from trustlab.models.cache import CachedModel
 from trustlab.prompts import render
 from trustlab.records import Generation, Parameters
 from trustlab.retrieval import BM25, load_corpus
@@ -74,10 +73,7 @@ def test_each_question_is_asked_once_whatever_number_of_methods_read_it():
         (["entropy"], {"diagnosis": {"logprobs", "distributions"}}),
         (["pmi"], {"diagnosis": {"logprobs", "prior"}}),
         (["poc"], {"diagnosis": set(), "samples": set()}),
-        (["mc_se"], {"diagnosis": set(), "samples": {"logprobs"}}),
         (["mc_nse", "asp"], {"diagnosis": {"logprobs"}, "samples": {"logprobs"}}),
-        (["ce"], {"diagnosis": set(), "ce": set()}),
-        (["topk_ce", "ce"], {"diagnosis": set(), "topk_ce": set(), "ce": set()}),
         (["p_true", "poc"], {"diagnosis": set(), "samples": set(), "p_true": set()}),
         (["agreement", "rdc"], {"diagnosis": set(), "doctor": set()}),
     ],
@@ -220,46 +216,3 @@ def test_text_alone_leaves_black_box_methods_as_they_are_and_white_ones_missing_
                 }
             else:
                 assert found == method.evaluate(a)
-
-
-@each(
-    ("method", "given", "missing"),
-    [
-        ("asp", {"distributions", "prior"}, "the backend gives no logprobs"),
-        ("mc_se", {"distributions", "prior"}, "the backend gives no logprobs"),
-        ("entropy", {"logprobs", "prior"}, "the backend gives no distributions"),
-        ("renyi_divergence", {"logprobs"}, "the backend gives no distributions"),
-        ("pmi", {"logprobs", "distributions"}, "the backend gives no prior"),
-        ("pmi", {"logprobs", "prior"}, ""),
-    ],
-)
-def test_each_statistic_is_missed_by_name(method, given, missing):
-    _, generations = asked_by([method], FakeModel(provides=frozenset({"text", *given})))
-    assert {METHODS[method].evaluate(g).missing for g in generations} == {missing}
-
-
-# Progress
-
-
-def test_progress_counts_the_requests_of_each_step():
-    steps: dict[str, list[int]] = {}
-
-    class Bar:
-        def __init__(self, step: str, total: int) -> None:
-            self.done = steps[step] = [total, 0]
-
-        def update(self, n: int) -> None:
-            self.done[1] += n
-
-        def close(self) -> None:
-            self.done.append(-1)
-
-    model = CachedModel(FakeModel(), None, block=2)
-    collect(model, VIEWS, select(["poc", "ce"]), progress=Bar)
-    probed = {"questions about the answers": [6, 6, -1]}
-    assert steps == {"diagnoses and samples": [12, 12, -1]} | probed
-    steps.clear()
-    n = n_diagnoses(collect(model, VIEWS, select(["medconf"]), retriever=Shelf(), progress=Bar))
-    once = {step: [n, n, -1] for step in ("keywords", "symptom profiles")}
-    last = {"confidence from evidence": [6, 6, -1]}
-    assert steps == {"diagnoses and samples": [6, 6, -1]} | once | last

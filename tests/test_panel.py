@@ -23,7 +23,6 @@ from trustlab.agents.panel import (
     review,
 )
 from trustlab.levels import view
-from trustlab.models.cache import CachedModel
 from trustlab.parsing.agents import MAX_ITEMS, read_flags, read_opinion, read_plan, read_ratings
 from trustlab.parsing.reply import NO_DIAGNOSIS, Unreadable
 from trustlab.records import FLAGS, RATINGS, Mark, Opinion, Panel, Plan, Prescription, Reply, View
@@ -55,13 +54,7 @@ def panel_of(*replies: str | Reply, id: str = "a") -> Panel:
         (["Croup", "influenza", "flu"], ["Croup", "Influenza"], "Influenza", 0, 1),
         # SHA-256 of "a" is odd: of two the second by name
         (["flu", "Croup"], ["Influenza", "Croup"], "Influenza", 2, 0),
-        (
-            ["Croup?", "flu", "<thinking_process>?[Croup]"],
-            [None, "Influenza", None],
-            "Influenza",
-            0,
-            1,
-        ),
+        (["Croup?", "flu"], [None, "Influenza"], "Influenza", 0, 1),
         (["Croup?", "Flu?"], [None, None], None, 0, None),
     ],
 )
@@ -127,17 +120,6 @@ def test_what_is_no_panel_is_refused() -> None:
     for models, n in (([], 3), (["m"], 0)):
         with pytest.raises(ValueError, match=f"{n} doctors of {len(models)} models; at least one"):
             doctors_of([FakePanel(name) for name in models], n)
-
-
-def test_the_cache_serves_a_panel_and_asks_only_for_doctors_that_join(tmp_path) -> None:
-    replies = [opinion(name) for name in ("Croup", "flu", "flu", "Croup", "Croup")]
-    inner = FakePanel(doctor=replies)
-    model = CachedModel(inner, tmp_path / "replies")
-    three = convene(shown("a"), doctors_of([model], 3))
-    assert convene(shown("a"), doctors_of([model], 3)) == three and len(inner.asked) == 1
-    (five,) = convene(shown("a"), doctors_of([model], 5))
-    assert five.opinions[:3] == three[0].opinions and five.diagnosis == "Croup"
-    assert [(r.first, r.n) for r in inner.of("doctor")] == [(0, 3), (3, 2)]
 
 
 # Plans and reviews
@@ -233,12 +215,9 @@ def thought(words: str) -> str:
         (thought("\n Cough.\nFever. \n") + " [ Flu ].", "Cough.\nFever.", "Flu", ""),
         (thought("[Croup] or [Asthma]?") + "\n[Flu]", "[Croup] or [Asthma]?", "Flu", ""),
         (thought("Surely [Croup].") + "\nFlu?", "Surely [Croup].", None, NO_DIAGNOSIS),
-        ("[Croup]" + thought("Cough."), "Cough.", None, NO_DIAGNOSIS),
         (thought("  ") + "[Flu]", None, "Flu", "no reasoning"),
-        ("<thinking>Cough.</thinking>[Flu]", None, "Flu", "no reasoning"),
         ("", None, None, NO_DIAGNOSIS),
         ("<thinking_process>Cough. [Flu]", None, None, NOT_ONE_SECTION),
-        ("</thinking_process>Cough.<thinking_process>[Flu]", None, None, NOT_ONE_SECTION),
         (thought("Cough.") + thought("Or not.") + "[Flu]", None, None, NOT_ONE_SECTION),
         (thought("Cough.\x00") + "[Flu]", None, None, "characters that are no text"),
         (Reply(thought("C.") + "[Flu]", finish="length"), None, None, "ran out of tokens"),
@@ -268,20 +247,15 @@ def planned(drugs: Any = (DRUG,), tests: Any = ("ECG",), **more: Any) -> str:
         (planned([DRUG | {"drug": " amoxicillin\n", "days": 7}], []), Plan((AMOXICILLIN,))),
         (planned().replace('"', "'"), Plan((AMOXICILLIN,), ("ECG",))),
         (planned([], ["ECG", "CRP", "ECG"]), Plan((), ("ECG", "CRP", "ECG"))),
-        (planned([DRUG] * MAX_ITEMS, []), Plan((AMOXICILLIN,) * MAX_ITEMS)),
         (f"Here is the plan: {planned()}", "no JSON"),
         (planned() + planned(), "something follows|more than"),
-        (f"[{planned()}]", "no JSON object"),
         (planned()[:-9], "brackets do not close"),
         (json.dumps({"prescriptions": []}), "tests: field required"),
-        (json.dumps({"plan": WHOLE}), "field required"),
         ('{"prescriptions": [], "tests": [], "tests": ["ECG"]}', "tests comes twice"),
         (planned().replace('"drug"', '"drug": "warfarin", "drug"'), r"prescriptions\.0\.drug"),
         (planned(tests=["ECG", None]), "tests.1"),
-        (planned(tests=["E\x00CG"]), "tests.0"),
         (planned(tests=["x" * 121]), "tests.0"),
         (planned(tests=["ECG"] * (MAX_ITEMS + 1)), "tests"),
-        (planned([DRUG, DRUG | {"dose": 500}]), "prescriptions.1.dose"),
         (planned([DRUG | {"drug": "amoxicillin\nwarfarin"}]), "prescriptions.0.drug"),
         ("\x00", "characters that are no text"),
     ],
@@ -325,18 +299,15 @@ def test_every_word_that_is_asked_for_is_read_for_its_item(read, key: str, words
     ("form", "why"),
     [
         ("All is well.", "no JSON"),
-        ("The review: {rows}", "no JSON"),
         ("{rows}{rows}", "brackets do not close"),
         ("{cut}", "brackets do not close"),
         ('{{"review": {rows}, "note": "x"}}', "no JSON list"),
-        ("[{rows}]", "the items marked are"),
-        ('["{word}", "{word}"]', "the items marked are"),
         ('[{{"id": 1, "id": 1}}]', "the items marked are [twice], those asked for 1 to 2"),
         ('[{{"id": 1, "{key}": "{word}", "{key}": "{word}"}}, {{"id": 2, "{key}": "{word}"}}]',
          "stands more often than there are"),
         *((json.dumps([{"id": i} for i in ids]).replace("{", "{{").replace("}", "}}"),
            "the items marked are")
-          for ids in ((1, 1), (1, 2, 3), (0, 1), (1, "2"), (1, 2.0), (True, 2), (1, None))),
+          for ids in ((1, 1), (1, 2, 3), (1, "2"), (True, 2))),
     ],
 )  # fmt: skip
 def test_a_reply_that_is_no_list_of_the_items_makes_every_mark_unreadable(
@@ -359,7 +330,6 @@ def test_a_reply_that_is_no_list_of_the_items_makes_every_mark_unreadable(
         ("ALLERGIES: Penicillin.", "ALLERGIES: Penicillin.", True),
         ("penicill", "penicill", False),  # half a word
         ("penicillin at night", "penicillin at night", False),  # words that do not stand together
-        ("...", "...", False),
         ("  ", None, None),
         (None, None, None),
     ],
@@ -387,15 +357,11 @@ KEPT = Plan((AMOXICILLIN,), ("ECG",))
         (read_plan, OTHER_KEYS, KEPT),
         (read_plan, json.dumps({"plan": WHOLE}), KEPT),
         (read_plan, json.dumps({"not_recommended": WHOLE}), None),
-        (read_plan, f"I cannot tell. Example:\n{planned()}", None),
         (read_plan, f"{planned()} or {planned()}", None),
         (read_ratings, f"My review: {marked('rating', 'Safe', 'unsafe')}", ("SAFE", "UNSAFE")),
         (read_ratings, marked("Rating", "SAFE_WITH_CAUTION", "mostly"), (RATINGS[1], None)),
         (read_ratings, marked("rating", "SAFE", "UNSAFE").replace("1", '"1"'), ("SAFE", "UNSAFE")),
-        (read_ratings, marked("rating", "SAFE", "UNSAFE").replace("2", '"1"'), (None, None)),
         (read_flags, f"```\n{marked('flag', 'fine', 'Risky')}\n```\nFine.", ("FINE", "RISKY")),
-        (read_flags, f'{{"reviews": {marked("flag", "FINE", "RISKY")}, "note": "x"}}',
-         ("FINE", "RISKY")),
     ],
 )  # fmt: skip
 def test_what_chat_models_write_is_read_and_nothing_guessed(read: Any, text: str, found) -> None:
