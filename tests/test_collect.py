@@ -17,7 +17,6 @@ from trustlab.levels import views
 from trustlab.meaning.parts import Readers
 from trustlab.prompts import render
 from trustlab.records import Generation, Parameters
-from trustlab.retrieval import BM25, load_corpus
 
 VIEWS = views(made_cases(3), [1, 100])
 ALL = select("all")
@@ -88,12 +87,6 @@ def test_only_what_the_methods_need_is_asked(methods, asked):
             assert method.evaluate(generation).missing == ""
 
 
-def test_the_prior_is_the_same_question_without_the_patient():
-    model, _ = asked_by(["pmi"])
-    assert {r.prior_messages for r in model.requests} == {render("diagnosis", patient=None)}
-    assert {r.prior_messages for r in asked_by(["entropy", "poc"])[0].requests} == {None}
-
-
 def test_settings_reach_the_requests():
     asking = Parameters(
         n_samples=4, sample_temperature=0.9, p_true_temperature=0.7, renyi_alpha=2.0,
@@ -130,25 +123,7 @@ def test_the_probes_ask_about_the_answer_that_was_given():
 # MedConf
 
 
-def test_an_assessment_is_asked_for_by_the_methods_that_read_it():
-    model, generations = asked_by(["medconf", "medconf_weighted"])
-    asked = [{r.purpose for r in call} for call in model.asked]
-    assert asked == [{"diagnosis"}, {"keyword"}, {"profile"}, {"evidence"}]
-    for view, generation, request in zip(VIEWS, generations, model.asked[3], strict=True):
-        assert generation.answer is not None and generation.assessment is not None
-        assert generation.assessment.diagnosis == generation.answer.text
-        assert f"<patient>\n{view.text}\n</patient>\n" in request.messages[-1][1]
-    _, without = asked_by([m.name for m in ALL if m.family != "medconf"])
-    assert {g.assessment for g in without} == {None}
-
-
-def test_the_library_is_the_projects_own_unless_another_is_given():
-    _, generations = asked_by(["medconf"])
-    library = BM25(load_corpus())
-    for assessment in (g.assessment for g in generations):
-        assert assessment is not None and assessment.keyword == assessment.diagnosis
-        found = library.search(assessment.diagnosis)
-        assert list(assessment.passages) == [p.id for p in found]
+def test_the_library_that_is_given_is_searched():
     shelf, two = Shelf(), Settings(medconf=MedConf(n_passages=2))
     given = collect(FakeModel(), VIEWS, select(["medconf"]), two, retriever=shelf)
     assert {g.assessment.passages for g in given if g.assessment} == {("p3", "p1")}

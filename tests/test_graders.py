@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import csv
 import unicodedata
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,15 +12,12 @@ import pandas as pd
 import pytest
 from each import each
 from made_graders import (
-    AGREEABLE,
-    ALIKE,
     BY_WORDS,
     COPD,
     EVERY,
     EXACT,
     NO_TABLE,
     PNEUMONIA,
-    SYNONYM,
     TABLE,
     SaysTrue,
     case,
@@ -126,14 +122,10 @@ WAVES = Knowledge({}, {}, {}, condition_of_name={n: RIPPLES for n in ("ripples",
         # an initial "a" is not always an article
         (SynonymGrader(TABLE), case("A-fib"), ["A fib", "Atrial fibrillation"], ["fib"]),
         (SynonymGrader(TABLE), case("Ménière disease"), [NFD], []),
-        (EXACT, case("Ménière disease"), [NFD], []),
         (EXACT, case("Influenza", "Flu"), ["The influenza"], ["Flu", "Influenza (flu)"]),
         # the table joins names that the case does not list
         (SynonymGrader(WAVES), case("Ripples"), ["Wavelets"], []),
         (SynonymGrader(NO_TABLE), case("Ripples"), [], ["Wavelets"]),
-        # an abbreviation may follow the words that it stands for
-        (SYNONYM, case("DVT"), ["Deep vein thrombosis (DVT)"], []),
-        (SYNONYM, case("Embolism"), [], ["Disorder of the very tired (DVT)"]),
     ],
 )  # fmt: skip
 def test_names_by_hand(grader: Grader, truth, right: list[str], wrong: list[str]) -> None:
@@ -188,22 +180,6 @@ def test_a_grade_says_which_kind_of_right_it_is(answer: str, truth: str, kind: s
 def test_the_encoder_forgives_wordings_and_keeps_diseases_apart(answer, truth, right: int) -> None:
     grader = EncoderGrader(knowledge=NO_TABLE)
     assert grader.correct(answer, case(truth)) == right
-    pair = ("Laryngotracheitis", case("Laryngitis"))
-    assert replace(grader, threshold=0.7).correct(*pair) == 1 > grader.correct(*pair)
-
-
-@each(
-    ("answer", "truth"),
-    [
-        ("Influenza pneumonia", "Influenza"),
-        ("Reflux", "Gastro-oesophageal reflux disease"),
-        ("Beta thalassemia", "Alpha thalassemia"),
-        ("Croup", "Influenza"),  # known to the table as another condition
-    ],
-)
-def test_some_names_are_wrong_whatever_the_cosine(answer: str, truth: str) -> None:
-    assert replace(ALIKE, knowledge=None).correct(answer, case(truth)) == 0
-    assert ALIKE.correct("Croup", case("Influenza")) == 1  # without a table
 
 
 # The judge
@@ -259,8 +235,6 @@ def test_the_judge_is_asked_once_a_pair_not_for_what_rules_settle_and_its_replie
 def test_graders_have_names_and_an_unknown_one_is_refused_with_the_known_ones() -> None:
     names = {name: make().name for name, make in GRADERS.items()}
     assert names == {name: name for name in ("synonym", "exact", "encoder")}
-    assert AGREEABLE.name == "judge agreeable" and open_grader("exact") == ExactGrader()
-    assert open_grader(AGREEABLE) is AGREEABLE
     for name, message in [
         ("judge", "grader is 'judge'; allowed are synonym, exact, encoder, judge:MODEL"),
         ("judge:nobody", "model is 'nobody'"),
@@ -323,10 +297,6 @@ def test_each_grader_gives_its_own_verdicts_and_leaves_the_rest(grader, accepted
     kept = [t.drop(columns=rest) for t in (graded[given.columns], given)]
     pd.testing.assert_frame_equal(*kept)
     pd.testing.assert_frame_equal(given, answers())
-    if isinstance(grader, Doubtful):  # its reason stands there, and it may be graded later
-        assert graded["missing"].to_list()[3] == "never heard of"
-        again = grade(graded, "exact", cases()).set_index("case_id").loc["d"]
-        assert again["correct"] == 0 and again["missing"] == ""
 
 
 @each(

@@ -66,17 +66,6 @@ def test_votes_are_counted_by_name_and_the_first_who_voted_for_the_winner_is_in_
     assert (found.diagnosis, len(found.tied), in_charge(found)) == (winner, tied, charge)
 
 
-def test_an_opinion_keeps_who_said_what() -> None:
-    cut = Reply("<thinking_process>Fe", finish="length")
-    model = FakePanel("m1", doctor=[opinion("flu", "Cough."), "[Croup]", cut])
-    (found,) = convene(shown("a"), doctors_of([model], 3))
-    assert found.opinions == (
-        Opinion("m1", 0, "Cough.", "flu", "", opinion("flu", "Cough.")),
-        Opinion("m1", 1, None, "Croup", "no reasoning", "[Croup]"),
-        Opinion("m1", 2, None, None, "ran out of tokens", "<thinking_process>Fe"),
-    )
-
-
 @each(("id", "winner"), [("g", "asthma"), ("a", "croup"), ("b", "flu")])
 def test_a_tie_is_drawn_by_a_hash_of_the_case_whatever_the_order_of_the_doctors(
     id: str, winner: str
@@ -108,10 +97,6 @@ def test_doctors_of_two_models_sit_in_turn_and_each_is_its_number_whoever_else_s
     (found,) = convene(shown("a"), doctors_of([one, two], 3))
     seats = [(o.model, o.seed, o.thinking) for o in found.opinions]
     assert seats == [("one", 0, "first"), ("two", 0, "second"), ("one", 1, "third")]
-    model = FakePanel(doctor=[opinion(name) for name in ("Croup", "flu", "Asthma xyz", "Gout")])
-    (found,) = convene(shown("a"), [Doctor(model, 3), Doctor(model, 1)])
-    assert [(o.seed, o.diagnosis) for o in found.opinions] == [(3, "Gout"), (1, "flu")]
-    assert [(r.first, r.n) for r in model.of("doctor")] == [(1, 3)]
 
 
 def test_what_is_no_panel_is_refused() -> None:
@@ -214,13 +199,11 @@ def thought(words: str) -> str:
     [
         (thought("\n Cough.\nFever. \n") + " [ Flu ].", "Cough.\nFever.", "Flu", ""),
         (thought("[Croup] or [Asthma]?") + "\n[Flu]", "[Croup] or [Asthma]?", "Flu", ""),
-        (thought("Surely [Croup].") + "\nFlu?", "Surely [Croup].", None, NO_DIAGNOSIS),
         (thought("  ") + "[Flu]", None, "Flu", "no reasoning"),
         ("", None, None, NO_DIAGNOSIS),
         ("<thinking_process>Cough. [Flu]", None, None, NOT_ONE_SECTION),
         (thought("Cough.") + thought("Or not.") + "[Flu]", None, None, NOT_ONE_SECTION),
         (thought("Cough.\x00") + "[Flu]", None, None, "characters that are no text"),
-        (Reply(thought("C.") + "[Flu]", finish="length"), None, None, "ran out of tokens"),
         (Reply(None, missing="no server"), None, None, "no server"),
     ],
 )
@@ -251,13 +234,10 @@ def planned(drugs: Any = (DRUG,), tests: Any = ("ECG",), **more: Any) -> str:
         (planned() + planned(), "something follows|more than"),
         (planned()[:-9], "brackets do not close"),
         (json.dumps({"prescriptions": []}), "tests: field required"),
-        ('{"prescriptions": [], "tests": [], "tests": ["ECG"]}', "tests comes twice"),
         (planned().replace('"drug"', '"drug": "warfarin", "drug"'), r"prescriptions\.0\.drug"),
-        (planned(tests=["ECG", None]), "tests.1"),
         (planned(tests=["x" * 121]), "tests.0"),
         (planned(tests=["ECG"] * (MAX_ITEMS + 1)), "tests"),
         (planned([DRUG | {"drug": "amoxicillin\nwarfarin"}]), "prescriptions.0.drug"),
-        ("\x00", "characters that are no text"),
     ],
 )
 def test_a_plan_is_one_json_object_with_both_lists_or_unreadable(reply: str, plan: Any) -> None:
@@ -300,7 +280,6 @@ def test_every_word_that_is_asked_for_is_read_for_its_item(read, key: str, words
     [
         ("All is well.", "no JSON"),
         ("{rows}{rows}", "brackets do not close"),
-        ("{cut}", "brackets do not close"),
         ('{{"review": {rows}, "note": "x"}}', "no JSON list"),
         ('[{{"id": 1, "id": 1}}]', "the items marked are [twice], those asked for 1 to 2"),
         ('[{{"id": 1, "{key}": "{word}", "{key}": "{word}"}}, {{"id": 2, "{key}": "{word}"}}]',
@@ -314,7 +293,7 @@ def test_a_reply_that_is_no_list_of_the_items_makes_every_mark_unreadable(
     read, key, words, form: str, why: str
 ) -> None:
     rows = marked(key, words[0], words[2])
-    text = form.format(rows=rows, cut=rows[:-6], word=words[0], key=key)
+    text = form.format(rows=rows, word=words[0], key=key)
     found = read(Reply(text), 2, SHOWN, "strict")
     assert [m.verdict for m in found] == [None, None] and all(why in m.missing for m in found)
     for reply in (Reply(rows, finish="length"), Reply(None, missing="no server")):
@@ -352,10 +331,8 @@ KEPT = Plan((AMOXICILLIN,), ("ECG",))
     ("read", "text", "found"),
     [
         (read_opinion, f"{SECTION}\n**Flu**", ("Fever.", "Flu", "")),
-        (read_opinion, f"{thought('**Croup**?')}\nI am sure.", ("**Croup**?", None, NO_DIAGNOSIS)),
         (read_plan, f"Here is the plan:\n{planned()}", KEPT),
         (read_plan, OTHER_KEYS, KEPT),
-        (read_plan, json.dumps({"plan": WHOLE}), KEPT),
         (read_plan, json.dumps({"not_recommended": WHOLE}), None),
         (read_plan, f"{planned()} or {planned()}", None),
         (read_ratings, f"My review: {marked('rating', 'Safe', 'unsafe')}", ("SAFE", "UNSAFE")),

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from nasty_replies import FIVE, NASTY, READ, Nasty
 
 from trustlab.parsing.agents import read_flags, read_opinion, read_plan, read_ratings
-from trustlab.parsing.medconf import read_evidence, read_profile, read_prose, read_score
+from trustlab.parsing.medconf import read_evidence, read_profile, read_score
 from trustlab.parsing.reply import THINKING, Unreadable, diagnosis, diagnosis_reply
 from trustlab.parsing.scores import (
     NO_GUESSES,
@@ -32,7 +32,6 @@ from trustlab.records import (
     IMPORTANCES,
     NO_DIAGNOSIS,
     NO_VERDICT,
-    SUPPORT_LEVELS,
     Reading,
     Reply,
     TokenTrace,
@@ -156,12 +155,6 @@ def test_a_reply_about_an_answer_is_what_it_says_beside_its_words(
     assert (found.text, found.missing, found.raw) == (text, why, came.text)
 
 
-def test_prose_is_trimmed_and_no_file_s_characters_are_refused() -> None:
-    assert read_prose("\n Look for fever\u200f [85]. \n") == "Look for fever\u200f [85]."
-    for text in ("", " \n", "fever \x00", "fever \ud800"):
-        assert or_none(lambda text=text: read_prose(text)) is None
-
-
 # The tokens of a diagnosis
 
 
@@ -206,24 +199,6 @@ def test_a_reply_without_a_diagnosis_says_why_and_other_tokens_are_refused() -> 
         diagnosis_reply(Reply("[Flu]", TokenTrace(("[", "Croup", "]"), logprobs=np.zeros(3))))
 
 
-@each(
-    ("text", "reasoning", "thinking", "missing"),
-    [
-        ("[Flu]", "Fever.", "Fever.", ""),
-        ("[Flu]", " \n", None, "no reasoning"),
-        ("<thinking_process>Cough.</thinking_process>[Flu]", "Fever.", "Cough.", ""),
-        ("<thinking_process> </thinking_process>[Flu]", "Fever.", None, "no reasoning"),
-    ],
-)
-def test_thought_stands_in_for_a_section_that_is_left_out(
-    text: str, reasoning: str, thinking: str | None, missing: str
-) -> None:
-    reply = Reply(text, reasoning=reasoning)
-    found = read_opinion(reply, reasoning_from="thought")
-    assert (found[0], found[2]) == (thinking, missing)
-    assert read_opinion(reply)[0] == (thinking if "process" in text else None)
-
-
 # Whatever a reply says
 
 PIECES = ["[", "]", "[[", "]]", "[85]", "[7.5%]", "[Flu]", "[x]", "G1: ", "G2: ", " ", "\n", "/"]
@@ -266,22 +241,6 @@ def test_nothing_is_read_that_the_reply_does_not_say(text: str, patient: str) ->
         assert sure is None or (0 <= sure <= 100 and sure in numbers(text))
     whole = diagnosis_reply(Reply(text))
     assert whole.raw == text and (whole.text is None) == (whole.missing is not None)
-
-
-FORMS = ["{}", "[{}]", "**{}**", "{}%", "{}/100", "[{}/100]", "Confidence: {}", "<<{}>>"]
-
-
-@some
-@given(st.sampled_from([*FORMS, box("{}")]), st.integers(2, 100), st.text("abc .\n", max_size=20))
-def test_a_number_that_the_patient_writes_the_same_way_is_never_the_score(
-    form: str, number: int, words: str
-) -> None:
-    said = form.replace("{}", str(number))
-    assert score_0_100(said, f"{words}\n") == number
-    assert score_0_100(said, f"{words} {said} {words}") is None
-    assert score_0_100(f"Fever.\n{said}", f"I write {said}") is None
-    five = " ".join(f"G{k}: {said}" for k in range(1, 6))
-    assert guesses(five, patient=f"{words} {said}") is None
 
 
 @each("form", ["**NAME**", box("NAME"), "Diagnosis: NAME", "It is **NAME**."])
@@ -339,22 +298,6 @@ def test_a_quotation_never_reaches_beyond_its_own_string(words: str) -> None:
     assert read(said)["levels"] == LEVELS
     found = read(said.replace(json.dumps(words), f'"{words}"', 1))
     assert found.get("levels", LEVELS) == LEVELS and found.get("score", 70) == 70
-
-
-@some
-@given(
-    st.permutations(list(LEVELS)),
-    st.lists(st.sampled_from(SUPPORT_LEVELS), min_size=3, max_size=3),
-    st.integers(0, 100),
-    st.sampled_from(["{}", "```json\n{}\n```", "\n```\n{}```"]),
-)
-def test_what_is_said_as_asked_for_is_read(
-    order: list[int], support: list[str], score: int, fence: str
-) -> None:
-    levels = dict(zip(order, support, strict=True))
-    text = fence.replace("{}", evidence_json(levels, score=f"<<{score}>>"))
-    assert read(text, "strict") == {"levels": levels, "score": score}
-    assert read_evidence(text, CRITERIA, PATIENT)[1] is True
 
 
 HUGE = ["{", "[", "[]", '{"a":', '"', "[1,", "{'a': 'b' ", "<<7>>", "```", "**a", "\\boxed{a", "1 "]

@@ -128,20 +128,6 @@ def test_a_telling_word_of_the_diagnosis_is_a_leak_unless_a_quoted_fact_says_it(
     assert said(f"{words}. [I gave up smoking long ago.]", asked, case).outcome == "answered"
 
 
-@each(("words", "outcome"), [("ALL", "leaked"), ("all", "invented")])
-def test_an_acronym_that_is_also_a_word_leaks_in_capitals_alone(words: str, outcome: str) -> None:
-    case = told_case(diagnosis="Acute lymphoblastic leukaemia", accepted=("ALL",))
-    assert said(f"[That is {words} there is]", case=case).outcome == outcome
-
-
-def test_running_text_is_spoken_on_one_line_and_a_doctor_s_half_is_no_fact() -> None:
-    told = (Statement("He coughs\nat night."), Statement("Doctor: Any fever at all?"))
-    case = Case("r", "made", told, "Croup", ("Croup",))
-    found = said("[He coughs at night.]", case=case)
-    assert found == Said("He coughs at night.", "answered", 0, raw="[He coughs at night.]")
-    assert said("[Any fever at all]", case=case).outcome == "invented"
-
-
 @settings(max_examples=60)
 @given(
     st.text(alphabet="[]. \nINoaghinbutdy'Kw", max_size=40)

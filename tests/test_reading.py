@@ -130,5 +130,3 @@ def test_another_way_to_read_is_refused(choices: dict[str, Any], words: str) -> 
         tl.opened(tl.Setup(**choices))
     chosen = tl.Setup(reading="strict", reasoning_from="thought").chosen
     assert (chosen.reading, chosen.reasoning_from) == ("strict", "thought")
-    judge = tl.opened(tl.Setup(grader="judge:embedded", reading="strict")).judge
-    assert vars(judge)["reading"] == "strict"
