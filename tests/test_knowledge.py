@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from trustlab.knowledge import GRADES, Finding, answer_text, load_knowledge, phrase_list, say
+from trustlab.knowledge import GRADES, Finding, load_knowledge
 from trustlab.paths import ROOT
 from trustlab.records import normalise
 
@@ -47,6 +47,15 @@ def test_no_phrasing_name_or_value_stands_twice() -> None:
     assert len(said) == len(set(said))
 
 
+def test_only_a_history_names_a_condition() -> None:
+    """A history of it, of a relative's or of a contact's; no symptom, no value."""
+    spoken = [(f.kind, " | ".join(map(normalise, phrasings(f)))) for f in FINDINGS.values()]
+    spoken += [("value", normalise(v.phrase)) for v in TABLE.values.values()]
+    names = TABLE.condition_of_name
+    named = [kind for kind, said in spoken if any(f" {name} " in f" {said} " for name in names)]
+    assert set(named) == {"history"} and len(named) == 26
+
+
 def test_names_are_compared_without_case_spacing_and_punctuation() -> None:
     for written in (" heart-ATTACK. ", "Possible NSTEMI / STEMI", "myocardial  infarction"):
         found = TABLE.condition_named(written)
@@ -79,16 +88,6 @@ def test_conditions_refer_to_what_exists_and_fits() -> None:
         assert (f.values in kinds) if f.form in ("several", "choice") else (f.values is None), f.id
         assert f.parent is None or FINDINGS[f.parent].parent is None, f.id
     assert set(FINDINGS) == {f for c in CONDITIONS.values() for f in (*c.findings, *c.values)}
-
-
-def test_sentences() -> None:
-    affirm, deny = ("In {value}.", "It is in {value}."), ("No.", "Nowhere.")
-    f = Finding("x", "x", "symptom", "Where?", affirm, deny, form="several")
-    assert [phrase_list([*"abc"][:n]) for n in (1, 2, 3)] == ["a", "a and b", "a, b and c"]
-    assert answer_text(f, True, ["my hand", "my foot"]) == "In my hand and my foot."
-    assert answer_text(f, True, ["my hand"], wording=3) == "It is in my hand."
-    assert [answer_text(f, False, wording=n) for n in (1, 2)] == ["Nowhere.", "No."]
-    assert say(f, "No.") == "Doctor: Where?\nPatient: No."
 
 
 # -- against the release, where it is present
