@@ -17,9 +17,8 @@ from fake_panel import FakePanel, Wordy, case, marks_json, plan_json
 
 import studies.trust_indices
 import trustlab as tl
-from trustlab.formatted import remark_lines, together
+from trustlab.formatted import remark_lines
 from trustlab.models.base import Request
-from trustlab.parsing.counts import KINDS
 from trustlab.records import Reply
 
 METHODS = ["ce", "cot_ce", "topk_ce", "p_true", "poc", "medconf", "agreement"]
@@ -77,21 +76,6 @@ def test_strict_reading_asks_nothing_else_and_refuses_it_all(tmp_path: Path) -> 
     assert [n["read"] for n in counts.values()] == [0] * len(counts)
 
 
-def test_counts_of_several_runs_are_summed() -> None:
-    def n(read: int, unread: int = 0) -> dict[str, int]:
-        asked = {"asked": read + unread, "read": read, "unread": unread}
-        return dict.fromkeys(KINDS, 0) | asked
-
-    one = {"replies_read": {"m": {"ce": n(4, 1)}}}
-    two = {"replies_read": {"m": {"ce": n(6), "plan": n(1)}}}
-    both = together([one, two, {}])["replies_read"]
-    assert both == {"m": {"ce": n(10, 1), "plan": n(1)}}
-    assert remark_lines({"replies_read": both}) == [
-        "m: 9 % of 11 replies to 'ce' could not be read"
-    ]
-    assert one["replies_read"]["m"]["ce"]["read"] == 4
-
-
 # Doctors and reviewers
 
 SCRIPT: dict[str, Any] = {
@@ -146,5 +130,3 @@ def test_another_way_to_read_is_refused(choices: dict[str, Any], words: str) -> 
         tl.opened(tl.Setup(**choices))
     chosen = tl.Setup(reading="strict", reasoning_from="thought").chosen
     assert (chosen.reading, chosen.reasoning_from) == ("strict", "thought")
-    judge = tl.opened(tl.Setup(grader="judge:embedded", reading="strict")).judge
-    assert vars(judge)["reading"] == "strict"
