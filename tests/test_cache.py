@@ -691,24 +691,68 @@ def flip(path: Path, at: int, bits: int = 1) -> None:
     path.write_bytes(raw)
 
 
-def test_a_file_whose_own_structure_is_damaged_is_refused_and_not_changed(tmp_path):
-    for name in ("description", "index"):
-        cached = CachedModel(Fake(), path := tmp_path / name)
-        cached.generate([ONE])
+def closed_cache(path: Path, n: int = 40) -> list[list[str]]:
+    cached = CachedModel(Fake(), path)
+    rows = cached.generate(batch(n))
+    cached.close()
+    return written(rows)
+
+
+def kept_of(path: Path, n: int = 40) -> list[list[str]]:
+    cached = CachedModel(Fake(), path, offline=True)
+    try:
+        return written(cached.generate(batch(n)))
+    finally:
         cached.close()
-        if name == "description":
-            flip(path, PAGES_CELLS)
-        else:  # each key leads to the other's row
-            raw = path.read_bytes()
-            for k in (2, 3):
-                flip(path, re.search(rb"[0-9a-f]{64}" + bytes([k]), raw).end() - 1)
+
+
+def test_a_file_whose_own_description_is_damaged_is_refused_and_mended_whole(tmp_path):
+    made = closed_cache(path := tmp_path / "c.sqlite")
+    flip(path, PAGES_CELLS)
+    with pytest.raises(ValueError, match=r"c.sqlite.*damaged"):
+        CachedModel(Fake(), path)
+    assert "new file" in cache.damaged_rows(path, mend=True)["the file"]
+    assert kept_of(path) == made and (tmp_path / "c.sqlite.damaged").is_file()
+
+
+def test_a_second_mend_keeps_what_the_first_has_put_aside(tmp_path):
+    made = closed_cache(path := tmp_path / "c.sqlite")
+    aside = []
+    for name in ("c.sqlite.damaged", "c.sqlite.damaged1"):
+        flip(path, PAGES_CELLS)
+        aside.append(path.read_bytes())
+        assert name in cache.damaged_rows(path, mend=True)["the file"]
+    for name, raw in zip(("c.sqlite.damaged", "c.sqlite.damaged1"), aside, strict=True):
+        assert (tmp_path / name).read_bytes() == raw
+    assert kept_of(path) == made
+
+
+def test_a_damaged_file_in_use_is_not_replaced(tmp_path):
+    closed_cache(path := tmp_path / "c.sqlite")
+    code = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute('SELECT *"
+    code += " FROM replies').fetchone(); print(flush=True); input()"
+    held = [sys.executable, "-c", code, path]
+    with subprocess.Popen(held, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as run:
+        run.stdout.readline()
+        flip(path, PAGES_CELLS)
         before = path.read_bytes()
-        with pytest.raises(ValueError, match=rf"{name}.*damaged.*sqlite3 .*\.recover"):
-            CachedModel(Fake(), path).generate([ONE])
-        assert ".recover" in cache.damaged_rows(path)["the file"]
-        with pytest.raises(ValueError, match="nothing is mended"):
+        with pytest.raises(ValueError, match=r"c.sqlite is in use by a run"):
             cache.damaged_rows(path, mend=True)
         assert path.read_bytes() == before
+        run.communicate(b"\n")
+
+
+def test_a_row_is_dropped_from_no_file_whose_index_is_damaged(tmp_path):
+    cached = CachedModel(Fake(), path := tmp_path / "c")
+    cached.generate([ONE])
+    cached.close()
+    raw = path.read_bytes()
+    two, three = (re.search(rb"[0-9a-f]{64}" + bytes([k]), raw).end() - 1 for k in (2, 3))
+    flip(path, two)  # each key leads to the other's row
+    flip(path, three)
+    with pytest.raises(ValueError, match=r"c: .*trustlab cache check --mend"):
+        CachedModel(Fake(), path).generate([ONE])
+    assert n_rows(path) == 3
 
 
 def test_another_s_file_is_no_reply_cache(tmp_path):

@@ -17,7 +17,7 @@ from each import each
 from tiny_models import TEMPLATE, byte_tokenizer, metaspace_tokenizer, save_tiny
 
 import trustlab as tl
-from trustlab.models import EMBEDDED
+from trustlab.models.by_name import EMBEDDED
 from trustlab.models.base import Request
 from trustlab.models.by_name import open_model
 from trustlab.models.decoding import Ids, text_pieces
