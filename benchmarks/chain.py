@@ -62,7 +62,7 @@ def ask_and_score(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     watch.mark("read the cases")
     model = tl.open_model(options.model, n_jobs=options.jobs)
     watch.mark("import torch, open the model")
-    encoder, judge = timed_readers(folder, options.jobs)
+    encoder, judge = timed_readers(folder)
     how = {"encoder": encoder, "entailment": judge, "run_dir": folder / "run", "quiet": True}
     setup = tl.Setup(samples=options.samples, n_jobs=options.jobs, **how)
     run = tl.benchmark(cases, [model], options.methods, setup=setup)
@@ -93,7 +93,7 @@ def ask_and_score(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     }
 
 
-def timed_readers(folder: Path, n_jobs: int) -> Any:
+def timed_readers(folder: Path) -> Any:
     """The default readers of meaning, each with the ``seconds`` it took; the judge's are without
     the encoder's."""
     import trustlab as tl
@@ -117,7 +117,7 @@ def timed_readers(folder: Path, n_jobs: int) -> Any:
             self.seconds += time.perf_counter() - began - (encoder.seconds - encoding)
             return found
 
-    encoder = TimedEncoder(cache_path=folder / "encoder.sqlite", n_jobs=n_jobs)
+    encoder = TimedEncoder(cache_path=folder / "encoder.sqlite")
     return encoder, TimedJudge(encoder)
 
 

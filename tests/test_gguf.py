@@ -1,17 +1,13 @@
-"""What people have on disk: a GGUF file is opened, other forms say what to do; a small chat model
-comes out of a package."""
+"""What people have on disk: a GGUF file is opened; a small chat model comes out of a package."""
 
 from __future__ import annotations
 
-import re
 import zipfile
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
-from each import each
 
 import trustlab as tl
 from trustlab import Setup, load_cases, opened, view
@@ -26,21 +22,6 @@ from trustlab.trial import ask_everything
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("gguf")
-
-FORMS = yaml.safe_load((Path(__file__).parent / "data" / "forms_on_disk.yml").read_text())
-
-
-@each(("names", "content", "words"), FORMS)
-def test_each_form_on_disk_says_what_to_do(
-    names: str, content: str, words: str, tmp_path: Path
-) -> None:
-    for file in (tmp_path / name for name in names.split()):
-        file.parent.mkdir(exist_ok=True)
-        file.write_text(content)
-    for where in (tmp_path, *tmp_path.glob("*.[!gj]*")):  # weights by their own name, too
-        with pytest.raises(ValueError, match=re.escape(words)) as raised:
-            tl.open_model(f"hf:{where}")
-        assert "\n" not in str(raised.value)
 
 
 def test_a_gguf_file_is_the_model_that_it_was_made_of(
@@ -63,6 +44,12 @@ def test_a_gguf_file_is_the_model_that_it_was_made_of(
         tl.open_model(f"hf:{file}")
     file.write_bytes(b"GGUF")
     assert opening.folder_revision(file) != by_file.revision
+    monkeypatch.undo()
+    with pytest.raises(ValueError, match="tiny.gguf': the GGUF file cannot be read"):
+        tl.open_model(f"hf:{file}")
+    (tmp_path / "b.gguf").touch()
+    with pytest.raises(ValueError, match="holds GGUF files: b.gguf, tiny.gguf; name one, hf:"):
+        tl.open_model(f"hf:{tmp_path}")
 
 
 def test_files_come_out_of_a_wheel_by_the_user_s_index_and_are_checked(

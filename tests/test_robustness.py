@@ -19,13 +19,11 @@ from studies.robustness import (
     SAME,
     Robustness,
     cv_differences,
-    either_named,
     fate,
     robustness,
     variation_table,
 )
 from trustlab.changes.changes import ORIGINAL, named, picked
-from trustlab.graders import SynonymGrader
 from trustlab.knowledge import load_knowledge
 from trustlab.levels import view
 from trustlab.metrics.estimate import TOO_FEW, percentile_interval
@@ -244,11 +242,3 @@ def test_the_difference_is_drawn_from_both_on_the_same_cases(metric):
 
 
 # Two at once
-
-
-def test_an_answer_that_was_not_had_names_nobody() -> None:
-    pair = (made_case("a", "Influenza"), made_case("b", "Common cold"))
-    rows = [("Common cold", 1.0), ("Influenza", 1.0), ("Croup", 0.0), (None, 0.0), (None, NAN)]
-    table = pd.DataFrame([{"case_id": "a+b", "answer": a, "correct": c} for a, c in rows])
-    found = either_named(table, {"a+b": pair}, SynonymGrader())
-    assert found.tolist()[:4] == [1, 1, 0, 0] and np.isnan(found[4])

@@ -11,7 +11,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -176,10 +176,7 @@ ALIKE, ROUNDED = 1e-4, 5e-2
 """Logits of two ways through a model differ by less, as a share of the largest: in full precision,
 and in half."""
 PROBED = (16, 256)  # the least and the most tokens of each half of what a model is tried on
-ROOM = 64  # columns that a cache has ahead of what it holds
-PIECE = 4096
-"""Tokens of prompts, with their padding, that are read at once; one prompt may be longer."""
-FULL = 7 / 8  # the least of a piece's rows that is no padding
+LARGEST = 4096  # tokens of a tree, at most
 SHARED = 0.15  # the least share of prompts' tokens that a tree must spare
 
 
@@ -194,8 +191,8 @@ class Passes:
     """The forward pass of ``model`` on ``device``.
 
     ``pads``: rows of different lengths may share a pass, which was tried: each has the logits that
-    it has alone. ``has_room``: its cache may be :func:`with_room`. ValueError where a prompt has
-    other logits than in the model's own pass, with positions and without.
+    it has alone. ``joins``: what is cached of prompts read apart may be put together, a row each.
+    ValueError where a prompt has other logits than in the model's own pass.
     """
 
     def __init__(self, model: Any, device: str) -> None:
@@ -210,10 +207,10 @@ class Passes:
         masked = layers <= ATTENTION and not getattr(model, "_is_stateful", False)
         self.pads = masked and {"attention_mask", "position_ids"} <= self._accepts
         self._cache = next((name for name in CACHES if name in self._accepts), None)
-        self.has_room = self._cache == CACHES[0] and self.pads and layers <= {"full_attention"}
+        self.joins = self._cache == CACHES[0] and self.pads and layers <= {"full_attention"}
         # Some keep their state in the modules, where rows cannot be chosen.
         if any(hasattr(module, "_setup_cache") for module in model.modules()):
-            self._cache, self.has_room = None, False
+            self._cache, self.joins = None, False
         least, most = PROBED
         n = max([least, *(reach for reach in reaches(config) if reach <= most)])
         if (positions := getattr(config, "max_position_embeddings", None) or 0) > 0:
@@ -221,15 +218,11 @@ class Passes:
         # What lies far is unlike what lies near.
         far = (3,) * n + (4,) * n
         self._probes = [far + end for end in ((1, 5), (2,), (2, 6, 5))]
-        if "position_ids" in self._accepts and not self._as_alone(1):
-            # Some count positions from elsewhere (RoBERTa from its padding's): they count alone.
-            self._accepts -= {"position_ids"}
-            self.pads = self.has_room = False
-            if not self._as_alone(1):
-                kind = type(model).__name__
-                raise ValueError(f"{kind} gives other probabilities here than alone")
+        if not self._as_alone(1):
+            kind = type(model).__name__
+            raise ValueError(f"{kind} gives other probabilities here than alone")
         if self.pads and not self._as_alone(len(self._probes)):
-            self.pads = self.has_room = False
+            self.pads = self.joins = False
 
     def _as_alone(self, n_rows: int) -> bool:
         """Whether logits after prompts that share a pass are those of the model's own for each."""
@@ -254,15 +247,15 @@ class Passes:
         config, probes = self.model.config.get_text_config(), self._probes
         tried = len(probes[0]) // 2 if self._is_exact else 0
         far = any(reach > tried for reach in reaches(config))
-        if far or not self.has_room or "logits_to_keep" not in self._accepts:
+        if far or not self.joins or "logits_to_keep" not in self._accepts:
             return 0
-        plain = self.run(*left_padded(probes), 0, with_room(), keep=1)[0][:, 0]
+        plain = self.run(*left_padded(probes), 0, None, keep=1)[0][:, 0]
         try:
             found, _ = self.run_tree(tree_of(probes, range(len(probes))))
         except (TypeError, ValueError, RuntimeError, LookupError, AttributeError, AssertionError):
             return 0  # not a mask that it takes
         width = getattr(config, "hidden_size", 0)
-        return min(PIECE, max(256, 3 * width // 2)) if self._alike(found, plain) else 0
+        return min(LARGEST, max(256, 3 * width // 2)) if self._alike(found, plain) else 0
 
     def run_tree(self, tree: Tree) -> tuple[Any, Any]:
         """Logits after each prompt of a tree (prompts, N), and the cache of its tokens."""
@@ -272,7 +265,7 @@ class Passes:
         with torch.inference_mode():
             out = self.model(
                 input_ids=self._tensor(tree.ids[None]), position_ids=self._tensor(tree.depth[None]),
-                attention_mask=mask[None, None], past_key_values=with_room(), use_cache=True,
+                attention_mask=mask[None, None], use_cache=True,
                 logits_to_keep=self._tensor(np.array([path[-1] for path in tree.paths])),
             )  # fmt: skip
         return out.logits[0], out.past_key_values
@@ -304,69 +297,6 @@ class Passes:
         if not hasattr(held, "reorder_cache"):
             self._cache = held = None
         return out.logits[:, -keep:], held
-
-
-def with_room() -> Any:
-    """An empty cache whose layers write into room that they have; transformers' own copy all they
-    hold at every token."""
-    from transformers.cache_utils import Cache
-
-    return Cache(layer_class_to_replicate=_layer())
-
-
-@functools.cache
-def _layer() -> Any:
-    import torch
-    from transformers.cache_utils import DynamicLayer
-
-    class Layer(DynamicLayer):
-        """Keys and values (rows, heads, columns, width): the first columns of a wider tensor."""
-
-        keys: Any
-        values: Any
-        wide: list[Any]
-
-        def update(self, key_states: Any, value_states: Any, *_: Any, **__: Any) -> Any:
-            """All keys and values, the new ones last."""
-            new = key_states.shape[-2]
-            if not self.is_initialized:
-                self.lazy_initialization(key_states, value_states)
-                return self._holds([key_states, value_states], new)
-            held = self.keys.shape[-2]
-            if held + new > self.wide[0].shape[-2]:
-                whole, more = (self.keys, self.values), (0, 0, 0, new + ROOM)
-                self.wide = [torch.nn.functional.pad(states, more) for states in whole]
-            for wide, states in zip(self.wide, (key_states, value_states), strict=True):
-                wide[..., held : held + new, :] = states
-            return self._holds(self.wide, held + new)
-
-        def take(self, states: Any, row: int, n_rows: int, columns: int) -> None:
-            """Put keys and values into the rows from ``row`` on, to end at ``columns``."""
-            if not self.is_initialized:
-                self.lazy_initialization(*states)
-                shapes = ((n_rows, s.shape[1], columns + ROOM, s.shape[3]) for s in states)
-                self._holds([states[0].new_zeros(shape) for shape in shapes], columns)
-            for wide, held in zip(self.wide, states, strict=True):
-                wide[row : row + len(held), :, columns - held.shape[2] : columns] = held
-
-        def reorder_cache(self, beam_idx: Any) -> None:
-            """Rows ``beam_idx`` in the place of all."""
-            chosen = [states.index_select(0, beam_idx) for states in self.wide]
-            self._holds(chosen, self.keys.shape[-2])
-
-        def fill(self, rows: Any, movers: Any, n_rows: int) -> None:
-            """Keep the first ``n_rows``, with the rows ``movers`` in the place of ``rows``."""
-            held = self.keys.shape[-2]
-            for states in self.wide:
-                states[rows, :, :held] = states[movers, :, :held]
-            self._holds([states[:n_rows] for states in self.wide], held)
-
-        def _holds(self, wide: list[Any], columns: int) -> Any:
-            self.wide = wide
-            self.keys, self.values = (states[..., :columns, :] for states in wide)
-            return self.keys, self.values
-
-    return Layer
 
 
 class Tree(NamedTuple):
@@ -418,16 +348,6 @@ def trees(prompts: Sequence[Ids], most: int) -> list[Tree]:
     return made if spared >= SHARED else []
 
 
-def pieces(lengths: Sequence[int]) -> Iterator[range]:
-    """Neighbours among prompts of these lengths that are about as long, :data:`PIECE` tokens."""
-    start = 0
-    for stop in range(1, len(lengths) + 1):
-        more = lengths[start : stop + 1]
-        if stop == len(lengths) or min(more) < FULL * max(more) or len(more) * max(more) > PIECE:
-            yield range(start, stop)
-            start = stop
-
-
 class Branches:
     """The distinct beginnings of the replies to a batch of prompts, a row each."""
 
@@ -439,69 +359,45 @@ class Branches:
 
     def read(self) -> Any:
         """Logits of the next token at every node, a tensor (n, N)."""
-        if not self._past and self._passes.has_room:
-            return self._begin()
-        now = self._ids, self._padding, self._past, self._cache
-        logits, self._cache = self._passes.run(*now, keep=1)
+        passes = self._passes
+        most = passes.trees if not self._past and len(self._prompts) > 1 else 0
+        if planted := trees(self._prompts, most) if most else []:
+            return self._begin(planted)
+        logits, self._cache = passes.run(self._ids, self._padding, self._past, self._cache, 1)
         self._past += self._ids.shape[1] if self._cache is not None else 0
         return logits[:, 0]
 
-    def _begin(self) -> Any:
-        """The prompts' logits; their parts' caches are put together in one."""
+    def _begin(self, planted: list[Tree]) -> Any:
+        """The prompts' logits, read as trees; what is cached becomes a row a prompt."""
+        from transformers.cache_utils import DynamicCache
+
+        torch: Any = self._passes._torch
         n_rows, self._past = self._ids.shape
-        whole, read, order = with_room(), [], []
-        for rows, logits, cache, paths in self._read_prompts():
+        read, states, order = [], [None] * n_rows, []
+        for tree in planted:
+            logits, cache = self._passes.run_tree(tree)
             read.append(logits)
-            order += rows
-            if paths is None and len(rows) == n_rows:
-                self._cache = cache
-                return logits
-            # A piece's rows are neighbours: one block.
-            places = zip(rows, paths, strict=True) if paths else [(rows[0], slice(None))]
-            for row, path in places:
-                for i, layer in enumerate(cache.layers):
-                    if i == len(whole.layers):
-                        whole.layers.append(type(layer)())
-                    states = [s[:, :, path] for s in (layer.keys, layer.values)]
-                    whole.layers[i].take(states, row, n_rows, self._past)
-        self._cache = whole
-        return self._passes._torch.cat(read)[np.argsort(order)]
+            order += tree.rows
+            for row, path in zip(tree.rows, tree.paths, strict=True):
+                room = (0, 0, self._past - len(path), 0)
+                states[row] = [
+                    [
+                        torch.nn.functional.pad(s[:, :, path], room)
+                        for s in (layer.keys, layer.values)
+                    ]
+                    for layer in cache.layers
+                ]
+        self._cache = DynamicCache()
+        for i, layers in enumerate(zip(*states, strict=True)):
+            self._cache.update(*(torch.cat(rows) for rows in zip(*layers, strict=True)), i)
+        return torch.cat(read)[np.argsort(order)]
 
-    def _read_prompts(self) -> Iterator[tuple[list[int], Any, Any, list[np.ndarray] | None]]:
-        """Rows, logits, cache and places in it: as trees where the prompts share enough, else in
-        pieces."""
-        most = self._passes.trees if len(self._prompts) > 1 else 0
-        if planted := trees(self._prompts, most) if most else []:
-            for tree in planted:
-                yield tree.rows, *self._passes.run_tree(tree), tree.paths
-            return
-        for part in pieces([len(prompt) for prompt in self._prompts]):
-            ids, padding = left_padded([self._prompts[row] for row in part])
-            logits, cache = self._passes.run(ids, padding, 0, with_room(), keep=1)
-            yield list(part), logits[:, 0], cache, None
-
-    def extend(self, parent: np.ndarray, token: np.ndarray) -> np.ndarray:
-        """Replace the nodes by ``parent[i]`` followed by ``token[i]``, (m,); their rows (m,)."""
-        rows = np.arange(len(parent))
+    def extend(self, parent: np.ndarray, token: np.ndarray) -> None:
+        """Replace the nodes by ``parent[i]`` followed by ``token[i]``, (m,)."""
         if self._cache is None:
             self._ids = np.concatenate([self._ids[parent], token[:, None]], axis=1)
-            self._padding = self._padding[parent]
-            return rows
-        if not np.array_equal(parent, np.arange(len(self._padding))):
-            rows = self._arrange(parent)
-        order = np.argsort(rows)
-        self._ids, self._padding = token[order, None], self._padding[parent[order]]
-        return rows
-
-    def _arrange(self, parent: np.ndarray) -> np.ndarray:
-        """The cache's rows for the new nodes: where none has two, only the last rows move, to those
-        that nobody goes on from."""
-        rows, tensor = np.arange(len(parent)), self._passes._tensor
-        if not self._passes.has_room or len(np.unique(parent)) < len(parent):
-            self._cache.reorder_cache(tensor(parent))
-            return rows
-        left, stays = np.setdiff1d(rows, parent), parent < len(parent)
-        rows[stays], rows[~stays] = parent[stays], left
-        for layer in self._cache.layers:
-            layer.fill(tensor(left), tensor(parent[~stays]), len(parent))
-        return rows
+        else:
+            self._ids = token[:, None]
+            if not np.array_equal(parent, np.arange(len(self._padding))):
+                self._cache.reorder_cache(self._passes._tensor(parent))
+        self._padding = self._padding[parent]

@@ -278,7 +278,8 @@ class HuggingFaceModel:
         self.window: float = opening.window_of(config, tokenizer, window)
         self.device = device or ("cuda" if torch.cuda.is_available() else "cpu")
         placed = device_map
-        if device_map is None and opening.quantised(config):
+        holders = (config, config.get_text_config())
+        if placed is None and any(getattr(c, "quantization_config", None) for c in holders):
             placed = {"": self.device}
         if dtype is None:
             dtype = "auto" if placed is not None or self.device.startswith("cuda") else "float32"
@@ -288,7 +289,7 @@ class HuggingFaceModel:
             model.to(self.device)
         else:
             self.device = str(model.device)
-        self._model = opening.prepacked(model.eval())
+        self._model = model.eval()
         self._passes = Passes(self._model, self.device)
         self.batch_tokens: int = batch_tokens or tokens_that_fit(model, self.device)
         kind = str(model.dtype).removeprefix("torch.")
@@ -445,7 +446,7 @@ class HuggingFaceModel:
                 pairs, node = np.unique(
                     node[goes_on] * logits.shape[1] + chosen[goes_on], return_inverse=True
                 )
-                node = branches.extend(*np.divmod(pairs, logits.shape[1]))[node]
+                branches.extend(*np.divmod(pairs, logits.shape[1]))
 
     def _form_of(self, request: Request, prompt: Ids) -> Any:
         """What holds a reply to its form, where anything does and no thought comes first."""
@@ -466,9 +467,7 @@ class HuggingFaceModel:
         grown.best.append({})
         grown.node[active, step] = node
         wanted, temperatures = grown.distributions[active], np.unique(grown.temperature[active])
-        logits = self._logits(
-            values, temperatures[temperatures > 0].tolist(), wide=bool(wanted.any())
-        )
+        logits = self._logits(values)
         token = np.empty_like(node)
         for temperature in temperatures.tolist():
             same = grown.temperature[active] == temperature
@@ -562,7 +561,7 @@ class HuggingFaceModel:
         after = list(nodes.values())
         for tree in planted:
             steps = [(r, token) for r, row in enumerate(tree.rows) for token in after[row]]
-            logits = self._logits(self._passes.run_tree(tree)[0], wide=False)
+            logits = self._logits(self._passes.run_tree(tree)[0])
             found = logits.logprobs(*map(np.array, zip(*steps, strict=True)))
             for (r, token), value in zip(steps, found.tolist(), strict=True):
                 after[tree.rows[r]][token] = value

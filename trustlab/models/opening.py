@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import inspect
 import math
 import os
 import re
 from collections.abc import Callable, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -34,45 +33,20 @@ NO_MODEL = "no model at {!r}: expected a folder with config.json, weights and a 
 NO_LENGTH = 1_000_000  # a tokenizer's model_max_length from here on stands for unknown
 GGUF = ".gguf"
 NO_CHAT = 'a GGUF file needs gguf and accelerate: pip install "trustlab[chat]"'
-_ELSEWHERE = "a form that is not opened here: the model's own repository has safetensors"
-_PICKLED = (
-    "a training checkpoint, a pickle, which can run code when it is opened: load it with the code"
-    " that wrote it, and save_pretrained model and tokenizer into a folder"
-)
-OTHER_FORMS = {
-    ".safetensors": "weights alone: name a folder that has config.json and the tokenizer, too",
-    **dict.fromkeys((".onnx", ".mlpackage", ".tflite", ".msgpack", ".h5"), _ELSEWHERE),
-    **dict.fromkeys(PICKLES, _PICKLED),
-}
-"""What a file of weights is, and what to do with it, by its ending."""
 
 
 def gguf_of(path: Path) -> Path | None:
     """The GGUF file that is named, or that a folder without config.json holds alone; ``ValueError``
-    for a form that is not opened, with what to do."""
-    whole = any((path / name).is_file() for name in WHOLE)
-    if (file := path / "adapter_config.json").is_file() and not whole:
-        base = re.search('"base_model_name_or_path": *"(.*?)"', file.read_text("utf-8", "replace"))
-        how = "merge the two with peft (merge_and_unload), save_pretrained them into a folder"
-        of = f" of {base[1]}" if base else ""
-        raise ValueError(f"{str(path)!r} is an adapter (LoRA){of}, and no whole model: {how}")
-    if (file := path / "config.json").is_file():
-        text = file.read_text("utf-8", "replace")
-        if '"quantization":' in text and '"quant_method"' not in text:
-            how = "MLX's quantised weights: serve them by mlx_lm.server, and name openai:NAME"
-            raise ValueError(f"{str(path)!r} holds {how}")
+    where it holds several."""
+    if path.suffix == GGUF and path.is_file():
+        return path
+    if not path.is_dir() or (path / "config.json").is_file():
         return None
-    inside = sorted(path.iterdir()) if path.is_dir() else [path] if path.is_file() else []
-    files = [p for p in inside if p.suffix == GGUF and not p.name.startswith("mmproj")]
-    if len(files) == 1:
-        return files[0]
-    if several := files or [p for p in inside if any(p.glob("*config.json"))]:
-        names, kind = ", ".join(p.name for p in several), "GGUF files" if files else "checkpoints"
-        raise ValueError(f"{str(path)!r} holds {kind}: {names}; name one, hf:{several[-1]}")
-    for p in inside:
-        if p.suffix in OTHER_FORMS and not p.name.startswith(NO_WEIGHTS):
-            raise ValueError(f"{str(path)!r}: {p.name} is {OTHER_FORMS[p.suffix]}")
-    return None
+    files = sorted(p for p in path.glob(f"*{GGUF}") if not p.name.startswith("mmproj"))
+    if len(files) > 1:
+        names = ", ".join(p.name for p in files)
+        raise ValueError(f"{str(path)!r} holds GGUF files: {names}; name one, hf:{files[-1]}")
+    return files[0] if files else None
 
 
 def shown_name(source: str) -> str:
@@ -295,46 +269,6 @@ def open_weights(
     return model
 
 
-PACKED = 1 << 28  # bytes of an output layer's weights that are at most kept a second time
-ROWS = 16  # rows are filled up to a multiple: oneDNN keeps code for each number of rows
-
-
-def prepacked(model: Any) -> Any:
-    """The model; its output layer, in float32 on a processor, multiplies by oneDNN with weights
-    laid out once. MKL lays them out for every token, which takes longer than the product."""
-    import torch
-
-    layer: Any = model.get_output_embeddings()
-    weight, kind = getattr(layer, "weight", torch.empty(0)), type(layer)
-    fits = kind is torch.nn.Linear and weight.nbytes <= PACKED
-    if fits and (weight.device.type, weight.dtype) == ("cpu", torch.float32):
-        try:
-            laid = torch.ops.mkldnn._reorder_linear_weight(weight.detach(), None)
-            _multiplied(laid, layer.bias, weight.detach()[:1])
-        except (AttributeError, RuntimeError):  # a torch without oneDNN
-            return model
-        layer.forward = partial(_multiplied, laid, layer.bias)
-    return model
-
-
-def _multiplied(weight: Any, bias: Any, values: Any) -> Any:
-    import torch
-
-    rows = values.flatten(0, -2)
-    filled = torch.nn.functional.pad(rows, (0, 0, 0, -len(rows) % ROWS))
-    found = torch.ops.mkldnn._linear_pointwise(filled, weight, bias, "none", [], "")
-    return found[: len(rows)].unflatten(0, values.shape[:-1])
-
-
-def quantised(config: Any) -> str | None:
-    """How the checkpoint's weights are quantised; None: they are not."""
-    for holder in (config, config.get_text_config()):
-        if found := getattr(holder, "quantization_config", None):
-            told = found if isinstance(found, dict) else vars(found)
-            return str(told.get("quant_method") or "bitsandbytes")
-    return None
-
-
 def class_of(config: Any, source: str) -> str:
     """The library's class that opens a model which continues a text from left to right, with or
     without images; ValueError where it does not."""
@@ -351,13 +285,7 @@ def class_of(config: Any, source: str) -> str:
     elif kind in NOT_ONWARDS:
         what = "a model that does not read and write from left to right"
     elif type(config) in auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING:
-        opens: Any = auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING[type(config)]
-        given = inspect.signature(opens.forward).parameters
-        plain = (p for p in given.values() if p.kind is p.POSITIONAL_OR_KEYWORD)
-        needs = {p.name for p in plain if p.default is p.empty}
-        if "input_ids" in given and needs <= {"self", "input_ids"}:
-            return "AutoModelForImageTextToText"
-        what = "a model that answers nothing without an image"
+        return "AutoModelForImageTextToText"
     else:
         what = "of another kind"
     is_none = f"{source!r} is {what} (model_type {kind!r})"
