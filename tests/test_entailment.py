@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from each import each
 from fake_model import FakeEncoder
 from tiny_models import as_pickle
 
@@ -130,23 +129,6 @@ def test_no_two_names_of_different_conditions_are_one_set_whatever_the_encoder_t
     names = [(n, c.id) for c in judge.knowledge.conditions.values() for n in c.names[:2]]
     found = judge.probabilities([(a, b) for a, i in names for b, j in names if i != j])
     assert len(found) > 10_000 and (found.argmax(axis=1) == 2).all()
-
-
-@each("cosine", [0.849, 0.85])
-def test_noise_of_a_cosine_changes_no_class(cosine: float):
-    class Near(FakeEncoder):
-        def __init__(self, cosine: float) -> None:
-            self.vectors = np.array([[1.0, 0.0], [cosine, np.sqrt(1 - cosine**2)]])
-
-        def encode(self, texts: Sequence[str]) -> np.ndarray:
-            return self.vectors[: len(texts)]
-
-    said = set()
-    for noise in (-5e-7, 0.0, 5e-7):
-        judge = StandInEntailment(Near(cosine + noise))  # type: ignore[arg-type]
-        (row,) = judge.probabilities([("xyz", "abc")])
-        said.add((int(row.argmax()), bool(row[0] > row[2])))
-    assert said == {(0, True) if cosine >= 0.85 else (2, False)}
 
 
 def test_a_synonym_of_the_table_entails_its_condition_whatever_the_encoder_thinks():
