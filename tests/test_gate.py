@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from asking import ask
-from each import each
 from fake_model import FakeModel, made_cases
 from made_reviews import many_cases
 
@@ -20,7 +19,6 @@ from trustlab.models.base import Request
 from trustlab.parsing.counts import percent, too_few, why_few
 from trustlab.records import Reply
 from trustlab.run import load_run
-from trustlab.run_notebooks import check_parameters, notebook_path, parameters_table, placed
 
 METHODS = ["ce", "poc", "word_count"]
 LEVELS = [20, 60, 100]
@@ -105,24 +103,6 @@ def test_half_is_enough_and_others_answer_in_a_model_s_place() -> None:
     assert why_few(found, "b", ["ce"]).startswith("only 4 of 10")
     shares = [percent(*of) for of in ((1, 2000), (0, 9), (9, 9), (1999, 2000), (98, 100))]
     assert shares == ["0.1 %", "0 %", "100 %", "99.9 %", "98 %"]
-
-
-@each(
-    ("given", "words"),
-    [
-        ({"quite": 1}, "no parameter 'quite'"),
-        ({"run_dir": 1}, "no parameter 'run_dir'"),
-        ({"more": {"quite": 1}}, "did you mean quiet"),
-        ({"draws": 0}, "draws is 0; it must be a whole number, at least 1"),
-    ],
-)
-def test_any_choice_is_given_by_name_and_others_are_refused(given: dict, words: str) -> None:
-    path = notebook_path("01_benchmark")
-    shown = {row["name"]: row["shown"] for row in parameters_table("01_benchmark")}
-    assert not shown["quiet"] and placed(path, {"quiet": False})["more"]["quiet"] is False
-    assert check_parameters(path, {"quiet": False}).quiet is False
-    with pytest.raises(ValueError, match=words):
-        check_parameters(path, given)
 
 
 def test_indices_of_reviewers_that_cannot_be_read_have_the_reason() -> None:
