@@ -60,7 +60,7 @@ def ask_and_score(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     watch.mark("import trustlab")
     cases = tl.load_cases(options.dataset, path=options.path, n=options.cases)
     watch.mark("read the cases")
-    model = tl.open_model(options.model, n_jobs=options.jobs)
+    model = tl.open_model(options.model)
     watch.mark("import torch, open the model")
     encoder, judge = timed_readers(folder)
     how = {"encoder": encoder, "entailment": judge, "run_dir": folder / "run", "quiet": True}

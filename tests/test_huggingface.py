@@ -123,7 +123,7 @@ def test_replies_of_every_kind_of_model_are_those_of_plain_passes(kind, tmp_path
         return made[-1][2]
 
     monkeypatch.setattr(model, "_reply", noting)
-    samples = [ask(p, n=3, temperature=1.0, seed=3) for p in PATIENTS[1:3]]
+    samples = [ask(p, n=3, temperature=1.0, seed=3, max_tokens=5) for p in PATIENTS[1:3]]
     model.generate([*map(ask, PATIENTS[1:3]), *samples])
     assert len(made) == 8
     for request, said, reply in made:

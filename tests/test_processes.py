@@ -11,23 +11,16 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import closing
 from pathlib import Path
 from queue import Empty, Queue
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 from each import each
 from joblib import effective_n_jobs, parallel_config
 
-import trustlab as tl
 from trustlab import processes as module
-from trustlab.models import spread as spread_model
-from trustlab.models.base import Request
-from trustlab.models.cache import CachedModel
 from trustlab.processes import beside, processes, spread
-from trustlab.prompts import render
 
 ROOT = Path(__file__).resolve().parents[1]
 N_CORES = effective_n_jobs(-1)
@@ -154,28 +147,3 @@ def test_no_worker_is_left_when_its_parent_is_killed(tmp_path: Path, backend: st
 if __name__ == "__main__":
     with parallel_config(backend=sys.argv[2]):
         spread(noted, [(sys.argv[1], 600.0)] * 4, 2)
-
-
-def test_a_local_model_says_the_same_in_any_number_of_processes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(spread_model, "CHUNK", 3)
-    views = tl.views(tl.load_cases("starter", n=1))
-    asked = [
-        Request(render("diagnosis", patient=v.text), n, t, 16, want=frozenset({"logprobs"}))
-        for v in views
-        for n, t in ((1, 0.0), (3, 0.5))
-    ]
-    each = []
-    for n_jobs in (1, 2):
-        kept: list[int] = []
-        model = tl.open_model("embedded", n_jobs=n_jobs)
-        with closing(CachedModel(model, tmp_path / f"{n_jobs}.sqlite")) as cached:
-            each.append(cached.generate(asked, progress=kept.append))
-            cached.generate(asked)
-        assert sum(call["n_made"] for call in cached.calls) == (1 + 3) * 6
-        assert sum(kept) == len(asked)
-    for one, two in zip(*each, strict=True):
-        assert [r.text for r in one] == [r.text for r in two]
-        for a, b in zip(one, two, strict=True):
-            np.testing.assert_allclose(a.trace.logprobs, b.trace.logprobs, atol=1e-5)

@@ -277,7 +277,7 @@ def main() -> None:
     cases: Sequence[Case] = ()
     if args.ddxplus and args.name != "embedded-clinic":
         cases = tl.load_cases("ddxplus", path=args.ddxplus, n=args.n_ddxplus)
-    model = tl.open_model(args.name, n_jobs=args.n_jobs)
+    model = tl.open_model(args.name)
     text = json.dumps(evaluated(args.name, model, args.n, cases, args.n_jobs), indent=1)
     (EMBEDDED[args.name] / "evaluation.json").write_text(text + "\n", encoding="utf-8")
     print(text)

@@ -32,17 +32,9 @@ def processes(n_jobs: int) -> int:
 def spread(function: Callable[..., T], calls: Iterable[tuple], n_jobs: int) -> list[T]:
     """``function`` of each of the calls' arguments, in their order, in :func:`processes` of
     ``n_jobs``; these end with their parent, however it ends."""
-    return _parallel(function, calls, n_jobs)
-
-
-def as_they_come(function: Callable[..., T], calls: Iterable[tuple], n_jobs: int) -> Iterator[T]:
-    """The same one by one, each as soon as it is there, in any order."""
-    return _parallel(function, calls, n_jobs, return_as="generator_unordered")
-
-
-def _parallel(function: Callable[..., T], calls: Iterable[tuple], n_jobs: int, **how: Any) -> Any:
     jobs = (delayed(_in_worker)(os.getpid(), function, *arguments) for arguments in calls)
-    return Parallel(n_jobs=processes(n_jobs), **how)(jobs)
+    made: Any = Parallel(n_jobs=processes(n_jobs))(jobs)
+    return made
 
 
 @contextmanager

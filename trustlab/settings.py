@@ -161,8 +161,7 @@ class Keep:
     n_jobs: Literal[-1] | Count = Field(
         1, description="a whole number, at least 1, or -1 for all (int)"
     )
-    """Processes for scoring, and for local models on the CPU; at most those that joblib's backend
-    offers."""
+    """Processes for scoring; at most those that joblib's backend offers."""
     keep_generations: bool | None = None
     """Whether a run's records stay in memory and its tables are CSV; else only the tables stay, as
     Parquet. ``None``: up to :data:`trustlab.run.KEPT_UP_TO` views."""

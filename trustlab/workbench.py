@@ -116,7 +116,7 @@ class Workbench:
     def opened_grader(self, grader: str | Grader) -> Grader:
         """A grader by name; what it asks and encodes is kept as everything else is."""
         judged: Any = str(grader).startswith(JUDGE)
-        options = self.setup.options(self.reader_options) | {"n_jobs": self.n_jobs}
+        options = self.setup.options(self.reader_options)
         how = {"cache": self.store, "reading": self.reading}
         made: Any = open_grader(grader, **how, **(options if judged else {}))
         if judged:
@@ -157,7 +157,7 @@ class Workbench:
         if not all(isinstance(model, str) or hasattr(model, "generate") for model in each):
             allowed = "an open model (tl.open_model), a model's name, or a list of these"
             raise ValueError(f"models is {given!r}; it must be {allowed}")
-        return [_opened(model, options, self.n_jobs) for model in each]
+        return [_opened(model, options) for model in each]
 
     def prompts_for(self, model: Any) -> Prompts:
         """The prompts that a model, or one of this name, is asked with."""
@@ -194,7 +194,7 @@ class Workbench:
         if who is None or who == "facts":
             return who
         options = self.setup.options(self.reader_options)
-        each = [_opened(one, options, self.n_jobs) for one in as_list(who)]
+        each = [_opened(one, options) for one in as_list(who)]
         return each if name == "panel" else each[0]
 
     def shared(self) -> Workbench:
@@ -221,5 +221,5 @@ class Workbench:
         return self.shared().with_(run_dir=self.run_dir and self.run_dir / folder)
 
 
-def _opened(model: Any, options: Mapping[str, Any], n_jobs: int) -> Any:
-    return open_model(model, n_jobs=n_jobs, **options) if isinstance(model, str) else model
+def _opened(model: Any, options: Mapping[str, Any]) -> Any:
+    return open_model(model, **options) if isinstance(model, str) else model

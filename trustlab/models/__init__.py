@@ -25,14 +25,13 @@ SERVED = {"openai": ("openai", "OpenAIModel"), "openai-batch": ("batch", "BatchM
 NOT_OPTIONS = {"name", "name_or_path"}  # parameters of backends that a model's name gives
 
 
-def open_model(name: str, *, n_jobs: int = 1, **options) -> Model:
+def open_model(name: str, **options) -> Model:
     """Open a model: one of :data:`EMBEDDED`, ``"hf:NAME_OR_PATH"``, ``"openai:NAME"``, or
     ``"openai-batch:NAME"``.
 
     - ``hf:`` any Hugging Face causal language model, or a GGUF file (or a folder with one), whose
       weights are opened as float32; ``openai:`` a model behind any OpenAI-compatible server
       (``OPENAI_BASE_URL``, ``OPENAI_API_KEY``), ``openai-batch:`` one asked by files.
-    - ``n_jobs``: processes that ask a local model on the CPU (-1: all); each holds it in memory.
     - ``options`` go to the backend (``device``, ``dtype``; ``base_url``, ``max_calls``).
 
     ``ValueError`` names what is allowed; ``FileNotFoundError``: the model is not there.
@@ -45,7 +44,7 @@ def open_model(name: str, *, n_jobs: int = 1, **options) -> Model:
     if name in EMBEDDED and not EMBEDDED[name].is_dir():
         missing = f"its folder {EMBEDDED[name]} is missing"
         raise FileNotFoundError(f"there is no model {name!r}: {missing}")
-    opened = partial(_opened, EMBEDDED.get(name, rest), n_jobs, options)
+    opened = partial(_opened, EMBEDDED.get(name, rest), options)
     if name not in EMBEDDED:
         return opened()
     opened = partial(opened, name=name)
@@ -55,16 +54,10 @@ def open_model(name: str, *, n_jobs: int = 1, **options) -> Model:
 
 
 @seldom_collected()
-def _opened(source: Any, n_jobs: int, options: dict[str, Any], name: str | None = None) -> Any:
+def _opened(source: Any, options: dict[str, Any], name: str | None = None) -> Model:
     from trustlab.models.huggingface import HuggingFaceModel
 
-    options = options | {"name": name}
-    model = HuggingFaceModel(source, **options)
-    if n_jobs != 1 and model.device == "cpu" and options.get("device_map") is None:
-        from trustlab.models.spread import SpreadModel
-
-        return SpreadModel(model, (str(source), options), n_jobs)
-    return model
+    return HuggingFaceModel(source, **options, name=name)
 
 
 def check_model_name(name: object) -> None:

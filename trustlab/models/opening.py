@@ -97,7 +97,7 @@ class Later:
         if (model.name, model.revision) != (self.name, self.revision):
             told = f"{model.name} {model.revision}, and not {self.name} {self.revision}"
             raise RuntimeError(f"the model that was opened is {told}")
-        getattr(model, "model", model).usage = self.usage
+        model.usage = self.usage
         return model
 
     @property
