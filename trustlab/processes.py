@@ -76,7 +76,7 @@ def _in_worker(asker: int, function: Callable[..., T], *arguments: Any) -> T:
     _end_with(asker, os.getpid())
     done = function(*arguments)
     if os.getpid() != asker:
-        # joblib ends a worker that grows, as one that leaks; what grows here are opened models.
+        # joblib ends a worker that grows, as one that leaks; here it grows by what it imports.
         process_executor._MAX_MEMORY_LEAK_SIZE = math.inf
         with suppress(OSError, AttributeError):  # another system's: freed memory stays here
             ctypes.CDLL("libc.so.6").malloc_trim(0)
