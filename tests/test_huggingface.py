@@ -347,7 +347,7 @@ FAILURES = [
                             (0, FAILURES[2])])  # fmt: skip
 def test_when_memory_runs_out_batches_shrink_and_no_reply_changes(room, failure, llama, folder):
     """A reply too large for it names its prompt; another error is none of memory."""
-    model = HuggingFaceModel(folder, device="cpu")
+    model = HuggingFaceModel(folder, device="cpu", batch_tokens=1500)
     forward, length = model._model.forward, len(prompt_of(llama, ask(PATIENTS[2]).messages))
 
     def limited(**given):

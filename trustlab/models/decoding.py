@@ -372,8 +372,10 @@ class Branches:
         from transformers.cache_utils import DynamicCache
 
         torch: Any = self._passes._torch
+        pad = torch.nn.functional.pad
         n_rows, self._past = self._ids.shape
-        read, states, order = [], [None] * n_rows, []
+        states: list[Any] = [None] * n_rows
+        read, order = [], []
         for tree in planted:
             logits, cache = self._passes.run_tree(tree)
             read.append(logits)
@@ -381,15 +383,13 @@ class Branches:
             for row, path in zip(tree.rows, tree.paths, strict=True):
                 room = (0, 0, self._past - len(path), 0)
                 states[row] = [
-                    [
-                        torch.nn.functional.pad(s[:, :, path], room)
-                        for s in (layer.keys, layer.values)
-                    ]
+                    (pad(layer.keys[:, :, path], room), pad(layer.values[:, :, path], room))
                     for layer in cache.layers
                 ]
         self._cache = DynamicCache()
-        for i, layers in enumerate(zip(*states, strict=True)):
-            self._cache.update(*(torch.cat(rows) for rows in zip(*layers, strict=True)), i)
+        for i, layer in enumerate(zip(*states, strict=True)):
+            keys, values = (torch.cat(rows) for rows in zip(*layer, strict=True))
+            self._cache.update(keys, values, i)
         return torch.cat(read)[np.argsort(order)]
 
     def extend(self, parent: np.ndarray, token: np.ndarray) -> None:
