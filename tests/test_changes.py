@@ -71,6 +71,7 @@ def test_another_system_is_denied_in_the_tables_words_and_fits_the_patient() -> 
     unknown = Case("a", "made", case.statements, "Influenza", ("Influenza",))
     man = told("a", {"fever": True}, sex="male")
     women, men, all_ = (unrelated(one, TABLE) for one in (case, man, unknown))
+    assert {f.id for f in women} <= other - own
     assert {f.sex for f in women} <= {None, "female"} and {f.sex for f in men} <= {None, "male"}
     assert {f.sex for f in all_} == {None}
     assert {(f.parent, f.form, f.kind) for f in women + men} == {(None, "binary", "symptom")}

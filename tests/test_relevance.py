@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -118,9 +119,7 @@ def opinion(thinking: str | None, diagnosis: str | None) -> Opinion:
         ("Fever.", "Cough", 0),
         ("Fever and cough.", "Cough", HALF),
         ("Fever, fever, fever, fever; cough, cough, cough.", "Cough", 3 / 5),
-        # no reasoning or diagnosis
         *((*of, NAN) for of in [(None, "Cough"), ("Cough.", None), ("", "Cough"), ("Cough.", "")]),
-        (None, None, NAN),
     ],
 )
 def test_the_cosine_is_between_the_reasoning_and_the_doctors_own_diagnosis(
@@ -171,17 +170,11 @@ def test_contexts_are_parameters_and_the_stand_in_refuses_patient_information():
         collected(["num_set"], entailment_context="full")
 
 
-def read(name: str, readers: Readers, **parameters):
-    settings = Settings(Parameters(n_samples=4, **parameters))
-    (g,) = collect(FakeModel(), VIEWS[:1], select([name]), settings, readers=readers)
-    return g
-
-
 def test_a_real_judge_reads_the_patient_information_and_a_named_medical_encoder_is_used():
-    judge, front = Noting(), VIEWS[0].text + "\n"
-    read("num_set", Readers(FakeEncoder(), None, judge), entailment_context="full")  # type: ignore[arg-type]
-    assert judge.asked[0] and all(
-        text.startswith(front) for pair in judge.asked[0] for text in pair
-    )
-    g = read("semantic_similarity_med", Readers(FakeEncoder(), FakeEncoder(), Told()))  # type: ignore[arg-type]
+    judge, how = Noting(), Settings(Parameters(n_samples=4, entailment_context="full"))
+    readers: Any = Readers(FakeEncoder(), FakeEncoder(), judge)  # type: ignore[arg-type]
+    methods = select(["num_set", "semantic_similarity_med"])
+    (g,) = collect(FakeModel(), VIEWS[:1], methods, how, readers=readers)
+    assert judge.asked[0]
+    assert all(text.startswith(VIEWS[0].text + "\n") for pair in judge.asked[0] for text in pair)
     assert METHODS["semantic_similarity_med"].evaluate(g).missing == "" and g.similarity is None

@@ -57,21 +57,12 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
 (recurrent_gemma)."""
 
 
-SEES = {
-    "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2,
-    "image_size": 16, "patch_size": 8, "initializer_range": 0.3,
-}  # fmt: skip
-QWEN_SEES = {"depth": 1, "num_heads": 2, "patch_size": 8, "spatial_merge_size": 2,
-             "temporal_patch_size": 2}  # fmt: skip
-ROPE = {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [2, 1, 1]}
-IMAGES = {"image_token_id": 10, "video_token_id": 11, "vision_start_token_id": 12,
-          "vision_end_token_id": 13}  # fmt: skip
-TEXT = SHAPE | {"head_dim": 8}
 IMAGE_TEXT: dict[str, tuple[str, dict[str, Any], dict[str, Any], dict[str, Any]]] = {
-    "qwen2_vl": ("Qwen2VLConfig", TEXT | {"rope_parameters": ROPE},
-                 QWEN_SEES | {"embed_dim": 16, "hidden_size": 32}, IMAGES),
-    "gemma3": ("Gemma3Config", TEXT | {"sliding_window": 12, "query_pre_attn_scalar": 8},
-               SEES | {"model_type": "siglip_vision_model"},
+    "gemma3": ("Gemma3Config",
+               SHAPE | {"head_dim": 8, "sliding_window": 12, "query_pre_attn_scalar": 8},
+               {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1,
+                "num_attention_heads": 2, "image_size": 16, "patch_size": 8,
+                "initializer_range": 0.3, "model_type": "siglip_vision_model"},
                {"mm_tokens_per_image": 4, "image_token_index": 10, "boi_token_index": 12,
                 "eoi_token_index": 13}),
 }  # fmt: skip
@@ -87,17 +78,11 @@ def as_pickle(folder: Path, name: str = "pytorch_model.bin") -> None:
     (folder / "model.safetensors").unlink()
 
 
-def byte_names() -> list[str]:
-    """The names of the 256 bytes in byte-level vocabularies, byte b at place b."""
+def byte_level(text: str) -> str:
+    """How a byte-level vocabulary spells ``text``."""
     from transformers.convert_slow_tokenizer import bytes_to_unicode
 
     names = bytes_to_unicode()
-    return [names[b] for b in range(256)]
-
-
-def byte_level(text: str) -> str:
-    """How a byte-level vocabulary spells ``text``."""
-    names = byte_names()
     return "".join(names[b] for b in text.encode())
 
 
@@ -120,9 +105,8 @@ def byte_tokenizer(
     tokens for replies."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
-    names = dict.fromkeys(
-        [BOS, EOS, *sorted(pre_tokenizers.ByteLevel.alphabet()), *map(byte_level, words)]
-    )
+    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    names = dict.fromkeys([BOS, EOS, *letters, *map(byte_level, words)])
     core = Tokenizer(models.BPE(vocab={name: i for i, name in enumerate(names)}, merges=[]))
     core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     core.decoder = decoders.ByteLevel()
