@@ -8,23 +8,31 @@ import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import compress, product
-from typing import Any
+from itertools import product
 
 import numpy as np
 
-from trustlab.models.base import STATISTICS, Model, Request
-from trustlab.models.cache import CachedModel
+from trustlab.models.base import STATISTICS, Request
 from trustlab.prompts import names, render
 from trustlab.records import IMPORTANCES, SUPPORT_LEVELS, Case, Reply, Statement, TokenTrace
 
 EVERYTHING = frozenset({"text", *STATISTICS})
 TEXT_ONLY = frozenset({"text"})
 NAMES = ("Influenza", "Common cold", "Acute laryngitis", "Pulmonary embolism")
-STEPS = ("retrieval", "profile", "structure", "importance")
-OPTIONS = [list(compress(STEPS, chosen)) for chosen in product((True, False), repeat=4)]
+OPTIONS = [
+    [
+        name
+        for name, on in zip(
+            ("retrieval", "profile", "structure", "importance"), chosen, strict=True
+        )
+        if on
+    ]
+    for chosen in product((True, False), repeat=4)
+]
 PROMPT_OF = {
-    render(n, options=some)[-1][1].splitlines()[-1]: n for n in names() for some in OPTIONS
+    render(name, options=options)[-1][1].splitlines()[-1]: name
+    for name in names()
+    for options in OPTIONS
 }
 """Last line of a prompt -> the prompt's name: what is asked is read from the messages, as by a real
 model."""
@@ -51,7 +59,10 @@ class FakeModel:
 
     def generate(self, requests: Sequence[Request]) -> list[list[Reply]]:
         self.asked.append(list(requests))
-        return [[self.reply(r, r.first + i) for i in range(r.n)] for r in requests]
+        return [
+            [self.reply(request, request.first + i) for i in range(request.n)]
+            for request in requests
+        ]
 
     def reply(self, request: Request, i: int) -> Reply:
         if bad := (request.want - self.provides):
@@ -62,42 +73,59 @@ class FakeModel:
         if kind == "cot_ce":
             text = f"It fits. [{rng.integers(101)}]"
         elif kind == "topk_ce":
-            scores = enumerate(rng.integers(101, size=5), 1)
-            text = " ".join(f"G{k}: [{score}]" for k, score in scores)
+            text = " ".join(
+                f"G{k}: [{score}]" for k, score in enumerate(rng.integers(101, size=5), 1)
+            )
         elif kind in ("keyword", "profile", "evidence"):
             text = medconf_reply(kind, request.messages[-1][1], rng)
         elif text is None:
             name = NAMES[rng.integers(len(NAMES))]
             text = f"{name}?" if self.unreadable(request, i) else f"[{name}]"
-            if kind == "doctor":
-                text = f"<thinking_process>It may be {name}.</thinking_process>\n{text}"
-        return Reply(text, self.trace(text, request, rng), 40, len(text.split()) + 2)
+            text = (
+                f"<thinking_process>It may be {name}.</thinking_process>\n{text}"
+                if kind == "doctor"
+                else text
+            )
+        return Reply(
+            text, self.trace(text, request, rng), n_tokens_in=40, n_tokens_out=len(text.split()) + 2
+        )
 
     def rng(self, request: Request, i: int) -> np.random.Generator:
         content = (self.name, request.messages, request.temperature, request.seed, i)
-        digest = hashlib.sha256(repr(content).encode()).digest()[:8]
-        return np.random.default_rng(int.from_bytes(digest, "big"))
+        return np.random.default_rng(
+            int.from_bytes(hashlib.sha256(repr(content).encode()).digest()[:8], "big")
+        )
 
     def trace(self, text: str, request: Request, rng: np.random.Generator) -> TokenTrace | None:
         """Tokens "[", each word, "]", with what the request wants and nothing else."""
         if not request.want:
             return None
-        first, *words = text.strip("[]").split(" ")
-        tokens = ["["] * text.startswith("[") + [first, *(f" {word}" for word in words)]
-        tokens += ["]"] * text.endswith("]")
+        words = text.strip("[]").split(" ")
+        tokens = [
+            *(["["] if text.startswith("[") else []),
+            words[0],
+            *(f" {word}" for word in words[1:]),
+        ]
+        tokens += ["]"] if text.endswith("]") else []
         logprobs, entropies, renyi, fisher_rao, prior = rng.random((5, len(tokens)))
         wide, want = "distributions" in request.want, request.want
-        others = [
-            ((t, float(-p)), *((f"x{i}", float(-p - i)) for i in range(1, request.n_alternatives)))
-            for t, p in zip(tokens, logprobs, strict=True)
-        ]
         return TokenTrace(
-            tokens=tuple(tokens), logprobs=-logprobs if "logprobs" in want else None,
-            entropies=2 * entropies if wide else None, renyi=renyi if wide else None,
+            tokens=tuple(tokens),
+            logprobs=-logprobs if "logprobs" in want else None,
+            entropies=2 * entropies if wide else None,
+            renyi=renyi if wide else None,
             fisher_rao=fisher_rao if wide else None,
             prior_logprobs=-2 * prior if "prior" in want else None,
-            alternatives=tuple(others) if wide else None,
-        )  # fmt: skip
+            alternatives=tuple(
+                (
+                    (t, float(-p)),
+                    *((f"x{i}", float(-p - i)) for i in range(1, request.n_alternatives)),
+                )
+                for t, p in zip(tokens, logprobs, strict=True)
+            )
+            if wide
+            else None,
+        )
 
     @property
     def requests(self) -> list[Request]:
@@ -123,19 +151,6 @@ class Cold(FakeModel):
         return super().reply(replace(request, temperature=0.0) if cold else request, i)
 
 
-class Served(CachedModel):
-    """In memory; its server says that so many replies of the last call were of these models."""
-
-    def __init__(self, model: Model, **names: int) -> None:
-        super().__init__(model, None)
-        self.names = names
-
-    def generate(self, *given: Any, **how: Any) -> list[list[Reply]]:
-        replies = super().generate(*given, **how)
-        self.served = Counter(self.names)
-        return replies
-
-
 class FakeEncoder:
     """Texts are alike by the letters that they share; ``groups`` keeps what was asked."""
 
@@ -146,8 +161,9 @@ class FakeEncoder:
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """Unit vectors of the letters that occur."""
-        rows = [[float(chr(i) in text.lower()) for i in range(32, 127)] for text in texts]
-        rows = np.array(rows).reshape(len(texts), 95)
+        rows = np.array(
+            [[float(chr(i) in text.lower()) for i in range(32, 127)] for text in texts]
+        ).reshape(len(texts), 95)
         return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
 
     def windows(self, text: str) -> list[str]:
@@ -159,8 +175,9 @@ class FakeEncoder:
 
     def similarity(self, texts: Sequence[str]) -> np.ndarray:
         letters = [set(text.lower()) for text in texts]
-        rows = [[len(a & b) / len(a | b) for b in letters] for a in letters]
-        return np.array(rows).reshape(len(texts), len(texts))
+        return np.array([[len(a & b) / len(a | b) for b in letters] for a in letters]).reshape(
+            len(texts), len(texts)
+        )
 
 
 def prompt_of(request: Request) -> str:
@@ -179,17 +196,18 @@ def medconf_reply(kind: str, user: str, rng: np.random.Generator) -> str:
     if kind == "profile":
         graded = "importance" in last
         rows = [{"id": i, "description": f"criterion {rng.integers(99)}"} for i in (1, 2, 3)]
-        for row in rows if graded else []:
-            row["importance"] = str(rng.choice(IMPORTANCES))
-        return json.dumps(rows)
+        return json.dumps(
+            [row | ({"importance": str(rng.choice(IMPORTANCES))} if graded else {}) for row in rows]
+        )
     made: dict[str, object] = {
         "confidence": {"reasoning": "It fits.", "confidence_score": f"<<{rng.integers(101)}>>"}
     }
     if '"criteria"' in last:
         listed = json.loads(user.partition("<profile>\n")[2].partition("\n</profile>")[0])
-        levels = [str(rng.choice(SUPPORT_LEVELS)) for _ in listed]
-        more = [{"support_level": level, "evidence": None} for level in levels]
-        made["criteria"] = [row | new for row, new in zip(listed, more, strict=True)]
+        made["criteria"] = [
+            row | {"support_level": str(rng.choice(SUPPORT_LEVELS)), "evidence": None}
+            for row in listed
+        ]
     return json.dumps(made)
 
 

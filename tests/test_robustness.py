@@ -19,11 +19,13 @@ from studies.robustness import (
     SAME,
     Robustness,
     cv_differences,
+    either_named,
     fate,
     robustness,
     variation_table,
 )
 from trustlab.changes.changes import ORIGINAL, picked
+from trustlab.graders import SynonymGrader
 from trustlab.knowledge import load_knowledge
 from trustlab.levels import view
 from trustlab.metrics.estimate import TOO_FEW, percentile_interval
@@ -133,12 +135,6 @@ def test_a_turned_or_lost_paraphrase_is_not_appended_and_counted(tmp_path) -> No
     assert fate(cases[0], "I am ill.", names) == "named"
 
 
-def test_where_no_paraphrase_can_be_had_the_rest_runs_and_the_reason_is_told() -> None:
-    found, *_ = run(None, told_cases(2), wording=Voice(silent=list(TABLE.findings)))
-    assert found.left_out.endswith("replies to 'rephrase_reply' could be read")
-    assert variation_table(found.confidence).empty and not found.paraphrases["used"].any()
-
-
 # Tables
 
 CONDITIONS = ("original", "paraphrase_1", "paraphrase_2", "paraphrase_3")
@@ -239,3 +235,11 @@ def test_the_difference_is_drawn_from_both_on_the_same_cases(metric):
 
 
 # Two at once
+
+
+def test_an_answer_that_was_not_had_names_nobody() -> None:
+    pair = (made_case("a", "Influenza"), made_case("b", "Common cold"))
+    rows = [("Common cold", 1.0), ("Influenza", 1.0), ("Croup", 0.0), (None, 0.0), (None, NAN)]
+    table = pd.DataFrame([{"case_id": "a+b", "answer": a, "correct": c} for a, c in rows])
+    found = either_named(table, {"a+b": pair}, SynonymGrader())
+    assert found.tolist()[:4] == [1, 1, 0, 0] and np.isnan(found[4])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from each import each
@@ -11,9 +9,9 @@ from openai_server import Server, opening
 from tiny_models import byte_tokenizer, speaking
 
 from trustlab.models.base import Request
-from trustlab.models.cache import CachedModel, decode_reply, encode_reply
+from trustlab.models.cache import CachedModel
 from trustlab.models.thought import MARKERS, apart, check_thinking, parts
-from trustlab.parsing.reply import THINKING, THOUGHT, Unreadable, no_answer, whole
+from trustlab.parsing.reply import THINKING, THOUGHT, no_answer
 from trustlab.records import Reply, TokenTrace
 
 WANT = frozenset({"logprobs", "distributions"})
@@ -30,29 +28,13 @@ def test_every_family_s_markers_are_known(opens: str, closes: str) -> None:
     assert apart(Reply(f"Maybe [flu].{closes}[Cold]")).text == "[Cold]"
 
 
-def test_what_follows_an_opened_thought_without_an_end_is_all_thought() -> None:
-    for finish, why in (("length", THINKING), ("stop", THOUGHT)):
-        said = Reply("Is it [a cold]? I stop.", finish=finish)
-        assert no_answer(apart(said, begun=True)) == why
-        assert apart(replace(said, text="a</think>[Cold]"), begun=True).text == "[Cold]"
-        with pytest.raises(Unreadable, match=why):
-            whole(apart(Reply("<think>[flu]", finish=finish)))
-    kept = apart(Reply("<think>a</think>[Cold]"))
-    assert decode_reply(encode_reply(kept)) == kept
-
-
 @each(
     ("text", "thought", "answer"),
     [
         ("[Cold]", None, "[Cold]"),
         ("<think></think>[Cold]", "", "[Cold]"),
-        ("</think>[Cold]", "", "[Cold]"),  # a template has opened it, and nothing is thought
-        ("<think>a</think><think>b</think>[Cold]", "a</think><think>b", "[Cold]"),
         ("Well. <think>a</think> [Cold]", "a", "[Cold]"),
-        ("<think>the tag </think> ends it</think>[Cold]", "the tag </think> ends it", "[Cold]"),
         ("[Flu]<think>or not", "or not", ""),
-        ("<think>a</think><thinking>[Flu]</thinking>[Cold]", "a</think><thinking>[Flu]", "[Cold]"),
-        ("<think>a</think>[Cold]<think>or", "a</think>[Cold]<think>or", ""),
         (
             "<|channel|>analysis<|message|>a<|end|><|start|>assistant"
             "<|channel|>final<|message|>[Cold]<|return|>",
@@ -60,13 +42,9 @@ def test_what_follows_an_opened_thought_without_an_end_is_all_thought() -> None:
             "[Cold]",
         ),
         ("## Thinking\n\na\n\n## Final Response\n\n[Cold]", "a", "[Cold]"),
-        ("Here is my thought process: a\nHere is my response: [Cold]", "a", "[Cold]"),
         ("## Thinking\na\n## Diagnosis\n[Cold]", None, None),
         ("<think>a</think>\n<answer>\n[Cold]\n</answer>\n", "a", "[Cold]"),
-        ("<think>a</think><|begin_of_box|>[Cold]<|end_of_box|>", "a", "[Cold]"),
         ("<response>[Cold]</response>", None, "[Cold]"),
-        ("<response>[Cold]</response> [Flu]", None, None),
-        ("<thinking_process>a</thinking_process>[Cold]", None, None),
         ("a < b and c > d [Cold]", None, None),
     ],
 )
@@ -97,30 +75,34 @@ def test_markers_of_ones_own_and_none() -> None:
 # A server
 
 
+ANSWER = (b"\n\n", b"[", b"Cold", b"]")
+FORMS: dict[str, tuple[bytes, ...]] = {
+    opens: (opens.encode(), b" Maybe [", b"flu], but", closes.encode(), *ANSWER)
+    for opens, closes in MARKERS[:2]
+} | {"opened by the template": (b"Maybe [", b"flu].", b"</think>", *ANSWER)}
+
+
 def asked(server: Server, **options) -> Reply:
     with opening(server, provides=["logprobs", "distributions"]) as open_it:
         cached = CachedModel(open_it(**options), None)
         return cached.generate([Request((("user", "Cough."),), max_tokens=64, want=WANT)])[0][0]
 
 
-@each(
-    ("said", "cut"),
-    [
-        ([b"<think>", b" Maybe [", b"flu].", b"</think>", b"\n"], THINKING),
-        # Nothing tells that this is thought, but it was cut.
-        ([b"Maybe [", b"flu].", b"</think>"], "ran out of tokens"),
-    ],
-)
-def test_a_server_s_text_is_parted_and_only_the_answer_s_tokens_are_read(said, cut) -> None:
-    with Server(said=[*said, b"[", b"Cold", b"]"]) as server:
+@each("form", list(FORMS))
+def test_a_server_s_text_is_parted_and_only_the_answer_s_tokens_are_read(form: str) -> None:
+    with Server(said=list(FORMS[form])) as server:
         reply = asked(server)
         assert reply.text == "[Cold]" and "Maybe [flu]" in str(reply.reasoning)
         assert reply.trace is not None and reply.trace.tokens == ("[", "Cold", "]")
         assert reply.trace.logprobs is not None and reply.trace.logprobs.tolist() == [-0.5] * 3
         server.logprobs = "null"
         assert asked(server).text == "[Cold]" and asked(server).trace is None
-        server.logprobs, server.finish, server.said = "given", "length", said[:2]
-        assert no_answer(asked(server)) == cut
+        server.logprobs, server.finish = "given", "length"
+        server.said = list(FORMS[form][:2])
+        if form != "opened by the template":
+            assert no_answer(asked(server)) == THINKING
+        else:  # nothing tells that this is thought, but it was cut
+            assert no_answer(asked(server)) == "ran out of tokens"
 
 
 @each("name", ["reasoning", "reasoning_content"])
@@ -133,13 +115,6 @@ def test_a_server_s_own_field_is_thought(name: str) -> None:
         assert no_answer(asked(server)) == THINKING
         server.finish = "stop"
         assert no_answer(asked(server)) == THOUGHT
-
-
-def test_a_budget_for_thought_is_added_to_every_reply_s() -> None:
-    with Server() as server:
-        for options in ({}, {"thinking_tokens": 1000}):
-            asked(server, **options)
-        assert [body["max_tokens"] for body in server.received] == [64, 1064]
 
 
 # A model of Hugging Face's

@@ -35,7 +35,6 @@ MAMBA = {
 KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "llama": ("LlamaConfig", SHAPE | {"tie_word_embeddings": False}),
     "gpt2": ("GPT2Config", GPT | {"n_positions": 512}),
-    "qwen3": ("Qwen3Config", SHAPE | {"head_dim": 8}),
     "mistral": ("MistralConfig", SHAPE | {"sliding_window": 8}),
     "gemma2": ("Gemma2Config", SHAPE | {"head_dim": 8, "sliding_window": 12}),
     "bloom": ("BloomConfig", {"hidden_size": 32, "n_layer": 2, "n_head": 4, "bos_token_id": 0,
@@ -45,7 +44,6 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
         "attention_types": [[["global", "local"], 1]], "bos_token_id": 0, "eos_token_id": 1,
         "max_position_embeddings": 512, "initializer_range": 0.3}),
     "mamba": ("MambaConfig", MAMBA),
-    "lfm2": ("Lfm2Config", SHAPE | {"full_attn_idxs": [1], "block_auto_adjust_ff_dim": False}),
     "recurrent_gemma": ("RecurrentGemmaConfig",
                         {k: v for k, v in SHAPE.items() if k != "max_position_embeddings"}
                         | {"num_hidden_layers": 3, "attention_window_size": 8, "lru_width": 32}),
@@ -53,16 +51,18 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
                             "bos_token_id": 0, "eos_token_id": 1}),
 }  # fmt: skip
 """Config class and values. Sliding windows of 8 and 12; no positions asked for (bloom); no cache
-(rwkv); a recurrent state in the cache (mamba, lfm2) or inside the modules
+(rwkv); a recurrent state in the cache (mamba) or inside the modules
 (recurrent_gemma)."""
 
 
+SEES = {
+    "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2,
+    "image_size": 16, "patch_size": 8, "initializer_range": 0.3,
+}  # fmt: skip
 IMAGE_TEXT: dict[str, tuple[str, dict[str, Any], dict[str, Any], dict[str, Any]]] = {
     "gemma3": ("Gemma3Config",
                SHAPE | {"head_dim": 8, "sliding_window": 12, "query_pre_attn_scalar": 8},
-               {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1,
-                "num_attention_heads": 2, "image_size": 16, "patch_size": 8,
-                "initializer_range": 0.3, "model_type": "siglip_vision_model"},
+               SEES | {"model_type": "siglip_vision_model"},
                {"mm_tokens_per_image": 4, "image_token_index": 10, "boi_token_index": 12,
                 "eoi_token_index": 13}),
 }  # fmt: skip
@@ -78,11 +78,17 @@ def as_pickle(folder: Path, name: str = "pytorch_model.bin") -> None:
     (folder / "model.safetensors").unlink()
 
 
-def byte_level(text: str) -> str:
-    """How a byte-level vocabulary spells ``text``."""
+def byte_names() -> list[str]:
+    """The names of the 256 bytes in byte-level vocabularies, byte b at place b."""
     from transformers.convert_slow_tokenizer import bytes_to_unicode
 
     names = bytes_to_unicode()
+    return [names[b] for b in range(256)]
+
+
+def byte_level(text: str) -> str:
+    """How a byte-level vocabulary spells ``text``."""
+    names = byte_names()
     return "".join(names[b] for b in text.encode())
 
 
@@ -105,8 +111,9 @@ def byte_tokenizer(
     tokens for replies."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
-    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
-    names = dict.fromkeys([BOS, EOS, *letters, *map(byte_level, words)])
+    names = dict.fromkeys(
+        [BOS, EOS, *sorted(pre_tokenizers.ByteLevel.alphabet()), *map(byte_level, words)]
+    )
     core = Tokenizer(models.BPE(vocab={name: i for i, name in enumerate(names)}, merges=[]))
     core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     core.decoder = decoders.ByteLevel()
