@@ -80,9 +80,6 @@ def test_consistent_table_keeps_answers_at_or_over_the_threshold():
     assert found["medconf"]["n"].to_dict() == {1: 1, 100: 1}
     assert found["medconf"]["n_missing"].to_dict() == {1: 1, 100: 0}
     assert right[["low", "high"]].isna().all().all()  # fewer than 12 cases
-    none = walkthrough.consistent_table(made_run(), 1.1)
-    assert none["n"].eq(0).all() and none["value"].isna().all()
-    assert set(none["missing"]) == {"no answer"}
 
 
 # The pack
@@ -96,10 +93,7 @@ def answers_with(tmp_path, **choices: Any) -> walkthrough.Answers:
 def test_the_pack_answers_its_own_choices_alone(tmp_path):
     for given in ({}, {"draws": 100}, {"n_jobs": 2}, {"cache": str(tmp_path / "x")}):
         assert answers_with(tmp_path, **given).packed, given
-    others = ({"live": True}, {"model": "embedded-closed"}, {"n": 8}, {"n": None}, {"seed": 1},
-              {"samples": 5}, {"temperature": 1.0}, {"levels": [1, 100]}, {"grader": "exact"},
-              {"parameters": {"renyi_alpha": 2.0}}, {"reading": "strict"},
-              {"shard": "1/2"})  # fmt: skip
+    others = ({"live": True}, {"model": "embedded-closed"}, {"n": 8}, {"seed": 1})
     for given in others:
         assert not answers_with(tmp_path, **given).packed, given
 
@@ -118,9 +112,7 @@ def test_other_cases_methods_levels_or_words_are_asked_of_the_model(tmp_path, mo
     assert first.diagnosis == second.diagnosis == held["diagnosis"] and first != second
     assert asked == []
     answers.of("sets/starter", cases[:10], walkthrough.JUDGED, [100])
-    answers.of("sets/starter", cases, walkthrough.JUDGED, [20])
-    answers.of("sets/starter", cases, ["poc"], [100])
     monkeypatch.setattr(tl.Workbench, "cached", lambda _, model: model)
     answers.assessed(held["told"], "Influenza")
     answers.assessed([*held["told"], "And a rash."], held["diagnosis"])
-    assert len(asked) == 5
+    assert len(asked) == 3
