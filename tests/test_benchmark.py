@@ -4,13 +4,14 @@ disk."""
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import pandas as pd
 import pytest
 from asking import ask
 from each import each
-from fake_model import TEXT_ONLY, FakeEncoder, FakeModel, made_case, made_cases
+from fake_model import TEXT_ONLY, Cold, FakeEncoder, FakeModel, made_case, made_cases
 
 from trustlab.confidence import select
 from trustlab.experiment import benchmark
@@ -118,6 +119,33 @@ def test_a_second_run_asks_nothing(tmp_path):
     assert (manifest(again)["calls_made"], manifest(again)["calls_from_cache"]) == (0, n_replies)
     for table in ("answers", "confidence"):
         pd.testing.assert_frame_equal(getattr(again, table), getattr(first, table))
+
+
+# What a server did on its own
+
+
+@each(("model", "alike"), [(Cold(), True), (FakeModel(), False)])
+def test_samples_that_are_all_alike_are_told(model, alike):
+    run = made(model, methods=["poc"], levels=[1, 60])
+    assert run.parameters["samples_alike"] == ["fake"] * alike
+    said = "fake: all samples alike (temperature ignored?)"
+    assert any(said in warning for warning in manifest(run)["warnings"]) is alike
+
+
+class Named(FakeModel):
+    """Whose server calls itself A, and B where it scores an answer."""
+
+    def reply(self, request: Request, i: int) -> Reply:
+        named = "B" if request.purpose == "ce" else "A"
+        return replace(super().reply(request, i), served_by=named)
+
+
+def test_a_run_from_kept_replies_names_the_same_models(tmp_path):
+    for n_asked in (8, 0):
+        with pytest.warns(UserWarning, match="A 4, B 4 replies"):
+            run = made(Named(), methods=["ce"], levels=[1], run_dir=tmp_path)
+        assert run.calls["n_made"].sum() == n_asked
+        assert run.parameters["served_by"] == {"fake": {"A": 4, "B": 4}}
 
 
 # Where the backend fails

@@ -94,9 +94,6 @@ def with_trace(
 def with_number(need: str, value: float, made: Generation = FULL) -> Generation:
     """``made`` with ``value`` as one of the numbers of ``need``, which holds some."""
     head, _, tail = need.partition(".")
-    if need == "panel.cosines":
-        assert made.panel is not None
-        return replace(made, panel=replace(made.panel, cosines=(0.4, value, 0.3)))
     if not tail:
         return replace(made, **{head: last_changed(getattr(made, head), value)})
 

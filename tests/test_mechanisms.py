@@ -64,24 +64,6 @@ def test_agreement_table_gives_the_answered_conditions_share_of_the_priors():
         walkthrough.agreement_table(run, knowledge)
 
 
-def consistent(run, threshold=0.8, n_draws=100) -> dict[str, pd.DataFrame]:
-    """Of each metric its rows, by level."""
-    found = walkthrough.consistent_table(run, threshold, n_draws)
-    return {metric: part.set_index("level") for metric, part in found.groupby("metric")}
-
-
-def test_consistent_table_keeps_answers_at_or_over_the_threshold():
-    found = consistent(made_run())
-    right = found["accuracy"]
-    assert right["n"].to_dict() == {1: 2, 100: 1} and right["n_answers"].to_dict() == {1: 3, 100: 3}
-    assert right["value"].to_dict() == {1: 0.5, 100: 1.0}
-    values = [found[metric].loc[1, "value"] for metric in ("poc", "medconf", "shown")]
-    np.testing.assert_allclose(values, [0.85, 0.1, 1 / 12])
-    assert found["medconf"]["n"].to_dict() == {1: 1, 100: 1}
-    assert found["medconf"]["n_missing"].to_dict() == {1: 1, 100: 0}
-    assert right[["low", "high"]].isna().all().all()  # fewer than 12 cases
-
-
 # The pack
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -99,24 +98,3 @@ with whole(Path({str(path)!r})) as beside:
     (alive := tmp_path / f"a.txt.{os.getppid()}.part").touch()
     save_text("new", path)
     assert sorted(tmp_path.iterdir()) == [path, alive]
-
-
-OWN = ("paths.py", "datasets/fetch.py", "retrieval/disk_index.py")
-"""Files that write to another name first by themselves."""
-
-
-def test_nothing_else_in_the_package_writes_to_a_result_s_own_name():
-    writes = re.compile(
-        r"(\w+)\.write_(?:text|bytes)\(|(?:to_csv|savefig|copyfile|nbformat\.write)\("
-    )
-    found = []
-    for file in sorted((ROOT / "trustlab").rglob("*.py")):
-        if file.relative_to(ROOT / "trustlab").as_posix() in OWN:
-            continue
-        text = file.read_text(encoding="utf-8")
-        beside = set(re.findall(r"whole\(\w+\) as (\w+)", text))
-        for call in writes.finditer(text):
-            arguments = text[call.end() :].split(")")[0]
-            if not beside & {call[1], *re.findall(r"\w+", arguments)}:
-                found.append((file.name, call[0]))
-    assert found == []

@@ -50,12 +50,6 @@ def test_an_escaped_bracket_holds_no_diagnosis(text: str, reading) -> None:
     assert diagnosis_reply(Reply(text), reading).missing == PLACEHOLDER
 
 
-def test_a_box_among_escaped_brackets_is_read_as_chat() -> None:
-    text = r"So \[ \boxed{\text{Croup}} \]"
-    found = diagnosis(text, "chat")
-    assert diagnosis(text, "strict") is None and found and found.text == "Croup"
-
-
 @each("text", ["", "see [1]"])
 def test_what_holds_no_form_is_unread(text: str) -> None:
     assert diagnosis_reply(Reply(text), "strict").missing == NO_DIAGNOSIS

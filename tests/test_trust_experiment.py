@@ -166,8 +166,6 @@ def test_a_panel_of_others_has_their_doctors_in_turn_beside_the_model() -> None:
     assert row(run, PANEL, "a")["diagnoses"] == (FEVER.lower(), COUGH.lower(), COUGH.lower())
     assert row(run, PANEL, "c")["diagnoses"] == (None, COUGH.lower(), None)
     assert len(first.of("doctor")) == len(other.of("doctor")) == 4
-    asked = [run.parameters[name] for name in ("models", "panel")]
-    assert asked == [{"m0": "r1"}, {"m1": "r1", "m2": "r1"}]
 
 
 @pytest.mark.usefixtures("claims_of_few")
