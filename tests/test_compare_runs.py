@@ -19,7 +19,7 @@ from test_cli import trustlab
 
 import trustlab as tl
 from trustlab.compare import MOST
-from trustlab.folder.saved import table_in
+from trustlab.folder.saved import save_run, table_in
 from trustlab.paths import NOTICE, ROOT
 
 LEVELS = (20, 100)
@@ -53,7 +53,7 @@ def made(
 
 
 def saved(run: tl.Run, folder: Path) -> Path:
-    run.save(folder)
+    save_run(run, folder)
     return folder
 
 
