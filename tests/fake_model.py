@@ -142,13 +142,10 @@ class FakeModel:
 
 
 class Cold(FakeModel):
-    """Ignores the temperature, but for the reply ``warm(request, i)`` to a patient."""
-
-    warm: Callable[[Request, int], bool] = staticmethod(lambda request, i: False)
+    """Ignores the temperature."""
 
     def reply(self, request: Request, i: int) -> Reply:
-        cold = not self.warm(request, i)
-        return super().reply(replace(request, temperature=0.0) if cold else request, i)
+        return super().reply(replace(request, temperature=0.0), i)
 
 
 class FakeEncoder:
