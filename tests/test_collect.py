@@ -15,7 +15,6 @@ from trustlab.collect import Settings, collect
 from trustlab.confidence import METHODS, select
 from trustlab.levels import views
 from trustlab.meaning.parts import Readers
-from trustlab.models.cache import CachedModel
 from trustlab.prompts import render
 from trustlab.records import Generation, Parameters
 from trustlab.retrieval import BM25, load_corpus
@@ -225,9 +224,7 @@ def test_text_alone_leaves_black_box_methods_as_they_are_and_white_ones_missing_
 @each(
     ("method", "given", "missing"),
     [
-        ("asp", {"distributions", "prior"}, "the backend gives no logprobs"),
         ("mc_se", {"distributions", "prior"}, "the backend gives no logprobs"),
-        ("entropy", {"logprobs", "prior"}, "the backend gives no distributions"),
         ("renyi_divergence", {"logprobs"}, "the backend gives no distributions"),
         ("pmi", {"logprobs", "distributions"}, "the backend gives no prior"),
         ("pmi", {"logprobs", "prior"}, ""),
@@ -239,27 +236,3 @@ def test_each_statistic_is_missed_by_name(method, given, missing):
 
 
 # Progress
-
-
-def test_progress_counts_the_requests_of_each_step():
-    steps: dict[str, list[int]] = {}
-
-    class Bar:
-        def __init__(self, step: str, total: int) -> None:
-            self.done = steps[step] = [total, 0]
-
-        def update(self, n: int) -> None:
-            self.done[1] += n
-
-        def close(self) -> None:
-            self.done.append(-1)
-
-    model = CachedModel(FakeModel(), None, block=2)
-    collect(model, VIEWS, select(["poc", "ce"]), progress=Bar)
-    probed = {"questions about the answers": [6, 6, -1]}
-    assert steps == {"diagnoses and samples": [12, 12, -1]} | probed
-    steps.clear()
-    n = n_diagnoses(collect(model, VIEWS, select(["medconf"]), retriever=Shelf(), progress=Bar))
-    once = {step: [n, n, -1] for step in ("keywords", "symptom profiles")}
-    last = {"confidence from evidence": [6, 6, -1]}
-    assert steps == {"diagnoses and samples": [6, 6, -1]} | once | last

@@ -246,11 +246,3 @@ def test_asking_until_a_threshold_stops_where_the_replay_does_and_asks_less(tmp_
     again = Talker(QUESTIONS)
     assert ask(consult_until, cases(8), again, "ce", threshold, 5, **how)[0] == made
     assert not again.asked
-
-
-@each("wrong", [{"threshold": float("nan")}, {"cases": []}, {"method": "guess"},
-                {"patient": "nobody"}])  # fmt: skip
-def test_asking_until_refuses_what_it_cannot_ask(wrong: dict) -> None:
-    given = {"cases": cases(1), "model": Talker(QUESTIONS), "method": "ce", "threshold": 0.5}
-    with pytest.raises(ValueError, match="threshold is|guess|model is"):
-        ask(consult_until, **{**given, **wrong})

@@ -54,36 +54,18 @@ SYSTEM = (
     " instruction."
 )
 TOLD = "Doctor: Have you got a cough?\nPatient: Yes, I've got a cough."
-USER = {
-    "diagnosis": (
-        """<patient>
-{told}
-</patient>
-Which single diagnosis explains this best? Reply with its specific name in square brackets and nothing else."""
-    ),
-    "ce": (
-        """<patient>
+ASKED = """<patient>
 {told}
 </patient>
 A colleague proposes this diagnosis: Croup
 How confident are you that it is right, from 0 (certainly not) to 100 (certainly)? \
 Reply with only the number in square brackets."""
-    ),
-    "p_true": (
-        """<patient>
-{told}
-</patient>
-A colleague proposes this diagnosis: Croup
-Is the proposed diagnosis true or false? Reply with the one word True or False."""
-    ),
-}
 
 
-@each("name", USER)
-def test_format_and_the_prior_differs_in_the_patient_only(name: str) -> None:
+def test_format_and_the_prior_differs_in_the_patient_only() -> None:
     for told, shown in ((TOLD, TOLD), (None, "(nothing is known about the patient)")):
-        expected = (("system", SYSTEM), ("user", USER[name].replace("{told}", shown)))
-        assert render(name, patient=told, answer="Croup") == expected
+        expected = (("system", SYSTEM), ("user", ASKED.replace("{told}", shown)))
+        assert render("ce", patient=told, answer="Croup") == expected
 
 
 def test_a_slot_or_a_name_that_there_is_not_is_refused() -> None:
@@ -199,7 +181,7 @@ def test_what_is_no_delimiter_stays_as_it_is(text: str) -> None:
 @each("text", ["{patient}", "{answer}", r"\1 \g<0> {0} {"])
 def test_what_looks_like_a_place_in_patient_or_answer_stays_as_it_is(text: str) -> None:
     user = dict(render("ce", patient=text, answer=f" {text} \n\n or\tcold "))["user"]
-    assert user == USER["ce"].replace("Croup", f"{text} or cold").replace("{told}", text, 1)
+    assert user == ASKED.replace("Croup", f"{text} or cold").replace("{told}", text, 1)
 
 
 # The sets of prompts, worked examples, schemas

@@ -19,7 +19,6 @@ import studies.trust_indices
 import trustlab as tl
 from trustlab.formatted import remark_lines, together
 from trustlab.models.base import Request
-from trustlab.parsing.counts import KINDS
 from trustlab.records import Reply
 
 METHODS = ["ce", "cot_ce", "topk_ce", "p_true", "poc", "medconf", "agreement"]
@@ -78,18 +77,13 @@ def test_strict_reading_asks_nothing_else_and_refuses_it_all(tmp_path: Path) -> 
 
 
 def test_counts_of_several_runs_are_summed() -> None:
-    def n(read: int, unread: int = 0) -> dict[str, int]:
-        asked = {"asked": read + unread, "read": read, "unread": unread}
-        return dict.fromkeys(KINDS, 0) | asked
-
-    one = {"replies_read": {"m": {"ce": n(4, 1)}}}
-    two = {"replies_read": {"m": {"ce": n(6), "plan": n(1)}}}
-    both = together([one, two, {}])["replies_read"]
-    assert both == {"m": {"ce": n(10, 1), "plan": n(1)}}
-    assert remark_lines({"replies_read": both}) == [
-        "m: 9 % of 11 replies to 'ce' could not be read"
-    ]
-    assert one["replies_read"]["m"]["ce"]["read"] == 4
+    one = {"ce": {"asked": 5, "read": 4, "unread": 1}}
+    two = {"ce": {"asked": 6, "read": 6}, "plan": {"asked": 1, "read": 1}}
+    both = together([{"replies_read": {"m": one}}, {"replies_read": {"m": two}}, {}])
+    found = both["replies_read"]["m"]
+    assert (found["ce"]["asked"], found["ce"]["unread"], found["plan"]["read"]) == (11, 1, 1)
+    assert remark_lines(both) == ["m: 9 % of 11 replies to 'ce' could not be read"]
+    assert one["ce"]["read"] == 4
 
 
 # Doctors and reviewers
