@@ -8,6 +8,8 @@ import math
 import unicodedata
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -42,10 +44,12 @@ from trustlab.graders import (
     open_grader,
     unknown_truths_warning,
 )
+from trustlab.graders.same_diagnosis import exclude
 from trustlab.graders.same_or_narrower import RIGHT
 from trustlab.knowledge import Knowledge, load_knowledge
 from trustlab.meaning import encoder as module
 from trustlab.meaning.encoder import Encoder
+from trustlab.measures import metrics_table
 from trustlab.models.cache import CachedModel
 from trustlab.records import Case
 
@@ -161,6 +165,13 @@ WAVES = Knowledge({}, {}, {}, condition_of_name={n: RIPPLES for n in ("ripples",
 def test_names_by_hand(grader: Grader, truth, right: list[str], wrong: list[str]) -> None:
     assert [grader.correct(answer, truth) for answer in right] == [1] * len(right)
     assert [grader.correct(answer, truth) for answer in wrong] == [0] * len(wrong)
+
+
+def test_opposite_prefixes_alone_rule_a_word_out() -> None:
+    assert exclude({"hyperthyroidism"}, {"hypothyroidism"})
+    assert exclude({"preeclampsia"}, {"eclampsia"}) and exclude({"eclampsia"}, {"preeclampsia"})
+    assert not exclude({"bronchitis"}, {"arthritis"})  # no prefixes make one the other
+    assert not exclude({"hyperthyroidism"}, {"hyperparathyroidism"})
 
 
 def test_every_name_of_the_shipped_table_is_right_for_its_own_condition_only() -> None:
