@@ -184,17 +184,13 @@ def _said(reply: Reply, case: Case, question: str, reading: Reading) -> dict[str
 def read_answer(reply: Reply, case: Case, question: str, reading: Reading = "chat") -> Said:
     """What a model's reply may say aloud, compared without case and punctuation.
 
-    - *answered*: words that are in exactly one fact (its whole answer, or :data:`LEAST` telling
-      words of it), which is spoken; or "No", where the question is the table's for a finding that
-      is not so. A sentence that answers a question of no known finding passes.
-    - *does not know*: "I don't know", "not sure".
-    - *volunteered*: whole answers of several facts; the one asked for is spoken, else the first.
-    - *leaked*: the diagnosis or a telling word of its names, where neither the question nor a fact
-      quoted has it.
-    - *invented*: words that are in no fact.
-    - *out of place*: an answer such as "Yes." to another question than its own, or a fact of
-      another finding than :func:`findings_asked`.
-    - *unreadable*: no brackets, too many, cut off, or words that are in several facts.
+    - *answered*: words of exactly one fact (its answer, or :data:`LEAST` telling words of it),
+      which is spoken; or "No" to the table's question for a finding that is not so.
+    - *does not know*; *volunteered*: whole answers of several facts; the one asked for is spoken,
+      else the first.
+    - *leaked*: a telling word of the diagnosis that neither the question nor a fact quoted has.
+    - *invented*: words of no fact. *unreadable*: no brackets, too many, cut, or of several facts.
+    - *out of place*: "Yes." to another question than its own, a fact of another finding.
     """
     raw = reply.text or ""
     answers = {i: a for i, s in enumerate(case.facts) if (a := normalise(parts_of(s)[1]))}
