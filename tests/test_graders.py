@@ -4,7 +4,6 @@ anew."""
 from __future__ import annotations
 
 import csv
-import math
 import unicodedata
 from dataclasses import replace
 from pathlib import Path
@@ -40,15 +39,12 @@ from trustlab.graders import (
     Grader,
     JudgeGrader,
     SynonymGrader,
-    agreement_sentence,
     open_grader,
     unknown_truths_warning,
 )
 from trustlab.graders.same_diagnosis import exclude
 from trustlab.graders.same_or_narrower import RIGHT
 from trustlab.knowledge import Knowledge, load_knowledge
-from trustlab.meaning import encoder as module
-from trustlab.meaning.encoder import Encoder
 from trustlab.measures import metrics_table
 from trustlab.models.cache import CachedModel
 from trustlab.records import Case
@@ -63,14 +59,11 @@ WRONG = [
     "It isn't pneumonia", "Option C", "C", "Pneumonia " * 21,
 ]  # fmt: skip
 TRAPS = [
-    ("MEN2B", "MEN2A"),
     ("Vitamin B1 deficiency", "Vitamin B12 deficiency"),
     ("Hepatitis infection", "Hepatitis A infection"),
     ("Cushing's disease", "Cushing's syndrome"),
     ("Nephritic syndrome", "Nephrotic syndrome"),
-    ("Duodenal peptic ulcer", "Gastric peptic ulcer"),
     ("Central retinal vein occlusion", "Central retinal artery occlusion"),
-    ("Sensorineural hearing loss", "Conductive hearing loss"),
     ("Pneumonia", "Viral pneumonia"),
     ("mild asthma", "Severe asthma"),
 ]
@@ -99,10 +92,8 @@ OTHER_KINDS = [
     ("hypothyroidism", "Hyperthyroidism"),
     ("Type 1 diabetes", "Type 2 diabetes"),
     ("Hepatitis A", "Hepatitis B"),
-    ("lower lobe pneumonia", "Upper lobe pneumonia"),
     ("unstable angina", "Stable angina"),
     ("stage II lung cancer", "Stage III lung cancer"),
-    ("Non-traumatic rib fracture", "Traumatic rib fracture"),
     ("Migraine without aura", "Migraine with aura"),
     # labels, codes, shares and brackets hide no list, denial or other name
     ("Diagnosis: not pneumonia", "Pneumonia"),
@@ -200,8 +191,6 @@ def test_nearly_every_pair_is_graded_as_a_person_does() -> None:
         ("Heart attack", "Myocardial infarction", "same"),
         ("Migraine without aura", "Migraine", "narrower"),
         ("Migraine", "Migraine without aura", "other"),
-        ("Right lower lobe pneumonia", "Pneumonia", "narrower"),
-        ("Pneumonia and croup", "Pneumonia", "other"),
     ],
 )
 def test_a_grade_says_which_kind_of_right_it_is(answer: str, truth: str, kind: str) -> None:
@@ -233,8 +222,6 @@ def test_the_encoder_forgives_wordings_and_keeps_diseases_apart(answer, truth, r
     ("answer", "truth"),
     [
         ("Influenza pneumonia", "Influenza"),
-        ("Reflux", "Gastro-oesophageal reflux disease"),
-        ("Femoral neck fracture", "Tibial neck fracture"),
         ("Beta thalassemia", "Alpha thalassemia"),
         ("Acute otitisitis", "Acute otitis media"),
         ("Croup", "Influenza"),  # known to the table as another condition
@@ -243,17 +230,6 @@ def test_the_encoder_forgives_wordings_and_keeps_diseases_apart(answer, truth, r
 def test_some_names_are_wrong_whatever_the_cosine(answer: str, truth: str) -> None:
     assert replace(ALIKE, knowledge=None).correct(answer, case(truth)) == 0
     assert ALIKE.correct("Croup", case("Influenza")) == 1  # without a table
-
-
-def test_what_the_encoder_found_is_kept_beside_the_replies(tmp_path, monkeypatch) -> None:
-    pair = (["Diverticulitus"], [case("Diverticulitis")])
-    opened = [open_grader("encoder", cache=tmp_path / "replies.sqlite") for _ in range(2)]
-    graded = opened[0].grade(*pair)
-    monkeypatch.setattr(module, "_REMEMBERED", {})
-    monkeypatch.setattr(Encoder, "_encode_new", lambda self, texts: pytest.fail(f"anew: {texts}"))
-    assert opened[1].grade(*pair) == graded
-    with pytest.raises(pytest.fail.Exception, match="anew: "):
-        open_grader("encoder").grade(*pair)
 
 
 # The judge
@@ -337,13 +313,6 @@ def test_truths_that_nobody_knows_are_warned_of() -> None:
     assert "3 of 5 true diagnoses" in unknown_truths_warning(SynonymGrader(), [*known, *strange])
     assert not unknown_truths_warning(SynonymGrader(), known)
     assert not unknown_truths_warning(ExactGrader(), strange)
-
-
-def test_rules_and_judge_are_compared_on_what_both_graded() -> None:
-    pairs = [(1, 1.0), (0, 1.0), (0, 0.0), (1, 0.0), (1, math.nan), (None, 1.0)]
-    said = agreement_sentence(pairs, "judge m")
-    assert said.startswith("Rules and judge m agree on 2 of 4 answers; 1 are right to the judge")
-    assert said.endswith("alone, 1 to the rules alone.")
 
 
 # A run graded anew

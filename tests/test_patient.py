@@ -44,8 +44,6 @@ def said(reply: str | Reply, question: str = ASKED, case: Case | None = None) ->
         ("Of course: [cough day and night]", "answered", COUGH),
         ("[I gave up smoking long ago.] [I gave up smoking long ago.]", "answered", SMOKE),
         ("I cough day and night.", "answered", COUGH),
-        ("[I don't know]", "does not know", None),
-        ("[Not sure]", "does not know", None),
         ("[My fever began on Monday. I cough day and night.]", "volunteered", FEVER),
         ("[I cough day and night, and I gave up smoking long ago]", "volunteered", COUGH),
         ("[I came back from Spain last week.] [I cough day and night.]", "volunteered", TRAVEL),
@@ -128,10 +126,8 @@ def test_which_fact_is_spoken_to_which_question(facts, words, question, outcome,
     ("diagnosis", "words"),
     [
         ("Acute appendicitis", "I have appendicitis"),
-        ("HIV infection", "I have HIV"),
         ("Chronic obstructive pulmonary disease (COPD)", "It is my COPD"),
         ("Allergic asthma", "I am asthmatic"),
-        ("Iron deficiency anaemia", "I am anaemic"),
     ],
 )
 def test_a_telling_word_of_the_diagnosis_is_a_leak_unless_a_quoted_fact_says_it(

@@ -306,11 +306,7 @@ def check_grader(grader: object) -> None:
 
 
 def open_grader(
-    grader: str | Grader,
-    *,
-    cache: str | Path | None = None,
-    reading: Reading = "chat",
-    **options,
+    grader: str | Grader, *, cache: str | Path | None = None, reading: Reading = "chat", **options
 ) -> Grader:
     """The grader given, or of that name: one of :data:`GRADERS`, or ``"judge:MODEL"``.
 

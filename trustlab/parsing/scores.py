@@ -1,9 +1,10 @@
 """Numbers from 0 to 100 in square brackets, and the one word True or False.
 
 A group is *numeric* when it has digits and no letters; others are passed over. A *plain number* is
-digits, perhaps a point and digits, perhaps a ``%``, at its word (``[0.85]`` is 0.85 of 100). Refused are signs, ranges, lists, decimal commas, "x out of y", inside the brackets or
-across them, the text of a link, and a number that the patient has in square brackets. Beyond any
-rule: a footnote's ``[1]`` in a reply with no other number is read as 1.
+digits, perhaps a point and digits, perhaps a ``%``, at its word (``[0.85]`` is 0.85 of 100).
+Refused are signs, ranges, lists, decimal commas, "x out of y", inside the brackets or across them,
+the text of a link, and a number that the patient has in square brackets. Beyond any rule: a
+footnote's ``[1]`` in a reply with no other number is read as 1.
 """
 
 from __future__ import annotations
