@@ -83,6 +83,7 @@ def test_it_opens_with_the_first_statement_adds_an_exchange_a_turn_and_tells_a_c
     exchanges = [f"Doctor: {t.question}\nPatient: {t.said.words}" for t in c.turns]
     assert [s.text for s in c.statements[1:]] == exchanges
     assert len(c.turns) == 4 and (c.ended, c.why) == ("turn limit", "")
+    assert [c.utterances(level) for level in range(6)] == [2, 4, 6, 8, 10, 10]
     by_question = {q: (f, a) for f, q, a in TOLD}
     for statement, turn in zip(c.statements[1:], c.turns, strict=True):
         finding, answer = by_question.get(turn.question, (None, "I don't know."))
@@ -106,18 +107,6 @@ def test_each_turn_sees_what_was_said_before_and_all_cases_take_it_together() ->
     for level, prompt in enumerate(shown):
         said = prompt.partition("<patient>\n")[2].partition("\n</patient>")[0]
         assert said == "\n".join(s.text for s in c.statements[: level + 1])
-
-
-@each(("opening", "said"), [("", [2, 4, 6, 6]), ("Patient: Help.", [1, 3, 5, 5]),
-                            ("He coughs.", [1, 3, 5, 5])])  # fmt: skip
-def test_utterances_count_both_speakers_and_stop_growing_at_the_end(
-    opening: str, said: list[int]
-) -> None:
-    case = told_case()
-    if opening:
-        case = replace(case, statements=(Statement(opening), *case.statements))
-    (c,) = consult([case], Talker(QUESTIONS), max_turns=2)
-    assert [c.utterances(level) for level in range(4)] == said
 
 
 class Stubborn(Talker):

@@ -30,7 +30,7 @@ from made_graders import (
     condition,
 )
 
-from studies.graders import agreement_table, grade, verdicts
+from studies.graders import grade
 from trustlab.graders import (
     GRADERS,
     EncoderGrader,
@@ -395,21 +395,7 @@ def test_ungraded_answers_are_left_out_of_every_metric_and_counted() -> None:
     assert pooled["missing"].str.contains("4 answers ungraded").all()
 
 
-def test_graders_are_compared_in_pairs_on_what_both_graded() -> None:
-    graded = verdicts(answers(), ["exact", "synonym", Doubtful()], cases())
-    long = agreement_table(*graded, n_draws=100)
-    assert list(dict.fromkeys(long["metric"])) == ["kappa", "agreement"]
-    table = long[long["metric"] == "kappa"].set_index(["first", "second"])
-    pairs = [("exact", "synonym"), ("exact", "doubtful"), ("synonym", "doubtful")]
-    assert list(table.index) == pairs
-    counts = ["n", "both_right", "only_first", "only_second", "both_wrong", "n_missing"]
-    # a failed answer is missing
-    assert table.loc[pairs[0], counts].to_list() == [5, 1, 0, 1, 3, 1]
-    assert table.loc[pairs[2], counts].to_list() == [4, 1, 1, 0, 2, 2]
-    assert table.loc[pairs[1], "value"] == 1
-    for graders in (["exact"], ["exact", ExactGrader()]):
-        with pytest.raises(ValueError, match="two or more"):
-            verdicts(answers(), graders, cases())
+def test_a_case_that_is_lacking_or_has_another_truth_is_refused() -> None:
     with pytest.raises(ValueError, match="lacks case 'f' of data set 'toy'"):
         grade(answers(), "exact", cases()[:-1])
     with pytest.raises(ValueError, match="has the diagnosis 'Influenza', but.*'Croup"):

@@ -318,15 +318,6 @@ def test_a_number_that_the_patient_writes_the_same_way_is_never_the_score(
     assert guesses(five, patient=f"{words} {said}") is None
 
 
-@each("form", ["**NAME**", box("NAME"), "Diagnosis: NAME", "It is **NAME**."])
-def test_a_second_name_turns_an_answer_into_none(form: str) -> None:
-    answer = form.replace("NAME", "Flu")
-    assert named(answer, "chat") == "Flu"
-    for second in (form.replace("NAME", "Croup"), box("Croup"), "It is **Croup**."):
-        assert named(f"{second}\n{answer}", "chat") is None
-        assert named(f"{answer}\n{second}", "chat") is None
-
-
 # JSON that is cut, mended, laid out
 
 PROFILE, EVIDENCE = profile_json(), evidence_json()

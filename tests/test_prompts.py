@@ -173,11 +173,6 @@ def test_no_slot_can_forge_the_delimiters_of_any(text: str, options: tuple[str, 
     assert harmless(harmless(text)) == harmless(text)
 
 
-@each("text", ["a < b > c", "<b>", "< patient >", "patient", "<patients>", "<answer>"])
-def test_what_is_no_delimiter_stays_as_it_is(text: str) -> None:
-    assert harmless(text) == text
-
-
 @each("text", ["{patient}", "{answer}", r"\1 \g<0> {0} {"])
 def test_what_looks_like_a_place_in_patient_or_answer_stays_as_it_is(text: str) -> None:
     user = dict(render("ce", patient=text, answer=f" {text} \n\n or\tcold "))["user"]
@@ -282,10 +277,6 @@ def fits(text: str, schema: str | None) -> None:
 def test_schemas_have_bounds_and_names_have_none():
     for name in ("diagnosis", "keyword", "ask", "patient"):
         assert schema_of(name) is None
-    doctor = json.loads(schema_of("doctor") or "")["pattern"]
-    said = "<thinking_process>It hurts, and it is red.</thinking_process>\n[Gout]"
-    assert re.fullmatch(doctor, said) and re.fullmatch(doctor, said + " and more.")
-    assert not re.fullmatch(doctor, said.replace("It hurts", "It hurts" * 99))
     evidence = json.loads(schema_of("evidence", OPTIONS, (1, 4)) or "")["properties"]
     assert list(evidence["criteria"]["properties"]) == ["1", "4"] and "summary" not in evidence
 
