@@ -16,16 +16,21 @@ import multiprocessing
 import os
 import random
 import shutil
+import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from datetime import date
 from pathlib import Path
 from typing import Any
+
+import pandas as pd
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
@@ -36,9 +41,17 @@ import test_kill  # noqa: E402  # pyright: ignore[reportMissingImports]
 from openai_server import KEY, Server  # noqa: E402  # pyright: ignore[reportMissingImports]
 
 import trustlab as tl  # noqa: E402
-from trustlab.models.base import Waiting  # noqa: E402
+from trustlab.models import batch  # noqa: E402
+from trustlab.models.base import Model, Request, Waiting  # noqa: E402
 from trustlab.models.batch import BatchModel  # noqa: E402
-from trustlab.models.cache import CachedModel, damaged_rows, export_cache, import_cache  # noqa: E402
+from trustlab.models.cache import (  # noqa: E402
+    CachedModel,
+    damaged_rows,
+    export_cache,
+    import_cache,
+    request_keys,
+)
+from trustlab.records import Reply  # noqa: E402
 
 FORK = multiprocessing.get_context("forkserver")
 """Children that find everything imported, so that a run begins at once."""
@@ -92,6 +105,37 @@ def by_server(folder: Path, n: int, rng: random.Random) -> Row:
     return {"what": what, "n": done, "lost": lost, "asked again": again, "tables equal": equal}
 
 
+N_CASES, SAMPLES, BLOCK = 6, 5, 4
+METHODS = ["asp", "poc", "ce", "p_true", "information_level"]
+
+
+class Noting:
+    """A model that first writes down, one key a line, each reply that it is asked for."""
+
+    taught = {"set": "embedded"}
+
+    def __init__(self, model: Model, file: Path) -> None:
+        self.model, self.file = model, file
+        self.name, self.revision, self.provides = model.name, model.revision, model.provides
+
+    def generate(self, requests: Sequence[Request]) -> list[list[Reply]]:
+        keys = [key for r in requests for key in request_keys(r, self.name, self.revision)]
+        with self.file.open("a", encoding="utf-8") as file:
+            file.write("".join(f"{key}\n" for key in keys))
+        return self.model.generate(requests)
+
+
+def keys_kept(folder: Path) -> set[str]:
+    """Keys of the replies on disk; none while there is no table yet."""
+    if not (folder / "replies.sqlite").is_file():
+        return set()
+    with closing(sqlite3.connect(folder / "replies.sqlite", timeout=10)) as connection:
+        try:
+            return {key for (key,) in connection.execute("SELECT key FROM replies")}
+        except sqlite3.OperationalError:
+            return set()
+
+
 def local(folder: Path, share: int, attempt: int) -> None:
     """The tests' small run of the embedded model; two share its kept replies, not its tables."""
     import torch
@@ -99,11 +143,11 @@ def local(folder: Path, share: int, attempt: int) -> None:
     torch.set_num_threads(1)
     (folder / str(share)).mkdir(parents=True, exist_ok=True)
     noted = folder / f"asked-{attempt}-{share}.txt"
-    model = test_kill.Noting(tl.open_model("embedded", device="cpu"), noted)
-    cached = CachedModel(model, folder / "replies.sqlite", block=test_kill.BLOCK)
-    cases = tl.load_cases("starter", n=test_kill.N_CASES, seed=0)
-    named = {"samples": test_kill.SAMPLES, "run_dir": folder / str(share)}
-    test_kill.ask(tl.benchmark, cases, [cached], test_kill.METHODS, **named)
+    model = Noting(tl.open_model("embedded", device="cpu"), noted)
+    cached = CachedModel(model, folder / "replies.sqlite", block=BLOCK)
+    cases = tl.load_cases("starter", n=N_CASES, seed=0)
+    named = {"samples": SAMPLES, "run_dir": folder / str(share)}
+    test_kill.ask(tl.benchmark, cases, [cached], METHODS, **named)
 
 
 def asked_in(folder: Path, attempt: int) -> list[str]:
@@ -118,8 +162,8 @@ def by_two(folder: Path, n: int, rng: random.Random) -> Row:
     total, done, again, lost, equal = len(asked_in(folder / "alone", 0)), 0, 0, 0, True
     while done < n:
         where, attempt = folder / f"killed-{done}", 0
-        while done < n and len(test_kill.keys_kept(where)) < 0.8 * total:
-            kept, attempt = test_kill.keys_kept(where), attempt + 1
+        while done < n and len(keys_kept(where)) < 0.8 * total:
+            kept, attempt = keys_kept(where), attempt + 1
             both = [FORK.Process(target=local, args=(where, i, attempt)) for i in range(2)]
             for process in both:
                 process.start()
@@ -129,16 +173,37 @@ def by_two(folder: Path, n: int, rng: random.Random) -> Row:
                 process.kill()
                 process.join()
             twice = sum(key in kept for key in asked_in(where, attempt))
-            gone = len(kept - test_kill.keys_kept(where))
+            gone = len(kept - keys_kept(where))
             again, lost, done = again + twice, lost + twice + gone, done + len(both)
         for share in range(2):
             local(where, share, attempt + 1)
-            pairs = zip(
-                *map(test_kill.tables, (where / str(share), folder / "alone/0")), strict=True
-            )
-            equal &= all(mine.round(6).equals(theirs.round(6)) for mine, theirs in pairs)
+            for name in TABLES:
+                mine, theirs = (
+                    pd.read_csv(of / name) for of in (where / str(share), folder / "alone/0")
+                )
+                equal &= bool(mine.round(6).equals(theirs.round(6)))
     what = "SIGKILL of two local runs that share a file (tables to 1e-6)"
     return {"what": what, "n": done, "lost": lost, "asked again": again, "tables equal": equal}
+
+
+def killed_by_itself(folder: Path, place: str, count: int) -> None:
+    """A run in batch files that kills itself when it writes or copies for the ``count``-th time."""
+    left = [count]
+
+    def counting(done: Callable[..., Any]) -> Callable[..., Any]:
+        def do(*given: Any) -> Any:
+            left[0] -= 1
+            if left[0] == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return done(*given)
+
+        return do
+
+    if place == "_write":
+        batch.FileLine._write = counting(batch.FileLine._write)
+    else:
+        batch.shutil.copyfileobj = counting(batch.shutil.copyfileobj)
+    test_batch.benchmarked(BatchModel("toy", batch_dir=folder))
 
 
 def by_files(folder: Path, n: int, rng: random.Random) -> Row:
@@ -151,7 +216,7 @@ def by_files(folder: Path, n: int, rng: random.Random) -> Row:
         where, run = folder / str(turn), None
         while run is None:
             place, count = rng.choice([("_write", rng.randint(1, 40)), ("copy", 1)])
-            process = FORK.Process(target=quietly, args=(test_batch.killed, where, place, count))
+            process = FORK.Process(target=quietly, args=(killed_by_itself, where, place, count))
             process.start()
             process.join()
             done += process.exitcode == -9
@@ -250,7 +315,7 @@ def outcome(path: Path, requests: list[Any], right: list[list[str]]) -> tuple[st
 
 
 def flips(folder: Path, n: int, rng: random.Random, structure: bool = False) -> Row:
-    """A bit flips in the file; what is refused is mended with ``trustlab cache check --mend``."""
+    """A bit flips in the file; what is refused is named by ``trustlab cache check``, too."""
     whole, copy, requests = folder / "whole.sqlite", folder / "copy.sqlite", test_cache.batch(60)
     cached = CachedModel(Wordy(), whole)
     right = test_cache.written(cached.generate(requests))
@@ -268,11 +333,7 @@ def flips(folder: Path, n: int, rng: random.Random, structure: bool = False) -> 
         became, asked = outcome(copy, requests, right)
         if became == "refused":
             flipped(whole, copy, at)
-            named = damaged_rows(copy, mend=True)
-            mended, asked = outcome(copy, requests, right)
-            became = (
-                "refused, mended" if named and mended in ("harmless", "asked again") else "SILENT"
-            )
+            became = "refused" if damaged_rows(copy) else "SILENT"
         met[became] += 1
         again, most = again + asked, max(most, asked)
     parts = ", ".join(f"{count} {became}" for became, count in met.most_common())

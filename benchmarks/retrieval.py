@@ -149,7 +149,7 @@ def quality(
     kind: str, corpus: Path, scratch: Path, queries: dict[str, str], judged: Judged
 ) -> tuple[float, float, float]:
     """Mean nDCG@10, mean recall@10, and queries a second."""
-    from trustlab.retrieval import open_retriever
+    from trustlab.disk_index import open_retriever
 
     retriever = open_retriever(corpus, kind=kind, index_dir=scratch)
     began = time.perf_counter()
@@ -167,7 +167,8 @@ def quality(
 def opening(kind: str, corpora: Sequence[Path], scratch: Path) -> dict[str, float]:
     """Opens (and for bm25s at first makes) a retriever: seconds without imports, peak MiB, bytes of
     all indexes."""
-    from trustlab.retrieval import open_retriever, terms
+    from trustlab.disk_index import open_retriever
+    from trustlab.retrieval import terms
 
     terms("so that no import is timed")
     __import__({"bm25s": "bm25s", "rank_bm25": "rank_bm25"}[kind])
@@ -182,7 +183,8 @@ def searching(
 ) -> dict[str, float]:
     """Queries a second for the 15 best, after ``warm`` queries; seconds to open; peak MiB and
     mapped files among it."""
-    from trustlab.retrieval import open_retriever, terms
+    from trustlab.disk_index import open_retriever
+    from trustlab.retrieval import terms
 
     terms("so that no import is timed")
     __import__({"bm25s": "bm25s", "rank_bm25": "rank_bm25"}[kind])

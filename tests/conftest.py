@@ -31,10 +31,7 @@ def pytest_unconfigure() -> None:
 
 
 ON_SMOKE_RUNS = (
-    "test_experiments_run.py",
-    "test_mechanisms.py",
     "test_notebooks.py",
-    "test_published_notebook.py",
     "test_run_pages.py",
 )
 """Files whose tests look at the notebooks' runs: one process runs all of them."""
@@ -48,7 +45,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             raise pytest.UsageError(f"{item.nodeid} uses smoke_runs: add its file to ON_SMOKE_RUNS")
     if hasattr(config, "workerinput"):
         # Each process begins with two: with the first and third, or the second and fourth.
-        first = [*ON_SMOKE_RUNS, "test_same.py", "test_served_notebooks.py", "test_reference.py"]
+        first = [*ON_SMOKE_RUNS, "test_same.py", "test_reference.py"]
         items.sort(key=lambda i: (*first, i.path.name).index(i.path.name))
 
 

@@ -21,15 +21,10 @@ PAD = 0.12
 
 
 class Drawn:
-    """Each of ``drawings``, drawn when first asked for, with a caption: to look at, not to change.
-
-    A test that changes a figure, or what matplotlib knows of it, draws its own. A fixture of the
-    module holds the figures, so that they are gone with it.
-    """
+    """Each of ``drawings``, drawn with a caption when first asked for: to look at alone."""
 
     def __init__(self, drawings: Mapping[str, Callable[[], Any]], **told: Any) -> None:
-        self.drawings = drawings
-        self.told = told
+        self.drawings, self.told = drawings, told
         self.notes: dict[str, Text] = {}
         self._made: dict[str, Any] = {}
 
@@ -50,9 +45,7 @@ class Drawn:
 
 def figure_of(made: Any) -> Figure:
     """The figure on which axes, or the first of several, stand."""
-    figure = (made if isinstance(made, Axes) else made[0]).figure
-    assert isinstance(figure, Figure)
-    return figure
+    return (made if isinstance(made, Axes) else made[0]).figure
 
 
 def seen(figure: Figure) -> list[Text]:
@@ -70,10 +63,7 @@ def seen(figure: Figure) -> list[Text]:
 
 
 def assert_legible(figure: Figure, most: float = 3) -> None:
-    """No text leaves the figure or runs ``most`` pixels into another, and no ink is at an edge.
-
-    The figure has its caption, and with it a layout that stays; it is rendered once.
-    """
+    """No text leaves the figure or runs ``most`` pixels into another, and no ink is at an edge."""
     whole = whole_of(figure)
     box = whole.transformed(figure.dpi_scale_trans)
     extents = [(text, Text.get_window_extent(text)) for text in seen(figure)]  # no arrows
@@ -84,7 +74,9 @@ def assert_legible(figure: Figure, most: float = 3) -> None:
     for (one, a), (other, b) in combinations(extents, 2):
         shared = min(a.x1, b.x1) - max(a.x0, b.x0), min(a.y1, b.y1) - max(a.y0, b.y0)
         assert min(shared) <= most, f"{one.get_text()!r} overlaps {other.get_text()!r}"
-    assert_white_edges(rendered(figure, whole))
+    pixels = rendered(figure, whole)
+    edges = (pixels[:4], pixels[-4:], pixels[:, :4], pixels[:, -4:])
+    assert all((edge == 255).all() for edge in edges), "something is cut off"
 
 
 def whole_of(figure: Figure) -> Any:
@@ -103,9 +95,3 @@ def rendered(figure: Figure, whole: Any) -> np.ndarray:
 def pixels_of(image: Any) -> np.ndarray:
     """The colours of an image file, (height, width, 3)."""
     return np.asarray(Image.open(image).convert("RGB"))
-
-
-def assert_white_edges(pixels: np.ndarray) -> None:
-    """No ink in the outermost four pixels of an image: it would be something cut off."""
-    edges = (pixels[:4], pixels[-4:], pixels[:, :4], pixels[:, -4:])
-    assert all((edge == 255).all() for edge in edges), "something is cut off"

@@ -21,8 +21,8 @@ class FileServer:
     ``plan(k)`` names what happens to the k-th request (from 0): None for the file, a number for
     that HTTP status, or one of "cut" (half of it, then the connection dies), "corrupt" (a bit
     flipped), "truncated" (half, announced as the whole), "too long" (announced longer than it is),
-    "endless" (far more than the file, unannounced), "moved" (a redirect), "page" (a login page),
-    "pointer" (git-LFS) or "nothing" (status 202 without a body).
+    "endless" (far more than the file, unannounced), "page" (a login page), "pointer" (git-LFS) or
+    "nothing" (status 202 without a body).
     """
 
     files: dict[str, bytes]
@@ -63,11 +63,9 @@ class Handler(BaseHTTPRequestHandler):
         action = server.plan(len(server.asked))
         server.asked.append(self.path)
         server.headers.append({name.lower(): value for name, value in self.headers.items()})
-        body = server.files.get(self.path.removeprefix("/moved"))
+        body = server.files.get(self.path)
         if body is None or isinstance(action, int):
             self.answer(404 if body is None else int(action or 404), b"<html>an error</html>")
-        elif action == "moved":
-            self.answer(302, b"", {"location": "/moved" + self.path})
         elif action == "cut":
             self.answer(200, body[: len(body) // 2], length=len(body))
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -88,19 +86,10 @@ class Handler(BaseHTTPRequestHandler):
         else:
             self.answer(200, body)
 
-    def answer(
-        self,
-        status: int,
-        body: bytes,
-        headers: dict[str, str] | None = None,
-        length: int | None = -1,
-    ) -> None:
+    def answer(self, status: int, body: bytes, length: int | None = -1) -> None:
         self.send_response(status)
-        announced = (
-            {} if length is None else {"content-length": str(len(body) if length < 0 else length)}
-        )
-        for name, value in {**announced, **(headers or {})}.items():
-            self.send_header(name, value)
+        if length is not None:
+            self.send_header("content-length", str(len(body) if length < 0 else length))
         self.end_headers()
         try:
             self.wfile.write(body)

@@ -19,11 +19,8 @@ Values = Mapping[str, str] | range
 def evidence(
     kind: str = "B", parent: str | None = None, default: int | str = 0, values: Values = range(0)
 ) -> dict:
-    meanings = (
-        {}
-        if isinstance(values, range)
-        else {v: {"fr": "non", "en": en} for v, en in values.items()}
-    )
+    named = {} if isinstance(values, range) else values
+    meanings = {v: {"fr": "non", "en": en} for v, en in named.items()}
     return {
         "code_question": parent,
         "question_en": "Asked in the release's words?",
@@ -51,35 +48,14 @@ CODES = {
     "E_901": evidence("M", "E_900", "V_123", NOWHERE),
     "E_902": evidence("C", "E_900", "V_10", {"V_10": "N", "V_12": "Y"}),
 }
-EVERY_QUIRK = [
-    *("E_129", "E_131_@_V_10", "E_135_@_V_12", "E_204_@_V_10", "E_37"),
-    *(
-        "E_53",
-        "E_54_@_V_11",
-        "E_55_@_V_108",
-        "E_55_@_V_123",
-        "E_55_@_V_16",
-        "E_56_@_7",
-        "E_57_@_V_123",
-        "E_59_@_0",
-    ),
-    *("E_900", "E_901_@_V_89", "E_901_@_V_16", "E_902_@_V_10", "E_91"),
-]
-ELEVEN = [
-    *(
-        "E_37",
-        "E_53",
-        "E_54_@_V_192",
-        "E_55_@_V_89",
-        "E_56_@_3",
-        "E_57_@_V_16",
-        "E_59_@_10",
-        "E_900",
-        "E_91",
-        "E_129",
-    ),
-    "E_204_@_V_6",
-]
+QUIRKS = (
+    "E_129 E_131_@_V_10 E_135_@_V_12 E_204_@_V_10 E_37 E_53 E_54_@_V_11 E_55_@_V_108 E_55_@_V_123"
+    " E_55_@_V_16 E_56_@_7 E_57_@_V_123 E_59_@_0 E_900 E_901_@_V_89 E_901_@_V_16 E_902_@_V_10 E_91"
+)
+SOME = (
+    "E_37 E_53 E_54_@_V_192 E_55_@_V_89 E_56_@_3 E_57_@_V_16 E_59_@_10 E_900 E_91 E_129 E_204_@_V_6"
+)
+EVERY_QUIRK, ELEVEN = QUIRKS.split(), SOME.split()
 ROW = {
     "AGE": "0",
     "DIFFERENTIAL_DIAGNOSIS": str([["Guillain-Barré syndrome", 0.75], ["Made-up disease", 0.25]]),
@@ -109,12 +85,10 @@ def release(
     folder: Path, rows: list[dict] | None = None, name: str = "release_test_patients.csv"
 ) -> Path:
     codes = {
-        code: {"name": code, **entry, "code_question": entry["code_question"] or code}
-        for code, entry in CODES.items()
+        c: {"name": c, **e, "code_question": e["code_question"] or c} for c, e in CODES.items()
     }
-    (folder / "release_conditions.json").write_text(
-        json.dumps({"Made-up disease": {}, "Guillain-Barré syndrome": {}})
-    )
+    conditions = {"Made-up disease": {}, "Guillain-Barré syndrome": {}}
+    (folder / "release_conditions.json").write_text(json.dumps(conditions))
     (folder / "release_evidences.json").write_text(json.dumps(codes))
     last = {"SEX": "M", "AGE": "120", "PATHOLOGY": "Guillain-Barré syndrome"}
     started_with_pain = ROW | {"INITIAL_EVIDENCE": "E_53"}

@@ -105,7 +105,7 @@ class Server:
 
     ``plan(k, body)`` names what happens to the k-th request (from 0): None for an answer, a number
     for that HTTP status, or one of "garbage", "no choices", "null content", "hang", "drip", "cut",
-    "filter", "refusal", "redirect" (to ``elsewhere``), "echo" (of the key) and "large"; or is a
+    "filter", "refusal", "redirect" (to ``elsewhere``), "echo" (of the key) and "digits"; or is a
     function that makes the answer odd: another one, or its bytes. ``models``: the list's bytes.
     ``refuses``: parameters that get a 400 by name, ``refuses_in`` the status. ``said``: tokens
     (bytes) of every reply, ``finish`` and ``message`` how it ends and what is in its message
@@ -118,23 +118,18 @@ class Server:
     latency_s: float = 0.0
     hang_s: float = 1.0
     ignores_n: bool = False
-    # or "null", "content null", "empty", "sentinel", "infinite", "none without top", "malformed",
-    # "zero", "nan", "positive"
+    # or "null", "content null", "empty", "malformed", "zero", "nan"
     logprobs: str = "given"
     refuses: set[str] = field(default_factory=set)
     refuses_in: int = 400
     most_top: int = 20
-    gives_top: int = 20
     limit: str = "max_tokens"
-    echoes: bool = True
     system: bool = True
     retry_after: dict[str, str] = field(default_factory=lambda: {"retry-after-ms": "1"})
     said: list[bytes] | None = None
     content: str | None = None
     finish: str | None = None
     message: dict = field(default_factory=dict)
-    usage: bool = True
-    fingerprint: str | None = None
     named: Callable[[int], str | None] = lambda k: None
     n_tokens: float | None = None
     elsewhere: str = ""
@@ -180,102 +175,107 @@ class Server:
         ]
 
     def problem(self, body: dict) -> tuple[int, dict] | None:
-        """The refusal that a body meets."""
-        for name in self.refuses & body.keys():
-            message = f"Unsupported parameter: '{name}' is not supported with this model."
-            return self.refuses_in, {
-                "error": {"message": message, "param": name, "code": "unsupported_parameter"}
-            }
-        form = body.get("response_format", {}).get("type")
-        if self.holds == "json_object" and form not in (None, "json_object"):
-            where = "'loc': ('body', 'response_format', 'type'), 'input': 'json_schema'"
-            return 500, {"error": {"message": f"1 validation error: {where}", "code": None}}
-        if self.only_default and body.get("temperature", 1) != 1:
-            message = (
-                "Unsupported value: 'temperature' does not support"
-                f" {body['temperature']} with this model. Only the default (1) value is supported."
-            )
-            error = {"message": message, "param": "temperature", "code": "unsupported_value"}
-            return 400, {"error": error}
-        if self.no_zero and body.get("temperature", 1) <= 0:
-            error = {"message": "`temperature` must be strictly positive", "param": None}
-            return 422, {"error": error}
-        if self.window and self.limit in body and "messages" in body:
-            n_in = len(cut(rendered(body["messages"])))
-            if n_in + body[self.limit] > self.window:
-                message = f"This model's maximum context length is {self.window} tokens."
-                return 400, {"error": {"message": message, "param": None}}
-        if body.get("top_logprobs", 0) > self.most_top:
-            message = (
-                f"Requested sample logprobs of {body['top_logprobs']}, which is greater than max"
-                f" allowed: {self.most_top}"
-            )
-            return 400, {"error": {"message": message, "param": None}}
-        if "messages" in body and self.limit not in body and not body.get("add_generation_prompt"):
-            message = (
-                "Unsupported parameter: 'max_tokens' is not supported with this model. Use"
-                f" '{self.limit}' instead."
-            )
-            return 400, {"error": {"message": message, "param": "max_tokens"}}
-        if not self.system and any(m["role"] == "system" for m in body.get("messages", ())):
-            return 500, {"error": {"message": "Jinja: System role not supported"}}
+        """The refusal that a body meets: the first of those that the server has."""
+        limit, messages = body.get(self.limit), body.get("messages", ())
+        form, heat = body.get("response_format", {}).get("type"), body.get("temperature", 1)
+        n_in = len(cut(rendered(messages)))
+        refused = next(iter(self.refuses & body.keys()), None)
+        unsupported = "is not supported with this model."
+        complaints: list[tuple[object, int, str, str | None]] = [
+            (
+                refused,
+                self.refuses_in,
+                f"Unsupported parameter: '{refused}' {unsupported}",
+                refused,
+            ),
+            (
+                self.holds == "json_object" and form not in (None, "json_object"),
+                500,
+                "1 validation error: 'loc': ('body', 'response_format', 'type'), 'input': 'json'",
+                None,
+            ),
+            (
+                self.only_default and heat != 1,
+                400,
+                f"'temperature' does not support {heat}. Only the default (1) value is supported.",
+                "temperature",
+            ),
+            (self.no_zero and heat <= 0, 422, "`temperature` must be strictly positive", None),
+            (
+                self.window and limit and n_in + limit > self.window,
+                400,
+                f"This model's maximum context length is {self.window} tokens.",
+                None,
+            ),
+            (
+                body.get("top_logprobs", 0) > self.most_top,
+                400,
+                f"Requested sample logprobs greater than max allowed: {self.most_top}",
+                None,
+            ),
+            (
+                messages and limit is None and not body.get("add_generation_prompt"),
+                400,
+                f"Unsupported parameter: 'max_tokens' {unsupported} Use '{self.limit}' instead.",
+                "max_tokens",
+            ),
+            (
+                not self.system and any(m["role"] == "system" for m in messages),
+                500,
+                "Jinja: System role not supported",
+                None,
+            ),
+        ]
+        for meets, status, message, param in complaints:
+            if meets:
+                return status, {"error": {"message": message, "param": param}}
         return None
 
     def chat(self, body: dict, action: str | None) -> dict:
         """The answer to a chat call."""
-        prompt, n = rendered(body["messages"]), 1 if self.ignores_n else body.get("n", 1)
-        choices = []
-        for j in range(n):
-            ids = drawn(
-                prompt, body[self.limit], body.get("temperature", 1.0), body.get("seed", 0) + j
-            )
-            entries, said = [], ""
-            for position, i in enumerate(ids):
-                entries.append(
-                    self.entry(distribution(prompt, said, position), i, body.get("top_logprobs"))
-                )
-                said += VOCABULARY[i]
-            if self.said is not None:
-                entries = [self.plain(token) for token in self.said]
-                said = b"".join(self.said).decode()
-            asked = body.get("response_format") if self.holds else None
-            if asked and self.holds in (True, asked["type"]):
-                schema = asked.get("schema") or asked["json_schema"]["schema"]
-                said = json.dumps(least(schema))
-                ids = [0] * LENGTH
-            message = {
-                "role": "assistant",
-                "content": said if self.content is None else self.content,
-                "refusal": None,
-            }
-            finish = "stop" if len(ids) == LENGTH or self.said else "length"
-            finish, message = self.finish or finish, message | self.message
-            if action == "null content":
-                message["content"] = None
-            elif action == "refusal":
-                message |= {"content": None, "refusal": "I cannot help with that."}
-            elif action == "filter":
-                finish = "content_filter"
-            told = self.told(entries, body) if body.get("logprobs") else None
-            choices.append(
-                {"index": j, "message": message, "finish_reason": finish, "logprobs": told}
-            )
+        choices = [self.choice(body, action, j) for j in range(body.get("n", 1))]
+        choices = choices[: 1 if self.ignores_n else None]
+        n_in = len(cut(rendered(body["messages"])))
         n_out = sum(LENGTH if c["finish_reason"] == "stop" else body[self.limit] for c in choices)
+        n_in, n_out = (n_in, n_out) if self.n_tokens is None else (self.n_tokens,) * 2
         answer: dict = {
             "object": "chat.completion",
             "choices": [] if action == "no choices" else choices,
+            "usage": {"prompt_tokens": n_in, "completion_tokens": n_out},
         }
         if self.scores_chats and "prompt_logprobs" in body:
             answer["prompt_logprobs"] = self.prompt(body["messages"])
-        if self.usage:
-            n_in = len(cut(prompt)) if self.n_tokens is None else self.n_tokens
-            n_out = n_out if self.n_tokens is None else self.n_tokens
-            answer["usage"] = {"prompt_tokens": n_in, "completion_tokens": n_out}
-        return answer | ({"system_fingerprint": self.fingerprint} if self.fingerprint else {})
+        return answer
+
+    def choice(self, body: dict, action: str | None, j: int) -> dict:
+        """The choice with index ``j``."""
+        prompt, said, entries = rendered(body["messages"]), "", []
+        ids = drawn(prompt, body[self.limit], body.get("temperature", 1.0), body.get("seed", 0) + j)
+        for position, i in enumerate(ids):
+            row = distribution(prompt, said, position)
+            entries.append(self.entry(row, i, body.get("top_logprobs")))
+            said += VOCABULARY[i]
+        if self.said is not None:
+            entries = [self.plain(token) for token in self.said]
+            said = b"".join(self.said).decode()
+        asked = body.get("response_format") if self.holds else None
+        if asked and self.holds in (True, asked["type"]):
+            said = json.dumps(least(asked.get("schema") or asked["json_schema"]["schema"]))
+            ids = [0] * LENGTH
+        content = said if self.content is None else self.content
+        message = {"role": "assistant", "content": content, "refusal": None} | self.message
+        if action == "null content":
+            message["content"] = None
+        elif action == "refusal":
+            message |= {"content": None, "refusal": "I cannot help with that."}
+        finish = self.finish or ("stop" if len(ids) == LENGTH or self.said else "length")
+        finish = "content_filter" if action == "filter" else finish
+        told = self.told(entries) if body.get("logprobs") else None
+        return {"index": j, "message": message, "finish_reason": finish, "logprobs": told}
 
     def entry(self, logprobs: np.ndarray, i: int, n_top: int | None) -> dict:
         """One token as the chat API lists it."""
-        best = np.argsort(-logprobs)[: min(n_top or 0, self.gives_top)]
+        best = np.argsort(-logprobs)[: n_top or 0]
         top = [{"token": VOCABULARY[k], "logprob": float(logprobs[k]), "bytes": None} for k in best]
         return {
             "token": VOCABULARY[i],
@@ -293,23 +293,13 @@ class Server:
             "top_logprobs": [],
         }
 
-    def told(self, entries: list[dict], body: dict) -> object:
-        if self.logprobs == "null" or (
-            self.logprobs == "none without top" and "top_logprobs" not in body
-        ):
-            return None
-        if self.logprobs == "malformed":
-            return ["-0.1", 3]
-        if self.logprobs in ("zero", "nan", "positive"):
-            value = {"zero": 0.0, "nan": math.nan, "positive": 0.5}[self.logprobs]
-            for entry in entries:
-                entry["logprob"] = value
-                for t in entry["top_logprobs"]:
-                    t["logprob"] = value
-        if self.logprobs in ("sentinel", "infinite"):
-            entries[1]["logprob"] = -9999.0 if self.logprobs == "sentinel" else -float("inf")
-            for t in entries[1]["top_logprobs"]:
-                t["logprob"] = entries[1]["logprob"]
+    def told(self, entries: list[dict]) -> object:
+        """The log-probabilities of a choice, in the server's own way."""
+        if self.logprobs in ("null", "malformed"):
+            return None if self.logprobs == "null" else ["-0.1", 3]
+        if self.logprobs in ("zero", "nan"):
+            for one in (row for entry in entries for row in (entry, *entry["top_logprobs"])):
+                one["logprob"] = 0.0 if self.logprobs == "zero" else math.nan
         return {"content": {"content null": None, "empty": []}.get(self.logprobs, entries)}
 
     @staticmethod
@@ -321,24 +311,6 @@ class Server:
             None if p is None else {str(k): {"logprob": p, "rank": 1, "decoded_token": token}}
             for k, (token, p) in enumerate(pairs)
         ]
-
-    def score(self, body: dict) -> dict:
-        """The answer to a scoring call: the echoed tokens, and one made after them."""
-        values, tokens = scored(body["prompt"]), cut(body["prompt"])
-        tokens, values = [*tokens, " flu"], [*values, -1.0]
-        if not self.echoes:
-            tokens, values = tokens[-1:], values[-1:]
-        usage = {"prompt_tokens": len(tokens) - 1, "completion_tokens": 1}
-        told = {
-            "tokens": tokens,
-            "token_logprobs": values,
-            "text_offset": None,
-            "top_logprobs": None,
-        }
-        choice = {"index": 0, "text": "".join(tokens), "finish_reason": "length", "logprobs": told}
-        return {"object": "text_completion", "choices": [choice]} | (
-            {"usage": usage} if self.usage else {}
-        )
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -414,12 +386,10 @@ class Handler(BaseHTTPRequestHandler):
             self.drip(json.dumps(server.chat(body, None)).encode())
         elif self.path == "/v1/chat/completions":
             said = server.chat(body, action) | ({"model": m} if (m := server.named(k)) else {})
-            self.answer(200, json.dumps(said).encode() + b" " * 100_000 * (action == "large"))
+            self.answer(200, json.dumps(said).encode())
         elif self.path == "/tokenize" and server.window and server.counts:
             told = {"count": len(cut(rendered(body["messages"]))), "max_model_len": server.window}
             self.answer(200, json.dumps(told).encode())
-        elif self.path == "/v1/completions":
-            self.answer(200, json.dumps(server.score(body)).encode())
         else:
             self.answer(404, b'{"error": {"message": "no such path"}}')
 

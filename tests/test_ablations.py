@@ -3,13 +3,12 @@ which library it read."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import pandas as pd
 import pytest
 from asking import ask
-from fake_model import TEXT_ONLY, FakeEncoder, FakeModel, Served, made_cases
+from fake_model import FakeEncoder, FakeModel, made_cases
 
 from studies.ablations import (
     MEDCONF,
@@ -17,26 +16,18 @@ from studies.ablations import (
     SAMPLED,
     UNSHARED,
     WHOLE,
-    WRONG,
     Ablations,
     WrongPassages,
     ablations,
-    kinds,
     libraries,
-    of_libraries,
     on_shared_rows,
-    passages,
     sampling,
 )
 from trustlab.experiment import benchmark
-from trustlab.graders import JudgeGrader
-from trustlab.knowledge import load_knowledge
 from trustlab.metrics.paired import paired_differences
-from trustlab.models.cache import CachedModel
 from trustlab.paths import DATA
 from trustlab.published import published_table
-from trustlab.records import Reply
-from trustlab.retrieval import BM25, Passage, load_corpus
+from trustlab.retrieval import BM25, Passage
 
 CASES, LEVELS = made_cases(4), [20, 100]
 
@@ -92,33 +83,6 @@ def test_a_second_run_and_the_whole_after_a_benchmark_ask_nothing_new(tmp_path):
     assert (again["n_cached"] == again["n_replies"]).all()
 
 
-def test_each_variant_says_which_models_its_server_named():
-    runs = made(Served(FakeModel(), A=3)).runs  # type: ignore[arg-type]
-    assert [run.parameters["served_by"] for run in runs.values()] == [{"fake": {"A": 3}}] * 5
-
-
-def test_each_variant_leaves_its_tables_in_a_folder_of_its_own(tmp_path):
-    found = made(FakeModel(provides=TEXT_ONLY), run_dir=tmp_path)
-    folders = sorted(p.parent.name for p in tmp_path.glob("*/run.json"))
-    assert folders == sorted(name.replace("_", "-") for name in PARTS)
-    counted = [json.loads(p.read_text())["calls_made"] for p in tmp_path.glob("*/run.json")]
-    assert sum(counted) == found.calls["n_made"].sum()
-    assert found.confidence.query("method == 'medconf'")["confidence"].notna().all()
-
-
-class Yes(FakeModel):
-    """Judges every answer right."""
-
-    def generate(self, requests):
-        return [[Reply("True")] * r.n for r in requests]
-
-
-def test_what_a_judge_was_asked_counts_once_for_each_variant():
-    found = made(variants=passages([1, 2]), grader=JudgeGrader(Yes("judge")))
-    counts = [run.calls.query("purpose == 'judge'")["n"].sum() for run in found.runs.values()]
-    assert counts[0] == counts[1] > 0
-
-
 # Settings
 
 
@@ -161,7 +125,7 @@ POINTS = {
 }
 
 
-def test_points_of_a_line_are_compared_on_the_answers_that_all_of_them_have(whole):
+def test_points_of_a_line_are_compared_on_the_answers_that_all_of_them_have():
     shared = on_shared_rows(on_hand(POINTS))
     assert kept(shared) == {("a", "1"): "02", ("a", "2"): "02", ("b", "1"): "02"}
     why = shared.confidence.set_index(["method", "variant", "case_id"])["missing"]
@@ -171,14 +135,10 @@ def test_points_of_a_line_are_compared_on_the_answers_that_all_of_them_have(whol
     assert len(shared.confidence) == 30
     own = {("a", "1"): "012", ("a", "2"): "012", ("b", "1"): "0234"}
     assert kept(on_shared_rows(on_hand(POINTS), by_method=True)) == own
-    # nothing changes where all is there, and models are kept apart
-    full = made(variants=passages([1, 4]))
-    pd.testing.assert_frame_equal(on_shared_rows(full).confidence, full.confidence)
-    mine = on_hand(POINTS)
     other = on_hand(dict.fromkeys(POINTS, [1.0] * 6)).confidence.assign(model="other")
-    both = pd.concat([other, mine.confidence], ignore_index=True)
-    both = on_shared_rows(replace(mine, confidence=both)).confidence
-    assert both.query("model == 'other'")["confidence"].notna().all()
+    both = pd.concat([other, on_hand(POINTS).confidence], ignore_index=True)
+    apart = on_shared_rows(replace(on_hand(POINTS), confidence=both)).confidence
+    assert apart.query("model == 'other'")["confidence"].notna().all()  # models are kept apart
 
 
 # Libraries
@@ -196,15 +156,6 @@ SHELF = [
 ]
 
 
-def test_a_kind_of_passage_is_what_follows_the_colon_of_every_title():
-    assert {kind: [p.id for p in part] for kind, part in kinds(SHELF).items()} == {
-        "signs": ["p1", "p3", "p4"],
-        "tests": ["p2"],
-    }
-    assert kinds([*SHELF, passage(5, "Toes", "Toes.")]) == {} == kinds(SHELF[2:])
-    assert kinds([passage(i, f"Title: {i}", "Words.") for i in range(7)]) == {}
-
-
 def test_the_control_never_finds_a_right_passage_and_goes_on_where_a_keyword_finds_only_those():
     for seed in range(10):
         control = WrongPassages(BM25(SHELF), ["Influenza", "Common cold", "Gout"], seed)
@@ -213,16 +164,6 @@ def test_the_control_never_finds_a_right_passage_and_goes_on_where_a_keyword_fin
     control = WrongPassages(BM25(SHELF), ["swab", "Gout"])
     assert [p.id for p in control.search("Influenza", 2)] == ["p4"]
     assert WrongPassages(BM25(SHELF), ["swab", "fever"]).search("Influenza", 2) == []
-
-
-@pytest.mark.parametrize("seed", [0, 1])
-def test_the_control_holds_no_passage_of_the_disease_by_whatever_name_it_is_looked_up(seed):
-    knowledge, control = load_knowledge(), WrongPassages(BM25(load_corpus()), seed=seed)
-    for condition in knowledge.conditions.values():
-        for name in (condition.name, *condition.synonyms):
-            found = control.search(name)
-            subjects = [knowledge.condition_named(p.title.partition(": ")[0]) for p in found]
-            assert found and condition not in subjects, name
 
 
 def test_the_control_fills_its_list_where_the_best_are_passages_of_the_disease():
@@ -238,26 +179,6 @@ def test_the_control_fills_its_list_where_the_best_are_passages_of_the_disease()
     assert WrongPassages(InOrder(), ["cold", "x"]).search("the flu", 1) == [other]
 
 
-def test_the_control_is_the_same_each_time_and_another_with_another_seed():
-    library = BM25(load_corpus())
-    controls = [WrongPassages(library, seed=seed) for seed in (0, 0, 1, 2, 3)]
-    found = [tuple(p.id for p in control.search("Influenza")) for control in controls]
-    assert found[0] == found[1] and len(set(found)) > 1
-    assert controls[0].revision != controls[2].revision != library.revision
-
-
-def test_our_library_is_compared_with_its_kinds_a_users_own_and_the_control(tmp_path):
-    (tmp_path / "mine.txt").write_text("Influenza begins with a sudden fever.", encoding="utf-8")
-    found = libraries(None, {"mine": tmp_path / "mine.txt"})
-    kinds_of_ours = ["only presentation", "only examination and tests", "only look-alikes"]
-    assert list(found) == ["whole", *kinds_of_ours, "mine", WRONG]
-    n_of = {name: len(r.passages) for name, r in found.items() if isinstance(r, BM25)}
-    assert n_of["whole"] == sum(n_of[name] for name in kinds_of_ours) and n_of["mine"] == 1
-    run = made(variants=of_libraries({name: found[name] for name in ("mine", WRONG)}))
-    read = [r.parameters["retriever"] for r in run.runs.values()]
-    assert read == [found["mine"].revision, found[WRONG].revision]
-
-
 def test_a_name_that_is_taken_too_few_keywords_and_variants_of_one_folder_are_refused():
     with pytest.raises(ValueError, match="corpora has 'whole', which is taken"):
         libraries(None, {"whole": DATA / "corpus"})
@@ -266,12 +187,3 @@ def test_a_name_that_is_taken_too_few_keywords_and_variants_of_one_folder_are_re
     for variants in ({}, {"A b": {}, "a-B": {}}):
         with pytest.raises(ValueError, match="one or more, each with a folder name of its own"):
             made(variants=variants)
-
-
-def test_a_cached_model_stays_open_for_its_owner():
-    held = CachedModel(FakeModel(), None)
-    runs = [
-        ask(ablations, CASES[:1], [held], passages([1]), [100], encoder=FakeEncoder())
-        for _ in range(2)
-    ]
-    assert runs[0].calls["n_made"].sum() > 0 == runs[1].calls["n_made"].sum()

@@ -1,17 +1,10 @@
-"""A model that is asked by files: a run ends with what waits, and goes on from what came back.
-
-Run as a script it is the run that gets killed: ``test_batch.py FOLDER PLACE COUNT``.
-"""
+"""A model that is asked by files: a run ends with what waits, and goes on from what came back."""
 
 from __future__ import annotations
 
 import json
-import os
 import random
-import signal
-import subprocess
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +18,15 @@ from trustlab.models import batch
 from trustlab.models.base import Request, Waiting
 from trustlab.models.batch import BatchModel
 from trustlab.models.cache import import_cache
-from trustlab.paths import save_table
 from trustlab.settings import Setup
 
-ASKED = (("system", "You are a doctor."), ("user", "Cough?"))
+ASKED = Request((("system", "You are a doctor."), ("user", "Cough?")), max_tokens=4)
 GIVES = ("logprobs", "distributions")
-METHODS = ("asp", "entropy", "poc", "mc_se", "ce", "topk_ce", "medconf", "agreement")
+METHODS = ("asp", "entropy", "poc", "ce", "medconf")
+
+
+def asks(n: int) -> list[Request]:
+    return [Request((("user", str(k)),), max_tokens=4) for k in range(n)]
 
 
 def answered(folder: Path, server: Server, change: Callable[[list[dict]], Any] = list) -> int:
@@ -43,17 +39,10 @@ def answered(folder: Path, server: Server, change: Callable[[list[dict]], Any] =
         rows = []
         for line in file.read_text("utf-8").splitlines():
             row = json.loads(line)
-            problem = server.problem(row["body"])
-            body = server.chat(row["body"], None) if problem is None else problem[1]
-            told = {"status_code": 200 if problem is None else problem[0], "body": body}
-            rows.append(
-                {
-                    "id": f"{out.name} {len(rows)}",
-                    "custom_id": row["custom_id"],
-                    "response": told,
-                    "error": None,
-                }
-            )
+            status, body = server.problem(row["body"]) or (200, server.chat(row["body"], None))
+            told = {"status_code": status, "body": body}
+            named = {"id": f"{out.name} {len(rows)}", "custom_id": row["custom_id"]}
+            rows.append({**named, "response": told, "error": None})
         lines = [r if isinstance(r, str) else json.dumps(r) for r in change(rows)]
         out.write_text("".join(f"{line}\n" for line in lines), "utf-8")
         n += len(lines)
@@ -73,17 +62,19 @@ def in_rounds(
     raise AssertionError(f"no end after {rounds}")
 
 
+def asked(folder: Path, requests: list[Request]) -> Any:
+    """The replies, or :class:`Waiting`."""
+    model = BatchModel("toy", batch_dir=folder)
+    rows = model.generate(requests)
+    if model.waiting:
+        raise Waiting(model.next_step(), rows)
+    return rows
+
+
 def benchmarked(model: Any, cases: Any = None, **choices: Any) -> tl.Run:
-    asked = {
-        "samples": 3,
-        "cache": ":memory:",
-        "quiet": True,
-        "prompts": "embedded",
-        "trial": False,
-    }
-    setup = tl.opened(Setup(**asked | choices))
-    cases = cases or tl.load_cases("starter", n=3)
-    return tl.benchmark(cases, [model], METHODS, [20, 100], setup)
+    how = {"samples": 3, "cache": ":memory:", "quiet": True, "prompts": "embedded", "trial": False}
+    setup = tl.opened(Setup(**how | choices))
+    return tl.benchmark(cases or tl.load_cases("starter", n=3), [model], METHODS, [20, 100], setup)
 
 
 def same(one: tl.Run, other: tl.Run) -> None:
@@ -91,54 +82,36 @@ def same(one: tl.Run, other: tl.Run) -> None:
         pd.testing.assert_frame_equal(getattr(one, name), getattr(other, name))
 
 
-@pytest.fixture
-def online(monkeypatch) -> tl.Run:
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    with Server() as server, opening(server, provides=GIVES) as opened:
-        return benchmarked(opened())
+@pytest.fixture(scope="module")
+def online() -> Iterator[tl.Run]:
+    with pytest.MonkeyPatch.context() as patch, Server() as server:
+        patch.setenv("NO_PROXY", "127.0.0.1")
+        with opening(server, provides=GIVES) as opened:
+            yield benchmarked(opened())
 
 
-def test_three_shards_and_a_run_in_parts_give_the_tables_of_one_online(
-    online, tmp_path, monkeypatch
-):
-    setup = tl.opened(Setup(n=3))
-    shares, folder = [], tmp_path / "batch"
+def test_shards_and_a_run_in_parts_give_the_tables_of_one_online(online, tmp_path, monkeypatch):
+    setup, folder = tl.opened(Setup(n=3)), tmp_path / "batch"
+    shares = [setup.with_(shard=f"{i}/3").cases() for i in (1, 2, 3)]
     monkeypatch.setattr("trustlab.experiment.PART", 2)  # a case each
-    for i in (1, 2, 3):
-        shares.append(setup.with_(shard=f"{i}/3").cases())
-        kept = tmp_path / f"{i}.sqlite"
-        if shares[-1]:
-            where = folder / str(i)
+    for i, share in enumerate(shares):
+        where, kept = folder / str(i), tmp_path / f"{i}.sqlite"
 
-            def run(cases: Any = shares[-1], where: Path = where, kept: Path = kept, i: int = i):
-                model = BatchModel("toy", batch_dir=where)
-                return benchmarked(model, cases, cache=kept, shard=f"{i}/3")
+        def run(share: Any = share, where: Path = where, kept: Path = kept, i: int = i) -> tl.Run:
+            model = BatchModel("toy", batch_dir=where)
+            return benchmarked(model, share, cache=kept, shard=f"{i + 1}/3")
 
+        if share:
             part, rounds = in_rounds(where, Server(), run)
-            assert part.parameters["shard"] == f"{i}/3" and len(rounds) <= 4
+            assert part.parameters["shard"] == f"{i + 1}/3" and len(rounds) <= 4
             assert import_cache(tmp_path / "all.sqlite", kept)["new"] > 0
     cases = setup.cases()
     of_all = [case.case_id for share in shares for case in share]
-    assert sorted(of_all) == sorted(c.case_id for c in cases) and len(cases) == 3
-    assert max(map(len, shares)) < 3
+    assert sorted(of_all) == sorted(c.case_id for c in cases) and max(map(len, shares)) < 3
     model = BatchModel("toy", batch_dir=tmp_path / "none")
     whole = benchmarked(model, cases, cache=tmp_path / "all.sqlite")
     same(whole, online)
     assert whole.calls["n_made"].sum() == 0 and not list((tmp_path / "none").iterdir())
-    for name in ("answers", "confidence"):
-        save_table(getattr(whole, name), tmp_path / f"{name}.csv")
-        save_table(getattr(online, name), tmp_path / f"{name}-online.csv")
-        bytes_of = [(tmp_path / f"{name}{end}.csv").read_bytes() for end in ("", "-online")]
-        assert bytes_of[0] == bytes_of[1]
-
-
-def test_a_run_in_rounds_gives_the_tables_of_one_online(online, tmp_path):
-    folder, server = tmp_path / "batch", Server()
-    run, rounds = in_rounds(
-        folder, server, lambda: benchmarked(BatchModel("toy", batch_dir=folder))
-    )
-    same(run, online)
-    assert 2 <= len(rounds) <= 4
 
 
 def shuffled(rows: list[dict]) -> list[Any]:
@@ -167,56 +140,46 @@ def failing_once() -> Callable[[list[dict]], list[Any]]:
     return change
 
 
-@each("change", [shuffled, failing_once()], ids=["shuffled", "failing"])
-def test_an_output_twice_in_part_or_with_errors_does_no_harm(change, online, tmp_path):
-    folder = tmp_path / "batch"
-    run, rounds = in_rounds(
-        folder, Server(), lambda: benchmarked(BatchModel("toy", batch_dir=folder)), change
-    )
-    same(run, online)
-    assert change is shuffled or len(rounds) > 3
+@each(("change", "least"), [(list, 2), (shuffled, 2), (failing_once(), 4)])
+def test_a_run_in_rounds_gives_the_replies_of_one_online(change, least, tmp_path):
+    """Also where an output comes twice, in another order, in part or with errors."""
+    whole, other = (tmp_path / name for name in ("whole", "other"))
+    first, second = asks(4), [Request((("user", str(k)),), 3, 0.5) for k in range(3)]
+
+    def run(folder: Path) -> Any:
+        return [asked(folder, requests) for requests in (first, second)]
+
+    rows, _ = in_rounds(whole, Server(), lambda: run(whole))
+    told, rounds = in_rounds(other, Server(), lambda: run(other), change)
+    assert told == rows and len(rounds) >= least
+    assert all(reply.text for requests in rows for row in requests for reply in row)
 
 
 def test_what_waits_is_written_once_and_named(tmp_path):
-    requests = [Request((("user", str(k)),), max_tokens=4) for k in range(3)]
     for _ in range(2):
         model = BatchModel("toy", batch_dir=tmp_path)
-        replies = model.generate(requests)
-        assert [row[0].missing for row in replies] == [batch.WAITS] * 3 and model.waiting == 3
-        model.next_step()
-        assert [f.name for f in tmp_path.glob("in-*")] == ["in-001.jsonl"]
-    assert "3 requests of toy wait" in model.next_step() and "in-001.jsonl" in model.next_step()
-    answered(tmp_path, Server())
+        for _ in range(2):  # also where it is asked again before the file is made
+            replies = model.generate(asks(3))
+            assert [row[0].missing for row in replies] == [batch.WAITS] * 3 and model.waiting == 3
+        told = model.next_step()
+        assert "3 requests of toy wait" in told and "in-001.jsonl" in told
+    assert [f.name for f in tmp_path.glob("in-*")] == ["in-001.jsonl"]
+    assert answered(tmp_path, Server()) == 3
     model = BatchModel("toy", batch_dir=tmp_path)
-    assert all(row[0].text for row in model.generate(requests)) and model.waiting == 0
-    more = model.generate([Request((("user", "new"),), max_tokens=4)])
-    assert "1 requests of toy wait" in model.next_step()
-    assert more[0][0].missing == batch.WAITS and (tmp_path / "in-002.jsonl").is_file()
+    rows = model.generate([*asks(3), ASKED])
+    assert all(row[0].text for row in rows[:3]) and rows[3][0].missing == batch.WAITS
+    assert "1 requests of toy wait" in model.next_step() and (tmp_path / "in-002.jsonl").is_file()
 
 
-def test_what_is_asked_again_before_the_file_is_made_is_written_once(tmp_path):
+@each(("what", "most", "sizes"), [("MOST_LINES", 4, [4, 4, 2]), ("MOST_BYTES", 700, [2] * 5)])
+def test_files_stay_within_what_services_take(what, most, sizes, tmp_path, monkeypatch):
+    monkeypatch.setattr(batch, what, most)
     model = BatchModel("toy", batch_dir=tmp_path)
-    for _ in range(2):
-        model.generate([Request(ASKED, max_tokens=4)])
+    model.generate(asks(10))
     model.next_step()
-    assert len((tmp_path / "in-001.jsonl").read_text().splitlines()) == 1 == model.waiting
-
-
-def test_files_stay_within_what_services_take(tmp_path, monkeypatch):
-    requests = [Request((("user", str(k)),), max_tokens=4) for k in range(10)]
-    monkeypatch.setattr(batch, "MOST_LINES", 4)
-    model = BatchModel("toy", batch_dir=tmp_path / "a")
-    for request in requests:
-        model.generate([request])
-    model.next_step()
-    sizes = [len(f.read_text().splitlines()) for f in sorted((tmp_path / "a").glob("in-*"))]
-    assert sizes == [4, 4, 2]
-    monkeypatch.setattr(batch, "MOST_BYTES", 700)
-    model = BatchModel("toy", batch_dir=tmp_path / "b")
-    model.generate(requests)
-    model.next_step()
-    files = sorted((tmp_path / "b").glob("in-*"))
-    assert len(files) > 3 and all(f.stat().st_size <= 700 for f in files)
+    files = sorted(tmp_path.glob("in-*"))
+    assert [len(f.read_text().splitlines()) for f in files] == sizes
+    assert what == "MOST_LINES" or all(f.stat().st_size <= 700 for f in files)
 
 
 def test_a_request_that_fails_each_time_is_missing_with_its_reason(tmp_path):
@@ -224,28 +187,33 @@ def test_a_request_that_fails_each_time_is_missing_with_its_reason(tmp_path):
         body = {"error": {"message": "overloaded"}}
         return [row | {"response": {"status_code": 503, "body": body}} for row in rows]
 
-    request = Request(ASKED, max_tokens=4)
-    for n in range(1, batch.TRIES + 1):
-        model = BatchModel("toy", batch_dir=tmp_path)
-        assert model.generate([request])[0][0].missing == batch.WAITS and model.next_step()
-        assert answered(tmp_path, Server(), failing) == 1 and len(list(tmp_path.glob("in-*"))) == n
-    model = BatchModel("toy", batch_dir=tmp_path)
-    assert model.generate([request])[0][0].missing == "the batch: HTTP 503: overloaded"
-    assert not model.waiting
+    for _ in range(3):  # an input that was not run again is not written again
+        with pytest.raises(Waiting):
+            asked(tmp_path, [ASKED])
+    assert len(list(tmp_path.glob("in-*"))) == 1
+    (((reply,),), rounds) = in_rounds(tmp_path, Server(), lambda: asked(tmp_path, [ASKED]), failing)
+    assert reply.missing == "the batch: HTTP 503: overloaded" and rounds == [1] * batch.TRIES
+
+
+def test_what_a_cut_output_lacks_is_asked_again(tmp_path):
+    def cut(rows: list[dict]) -> list[Any]:
+        return [*rows[:-1], "\ufeff" + json.dumps(rows[-1])[:-20]]
+
+    with pytest.raises(Waiting):
+        asked(tmp_path, asks(3))
+    answered(tmp_path, Server(), cut)
+    for _ in range(2):  # written once
+        with pytest.raises(Waiting) as waits:
+            asked(tmp_path, asks(3))
+        assert [row[0].text is None for row in waits.value.replies].count(True) == 1
+    assert not (tmp_path / "in-003.jsonl").exists() and answered(tmp_path, Server()) == 1
+    assert all(row[0].text for row in asked(tmp_path, asks(3)))
 
 
 def test_a_server_s_dialect_is_learned_from_what_it_refused(tmp_path):
+    request = Request(ASKED.messages, n=2, temperature=0.5, max_tokens=4)
     server = Server(limit="max_completion_tokens")
-    request = Request(ASKED, n=2, temperature=0.5, max_tokens=4)
-
-    def run() -> Any:
-        model = BatchModel("toy", batch_dir=tmp_path)
-        replies = model.generate([request])
-        if model.waiting:
-            raise Waiting(model.next_step())
-        return replies
-
-    replies, rounds = in_rounds(tmp_path, server, run)
+    replies, rounds = in_rounds(tmp_path, server, lambda: asked(tmp_path, [request]))
     assert all(reply.text for reply in replies[0]) and rounds == [1, 1]
 
 
@@ -258,51 +226,3 @@ def test_options_are_checked_with_a_run_s_settings(tmp_path):
     (model,) = tl.opened(Setup(model="openai-batch:toy", model_options=options)).models()
     assert isinstance(model, BatchModel) and model.window == 300
     assert model.provides == {"text", "logprobs"}
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL on Windows")
-def test_a_run_killed_during_its_rounds_and_between_them_ends_with_the_same_tables(
-    online, tmp_path
-):
-    folder, server = tmp_path / "batch", Server()
-    run, where = None, {"PYTHONPATH": os.pathsep.join(sys.path)}
-    for place, count in (("_write", 5), ("copy", 1), ("_write", 1), ("copy", 1), ("_write", 1)):
-        command = [sys.executable, __file__, str(folder), place, str(count)]
-        ended = subprocess.run(command, env=os.environ | where).returncode
-        try:
-            run = benchmarked(BatchModel("toy", batch_dir=folder))
-            assert ended == 0  # nothing was left to ask for
-            break
-        except Waiting:
-            assert ended == -signal.SIGKILL
-            answered(folder, server)
-    assert run is not None
-    same(run, online)
-    lines = [line for file in folder.glob("in-*.jsonl") for line in file.open()]
-    names = [json.loads(line)["custom_id"] for line in lines]
-    assert len(set(names)) == len(names)
-
-
-def killed(folder: Path, place: str, count: int) -> None:
-    """The same run, which kills itself when it does something for the ``count``-th time."""
-    line, left = batch.FileLine, [count]
-
-    def counting(done: Callable[..., Any]) -> Callable[..., Any]:
-        def do(*given: Any) -> Any:
-            left[0] -= 1
-            if left[0] == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return done(*given)
-
-        return do
-
-    if place == "_write":
-        line._write = counting(line._write)
-    else:
-        batch.shutil.copyfileobj = counting(batch.shutil.copyfileobj)
-    benchmarked(BatchModel("toy", batch_dir=folder))
-
-
-if __name__ == "__main__":
-    killed(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))

@@ -15,13 +15,11 @@ import sqlite3
 import subprocess
 import sys
 import time
-import tracemalloc
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -29,8 +27,9 @@ from each import each
 from typer.testing import CliRunner
 
 from trustlab.cli import app
-from trustlab.models import cache, open_model
+from trustlab.models import cache
 from trustlab.models.base import Model, Request, Stopped, too_long
+from trustlab.models.by_name import open_model
 from trustlab.models.cache import (
     CachedModel,
     CacheMiss,
@@ -40,14 +39,15 @@ from trustlab.models.cache import (
     import_cache,
     request_keys,
 )
-from trustlab.models.opening import Later
 from trustlab.prompts import render
 from trustlab.records import Reply, TokenTrace
 
 ROOT = Path(__file__).resolve().parents[1]
 BLOCK = 2
-POINTS = {"asking": 4, "committing": 2, "committed": 6}
+POINTS = {"asking": 4, "committing": 2}
 """Where the run is killed -> requests then kept, of 8."""
+ASKED = (("system", "Name it."), ("user", "Chest pain."))
+ONE = Request(ASKED, n=3, temperature=0.5, seed=7, purpose="samples")
 
 
 def trace_of(text: str) -> TokenTrace:
@@ -97,36 +97,22 @@ class Fake:
         return sum(len(block) for block in self.asked)
 
 
-ASKED = (("system", "Name it."), ("user", "Chest pain."))
-ONE = Request(ASKED, n=3, temperature=0.5, seed=7, purpose="samples")
-
-
 def batch(n: int) -> list[Request]:
     return [replace(ONE, messages=(("user", f"Patient {i}"),)) for i in range(n)]
 
 
-def same(a: Reply, b: Reply) -> bool:
-    """Bit for bit, arrays and None included."""
-    if (a.trace is None) != (b.trace is None):
-        return False
-    for name in TokenTrace.ARRAYS if a.trace else ():
-        x, y = getattr(a.trace, name), getattr(b.trace, name)
-        if (x is None) != (y is None) or (
-            x is not None and (x.dtype, x.tobytes()) != (y.dtype, y.tobytes())
-        ):
-            return False
-    bare = [(t.tokens, t.alternatives, dict(t.bounds)) if (t := r.trace) else None for r in (a, b)]
-    return bare[0] == bare[1] and replace(a, trace=None) == replace(b, trace=None)
-
-
-def all_same(a: list[list[Reply]], b: list[list[Reply]]) -> bool:
-    return [len(x) for x in a] == [len(y) for y in b] and all(
-        same(r, s) for x, y in zip(a, b, strict=True) for r, s in zip(x, y, strict=True)
-    )
+def written(rows: list[list[Reply]]) -> list[list[str]]:
+    """Replies as text, numbers in full precision."""
+    return [[encode_reply(reply) for reply in row] for row in rows]
 
 
 def n_rows(path: Path) -> int:
     return sqlite3.connect(path).execute("SELECT count(*) FROM replies").fetchone()[0]
+
+
+def text_asked(model: Any) -> list[tuple[str, int, int]]:
+    """(patient, first, n) of each request that the model was asked."""
+    return [(r.messages[-1][1], r.first, r.n) for block in model.asked for r in block]
 
 
 # What is in a key
@@ -146,49 +132,205 @@ def n_rows(path: Path) -> int:
         {"want": frozenset({"prior"}), "prior_messages": (("user", ""),)},
         {"want": frozenset({"distributions"})},
         {"first": 3},
+        {"schema": "{}"},
+        {"continuation": "x"},
     ],
     ids=lambda change: "+".join(change),
 )
 def test_every_setting_is_in_the_key(change):
-    model = CachedModel(Fake(), None)
-    model.generate([ONE])
-    model.generate([replace(ONE, **change)])
-    assert model.model.n_asked == 2
-    assert model.calls[1]["n_cached"] == 0
-
-
-@pytest.mark.parametrize(
-    "change", [{"renyi_alpha": 2.0}, {"n_alternatives": 5}], ids=lambda change: "+".join(change)
-)
-def test_the_choices_of_a_distribution_are_in_the_key_where_one_is_wanted(change):
-    plain, changed = (request_keys(replace(ONE, **c), "m", "r") for c in ({}, change))
-    assert plain == changed
-    wide = replace(ONE, want=frozenset({"distributions"}))
-    assert not set(request_keys(wide, "m", "r")) & set(
-        request_keys(replace(wide, **change), "m", "r")
+    assert not set(request_keys(ONE, "m", "r")) & set(
+        request_keys(replace(ONE, **change), "m", "r")
     )
 
 
-def test_later_replies_have_the_keys_that_they_have_among_all():
+@each(
+    "change",
+    [
+        {"purpose": "answer"},
+        {"prior_messages": (("user", "x"),)},
+        {"renyi_alpha": 2.0},
+        {"n_alternatives": 5},
+    ],
+)
+def test_what_decides_no_reply_is_not(change):
+    plain, changed = (request_keys(replace(ONE, **c), "m", "r") for c in ({}, change))
+    assert plain == changed
+    if "purpose" not in change:  # where it is wanted it does
+        want = frozenset({"prior" if "prior_messages" in change else "distributions"})
+        wide = replace(ONE, want=want, prior_messages=(("user", "y"),))
+        keys = [request_keys(replace(wide, **c), "m", "r") for c in ({}, change)]
+        assert not set(keys[0]) & set(keys[1])
+
+
+def test_the_key_is_the_sha256_of_the_content_as_json():
+    messages = [["system", "Name it."], ["user", "Chest pain."]]
+    content = ["m", "r", messages, 0.5, 32, 7, ["logprobs", "prior"], [["user", ""]], 1]
+    request = replace(ONE, want=frozenset({"prior", "logprobs"}), prior_messages=(("user", ""),))
+    expected = hashlib.sha256(json.dumps(content, separators=(",", ":")).encode()).hexdigest()
+    assert request_keys(request, "m", "r")[1] == expected
     every = request_keys(replace(ONE, n=5), "m", "r")
     assert request_keys(replace(ONE, n=2, first=3), "m", "r") == every[3:]
+    names = [("m", "r"), ("other", "r"), ("m", "r2")]
+    assert len({request_keys(ONE, *name)[0] for name in names}) == 3
 
 
-def test_of_the_replies_only_the_unknown_runs_are_asked_for(tmp_path):
-    for known in ([1], [0, 3], [1, 2, 5]):
+# What is asked and what is kept
+
+
+def test_fifteen_samples_are_fifteen_rows_and_greedy_replies_one(tmp_path):
+    model = CachedModel(Fake(), tmp_path / "c")
+    (replies,) = model.generate([replace(ONE, n=15)])
+    assert n_rows(tmp_path / "c") == len({reply.text for reply in replies}) == 15
+    (greedy,) = model.generate([replace(ONE, n=5, temperature=0.0)])
+    assert len(greedy) == 5 and len({r.text for r in greedy}) == 1
+    assert n_rows(tmp_path / "c") == 16 and model.model.asked[-1][0].n == 1
+
+
+def test_of_the_replies_only_the_unknown_runs_are_asked_for():
+    for known in ([1], [0, 3], [1, 2, 5], [0, 1, 2]):
         model = CachedModel(Fake(), None)
         for i in known:
             model.generate([replace(ONE, n=1, first=i)])
         model.model.asked.clear()
         (six,) = model.generate([replace(ONE, n=6)])
-        assert sorted(
-            i for r in model.model.asked[0] for i in range(r.first, r.first + r.n)
-        ) == sorted({*range(6)} - {*known})
+        asked = [i for _, first, n in text_asked(model.model) for i in range(first, first + n)]
+        assert sorted(asked) == sorted({*range(6)} - {*known})
         assert [r.text for r in six] == [model.model.reply(ONE, i).text for i in range(6)]
         assert (model.calls[-1]["n_made"], model.calls[-1]["n_cached"]) == (
             6 - len(known),
             len(known),
         )
+
+
+def test_only_what_is_missing_is_asked_in_blocks_of_message_lists():
+    requests = batch(5)
+    model = CachedModel(Fake(), None, block=2)
+    model.generate(requests[1:2])
+    probe = replace(requests[0], temperature=0.0, n=1, purpose="probe")
+    model.generate([*requests, probe])
+    users = [[r.messages[0][1] for r in block] for block in model.model.asked[1:]]
+    assert users == [["Patient 0", "Patient 0", "Patient 2"], ["Patient 3", "Patient 4"]]
+
+
+def test_the_same_request_twice_is_asked_once_for_the_most_replies():
+    model = CachedModel(Fake(), None)
+    asked = zip((2, 4, 3), "abc", strict=True)
+    replies = model.generate([replace(ONE, n=n, purpose=purpose) for n, purpose in asked])
+    assert [[r.n for r in block] for block in model.model.asked] == [[4]]
+    assert [len(row) for row in replies] == [2, 4, 3] and replies[0] == replies[1][:2]
+    assert [row["n_made"] for row in model.calls] == [0, 4, 0]
+    schema = replace(ONE, schema="{}")  # of a model that holds no reply to one
+    model.generate([schema])
+    assert len(model.model.asked) == 1 and model.calls[-1]["n_cached"] == 3
+
+
+TWO = np.array([-0.0, -5e-324])
+
+
+@each(
+    "reply",
+    [
+        Reply("", None),
+        Reply("x", TokenTrace(())),
+        Reply("x", TokenTrace(("a", "b"), TWO, prior_logprobs=np.array([-1 / 3, -1e308]))),
+        Reply("x", TokenTrace(("a",), alternatives=(((" a", -0.1),),)), raw="\u2028{x}\x00"),
+        Reply("x", TokenTrace((), logprobs=np.zeros(0), alternatives=()), finish="length"),
+        Reply("x", reasoning="so", served_by="toy-1"),
+    ],
+)
+def test_encoding_loses_nothing(reply):
+    back = decode_reply(encode_reply(reply))
+    assert replace(back, trace=None) == replace(reply, trace=None)
+    for name in (*TokenTrace.ARRAYS, "tokens", "alternatives") if reply.trace else ():
+        one, other = getattr(reply.trace, name), getattr(back.trace, name)
+        if isinstance(one, np.ndarray):
+            assert (one.dtype, one.tobytes()) == (other.dtype, other.tobytes())
+        else:
+            assert one == other
+
+
+@each(
+    "odd",
+    [
+        *(Reply("b", TokenTrace(("b",), np.array([bad]))) for bad in (np.nan, np.inf, -np.inf)),
+        *(Reply("b", TokenTrace(("b",), alternatives=((("b", bad),),))) for bad in (np.nan, 0.5)),
+        Reply("b", n_tokens_out=-1),
+    ],
+)
+def test_what_is_not_believed_is_returned_and_never_kept(odd, tmp_path):
+    model = Fake()
+    model.reply = lambda request, i: odd if i == 1 else Fake.reply(model, request, i)
+    with pytest.warns(UserWarning, match="not kept"):
+        (replies,) = CachedModel(model, tmp_path / "c").generate([ONE])
+    assert replies[1] is odd and n_rows(tmp_path / "c") == 2
+
+
+def test_failures_are_returned_not_kept(tmp_path):
+    (replies,) = CachedModel(Fake(fail=[1]), tmp_path / "c").generate([ONE])
+    assert [r.missing for r in replies] == [None, "HTTP 500 after 3 tries", None]
+    assert n_rows(tmp_path / "c") == 2
+    (mended,) = CachedModel(Fake(), tmp_path / "c").generate([ONE])
+    assert written([mended[:1]]) == written([replies[:1]])
+    assert mended[1].text is not None and n_rows(tmp_path / "c") == 3
+
+
+class Stopping(Fake):
+    """Stops in its second call, after the first reply of each request."""
+
+    def generate(self, requests: Sequence[Request]) -> list[list[Reply]]:
+        replies = super().generate(requests)
+        if len(self.asked) == 2:
+            missing = Reply(None, missing="the budget is spent")
+            raise Stopped(
+                "the budget is spent", [[row[0], *[missing] * (len(row) - 1)] for row in replies]
+            )
+        return replies
+
+
+def test_what_was_finished_before_a_stop_is_kept(tmp_path):
+    requests, model = batch(4), CachedModel(Stopping(), tmp_path / "c", block=2)
+    with pytest.raises(Stopped, match="the budget is spent"):
+        model.generate(requests)
+    assert n_rows(tmp_path / "c") == 2 * requests[0].n + 2
+    again = CachedModel(Fake(), tmp_path / "c")
+    again.generate(requests)
+    asked = [(r.first, r.n) for block in again.model.asked for r in block]
+    assert asked == [(1, requests[2].n - 1), (1, requests[3].n - 1)]
+
+
+@each(
+    ("error", "match"),
+    [(RuntimeError("server gone"), "server gone"), (None, r"\[2, 2\] replies for n=\[3, 3\]")],
+)
+def test_finished_blocks_survive_an_error(error, match, tmp_path):
+    class Failing(Fake):
+        def generate(self, requests):
+            if len(self.asked) < 2:
+                return super().generate(requests)
+            if error is not None:
+                raise error
+            return [row[:-1] for row in super().generate(requests)]
+
+    with pytest.raises((RuntimeError, ValueError), match=match):
+        CachedModel(Failing(), tmp_path / "c", block=2).generate(batch(6))
+    rest = Fake()
+    CachedModel(rest, tmp_path / "c", block=2).generate(batch(6))
+    assert rest.n_asked == 2
+
+
+def test_settings_are_checked(tmp_path):
+    with pytest.raises(ValueError, match="block must be at least 1, got 0"):
+        CachedModel(Fake(), None, block=0)
+    with pytest.raises(ValueError, match="n must be at least 1, got 0"):
+        CachedModel(Fake(), None).generate([replace(ONE, n=0)])
+    with pytest.raises(FileNotFoundError, match="no reply cache at"):
+        CachedModel(Fake(), tmp_path / "c", offline=True)
+    model = CachedModel(Fake(), tmp_path / "new" / "c")
+    assert isinstance(model, Model) and model.generate([]) == []
+    assert (model.name, model.revision, model.provides) == ("fake", "r1", Fake.provides)
+
+
+# What a model says of itself
 
 
 class Probing(Fake):
@@ -224,829 +366,6 @@ def test_offline_what_a_model_provides_is_not_asked_of_it(tmp_path):
     assert model.model.n_probes == 0
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        {"provides": ["magic"], "lacks": {}},
-        {"provides": "text", "lacks": {}},
-        {"provides": [], "lacks": []},
-    ],
-)
-def test_a_bad_row_on_what_a_model_provides_is_refused(tmp_path, value):
-    with gzip.open(tmp_path / "e.gz", "wt", encoding="utf-8") as file:
-        file.write(json.dumps({"key": "0" * 64, "value": value}) + "\n")
-    with pytest.raises(ValueError, match=r"line 1: (provides|lacks)(\.0)? is"):
-        import_cache(tmp_path / "d", tmp_path / "e.gz")
-
-
-class Stopping(Fake):
-    """Stops in its second call, after the first reply of each request."""
-
-    def generate(self, requests: Sequence[Request]) -> list[list[Reply]]:
-        replies = super().generate(requests)
-        if len(self.asked) == 2:
-            missing = Reply(None, missing="the budget is spent")
-            raise Stopped(
-                "the budget is spent", [[row[0], *[missing] * (len(row) - 1)] for row in replies]
-            )
-        return replies
-
-
-def test_what_was_finished_before_a_stop_is_kept(tmp_path):
-    requests, model = batch(4), CachedModel(Stopping(), tmp_path / "c", block=2)
-    with pytest.raises(Stopped, match="the budget is spent"):
-        model.generate(requests)
-    assert n_rows(tmp_path / "c") == 2 * requests[0].n + 2
-    again = CachedModel(Fake(), tmp_path / "c")
-    again.generate(requests)
-    asked = [(r.first, r.n) for block in again.model.asked for r in block]
-    assert asked == [(1, requests[2].n - 1), (1, requests[3].n - 1)]
-
-
-@pytest.mark.parametrize("change", [{"name": "other"}, {"revision": "r2"}])
-def test_name_and_revision_are_in_the_key(change, tmp_path):
-    CachedModel(Fake(), tmp_path / "c").generate([ONE])
-    other = Fake(**change)
-    CachedModel(other, tmp_path / "c").generate([ONE])
-    assert other.n_asked == 1
-
-
-@pytest.mark.parametrize(
-    "change",
-    [{"purpose": "answer"}, {"n": 1}, {"n": 2}, {"prior_messages": (("user", "x"),)}],
-    ids=lambda change: "+".join(change),
-)
-def test_purpose_n_and_an_unwanted_prior_are_not(change):
-    model = CachedModel(Fake(), None)
-    first = model.generate([ONE])
-    again = model.generate([replace(ONE, **change)])
-    assert model.model.n_asked == 1
-    assert all_same([first[0][: len(again[0])]], again)
-
-
-def test_prior_messages_are_in_the_key_where_prior_is_wanted():
-    wanted = replace(ONE, want=frozenset({"prior", "logprobs"}), prior_messages=(("user", "a"),))
-    keys = {
-        request_keys(r, "m", "r")[0]
-        for r in (wanted, replace(wanted, prior_messages=(("user", "b"),)))
-    }
-    assert len(keys) == 2
-
-
-def test_key_is_the_sha256_of_the_content_as_json():
-    messages = [["system", "Name it."], ["user", "Chest pain."]]
-    content = ["m", "r", messages, 0.5, 32, 7, ["logprobs", "prior"], [["user", ""]], 1]
-    request = replace(ONE, want=frozenset({"prior", "logprobs"}), prior_messages=(("user", ""),))
-    assert (
-        request_keys(request, "m", "r")[1]
-        == hashlib.sha256(json.dumps(content, separators=(",", ":")).encode()).hexdigest()
-    )
-
-
-def test_fifteen_samples_are_fifteen_rows(tmp_path):
-    (replies,) = CachedModel(Fake(), tmp_path / "c").generate([replace(ONE, n=15)])
-    assert n_rows(tmp_path / "c") == 15
-    assert len({reply.text for reply in replies}) == 15
-
-
-def test_greedy_replies_share_one_row_and_are_asked_once(tmp_path):
-    model = CachedModel(Fake(), tmp_path / "c")
-    (replies,) = model.generate([replace(ONE, n=5, temperature=0.0)])
-    assert (
-        n_rows(tmp_path / "c"),
-        model.model.asked[0][0].n,
-        len({r.text for r in replies}),
-        len(replies),
-    ) == (1, 1, 1, 5)
-
-
-# What is asked and what is kept
-
-
-def test_more_samples_keep_those_known():
-    model = CachedModel(Fake(), None)
-    (ten,) = model.generate([replace(ONE, n=10)])
-    (fifteen,) = model.generate([replace(ONE, n=15)])
-    assert [(r.first, r.n) for block in model.model.asked for r in block] == [(0, 10), (10, 5)]
-    assert all_same([ten], [fifteen[:10]])
-    assert (model.calls[1]["n_made"], model.calls[1]["n_cached"]) == (5, 10)
-
-
-def test_a_kept_reply_stands_even_where_the_model_now_differs():
-    model = CachedModel(Fake(), None)
-    (first,) = model.generate([replace(ONE, n=1)])
-    model.model.name = "changed"  # what it says, not the key
-    (both,) = model.generate([replace(ONE, n=2)])
-    assert same(both[0], first[0])
-    assert both[1].text == model.model.reply(ONE, 1).text
-
-
-def test_only_what_is_missing_is_asked_in_blocks_of_message_lists():
-    requests = batch(5)
-    model = CachedModel(Fake(), None, block=2)
-    model.generate(requests[1:2])
-    probe = replace(requests[0], temperature=0.0, n=1, purpose="probe")
-    model.generate([*requests, probe])
-    users = [[r.messages[0][1] for r in block] for block in model.model.asked[1:]]
-    assert users == [["Patient 0", "Patient 0", "Patient 2"], ["Patient 3", "Patient 4"]]
-
-
-def test_the_same_request_twice_is_asked_once_for_the_most_replies():
-    model = CachedModel(Fake(), None)
-    asked = zip((2, 4, 3), "abc", strict=True)
-    replies = model.generate([replace(ONE, n=n, purpose=purpose) for n, purpose in asked])
-    assert [[r.n for r in block] for block in model.model.asked] == [[4]]
-    assert [len(row) for row in replies] == [2, 4, 3]
-    assert all_same([replies[0]], [replies[1][:2]])
-    assert [row["n_made"] for row in model.calls] == [0, 4, 0]
-
-
-def test_replies_reread_bit_for_bit(tmp_path):
-    fake = Fake()
-    first = CachedModel(fake, tmp_path / "c").generate(batch(3))
-    again = CachedModel(fake, tmp_path / "c", offline=True).generate(batch(3))
-    assert all_same(first, again)
-    assert all_same(again, fake.generate(batch(3)))
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [
-        Reply("", None),
-        Reply("x", TokenTrace(())),
-        Reply(
-            "x",
-            TokenTrace(
-                ("a", "b"),
-                logprobs=np.array([-0.0, -5e-324]),
-                prior_logprobs=np.array([-1 / 3, -1e308]),
-            ),
-        ),
-        Reply(
-            "x",
-            TokenTrace(("a",), alternatives=(((" a", -0.1),),)),
-            finish="length",
-            raw="\u2028{x}\x00",
-        ),
-        Reply("x", TokenTrace((), logprobs=np.zeros(0), alternatives=())),
-    ],
-)
-def test_encoding_loses_nothing(reply):
-    assert same(decode_reply(encode_reply(reply)), reply)
-
-
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("part", ["logprobs", "alternatives"])
-def test_nan_and_infinity_are_never_written(bad, part, tmp_path):
-    class Broken(Fake):
-        def reply(self, request, i):
-            value = np.array([bad]) if part == "logprobs" else ((("b", float(bad)),),)
-            broken = Reply("b", TokenTrace(("b",), **{part: value}))
-            return broken if i == 1 else super().reply(request, i)
-
-    with pytest.warns(UserWarning, match="not kept"):
-        (replies,) = CachedModel(Broken(), tmp_path / "c").generate([ONE])
-    assert (len(replies), n_rows(tmp_path / "c")) == (3, 2)
-
-
-def test_failures_are_returned_not_kept(tmp_path):
-    (replies,) = CachedModel(Fake(fail=[1]), tmp_path / "c").generate([ONE])
-    assert [r.missing for r in replies] == [None, "HTTP 500 after 3 tries", None]
-    assert n_rows(tmp_path / "c") == 2
-    (mended,) = CachedModel(Fake(), tmp_path / "c").generate([ONE])
-    assert same(mended[0], replies[0])
-    assert mended[1].text is not None
-    assert n_rows(tmp_path / "c") == 3
-
-
-def test_a_wrong_number_of_replies_is_an_error():
-    class Short(Fake):
-        def generate(self, requests):
-            return [row[:-1] for row in super().generate(requests)]
-
-    with pytest.raises(ValueError, match=r"\[2\] replies for n=\[3\]"):
-        CachedModel(Short(), None).generate([ONE])
-
-
-def test_finished_blocks_survive_an_error(tmp_path):
-    class Failing(Fake):
-        def generate(self, requests):
-            if len(self.asked) == 2:
-                raise RuntimeError("server gone")
-            return super().generate(requests)
-
-    with pytest.raises(RuntimeError, match="server gone"):
-        CachedModel(Failing(), tmp_path / "c", block=2).generate(batch(6))
-    rest = Fake()
-    CachedModel(rest, tmp_path / "c", block=2).generate(batch(6))
-    assert rest.n_asked == 2
-
-
-def test_settings_are_checked(tmp_path):
-    with pytest.raises(ValueError, match="block must be at least 1, got 0"):
-        CachedModel(Fake(), None, block=0)
-    with pytest.raises(ValueError, match="n must be at least 1, got 0"):
-        CachedModel(Fake(), None).generate([replace(ONE, n=0)])
-    (tmp_path / "text").write_text("no database, " * 100)
-    with pytest.raises(ValueError, match="not an SQLite file"):
-        CachedModel(Fake(), tmp_path / "text")
-
-
-def test_it_is_a_model_in_wal_mode(tmp_path):
-    model = CachedModel(Fake(), tmp_path / "new" / "c")
-    assert isinstance(model, Model)
-    assert (model.name, model.revision, model.provides) == ("fake", "r1", Fake.provides)
-    assert sqlite3.connect(tmp_path / "new" / "c").execute("PRAGMA journal_mode").fetchone() == (
-        "wal",
-    )
-
-
-def test_no_requests_no_replies():
-    model = CachedModel(Fake(), None)
-    assert model.generate([]) == []
-    assert model.calls_table().empty
-
-
-# Offline
-
-
-def test_an_offline_miss_shows_the_request(tmp_path):
-    CachedModel(Fake(), tmp_path / "c").generate([ONE])
-    offline = CachedModel(Fake(), tmp_path / "c", offline=True)
-    long = replace(ONE, messages=(("user", "pain " * 100),), max_tokens=99, purpose="probe")
-    with pytest.raises(CacheMiss) as miss:
-        offline.generate([ONE, long])
-    for part in (
-        "1 request(s)",
-        "fake",
-        "r1",
-        "'probe'",
-        "max_tokens=99",
-        "temperature=0.5",
-        "seed=7",
-        "user: 'pain",
-        "500 characters",
-    ):
-        assert part in str(miss.value)
-    assert "pain " * 50 not in str(miss.value)
-    assert miss.value.request is long
-    assert isinstance(miss.value, LookupError)
-    assert offline.model.asked == []
-
-
-def test_offline_without_a_file_is_an_error(tmp_path):
-    with pytest.raises(FileNotFoundError, match="no reply cache at"):
-        CachedModel(Fake(), tmp_path / "c", offline=True)
-    assert not (tmp_path / "c").exists()
-
-
-# Calls and progress
-
-
-def test_calls_count_tokens_and_share_the_time(monkeypatch):
-    clock = iter([100.0, 104.0])
-    monkeypatch.setattr("trustlab.models.cache.time.perf_counter", lambda: next(clock))
-    model = CachedModel(Fake(), None)
-    model.generate([ONE, replace(ONE, messages=(("user", "b"),), n=1, purpose="answer")])
-    model.generate([ONE])
-    table = model.calls_table()
-    assert table.drop(columns="seconds").to_dict("list") == {
-        "purpose": ["samples", "answer", "samples"],
-        "n": [3, 1, 3],
-        "n_tokens_in": [40, 40, 40],
-        "n_tokens_out": [9, 3, 9],
-        "n_made": [3, 1, 0],
-        "n_cached": [0, 0, 3],
-    }
-    assert table["seconds"].tolist() == [
-        3.0,
-        1.0,
-        0.0,
-    ]  # 4 s by 9 and 3 tokens; nothing asked the second time
-    model.reset_calls()
-    assert list(model.calls_table().columns) == list(table.columns)
-    assert len(model.calls_table()) == 0
-
-
-def test_progress_counts_requests_done():
-    model = CachedModel(Fake(), None, block=2)
-    model.generate(batch(3))
-    steps: list[int] = []
-    model.generate(batch(8), progress=steps.append)
-    assert steps == [3, 2, 2, 1]
-
-
-# Killed, and side by side
-
-
-def run_until(path: str, point: str) -> None:
-    """Stop for ever at ``point``, saying so: the parent kills the process there."""
-
-    def stop() -> None:
-        print("here", flush=True)
-        time.sleep(600)
-
-    class Stopping(Fake):
-        def generate(self, requests):
-            if point == "asking" and len(self.asked) == 2:
-                stop()
-            return super().generate(requests)
-
-    model = CachedModel(Stopping(), path, block=BLOCK)
-    steps: list[int] = []
-
-    def progress(n_done: int) -> None:
-        steps.append(n_done)
-        if point == "committed" and len(steps) == 3:
-            stop()
-
-    commits: list[str] = []
-
-    def trace(sql: str) -> None:
-        commits.extend([sql] * (sql.strip().upper() == "COMMIT"))
-        if point == "committing" and len(commits) == 2:
-            stop()
-
-    model._connection.set_trace_callback(trace)
-    model.generate(batch(8), progress=progress)
-
-
-def script(path: Path, point: str) -> subprocess.Popen[str]:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, __file__, str(path), point]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
-
-
-@pytest.mark.parametrize("point", POINTS)
-def test_a_killed_run_resumes(point, tmp_path):
-    path = tmp_path / "c"
-    process = script(path, point)
-    try:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "here\n"
-    finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()
-    rest = Fake()
-    resumed = CachedModel(rest, path, block=BLOCK).generate(batch(8))
-    assert [r.messages[0][1] for block in rest.asked for r in block] == [
-        f"Patient {i}" for i in range(POINTS[point], 8)
-    ]
-    assert all_same(resumed, Fake().generate(batch(8)))
-    assert n_rows(path) == 8 * ONE.n
-
-
-def test_two_processes_write_at_once(tmp_path):
-    path = tmp_path / "c"
-    processes = [script(path, "never") for _ in range(2)]
-    assert [(p.communicate(timeout=60), p.returncode) for p in processes] == [(("", None), 0)] * 2
-    assert n_rows(path) == 8 * ONE.n
-    assert all_same(
-        CachedModel(Fake(), path, offline=True).generate(batch(8)), Fake().generate(batch(8))
-    )
-
-
-def test_a_reply_that_another_process_wrote_first_is_the_one_returned(tmp_path):
-    class Raced(Fake):
-        def generate(self, requests):
-            winner = Fake(name="fake")
-            winner.reply = lambda request, i: Reply(f"first {i}")
-            CachedModel(winner, tmp_path / "c").generate(requests)
-            return super().generate(requests)
-
-    (replies,) = CachedModel(Raced(), tmp_path / "c").generate([ONE])
-    assert [r.text for r in replies] == ["first 0", "first 1", "first 2"]
-
-
-# One file that travels
-
-
-def test_export_and_import_round_trip(tmp_path):
-    first = CachedModel(Fake(), tmp_path / "a").generate(batch(4))
-    assert export_cache(tmp_path / "a", tmp_path / "out" / "replies.jsonl.gz") == 12
-    assert import_cache(tmp_path / "b", tmp_path / "out" / "replies.jsonl.gz") == {
-        "new": 12,
-        "known": 0,
-        "conflicting": 0,
-    }
-    assert all_same(CachedModel(Fake(), tmp_path / "b", offline=True).generate(batch(4)), first)
-    assert import_cache(tmp_path / "b", tmp_path / "out" / "replies.jsonl.gz") == {
-        "new": 0,
-        "known": 12,
-        "conflicting": 0,
-    }
-    assert [p.name for p in (tmp_path / "out").iterdir()] == ["replies.jsonl.gz"]
-
-
-def test_export_is_deterministic_and_sorted(tmp_path):
-    requests = batch(4)
-    CachedModel(Fake(), tmp_path / "a").generate(requests)
-    CachedModel(Fake(), tmp_path / "b", block=1).generate(requests[::-1])
-    for name in "ab":
-        export_cache(tmp_path / name, tmp_path / f"{name}.gz")
-    assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
-    assert (tmp_path / "a.gz").read_bytes()[4:8] == bytes(4)  # no time in the header
-    lines = gzip.decompress((tmp_path / "a.gz").read_bytes()).splitlines()
-    keys = [json.loads(line)["key"] for line in lines]
-    assert keys == sorted(keys)
-    import_cache(tmp_path / "c", tmp_path / "a.gz")
-    export_cache(tmp_path / "c", tmp_path / "c.gz")
-    assert (tmp_path / "c.gz").read_bytes() == (tmp_path / "a.gz").read_bytes()
-
-
-def test_import_never_overwrites(tmp_path):
-    fake, other = Fake(), Fake()
-    other.reply = lambda request, i: Reply(f"other {i}")  # type: ignore[method-assign]
-    CachedModel(fake, tmp_path / "a").generate([replace(ONE, n=2)])
-    CachedModel(other, tmp_path / "b").generate([ONE])
-    export_cache(tmp_path / "b", tmp_path / "b.gz")
-    assert import_cache(tmp_path / "a", tmp_path / "b.gz") == {
-        "new": 1,
-        "known": 0,
-        "conflicting": 2,
-    }
-    (replies,) = CachedModel(fake, tmp_path / "a", offline=True).generate([ONE])
-    assert [r.text for r in replies] == [
-        fake.reply(ONE, 0).text,
-        fake.reply(ONE, 1).text,
-        "other 2",
-    ]
-
-
-GOOD = json.loads(encode_reply(Reply("x", TokenTrace(("a",), logprobs=np.array([-0.5])))))
-
-
-def row(**change: object) -> str:
-    return json.dumps({"key": "0" * 64, "value": {**GOOD, **change}})
-
-
-def traced(**change: object) -> str:
-    return row(trace={**GOOD["trace"], **change})
-
-
-@each(
-    ("line", "message"),
-    [
-        ("{", "a line is"),
-        ("[]", "a line is"),
-        ("[" * 100_000, "a line is"),
-        (row().replace("0" * 64, "ab"), "key must be 64 hex digits, got 'ab'"),
-        (row(text=None), "text is null: Input should be a valid string"),
-        (row(missing="late"), 'missing is "late": Extra inputs'),
-        (row(n_tokens_in="3"), 'n_tokens_in is "3": Input should be a valid integer'),
-        (row(n_tokens_out=10**30), "n_tokens_out is 1000"),
-        (row(trace={"tokens": []}), r"trace\.\w+: Field required"),
-        (traced(logprobs=[-1.0, -2.0]), "logprobs are 2 of 1 tokens"),
-        (traced(logprobs=[float("nan")]), "logprobs.0 is NaN: Input should be a finite number"),
-        (traced(logprobs=[5.0]), "logprobs are not all numbers of at most 0"),
-        (row().replace("-0.5", "-1e999"), "logprobs.0 is -Infinity: Input should be a finite"),
-        (traced(alternatives=[3]), r"trace\.alternatives\.0 is 3"),
-    ],
-)
-def test_import_names_the_bad_line_and_adds_nothing(line, message, tmp_path):
-    good = json.dumps({"key": "f" * 64, "value": GOOD})
-    with gzip.open(tmp_path / "in.gz", "wt") as file:
-        file.write(f"{good}\n{line}\n")
-    with pytest.raises(ValueError, match=f"in.gz, line 2: .*{message}"):
-        import_cache(tmp_path / "c", tmp_path / "in.gz")
-    assert n_rows(tmp_path / "c") == 0
-
-
-@each("name", ["in.gz", "in.xz"])
-def test_an_import_s_line_that_never_ends_is_refused_without_filling_memory(
-    tmp_path, monkeypatch, name
-):
-    monkeypatch.setattr(cache, "LONGEST_LINE", 1 << 20)
-    good = json.dumps({"key": "f" * 64, "value": GOOD})
-    with (lzma.open if name == "in.xz" else gzip.open)(tmp_path / name, "wt") as file:
-        file.write(f"{good}\n")
-        for _ in range(64):
-            file.write("a" * (1 << 20))
-    tracemalloc.start()
-    try:
-        with pytest.raises(ValueError, match=f"{name}, line 2: a line has at most 1,048,576 byt"):
-            import_cache(tmp_path / "c", tmp_path / name)
-        assert tracemalloc.get_traced_memory()[1] < 16 << 20
-    finally:
-        tracemalloc.stop()
-    assert n_rows(tmp_path / "c") == 0
-
-
-def test_an_import_s_line_may_be_as_long_as_is_allowed(tmp_path, monkeypatch):
-    CachedModel(Fake(), tmp_path / "a").generate(batch(4))
-    n = export_cache(tmp_path / "a", tmp_path / "in.gz")
-    with gzip.open(tmp_path / "in.gz") as file:
-        monkeypatch.setattr(cache, "LONGEST_LINE", max(map(len, file)))
-    assert import_cache(tmp_path / "c", tmp_path / "in.gz")["new"] == n
-    monkeypatch.setattr(cache, "LONGEST_LINE", cache.LONGEST_LINE - 1)
-    with pytest.raises(ValueError, match="this one has more"):
-        import_cache(tmp_path / "d", tmp_path / "in.gz")
-
-
-def test_import_of_a_cut_or_plain_file_is_an_error(tmp_path):
-    CachedModel(Fake(), tmp_path / "a").generate(batch(4))
-    export_cache(tmp_path / "a", tmp_path / "whole.gz")
-    (tmp_path / "cut.gz").write_bytes((tmp_path / "whole.gz").read_bytes()[:-300])
-    (tmp_path / "plain.gz").write_text("{}")
-    for name in ("cut.gz", "plain.gz"):
-        with pytest.raises(ValueError, match=f"{name} is not a whole gzip file"):
-            import_cache(tmp_path / "b", tmp_path / name)
-        assert n_rows(tmp_path / "b") == 0
-
-
-HALF = json.loads(r'"\ud800"')
-SAID = {"tokens": ["a"], "logprobs": [-0.5], "alternatives": [[["a", -0.5]]], "entropies": [0.5]}
-TRACE = {**GOOD["trace"], **SAID}
-DAMAGED = {
-    "log-probability": (
-        {"trace": {**TRACE, "logprobs": [5.0]}},
-        "logprobs are not all numbers of at most 0",
-    ),
-    "prior": ({"trace": {**TRACE, "prior_logprobs": [1e-3]}}, "prior_logprobs are not all"),
-    "alternative": (
-        {"trace": {**TRACE, "alternatives": [[["a", 0.5]]]}},
-        "alternatives are not all",
-    ),
-    "entropy": (
-        {"trace": {**TRACE, "entropies": [-0.5]}},
-        "entropies are not all numbers of at least 0",
-    ),
-    "tokens in": ({"n_tokens_in": -7}, "n_tokens_in is -7"),
-    "tokens out": ({"n_tokens_out": 10**30}, "n_tokens_out is 1000"),
-    "text": ({"text": HALF}, "hex escape"),
-    "reasoning": ({"reasoning": HALF}, "hex escape"),
-    "token": ({"trace": {**TRACE, "tokens": [HALF]}}, "hex escape"),
-    "no field": ({"more": 1}, "more is 1: Extra inputs are not permitted"),
-}
-
-
-@each("name", DAMAGED)
-def test_a_damaged_row_is_named_dropped_asked_again_and_never_leaves(name, tmp_path):
-    change, why = DAMAGED[name]
-    fake, path = Fake(), tmp_path / "c.sqlite"
-    (first,) = CachedModel(fake, path).generate([ONE])
-    key = request_keys(ONE, fake.name, fake.revision)[1]
-    assert cache.damaged_rows(path) == {}
-
-    def damage() -> None:
-        with sqlite3.connect(path) as file:
-            value = json.dumps({**GOOD, **change})
-            file.execute("UPDATE replies SET value = ? WHERE key = ?", (value, key))
-
-    damage()
-    assert list(cache.damaged_rows(path)) == [key] and why in cache.damaged_rows(path)[key]
-    with pytest.raises(ValueError, match=f"no whole reply cache: row {key}: .*{why}"):
-        import_cache(tmp_path / "other", path)
-    with pytest.warns(UserWarning, match=f"row {key} is not written"):
-        assert export_cache(path, tmp_path / "out.gz") == 2
-    with pytest.warns(UserWarning, match=f"row {key} is left out"), pytest.raises(CacheMiss):
-        CachedModel(fake, path, offline=True).generate([ONE])
-    with pytest.warns(UserWarning, match=f"c.sqlite: the damaged row {key} is dropped.*{why}"):
-        (again,) = CachedModel(fake, path).generate([ONE])
-    assert all_same([first], [again]) and cache.damaged_rows(path) == {} and n_rows(path) == 3
-    damage()
-    told = CliRunner().invoke(app, ["cache", "check", "--path", str(path)])
-    assert told.exit_code == 1 and f"{key}: " in told.output and "1 damaged rows" in told.output
-    told = CliRunner().invoke(app, ["cache", "check", "--mend", "--path", str(path)])
-    assert told.exit_code == 0 and "dropped" in told.output and n_rows(path) == 2
-
-
-def test_what_is_not_believed_is_not_kept(tmp_path):
-    class Odd(Fake):
-        def reply(self, request, i):
-            return replace(super().reply(request, i), n_tokens_out=-1 if i == 1 else 4)
-
-    with pytest.warns(UserWarning, match="not kept: n_tokens_out is -1"):
-        CachedModel(Odd(), tmp_path / "c").generate([ONE])
-    assert n_rows(tmp_path / "c") == 2
-
-
-def test_a_row_that_could_be_believed_and_is_not_what_was_kept_is_damaged(tmp_path):
-    (kept,) = CachedModel(Fake(), tmp_path / "c").generate([ONE])
-    with sqlite3.connect(tmp_path / "c") as file:
-        file.execute(
-            """UPDATE replies SET value = replace(value, '"n_tokens_in":', '"n_tokens_in":1')"""
-        )
-    assert all("its checksum is not" in why for why in cache.damaged_rows(tmp_path / "c").values())
-    with pytest.warns(UserWarning, match="its checksum is not"):
-        (again,) = CachedModel(Fake(), tmp_path / "c").generate([ONE])
-    assert all_same([again], [kept]) and cache.damaged_rows(tmp_path / "c") == {}
-    with sqlite3.connect(tmp_path / "c") as file:  # as older versions kept it
-        file.execute("UPDATE replies SET value = substr(value, 1, instr(value, char(10)) - 1)")
-    assert cache.damaged_rows(tmp_path / "c") == {}
-    (read,) = CachedModel(Fake(), tmp_path / "c", offline=True).generate([ONE])
-    assert all_same([read], [kept])
-
-
-def test_a_flipped_byte_and_a_broken_file_are_named(tmp_path):
-    CachedModel(Fake(), tmp_path / "c").generate([ONE])
-    with sqlite3.connect(tmp_path / "c") as file:
-        file.execute("UPDATE replies SET value = CAST(replace(value, 'finish', x'ff') AS TEXT)")
-    assert len(cache.damaged_rows(tmp_path / "c")) == 3
-    with sqlite3.connect(tmp_path / "c") as file:
-        file.execute("ALTER TABLE replies RENAME COLUMN value TO v")
-    with pytest.raises(sqlite3.OperationalError, match=f"^{tmp_path / 'c'}: no such column"):
-        CachedModel(Fake(), tmp_path / "c").generate([ONE])
-    done = CliRunner().invoke(app, ["cache", "check", "--path", str(tmp_path / "c")])
-    assert done.exit_code == 1 and "no such column" in done.output
-
-
-PAGES_CELLS = 104
-"""Where a file says how many cells its first page holds, the description of its tables."""
-
-
-def flip(path: Path, at: int, bits: int = 1) -> None:
-    raw = bytearray(path.read_bytes())
-    raw[at] ^= bits
-    path.write_bytes(raw)
-
-
-def closed_cache(path: Path, n: int = 40) -> list[list[str]]:
-    cached = CachedModel(Fake(), path)
-    rows = cached.generate(batch(n))
-    cached.close()
-    return written(rows)
-
-
-def kept_of(path: Path, n: int = 40) -> list[list[str]]:
-    cached = CachedModel(Fake(), path, offline=True)
-    try:
-        return written(cached.generate(batch(n)))
-    finally:
-        cached.close()
-
-
-def test_a_file_whose_own_description_is_damaged_is_refused_and_mended_whole(tmp_path):
-    made = closed_cache(path := tmp_path / "c.sqlite")
-    flip(path, PAGES_CELLS)
-    with pytest.raises(ValueError, match=r"c.sqlite.*damaged"):
-        CachedModel(Fake(), path)
-    assert "new file" in cache.damaged_rows(path, mend=True)["the file"]
-    assert kept_of(path) == made and (tmp_path / "c.sqlite.damaged").is_file()
-
-
-def test_a_second_mend_keeps_what_the_first_has_put_aside(tmp_path):
-    made = closed_cache(path := tmp_path / "c.sqlite")
-    aside = []
-    for name in ("c.sqlite.damaged", "c.sqlite.damaged1"):
-        flip(path, PAGES_CELLS)
-        aside.append(path.read_bytes())
-        assert name in cache.damaged_rows(path, mend=True)["the file"]
-    for name, raw in zip(("c.sqlite.damaged", "c.sqlite.damaged1"), aside, strict=True):
-        assert (tmp_path / name).read_bytes() == raw
-    assert kept_of(path) == made
-
-
-def test_a_damaged_file_of_before_is_mended(tmp_path):
-    made, path = closed_cache(tmp_path / "new"), tmp_path / "old"
-    source, target = (closing(sqlite3.connect(file)) for file in (tmp_path / "new", path))
-    with source as new, target as old, old:
-        old.execute(WITHOUT_ROW_IDS)
-        old.executemany("INSERT INTO replies VALUES (?, ?)", new.execute("SELECT * FROM replies"))
-    flip(path, PAGES_CELLS)
-    cache.damaged_rows(path, mend=True)
-    assert kept_of(path) == made
-
-
-def test_a_damaged_file_in_use_is_not_replaced(tmp_path):
-    closed_cache(path := tmp_path / "c.sqlite")
-    code = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute('SELECT *"
-    code += " FROM replies').fetchone(); print(flush=True); input()"
-    held = [sys.executable, "-c", code, path]
-    with subprocess.Popen(held, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as run:
-        run.stdout.readline()
-        flip(path, PAGES_CELLS)
-        before = path.read_bytes()
-        with pytest.raises(ValueError, match=r"c.sqlite is in use by a run"):
-            cache.damaged_rows(path, mend=True)
-        assert path.read_bytes() == before
-        run.communicate(b"\n")
-
-
-def test_another_s_file_is_no_reply_cache(tmp_path):
-    with closing(sqlite3.connect(path := tmp_path / "theirs")) as theirs, theirs:
-        theirs.execute("CREATE TABLE patients (name)")
-    before = path.read_bytes()
-    for do in (lambda: CachedModel(Fake(), path), lambda: cache.damaged_rows(path, mend=True)):
-        with pytest.raises(ValueError, match=r"theirs holds no (table of replies|whole reply)"):
-            do()
-    assert path.read_bytes() == before
-
-
-def test_a_row_is_dropped_from_no_file_whose_index_is_damaged(tmp_path):
-    cached = CachedModel(Fake(), path := tmp_path / "c")
-    cached.generate([ONE])
-    cached.close()
-    raw = path.read_bytes()
-    two, three = (re.search(rb"[0-9a-f]{64}" + bytes([k]), raw).end() - 1 for k in (2, 3))
-    flip(path, two)  # each key leads to the other's row
-    flip(path, three)
-    with pytest.raises(ValueError, match=r"c: .*trustlab cache check --mend"):
-        CachedModel(Fake(), path).generate([ONE])
-    assert n_rows(path) == 3
-
-
-def test_an_import_takes_the_place_of_a_damaged_row(tmp_path):
-    closed_cache(tmp_path / "whole", 4)
-    made = closed_cache(path := tmp_path / "c", 4)
-    with sqlite3.connect(path) as file:
-        file.execute("UPDATE replies SET value = '{' || value")
-    counts = import_cache(path, tmp_path / "whole")
-    assert counts["new"] == 12 and kept_of(path, 4) == made
-
-
-# Files of other times, and files that may not be written
-
-WITHOUT_ROW_IDS = "CREATE TABLE replies (key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID"
-
-
-def written(rows: list[list[Reply]]) -> list[list[str]]:
-    return [[encode_reply(reply) for reply in row] for row in rows]
-
-
-def test_a_cache_of_before_is_read_and_written_on(tmp_path):
-    with closing(sqlite3.connect(tmp_path / "old")) as old, old:
-        old.execute(WITHOUT_ROW_IDS)
-        keys = request_keys(ONE, "fake", "r1")
-        rows = zip(keys, map(encode_reply, Fake().generate([ONE])[0]), strict=True)
-        old.executemany("INSERT OR IGNORE INTO replies VALUES (?, ?)", rows)
-    cached = CachedModel(model := Fake(), tmp_path / "old")
-    assert written(cached.generate([ONE])) == written(Fake().generate([ONE])) and not model.asked
-    cached.generate(batch(4))
-    cached.close()
-    assert n_rows(tmp_path / "old") > len(set(keys))
-
-
-def test_replies_of_a_kilobyte_take_little_more_room_than_their_bytes(tmp_path):
-    sizes = []
-    for schema in (cache.SCHEMA, WITHOUT_ROW_IDS):
-        with closing(sqlite3.connect(file := tmp_path / f"{len(sizes)}")) as made, made:
-            made.execute(schema)
-            rows = ((hashlib.sha256(b"%d" % k).hexdigest(), "x" * 1024) for k in range(3000))
-            made.executemany("INSERT INTO replies VALUES (?, ?)", rows)
-        sizes.append(file.stat().st_size / 3000)
-    assert sizes[0] < 1.6 * 1024 < 2 * 1024 < sizes[1]
-
-
-@pytest.fixture
-def read_only(tmp_path, monkeypatch) -> Path:
-    """A cache with the replies of ``batch(4)`` in a folder that takes no file."""
-    made = CachedModel(Fake(), tmp_path / "shelf" / "replies.sqlite")
-    made.generate(batch(4))
-    made.close()
-    (tmp_path / "shelf" / "replies.sqlite").chmod(0o444)
-    (tmp_path / "shelf").chmod(0o555)
-    if os.access(tmp_path / "shelf", os.W_OK):  # whoever may write everywhere
-        monkeypatch.setattr(cache.os, "access", lambda path, how: False)
-    yield tmp_path / "shelf" / "replies.sqlite"
-    (tmp_path / "shelf").chmod(0o755)
-
-
-def test_a_cache_that_may_not_be_written_is_read(read_only):
-    before = read_only.read_bytes()
-    cached = CachedModel(model := Fake(), read_only)
-    assert written(cached.generate(batch(4))) == written(Fake().generate(batch(4)))
-    assert not model.asked
-    cached.close()
-    assert before == read_only.read_bytes()
-
-
-def test_what_it_does_not_hold_is_not_asked_for(read_only):
-    cached = CachedModel(model := Fake(), read_only)
-    with pytest.raises(CacheMiss, match="it may not be written. The first:"):
-        cached.generate(batch(5))
-    assert model.asked == []
-    with pytest.raises(ValueError, match="may not be written: replies that are asked for"):
-        CachedModel(Fake(), read_only, offline=False)
-
-
-if __name__ == "__main__":
-    run_until(*sys.argv[1:])
-
-
-def test_an_embedded_model_is_opened_when_it_is_asked_and_a_replay_does_without(tmp_path):
-    asked = [Request(render("diagnosis", patient="I cough."), 1, 0.0, 8)]
-    model = open_model("embedded")
-    cached = CachedModel(model, tmp_path / "a.sqlite")
-    assert "_model" not in vars(model)
-    first, provides, window = cached.generate(asked), cached.provides, cached.window
-    assert "_model" in vars(model) and model.device == "cpu" and not hasattr(model, "abilities")
-    again = CachedModel(open_model("embedded"), tmp_path / "a.sqlite", offline=True)
-    assert again.generate(asked) == first
-    assert (again.provides, again.window) == (provides, window)
-    assert "_model" not in vars(again.model)
-
-
-def test_a_model_that_opens_as_another_is_refused(tmp_path):
-    later = Later("a", tmp_path, lambda: SimpleNamespace(name="a", revision="2"))
-    with pytest.raises(RuntimeError, match=f"opened is a 2, and not a {later.revision}"):
-        later.generate([])
-    broken = Later("a", tmp_path, lambda: SimpleNamespace().name)
-    with pytest.raises(AttributeError):  # and no endless recursion
-        broken.generate([])
-
-
 class Narrow(Fake):
     """Reads 20 tokens, one a word, and counts."""
 
@@ -1076,3 +395,377 @@ def test_a_prompt_that_was_found_too_long_is_so_again_without_the_model(tmp_path
     other = replace(ONE, messages=(("user", "pain " * 31),))
     with pytest.raises(CacheMiss):
         again.generate([other])
+
+
+def test_an_embedded_model_is_opened_when_it_is_asked_and_a_replay_does_without(tmp_path):
+    asked = [Request(render("diagnosis", patient="I cough."), 1, 0.0, 8)]
+    model = open_model("embedded")
+    cached = CachedModel(model, tmp_path / "a.sqlite")
+    assert "_model" not in vars(model)
+    first, provides, window = cached.generate(asked), cached.provides, cached.window
+    assert "_model" in vars(model) and model.device == "cpu" and not hasattr(model, "abilities")
+    again = CachedModel(open_model("embedded"), tmp_path / "a.sqlite", offline=True)
+    assert again.generate(asked) == first
+    assert (again.provides, again.window) == (provides, window)
+    assert "_model" not in vars(again.model)
+
+
+# Offline, calls and progress
+
+
+def test_an_offline_miss_shows_the_request(tmp_path):
+    CachedModel(Fake(), tmp_path / "c").generate([ONE])
+    offline = CachedModel(Fake(), tmp_path / "c", offline=True)
+    long = replace(ONE, messages=(("user", "pain " * 100),), max_tokens=99, purpose="probe")
+    with pytest.raises(CacheMiss) as miss:
+        offline.generate([ONE, long])
+    told = str(miss.value)
+    for part in ("1 request(s)", "fake", "r1", "'probe'", "max_tokens=99", "seed=7", "user: 'pain"):
+        assert part in told
+    assert "pain " * 50 not in told and miss.value.request is long
+    assert isinstance(miss.value, LookupError) and offline.model.asked == []
+
+
+def test_calls_count_tokens_and_share_the_time(monkeypatch):
+    clock = iter([100.0, 104.0])
+    monkeypatch.setattr("trustlab.models.cache.time.perf_counter", lambda: next(clock))
+    model = CachedModel(Fake(), None)
+    model.generate([ONE, replace(ONE, messages=(("user", "b"),), n=1, purpose="answer")])
+    model.generate([ONE])
+    table = model.calls_table()
+    assert table.drop(columns="seconds").to_dict("list") == {
+        "purpose": ["samples", "answer", "samples"],
+        "n": [3, 1, 3],
+        "n_tokens_in": [40, 40, 40],
+        "n_tokens_out": [9, 3, 9],
+        "n_made": [3, 1, 0],
+        "n_cached": [0, 0, 3],
+    }
+    assert table["seconds"].tolist() == [3, 1, 0]  # 4 s by 9 and 3 tokens; the second time none
+    model.reset_calls()
+    assert list(model.calls_table().columns) == list(table.columns) and model.calls == []
+    steps: list[int] = []
+    monkeypatch.undo()
+    CachedModel(Fake(), None, block=2).generate(batch(5), progress=steps.append)
+    assert steps == [2, 2, 1]
+
+
+# Killed, and side by side
+
+
+def run_until(path: str, point: str) -> None:
+    """Stop for ever at ``point``, saying so: the parent kills the process there."""
+
+    def stop() -> None:
+        print("here", flush=True)
+        time.sleep(600)
+
+    class Stopping(Fake):
+        def generate(self, requests):
+            if point == "asking" and len(self.asked) == 2:
+                stop()
+            return super().generate(requests)
+
+    model = CachedModel(Stopping(), path, block=BLOCK)
+    commits: list[str] = []
+
+    def trace(sql: str) -> None:
+        commits.extend([sql] * (sql.strip().upper() == "COMMIT"))
+        if point == "committing" and len(commits) == 2:
+            stop()
+
+    model._connection.set_trace_callback(trace)
+    model.generate(batch(8))
+
+
+def script(path: Path, point: str) -> subprocess.Popen[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, __file__, str(path), point]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_killed_run_resumes(point, tmp_path):
+    path = tmp_path / "c"
+    with script(path, point) as process:
+        assert process.stdout is not None and process.stdout.readline() == "here\n"
+        process.kill()
+    rest = Fake()
+    resumed = CachedModel(rest, path, block=BLOCK).generate(batch(8))
+    assert [patient for patient, *_ in text_asked(rest)] == [
+        f"Patient {i}" for i in range(POINTS[point], 8)
+    ]
+    assert written(resumed) == written(Fake().generate(batch(8))) and n_rows(path) == 8 * ONE.n
+
+
+def test_two_processes_write_at_once(tmp_path):
+    path = tmp_path / "c"
+    processes = [script(path, "never") for _ in range(2)]
+    assert [(p.communicate(timeout=60), p.returncode) for p in processes] == [(("", None), 0)] * 2
+    kept = CachedModel(Fake(), path, offline=True).generate(batch(8))
+    assert written(kept) == written(Fake().generate(batch(8))) and n_rows(path) == 8 * ONE.n
+
+
+def test_a_reply_that_another_process_wrote_first_is_the_one_returned(tmp_path):
+    class Raced(Fake):
+        def generate(self, requests):
+            winner = Fake(name="fake")
+            winner.reply = lambda request, i: Reply(f"first {i}")
+            CachedModel(winner, tmp_path / "c").generate(requests)
+            return super().generate(requests)
+
+    (replies,) = CachedModel(Raced(), tmp_path / "c").generate([ONE])
+    assert [r.text for r in replies] == ["first 0", "first 1", "first 2"]
+
+
+# One file that travels
+
+
+@each("name", ["replies.jsonl.gz", "replies.jsonl.xz"])
+def test_export_and_import_round_trip_in_the_same_bytes(name, tmp_path):
+    first = CachedModel(Fake(), tmp_path / "a").generate(batch(4))
+    CachedModel(Fake(), tmp_path / "b", block=1).generate(batch(4)[::-1])
+    packs = [tmp_path / which / name for which in ("out", "other", "again")]
+    assert export_cache(tmp_path / "a", packs[0]) == export_cache(tmp_path / "b", packs[1]) == 12
+    counts = {"new": 12, "known": 0, "conflicting": 0}
+    assert import_cache(tmp_path / "c", packs[0]) == counts
+    assert import_cache(tmp_path / "c", packs[0]) == counts | {"new": 0, "known": 12}
+    assert import_cache(tmp_path / "d", tmp_path / "c") == counts  # another cache
+    assert written(CachedModel(Fake(), tmp_path / "d", offline=True).generate(batch(4))) == (
+        written(first)
+    )
+    export_cache(tmp_path / "d", packs[2])
+    assert packs[0].read_bytes() == packs[1].read_bytes() == packs[2].read_bytes()
+    assert [p.name for p in (tmp_path / "out").iterdir()] == [name]
+
+
+def test_import_never_overwrites_what_is_whole(tmp_path):
+    fake, other = Fake(), Fake()
+    other.reply = lambda request, i: Reply(f"other {i}")  # type: ignore[method-assign]
+    CachedModel(fake, tmp_path / "a").generate([replace(ONE, n=2)])
+    CachedModel(other, tmp_path / "b").generate([ONE])
+    counts = {"new": 1, "known": 0, "conflicting": 2}
+    assert import_cache(tmp_path / "a", tmp_path / "b") == counts
+    (replies,) = CachedModel(fake, tmp_path / "a", offline=True).generate([ONE])
+    assert [r.text for r in replies] == [*(fake.reply(ONE, i).text for i in (0, 1)), "other 2"]
+    with sqlite3.connect(tmp_path / "a") as file:
+        file.execute("UPDATE replies SET value = '{' || value")
+    assert import_cache(tmp_path / "a", tmp_path / "b")["new"] == 3  # damaged rows make room
+
+
+GOOD = json.loads(encode_reply(Reply("x", TokenTrace(("a",), logprobs=np.array([-0.5])))))
+
+
+def row(**change: object) -> str:
+    return json.dumps({"key": "0" * 64, "value": {**GOOD, **change}})
+
+
+def traced(**change: object) -> str:
+    return row(trace={**GOOD["trace"], **change})
+
+
+@each(
+    ("line", "message"),
+    [
+        ("{", "a line is"),
+        ("[]", "a line is"),
+        ("[" * 100_000, "a line is"),
+        (row().replace("0" * 64, "ab"), "key must be 64 hex digits, got 'ab'"),
+        (row(text=None), "text is null: Input should be a valid string"),
+        (row(missing="late"), 'missing is "late": Extra inputs'),
+        (row(n_tokens_in="3"), 'n_tokens_in is "3": Input should be a valid integer'),
+        (row(n_tokens_out=10**30), "n_tokens_out is 1000"),
+        (row(trace={"tokens": []}), r"trace\.\w+: Field required"),
+        (traced(logprobs=[-1.0, -2.0]), "logprobs are 2 of 1 tokens"),
+        (traced(logprobs=[float("nan")]), "logprobs.0 is NaN: Input should be a finite number"),
+        (traced(logprobs=[5.0]), "logprobs are not all numbers of at most 0"),
+        (row().replace("-0.5", "-1e999"), "logprobs.0 is -Infinity: Input should be a finite"),
+        (row(provides=["magic"], lacks={}), r"provides\.0 is"),
+        (traced(alternatives=[3]), r"trace\.alternatives\.0 is 3"),
+    ],
+)
+def test_import_names_the_bad_line_and_adds_nothing(line, message, tmp_path):
+    good = json.dumps({"key": "f" * 64, "value": GOOD})
+    with gzip.open(tmp_path / "in.gz", "wt") as file:
+        file.write(f"{good}\n{line}\n")
+    with pytest.raises(ValueError, match=f"in.gz, line 2: .*{message}"):
+        import_cache(tmp_path / "c", tmp_path / "in.gz")
+    assert n_rows(tmp_path / "c") == 0
+
+
+@each("name", ["in.gz", "in.xz"])
+def test_an_import_s_line_that_never_ends_is_refused(tmp_path, monkeypatch, name):
+    CachedModel(Fake(), tmp_path / "a").generate(batch(4))
+    export_cache(tmp_path / "a", tmp_path / name)
+    with (lzma if name == "in.xz" else gzip).open(tmp_path / name) as file:
+        longest = max(map(len, file))
+    monkeypatch.setattr(cache, "LONGEST_LINE", longest)
+    assert import_cache(tmp_path / "c", tmp_path / name)["new"] == 12
+    monkeypatch.setattr(cache, "LONGEST_LINE", longest - 1)
+    with pytest.raises(ValueError, match=f"{name}, line .*this one has more"):
+        import_cache(tmp_path / "d", tmp_path / name)
+    assert n_rows(tmp_path / "d") == 0
+
+
+def test_import_of_a_cut_or_plain_file_is_an_error(tmp_path):
+    CachedModel(Fake(), tmp_path / "a").generate(batch(4))
+    export_cache(tmp_path / "a", tmp_path / "whole.gz")
+    (tmp_path / "cut.gz").write_bytes((tmp_path / "whole.gz").read_bytes()[:-300])
+    (tmp_path / "plain.gz").write_text("{}")
+    for name in ("cut.gz", "plain.gz"):
+        with pytest.raises(ValueError, match=f"{name} is not a whole gzip file"):
+            import_cache(tmp_path / "b", tmp_path / name)
+        assert n_rows(tmp_path / "b") == 0
+
+
+# What is damaged
+
+HALF = json.loads(r'"\ud800"')
+SAID = {"tokens": ["a"], "logprobs": [-0.5], "alternatives": [[["a", -0.5]]], "entropies": [0.5]}
+TRACE = {**GOOD["trace"], **SAID}
+DAMAGED = {
+    "logprobs are not all numbers of at most 0": {"trace": {**TRACE, "logprobs": [5.0]}},
+    "prior_logprobs are not all": {"trace": {**TRACE, "prior_logprobs": [1e-3]}},
+    "alternatives are not all": {"trace": {**TRACE, "alternatives": [[["a", 0.5]]]}},
+    "entropies are not all numbers of at least 0": {"trace": {**TRACE, "entropies": [-0.5]}},
+    "n_tokens_in is -7": {"n_tokens_in": -7},
+    "n_tokens_out is 1000": {"n_tokens_out": 10**30},
+    "hex escape": {"reasoning": HALF},
+    "lone leading surrogate|hex escape": {"trace": {**TRACE, "tokens": [HALF]}},
+    "more is 1: Extra inputs are not permitted": {"more": 1},
+}
+
+
+@each(("why", "change"), DAMAGED.items())
+def test_a_damaged_row_is_named_dropped_asked_again_and_never_leaves(why, change, tmp_path):
+    fake, path = Fake(), tmp_path / "c.sqlite"
+    (first,) = CachedModel(fake, path).generate([ONE])
+    key = request_keys(ONE, fake.name, fake.revision)[1]
+    assert cache.damaged_rows(path) == {}
+
+    def damage() -> None:
+        with sqlite3.connect(path) as file:
+            value = json.dumps({**GOOD, **change})
+            file.execute("UPDATE replies SET value = ? WHERE key = ?", (value, key))
+
+    damage()
+    assert list(found := cache.damaged_rows(path)) == [key] and re.search(why, found[key])
+    with pytest.raises(ValueError, match=f"no whole reply cache: row {key}: .*{why}"):
+        import_cache(tmp_path / "other", path)
+    with pytest.warns(UserWarning, match=f"row {key} is not written"):
+        assert export_cache(path, tmp_path / "out.gz") == 2
+    with pytest.warns(UserWarning, match=f"row {key} is left out"), pytest.raises(CacheMiss):
+        CachedModel(fake, path, offline=True).generate([ONE])
+    with pytest.warns(UserWarning, match=f"c.sqlite: the damaged row {key} is dropped.*{why}"):
+        (again,) = CachedModel(fake, path).generate([ONE])
+    assert (
+        written([first]) == written([again])
+        and cache.damaged_rows(path) == {}
+        and n_rows(path) == 3
+    )
+    damage()
+    assert list(cache.damaged_rows(path, mend=True)) == [key] and n_rows(path) == 2
+
+
+def test_a_row_that_could_be_believed_and_is_not_what_was_kept_is_damaged(tmp_path):
+    (kept,) = CachedModel(Fake(), tmp_path / "c").generate([ONE])
+    with sqlite3.connect(tmp_path / "c") as file:
+        file.execute(
+            """UPDATE replies SET value = replace(value, '"n_tokens_in":', '"n_tokens_in":1')"""
+        )
+    assert all("its checksum is not" in why for why in cache.damaged_rows(tmp_path / "c").values())
+    with pytest.warns(UserWarning, match="its checksum is not"):
+        (again,) = CachedModel(Fake(), tmp_path / "c").generate([ONE])
+    assert written([again]) == written([kept]) and cache.damaged_rows(tmp_path / "c") == {}
+    with sqlite3.connect(tmp_path / "c") as file:  # as older versions kept it
+        file.execute("UPDATE replies SET value = substr(value, 1, instr(value, char(10)) - 1)")
+    assert cache.damaged_rows(tmp_path / "c") == {}
+    (read,) = CachedModel(Fake(), tmp_path / "c", offline=True).generate([ONE])
+    assert written([read]) == written([kept])
+
+
+def test_a_flipped_byte_and_a_broken_file_are_named(tmp_path):
+    CachedModel(Fake(), tmp_path / "c").generate([ONE])
+    with sqlite3.connect(tmp_path / "c") as file:
+        file.execute("UPDATE replies SET value = CAST(replace(value, 'finish', x'ff') AS TEXT)")
+    told = CliRunner().invoke(app, ["cache", "check", "--path", str(tmp_path / "c")])
+    assert told.exit_code == 1 and "3 damaged rows" in told.output
+    with sqlite3.connect(tmp_path / "c") as file:
+        file.execute("ALTER TABLE replies RENAME COLUMN value TO v")
+    with pytest.raises(sqlite3.OperationalError, match=f"^{tmp_path / 'c'}: no such column"):
+        CachedModel(Fake(), tmp_path / "c").generate([ONE])
+
+
+PAGES_CELLS = 104
+"""Where a file says how many cells its first page holds, the description of its tables."""
+
+
+def flip(path: Path, at: int, bits: int = 1) -> None:
+    raw = bytearray(path.read_bytes())
+    raw[at] ^= bits
+    path.write_bytes(raw)
+
+
+def test_a_file_whose_own_structure_is_damaged_is_refused_and_not_changed(tmp_path):
+    for name in ("description", "index"):
+        cached = CachedModel(Fake(), path := tmp_path / name)
+        cached.generate([ONE])
+        cached.close()
+        if name == "description":
+            flip(path, PAGES_CELLS)
+        else:  # each key leads to the other's row
+            raw = path.read_bytes()
+            for k in (2, 3):
+                flip(path, re.search(rb"[0-9a-f]{64}" + bytes([k]), raw).end() - 1)
+        before = path.read_bytes()
+        with pytest.raises(ValueError, match=rf"{name}.*damaged.*sqlite3 .*\.recover"):
+            CachedModel(Fake(), path).generate([ONE])
+        assert ".recover" in cache.damaged_rows(path)["the file"]
+        with pytest.raises(ValueError, match="nothing is mended"):
+            cache.damaged_rows(path, mend=True)
+        assert path.read_bytes() == before
+
+
+def test_another_s_file_is_no_reply_cache(tmp_path):
+    with closing(sqlite3.connect(path := tmp_path / "theirs")) as theirs, theirs:
+        theirs.execute("CREATE TABLE patients (name)")
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match="theirs holds no table of replies"):
+        CachedModel(Fake(), path)
+    assert path.read_bytes() == before
+    (tmp_path / "text").write_text("no database, " * 100)
+    with pytest.raises(ValueError, match="not an SQLite file"):
+        CachedModel(Fake(), tmp_path / "text")
+
+
+# Files that may not be written
+
+
+@pytest.fixture
+def read_only(tmp_path, monkeypatch) -> Iterator[Path]:
+    """A cache with the replies of ``batch(4)`` in a folder that takes no file."""
+    made = CachedModel(Fake(), tmp_path / "shelf" / "replies.sqlite")
+    made.generate(batch(4))
+    made.close()
+    (tmp_path / "shelf" / "replies.sqlite").chmod(0o444)
+    (tmp_path / "shelf").chmod(0o555)
+    if os.access(tmp_path / "shelf", os.W_OK):  # whoever may write everywhere
+        monkeypatch.setattr(cache.os, "access", lambda path, how: False)
+    yield tmp_path / "shelf" / "replies.sqlite"
+    (tmp_path / "shelf").chmod(0o755)
+
+
+def test_a_cache_that_may_not_be_written_is_read_and_nothing_is_asked(read_only):
+    before = read_only.read_bytes()
+    cached = CachedModel(model := Fake(), read_only)
+    assert written(cached.generate(batch(4))) == written(Fake().generate(batch(4)))
+    with pytest.raises(CacheMiss, match="it may not be written. The first:"):
+        cached.generate(batch(5))
+    cached.close()
+    assert not model.asked and before == read_only.read_bytes()
+    with pytest.raises(ValueError, match="may not be written: replies that are asked for"):
+        CachedModel(Fake(), read_only, offline=False)
+
+
+if __name__ == "__main__":
+    run_until(*sys.argv[1:])

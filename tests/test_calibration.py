@@ -10,10 +10,16 @@ from resampled import brier_decomposition, case_weights
 from sklearn.isotonic import IsotonicRegression
 from sklearn.model_selection import GroupKFold
 
-from studies.calibration import calibration_table, recalibration_curves, reliability_table
+from studies.calibration import (
+    calibration_table,
+    recalibration_curves,
+    reliability_table,
+    risk_coverage_table,
+)
 from trustlab.measures import metrics_table
-from trustlab.metrics import auroc, brier, ece
+from trustlab.metrics import brier, ece
 from trustlab.metrics.calibration import brier_parts_weighted, cross_fitted
+from trustlab.metrics.selective import risk_at
 
 pytestmark = pytest.mark.usefixtures("every_interval")
 NAN = float("nan")
@@ -73,25 +79,6 @@ def test_every_answer_is_calibrated_on_the_other_folds_of_cases():
     assert (before != after).any()
 
 
-def test_the_folds_follow_from_cases_and_seed_and_not_from_the_rows_order():
-    correct, confidence = scored(60)
-    cases = np.repeat([f"case {i}" for i in range(20)], 3)
-    order = np.random.default_rng(0).permutation(60)
-    found = cross_fitted(correct, confidence, cases)
-    shuffled = cross_fitted(correct[order], confidence[order], cases[order])
-    np.testing.assert_allclose(shuffled, found[order])
-    assert (cross_fitted(correct, confidence, cases, seed=1) != found).any()
-
-
-def test_a_score_on_any_scale_becomes_a_probability_that_is_calibrated():
-    correct, confidence = scored(600)
-    found = cross_fitted(correct, 50 * confidence - 7, np.arange(600))
-    assert ((found >= 0) & (found <= 1)).all()
-    before, after = (brier_decomposition(correct, c) for c in (confidence, found))
-    assert after.miscalibration < 0.01 < before.miscalibration
-    assert auroc(correct, found) > auroc(correct, confidence) - 0.03
-
-
 def test_too_few_cases_or_one_class_outside_a_fold_give_no_probability_at_all():
     assert np.isnan(cross_fitted([1, 0, 1, 0], [0.1, 0.2, 0.3, 0.4], [1, 2, 3, 3], n_folds=4)).all()
     # The one wrong answer is left out of its own fold's training part.
@@ -135,20 +122,6 @@ def calibrated(run: Run) -> pd.DataFrame:
     return calibration_table(run.answers, run.confidence, SCALES, n_draws=300)
 
 
-def test_the_table_has_a_row_for_each_method_way_and_measure(calibrated: pd.DataFrame):
-    ways = calibrated.groupby("method", sort=False)["how"].unique()
-    assert list(ways["p"]) == ["as given", "isotonic"] and list(ways["s"]) == ["isotonic"]
-    assert not calibrated.duplicated(["method", "how", "metric"]).any()
-    counts, gone = ["n", "n_cases", "n_missing"], calibrated["method"].eq("gone")
-    assert (calibrated.loc[~gone, counts] == [90, 30, 0]).all(axis=None)
-    assert (calibrated.loc[gone, counts] == [0, 0, 90]).all(axis=None)
-    assert calibrated.loc[gone, "value"].isna().all()
-    assert set(calibrated.loc[gone, "missing"]) == {"no confidence: none"}
-    known = calibrated[~gone]
-    assert ((known["low"] <= known["value"]) & (known["value"] <= known["high"])).all()
-    assert (known["low"] >= 0).all() and (known["low"] < known["high"]).all()
-
-
 def test_values_are_those_of_the_metrics_table_and_of_cross_fitted_probabilities(
     run: Run, calibrated: pd.DataFrame
 ):
@@ -164,41 +137,6 @@ def test_values_are_those_of_the_metrics_table_and_of_cross_fitted_probabilities
     assert mine[["brier", *PARTS]].tolist() == pytest.approx(list(parts))
 
 
-def test_an_interval_of_a_part_that_cannot_be_negative_ends_at_nought(run: Run):
-    noise = run.confidence.query("method == 'p'").assign(
-        confidence=np.random.default_rng(1).random(len(run.said))
-    )
-    found = calibration_table(run.answers, noise, SCALES, n_draws=300).set_index(["how", "metric"])
-    line = found.loc[("as given", "discrimination")]
-    assert line["low"] == 0 < line["value"]
-    with pytest.raises(ValueError, match="received"):  # a probability outside 0 to 1
-        calibration_table(run.answers, run.confidence, {"s": "probability"}, n_draws=10)
-
-
-def test_few_wrong_answers_withhold_what_needs_both_classes():
-    few = Run(method="p")
-    few.answers["correct"] = 1
-    few.answers.loc[:3, "correct"] = 0
-    found = calibration_table(few.answers, few.confidence, SCALES, n_draws=50)
-    plain = found["how"].eq("as given") & found["metric"].isin(["brier", "ece"])
-    assert (found.loc[plain, "value"] > 0).all() and found.loc[~plain, "value"].isna().all()
-    assert set(found.loc[~plain, "missing"]) == {"fewer than 10 correct or wrong"}
-
-
-@each(
-    ("n", "correct", "why"),
-    [
-        (4, None, "fewer than 5 cases to calibrate on"),
-        (6, [0, 0, 1] + [1] * 15, "one class only outside a fold"),
-    ],
-)
-def test_one_class_outside_a_fold_and_too_few_cases_are_told_apart(n, correct, why):
-    one = Run(n, "s")
-    answers = one.answers if correct is None else one.answers.assign(correct=correct)
-    found = calibration_table(answers, one.confidence, SCALES, n_draws=20, min_per_class=1)
-    assert set(found["missing"]) == {why}
-
-
 def test_the_curve_is_the_isotonic_fit_with_a_band(run: Run):
     found = recalibration_curves(run.answers, run.confidence, SCALES, n_draws=200)
     assert set(found["method"]) == {"p", "gone"}
@@ -210,16 +148,6 @@ def test_the_curve_is_the_isotonic_fit_with_a_band(run: Run):
     band = mine.dropna(subset="low")
     assert (band["low"] < band["high"]).all() and len(band) > 10
     assert mine.loc[mine["low"].isna(), "missing"].str.startswith("no interval").all()
-
-
-def test_a_curve_needs_both_classes_and_twelve_cases_for_its_band():
-    few = Run(9, "p")
-    found = recalibration_curves(few.answers, few.confidence, SCALES, n_draws=20)
-    assert found["value"].notna().all() and found["low"].isna().all()
-    assert set(found["missing"]) == {"no interval: fewer than 12 cases"}
-    alone = few.answers.assign(correct=1)
-    (row,) = recalibration_curves(alone, few.confidence, SCALES, n_draws=20).to_dict("records")
-    assert np.isnan(row["value"]) and row["missing"] == "right answers alone, or wrong ones alone"
 
 
 # Reliability
@@ -263,3 +191,53 @@ def test_failed_answers_and_scores_have_no_bin_and_the_interval_resamples_cases(
     np.testing.assert_allclose(found[["value", "low", "high"]], [[0.5, 0.25, 0.75]])
     with pytest.raises(pd.errors.MergeError):
         binned([rows[0][:4]] * 2, 1)
+
+
+# Risk and coverage
+
+ALL = ("bad", "good", "flat", "gone", "half")
+
+
+def tables(n: int = 30, methods=ALL) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """``n`` cases at two levels.
+
+    "flat" is constant, "gone" has no value, "half" one in fewer than half of the answers.
+    """
+    rng = np.random.default_rng(5)
+    correct = (rng.random(2 * n) < 0.6).astype(float)
+    keys = pd.DataFrame({"case_id": np.repeat([f"c{i:02d}" for i in range(n)], 2)})
+    keys = keys.assign(level=[1, 100] * n, dataset="d", model="x")
+    said = {"good": 0.5 * correct + rng.random(2 * n), "bad": rng.random(2 * n)}
+    said |= {"flat": np.full(2 * n, 0.5), "gone": np.full(2 * n, NAN)}
+    said["half"] = np.where(np.arange(2 * n) < 0.8 * n, said["good"], NAN)
+    said["good"] = np.where(np.arange(2 * n) == 3, NAN, said["good"])
+    parts = [keys.assign(method=name, confidence=said[name]) for name in methods]
+    confidence = pd.concat(parts, ignore_index=True).assign(bound="", missing="none")
+    return keys.assign(answer="a", correct=correct, missing=""), confidence
+
+
+def test_curves_stand_on_the_rows_that_all_compared_methods_have_beside_two_references():
+    answers, confidence = tables()
+    found = risk_coverage_table(answers, confidence, ALL, coverages=(0.25, 0.5, 1.0), n_draws=100)
+    assert list(dict.fromkeys(found["method"])) == ["oracle", "any order", *ALL]
+    assert found.groupby("method")["role"].first()["oracle"] == "reference"
+    drawn = found.dropna(subset="value")
+    assert (drawn[["n_shared", "n_missing"]] == [59, 1]).all(axis=None)
+    shared = confidence.query("method == 'good'")["confidence"].notna().to_numpy()
+    right = answers["correct"].to_numpy()[shared]
+    rate = 1 - right.mean()
+    curves = drawn.set_index(["method", "coverage"])["value"]
+    assert curves["any order"].tolist() == pytest.approx([rate] * 3) == curves["flat"].tolist()
+    assert curves["oracle"].tolist() == pytest.approx([0, max(0, 1 - right.mean() / 0.5), rate])
+    said = confidence.query("method == 'bad'")["confidence"].to_numpy()[shared]
+    expected = risk_at(right, said, np.ones((1, 59), int), [0.25, 0.5, 1.0])[0]
+    assert curves["bad"].tolist() == pytest.approx(expected)
+    # the same draws for all: where all answers are given, one interval
+    at_all = drawn[drawn["coverage"] == 1].groupby("method")[["low", "high"]].first()
+    draws = case_weights(answers["case_id"], 100, 0)[:, shared]
+    expected = np.quantile(draws @ (1 - right) / draws.sum(axis=1), [0.025, 0.975])
+    np.testing.assert_allclose(at_all, [expected] * len(at_all))
+    reasons = found.set_index("method")["missing"]
+    assert reasons["gone"] == "no confidence: none"
+    assert reasons["half"] == "a value in 24 of 60 answers only: not compared"
+    assert drawn.loc[drawn["low"].isna(), "missing"].str.startswith("no interval").all()

@@ -20,7 +20,8 @@ from trustlab.collect import NO_TEXT, collect
 from trustlab.confidence import METHODS, select
 from trustlab.knowledge import load_knowledge
 from trustlab.levels import views
-from trustlab.models.base import Request, TextOnly
+from trustlab.models.abilities import TextOnly
+from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel, request_keys
 from trustlab.models.huggingface import IN_THOUGHT, HuggingFaceModel, prompt_text
 from trustlab.prompts import prompts_of

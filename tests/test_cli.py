@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import sqlite3
-from contextlib import closing
-
 import pytest
 from asking import ask
 from each import each
@@ -14,12 +10,11 @@ from papermill.exceptions import PapermillExecutionError
 from typer.testing import CliRunner
 
 from trustlab.cli import app
-from trustlab.confidence import METHODS
-from trustlab.confidence.registry import calls, readers
+from trustlab.datasets import load_cases
 from trustlab.experiment import benchmark
 from trustlab.models.base import Gone, Waiting
-from trustlab.models.cache import SCHEMA, CachedModel
-from trustlab.paths import ROOT, RUNS, save_json, shard_of
+from trustlab.models.cache import CachedModel
+from trustlab.paths import ROOT, RUNS, in_shard, save_json, shard_of
 from trustlab.run_notebooks import has_cases, notebook_names
 
 
@@ -37,26 +32,6 @@ def trustlab(*words: object, status: int = 0) -> str:
 # What there is
 
 
-@each(
-    ("name", "asked", "read"),
-    [
-        ("asp", "1", ""),
-        ("pmi", "1 + 1 scoring", ""),
-        ("token_sar", "1", "encoder"),
-        ("ccp", "1", "entailment"),
-        ("poc", "1 + K", ""),
-        ("semantic_entropy", "1 + K", "entailment"),
-        ("p_true", "1 + K", ""),
-        ("medconf", "1 + 1 + 2 per distinct answer", "retriever"),
-        ("agreement", "1 + K doctors", ""),
-        ("rdc", "1 + K doctors", "encoder"),
-        ("word_count", "0", ""),
-    ],
-)
-def test_a_method_s_cost_follows_from_its_needs(name: str, asked: str, read: str):
-    assert (calls(METHODS[name]), readers(METHODS[name])) == (asked, read)
-
-
 # Plan
 
 
@@ -65,39 +40,20 @@ def test_a_plan_counts_and_prices():
     rates = ("--usd-in", 1000, "--usd-out", 2000)
     lines = trustlab("plan", "01_benchmark", *asked, *rates).splitlines()
     rows = {words[0]: [int(w) for w in words[1:]] for words in map(str.split, lines[1:10])}
-    assert lines[0].split() == ["purpose", "n_replies", "n_tokens_in", "n_tokens_out", "n_requests"]
-    counted = {purpose: row[0] for purpose, row in rows.items()}
-    once = dict.fromkeys(("diagnosis", "ce", "cot_ce", "topk_ce", "evidence"), 4)
-    assert counted == once | {"samples": 20, "p_true": 20, "keyword": 2, "profile": 2}
-    tokens_in, tokens_out = (sum(row[i] for row in rows.values()) for i in (1, 2))
-    assert tokens_out == 24 * 64 + 24 * 16 + 4 * (256 + 64 + 2048) + 2 * (32 + 1024)
-    assert (
-        lines[10]
-        == f"in all 64 replies, about {tokens_in:,} tokens in and at most {tokens_out:,} out"
-    )
-    assert (
-        lines[11]
-        == f"about {(tokens_in * 1000 + tokens_out * 2000) / 1e6:,.2f} US dollars at your rates, at"
-        " most"
-    )
+    n, tokens_in, tokens_out = (sum(row[i] for row in rows.values()) for i in range(3))
+    told = f"in all {n} replies, about {tokens_in:,} tokens in and at most {tokens_out:,} out"
+    assert n == 64 and lines[10] == told
+    dollars = (tokens_in * 1000 + tokens_out * 2000) / 1e6
+    assert lines[11] == f"about {dollars:,.2f} US dollars at your rates, at most"
 
 
-def test_a_plan_takes_a_file_and_pairs_over_it(tmp_path):
+def test_a_plan_takes_a_file_and_pairs_and_counts_every_data_set_and_model(tmp_path):
     (tmp_path / "p.yml").write_text("n: 3\nsamples: 4\nlevels: [1]\nmethods: [poc]\n")
-    text = trustlab("plan", "01_benchmark", "--params", tmp_path / "p.yml", "-p", "samples=6")
-    assert "in all 21 replies" in text  # 3 answers and 3 x 6 samples
-    assert "dollars" not in text
-
-
-def test_a_plan_takes_the_notebooks_section_and_counts_every_data_set_and_model(tmp_path):
-    (tmp_path / "p.yml").write_text(
-        "01_benchmark:\n  n: 3\n  samples: 4\n  levels: [1]\n  methods: [poc]\n"
-    )
-    assert "in all 15 replies" in trustlab("plan", "01_benchmark", "--params", tmp_path / "p.yml")
+    given = ("plan", "01_benchmark", "--params", tmp_path / "p.yml")
+    assert "in all 21 replies" in trustlab(*given, "-p", "samples=6")  # 3 answers, 3 x 6 samples
     more = ("-p", "dataset=[starter, starter-dialogue]", "-p", "model=[embedded, embedded-closed]")
-    assert "in all 60 replies" in trustlab(
-        "plan", "01_benchmark", "--params", tmp_path / "p.yml", *more
-    )
+    told = trustlab(*given, *more)
+    assert "in all 60 replies" in told and "dollars" not in told
 
 
 # Running all
@@ -172,47 +128,23 @@ def test_an_error_after_a_run_is_no_refusal(tmp_path, monkeypatch):
     assert told == "trustlab: it ran, and what follows a run failed: the disk is full\n"
 
 
-def test_a_traceback_is_shown_on_demand_and_where_nobody_foresaw_the_error(monkeypatch):
-    for words in (["--traceback", "plan", "99_nothing"], ["methods"]):
-        if words == ["methods"]:
-            monkeypatch.delattr("trustlab.confidence.registry.calls")
-        done = CliRunner().invoke(app, words)
-        assert done.exit_code == 1
-        assert isinstance(done.exception, ValueError if "plan" in words else ImportError)
-
-
 # Bad input
-
-
-@pytest.mark.parametrize("command", ["run", "plan"])
-def test_an_unknown_notebook_is_refused_with_the_known_ones(command):
-    message = trustlab(command, "99_nothing", status=2)
-    assert "there is no notebook '99_nothing'" in message
-    assert all(name in message for name in notebook_names())
 
 
 @each("command", ["run", "plan"])
 @each(
-    ("pair", "message"),
+    ("words", "message"),
     [
-        (
-            "smaples=3",
-            (
-                "01_benchmark has no parameter 'smaples'; did you mean samples? known are dataset,"
-                " path, "
-            ),
-        ),
-        ("run_dir=x", "01_benchmark has no parameter 'run_dir'"),
-        ("n=many", "n is 'many'; it must be a whole number, at least 1"),
-        ("levels=20", "levels is 20; it must be whole numbers"),
-        ("n=[1", "parameter n is not YAML"),
-        ("path=a\udcff", "it must be text that UTF-8 can write"),
-        (r'path="a\ud800"', r"path is 'a\ud800'; it must be text that UTF-8 can write"),
-        ("n", "parameter 'n' is not of the form name=value"),
+        (["99_nothing"], "there is no notebook '99_nothing'; known are 00_walkthrough, "),
+        (["01_benchmark", "-p", "smaples=3"], "has no parameter 'smaples'; did you mean samples?"),
+        (["01_benchmark", "-p", "run_dir=x"], "01_benchmark has no parameter 'run_dir'"),
+        (["01_benchmark", "-p", "n=many"], "n is 'many'; it must be a whole number, at least 1"),
+        (["01_benchmark", "-p", "path=a\udcff"], "it must be text that UTF-8 can write"),
+        (["01_benchmark", "-p", "n"], "parameter 'n' is not of the form name=value"),
     ],
 )
-def test_a_bad_parameter_is_refused_before_anything_runs(command, pair, message):
-    assert message in trustlab(command, "01_benchmark", "-p", pair, status=2)
+def test_bad_input_is_refused_before_anything_runs(command, words, message):
+    assert message in trustlab(command, *words, status=2)
     assert not (RUNS / "01_benchmark").exists()
 
 
@@ -252,28 +184,12 @@ def test_a_shard_is_one_of_several(shard):
 
 def test_a_shard_without_cases_ends_well(monkeypatch):
     monkeypatch.setattr("trustlab.run_notebooks.run_notebook", None)  # nothing is run
-    shards = [f"{i}/50" for i in range(1, 51)]
-    there = [s for s in shards if has_cases("01_benchmark", {"n": 1}, s)]
-    empty = next(s for s in shards if s not in there)
-    assert len(there) == 1
+    (case,) = load_cases("starter", n=1)
+    (there,) = [i for i in range(1, 51) if in_shard(case.case_id, f"{i}/50")]
+    assert has_cases("01_benchmark", {"n": 1}, f"{there}/50")
+    empty = f"{there % 50 + 1}/50"
     told = trustlab("run", "01_benchmark", "-p", "n=1", "--shard", empty)
     assert told == f"01_benchmark: shard {empty} has no cases; nothing to do\n"
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("n: [1\n", "bad.yml is not YAML"),
-        ("- n\n", "bad.yml holds list"),
-        ("m: 1\n", "has no parameter 'm'; "),
-    ],
-)
-def test_a_bad_file_of_parameters_is_refused(content, message, tmp_path):
-    (tmp_path / "bad.yml").write_text(content)
-    for command in ("run", "plan"):
-        assert message in trustlab(
-            command, "01_benchmark", "--params", tmp_path / "bad.yml", status=2
-        )
 
 
 # Cache
@@ -301,28 +217,3 @@ def test_the_cache_travels_in_one_file(tmp_path):
     replayed = CachedModel(unasked, tmp_path / "b.sqlite", offline=True)
     ask(benchmark, made_cases(2), [replayed], ["poc"], [1], encoder=FakeEncoder())
     assert unasked.asked == []
-
-
-def test_a_bad_export_or_import_is_refused(tmp_path):
-    assert "there is no reply cache at" in trustlab(
-        "cache", "export", tmp_path / "o", "--path", tmp_path / "none", status=2
-    )
-    (tmp_path / "text").write_text("not gzip\n")
-    for name, rows in (("other", "CREATE TABLE a (b)"), ("bad", SCHEMA)):
-        with closing(sqlite3.connect(tmp_path / f"{name}.sqlite")) as file, file:
-            file.execute(rows)
-            if name == "bad":
-                file.execute("INSERT INTO replies VALUES (?, ?)", ("0" * 64, '{"text": "x"}'))
-    with gzip.open(tmp_path / "wrong.gz", "wt") as file:
-        file.write('{"key": "abc", "value": {}}\n')
-    for source, message in (
-        ("text", "is not a whole gzip file"),
-        ("wrong.gz", "line 1: key must be"),
-        ("gone", "gone"),
-        ("other.sqlite", "is no whole reply cache"),
-        ("bad.sqlite", "Field required"),
-        (".", ""),
-    ):
-        assert message in trustlab(
-            "cache", "import", tmp_path / source, "--path", tmp_path / "b.sqlite", status=2
-        )

@@ -13,23 +13,24 @@ from fake_model import NAMES, TEXT_ONLY, FakeEncoder, FakeModel, made_cases
 from trustlab.agents.medconf import MedConf
 from trustlab.collect import Settings, collect
 from trustlab.confidence import METHODS, select
+from trustlab.corpora import load_corpus
 from trustlab.levels import views
 from trustlab.meaning.parts import Readers
 from trustlab.prompts import render
 from trustlab.records import Generation, Parameters
-from trustlab.retrieval import BM25, load_corpus
+from trustlab.retrieval import BM25
 
 VIEWS = views(made_cases(3), [1, 100])
 ALL = select("all")
+LIBRARY = BM25(load_corpus())
 
 
 def asked_by(
     methods, model: FakeModel | None = None, settings: Settings | None = None
 ) -> tuple[FakeModel, list[Generation]]:
     model = model or FakeModel()
-    return model, collect(
-        model, VIEWS, select(methods), settings, readers=Readers.of(FakeEncoder())
-    )  # type: ignore[arg-type]
+    how: Any = {"readers": Readers.of(FakeEncoder()), "retriever": LIBRARY}  # type: ignore[arg-type]
+    return model, collect(model, VIEWS, select(methods), settings, **how)
 
 
 def unreadable_views(*texts: str):
@@ -147,10 +148,9 @@ def test_an_assessment_is_asked_for_by_the_methods_that_read_it():
 
 def test_the_library_is_the_projects_own_unless_another_is_given():
     _, generations = asked_by(["medconf"])
-    library = BM25(load_corpus())
     for assessment in (g.assessment for g in generations):
         assert assessment is not None and assessment.keyword == assessment.diagnosis
-        found = library.search(assessment.diagnosis)
+        found = LIBRARY.search(assessment.diagnosis)
         assert list(assessment.passages) == [p.id for p in found]
     shelf, two = Shelf(), Settings(medconf=MedConf(n_passages=2))
     given = collect(FakeModel(), VIEWS, select(["medconf"]), two, retriever=shelf)

@@ -5,21 +5,16 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 from asking import ask
 from fake_consultation import QUESTIONS, TOLD, Talker, asked, cases
-from fake_model import TEXT_ONLY, FakeEncoder
-from resampled import case_weights
+from fake_model import FakeEncoder
 
 from studies import consultation as tables
 from studies.consultation import ConsultationRun, consultations
-from trustlab import formatted
-from trustlab.knowledge import load_knowledge
-from trustlab.metrics.estimate import percentile_interval
 
 NAN = float("nan")
 
@@ -82,15 +77,6 @@ def test_a_consultation_is_four_tables_with_a_row_for_each_level_and_a_manifest(
     assert (tmp_path / "turns.csv").is_file() and (tmp_path / "enough.csv").is_file()
 
 
-def test_a_second_run_over_the_same_cache_asks_nothing_and_gives_the_same(tmp_path) -> None:
-    first = asked(cache=tmp_path / "replies.sqlite", run_dir=tmp_path / "a")
-    model = Talker(QUESTIONS)
-    again = asked(model=model, cache=tmp_path / "replies.sqlite", run_dir=tmp_path / "b")
-    assert model.asked == [] and again.calls["n_made"].sum() == 0
-    for name in ("turns", "answers", "confidence"):
-        pd.testing.assert_frame_equal(getattr(first, name), getattr(again, name))
-
-
 def test_where_every_question_is_unreadable_there_is_one_state_and_nothing_is_claimed() -> None:
     run = asked(12, model=Talker(QUESTIONS, replies={"ask": "Let me think about it first."}))
     assert len(run.turns) == 0 and set(run.ended["ended"]) == {"no readable question"}
@@ -100,12 +86,6 @@ def test_where_every_question_is_unreadable_there_is_one_state_and_nothing_is_cl
     assert tables.frontier_table(run, "fake").empty
     chosen = tables.chosen_table(run, "fake")
     assert len(chosen) and chosen["value"].isna().all()
-
-
-def test_a_model_without_token_probabilities_lacks_those_methods_and_nothing_else() -> None:
-    run = asked(10, model=Talker(QUESTIONS, provides=TEXT_ONLY), methods=("asp", "ce"))
-    assert set(tables.frontier_table(run, "fake")["method"]) == {"ce"}
-    assert "asp" not in set(tables.chosen_table(run, "fake")["policy"])
 
 
 def purposes(model: Talker) -> set[str]:
@@ -127,21 +107,9 @@ def test_the_patient_and_the_doctor_may_be_other_models() -> None:
     )
     assert set(run.answers["model"]) == {"fake"} and run.patient == "doctor"
     assert run.parameters["doctor"] == {"doctor": doctor.revision}
-    assert "asked by doctor" in formatted.run_notes(run.parameters)
     talkers = [Talker(QUESTIONS), Talker(QUESTIONS, name="second")]
     run = ask(consultations, cases(2), talkers, ["ce"], 2, encoder=FakeEncoder())
     assert run.ended.groupby("model").size().to_dict() == {"fake": 2, "second": 2}
-
-
-def test_what_is_not_so_is_denied() -> None:
-    nausea = load_knowledge().findings["nausea"]
-    known = [replace(case, denies=frozenset(load_knowledge().findings)) for case in cases(2)]
-    doctor = Talker([nausea.question])
-    run = ask(consultations, known, [doctor], ["ce"], 1, encoder=FakeEncoder(), patient="facts")
-    assert run.turns["fact"].tolist() == run.turns["reference"].tolist() == ["not so"] * 2
-    assert run.turns["reply"].isin(nausea.deny).all()
-    told = run.consultations[run.turns["model"][0]][0].statements[-1]
-    assert (told.finding, told.affirmed) == ("nausea", False)
 
 
 # Policies
@@ -170,16 +138,6 @@ def test_policies_stop_four_cases_by_hand() -> None:
     assert table.loc[["fixed 0", "fixed 3", "oracle"], "accuracy"].to_list() == [0.25, 0.5, 0.75]
 
 
-@pytest.mark.parametrize(("right", "threshold", "questions"), [(1, 0.1, 0), (0, 0.9, 1)])
-def test_of_equal_thresholds_the_laxest_is_taken(right, threshold, questions) -> None:
-    """Always right: it stops at once; wrong at the opening: after one question."""
-    sure = [[0.1, 0.9, 0.9, 0.9]] * 2
-    run = handmade([[right, 1, 1, 1]] * 2, sure, [3, 3], [[0] * 3] * 2)
-    table = tables.chosen_table(run, "fake", price=0)
-    assert set(table.loc[table["policy"] == "ce", "threshold_low"]) == {threshold}
-    assert values(table).loc["ce", "questions"] == questions
-
-
 def test_a_threshold_is_never_chosen_on_the_case_it_is_tried_on() -> None:
     """Changing a case's own truth and confidence leaves its own threshold as it was."""
     rng = np.random.default_rng(2)
@@ -197,21 +155,6 @@ def test_a_threshold_is_never_chosen_on_the_case_it_is_tried_on() -> None:
         assert after[i] == before[i]
         changed += int((np.delete(after, i) != np.delete(before, i)).any())
     assert changed, "the truth changes no threshold at all: nothing is shown"
-
-
-@pytest.mark.usefixtures("every_interval")
-def test_every_mean_has_an_interval_and_a_higher_price_asks_less() -> None:
-    run = handmade(RIGHT * 3, SURE * 3, [3] * 12, [[0] * 3] * 12)
-    table = tables.chosen_table(run, "fake", n_draws=500, seed=3).set_index(["metric", "policy"])
-    row = table.loc[("accuracy", "fixed 0")]
-    draws = case_weights([f"c{i:02}" for i in range(12)], 500, 3) @ np.array([0, 0, 0, 1] * 3) / 12
-    assert (row["low"], row["high"]) == pytest.approx(percentile_interval(draws))
-    assert row["value"] == 0.25 and row["missing"] == ""
-    asked_for = table.loc[("questions", "ce")]
-    assert asked_for["low"] < asked_for["value"] < asked_for["high"]
-    prices = [values(tables.chosen_table(run, "fake", price=p)) for p in (0, 0.05, 1)]
-    said = [found.loc["ce", "utterances"] for found in prices]
-    assert said == sorted(said, reverse=True) and said[-1] == 2 < said[0]
 
 
 def test_a_case_whose_answer_could_not_be_had_is_left_out_and_counted() -> None:

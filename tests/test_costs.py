@@ -1,19 +1,27 @@
-"""What methods cost, added up by hand; and which needs lead to which requests."""
+"""What methods cost, added up by hand; which needs lead to which requests; and a run's facts."""
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from asking import ask
 from each import each
-from fake_model import FakeEncoder, FakeModel, made_cases
+from fake_model import TEXT_ONLY, Cold, FakeEncoder, FakeModel, made_cases
 
+from trustlab.agents.medconf import MedConf
 from trustlab.confidence import METHODS
 from trustlab.costs import CALLS, method_costs, purposes_of
 from trustlab.experiment import benchmark
+from trustlab.paths import NOTICE
+from trustlab.records import Reply
+from trustlab.reporting import report
+from trustlab.run import Run
 
 ONE_OF_EACH = list({METHODS[name].needs: name for name in METHODS}.values())
 """A method for each set of needs."""
@@ -81,9 +89,6 @@ def test_a_method_without_costs_or_values_keeps_its_row_and_says_why():
     row = costs_of(a_run(missing=["asp"])).loc["asp"]
     assert (row["n_values"], row["n_answers"], row["n_replies"]) == (0, 2, 1)
     assert row["missing"] == "no value: no logprobs"
-    found = costs_of(a_run([]))
-    assert found["n_replies"].isna().all()
-    assert found["missing"].str.startswith("never asked: diagnosis").all()
 
 
 def test_an_assessors_replies_are_shared_among_all_models_answers():
@@ -97,11 +102,65 @@ def test_an_assessors_replies_are_shared_among_all_models_answers():
     assert found["missing"].str.contains("assessor judge-model: shared equally").all()
 
 
-def test_rates_that_make_no_sense_and_calls_without_their_columns_are_refused():
+def test_rates_that_make_no_sense_are_refused():
     for rates in ({"usd_in": 1}, {"usd_in": -1, "usd_out": 1}):
         with pytest.raises(ValueError, match="must be both given, at least 0; received"):
             method_costs(a_run(), **rates)
-    run = a_run()
-    run.calls = run.calls.drop(columns=["n_tokens_in"])
-    with pytest.raises(ValueError, match=r"calls lacks the columns \['n_tokens_in'\]"):
-        method_costs(run)
+
+
+# The facts of a run
+
+
+def made(cases: int = 2, *models: FakeModel, **options: Any) -> Run:
+    how = {"samples": 3, "levels": [1, 100], "encoder": FakeEncoder()}
+    how |= {"methods": ["asp", "poc", "ce", "medconf", "random"]}
+    return ask(benchmark, made_cases(cases), models or [FakeModel()], **how | options)
+
+
+RUNS = {
+    "two models": lambda: made(
+        2, FakeModel(), FakeModel("other", provides=TEXT_ONLY), methods="all", levels=[1]
+    ),
+    "nothing readable": lambda: made(2, FakeModel("embedded", unreadable=lambda r, i: True)),
+    "parts switched off": lambda: made(
+        1, medconf=MedConf(retrieval=False, importance=False), assessor=FakeModel("judge")
+    ),
+}
+
+
+@each("name", RUNS)
+def test_every_run_has_its_facts_a_line_each(name):
+    run = RUNS[name]()
+    words = report(replace(run, generations=())).text
+    assert not re.findall(r"\n\n|\bnan\b|None|\{|\}|: *\n(?!  )|, *\n|, ,", words)
+    assert words.startswith("- Models: ") and words.endswith(NOTICE)
+    assert all(line.startswith(("- ", "  - ")) for line in words.splitlines())
+
+
+def test_what_is_missing_failed_or_unread_is_counted_apart_and_the_costs_stand_below():
+    class Failing(FakeModel):
+        def reply(self, request, i):
+            if request.purpose == "diagnosis" and "Question 0 for a?" in request.messages[-1][1]:
+                return Reply(None, missing="HTTP 500", finish="error")
+            return super().reply(request, i)
+
+    unread = Failing(unreadable=lambda r, i: "for b?" in r.messages[1][1])
+    run = made(3, unread, FakeModel("<b>", provides=TEXT_ONLY), levels=[1], methods=["asp", "poc"])
+    found = report(run, usd_in=1, usd_out=2)
+    gone = int(run.confidence["confidence"].isna().sum())
+    for told in (
+        "- Answers: 6 asked for; 1 not had or not graded", "; 1 not read as a diagnosis",
+        f"- Confidences: 12, of which {gone} missing\n",
+        "<b>, no value: asp (the backend gives no logprobs)\n",
+    ):  # fmt: skip
+        assert told in found.text
+    pd.testing.assert_frame_equal(found.costs, method_costs(run, 1, 2))
+    assert "US dollars" in str(found) and "US dollars" not in str(report(run))
+    page = found._repr_html_()
+    assert "<b>," not in page and "&lt;b&gt;" in page
+
+
+def test_a_caution_is_told_of_samples_that_are_all_alike():
+    alike = "- Caution: fake: all samples alike (temperature ignored?)\n"
+    assert alike in report(made(3, FakeModel("other"), Cold(), methods=["poc", "ce"])).text
+    assert "Caution" not in report(made(3, methods=["poc", "ce"])).text

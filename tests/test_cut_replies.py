@@ -6,8 +6,8 @@ import json
 import math
 from dataclasses import replace
 
-import pytest
 from asking import ask
+from each import each
 from fake_consultation import QUESTIONS, Talker, asked, told_case
 from fake_medconf import PASSAGES, PATIENT, Scripted, evidence_json, profile_json
 from fake_model import FakeEncoder, FakeModel, made_cases, prompt_of
@@ -25,9 +25,9 @@ from trustlab.confidence import METHODS
 from trustlab.experiment import benchmark
 from trustlab.graders import JudgeGrader, SynonymGrader
 from trustlab.measures import metrics_table
-from trustlab.models.base import Request, TextOnly
+from trustlab.models.abilities import TextOnly
+from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel
-from trustlab.models.openai_replies import reply_of
 from trustlab.parsing.agents import (
     read_enough,
     read_flags,
@@ -38,7 +38,7 @@ from trustlab.parsing.agents import (
     read_wording,
 )
 from trustlab.parsing.reply import Unreadable, diagnosis_reply
-from trustlab.records import NO_DIAGNOSIS, Reply, TokenTrace
+from trustlab.records import Reply, TokenTrace
 
 REASON = "ran out of tokens"
 ASK = Request((("user", "Cough?"),), max_tokens=2)
@@ -72,13 +72,6 @@ class Cut(FakeModel):
         return request.n == 1
 
 
-class CutSamples(Cut):
-    """A "cut" case's samples run out of tokens but for the first; the greedy answer does not."""
-
-    def ends(self, request: Request, i: int) -> bool:
-        return request.n > 1 and i > 0
-
-
 def run_of(model: FakeModel, **options):
     """Four patients with influenza who say who they are, and what ``model`` says of them."""
     flu = [replace(c, diagnosis="Influenza", accepted=("Influenza",)) for c in made_cases(4)]
@@ -91,7 +84,7 @@ def run_of(model: FakeModel, **options):
 POOLED = "metric == 'accuracy' and level == 'pooled'"
 
 
-@pytest.mark.parametrize("text", ["", "[Influenza], but", "[Influenza]"])
+@each("text", ["", "[Influenza]"])
 def test_a_cut_answer_is_neither_right_nor_wrong_and_an_unreadable_one_is_wrong(text: str) -> None:
     cases, run = run_of(Cut(text, a="cut", b="unread"), levels=[1, 100])
     answers = run.answers.set_index(["case_id", "level"])
@@ -114,12 +107,6 @@ def test_a_cut_answer_is_neither_right_nor_wrong_and_an_unreadable_one_is_wrong(
     assert named["a"].isna().all() and (named["b"] == 0).all()
 
 
-def test_accuracy_of_cut_answers_alone_is_missing_and_counts_them() -> None:
-    _, run = run_of(Cut("", **dict.fromkeys(IDS, "cut")), levels=[100])
-    row = metrics_table(run, n_draws=20).query(POOLED).iloc[0]
-    assert math.isnan(row["value"]) and (row["n"], row["n_missing"]) == (0, 4), row.to_dict()
-
-
 def test_a_consultation_with_a_cut_answer_is_left_out_of_stopping() -> None:
     cut = Reply("[Influenza], but", n_tokens_in=50, n_tokens_out=64, finish="length")
 
@@ -132,19 +119,12 @@ def test_a_consultation_with_a_cut_answer_is_left_out_of_stopping() -> None:
     assert list(grid(run, "fake").case_ids) == ["c00", "c02", "c03"]
 
 
-def test_cut_samples_are_dropped_and_the_rest_count() -> None:
-    _, run = run_of(CutSamples("[Influenza], but", a="cut"), levels=[100])
+def test_cut_samples_are_dropped_and_the_rest_count(monkeypatch) -> None:
+    monkeypatch.setattr(Cut, "ends", lambda self, request, i: request.n > 1 and i > 0)
+    _, run = run_of(Cut("[Influenza], but", a="cut"), levels=[100])
     assert list(run.answers["n_samples"]) == [1, 3, 3, 3]
     told = run.confidence.query("method == 'poc'").set_index("case_id")["missing"]
     assert told["a"].startswith("fewer than 2") and (told.drop("a") == "").all()
-
-
-def test_a_diagnosis_that_was_cut_off_keeps_its_words_and_no_tokens() -> None:
-    trace = TokenTrace(("[flu", "]", ", but"))
-    found = diagnosis_reply(Reply("[flu], but", trace, 9, 3, finish="length"))
-    assert (found.text, found.trace, found.missing) == (None, None, REASON)
-    assert (found.raw, found.finish, found.n_tokens_out) == ("[flu], but", "length", 3)
-    assert diagnosis_reply(Reply("flu?")).missing == NO_DIAGNOSIS
 
 
 def stated(name: str, *replies: Reply) -> str:
@@ -228,17 +208,18 @@ def test_every_reader_takes_a_cut_reply_for_none_and_says_why() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_p_true_counts_the_whole_replies_alone() -> None:
+def test_whole_replies_count_and_cut_ones_keep_their_words_unread() -> None:
     whole, cut = (Reply("True"), Reply("False")), (Reply("True", finish="length"),) * 3
     assert stated("p_true", *whole, *cut) == "the value 0.5"
     assert stated("p_true", whole[0], *cut).startswith("fewer than 2")
-
-
-def test_a_patient_whose_reply_was_cut_says_nothing() -> None:
-    case, question = told_case(), "What else?"
+    case = told_case()
     words = parts_of(case.statements[1])[1]
-    assert read_answer(Reply(f"[{words}]"), case, question).words == words
-    assert read_answer(Reply(f"[{words}]", finish="length"), case, question).words == UNKNOWN
+    assert read_answer(Reply(f"[{words}]"), case, "What else?").words == words
+    assert read_answer(Reply(f"[{words}]", finish="length"), case, "What else?").words == UNKNOWN
+    trace = TokenTrace(("[flu", "]", ", but"))
+    found = diagnosis_reply(Reply("[flu], but", trace, 9, 3, finish="length"))
+    assert (found.text, found.trace, found.missing) == (None, None, REASON)
+    assert (found.raw, found.finish, found.n_tokens_out) == ("[flu], but", "length", 3)
 
 
 def test_a_servers_reply_cut_before_any_text_is_cut_and_kept(tmp_path, monkeypatch) -> None:
@@ -255,19 +236,3 @@ def test_a_servers_reply_cut_before_any_text_is_cut_and_kept(tmp_path, monkeypat
             assert (first.finish, diagnosis_reply(first).missing) == ("length", REASON)
             assert (first.text, first.missing, again.text, again.finish) == ("", None, "", "length")
             assert len(server.chats()) == before + 1 and model.usage["failures"] == 0
-
-
-@pytest.mark.parametrize(
-    ("end", "n_tokens", "finish"),
-    [
-        ("length", 1, "length"),
-        ("model_length", 1, "length"),  # the window's end, as Mistral calls it
-        ("max_tokens", 2, "length"),
-        (None, 2, "length"),  # a server that does not say: all tokens are used up
-        (None, 1, "stop"),
-        ("stop", 2, "stop"),
-    ],
-)
-def test_how_a_servers_reply_ended(end: str | None, n_tokens: int, finish: str) -> None:
-    choice = {"message": {"content": "[flu]"}, "finish_reason": end}
-    assert reply_of(choice, ASK, (5, n_tokens), 0, None).finish == finish

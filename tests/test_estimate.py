@@ -3,17 +3,12 @@ it."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
 from each import each
-from long_table import check
 from resampled import auroc_weighted, case_weights
 
-from trustlab.metrics import schema
-from trustlab.metrics.correlation import OVER_LEVELS, pearson
 from trustlab.metrics.discrimination import RANKING, auroc
 from trustlab.metrics.estimate import (
     CHUNK,
@@ -22,22 +17,15 @@ from trustlab.metrics.estimate import (
     Draws,
     Metric,
     Rows,
-    across,
     at_least,
     bootstrap_p,
     difference,
     estimate,
-    grouped,
     mean,
-    measure,
     most_frequent,
     percentile_interval,
-    share,
-    within,
     without_excess,
 )
-from trustlab.metrics.paired import DIFFERENCE
-from trustlab.paths import ROOT
 
 pytestmark = pytest.mark.usefixtures("every_interval")
 NAN = float("nan")
@@ -89,29 +77,6 @@ def test_cases_are_drawn_with_all_their_rows_and_the_same_for_all_that_is_compar
         Rows.of(TABLE, "confidence", few).drawn(mean("correct"))
 
 
-def test_within_is_the_mean_over_levels_that_the_sample_has_both_classes_at():
-    table = TABLE.assign(correct=TABLE["correct"].where(TABLE["level"] != 1, 0))
-    rows, weights = Rows.of(table, "confidence", 200), case_weights(table["case_id"], 200)
-    parts = [table[table["level"] == q] for q in (40, 100)]
-    each_one = [auroc(part["correct"], part["confidence"]) for part in parts]
-    drawn = [auroc_weighted(p["correct"], p["confidence"], weights[:, p.index]) for p in parts]
-    expected = [np.mean(each_one), *np.nanmean(drawn, axis=0)]
-    np.testing.assert_allclose(rows.drawn(within(AUROC)), expected)
-    one_class = Rows.of(table[table["level"] == 1], "confidence", 20)
-    assert np.isnan(one_class.drawn(within(AUROC))).all()
-    by_level = TABLE.groupby("level")[["correct", "confidence"]].mean()
-    found = estimate(ROWS, across(OVER_LEVELS["pearson"]))
-    assert found["value"] == pytest.approx(pearson(by_level["correct"], by_level["confidence"]))
-
-
-def test_a_level_left_with_one_class_by_a_draw_is_left_out_of_that_draw():
-    table = pd.DataFrame({"case_id": list("abcd"), "level": [20, 20, 60, 60]})
-    table = table.assign(correct=[1, 0, 1, 0], confidence=[0.9, 0.1, 0.2, 0.8])
-    weights = np.array([[1, 1, 1, 1], [2, 0, 1, 1], [2, 0, 2, 0]])
-    rows = Rows.of(table, "confidence", Draws(np.array(list("abcd")), weights.T.astype(float)))
-    np.testing.assert_array_equal(rows.drawn(within(AUROC)), [0.5, 0.5, 0.0, NAN])
-
-
 def test_a_difference_is_taken_in_the_same_draws_and_tested():
     worse = TABLE.assign(confidence=made(seed=5)["confidence"].to_numpy())
     theirs = Rows.of(worse, "confidence", ROWS.draws)
@@ -146,17 +111,6 @@ def test_what_is_missing_says_why(table, metric, value, why: str):
     assert np.isnan([found["low"], found["high"]]).all() and found["missing"] == why
 
 
-def test_a_share_counts_its_hits():
-    told = pd.DataFrame({"case_id": range(20), "end": ["limit"] * 5 + ["other"] * 15})
-    rows = Rows.of(told, "end", 300, 4)
-    found = share(rows, "end", "limit")
-    draws = case_weights(range(20), 300, 4) @ (np.arange(20) < 5) / 20
-    assert [found[k] for k in ("value", "n_hits", "n", "n_cases")] == [0.25, 5, 20, 20]
-    assert (found["low"], found["high"]) == pytest.approx(percentile_interval(draws))
-    none = share(rows.at(np.zeros(20, bool)), "end", "limit")
-    assert np.isnan(none["value"]) and (none["n_hits"], none["n"]) == (0, 0) and none["missing"]
-
-
 def test_bounds_and_answers_that_were_not_had_are_told():
     asked = TABLE.assign(bound="", failed=False, ungraded=False, missing="cut off")
     asked.loc[0, "bound"], asked.loc[4, "bound"] = "lower", NAN
@@ -175,39 +129,3 @@ def test_the_mean_excess_of_draws_is_taken_off_down_to_nothing():
     found = without_excess([0.25, 0.5, 0.75, NAN], 0.125)
     np.testing.assert_allclose(found, [0, 0.125, 0.375, NAN])
     np.testing.assert_allclose(without_excess([0.25, 0.75], 0.5), [0.25, 0.75])  # no excess
-
-
-def test_a_table_is_a_line_a_group_and_metric():
-    metrics = {"accuracy": mean("correct"), "mean_confidence": mean("confidence")}
-    lines = measure(grouped(TABLE, ["level"], "confidence", n_draws=50), metrics)
-    found = schema.table(lines, ["level"])
-    expected = [[q, m] for q in (1, 40, 100) for m in metrics]
-    assert found[["level", "metric"]].to_numpy().tolist() == expected
-    by_hand = TABLE.groupby("level")["correct"].mean()
-    assert found.query("metric == 'accuracy'")["value"].tolist() == pytest.approx(by_hand.tolist())
-
-
-def test_a_table_has_the_columns_of_the_schema_and_no_others_each_of_its_type():
-    line: dict[str, Any] = {"model": "m", "metric": "auroc", "value": 0.5, "low": 0.4, "what": 1}
-    found = schema.table([line], ["model"], ["n_rarer", "p"])
-    counts = ["n", "n_cases", "n_rarer", "n_missing", "missing"]
-    assert list(found) == ["model", "metric", "value", "low", "high", "p", *counts]
-    with pytest.raises(ValueError, match="what"):
-        schema.table([line], ["model", "what"])
-    with pytest.raises(ValueError, match=r"figures lacks the columns \['high_chosen'\]"):
-        schema.need(found, ["value", "high_chosen"], "figures")
-    good = schema.table([estimate(ROWS, AUROC) | {"metric": "auroc", "model": "m"}], ["model"])
-    check(good, ["model"])
-    for column, value in (("model", 3), ("n", 1.5), ("value", "0.4"), ("n_cases", -1)):
-        with pytest.raises(ValueError, match=f"column '{column}' holds no"):
-            check(good.assign(**{column: [value]}))
-
-
-def test_every_column_is_described_once_as_in_the_documentation():
-    kinds = {"text", "number", "count", "flag", "names"}
-    assert all(c.type in kinds and c.meaning for c in schema.COLUMNS.values())
-    assert not set(schema.KEYS) & set(schema.MEASURED)
-    told = (ROOT / "docs" / "statistics.md").read_text(encoding="utf-8")
-    for name in (*schema.LINE, *DIFFERENCE, "cases_needed"):
-        column = schema.COLUMNS[name]
-        assert f"| `{name}` | {column.unit} | {column.meaning} |" in told

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from each import each
 from fake_model import FakeModel
 
 import trustlab as tl
@@ -15,8 +16,9 @@ from trustlab.models.openai import OpenAIModel
 
 
 @pytest.fixture
-def closed() -> str:
+def closed(monkeypatch) -> str:
     """The address of a port of this machine where nothing listens."""
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         return f"http://127.0.0.1:{taken.getsockname()[1]}"
@@ -28,40 +30,30 @@ def test_python_m_trustlab_is_the_command() -> None:
     assert done.returncode == 2 and "No such command" in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("slip", "near"),
+@each(
+    ("slip", "words"),
     [
-        ("load_case", "load_cases"),
-        ("open_modell", "open_model"),
-        ("Metrics_table", "metrics_table"),
+        ("load_case", r"no 'load_case'; did you mean load_cases\?"),
+        ("Metrics_table", r"did you mean metrics_table\?"),
+        ("zzz", r"^trustlab has no 'zzz'$"),
     ],
 )
-def test_an_unknown_name_names_the_nearest(slip: str, near: str) -> None:
-    with pytest.raises(AttributeError, match=f"no '{slip}'; did you mean {near}\\?"):
+def test_an_unknown_name_names_the_nearest(slip: str, words: str) -> None:
+    with pytest.raises(AttributeError, match=words):
         getattr(tl, slip)
 
 
-def test_a_name_like_no_other_is_only_refused() -> None:
-    with pytest.raises(AttributeError, match=r"^trustlab has no 'zzz'$"):
-        _ = tl.zzz  # pyright: ignore
-
-
-def test_one_model_or_a_name_stands_for_a_list() -> None:
+def test_one_model_or_a_name_stands_for_a_list_and_what_is_none_is_refused() -> None:
     model, models = FakeModel(), tl.opened().models
     assert models(model) == models([model]) == models((model,)) == [model]
-    assert [one.name for one in models("embedded")] == ["embedded"]
     assert [one.name for one in models([model, "embedded"])] == [model.name, "embedded"]
     assert [one.name for one in models()] == ["embedded"]
+    for wrong in (5, [5], {"embedded"}):
+        with pytest.raises(ValueError, match=r"models is .*; it must be an open model .*or a list"):
+            tl.benchmark(tl.load_cases("starter", n=1), wrong)  # pyright: ignore
 
 
-@pytest.mark.parametrize("wrong", [5, [5], {"embedded"}])
-def test_what_is_no_model_is_refused_in_one_line(wrong: object) -> None:
-    with pytest.raises(ValueError, match=r"models is .*; it must be an open model .*or a list"):
-        tl.benchmark(tl.load_cases("starter", n=1), wrong)  # pyright: ignore
-
-
-def test_a_closed_port_is_said_after_one_more_try(closed, monkeypatch) -> None:
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+def test_a_closed_port_is_said_after_one_more_try(closed) -> None:
     words = r"'toy' cannot be reached at 127.0.0.1:\d+/v1: .* failed after 1 retry \(ConnectError\)"
     with OpenAIModel("toy", base_url=f"{closed}/v1") as model:
         with pytest.raises(ConnectionError, match=words):
@@ -70,7 +62,6 @@ def test_a_closed_port_is_said_after_one_more_try(closed, monkeypatch) -> None:
 
 
 def test_a_hub_that_cannot_be_reached_is_said(closed, monkeypatch, tmp_path, caplog) -> None:
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", closed)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     with pytest.raises(FileNotFoundError, match="no model 'some/model'.*cannot be reached"):

@@ -251,7 +251,7 @@ def test_a_stopped_run_fills_its_opening_and_a_notebook_without_a_place_gets_a_c
 def test_any_choice_is_given_by_name_and_what_the_cell_does_not_show_goes_into_more() -> None:
     path = notebook_path("01_benchmark")
     hidden = "quiet"
-    assert hidden in {row["name"] for row in parameters_table("01_benchmark") if not row["shown"]}
+    assert hidden in {row[1] for row in parameters_table("01_benchmark") if row[0] == " "}
     taken = placed(path, {"samples": 4, hidden: False})
     assert taken["more"][hidden] is False
     assert getattr(check_parameters(path, {hidden: False}), hidden) is False
@@ -264,7 +264,7 @@ def test_any_choice_is_given_by_name_and_what_the_cell_does_not_show_goes_into_m
         check_parameters(path, {"draws": 0})
     done = CliRunner().invoke(app, ["parameters", "01_benchmark"])
     assert done.exit_code == 0 and "* dataset = " in done.output and "  quiet = " in done.output
-    assert parameters_table()[0]["name"] == "dataset"
+    assert parameters_table()[0][1] == "dataset"
 
 
 def test_the_block_of_a_folder_without_a_run_is_empty(tmp_path: Path) -> None:

@@ -29,15 +29,6 @@ async def passes(limiter: Limiter, n: int) -> None:
         await limiter.give(await limiter.take(), passed=True)
 
 
-def test_there_are_as_many_places_as_asked_for_until_a_server_refuses() -> None:
-    async def scene() -> None:
-        assert await free(limiter := Limiter(8)) == 8
-        await passes(limiter, 50)
-        assert await free(limiter) == 8
-
-    asyncio.run(scene())
-
-
 def test_a_refusal_halves_the_places_which_open_one_by_one_and_then_slowly() -> None:
     async def scene() -> None:
         limiter = Limiter(8)
@@ -112,59 +103,5 @@ def test_calls_begin_at_the_pace_that_passed() -> None:
         began = clock()
         await passes(limiter, 20)
         assert 0.6 * 20 / rate < clock() - began < 1.5 * 20 / rate
-
-    asyncio.run(scene())
-
-
-def test_failures_teach_nothing_and_what_passes_ends_a_row_of_them() -> None:
-    async def scene() -> None:
-        limiter = Limiter(4)
-        for _ in range(20):
-            await limiter.give(await limiter.take(), passed=False)
-        limiter.failed = 7
-        assert await free(limiter) == 4
-        await passes(limiter, 1)
-        assert (limiter.failed, limiter.refused) == (0, 0)
-
-    asyncio.run(scene())
-
-
-def test_an_hour_without_calls_is_no_part_of_the_pace(monkeypatch) -> None:
-    async def scene() -> None:
-        limiter, loop = Limiter(8), asyncio.get_running_loop()
-        await limiter.give(await limiter.take(), passed=False, pause=0.001)
-        await asyncio.sleep(0.01)
-        await passes(limiter, 5)
-        clock = loop.time
-        monkeypatch.setattr(loop, "time", lambda: clock() + 3600)
-        await limiter.give(await limiter.take(), passed=False, pause=0.001)
-        monkeypatch.setattr(loop, "time", clock)
-        began = clock()
-        await passes(Limiter(1), 1)
-        assert limiter._rate > 1 and clock() - began < 1
-
-    asyncio.run(scene())
-
-
-def test_a_pace_from_few_calls_is_searched_until_a_refusal_after_some_that_passed() -> None:
-    async def scene() -> None:
-        limiter = Limiter(8)
-
-        async def refused() -> None:
-            await limiter.give(await limiter.take(), passed=False, pause=0.001)
-
-        async def grown() -> float:
-            before = limiter._rate
-            await passes(limiter, 1)
-            return limiter._rate / before
-
-        await refused()
-        await asyncio.sleep(0.01)
-        await passes(limiter, 2)
-        await refused()
-        await refused()  # none passed since: the pace is still a guess
-        assert await grown() == pytest.approx(1.1)
-        await refused()
-        assert 1 < await grown() < 1.05
 
     asyncio.run(scene())

@@ -1,10 +1,10 @@
-"""A run comes back from its folder alone, field by field; what is damaged or none is refused."""
+"""A run comes back from its folder alone, field by field, and its replies with their words; what is
+damaged or none is refused."""
 
 from __future__ import annotations
 
 import gzip
 import json
-import socket
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,17 +13,27 @@ import numpy as np
 import pandas as pd
 import pytest
 from asking import ask
+from each import each
+from fake_consultation import asked
 from fake_model import TEXT_ONLY, FakeEncoder, FakeModel, made_cases
 from generations import FULL, generation, said, without
 
 import trustlab as tl
 from trustlab.confidence import METHODS
 from trustlab.folder.records_file import NAME, encoded, read_records, save_records
-from trustlab.folder.saved import COLUMNS, load_run, save_run, saved_record
-from trustlab.records import GIVEN, Mark, Parameters, Reply
+from trustlab.folder.replies_log import NAME as REPLIES
+from trustlab.folder.replies_log import Replies, recording
+from trustlab.folder.saved import COLUMNS, load_run
+from trustlab.models.base import About, Request
+from trustlab.models.cache import CachedModel, request_keys
+from trustlab.parsing.reply import Unreadable
+from trustlab.prompts import render
+from trustlab.records import GIVEN, NO_DIAGNOSIS, Parameters, Reply
 from trustlab.run import Run
 
 CASES = made_cases(2)
+FIRST = CASES[0].case_id
+VIEW = ("made", FIRST, 20)
 
 
 def made(folder: Path | None, *models: FakeModel, **more: Any) -> Run:
@@ -54,25 +64,6 @@ def again(tmp_path: Path, *records: Any, kind: type[Any] = tl.Generation) -> tup
     return read_records(tmp_path / NAME, kind)
 
 
-@pytest.fixture(scope="module")
-def embedded(tmp_path_factory) -> tuple[Run, Path]:
-    folder = tmp_path_factory.mktemp("embedded")
-    model = tl.open_model("embedded", device="cpu")
-    cases, how = tl.load_cases("starter", n=1), {"samples": 3, "levels": [1, 100]}
-    return ask(tl.benchmark, cases, [model], "all", run_dir=folder, **how), folder
-
-
-def test_the_embedded_models_generations_come_back_field_by_field(embedded):
-    run, folder = embedded
-    back = load_run(folder)
-    assert len(back.generations) == len(run.generations) == 2
-    for a, b in zip(run.generations, back.generations, strict=True):
-        assert a.entailment is not None and a.panel and a.assessment and a.told
-        same(a, b)
-        for method in METHODS.values():
-            same(method.evaluate(a), method.evaluate(b))
-
-
 @pytest.mark.parametrize(
     "models",
     [
@@ -81,9 +72,8 @@ def test_the_embedded_models_generations_come_back_field_by_field(embedded):
     ],
     ids=["two", "unreadable"],
 )
-@pytest.mark.parametrize("more", [{}, {"keep_generations": False}], ids=["CSV", "Parquet"])
-def test_tables_and_parameters_come_back_as_they_were(tmp_path, models, more):
-    run = made(tmp_path, *models, **more)
+def test_tables_and_parameters_come_back_as_they_were(tmp_path, models):
+    run = made(tmp_path, *models, keep_generations=len(models) == 2)
     back = load_run(str(tmp_path))
     for name in COLUMNS:
         pd.testing.assert_frame_equal(
@@ -92,29 +82,18 @@ def test_tables_and_parameters_come_back_as_they_were(tmp_path, models, more):
     assert back.parameters == json.loads(json.dumps(run.parameters))
     assert (back.families, back.folder) == (run.families, tmp_path)
     assert len(back.generations) == len(run.answers)
+    assert len(run.generations) in (0, len(back.generations))
+    for a, b in zip(run.generations, back.generations, strict=False):
+        same(a, b)
+        for method in METHODS.values():
+            same(method.evaluate(a), method.evaluate(b))
     kept = load_run(tmp_path, records=False)
-    for row in run.answers.head(3).to_dict("records"):
+    for row in run.answers.head(2).to_dict("records"):
         key = row["model"], row["case_id"], row["level"]
-        same(saved_record(kept, *key), back.of_answer(*key)[2])
-    assert saved_record(kept, "nobody", "c0", 1) is None
-    pd.testing.assert_frame_equal(tl.metrics_table(back), tl.metrics_table(run))
-
-
-def test_a_run_without_samples_comes_back(tmp_path):
-    run = made(tmp_path, methods=["ce"])
-    pd.testing.assert_frame_equal(load_run(tmp_path).answers, run.answers)
-
-
-def test_it_takes_neither_model_nor_network(tmp_path, monkeypatch):
-    made(tmp_path, cache=":memory:")
-
-    def no(*_: object, **__: object) -> None:
-        raise AssertionError("asked")
-
-    for what in ("trustlab.models.open_model", "trustlab.meaning.encoder.Encoder.encode"):
-        monkeypatch.setattr(what, no)
-    monkeypatch.setattr(socket, "socket", no)
-    assert load_run(tmp_path).generations
+        same(kept.of_answer(*key)[2], back.of_answer(*key)[2])
+    assert kept.of_answer("nobody", "c0", 1)[2] is None
+    mine, theirs = (tl.metrics_table(of, n_draws=20) for of in (back, run))
+    pd.testing.assert_frame_equal(mine, theirs)
 
 
 def test_replies_that_were_scored_come_back(tmp_path):
@@ -141,7 +120,7 @@ ODD = {
 }
 
 
-@pytest.mark.parametrize("name", ODD)
+@each("name", ODD)
 def test_every_record_comes_back(tmp_path, name):
     (back,) = again(tmp_path, ODD[name])
     same(ODD[name], back)
@@ -162,14 +141,6 @@ def test_words_about_an_answer_that_an_earlier_version_kept_unread_are_read(tmp_
     lost = (Reply(None, missing="refused"), *FULL.probes["p_true"])
     some = replace(FULL, probes={"p_true": lost})
     same(some, again(tmp_path, some)[0])  # nothing is read twice
-
-
-def test_the_codec_takes_other_records_and_repeats_its_bytes(tmp_path):
-    marks = (Mark("SAFE", "“quote”", True), Mark(None, missing="not marked"))
-    assert again(tmp_path, *marks, kind=Mark) == marks
-    first = (tmp_path / NAME).read_bytes()
-    again(tmp_path, *marks, kind=Mark)
-    assert (tmp_path / NAME).read_bytes() == first
 
 
 def line(**changed: Any) -> dict[str, Any]:
@@ -207,22 +178,12 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("name", WRONG)
+@each("name", WRONG)
 def test_a_wrong_line_is_refused_with_file_and_line(tmp_path, name):
     content, match = WRONG[name]
     lines = "\n".join(json.dumps(row) for row in (line(), content))
     (tmp_path / NAME).write_bytes(gzip.compress(lines.encode()))
     with pytest.raises(ValueError, match=rf"{NAME}, line 2: .*{match}"):
-        read_records(tmp_path / NAME)
-
-
-def test_what_is_no_json_or_no_gzip_is_refused(tmp_path):
-    for content in (b"{", b'{"a": NaN}'):
-        (tmp_path / NAME).write_bytes(gzip.compress(content))
-        with pytest.raises(ValueError, match="line 1"):
-            read_records(tmp_path / NAME)
-    (tmp_path / NAME).write_bytes(gzip.compress(b"{}")[:-4])
-    with pytest.raises(ValueError, match="not a whole gzip file"):
         read_records(tmp_path / NAME)
 
 
@@ -251,5 +212,122 @@ def test_a_folder_that_is_no_runs_says_what_is_missing(tmp_path):
 
 def test_a_run_saved_again_leaves_no_records_of_an_earlier_one(tmp_path):
     made(tmp_path)
-    save_run(replace(made(None), generations=()), tmp_path)
+    replace(made(None), generations=()).save(tmp_path)
     assert not (tmp_path / NAME).exists() and load_run(tmp_path).generations == ()
+
+
+# Replies, a row a request
+
+
+def rows(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in gzip.open(folder / REPLIES)]
+
+
+def test_every_request_has_a_row_with_what_was_said_and_read(tmp_path):
+    run = made(tmp_path / "a", FakeModel(unreadable=lambda r, i: i == 1), cache=tmp_path / "c")
+    found = rows(tmp_path / "a")
+    assert [r["purpose"] for r in found] == list(run.calls["purpose"])
+    assert [len(r["replies"]) for r in found] == list(run.calls["n"])
+    assert all(r["dataset"] == "made" and r["case_id"] and r["messages"] for r in found)
+    whose = {(r["case_id"], r["level"]) for r in found if r["purpose"] == "diagnosis"}
+    assert whose == set(zip(run.answers["case_id"], run.answers["level"], strict=True))
+    kept = Replies(tmp_path / "a")
+    for g in run.generations:
+        told = {r["purpose"]: r for r in kept.of("made", g.case_id, g.level)}
+        assert g.answer and g.samples is not None and g.assessment and g.panel
+        assert told["diagnosis"]["replies"][0]["read"] == g.answer.text
+        samples = told["samples"]["replies"]
+        assert [r["read"] for r in samples if r["read"]] == [s.text for s in g.samples]
+        assert [r["why"] for r in samples] == ["", NO_DIAGNOSIS, ""]
+        assert [r["raw"] for r in told["p_true"]["replies"]] == [r.raw for r in g.probes["p_true"]]
+        opinions = [o.diagnosis for o in g.panel.opinions]
+        assert [r["read"] for r in told["doctor"]["replies"]] == opinions
+        if g.assessment.missing is None:
+            assert told["evidence"]["replies"][0]["read"]["score"] == g.assessment.score
+        (keyword,) = kept.about(g.assessment.diagnosis, ["keyword"])
+        assert keyword["replies"][0]["read"]["keyword"] == g.assessment.keyword
+    answers = list(run.answers["answer"])
+    for row in (r for r in found if r["purpose"] == "profile"):  # serves several views
+        first = run.answers.iloc[answers.index(row["diagnosis"])]
+        assert (row["case_id"], row["level"]) == (first["case_id"], first["level"])
+        assert row["n_views"] == answers.count(row["diagnosis"])
+    made(tmp_path / "b", FakeModel(unreadable=lambda r, i: i == 1), cache=tmp_path / "c")
+    again = rows(tmp_path / "b")  # only counts and time are others
+    assert sum(r["n_made"] for r in found) > 0 == sum(r["n_made"] for r in again)
+    counted = ("n_cached", "n_made", "seconds")
+    assert [{k: v for k, v in r.items() if k not in counted} for r in found] == [
+        {k: v for k, v in r.items() if k not in counted} for r in again
+    ]
+
+
+def test_about_plays_no_part_in_keys_or_prompts_and_no_model_is_given_it():
+    plain = Request(render("diagnosis", patient="a cough"), 2, 0.5)
+    told = replace(plain, about=About(*VIEW))
+    assert told == plain and hash(told) == hash(plain)
+    assert request_keys(told, "m", "r") == request_keys(plain, "m", "r")
+    model = FakeModel()
+    CachedModel(model, None).generate([told])
+    assert model.asked[0][0].about is None
+
+
+def test_a_reply_keeps_its_thought_apart_and_says_why_it_was_not_read(tmp_path):
+    def reads(reply: Reply) -> str:
+        raise Unreadable(f"<b>{reply.text}</b>")
+
+    class Thinks(FakeModel):
+        def reply(self, request: Request, i: int) -> Reply:
+            return Reply("\ud800 no", reasoning="so be it") if i else Reply(None, missing="gone")
+
+    cached = CachedModel(Thinks(), None)
+    with recording(tmp_path) as attach:
+        attach(cached, cached, "no model")
+        cached.generate([Request((("user", "q"),), 2, 1.0, about=About(*VIEW, reads=reads))])
+    assert cached.recorder is None
+    (row,) = rows(tmp_path)
+    none, odd = row["replies"]
+    assert (none["raw"], none["why"]) == (None, "gone")
+    assert (odd["raw"], odd["thought"]) == ("\ud800 no", "so be it")
+    assert odd["why"] == "<b>\ud800 no</b>" and odd["read"] is None
+
+
+def test_levels_and_counts_may_be_numpys(tmp_path):
+    cached = CachedModel(FakeModel(), None)
+    with recording(tmp_path) as attach:
+        attach(cached)
+        about = About("made", FIRST, np.int64(20))  # pyright: ignore[reportArgumentType]
+        cached.generate([Request(render("diagnosis", patient="x"), seed=np.int64(3), about=about)])
+    (row,) = rows(tmp_path)
+    assert (row["level"], row["seed"]) == (20, 3)
+
+
+def test_nothing_is_recorded_without_a_folder_and_a_failed_run_leaves_no_file(tmp_path):
+    with recording(None) as attach:
+        attach(cached := CachedModel(FakeModel(), None))
+        assert cached.recorder is None
+    with pytest.raises(KeyError), recording(tmp_path) as attach:
+        attach(cached)
+        raise KeyError
+    assert cached.recorder is None and not list(tmp_path.iterdir()) and not Replies(tmp_path)
+
+
+def test_turns_of_a_consultation_have_their_level(tmp_path):
+    run = asked(2, 2, run_dir=tmp_path, cache=":memory:")
+    found = rows(tmp_path)
+    assert {r["purpose"] for r in found} == {"ask", "enough", "patient"}
+    assert {r["level"] for r in found} <= {0, 1} and 0 in {r["level"] for r in found}
+    assert {r["dataset"] for r in found} == set(run.answers["dataset"])
+    said = [r["replies"][0]["read"]["words"] for r in found if r["purpose"] == "patient"]
+    assert said == list(run.turns.sort_values("turn", kind="stable")["reply"])
+    below = next(tmp_path.glob(f"*/{REPLIES}"))
+    assert {r["purpose"] for r in rows(below.parent)} == {"diagnosis", "samples", "ce"}
+
+
+@pytest.mark.parametrize(
+    ("content", "match"),
+    [(b"no gzip", "not a whole gzip file"), (gzip.compress(b'{"a": 1}\n'), "line 1 is no row")],
+    ids=["no gzip", "no row"],
+)
+def test_a_damaged_file_is_named_with_its_line(tmp_path, content, match):
+    (tmp_path / REPLIES).write_bytes(content)
+    with pytest.raises(ValueError, match=match):
+        Replies(tmp_path).of(*VIEW)

@@ -11,12 +11,9 @@ import pandas as pd
 import pytest
 
 import trustlab as tl
-from benchmarks.walkthrough import lean
 from studies import walkthrough
 from trustlab.knowledge import load_knowledge
-from trustlab.models import open_model
-from trustlab.paths import FIGURES
-from trustlab.records import Assessment, Criterion, Evidence, Generation, Reply, TokenTrace
+from trustlab.records import Generation, Reply, TokenTrace
 from trustlab.run_notebooks import check_parameters, notebook_path
 
 NAN = float("nan")
@@ -50,56 +47,6 @@ def made_run(rows=ROWS) -> Any:
     return SimpleNamespace(answers=pd.DataFrame(answers), confidence=shuffled, generations=made)
 
 
-def test_token_table_has_a_row_a_token_of_every_answer_with_a_trace():
-    found = walkthrough.token_table(made_run())
-    columns = ["case_id", "level", "model", "n_tokens", "position", "probability", "correct", "n"]
-    assert list(found.columns) == columns and found["n"].eq(1).all()
-    assert found.drop(columns=["model", "probability", "n"]).to_numpy().tolist() == [
-        ["a", 1, 2, 1, 0], ["a", 1, 2, 2, 0],
-        ["a", 100, 3, 1, 1], ["a", 100, 3, 2, 1], ["a", 100, 3, 3, 1],
-        ["b", 1, 2, 1, 1], ["b", 1, 2, 2, 1],
-        ["c", 100, 1, 1, 0],
-    ]  # fmt: skip
-    np.testing.assert_allclose(found["probability"], [0.2, 0.9, 0.6, 1.0, 0.8, 0.5, 0.7, 0.4])
-
-
-def many(n: int, probs, correct: int = 0, start: int = 0) -> list[tuple]:
-    return [(f"c{start + i}", 1, "Influenza", correct, probs, 0.9, 0.2) for i in range(n)]
-
-
-def test_wrong_by_length_is_of_wrong_answers_alone():
-    rows = [
-        *many(10, (0.2, 0.9)),
-        *many(20, (0.9, 0.9), 1, 10),
-        *many(6, (0.3, 1, 1), 0, 30),
-        *many(6, (0.1, 1, 1), 0, 36),
-    ]
-    found = walkthrough.wrong_by_length(walkthrough.token_table(made_run(rows)), n_draws=200)
-    assert found[["n_tokens", "metric", "n"]].to_numpy().tolist() == [
-        [2, "asp", 10], [2, "first", 10], [3, "asp", 12], [3, "first", 12],
-    ]  # fmt: skip
-    np.testing.assert_allclose(found["value"].astype(float), [0.55, 0.2, 2.2 / 3, 0.2])
-    assert found["low"].iloc[2] < found["value"].iloc[2] < found["high"].iloc[2]
-    only_right = walkthrough.token_table(made_run(many(20, (0.9, 0.9), 1)))
-    assert list(walkthrough.wrong_by_length(only_right).columns) == list(found.columns)
-    assert not len(walkthrough.wrong_by_length(only_right))
-
-
-def agreement(priors, pocs, corrects, n_cases: int = 100) -> pd.DataFrame:
-    table = pd.DataFrame({"prior": priors, "poc": pocs, "correct": corrects})
-    ids = [f"c{i % n_cases}" for i in range(len(table))]
-    return table.assign(case_id=ids, level=range(len(table)), model="m", answer="x")
-
-
-def test_means_over_few_cases_have_no_interval_however_many_answers():
-    rows = [(f"c{i % 6}", i, "Influenza", 0, (0.2 + 0.05 * i, 0.9), 0.9, 0.2) for i in range(12)]
-    found = walkthrough.wrong_by_length(walkthrough.token_table(made_run(rows)), n_draws=200)
-    assert found["n"].tolist() == [12, 12] and found[["low", "high"]].isna().all(axis=None)
-    table = agreement([0.1] * 12, [0.1 * (i % 7) for i in range(12)], [1] * 12, 6)
-    means = walkthrough.prior_means(table, n_draws=200)
-    assert means["n"].tolist() == [12] and means[["low", "high"]].isna().all(axis=None)
-
-
 def test_agreement_table_gives_the_answered_conditions_share_of_the_priors():
     knowledge = load_knowledge()
     found = walkthrough.agreement_table(made_run(), knowledge)
@@ -115,22 +62,6 @@ def test_agreement_table_gives_the_answered_conditions_share_of_the_priors():
     run.confidence = run.confidence[run.confidence["method"] != "poc"]
     with pytest.raises(ValueError, match="no method 'poc'"):
         walkthrough.agreement_table(run, knowledge)
-
-
-@pytest.mark.usefixtures("every_interval")
-def test_prior_means_share_their_limits_between_right_and_wrong():
-    corrects = np.repeat([1, 0, 1, 0], [12, 8, 10, 10])
-    table = agreement(np.repeat([0.01, 0.02], 20), np.tile([0.4, 0.6], 20), corrects)
-    found = walkthrough.prior_means(table, n_draws=100)
-    wanted = [[1, 0, 0.01, 0.5, 12], [1, 1, 0.02, 0.5, 10], [0, 1, 0.02, 0.5, 10]]
-    shown = found[["correct", "bin", "prior", "value", "n"]].astype(float)
-    np.testing.assert_allclose(shown, wanted)
-    assert found["low"][0] < 0.5 < found["high"][0]
-    assert found["low"][1:].isna().all()  # ten cases
-    many_priors = agreement(np.linspace(0.01, 0.05, 50), [0.5] * 50, [1] * 50)
-    fifths = walkthrough.prior_means(many_priors, n_draws=100)
-    assert fifths["n"].tolist() == [10] * 5 and fifths["prior"].is_monotonic_increasing
-    assert not len(walkthrough.prior_means(agreement([NAN], [0.5], [1])))
 
 
 def consistent(run, threshold=0.8, n_draws=100) -> dict[str, pd.DataFrame]:
@@ -152,44 +83,6 @@ def test_consistent_table_keeps_answers_at_or_over_the_threshold():
     none = walkthrough.consistent_table(made_run(), 1.1)
     assert none["n"].eq(0).all() and none["value"].isna().all()
     assert set(none["missing"]) == {"no answer"}
-
-
-def test_an_answer_that_could_not_be_had_is_neither_right_nor_wrong():
-    failed = ("d", 1, None, NAN, None, 0.95, NAN)
-    run = made_run([*ROWS, failed])
-    found = consistent(run)["accuracy"]
-    assert found["n"].to_dict() == {1: 2, 100: 1} and found["n_answers"].to_dict() == {1: 3, 100: 3}
-    assert found["value"].to_dict() == {1: 0.5, 100: 1.0}
-    pd.testing.assert_frame_equal(
-        walkthrough.token_table(run), walkthrough.token_table(made_run()), check_dtype=False
-    )
-
-
-@pytest.mark.usefixtures("every_interval")
-def test_consistent_table_gives_an_interval_from_twelve_cases_on_and_medconf_may_be_absent():
-    run = made_run([*many(6, (0.5,), 1), *many(6, (0.5,), 0, 6)])
-    run.confidence = run.confidence[run.confidence["method"] != "medconf"]
-    found = consistent(run, n_draws=500)
-    row, medconf = found["accuracy"].loc[1], found["medconf"].loc[1]
-    assert row["value"] == 0.5 and 0 < row["low"] < 0.5 < row["high"] < 1
-    assert np.isnan(medconf["value"]) and medconf["missing"]
-    assert (medconf["n"], medconf["n_missing"]) == (0, 12)
-
-
-def test_moves_table_has_every_method_at_every_level_of_one_case():
-    found = walkthrough.moves_table(made_run(), "c")
-    wanted = ["case_id", "model", "level", "method", "family", "scale", "confidence", "n"]
-    wanted += ["missing", "answer", "correct"]
-    assert list(found.columns) == wanted
-    assert found.groupby("method")["level"].apply(list).to_dict() == dict.fromkeys(
-        ("poc", "medconf", "word_count"), [1, 100]
-    )
-    assert found.set_index(["method", "level"]).loc[("poc", 1), "missing"] == "unreadable answer"
-    kinds = found.drop_duplicates("method").set_index("method")[["family", "scale"]].T.to_dict()
-    assert kinds["poc"] == {"family": "consistency", "scale": "probability"}
-    assert kinds["word_count"] == {"family": "baseline", "scale": "score"}
-    with pytest.raises(ValueError, match="no case 'z'"):
-        walkthrough.moves_table(made_run(), "z")
 
 
 # The pack
@@ -231,43 +124,3 @@ def test_other_cases_methods_levels_or_words_are_asked_of_the_model(tmp_path, mo
     answers.assessed(held["told"], "Influenza")
     answers.assessed([*held["told"], "And a rash."], held["diagnosis"])
     assert len(asked) == 5
-
-
-def test_the_pack_is_small_and_of_the_model_that_lives_here():
-    files = [file for file in walkthrough.PACK.rglob("*") if file.is_file()]
-    assert sum(file.stat().st_size for file in files) <= 1_000_000
-    runs = [file.read_text(encoding="utf-8") for file in files if file.name == "run.json"]
-    facts = list(map(json.loads, runs))
-    model = {"embedded": open_model("embedded").revision}
-    assert len(facts) == 6 and all(one["benchmark"]["models"] == model for one in facts)
-
-
-def test_a_lean_record_keeps_answer_evidence_and_words():
-    of = np.log([0.5, 0.9])
-    trace = TokenTrace(("a", "b"), logprobs=of, entropies=of, bounds={"entropies": "lower"})
-    proof = Evidence(Criterion(1, "pain"), "missing")
-    found = Assessment("Gout", profile=(proof.criterion,), evidence=(proof,), replies={"a": "b"})
-    whole = Generation(
-        "c", 1, "m", 0, 2, 12, 9, Reply("Gout", trace), (Reply("Flu"),), 1,
-        assessment=found, told="It hurts.",
-    )  # fmt: skip
-    short = lean(whole)
-    assert short.answer and short.answer.trace and short.answer.trace.entropies is None
-    np.testing.assert_array_equal(short.answer.trace.logprobs, of)
-    assert (short.samples, short.told, short.n_total) == (None, "It hurts.", 12)
-    assert short.assessment == Assessment("Gout", evidence=(proof,))
-    assert lean(Generation("c", 1, "m", 0, 2, 12, 9)).answer is None
-
-
-@pytest.mark.notebook
-def test_the_notebook_asks_nothing_and_shows_the_published_numbers(smoke_runs):
-    """Its live run gives them, too: ``trustlab replay`` in test_same.py."""
-    folder = smoke_runs.of("00_walkthrough")
-    made = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-    assert made["ok"] and made["calls_made"] == 0
-    files = {file.name: file for file in (folder / "figures").glob("*.csv")}
-    published = {file.name: file for file in FIGURES.glob("00_*.csv")}
-    assert files.keys() == published.keys() and len(files) == 3
-    for name, file in files.items():
-        mine, theirs = pd.read_csv(file), pd.read_csv(published[name])
-        pd.testing.assert_frame_equal(mine, theirs, atol=1e-6, rtol=0)

@@ -1,5 +1,5 @@
-"""MediTOD: what a dialogue becomes, that nothing shown gives its diagnosis away, and the real
-dialogues."""
+"""MediTOD: what a dialogue becomes, that nothing shown gives its diagnosis away, its files, and the
+real dialogues."""
 
 from __future__ import annotations
 
@@ -8,17 +8,28 @@ import re
 from pathlib import Path
 
 import pytest
+from each import each
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from made_meditod import asked, canonical, doctor, entries, patient, raw, told, write
+from made_meditod import (
+    asked,
+    bare,
+    canonical,
+    doctor,
+    entries,
+    numbered,
+    patient,
+    raw,
+    told,
+    write,
+)
 
-from trustlab.datasets import meditod
+from trustlab.datasets import DataError, meditod
 from trustlab.paths import ROOT
 from trustlab.records import Case, normalise
 
 REAL = ROOT.parent / "shared" / "datasets" / "meditod"
 ELEVEN = [f"Doctor: Question {i}?\nPatient: Answer {i}." for i in range(1, 12)]
-FORMS = pytest.mark.parametrize("write_as", [canonical, raw])
 
 
 def shown(case: Case) -> list[str]:
@@ -26,299 +37,302 @@ def shown(case: Case) -> list[str]:
 
 
 # -- cases
-# --------------------------------------------------------------------------------------------------
+
+CHAT = [
+    doctor("Hello.", "nod_prompt_salutations"),
+    doctor("And   the\nfever?", "chit-chat", "inquire"),
+    patient("Hm.", "chit-chat"),
+    patient("Since Monday."),
+    doctor("Nice weather.", "chit-chat"),
+    patient("I also sleep badly."),
+    doctor("I see.", "other"),
+    patient("Yes.", "nod_prompt_salutations"),
+]
+ROW = [doctor("First?", "inquire"), doctor("Second?", "inquire"), patient("Yes."), patient("No.")]
+SHOWN = {
+    "only what informs, inquires or diagnoses": (
+        told(*CHAT),
+        [*ELEVEN, "Doctor: And the fever?\nPatient: Since Monday.", "Patient: I also sleep badly."],
+    ),
+    "utterances in a row together": (
+        told(*ROW),
+        [*ELEVEN, "Doctor: First? Second?\nPatient: Yes. No."],
+    ),
+    "a patient who opens, alone": (
+        [patient("My toe hurts."), *told()],
+        ["Patient: My toe hurts.", *ELEVEN],
+    ),
+    "what is said just before the diagnosis": (
+        told(doctor("Let me think.", "inquire")),
+        [*ELEVEN, "Doctor: Let me think."],
+    ),
+    "an earlier diagnosis": (
+        told(doctor("That mole is harmless.", disease=["nevus"]), patient("Good.")),
+        [*ELEVEN, "Doctor: That mole is harmless.\nPatient: Good."],
+    ),
+}
 
 
-@FORMS
-def test_a_dialogue_becomes_its_exchanges_up_to_the_diagnosis(tmp_path: Path, write_as) -> None:
-    (case,) = meditod.read(write_as(tmp_path, {"12": told()})).cases
-    assert (case.case_id, case.dataset, case.diagnosis, case.patient) == (
-        "meditod-12",
-        "meditod",
-        "gout",
-        {},
-    )
-    assert shown(case) == ELEVEN
-
-
-@FORMS
-def test_only_what_informs_inquires_or_diagnoses_is_shown(tmp_path: Path, write_as) -> None:
-    more = [
-        doctor("Hello.", "nod_prompt_salutations"),
-        doctor("And   the\nfever?", "chit-chat", "inquire"),
-        patient("Hm.", "chit-chat"),
-        patient("Since Monday."),
-        doctor("Nice weather.", "chit-chat"),
-        patient("I also sleep badly."),
-        doctor("I see.", "other"),
-        patient("Yes.", "nod_prompt_salutations"),
-    ]
-    (case,) = meditod.read(write_as(tmp_path, {"1": told(*more)})).cases
-    assert shown(case)[11:] == [
-        "Doctor: And the fever?\nPatient: Since Monday.",
-        "Patient: I also sleep badly.",
-    ]
-
-
-@FORMS
-def test_utterances_in_a_row_are_told_together(tmp_path: Path, write_as) -> None:
-    more = [
-        doctor("First?", "inquire"),
-        doctor("Second?", "inquire"),
-        patient("Yes."),
-        patient("No."),
-    ]
-    (case,) = meditod.read(write_as(tmp_path, {"1": told(*more)})).cases
-    assert shown(case)[11:] == ["Doctor: First? Second?\nPatient: Yes. No."]
-
-
-@FORMS
-def test_a_dialogue_that_the_patient_opens_begins_with_the_patient_alone(
-    tmp_path: Path, write_as
+@each("write_as", [canonical, raw])
+@each("name", SHOWN)
+def test_a_dialogue_becomes_its_exchanges_up_to_the_diagnosis(
+    tmp_path: Path, write_as, name: str
 ) -> None:
-    (case,) = meditod.read(write_as(tmp_path, {"1": [patient("My toe hurts."), *told()]})).cases
-    assert shown(case) == ["Patient: My toe hurts.", *ELEVEN]
+    dialogue, wanted = SHOWN[name]
+    (case,) = meditod.read(write_as(tmp_path, {"12": dialogue})).cases
+    assert (case.case_id, case.dataset, case.diagnosis) == ("meditod-12", "meditod", "gout")
+    assert (shown(case), case.patient) == (wanted, {})
 
 
-@FORMS
-def test_what_the_doctor_says_just_before_the_diagnosis_is_shown_alone(
-    tmp_path: Path, write_as
-) -> None:
-    (case,) = meditod.read(
-        write_as(tmp_path, {"1": told(doctor("Let me think.", "inquire"))})
-    ).cases
-    assert shown(case) == [*ELEVEN, "Doctor: Let me think."]
-
-
-@FORMS
-def test_the_last_diagnosis_counts_and_an_earlier_one_is_told(tmp_path: Path, write_as) -> None:
-    mole = doctor("That mole is harmless.", disease=["nevus"])
-    (case,) = meditod.read(write_as(tmp_path, {"1": told(mole, patient("Good."))})).cases
-    assert case.diagnosis == "gout"
-    assert shown(case)[-1] == "Doctor: That mole is harmless.\nPatient: Good."
-
-
-@FORMS
-def test_diseases_named_beside_the_first_are_not_accepted(tmp_path: Path, write_as) -> None:
+@each("write_as", [canonical, raw])
+def test_which_disease_is_the_diagnosis(tmp_path: Path, write_as) -> None:
     both = doctor("Gout, or pseudogout.", disease=["gout", "pseudogout", "headache, cluster"])
     read = meditod.read(write_as(tmp_path, {"1": told(end=both)}))
     (case,) = read.cases
     assert (case.diagnosis, case.accepted) == ("gout", ("gout",))
     assert case.patient["also_named"] == ("pseudogout", "headache, cluster")
     assert read.facts[meditod.SEVERAL] == 1
+    flu = told(end=doctor("The flu.", disease=["influenza"]))
+    (case,) = meditod.read(write_as(tmp_path, {"1": flu})).cases
+    assert case.accepted[0] == "influenza" and {"Influenza", "Flu"} <= set(case.accepted)
+    other = told(end=doctor("Something else.", disease=["other"]))
+    read = meditod.read(
+        write_as(tmp_path, {"a": asked(20), "b": told(n=10), "c": told(), "d": other})
+    )
+    assert [case.case_id for case in read.cases] == ["meditod-c"]
+    assert read.dropped == {meditod.NO_DIAGNOSIS: ["a", "d"], meditod.SHORT: ["b"]}
+    assert read.n_entries == 4
 
 
-def test_of_two_diagnoses_in_one_utterance_the_last_counts(tmp_path: Path) -> None:
+def test_what_one_form_alone_can_say(tmp_path: Path) -> None:
     both = doctor("Not a sprain, gout.", disease=["sprain"])
     both["actions"].append({"action": "diagnosis", "disease": [{"value": "gout"}]})
-    (case,) = meditod.read(canonical(tmp_path, {"1": told(end=both)})).cases
+    (case,) = meditod.read(canonical(tmp_path / "a", {"1": told(end=both)})).cases
     assert (case.diagnosis, case.patient["also_named"]) == ("gout", ("sprain",))
-
-
-@FORMS
-def test_every_name_the_knowledge_table_has_is_accepted(tmp_path: Path, write_as) -> None:
-    (case,) = meditod.read(
-        write_as(tmp_path, {"1": told(end=doctor("The flu.", disease=["influenza"]))})
-    ).cases
-    assert case.accepted[0] == "influenza" and {"Influenza", "Flu"} <= set(case.accepted)
-
-
-def test_a_diagnosis_with_the_status_no_rules_out_and_is_none(tmp_path: Path) -> None:
-    read = meditod.read(raw(tmp_path, {"1": told()}, status="No"))
-    assert (list(read.cases), read.dropped) == ([], {meditod.NO_DIAGNOSIS: ["1"]})
-
-
-def test_a_raw_dialogue_without_annotations_is_dropped(tmp_path: Path) -> None:
-    file = raw(tmp_path, {"1": told(), "2": told()})
-    write(
-        tmp_path / "annotations.json",
-        {"1": [*entries(told()), {"intent": "differential", "uid": "99"}]},
-    )
-    read = meditod.read(file)
-    assert ([case.case_id for case in read.cases], read.dropped) == (
-        ["meditod-1"],
-        {meditod.NO_DIAGNOSIS: ["2"]},
-    )
-
-
-@FORMS
-def test_a_dialogue_without_a_diagnosis_or_too_short_is_dropped_with_its_reason(
-    tmp_path: Path, write_as
-) -> None:
-    read = meditod.read(write_as(tmp_path, {"a": asked(20), "b": told(n=10), "c": told()}))
-    assert [case.case_id for case in read.cases] == ["meditod-c"]
-    assert read.dropped == {meditod.NO_DIAGNOSIS: ["a"], meditod.SHORT: ["b"]}
-    assert read.n_entries == 3
-
-
-@FORMS
-def test_a_diagnosis_that_names_nothing_is_none(tmp_path: Path, write_as) -> None:
-    read = meditod.read(
-        write_as(tmp_path, {"1": told(end=doctor("Something else.", disease=["other"]))})
-    )
-    assert read.dropped == {meditod.NO_DIAGNOSIS: ["1"]}
-
-
-def test_an_unknown_intent_is_counted_and_not_shown(tmp_path: Path) -> None:
-    read = meditod.read(
-        canonical(
-            tmp_path, {"1": told(doctor("I nod.", "nods", "salutations"), patient("Oh.", "sighs"))}
-        )
-    )
+    unknown = told(doctor("I nod.", "nods", "salutations"), patient("Oh.", "sighs"))
+    read = meditod.read(canonical(tmp_path / "b", {"1": unknown}))
     assert (shown(read.cases[0]), read.facts[meditod.UNKNOWN]) == (ELEVEN, 2)
+    read = meditod.read(raw(tmp_path / "c", {"1": told()}, status="No"))
+    assert (list(read.cases), read.dropped) == ([], {meditod.NO_DIAGNOSIS: ["1"]})
+    file = raw(tmp_path / "d", {"1": told(), "2": told()})
+    noted = [*entries(told()), {"intent": "differential", "uid": "99"}]
+    write(file.parent / "annotations.json", {"1": noted})
+    assert meditod.read(file).dropped == {meditod.NO_DIAGNOSIS: ["2"]}
 
 
 # -- nothing gives the diagnosis away
-# -------------------------------------------------------------------------------
+
+GOUT = [doctor("I know what that toe has.", disease=["GOUT "]), patient("Tell me.")]
+LEFT_OUT = [
+    [doctor("Was it ever called GOUT?", "inquire"), patient("No.")],
+    [doctor("Not gouty, is it?", "inquire"), patient("No.")],
+    [doctor("Do you smoke?", "inquire"), patient("I worry about gout.")],
+    GOUT,
+]
 
 
-@FORMS
-@pytest.mark.parametrize(
-    "text", ["Was it ever called GOUT?", "Your brother's gout, is it bad?", "Not gouty, is it?"]
-)
+@each("write_as", [canonical, raw])
+@each("more", LEFT_OUT)
 def test_an_exchange_that_speaks_the_diagnosis_is_left_out_and_counted(
-    tmp_path: Path, write_as, text: str
+    tmp_path: Path, write_as, more: list[dict]
 ) -> None:
-    more = [
-        doctor(text, "inquire"),
-        patient("No."),
-        doctor("Do you smoke?", "inquire"),
-        patient("I worry about gout."),
-    ]
     read = meditod.read(write_as(tmp_path, {"1": told(*more)}))
-    assert shown(read.cases[0]) == ELEVEN
-    assert read.facts[meditod.SPOKEN] == 2
+    assert shown(read.cases[0]) == ELEVEN and read.facts[meditod.SPOKEN] == 1
 
 
-@FORMS
-@pytest.mark.parametrize("name", ["gout", "Gout", "GOUT "])
-def test_an_exchange_annotated_with_the_same_diagnosis_is_left_out_whatever_its_words(
-    tmp_path: Path, write_as, name: str
-) -> None:
-    more = [
-        doctor("I know what that toe has.", disease=[name]),
-        patient("Tell me."),
-        doctor("A mole.", disease=["nevus"]),
-    ]
-    read = meditod.read(write_as(tmp_path, {"1": told(*more)}))
-    assert shown(read.cases[0]) == [*ELEVEN, "Doctor: A mole."]
-    assert read.facts[meditod.SPOKEN] == 1
-
-
-def test_an_exchange_annotated_with_another_name_of_the_diagnosis_is_left_out(
-    tmp_path: Path,
-) -> None:
-    more = [doctor("I know what you have.", disease=["flu"]), patient("Tell me.")]
-    end = doctor("A virus.", disease=["influenza"])
-    assert shown(meditod.read(canonical(tmp_path, {"1": told(*more, end=end)})).cases[0]) == ELEVEN
-
-
-@pytest.mark.parametrize("at", ["action", "disease"])
-def test_an_exchange_annotated_as_ruling_the_diagnosis_out_is_left_out(
+@each("at", ["action", "disease", "entry", "another name"])
+def test_an_exchange_annotated_as_the_diagnosis_or_ruling_it_out_is_left_out(
     tmp_path: Path, at: str
 ) -> None:
     no = doctor("Not what your brother has.", disease=["gout"])
-    action = no["actions"][0]
-    (action if at == "action" else action["disease"][0])["status"] = "No"
-    read = meditod.read(canonical(tmp_path, {"1": told(no, patient("Good."))}))
-    assert (shown(read.cases[0]), read.facts[meditod.SPOKEN]) == (ELEVEN, 1)
-
-
-def test_a_raw_exchange_annotated_as_ruling_the_diagnosis_out_is_left_out(tmp_path: Path) -> None:
-    dialogue = told(doctor("Not what your brother has.", disease=["gout"]), patient("Good."))
-    file = raw(tmp_path, {"1": dialogue})
-    found = entries(dialogue)
-    next(entry for entry in found if entry["intent"] == "diagnosis")["status"] = "No"
-    write(tmp_path / "annotations.json", {"1": found})
+    dialogue = told(no, patient("Good."))
+    if at == "entry":
+        file, found = raw(tmp_path, {"1": dialogue}), entries(dialogue)
+        next(entry for entry in found if entry["intent"] == "diagnosis")["status"] = "No"
+        write(tmp_path / "annotations.json", {"1": found})
+    elif at == "another name":
+        virus = doctor("A virus.", disease=["influenza"])
+        flu = doctor("I know what you have.", disease=["flu"])
+        file = canonical(tmp_path, {"1": told(flu, patient("Tell me."), end=virus)})
+    else:
+        action = no["actions"][0]
+        (action if at == "action" else action["disease"][0])["status"] = "No"
+        file = canonical(tmp_path, {"1": dialogue})
     assert shown(meditod.read(file).cases[0]) == ELEVEN
 
 
-TERMS = st.sampled_from(
-    ["gout", "Gout!", "the gout", "toe", "Hm.", "a cough", "GOUT?", "goutte", ""]
-)
-INTENTS = st.lists(
-    st.sampled_from(["inform", "inquire", "chit-chat", "diagnosis", "nods"]), max_size=2
-)
-SAID = st.tuples(st.booleans(), TERMS, INTENTS).map(
-    lambda t: doctor(t[1], *t[2]) if t[0] else patient(t[1], *t[2])
-)
+TERMS = st.sampled_from(["gout", "Gout!", "the gout", "Hm.", "a cough", "goutte", ""])
+INTENTS = st.lists(st.sampled_from(["inform", "inquire", "chit-chat", "diagnosis"]), max_size=2)
+SAID = st.tuples(st.sampled_from([doctor, patient]), TERMS, INTENTS)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(st.lists(SAID, max_size=20))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+@given(st.lists(SAID.map(lambda t: t[0](t[1], *t[2])), max_size=20))
 def test_no_statement_ever_says_the_diagnosis_or_what_comes_after_it(
     tmp_path: Path, said: list[dict]
 ) -> None:
     (case,) = meditod.read(canonical(tmp_path, {"1": told(doctor("Hm.", "other"), *said)})).cases
     assert shown(case)[:11] == ELEVEN
-    assert not any(
-        re.search("gout|thank you|take care", text, re.IGNORECASE) for text in shown(case)
-    )
+    words = re.compile("gout|thank you|take care", re.IGNORECASE)
+    assert not any(words.search(text) for text in shown(case))
     assert all(text and text == text.strip() for text in shown(case))
 
 
+# -- files
+
+
+def test_forms_folders_and_splits(tmp_path: Path) -> None:
+    dialogues = {"1": told(), "7": told(doctor("Gout?", "inquire"), n=13)}
+    from_raw = meditod.read(raw(tmp_path / "a" / "raw_data", dialogues))
+    file = canonical(tmp_path / "a" / "data", dialogues)
+    assert from_raw == meditod.read(file)
+    assert meditod.read(tmp_path / "a").facts[meditod.UNREAD] == 2
+    for n_raw, wanted in (
+        (3, ["meditod-0", "meditod-1", "meditod-2"]),
+        (1, ["meditod-1", "meditod-7"]),
+    ):
+        raw(tmp_path / "a" / "raw_data", {str(i): told() for i in range(n_raw)})
+        assert [case.case_id for case in meditod.read(tmp_path / "a").cases] == wanted
+    plain = meditod.read(file)
+    file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes().replace(b', "', b',\r\n"'))
+    assert meditod.read(file) == plain
+
+    folder = tmp_path / "b" / "data"
+    canonical(folder, {"1": told(), "2": told(), "3": told()}, train=["2", "1"], test=["3"])
+    read = meditod.read(tmp_path / "b", split="train")
+    assert [(c.case_id, c.patient["split"]) for c in read.cases] == [
+        ("meditod-1", "train"),
+        ("meditod-2", "train"),
+    ]
+    assert [c.patient["split"] for c in meditod.read(folder).cases] == ["train", "train", "test"]
+    with pytest.raises(ValueError, match="no valid_ids.json"):
+        meditod.read(folder, split="valid")
+    with pytest.raises(ValueError, match="allowed are train, valid, test"):
+        meditod.read(folder, split="dev")
+
+    write(tmp_path / "c" / "annotations" / "one_annotations.json", entries(told()))
+    noted = [*bare(told()), {"speaker": "control", "text": "", "uttr_id": 999}]
+    tool = write(tmp_path / "c" / "dialogs" / "one.json", {"dlg_id": "x", "utterances": noted})
+    (case,) = meditod.read(tool).cases
+    assert (case.case_id, case.diagnosis, shown(case)) == ("meditod-x", "gout", ELEVEN)
+
+
+@each("ids", [["1", "9"], ["1", "1"], {"1": 1}, [None]])
+def test_a_bad_list_of_ids_is_refused(tmp_path: Path, ids: object) -> None:
+    canonical(tmp_path, {"1": told()}, test=ids)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(DataError, match="test_ids.json"):
+        meditod.read(tmp_path)
+    canonical(tmp_path, {"1": told()}, train=["1"], test=["1"])
+    with pytest.raises(DataError, match="train_ids.json lists it"):
+        meditod.read(tmp_path)
+
+
+@each("name", ["dialogs.json", "annotations.json"])
+@each("change", [lambda b: b.decode().encode("utf-16"), lambda b: b[:-9], lambda b: b"[" * 10**5])
+def test_a_broken_file_is_one_clear_error(tmp_path: Path, name: str, change) -> None:
+    for path in (None, tmp_path / "absent", tmp_path):
+        with pytest.raises(ValueError, match="the MediTOD repository"):
+            meditod.read(path)
+    raw(tmp_path, {"1": told()})
+    (tmp_path / name).write_bytes(change((tmp_path / name).read_bytes()))
+    with pytest.raises(DataError, match=f"{name}.*allowed: "):
+        meditod.read(tmp_path)
+    raw(tmp_path, {"1": told()})
+    (tmp_path / "annotations.json").unlink()
+    with pytest.raises(DataError, match="annotations.json beside the file"):
+        meditod.read(tmp_path)
+
+
+@each("content", ["7", "[]", "{}", '{"1": 7}', '{"1": []}', '{"1": {"utterances": [7]}}', "[[]]"])
+def test_a_file_that_holds_no_dialogues_is_refused(tmp_path: Path, content: str) -> None:
+    (tmp_path / "dialogs.json").write_text(content)
+    with pytest.raises(DataError, match="dialogs.json"):
+        meditod.read(tmp_path)
+
+
+@each(
+    ("changes", "field"),
+    [
+        ({"speaker": "nurse"}, "speaker"),
+        ({"text": None}, "text"),
+        ({"text": "\ud800"}, "text"),
+        ({"uttr_id": 1}, "uttr_id"),
+        ({"uttr_id": [0]}, "uttr_id"),
+        ({"actions": ["inquire"]}, "action 1"),
+        ({"actions": [{}]}, "action 1, action"),
+        ({"nlu": [{"intent": 7}]}, "nlu 1, intent"),
+        ({"actions": [{"action": "diagnosis", "disease": "gout"}]}, "action 1, disease"),
+        ({"actions": [{"action": "diagnosis", "disease": [{}]}]}, "action 1, disease 1, value"),
+    ],
+)
+def test_a_bad_utterance_is_refused_with_its_place(
+    tmp_path: Path, changes: dict, field: str
+) -> None:
+    utterances = numbered(told())
+    utterances[4] |= changes
+    write(tmp_path / "dialogs.json", {"12": {"utterances": utterances}})
+    with pytest.raises(DataError) as caught:
+        meditod.read(tmp_path)
+    assert re.fullmatch(rf"dialogue 12, utterance \d+, {re.escape(field)}", caught.value.field)
+
+
+GIVEN = {"intent": "diagnosis", "value": "gout", "uid": 0}
+
+
+@each(
+    ("annotations", "field"),
+    [
+        ([], "JSON"),
+        ({"3": []}, "dialogue ids"),
+        ({"1": 7, "2": []}, "dialogue 1"),
+        ({"1": [{"intent": "inform", "uid": "99"}], "2": []}, "dialogue 1, uid"),
+        ({"1": [{"intent": "inform"}], "2": []}, "dialogue 1, uid"),
+        ({"1": [{"uid": "0"}], "2": []}, "dialogue 1, uid 0, intent"),
+        ({"1": [GIVEN | {"value": 7}], "2": []}, "dialogue 1, uid 0, value"),
+        ({"1": [GIVEN | {"status": 7}], "2": []}, "dialogue 1, uid 0, status"),
+    ],
+)
+def test_bad_annotations_are_refused_with_their_place(
+    tmp_path: Path, annotations: object, field: str
+) -> None:
+    raw(tmp_path, {"1": told(), "2": told()})
+    write(tmp_path / "annotations.json", annotations)
+    with pytest.raises(DataError) as caught:
+        meditod.read(tmp_path)
+    assert (Path(caught.value.file).name, caught.value.field) == ("annotations.json", field)
+
+
 # -- the real dialogues
-# ---------------------------------------------------------------------------------------------
 
 needs_meditod = pytest.mark.skipif(
     not REAL.is_dir(), reason="MediTOD is not at ../shared/datasets/meditod beside the repository"
 )
 CALLED = {
-    "meditod-115": ("chronic bronchitis", ["chronic bronchitis", "bronchitis"]),
-    "meditod-317": ("covid-19 virus disease", ["covid"]),
-    "meditod-407": (
-        "chronic obstructive airway disease",
-        ["COPD", "chronic obstructive pulmonary disorder", "obstructive"],
-    ),
-    "meditod-RES0001": ("pulmonary embolism", ["pulmonary embolism", "embolism"]),
+    "meditod-115": ("chronic bronchitis", 48, ["bronchitis"]),
+    "meditod-317": ("covid-19 virus disease", 51, ["covid"]),
+    "meditod-407": ("chronic obstructive airway disease", 61, ["copd", "obstructive"]),
+    "meditod-RES0001": ("pulmonary embolism", 50, ["embolism"]),
 }
-"""Case -> its diagnosis, and what the doctor calls it where the diagnosis is spoken, read by
-eye."""
+"""Case -> its diagnosis, statements, and what the doctor calls it where it is spoken, by eye."""
 
 
-def real() -> dict[str, Case]:
+@pytest.mark.realdata
+@needs_meditod
+def test_the_real_dialogues_are_four_cases_and_nothing_shown_says_the_diagnosis() -> None:
     sample = REAL / "labeling_interface" / "data" / "dialogs" / "sample.json"
-    return {case.case_id: case for path in (REAL, sample) for case in meditod.read(path).cases}
-
-
-@pytest.mark.realdata
-@needs_meditod
-def test_the_real_dialogues_are_four_cases_with_these_diagnoses_and_lengths() -> None:
-    cases = real()
-    assert {key: case.diagnosis for key, case in cases.items()} == {
-        key: name for key, (name, _) in CALLED.items()
-    }
-    assert [len(case.statements) for case in cases.values()] == [48, 51, 61, 50]
-    assert [cases[f"meditod-{i}"].patient for i in (115, 317, 407)] == [
-        {"split": s} for s in ("train", "valid", "test")
-    ]
-
-
-@pytest.mark.realdata
-@needs_meditod
-@pytest.mark.parametrize("case_id", CALLED)
-def test_nothing_shown_says_what_the_doctor_calls_the_diagnosis(case_id: str) -> None:
-    text = "\n".join(shown(real()[case_id]))
-    for name in CALLED[case_id][1]:
-        assert name.lower() not in text.lower()
-        assert not set(normalise(name).split()) <= set(normalise(text).split())
-
-
-@pytest.mark.realdata
-@needs_meditod
-def test_the_real_exchange_that_asks_for_the_diagnosis_is_left_out() -> None:
-    assert [meditod.read(REAL, split=s).facts[meditod.SPOKEN] for s in meditod.SPLITS] == [0, 0, 1]
-
-
-@pytest.mark.realdata
-@needs_meditod
-def test_what_is_shown_of_a_real_dialogue_is_what_was_said_in_its_order() -> None:
+    cases = {c.case_id: c for path in (REAL, sample) for c in meditod.read(path).cases}
+    assert list(cases) == list(CALLED)
+    for case, (diagnosis, n, names) in zip(cases.values(), CALLED.values(), strict=True):
+        assert (case.diagnosis, len(case.statements)) == (diagnosis, n)
+        text = "\n".join(shown(case))
+        assert not set(names) & set(normalise(text).split())
+        assert not any(name in text.lower() for name in names)
     dialogues = json.loads((REAL / "data" / "dialogs.json").read_text(encoding="utf-8"))
-    for key, dialogue in dialogues.items():
+    for key, dialogue in dialogues.items():  # what was said, in its order
         said = " ".join(" ".join(u["text"].split()) for u in dialogue["utterances"])
         at = 0
-        for statement in shown(real()[f"meditod-{key}"]):
+        for statement in shown(cases[f"meditod-{key}"]):
             for line in statement.split("\n"):
-                words = line.split(": ", 1)[1].split()
-                for word in words:
+                for word in line.split(": ", 1)[1].split():
                     at = said.index(word, at) + len(word)
+    assert [meditod.read(REAL, split=s).facts[meditod.SPOKEN] for s in meditod.SPLITS] == [0, 0, 1]

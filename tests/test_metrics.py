@@ -1,15 +1,33 @@
 """Metrics against scikit-learn and values worked out by hand; test_degenerate.py: their edges."""
 
+from itertools import permutations
+
 import numpy as np
 import pytest
 from each import each
-from resampled import auprc_weighted, auroc_weighted, case_weights
-from sklearn.metrics import average_precision_score, roc_auc_score
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from resampled import (
+    auprc_weighted,
+    aurc,
+    auroc_weighted,
+    case_weights,
+    cohen_kappa,
+    prediction_rejection_ratio,
+)
+from sklearn.metrics import average_precision_score, cohen_kappa_score, roc_auc_score
 
 from trustlab.metrics import auprc, auroc, brier, ece
+from trustlab.metrics.agreement import COUNTS, agreement, cohen_kappa_weighted
 from trustlab.metrics.calibration import ece_weighted
 from trustlab.metrics.estimate import TOO_FEW, UNDEFINED, bounded_interval, percentile_interval
+from trustlab.metrics.selective import risk_at, selective_weighted
+from trustlab.metrics.stopping import best_threshold, fold_of, frontier, stop_turns
 from trustlab.metrics.ties import reaches, tied
+
+NAN = float("nan")
+pytestmark = pytest.mark.usefixtures("every_interval")
 
 
 def scored(n: int, n_values: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -71,50 +89,12 @@ def test_brier_and_ece_by_hand():
             brier([1, 0], [0.5, value])
 
 
-def test_ece_has_bins_of_equal_mass_and_keeps_equal_confidences_together_in_any_order():
-    # Far from equal width: all confidences lie in the lowest twentieth.
-    confidence = np.linspace(0.001, 0.05, 30)
-    correct = np.arange(30) % 2
-    by_hand = sum(abs(np.sum((correct - confidence)[i : i + 2])) for i in range(0, 30, 2)) / 30
-    assert ece(correct, confidence, bins=15) == pytest.approx(by_hand)
-    assert ece(np.array([0, 0, 0, 1, 1, 1]), np.full(6, 0.5)) == 0
-    many, prob = scored(100, 7)
-    prob, shuffle = prob / 2, np.random.default_rng(0).permutation(100)
-    assert ece(many, prob) == pytest.approx(ece(many[shuffle], prob[shuffle]), abs=1e-12)
-
-
 @each("weighted, plain", [(auroc_weighted, auroc), (ece_weighted, ece)])
 def test_a_weight_is_a_repetition(weighted, plain):
     correct, confidence = scored(50, 20)
     weights = case_weights(np.arange(50), n_draws=8)
     again = [plain(np.repeat(correct, w), np.repeat(confidence / 2, w)) for w in weights]
     np.testing.assert_allclose(weighted(correct, confidence / 2, weights), again, atol=1e-12)
-
-
-def test_a_case_is_drawn_with_all_its_rows_by_its_seed_in_any_order():
-    ids = np.array(["b", "a", "b", "c", "a", "b"])
-    weights = case_weights(ids, n_draws=50)
-    assert weights.shape == (50, 6)
-    np.testing.assert_array_equal(weights[:, [0, 1]], weights[:, [2, 4]])
-    assert (weights[:, 0] + weights[:, 1] + weights[:, 3] == 3).all()
-    assert weights[:, 3].mean() == pytest.approx(1, abs=0.5)
-    np.testing.assert_array_equal(case_weights(ids, 20, seed=4), case_weights(ids, 20, seed=4))
-    assert (case_weights(ids, 20, seed=4) != case_weights(ids, 20, seed=5)).any()
-    np.testing.assert_array_equal(case_weights(ids[::-1], 20), case_weights(ids, 20)[:, ::-1])
-
-
-def test_resampling_cases_is_wider_than_resampling_rows():
-    # Six identical rows a case: an interval over rows believes in six times the data, so is sqrt(6)
-    # = 2.4 times too narrow.
-    ids = np.repeat(np.arange(80), 6)
-    correct = np.repeat(np.random.default_rng(0).integers(0, 2, 80), 6)
-    confidence = np.repeat(np.random.default_rng(1).random(80), 6)
-    widths = []
-    for units in (ids, np.arange(480)):
-        draws = auroc_weighted(correct, confidence, case_weights(units, 400))
-        low, high = percentile_interval(draws)
-        widths.append(high - low)
-    assert 2 < widths[0] / widths[1] < 3
 
 
 def test_percentile_interval_by_hand_leaves_out_undefined_draws_up_to_a_tenth():
@@ -146,3 +126,153 @@ def test_an_interval_needs_cases_values_and_width_and_else_gives_the_reason(draw
     assert why == reason
     expected = (np.nan, np.nan) if reason else percentile_interval(draws)
     assert (low, high) == pytest.approx(expected, nan_ok=True) and (reason or low < high)
+
+
+# Risk and coverage
+
+
+def risks(correct, confidence) -> np.ndarray:
+    """Risk after 1, 2, ... n answers, the mean over every order from the surest down."""
+    n, found = len(confidence), []
+    for order in permutations(range(n)):
+        if all(confidence[a] >= confidence[b] for a, b in zip(order, order[1:], strict=False)):
+            wrong = 1 - np.asarray(correct)[list(order)]
+            found.append(np.cumsum(wrong) / np.arange(1, n + 1))
+    return np.mean(found, axis=0)
+
+
+def test_area_and_ratio_by_hand():
+    # Risks 0, 0, 1/3, 1/2 of the right order, and 1, 1, 2/3, 1/2 of the wrong one.
+    assert aurc([1, 1, 0, 0], [4, 3, 2, 1]) == pytest.approx((1 / 3 + 1 / 2) / 4)
+    assert aurc([1, 1, 0, 0], [1, 2, 3, 4]) == pytest.approx((1 + 1 + 2 / 3 + 1 / 2) / 4)
+    # Order right, wrong, right: risks 0, 1/2, 1/3; the best order has 0, 0, 1/3, any order 1/3
+    # throughout: the share of the possible gain
+    found = prediction_rejection_ratio([1, 0, 1], [3, 2, 1])
+    assert found == pytest.approx((1 / 3 - (1 / 2 + 1 / 3) / 3) / (1 / 3 - 1 / 9))
+    correct = np.array([1, 0, 1, 1, 0, 1, 1])
+    assert prediction_rejection_ratio(correct, correct) == pytest.approx(1)
+    assert prediction_rejection_ratio(correct, -correct) < 0
+
+
+@each("seed", range(8))
+def test_risk_and_area_are_means_over_every_order_of_equal_confidences(seed):
+    rng = np.random.default_rng(seed)
+    correct, confidence = np.append(rng.integers(0, 2, 4), [0, 1]), rng.integers(0, 3, 6)
+    expected = risks(correct, confidence)
+    assert aurc(correct, confidence) == pytest.approx(expected.mean())
+    found = risk_at(correct, confidence, np.ones((1, 6), int), np.arange(1, 7) / 6)
+    np.testing.assert_allclose(found[0], expected)
+
+
+def test_a_weight_is_a_repetition_of_risks_too():
+    rng = np.random.default_rng(0)
+    correct = rng.integers(0, 2, 30)
+    confidence = np.floor((rng.random(30) + 0.4 * correct) * 4)
+    weights = case_weights(np.arange(30), n_draws=10)
+    areas, ratios = selective_weighted(correct, confidence, weights)
+    again = [(np.repeat(correct, w), np.repeat(confidence, w)) for w in weights]
+    np.testing.assert_allclose(areas, [aurc(c, s) for c, s in again])
+    np.testing.assert_allclose(ratios, [prediction_rejection_ratio(c, s) for c, s in again])
+    grid = [0.1, 0.55, 1.0]
+    single = [risk_at(c, s, np.ones((1, 30), int), grid)[0] for c, s in again]
+    np.testing.assert_allclose(risk_at(correct, confidence, weights, grid), single)
+
+
+# Two graders
+
+# 20 both right, 5 only the first, 10 only the second, 15 both wrong: 0.7 agree, 0.5 by chance
+FIRST = np.repeat([1, 1, 0, 0], [20, 5, 10, 15])
+SECOND = np.repeat([1, 0, 1, 0], [20, 5, 10, 15])
+HALVES = np.arange(50) // 2
+
+
+def test_kappa_by_hand_and_as_scikit_learn_has_it():
+    assert cohen_kappa(FIRST, SECOND) == pytest.approx(0.4)  # (0.7 - 0.5) / (1 - 0.5)
+    for first, second, kappa in [
+        ([1, 0, 1], [1, 0, 1], 1),
+        ([1, 0], [0, 1], -1),
+        ([1, 1], [1, 0], 0),
+    ]:
+        assert cohen_kappa(first, second) == pytest.approx(kappa)
+    rng = np.random.default_rng(0)
+    for share in (0.1, 0.5, 0.9):
+        one, other = rng.random((2, 40)) < share
+        theirs = cohen_kappa_score(one, other, labels=[0, 1])
+        assert cohen_kappa(one, other) == pytest.approx(theirs)
+    weights = np.array([np.ones(50), np.zeros(50), (FIRST == SECOND).astype(float)])
+    found = cohen_kappa_weighted(FIRST, SECOND, weights)  # a weight counts an answer that often
+    assert found == pytest.approx([0.4, np.nan, 1], nan_ok=True)
+
+
+def test_the_counts_say_where_two_graders_part_and_intervals_resample_cases():
+    found = agreement(FIRST, SECOND, HALVES, n_draws=300, seed=3)
+    drawn = [np.repeat(np.arange(50), weights) for weights in case_weights(HALVES, 300, 3)]
+    for line, of in zip(found, (cohen_kappa, lambda a, b: (a == b).mean()), strict=True):
+        assert [line[k] for k in ("n", *COUNTS)] == [50, 20, 5, 10, 15] and line["n_cases"] == 25
+        assert line["value"] == pytest.approx(of(FIRST, SECOND))
+        draws = [of(FIRST[rows], SECOND[rows]) for rows in drawn]
+        assert (line["low"], line["high"]) == pytest.approx(percentile_interval(draws))
+
+
+def test_what_one_did_not_grade_is_missing_and_nothing_that_both_graded_is_no_agreement():
+    kappa, _ = agreement([1, 0, np.nan, 1], [1, 0, 1, np.nan], list("abcd"))
+    assert [kappa[k] for k in ("n", "n_missing", "both_right", "value")] == [2, 2, 1, 1]
+    for nothing in (agreement([], [], []), agreement([1.0], [np.nan], ["a"])):
+        assert {x["n"] for x in nothing} == {0} and np.isnan([x["value"] for x in nothing]).all()
+        assert {x["missing"] for x in nothing} == {"no answer that both graded"}
+
+
+# Where to stop
+
+SURE = [[0.2, 0.9, 0.5], [0.6, 0.1, 0.7], [NAN, NAN, NAN]]
+RIGHT = [[0, 1, 0], [0, 0, 1], [1, 1, 1]]
+SAID = [[2, 4, 6]] * 3
+
+
+@each(
+    ("threshold", "turns"),
+    [(0.0, [0, 0, 2]), (0.2, [0, 0, 2]), (0.5, [1, 0, 2]), (0.7, [1, 2, 2]), (np.inf, [2, 2, 2])],
+)
+def test_a_case_stops_at_the_first_turn_that_reaches_the_threshold_or_at_the_last(
+    threshold: float, turns: list[int]
+) -> None:
+    assert stop_turns(SURE, threshold).tolist() == turns
+
+
+def test_the_frontier_by_hand() -> None:
+    found = frontier(SURE, RIGHT, SAID, [0.5, np.inf, 0.7])
+    assert found.thresholds.tolist() == [np.inf, 0.7, 0.5]
+    assert found.accuracy.tolist() == pytest.approx([2 / 3, 1, 2 / 3])
+    assert found.utterances.tolist() == pytest.approx([6, 16 / 3, 4])
+    assert found.early.tolist() == pytest.approx([0, 1 / 3, 2 / 3])
+    default = frontier(SURE, RIGHT, SAID).thresholds  # every confidence, and never
+    assert default.tolist() == [np.inf, 0.9, 0.7, 0.6, 0.5, 0.2, 0.1]
+
+
+@settings(max_examples=30, deadline=None)
+@given(arrays(float, (7, 4), elements=st.floats(0, 1)), st.integers(0, 2**28 - 1))
+def test_a_laxer_threshold_never_asks_more(sure: np.ndarray, bits: int) -> None:
+    right = np.array([bits >> i & 1 for i in range(28)]).reshape(7, 4)
+    found = frontier(sure, right, np.tile([1, 2, 3, 4], (7, 1)))
+    assert (np.diff(found.utterances) <= 0).all() and (np.diff(found.early) >= 0).all()
+    assert found.accuracy[0] == right[:, -1].mean() and found.utterances[0] == 4
+
+
+@each(
+    ("price", "threshold"),
+    # accuracy and utterances: never 2/3 and 6; 0.9 and 0.7 1 and 16/3; 0.6 and 0.5 2/3 and 4; 0.2
+    # and 0.1 1/3 and 10/3
+    [(0, 0.7), (0.2, 0.7), (0.4, 0.5), (1, 0.1)],
+)
+def test_the_best_threshold_weighs_accuracy_against_utterances(
+    price: float, threshold: float
+) -> None:
+    assert best_threshold(SURE, RIGHT, SAID, price) == threshold
+
+
+def test_folds_are_even_and_do_not_hang_on_the_order_of_cases() -> None:
+    ids = [f"case-{i}" for i in range(11)]
+    folds = fold_of(ids, 3, 1)
+    assert sorted(np.bincount(folds)) == [3, 4, 4]
+    assert fold_of(ids[::-1], 3, 1).tolist() == folds[::-1].tolist()
+    assert fold_of(ids, 3, 2).tolist() != folds.tolist()

@@ -1,25 +1,46 @@
-"""The OpenAI backend against a real HTTP server on the loopback interface: replies, statistics,
-dialects."""
+"""The OpenAI backend against a real HTTP server on the loopback interface: what it asks, what a
+server gives and takes, and what is kept of that."""
 
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
+import json
 from collections.abc import Iterator
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from openai_server import TEMPLATE, VOCABULARY, Server, cut, distribution, drawn, opening, rendered
+from each import each
+from openai_server import VOCABULARY, Server, cut, distribution, drawn, least, opening, rendered
 
-from trustlab.models import open_model
+import trustlab as tl
+from trustlab.agents.medconf import MedConf, fits, reply_room
+from trustlab.folder.saved import manifest
+from trustlab.formatted import remark_lines
+from trustlab.models.abilities import Abilities
 from trustlab.models.base import Request
-from trustlab.models.cache import CachedModel
+from trustlab.models.cache import (
+    CachedModel,
+    decode_abilities,
+    export_cache,
+    import_cache,
+    to_json,
+)
+from trustlab.models.openai import OpenAIModel
+from trustlab.models.openai_wire import window_of
+from trustlab.models.thought import NOT_SCORED
+from trustlab.parsing.agents import read_flags, read_plan, read_ratings
+from trustlab.parsing.medconf import read_evidence, read_profile, read_score
+from trustlab.parsing.schemas import schema_of
+from trustlab.records import Criterion, Reply
+from trustlab.settings import Setup
 
 EVERYTHING = frozenset({"logprobs", "distributions", "prior"})
 ASKED = (("system", "You are a doctor."), ("user", "Cough?"))
 PRIOR = (("system", "You are a doctor."), ("user", "Well?"))
+IN_MEMORY: dict[str, Any] = {"cache": ":memory:", "quiet": True}
+N_PROMPT = 38
+"""Tokens of :data:`ASKED`: characters, and the template's."""
 
 
 @pytest.fixture
@@ -31,7 +52,7 @@ def server(monkeypatch) -> Iterator[Server]:
 
 
 @pytest.fixture
-def opened(server) -> Iterator:
+def opened(server) -> Iterator[Any]:
     """Opens models of the server, and closes them at the end."""
     with opening(server) as open_it:
         yield open_it
@@ -45,15 +66,22 @@ def prompt(messages: tuple[tuple[str, str], ...]) -> str:
     return rendered([{"role": role, "content": content} for role, content in messages])
 
 
-def expected_logprobs(
-    messages: tuple[tuple[str, str], ...], tokens: tuple[str, ...]
-) -> list[np.ndarray]:
+def expected_logprobs(messages: Any, tokens: tuple[str, ...]) -> list[np.ndarray]:
     """The toy's whole distributions at each token, by its own rule."""
     return [distribution(prompt(messages), "".join(tokens[:k]), k) for k in range(len(tokens))]
 
 
-def test_a_greedy_reply_is_the_toys_own_with_its_log_probabilities_prior_and_bounds(opened):
-    model = opened(chat_template=TEMPLATE, vocabulary_size=len(VOCABULARY))
+def benchmarked(models: list[Any], methods: Any, n: int = 1, **choices: Any) -> tl.Run:
+    setup = Setup(**IN_MEMORY | choices)
+    return tl.benchmark(tl.load_cases("starter", n=n), models, methods, [100], setup)
+
+
+# Replies and their statistics
+
+
+def test_a_greedy_reply_is_the_toys_own_with_its_log_probabilities_prior_and_bounds(server, opened):
+    server.scores_chats = True
+    model = opened(vocabulary_size=len(VOCABULARY))
     assert model.provides == {"text", *EVERYTHING} and model.lacks == {}
     ((reply,),) = model.generate(
         [Request(ASKED, want=EVERYTHING, prior_messages=PRIOR, renyi_alpha=2.0, n_alternatives=3)]
@@ -61,23 +89,22 @@ def test_a_greedy_reply_is_the_toys_own_with_its_log_probabilities_prior_and_bou
     best = tuple(VOCABULARY[i] for i in drawn(prompt(ASKED), 8, 0.0, None))
     trace = reply.trace
     assert reply.text == "".join(best) and trace.tokens == best
-    assert (reply.finish, reply.n_tokens_in, reply.n_tokens_out) == (
-        "stop",
-        len(cut(prompt(ASKED))),
-        4,
-    )
+    n_in = len(cut(prompt(ASKED)))
+    assert (reply.finish, reply.n_tokens_in, reply.n_tokens_out) == ("stop", n_in, 4)
     whole, before = expected_logprobs(ASKED, best), expected_logprobs(PRIOR, best)
     ids = [VOCABULARY.index(token) for token in best]
     np.testing.assert_allclose(trace.logprobs, [row[i] for row, i in zip(whole, ids, strict=True)])
     np.testing.assert_allclose(
         trace.prior_logprobs, [row[i] for row, i in zip(before, ids, strict=True)]
     )
+    body = server.chats()[-1]
+    assert body["continue_final_message"] and not body["add_generation_prompt"]
+    assert body["messages"][-1] == {"role": "assistant", "content": reply.text}
     p = np.exp(whole)
+    distance = 2 / np.pi * np.arccos(np.sqrt(p / len(VOCABULARY)).sum(axis=1))
     assert (trace.entropies <= -(p * whole).sum(axis=1) + 1e-9).all()
     assert (trace.renyi >= np.log((p**2).sum(axis=1) * len(VOCABULARY)) - 1e-9).all()
-    assert (
-        trace.fisher_rao >= 2 / np.pi * np.arccos(np.sqrt(p / len(VOCABULARY)).sum(axis=1)) - 1e-9
-    ).all()
+    assert (trace.fisher_rao >= distance - 1e-9).all()
     # All but four of 24 tokens are listed, so the bounds are near.
     np.testing.assert_allclose(trace.entropies, -(p * whole).sum(axis=1), atol=0.05)
     assert trace.bounds == {"entropies": "lower", "renyi": "upper", "fisher_rao": "upper"}
@@ -86,22 +113,25 @@ def test_a_greedy_reply_is_the_toys_own_with_its_log_probabilities_prior_and_bou
 
 
 def test_samples_are_the_toys_own_draws_each_from_another_stream(server, opened):
-    request = ask(n=6, temperature=1.0, seed=3)
-    (replies,) = opened().generate([request])
+    request, model = ask(n=6, temperature=1.0, seed=3), opened()
+    (replies,) = model.generate([request])
     (sent,) = server.chats()
     assert (sent["n"], sent["temperature"], sent["top_p"], sent["max_tokens"]) == (6, 1.0, 1.0, 8)
     expected = [
         "".join(VOCABULARY[i] for i in drawn(prompt(request.messages), 8, 1.0, sent["seed"] + j))
         for j in range(6)
     ]
-    assert [reply.text for reply in replies] == expected
-    assert len(set(expected)) > 3
-    assert all(reply.trace is None for reply in replies)
+    assert [reply.text for reply in replies] == expected and len(set(expected)) > 3
+    (later,) = model.generate([ask(n=2, temperature=1.0, seed=3, first=3)])
+    assert later == replies[3:5]
+    model.generate([ask(seed=0), ask(seed=1), ask("Fever?")])
+    assert len({body["seed"] for body in server.chats()[-3:]}) == 3
 
 
-def test_seeds_differ_between_messages_and_between_seeds(server, opened):
-    opened().generate([ask(seed=0), ask(seed=1), ask("Fever?")])
-    assert len({body["seed"] for body in server.chats()}) == 3
+def test_a_greedy_request_is_asked_once_however_many_replies_it_wants(server, opened):
+    (replies,) = opened().generate([ask(n=3)])
+    assert len(server.chats()) == 1 and len(replies) == 3 and replies[0] == replies[2]
+    assert "n" not in server.chats()[0] and server.chats()[0]["temperature"] == 0
 
 
 @pytest.mark.parametrize("how", ["ignored", "refused", "never used"])
@@ -118,247 +148,388 @@ def test_samples_are_the_same_where_a_server_gives_one_reply_a_call(server, open
     assert n_first == {"ignored": 4, "refused": 5, "never used": 4}[how]
     model.generate([request])
     assert len(server.chats()) - n_before - n_first == 4  # remembered: n is not tried again
-    assert all("n" not in body for body in server.chats()[-4:])
-
-
-def test_later_replies_can_be_asked_for_alone(opened):
-    model = opened()
-    (replies,) = model.generate([ask(n=5, temperature=1.0)])
-    (later,) = model.generate([ask(n=2, temperature=1.0, first=3)])
-    assert later == replies[3:]
-
-
-def test_a_greedy_request_is_asked_once_however_many_replies_it_wants(server, opened):
-    (replies,) = opened().generate([ask(n=3)])
-    assert len(server.chats()) == 1 and len(replies) == 3 and replies[0] == replies[2]
-    assert "n" not in server.chats()[0] and server.chats()[0]["temperature"] == 0
 
 
 def test_no_more_calls_are_in_flight_than_allowed_and_connections_are_used_again(server, opened):
     server.latency_s = 0.02
     opened(concurrency=3).generate([ask(str(k)) for k in range(12)])
-    assert server.most_in_flight == 3
-    assert len(server.connections) == 3
+    assert server.most_in_flight == len(server.connections) == 3
 
 
-def test_it_works_inside_a_running_event_loop_as_in_a_notebook(opened):
+def test_it_works_inside_a_running_event_loop_and_after_it_was_closed(opened):
     model = opened()
 
     async def cell() -> str | None:
         return model.generate([ask()])[0][0].text
 
-    assert asyncio.run(cell()) == model.generate([ask()])[0][0].text
+    told = asyncio.run(cell())
+    model.close()
+    model.close()
+    assert told == model.generate([ask()])[0][0].text
 
 
-@pytest.mark.parametrize("how", ["null", "content null", "empty", "malformed"])
-def test_a_server_that_gives_no_log_probabilities_gives_text(server, opened, how):
+def test_calls_and_tokens_are_counted(opened):
+    model = opened()
+    model.generate([ask(), ask(n=3, temperature=1.0)])
+    counts = {"requests": 2, "retries": 0, "failures": 0, "n_tokens_out": 16, "probes": 0}
+    assert model.usage == {**counts, "n_tokens_in": 2 * len(cut(prompt(ask().messages)))}
+
+
+def test_the_revision_says_where_and_what_and_changes_with_what_decides_a_reply():
+    def revision(**options: Any) -> str:
+        return OpenAIModel("toy", **{"base_url": "http://host/v1", **options}).revision
+
+    plain = revision()
+    assert plain == "host/v1 toy 2d40f10a"  # part of every key: it never changes
+    others: list[dict[str, Any]] = [
+        {"extra_body": {"top_k": 0}}, {"vocabulary_size": 24}, {"n_top": 5}, {"window": 9},
+        {"template_options": {"enable_thinking": False}}, {"temperature": "default"},
+        {"structured": True}, {"thinking_tokens": 5},
+    ]  # fmt: skip
+    assert len({plain, *(revision(**options) for options in others)}) == 9
+    assert revision(concurrency=1, max_calls=3, timeout_s=1.0) == plain
+
+
+# What a server gives and takes
+
+
+@each("how", ["null", "content null", "empty", "malformed"])
+def test_a_server_that_gives_no_log_probabilities_gives_text(how, server, opened):
     server.logprobs = how
-    model = opened(chat_template=TEMPLATE)
+    model = opened()
     assert model.provides == {"text"}
-    assert set(model.lacks.values()) == {"the server tells no log-probabilities"}
+    assert "the server tells no log-probabilities" in model.lacks.values()
     ((reply,),) = model.generate([ask(want=frozenset({"logprobs"}))])
     assert reply.text is not None and reply.trace is None
 
 
-def test_tokens_that_do_not_spell_the_text_are_not_used(server, opened):
-    server.content = "[something else]"
-    ((reply,),) = opened().generate([ask(want=frozenset({"logprobs"}))])
-    assert (reply.text, reply.missing) == ("[something else]", None)
-    assert reply.trace is not None and reply.trace.logprobs is reply.trace.entropies is None
-    assert reply.trace.lacks["logprobs"] == "the server's tokens do not spell the reply"
+def test_what_a_server_does_not_tell_is_lacking_with_its_reason(server, opened):
+    model = opened()
+    assert "prior" not in model.provides and "distributions" in model.provides
+    assert "vocabulary_size" in model.lacks["answer.renyi"]
+    assert "answer.entropies" not in model.lacks and "answer.prior_logprobs" in model.lacks
+    ((reply,),) = model.generate([Request(ASKED, want=EVERYTHING, prior_messages=PRIOR)])
+    assert reply.trace is not None and "scored other" in reply.trace.lacks["prior_logprobs"]
+    server.scores_chats, server.message = True, {"reasoning": "It is the cough."}
+    ((reply,),) = opened().generate([Request(ASKED, want=EVERYTHING, prior_messages=PRIOR)])
+    assert reply.trace.lacks == {"prior_logprobs": NOT_SCORED}  # a thought tells what was said
 
 
-def test_log_probabilities_alone_are_asked_for_with_an_empty_list(server, opened):
-    server.logprobs = "none without top"  # as llama.cpp does
-    ((reply,),) = opened().generate([ask(want=frozenset({"logprobs"}))])
-    assert reply.trace is not None and reply.trace.entropies is None
-    assert server.chats()[0]["top_logprobs"] == 0
+WIDE = frozenset({"distributions"})
 
 
-@pytest.mark.parametrize(
-    ("refused", "gone"),
-    [({"logprobs"}, {"logprobs", "top_logprobs"}), ({"seed"}, {"seed"}), ({"top_p"}, {"top_p"})],
-)
-@pytest.mark.parametrize("status", [400, 422])
-def test_what_a_server_refuses_by_name_is_left_out_and_remembered(
-    server, opened, refused, gone, status
-):
-    server.refuses, server.refuses_in = refused, status
+@each(
+    ("refusal", "gone", "sent"),
+    [
+        ({"refuses": {"logprobs"}}, {"logprobs", "top_logprobs"}, {}),
+        ({"refuses": {"seed"}, "refuses_in": 422}, {"seed"}, {}),
+        ({"refuses": {"top_p"}}, {"top_p"}, {}),
+        ({"most_top": 5}, set(), {"top_logprobs": 5}),
+        ({"limit": "max_completion_tokens"}, {"max_tokens"}, {"max_completion_tokens": 8}),
+        ({"system": False}, set(), {"messages": [
+            {"role": "user", "content": "You are a doctor.\n\nCough?"}]}),
+    ],
+)  # fmt: skip
+def test_what_a_server_refuses_is_left_out_and_remembered(refusal, gone, sent, server, opened):
+    for name, value in ({"refuses": set(), "limit": "max_tokens"} | refusal).items():
+        setattr(server, name, value)
+    request = Request(ASKED, max_tokens=8, temperature=1.0, want=WIDE, n_alternatives=8)
     model = opened(max_retries=0)
-    request = ask(temperature=1.0, want=frozenset({"logprobs"}))
     ((reply,),) = model.generate([request])
-    assert reply.text is not None and (reply.trace is None) == ("logprobs" in refused)
-    n_calls = len(server.chats())
-    assert gone.isdisjoint(server.chats()[-1])
+    assert reply.text is not None and (reply.trace is None) == ("logprobs" in gone)
+    n_calls, body = len(server.chats()), server.chats()[-1]
+    assert gone.isdisjoint(body) and body | sent == body
     model.generate([request])
     assert len(server.chats()) == n_calls + 1
+    server.most_top, server.system = 20, True
 
 
-def test_a_shorter_list_of_alternatives_is_asked_for_where_the_server_has_a_limit(server, opened):
-    server.most_top = 5
-    model = opened()
-    assert "distributions" in model.provides
-    ((reply,),) = model.generate([ask(want=frozenset({"distributions"}), n_alternatives=8)])
-    assert server.chats()[-1]["top_logprobs"] == 5
-    assert reply.trace is not None and {len(row) for row in reply.trace.alternatives or ()} == {5}
-
-
-def test_a_server_that_wants_another_name_for_the_limit_gets_it(server, opened):
-    server.limit = "max_completion_tokens"
-    model = opened()
-    replies = model.generate([ask(), ask("Fever?")])
-    assert all(row[0].text for row in replies)
-    model.generate([ask("Rash?")])
-    assert (
-        "max_tokens" not in server.chats()[-1] and server.chats()[-1]["max_completion_tokens"] == 8
-    )
-
-
-def test_a_refused_temperature_is_never_left_out(server, opened):
+def test_a_temperature_or_a_schema_that_is_refused_amid_a_run_stops_it(server, opened):
     server.refuses = {"temperature"}
     why = "'temperature' is not supported.*give temperature='default'"
     with pytest.raises(ValueError, match=why):
         opened(provides=["text"], concurrency=1).generate([ask(temperature=0.5)] * 3)
     assert len(server.chats()) == 1
+    server.refuses, server.holds = set(), True
+    model = opened(structured=True)
+    assert model.abilities.structured
+    server.refuses = {"response_format"}
+    with pytest.raises(ValueError, match="response_format.*without structured=True"):
+        model.generate([Request(ASKED, schema=schema_of("plan"))])
 
 
-def test_a_refused_system_message_goes_before_the_users(server, opened):
-    server.system = False
-    ((reply,),) = opened(max_retries=0).generate([Request(ASKED, max_tokens=8)])
-    assert reply.text is not None
-    assert server.chats()[-1]["messages"] == [
-        {"role": "user", "content": "You are a doctor.\n\nCough?"}
-    ]
-
-
-def test_scoring_needs_a_template_and_a_server_that_echoes(server, opened):
-    bare = opened()
-    assert "prior" not in bare.provides and "chat_template" in bare.lacks["answer.prior_logprobs"]
-    ((reply,),) = bare.generate([Request(ASKED, want=EVERYTHING, prior_messages=PRIOR)])
-    assert reply.trace is not None and "scored other" in reply.trace.lacks["prior_logprobs"]
-    server.echoes = False
-    mute = opened(chat_template=TEMPLATE)
-    assert "prior" not in mute.provides and "echo" in mute.lacks["answer.prior_logprobs"]
-
-
-def test_a_template_can_be_a_tokenizers(opened, tmp_path):
-    tokenizers, transformers = (
-        pytest.importorskip("tokenizers"),
-        pytest.importorskip("transformers"),
-    )
-    core = tokenizers.Tokenizer(tokenizers.models.WordLevel({"<s>": 0}, unk_token="<s>"))
-    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=core, bos_token="<s>")
-    tokenizer.chat_template = "{{ bos_token }}" + TEMPLATE
-    tokenizer.save_pretrained(tmp_path)
-    request = Request(ASKED, want=EVERYTHING, prior_messages=PRIOR)
-    # The server puts its own begin-of-text token before the text.
-    replies = [opened(chat_template=t).generate([request])[0][0] for t in (TEMPLATE, str(tmp_path))]
-    assert replies[0].trace.prior_logprobs.tolist() == replies[1].trace.prior_logprobs.tolist()
-    with pytest.raises(FileNotFoundError, match="neither a Jinja template nor a tokenizer"):
-        opened(chat_template=str(tmp_path / "nowhere" / "at" / "all"))
-    with pytest.raises(ValueError, match="chat template fails"):
-        opened(chat_template="{{ raise_exception('no') }}")
-
-
-def test_a_server_that_has_no_size_of_vocabulary_to_tell_gives_no_distances(opened):
+def test_what_a_server_takes_is_settled_by_twelve_calls_at_most_and_kept(server, opened, tmp_path):
+    server.refuses, server.most_top, server.window = {"seed", "top_p"}, 5, 4000
+    server.ignores_n, server.scores_chats = True, True
     model = opened()
-    assert "distributions" in model.provides and "answer.entropies" not in model.lacks
-    assert (
-        "vocabulary_size" in model.lacks["answer.renyi"]
-        and "vocabulary_size" in model.lacks["answer.fisher_rao"]
-    )
+    able = CachedModel(model, tmp_path / "a.sqlite").abilities
+    assert model.usage["probes"] <= 12 and able.dialect["most_top"] == 5
+    assert able.window == 4000 and able.counts and "prior" in able.provides
+    assert not able.dialect["takes_seed"] and not able.dialect["takes_top_p"]
+    assert model.asked_with["server"] == able.dialect
+    n_calls = len(server.received)
+    again = CachedModel(opened(), tmp_path / "a.sqlite")
+    assert again.abilities == able
+    again.generate([ask("a", temperature=1.0)])
+    assert len(server.received) == n_calls + 1 and "seed" not in server.received[-1]
+    told = opened(provides=["logprobs"])  # nothing is tried out
+    assert told.provides == {"text", "logprobs"} and len(server.received) == n_calls + 1
 
 
-def test_what_a_server_gives_is_tried_out_once_or_told(server, opened, capsys):
-    model = opened(chat_template=TEMPLATE)
-    assert model.usage["requests"] == 0
-    assert model.provides == model.provides
-    calls = model.usage["probes"], model.usage["requests"], len(server.received)
-    assert calls == (4, 4, 3)  # one is a GET
-    assert "gives distributions, logprobs, prior, text" in capsys.readouterr().err
-    told = opened(provides=["logprobs"])
-    assert told.provides == {"text", "logprobs"} and len(server.received) == 3
+def test_what_was_found_out_travels_so_that_a_replay_needs_no_server(server, opened, tmp_path):
+    server.window, server.only_default, server.scores_chats = 300, True, True
+    request = Request(ASKED, max_tokens=4)
+    cached = CachedModel(opened(), tmp_path / "a.sqlite")
+    assert reply_room(cached, 2048) == 75 and fits(cached, request)
+    kept = cached.generate([request]), cached.abilities, cached.count_tokens(ASKED)
+    cached.close()
+    assert kept[1].window == 300 and kept[1].counts and not kept[1].temperature
+    export_cache(tmp_path / "a.sqlite", tmp_path / "a.jsonl.gz")
+    assert import_cache(tmp_path / "b.sqlite", tmp_path / "a.jsonl.gz")["new"] == 3
+    n_calls = len(server.received)
+    again = CachedModel(opened(), tmp_path / "b.sqlite", offline=True)
+    assert (again.generate([request]), again.abilities, again.count_tokens(ASKED)) == kept
+    with pytest.raises(LookupError, match="how long a prompt is"):
+        again.count_tokens(PRIOR)
+    again.close()
+    # Online, what is known is not found out again.
+    more = CachedModel(opened(), tmp_path / "b.sqlite")
+    assert more.window == 300 and len(server.received) == n_calls
+    more.generate([Request(PRIOR, max_tokens=4)])
+    assert "temperature" not in server.received[-1]
 
 
-def test_extra_fields_go_into_every_chat_call(server, opened):
-    opened(extra_body={"repeat_penalty": 1.0, "top_k": 0}).generate([ask()])
-    assert server.chats()[0]["repeat_penalty"] == 1.0 and server.chats()[0]["top_k"] == 0
+@each("failing", ["/tokenize", "scoring"])
+def test_what_fails_in_passing_is_no_lack_for_good(failing, server, opened, tmp_path):
+    server.window, server.scores_chats = 4000, True
+
+    def plan(k: int, body: dict) -> int | None:
+        at = "scoring" if "prompt_logprobs" in body else server.paths[-1]
+        return 503 if at == failing and not well else None
+
+    server.plan, well = plan, False
+    able = CachedModel(opened(), tmp_path / "a.sqlite").abilities
+    assert "HTTP 503" in able.unsure and not (able.counts and "prior" in able.provides)
+    if failing == "scoring":
+        assert able.lacks["answer.prior_logprobs"].startswith("not settled: HTTP 503")
+    well = True
+    able = CachedModel(opened(), tmp_path / "a.sqlite").abilities
+    assert able.window == 4000 and able.counts and "prior" in able.provides and not able.unsure
 
 
-def test_the_revision_says_where_and_what_and_changes_with_what_decides_a_reply(opened, server):
-    host = server.url.removeprefix("http://")
-    plain = opened()
-    assert plain.revision.startswith(f"{host} toy ")
-    assert opened(base_url=f"http://me:secret@{host}/").revision == plain.revision
-    others = [
-        {"extra_body": {"top_k": 0}},
-        {"vocabulary_size": 24},
-        {"chat_template": TEMPLATE},
-        {"n_top": 5},
-    ]
-    assert len({plain.revision, *(opened(**options).revision for options in others)}) == 5
-    assert opened(concurrency=1, max_calls=3, timeout_s=1.0).revision == plain.revision
+@each("more", [{"window": 0}, {"window": "9"}, {"counts": 1}, {"temperature": None}, {"other": 1}])
+def test_abilities_that_cannot_be_are_refused(more):
+    able = Abilities(frozenset({"text"}), {}, 9, True, False, coldest=0.01)
+    assert decode_abilities(to_json(able)) == able
+    with pytest.raises(ValueError):
+        decode_abilities(to_json({"provides": ["text"], "lacks": {}} | more))
 
 
-def test_it_is_opened_by_name_with_the_address_from_the_environment(server, monkeypatch):
+# Window and length of a prompt
+
+
+def test_replies_are_fitted_to_the_server_s_window_and_a_longer_prompt_is_not_sent(server, opened):
+    server.window = N_PROMPT + 3
+    model = opened()
+    assert (model.window, model.count_tokens(ASKED)) == (N_PROMPT + 3, N_PROMPT)
+    ((reply,),) = model.generate([Request(ASKED, max_tokens=64)])
+    assert reply.finish == "length" and server.chats()[-1]["max_tokens"] == 3
+    server.window = N_PROMPT
+    model = opened()
+    assert model.provides
+    n_calls = len(server.chats())
+    ((one, two),) = model.generate([Request(ASKED, n=2, temperature=0.5)])
+    why = f"the prompt is longer than the window of toy, {N_PROMPT} tokens"
+    assert one.missing == two.missing == why and len(server.chats()) == n_calls
+    assert opened(window=200).window == 200  # one's own counts before the server's
+
+
+def test_a_server_that_does_not_count_is_asked_as_it_is_and_short_prompts_are_not_counted(
+    server, opened
+):
+    server.window, server.counts = N_PROMPT + 3, False
+    model = opened()
+    assert model.window == N_PROMPT + 3 and model.count_tokens(ASKED) is None
+    ((reply,),) = model.generate([Request(ASKED, max_tokens=64)])
+    assert "maximum context length" in str(reply.missing)
+    server.window, server.counts = 100_000, True
+    model = opened()
+    assert model.window == 100_000
+    n_calls = len(server.paths)
+    model.generate([Request(ASKED, max_tokens=64)])
+    assert server.paths[n_calls:] == ["/v1/chat/completions"]
+
+
+@each(
+    ("answer", "window"),
+    [
+        ({"data": [{"id": "toy", "max_model_len": 10}]}, 10),
+        ({"data": [{"id": "other", "context_length": 20}]}, 20),
+        ({"data": [{"id": "toy", "context_window": 5}, {"id": "b", "context_window": 9}]}, 5),
+        ({"data": [{"id": "a", "max_model_len": 5}, {"id": "b", "max_model_len": 9}]}, None),
+        ({"data": [{"id": "toy", "max_model_len": "10"}]}, None),
+        ({"data": [{"id": "toy", "max_model_len": -10}]}, None),
+        ({"data": [{"id": "toy", "max_model_len": True}]}, None),
+        ({"data": ["toy", None]}, None),
+        ([], None),
+    ],
+)
+def test_what_a_list_of_models_says_of_the_window(answer, window):
+    assert window_of(answer, "toy") == (float("inf") if window is None else window)
+
+
+# Temperature, template options, budgets
+
+
+@each("odd", ["only_default", "no_zero"])
+def test_a_temperature_of_its_own_is_used_and_said(odd, server, opened):
+    server.only_default, server.no_zero = odd == "only_default", odd == "no_zero"
+    n_before = len(server.chats())
+    run = benchmarked([opened()], ["asp", "poc"], n=2, samples=2)
+    assert all(run.answers["missing"] == "")
+    sent = [body.get("temperature") for body in server.chats()[n_before + 3 :]]
+    (line,) = [told for told in remark_lines(run.parameters) if "temperature" in told]
+    if odd == "only_default":
+        assert run.parameters["own_temperature"] == ["toy"] and set(sent) == {None}
+        assert line.startswith("toy: asked at its own temperature")
+    else:
+        assert run.parameters["nearly_greedy"] == ["toy"] and set(sent) == {0.01, 0.5}
+        assert line == "toy: asked at temperature 0.01 in place of 0, which it does not take"
+
+
+def test_a_default_temperature_can_be_declared_and_template_options_are_sent(server, opened):
+    options = {"enable_thinking": False, "reasoning_effort": "low"}
+    model = opened(temperature="default", provides=["text"], template_options=options)
+    model.generate([Request(ASKED, max_tokens=4, temperature=0.5)])
+    (body,) = server.chats()
+    assert "temperature" not in body and not model.abilities.temperature
+    assert body["chat_template_kwargs"] == {"enable_thinking": False}
+    assert body["reasoning_effort"] == "low"
+
+
+def test_a_budget_for_thought_reaches_the_models_and_the_manifest(server, opened, monkeypatch):
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-    with open_model("openai:toy") as model:  # pyright: ignore[reportGeneralTypeIssues]
-        assert model.name == "toy" and CachedModel(model, None).provides == {
-            "text",
-            "logprobs",
-            "distributions",
-        }
-        assert model.generate([]) == []
+    setup = tl.opened(Setup(model="openai:toy", reviewer="openai:toy", budgets={"thinking": 100}))
+    for model in (setup.models()[0], setup.role("reviewer")):
+        model.generate([Request(ASKED, max_tokens=4)])
+        assert server.received[-1]["max_tokens"] == 104
+        model.close()  # pyright: ignore
+    server.window = 200
+    request = Request((("user", "x" * 140),), max_tokens=40)
+    for thought, there in ((0, True), (100, False)):
+        assert fits(CachedModel(opened(thinking_tokens=thought), None), request) is there
+    given = {"template_options": {"enable_thinking": False}, "thinking_tokens": 50}
+    model = opened(**given, provides={"logprobs", "text"})
+    run = benchmarked([model], "asp", trial=False)
+    given = given | {"provides": ["logprobs", "text"]}
+    assert manifest(run)["benchmark"]["model_options"] == {"toy": given}
 
 
-@pytest.mark.parametrize(
+# Structured output
+
+
+def test_replies_are_held_to_their_schemas_where_that_is_asked_for(server, opened):
+    server.holds = True
+    procedure = MedConf(retrieval=False)
+    for structured in (False, True):
+        run = benchmarked([opened(structured=structured)], "medconf", medconf=procedure)
+        sent = [b["response_format"] for b in server.chats() if "response_format" in b]
+        assert run.parameters["unstructured"] == []
+        if not structured:
+            assert sent == [] and all(run.confidence["missing"] != "")
+    steps = [told["json_schema"] for told in sent[1:]]  # after the trial
+    wanted = [schema_of(step, procedure.options, (1,)) for step in ("profile", "evidence")]
+    assert [json.dumps(told["schema"]) for told in steps] == wanted
+    assert all(told["strict"] for told in steps)
+    assert run.confidence["confidence"].tolist() == [0.5]
+
+
+@each("how", ["refused", "ignored"])
+def test_a_server_that_holds_no_reply_to_a_schema_is_asked_in_words_and_it_is_said(
+    how, server, opened
+):
+    n_before = len(server.chats())
+    server.refuses = {"response_format"} if how == "refused" else set()
+    model = opened(structured=True)
+    run = benchmarked([model], "ce")
+    assert run.parameters["unstructured"] == ["toy"] and not model.abilities.structured
+    sent = server.chats()[n_before:]
+    assert sum("response_format" in body for body in sent) == 2  # each form once
+    (line,) = [told for told in remark_lines(run.parameters) if "schema" in told]
+    assert line.startswith("toy: its server does not hold replies to a schema")
+
+
+def test_llama_cpp_python_takes_a_schema_in_its_own_form(server, opened):
+    server.holds, plan = "json_object", Request(ASKED, max_tokens=64, schema=schema_of("plan"))
+    model = opened(structured=True)
+    assert model.abilities.structured and model.abilities.schema_form == "json_object"
+    again = opened(structured=True)
+    again.abilities = decode_abilities(to_json(model.abilities))
+    for one in (model, again):
+        ((reply,),) = one.generate([plan])
+        form = server.chats()[-1]["response_format"]
+        assert form == {"type": "json_object", "schema": json.loads(str(plan.schema))}
+        assert read_plan(reply).tests
+
+
+ONE = (Criterion(1, "fever", "strong"),)
+
+
+@each(
+    ("step", "off", "expected", "read"),
+    [
+        ("profile", "", "strong", lambda said: read_profile(said)[0].importance),
+        ("profile", "importance", None,
+         lambda said: read_profile(said, importance=False)[0].importance),
+        ("evidence", "", "supported",
+         lambda said: read_evidence(said, ONE, "x")[0][0].support_level),
+        ("evidence", "structure", 50.0, lambda said: read_score(said)[0]),
+        ("plan", "", 1, lambda said: len(read_plan(Reply(said)).prescriptions)),
+        ("review_prescriptions", "", "SAFE",
+         lambda said: read_ratings(Reply(said), 1, "")[0].verdict),
+        ("review_tests", "", "FINE", lambda said: read_flags(Reply(said), 1, "")[0].verdict),
+    ],
+)  # fmt: skip
+def test_a_reply_that_fits_its_schema_is_read(step, off, expected, read):
+    schema = json.loads(str(schema_of(step, MedConf().options - {off}, (1,))))
+    assert read(json.dumps(least(schema))) == expected
+
+
+# Options that are refused
+
+KEYS = ("sk-abcdef77", "hf_abcdefgh77", "ghp_abcdefgh77", "AKIA0123456789ABCDEF",
+        "Bearer abcdef77", "eyJhbGciOiJI.eyJzdWIi77", "glpat-abcdefgh77")  # fmt: skip
+NAMES = ("token", "api-key", "hfToken", "x_auth", "client_secret", "pwd", "jwt", "signing_key")
+
+
+@each(
     ("options", "message"),
     [
         ({"concurrency": 0}, "concurrency must be at least 1, got 0"),
+        ({"window": 0}, "window must be at least 1, got 0"),
         ({"timeout_s": 0}, "timeout_s must be above 0"),
+        ({"temperature": 0.5}, "temperature must be one of asked, default, got 0.5"),
         ({"system_role": "boss"}, "auto, system, developer, user, got 'boss'"),
         ({"provides": ["wisdom"]}, r"got \['wisdom'\]"),
         ({"base_url": "localhost:8000"}, "http://HOST/PATH"),
-        ({"vocabulary_size": 1}, "vocabulary_size must be at least 2, got 1"),
+        *(({"extra_body": body}, "extra_body") for body in (
+            {"temperature": 1}, {"n": 3}, {"max_tokens": 10}, ["top_k"],
+            {"options": {"temperature": 0.1}}, {"generation_config": '{"max_new_tokens": 5}'},
+        )),
+        ({"template_options": "enable_thinking"}, "template_options"),
+        ({"extra_body": {"chat_template_kwargs": {}}, "template_options": {"x": 1}}, "give one"),
+        *(({"extra_body": {name: "open sesame 77"}}, "key") for name in NAMES),
+        *(({"extra_body": {"user": value}}, "key") for value in KEYS),
+        ({"extra_body": {KEYS[0]: 1}}, "key"),
+        ({"template_options": {"a": [{"b": KEYS[0]}]}}, "key"),
     ],
-)
-def test_options_out_of_range_are_refused(opened, options, message):
-    with pytest.raises(ValueError, match=message):
+)  # fmt: skip
+def test_options_that_contradict_a_run_or_look_like_a_key_are_refused(options, message, opened):
+    with pytest.raises(ValueError, match=message) as caught:
         opened(**options)
-
-
-def test_calls_and_tokens_are_counted(server, opened):
-    server.fingerprint = "fp_1"
-    model = opened()
-    model.generate([ask(), ask(n=3, temperature=1.0)])
-    n_in = len(cut(prompt(ask().messages)))
-    assert model.usage == {
-        "requests": 2, "retries": 0, "failures": 0, "n_tokens_in": 2 * n_in, "n_tokens_out": 16,
-        "probes": 0, "fingerprint fp_1": 2,
-    }  # fmt: skip
-
-
-def test_a_closed_model_opens_again(opened):
-    model = opened()
-    first = model.generate([ask()])
-    model.close()
-    model.close()
-    assert model.generate([ask()]) == first
-
-
-def test_a_program_that_forgets_to_close_ends_without_a_warning(server):
-    program = (
-        "from trustlab.models.openai import OpenAIModel; from trustlab.models.base import Request\n"
-        f"print(OpenAIModel('toy', base_url={server.url!r})"
-        ".generate([Request((('user', 'a'),))])[0][0].text)"
-    )
-    command = [sys.executable, "-W", "default", "-c", program]
-    done = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        cwd=Path(__file__).parents[1],
-        timeout=120,
-        check=True,
-    )
-    assert done.stdout.startswith("[") and done.stderr == ""
+    if message in ("key", "extra_body", "template_options"):
+        with pytest.raises(ValueError, match=f"{message}|OPENAI_API_KEY") as again:
+            tl.opened(Setup(model="openai:toy", model_options=options))
+        told = f"{caught.value} {again.value}"
+        assert "77" not in told and "ABCDEF" not in told
+    opened(extra_body={"ban_eos_token": True, "stop_token_ids": [1], "keyword": "x"})

@@ -1,19 +1,43 @@
-"""What a server's answer says: tokens that spell the text, statistics that line up with it, and
-nothing else."""
+"""What a server's answer says, a row a kind: tokens that spell the text, statistics that line up
+with it, odd replies that take nothing from the others, and refusals that teach a dialect."""
 
 from __future__ import annotations
 
+import json
 import math
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from each import each
+from openai_server import KEY, Server, opening
 
-from trustlab.models.base import Request
-from trustlab.models.openai_replies import Reply, pieces, prior_of, reply_of
-from trustlab.models.openai_wire import MAX_WORDS, shortened, turns
-from trustlab.parsing.reply import diagnosis_reply
+from trustlab.models import openai_wire
+from trustlab.models.base import Request, Stopped
+from trustlab.models.cache import encode_reply
+from trustlab.models.openai_replies import (
+    ALL_ZERO,
+    CONTRADICTED,
+    NOT_ALL,
+    NOT_NUMBERS,
+    NOT_SPELT,
+    Reply,
+    end_of,
+    pieces,
+    prior_of,
+    reply_of,
+)
+from trustlab.models.openai_wire import (
+    Dialect,
+    Outcome,
+    error_in,
+    turns,
+)
+from trustlab.parsing.reply import diagnosis_reply, no_answer
 
-EVERYTHING = frozenset({"logprobs", "distributions"})
+WANT = frozenset({"logprobs", "distributions"})
+
+# One choice, read alone
 
 
 def parts(*tokens: str | bytes) -> list[bytes]:
@@ -23,11 +47,8 @@ def parts(*tokens: str | bytes) -> list[bytes]:
 def read(text: str | None, tokens: list[dict] | None, n_top: int = 2, **request) -> Reply:
     """The reply of a body with one choice."""
     logprobs = None if tokens is None else {"content": tokens}
-    body = {
-        "choices": [{"message": {"content": text}, "finish_reason": "stop", "logprobs": logprobs}]
-    }
-    asked = Request((), want=EVERYTHING, **request)
-    return reply_of(body["choices"][0], asked, (7, 5), n_top, None)
+    choice = {"message": {"content": text}, "finish_reason": "stop", "logprobs": logprobs}
+    return reply_of(choice, Request((), want=WANT, **request), (7, 5), n_top, None)
 
 
 def said(
@@ -75,11 +96,43 @@ def test_bytes_decide_where_tokens_are_parts_of_a_character():
     assert reply.trace.logprobs.tolist() == [-1, -2, -3, -4]
 
 
-@pytest.mark.parametrize("bad", [-9999.0, -math.inf, math.nan, 0.5, None, "much"])
-def test_a_log_probability_that_is_not_told_leaves_none_for_the_reply(bad):
-    reply = read("[flu]", [said("[", -0.1, [("[", -0.1)]), {**said("flu]", -0.2), "logprob": bad}])
+@each(
+    ("told", "spelt"),
+    [
+        (["[M", "Ã©", "niÃ¨re]"], ["[M", "é", "nière]"]),  # GPT-2's alphabet
+        (["\u2581[M", "<0xC3>", "<0xA9>", "nière]"], ["[M", "", "é", "nière]"]),  # SentencePiece's
+        (["[Hypoxia]"], None),
+    ],
+)
+def test_tokens_named_in_bytes_spell_the_reply_and_others_are_not_used(told, spelt):
+    trace = read("[Ménière]", [said(token, -0.5) for token in told]).trace
+    assert trace is not None
+    if spelt is None:
+        assert trace.lacks["logprobs"] == NOT_SPELT and trace.logprobs is trace.entropies is None
+    else:
+        assert list(trace.tokens) == spelt and trace.logprobs is not None
+
+
+@each(
+    ("bad", "why"),
+    [
+        (-9999.0, NOT_ALL),
+        (None, NOT_ALL),
+        ("much", NOT_ALL),
+        (-math.inf, NOT_ALL),
+        (math.nan, NOT_NUMBERS),
+        (0.5, NOT_NUMBERS),
+        (0.0, ALL_ZERO),
+    ],
+)
+def test_a_log_probability_that_is_not_told_leaves_none_for_the_reply(bad, why):
+    other = 0.0 if why == ALL_ZERO else -0.1
+    reply = read(
+        "[flu]", [said("[", other, [("[", other)]), {**said("flu]", -0.2), "logprob": bad}]
+    )
     assert reply.text == "[flu]" and reply.trace is not None
     assert reply.trace.tokens == ("[", "flu]") and reply.trace.logprobs is None
+    assert reply.trace.lacks["logprobs"] == why
 
 
 def test_alternatives_come_best_first_with_the_chosen_token_among_them():
@@ -106,57 +159,60 @@ def test_the_chosen_token_is_called_as_in_the_trace_wherever_a_server_writes_it_
     assert reply.trace.alternatives == (((" flu", -0.7), *listed[1:]),)
 
 
-@pytest.mark.parametrize(
-    ("n_top", "top"),
-    [(3, [("flu", 0.5), ("cold", 0.1)]), (2, [("cold", 0.1), ("flu", 0.5)][::-1])],
-    ids=["fewer listed than asked for", "as many as asked for"],
+@each(
+    ("n_top", "top", "hidden"),
+    [
+        (3, [("flu", 0.5), ("cold", 0.1)], [0.4]),  # fewer listed than asked for: no cap
+        (2, [("flu", 0.5), ("cold", 0.1)], [0.1] * 4),
+        (2, [("gout", 0.5), ("flu", 0.1)], [0.4]),  # the chosen one may have been put at the end
+    ],
 )
-def test_the_rest_is_capped_by_the_last_listed_token_only_where_the_list_is_whole(n_top, top):
-    trace = read(
-        "flu", [said("flu", math.log(0.5), [(t, math.log(p)) for t, p in top])], n_top=n_top
-    ).trace
+def test_the_rest_is_capped_by_the_last_listed_token_only_where_the_list_is_whole(
+    n_top, top, hidden
+):
+    listed = [(t, math.log(p)) for t, p in top]
+    trace = read("flu", [said("flu", dict(listed)["flu"], listed)], n_top=n_top).trace
     assert trace is not None and trace.entropies is not None
-    hidden = [0.4] if n_top == 3 else [0.1] * 4
-    assert trace.entropies[0] == pytest.approx(-sum(p * math.log(p) for p in (0.5, 0.1, *hidden)))
-
-
-def test_a_chosen_token_at_the_end_of_the_list_may_have_been_put_there():
-    trace = read(
-        "flu", [said("flu", math.log(0.1), [("cold", math.log(0.5)), ("flu", math.log(0.1))])]
-    ).trace
-    assert trace is not None and trace.entropies is not None
-    assert trace.entropies[0] == pytest.approx(-sum(p * math.log(p) for p in (0.5, 0.1, 0.4)))
-
-
-def scored(tokens: list[str], n_made: int | None, finish: str = "length") -> dict:
-    logprobs = {
-        "tokens": tokens,
-        "token_logprobs": [None, *(-float(k) for k in range(1, len(tokens)))],
-    }
-    usage = None if n_made is None else {"prompt_tokens": 3, "completion_tokens": n_made}
-    return {"choices": [{"logprobs": logprobs, "finish_reason": finish}], "usage": usage}
+    expected = -sum(p * math.log(p) for p in (0.5, 0.1, *hidden))
+    assert trace.entropies[0] == pytest.approx(expected)
 
 
 @each(
-    ("answer", "expected"),
+    ("own", "listed"),
     [
-        (scored(["x", ">", "[", "flu]", "!"], 1), [-2, -3]),
-        (scored(["x", ">", "[", "flu]"], 0), [-2, -3]),
-        (scored(["x", ">", "[", "flu]", "!"], None), [-2, -3]),
-        (scored(["x", ">", "[", "flu]"], 1, "stop"), [-2, -3]),
-        (scored(["x", ">", "[", "flu]", "</s>"], 1, "stop"), [-2, -3]),
-        (scored(["x", ">", "[f", "lu]", "!"], 1), None),
-        (scored(["x", ">", "[", "flu]"], 1), None),
-        (scored(["flu]"], 0), None),
+        (-0.9, [("x", -2.0), ("y", -2.0), ("z", -2.0)]),  # it is likelier, and not there
+        (-3.0, [("flu", -0.1), ("y", -2.0), ("z", -2.0)]),  # it is there, with another value
     ],
 )
-def test_prior_log_probabilities_line_up_with_the_tokens_or_are_not_used(answer, expected):
-    found = prior_of(answer, ("[", "flu]"))
-    assert (None if found is None else found.tolist()) == expected
+def test_a_list_that_contradicts_the_chosen_token_gives_no_distribution(own, listed):
+    trace = read("flu", [said("flu", own, listed)], n_top=3).trace
+    assert trace is not None and trace.entropies is trace.alternatives is None
+    assert trace.lacks["entropies"] == CONTRADICTED and trace.logprobs is not None
 
 
-def test_a_reply_that_two_places_could_hold_is_not_scored():
-    assert prior_of(scored(["x", "a", "a", "a"], None), ("a", "a")) is None
+@each(
+    ("scored", "tokens", "values"),
+    [
+        ([("a", -1.0), ("[", -2.0), (" flu", -3.0)], ["[", " flu"], [-2.0, -3.0]),
+        ([("[", -2.0), ("flu", -3.0)], ["[", " flu"], [-2.0, -3.0]),  # a blank cut off
+        ([("[", -2.0), ("gout", -3.0)], ["[", " flu"], None),
+        ([("[", -2.0)], ["[", " flu"], None),
+        ([None, ("flu", -3.0)], ["[", " flu"], None),
+        ([("[", -2.0), ("\ufffd", -3.0)], ["[", " flu"], [-2.0, -3.0]),
+        ([("[", -2.0), ("\ufffd", -3.0)], ["[", ""], [-2.0, -3.0]),
+        ([("[", -9999.0), (" flu", -3.0)], ["[", " flu"], None),
+        ([("[", float("nan")), (" flu", -3.0)], ["[", " flu"], None),
+        ([("[", 0.5), (" flu", -3.0)], ["[", " flu"], None),
+        ([("x", -1.0)], [], []),
+    ],
+)
+def test_the_last_tokens_of_a_scored_chat_must_be_the_reply_s(scored, tokens, values):
+    rows = [
+        one and {"7": {"logprob": one[1], "decoded_token": one[0]}, "8": {"logprob": -0.1}}
+        for one in scored
+    ]
+    found = prior_of({"prompt_logprobs": rows}, tokens)
+    assert (None if found is None else found.tolist()) == values
 
 
 def test_system_messages_go_before_the_user_where_a_server_knows_no_system():
@@ -171,7 +227,248 @@ def test_system_messages_go_before_the_user_where_a_server_knows_no_system():
     ]
 
 
-def test_a_server_s_words_are_quoted_on_one_line_and_cut_where_they_are_long():
-    assert shortened(" no such\n\n model\t") == "no such model"
-    assert shortened("x" * MAX_WORDS) == "x" * MAX_WORDS
-    assert shortened("x" * (MAX_WORDS + 1)) == "x" * (MAX_WORDS - 1) + "…"
+@each(
+    ("end", "finish"),
+    [
+        *((end, "stop") for end in ("eos", "eos_token", "STOP", "end_turn", "COMPLETE")),
+        *((end, "length") for end in ("max_output_tokens", "TOKEN_LIMIT", "model_length")),
+        ("length", "length"),
+        *((end, "withheld") for end in ("RECITATION", "contentFilter", "guardrail_intervened")),
+        *((end, "broken") for end in ("ERROR_TOXIC", "abort", "tool_calls", "time_limit")),
+        ("userStopped", "broken"), ("", ""), (None, ""), (1, ""), ("flux", "unknown"),
+    ],
+)  # fmt: skip
+def test_an_end_is_known_in_any_spelling(end, finish):
+    assert end_of(end) == finish
+
+
+@each(
+    ("end", "n_tokens", "finish"),
+    [("length", 1, "length"), (None, 2, "length"), (None, 1, "stop"), ("stop", 2, "stop")],
+)
+def test_a_reply_whose_end_is_not_told_is_cut_where_all_tokens_are_used_up(end, n_tokens, finish):
+    choice = {"message": {"content": "[flu]"}, "finish_reason": end}
+    asked = Request((("user", "Cough?"),), max_tokens=2)
+    assert reply_of(choice, asked, (5, n_tokens), 0, None).finish == finish
+
+
+# Odd servers
+
+
+@pytest.fixture
+def server(monkeypatch) -> Iterator[Server]:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with Server() as running:
+        yield running
+
+
+@pytest.fixture
+def opened(server) -> Iterator[Any]:
+    with opening(server, provides=WANT, max_retries=0) as open_it:
+        yield open_it
+
+
+def ask(patient: str, **options: Any) -> Request:
+    return Request((("user", patient),), **{"max_tokens": 8, **options})
+
+
+def bad(body: dict) -> bool:
+    return body["messages"][-1]["content"] == "bad"
+
+
+def on_first(change: Callable[[dict], Any]) -> Callable[[dict], dict]:
+    """Changes the first choice in place, or puts another there."""
+
+    def odd(answer: dict) -> dict:
+        answer["choices"][0] = change(answer["choices"][0]) or answer["choices"][0]
+        return answer
+
+    return odd
+
+
+def message(**fields: Any) -> Callable[[dict], dict]:
+    return on_first(lambda choice: choice["message"].update(fields))
+
+
+def ended(finish: Any) -> Callable[[dict], dict]:
+    return on_first(lambda choice: choice.update(finish_reason=finish))
+
+
+PARTS = [{"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}, "[", {"text": "Flu]"}]
+FLU = {"content": "[Flu]"}
+ONE: list[tuple[Callable[[dict], Any], str | None, str]] = [
+    # what is odd of one choice, the text that it has then, part of why it has none
+    (ended("MAX_TOKENS"), "", "ran out of tokens"),
+    (ended({"type": "length", "length": 8}), "", "ran out of tokens"),
+    (ended("FINISH_REASON_SAFETY"), None, "withheld"),
+    (ended("insufficient_system_resource"), None, "broke the reply off"),
+    (ended("flux"), None, "in a way nobody knows (finish 'flux')"),
+    (message(content=[{"type": "text", "text": "[Flu]"}]), "[Flu]", ""),
+    (message(content=PARTS), "[Flu]", ""),
+    (message(content={"type": "output_text", "text": {"value": "[Flu]"}}), "[Flu]", ""),
+    (message(content=[{"type": "refusal", "refusal": "No."}]), None, "refused: No."),
+    (message(content=None, reasoning_content="It is [Flu]."), "", "thought, and gave no answer"),
+    (message(content="", reasoning_details=[{"text": "Hm."}]), "", "thought, and gave no answer"),
+    (message(content="[Fl\ud800u]"), "[Fl?u]", ""),
+    (message(content="\u200b[Flu]\ufeff"), "\u200b[Flu]\ufeff", ""),
+    (message(content=7), None, "no text"),
+    (on_first(lambda choice: "nonsense"), None, "another form"),
+    (on_first(lambda choice: {"index": 0}), None, "another form"),
+    (on_first(lambda choice: {"error": {"message": "too busy"}}), None, "an error: "),
+    (on_first(lambda choice: {"text": "[Flu]", "finish_reason": "eos"}), "[Flu]", ""),
+]
+
+
+@each(("odd", "text", "why"), ONE)
+def test_one_odd_choice_of_three_takes_nothing_from_the_others(odd, text, why, server, opened):
+    server.plan = lambda k, body: odd if bad(body) else None
+    request = ask("bad", n=3, temperature=1.0, want=WANT)
+    (first, *others), (good,) = opened().generate([request, ask("good")])
+    assert why in no_answer(first) and (first.missing is None or len(first.missing) < 300)
+    if text is None or text:
+        assert first.text == text
+    assert all(r.text and r.trace and r.missing is None for r in others) and good.text
+    if first.missing is None:
+        encode_reply(first)
+    if text and first.missing is None and "?" not in text:
+        assert diagnosis_reply(first).text == "Flu"
+
+
+BUSY = {"message": "Rate limit exceeded", "code": 429}
+POOR = {"message": "Insufficient credits", "code": 402}
+
+
+@each(
+    ("answer", "status"),
+    [
+        ({"error": BUSY}, 429),
+        ({"error": "Rate limit exceeded", "choices": []}, 429),
+        ([{"error": {"code": 429, "status": "RESOURCE_EXHAUSTED"}}], 429),
+        ({"object": "error", "message": "overloaded", "code": "503"}, 503),
+        ({"detail": "Incorrect API key provided"}, 401),
+        ({"errors": [{"message": "the model x does not exist"}]}, 404),
+        ({"choices": [{"error": BUSY, "finish_reason": "error"}]}, 429),
+        ({"choices": None, "error": {"type": "insufficient_quota"}}, 402),
+        ({"base_resp": {"status_code": 1008, "status_msg": "insufficient balance"}}, 402),
+        ({"success": False, "msg": "who knows"}, 200),
+        (b'data: {"error": {"code": 429, "message": "slow down"}}\n\n', 429),
+        ({"error": None, "choices": [{"message": FLU}]}, None),
+        ({"choices": [{"error": BUSY}, {"message": FLU}]}, None),
+        ({"count": 3, "message": "ok"}, None),
+    ],
+)
+def test_an_error_inside_a_200_is_one_of_its_kind_wherever_it_stands(answer, status, opened):
+    content = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
+    outcome = opened()._line._told(content)
+    assert (outcome.answer is not None) == (status is None)
+    assert outcome.status == (status or 200) and outcome.passing == (status in (429, 503, 200))
+    assert error_in({"choices": "none"}) is None
+
+
+@each(("error", "n_calls", "stopped"), [(BUSY, 2, ""), ("Sorry", 2, ""), (POOR, 1, "credits")])
+def test_an_error_inside_a_200_is_tried_again_or_stops_the_run(
+    error, n_calls, stopped, server, opened
+):
+    server.received.clear(), server.paths.clear()
+    server.plan = lambda k, body: lambda answer: {"error": error}
+    model = opened(max_retries=1)
+    if stopped:
+        with pytest.raises(Stopped, match=stopped):
+            model.generate([ask("a")])
+    else:
+        ((reply,),) = model.generate([ask("a")])
+        assert "inside HTTP 200 after 1 retry" in str(reply.missing)
+    assert len(server.chats()) == n_calls
+
+
+@each(
+    ("odd", "text", "why"),
+    [
+        (lambda answer: b"\xef\xbb\xbf" + json.dumps(answer).encode(), True, ""),
+        (lambda answer: json.dumps(answer).encode().replace(b"[", b"[\xff", 1), None, "not JSON"),
+        (lambda answer: json.dumps(answer).encode()[:-9], None, "not JSON"),
+        (lambda answer: b"[" * 100_000, None, "not JSON"),
+        (lambda answer: b'data: {"choices": [{"delta": {"content": "["}}]}\n\n', None, "not JSON"),
+        (lambda answer: b"null", None, "null"),
+        (lambda answer: {**answer, "choices": {"0": 1}}, None, "another form"),
+        (lambda answer: {**answer, "usage": {"prompt_tokens": "9" * 99}, "model": 7}, True, ""),
+        (lambda answer: {**answer, "choices": answer["choices"][::-1]}, True, ""),
+    ],
+)
+def test_an_odd_answer_is_read_or_missing_and_the_next_is_read(odd, text, why, server, opened):
+    server.plan = lambda k, body: odd if bad(body) else None
+    (first,), (good,) = opened().generate([ask("bad"), ask("good")])
+    assert why in str(first.missing or "") and bool(first.text) == bool(text) and good.text
+
+
+def test_bytes_that_are_no_utf_8_are_marked_and_choices_come_in_their_order(server, opened):
+    model = opened()
+    (usual,) = model.generate([ask("bad", n=3, temperature=1.0)])
+    server.plan = lambda k, body: lambda answer: {**answer, "choices": answer["choices"][::-1]}
+    assert model.generate([ask("bad", n=3, temperature=1.0)]) == [usual]
+    server.message = {"content": "[Flu"}
+    server.plan = lambda k, body: (
+        lambda answer: json.dumps(answer).encode().replace(b"[Flu", b"[M\xe9n]")
+    )
+    assert model.generate([ask("bad")])[0][0].text == "[M\ufffdn]"
+
+
+def test_a_choice_that_is_left_out_is_asked_for_and_no_other_is_put_in_its_place(server, opened):
+    def lose(answer: dict) -> dict:
+        del answer["choices"][1]
+        return answer
+
+    request = ask("a", n=3, temperature=1.0)
+    ((*whole,),) = opened().generate([request])
+    server.plan = lambda k, body: lose if body.get("n") == 3 else None
+    ((*mended,),) = opened().generate([request])
+    assert [r.text for r in mended] == [r.text for r in whole]
+
+
+@each("kind", ["models", "tokenize", "chat"])
+def test_no_answer_is_read_without_end(kind, server, opened, monkeypatch):
+    monkeypatch.setattr(openai_wire, "MOST_BYTES", 160_000)
+    server.window, endless = 200, b'{"data": [' + b" " * 200_000 + b"]}"
+    if kind == "models":
+        server.models = endless
+    else:
+        path = {"tokenize": "/tokenize", "chat": "/v1/chat/completions"}[kind]
+        server.plan = lambda k, body: (lambda answer: endless) if server.paths[-1] == path else None
+    outcome = opened()._line
+    told = outcome.run(outcome.post(kind, {"model": "toy", "messages": [], "max_tokens": 1}))
+    assert "has more than" in told.reason and not told.passing
+
+
+# What a refusal teaches
+
+SENT = {"seed": 1, "top_p": 1.0, "temperature": 0.5, "n": 2, "logprobs": True, "top_logprobs": 0}
+
+
+@each(
+    ("words", "gone"),
+    [
+        ("Extra inputs are not permitted: seed, top_p", {"takes_seed", "takes_top_p"}),
+        (
+            str([{"loc": ["body", "seed"]}, {"loc": ["body", "logprobs"]}]),
+            {"takes_seed", "fewest_top"},
+        ),
+        ("seed is unknown. Supported parameters: temperature, top_p, n", {"takes_seed"}),
+        ("`temperature` and `top_p` cannot both be specified", {"takes_top_p"}),
+        ("maximum context length is 9; temperature", set()),
+    ],
+)
+def test_all_that_a_refusal_names_is_left_out_at_once(words, gone):
+    learned = Dialect().after(SENT, Outcome(status=422, named=words))
+    assert set(learned.differing(Dialect())) == gone
+
+
+@each("words", ["body temperature 39 C was measured", "eats a poppy seed bagel daily"])
+@each("status", [500, 400])
+def test_words_of_the_prompt_are_no_refusal_of_parameters(words, status, server, opened):
+    error = {"message": f"input was flagged: 'a man whose {words} and who coughs'"}
+    server.plan = lambda k, body: lambda answer: {"error": error | {"code": status}}
+    request = ask(f"This is a man whose {words} and who coughs", temperature=0.5)
+    model = opened()
+    ((reply,),) = model.generate([request])
+    assert "flagged" in str(reply.missing) and "server" not in model.asked_with

@@ -1,9 +1,9 @@
-"""Paired differences: values worked out by hand, the same cases in every draw, and what is withheld
-with its reason."""
+"""Differences of pairs: by hand, the same cases in every draw, p-values, the best of several, and
+how many cases tell a difference."""
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+import math
 
 import numpy as np
 import pandas as pd
@@ -11,45 +11,34 @@ import pytest
 from each import each
 from resampled import auroc_weighted, case_weights
 
-from trustlab.measures import metrics_table
-from trustlab.metrics.estimate import percentile_interval
-from trustlab.metrics.paired import METRICS, paired_differences
-from trustlab.metrics.significance import holm
+from trustlab.metrics.estimate import TOO_FEW, bootstrap_p, percentile_interval
+from trustlab.metrics.paired import best_against, chosen_in, paired_differences
+from trustlab.metrics.significance import cases_shown, holm, sample_size_for_power
 
 KEY = {"dataset": "made", "model": "m"}
 NAN = float("nan")
 
 
-def tidy(
-    columns: dict[str, list[float]],
-    correct: list[float] | dict[str, list[float]],
-    levels: list[int] | None = None,
-):
+def tidy(columns: dict[str, list[float]], correct: list[float], levels: list[int] | None = None):
     """One row per case and column; ``levels`` repeats the cases, as many to a level."""
-    n = len(next(iter(columns.values())))
-    at = levels or [100] * n
+    at = levels or [100] * len(correct)
     ids = [f"c{sum(q == at[j] for j in range(i)):02d}" for i, q in enumerate(at)]
-    parts = []
-    for name, values in columns.items():
-        right = correct[name] if isinstance(correct, dict) else correct
-        part = pd.DataFrame({"case_id": ids, "level": at, "confidence": values, "correct": right})
-        parts.append(part.assign(variant=name, **KEY))
+    base = pd.DataFrame({"case_id": ids, "level": at, "correct": correct}).assign(**KEY)
+    parts = [base.assign(variant=name, confidence=values) for name, values in columns.items()]
     return pd.concat(parts, ignore_index=True)
 
 
 def many(seed: int = 0, n: int = 40) -> pd.DataFrame:
     """Three levels of ``n`` cases; "good" knows more than "base", "bad" nothing."""
     rng = np.random.default_rng(seed)
-    levels = [20] * n + [60] * n + [100] * n
     correct = (rng.random(3 * n) < np.repeat([0.4, 0.6, 0.7], n)).astype(float)
     noise = rng.random((3, 3 * n))
     columns = {"base": 0.5 * correct + noise[0], "good": 2 * correct + noise[1], "bad": noise[2]}
+    levels = [20] * n + [60] * n + [100] * n
     return tidy({k: list(v) for k, v in columns.items()}, list(correct), levels)
 
 
-def row(
-    found: pd.DataFrame, metric: str = "auroc", level: str = "pooled", variant: str = "b"
-) -> pd.Series:
+def row(found: pd.DataFrame, metric: str = "auroc", level: str = "pooled", variant: str = "b"):
     return found.set_index(["variant", "metric", "level"]).loc[(variant, metric, level)]
 
 
@@ -68,12 +57,6 @@ def test_four_answers_by_hand_and_too_few_for_an_interval():
     assert row(found, "pearson", "across")["missing"] == "fewer than 3 levels"
     few = row(paired_differences(FOUR, "a"))
     assert np.isnan(few["difference"]) and few["missing"] == "fewer than 10 correct or wrong"
-    methods = FOUR.rename(columns={"variant": "method"})  # may be the columns
-    same = paired_differences(methods, "a", by="method", min_per_class=1)
-    assert same["difference"].tolist() == pytest.approx(found["difference"], nan_ok=True)
-
-
-def test_within_level_is_the_mean_over_levels_that_have_both_classes():
     # level 20: a 1 of 1 pairs right, b 0 of 1; level 60: both right; level 100: right answers alone
     columns = {"a": [0.8, 0.2, 0.9, 0.3, 0.5, 0.4], "b": [0.1, 0.6, 0.9, 0.3, 0.1, 0.2]}
     table = tidy(columns, [1, 0, 1, 0, 1, 1], [20, 20, 60, 60, 100, 100])
@@ -82,20 +65,19 @@ def test_within_level_is_the_mean_over_levels_that_have_both_classes():
     assert one["missing"].startswith("one class only at level 100: left out")
 
 
-@each("level", ["pooled", "within"])
 @each("variant", ["good", "bad"])
-def test_interval_p_and_error_come_from_both_columns_in_the_same_draws(level, variant):
+def test_interval_p_and_error_come_from_both_columns_in_the_same_draws(variant):
     table = many()
-    one = row(paired_differences(table, "base", n_draws=300, seed=5), level=level, variant=variant)
-    sides = []
+    found = paired_differences(table, "base", n_draws=300, seed=5)
+    one, sides = row(found, level="within", variant=variant), []
     for name in (variant, "base"):
         part = table[table["variant"] == name].sort_values(["level", "case_id"])
         weights = case_weights(part["case_id"], 300, 5)
-        groups = part["level"].to_numpy() if level == "within" else np.zeros(len(part))
         right, said = part["correct"].to_numpy(), part["confidence"].to_numpy()
-        at = [groups == q for q in np.unique(groups)]
-        each_level = [auroc_weighted(right[q], said[q], weights[:, q]) for q in at]
-        sides.append(np.nanmean(each_level, axis=0))
+        at = [part["level"].to_numpy() == q for q in (20, 60, 100)]
+        sides.append(
+            np.mean([auroc_weighted(right[q], said[q], weights[:, q]) for q in at], axis=0)
+        )
     gaps = sides[0] - sides[1]
     assert (one["low"], one["high"]) == pytest.approx(percentile_interval(gaps))
     assert one["p"] == pytest.approx((2 * min((gaps <= 0).sum(), (gaps >= 0).sum()) + 1) / 301)
@@ -110,76 +92,18 @@ def test_holm_is_over_what_one_model_and_data_set_compare_by_one_metric_at_one_l
         assert len(part) == 4  # two columns of two methods
         assert part["p_holm"].tolist() == pytest.approx(holm(part["p"]).tolist(), nan_ok=True)
     assert (found["p_holm"] > found["p"]).any()
-    models = [found[found["model"] == name].drop(columns="model") for name in ("m", "other")]
-    pd.testing.assert_frame_equal(*(part.reset_index(drop=True) for part in models))
-
-
-def test_values_are_those_of_the_metrics_table():
-    table = many()
-    run = SimpleNamespace(
-        answers=table[table["variant"] == "base"].assign(answer="x"),
-        confidence=table.rename(columns={"variant": "method"}).assign(bound="", missing=""),
-    )
-    usual = metrics_table(run, n_draws=50).set_index(["method", "metric", "level"])["value"]
-    found = paired_differences(table, "base", n_draws=50)
-    assert set(found["metric"]) == set(METRICS)
-    for one in found.itertuples():
-        assert one.value == pytest.approx(usual[one.variant, one.metric, one.level])
-        assert one.reference == pytest.approx(usual["base", one.metric, one.level])
-
-
-def test_equal_columns_differ_by_nothing_and_have_no_interval_that_would_claim_certainty():
-    table = many()
-    twin = table[table["variant"] == "base"].assign(variant="twin")
-    found = paired_differences(pd.concat([table, twin]), "base", n_draws=100)
-    found = found[found["variant"] == "twin"]
-    ends = ["low", "high", "p", "p_holm", "standard_error"]
-    assert (found["difference"] == 0).all() and found[ends].isna().all(axis=None)
-    assert set(found["missing"]) == {"no interval: all draws alike"}
-
-
-def test_ranks_over_three_levels_that_no_draw_changes_have_no_interval():
-    # accuracy 0.1, 0.5, 0.9 and confidences far apart: every draw has the same order of levels
-    n = 60
-    levels = [20] * n + [60] * n + [100] * n
-    correct = [float(i % 10 < share) for share in (1, 5, 9) for i in range(n)]
-    up = [q + 0.01 * (i % 7) for i, q in enumerate(levels)]
-    table = tidy({"up": up, "down": [-value for value in up]}, correct, levels)
-    found = paired_differences(table, "up", n_draws=50)
-    one = row(found, "spearman", "across", "down")
-    assert one["difference"] == pytest.approx(-2) and np.isnan([one["low"], one["high"]]).all()
-    assert one["missing"] == "no interval: all draws alike"
-    assert row(found, "pearson", "across", "down")["low"] < -1.9
-
-
-def test_exchanging_the_two_turns_every_sign_and_the_order_of_rows_does_not_matter():
-    table = many()[lambda t: t["variant"] != "bad"].sample(frac=1, random_state=3)
-    there, back = (paired_differences(table, name, n_draws=100) for name in ("base", "good"))
-    assert there["difference"].to_numpy() == pytest.approx(-back["difference"].to_numpy())
-    assert there["low"].to_numpy() == pytest.approx(-back["high"].to_numpy())
-    pd.testing.assert_frame_equal(
-        there, paired_differences(table.sort_index(), "base", n_draws=100)
-    )
 
 
 def test_only_rows_that_the_pair_shares_count_and_the_others_are_told():
-    columns = {
-        "a": [0.9, 0.4, 0.6, 0.1, 0.2],
-        "b": [NAN, 0.8, 0.2, 0.1, 0.7],
-        "c": [0.5, NAN, 0.5, 0.5, 0.5],
-    }
+    columns = {"a": [0.9, 0.4, 0.6, 0.1, 0.2], "b": [NAN, 0.8, 0.2, 0.1, 0.7]}
     pairwise = paired_differences(tidy(columns, [1, 1, 0, 0, NAN]), "a", min_per_class=1)
     assert row(pairwise)[["n", "n_missing", "reference"]].to_list() == [3, 2, 0.5]
     reasons = ["", "", "", "", *["no probabilities"] * 4]
     none = FOUR.assign(missing=reasons, confidence=FOUR["confidence"].where(FOUR["variant"] == "a"))
     found = paired_differences(none, "a", min_per_class=1)
     assert set(found["missing"]) == {"no confidence: no probabilities"} and set(found["n"]) == {0}
-
-
-def test_columns_with_other_answers_are_judged_by_their_own():
-    columns = {name: [0.9, 0.4, 0.6, 0.1] for name in "ab"}
-    table = tidy(columns, {"a": [1, 1, 0, 0], "b": [1, 0, 1, 0]})
-    one = row(paired_differences(table, "a", min_per_class=1))
+    own = FOUR.assign(correct=[1, 1, 0, 0, 1, 0, 1, 0], confidence=[0.9, 0.4, 0.6, 0.1] * 2)
+    one = row(paired_differences(own, "a", min_per_class=1))  # each is judged by its own grades
     assert (one["value"], one["reference"]) == (1.0, 0.75)
 
 
@@ -196,3 +120,53 @@ def test_columns_with_other_answers_are_judged_by_their_own():
 def test_what_cannot_be_compared_is_refused(change, message):
     with pytest.raises(ValueError, match=message):
         paired_differences(**{"table": FOUR, "reference": "a", **change})
+
+
+def test_p_values_by_hand():
+    # Sorted 0.01, 0.02, 0.04: 3 x 0.01 = 0.03, 2 x 0.02 = 0.04, 1 x 0.04. The missing one is none.
+    assert holm([0.04, NAN, 0.01, 0.02]) == pytest.approx([0.04, NAN, 0.03, 0.04], nan_ok=True)
+    assert holm([0.02, 0.011, 0.9]) == pytest.approx([0.04, 0.033, 0.9])
+    assert holm([0.6, 0.7]).tolist() == [1, 1]
+    assert holm([0.01, 0.011])[1] == 0.02  # never below the one before it
+    # 2 of 99 draws at or below 0, one of them 0 itself: (2·2 + 1)/100, also of the mirror image.
+    draws = np.concatenate([[-1.0, 0.0], np.linspace(0.1, 2, 97)])
+    assert bootstrap_p(draws) == pytest.approx(0.05) and bootstrap_p(-draws) == pytest.approx(0.05)
+    assert bootstrap_p([-1, 0, 0, 1]) == 1  # at most 1
+    # 0 but for rounding counts on both sides
+    assert bootstrap_p([0.1 + 0.2 - 0.3] * 9 + [1.0] * 10) == pytest.approx(19 / 20)
+    known = [-1.0, *[1.0] * 17]  # undefined draws are left out up to a tenth
+    assert bootstrap_p([*known, NAN, NAN]) == bootstrap_p(known) == pytest.approx(3 / 19)
+    assert np.isnan(bootstrap_p([*known, NAN, NAN, NAN]))
+
+
+def test_cases_needed_by_hand_and_by_simulation():
+    # (1.959964 + 0.841621) * 0.05 / 0.1 = 1.400793; its square times 40 is 78.49
+    assert sample_size_for_power(0.1, 0.05, 40) == 79 == sample_size_for_power(-0.1, 0.05, 40)
+    assert sample_size_for_power(0.9, 1e-6, 40) == 2  # never fewer
+    n = int(sample_size_for_power(0.3, 1 / math.sqrt(20), 20))
+    means = np.random.default_rng(1).normal(0.3, 1 / math.sqrt(n), 20_000)
+    assert np.mean(np.abs(means) > 1.959964 / math.sqrt(n)) == pytest.approx(0.8, abs=0.01)
+    shown = [cases_shown(n) for n in (67.0, 1234.0, 10_000.0, 10_001.0, NAN)]
+    assert shown == ["67", "1,234", "10,000", "> 10,000", "–"]
+
+
+def test_the_best_is_held_against_the_reference_as_if_it_had_been_named(every_interval):
+    # first: draw 1, a third of draw 3; second: draw 2, a third of draw 3; the fourth does not count
+    draws = [[3, 1, 2, 2], [1, 2, 2, NAN], [0, 1, 2, 9]]
+    assert chosen_in(draws).tolist() == pytest.approx([4 / 9, 4 / 9, 1 / 9])
+    scores = np.random.default_rng(0).normal(0, 1, (30, 5))  # the reference last
+    scores[:, 0] += 0.8
+    cases = np.arange(30)
+    values, draws = scores.mean(axis=0), (case_weights(cases, 400) @ scores / 30).T
+    found = best_against(values[:-1], draws[:-1], values[-1], draws[-1], cases)
+    gaps = draws[0] - draws[-1]
+    assert (found["which"], found["tied"], found["missing"]) == (0, (), "")
+    assert found["difference"] == pytest.approx(values[0] - values[-1])
+    assert (found["low"], found["high"]) == pytest.approx(percentile_interval(gaps))
+    assert found["standard_error"] == pytest.approx(gaps.std(ddof=1))
+    assert 0.9 < found["chosen_in"] <= 1
+    twins = best_against(values[[0] * 3], draws[[0] * 3], values[-1], draws[-1], cases)
+    assert (twins["which"], twins["tied"]) == (0, (1, 2))
+    few = best_against(values[:-1], draws[:-1], values[-1], draws[-1], cases[:11])
+    assert few["missing"] == TOO_FEW
+    assert np.isnan([few[name] for name in ("low", "p", "standard_error", "chosen_in")]).all()

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 import yaml
+from each import each
 
-from trustlab.changes.paraphrase_check import CAUGHT, ParaphraseChecker, Verdict
+from trustlab.changes.paraphrase_check import CAUGHT, ParaphraseChecker
 from trustlab.knowledge import Knowledge, load_knowledge
 from trustlab.meaning.encoder import Encoder
 from trustlab.records import Statement
@@ -17,18 +18,9 @@ from trustlab.records import Statement
 TABLE = load_knowledge()
 EXACT = ParaphraseChecker(TABLE)
 FEVER = TABLE.statement("fever")
-NO_FEVER = TABLE.statement("fever", False)
+SAYS = "I felt really feverish all last night."
 ASKED = f"Doctor: {TABLE.findings['fever'].question}\nPatient: "
-SOME = (
-    "fever",
-    "pallor",
-    "palpitations",
-    "diarrhoea",
-    "vomiting_blood",
-    "black_stools",
-    "fatigue",
-    "nausea",
-)
+SOME = ("fever", "pallor", "palpitations", "diarrhoea", "vomiting_blood", "black_stools")
 WORDINGS = Path(__file__).parents[1] / "training" / "wordings"
 
 
@@ -40,9 +32,8 @@ def verdict(statement: Statement, new: str, checker: ParaphraseChecker = EXACT) 
 def fill(finding: str, affirmed: bool, wording: int) -> str:
     """A phrasing of the table, with the first values of its kind where it takes any."""
     f = TABLE.findings[finding]
-    values = [v.id for v in TABLE.values.values() if v.kind == f.values][:2] or (
-        ["7"] if f.form == "scale" else []
-    )
+    values = [v.id for v in TABLE.values.values() if v.kind == f.values][:2]
+    values = values or (["7"] if f.form == "scale" else [])
     return TABLE.statement(
         finding, affirmed, values if affirmed and f.form != "binary" else (), wording
     ).text
@@ -52,7 +43,7 @@ def fill(finding: str, affirmed: bool, wording: int) -> str:
 def test_every_phrasing_of_every_finding_says_the_same_and_its_opposite_turns_it(
     affirmed: bool,
 ) -> None:
-    for finding in list(TABLE.findings.values())[::3]:
+    for finding in list(TABLE.findings.values())[::5]:
         statement = Statement(fill(finding.id, affirmed, 0), finding.id, affirmed)
         opposite = Statement(fill(finding.id, not affirmed, 0), finding.id, not affirmed)
         for i in range(len(finding.affirm if affirmed else finding.deny)):
@@ -61,54 +52,38 @@ def test_every_phrasing_of_every_finding_says_the_same_and_its_opposite_turns_it
             assert verdict(opposite, new) == ("turns", "exact"), new
 
 
-def test_a_phrasing_inside_a_longer_one_is_not_heard_by_itself() -> None:
-    denied = TABLE.statement("rash_peeling", False)
-    new = TABLE.statement("rash_peeling", False, wording=2).text
-    assert (
-        "No bits of skin come away" in new
-        and "Bits of skin come away" in TABLE.statement("rash_peeling", wording=2).text
-    )
-    assert verdict(denied, new) == ("same", "exact")
+RASH = TABLE.findings["skin_lesion"].question
+ALONE = Statement(SAYS, "fever", True)
+NOT_CHECKED = ("not checked", "not checked")
 
 
-def test_words_of_another_finding_are_another_and_beside_the_own_they_add() -> None:
-    assert EXACT.check(FEVER, f"{ASKED}There are red patches on my skin.") == Verdict(
-        "another finding", "exact", "tells skin lesions or rash"
-    )
-    for more in ("There are red patches on my skin.", "And no, there is no rash on me."):
-        assert verdict(FEVER, f"{ASKED}I felt really feverish all last night. {more}") == (
-            "adds",
-            "exact",
-        )
+@each(
+    ("statement", "new", "found"),
+    [
+        (FEVER, f"{ASKED}There are red patches on my skin.", ("another finding", "exact")),
+        (FEVER, f"{ASKED}{SAYS} There are red patches on my skin.", ("adds", "exact")),
+        (FEVER, f"{ASKED}{SAYS} And no, there is no rash on me.", ("adds", "exact")),
+        (FEVER, f"{ASKED}It is not true that {SAYS}", NOT_CHECKED),
+        (FEVER, f"{ASKED}Well, yes doctor, {SAYS.upper()[:-1]}", ("same", "exact")),
+        (FEVER, f"Doctor: {RASH}\nPatient: {SAYS}", ("another finding", "exact")),
+        (FEVER, f"Doctor: Temperature?\nPatient: {SAYS}", NOT_CHECKED),
+        (FEVER, SAYS, ("drops", "exact")),
+        (ALONE, FEVER.text, ("adds", "exact")),
+        *[
+            (Statement(FEVER.text, *of), f"{ASKED}My skin looks clear.", NOT_CHECKED)
+            for of in ((), ("fever",), ("unheard", True))
+        ],
+        # A longer phrasing that holds another one.
+        (TABLE.statement("rash_peeling", False),
+         TABLE.statement("rash_peeling", False, wording=2).text, ("same", "exact")),
+    ],
+)  # fmt: skip
+def test_exact_words_decide(statement: Statement, new: str, found: tuple[str, str]) -> None:
+    assert verdict(statement, new) == found
+    assert EXACT.check(statement, new).caught == (found[0] in CAUGHT)
 
 
-def test_a_phrase_inside_other_words_is_not_yet_a_verdict() -> None:
-    assert verdict(FEVER, f"{ASKED}It is not true that I felt really feverish all last night.") == (
-        "not checked",
-        "not checked",
-    )
-
-
-def test_fillers_case_and_punctuation_do_not_matter() -> None:
-    assert verdict(FEVER, f"{ASKED}Well, yes doctor, I FELT really feverish all last night") == (
-        "same",
-        "exact",
-    )
-
-
-def test_a_question_must_stay_its_own() -> None:
-    rash = TABLE.findings["skin_lesion"].question
-    found = EXACT.check(FEVER, f"Doctor: {rash}\nPatient: I felt really feverish all last night.")
-    assert found == Verdict("another finding", "exact", "asks about skin lesions or rash")
-    assert verdict(
-        FEVER, "Doctor: Temperature?\nPatient: I felt really feverish all last night."
-    ) == (
-        "not checked",
-        "not checked",
-    )
-
-
-@pytest.mark.parametrize(
+@each(
     ("old", "new", "found"),
     [
         (("groin_left", "mouth"), "I feel the pain in my mouth and my left groin.", "same"),
@@ -117,15 +92,13 @@ def test_a_question_must_stay_its_own() -> None:
         (("groin_left",), "I feel the pain in my right groin.", "another finding"),
     ],
 )
-def test_values_are_kept_dropped_added_or_replaced(
-    old: tuple[str, ...], new: str, found: str
-) -> None:
+def test_values_are_kept_dropped_added_or_replaced(old: tuple, new: str, found: str) -> None:
     statement = TABLE.statement("pain_site", True, old)
     question = statement.text.partition("\n")[0]
     assert verdict(statement, f"{question}\nPatient: {new}") == (found, "exact")
 
 
-@pytest.mark.parametrize(
+@each(
     ("said", "found"),
     [
         ("The pain is 7 out of ten in strength.", ("same", "exact")),
@@ -141,101 +114,50 @@ def test_a_number_on_a_scale_must_stay(said: str, found: tuple[str, str]) -> Non
     assert verdict(statement, new, ParaphraseChecker(two, Encoder())) == found
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [Statement(FEVER.text), Statement(FEVER.text, "fever"), Statement(FEVER.text, "unheard", True)],
-)
-def test_what_a_data_set_does_not_know_is_not_checked_and_not_caught(statement: Statement) -> None:
-    found = EXACT.check(statement, f"{ASKED}My skin looks clear, without any marks.")
-    assert (found.verdict, found.caught) == ("not checked", False)
-
-
-def test_a_lost_half_drops_and_a_new_half_adds() -> None:
-    assert verdict(FEVER, "I felt really feverish all last night.") == ("drops", "exact")
-    alone = Statement("I felt really feverish all last night.", "fever", True)
-    assert (
-        verdict(alone, FEVER.text) == ("adds", "exact")
-        and verdict(alone, "I've had a fever since yesterday.")[0] == "same"
-    )
-
-
-def test_the_verdicts_that_are_caught() -> None:
-    assert {
-        v for v in ("same", "unclear", "not checked", *CAUGHT) if Verdict(v, "exact").caught
-    } == set(CAUGHT)
-
-
 # -- loose words
-# --------------------------------------------------------------------------------------------------
 
 
 @cache
 def by_likeness() -> ParaphraseChecker:
-    """A checker with the real encoder over eight findings, so that little has to be encoded."""
+    """A checker with the real encoder over few findings, so that little has to be encoded."""
     return ParaphraseChecker(Knowledge({f: TABLE.findings[f] for f in SOME}, {}, {}), Encoder())
 
 
-@cache
-def loose() -> list[tuple[str, bool, str]]:
-    """Everyday wordings that the table does not hold: finding, affirmed, words."""
+OTHER = dict(zip(SOME, (*SOME[1:], SOME[0]), strict=True))
+
+
+@each(
+    ("told", "most", "least"),
+    [
+        (lambda f, yes: TABLE.statement(f, yes), ("same", 0.65), (CAUGHT, 0.15)),
+        (lambda f, yes: TABLE.statement(f, not yes), ("turns", 0.65), (("same",), 0.15)),
+        (lambda f, yes: TABLE.statement(OTHER[f], yes), ("another finding", 0.9), (("same",), 0.1)),
+    ],
+)
+def test_loose_words_for_the_same_pass_and_others_are_mostly_caught(told, most, least) -> None:
     words = {}
     for file in sorted(WORDINGS.glob("*.yml")):
         words |= yaml.safe_load(file.read_text(encoding="utf-8"))
-    return [
-        (f, yes, said)
-        for f in SOME
-        for yes, key in ((True, "yes"), (False, "no"))
-        for said in words[f][key]
-    ]
-
-
-def shares(asked: list[tuple[Statement, str]]) -> dict[str, float]:
-    found = [
-        by_likeness().check(s, f"{s.text.partition(chr(10))[0]}\nPatient: {new}")
-        for s, new in asked
-    ]
+    found = []
+    for f in SOME:
+        for yes, key in ((True, "yes"), (False, "no")):
+            statement = told(f, yes)
+            front = f"{statement.text.partition(chr(10))[0]}\nPatient: "
+            found += [by_likeness().check(statement, front + new) for new in words[f][key]]
     assert {v.how for v in found} == {"likeness"}
-    return {
-        name: sum(v.verdict == name for v in found) / len(found)
-        for name in ("same", "unclear", *CAUGHT)
-    }
+    assert sum(v.verdict == most[0] for v in found) > most[1] * len(found)
+    assert sum(v.verdict in least[0] for v in found) < least[1] * len(found)
 
 
-def test_loose_words_for_the_same_are_mostly_let_through() -> None:
-    found = shares([(TABLE.statement(f, yes), new) for f, yes, new in loose()])
-    assert found["same"] > 0.65 and sum(found[c] for c in CAUGHT) < 0.15
-
-
-def test_loose_words_for_the_opposite_are_mostly_caught() -> None:
-    found = shares([(TABLE.statement(f, not yes), new) for f, yes, new in loose()])
-    assert found["turns"] > 0.65 and found["same"] < 0.15
-
-
-def test_loose_words_for_another_finding_are_nearly_always_caught() -> None:
-    other = dict(zip(SOME, (*SOME[1:], SOME[0]), strict=True))
-    found = shares([(TABLE.statement(other[f], yes), new) for f, yes, new in loose()])
-    assert found["another finding"] > 0.9
-
-
-def test_a_loose_sentence_about_another_finding_beside_the_own_adds() -> None:
-    new = (
-        f"{ASKED}I had a bit of a temperature yesterday evening. And my poo was like tar in the"
-        " toilet bowl."
-    )
-    assert verdict(FEVER, new, by_likeness()) == ("adds", "likeness")
-
-
-def test_a_loose_question_is_held_against_every_finding_s_own() -> None:
-    says = "Patient: I felt really feverish all last night."
-    assert verdict(
-        FEVER, f"Doctor: Have you been hot, or run a temperature?\n{says}", by_likeness()
-    ) == ("same", "likeness")
-    assert verdict(FEVER, f"Doctor: Any black poo?\n{says}", by_likeness()) == (
-        "another finding",
-        "likeness",
-    )
-
-
-def test_words_about_nothing_are_unclear() -> None:
-    checker = ParaphraseChecker(by_likeness().knowledge, Encoder())
-    assert checker.check(FEVER, f"{ASKED}Seventeen bicycles went by.").verdict == "unclear"
+@each(
+    ("new", "found"),
+    [
+        (f"Doctor: Have you been hot, or run a temperature?\nPatient: {SAYS}", "same"),
+        (f"Doctor: Any black poo?\nPatient: {SAYS}", "another finding"),
+        (f"{ASKED}I had a bit of a temperature yesterday evening. And my poo was like tar in the"
+         " toilet bowl.", "adds"),
+        (f"{ASKED}Seventeen bicycles went by.", "unclear"),
+    ],
+)  # fmt: skip
+def test_likeness_decides_about_loose_words(new: str, found: str) -> None:
+    assert verdict(FEVER, new, by_likeness()) == (found, "likeness")

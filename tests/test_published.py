@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-
 import pandas as pd
 import pytest
 
 from studies.ablations import PARTS
 from trustlab.confidence import METHODS
-from trustlab.paths import DATA, ROOT
+from trustlab.paths import DATA
 from trustlab.published import TABLES, published_case, published_table
 
-SHARED = ROOT.parent / "shared" / "published"
 KEYS = {
     "correlation": ["model", "method", "dataset", "statistic"],
     "comparison": ["model", "dataset", "method"],
@@ -47,14 +43,6 @@ def test_the_files_are_the_tables_the_claims_and_no_others() -> None:
         published_table("apples")
 
 
-def test_claims_have_a_name_words_and_a_figure_or_none() -> None:
-    claims = pd.read_csv(DATA / "published" / "claims.csv", dtype=str, keep_default_na=False)
-    assert claims["id"].is_unique and (claims[["id", "place", "claim"]] != "").all(axis=None)
-    assert set(claims["relation"]) == set("=<>")
-    given = claims.loc[claims["claimed"] != "", "claimed"]
-    assert len(given) == len(claims) - 1 and pd.to_numeric(given).notna().all()
-
-
 def test_what_can_be_computed_of_the_printed_case_comes_out_as_printed() -> None:
     case, printed = published_case()
     assert printed == {"asp": 76.42, "poc": 66.67, "cot_ce": 60, "medconf": 30}
@@ -64,23 +52,3 @@ def test_what_can_be_computed_of_the_printed_case_comes_out_as_printed() -> None
     assert METHODS["medconf_weighted"].score(case) == pytest.approx(5 / 17)
     quoted = [METHODS[method].score(case) for method in ("cot_ce", "medconf")]
     assert quoted == pytest.approx([0.6, 0.3])
-
-
-SENTENCES = SHARED / "README.md"
-
-
-@pytest.mark.realdata
-@pytest.mark.skipif(not SENTENCES.is_file(), reason="the sentences as first copied are absent")
-def test_every_figure_of_the_sentences_is_among_the_claims() -> None:
-    text = SENTENCES.read_text(encoding="utf-8").split("as figures to check:")[1]
-    figures = set(re.findall(r"(?<![\w.])\d+\.\d+(?![\w])", text)) - {"3.1", "4.1"}
-    held = (DATA / "published" / "claims.csv").read_text(encoding="utf-8")
-    assert figures - set(re.findall(r"\d+\.\d+", held)) == set()
-
-
-@pytest.mark.realdata
-@pytest.mark.skipif(not SHARED.is_dir(), reason="the tables as they were first copied are absent")
-@pytest.mark.parametrize("name", TABLES)
-def test_nothing_was_changed_in_copying(name: str) -> None:
-    (source,) = SHARED.glob(f"table{TABLES[name]}_*.csv")
-    pd.testing.assert_frame_equal(pd.read_csv(Path(source)), published_table(name))

@@ -1,8 +1,8 @@
-"""What each token adds to a diagnosis, what could stand in its place, and how a run collects
-both."""
+"""What each token adds to a diagnosis, what could stand in its place; how well reasoning fits."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from each import each
 from fake_model import FakeEncoder, FakeModel, made_cases
+from fake_panel import Wordy
 from test_entailment import Told
 
 from trustlab.collect import Settings, collect
@@ -17,8 +18,14 @@ from trustlab.confidence import METHODS, select
 from trustlab.levels import views
 from trustlab.meaning.entailment import Pair
 from trustlab.meaning.parts import Readers
-from trustlab.meaning.relevance import alternative_classes, pieces_of, relevances
-from trustlab.records import Parameters, Reply, TokenTrace
+from trustlab.meaning.relevance import (
+    alternative_classes,
+    cosines,
+    pieces_of,
+    relevances,
+    with_cosines,
+)
+from trustlab.records import Opinion, Panel, Parameters, Reply, TokenTrace
 
 
 def told(*tokens: str, alternatives: Sequence[Sequence[tuple[str, float]]] | None = None) -> Reply:
@@ -95,6 +102,54 @@ def test_an_alternative_that_closes_the_bracket_ends_the_diagnosis():
     assert set(judge.asked[0]) == {*pairs, *((b, a) for a, b in pairs)}
 
 
+# How well reasoning fits
+
+HALF, NAN = 1 / math.sqrt(2), math.nan
+
+
+def opinion(thinking: str | None, diagnosis: str | None) -> Opinion:
+    return Opinion("m", 0, thinking, diagnosis)
+
+
+@each(
+    ("thinking", "diagnosis", "cosine"),
+    [
+        ("Fever, much fever.", "Fever", 1),
+        ("Fever.", "Cough", 0),
+        ("Fever and cough.", "Cough", HALF),
+        ("Fever, fever, fever, fever; cough, cough, cough.", "Cough", 3 / 5),
+        # no reasoning or diagnosis
+        *((*of, NAN) for of in [(None, "Cough"), ("Cough.", None), ("", "Cough"), ("Cough.", "")]),
+        (None, None, NAN),
+    ],
+)
+def test_the_cosine_is_between_the_reasoning_and_the_doctors_own_diagnosis(
+    thinking, diagnosis, cosine: float
+) -> None:
+    beside = [opinion("Fever.", "Cough"), opinion("Cough.", "Cough")]  # keep theirs
+    found = cosines(Wordy(), [beside[0], opinion(thinking, diagnosis), beside[1]])
+    assert found == pytest.approx([0, cosine, 1], abs=1e-6, nan_ok=True)
+
+
+def test_long_reasoning_is_read_in_windows_that_count_alike() -> None:
+    """Windows of two words: (fever, fever) is (1, 0), (cough) is (0, 1), their mean at 45 degrees;
+    whole, it would be 2 to 1."""
+    long = opinion("fever fever cough", "Cough")
+    assert cosines(Wordy(room=2), [long]) == pytest.approx([HALF])
+    assert cosines(Wordy(room=3), [long]) == pytest.approx([1 / math.sqrt(5)])
+
+
+def test_each_panel_gets_the_cosines_of_its_own_doctors() -> None:
+    two = (opinion("Fever.", "Fever"), opinion(None, "Cough"))
+    one = Panel(two, ("Fever", "Cough"), "Fever", ("Cough", "Fever"))
+    other = Panel((opinion("Fever.", "Cough"),), ("Cough",), "Cough")
+    found = with_cosines(Wordy(), [one, other])
+    assert found[0].cosines == pytest.approx((1, NAN), nan_ok=True)
+    assert found[1].cosines == pytest.approx((0,), abs=1e-6)
+    assert [replace(panel, cosines=None) for panel in found] == [one, other]
+    assert with_cosines(Wordy(), []) == []
+
+
 # In a run
 
 VIEWS = views(made_cases(3), [1, 100])
@@ -105,39 +160,6 @@ def collected(methods: Sequence[str], model: FakeModel | None = None, **paramete
     settings = Settings(Parameters(n_samples=4, **parameters))
     readers = Readers.of(encoder)  # type: ignore[arg-type]
     return collect(model or FakeModel(), VIEWS, select(methods), settings, readers=readers), encoder
-
-
-def test_a_run_collects_what_the_methods_need_in_the_shapes_that_they_read():
-    generations, _ = collected(["sar", "token_sar", "ccp", "num_set", "semantic_entropy"])
-    for g in generations:
-        assert g.answer and g.answer.trace and g.samples
-        n, k = len(g.answer.trace), len(g.samples)
-        shapes = [np.shape(of) for of in (g.relevance, g.entailment, g.contradiction)]
-        assert shapes == [(n,), (k, k), (k, k)]
-        lengths = [len(s.trace) for s in g.samples if s.trace]
-        assert [len(r) for r in g.sample_relevance or ()] == lengths
-        assert [a.shape for a in g.alternative_entailment or ()] == [(10,)] * n
-
-
-def test_what_no_method_needs_is_not_made_and_each_distinct_string_is_encoded_once_a_step():
-    (g, *_), encoder = collected(["asp", "poc"])
-    made = (g.relevance, g.sample_relevance, g.entailment, g.alternative_entailment, g.similarity)
-    assert made == (None,) * 5 and encoder.groups == []
-    # the step before hands the encoder whole groups, which it makes distinct itself
-    texts = collected(["sar", "token_sar"])[1].groups[-1]
-    assert len(texts) > 10 and len(texts) == len(set(texts))
-
-
-def test_what_a_backend_lacks_is_missing_with_the_reason():
-    names = ["token_sar", "ccp", "sar", "num_set"]
-    (first, *_), _ = collected(names, FakeModel(provides=frozenset({"text"})))
-    reasons = {name: METHODS[name].evaluate(first).missing for name in names}
-    assert reasons == dict.fromkeys(names[:3], "the backend gives no logprobs") | {"num_set": ""}
-    model, why = FakeModel(), "the size of the vocabulary is not known"
-    model.lacks = {"answer.renyi": why}  # type: ignore[attr-defined]
-    (first, *_), _ = collected(["renyi_divergence"], model)
-    without = replace(first, answer=Reply("x", TokenTrace(("x",), np.array([-1.0]))))
-    assert METHODS["renyi_divergence"].evaluate(without).missing == why
 
 
 def test_contexts_are_parameters_and_the_stand_in_refuses_patient_information():

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from each import each
 
-from trustlab.agents.rephrase import newly_names, rephrase
+from trustlab.changes.rephrase import newly_names, rephrase
 from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel
 from trustlab.parsing.agents import read_wording

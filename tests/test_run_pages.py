@@ -1,12 +1,9 @@
 """The page of a run and the index over runs: contents, folds, alternative texts, links that lead
-somewhere, words that stay words; and what an accessibility checker finds in a browser."""
+somewhere, words that stay words."""
 
 from __future__ import annotations
 
-import json
 import re
-import shutil
-import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -14,10 +11,8 @@ from urllib.parse import unquote, urlsplit
 import nbformat
 import pytest
 
-from trustlab.folder.saved import load_run
 from trustlab.html.index import write_index
 from trustlab.html.notebook import write_html
-from trustlab.html.pages import choose, show, write_page
 from trustlab.parsing.counts import KINDS
 from trustlab.paths import NOTICE, save_json
 
@@ -28,7 +23,6 @@ BARS = (
     "\r          \r",
     "12text [00:01, 3.10text/s]\n",
 )
-BROWSER = Path(__file__).parent / "browser"
 PIXEL = "iVBORw0KGgo="
 
 
@@ -163,33 +157,6 @@ def test_the_index_lists_runs_with_first_figure_facts_and_links_and_escapes_all(
     assert seen.text.count("Is it so?") == 2
 
 
-def test_a_run_that_cannot_be_read_is_left_out_of_the_index(tmp_path):
-    """As that of a notebook which is being executed beside the one that has ended."""
-    whole = {"cells": [{"cell_type": "markdown", "source": ["# Why?"]}]}
-    for name, notebook in (("whole", json.dumps(whole)), ("begun", '{"cells": ['), ("none", None)):
-        (tmp_path / name).mkdir()
-        facts = {"notebook": "mine", "ok": True}
-        (tmp_path / name / "manifest.json").write_text(json.dumps(facts), encoding="utf-8")
-        if notebook:
-            (tmp_path / name / "mine.ipynb").write_text(notebook, encoding="utf-8")
-    (tmp_path / "odd").mkdir()
-    (tmp_path / "odd" / "manifest.json").write_text("[1", encoding="utf-8")
-    page = write_index(tmp_path).read_text(encoding="utf-8")
-    assert page.count("<article>") == 1 and "Why?" in page
-
-
-def test_the_index_says_how_often_answers_are_right_by_denominator(tmp_path):
-    rows = [("a", 20, "Flu", 1, ""), ("a", 100, "", 0, ""), ("b", 20, "", "", "ran out of tokens"),
-            ("b", 100, "Flu", 1, "")]  # fmt: skip
-    head = "case_id,dataset,level,model,answer,correct,missing\n"
-    lines = [f"{c},d,{q},<m>,{said},{right},{why}" for c, q, said, right, why in rows]
-    made(tmp_path / "run")
-    (tmp_path / "run" / "answers.csv").write_text(head + "\n".join(lines), encoding="utf-8")
-    seen = Page(write_index(tmp_path).read_text(encoding="utf-8"))
-    assert "<m>, d: 20 %: 100 % of 1; 100 %: 50 % of 2" in seen.text
-    assert "over all levels 50 % of 4 asked, 67 % of 3 not cut, 100 % of 2 read" in seen.text
-
-
 @pytest.mark.notebook
 def test_every_link_heading_and_picture_of_a_run_s_pages(smoke_runs):
     folder = smoke_runs.of("00_walkthrough")
@@ -198,44 +165,3 @@ def test_every_link_heading_and_picture_of_a_run_s_pages(smoke_runs):
         assert faults(page) == []
     alts = Page((folder / "00_walkthrough.html").read_text(encoding="utf-8")).alts
     assert len(alts) > 2 and all("research only" in alt for alt in alts)
-    assert "One patient" in Page(index.read_text(encoding="utf-8")).text
-
-
-@pytest.fixture(scope="session")
-def checker(request) -> list[str]:
-    """The command that checks pages; skips where node, npm, Chromium or the packages are absent."""
-    browser = shutil.which("chromium")
-    if absent := [name for name in ("node", "npm", "chromium") if not shutil.which(name)]:
-        pytest.skip(f"there is no {', '.join(absent)}")
-    folder = request.config.cache.mkdir("browser")
-    for name in ("package.json", "check.js"):
-        shutil.copyfile(BROWSER / name, folder / name)
-    how = ["npm", "install", "--no-package-lock", "--no-audit", "--no-fund", "--ignore-scripts"]
-    done = subprocess.run(how, cwd=folder, capture_output=True, text=True, timeout=300)
-    if done.returncode:
-        pytest.skip(f"npm installs nothing: {done.stderr.strip()[-300:]}")
-    return ["node", str(folder / "check.js"), str(browser)]
-
-
-@pytest.mark.slow
-@pytest.mark.notebook
-def test_an_accessibility_checker_finds_nothing(smoke_runs, checker, tmp_path):
-    folder = smoke_runs.of("00_walkthrough")
-    run = load_run(folder / "patient")
-    choice, _ = choose(run)
-    write_page("A case", show(run, *choice), tmp_path / "shown.html")
-    pages = (folder / "00_walkthrough.html", folder / "answers.html", write_index(folder.parent))
-    urls = [page.as_uri() for page in (*pages, tmp_path / "shown.html")]
-    urls.append(f"{urls[1]}#{choice.case_id}")
-    bad = tmp_path / "bad.html"
-    bad.write_text("<html><body><img src='x.png'><p style='color:#ccc'>pale</p></body></html>")
-    done = subprocess.run(
-        [*checker, *urls, bad.as_uri()], capture_output=True, text=True, timeout=600, check=True
-    )
-    *lines, _, wrong = [json.loads(line) for line in done.stdout.splitlines()]
-    assert len(lines) == 2 * len(urls)
-    assert {told.partition(":")[0] for told in wrong["told"]} >= {"image-alt", "color-contrast"}
-    for one in lines:
-        assert one["told"] == [], one
-        assert {"color-contrast", "heading-order"} <= set(one["passes"]), one["url"]
-    assert "image-alt" in lines[0]["passes"]

@@ -19,7 +19,6 @@ from typer.testing import CliRunner
 import trustlab as tl
 from trustlab.cli import app
 from trustlab.folder.saved import read_table as run_table
-from trustlab.folder.saved import save_run
 from trustlab.paths import DATA, save_table
 from trustlab.settings import Setup
 
@@ -89,7 +88,7 @@ def test_a_run_s_own_tables_come_out_the_same(asked, tmp_path):
     again = tl.score(asked.answers, confidence=asked.confidence)
     pd.testing.assert_frame_equal(again.answers, asked.answers)
     pd.testing.assert_frame_equal(again.confidence, asked.confidence)
-    save_run(asked, tmp_path / "run")
+    asked.save(tmp_path / "run")
     words = ["score", str(tmp_path / "run"), "--out", str(tmp_path / "out"), "-p", "draws=50"]
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.output
@@ -98,7 +97,7 @@ def test_a_run_s_own_tables_come_out_the_same(asked, tmp_path):
         assert len({file.read_bytes() for file in files}) == 1
     ours, theirs = (tl.metrics_table(run, n_draws=50) for run in (asked, again))
     pd.testing.assert_frame_equal(ours, theirs)
-    kept = pd.read_parquet(tmp_path / "out" / "metrics.parquet")
+    kept = pd.read_csv(tmp_path / "out" / "metrics.csv")
     assert len(kept) == len(ours) and "toprule" in (tmp_path / "out" / "main.tex").read_text()
 
 

@@ -1,13 +1,14 @@
-"""Where running text is cut, what stays whole, and that nothing of it is lost."""
+"""Where running text is cut and what stays whole; which words give a diagnosis away."""
 
 from __future__ import annotations
 
-import pytest
 from each import each
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from trustlab.datasets.sentences import sentences
+from trustlab.agents.giveaway import LAY_NAMES, giveaway, lay_names
+from trustlab.records import normalise
+from trustlab.sentences import sentences
 
 
 @each(
@@ -15,14 +16,12 @@ from trustlab.datasets.sentences import sentences
     [
         "Dr. Meyer saw her vs. a colleague, approx. 3 days before.",
         "Her temperature is 38.9°C (102.0°F) and the creatinine 1.2 mg/dL.",
-        "The leukocyte count is 14,200/mm3.",
         "She was given ceftriaxone i.v. Metronidazole was added to it.",
         "He takes lisinopril q.d. Metoprolol as well.",
         "This is patient No. 3 of the ward.",
         "The surgeon, J. Smith, and Dr. K. Brown agree.",
         "J. R. Smith is the surgeon.",
         "He said: 'It hurts.' and left.",
-        "1. Chest pain.",
         "He is 5 ft. 4 in. tall.",
         "She is 5 ft. 4 in. 120 lb is her weight.",
         "She takes max. 3 doses, with min. 2 hours between.",
@@ -39,16 +38,12 @@ def test_a_full_stop_inside_a_sentence_does_not_cut_it(whole: str) -> None:
         ("He takes aspirin q.d.", "He does not smoke."),
         ("The pain began at 4 p.m.", "She took nothing."),
         ("Her son has hepatitis B.", "Serum is drawn."),
-        ("It is a disease of vitamin C.", "Citrus fruit helps."),
         ("It eased after 5 min.", "2 hours later it came back."),
-        ("She came in.", "2 days later she left."),
         ("He is 5 ft. 4 in.", "His weight is normal."),
-        ("Her temp.", "She took it at home."),
         ("Did it hurt? No.", "The patient smiled."),
         ("The pulse is 98.", "72 hours later it is 60."),
         ("The pain is sharp (8 of 10).", "It comes and goes."),
         ('She said: "It hurts."', "Then she left!"),
-        ("It began on a ship\nin the north.", "Others fell ill\ntoo."),
         ("Without a stop", "After a blank line"),
     ],
 )
@@ -69,106 +64,127 @@ def test_a_table_is_one_statement_with_the_words_that_introduce_it(intro: str, g
     assert found == ["He is pale.", f"{intro} {FLAT}", "An ECG is normal.", "What is it?"]
 
 
-def test_a_table_in_parts_with_blank_lines_between_stays_one() -> None:
+def test_tables_in_parts_and_lines_that_wrap() -> None:
     assert sentences("Results are below:\n\nPlatelets: 9\n\nSerum:\nNa+: 139\n\nWhich is it?") == [
         "Results are below: Platelets: 9 Serum: Na+: 139",
         "Which is it?",
     ]
-
-
-def test_a_second_introduction_begins_a_second_statement() -> None:
-    assert sentences(
-        "Blood tests show:\nSodium 140\nThe urine dipstick shows:\nProtein 2+\nHe is well."
-    ) == [
+    urine = "The urine dipstick shows:\nProtein 2+\nHe is well."
+    assert sentences(f"Blood tests show:\nSodium 140\n{urine}") == [
         "Blood tests show: Sodium 140",
         "The urine dipstick shows: Protein 2+",
         "He is well.",
     ]
-
-
-def test_a_line_that_wraps_after_a_colon_is_no_table() -> None:
     wrapped = (
         "She has the following:\na cough that began two days ago and has become\nworse since then."
-        " She smokes."
     )
-    assert sentences(wrapped) == [
-        "She has the following: a cough that began two days ago and has become worse since then.",
-        "She smokes.",
-    ]
+    assert sentences(f"{wrapped} She smokes.") == [" ".join(wrapped.split()), "She smokes."]
 
 
-def test_a_table_in_one_line_without_full_stops_is_one_sentence() -> None:
-    assert sentences(f"He is pale. Studies show: {FLAT}") == [
-        "He is pale.",
-        f"Studies show: {FLAT}",
-    ]
+PIECES = "Dr. i.v. q.d. No. 3 9.8 J. Smith hepatitis B. She well. pain show: shows: is min. in. ft."
+PIECES += " T. Hct. 1. ... ?! etc. a é ."
+ODD = ['"', "(N", "5)", "\n", "\n\n", "\t", " ", "\u2028", "\x1c"]
+SOME = st.lists(st.sampled_from([*PIECES.split(), *ODD]), max_size=25)
+TEXTS = st.one_of(st.text(max_size=60), SOME.map(" ".join), SOME.map("".join))
 
 
-@pytest.mark.parametrize("nothing", ["", "  ", "\n\n \n"])
-def test_no_text_has_no_sentence(nothing: str) -> None:
-    assert sentences(nothing) == []
-
-
-PIECES = st.sampled_from(
-    [
-        "Dr.",
-        "i.v.",
-        "q.d.",
-        "No.",
-        "3",
-        "9.8",
-        "J.",
-        "Smith",
-        "hepatitis",
-        "B.",
-        "She",
-        "well.",
-        "pain",
-        "show:",
-        "shows:",
-        "is",
-    ]
-    + ["min.", "in.", "ft.", "T.", "Hct."]
-    + [
-        "1.",
-        "...",
-        "?!",
-        '"',
-        "(N",
-        "5)",
-        "\n",
-        "\n\n",
-        "\t",
-        " ",
-        "etc.",
-        "a",
-        "é",
-        "\u2028",
-        "\x1c",
-        ".",
-    ]
-)
-TEXTS = st.one_of(
-    st.text(max_size=60),
-    st.lists(PIECES, max_size=25).map(" ".join),
-    st.lists(PIECES, max_size=25).map("".join),
-)
-
-
+@settings(max_examples=200)
 @given(TEXTS)
 @example("show:\n1.\nX")
-def test_nothing_is_lost_and_nothing_comes_twice(text: str) -> None:
-    assert "".join("".join(sentences(text)).split()) == "".join(text.split())
-
-
-@given(TEXTS)
 @example("Labs show:\n3 i.v.\nThe end")
-def test_a_sentence_cut_again_stays_as_it_is(text: str) -> None:
-    for sentence in sentences(text):
+@example("")
+def test_nothing_is_lost_or_doubled_and_a_sentence_cut_again_stays(text: str) -> None:
+    found = sentences(text)
+    assert "".join("".join(found).split()) == "".join(text.split())
+    for sentence in found:
+        assert sentence and sentence == " ".join(sentence.split())
         assert sentences(sentence) == [sentence]
 
 
-@given(TEXTS)
-def test_no_sentence_is_empty_or_holds_white_space_that_is_not_single(text: str) -> None:
-    for sentence in sentences(text):
-        assert sentence and sentence == " ".join(sentence.split())
+# -- what gives a diagnosis away
+
+COPD = "It may be COPD, chronic obstructive pulmonary disorder."
+
+
+@each(
+    ("names", "utterance", "text"),
+    [
+        (["gout"], "It is gout.", "My father has Gout, I think."),
+        (["gout"], "It is the thing you feared.", "Is it gout?"),
+        (["chronic sinusitis"], "Most likely sinusitis.", "I had sinusitis once."),
+        (["hay fever", "allergic rhinitis"], "You have rhinitis.", "They called it a rhinitis."),
+        (["asthma"], "This is asthma.", "Any asthmatics in the family?"),
+        (["reflux disease"], "This is reflux.", "I had re-flux, reflux I mean."),
+        (["covid-19 virus disease"], "We test you for Covid.", "I was worried about covid."),
+        (["chronic obstructive airway disease"], COPD, "My copd is bad."),
+        (["irritable bowel syndrome"], "We call this IBS.", "Is it IBS?"),
+        (["pulmonary embolism", "PE"], "It may be a clot.", "Did you have a PE before?"),
+        (["sinus infection"], "A sinus infection.", "Have you had a sinus infection?"),
+        (
+            ["airway disease"],
+            "It may be COPD.",
+            "Do you have copd?",
+        ),  # an acronym that no name spells out
+        (
+            ["positron fever", "PET"],
+            "Your PET is bad.",
+            "Is it a PET?",
+        ),  # a name, although a test is called so too
+        (["urinary infection", "UTI"], "An infection.", "Is it a uti?"),
+        (["cerebrovascular accident"], "It was an accident in the brain.", "Was it a Stroke?"),
+        (["Herpes Zoster"], "You have zoster.", "My mother had shingles."),
+        (["diabetes mellitus"], "You have diabetes.", "Is your father diabetic?"),
+        (["diabetes mellitus"], "You are diabetic.", "Is there diabetes in the family?"),
+        (["covid-19 virus disease"], "It may be covid.", "I was afraid of co-vid."),
+        (["Ménière's disease"], "This is Ménière's disease.", "Not MÉNIÈRE’S disease?"),
+    ],
+)
+def test_what_gives_the_diagnosis_away_is_heard(
+    names: list[str], utterance: str, text: str
+) -> None:
+    assert giveaway(names, utterance).heard_in(text)
+
+
+@each(
+    ("names", "utterance", "text"),
+    [
+        (
+            ["chronic sinusitis"],
+            "It is chronic.",
+            "I had sinusitis once.",
+        ),  # a word of the name that is not said there
+        (["heart failure"], "Your heart is weak, a heart failure.", "Any trouble with your heart?"),
+        (
+            ["chronic lung disease"],
+            "A chronic lung disease.",
+            "Do you have any chronic disease of the lungs?",
+        ),
+        (["acute lymphoblastic leukemia"], "This is ALL.", "Is that all?"),
+        (["multiple sclerosis", "MS"], "This is MS.", "Ms. Brown asked."),
+        (["covid-19 virus disease"], "It is COVID-19.", "I am 19, and it may be a virus."),
+        (["influenza", "flu"], "It is the flu.", "Do you drink enough fluids?"),
+        (["airway disease"], "It is NOT my first thought.", "Do you smoke or not?"),
+        (["airway disease"], "I THINK IT IS IN YOUR AIRWAYS.", "I think so."),
+        (["airway disease"], "We need an MRI and some PFTs.", "Did you have an MRI or a PFT?"),
+        (["airway disease"], "It may be a URI.", "It is a curious thing, purine."),
+        (["upper respiratory infection"], "A virus.", "My hands are cold."),
+        (["gastroesophageal reflux disease"], "Your stomach.", "I have heartburn."),
+        (
+            ["infective endocarditis"],
+            "This is infective.",
+            "Did you have an infection?",
+        ),  # a word that many share
+        (["pneumonia"], "This is pneumonia.", "I had a pneumothorax."),  # more than 3 letters apart
+        (["upper respiratory infection", "URTI"], "", "It has been hurting."),
+        (["pneumonia"], "I will take an ECG for the pneumonia.", "Did you have an ECG?"),
+    ],
+)
+def test_words_that_many_diagnoses_share_and_words_not_said_are_not(
+    names: list[str], utterance: str, text: str
+) -> None:
+    assert not giveaway(names, utterance).heard_in(text)
+
+
+def test_everyday_names_are_whole_words_of_the_disease_s_own_name() -> None:
+    assert lay_names(["cerebrovascular accident", "gout"]) == {"stroke", "brain attack"}
+    assert all(name == normalise(name) and lay and all(lay) for name, lay in LAY_NAMES.items())

@@ -3,7 +3,6 @@ starts."""
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from dataclasses import fields
@@ -58,24 +57,21 @@ def test_the_methods_open_choices_are_checked(given: dict, words: str):
 # Refused, in one line
 
 
+NAMED = ("model", "assessor", "patient", "panel", "encoder", "retriever", "medconf")
+"""Choices where a name belongs, and no data."""
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"draws": 0}, "draws is 0; it must be a whole number, at least 1"),
     ({"n_jobs": 0}, "n_jobs is 0; it must be a whole number, at least 1, or -1"),
     ({"seed": -1}, "seed is -1; it must be a whole number, at least 0"),
     ({"seed": None}, "seed is None; it must be"),
     ({"model": "hf:a\ud800"}, r"model is 'hf:a\ud800'; it must be text that UTF-8 can write"),
-    ({"model": ["embedded", "\udfff"]}, r"['embedded', '\udfff']; it must be text that UTF-8 can"),
-    ({"path": Path("\udcff")}, r"'\udcff'); it must be text that UTF-8 can write, without half"),
     ({"data_options": {"starter": {"x\ud800": 1}}}, r"{'x\ud800': 1}}; it must be text that UTF-8"),
     ({"samples": 0}, "samples is 0; it must be"),
     ({"temperature": 0}, "temperature is 0; it must be a number above 0"),
     ({"n": "many"}, "n is 'many'; it must be a whole number"),
-    ({"n": 0}, "n is 0; it must be"),
     ({"usd_in": 1.0}, "usd_in is 1.0 and usd_out is None; both must be given, or neither"),
     ({"levels": [1.5]}, "levels is [1.5]; it must be whole numbers from 1 to 100"),
-    ({"levels": [0]}, "levels is [0]; it must be"),
     ({"levels": []}, "levels is []; it must be"),
-    ({"levels": 20}, "levels is 20; it must be"),
     ({"levels": [20, 20]}, "levels is [20, 20]; each must be given once"),
     ({"methods": ["apples"]}, "there is no method 'apples'"),
     ({"methods": 3}, "methods is 3; it must be a name or a list of names"),
@@ -86,69 +82,38 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"path": ["a", "b"]}, "1 data sets need a path each"),
     ({"data_options": {"starter": {"x": 1}}}, "starter has no option 'x'"),
     ({"data_options": {"medqa": {}}}, "the data sets asked for are starter"),
-    ({"data_options": []}, "data_options is []; it must be a mapping"),
     ({"model": "nosuch"}, "model is 'nosuch'; allowed are embedded"),
     ({"model": "hf:./nosuch"}, "no model at './nosuch'"),
-    ({"model": []}, "model is []"),
     ({"model_options": {"max_calls": 1}}, "model_options has no option 'max_calls'; allowed are"),
     ({"reader_options": {"budget": 1}}, "reader_options has no option 'budget'; allowed are"),
     ({"parameters": {"alpha": 1}}, "there is no parameter 'alpha'"),
-    ({"parameters": {"renyi_alpha": -1}}, "renyi_alpha is -1; it must be"),
     ({"parameters": {"n_samples": 3}}, "it must be given as samples"),
     ({"parameters": []}, "parameters is []; it must be a dict"),
     ({"grader": "nonsense"}, "grader is 'nonsense'; allowed are synonym, exact"),
     ({"grader": "judge:nonsense"}, "model is 'nonsense'; allowed are embedded"),
     ({"grader": None}, "grader is None; allowed are"),
+    *(({name: value}, "") for name in NAMED for value in ({"a": 1}, [], 3, [["a"]])),
     ({"wording": 3}, "model is 3; allowed are embedded"),
     ({"corpus": "nowhere"}, "path is 'nowhere', which is no file or folder"),
-    ({"corpus": 5}, "path is 5; allowed is"),
     ({"medical_encoder": "./no"}, "medical_encoder is './no'; there is no such file or folder"),
     ({"entailment": "./no"}, "entailment is './no'; there is no such file or folder"),
 ]
 """What no run can be made with -> what is said: of the choices of notebook 01."""
 FURTHER: list[tuple[str, dict[str, Any], str]] = [
-    ("00_walkthrough", {"draws": 0}, "draws is 0"),
     ("02_robustness", {"changes": ["x"]}, "there is no change 'x'; there are small_talk"),
     ("02_robustness", {"paraphrase_seeds": [-1]}, "paraphrase_seeds is [-1]"),
-    ("03_ablations", {"n_passages": [0]}, "n_passages is [0]"),
     ("03_ablations", {"n_samples": []}, "n_samples is []"),
-    ("03_ablations", {"temperatures": [0]}, "temperatures is [0]"),
     ("03_ablations", {"cosines": [2]}, "cosines is [2]"),
-    ("03_ablations", {"contexts": ["x"]}, "contexts is ['x']"),
     ("03_ablations", {"corpora": {"mine": "nowhere"}}, "path is 'nowhere', which is no file"),
     ("04_consultation", {"max_turns": 0}, "max_turns is 0"),
-    ("04_consultation", {"tries": 0}, "tries is 0"),
-    ("04_consultation", {"folds": 1}, "folds is 1"),
     ("04_consultation", {"price": -1}, "price is -1"),
     ("04_consultation", {"patient": "nobody"}, "model is 'nobody'"),
-    ("05_trust_indices", {"n_doctors": 0}, "n_doctors is 0"),
     ("05_trust_indices", {"panel": ["nobody"]}, "model is 'nobody'"),
-    (
-        "05_trust_indices",
-        {"model": ["embedded", "embedded-closed"], "panel": ["embedded"]},
-        "panel is given",
-    ),
-    ("04_consultation", {"doctor": "nobody"}, "model is 'nobody'"),
-    ("05_trust_indices", {"reviewer": "nobody"}, "model is 'nobody'"),
-    (
-        "06_published_tables",
-        {"n_points": 8},
-        "n_points is 8; it must be a whole number from 3 to 7",
-    ),
-    ("06_published_tables", {"alpha": 0}, "alpha is 0"),
-    ("06_published_tables", {"draws": 0}, "draws is 0"),
-    ("06_published_tables", {"max_n": 0}, "max_n is 0"),
+    ("05_trust_indices", {"model": ["embedded", "x"], "panel": ["x"]}, "panel is given"),
+    ("06_published_tables", {"n_points": 8}, "it must be a whole number from 3 to 7"),
     ("06_published_tables", {"share_right": 1}, "share_right is 1"),
-    ("06_published_tables", {"auroc_correlation": 1}, "auroc_correlation is 1"),
     ("06_published_tables", {"power": 80}, "power is 80"),
 ]
-
-
-@each(("given", "words"), REFUSED)
-def test_a_setup_refuses_in_one_line(given: dict, words: str):
-    with pytest.raises((ValueError, FileNotFoundError)) as refused:
-        tl.opened(Setup(**given))
-    assert words in str(refused.value) and "\n" not in str(refused.value)
 
 
 @each(
@@ -221,11 +186,11 @@ def test_what_is_opened_is_opened_once_and_shared(tmp_path: Path):
 
 def test_without_a_folder_replies_are_kept_in_runs_or_in_memory(tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "REPLIES", tmp_path / "runs" / "replies.sqlite")
-    how: dict[str, Any] = {"methods": ["poc"], "samples": 2, "levels": [1], "quiet": True}
+    how: dict[str, Any] = {"methods": ["asp"], "levels": [1], "quiet": True}
 
     def asked(**more: Any) -> int:
         """Replies asked of the model."""
-        run = tl.benchmark(made_cases(2), [FakeModel()], setup=Setup(**how, **more))
+        run = tl.benchmark(made_cases(1), [FakeModel()], setup=Setup(**how, **more))
         return int(run.calls["n_made"].sum())
 
     in_memory = {"cache": ":memory:"}
@@ -234,25 +199,10 @@ def test_without_a_folder_replies_are_kept_in_runs_or_in_memory(tmp_path, monkey
     assert asked() == first and asked() == 0
     assert (tmp_path / "runs" / "replies.sqlite").is_file()
     assert tl.opened(Setup()).readers.encoder.cache_path == tmp_path / "runs" / "vectors.sqlite"
-    assert asked(**in_memory) == asked(**in_memory, run_dir=tmp_path / "own") == first
+    assert asked(**in_memory, run_dir=tmp_path / "own") == first
     assert not (tmp_path / "own" / "replies.sqlite").exists()
     memory = tl.opened(Setup(cache=cast(Any, ":memory:"))).shared().below("parts")
     assert memory.store is None and memory.readers.encoder.cache_path is None
-
-
-def test_the_reply_cache_of_whatever_names_no_other_follows_trustlab_runs(tmp_path):
-    """In a process of its own: the tests' own setting is in memory."""
-    code = "from trustlab.settings import Setup; print(Setup().store)"
-    env = os.environ | {"TRUSTLAB_RUNS": str(tmp_path)}
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=env, capture_output=True)
-    assert done.stdout.decode().strip() == str(tmp_path / "replies.sqlite")
-
-
-def test_names_and_objects_are_as_welcome():
-    model = FakeModel()
-    assert tl.opened(Setup(model=model)).models() == [model]
-    assert tl.opened(Setup(reviewer=model)).role("reviewer") is model
-    assert tl.opened(Setup(patient="facts")).role("patient") == "facts"
 
 
 def test_embedded_models_have_a_sibling_for_what_they_were_not_taught() -> None:
@@ -274,16 +224,6 @@ def test_embedded_models_have_a_sibling_for_what_they_were_not_taught() -> None:
     ]
 
 
-def test_a_study_takes_methods_and_levels_of_the_setup():
-    setup = tl.opened(
-        Setup(methods=["poc"], levels=[1, 20], samples=2, quiet=True, encoder=FakeEncoder())
-    )
-    run = tl.benchmark(made_cases(2), [FakeModel()], setup=setup)
-    assert run.parameters["methods"] == ["poc"] and run.parameters["levels"] == [1, 20]
-    told = tl.benchmark(made_cases(2), [FakeModel()], ["random"], [100], setup).parameters
-    assert (told["methods"], told["levels"]) == (["random"], [100])
-
-
 def test_a_notebook_s_variables_become_its_setup(monkeypatch):
     monkeypatch.setattr(paths, "REPLIES", RUNS / "replies.sqlite")
     variables = default_parameters(notebook_path("04_consultation"))
@@ -302,9 +242,3 @@ def test_budgets_reach_the_requests_and_the_run_s_parameters() -> None:
     assert run.parameters["max_tokens_reasoning"] == 256
     asked = {(q.purpose, q.max_tokens) for batch in model.asked for q in batch}
     assert asked == {("diagnosis", 500), ("ce", 30)}
-
-
-@each("budgets", [{"answer": 0}, {"answers": 5}, {"score": 1.5}, {"score": True}, [5]])
-def test_budgets_that_cannot_be_are_refused(budgets) -> None:
-    with pytest.raises(ValueError, match="budgets is .*; it must be whole numbers of at least 1"):
-        tl.opened(tl.Setup(budgets=budgets))

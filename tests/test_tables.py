@@ -1,4 +1,5 @@
-"""Costs and coverage of a run, on rows few enough to count by hand."""
+"""Tables to read: costs and coverage of a run, on rows few enough to count by hand, and intervals
+as text."""
 
 from __future__ import annotations
 
@@ -12,29 +13,35 @@ from trustlab import formatted
 NAN = float("nan")
 
 
+@each(
+    ("value", "low", "high", "words"),
+    [
+        (0.5, 0.25, 0.756, "0.50 [0.25, 0.76]"),
+        (0.5, NAN, NAN, "0.50"),
+        (NAN, 0.1, 0.2, "–"),
+        (None, NAN, NAN, "–"),
+        (-0.001, NAN, NAN, "0.00"),
+    ],
+)
+def test_a_value_stands_with_its_interval_where_it_has_one(value, low, high, words):
+    assert formatted.with_interval(value, low, high) == words
+
+
+def test_a_pivoted_table_keeps_the_order_of_rows_and_columns():
+    rows = [("b", "y", 0.5), ("b", "x", 0.25), ("a", "y", NAN), ("a", "x", 1.0)]
+    table = pd.DataFrame(rows, columns=["method", "metric", "value"]).assign(low=NAN, high=NAN)
+    found = formatted.pivoted(table, ["method"])
+    assert list(found) == ["method", "y", "x"]
+    assert found.to_numpy().tolist() == [["b", "0.50", "0.25"], ["a", "–", "1.00"]]
+    assert formatted.pivoted(table[:0], ["method"]).empty
+
+
 def told(method: str, *values: float, model: str = "x", **more: Any) -> pd.DataFrame:
     """A method's confidences in cases a, b, ...; NaN is missing for the reason "none"."""
     table = pd.DataFrame({"case_id": list("abcd")[: len(values)], "confidence": values})
     table["missing"] = table["confidence"].isna().map({True: "none", False: ""})
     key = {"dataset": "d", "level": 1, "model": model, "method": method, "bound": ""}
     return table.assign(**key | more)
-
-
-def test_cost_table_sums_requests_once():
-    rows = [
-        ("x", "diagnosis", 1, 40, 5, 1, 0, 0.5),
-        ("x", "samples", 15, 40, 70, 15, 0, 1.0),
-        ("x", "diagnosis", 1, 50, 6, 0, 1, 0.0),
-        ("y", "diagnosis", 1, 9, 2, 1, 0, 0.1),
-    ]
-    given = ["n", "n_tokens_in", "n_tokens_out", "n_made", "n_cached", "seconds"]
-    found = formatted.cost_table(pd.DataFrame(rows, columns=["model", "purpose", *given]))
-    assert list(found.columns) == ["model", "purpose", "n_requests", "n_replies", *given[1:-1]]
-    assert found.to_numpy().tolist() == [
-        ["x", "diagnosis", 2, 2, 90, 11, 1, 1],
-        ["x", "samples", 1, 15, 40, 70, 15, 0],
-        ["y", "diagnosis", 1, 1, 9, 2, 1, 0],
-    ]
 
 
 def test_coverage_table_counts_reasons_most_frequent_first_for_each_model_and_method():
@@ -53,10 +60,8 @@ def test_coverage_table_counts_reasons_most_frequent_first_for_each_model_and_me
 @each(
     ("bounds", "expected"),
     [
-        (["", ""], ["computed", 0, ""]),
-        ([NAN, NAN], ["computed", 0, ""]),
+        (["", NAN], ["computed", 0, ""]),
         (["upper", ""], ["bound", 1, "upper"]),
-        (["lower", "lower"], ["bound", 2, "lower"]),
         (["upper", "lower"], ["bound", 2, "lower, upper"]),
     ],
 )

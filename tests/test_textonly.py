@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 import pytest
+from each import each
 from fake_model import EVERYTHING, FakeModel
 
-import trustlab.models as models
-from trustlab.models import EMBEDDED, open_model
-from trustlab.models.base import Model, Request, TextOnly
+from trustlab.models import by_name as models
+from trustlab.models.abilities import TextOnly
+from trustlab.models.base import Model, Request
+from trustlab.models.by_name import EMBEDDED, open_model
 from trustlab.prompts import render
 
-PATIENT = "Doctor: Any fever?\nPatient: Yes, since Monday."
-ASKED = render("diagnosis", patient=PATIENT)
+ASKED = render("diagnosis", patient="Doctor: Any fever?\nPatient: Yes, since Monday.")
 PRIOR = render("diagnosis", patient=None)
 
 
 def requests(want: frozenset[str] = frozenset(), prior_messages=None) -> list[Request]:
-    return [
-        Request(ASKED, want=want, prior_messages=prior_messages, purpose="diagnosis"),
-        Request(
-            ASKED,
-            n=3,
-            temperature=0.5,
-            seed=4,
-            want=want,
-            prior_messages=prior_messages,
-            purpose="samples",
-        ),
-    ]
+    told = {"want": want, "prior_messages": prior_messages}
+    samples = Request(ASKED, n=3, temperature=0.5, seed=4, purpose="samples", **told)
+    return [Request(ASKED, purpose="diagnosis", **told), samples]
 
 
 class Windowed(FakeModel):
@@ -39,86 +31,45 @@ class Windowed(FakeModel):
         return sum(len(content.split()) for _, content in messages)
 
 
-def test_it_is_a_model_that_provides_text_and_nothing_else():
-    closed = TextOnly(FakeModel())
-    assert isinstance(closed, Model)
-    assert (closed.name, closed.revision, closed.provides) == (
-        "fake",
-        "r1-text",
-        frozenset({"text"}),
-    )
-    assert TextOnly(FakeModel(), "closed").name == "closed"
-
-
-def test_the_words_and_counts_are_the_wrapped_model_s_and_the_traces_are_gone():
-    wanted = EVERYTHING - {"text"}
+def test_it_gives_the_wrapped_model_s_words_and_counts_and_asks_for_no_statistics():
+    inner, wanted = FakeModel(), EVERYTHING - {"text"}
     whole, shown = (
-        FakeModel().generate(requests(wanted, PRIOR)),
-        TextOnly(FakeModel()).generate(requests(wanted, PRIOR)),
+        model.generate(requests(wanted, PRIOR)) for model in (FakeModel(), TextOnly(inner))
     )
-    assert [len(replies) for replies in shown] == [1, 3]
+    assert [len(replies) for replies in shown] == [1, 3] and inner.requests == requests()
     for ours, theirs in zip(sum(shown, []), sum(whole, []), strict=True):
-        assert theirs.trace is not None and theirs.n_tokens_in > 0 and theirs.n_tokens_out > 0
-        assert ours.trace is None
+        assert theirs.trace is not None and theirs.n_tokens_in > 0 and ours.trace is None
         for field in ("text", "raw", "finish", "missing", "n_tokens_in", "n_tokens_out"):
             assert getattr(ours, field) == getattr(theirs, field)
 
 
-def test_statistics_are_not_asked_of_the_wrapped_model():
-    inner = FakeModel()
-    TextOnly(inner).generate(requests(frozenset({"logprobs", "prior"}), PRIOR))
-    assert inner.requests == requests()
-
-
-def test_a_trace_that_nobody_asked_for_is_hidden_too():
-    class Talkative(FakeModel):
-        def generate(self, requests):
-            return super().generate(
-                [Request(r.messages, n=r.n, want=frozenset({"logprobs"})) for r in requests]
-            )
-
-    assert [r.trace for replies in TextOnly(Talkative()).generate(requests()) for r in replies] == [
-        None
-    ] * 4
-
-
-def test_window_and_token_count_are_the_wrapped_model_s():
+def test_what_it_says_of_itself_is_the_wrapped_model_s_and_nothing_else_shows_through():
     inner = Windowed()
     closed = TextOnly(inner)
+    assert isinstance(closed, Model) and closed.provides == {"text"}
+    assert (closed.name, closed.revision) == ("fake", "r1-text")
     assert (closed.window, closed.count_tokens(ASKED)) == (1024, inner.count_tokens(ASKED))
-
-
-@pytest.mark.parametrize("name", ["window", "count_tokens", "asked", "tokenizer"])
-def test_nothing_else_shows_through(name):
-    assert not hasattr(TextOnly(FakeModel() if name != "asked" else Windowed()), name)
-
-
-def test_the_closed_model_without_its_folder_is_named(monkeypatch, tmp_path):
-    monkeypatch.setitem(EMBEDDED, "embedded-closed", tmp_path / "away")
-    with pytest.raises(
-        FileNotFoundError,
-        match=r"there is no model 'embedded-closed': its folder .*away is missing",
-    ):
-        open_model("embedded-closed")
+    assert not hasattr(closed, "asked") and not hasattr(TextOnly(FakeModel()), "window")
 
 
 def test_the_closed_model_opens_as_text_only(monkeypatch):
     monkeypatch.setitem(EMBEDDED, "embedded-closed", EMBEDDED["embedded"])
     closed = open_model("embedded-closed", device="cpu")
-    assert (
-        isinstance(closed, TextOnly)
-        and closed.name == "embedded-closed"
-        and closed.provides == {"text"}
-    )
+    assert isinstance(closed, TextOnly) and closed.name == "embedded-closed"
     assert closed.revision == f"{closed.model.revision}-text" and closed.model.provides > {"text"}
     (reply,) = closed.generate([Request(ASKED, max_tokens=4, want=frozenset({"logprobs"}))])[0]
     assert reply.text is not None and reply.trace is None and reply.n_tokens_in > 0
 
 
-def test_an_unknown_name_is_told_both():
-    with pytest.raises(
-        ValueError,
-        match="'closed'; allowed are embedded, embedded-closed, .*hf:NAME_OR_PATH, openai:NAME",
-    ):
-        open_model("closed")
+@each(
+    ("name", "error", "match"),
+    [
+        ("embedded-closed", FileNotFoundError, "'embedded-closed': its folder .*away is missing"),
+        ("closed", ValueError, "'closed'; allowed are embedded, embedded-closed, .*openai:NAME"),
+    ],
+)
+def test_a_model_that_is_not_there_is_named(name, error, match, monkeypatch, tmp_path):
+    monkeypatch.setitem(EMBEDDED, "embedded-closed", tmp_path / "away")
+    with pytest.raises(error, match=match):
+        open_model(name)
     assert set(models.CLOSED) < set(EMBEDDED)

@@ -8,16 +8,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from each import each
-from fake_medconf import Scripted
 from openai_server import Server, opening
 from tiny_models import byte_tokenizer, speaking
 
 from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel, decode_reply, encode_reply
 from trustlab.models.thought import MARKERS, apart, check_thinking, parts
-from trustlab.parsing.agents import read_opinion
-from trustlab.parsing.reply import THINKING, THOUGHT, Unreadable, diagnosis_reply, no_answer, whole
-from trustlab.records import NO_DIAGNOSIS, Reply, TokenTrace
+from trustlab.parsing.reply import THINKING, THOUGHT, Unreadable, no_answer, whole
+from trustlab.records import Reply, TokenTrace
 
 WANT = frozenset({"logprobs", "distributions"})
 
@@ -33,11 +31,15 @@ def test_every_family_s_markers_are_known(opens: str, closes: str) -> None:
     assert apart(Reply(f"Maybe [flu].{closes}[Cold]")).text == "[Cold]"
 
 
-@each("finish", ["length", "stop"])
-def test_what_follows_an_opened_thought_without_an_end_is_all_thought(finish: str) -> None:
-    said = Reply("Is it [a cold]? I stop.", finish=finish)
-    assert no_answer(apart(said, begun=True)) == (THINKING if finish == "length" else THOUGHT)
-    assert apart(replace(said, text="a</think>[Cold]"), begun=True).text == "[Cold]"
+def test_what_follows_an_opened_thought_without_an_end_is_all_thought() -> None:
+    for finish, why in (("length", THINKING), ("stop", THOUGHT)):
+        said = Reply("Is it [a cold]? I stop.", finish=finish)
+        assert no_answer(apart(said, begun=True)) == why
+        assert apart(replace(said, text="a</think>[Cold]"), begun=True).text == "[Cold]"
+        with pytest.raises(Unreadable, match=why):
+            whole(apart(Reply("<think>[flu]", finish=finish)))
+    kept = apart(Reply("<think>a</think>[Cold]"))
+    assert decode_reply(encode_reply(kept)) == kept
 
 
 @each(
@@ -51,8 +53,6 @@ def test_what_follows_an_opened_thought_without_an_end_is_all_thought(finish: st
         ("<think>the tag </think> ends it</think>[Cold]", "the tag </think> ends it", "[Cold]"),
         ("[Flu]<think>or not", "or not", ""),
         ("<think>a</think><thinking>[Flu]</thinking>[Cold]", "a</think><thinking>[Flu]", "[Cold]"),
-        ("<think>a</think><thinking>[Flu]", "a</think><thinking>[Flu]", ""),
-        ("<thinking>a<think>b</think>[Flu]</thinking>", "a<think>b</think>[Flu]", ""),
         ("<think>a</think>[Cold]<think>or", "a</think>[Cold]<think>or", ""),
         (
             "<|channel|>analysis<|message|>a<|end|><|start|>assistant"
@@ -63,7 +63,6 @@ def test_what_follows_an_opened_thought_without_an_end_is_all_thought(finish: st
         ("## Thinking\n\na\n\n## Final Response\n\n[Cold]", "a", "[Cold]"),
         ("Here is my thought process: a\nHere is my response: [Cold]", "a", "[Cold]"),
         ("## Thinking\na\n## Diagnosis\n[Cold]", None, None),
-        ("Well: Here is my thought process: a. Here is my response: [Cold]", None, None),
         ("<think>a</think>\n<answer>\n[Cold]\n</answer>\n", "a", "[Cold]"),
         ("<think>a</think><|begin_of_box|>[Cold]<|end_of_box|>", "a", "[Cold]"),
         ("<response>[Cold]</response>", None, "[Cold]"),
@@ -87,11 +86,6 @@ def test_the_tokens_are_those_inside_the_answer_s_marks() -> None:
     assert (served.text, served.reasoning) == ("[Cold]", "a")
 
 
-def test_what_doctors_are_asked_to_think_is_part_of_their_answer() -> None:
-    text = "<think>Hm.</think><thinking_process>A cough.</thinking_process>\n[Cold]"
-    assert read_opinion(apart(Reply(text))) == ("A cough.", "Cold", "")
-
-
 def test_markers_of_ones_own_and_none() -> None:
     text = "((a)) [Cold]"
     assert apart(Reply(text), ["((", "))"]).text == "[Cold]"
@@ -99,36 +93,6 @@ def test_markers_of_ones_own_and_none() -> None:
     for wrong in ("yes", ["<a>"], ["<a>", ""], 3):
         with pytest.raises(ValueError, match="'auto', 'none', or a list of two texts"):
             check_thinking(wrong, 0)  # pyright: ignore
-
-
-def test_all_thought_is_neither_right_nor_wrong() -> None:
-    for finish, why in (("length", THINKING), ("stop", THOUGHT)):
-        with pytest.raises(Unreadable, match=why):
-            whole(apart(Reply("<think>[flu]", finish=finish)))
-    told = diagnosis_reply(apart(Reply("<think>[flu]</think>I cannot say.")))
-    assert (told.text, told.missing) == (None, NO_DIAGNOSIS)
-
-
-def test_thought_is_kept_with_the_reply() -> None:
-    reply = apart(Reply("<think>a</think>[Cold]"))
-    assert decode_reply(encode_reply(reply)) == reply
-    assert '"reasoning"' not in encode_reply(Reply("[Cold]"))
-
-
-def test_a_reply_kept_with_its_thought_in_the_text_is_parted(tmp_path) -> None:
-    text = ("<think>", "Maybe [flu]", "</think>", "[", "Cold", "]")
-    trace = TokenTrace(text, np.array([-0.1] * 6))
-    kept = Reply("".join(text), trace=trace)
-    model = Scripted(keyword=kept)
-    request = Request((("user", "x"),), purpose="keyword")
-    for thinking, expected in (("auto", "[Cold]"), ("none", kept.text)):
-        model.thinking = thinking  # pyright: ignore
-        path = tmp_path / thinking
-        CachedModel(model, path).generate([request])
-        ((reply,),) = CachedModel(model, path, offline=True).generate([request])
-        assert reply.text == expected
-        assert reply.trace is not None and "".join(reply.trace.tokens) == expected
-        assert no_answer(apart(replace(kept, text="<think>[flu]", trace=None))) == THOUGHT
 
 
 # A server
@@ -144,7 +108,7 @@ def server(monkeypatch) -> Iterator[Server]:
 ANSWER = (b"\n\n", b"[", b"Cold", b"]")
 FORMS: dict[str, tuple[bytes, ...]] = {
     opens: (opens.encode(), b" Maybe [", b"flu], but", closes.encode(), *ANSWER)
-    for opens, closes in MARKERS
+    for opens, closes in MARKERS[:2]
 } | {"opened by the template": (b"Maybe [", b"flu].", b"</think>", *ANSWER)}
 
 
@@ -183,22 +147,6 @@ def test_a_server_s_own_field_is_thought(name: str) -> None:
         assert no_answer(asked(server)) == THOUGHT
 
 
-def test_tokens_of_a_thought_moved_elsewhere_are_passed_over() -> None:
-    said = [b"Maybe", b" flu.", b"[", b"Cold", b"]"]
-    message = {"reasoning": "Maybe flu.", "content": "[Cold]"}
-    with Server(said=said, message=message) as server:
-        reply = asked(server)
-        assert reply.trace is not None and reply.trace.tokens == ("[", "Cold", "]")
-
-
-def test_markers_and_a_budget_change_the_key_and_the_defaults_do_not(server) -> None:
-    with opening(server, provides=["text"]) as open_it:
-        plain, default = open_it(), open_it(thinking="auto", thinking_tokens=0)
-        others = [open_it(thinking="none"), open_it(thinking_tokens=100)]
-        assert plain.revision == default.revision
-        assert len({model.revision for model in (plain, *others)}) == 3
-
-
 def test_a_budget_for_thought_is_added_to_every_reply_s(server) -> None:
     for options in ({}, {"thinking_tokens": 1000}):
         asked(server, **options)
@@ -230,38 +178,3 @@ def test_a_model_that_thinks_answers_behind_its_thought(
         model = speaking(folder / "cut", tokenizer, ids, patch)
         ((reply,),) = model.generate([Request((("user", "x"),), max_tokens=8)])
         assert no_answer(reply) == THINKING
-    with monkeypatch.context() as patch:
-        model = speaking(folder / "room", tokenizer, ids, patch)
-        model.thinking_tokens = 56
-        ((reply,),) = model.generate([Request((("user", "x"),), max_tokens=8)])
-        assert reply.text == "[c]"
-
-
-@each(
-    "extra", [{"reasoning_content": "Maybe [flu]."}, {"reasoning": ""}, {"reasoning_content": ""}]
-)
-def test_a_field_beside_a_thought_in_the_text(extra: dict) -> None:
-    message = extra | {"content": "<think>Maybe [flu].</think>[Cold]"}
-    with Server(message=message) as server:
-        assert asked(server).text == "[Cold]"
-        server.message = extra | {"content": "<think>Maybe [flu]"}
-        assert no_answer(asked(server)) == THOUGHT
-        server.message = {"reasoning_content": "", "content": ""}
-        assert no_answer(asked(server)) == ""  # an empty reply, without a thought
-
-
-def test_an_empty_thought_without_an_answer_is_kept_as_that() -> None:
-    with Server(message={"content": "<think></think>"}) as server:
-        reply = asked(server)
-        assert reply.reasoning == "" and no_answer(reply) == THOUGHT
-
-
-def test_an_answer_as_certain_as_can_be_behind_a_thought_is_believed() -> None:
-    said = [b"<think>", b"Hm", b"</think>", b"[", b"Cold", b"]"]
-    with Server(said=said) as server:
-        server.plain = lambda token: (
-            Server.plain(token) | {"logprob": -0.7 if token == b"Hm" else 0.0}
-        )
-        reply = asked(server)
-        assert reply.trace is not None and reply.trace.logprobs is not None
-        assert reply.trace.logprobs.tolist() == [0.0, 0.0, 0.0] and not reply.trace.lacks

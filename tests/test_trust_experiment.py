@@ -15,19 +15,14 @@ import pandas as pd
 import pytest
 from asking import ask
 from each import each
-from fake_model import Served
 from fake_panel import FakePanel, Wordy, by_case, case, marks_json, opinion, plan_json
 
-import trustlab as tl
-from studies.trust_indices import MARKS, ONE, TrustRun, no_answer, trust
+from studies.trust_indices import ONE, TrustRun, trust
 from trustlab import trust_indices
-from trustlab.metrics.trust_table import NEEDED
 from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel
 from trustlab.parsing.reply import CUT
-from trustlab.prompts import EMBEDDED
-from trustlab.records import Opinion, Reply
-from trustlab.settings import Setup
+from trustlab.records import Reply
 
 FEVER, COUGH = "Fever disease", "Cough disease"
 HALF = 1 / math.sqrt(2)
@@ -89,21 +84,6 @@ VOTE = ("diagnoses", "diagnosis", "tied", "correct", "correct_share")
 RX = ("n_prescriptions", "n_safe", "n_caution", "n_unsafe", "n_rx_unknown", "n_rx_unreadable")
 TESTS = ("n_tests", "n_unflagged", "n_risky", "n_redundant", "n_tests_unknown")
 TESTS += ("n_tests_unreadable",)
-NO_COSINE = "no doctor gave both reasoning and diagnosis"
-
-
-def test_there_is_a_row_for_each_configuration_case_and_safety(run: TrustRun) -> None:
-    r = run.reviews
-    assert set(NEEDED) <= {*r}
-    counts = r.groupby(["configuration", "n_doctors"]).size().to_dict()
-    assert counts == {(ONE, 1): 8, (PANEL, 3): 8}
-    assert set(r["dataset"]) == {"made"} and set(r["level"]) == {100} and set(r["truth"]) == {FEVER}
-    off, on = (r[r["safety"] == s].reset_index(drop=True) for s in (False, True))
-    marks = [*RX[1:], *TESTS[1:]]
-    assert not off[marks].to_numpy().any() and on[marks].to_numpy().any()
-    same = [t.drop(columns=["safety", *marks]) for t in (off, on)]
-    pd.testing.assert_frame_equal(*same)
-    assert row(run, PANEL, "a", safety=False)["n_prescriptions"] == 3
 
 
 def test_votes_and_cosines_by_hand(run: TrustRun) -> None:
@@ -121,16 +101,6 @@ def test_votes_and_cosines_by_hand(run: TrustRun) -> None:
     assert cosines == pytest.approx(by_hand, abs=1e-6)
 
 
-def test_a_panel_that_cannot_be_read_is_missing_everywhere(run: TrustRun) -> None:
-    for configuration, n in ((ONE, 1), (PANEL, 3)):
-        found = row(run, configuration, "c")
-        said = part(found, "diagnoses", "tied", "plan_missing", "cosine_missing")
-        assert said == ((None,) * n, (), "no diagnosis to plan for", NO_COSINE)
-        lost = part(found, "diagnosis", "correct", "correct_share", "cosine", "cosine_med")
-        assert pd.isna(pd.Series(lost)).all() and found["cosine_med_missing"] == NO_COSINE
-        assert sum(part(found, *RX, *TESTS)) == 0
-
-
 def test_marks_are_counted_and_what_the_table_does_not_know_is_unknown(run: TrustRun) -> None:
     for configuration in (ONE, PANEL):  # the same diagnosis, so the same plan
         found = row(run, configuration, "a")
@@ -145,38 +115,6 @@ def test_marks_are_counted_and_what_the_table_does_not_know_is_unknown(run: Trus
     indices = found.set_index(["configuration", "safety", "metric"])["value"]
     percent = indices[PANEL, True][["unsafe_rx_percent", "test_alerts_percent", "osi", "accuracy"]]
     assert percent.tolist() == [50, 0, 75, pytest.approx(2 / 4)]  # one of the two with caution
-
-
-def test_the_marks_stand_beside_the_rule_check(run: TrustRun) -> None:
-    assert list(run.marks) == MARKS
-    one = run.marks[run.marks["configuration"].eq(ONE) & run.marks["case_id"].eq("a")]
-    shown = ["text", "known", "said", "verdict", "quote", "quote_occurs", "rule_verdict"]
-    shown += ["rule_quote", "rule"]
-    caution, groin, allergy = "SAFE WITH CAUTION", "ultrasound of the groin", "penicillin_allergy"
-    assert one[shown].astype(object).where(one[shown].notna(), None).to_numpy().tolist() == [
-        ["amoxicillin, 1 g, by mouth", True, "UNSAFE", "UNSAFE", "penicillin", True, "UNSAFE",
-         "penicillin", allergy],
-        ["zelotrine, 1 g, by mouth", False, "SAFE", "UNKNOWN", None, None, "UNKNOWN", None, None],
-        ["ibuprofen, 1 g, by mouth", True, caution, caution, "old age", False, "SAFE", None, None],
-        [groin, True, "FINE", "FINE", None, None, "REDUNDANT", groin, "repeat"],
-        ["aura reading", False, "RISKY", "UNKNOWN", None, None, "UNKNOWN", None, None],
-        ["chest X-ray", True, "FINE", "FINE", None, None, "FINE", None, None],
-    ]  # fmt: skip
-    assert one["kind"].tolist() == ["prescription"] * 3 + ["test"] * 3
-    assert one["item"].tolist() == [1, 2, 3] * 2
-    (unread,) = run.marks[run.marks["case_id"] == "b"].to_dict("records")
-    expected = (PANEL, "paracetamol, 1 g, by mouth", "no JSON", "SAFE")
-    assert part(unread, "configuration", "text", "missing", "rule_verdict") == expected
-    assert pd.isna(unread["said"])
-
-
-def test_opinions_have_a_row_a_doctor(run: TrustRun) -> None:
-    assert len(run.opinions) == 4 * 3
-    of_b = run.opinions[run.opinions["case_id"] == "b"]
-    assert of_b["doctor"].tolist() == [1, 2, 3] and set(of_b["speaker"]) == {"m1"}
-    assert of_b["vote"].tolist() == [COUGH.lower(), FEVER.lower(), FEVER.lower()]
-    assert of_b["missing"].tolist() == ["", "", "no reasoning"]
-    assert of_b["cosine"].tolist() == pytest.approx([0, 1, math.nan], nan_ok=True)
 
 
 @pytest.fixture
@@ -199,19 +137,6 @@ def test_a_reply_that_is_no_answer_is_counted_and_its_panel_is_missing_not_wrong
     assert indices.loc[ONE].tolist() == [0.5, 2]
 
 
-@each(
-    ("raw", "missing", "none"),
-    [
-        ("<thinking", f"{CUT}: 512", True),
-        (None, "all thought", True),
-        ("Well.", "no diagnosis", False),
-        ("[Flu]", "", False),
-    ],
-)
-def test_what_was_cut_is_no_answer_whatever_it_says(raw, missing: str, none: bool) -> None:
-    assert no_answer(Opinion("m1", 0, None, None, missing, raw)) is none
-
-
 def facts_of(folder) -> dict[str, Any]:
     return json.loads((folder / "run.json").read_text(encoding="utf-8"))
 
@@ -230,41 +155,6 @@ def test_each_reply_is_asked_for_once_and_a_second_run_asks_nothing(tmp_path) ->
     assert (again["calls_made"], again["calls_from_cache"]) == (0, 19 + 4)
     for name in ("reviews", "opinions", "marks"):
         pd.testing.assert_frame_equal(getattr(first, name), getattr(second, name))
-
-
-def test_a_run_says_what_made_it_and_doctors_are_asked_so(tmp_path) -> None:
-    how: dict[str, Any] = {"n_doctors": 2, "temperature": 0.8, "seed": 3, "levels": (1, 100)}
-    run = run_of([model := scripted()], run_dir=tmp_path, **how)
-    facts, told = facts_of(tmp_path), dict(run.parameters)
-    assert "not for clinical use" in facts["notice"].lower() and facts["trust"] == told
-    expected = {
-        "models": {"m1": "r1"}, "reviewer": None, "dataset": ["made"], "cases": 4,
-        "levels": [1, 100], "n_doctors": 2, "doctor_temperature": 0.8, "seed": 3, "panel": None,
-        "grader": "synonym", "encoder": "wordy r1", "medical_encoder": None,
-        "medical_proxy": "proxy: wordy, no biomedical encoder", "served_by": {},
-        "budgets": {}, "model_options": {}, "own_temperature": [], "unstructured": [],
-        "held_to_a_form": {}, "prompts": {"m1": EMBEDDED.facts},
-        "nearly_greedy": [],
-        "reading": "chat", "reasoning_from": "section",
-    }  # fmt: skip
-    asked = {p: (n["asked"], n["read"]) for p, n in told.pop("replies_read")["m1"].items()}
-    reviewed = {"review_prescriptions": (6, 4), "review_tests": (4, 4)}
-    assert asked == {"doctor": (16, 12), "plan": (12, 6), **reviewed}
-    assert {k: v for k, v in told.items() if k != "cases_sha256"} == expected
-    assert len(pd.read_csv(tmp_path / "reviews.csv")) == 2 * 2 * 4 * 2
-    assert (tmp_path / "marks.csv").is_file()
-    for purposes, chosen in ((("doctor", "plan"), (0.8, 3)), (tuple(reviewed), (0.0, 3))):
-        assert {(r.temperature, r.seed) for p in purposes for r in model.of(p)} == {chosen}
-
-
-def test_a_run_says_where_the_server_of_a_doctor_or_reviewer_changed_its_model(tmp_path) -> None:
-    doctor: Any = Served(scripted("m1"), A=9)
-    reviewer: Any = Served(scripted("m2"), A=2, B=1)
-    changed = "m2: the server changed its model during the run: A 2, B 1 replies"
-    with pytest.warns(UserWarning, match=changed):
-        run = run_of([doctor], run_dir=tmp_path, reviewer=reviewer)
-    assert run.parameters["served_by"] == {"m1": {"A": 9}, "m2": {"A": 2, "B": 1}}
-    assert [w.startswith(changed) for w in facts_of(tmp_path)["warnings"]] == [True, False]
 
 
 PROXY = "proxy: wordy, no biomedical encoder"
@@ -335,29 +225,3 @@ def test_a_doctors_model_that_reviews_for_all_is_counted_once(cached: bool) -> N
     assert made == asked and not first.of("review_tests")
     if cached:  # what was given open stays open
         models[1].generate(second.of("review_tests"))
-
-
-ONE_MODEL = scripted()
-
-
-@each(
-    ("change", "message"),
-    [
-        ({"models": [FakePanel("m"), FakePanel("m")]}, "each model may be given once"),
-        ({"models": []}, "no models; at least one is needed"),
-        ({"cases": [CASES[0], CASES[0]]}, "each case may be given once"),
-        ({"cases": []}, "no cases; at least one is needed"),
-        ({"levels": (20, 20)}, "each level may be given once"),
-        ({"n_doctors": 0}, "n_doctors is 0; it must be a whole number, at least 1"),
-        ({"panel": [ONE_MODEL, ONE_MODEL]}, "each model must be given once"),
-    ],
-)
-def test_what_cannot_be_run_is_refused(change: dict[str, Any], message: str) -> None:
-    given = {"cases": CASES, "models": [scripted()], "encoder": Wordy()} | change
-    with pytest.raises(ValueError, match=message):
-        ask(trust, given.pop("cases"), given.pop("models"), **given)
-
-
-def test_a_panel_stands_beside_one_model() -> None:
-    with pytest.raises(ValueError, match="panel is given, and model is .*; one model is needed"):
-        tl.opened(Setup(model=[ONE_MODEL, scripted("m2")], panel=[ONE_MODEL]))

@@ -1,23 +1,36 @@
-"""The table of the trust indices: two cases by hand, counts, missing values, bad input."""
+"""The trust indices, formulas and table: by hand, by properties, what is missing, bad input."""
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from each import each
-from made_reviews import EMPTY_PLAN, SAFETY_OFF, many_cases, review, two_cases
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from made_reviews import SAFETY_OFF, many_cases, review, two_cases
 from resampled import case_weights
 
 from trustlab.metrics.estimate import percentile_interval
-from trustlab.metrics.trust import FORMULATIONS
+from trustlab.metrics.trust import (
+    FORMULATIONS,
+    any_disagreement,
+    cdr,
+    eti,
+    fti,
+    majority,
+    osi,
+    rdc,
+    test_alerts_percent,
+    unsafe_rx_percent,
+)
 from trustlab.metrics.trust_table import INDICES, NEEDED, review_counts, trust_indices
 
 pytestmark = pytest.mark.usefixtures("every_interval")
 NAN = float("nan")
-FEW, ALIKE = "no interval: fewer than 12 cases", "no interval: all draws alike"
 
 
 def wide(found: pd.DataFrame) -> pd.Series:
@@ -76,17 +89,6 @@ def test_two_cases_by_hand() -> None:
     assert holds(row, unsafe_rx_percent=50, osi=55, fti=62, fti_as_printed=62)
 
 
-def test_variants_and_weights_reach_the_table() -> None:
-    assert one(two_cases(), rx_variant="unsafe or caution")["unsafe_rx_percent"] == 50
-    row = one(two_cases(), "medguard-x", rx_variant="unsafe", cdr_variant="any disagreement")
-    assert holds(row, unsafe_rx_percent=25, cdr=50)
-    # 0.2 · 0.5 + 0.5 · 5/6 + 0.3 · 0.3 = 0.60667; 100 - (0.2 · 25 + 0.8 · 40) = 63; 0.9 · 60.667 +
-    # 0.1 · 63
-    weights = {"eti_weights": (0.2, 0.5, 0.3), "osi_weights": (0.2, 0.8)}
-    row = one(two_cases(), **weights, fti_weights=(0.9, 0.1))
-    assert [row["eti"], row["osi"], row["fti"]] == pytest.approx([0.606667, 63, 60.9])
-
-
 @each(("formulation", "osi_", "fti_"), [("trust-x", 0, 27), ("medguard-x", NAN, NAN)])
 def test_with_safety_off_there_are_no_percentages_and_the_diagnosis_is_judged_the_same(
     formulation, osi_, fti_
@@ -98,66 +100,30 @@ def test_with_safety_off_there_are_no_percentages_and_the_diagnosis_is_judged_th
     by_rule = formulation == "trust-x"
     assert row["osi_missing"] == ("0 by rule; no draws" if by_rule else "safety off")
     assert row["fti_missing"] == ("no draws" if by_rule else "without osi")
-    for seed in range(3):
-        cases = many_cases(20, seed)
-        on, off = (one(t, formulation) for t in (cases, cases.assign(**SAFETY_OFF)))
-        assert on[INDICES[:6]].tolist() == off[INDICES[:6]].tolist()
-        # 0 by rule, for all of them
-        assert holds(off, osi=osi_, osi_n=20 * by_rule, fti_n=20 * by_rule)
-
-
-def test_one_doctor_has_cdr_0_by_definition_and_no_interval_for_it() -> None:
-    cases = many_cases(12).assign(configuration="one doctor", n_doctors=1)
-    row = one(cases.assign(diagnoses=[(d[0],) for d in cases["diagnoses"]]), draws=60)
-    assert row["cdr"] == 0 and np.isnan(row["cdr_low"])
-    assert row["cdr_missing"] == f"0 by definition with one doctor; {ALIKE}"
-    assert row["eti_low"] < row["eti_high"] and row["eti_missing"] == ""
+    on, off = (one(t, formulation) for t in (many_cases(20), many_cases(20).assign(**SAFETY_OFF)))
+    assert on[INDICES[:6]].tolist() == off[INDICES[:6]].tolist()
+    assert holds(off, osi=osi_, osi_n=20 * by_rule, fti_n=20 * by_rule)  # 0 by rule, for all
 
 
 def test_parts_that_no_draw_moves_have_no_interval_and_the_whole_names_them() -> None:
     votes = [["flu", "flu" if i % 2 else "cold"] for i in range(12)]
     row = one(rows(*(review(f"{i}", said) for i, said in enumerate(votes))), draws=60)
-    assert told(row, ALIKE) == ["rdc", "unsafe_rx_percent", "test_alerts_percent", "osi"]
+    assert told(row, "no interval: all draws alike") == [
+        "rdc",
+        "unsafe_rx_percent",
+        "test_alerts_percent",
+        "osi",
+    ]
     assert row["eti_missing"] == row["eti_percent_missing"] == "the interval takes as certain: rdc"
     certain = "the interval takes as certain: rdc, unsafe_rx_percent, test_alerts_percent"
     assert row["fti_missing"] == row["fti_as_printed_missing"] == certain
     assert row["cdr_low"] < row["cdr"] < row["cdr_high"] and row["eti_low"] < row["eti_high"]
-    for right in (0.0, 1.0):
-        row = one(many_cases(12, correct=right), draws=50)
-        assert np.isnan(row["accuracy_low"]) and row["accuracy_missing"] == ALIKE
-        assert row["eti_missing"] == "the interval takes as certain: accuracy"
-        assert row["eti_low"] < row["eti_high"]
-
-
-def test_an_empty_plan_counts_as_safe_and_is_flagged_and_one_that_cannot_be_read_is_missing():
-    row = one(two_cases(**EMPTY_PLAN, n_rx_unknown=0, n_risky=0, n_redundant=0))
-    assert holds(row, unsafe_rx_percent=0, test_alerts_percent=0, osi=100)
-    assert row["unsafe_rx_percent_missing"] == "no rated prescriptions (0 proposed); no draws"
-    assert row["test_alerts_percent_missing"] == "no rated tests (0 proposed); no draws"
-    assert holds(row, unsafe_rx_percent_n=0, test_alerts_percent_n=0, osi_n=2)
-    assert holds(row, n_cases_without_prescriptions=2, n_cases_without_tests=2)
-    assert holds(row, rx_unrated_percent=NAN, tests_unrated_percent=NAN)
-    lost = review("c", ["flu"] * 3, plan_missing="no plan in brackets", **EMPTY_PLAN)
-    row = one(pd.DataFrame([*two_cases().to_dict("records"), lost]))
-    assert holds(row, n_no_plan=1, n_cases_without_prescriptions=0, osi=67.5)
-    row = one(rows(lost))
-    assert holds(row, osi=NAN, fti=NAN) and row["unsafe_rx_percent_missing"] == "no readable plan"
-    assert (row["osi_missing"], row["fti_missing"]) == ("no readable plan", "without osi")
-
-
-def test_drugs_that_the_table_does_not_know_are_in_neither_count() -> None:
-    lost = {"n_prescriptions": 3, "n_safe": 0, "n_rx_unknown": 2, "n_rx_unreadable": 1}
-    row = one(rows(review("a", ["flu"], **lost)))
-    assert holds(row, n_rx_rated=0, n_rx_unknown=2, n_rx_unreadable=1, rx_unrated_percent=100)
-    assert np.isnan(row["unsafe_rx_percent"])
-    row = one(rows(review("a", ["flu"], **lost | {"n_prescriptions": 4, "n_unsafe": 1})))
-    assert holds(row, unsafe_rx_percent=100, rx_unrated_percent=75, tests_unrated_percent=0, osi=50)
 
 
 @each("formulation", FORMULATIONS)
 def test_fault_a_reviewer_who_cannot_be_read_has_not_reviewed(formulation) -> None:
     lost = {"n_safe": 0, "n_rx_unreadable": 1, "n_unflagged": 0, "n_tests_unreadable": 1}
-    row = one(rows(*(review(f"{i}", ["flu"] * 3, **lost) for i in range(12))), formulation, draws=9)
+    row = one(rows(*(review(f"{i}", ["flu"] * 3, **lost) for i in range(12))), formulation)
     of_safety = ["unsafe_rx_percent", "test_alerts_percent", "osi", "fti", "fti_as_printed"]
     assert np.isnan(row[of_safety].astype(float)).all()  # OSI was 100
     assert row["unsafe_rx_percent_missing"] == "none of 12 prescriptions rated"
@@ -185,12 +151,10 @@ TEN_OF_20 = [review(f"c{i}", ["flu"] * 3 if i < 10 else NOBODY) for i in range(2
     ("reviews", "choices", "expected"),
     [
         (PAIR, {"unreadable": "missing"}, {"accuracy": 1, "n_judged": 1, "n_readable": 1}),
-        (PAIR, {}, {"accuracy": 0.5, "n_judged": 2, "cdr": 0, "n_unreadable_diagnoses": 2}),
         (TEN_OF_20, {}, {"accuracy": 0.5, "accuracy_shared": 0.5, "n_judged": 20}),  # was 1
         (NO_ANSWER, {}, {"accuracy": 0.5, "n_judged": 2}),
         (NO_ANSWER, {"unreadable": "wrong"}, {"accuracy": 1 / 3}),
         (NO_ANSWER, {"unreadable": "missing"}, {"accuracy": 1}),
-        (NO_ANSWER[1:2], {}, {"accuracy": NAN, "n_judged": 0}),
         (TRIO, {}, {"cdr": 0, "n_readable": 1}),
         (TRIO, {"cdr_variant": "unreadable disagrees"}, {"cdr": 1 / 3, "n_readable": 2}),
     ],
@@ -212,65 +176,16 @@ def test_fault_eti_and_fti_rest_on_the_smallest_n_of_their_parts_and_say_so() ->
     assert row["eti_percent_missing"] == row["eti_missing"] and row["osi_missing"] == "no draws"
 
 
-def test_a_proxy_is_passed_on_by_name_where_the_formulation_asks_for_the_encoder() -> None:
-    words = "proxy: some-encoder, no biomedical encoder"
-    cases = two_cases(cosine_med_proxy=words)
-    asked = ((cases, "medguard-x"), (cases,), (two_cases(), "medguard-x"))
-    named, ours, none = (trust_indices(*a, draws=0).set_index("metric")["proxy"] for a in asked)
-    assert named["rdc"] == words and set(named.drop("rdc")) == set(ours) == set(none) == {""}
-    row = one(two_cases(cosine_med=NAN, cosine_med_missing="no encoder at hand"), "medguard-x")
-    assert holds(row, rdc=NAN, eti=NAN, fti=NAN, osi=55, n_cosine=0)
-    assert row["rdc_missing"] == "no encoder at hand"
-    assert row["eti_missing"] == row["eti_percent_missing"] == "without rdc"
-    assert row["fti_missing"] == "without eti"
-
-
-def test_ties_are_counted_and_shared() -> None:
-    cases = rows(*(review(str(i), ["flu", "cold"]) for i in range(8)), review("x", ["flu", "flu"]))
-    row = one(cases)
-    assert row["n_ties"] == 8 and row["accuracy_shared"] == pytest.approx(5 / 9)
-    assert row["accuracy"] == cases["correct"].mean() != row["accuracy_shared"]
-
-
 def test_intervals_draw_the_same_cases_for_all_components() -> None:
     cases, found = many_cases(20), []
-    row = one(cases, draws=60, seed=3)
-    for times in case_weights(cases["case_id"], 60, 3):
+    row = one(cases, draws=20, seed=3)
+    for times in case_weights(cases["case_id"], 20, 3):
         drawn = cases.loc[np.repeat(cases.index, times)].assign(case_id=np.arange(20).astype(str))
         found.append(wide(trust_indices(drawn, draws=0)))
     for name in INDICES:
         expected = pytest.approx(percentile_interval([f[name] for f in found]))
         assert (row[f"{name}_low"], row[f"{name}_high"]) == expected, name
     assert told(row, "no interval") == [] and row["osi_low"] < row["osi"] < row["osi_high"]
-    assert one(cases, draws=60, seed=4)["eti_low"] != row["eti_low"]
-
-
-def test_what_rests_on_few_cases_has_no_interval_either() -> None:
-    cases = many_cases(12)
-    row = one(cases.assign(cosine=cases["cosine"].where(cases.index > 2)), draws=50)
-    assert told(row, FEW) == ["rdc", "eti", "eti_percent", "fti", "fti_as_printed"]
-    assert row["accuracy_low"] < row["accuracy_high"] and row["osi_low"] < row["osi_high"]
-    # nothing proposed: they can answer
-    cases.loc[:2, ["n_prescriptions", "n_safe", "n_caution", "n_unsafe"]] = 0
-    row = one(cases, draws=50)
-    assert holds(row, unsafe_rx_percent_n=9, osi_n=12, fti_n=12)
-    assert told(row, FEW) == ["unsafe_rx_percent", "osi", "fti", "fti_as_printed"]
-
-
-def test_every_configuration_has_its_row_in_order_and_the_same_draws() -> None:
-    on = many_cases(15)
-    more = [on.assign(**SAFETY_OFF), many_cases(15, model="n"), on.assign(level=20)]
-    found = trust_indices(pd.concat([on, *more, on.assign(dataset="e")]), draws=40)
-    eti = found[found["metric"] == "eti"]
-    assert eti["model"].tolist() == ["m", "m", "n", "m", "m"]
-    assert eti["safety"].tolist() == [True, False, True, True, True]
-    assert eti["low"].nunique() == 1 and len(found) == 5 * len(INDICES)
-
-
-@each("column", NEEDED)
-def test_each_column_is_needed(column) -> None:
-    with pytest.raises(ValueError, match=rf"lacks the columns \['{column}'\]"):
-        trust_indices(two_cases().drop(columns=column))
 
 
 MIXED = rows(*(review(c, ["flu"] * n, configuration="p") for n, c in enumerate("ab", 1)))
@@ -281,8 +196,6 @@ MIXED = rows(*(review(c, ["flu"] * n, configuration="p") for n, c in enumerate("
     [
         (two_cases(), {"formulation": "both"}, r"is 'both'; allowed are \['trust-x', 'medguard-x"),
         (two_cases(), {"rx_variant": "x"}, "rx_variant is 'x'; allowed are"),
-        (two_cases(), {"cdr_variant": "x"}, "cdr_variant is 'x'; allowed are"),
-        (two_cases(), {"unreadable": "x"}, "unreadable is 'x'; allowed are"),
         (two_cases(), {"fti_weights": (1, 1)}, "weights must be 2 numbers"),
         (two_cases(), {"draws": -1}, "draws must be at least 0; received -1"),
         (two_cases(case_id="a"), {}, "each case may come once in a .*'case_id': 'a'"),
@@ -304,3 +217,97 @@ MIXED = rows(*(review(c, ["flu"] * n, configuration="p") for n, c in enumerate("
 def test_bad_input_is_refused_with_what_is_allowed(table, choices, message) -> None:
     with pytest.raises(ValueError, match=message):
         trust_indices(table, **choices)
+
+
+# Formulas
+
+VOTES = st.lists(st.sampled_from(["flu", "cold", "gout", None]), min_size=1, max_size=7)
+
+
+@each(
+    ("diagnoses", "dropped", "disagrees"),
+    [
+        (["flu", "flu", "flu"], (0, 0), (0, 0)),
+        (["flu", "flu", "cold"], (1 / 3, 1), (1 / 3, 1)),
+        (["flu", "cold", "gout"], (2 / 3, 1), (2 / 3, 1)),  # the largest for three doctors, not 1
+        (["flu", "flu", "cold", "cold"], (1 / 2, 1), (1 / 2, 1)),
+        (["flu", None, "cold", "flu"], (1 / 3, 1), (1 / 2, 1)),  # an unreadable one is no vote
+        (["flu", "flu", None], (0, 0), (1 / 3, 1)),
+        (["flu", None, None], (NAN, NAN), (2 / 3, 1)),  # below two readable votes of several
+        ([None, None, None], (NAN, NAN), (2 / 3, 1)),
+        (["flu"], (0, 0), (0, 0)),
+        ([None], (NAN, NAN), (NAN, NAN)),
+    ],
+)
+def test_disagreement_of_one_case_by_hand(diagnoses, dropped, disagrees) -> None:
+    both = (cdr, any_disagreement)
+    assert [of(diagnoses) for of in both] == pytest.approx(dropped, nan_ok=True)
+    assert [of(diagnoses, "disagrees") for of in both] == pytest.approx(disagrees, nan_ok=True)
+
+
+@settings(max_examples=40, deadline=None)
+@given(VOTES, st.randoms(), st.text(max_size=5))
+def test_cdr_lies_between_0_and_1_less_one_kth_whatever_the_order_and_who_is_unreadable(
+    diagnoses, random, case_id
+) -> None:
+    other = random.sample(diagnoses, len(diagnoses))
+    assert majority(diagnoses, case_id) == majority(other, case_id)
+    for measure in (cdr, any_disagreement):
+        assert measure(diagnoses) == pytest.approx(measure(other), nan_ok=True)
+    known = [d for d in diagnoses if d is not None]
+    value = cdr(diagnoses)
+    assert np.isnan(value) == (len(known) < min(len(diagnoses), 2))
+    assert np.isnan(value) or 0 <= value <= 1 - 1 / len(known) + 1e-12
+    if len(diagnoses) > 1:
+        assert cdr([*diagnoses, None]) == pytest.approx(value, nan_ok=True)
+
+
+def test_the_majority_wins_and_a_tie_is_drawn_by_a_hash_of_the_case_over_the_sorted_names() -> None:
+    assert majority(["cold", "flu", None, None, None, "flu"], "a") == ("flu", ())
+    assert majority([None, None], "a") == (None, ())
+    for case_id in "abcdefgh":
+        drawn = ["cold", "flu", "gout"][int(sha256(case_id.encode()).hexdigest(), 16) % 3]
+        assert majority(["gout", "flu", "cold"], case_id) == (drawn, ("cold", "flu", "gout"))
+    assert {majority(["flu", "cold"], str(i))[0] for i in range(20)} == {"flu", "cold"}
+    # gout has not tied
+    assert majority(["flu", "cold", "flu", "cold", "gout"], "a")[1] == ("cold", "flu")
+
+
+@each(
+    ("found", "by_hand"),
+    [
+        (rdc([0.4]), 0.4),
+        (rdc([0.4], "medguard-x"), 70),  # its place between 0 and 100
+        (rdc([0.6, None, -0.2, NAN]), 0.2),
+        (rdc([1 + 1e-7]), 1),  # rounding in single precision
+        (eti(0.5, 1 / 6, 0.3), 0.4 * 0.5 + 0.3 * 5 / 6 + 0.3 * 0.3),
+        (eti(50, 50 / 3, 65, formulation="medguard-x"), 20 + 25 + 19.5),
+        (eti(0.5, 0.2, -0.4, (0.2, 0.5, 0.3)), 0.1 + 0.4 - 0.12),
+        (eti(np.array([0.5, 1]), np.array([0.2, 0]), np.array([0.1, 1])), [0.47, 1]),
+        (osi(50, 40), 55),
+        (osi(50, 40, (0.8, 0.2)), 100 - 48),
+        (osi(np.array([50, NAN]), np.array([40.0, 0])), [55, NAN]),
+        (osi(10, 20, safety=False), 0),
+        (osi(np.array([NAN, NAN]), np.array([NAN, NAN]), safety=False), [0, 0]),
+        (osi(10, 20, safety=False, formulation="medguard-x"), NAN),
+        (fti(0.54, 55), 54.5),
+        (fti(0.54, 55, as_printed=True), 0.27 + 27.5),
+        (fti(64.5, 55, formulation="medguard-x"), 59.75),
+        (fti(0.54, 55, (0.9, 0.1)), 48.6 + 5.5),
+        (fti(60, NAN, formulation="medguard-x"), NAN),
+        (unsafe_rx_percent(1, 2, 4), 75),  # shares of what was rated
+        (unsafe_rx_percent(1, 2, 4, "unsafe"), 25),
+        (unsafe_rx_percent(np.array([1, 0]), np.array([1, 0]), np.array([4, 2])), [50, 0]),
+        (test_alerts_percent(1, 2, 12), 25),
+        (unsafe_rx_percent(0, 0, 0, n_proposed=0), 0),  # nothing proposed
+        (unsafe_rx_percent(0, 0, 0, n_proposed=12), NAN),  # proposed, and none rated
+        (
+            unsafe_rx_percent(
+                np.array([1.0, 0, 0]), np.zeros(3), np.array([4.0, 0, 0]), n_proposed=[9.0, 9, 0]
+            ),
+            [25, NAN, 0],
+        ),
+    ],
+)
+def test_the_indices_by_hand(found, by_hand) -> None:
+    assert found == pytest.approx(by_hand, nan_ok=True)

@@ -5,12 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from long_table import check
-from made_reviews import EMPTY_PLAN, SAFETY_OFF, many_cases, review
+from made_reviews import EMPTY_PLAN, many_cases, review
 from resampled import case_weights
 
 from studies.trust_indices import (
-    CORRELATIONS,
     WEIGHTS,
     configuration_differences,
     contenders,
@@ -19,9 +17,7 @@ from studies.trust_indices import (
     weight_grid,
     weight_sweep,
 )
-from trustlab.metrics import schema
-from trustlab.metrics.estimate import TOO_FEW, Rows, estimate, percentile_interval
-from trustlab.metrics.significance import holm
+from trustlab.metrics.estimate import percentile_interval
 from trustlab.metrics.trust import ETI_WEIGHTS
 from trustlab.metrics.trust_table import trust_indices
 
@@ -62,18 +58,6 @@ def test_differences_are_those_of_the_indices_with_an_interval_over_the_same_cas
     assert row["standard_error"] == pytest.approx(gaps.std(ddof=1)) and row["n_cases"] == 30
 
 
-def test_only_cases_that_both_have_are_compared_whatever_the_order_of_rows():
-    theirs = BOTH["configuration"].eq("one doctor")
-    fewer = BOTH[~(theirs & BOTH["case_id"].isin(["c00", "c07"]))]
-    found, shuffled = map(differences, (fewer, fewer.sample(frac=1, random_state=1)))
-    assert set(found["n"]) == set(found["n_cases"]) == {28} and set(found["n_missing"]) == {2}
-    pd.testing.assert_frame_equal(found, shuffled)
-    one = fewer["configuration"].eq("one doctor")
-    nothing = differences(fewer[one | fewer["case_id"].eq("c00")])
-    assert set(nothing["missing"]) == {"no case that both have"}
-    assert nothing["difference"].isna().all()
-
-
 def unread() -> pd.DataFrame:
     """One doctor is wrong where the panel cannot be read: its silence made it 45 points better, p
     0.003."""
@@ -112,37 +96,6 @@ def test_each_index_is_compared_on_the_cases_that_both_could_answer_in_all_its_p
     apart = table.assign(cosine=table["cosine"].where(mine == (table["case_id"] < "c15")))
     told = differences(apart).loc["eti_percent"]
     assert (told["n_cases"], told["missing"]) == (0, "no case that both could answer")
-
-
-def test_what_is_the_same_by_rule_or_missing_has_no_interval_and_says_why():
-    off = differences(BOTH.assign(**SAFETY_OFF))
-    osi = off.loc["osi"]
-    assert (osi["difference"], osi["missing"]) == (0, "no interval: all draws alike")
-    assert osi[["low", "p", "p_holm", "cases_needed"]].isna().all()
-    assert off.loc["eti_percent", "low"] < 0
-    gone = differences(BOTH.assign(cosine=NAN, cosine_missing="no encoder"))
-    assert gone.loc["fti", "missing"] == "one of the two has no value"
-    few = differences(BOTH[BOTH["case_id"] < "c09"])
-    assert set(few["missing"]) == {TOO_FEW} and few["low"].isna().all()
-
-
-def test_holm_is_over_the_indices_of_a_model_data_set_level_and_safety():
-    mixed = PANEL.assign(model="mixed")  # a team without the reference has no row
-    table = pd.concat([BOTH, BOTH.assign(**SAFETY_OFF), BOTH.assign(model="other"), mixed])
-    found = differences(table, 200)
-    assert len(found) == 12 and set(found["model"]) == {"m", "other"}
-    for _, part in found.groupby(["model", "safety"]):
-        assert part["p_holm"].tolist() == pytest.approx(holm(part["p"]).tolist(), nan_ok=True)
-    with pytest.raises(ValueError, match=r"is 'two'; the reviews hold \['one doctor', 'panel of"):
-        configuration_differences(BOTH, against="two")
-
-
-def test_every_table_of_the_indices_has_the_columns_of_the_schema() -> None:
-    shared = indices_on_shared_cases(BOTH)
-    tables = [trust_indices(BOTH, draws=20), shared, weight_sweep(shared, 2)]
-    for table in [*tables, configuration_differences(BOTH, draws=20)]:
-        check(table)
-        assert set(table.columns) <= set(schema.COLUMNS) and not table["missing"].isna().any()
 
 
 # Weights
@@ -207,13 +160,3 @@ def test_a_configuration_without_one_part_is_left_out_of_every_point() -> None:
     ]:
         with pytest.raises(ValueError, match=message):
             weight_sweep(other, 2)
-
-
-def test_the_interval_of_a_correlation_resamples_its_cases(every_interval) -> None:
-    x, y = np.random.default_rng(0).normal(size=(2, 20))
-    cases = pd.DataFrame({"case_id": [f"c{i:02d}" for i in range(20)], "x": x, "y": y, "both": 1.0})
-    found = estimate(Rows.of(cases, "both", 60, 2), CORRELATIONS["pearson"])
-    times = case_weights(cases["case_id"], 60, 2)
-    drawn = [np.corrcoef(np.repeat(x, w), np.repeat(y, w))[0, 1] for w in times]
-    assert found["value"] == pytest.approx(np.corrcoef(x, y)[0, 1])
-    assert (found["low"], found["high"]) == pytest.approx(percentile_interval(drawn))

@@ -213,17 +213,3 @@ def test_ccp_is_missing_where_nothing_counts_or_too_few_alternatives_are_listed(
     assert few.missing == "2 alternatives are listed; n_alternatives asks for 10"
     whole = listing({"x": 0.75, "y": 0.25}, [1, -1], p=0.75)  # two tokens are all there are
     assert METHODS["ccp"].score(whole) == pytest.approx(0.75)
-
-
-@each(
-    ("name", "part", "message"),
-    [
-        ("semantic_similarity", {"similarity": array(np.eye(2))}, r"\(3, 3\).*received \(2, 2\)"),
-        ("eigv", {"entailment": array(np.eye(2))}, r"\(3, 3\).*received \(2, 2\)"),
-        ("token_sar", {"relevance": array([1])}, r"\(2,\); received \(1,\)"),
-        ("ccp", {"alternative_entailment": (np.array([1]),) * 2}, "of 3 alternatives; received 1"),
-    ],
-)
-def test_a_part_of_another_size_is_our_own_mistake(name: str, part: dict, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        METHODS[name].evaluate(replace(FULL, **part))

@@ -44,9 +44,6 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
         "hidden_size": 32, "num_layers": 2, "num_heads": 4, "window_size": 8,
         "attention_types": [[["global", "local"], 1]], "bos_token_id": 0, "eos_token_id": 1,
         "max_position_embeddings": 512, "initializer_range": 0.3}),
-    "roberta": ("RobertaConfig", {k: v for k, v in SHAPE.items() if k != "num_key_value_heads"}
-                | {"is_decoder": True, "pad_token_id": 1}),
-    "openai-gpt": ("OpenAIGPTConfig", GPT | {"n_positions": 512}),
     "mamba": ("MambaConfig", MAMBA),
     "lfm2": ("Lfm2Config", SHAPE | {"full_attn_idxs": [1], "block_auto_adjust_ff_dim": False}),
     "recurrent_gemma": ("RecurrentGemmaConfig",
@@ -54,26 +51,9 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
                         | {"num_hidden_layers": 3, "attention_window_size": 8, "lru_width": 32}),
     "rwkv": ("RwkvConfig", {"context_length": 512, "hidden_size": 32, "num_hidden_layers": 2,
                             "bos_token_id": 0, "eos_token_id": 1}),
-    "qwen2": ("Qwen2Config", SHAPE),
-    "gemma": ("GemmaConfig", SHAPE | {"head_dim": 8}),
-    "phi3": ("Phi3Config", SHAPE),
-    "mixtral": ("MixtralConfig", SHAPE | {"num_local_experts": 4}),
-    "olmo2": ("Olmo2Config", SHAPE),
-    "gpt_neox": ("GPTNeoXConfig",
-                 {k: v for k, v in SHAPE.items() if k != "num_key_value_heads"}),
-    "opt": ("OPTConfig", {"hidden_size": 32, "ffn_dim": 64, "num_hidden_layers": 2,
-                          "num_attention_heads": 4, "max_position_embeddings": 512,
-                          "word_embed_proj_dim": 32, "bos_token_id": 0, "eos_token_id": 1,
-                          "pad_token_id": None, "init_std": 0.3}),
-    "falcon": ("FalconConfig", {"hidden_size": 32, "num_hidden_layers": 2,
-                                "num_attention_heads": 4, "bos_token_id": 0, "eos_token_id": 1,
-                                "initializer_range": 0.3}),
-    "cohere": ("CohereConfig", SHAPE),
-    "granite": ("GraniteConfig", SHAPE),
-    "stablelm": ("StableLmConfig", SHAPE),
 }  # fmt: skip
 """Config class and values. Sliding windows of 8 and 12; no positions asked for (bloom); no cache
-(openai-gpt, rwkv); a recurrent state in the cache (mamba, lfm2) or inside the modules
+(rwkv); a recurrent state in the cache (mamba, lfm2) or inside the modules
 (recurrent_gemma)."""
 
 
@@ -88,30 +68,12 @@ IMAGES = {"image_token_id": 10, "video_token_id": 11, "vision_start_token_id": 1
           "vision_end_token_id": 13}  # fmt: skip
 TEXT = SHAPE | {"head_dim": 8}
 IMAGE_TEXT: dict[str, tuple[str, dict[str, Any], dict[str, Any], dict[str, Any]]] = {
-    "llava": ("LlavaConfig", TEXT | {"model_type": "llama"},
-              SEES | {"model_type": "clip_vision_model"}, {"image_token_index": 10}),
-    "mistral3": ("Mistral3Config", TEXT | {"model_type": "mistral"},
-                 SEES | {"model_type": "pixtral", "head_dim": 8}, {"image_token_index": 10}),
     "qwen2_vl": ("Qwen2VLConfig", TEXT | {"rope_parameters": ROPE},
                  QWEN_SEES | {"embed_dim": 16, "hidden_size": 32}, IMAGES),
-    "qwen2_5_vl": ("Qwen2_5_VLConfig", TEXT | {"rope_parameters": ROPE},
-                   QWEN_SEES | {"hidden_size": 16, "out_hidden_size": 32, "intermediate_size": 32,
-                                "fullatt_block_indexes": [0]}, IMAGES),
-    "qwen3_vl": ("Qwen3VLConfig",
-                 TEXT | {"rope_parameters": ROPE | {"mrope_interleaved": True}},
-                 QWEN_SEES | {"hidden_size": 16, "out_hidden_size": 32, "intermediate_size": 32,
-                              "deepstack_visual_indexes": [0], "num_position_embeddings": 16},
-                 IMAGES),
     "gemma3": ("Gemma3Config", TEXT | {"sliding_window": 12, "query_pre_attn_scalar": 8},
                SEES | {"model_type": "siglip_vision_model"},
                {"mm_tokens_per_image": 4, "image_token_index": 10, "boi_token_index": 12,
                 "eoi_token_index": 13}),
-    "idefics3": ("Idefics3Config", TEXT | {"model_type": "llama"}, SEES,
-                 {"image_token_id": 10, "scale_factor": 2}),
-    "smolvlm": ("SmolVLMConfig", TEXT | {"model_type": "llama"}, SEES,
-                {"image_token_id": 10, "scale_factor": 2}),
-    "internvl": ("InternVLConfig", TEXT | {"model_type": "qwen2"},
-                 SEES | {"image_size": [16, 16], "patch_size": [8, 8]}, {"image_token_id": 10}),
 }  # fmt: skip
 """Models of images and text: config class, and values of its text, its vision and itself."""
 

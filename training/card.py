@@ -23,7 +23,7 @@ from safetensors import safe_open
 from trustlab.confidence import METHODS
 from trustlab.knowledge import load_knowledge
 from trustlab.levels import LEVELS
-from trustlab.models import EMBEDDED
+from trustlab.models.by_name import EMBEDDED
 from trustlab.paths import ROOT
 from trustlab.records import SUPPORT_LEVELS
 

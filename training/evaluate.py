@@ -24,8 +24,8 @@ import numpy as np
 import trustlab as tl
 from trustlab.levels import n_shown
 from trustlab.metrics import auroc, brier, ece
-from trustlab.models import EMBEDDED
 from trustlab.models.base import Model, Request
+from trustlab.models.by_name import EMBEDDED
 from trustlab.records import SUPPORT_LEVELS, Assessment, Case, Generation, Statement, View
 
 from .evaluate_clinic import clinic_report

@@ -1,5 +1,5 @@
 """Other words for the same: a finding's question and a patient's reply worded anew, as
-``trustlab.agents.rephrase`` asks.
+``trustlab.changes.rephrase`` asks.
 
 A reply becomes any other of the table's phrasings of the same finding, affirmed or denied as it was
 and with the same values; a question becomes one of the loose wordings of the same finding, a loose

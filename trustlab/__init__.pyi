@@ -1,15 +1,18 @@
 """The public names, and where each comes from; the package loads one when it is first asked for."""
 
 from . import confidence, metrics
+from .agents.chart import Chart, chart_of
 from .agents.consultation import consult
 from .agents.medconf import MedConf, assess
 from .agents.panel import convene
-from .agents.rephrase import Rephrased, rephrase
 from .candidates import Choices, choice
+from .changes.rephrase import Rephrased, rephrase
 from .compare import Comparison, compare_runs
 from .confidence import METHODS, Parameters
+from .corpora import load_corpus
 from .datasets import DataError, Read, load_cases, load_sets, read_data
 from .datasets.replies_file import replies_table
+from .disk_index import BM25S, open_retriever
 from .experiment import benchmark, score
 from .folder.saved import load_run
 from .formatted import main_table, to_latex
@@ -27,7 +30,7 @@ from .levels import view, views
 from .meaning.encoder import Encoder
 from .measures import best_of_families, compare_methods, metrics_table
 from .metrics.trust_table import trust_indices
-from .models import open_model, open_models
+from .models.by_name import open_model, open_models
 from .models.cache import CachedModel
 from .paths import NOTICE, save_table, use_studies
 from .plots.figures import Figures
@@ -46,9 +49,8 @@ from .records import (
     View,
 )
 from .reporting import Report, report
-from .retrieval import BM25, BM25S, load_corpus, open_retriever
+from .retrieval import BM25
 from .run import Run
-from .safety.chart import Chart, chart_of
 from .settings import Setup
 from .trial import try_model
 from .workbench import Workbench, opened

@@ -30,26 +30,17 @@ class Afterwards(Exception):
 
 
 class _Refusing(TyperGroup):
-    """Bad input ends with its message and status 2; with ``--traceback`` the error is raised, as is
-    what is no refusal."""
+    """Bad input ends with its message and status 2; with ``--traceback`` the error is raised."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
         except (*REFUSALS, Afterwards) as error:
             unread = isinstance(error, BrokenPipeError)  # who read the output is gone
-            if unread or _is_broken(error) or ctx.params["traceback"]:
+            if unread or ctx.params["traceback"]:
                 raise
             typer.echo(f"trustlab: {error}", err=True)
             raise typer.Exit(1 if isinstance(error, Afterwards) else 2) from error
-
-
-def _is_broken(error: Exception) -> bool:
-    """Whether the package itself is broken, and not a library absent that is asked for by name."""
-    if not isinstance(error, ImportError) or not error.name:  # without a name the words are ours
-        return False
-    own = error.name.partition(".")[0] in ("trustlab", "studies")
-    return own or not isinstance(error, ModuleNotFoundError)
 
 
 def _option(words: str, *names: str) -> Any:
@@ -133,7 +124,6 @@ def replay(
     params: ParamsFile = None,
     kept: Annotated[Path, _option("folder of the replies")] = paths.DATA / "replies",
     out: Annotated[Path | None, _option("folder for the runs; runs/replay by default")] = None,
-    answers: Annotated[bool, _option("pages of all answers, too", "--answers")] = False,
 ) -> None:
     """Make tables and figures again from kept replies; no model is asked. Without a file of
     parameters, those of notebooks/parameters/published.yml.
@@ -149,7 +139,7 @@ def replay(
         name = notebook_path(notebook).stem
         values = {name: values[name]}
     caches_of(kept, folder)
-    _run_several(values, folder, answers, {"TRUSTLAB_OFFLINE": "replies"})
+    _run_several(values, folder, {"TRUSTLAB_OFFLINE": "replies"})
 
 
 def _checked(notebook: str, params: Path | None, pairs: Words) -> tuple[Path, Values, Any]:
@@ -175,7 +165,6 @@ def _values_of_all(params: Path) -> dict[str, Values]:
 def _run_several(
     values: Mapping[str, Values],
     runs: Path | None = None,
-    answers: bool = True,
     variables: Mapping[str, str] | None = None,
 ) -> None:
     """Notebooks, two at once where there are two cores, which they share. After one that failed,
@@ -200,7 +189,7 @@ def _run_several(
         if "n_jobs" in given:
             given["n_jobs"] = share
         try:
-            return _executed(name, given, runs and runs / name, None, False, answers)
+            return _executed(name, given, runs and runs / name, None, False)
         except REFUSALS:
             raise
         except BaseException:
@@ -223,7 +212,7 @@ def _run_several(
             try:
                 if folder := ended.result():
                     typer.echo(f"[{done} of {len(order)}, {minutes}:{seconds:02d}] ", nl=False)
-                    unread |= _tell(name, folder, index=last or bool(errors), brief=True)
+                    unread |= _tell(name, folder, index=last or bool(errors))
             except (*REFUSALS, Afterwards) as error:
                 typer.echo(f"trustlab: {name}: {error}", err=True)
                 errors[name] = error
@@ -241,7 +230,6 @@ def _executed(
     out: Path | None,
     shard: str | None,
     alone: bool = True,
-    answers: bool = True,
 ) -> Path:
     """Run the notebook; a bad end is said here, and has the exit code that :func:`run` names."""
     from papermill.exceptions import PapermillExecutionError
@@ -250,7 +238,7 @@ def _executed(
     from trustlab.run_notebooks import run_notebook
 
     try:
-        return run_notebook(name, values, out, shard, alone, answers)
+        return run_notebook(name, values, out, shard, alone)
     except Waiting as error:
         end, words, status = "waits", " ".join(str(error).split()), 3
     except Gone as error:
@@ -267,16 +255,23 @@ def _executed(
     raise typer.Exit(status)
 
 
-def _tell(name: str, folder: Path, index: bool = True, brief: bool = False) -> bool:
+def _tell(name: str, folder: Path, index: bool = True) -> bool:
     """Say what a finished run's manifest says; whether too few of its replies could be read.
 
-    ``index``: its folder stands among others, which are then listed. ``brief``: of the replies by
-    purpose nothing, and three of many reasons for what is missing. An error ends with status 1: the
-    run itself is done.
+    ``index``: its folder stands among others, which are then listed. An error ends with status 1:
+    the run itself is done.
     """
+    from trustlab.parsing.counts import read_line
+
     try:
         manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-        lines = _lines_of(manifest, brief)
+        lines = [line] if (line := read_line(manifest.get("replies_read", {}))) else []
+        for head, several in (
+            ("nothing is claimed", manifest.get("nothing_claimed", [])),
+            ("missing", _missing_lines(manifest.get("missing", []))),
+            ("warning", manifest.get("warnings", [])),
+        ):
+            lines += [f"{head}: {line}" for line in several]
         lines.append(_short(folder / f"{Path(name).name.removesuffix('.ipynb')}.html"))
         if index:
             from trustlab.html.index import write_index
@@ -290,35 +285,20 @@ def _tell(name: str, folder: Path, index: bool = True, brief: bool = False) -> b
     return bool(manifest.get("nothing_claimed"))
 
 
-def _lines_of(manifest: Mapping[str, Any], brief: bool) -> list[str]:
-    """Replies read, what is not claimed, what is missing, and warnings."""
-    import pandas as pd
-
-    from trustlab.parsing.counts import HEADS, read_line, table_rows
-
-    counts = manifest.get("replies_read", {})
-    lines = [read_line(counts)] if read_line(counts) else []
-    if counts and not brief:
-        table = pd.DataFrame(table_rows(counts), columns=["model", "purpose", *HEADS])
-        lines += [f"  {line}" for line in table.to_string(index=False).splitlines()]
-    lines += [f"nothing is claimed: {line}" for line in manifest.get("nothing_claimed", [])]
-    missing = _missing_lines(manifest.get("missing", []))
-    if brief and len(missing) > 4:
-        missing[3:] = [f"{len(missing) - 3} reasons more in manifest.json"]
-    lines += [f"missing: {line}" for line in missing]
-    return lines + [f"warning: {line}" for line in manifest.get("warnings", [])]
-
-
 def _missing_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """A line for each reason; of many methods that miss the same, three are named."""
+    """A line for each of three reasons, with three of the methods that miss it; and how many more
+    there are."""
     methods_of: dict[str, list[str]] = {}
     for row in rows:
         of = f" of {row['run']}" if row.get("run") else ""
         methods_of.setdefault(f"{row['n']} rows{of} ({row['reason']})", []).append(row["method"])
-    for methods in methods_of.values():
-        if len(methods) > 4:
-            methods[2:] = [f"{methods[2]} and {len(methods) - 3} methods more"]
-    return [f"{', '.join(methods)} on {where}" for where, methods in methods_of.items()]
+    lines = [f"{_some(methods)} on {where}" for where, methods in methods_of.items()]
+    return lines[:3] + ([f"{len(lines) - 3} reasons more in manifest.json"] if lines[3:] else [])
+
+
+def _some(methods: Sequence[str]) -> str:
+    more = f" and {len(methods) - 3} methods more" if len(methods) > 3 else ""
+    return ", ".join(methods[:3]) + more
 
 
 @app.command()
@@ -330,7 +310,7 @@ def plan(
     usd_out: Rate = None,
 ) -> None:
     """Count the calls and tokens a run would need, before anything is spent."""
-    from trustlab.plan import plan_study, seconds_of
+    from trustlab.plan import plan_study
     from trustlab.run_notebooks import is_own
 
     path, _, setup = _checked(notebook, params, parameter)
@@ -347,8 +327,6 @@ def plan(
     typer.echo(
         f"in all {n:,} replies, about {tokens_in:,} tokens in and at most {tokens_out:,} out"
     )
-    if seconds := seconds_of(setup, table):
-        typer.echo(f"about {seconds / 60:,.0f} minutes or less, by the models' last trials")
     if setup.usd_in is not None:  # then the other, too
         dollars = (tokens_in * setup.usd_in + tokens_out * setup.usd_out) / 1e6
         typer.echo(f"about {dollars:,.2f} US dollars at your rates, at most")
@@ -474,21 +452,21 @@ def methods(
     as_json: Annotated[bool, _option("as JSON, with every field", "--json")] = False,
 ) -> None:
     """List the registered confidence methods: what they are, need and cost, and the parameters."""
+    import pandas as pd
+
     from trustlab.confidence.registry import FAMILIES, calls, readers
     from trustlab.records import PARAMETERS
 
     rows = []
     for m in sorted(tl.METHODS.values(), key=lambda m: FAMILIES.index(m.family)):
-        rows.append({**asdict(m), "access": m.access, "calls": calls(m), "readers": readers(m)})
-        rows[-1].pop("function")
+        row = asdict(m) | {"access": m.access, "calls": calls(m), "readers": readers(m)}
+        rows.append({name: of for name, of in row.items() if name != "function"})
     if as_json:
         typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
         return
-    widths = {"name": 29, "family": 13, "access": 8, "scale": 13, "equation": 18, "calls": 31}
-    widths |= {"readers": 17, "cite": 36}
-    for row in [{head: head for head in widths} | {"needs": ["needs"]}, *rows]:
-        cells = (f"{row[head] or '-':<{width}}" for head, width in widths.items())
-        typer.echo("".join(cells) + ", ".join(row["needs"]))
+    heads = ["name", "family", "access", "scale", "equation", "calls", "readers", "cite", "needs"]
+    table = pd.DataFrame(rows)[heads].assign(needs=[", ".join(row["needs"]) for row in rows])
+    typer.echo(table.to_string(index=False, justify="left"))
     told = f"\n{len(rows)} methods. K: samples per answer (n_samples). Equations: Ren et al. 2026."
     typer.echo(f"{told} Parameters and defaults:")
     typer.echo("  " + ", ".join(f"{name}={value}" for name, value in asdict(PARAMETERS).items()))
@@ -502,10 +480,9 @@ def parameters(
     the notebook's parameters cell; any of them can be given with -p NAME=VALUE."""
     from trustlab.run_notebooks import parameters_table
 
-    for row in parameters_table(notebook):
-        typer.echo(f"{row['shown'] or ' '} {row['name']} = {row['default']}")
-        if about := "; ".join(filter(None, (row["range"], row["meaning"]))):
-            typer.echo(textwrap.indent(textwrap.fill(about, 90), " " * 6))
+    for shown, name, default, about in parameters_table(notebook):
+        typer.echo(f"{shown} {name} = {default}")
+        typer.echo(textwrap.indent(textwrap.fill(about, 90), " " * 6))
 
 
 @data_app.command("list")
@@ -538,16 +515,10 @@ def data_fetch(
         if not accept:
             typer.confirm("Do you keep to this licence?", abort=True)
     fetched = fetch(name, to, accept=True)
-    checks = {
-        "sha256": "as expected",
-        "size": "its size is as expected, its sha256 is not known",
-    }
     for file, source in fetched.sources.items():
         how = "downloaded" if file in fetched.downloaded else "was there"
         told = f"{to / file}: {how}, {source.size:,} bytes, sha256 {source.sha256}"
-        typer.echo(f"{told} ({checks.get(source.checked, source.checked)})")
-        if file.endswith(".gguf"):
-            typer.echo(f"Try it: trustlab try hf:{to / file}")
+        typer.echo(f"{told} ({'as expected' if source.checked == 'sha256' else source.checked})")
     for place in fetched.unpacked:
         typer.echo(f"{place}: unpacked")
 
@@ -593,7 +564,7 @@ def cache_import(
 @cache_app.command("check")
 def cache_check(
     path: Cache = paths.REPLIES,
-    mend: Annotated[bool, _option("drop them, save the others", "--mend")] = False,
+    mend: Annotated[bool, _option("drop them", "--mend")] = False,
 ) -> None:
     """Name the damaged rows of the cache, or a damaged file. Exit codes: 0 none or mended, 1 some,
     2 refused."""

@@ -24,7 +24,7 @@ from trustlab.parsing.reply import diagnosis_reply
 from trustlab.parsing.scores import probed, probes_read
 from trustlab.prompts import Prompts, prompts_of
 from trustlab.records import GIVEN, PARAMETERS, Generation, Parameters, Reply, View, normalise
-from trustlab.retrieval import BM25, Retriever, load_corpus
+from trustlab.retrieval import Retriever
 
 MEANING = frozenset({
     "similarity", "similarity_med", "entailment", "contradiction", "relevance", "sample_relevance",
@@ -177,15 +177,18 @@ def collect(
 ) -> list[Generation]:
     """One :class:`Generation` a view, holding what ``methods`` need and no more.
 
-    - ``readers``: of similarities and entailment; ``ValueError`` where methods need them and there
-      are none.
-    - ``retriever`` searches MedConf's library (``None``: BM25 over our corpus); ``assessor``: the
-      model that MedConf asks (``None``: the one that answered); ``profiles``: of earlier calls of
-      one run.
+    - ``readers`` of similarities and entailment, and ``retriever``, which searches MedConf's
+      library: ``ValueError`` where methods need one and there is none.
+    - ``assessor``: the model that MedConf asks (``None``: the one that answered); ``profiles``: of
+      earlier calls of one run.
     - ``doctors``: of a panel (of that model without any).
     """
     settings, needs = settings or Settings(), needs_of(methods)
     p, ask = settings.parameters, partial(_ask, progress)
+    beside = {"readers": (readers, MEANING), "retriever": (retriever, {"assessment"})}
+    for name, (given, of) in beside.items():
+        if given is None and (unmet := sorted(needs & of)):
+            raise ValueError(f"{name} is None; what needs one is {', '.join(unmet)}")
     if "panel" in needs:  # a chart that cannot be read is refused before anything is spent
         for view in views:
             chart_of(view.case)
@@ -215,8 +218,7 @@ def collect(
     if "assessment" in needs:  # of every readable answer
         pairs = {i: (views[i].text, answer) for i, answer in enumerate(answers) if answer}
         whose: Any = {"assessor": assessor, "about": [About.of(views[i]) for i in pairs]}
-        library = retriever or BM25(load_corpus())
-        asked = (list(pairs.values()), library, settings.medconf)
+        asked = (list(pairs.values()), retriever, settings.medconf)
         found = assess(model, *asked, profiles=profiles, **whose, **how)
         for i, assessment in zip(pairs, found, strict=True):
             generations[i] = replace(generations[i], assessment=assessment)
@@ -227,10 +229,7 @@ def collect(
         pairs = zip(generations, panels, strict=True)
         generations = [replace(g, panel=panel) for g, panel in pairs]
     if needs & MEANING:
-        if readers is None:
-            unmet = ", ".join(sorted(needs & MEANING))
-            raise ValueError(f"readers is None; {unmet} need a reader of meaning")
-        generations = readers.read(generations, views, needs)
+        generations = readers.read(generations, views, needs)  # pyright: ignore
     return generations
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,12 +32,6 @@ if TYPE_CHECKING:
 CASE = ["dataset", "case_id"]
 VIEW = [*CASE, "level"]
 MOST = 7  # sides that a figure has looks for
-MEASURED = {"collect_s", "usage", "replies_read", "passages_dropped", "calls", "replies"}
-"""What a run's parameters hold that nobody chose."""
-BY_MODEL = {"models", "model_options", "served_by"}  # parameters with a value for each model
-OF_CASES = {"dataset", "cases", "cases_sha256", "answers_sha256", "methods", "levels", "shard"}
-"""Parameters that say what was asked, not how: no side is called by them."""
-NAMES = {"models": "revision", "cases_sha256": "fingerprint of all its cases"}
 TITLE = "AUROC of each method, level-stratified: a mark for each side"
 OWN_ANSWERS = (
     "each side ranks its own answers: models differ in what they get right, so a difference"
@@ -62,23 +55,6 @@ class _Side:
         mine = pd.DataFrame(table[table["model"].astype(str).eq(self.model)])
         return mine.assign(model=self.label).astype({"level": int})
 
-    @cached_property
-    def chosen(self) -> dict[str, str]:
-        """How it was made, setting by setting, in words."""
-        found: dict[str, Any] = {}
-        for name, value in self.run.parameters.items():
-            if name in MEASURED:
-                continue
-            if name in formatted.NAMED:
-                found[name] = self.model in (value or ())
-            elif name in BY_MODEL and isinstance(value, Mapping):
-                found[name] = value.get(self.model, "")
-            elif isinstance(value, Mapping):
-                found |= {f"{name}.{inner}": of for inner, of in value.items()}
-            else:
-                found[name] = value
-        return {NAMES.get(name, name): _words(value) for name, value in found.items()}
-
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Comparison:
@@ -87,14 +63,14 @@ class Comparison:
     - ``metrics``: of each side (``model``) accuracy, and of each method level-stratified AUROC and,
       of a probability, ECE.
     - ``differences``: each other side against the first: accuracy and level-stratified AUROC.
-    - ``settings``: what differs in how the sides were made. ``left_out``: answers by side and data
-      set. ``answers``: those shared. ``notes``: what to know before the numbers are believed.
+    - ``origins``: the model and the run of each side. ``left_out``: answers by side and data set.
+      ``answers``: those shared. ``notes``: what to know before the numbers are believed.
     """
 
     sides: tuple[str, ...]
     metrics: pd.DataFrame
     differences: pd.DataFrame
-    settings: pd.DataFrame
+    origins: dict[str, dict[str, str]]
     left_out: pd.DataFrame
     answers: pd.DataFrame
     notes: tuple[str, ...]
@@ -139,7 +115,7 @@ class Comparison:
         figure: Any = axes[0].figure
         headline(figure, TITLE)
         about = formatted.about(self.answers)
-        about["model"] = list(dict.fromkeys(self.settings.iloc[0, 1:]))
+        about["model"] = list(dict.fromkeys(of["model"] for of in self.origins.values()))
         interval = formatted.interval_words(table, "95 % case-bootstrap interval")
         caption(figure, **about, note=OWN_ANSWERS, interval=interval)
         return axes
@@ -164,16 +140,15 @@ class Comparison:
     def save(self, folder: str | Path) -> Path:
         """Leave tables and figure in ``folder``; returns it.
 
-        ``sides``, ``differences``, ``settings`` and ``left_out`` as CSV, ``compare.json`` (what was
-        compared and how), ``figures/compare_auroc`` (.png, .svg, .csv) where there is any value.
+        ``sides``, ``differences`` and ``left_out`` as CSV, ``compare.json`` (what was compared and
+        how), ``figures/compare_auroc`` (.png, .svg, .csv) where there is any value.
         """
         from matplotlib import pyplot
 
         from trustlab.plots.style import save_figure, use_style
 
         folder = Path(folder)
-        tables = {"sides": self.metrics, "differences": self.differences}
-        tables |= {"settings": self.settings, "left_out": self.left_out}
+        tables = {"sides": self.metrics, "differences": self.differences, "left_out": self.left_out}
         for name, table in tables.items():
             save_table(table, folder / f"{name}.csv")
         for old in (folder / "figures").glob("compare_*"):  # of another comparison
@@ -185,7 +160,7 @@ class Comparison:
                 save_figure(figure, table, "compare_auroc", folder / "figures")
                 pyplot.close(figure)
         facts = {"notice": NOTICE, "sides": list(self.sides), "notes": list(self.notes)}
-        facts |= {"n_draws": self.n_draws, "seed": self.seed}
+        facts |= {"origins": self.origins, "n_draws": self.n_draws, "seed": self.seed}
         save_json(facts, folder / "compare.json")
         return folder
 
@@ -210,7 +185,7 @@ def compare_runs(*runs: Run | str | Path, n_draws: int = 2000, seed: int = 0) ->
 
     - ``runs``: runs, or folders that ``trustlab run 01_benchmark`` or ``trustlab score`` left. Each
       model of each run is a side; sides are called by what differs: the model, else the folder,
-      else settings. The first side is the reference.
+      else a number. The first side is the reference.
     - Compared are the (data set, case, level) that every side answered, paired by case with the
       same draws of cases for all; the rest is counted. Each side's AUROC ranks its own answers.
     - ``p_holm`` is over all methods and sides of a data set, accuracies apart.
@@ -243,7 +218,7 @@ def compare_runs(*runs: Run | str | Path, n_draws: int = 2000, seed: int = 0) ->
         sides=labels,
         metrics=_metrics(answers, confidence, n_draws, seed),
         differences=differences,
-        settings=_settings(sides),
+        origins={side.label: {"model": side.model, "run": side.where} for side in sides},
         left_out=_left_out(every, answers),
         answers=answers,
         notes=(*notes, *_cautions(sides, answers, differences, n_draws)),
@@ -262,27 +237,10 @@ def _sides(run: Run | str | Path, place: int) -> Iterator[_Side]:
         yield _Side(run, model, name, where)
 
 
-def _words(value: Any) -> str:
-    if isinstance(value, list | tuple):
-        return ", ".join(map(str, value)) if len(value) <= 8 else f"{len(value)} of them"
-    return "" if value is None else str(value)
-
-
-def _differing(sides: Sequence[_Side]) -> list[str]:
-    """The settings that differ between the sides."""
-    names = dict.fromkeys(name for side in sides for name in side.chosen)
-    return [name for name in names if len({side.chosen.get(name, "") for side in sides}) > 1]
-
-
 def _labels(sides: Sequence[_Side]) -> list[str]:
-    """What tells the sides apart: models, then folders, then settings, then numbers."""
-    asked = {NAMES.get(name, name) for name in OF_CASES}
-    differing = [name for name in _differing(sides) if name not in asked][:2]
-    settings = [
-        ", ".join(f"{name} {side.chosen.get(name, '–')}" for name in differing) for side in sides
-    ]
+    """What tells the sides apart: models, then folders, then numbers."""
     labels = [""] * len(sides)
-    for part in ([s.model for s in sides], [s.name for s in sides], settings):
+    for part in ([side.model for side in sides], [side.name for side in sides]):
         if len(set(labels)) < len(sides) and len(set(part)) > 1:
             labels = [", ".join(filter(None, pair)) for pair in zip(labels, part, strict=True)]
     if len(set(labels)) < len(sides):
@@ -388,14 +346,6 @@ def _accuracies(
             pair = Rows(mine[columns], both, draws, none, other)
             key = {"model": "", "dataset": name, "method": "", "variant": label, "level": "pooled"}
             yield {**key, "metric": "accuracy", **compared(pair, mean("correct"))}
-
-
-def _settings(sides: Sequence[_Side]) -> pd.DataFrame:
-    """What differs in how the sides were made: a row a setting, a column a side."""
-    rows = [["model", *(side.model for side in sides)], ["run", *(side.where for side in sides)]]
-    for name in _differing(sides):
-        rows.append([name, *(side.chosen.get(name, "") for side in sides)])
-    return pd.DataFrame(rows, columns=["setting", *(side.label for side in sides)])
 
 
 def _left_out(every: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:

@@ -21,14 +21,13 @@ import pandas as pd
 
 from trustlab.agents.medconf import library_text, profile_text
 from trustlab.agents.panel import doctor_request
-from trustlab.agents.rephrase import rephrase_requests
+from trustlab.changes.rephrase import rephrase_requests
 from trustlab.collect import Settings, answer_requests, needs_of, probe_requests
 from trustlab.confidence import select
 from trustlab.graders import JUDGE, JudgeGrader, judge_request
 from trustlab.levels import views
-from trustlab.models import taught_by
 from trustlab.models.base import STATISTICS, Request
-from trustlab.models.trial import TRIALS
+from trustlab.models.by_name import taught_by
 from trustlab.prompts import Prompts
 from trustlab.records import LEVELS, Criterion, Reply, View
 from trustlab.retrieval import Retriever
@@ -82,17 +81,6 @@ def plan_benchmark(setup: Setup | Workbench) -> pd.DataFrame:
         requests = rephrase_requests(cases, setup.prompts_for(setup.wording))
         rows += [_row(r, aside) for r in dict.fromkeys(r for rs in requests.values() for r in rs)]
     return _table(rows)
-
-
-def seconds_of(setup: Setup | Workbench, table: pd.DataFrame) -> float | None:
-    """Seconds that a plan's replies would take as they did in the models' last trials, one view
-    after the other; ``None`` where a model was not tried."""
-    known = json.loads(TRIALS.read_text(encoding="utf-8")) if TRIALS.is_file() else {}
-    models = as_list(setup.model)
-    if not all(model in known for model in models):
-        return None
-    asked = zip(table["purpose"], table["n_replies"] / len(models), strict=True)
-    return sum(n * known[m].get(of, {}).get("seconds", 0.0) for of, n in asked for m in models)
 
 
 def _table(rows: Sequence[tuple[str, int, int, int]]) -> pd.DataFrame:

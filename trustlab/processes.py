@@ -9,7 +9,6 @@ import multiprocessing
 import os
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
@@ -26,17 +25,8 @@ LOOKS_EVERY_S = 1.0
 
 def processes(n_jobs: int) -> int:
     """How many are used for ``n_jobs``, -1 for all: at most those that joblib's active backend
-    offers, which a warning tells once. ``ValueError`` for 0."""
-    most = effective_n_jobs(-1)
-    if n_jobs > most:
-        _told(n_jobs, most)
-    return min(effective_n_jobs(n_jobs), most)
-
-
-@cache
-def _told(n_jobs: int, most: int) -> None:
-    offered = f"joblib's backend offers {most} at most"
-    warnings.warn(f"n_jobs is {n_jobs}; {offered}, and no more are used", stacklevel=3)
+    offers. ``ValueError`` for 0."""
+    return min(effective_n_jobs(n_jobs), effective_n_jobs(-1))
 
 
 def spread(function: Callable[..., T], calls: Iterable[tuple], n_jobs: int) -> list[T]:

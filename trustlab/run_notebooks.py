@@ -26,13 +26,13 @@ import yaml
 
 from trustlab import paths
 from trustlab.choices import names_of, unknown, with_more
-from trustlab.datasets.cases_file import read_text
 from trustlab.formatted import remark_lines, together
 from trustlab.html import opening
 from trustlab.html.notebook import without_progress, write_html
 from trustlab.html.pages import PAGE, write_answers
 from trustlab.models.base import Gone, Unread, Waiting
 from trustlab.settings import ROLES, Setup
+from trustlab.tables import read_text
 from trustlab.workbench import check_names, opened
 
 MANIFEST, RUN = "manifest.json", "run.json"
@@ -255,26 +255,19 @@ def check_parameters(path: Path, values: Mapping[str, Any]) -> Any:
     return chosen
 
 
-def parameters_table(name: str = "") -> list[dict[str, str]]:
-    """Every choice of a notebook (of all runs without one): its name, its default, what it may be
-    and means, and whether the notebook's parameters cell shows it."""
+def parameters_table(name: str = "") -> list[tuple[str, str, str, str]]:
+    """Every choice of a notebook (of all runs without one), those of its parameters cell first:
+    "*" for these, its name, its default, what it may be and means."""
     choices: Any = choices_of(notebook_path(name).stem) if name else Setup
     shown = default_parameters(notebook_path(name)) if name else {}
     meaning, rows = meanings(choices), []
     for of, field in choices.__pydantic_fields__.items():
         default = repr(shown.get(of, field.get_default(call_default_factory=True)))
         kind = "" if field.annotation is Any else field.annotation  # Any says nothing
-        rows.append(
-            {
-                "name": of,
-                "shown": "*" if of in shown else "",
-                "meaning": meaning.get(of, ""),
-                "range": field.description or str(getattr(kind, "__name__", kind)),
-                "default": textwrap.shorten(default, 80, placeholder=" ..."),
-            }
-        )
-    rows = [row for row in rows if row["name"] != "run_dir"]
-    return sorted(rows, key=lambda row: not row["shown"])
+        allowed = field.description or str(getattr(kind, "__name__", kind))
+        about = "; ".join(filter(None, (allowed, meaning.get(of))))
+        rows.append(("*" if of in shown else " ", of, textwrap.shorten(default, 80), about))
+    return sorted((row for row in rows if row[1] != "run_dir"), key=lambda row: row[0] == " ")
 
 
 def meanings(chosen: type[Any]) -> dict[str, str]:
@@ -296,13 +289,12 @@ def run_notebook(
     run_dir: Path | None = None,
     shard: str | None = None,
     alone: bool = True,
-    answers: bool = True,
 ) -> Path:
     """Execute notebook ``name`` with ``values``; returns the run's folder.
 
     - ``shard`` (:func:`~trustlab.paths.shard_of`): a share of the cases, with a folder of its own
       in ``runs/``. ``alone``: no other runs beside it, so that its cells are counted and saved
-      while they run. ``answers``: with ``answers.html``.
+      while they run.
     - A relative ``path`` or ``corpus``, or folder in ``model``, is taken from where the command is
       given; the notebook runs in its own folder, one of the package's in the working folder.
     - A failing cell leaves the notebook as far as it came, and a manifest that says so, and raises
@@ -324,8 +316,7 @@ def run_notebook(
     for left in old if alone else [*old, target]:  # else papermill writes it at once
         left.unlink(missing_ok=True)
     manifest = {"notebook": source.stem, "notice": paths.NOTICE, "parameters": values}
-    began = datetime.now(UTC)
-    manifest |= {"started": began.isoformat(timespec="seconds"), "ok": False}
+    manifest |= {"started": datetime.now(UTC).isoformat(timespec="seconds"), "ok": False}
     variables = {
         "TRUSTLAB_RUNS": named if Path(named).is_absolute() and not shard else str(runs),
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",  # it warns of frozen modules
@@ -344,8 +335,7 @@ def run_notebook(
                 extra_arguments=QUIET,
             )
         manifest["ok"] = True
-        if answers:  # a disk may count in steps of two seconds
-            write_answers(folder, since=began.timestamp() - 2)
+        write_answers(folder)
     except PapermillExecutionError as error:
         for stop in (Gone, Unread, Waiting):
             if error.ename == stop.__name__:

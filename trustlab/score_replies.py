@@ -28,6 +28,9 @@ def scored(
     - ``answers``, ``confidence``, ``metrics``: as CSV and Parquet; ``main.csv`` and ``main.tex``:
       the metrics to read and to print; ``run.json``: how they were made; and the rest of a run's
       folder (:func:`~trustlab.folder.saved.load_run`).
+    - ``answers``, ``confidence``, ``metrics`` as CSV; ``main.csv`` and ``main.tex``: the metrics
+      to read and to print; ``run.json``: how they were made; and the rest of a run's folder
+      (:func:`~trustlab.run.load_run`).
     - ``figures/score_auroc.png`` (.svg, .csv), and further ones for further models and data sets.
 
     Returns the summary, a line each. ``ValueError`` for a parameter that ``Setup`` does not have or
@@ -43,9 +46,6 @@ def scored(
     metrics = metrics_table(run, n_draws=setup.draws, seed=setup.seed, n_jobs=setup.n_jobs)
     save_run(run, folder)
     save_table(metrics, folder / "metrics.csv")
-    tables = {"answers": run.answers, "confidence": run.confidence, "metrics": metrics}
-    for name, table in tables.items():
-        save_table(table, folder / f"{name}.parquet")
     main = main_table(metrics)
     save_table(main, folder / "main.csv")
     save_text(to_latex(main, "Confidence methods on the replies given."), folder / "main.tex")

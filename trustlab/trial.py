@@ -10,7 +10,7 @@ from trustlab.agents.consultation import requests_after
 from trustlab.agents.medconf import assess
 from trustlab.agents.panel import propose, review
 from trustlab.agents.patient import ModelPatient
-from trustlab.agents.rephrase import reword
+from trustlab.changes.rephrase import reword
 from trustlab.collect import collect
 from trustlab.confidence import select
 from trustlab.datasets import load_cases
@@ -31,7 +31,9 @@ EVERY = ("asp", "poc", "ce", "cot_ce", "topk_ce", "p_true", "agreement")
 def ask_everything(model: CachedModel, shown: Sequence[View], bench: Workbench) -> None:
     """Every purpose that any notebook asks, about these views; ``model.counts`` has what became of
     the replies."""
-    collect(model, shown, select(EVERY), bench.settings, readers=bench.readers)
+    collect(
+        model, shown, select(EVERY), bench.settings, readers=bench.readers, retriever=bench.library
+    )
     asked = [(v.text, v.case.diagnosis) for v in shown]  # the library knows these
     about = [About.of(v) for v in shown]
     assess(model, asked, bench.library, bench.procedure, reading=bench.reading, about=about)

@@ -12,12 +12,15 @@ from trustlab import paths
 from trustlab.agents.medconf import MedConf
 from trustlab.collect import Settings
 from trustlab.confidence import select
+from trustlab.corpora import corpus_files
 from trustlab.datasets import check_sets, load_sets
+from trustlab.disk_index import open_retriever
 from trustlab.graders import JUDGE, Grader, check_grader, open_grader
 from trustlab.meaning.encoder import Encoder
 from trustlab.meaning.entailment import open_entailment
 from trustlab.meaning.parts import Readers
-from trustlab.models import (
+from trustlab.models.base import Model
+from trustlab.models.by_name import (
     CLINIC,
     DIAGNOSING,
     check_model_name,
@@ -25,14 +28,12 @@ from trustlab.models import (
     open_model,
     taught_by,
 )
-from trustlab.models.base import Model
 from trustlab.models.cache import CachedModel
 from trustlab.models.opening import is_path, refuse_pickle
 from trustlab.models.trial import Trial
 from trustlab.prompts import Prompts, named
 from trustlab.records import Case
-from trustlab.retrieval import Retriever, open_retriever
-from trustlab.retrieval.corpus import corpus_files
+from trustlab.retrieval import Retriever
 from trustlab.settings import MEMORY, Role, Setup, as_list
 
 

@@ -15,6 +15,8 @@ import pydantic
 from trustlab.agents.medconf import MedConf
 from trustlab.choices import Counts, Options, Warmth, choices
 from trustlab.confidence import select
+from trustlab.corpora import CorpusPath, corpus_files, load_corpus
+from trustlab.disk_index import open_retriever
 from trustlab.experiment import benchmark, each_asked
 from trustlab.formatted import JUDGED, KEYS
 from trustlab.knowledge import load_knowledge
@@ -25,8 +27,7 @@ from trustlab.metrics.estimate import NAN
 from trustlab.metrics.paired import MIN_COVERAGE
 from trustlab.models.base import Model
 from trustlab.records import Case, Context, View, normalise
-from trustlab.retrieval import BM25, N_BEST, Passage, Retriever, load_corpus, open_retriever
-from trustlab.retrieval.corpus import CorpusPath, corpus_files
+from trustlab.retrieval import BM25, N_BEST, Passage, Retriever
 from trustlab.run import Run, confidence_table, without_unread
 from trustlab.settings import Setup
 from trustlab.workbench import Workbench, opened

@@ -12,9 +12,9 @@ from typing import Annotated, Any, Self
 import pandas as pd
 from pydantic import Field, model_validator
 
-from trustlab.agents.rephrase import newly_names, reword
 from trustlab.changes import changes as ways
 from trustlab.changes.paraphrase_check import ParaphraseChecker
+from trustlab.changes.rephrase import newly_names, reword
 from trustlab.choices import Seed, choices
 from trustlab.confidence import select
 from trustlab.experiment import benchmark, each_asked

@@ -71,25 +71,6 @@ def vllm(model: Path, scratch: Path, name: str, window: int = WINDOW) -> Iterato
         yield url
 
 
-def vllm_batch(model: Path, folder: Path, name: str) -> int:
-    """Run every input file in ``folder`` that has no output, as a README reader would; how many."""
-    there(VLLM)
-    waiting = [f for f in sorted(folder.glob("in-*.jsonl")) if not _out(f).exists()]
-    for file in waiting:
-        command = [str(VLLM.with_name("vllm")), "run-batch", "-i", str(file), "-o", str(_out(file))]
-        command += ["--model", str(model), "--served-model-name", name, *OF_VLLM]
-        command += ["--max-model-len", str(WINDOW)]
-        with (folder / "log.txt").open("a") as words:
-            subprocess.run(
-                command, check=True, stdout=words, stderr=subprocess.STDOUT, env=os.environ | QUIET
-            )
-    return len(waiting)
-
-
-def _out(file: Path) -> Path:
-    return file.with_name(file.name.replace("in-", "out-"))
-
-
 def there(python: Path) -> None:
     """FileNotFoundError unless the environment is there."""
     if not python.exists():

@@ -11,10 +11,7 @@ import json
 import os
 import subprocess
 import sys
-import urllib.request
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +19,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import serve
-from transformers import AutoTokenizer
 
 from trustlab.datasets import load_cases
 from trustlab.experiment import benchmark
 from trustlab.levels import views
-from trustlab.models import EMBEDDED, open_model
-from trustlab.models.base import Model, Request, Waiting
+from trustlab.models.base import Model, Request
+from trustlab.models.by_name import EMBEDDED, open_model
 from trustlab.models.huggingface import HuggingFaceModel
 from trustlab.paths import ROOT
 from trustlab.prompts import render
@@ -38,82 +34,44 @@ from trustlab.settings import Setup
 
 FOLDER = EMBEDDED["embedded"]
 SERVED = "embedded-served"
-VOCABULARY = json.loads((FOLDER / "config.json").read_text())["vocab_size"]
+SIZE = json.loads((FOLDER / "config.json").read_text())["vocab_size"]
 CLOSE = 1e-3
 EXACT = (
-    "asp", "msp", "perplexity", "pmi", "token_sar", "ce", "cot_ce", "topk_ce", "medconf",
+    "asp", "msp", "perplexity", "token_sar", "ce", "cot_ce", "topk_ce", "medconf",
     "information_level", "word_count",
 )  # fmt: skip
 """Methods that read greedy replies alone."""
 AT_MOST = ("entropy", "renyi_divergence", "fisher_rao")
 """What a server lists of a distribution bounds these confidences from above."""
-PROMPTS = "more={prompts: embedded, trial: false}"
-"""A server's model is asked with "chat" unless it is said what it was taught."""
+PRIOR = ("pmi", "conditional_pmi")
 ELSE = "semantic_similarity_med"
 """Needs a medical encoder, whatever the model."""
-
-
-@dataclass(frozen=True)
-class Served:
-    """How a server is started, and what a model behind it needs to be told."""
-
-    start: Callable[[Path, Path, str], AbstractContextManager[str]]
-    options: dict[str, Any]
-    tokens: Callable[[str, str], list[int]]
-    """(address, text) -> the ids that it cuts a text into."""
-    lacks: tuple[str, ...]
-    """Methods that are missing where it is told nothing but its address."""
-
-
-def checked_choices(address: str, body: dict[str, Any]) -> Any:
-    headers = {"Content-Type": "application/json"}
-    call = urllib.request.Request(address, json.dumps(body).encode(), headers)
-    with urllib.request.urlopen(call, timeout=60) as answer:
-        return json.load(answer)
-
-
-SERVERS = {
-    "llama.cpp": Served(
-        serve.llama_cpp,
-        # Its defaults change the distribution: repetition penalty 1.1, at most 40 tokens, none
-        # under 5 % of the best. It answers one call at a time.
-        {
-            "extra_body": {"repeat_penalty": 1.0, "top_k": 0, "min_p": 0.0},
-            "n_top": 10,
-            "concurrency": 1,
-            "chat_template": str(FOLDER),
-        },
-        lambda url, text: checked_choices(url.replace("/v1", "/extras/tokenize"), {"input": text})[
-            "tokens"
-        ],
-        ("pmi", "conditional_pmi", "renyi_divergence", "fisher_rao"),
-    ),
-    "vLLM": Served(
-        serve.vllm,
-        {"vocabulary_size": VOCABULARY},
-        lambda url, text: checked_choices(
-            url.replace("/v1", "/tokenize"),
-            {"model": SERVED, "prompt": text, "add_special_tokens": False},
-        )["tokens"],
-        ("renyi_divergence", "fisher_rao"),
-    ),
+# llama.cpp's defaults change the distribution: repetition penalty 1.1, at most 40 tokens, none
+# under 5 % of the best. It answers one call at a time, and scores no chat.
+PLAIN = {"repeat_penalty": 1.0, "top_k": 0, "min_p": 0.0}
+SERVERS: dict[str, tuple[Any, dict[str, Any], tuple[str, ...]]] = {
+    "llama.cpp": (serve.llama_cpp, {"extra_body": PLAIN, "n_top": 10, "concurrency": 1}, PRIOR),
+    "vLLM": (serve.vllm, {}, ()),
 }
+"""How each is started, what a model behind it needs to be told, and the methods that lack."""
+HOW: dict[str, Any] = {"quiet": True, "cache": ":memory:", "prompts": "embedded"}
 
 
 @pytest.fixture(scope="session", params=list(SERVERS))
-def server(request: pytest.FixtureRequest) -> Served:
-    return SERVERS[request.param]
+def server(request: pytest.FixtureRequest) -> str:
+    return request.param
 
 
 @pytest.fixture(scope="session")
-def address(server: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with server.start(FOLDER, tmp_path_factory.mktemp("served"), SERVED) as url:
+def address(server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with SERVERS[server][0](FOLDER, tmp_path_factory.mktemp("served"), SERVED) as url:
         yield url
 
 
 @pytest.fixture(scope="session")
-def served(server: Served, address: str) -> Model:
-    return open_model(f"openai:{SERVED}", base_url=address, **server.options)
+def served(server: str, address: str) -> Model:
+    options = SERVERS[server][1] | {"vocabulary_size": SIZE}
+    return open_model(f"openai:{SERVED}", base_url=address, **options)
 
 
 @pytest.fixture(scope="session")
@@ -122,30 +80,21 @@ def direct() -> HuggingFaceModel:
 
 
 @pytest.fixture(scope="session")
-def asked() -> list[Request]:
-    shown = views(load_cases("starter", n=7), LEVELS)[:40]
+def pairs(served: Model, direct: HuggingFaceModel) -> list[tuple[Reply, Reply]]:
+    """The greedy reply of the server and of transformers to each request."""
     want = frozenset({"logprobs", "distributions", "prior"})
     prior = render("diagnosis", patient=None)
-    return [
+    asked = [
         Request(render("diagnosis", patient=v.text), max_tokens=64, want=want, prior_messages=prior)
-        for v in shown
+        for v in views(load_cases("starter", n=7), LEVELS)[:40]
     ]
-
-
-@pytest.fixture(scope="session")
-def pairs(
-    served: Model, direct: HuggingFaceModel, asked: list[Request]
-) -> list[tuple[Reply, Reply]]:
-    """The greedy reply of the server and of transformers to each request."""
-    return [
-        (a, b) for (a,), (b,) in zip(served.generate(asked), direct.generate(asked), strict=True)
-    ]
+    rows = zip(served.generate(asked), direct.generate(asked), strict=True)
+    return [(a, b) for (a,), (b,) in rows]
 
 
 @pytest.fixture(scope="session")
 def run(served: Model, direct: HuggingFaceModel) -> Run:
-    setup = Setup(samples=5, quiet=True, cache=":memory:", prompts="embedded")  # pyright: ignore
-    return benchmark(load_cases("starter", n=6), [served, direct], setup=setup)
+    return benchmark(load_cases("starter", n=6), [served, direct], setup=Setup(samples=5, **HOW))
 
 
 def beside(run: Run, method: str) -> Any:
@@ -153,101 +102,49 @@ def beside(run: Run, method: str) -> Any:
     transformers."""
     table: Any = run.confidence[run.confidence["method"] == method]
     one, other = (table[table["model"] == name] for name in (SERVED, "embedded"))
-    return one.merge(
-        other, on=["case_id", "level"], suffixes=("_served", "_direct"), validate="one_to_one"
-    )
+    ends = ("_served", "_direct")
+    return one.merge(other, on=["case_id", "level"], suffixes=ends, validate="one_to_one")
 
 
-def test_the_server_cuts_prompts_into_the_same_tokens(
-    server: Served, address: str, asked: list[Request]
-):
-    tokenizer: Any = AutoTokenizer.from_pretrained(FOLDER)
-    for request in asked[:10]:
-        turns = [{"role": role, "content": content} for role, content in request.messages]
-        text = tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
-        ids = tokenizer.encode(text, add_special_tokens=False)
-        assert server.tokens(address, text) == ids
-
-
-def test_the_server_is_found_to_give_every_statistic(served: Model):
-    assert served.provides == {"text", "logprobs", "distributions", "prior"}
-
-
-def test_greedy_replies_are_the_same_word_for_word_and_token_for_token(
-    pairs: list[tuple[Reply, Reply]],
-):
+def test_greedy_replies_are_the_same_token_for_token_with_their_probabilities(pairs, server):
     for a, b in pairs:
         assert (a.text, a.finish, a.n_tokens_in) == (b.text, b.finish, b.n_tokens_in)
-        assert a.trace and b.trace and a.trace.tokens == b.trace.tokens
-
-
-@pytest.mark.parametrize("field", ["logprobs", "prior_logprobs"])
-def test_token_probabilities_agree(pairs: list[tuple[Reply, Reply]], field: str):
-    for a, b in pairs:
-        np.testing.assert_allclose(
-            getattr(a.trace, field), getattr(b.trace, field), rtol=0, atol=CLOSE
-        )
-
-
-def test_alternatives_agree_but_for_tokens_that_look_alike(pairs: list[tuple[Reply, Reply]]):
-    for a, b in pairs:
-        for listed, full in zip(a.trace.alternatives, b.trace.alternatives, strict=True):  # pyright: ignore
+        assert a.trace.tokens == b.trace.tokens
+        scored = ("logprobs",) if SERVERS[server][2] else ("logprobs", "prior_logprobs")
+        for field in scored:
+            mine, theirs = getattr(a.trace, field), getattr(b.trace, field)
+            np.testing.assert_allclose(mine, theirs, rtol=0, atol=CLOSE)
+        for listed, full in zip(a.trace.alternatives, b.trace.alternatives, strict=True):
             assert listed[0][0] == full[0][0]
-            known = dict(full)
-            assert all(
-                abs(value - known[token]) < CLOSE for token, value in listed if token in known
-            )
-
-
-def test_bounds_of_token_statistics_hold(pairs: list[tuple[Reply, Reply]]):
-    for a, b in pairs:
-        assert a.trace and b.trace
+            known = dict(full)  # tokens may look alike
+            assert all(abs(v - known[token]) < CLOSE for token, v in listed if token in known)
         assert a.trace.bounds == {"entropies": "lower", "renyi": "upper", "fisher_rao": "upper"}
-        assert (a.trace.entropies <= b.trace.entropies + CLOSE).all()  # pyright: ignore
-        assert (a.trace.renyi >= b.trace.renyi - CLOSE).all()  # pyright: ignore
-        assert (a.trace.fisher_rao >= b.trace.fisher_rao - CLOSE).all()  # pyright: ignore
+        assert (a.trace.entropies <= b.trace.entropies + CLOSE).all()
+        assert (a.trace.renyi >= b.trace.renyi - CLOSE).all()
+        assert (a.trace.fisher_rao >= b.trace.fisher_rao - CLOSE).all()
 
 
-def test_the_benchmark_gives_the_same_answers(run: Run):
+def test_the_benchmark_gives_the_same_answers_by_every_method_that_the_server_allows(run, server):
     answers: Any = run.answers
     one, other = (
         answers[answers["model"] == name].drop(columns="model") for name in (SERVED, "embedded")
     )
     assert len(one) == 6 * len(LEVELS)
     pd.testing.assert_frame_equal(one.reset_index(drop=True), other.reset_index(drop=True))
-
-
-def test_every_method_that_transformers_computes_is_computed_here(run: Run):
-    here, there = (
-        set(part.loc[part["missing"] == "", "method"])
-        for _, part in run.confidence.groupby("model", sort=False)
-    )
-    assert here == there == {m for m in run.parameters["methods"] if m != ELSE}
-    counts: Any = (
-        run.confidence[run.confidence["missing"] == ""].groupby(["method", "model"]).size()
-    )
-    few = counts.unstack()
-    assert (few[SERVED] == few["embedded"]).all(), few
-
-
-@pytest.mark.parametrize("method", EXACT)
-def test_confidences_that_need_no_whole_distribution_agree(run: Run, method: str):
-    table = beside(run, method)
-    assert (table["missing_served"] == table["missing_direct"]).all()
-    assert (table["bound_served"] == "").all()
-    np.testing.assert_allclose(
-        table["confidence_served"], table["confidence_direct"], rtol=CLOSE, atol=CLOSE
-    )
-
-
-@pytest.mark.parametrize("method", AT_MOST)
-def test_confidences_from_a_truncated_distribution_are_marked_bounds_that_hold(
-    run: Run, method: str
-):
-    table = beside(run, method)
-    assert (table["missing_served"] == "").all() and (table["bound_served"] == "upper").all()
-    assert (table["bound_direct"] == "").all()
-    assert (table["confidence_served"] >= table["confidence_direct"] - CLOSE).all()
+    there = run.confidence[run.confidence["missing"] == ""]
+    methods = {name: set(of["method"]) for name, of in there.groupby("model")}
+    assert methods["embedded"] == {m for m in run.parameters["methods"] if m != ELSE}
+    assert methods["embedded"] - methods[SERVED] == set(SERVERS[server][2])
+    for method in EXACT:
+        table = beside(run, method)
+        assert (table["missing_served"] == table["missing_direct"]).all()
+        assert (table["bound_served"] == "").all()
+        mine, theirs = table["confidence_served"], table["confidence_direct"]
+        np.testing.assert_allclose(mine, theirs, rtol=CLOSE, atol=CLOSE, err_msg=method)
+    for method in AT_MOST:
+        table = beside(run, method)
+        assert (table["missing_served"] == "").all() and (table["bound_served"] == "upper").all()
+        assert (table["confidence_served"] >= table["confidence_direct"] - CLOSE).all(), method
 
 
 def test_samples_come_from_the_same_distribution(run: Run):
@@ -259,48 +156,6 @@ def test_samples_come_from_the_same_distribution(run: Run):
     assert table["confidence_served"].corr(table["confidence_direct"]) > 0.5
 
 
-def test_what_a_server_does_not_tell_is_missing_with_its_reason(server: Served, address: str):
-    options = {
-        k: v for k, v in server.options.items() if k not in ("chat_template", "vocabulary_size")
-    }
-    bare = open_model(f"openai:{SERVED}", base_url=address, **options)
-    setup = Setup(quiet=True, samples=2, cache=":memory:", prompts="embedded")  # pyright: ignore
-    run = benchmark(load_cases("starter", n=1), [bare], None, (100,), setup)
-    missing = dict(zip(run.confidence["method"], run.confidence["missing"], strict=True))
-    assert {m for m, why in missing.items() if why and m != ELSE} == set(server.lacks)
-    for method in server.lacks:
-        assert ("chat_template" if "pmi" in method else "vocabulary_size") in missing[method]
-
-
-def test_a_benchmark_by_files_that_vllm_runs_gives_the_same_answers(
-    direct: HuggingFaceModel, tmp_path: Path
-):
-    cases, methods = load_cases("starter", n=2), ["asp", "entropy", "poc", "ce", "medconf"]
-    how: dict[str, Any] = {"cache": ":memory:", "quiet": True, "samples": 3, "levels": [20, 100]}
-    how["prompts"] = "embedded"
-    how["budgets"] = {"profile": 512, "evidence": 640}  # by files nobody counts the window's tokens
-    expected = benchmark(cases, [direct], methods, setup=Setup(**how))
-    folder, rounds = tmp_path / "batch", 0
-    while True:
-        model = open_model(f"openai-batch:{SERVED}", batch_dir=str(folder))
-        try:
-            found = benchmark(cases, [model], methods, setup=Setup(**how))
-            break
-        except Waiting:
-            rounds += serve.vllm_batch(FOLDER, folder, SERVED)
-            assert rounds < 6
-    assert rounds == 4
-    assert found.answers["answer"].tolist() == expected.answers["answer"].tolist()
-    for name in ("asp", "ce", "medconf"):
-        mine, theirs = (
-            table[table["method"] == name]["confidence"].to_numpy()
-            for table in (found.confidence, expected.confidence)
-        )
-        np.testing.assert_allclose(mine, theirs, atol=CLOSE)
-    sampled = found.confidence[found.confidence["method"] == "poc"]
-    assert sampled["confidence"].notna().all()
-
-
 @pytest.mark.parametrize(
     ("notebook", "code"),
     [("01_benchmark", 0), ("05_trust_indices", 5)],  # these weights were not taught to be doctors
@@ -309,7 +164,9 @@ def test_notebooks_run_from_the_command_line(
     address: str, notebook: str, code: int, tmp_path: Path
 ):
     command = [str(Path(sys.executable).with_name("trustlab")), "run", notebook]
-    for given in (f"model=openai:{SERVED}", "n=4", "samples=3", "draws=200", PROMPTS):
+    # A server's model is asked with "chat" unless it is said what it was taught.
+    prompts = "more={prompts: embedded, trial: false}"
+    for given in (f"model=openai:{SERVED}", "n=4", "samples=3", "draws=200", prompts):
         command += ["-p", given]
     env = os.environ | {"OPENAI_BASE_URL": address, "TRUSTLAB_RUNS": str(tmp_path)}
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)

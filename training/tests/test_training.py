@@ -51,7 +51,7 @@ from training.tokenizer import (
 from training.train import MIXTURES, loss_of
 from training.world import Fact, World
 from trustlab.agents.medconf import library_text, profile_text, reply_room
-from trustlab.models import EMBEDDED
+from trustlab.models.by_name import EMBEDDED
 from trustlab.parsing.medconf import read_evidence, read_profile, read_score
 from trustlab.parsing.reply import Unreadable, diagnosis
 from trustlab.parsing.scores import guesses, score_0_100, true_or_false

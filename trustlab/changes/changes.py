@@ -12,7 +12,7 @@ from itertools import groupby
 
 import numpy as np
 
-from trustlab.agents.rephrase import newly_names
+from trustlab.changes.rephrase import newly_names
 from trustlab.knowledge import Finding, Knowledge, load_knowledge
 from trustlab.levels import Show, view
 from trustlab.paths import DATA, read_yaml

@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from trustlab.agents.rephrase import EXCHANGE
+from trustlab.changes.rephrase import EXCHANGE
 from trustlab.knowledge import Finding, Knowledge, Value
 from trustlab.meaning.encoder import Encoder
 from trustlab.records import Statement, normalise

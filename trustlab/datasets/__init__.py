@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from trustlab.datasets import cases_file, ddxplus, meditod, medqa
-from trustlab.datasets.cases_file import DataError, Read
+from trustlab.datasets.cases_file import Read
 from trustlab.records import Case
+from trustlab.tables import DataError, check_table
 
 __all__ = ["ABOUT", "LOADERS", "DataError", "Read", "load_cases", "load_sets", "read_data"]
 
@@ -123,7 +124,7 @@ def check_sets(names: Any, path: Any, options: Any) -> None:
             what = f"{str(where)!r}, which does not exist"
             raise ValueError(f"path is {what}; {name} is {ABOUT[name]}")
         if LOADERS[name] is cases_file.read_table:
-            cases_file.check_table(Path(where).expanduser())
+            check_table(Path(where).expanduser())
 
 
 def read_data(name: str, *, path: str | Path | None = None, seed: int = 0, **options: Any) -> Read:

@@ -25,7 +25,6 @@ from trustlab.datasets.cases_file import (
     MIN_STATEMENTS,
     Bad,
     Chances,
-    DataError,
     Enough,
     MarkedStatement,
     Person,
@@ -34,13 +33,11 @@ from trustlab.datasets.cases_file import (
     Text,
     checked,
     read_cases,
-    whole_json,
-    within,
-    wrong_encoding,
 )
 from trustlab.knowledge import answer_text, load_knowledge, phrase_list, say
 from trustlab.paths import DATA
 from trustlab.records import Case, Statement
+from trustlab.tables import DataError, whole_json, within, wrong_encoding
 
 CONDITIONS, EVIDENCES = "release_conditions.json", "release_evidences.json"
 COLUMNS = ("AGE", "DIFFERENTIAL_DIAGNOSIS", "SEX", "PATHOLOGY", "EVIDENCES", "INITIAL_EVIDENCE")

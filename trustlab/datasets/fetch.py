@@ -21,8 +21,8 @@ from typing import Any, Literal
 from pydantic import TypeAdapter
 from tqdm import tqdm
 
-from trustlab.datasets.cases_file import DataError, read_text
 from trustlab.paths import read_yaml, save_json
+from trustlab.tables import DataError, read_text
 
 SOURCE = "SOURCE.json"
 """The file beside the data that says where each of them came from."""

@@ -13,31 +13,17 @@ from pydantic import Field, model_validator
 
 from trustlab.agents.giveaway import giveaway
 from trustlab.choices import utf8
-from trustlab.datasets.cases_file import (
-    MIN_STATEMENTS,
-    DataError,
-    Read,
-    Row,
-    Text,
-    allowed,
-    checked,
-    of_kind,
-    whole_json,
-    within,
-)
+from trustlab.datasets.cases_file import MIN_STATEMENTS, Read, Row, Text, allowed, checked, of_kind
 from trustlab.knowledge import load_knowledge
 from trustlab.records import Case, Statement, normalise
+from trustlab.tables import DataError, whole_json, within
 
 NEEDED = (
     "the MediTOD repository (dair-iitd/MediTOD), its data or raw_data folder, or a JSON file of its"
     " dialogues"
 )
 FILES = ("dialogs.json", "data/dialogs.json", "raw_data/dialogs.json")
-ANNOTATIONS = (
-    "annotations.json",
-    "../annotations/{stem}_annotations.json",
-    "{stem}_annotations.json",
-)
+ANNOTATIONS = ("annotations.json", "../annotations/{stem}_annotations.json")
 """Where the annotations of a raw file of dialogues may be, from its folder."""
 SPEAKERS, NOBODY = ("doctor", "patient"), "control"
 """Who speaks. An utterance of ``control`` holds notes of the labelling tool; nobody says it."""
@@ -116,20 +102,16 @@ class _Entry(_Diagnosis):
 
 class _Spoken(Row):
     speaker: Annotated[
-        str,
-        allowed(" or ".join(SPEAKERS), lambda one: one.strip().lower() in (*SPEAKERS, NOBODY)),
+        str, allowed(" or ".join(SPEAKERS), lambda one: one.strip().lower() in (*SPEAKERS, NOBODY))
     ]
     text: Annotated[str, allowed("a str", utf8)]
+    uttr_id: Annotated[int | str, allowed("a number, or text that is not empty", str)]
     nlu: Annotated[list[_Entry], Objects] = []
     actions: Annotated[list[_Action], Objects] = []
 
 
 class _Dialogue(Row):
     utterances: Annotated[list[dict[str, Any]], Field(min_length=1)]
-
-
-class _Listed(Row):
-    dlg_id: Annotated[int | str, allowed("text that is not empty, or a whole number", str)]
 
 
 def read(path: Path | None = None, seed: int = 0, split: str | None = None) -> Read:
@@ -235,18 +217,31 @@ def _largest(path: Path | None) -> tuple[Path, Dialogues, int]:
 
 
 def _dialogues(file: Path) -> Dialogues:
-    raw = _by_id(file, whole_json(file))
+    value: Any = whole_json(file)
+    if isinstance(value, dict) and isinstance(value.get("utterances"), list):
+        value = {str(value.get("dlg_id", file.stem)): value}  # one, as the labelling tool has it
+    if not isinstance(value, dict) or not value:
+        raise DataError(file, None, "JSON", value, "dialogues by id, at least one")
+    raw = {
+        key: checked(_Dialogue, dialogue, within(file, f"dialogue {key}")).utterances
+        for key, dialogue in value.items()
+    }
     own = any("actions" in u or "nlu" in u for utterances in raw.values() for u in utterances)
     source, entries = (file, {}) if own else _annotations(file, list(raw))
     found: Dialogues = {}
     for key, utterances in raw.items():
-        numbers = [str(u["uttr_id"]) for u in utterances]
-        noted = {} if own else _by_utterance(source, f"dialogue {key}", numbers, entries.get(key))
-        every = []
-        for number, utterance in zip(numbers, utterances, strict=True):
-            place = within(file, f"dialogue {key}, utterance {number}")
-            every.append(_utterance(checked(_Spoken, utterance, place), noted.get(number, [])))
-        found[key] = [utterance for utterance in every if utterance.speaker != NOBODY]
+        numbers: list[str] = []
+        every: list[_Spoken] = []
+        for position, utterance in enumerate(utterances):
+            place = within(file, f"dialogue {key}, utterance {position}")
+            every.append(checked(_Spoken, utterance, place))
+            numbers.append(str(every[-1].uttr_id))
+            if numbers[-1] in numbers[:-1]:
+                raise place("uttr_id", numbers[-1], "a number that no earlier one has")
+        own_entries = [] if entries.get(key) is None else entries[key]
+        noted = _by_utterance(source, f"dialogue {key}", numbers, own_entries)
+        told = [_utterance(u, noted[n]) for u, n in zip(every, numbers, strict=True)]
+        found[key] = [utterance for utterance in told if utterance.speaker != NOBODY]
     return found
 
 
@@ -276,39 +271,6 @@ def _distinct(diseases: list[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in names if name.lower() not in NO_NAME))
 
 
-def _by_id(file: Path, value: Any) -> dict[str, list[dict]]:
-    """The utterances as they stand, numbered, of the dialogues in a file: by id, a list, or one."""
-    if isinstance(value, dict) and isinstance(value.get("utterances"), list):
-        value = [value]
-    if isinstance(value, list):
-        alone = {"dlg_id": file.stem} if len(value) == 1 else {}
-        whole = [alone | one if isinstance(one, dict) else one for one in value]
-        places = (within(file, f"dialogue {i}") for i in range(1, len(whole) + 1))
-        ids = [checked(_Listed, *pair).dlg_id for pair in zip(whole, places, strict=True)]
-        pairs = list(zip(map(str, ids), whole, strict=True))
-    elif isinstance(value, dict):
-        pairs = list(value.items())
-    else:
-        raise DataError(file, None, "JSON", value, "dialogues by id, a list of them, or one")
-    found: dict[str, list[dict]] = {}
-    for key, dialogue in pairs:
-        if key in found:
-            once = "an id that no earlier dialogue has"
-            raise DataError(file, None, f"dialogue {key}", key, once)
-        whole = dialogue if isinstance(dialogue, dict) else {"utterances": dialogue}
-        found[key] = checked(_Dialogue, whole, within(file, f"dialogue {key}")).utterances
-        numbers: set[str] = set()
-        for position, utterance in enumerate(found[key]):
-            number = utterance.setdefault("uttr_id", position)
-            if type(number) not in (int, str) or str(number) in numbers:
-                place = f"dialogue {key}, utterance {position}, uttr_id"
-                raise DataError(file, None, place, number, "a number that no earlier one has")
-            numbers.add(str(number))
-    if not found:
-        raise DataError(file, None, "dialogues", 0, "at least one dialogue")
-    return found
-
-
 def _annotations(file: Path, keys: list[str]) -> tuple[Path, Mapping[str, Any]]:
     """The file of annotations for the raw dialogues of ``file``, and what it holds, by dialogue."""
     places = [file.parent / name.format(stem=file.stem) for name in ANNOTATIONS]
@@ -331,25 +293,16 @@ def _by_utterance(
     source: Path, place: str, numbers: list[str], entries: Any
 ) -> Mapping[str, list[_Entry]]:
     """The entries of each utterance, by its ``uttr_id``."""
-    lists: list[tuple[Any, Any]] = [(None, [] if entries is None else entries)]
-    if isinstance(entries, dict):
-        lists = list(entries.items())
-    elif isinstance(entries, list) and entries and all(isinstance(some, list) for some in entries):
-        if len(entries) > len(numbers):
-            most = f"a list of entries for each of the {len(numbers)} utterances"
-            raise DataError(source, None, place, f"{len(entries)} lists", most)
-        lists = list(zip(numbers, entries, strict=False))
+    if not isinstance(entries, list) or not all(isinstance(one, dict) for one in entries):
+        raise DataError(source, None, place, entries, "a list of objects")
     found: dict[str, list[_Entry]] = defaultdict(list)
-    for own, some in lists:
-        if not isinstance(some, list) or not all(isinstance(one, dict) for one in some):
-            raise DataError(source, None, place, some, "a list of objects")
-        for entry in some:
-            uid = own if isinstance(entries, dict) else entry.get("uid", own)
-            if entry.get("intent") == NOTE:
-                continue
-            if type(uid) not in (int, str) or str(uid) not in numbers:
-                raise DataError(source, None, f"{place}, uid", uid, "the uttr_id of an utterance")
-            found[str(uid)].append(checked(_Entry, entry, within(source, f"{place}, uid {uid}")))
+    for entry in entries:
+        uid = entry.get("uid")
+        if entry.get("intent") == NOTE:
+            continue
+        if type(uid) not in (int, str) or str(uid) not in numbers:
+            raise DataError(source, None, f"{place}, uid", uid, "the uttr_id of an utterance")
+        found[str(uid)].append(checked(_Entry, entry, within(source, f"{place}, uid {uid}")))
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -15,22 +15,18 @@ from pydantic import Field
 from trustlab.datasets.cases_file import (
     MIN_STATEMENTS,
     Bad,
-    DataError,
     Read,
     Row,
     Text,
     allowed,
     checked,
-    json_lines,
     of_kind,
-    read_text,
-    whole_json,
-    within,
 )
 from trustlab.datasets.fetch import SOURCE
-from trustlab.datasets.sentences import sentences
 from trustlab.knowledge import load_knowledge
 from trustlab.records import Case, Statement, normalise
+from trustlab.sentences import sentences
+from trustlab.tables import DataError, json_lines, whole_json, within
 from trustlab.words import word_lists
 
 NEEDED = "a MedQA file (JSON lines, as in jind11/MedQA, or MIRAGE's benchmark.json), or a folder"
@@ -104,9 +100,7 @@ class _Question:
     bad: Bad
 
 
-def read(
-    path: Path | None = None, seed: int = 0, ids: Sequence[str | int] | str | Path | None = None
-) -> Read:
+def read(path: Path | None = None, seed: int = 0, ids: Sequence[str | int] | None = None) -> Read:
     """The questions of ``path`` that ask for a diagnosis, as cases in file order.
 
     - ``path``: a file, or a folder with just one inside. Official rows, one JSON object a line:
@@ -115,9 +109,9 @@ def read(
       object, ``{"medqa": {id: {"question", "options", "answer": letter}}}``.
     - Options and the final question are left out, the rest is cut by :func:`sentences`: a statement
       each, more than 10 or the case is dropped.
-    - Which questions count says :func:`asks_for_diagnosis`, or ``ids``: a list of ids, or a text
-      file with an id a line (``#`` comments aside). The id is the row's own, or its number from 1;
-      the case is called ``medqa-ID``. A question that is there twice becomes one case.
+    - Which questions count says :func:`asks_for_diagnosis`, or ``ids``, a list of ids: the row's
+      own, or its number from 1. The case is called ``medqa-ID``. A question that is there twice
+      becomes one case.
     - The diagnosis is the answer's text; accepted too are that text without an acronym in brackets,
       and every name that the knowledge table has for it.
     - ``seed`` changes nothing.
@@ -284,19 +278,12 @@ def _answer(row: dict) -> str | None:
     return _unquoted(answer) if isinstance(answer, str) else None
 
 
-_IDS = "allowed is a list of ids or row numbers, such as [32, 'medqa-40'], or a text file with"
-_IDS += " an id a line"
+_IDS = "allowed is a list of ids or row numbers, such as [32, 'medqa-40']"
 
 
-def _wanted(ids: Sequence[str | int] | str | Path, known: set[str], file: Path) -> set[str]:
+def _wanted(ids: Sequence[str | int], known: set[str], file: Path) -> set[str]:
     """The ids asked for, each of which must be ``known``."""
-    if isinstance(ids, str | Path):
-        source = Path(ids).expanduser()
-        if not source.is_file():
-            raise ValueError(f"ids is {str(ids)!r}, which is no file; {_IDS}")
-        ids = [line.split("#")[0].strip() for line in read_text(source).split("\n")]
-        ids = [one for one in ids if one]
-    if not isinstance(ids, Sequence | Set) or isinstance(ids, bytes):
+    if isinstance(ids, str | bytes) or not isinstance(ids, Sequence):
         raise ValueError(f"ids is {ids!r}; {_IDS}")
     if wrong := [one for one in ids if not isinstance(one, str | int) or isinstance(one, bool)]:
         raise ValueError(f"ids has {', '.join(map(repr, wrong[:10]))}; {_IDS}")

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from trustlab.datasets.cases_file import NO_NAMES, Bad, DataError, named_columns, table_rows
 from trustlab.parsing.medconf import read_evidence, read_profile
 from trustlab.parsing.reply import no_answer
 from trustlab.parsing.scores import probes_read
@@ -33,6 +32,7 @@ from trustlab.records import (
     View,
     normalise,
 )
+from trustlab.tables import NO_NAMES, Bad, DataError, named_columns, table_rows
 
 NOISE = 1e-6
 """A log-probability that is above 0 by less is rounding."""

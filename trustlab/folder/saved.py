@@ -10,7 +10,6 @@ from typing import Any
 
 import pandas as pd
 
-from trustlab.datasets.cases_file import table_text
 from trustlab.folder.records_file import NAME as RECORDS
 from trustlab.folder.records_file import find_records, read_records, save_records
 from trustlab.formatted import remark_lines
@@ -18,6 +17,7 @@ from trustlab.models.cache import CALL_COLUMNS
 from trustlab.paths import NOTICE, from_spreadsheet, save_json, save_tables
 from trustlab.records import Generation
 from trustlab.run import ANSWERS, CONFIDENCE, Run, without_unread
+from trustlab.tables import table_text
 
 LIBRARIES = (
     "numpy", "pandas", "scipy", "scikit-learn", "torch", "transformers", "sentence-transformers",

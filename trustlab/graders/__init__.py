@@ -43,8 +43,8 @@ from trustlab.graders.same_or_narrower import (
 )
 from trustlab.knowledge import Knowledge, load_knowledge
 from trustlab.meaning.encoder import VECTORS, Encoder, pair_cosines
-from trustlab.models import check_model_name, open_model
 from trustlab.models.base import About, Model, Request
+from trustlab.models.by_name import check_model_name, open_model
 from trustlab.models.cache import CachedModel
 from trustlab.parsing.counts import both
 from trustlab.parsing.reply import Unreadable, no_answer

@@ -46,7 +46,7 @@ PREFERRED = ("medconf", "asp", "poc", "ce")
 """Whose confidence counts, where no method is named and the run has it."""
 VERDICTS = {
     "right": ("✓", "#009E73"), "wrong": ("✗", "#D55E00"), "unread": ("?", GREY),
-    "not judged": ("–", GREY), "replies alone": ("…", GREY),
+    "not judged": ("–", GREY),
 }  # fmt: skip
 """Verdict -> its symbol and colour."""
 BOUNDS = {"lower": "≥ ", "upper": "≤ "}
@@ -237,19 +237,17 @@ def write_page(title: str, body: Html, path: Path, script: str = "") -> None:
     save_text(page.encode("utf-8", "replace").decode("utf-8"), path)  # half a character is a "?"
 
 
-def write_answers(folder: Path, into: Path | None = None, since: float = 0) -> int:
+def write_answers(folder: Path, into: Path | None = None) -> int:
     """Write ``answers.html`` into ``folder`` or ``into``: a list of the answers of all runs in it,
     and the pages of :data:`MOST` of them. Returns how many are listed; of none nothing is written.
-    Replies without a run's tables are listed by case, level and model, unless they are from before
-    ``since`` (seconds): an earlier run's. ``ValueError`` for a damaged file."""
-    runs = {f.parent for f in folder.rglob(RUN) if find_table(f.parent, "answers")}
-    fresh = {f.parent for f in folder.rglob(REPLIES) if f.stat().st_mtime >= since}
+    ``ValueError`` for a damaged file."""
     rows, into = [], into or folder
-    for place in (places := [*sorted(runs), *sorted(fresh - runs)]):
+    places = sorted(f.parent for f in folder.rglob(RUN) if find_table(f.parent, "answers"))
+    for place in places:
         where, most = place.relative_to(folder), max(MOST // len(places), 10)
         for old in (into / where / ANSWERS).glob("*/*.html"):  # of an earlier run
             old.unlink()
-        found, bodies = _of_run(place, most) if place in runs else _of_replies(place, most)
+        found, bodies = _of_run(place, most)
         for of, body in bodies.items():
             write_page(f"Case {of.case_id}", body, into / where / page_path(of))
         for row in found:
@@ -277,11 +275,7 @@ def write_answers(folder: Path, into: Path | None = None, since: float = 0) -> i
     return len(rows)
 
 
-Listed = tuple[list[dict[str, Any]], dict[Choice, Html]]
-"""A row an answer, and the pages of some of them."""
-
-
-def _of_run(place: Path, most: int) -> Listed:
+def _of_run(place: Path, most: int) -> tuple[list[dict[str, Any]], dict[Choice, Html]]:
     """The answers of a run, with the pages of those that tell most."""
     run = load_run(place, records=False)
     table, kept = _listed(run), place / RECORDS
@@ -290,22 +284,6 @@ def _of_run(place: Path, most: int) -> Listed:
     run = replace(run, generations=records)
     rows = table.fillna({"answer": "", "truth": ""}).to_dict("records")
     return rows, {of: show(run, *of) for of in chosen}
-
-
-def _of_replies(place: Path, most: int) -> Listed:
-    """The same of a folder that has replies without a run's tables, by case, level and model."""
-    kept, rows, pages, kind = replies_in(place), [], {}, "replies alone"
-    for dataset, case_id, level in kept.views():
-        found = kept.of(dataset, case_id, level)
-        for model in dict.fromkeys(row["model"] for row in found):
-            of = Choice(case_id, level or 0, model)
-            blank = {"answer": "", "truth": "", "sure": {}, "verdict": kind}
-            rows.append({**of._asdict(), **blank, "dataset": dataset, "choice": of})
-            if len(rows) <= most:
-                asked = _in_order(row for row in found if row["model"] == model)
-                facts = [case_id, dataset, f"model {model}", f"level {level}", kind]
-                pages[of] = render("answer", facts=facts, asked=asked)
-    return rows, pages
 
 
 def _listed(run: Run, method: str | None = None) -> pd.DataFrame:

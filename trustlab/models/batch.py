@@ -86,7 +86,7 @@ class FileLine(Line):
             failed = self._failed.setdefault(name, {})
             failed[str(row.get("id") or (file, at))] = self._refusal(known, error)
 
-    def _made(self, key: str, headers: dict[str, str]) -> Any:
+    def _made(self, key: str) -> Any:
         """No client: nobody is called."""
 
     def _refusal(self, status: int | None, error: Any, pause: float = 0.0) -> Outcome:

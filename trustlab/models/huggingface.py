@@ -16,7 +16,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from trustlab.models import decoding, opening
-from trustlab.models.base import STATISTICS, Messages, Request, not_default, taught_in, too_long
+from trustlab.models.abilities import not_default
+from trustlab.models.base import STATISTICS, Messages, Request, taught_in, too_long
 from trustlab.models.decoding import Branches, GrowingReplies, Ids, Passes
 from trustlab.models.forms import Forms, repeats_itself
 from trustlab.models.templates import check_options, check_template, dated

@@ -23,7 +23,8 @@ from typing import Any, cast
 from trustlab.models import base
 from trustlab.models import openai_replies as answers
 from trustlab.models import openai_wire as wire
-from trustlab.models.base import Abilities, Gone, Keep, Messages, Request, Stopped
+from trustlab.models.abilities import Abilities, not_default
+from trustlab.models.base import Gone, Keep, Messages, Request, Stopped
 from trustlab.models.decoding import check
 from trustlab.models.limiter import LONGEST_WAIT_S
 from trustlab.models.openai_wire import Address, Dialect, Line, Outcome, Template
@@ -44,7 +45,7 @@ MOST_ASKED = 12
 MODERATED = re.compile(r"flagged|moderat|content.?(policy|filter|management)|safety", re.I)
 """Words of a refusal (403) that is of one prompt, and not of all."""
 ELSEWHERE = ("takes_temperature", "coldest", "takes_schema", "schema_form")
-"""Parts of a dialect that :class:`~trustlab.models.base.Abilities` name themselves."""
+"""Parts of a dialect that :class:`~trustlab.models.abilities.Abilities` name themselves."""
 BESIDE = {
     "name", "base_url", "concurrency", "timeout_s", "max_retries", "max_calls", "max_tokens_total",
 }  # fmt: skip
@@ -140,7 +141,7 @@ class OpenAIModel:
     ) -> None:  # fmt: skip
         """Nothing is sent yet. ``ValueError``: an option out of range, or no address."""
         given = dict(locals())
-        self.asked_with: dict[str, Any] = base.not_default(OpenAIModel, given, BESIDE)
+        self.asked_with: dict[str, Any] = not_default(OpenAIModel, given, BESIDE)
         check_thinking(thinking, thinking_tokens)
         self.check_options(given)
         for option, least in LEAST.items():
@@ -529,12 +530,9 @@ class OpenAIModel:
         return ""
 
     def _count(self, outcome: Outcome) -> None:
-        """Add a call to ``usage``; a server's fingerprint is a name there, counted."""
+        """Add a call's tokens to ``usage``."""
         self.usage["n_tokens_in"] += answers.count_of(outcome.answer, "prompt_tokens") or 0
         self.usage["n_tokens_out"] += answers.count_of(outcome.answer, "completion_tokens") or 0
-        if isinstance(fingerprint := wire.field(outcome.answer, "system_fingerprint"), str):
-            name = f"fingerprint {wire.shortened(fingerprint)[:40]}"
-            self.usage[name] = self.usage.get(name, 0.0) + 1
 
     def _read(
         self, outcome: Outcome, sent: dict[str, Any], request: Request, asked: int

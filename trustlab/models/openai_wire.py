@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import contextlib
 import hashlib
 import importlib
@@ -19,7 +18,7 @@ from dataclasses import asdict, dataclass, replace
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from trustlab.choices import KEY_LIKE, may_be_token
 from trustlab.models.base import Messages, Request
@@ -57,11 +56,10 @@ def shortened(text: str) -> str:
 @dataclass(frozen=True)
 class Address:
     """Where a server is. ``url`` goes to the client; ``shown`` is host, port and path without what
-    may be a token; ``login`` is kept out of both; ``here``: it is this machine."""
+    may be a token; ``here``: it is this machine."""
 
     url: str
     shown: str
-    login: str | None
     here: bool
 
     def __repr__(self) -> str:
@@ -70,7 +68,7 @@ class Address:
     @classmethod
     def of(cls, base_url: str | None) -> Address:
         """The address given, else ``OPENAI_BASE_URL``, else OpenAI's; ``ValueError`` for no address
-        and one with a query."""
+        and one with a login or a query."""
         form = "base_url must be http://HOST/PATH or https://HOST/PATH (most servers: .../v1)"
         try:
             parts = urlsplit((base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI).strip())
@@ -79,16 +77,14 @@ class Address:
             raise ValueError(form) from None
         if parts.scheme not in ("http", "https") or not host:
             raise ValueError(form)
-        if parts.query or parts.fragment:
-            where = "must end with its path; a key belongs in OPENAI_API_KEY"
+        if parts.query or parts.fragment or parts.username is not None:
+            where = "must have host and path alone; a key belongs in OPENAI_API_KEY"
             raise ValueError(f"base_url for {host} {where}")
-        at = parts.netloc.rpartition("@")[2]
-        login = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
+        at = parts.netloc
         path = parts.path.rstrip("/").removesuffix(PATHS["chat"])
         shown = "/".join(_segment(part) for part in path.split("/"))
         here = host in ("localhost", "::1", "0.0.0.0") or host.startswith("127.")
-        login = None if parts.username is None else login
-        return cls(f"{parts.scheme}://{at}{path}", f"{at}{shown}", login, here)
+        return cls(f"{parts.scheme}://{at}{path}", f"{at}{shown}", here)
 
 
 def _segment(part: str) -> str:
@@ -304,7 +300,7 @@ class Line:
 
     def __init__(self, address: Address, *, timeout_s: float, concurrency: int) -> None:
         self.address, self.timeout_s, self.concurrency = address, timeout_s, concurrency
-        self._secrets: tuple[str, ...] = ()
+        self._secret = ""
         self._opening = threading.Lock()
         self.limiter, self._client = Limiter(concurrency), None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -328,11 +324,9 @@ class Line:
     def _opened(self) -> asyncio.AbstractEventLoop:
         with self._opening:
             if self._loop is None:
-                key, login = key_for(self.address), self.address.login
-                basic = login and base64.b64encode(login.encode()).decode()
-                known = (key, basic, *(login or "").split(":", 1))
-                self._secrets = tuple(s for s in known if s and len(s) >= SHORTEST_KEY)
-                client = self._made(key, {"Authorization": f"Basic {basic}"} if basic else {})
+                key = key_for(self.address)
+                self._secret = key if len(key) >= SHORTEST_KEY else ""
+                client = self._made(key)
                 loop = asyncio.new_event_loop()
                 thread = threading.Thread(target=loop.run_forever, name="trustlab", daemon=True)
                 thread.start()
@@ -340,7 +334,7 @@ class Line:
                 self._finalizer = weakref.finalize(self, _shut, loop, client, thread)
             return self._loop
 
-    def _made(self, key: str, headers: dict[str, str]) -> Any:
+    def _made(self, key: str) -> Any:
         try:
             import openai
         except ImportError as error:
@@ -348,7 +342,7 @@ class Line:
         n, address, http = self.concurrency, self.address, _http()
         limits = http.Limits(max_connections=n, max_keepalive_connections=n, keepalive_expiry=60.0)
         timeout = http.Timeout(self.timeout_s, connect=CONNECT_S)
-        headers = headers | {"Accept-Encoding": "identity"}  # a packed answer has no known size
+        headers = {"Accept-Encoding": "identity"}  # a packed answer has no known size
         return openai.AsyncOpenAI(
             api_key=key, base_url=address.url, timeout=timeout, max_retries=0,
             default_headers=headers, http_client=openai.DefaultAsyncHttpxClient(
@@ -366,13 +360,12 @@ class Line:
 
     def scrubbed(self, text: str) -> str:
         """``text`` without the key, or anything that looks like one."""
-        for secret in self._secrets:
-            text = text.replace(secret, HIDDEN)
+        text = text.replace(self._secret, HIDDEN) if self._secret else text
         return re.sub(rf"{KEY_LIKE.pattern}|\bsk-[\w*.-]{{4,}}|(?<=Bearer )\S+", HIDDEN, text)
 
     def echoes(self, *texts: str | None) -> bool:
         """Whether one of the texts holds the key."""
-        return any(secret in text for secret in self._secrets for text in texts if text)
+        return bool(self._secret) and any(self._secret in text for text in texts if text)
 
     async def post(self, kind: str, body: Mapping[str, Any]) -> Outcome:
         """One call of a kind of :data:`PATHS`, in a place that the limiter gave, within

@@ -1,18 +1,5 @@
-"""Passages of a medical library, and finding the ones that a query asks for."""
+"""Finds passages of a medical library."""
 
-from trustlab.retrieval.bm25 import BM25, K1, N_BEST, B, Retriever, terms
-from trustlab.retrieval.corpus import Passage, load_corpus
-from trustlab.retrieval.disk_index import BM25S, open_retriever
+from trustlab.retrieval.bm25 import BM25, K1, N_BEST, B, Passage, Retriever, terms
 
-__all__ = [
-    "BM25",
-    "BM25S",
-    "B",
-    "K1",
-    "N_BEST",
-    "Passage",
-    "Retriever",
-    "load_corpus",
-    "open_retriever",
-    "terms",
-]
+__all__ = ["BM25", "B", "K1", "N_BEST", "Passage", "Retriever", "terms"]

@@ -8,12 +8,11 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Protocol
 
 import numpy as np
-
-from trustlab.retrieval.corpus import Passage
 
 _WORD = re.compile(r"\w+")
 _UNSEEN = re.compile("\u00ad\\s*|[\u200b-\u200d\u2060\ufeff]")
@@ -43,6 +42,16 @@ def words_revision() -> str:
     how = (_WORD.pattern, _UNSEEN.pattern, "NFKC", unicodedata.unidata_version)
     parts = (*how, *sorted(stop_words()))
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Passage:
+    """One passage; ``contents``, title and content together, is searched and read by models."""
+
+    id: str
+    title: str
+    content: str
+    contents: str
 
 
 class Retriever(Protocol):

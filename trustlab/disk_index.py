@@ -19,9 +19,7 @@ from typing import Any
 import numpy as np
 
 from trustlab import paths
-from trustlab.retrieval import bm25
-from trustlab.retrieval.bm25 import BM25, K1, N_BEST, B, terms
-from trustlab.retrieval.corpus import (
+from trustlab.corpora import (
     FILE,
     CorpusFile,
     CorpusPath,
@@ -31,6 +29,8 @@ from trustlab.retrieval.corpus import (
     read_passages,
     sha256_of,
 )
+from trustlab.retrieval import bm25
+from trustlab.retrieval.bm25 import BM25, K1, N_BEST, B, terms
 
 FORMAT = 3
 """Goes up when the files of an index change their meaning."""
@@ -50,7 +50,7 @@ def open_retriever(
     index_dir: str | Path | None = None,
     kind: str | None = None,
 ) -> BM25 | BM25S:
-    """A retriever over the corpus at ``path`` (:func:`~trustlab.retrieval.corpus.corpus_files`;
+    """A retriever over the corpus at ``path`` (:func:`~trustlab.corpora.corpus_files`;
     default: the project's own).
 
     ``kind``: ``"rank_bm25"`` keeps all passages in memory; ``"bm25s"`` keeps an index in

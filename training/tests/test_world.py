@@ -14,7 +14,6 @@ from training import starter
 from training.world import DENIAL, DENIAL_CHANCE, TALK, TALK_CHANCE, Fact, Patient, World
 from trustlab.knowledge import Condition, Finding, Knowledge, Value, load_knowledge
 from trustlab.paths import DATA
-from trustlab.records import normalise
 
 W = {"always": 0.92, "usual": 0.70, "some": 0.30, "rare": 0.12}
 
@@ -169,16 +168,11 @@ def joint(*, travel: bool = False) -> tuple[list[Outcome], np.ndarray]:
     return told, np.array(rows)
 
 
-def test_the_second_writing_of_the_law_is_a_distribution() -> None:
-    _, p = joint()
-    assert p.sum() == pytest.approx(1, abs=1e-12)
-    assert p.sum(0) == pytest.approx([2 / 3.5, 1 / 3.5, 0.5 / 3.5], abs=1e-12)
-
-
 @pytest.mark.parametrize("travel", [False, True])
 def test_posterior_is_exact_for_everything_that_can_be_told(travel: bool) -> None:
     world = World(tiny(travel=travel))
     told, p = joint(travel=travel)
+    assert p.sum(0) == pytest.approx([2 / 3.5, 1 / 3.5, 0.5 / 3.5], abs=1e-12)  # a distribution
     possible = p.sum(1) > 0
     assert possible.sum() > 400
     exact = p[possible] / p[possible].sum(1, keepdims=True)
@@ -187,7 +181,7 @@ def test_posterior_is_exact_for_everything_that_can_be_told(travel: bool) -> Non
 
 
 def test_draws_follow_the_law() -> None:
-    world, rng, n = World(tiny()), np.random.default_rng(8), 6000
+    world, rng, n = World(tiny()), np.random.default_rng(8), 4000
     told, p = joint()
     want: Counter = Counter()
     for outcome, row in zip(told, p, strict=True):
@@ -224,7 +218,7 @@ def world() -> World:
 @pytest.fixture(scope="module")
 def patients(world: World) -> list[Patient]:
     rng = np.random.default_rng(2)
-    return [world.draw(rng) for _ in range(1500)]
+    return [world.draw(rng) for _ in range(1000)]
 
 
 def best_and_right(world: World, patients: list[Patient]) -> tuple[np.ndarray, np.ndarray]:
@@ -241,16 +235,8 @@ def test_posterior_is_calibrated(world: World, patients: list[Patient]) -> None:
     error = np.sqrt((best * (1 - best)).sum()) / len(best)
     assert abs(best.mean() - right.mean()) < 3 * error
     assert 0.2 < right.mean() < 0.98
-    other = np.random.default_rng(9)
-    best, right = best_and_right(world, [world.draw(other) for _ in range(1500)])
-    assert abs(best.mean() - right.mean()) < 3 * right.std() / np.sqrt(len(right))
-
-
-def test_draws_repeat_under_their_seed(world: World, patients: list[Patient]) -> None:
     rng = np.random.default_rng(2)
-    assert [World().draw(rng) for _ in range(3)] == patients[:3]
-    other = np.random.default_rng(3)
-    assert [world.draw(other) for _ in range(3)] != patients[:3]
+    assert [World().draw(rng) for _ in range(3)] == patients[:3]  # draws repeat under their seed
 
 
 def test_stories_start_with_a_symptom_and_tell_parents_before_follow_ups(
@@ -274,27 +260,13 @@ def test_stories_start_with_a_symptom_and_tell_parents_before_follow_ups(
                 assert kinds | {findings[f.finding].sex} <= {None, p.sex}
 
 
-def test_denials_occur_where_they_are_drawn(world: World, patients: list[Patient]) -> None:
-    binary = [f.affirmed for p in patients for f in p.facts if f.finding in world.column]
-    assert 0.05 < 1 - np.mean(binary) < 0.6
-    rng = np.random.default_rng(6)
-    silent = [world.draw(rng, denial=0.0) for _ in range(200)]
-    assert all(f.affirmed for p in silent for f in p.facts if f.finding in world.column)
-
-
-def test_statements_say_the_fact_in_the_table_s_words(
-    world: World, patients: list[Patient]
-) -> None:
+def test_statements_say_the_fact_in_the_table_s_words(world: World) -> None:
     rng = np.random.default_rng(1)
     fact = Fact("pain_site", True, ("belly", "groin_left"))
     said = {world.statement(fact, rng).text for _ in range(60)}
     f = world.knowledge.findings["pain_site"]
     answers = [a.replace("{value}", "my belly and my left groin") for a in f.affirm]
     assert said == {f"Doctor: {f.question}\nPatient: {answer}" for answer in answers}
-    for fact in (fact for p in patients[:50] for fact in p.facts):
-        s = world.statement(fact, rng)
-        assert (s.finding, s.affirmed) == (fact.finding, fact.affirmed)
-        assert "{" not in s.text and s.text.count("\n") == 1
 
 
 # The starter cases
@@ -334,9 +306,6 @@ def test_the_starter_posteriors_are_what_the_program_writes(
 def test_starter_cases_have_the_promised_shape(made: list[dict]) -> None:
     knowledge = load_knowledge()
     assert [r["case_id"] for r in made] == [f"starter-{i:03d}" for i in range(1, 241)]
-    statements = [s for r in made for s in r["statements"]]
-    assert all(len(r["statements"]) > 10 for r in made)
-    assert np.mean([not s["affirmed"] for s in statements]) >= 0.25
     assert len({r["condition"] for r in made}) >= 55
     assert len({json.dumps(r["statements"]) for r in made}) == len(made)
     for r in made:
@@ -344,12 +313,8 @@ def test_starter_cases_have_the_promised_shape(made: list[dict]) -> None:
         assert r["diagnosis"] == c.name and c.age[0] <= r["patient"]["age"] <= c.age[1]
         assert c.sex in ("any", r["patient"]["sex"])
         first = r["statements"][0]
-        assert first["affirmed"] and knowledge.findings[first["finding"]].kind == "symptom"
-        assert first["finding"] not in starter.NO_COMPLAINT
-
-
-def test_what_nobody_comes_with_is_a_symptom_of_the_table() -> None:
-    findings = [load_knowledge().findings[f] for f in starter.NO_COMPLAINT]
+        assert first["affirmed"] and first["finding"] not in starter.NO_COMPLAINT
+    findings = [knowledge.findings[f] for f in starter.NO_COMPLAINT]
     assert all(f.kind == "symptom" and f.parent is None for f in findings)
 
 
@@ -366,14 +331,6 @@ def test_starter_cases_come_by_their_priors_with_all_that_is_so(
         assert so == {f.finding for f in patient.record}
     assert np.abs(share - world.prior).sum() < 0.55  # as far as chance takes 240 of 65
     assert np.corrcoef(share, world.prior)[0, 1] > 0.5
-
-
-def test_no_starter_case_speaks_its_diagnosis(made: list[dict]) -> None:
-    knowledge = load_knowledge()
-    for r in made:
-        told = normalise(" | ".join(s["text"] for s in (*r["statements"], *r["record"])))
-        for name in knowledge.conditions[r["condition"]].names:
-            assert f" {normalise(name)} " not in f" {told} ", r["case_id"]
 
 
 def test_the_starter_seed_is_no_training_seed() -> None:

@@ -12,9 +12,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from trustlab.datasets.cases_file import DataError, json_object, wrong_encoding
-from trustlab.datasets.sentences import sentences
 from trustlab.files import DATA
+from trustlab.retrieval import Passage
+from trustlab.sentences import sentences
+from trustlab.tables import DataError, json_object, wrong_encoding
 
 FILE = DATA / "corpus" / "passages.jsonl"
 TEXTS = (".txt", ".md")
@@ -109,16 +110,6 @@ def sha256_of(file: Path) -> str:
     """Of a file's bytes."""
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-@dataclass(frozen=True)
-class Passage:
-    """One passage; ``contents``, title and content together, is searched and read by models."""
-
-    id: str
-    title: str
-    content: str
-    contents: str
 
 
 def load_corpus(path: CorpusPath | None = None) -> tuple[Passage, ...]:

@@ -1,0 +1,313 @@
+"""Lines, rows and triangles from small made-up tables: what stands where, told, and refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from drawn_figures import Drawn, assert_legible
+from each import each
+from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
+from matplotlib.colors import to_rgb, to_rgba
+
+from trustlab.plots.curves import curves
+from trustlab.plots.rows import Band, Line, Sure, by_value, rows
+from trustlab.plots.simplex import HEIGHT, WEIGHTS, winners
+from trustlab.plots.style import FAMILY_COLOURS, FAMILY_MARKERS, FEW, INK, label
+
+NAN = float("nan")
+FAMILIES = {
+    "asp": "token",
+    "msp": "token",
+    "poc": "consistency",
+    "semantic_similarity_med": "consistency",
+    "ce": "verbalized",
+    "medconf": "medconf",
+}
+LEVELS = (1, 20, 40, 60, 80, 100)
+LINES = ("asp", "msp", "poc", "ce", "medconf")
+pytestmark = pytest.mark.usefixtures("house_style")
+
+
+# Lines
+
+
+def by_level(names=LINES, **more) -> pd.DataFrame:
+    """A rising line a method, an accuracy ("") with few cases at the first level."""
+    told = [
+        {"method": name, "level": level, "value": 0.1 * k + 0.09 * i, "n": 24, "n_cases": 24}
+        for k, name in enumerate(["", *names])
+        for i, level in enumerate(LEVELS)
+    ]
+    table = pd.DataFrame(told).assign(**{"model": "m", "dataset": "d", "missing": "", **more})
+    table = table.assign(low=table["value"] - 0.05, high=table["value"] + 0.05)
+    few = table["method"].eq("") & table["level"].eq(1)
+    table.loc[few, ["n", "n_cases", "low", "high"]] = [4, 4, NAN, NAN]
+    return table.assign(family=table["method"].map(FAMILIES))
+
+
+def one_case() -> pd.DataFrame:
+    table = by_level().query("method != ''").drop(columns=["low", "high", "n_cases"])
+    return table.assign(n=1, correct=[0, 0, 0, 1, 1, NAN] * len(LINES))
+
+
+def gaps() -> pd.DataFrame:
+    table = by_level(("asp", "poc"))
+    gone = table["method"].eq("asp") & table["level"].isin([20, 60])
+    table.loc[gone, ["value", "low", "high"]] = NAN
+    table.loc[gone, "missing"] = "unreadable answer"
+    return table
+
+
+# Rows
+
+VALUES = {"ce": 0.62, "asp": 0.81, "semantic_similarity_med": NAN, "medconf": 0.74, "poc": 0.79}
+GONE = "no confidence: no medical encoder is named, so that none of its vectors can be compared"
+
+
+def made(**changes: Any) -> pd.DataFrame:
+    """A line for each method, one of them without a value."""
+    lines = [
+        {"method": m, "value": v, "low": v - 0.1, "high": v + 0.08, "n": 1044, "n_cases": 174}
+        | {"missing": GONE if np.isnan(v) else ""}
+        for m, v in VALUES.items()
+    ]
+    return pd.DataFrame(lines).assign(**changes)
+
+
+def dodged() -> pd.DataFrame:
+    """Two marks a row, and the answers themselves, of few cases, in a row without a method."""
+    both = pd.concat([made(told="one", n=72), made(told="two", value=made()["value"] + 0.05)])
+    answers = both[both["method"].eq("poc")].assign(method="", n_cases=9, low=NAN, high=NAN)
+    return pd.concat([answers, both]).assign(
+        moved=lambda t: t["method"].eq("ce") & t["told"].eq("two")
+    )
+
+
+def over_levels() -> pd.DataFrame:
+    ends = {"chance_low": 0.7, "chance_high": 0.99, "chance": 0.9}
+    same = dict.fromkeys(ends, 1.0)
+    return pd.concat([made(metric="pearson", **ends), made(metric="spearman", **same)])
+
+
+# Triangles
+
+CORNERS = {"w_accuracy": (0.5, HEIGHT), "w_agreement": (0, 0), "w_rdc": (1, 0)}
+WHY = "RDC is missing: no medical encoder is named"
+
+
+def sweep(steps: int = 8) -> pd.DataFrame:
+    """Two models on two data sets; one has too few cases, one lacks a part of the index."""
+    grid = [(i / steps, j / steps) for i in range(steps + 1) for j in range(steps + 1 - i)]
+    weights = pd.DataFrame([(*w, 1 - sum(w)) for w in grid], columns=WEIGHTS)
+    won = np.where(weights["w_rdc"] > 0.5, "panel of 3", "one doctor")
+    won = np.where(weights["w_accuracy"] == 1, "tie", won)
+    whole = weights.assign(winner=won, n_cases=20, missing="")
+    parts = {
+        ("m", "starter"): whole,
+        ("m", "starter-dialogue"): whole.assign(n_cases=9),
+        ("n", "starter"): whole.assign(winner="", missing=WHY),
+        ("n", "starter-dialogue"): whole.assign(winner="panel of 5, reviewed"),
+    }
+    both = [part.assign(model=model, dataset=dataset) for (model, dataset), part in parts.items()]
+    return pd.concat(both, ignore_index=True)
+
+
+ACCURACY = {"": {"label": "Accuracy", "lw": 2.6, "marker": "o"}}
+PLAIN: dict[str, Any] = {"references": ACCURACY, "bands": [""], "percent": "y"}
+N = {"value": "{value:.2f}", "n": "{n:,.0f}"}
+UNORDERED = [Line(x, "5 % of unordered series", "spearman", dotted=True) for x in (-0.89, 0.89)]
+DRAWINGS = {
+    "one panel": lambda: curves(by_level(), FAMILIES, **PLAIN),
+    "families": lambda: curves(by_level(), FAMILIES, panels="family", **PLAIN),
+    "one case": lambda: curves(one_case(), FAMILIES, panels="family", filled="correct"),
+    "gaps": lambda: curves(gaps(), FAMILIES, **PLAIN),
+    "rows": lambda: rows(
+        made(), FAMILIES, order=by_value(made()), columns=N, lines=[Line(0.5, "chance 0.50")]
+    ),
+    "dodged": lambda: rows(
+        dodged(), FAMILIES, series="told", pale=["one"], names={"": "Accuracy"}, unit=100,
+        limits=(0, 100), columns=N, sure=Sure("moved", "paired difference other than 0"),
+    ),
+    "band": lambda: rows(
+        over_levels(), FAMILIES, panels="metric", stretched=["pearson"], columns=N,
+        limits={"spearman": (-1, 1)}, band=Band("null distribution", middle="chance"),
+        lines=UNORDERED, xlabel={"pearson": "Pearson's r", "spearman": "Spearman's rho"},
+    ),
+    "weights": lambda: winners(sweep()),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def drawn() -> Iterator[Drawn]:
+    yield Drawn(DRAWINGS, model="embedded", dataset="starter", n_cases=24, n_rows=144)
+    plt.close("all")
+
+
+def lines_of(ax: Axes, colour: object) -> list[Any]:
+    """The drawn lines of a colour that join something."""
+    joined = [line for line in ax.lines if line.get_linestyle() != "None"]
+    return [line for line in joined if to_rgb(line.get_color()) == to_rgb(colour)]
+
+
+def marks(ax: Axes) -> dict[float, list[Any]]:
+    """The marks of each row, by height."""
+    found: dict[float, list[Any]] = {}
+    for line in [line for line in ax.lines if line.get_zorder() == 4]:
+        y: Any = line.get_ydata()
+        found.setdefault(round(float(y[0]), 6), []).append(line)
+    return found
+
+
+def places(ax: Axes) -> dict[str, float]:
+    """Where the row of each name stands."""
+    ticks = zip(ax.get_yticklabels(), ax.get_yticks(), strict=True)
+    return {text.get_text(): round(float(y), 6) for text, y in ticks}
+
+
+def words(ax: Axes) -> list[str]:
+    return [text.get_text() for text in ax.texts]
+
+
+@each("name", ["families", "gaps", "dodged", "band", "weights"])
+def test_no_text_is_clipped_or_overlaps(name: str, drawn: Drawn) -> None:
+    assert_legible(drawn.figure(name))
+
+
+def test_a_line_stands_where_the_table_says_with_the_look_of_its_family(drawn: Drawn) -> None:
+    ax = drawn.axes("one panel")[0]
+    table = by_level()
+    asp, msp = lines_of(ax, FAMILY_COLOURS["token"])
+    for line, name in ((asp, "asp"), (msp, "msp")):
+        mine = table[table["method"].eq(name)]
+        np.testing.assert_allclose(line.get_xdata(), mine["level"])
+        np.testing.assert_allclose(line.get_ydata(), mine["value"])
+    assert asp.get_linestyle() != msp.get_linestyle()
+    assert ax.yaxis.get_major_formatter()(0.07, 0) == "7"
+    (hollow,) = [line for line in ax.lines if line.get_label() == FEW]  # fewer than twelve cases
+    assert tuple(np.ravel(hollow.get_xydata())) == (1, 0)
+    assert ax.get_xticklabels()[0].get_text() == "1\nn 4" and ax.get_title(loc="right") == "n 24"
+    assert "hollow" in drawn.notes["one panel"].get_text()
+
+
+def test_a_mark_is_filled_where_the_answer_is_right_and_crossed_where_nobody_judged(drawn) -> None:
+    (of_poc,) = [ax for ax in drawn.axes("one case") if "onsistency" in ax.get_title(loc="left")]
+    alone = [line for line in of_poc.lines if line.get_linestyle() == "None"]
+    (filled,) = [m for m in alone if to_rgb(m.get_markerfacecolor()) == to_rgb("#E69F00")]
+    (hollow,) = [m for m in alone if m.get_markerfacecolor() == "white"]
+    (crossed,) = [m for m in alone if m.get_marker() == "x"]
+    at = [list(m.get_xdata()) for m in (filled, hollow, crossed)]
+    assert at == [[60, 80], [1, 20, 40], [100]]
+
+
+def test_a_missing_value_is_a_gap_whose_reason_is_told(drawn: Drawn) -> None:
+    ax = drawn.axes("gaps")[0]
+    (asp,) = lines_of(ax, FAMILY_COLOURS["token"])
+    gone = [False, True, False, True, False, False]
+    np.testing.assert_array_equal(np.isnan(asp.get_ydata()), gone)
+    told = [text.get_text() for text in drawn.figure("gaps").texts]
+    assert told[0] == "No value: ASP at 20, 60 (unreadable answer)"
+    table = by_level(("asp",), n_cases=60).query("method == 'asp'")
+    dense = pd.concat(
+        [table.assign(level=table["level"] + k) for k in (0, 0.1, 0.2)], ignore_index=True
+    )
+    dense.loc[dense["level"].isin([20, 20.2]), "value"] = NAN
+    (ax,) = curves(dense, FAMILIES)  # marks only where a point stands alone
+    alone = [m for m in ax.lines if m.get_marker() == FAMILY_MARKERS["token"]]
+    assert [np.ravel(m.get_xdata()).tolist() for m in alone] == [[20.1]]
+
+
+def test_marks_and_intervals_stand_where_the_table_says_and_what_is_missing_says_why(drawn) -> None:
+    (ax,) = drawn.axes("rows")
+    at = places(ax)
+    assert list(at) == ["ASP", "PoC", "MedConf", "CE", "Semantic similarity (medical)"]
+    assert list(at.values()) == sorted(at.values()) and ax.get_ylim()[0] > ax.get_ylim()[1]
+    bars: list[Any] = [c for c in ax.collections if c.get_zorder() == 3]
+    ends = [tuple(np.round([*s[:, 0], s[0, 1]], 6)) for c in bars for s in c.get_segments()]
+    for method, value in VALUES.items():
+        y = at[label(method)]
+        if np.isnan(value):
+            assert y not in marks(ax)
+            continue
+        (mark,) = marks(ax)[y]
+        look = FAMILY_COLOURS[FAMILIES[method]], FAMILY_MARKERS[FAMILIES[method]]
+        assert mark.get_xdata()[0] == value and (mark.get_color(), mark.get_marker()) == look
+        assert (round(value - 0.1, 6), round(value + 0.08, 6), y) in ends
+    (why,) = [text for text in ax.texts if text.get_text().startswith("missing: no medical")]
+    assert why.xy[1] == pytest.approx(at["Semantic similarity (medical)"])
+    assert {"value", "n", "0.81", "1,044", "chance 0.50"} <= set(words(ax))
+    assert not [text for text in words(ax) if "nan" in text]
+    few = made(missing="fewer than 10 correct or wrong", value=NAN, low=NAN, high=NAN)
+    assert "withheld: fewer than 10 correct or wrong" in words(rows(few, FAMILIES)[0])
+
+
+def test_a_band_stands_behind_each_row_that_has_one(drawn: Drawn) -> None:
+    left, right = drawn.axes("band")
+    grey: list[Any] = [c for c in left.collections if isinstance(c, PolyCollection)]
+    bands = [c.get_paths()[0].get_extents() for c in grey]
+    assert {(round(b.x0, 3), round(b.x1, 3)) for b in bands} == {(0.7, 0.99)}
+    assert {round((b.y0 + b.y1) / 2, 6) for b in bands} == {*places(left).values()}
+    dotted = [[ln for ln in ax.lines if ln.get_linestyle() == ":"] for ax in (left, right)]
+    assert not dotted[0] and [line.get_xdata()[0] for line in dotted[1]] == [-0.89, 0.89]
+
+
+def colour_at(ax: Axes, place: tuple[float, float]) -> tuple[float, ...]:
+    found: list[Any] = [
+        collection.get_facecolor()[0]
+        for collection in ax.collections
+        if any(np.allclose(p, place) for p in np.asarray(collection.get_offsets()))
+    ]
+    (colour,) = found
+    return tuple(colour)
+
+
+def test_a_weighting_lies_at_the_corner_of_its_part_and_few_cases_are_hollow(drawn: Drawn) -> None:
+    first, few, none, _ = drawn["weights"]
+    assert colour_at(first, CORNERS["w_agreement"]) == to_rgba(INK)
+    assert colour_at(first, CORNERS["w_rdc"]) == to_rgba(FAMILY_COLOURS["trust"])
+    (star,) = [line for line in first.lines if line.get_marker() == "*"]
+    assert np.ravel(star.get_xydata()) == pytest.approx([0.3 + 0.4 / 2, 0.4 * HEIGHT])
+    assert {c.get_label() for c in few.collections} == {FEW}
+    assert WHY in [text.replace("\n", " ") for text in words(none)]
+
+
+def line(**changes: Any) -> Any:
+    return lambda: curves(**{"table": by_level(), "families": FAMILIES, **PLAIN, **changes})
+
+
+def row(**changes: Any) -> Any:
+    return lambda: rows(**{"table": made(level="pooled"), "families": FAMILIES, **changes})
+
+
+REFUSED = [
+    (line(table=by_level().drop(columns="n_cases")), "lacks the columns"),
+    (line(table=by_level().iloc[:0]), "the table has no rows"),
+    (line(table=pd.concat([by_level(), by_level(model="other")])), "one figure shows one model"),
+    (line(table=pd.concat([by_level("a"), by_level("a")])), "two rows at the same"),
+    (line(references={}), "families gives None for method ''"),
+    (line(bands=["pmi"]), "no method"),
+    (line(names="left"), "names is 'left'"),
+    (row(row="condition"), "lacks the columns .'condition'"),
+    (row(panels="level", ghost="at 100"), "a panel names .'at 100'"),
+    (row(order=["poc", "entropy"]), "order names .'entropy'"),
+    (row(families=FAMILIES | {"poc": "sampling"}), "'sampling' for method 'poc'"),
+    (row(table=made()[:0]), "nothing to draw"),
+    (row(table=pd.concat([made(), made()])), "a mark has several lines"),
+    (lambda: winners(sweep().iloc[:0]), "needs rows"),
+    (lambda: winners(sweep().drop(columns="winner")), "lacks the columns .'winner'"),
+]
+
+
+@each("call, message", REFUSED, ids=[message for _, message in REFUSED])
+def test_what_cannot_be_drawn_is_refused(call: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call()

@@ -1,0 +1,225 @@
+"""Text, JSON lines and tables from files; errors that name file, row and field."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from codecs import getincrementaldecoder
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+from trustlab.choices import WRITABLE, utf8
+from trustlab.paths import from_spreadsheet
+from trustlab.records import normalise
+
+_LONGEST = 160
+
+
+class DataError(ValueError):
+    """A file that cannot be used as it is: where, what was found, what is allowed.
+
+    ``row`` counts from 1 and leaves the header out; ``None``: the fault is the whole file's.
+    """
+
+    def __init__(self, file: Path | str, row: int | None, field: str, value: object, allowed: str):
+        super().__init__(str(file), row, field, value, allowed)
+        self.file, self.row, self.field = str(file), row, field
+        self.value, self.allowed = value, allowed
+
+    def __str__(self) -> str:
+        found = repr(self.value)
+        if len(found) > _LONGEST:
+            found = f"{found[:_LONGEST]}... ({len(found)} characters)"
+        row = "" if self.row is None else f", row {self.row} (counted from 1, header not counted)"
+        return f"{self.file}{row}, {self.field}: received {found}; allowed: {self.allowed}"
+
+
+def wrong_encoding(
+    file: Path | str, error: UnicodeDecodeError, row: int | None = None, line: int | None = None
+) -> DataError:
+    """The error for bytes that are not UTF-8, with the row or line where it is known."""
+    where = "" if line is None else f", which line {line:,} is not"
+    found = error.object[error.start : error.start + 4]
+    return DataError(file, row, "encoding", found, f"UTF-8 text{where}; save the file as UTF-8")
+
+
+def each_key_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """An object hook for ``json.loads``: ``ValueError`` where a key comes twice."""
+    found: dict[str, object] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f"the key {key!r} comes twice")
+        found[key] = value
+    return found
+
+
+def read_text(file: Path) -> str:
+    """The whole of a UTF-8 file, without a byte-order mark; :class:`DataError` for another."""
+    try:
+        return file.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise wrong_encoding(file, error, line=_line(error)) from error
+
+
+def _line(error: UnicodeDecodeError) -> int:
+    """The line, from 1, of what was decoded from its beginning."""
+    return error.object.count(b"\n", 0, error.start) + 1
+
+
+def whole_json(file: Path) -> object:
+    """The JSON value of a UTF-8 file; :class:`DataError` where it is none, or has a key twice."""
+    if not file.is_file():
+        raise DataError(file, None, "file", file.name, "a JSON file that exists")
+    text = read_text(file)
+    try:
+        return json.loads(text, object_pairs_hook=each_key_once)
+    except (ValueError, RecursionError) as error:
+        raise DataError(file, None, "JSON", text[:60], f"one whole JSON value ({error})") from error
+
+
+Bad = Callable[[str, object, str], DataError]
+"""Makes the error of a place in a file from field, value, and what is allowed."""
+
+
+def within(file: Path, place: str, between: str = ", ") -> Bad:
+    """Makes the errors of a place in a file that has no rows."""
+    return lambda field, value, words: DataError(file, None, place + between + field, value, words)
+
+
+def json_lines(file: Path) -> Iterator[tuple[partial[DataError], dict]]:
+    """What makes the errors of a line, and the JSON object in it, for each that is not blank."""
+    for number, line in enumerate(read_text(file).split("\n"), 1):
+        if line.strip():
+            bad = partial(DataError, file, number)
+            yield bad, json_object(bad, line)
+
+
+def json_object(bad: Bad, line: str) -> dict:
+    """The JSON object that ``line`` holds, all of it :data:`~trustlab.choices.WRITABLE`."""
+    try:
+        row = json.loads(line, object_pairs_hook=each_key_once)
+        writable = utf8(row)
+    except (ValueError, RecursionError) as error:
+        raise bad("line", line, f"one JSON object a line ({error})") from error
+    if not isinstance(row, dict):
+        raise bad("line", row, "one JSON object a line")
+    if not writable:
+        pairs = ((field, one) for name in row for field, one in (("key", name), (name, row[name])))
+        field, value = next(pair for pair in pairs if not utf8(pair[1]))
+        raise bad(field, value, WRITABLE)
+    return row
+
+
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
+KINDS = "a .csv, .tsv or .jsonl file"
+SHEETS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
+"""How a spreadsheet's own file begins: it is a zip, or Excel's older format."""
+AS_CSV = "save the table as CSV, with commas, in UTF-8"
+HEAD = 1 << 16
+"""Bytes of a table that are looked at before it is read."""
+NO_NAMES = ("", "na", "n a", "n a n a", "nan", "nat", "null", "nil", "none", "1 ind", "1 qnan")
+"""What other programs write for an empty cell, normalised."""
+_NAMELESS = re.compile(r"(Unnamed: \d+(\.\d+)?)?")
+"""How a column without a name is called, by pandas too."""
+
+
+def check_table(file: Path) -> None:
+    """Refuse, by its name and first bytes, what :func:`table_rows` cannot read: another kind of
+    file, a spreadsheet's own, whatever its name, semicolons for commas, another encoding."""
+    kind, head = file.suffix.lower(), b""
+    if file.is_file():
+        with file.open("rb") as stream:
+            head = stream.read(HEAD)
+    if head.startswith(SHEETS):
+        sheet = f"{KINDS}, and this is a spreadsheet's own or an archive; {AS_CSV}"
+        raise DataError(file, None, "file", head[:4], sheet)
+    if not file.is_file() or kind not in (*DELIMITERS, ".jsonl"):
+        raise DataError(file, None, "file", file.name, KINDS)
+    try:
+        text = getincrementaldecoder("utf-8")().decode(head, final=len(head) < HEAD)
+    except UnicodeDecodeError as error:
+        raise wrong_encoding(file, error, line=_line(error)) from error
+    header = _without_sep(text, file).partition("\n")[0].strip()
+    for mark, name in ((";", "semicolons"), ("\t", "tabs")):
+        if kind == ".csv" and mark in header and "," not in header:
+            raise DataError(file, None, "header", header, f"commas, and no {name}; {AS_CSV}")
+
+
+def _without_sep(text: str, file: Path) -> str:
+    """The text without Excel's first line ``sep=,``, where it names the delimiter."""
+    delimiter = DELIMITERS.get(file.suffix.lower(), ",")
+    return re.sub(rf"\Asep={delimiter}\s*\n", "", text, flags=re.IGNORECASE)
+
+
+def table_text(file: Path) -> str:
+    """The text of a ``.csv`` or ``.tsv`` file from its header on; errors: :func:`read_text`."""
+    return _without_sep(read_text(file), file)
+
+
+def named_columns(
+    file: Path | str, header: Sequence[str], rows: Iterable[Sequence[object]]
+) -> list[int]:
+    """Places of the columns to read: those with a name.
+
+    Without one may be pandas' index, before all others, and columns that are empty, which Excel
+    leaves. :class:`DataError` for another one, and for a name that comes twice.
+    """
+    kept: list[int] = []
+    for place, name in enumerate(header):
+        bad = partial(DataError, file, None, f"header, column {place + 1}")
+        if _NAMELESS.fullmatch(name):
+            cells = [str(cell).strip() for row in rows for cell in row[place : place + 1]]
+            filled = [cell for cell in cells if normalise(cell) not in NO_NAMES]
+            whole = all(re.fullmatch(r"\d+(\.0)?", cell) for cell in filled)
+            if not filled or (whole and not kept):
+                continue
+            if not name:
+                raise bad(filled[0], "a name for every column that is not empty")
+        if name in header[:place]:
+            raise bad(name, "a name for every column, and no name twice")
+        kept.append(place)
+    return kept
+
+
+def table_rows(
+    file: Path, check_header: Callable[[Path, list[str]], None] = lambda *_: None
+) -> list[dict[str, object]]:
+    """The rows of a table, empty ones too; blank lines at the end are none."""
+    check_table(file)
+    if file.suffix.lower() in DELIMITERS:
+        return _csv_rows(file, check_header)
+    rows: list[dict[str, object]] = []
+    text = read_text(file).rstrip("\n")
+    for number, line in enumerate(text.split("\n") if text else (), 1):
+        row = json_object(partial(DataError, file, number), line) if line.strip() else {}
+        rows.append({n: v.strip() if isinstance(v, str) else v for n, v in row.items()})
+    return rows
+
+
+def _csv_rows(
+    file: Path, check_header: Callable[[Path, list[str]], None]
+) -> list[dict[str, object]]:
+    stream = io.StringIO(table_text(file).rstrip("\n"), newline="")
+    cells: list[list[str]] = []
+    try:
+        for row in csv.reader(stream, delimiter=DELIMITERS[file.suffix.lower()], strict=True):
+            cells.append(row)
+    except csv.Error as error:
+        most = f"up to {csv.field_size_limit():,} characters a cell"
+        words = f"quotation marks in pairs, and {most}"
+        raise DataError(file, len(cells) or None, "row", str(error), words) from error
+    header = [from_spreadsheet(name.strip()) for name in cells.pop(0)] if cells else []
+    kept = named_columns(file, header, cells)
+    check_header(file, [header[place] for place in kept])
+    rows: list[dict[str, object]] = []
+    for number, row in enumerate(cells, 1):
+        short = len(row) <= max(kept, default=-1)
+        if any(map(str.strip, row)) and (short or any(map(str.strip, row[len(header) :]))):
+            words = f"{len(header)}, as the header (cells may need quotation marks)"
+            raise DataError(file, number, "row", f"{len(row)} cells", words)
+        there = [place for place in kept if place < len(row)]
+        rows.append({header[place]: from_spreadsheet(row[place].strip()) for place in there})
+    return rows
