@@ -140,7 +140,6 @@ class Server:
     only_default: bool = False  # temperature
     no_zero: bool = False  # of temperature
     holds: str | bool = False  # a reply to its schema; as "json_object": in that form alone
-    prefix: str = ""
     per_second: int = 0
     seconds: Counter = field(default_factory=Counter)
     received: list[dict] = field(default_factory=list)
@@ -170,9 +169,8 @@ class Server:
 
     def chats(self) -> list[dict]:
         """The bodies of the chat calls."""
-        return [
-            b for p, b in zip(self.paths, self.received, strict=True) if p == "/v1/chat/completions"
-        ]
+        both = zip(self.paths, self.received, strict=True)
+        return [body for path, body in both if path == "/v1/chat/completions"]
 
     def problem(self, body: dict) -> tuple[int, dict] | None:
         """The refusal that a body meets: the first of those that the server has."""
@@ -313,13 +311,17 @@ class Server:
         ]
 
 
+BODIES = {
+    "garbage": b"<html>502 Bad Gateway</html>",
+    "digits": b'{"choices": [' + b"9" * 5000 + b"]}",
+}
+
+
 class Handler(BaseHTTPRequestHandler):
     """One connection."""
 
     protocol_version = "HTTP/1.1"
-    wbufsize = (
-        1 << 16
-    )  # headers and body in one packet: apart, the second waits for an acknowledgement
+    wbufsize = 1 << 16  # headers and body in one packet: apart, the second waits for the first
 
     def __init__(self, server: Server, *args) -> None:
         self.behaviour = server
@@ -330,7 +332,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         server = self.behaviour
-        self.path = self.path.removeprefix(server.prefix)
+        chat = self.path == "/v1/chat/completions"
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         with server.lock:
             k = len(server.received)
@@ -348,10 +350,9 @@ class Handler(BaseHTTPRequestHandler):
             action = 429 if over else server.plan(k, body)
             problem = server.problem(body)
         finally:
-            with (
-                server.lock
-            ):  # counted down before the answer, after which the client may already send the next
+            with server.lock:  # before the answer: the client may then send the next
                 server.n_in_flight -= 1
+        key = self.headers["authorization"].split()[-1]
         if action == "hang":
             time.sleep(server.hang_s)
             self.close_connection = True
@@ -359,46 +360,34 @@ class Handler(BaseHTTPRequestHandler):
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             self.connection.shutdown(socket.SHUT_RDWR)
             self.close_connection = True
-        elif action == "garbage":
-            self.answer(200, b"<html>502 Bad Gateway</html>")
         elif isinstance(action, int):
-            said = (
-                f"Something about {self.headers['authorization'].split()[-1]} went wrong ({action})"
-            )
-            self.answer(
-                action, json.dumps({"error": {"message": said}}).encode(), server.retry_after
-            )
+            error = {"error": {"message": f"Something about {key} went wrong ({action})"}}
+            self.answer(action, error, server.retry_after)
         elif problem is not None:
-            self.answer(problem[0], json.dumps(problem[1]).encode(), server.retry_after)
+            self.answer(*problem, server.retry_after)
+        elif action in BODIES:
+            self.answer(200, BODIES[action])
         elif callable(action):
-            odd = action(server.chat(body, None) if self.path == "/v1/chat/completions" else None)
-            self.answer(200, odd if isinstance(odd, bytes) else json.dumps(odd).encode())
+            self.answer(200, action(server.chat(body, None) if chat else None))
         elif action == "redirect":
             self.answer(307, b"", {"location": server.elsewhere})
-        elif action == "echo":
-            key = self.headers["authorization"].split()[-1]
-            said = server.chat(body, None)
-            said["choices"][0]["message"]["content"] += f" {key}"
-            self.answer(200, json.dumps(said).encode())
-        elif action == "digits":
-            self.answer(200, b'{"choices": [' + b"9" * 5000 + b"]}")
         elif action == "drip":
             self.drip(json.dumps(server.chat(body, None)).encode())
-        elif self.path == "/v1/chat/completions":
+        elif chat:
             said = server.chat(body, action) | ({"model": m} if (m := server.named(k)) else {})
-            self.answer(200, json.dumps(said).encode())
+            if action == "echo":
+                said["choices"][0]["message"]["content"] += f" {key}"
+            self.answer(200, said)
         elif self.path == "/tokenize" and server.window and server.counts:
-            told = {"count": len(cut(rendered(body["messages"]))), "max_model_len": server.window}
-            self.answer(200, json.dumps(told).encode())
+            n = len(cut(rendered(body["messages"])))
+            self.answer(200, {"count": n, "max_model_len": server.window})
         else:
-            self.answer(404, b'{"error": {"message": "no such path"}}')
+            self.answer(404, {"error": {"message": "no such path"}})
 
     def do_GET(self) -> None:
-        told = {"id": "toy"} | (
-            {"max_model_len": self.behaviour.window} if self.behaviour.window else {}
-        )
-        listed = json.dumps({"object": "list", "data": [told]}).encode()
-        self.answer(200, self.behaviour.models or listed)
+        window = self.behaviour.window
+        told = {"id": "toy"} | ({"max_model_len": window} if window else {})
+        self.answer(200, self.behaviour.models or {"object": "list", "data": [told]})
 
     def drip(self, body: bytes) -> None:
         """A byte every 50 ms: each in time, the whole never."""
@@ -411,13 +400,12 @@ class Handler(BaseHTTPRequestHandler):
                 self.wfile.flush()
                 time.sleep(0.05)
 
-    def answer(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
+    def answer(self, status: int, said: Any, headers: dict[str, str] | None = None) -> None:
+        """Send ``said``, bytes or what becomes JSON."""
+        body = said if isinstance(said, bytes) else json.dumps(said).encode()
         self.send_response(status)
-        for name, value in {
-            "content-type": "application/json",
-            "content-length": str(len(body)),
-            **(headers or {}),
-        }.items():
+        told = {"content-type": "application/json", "content-length": str(len(body))}
+        for name, value in (told | (headers or {})).items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)

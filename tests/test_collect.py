@@ -13,24 +13,22 @@ from fake_model import NAMES, TEXT_ONLY, FakeEncoder, FakeModel, made_cases
 from trustlab.agents.medconf import MedConf
 from trustlab.collect import Settings, collect
 from trustlab.confidence import METHODS, select
-from trustlab.corpora import load_corpus
 from trustlab.levels import views
 from trustlab.meaning.parts import Readers
 from trustlab.prompts import render
 from trustlab.records import Generation, Parameters
-from trustlab.retrieval import BM25
 
 VIEWS = views(made_cases(3), [1, 100])
 ALL = select("all")
-LIBRARY = BM25(load_corpus())
 
 
 def asked_by(
     methods, model: FakeModel | None = None, settings: Settings | None = None
 ) -> tuple[FakeModel, list[Generation]]:
     model = model or FakeModel()
-    how: Any = {"readers": Readers.of(FakeEncoder()), "retriever": LIBRARY}  # type: ignore[arg-type]
-    return model, collect(model, VIEWS, select(methods), settings, **how)
+    return model, collect(
+        model, VIEWS, select(methods), settings, readers=Readers.of(FakeEncoder())
+    )  # type: ignore[arg-type]
 
 
 def unreadable_views(*texts: str):
@@ -74,10 +72,7 @@ def test_each_question_is_asked_once_whatever_number_of_methods_read_it():
         (["entropy"], {"diagnosis": {"logprobs", "distributions"}}),
         (["pmi"], {"diagnosis": {"logprobs", "prior"}}),
         (["poc"], {"diagnosis": set(), "samples": set()}),
-        (["mc_se"], {"diagnosis": set(), "samples": {"logprobs"}}),
         (["mc_nse", "asp"], {"diagnosis": {"logprobs"}, "samples": {"logprobs"}}),
-        (["ce"], {"diagnosis": set(), "ce": set()}),
-        (["topk_ce", "ce"], {"diagnosis": set(), "topk_ce": set(), "ce": set()}),
         (["p_true", "poc"], {"diagnosis": set(), "samples": set(), "p_true": set()}),
         (["agreement", "rdc"], {"diagnosis": set(), "doctor": set()}),
     ],
@@ -90,12 +85,6 @@ def test_only_what_the_methods_need_is_asked(methods, asked):
     for generation in generations:
         for method in select(methods):
             assert method.evaluate(generation).missing == ""
-
-
-def test_the_prior_is_the_same_question_without_the_patient():
-    model, _ = asked_by(["pmi"])
-    assert {r.prior_messages for r in model.requests} == {render("diagnosis", patient=None)}
-    assert {r.prior_messages for r in asked_by(["entropy", "poc"])[0].requests} == {None}
 
 
 def test_settings_reach_the_requests():
@@ -134,24 +123,7 @@ def test_the_probes_ask_about_the_answer_that_was_given():
 # MedConf
 
 
-def test_an_assessment_is_asked_for_by_the_methods_that_read_it():
-    model, generations = asked_by(["medconf", "medconf_weighted"])
-    asked = [{r.purpose for r in call} for call in model.asked]
-    assert asked == [{"diagnosis"}, {"keyword"}, {"profile"}, {"evidence"}]
-    for view, generation, request in zip(VIEWS, generations, model.asked[3], strict=True):
-        assert generation.answer is not None and generation.assessment is not None
-        assert generation.assessment.diagnosis == generation.answer.text
-        assert f"<patient>\n{view.text}\n</patient>\n" in request.messages[-1][1]
-    _, without = asked_by([m.name for m in ALL if m.family != "medconf"])
-    assert {g.assessment for g in without} == {None}
-
-
-def test_the_library_is_the_projects_own_unless_another_is_given():
-    _, generations = asked_by(["medconf"])
-    for assessment in (g.assessment for g in generations):
-        assert assessment is not None and assessment.keyword == assessment.diagnosis
-        found = LIBRARY.search(assessment.diagnosis)
-        assert list(assessment.passages) == [p.id for p in found]
+def test_the_library_that_is_given_is_searched():
     shelf, two = Shelf(), Settings(medconf=MedConf(n_passages=2))
     given = collect(FakeModel(), VIEWS, select(["medconf"]), two, retriever=shelf)
     assert {g.assessment.passages for g in given if g.assessment} == {("p3", "p1")}
@@ -219,20 +191,3 @@ def test_text_alone_leaves_black_box_methods_as_they_are_and_white_ones_missing_
                 }
             else:
                 assert found == method.evaluate(a)
-
-
-@each(
-    ("method", "given", "missing"),
-    [
-        ("mc_se", {"distributions", "prior"}, "the backend gives no logprobs"),
-        ("renyi_divergence", {"logprobs"}, "the backend gives no distributions"),
-        ("pmi", {"logprobs", "distributions"}, "the backend gives no prior"),
-        ("pmi", {"logprobs", "prior"}, ""),
-    ],
-)
-def test_each_statistic_is_missed_by_name(method, given, missing):
-    _, generations = asked_by([method], FakeModel(provides=frozenset({"text", *given})))
-    assert {METHODS[method].evaluate(g).missing for g in generations} == {missing}
-
-
-# Progress

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from asking import ask
 from each import each
-from fake_consultation import QUESTIONS, Talker, asked, told_case
+from fake_consultation import told_case
 from fake_medconf import PASSAGES, PATIENT, Scripted, evidence_json, profile_json
 from fake_model import FakeEncoder, FakeModel, made_cases, prompt_of
 from fake_panel import marks_json, opinion, plan_json
@@ -16,7 +16,6 @@ from generations import generation
 from made_graders import NO_TABLE, PNEUMONIA
 from openai_server import Server, opening
 
-from studies.consultation import grid
 from studies.graders import grade
 from studies.robustness import either_named
 from trustlab.agents.medconf import MedConf, assess
@@ -105,18 +104,6 @@ def test_a_cut_answer_is_neither_right_nor_wrong_and_an_unreadable_one_is_wrong(
     named = either_named(run.answers, dict.fromkeys(IDS, tuple(cases[:2])), SynonymGrader())
     named = named.set_axis(run.answers["case_id"])
     assert named["a"].isna().all() and (named["b"] == 0).all()
-
-
-def test_a_consultation_with_a_cut_answer_is_left_out_of_stopping() -> None:
-    cut = Reply("[Influenza], but", n_tokens_in=50, n_tokens_out=64, finish="length")
-
-    def said(user: str) -> str | Reply:
-        return cut if "I am c01 " in user and user.count("Doctor: ") > 2 else "[Influenza]"
-
-    run = asked(model=Talker(QUESTIONS, replies={"diagnosis": said}), methods=["ce"], samples=2)
-    gone = run.answers[run.answers["correct"].isna()]
-    assert set(gone["case_id"]) == {"c01"} and set(gone["missing"]) == {REASON}
-    assert list(grid(run, "fake").case_ids) == ["c00", "c02", "c03"]
 
 
 def test_cut_samples_are_dropped_and_the_rest_count(monkeypatch) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import csv
 import json
-import random
 import re
 import tempfile
 import zipfile
@@ -15,7 +14,7 @@ import pytest
 from each import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_ddxplus import CODES, COLUMNS, ELEVEN, EVERY_QUIRK, ROW, patients, release, write_rows
+from made_ddxplus import CODES, COLUMNS, EVERY_QUIRK, ROW, patients, release, write_rows
 
 from trustlab.datasets import DataError, ddxplus, load_cases
 from trustlab.knowledge import load_knowledge
@@ -61,10 +60,6 @@ def test_rows_become_cases_and_short_or_repeated_ones_are_counted(tmp_path: Path
         "fewer than 11 statements": ["2", "5"],
         "the same row as an earlier one": ["4", "6"],
     }
-    without = [[["Guillain-Barré syndrome", 1.0]], []]
-    rows = [ROW, *(ROW | {"DIFFERENTIAL_DIAGNOSIS": str(pairs)} for pairs in without)]
-    found = ddxplus.read(release(tmp_path, rows))
-    assert len(found.cases) == 3 and found.facts[ddxplus.LACKING] == 2
     with pytest.raises(ValueError, match=r"no case to use: 1 entries read, dropped fewer than 11"):
         load_cases("ddxplus", path=release(tmp_path, [short]))
 
@@ -119,12 +114,6 @@ def test_order_depends_on_seed_and_row_alone(tmp_path: Path) -> None:
     again = load_cases("ddxplus", path=folder)
     assert again == load_cases("ddxplus", path=folder) != load_cases("ddxplus", path=folder, seed=1)
     assert load_cases("ddxplus", path=folder, n=1)[0] in again
-    # every parent here is the initial evidence: nothing waits
-    rest = [e.split("_@_")[0] for e in ELEVEN if e != "E_53"]
-    random.Random("0:3").shuffle(rest)
-    finding = load_knowledge().finding_of_code
-    expected = ["pain", *(finding[code].id if code in finding else code for code in rest)]
-    assert [s.finding for s in again[1].statements] == expected
 
 
 def codes_of(name: str) -> st.SearchStrategy[list[str]]:
@@ -181,23 +170,6 @@ def test_the_official_zip_equals_the_csv(tmp_path: Path) -> None:
     archive.write_bytes(b"PK\x03\x04 cut off")
     with pytest.raises(DataError, match=r"release_test_patients.zip.*a zip file"):
         load_cases("ddxplus", path=archive)
-    source = release(tmp_path) / "release_test_patients.csv"
-    with pytest.raises(DataError, match="one file in the zip"):
-        load_cases("ddxplus", path=zipped(tmp_path, source, "a", "b"))
-
-
-def test_the_test_split_is_found_and_others_need_their_own_path(tmp_path: Path) -> None:
-    folder = release(tmp_path, name="release_validate_patients.csv")
-    with pytest.raises(ValueError, match=r"no test file.*release_validate_patients.csv"):
-        load_cases("ddxplus", path=folder)
-    assert len(load_cases("ddxplus", path=folder / "release_validate_patients.csv")) == 2
-    release(folder, name="release_test_patients_sample.csv")
-    for other in ("release_train_patients.zip", "notes.csv"):
-        (folder / other).write_text("not read")
-    plain = load_cases("ddxplus", path=folder)
-    for file in folder.glob("*test*"):
-        file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
-    assert load_cases("ddxplus", path=folder) == plain and len(plain) == 2
 
 
 # -- what is refused
@@ -208,27 +180,18 @@ def changed(code: str, new: str) -> dict[str, str]:
 
 
 BAD = [
-    ({"AGE": "8.0"}, "from 0 to 120"),
     ({"AGE": "121"}, "from 0 to 120"),
-    ({"AGE": "\u0661"}, "from 0 to 120"),  # a digit to str.isdigit and int, not in this format
     ({"SEX": "female"}, "F or M"),
     ({"PATHOLOGY": "Made-up  disease"}, "a condition of release_conditions.json"),
     ({"EVIDENCES": "['E_91'"}, "a Python list literal"),
-    ({"EVIDENCES": "{'E_91': 1}"}, "a Python list literal"),
     ({"EVIDENCES": "[__import__('os').getcwd()]"}, "a Python list literal"),
-    ({"EVIDENCES": "[true]"}, "one of the row's EVIDENCES"),
-    ({"EVIDENCES": str([*EVERY_QUIRK, 7])}, "a code of release_evidences.json"),
     (changed("E_37", "E_999"), "received 'E_999'; allowed: a code of release_evidences.json"),
     (changed("E_56_@_7", "E_56_@_11"), "E_56 with a value among 0, 1, 2"),
     (changed("E_204_@_V_10", "E_204"), "E_204_@_value: it is not binary"),
     (changed("E_37", "E_37_@_1"), "E_37 without a value: it is binary"),
     ({"EVIDENCES": str([*EVERY_QUIRK, "E_56_@_8"])}, "only multi-choice evidences repeat"),
     ({"INITIAL_EVIDENCE": "E_36"}, "one of the row's EVIDENCES"),
-    ({"DIFFERENTIAL_DIAGNOSIS": "none"}, "a Python list literal"),
     ({"DIFFERENTIAL_DIAGNOSIS": "[['Made-up disease', 1.5]]"}, "a probability from 0 to 1"),
-    ({"DIFFERENTIAL_DIAGNOSIS": "[['Made-up disease', true]]"}, "a probability from 0 to 1"),
-    ({"DIFFERENTIAL_DIAGNOSIS": "[['Made-up disease', NaN]]"}, "a Python list literal"),
-    ({"DIFFERENTIAL_DIAGNOSIS": "[['Made-up disease']]"}, "a probability from 0 to 1"),
     ({"DIFFERENTIAL_DIAGNOSIS": "[['Gout', 0.5]]"}, "a condition of release_conditions.json"),
 ]
 
@@ -248,9 +211,6 @@ def test_a_table_that_is_no_release_is_refused(tmp_path: Path) -> None:
             load_cases("ddxplus", path=path)
     file = release(tmp_path) / "release_test_patients.csv"
     sound = file.read_text(encoding="utf-8")
-    double = sound.replace("'", '""')  # quotation marks of either kind
-    file.write_text(double, encoding="utf-8")
-    assert len(load_cases("ddxplus", path=tmp_path)) == 2
     for line, field in (
         ("5,[]\r\n", "SEX"),
         ("5,[],F,Made-up disease,['E_91'],E_91,more\r\n", "row"),
@@ -259,17 +219,12 @@ def test_a_table_that_is_no_release_is_refused(tmp_path: Path) -> None:
         with pytest.raises(DataError) as caught:
             load_cases("ddxplus", path=tmp_path)
         assert (caught.value.row, caught.value.field) == (4, field)
-    for columns, words in (
-        ([c for c in COLUMNS if c != "SEX"], "missing: SEX"),
-        ([*COLUMNS, "PATHOLOGY"], "no name twice; repeated: 'PATHOLOGY'"),
-    ):
-        write_rows(file, [ROW], columns=columns)
-        with pytest.raises(DataError, match=words):
-            load_cases("ddxplus", path=tmp_path)
-    for encoding in ("latin-1", "utf-16"):
-        write_rows(file, [ROW], encoding=encoding)
-        with pytest.raises(DataError, match=r"patients.csv, encoding: .*allowed: UTF-8"):
-            load_cases("ddxplus", path=tmp_path)
+    write_rows(file, [ROW], columns=[c for c in COLUMNS if c != "SEX"])
+    with pytest.raises(DataError, match="missing: SEX"):
+        load_cases("ddxplus", path=tmp_path)
+    write_rows(file, [ROW], encoding="latin-1")
+    with pytest.raises(DataError, match=r"patients.csv, encoding: .*allowed: UTF-8"):
+        load_cases("ddxplus", path=tmp_path)
     for name in ("release_conditions.json", "release_evidences.json"):
         (release(tmp_path) / name).write_bytes(b'{"E_53": ')
         with pytest.raises(DataError, match=name):
@@ -277,11 +232,6 @@ def test_a_table_that_is_no_release_is_refused(tmp_path: Path) -> None:
         (tmp_path / name).unlink()
         with pytest.raises(ValueError, match=f"^{name} is not in .*22687585"):
             load_cases("ddxplus", path=tmp_path)
-    codes = json.loads((release(tmp_path) / "release_evidences.json").read_text())
-    del codes["E_56"]["data_type"]
-    (tmp_path / "release_evidences.json").write_text(json.dumps(codes))
-    with pytest.raises(DataError, match=r"E_56\.data_type"):
-        load_cases("ddxplus", path=tmp_path)
 
 
 # -- the real rows
@@ -316,21 +266,3 @@ def test_real_rows_deny_every_default_and_nothing_else() -> None:
 @needs_ddxplus
 def test_the_cases_that_come_along_are_those_drawn_from_the_real_release() -> None:
     assert load_cases("ddxplus-171") == load_cases("ddxplus", path=REAL, n=171)
-
-
-@each(
-    "name, value, said",
-    [
-        ("differential", {"Flu": 2}, "a probability from 0 to 1"),
-        ("differential", {"Flu": "0.5"}, "a probability from 0 to 1"),
-        ("statements", [{"text": "a", "finding": "fever"}] * 11, "statement 1, affirmed: received"),
-        ("patient", {"age": 200, "sex": "male"}, "0 to 120"),
-        ("diagnosis", "", "not empty"),
-    ],
-)
-def test_a_kept_case_that_breaks_the_format_is_refused(name, value, said, tmp_path) -> None:
-    assert len(load_cases("ddxplus-171")) == 171
-    row = json.loads(ddxplus.KEPT.read_text(encoding="utf-8").splitlines()[0]) | {name: value}
-    (tmp_path / "cases.jsonl").write_text(json.dumps(row), encoding="utf-8")
-    with pytest.raises(DataError, match=f"row 1 .*{said}"):
-        load_cases("ddxplus-171", path=tmp_path)

@@ -8,7 +8,6 @@ import io
 import json
 import re
 import stat
-import sys
 import tempfile
 import zipfile
 from collections.abc import Iterable, Iterator
@@ -18,7 +17,7 @@ from typing import Any
 
 import pytest
 from each import each
-from file_server import PAGE, FileServer
+from file_server import FileServer
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from made_medqa import official, row
@@ -34,11 +33,9 @@ from trustlab.datasets.fetch import (
     File,
     Home,
     fetch,
-    licence_notice,
     safe_place,
     unpack,
 )
-from trustlab.tables import DataError
 
 ROWS = b"id,answer\n" + b"".join(b"%d,row %d\n" % (i, i) for i in range(2000))
 OTHER = b'{"a": 1}\n'
@@ -105,20 +102,6 @@ def test_without_consent_or_a_way_nothing_is_asked_or_written(
     steps = HOMES["medqa-full"].by_hand.replace("FOLDER", str(tmp_path / "here"))
     assert steps in str(caught.value)
     assert (server.asked, left(tmp_path)) == ([], [])
-    for part in ("none stated", "github.com/dair-iitd/MediTOD", "UMLS licence", "forms.gle"):
-        assert part in licence_notice("meditod")
-    (tmp_path / "taken").write_text("mine")
-    with pytest.raises(ValueError, match="taken'.*a file"):
-        get(tmp_path / "taken", home(server))
-
-
-def test_without_pooch_the_error_says_how_to_get_it(
-    tmp_path: Path, server: FileServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "pooch", None)
-    with pytest.raises(ImportError, match=r'needs pooch: pip install "trustlab\[data\]"$'):
-        get(tmp_path / "made", home(server))
-    assert left(tmp_path / "made") == []
 
 
 # -- a download that goes well
@@ -135,10 +118,7 @@ def test_a_file_arrives_whole_with_a_note_of_its_source(tmp_path: Path, server: 
     about = {"home": "made-up", "url": f"{server.url}/rows.csv", "sha256": KNOWN}
     about |= {"size": len(ROWS), "checked": "sha256", "licence": "CC BY 4.0"}
     assert note == {"rows.csv": about}
-    note["rows.csv"]["fetched"] = "2020-02-02T02:02:02+00:00"  # is there and right: not asked again
-    (folder / SOURCE).write_text(json.dumps(note))
-    assert get(folder, home(server)).downloaded == [] and len(server.asked) == 1
-    assert json.loads((folder / SOURCE).read_text()) == note
+    assert get(folder, home(server)).downloaded == [] and len(server.asked) == 1  # is there
     homes = home(server, *home(server)["made-up"].files, other(server))
     assert get(folder, homes).downloaded == ["data/other.json"]
     assert server.asked == ["/rows.csv", "/other.json"]
@@ -152,15 +132,10 @@ def test_how_a_file_was_checked_is_told_and_holds_from_then_on(
         source = get(tmp_path / "a", unchecked(server)).sources["rows.csv"]
         assert (source.checked, source.sha256) == ("not verified", KNOWN)
     assert len(server.asked) == 1
-    sized = home(server, File("rows.csv", (f"{server.url}/rows.csv",), len(ROWS)))
-    assert get(tmp_path / "b", sized).sources["rows.csv"].checked == "size"
     (tmp_path / "c").mkdir()
     (tmp_path / "c" / "rows.csv").write_bytes(ROWS)
     source = get(tmp_path / "c", home(server)).sources["rows.csv"]
     assert (source.url, source.checked) == ("put there by hand", "sha256")
-    (tmp_path / "a" / "rows.csv").write_bytes(ROWS + b"more")
-    with pytest.raises(ValueError, match=f"expected is {KNOWN}"):
-        get(tmp_path / "a", unchecked(server))
     (tmp_path / "a" / "rows.csv").unlink()
     server.files["/rows.csv"] = ROWS + b"more"
     with pytest.raises(ValueError, match=f"expected is {KNOWN}, noted in"):
@@ -168,7 +143,7 @@ def test_how_a_file_was_checked_is_told_and_holds_from_then_on(
     assert left(tmp_path / "a") == [SOURCE]
 
 
-@pytest.mark.parametrize("trouble", ["cut", "corrupt", "endless", "nothing", 503])
+@pytest.mark.parametrize("trouble", ["cut", "corrupt", 503])
 def test_a_passing_trouble_is_overcome(
     tmp_path: Path, server: FileServer, trouble: str | int
 ) -> None:
@@ -178,25 +153,17 @@ def test_a_passing_trouble_is_overcome(
     assert left(tmp_path) == [SOURCE, "rows.csv"]
 
 
-def test_the_second_address_helps_where_the_first_fails(tmp_path: Path, server: FileServer) -> None:
-    urls = (f"{server.url}/gone", f"{server.url}/rows.csv")
-    got = get(tmp_path, home(server, File("rows.csv", urls, len(ROWS), KNOWN)))
-    assert got.sources["rows.csv"].url == urls[1] and server.asked == ["/gone", "/rows.csv"]
-
-
 # -- a download that fails
 
 FAILURES = [
     ("cut", TRIES, "IncompleteRead|Connection"),
     ("corrupt", TRIES, f"has sha256 [0-9a-f]{{64}}; expected is {KNOWN}, in the table"),
     ("truncated", TRIES, f"has {len(ROWS) // 2:,} bytes; expected are {len(ROWS):,}"),
-    ("too long", TRIES, "IncompleteRead"),
     ("endless", TRIES, f"more than {len(ROWS):,} bytes"),
     ("nothing", TRIES, "rows.csv is empty"),
     ("page", TRIES, "a web page, perhaps a login"),
     ("pointer", TRIES, "a git-LFS pointer"),
     (404, 1, "404"),
-    (500, TRIES, "500"),
 ]
 
 
@@ -229,68 +196,21 @@ def test_the_files_before_a_failure_stay_and_the_next_call_goes_on(
     assert get(tmp_path, homes).downloaded == ["data/other.json"]
 
 
-@pytest.mark.parametrize(
-    ("found", "words"),
-    [
-        (ROWS[:-1], "rows.csv has .*expected are"),
-        (ROWS[:-1] + b"x", "rows.csv has .*expected is"),
-        (None, "rows.csv.*directory"),
-    ],
-)
-def test_another_file_in_the_place_is_named_and_left_alone(
-    tmp_path: Path, server: FileServer, found: bytes | None, words: str
-) -> None:
-    place = tmp_path / "rows.csv"
-    place.mkdir() if found is None else place.write_bytes(found)
-    with pytest.raises(ValueError, match=f"{words}.*; move it away"):
-        get(tmp_path, home(server))
-    assert found is None or place.read_bytes() == found
-    if found:
-        with pytest.raises(ValueError, match="neither the table nor SOURCE.json tells"):
-            get(tmp_path, unchecked(server))
-    assert server.asked == []
-
-
-@pytest.mark.parametrize("text", ["", "[]", '{"rows.csv": {"url": "x"}}'])
-def test_a_broken_note_is_named(tmp_path: Path, server: FileServer, text: str) -> None:
-    (tmp_path / SOURCE).write_text(text)
-    with pytest.raises(DataError, match="SOURCE.json, content"):
-        get(tmp_path, home(server))
-
-
 # -- archives
 
 
 def test_an_archive_is_kept_and_unpacked_once_into_a_folder_of_its_name(
     tmp_path: Path, server: FileServer
 ) -> None:
-    (tmp_path / "set").mkdir()
-    with pytest.raises(ValueError, match="set is there already"):
-        get(tmp_path, unchecked(server, "set.zip", "zip"))
-    (tmp_path / "set").rmdir()
     for _ in range(2):
         got = get(tmp_path, unchecked(server, "set.zip", "zip"))
         assert got.unpacked == [tmp_path / "set"]
     assert left(tmp_path) == [SOURCE, "set", "set.zip", "set/rows"]
-    (tmp_path / "set" / "rows").unlink()
-    (tmp_path / "set").rmdir()
-    get(tmp_path, unchecked(server, "set.zip", "zip"))
-    assert (tmp_path / "set" / "rows").read_bytes() == ROWS and len(server.asked) == 2
+    assert (tmp_path / "set" / "rows").read_bytes() == ROWS
     server.files["/set.zip"] = zipped(**{"../out": b"x"})
     with pytest.raises(ValueError, match="set.zip is not unpacked"):
         get(tmp_path / "new", unchecked(server, "set.zip", "zip"))
     assert left(tmp_path / "new") == []
-
-
-def test_an_archive_saved_by_hand_is_unpacked_and_a_page_is_none(tmp_path: Path) -> None:
-    (tmp_path / "medqa.zip").write_bytes(PAGE)
-    with pytest.raises(ValueError, match="medqa.zip is a web page.*move it away"):
-        fetch("medqa-full", tmp_path, accept=True)
-    name = "data_clean/questions/US/test.jsonl"
-    (tmp_path / "medqa.zip").write_bytes(zipped(**{name: OTHER}))
-    got = fetch("medqa-full", tmp_path, accept=True)
-    assert (tmp_path / "medqa" / name).read_bytes() == OTHER
-    assert got.sources["medqa.zip"].checked == "not verified"
 
 
 def make(path: Path, members: Iterable[tuple[str, bytes]]) -> Path:
@@ -309,7 +229,6 @@ def test_files_and_folders_arrive_whole_within_the_limits(tmp_path: Path) -> Non
     unpack(archive, tmp_path / "out", ratio=10**6)
     assert left(tmp_path / "out") == ["a", "a/b.txt", "big", "c d", "c d/é.txt"]
     assert (tmp_path / "out/big").stat().st_size == 3_000_000
-    assert str(safe_place("..a/./b..c")) == "..a/b..c"
     archive = make(tmp_path / "x", [(f"f{i}", b"0123456789") for i in range(10)])
     unpack(archive, tmp_path / "all", n_bytes=100)
     for limit, words in (({"n_bytes": 99}, "holds 100 bytes in 10"), ({"n_members": 9}, "and 9")):
@@ -328,23 +247,6 @@ def lying(archive: Path) -> None:
     archive.write_bytes(content.replace(ten, three))
 
 
-def encrypted(archive: Path) -> None:
-    content = bytearray(archive.read_bytes())
-    content[content.index(b"PK\x01\x02") + 8] |= 1
-    archive.write_bytes(content)
-
-
-def pointing_nowhere(archive: Path) -> None:
-    content = bytearray(archive.read_bytes())
-    end = content.index(b"PK\x05\x06")
-    content[end + 16 : end + 20] = (2**20).to_bytes(4, "little")
-    archive.write_bytes(content)
-
-
-def cut(archive: Path) -> None:
-    archive.write_bytes(archive.read_bytes()[:-30])
-
-
 def linked(archive: Path) -> None:
     with zipfile.ZipFile(archive, "w") as opened:
         info = zipfile.ZipInfo("innocent")
@@ -356,18 +258,10 @@ def bomb(archive: Path) -> None:
     make(archive, [("zeros", bytes(20_000_000))])
 
 
-def file_as_folder(archive: Path) -> None:
-    make(archive, [("a", b"1"), ("a/b", b"1")])
-
-
 BAD = [
     (lying, ""),
-    (encrypted, "encrypted"),
-    (pointing_nowhere, ""),
-    (cut, ""),
     (linked, "'innocent' is a link or a device"),
     (bomb, "bytes in .* members; allowed are"),
-    (file_as_folder, ""),
 ]
 
 
@@ -376,14 +270,6 @@ def test_any_other_archive_leaves_nothing(tmp_path: Path, change, words: str) ->
     archive = make(tmp_path / "x", [("a", b"0123456789")])
     change(archive)
     with pytest.raises(ValueError, match=f"x is not unpacked.*{words}"):
-        unpack(archive, tmp_path / "out")
-    assert left(tmp_path) == ["x"]
-
-
-@each("name", ["/etc/passwd", "//host/x", "../x", "a/../../x", "a/.."])
-def test_a_name_that_is_not_plainly_inside_is_refused(tmp_path: Path, name: str) -> None:
-    archive = make(tmp_path / "x", [("fine.txt", b"one"), (name, b"two")])
-    with pytest.raises(ValueError, match="a member's name is .*; allowed is a path inside"):
         unpack(archive, tmp_path / "out")
     assert left(tmp_path) == ["x"]
 
@@ -449,9 +335,4 @@ def test_check_reads_a_set_with_its_options_and_refuses_in_a_line(tmp_path: Path
     told = trustlab("data", "check", "medqa", "--path", path, "--option", "ids=['1']")
     assert told.startswith("medqa: 2 entries read, 1 case\n")
     assert "the first case: medqa-1, Gout" in told
-    for words, message in (
-        (["nosuch"], "name is 'nosuch'; allowed are starter,"),
-        (["ddxplus"], "trustlab data fetch ddxplus"),
-        (["starter", "--option", "split=test"], "starter has no option 'split'; it has none"),
-    ):
-        assert message in trustlab("data", "check", *words, status=2)
+    assert "trustlab data fetch ddxplus" in trustlab("data", "check", "ddxplus", status=2)

@@ -5,32 +5,26 @@ from __future__ import annotations
 
 import csv
 import unicodedata
-from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from each import each
 from made_graders import (
-    AGREEABLE,
-    ALIKE,
     BY_WORDS,
     COPD,
     EVERY,
     EXACT,
     NO_TABLE,
     PNEUMONIA,
-    SYNONYM,
     TABLE,
     SaysTrue,
     case,
     condition,
 )
 
-from studies.graders import grade
+from studies.graders import agreement_table, grade, verdicts
 from trustlab.graders import (
     GRADERS,
     EncoderGrader,
@@ -40,29 +34,21 @@ from trustlab.graders import (
     JudgeGrader,
     SynonymGrader,
     open_grader,
-    unknown_truths_warning,
 )
-from trustlab.graders.same_diagnosis import exclude
 from trustlab.graders.same_or_narrower import RIGHT
 from trustlab.knowledge import Knowledge, load_knowledge
-from trustlab.measures import metrics_table
 from trustlab.models.cache import CachedModel
 from trustlab.records import Case
 
 WRONG = [
-    "Yes.", "Unknown diagnosis", "The diagnosis is unclear", "I don't know", "N/A", "37.5", "",
-    "pneumonia or bronchitis", "Pneumonia, bronchitis", "1. pneumonia 2. bronchitis",
-    "pneumonia\nbronchitis", "Pneumonia vs. bronchitis", "pneumonia/bronchitis",
-    "pneumonia and bronchitis", "Pneumonia (or bronchitis)", "Differential: pneumonia",
-    "no pneumonia", "No evidence of pneumonia", "Pneumonia (ruled out)", "rule out pneumonia",
-    "unlikely pneumonia", "not likely pneumonia", "pneumonia is excluded", "without pneumonia",
-    "It isn't pneumonia", "Option C", "C", "Pneumonia " * 21,
+    "Unknown diagnosis", "I don't know", "37.5", "", "pneumonia or bronchitis",
+    "1. pneumonia 2. bronchitis", "pneumonia/bronchitis", "Differential: pneumonia",
+    "No evidence of pneumonia", "Pneumonia (ruled out)", "unlikely pneumonia", "Option C",
 ]  # fmt: skip
 TRAPS = [
+    ("MEN2B", "MEN2A"),
     ("Vitamin B1 deficiency", "Vitamin B12 deficiency"),
-    ("Hepatitis infection", "Hepatitis A infection"),
     ("Cushing's disease", "Cushing's syndrome"),
-    ("Nephritic syndrome", "Nephrotic syndrome"),
     ("Central retinal vein occlusion", "Central retinal artery occlusion"),
     ("Pneumonia", "Viral pneumonia"),
     ("mild asthma", "Severe asthma"),
@@ -88,29 +74,22 @@ def test_an_unreadable_answer_is_wrong_and_signs_in_a_true_name_do_not_count(gra
 
 OTHER_KINDS = [
     ("Acute pancreatitis", "Chronic pancreatitis"),
-    ("pancreatitis", "Acute pancreatitis"),
     ("hypothyroidism", "Hyperthyroidism"),
     ("Type 1 diabetes", "Type 2 diabetes"),
-    ("Hepatitis A", "Hepatitis B"),
     ("unstable angina", "Stable angina"),
-    ("stage II lung cancer", "Stage III lung cancer"),
     ("Migraine without aura", "Migraine with aura"),
     # labels, codes, shares and brackets hide no list, denial or other name
     ("Diagnosis: not pneumonia", "Pneumonia"),
-    ("The diagnosis is pneumonia or bronchitis", "Pneumonia"),
-    ("Pneumonia, viral, bacterial", "Viral pneumonia"),
     ("Pneumonia (0%)", "Pneumonia"),
     ("Chronic obstructive pulmonary disease (CHF)", "Chronic obstructive pulmonary disease"),
 ]
 CERTAIN = [
-    "Most likely pneumonia.", "a severe pneumonia", "pneumonia, mild", "Pneumonia (likely)",
-    "Pneumonia, not otherwise specified", "Diagnosis: pneumonia", "The diagnosis is pneumonia",
+    "Most likely pneumonia.", "a severe pneumonia", "Diagnosis: pneumonia",
     "Pneumonia (J18.9)", "Pneumonia (ICD-10: J18)", "Pneumonia (80%)", "Pneu\u00admon\u200bia",
 ]  # fmt: skip
 SAME = [
     *((answer, "Pneumonia") for answer in CERTAIN),
     *((f"Crohn{mark}s disease", "Crohn disease") for mark in "'’`´′ʹ＇"),
-    ("viral pneumonia", "Pneumonia"),  # a kind of it
     ("Bronchitis, acute", "Acute bronchitis"),
     ("Sjogren syndrome", "Sjögren's syndrome"),
     ("CLL", "Chronic lymphocytic leukemia (CLL)"),
@@ -143,26 +122,15 @@ WAVES = Knowledge({}, {}, {}, condition_of_name={n: RIPPLES for n in ("ripples",
         # an initial "a" is not always an article
         (SynonymGrader(TABLE), case("A-fib"), ["A fib", "Atrial fibrillation"], ["fib"]),
         (SynonymGrader(TABLE), case("Ménière disease"), [NFD], []),
-        (EXACT, case("Ménière disease"), [NFD], []),
         (EXACT, case("Influenza", "Flu"), ["The influenza"], ["Flu", "Influenza (flu)"]),
         # the table joins names that the case does not list
         (SynonymGrader(WAVES), case("Ripples"), ["Wavelets"], []),
         (SynonymGrader(NO_TABLE), case("Ripples"), [], ["Wavelets"]),
-        # an abbreviation may follow the words that it stands for
-        (SYNONYM, case("DVT"), ["Deep vein thrombosis (DVT)"], []),
-        (SYNONYM, case("Embolism"), [], ["Disorder of the very tired (DVT)"]),
     ],
 )  # fmt: skip
 def test_names_by_hand(grader: Grader, truth, right: list[str], wrong: list[str]) -> None:
     assert [grader.correct(answer, truth) for answer in right] == [1] * len(right)
     assert [grader.correct(answer, truth) for answer in wrong] == [0] * len(wrong)
-
-
-def test_opposite_prefixes_alone_rule_a_word_out() -> None:
-    assert exclude({"hyperthyroidism"}, {"hypothyroidism"})
-    assert exclude({"preeclampsia"}, {"eclampsia"}) and exclude({"eclampsia"}, {"preeclampsia"})
-    assert not exclude({"bronchitis"}, {"arthritis"})  # no prefixes make one the other
-    assert not exclude({"hyperthyroidism"}, {"hyperparathyroidism"})
 
 
 def test_every_name_of_the_shipped_table_is_right_for_its_own_condition_only() -> None:
@@ -205,31 +173,13 @@ def test_a_grade_says_which_kind_of_right_it_is(answer: str, truth: str, kind: s
     ("answer", "truth", "right"),
     [
         ("Acute inflammation of the gallbladder", "Acute gallbladder inflammation", 1),
-        ("Diabetes mellitus type II", "Type 2 diabetes mellitus", 1),
         ("Acute ottitis media", "Acute otitis media", 1),
-        ("Kidney stone", "Influenza", 0),
         ("Viral pneumonia", "Bacterial pneumonia", 0),
     ],
 )
 def test_the_encoder_forgives_wordings_and_keeps_diseases_apart(answer, truth, right: int) -> None:
     grader = EncoderGrader(knowledge=NO_TABLE)
     assert grader.correct(answer, case(truth)) == right
-    pair = ("Laryngotracheitis", case("Laryngitis"))
-    assert replace(grader, threshold=0.7).correct(*pair) == 1 > grader.correct(*pair)
-
-
-@each(
-    ("answer", "truth"),
-    [
-        ("Influenza pneumonia", "Influenza"),
-        ("Beta thalassemia", "Alpha thalassemia"),
-        ("Acute otitisitis", "Acute otitis media"),
-        ("Croup", "Influenza"),  # known to the table as another condition
-    ],
-)
-def test_some_names_are_wrong_whatever_the_cosine(answer: str, truth: str) -> None:
-    assert replace(ALIKE, knowledge=None).correct(answer, case(truth)) == 0
-    assert ALIKE.correct("Croup", case("Influenza")) == 1  # without a table
 
 
 # The judge
@@ -279,24 +229,12 @@ def test_the_judge_is_asked_once_a_pair_not_for_what_rules_settle_and_its_replie
     assert kept.correct(lung, PNEUMONIA) == 0 and not again.asked
 
 
-def test_words_added_to_a_true_name_are_left_to_the_judge() -> None:
-    for answer in ("Viral pneumonia", "Interstitial pneumonia", "Pneumonia 2"):
-        model = SaysTrue("False")
-        assert JudgeGrader(model, knowledge=NO_TABLE).correct(answer, PNEUMONIA) == 0
-        assert model.asked, answer
-    judge = JudgeGrader(SaysTrue(), knowledge=NO_TABLE)
-    grades = judge.grade(["Viral pneumonia", "Lung inflammation", "Croup"], [PNEUMONIA] * 3)
-    assert [grade.kind for grade in grades] == ["narrower", "same", "same"]
-
-
 # All graders
 
 
 def test_graders_have_names_and_an_unknown_one_is_refused_with_the_known_ones() -> None:
     names = {name: make().name for name, make in GRADERS.items()}
     assert names == {name: name for name in ("synonym", "exact", "encoder")}
-    assert AGREEABLE.name == "judge agreeable" and open_grader("exact") == ExactGrader()
-    assert open_grader(AGREEABLE) is AGREEABLE
     for name, message in [
         ("judge", "grader is 'judge'; allowed are synonym, exact, encoder, judge:MODEL"),
         ("judge:nobody", "model is 'nobody'"),
@@ -306,13 +244,6 @@ def test_graders_have_names_and_an_unknown_one_is_refused_with_the_known_ones() 
     for threshold in (0, 1.01, float("nan")):
         with pytest.raises(ValueError, match="threshold must lie above 0 and not above 1"):
             EncoderGrader(threshold=threshold)
-
-
-def test_truths_that_nobody_knows_are_warned_of() -> None:
-    known, strange = [case("Influenza"), case("Wilson disease")], [case(f"Zorb {n}") for n in "xyz"]
-    assert "3 of 5 true diagnoses" in unknown_truths_warning(SynonymGrader(), [*known, *strange])
-    assert not unknown_truths_warning(SynonymGrader(), known)
-    assert not unknown_truths_warning(ExactGrader(), strange)
 
 
 # A run graded anew
@@ -366,37 +297,33 @@ def test_each_grader_gives_its_own_verdicts_and_leaves_the_rest(grader, accepted
     kept = [t.drop(columns=rest) for t in (graded[given.columns], given)]
     pd.testing.assert_frame_equal(*kept)
     pd.testing.assert_frame_equal(given, answers())
-    if isinstance(grader, Doubtful):  # its reason stands there, and it may be graded later
-        assert graded["missing"].to_list()[3] == "never heard of"
-        again = grade(graded, "exact", cases()).set_index("case_id").loc["d"]
-        assert again["correct"] == 0 and again["missing"] == ""
 
 
-def test_ungraded_answers_are_left_out_of_every_metric_and_counted() -> None:
-    rng = np.random.default_rng(0)
-    keys = pd.DataFrame([(f"c{c:03d}", q) for c in range(40) for q in (20, 100)])
-    keys = keys.set_axis(["case_id", "level"], axis=1).assign(dataset="toy", model="m")
-    right = rng.integers(0, 2, len(keys)).astype(float)
-    told = keys.assign(answer="x", truth="y", correct=right, missing="")
-    sure = keys.assign(method="good", confidence=rng.random(len(keys)), bound="", missing="")
-
-    def found(answers: pd.DataFrame) -> pd.DataFrame:
-        cases: Any = sure[sure["case_id"].isin(answers["case_id"])]
-        return metrics_table(
-            SimpleNamespace(answers=answers, confidence=cases), n_draws=5, scales={}
-        )
-
-    lost = told["case_id"] <= "c001"
-    why = np.where(lost, "never heard of it", "")
-    ungraded = found(told.assign(correct=told["correct"].mask(lost), missing=why))
-    pd.testing.assert_series_equal(ungraded["value"], found(told[~lost])["value"])
-    pooled = ungraded[ungraded["level"] == "pooled"]
-    assert (pooled["n_missing"] == 4).all()
-    assert pooled["missing"].str.contains("4 answers ungraded").all()
+@each(
+    ("table", "given", "message"),
+    [
+        (answers(), cases()[:-1], "lacks case 'f' of data set 'toy'"),
+        (answers().assign(truth="Croup"), cases(), "has the diagnosis 'Influenza', but.*'Croup"),
+        (answers().drop(columns="truth"), cases(), r"lacks the columns \['truth'\]"),
+    ],
+)
+def test_a_case_that_is_lacking_or_has_another_truth_is_refused(table, given, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        grade(table, "exact", given)
 
 
-def test_a_case_that_is_lacking_or_has_another_truth_is_refused() -> None:
-    with pytest.raises(ValueError, match="lacks case 'f' of data set 'toy'"):
-        grade(answers(), "exact", cases()[:-1])
-    with pytest.raises(ValueError, match="has the diagnosis 'Influenza', but.*'Croup"):
-        grade(answers().assign(truth="Croup"), "exact", cases())
+def test_graders_are_compared_in_pairs_on_what_both_graded() -> None:
+    graded = verdicts(answers(), ["exact", "synonym", Doubtful()], cases())
+    long = agreement_table(*graded, n_draws=100)
+    assert list(dict.fromkeys(long["metric"])) == ["kappa", "agreement"]
+    table = long[long["metric"] == "kappa"].set_index(["first", "second"])
+    pairs = [("exact", "synonym"), ("exact", "doubtful"), ("synonym", "doubtful")]
+    assert list(table.index) == pairs
+    counts = ["n", "both_right", "only_first", "only_second", "both_wrong", "n_missing"]
+    # a failed answer is missing
+    assert table.loc[pairs[0], counts].to_list() == [5, 1, 0, 1, 3, 1]
+    assert table.loc[pairs[2], counts].to_list() == [4, 1, 1, 0, 2, 2]
+    assert table.loc[pairs[1], "value"] == 1
+    for graders in (["exact"], ["exact", ExactGrader()]):
+        with pytest.raises(ValueError, match="two or more"):
+            verdicts(answers(), graders, cases())

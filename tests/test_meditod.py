@@ -13,7 +13,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from made_meditod import (
     asked,
-    bare,
     canonical,
     doctor,
     entries,
@@ -48,19 +47,10 @@ CHAT = [
     doctor("I see.", "other"),
     patient("Yes.", "nod_prompt_salutations"),
 ]
-ROW = [doctor("First?", "inquire"), doctor("Second?", "inquire"), patient("Yes."), patient("No.")]
 SHOWN = {
     "only what informs, inquires or diagnoses": (
         told(*CHAT),
         [*ELEVEN, "Doctor: And the fever?\nPatient: Since Monday.", "Patient: I also sleep badly."],
-    ),
-    "utterances in a row together": (
-        told(*ROW),
-        [*ELEVEN, "Doctor: First? Second?\nPatient: Yes. No."],
-    ),
-    "a patient who opens, alone": (
-        [patient("My toe hurts."), *told()],
-        ["Patient: My toe hurts.", *ELEVEN],
     ),
     "what is said just before the diagnosis": (
         told(doctor("Let me think.", "inquire")),
@@ -104,28 +94,11 @@ def test_which_disease_is_the_diagnosis(tmp_path: Path, write_as) -> None:
     assert read.n_entries == 4
 
 
-def test_what_one_form_alone_can_say(tmp_path: Path) -> None:
-    both = doctor("Not a sprain, gout.", disease=["sprain"])
-    both["actions"].append({"action": "diagnosis", "disease": [{"value": "gout"}]})
-    (case,) = meditod.read(canonical(tmp_path / "a", {"1": told(end=both)})).cases
-    assert (case.diagnosis, case.patient["also_named"]) == ("gout", ("sprain",))
-    unknown = told(doctor("I nod.", "nods", "salutations"), patient("Oh.", "sighs"))
-    read = meditod.read(canonical(tmp_path / "b", {"1": unknown}))
-    assert (shown(read.cases[0]), read.facts[meditod.UNKNOWN]) == (ELEVEN, 2)
-    read = meditod.read(raw(tmp_path / "c", {"1": told()}, status="No"))
-    assert (list(read.cases), read.dropped) == ([], {meditod.NO_DIAGNOSIS: ["1"]})
-    file = raw(tmp_path / "d", {"1": told(), "2": told()})
-    noted = [*entries(told()), {"intent": "differential", "uid": "99"}]
-    write(file.parent / "annotations.json", {"1": noted})
-    assert meditod.read(file).dropped == {meditod.NO_DIAGNOSIS: ["2"]}
-
-
 # -- nothing gives the diagnosis away
 
 GOUT = [doctor("I know what that toe has.", disease=["GOUT "]), patient("Tell me.")]
 LEFT_OUT = [
     [doctor("Was it ever called GOUT?", "inquire"), patient("No.")],
-    [doctor("Not gouty, is it?", "inquire"), patient("No.")],
     [doctor("Do you smoke?", "inquire"), patient("I worry about gout.")],
     GOUT,
 ]
@@ -140,7 +113,7 @@ def test_an_exchange_that_speaks_the_diagnosis_is_left_out_and_counted(
     assert shown(read.cases[0]) == ELEVEN and read.facts[meditod.SPOKEN] == 1
 
 
-@each("at", ["action", "disease", "entry", "another name"])
+@each("at", ["action", "disease", "entry"])
 def test_an_exchange_annotated_as_the_diagnosis_or_ruling_it_out_is_left_out(
     tmp_path: Path, at: str
 ) -> None:
@@ -150,10 +123,6 @@ def test_an_exchange_annotated_as_the_diagnosis_or_ruling_it_out_is_left_out(
         file, found = raw(tmp_path, {"1": dialogue}), entries(dialogue)
         next(entry for entry in found if entry["intent"] == "diagnosis")["status"] = "No"
         write(tmp_path / "annotations.json", {"1": found})
-    elif at == "another name":
-        virus = doctor("A virus.", disease=["influenza"])
-        flu = doctor("I know what you have.", disease=["flu"])
-        file = canonical(tmp_path, {"1": told(flu, patient("Tell me."), end=virus)})
     else:
         action = no["actions"][0]
         (action if at == "action" else action["disease"][0])["status"] = "No"
@@ -187,15 +156,6 @@ def test_forms_folders_and_splits(tmp_path: Path) -> None:
     file = canonical(tmp_path / "a" / "data", dialogues)
     assert from_raw == meditod.read(file)
     assert meditod.read(tmp_path / "a").facts[meditod.UNREAD] == 2
-    for n_raw, wanted in (
-        (3, ["meditod-0", "meditod-1", "meditod-2"]),
-        (1, ["meditod-1", "meditod-7"]),
-    ):
-        raw(tmp_path / "a" / "raw_data", {str(i): told() for i in range(n_raw)})
-        assert [case.case_id for case in meditod.read(tmp_path / "a").cases] == wanted
-    plain = meditod.read(file)
-    file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes().replace(b', "', b',\r\n"'))
-    assert meditod.read(file) == plain
 
     folder = tmp_path / "b" / "data"
     canonical(folder, {"1": told(), "2": told(), "3": told()}, train=["2", "1"], test=["3"])
@@ -207,28 +167,17 @@ def test_forms_folders_and_splits(tmp_path: Path) -> None:
     assert [c.patient["split"] for c in meditod.read(folder).cases] == ["train", "train", "test"]
     with pytest.raises(ValueError, match="no valid_ids.json"):
         meditod.read(folder, split="valid")
-    with pytest.raises(ValueError, match="allowed are train, valid, test"):
-        meditod.read(folder, split="dev")
-
-    write(tmp_path / "c" / "annotations" / "one_annotations.json", entries(told()))
-    noted = [*bare(told()), {"speaker": "control", "text": "", "uttr_id": 999}]
-    tool = write(tmp_path / "c" / "dialogs" / "one.json", {"dlg_id": "x", "utterances": noted})
-    (case,) = meditod.read(tool).cases
-    assert (case.case_id, case.diagnosis, shown(case)) == ("meditod-x", "gout", ELEVEN)
 
 
-@each("ids", [["1", "9"], ["1", "1"], {"1": 1}, [None]])
+@each("ids", [["1", "9"], {"1": 1}])
 def test_a_bad_list_of_ids_is_refused(tmp_path: Path, ids: object) -> None:
     canonical(tmp_path, {"1": told()}, test=ids)  # pyright: ignore[reportArgumentType]
     with pytest.raises(DataError, match="test_ids.json"):
         meditod.read(tmp_path)
-    canonical(tmp_path, {"1": told()}, train=["1"], test=["1"])
-    with pytest.raises(DataError, match="train_ids.json lists it"):
-        meditod.read(tmp_path)
 
 
 @each("name", ["dialogs.json", "annotations.json"])
-@each("change", [lambda b: b.decode().encode("utf-16"), lambda b: b[:-9], lambda b: b"[" * 10**5])
+@each("change", [lambda b: b.decode().encode("utf-16"), lambda b: b[:-9]])
 def test_a_broken_file_is_one_clear_error(tmp_path: Path, name: str, change) -> None:
     for path in (None, tmp_path / "absent", tmp_path):
         with pytest.raises(ValueError, match="the MediTOD repository"):
@@ -237,13 +186,9 @@ def test_a_broken_file_is_one_clear_error(tmp_path: Path, name: str, change) -> 
     (tmp_path / name).write_bytes(change((tmp_path / name).read_bytes()))
     with pytest.raises(DataError, match=f"{name}.*allowed: "):
         meditod.read(tmp_path)
-    raw(tmp_path, {"1": told()})
-    (tmp_path / "annotations.json").unlink()
-    with pytest.raises(DataError, match="annotations.json beside the file"):
-        meditod.read(tmp_path)
 
 
-@each("content", ["7", "[]", "{}", '{"1": 7}', '{"1": []}', '{"1": {"utterances": [7]}}', "[[]]"])
+@each("content", ["7", "{}", '{"1": {"utterances": [7]}}'])
 def test_a_file_that_holds_no_dialogues_is_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / "dialogs.json").write_text(content)
     with pytest.raises(DataError, match="dialogs.json"):
@@ -255,13 +200,9 @@ def test_a_file_that_holds_no_dialogues_is_refused(tmp_path: Path, content: str)
     [
         ({"speaker": "nurse"}, "speaker"),
         ({"text": None}, "text"),
-        ({"text": "\ud800"}, "text"),
         ({"uttr_id": 1}, "uttr_id"),
-        ({"uttr_id": [0]}, "uttr_id"),
         ({"actions": ["inquire"]}, "action 1"),
         ({"actions": [{}]}, "action 1, action"),
-        ({"nlu": [{"intent": 7}]}, "nlu 1, intent"),
-        ({"actions": [{"action": "diagnosis", "disease": "gout"}]}, "action 1, disease"),
         ({"actions": [{"action": "diagnosis", "disease": [{}]}]}, "action 1, disease 1, value"),
     ],
 )
@@ -282,14 +223,10 @@ GIVEN = {"intent": "diagnosis", "value": "gout", "uid": 0}
 @each(
     ("annotations", "field"),
     [
-        ([], "JSON"),
         ({"3": []}, "dialogue ids"),
-        ({"1": 7, "2": []}, "dialogue 1"),
         ({"1": [{"intent": "inform", "uid": "99"}], "2": []}, "dialogue 1, uid"),
-        ({"1": [{"intent": "inform"}], "2": []}, "dialogue 1, uid"),
         ({"1": [{"uid": "0"}], "2": []}, "dialogue 1, uid 0, intent"),
         ({"1": [GIVEN | {"value": 7}], "2": []}, "dialogue 1, uid 0, value"),
-        ({"1": [GIVEN | {"status": 7}], "2": []}, "dialogue 1, uid 0, status"),
     ],
 )
 def test_bad_annotations_are_refused_with_their_place(

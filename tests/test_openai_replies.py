@@ -27,12 +27,7 @@ from trustlab.models.openai_replies import (
     prior_of,
     reply_of,
 )
-from trustlab.models.openai_wire import (
-    Dialect,
-    Outcome,
-    error_in,
-    turns,
-)
+from trustlab.models.openai_wire import Dialect, Outcome, error_in, turns
 from trustlab.parsing.reply import diagnosis_reply, no_answer
 
 WANT = frozenset({"logprobs", "distributions"})
@@ -219,7 +214,6 @@ def test_system_messages_go_before_the_user_where_a_server_knows_no_system():
     asked = (("system", "You are a doctor."), ("user", "Cough."))
     told = (*asked, ("assistant", "[flu]"), ("user", "Sure?"))
     assert turns(told, "auto")[0] == {"role": "system", "content": "You are a doctor."}
-    assert turns(told, "developer")[0]["role"] == "developer"
     assert [(t["role"], t["content"]) for t in turns(told, "user")] == [
         ("user", "You are a doctor.\n\nCough."),
         ("assistant", "[flu]"),

@@ -54,13 +54,7 @@ def panel_of(*replies: str | Reply, id: str = "a") -> Panel:
         (["Croup", "influenza", "flu"], ["Croup", "Influenza"], "Influenza", 0, 1),
         # SHA-256 of "a" is odd: of two the second by name
         (["flu", "Croup"], ["Influenza", "Croup"], "Influenza", 2, 0),
-        (
-            ["Croup?", "flu", "<thinking_process>?[Croup]"],
-            [None, "Influenza", None],
-            "Influenza",
-            0,
-            1,
-        ),
+        (["Croup?", "flu"], [None, "Influenza"], "Influenza", 0, 1),
         (["Croup?", "Flu?"], [None, None], None, 0, None),
     ],
 )
@@ -70,17 +64,6 @@ def test_votes_are_counted_by_name_and_the_first_who_voted_for_the_winner_is_in_
     found = panel_of(*(reply if "?" in reply else opinion(reply) for reply in replies))
     assert list(found.votes[: len(votes)]) == votes
     assert (found.diagnosis, len(found.tied), in_charge(found)) == (winner, tied, charge)
-
-
-def test_an_opinion_keeps_who_said_what() -> None:
-    cut = Reply("<thinking_process>Fe", finish="length")
-    model = FakePanel("m1", doctor=[opinion("flu", "Cough."), "[Croup]", cut])
-    (found,) = convene(shown("a"), doctors_of([model], 3))
-    assert found.opinions == (
-        Opinion("m1", 0, "Cough.", "flu", "", opinion("flu", "Cough.")),
-        Opinion("m1", 1, None, "Croup", "no reasoning", "[Croup]"),
-        Opinion("m1", 2, None, None, "ran out of tokens", "<thinking_process>Fe"),
-    )
 
 
 @each(("id", "winner"), [("g", "asthma"), ("a", "croup"), ("b", "flu")])
@@ -114,10 +97,6 @@ def test_doctors_of_two_models_sit_in_turn_and_each_is_its_number_whoever_else_s
     (found,) = convene(shown("a"), doctors_of([one, two], 3))
     seats = [(o.model, o.seed, o.thinking) for o in found.opinions]
     assert seats == [("one", 0, "first"), ("two", 0, "second"), ("one", 1, "third")]
-    model = FakePanel(doctor=[opinion(name) for name in ("Croup", "flu", "Asthma xyz", "Gout")])
-    (found,) = convene(shown("a"), [Doctor(model, 3), Doctor(model, 1)])
-    assert [(o.seed, o.diagnosis) for o in found.opinions] == [(3, "Gout"), (1, "flu")]
-    assert [(r.first, r.n) for r in model.of("doctor")] == [(1, 3)]
 
 
 def test_what_is_no_panel_is_refused() -> None:
@@ -220,11 +199,9 @@ def thought(words: str) -> str:
     [
         (thought("\n Cough.\nFever. \n") + " [ Flu ].", "Cough.\nFever.", "Flu", ""),
         (thought("[Croup] or [Asthma]?") + "\n[Flu]", "[Croup] or [Asthma]?", "Flu", ""),
-        (thought("Surely [Croup].") + "\nFlu?", "Surely [Croup].", None, NO_DIAGNOSIS),
-        ("[Croup]" + thought("Cough."), "Cough.", None, NO_DIAGNOSIS),
         (thought("  ") + "[Flu]", None, "Flu", "no reasoning"),
+        ("", None, None, NO_DIAGNOSIS),
         ("<thinking_process>Cough. [Flu]", None, None, NOT_ONE_SECTION),
-        ("</thinking_process>Cough.<thinking_process>[Flu]", None, None, NOT_ONE_SECTION),
         (thought("Cough.") + thought("Or not.") + "[Flu]", None, None, NOT_ONE_SECTION),
         (thought("Cough.\x00") + "[Flu]", None, None, "characters that are no text"),
         (Reply(None, missing="no server"), None, None, "no server"),
@@ -253,19 +230,14 @@ def planned(drugs: Any = (DRUG,), tests: Any = ("ECG",), **more: Any) -> str:
         (planned([DRUG | {"drug": " amoxicillin\n", "days": 7}], []), Plan((AMOXICILLIN,))),
         (planned().replace('"', "'"), Plan((AMOXICILLIN,), ("ECG",))),
         (planned([], ["ECG", "CRP", "ECG"]), Plan((), ("ECG", "CRP", "ECG"))),
-        (planned([DRUG] * MAX_ITEMS, []), Plan((AMOXICILLIN,) * MAX_ITEMS)),
         (f"Here is the plan: {planned()}", "no JSON"),
         (planned() + planned(), "something follows|more than"),
         (planned()[:-9], "brackets do not close"),
         (json.dumps({"prescriptions": []}), "tests: field required"),
-        ('{"prescriptions": [], "tests": [], "tests": ["ECG"]}', "tests comes twice"),
         (planned().replace('"drug"', '"drug": "warfarin", "drug"'), r"prescriptions\.0\.drug"),
-        (planned(tests=["ECG", None]), "tests.1"),
-        (planned(tests=["E\x00CG"]), "tests.0"),
+        (planned(tests=["x" * 121]), "tests.0"),
         (planned(tests=["ECG"] * (MAX_ITEMS + 1)), "tests"),
-        (planned([DRUG, DRUG | {"dose": 500}]), "prescriptions.1.dose"),
         (planned([DRUG | {"drug": "amoxicillin\nwarfarin"}]), "prescriptions.0.drug"),
-        ("\x00", "characters that are no text"),
     ],
 )
 def test_a_plan_is_one_json_object_with_both_lists_or_unreadable(reply: str, plan: Any) -> None:
@@ -307,23 +279,21 @@ def test_every_word_that_is_asked_for_is_read_for_its_item(read, key: str, words
     ("form", "why"),
     [
         ("All is well.", "no JSON"),
-        ("The review: {rows}", "no JSON"),
         ("{rows}{rows}", "brackets do not close"),
-        ("[{rows}]", "the items marked are"),
-        ('["{word}", "{word}"]', "the items marked are"),
+        ('{{"review": {rows}, "note": "x"}}', "no JSON list"),
         ('[{{"id": 1, "id": 1}}]', "the items marked are [twice], those asked for 1 to 2"),
         ('[{{"id": 1, "{key}": "{word}", "{key}": "{word}"}}, {{"id": 2, "{key}": "{word}"}}]',
          "stands more often than there are"),
         *((json.dumps([{"id": i} for i in ids]).replace("{", "{{").replace("}", "}}"),
            "the items marked are")
-          for ids in ((1, 1), (1, 2, 3), (0, 1), (1, "2"), (1, 2.0), (True, 2), (1, None))),
+          for ids in ((1, 1), (1, 2, 3), (1, "2"), (True, 2))),
     ],
 )  # fmt: skip
 def test_a_reply_that_is_no_list_of_the_items_makes_every_mark_unreadable(
     read, key, words, form: str, why: str
 ) -> None:
     rows = marked(key, words[0], words[2])
-    text = form.format(rows=rows, cut=rows[:-6], word=words[0], key=key)
+    text = form.format(rows=rows, word=words[0], key=key)
     found = read(Reply(text), 2, SHOWN, "strict")
     assert [m.verdict for m in found] == [None, None] and all(why in m.missing for m in found)
     for reply in (Reply(rows, finish="length"), Reply(None, missing="no server")):
@@ -332,14 +302,22 @@ def test_a_reply_that_is_no_list_of_the_items_makes_every_mark_unreadable(
 
 
 @BOTH
-def test_words_that_no_file_could_hold_or_no_words_make_the_item_unreadable(
-    read, key, words
+@each(
+    ("quote", "kept", "occurs"),
+    [
+        (" eGFR 27 ml/min ", "eGFR 27 ml/min", True),
+        ("ALLERGIES: Penicillin.", "ALLERGIES: Penicillin.", True),
+        ("penicill", "penicill", False),  # half a word
+        ("penicillin at night", "penicillin at night", False),  # words that do not stand together
+        ("  ", None, None),
+        (None, None, None),
+    ],
+)
+def test_a_quotation_is_looked_up_in_what_was_shown_and_a_reason_kept(
+    read, key, words, quote, kept, occurs
 ) -> None:
-    (found,) = read(Reply(marked(key, words[2], quote="  ", reason=" why ")), 1, SHOWN)
-    assert found == Mark(words[2], None, None, "why")
-    for quote, occurs in (("ALLERGIES: Penicillin.", True), ("penicill", False), ("...", False)):
-        (found,) = read(Reply(marked(key, words[2], quote=quote)), 1, SHOWN)
-        assert found == Mark(words[2], quote, occurs)
+    (found,) = read(Reply(marked(key, words[2], quote=quote, reason=" why ")), 1, SHOWN)
+    assert found == Mark(words[2], kept, occurs, "why")
     for extra in ({"quote": 27}, {"reason": "x" * 501}, {"quote": "a\x00b"}, {"reason": "\udfff"}):
         (found,) = read(Reply(marked(key, words[2], **extra)), 1, SHOWN)
         assert found.verdict is None and found.missing.startswith(f"item 1, {[*extra][0]}: ")
@@ -353,14 +331,14 @@ KEPT = Plan((AMOXICILLIN,), ("ECG",))
     ("read", "text", "found"),
     [
         (read_opinion, f"{SECTION}\n**Flu**", ("Fever.", "Flu", "")),
-        (read_opinion, f"{thought('**Croup**?')}\nI am sure.", ("**Croup**?", None, NO_DIAGNOSIS)),
         (read_plan, f"Here is the plan:\n{planned()}", KEPT),
-        (read_plan, json.dumps({"plan": WHOLE}), KEPT),
+        (read_plan, OTHER_KEYS, KEPT),
         (read_plan, json.dumps({"not_recommended": WHOLE}), None),
-        (read_plan, f"I cannot tell. Example:\n{planned()}", None),
+        (read_plan, f"{planned()} or {planned()}", None),
+        (read_ratings, f"My review: {marked('rating', 'Safe', 'unsafe')}", ("SAFE", "UNSAFE")),
         (read_ratings, marked("Rating", "SAFE_WITH_CAUTION", "mostly"), (RATINGS[1], None)),
         (read_ratings, marked("rating", "SAFE", "UNSAFE").replace("1", '"1"'), ("SAFE", "UNSAFE")),
-        (read_ratings, marked("rating", "SAFE", "UNSAFE").replace("2", '"1"'), (None, None)),
+        (read_flags, f"```\n{marked('flag', 'fine', 'Risky')}\n```\nFine.", ("FINE", "RISKY")),
     ],
 )  # fmt: skip
 def test_what_chat_models_write_is_read_and_nothing_guessed(read: Any, text: str, found) -> None:

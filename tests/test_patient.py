@@ -27,7 +27,7 @@ from trustlab.parsing.agents import read_enough, read_question
 from trustlab.parsing.reply import Unreadable
 from trustlab.records import Case, Reply, Statement
 
-COUGH, FEVER, TRAVEL, RASH, SMOKE = range(5)
+COUGH, FEVER, _, RASH = range(4)
 ASKED = "Are you coughing?"
 
 
@@ -42,22 +42,17 @@ def said(reply: str | Reply, question: str = ASKED, case: Case | None = None) ->
         ("[I cough day and night.]", "answered", COUGH),
         ("[Patient: i COUGH day and night]", "answered", COUGH),
         ("Of course: [cough day and night]", "answered", COUGH),
-        ("[I gave up smoking long ago.] [I gave up smoking long ago.]", "answered", SMOKE),
         ("I cough day and night.", "answered", COUGH),
+        ("[I don't know]", "does not know", None),
         ("[My fever began on Monday. I cough day and night.]", "volunteered", FEVER),
         ("[I cough day and night, and I gave up smoking long ago]", "volunteered", COUGH),
-        ("[I came back from Spain last week.] [I cough day and night.]", "volunteered", TRAVEL),
         ("[I cough at night only]", "invented", None),
         ("[I cough day and night and my back hurts]", "invented", None),
-        ("[cough]", "invented", None),
         ("[I have influenza]", "leaked", None),
-        ("[I cough day and night.] It is the flu.", "leaked", None),
         (Reply("[It is influenza and", finish="length"), "leaked", None),
         ("[No.]", "out of place", None),
         ("[I cough day and night.] [I don't know]", "unreadable", None),
-        ("I cough.\nI cough day and night.", "unreadable", None),
         ("[]", "unreadable", None),
-        ("[I cough day and night.]" + "[a]" * 20, "unreadable", None),
         (Reply("[I cough day and night.]", finish="length"), "unreadable", None),
         (Reply(None, missing="the call failed"), "unreadable", None),
     ],
@@ -80,8 +75,6 @@ BARE = [("Cigarettes?", "No, I don't smoke cigarettes.", None),
         ("Where?", "I've got a pain in my belly.", None)]  # fmt: skip
 TWO = [("Back?", "My back aches badly.", None), ("Belly?", "My belly hurts at night.", None)]
 SHARED = [(BOTH, "My back aches badly.", "pain"), (BOTH, "Nothing of the sort.", "cough")]
-AGAIN = [("And at work?", "At work I cough day and night.", None)]
-LONGER = [("Pain?", "My back hurts.", None), ("When?", "My back hurts on lifting.", None)]
 
 
 @each(
@@ -89,31 +82,22 @@ LONGER = [("Pain?", "My back hurts.", None), ("When?", "My back hurts on lifting
     [
         # a part that tells nothing fits its own question alone
         ([], "No.", "any rash", "answered", RASH),
-        ([("Any pain?", "No.", "pain")], "No.", "Any pain?", "answered", 5),
         ([("Any pain?", "No.", "pain")], "No.", "Anything else?", "out of place", None),
         (BARE, "No, I don't.", "Cigarettes?", "answered", 5),
         (BARE, "No, I don't.", "Any rash?", "out of place", None),
         (BARE, "got a pain in my", "Anything else?", "out of place", None),  # two telling words
-        (BARE, "smoke cigarettes", "Anything else?", "invented", None),  # two words
         # a fact of another finding, where it is known what was asked
         ([], "I cough day and night.", PAIN, "out of place", None),
         ([], "I cough day and night.", "Have you got a cough?", "answered", COUGH),
-        (TWO, "My belly hurts at night.", "Do you run a temperature?", "answered", 6),
         (SHARED, "My back aches badly.", BOTH, "answered", 5),
-        (SHARED, "I cough day and night.", BOTH, "answered", COUGH),
         (SHARED, "My fever began on Monday.", BOTH, "out of place", None),
         # of several facts the one that was asked for
         ([], "I came back from Spain last week. I cough day and night.",
          "Have you got a cough?", "volunteered", COUGH),
         (TWO, "My back aches badly. My belly hurts at night.", "Belly?", "volunteered", 6),
-        (LONGER, "My back hurts on lifting. I cough day and night.", ASKED, "volunteered", 6),
-        # words in two facts point at neither, but for a whole answer
-        (AGAIN, "cough day and night", ASKED, "unreadable", None),
-        (AGAIN, "I cough day and night.", ASKED, "answered", COUGH),
         # the diagnosis where the fact or the question has it is no leak
         ([("Before?", "They said influenza last year.", None)],
          "They said influenza last year.", ASKED, "answered", 5),
-        ([], "influenza, I don't know", "Have you had influenza?", "invented", None),
         ([], "influenza, I don't know", "Have you had a cold?", "leaked", None),
     ],
 )  # fmt: skip
@@ -144,20 +128,6 @@ def test_a_telling_word_of_the_diagnosis_is_a_leak_unless_a_quoted_fact_says_it(
     assert said(f"{words}. [I gave up smoking long ago.]", asked, case).outcome == "answered"
 
 
-@each(("words", "outcome"), [("ALL", "leaked"), ("all", "invented")])
-def test_an_acronym_that_is_also_a_word_leaks_in_capitals_alone(words: str, outcome: str) -> None:
-    case = told_case(diagnosis="Acute lymphoblastic leukaemia", accepted=("ALL",))
-    assert said(f"[That is {words} there is]", case=case).outcome == outcome
-
-
-def test_running_text_is_spoken_on_one_line_and_a_doctor_s_half_is_no_fact() -> None:
-    told = (Statement("He coughs\nat night."), Statement("Doctor: Any fever at all?"))
-    case = Case("r", "made", told, "Croup", ("Croup",))
-    found = said("[He coughs at night.]", case=case)
-    assert found == Said("He coughs at night.", "answered", 0, raw="[He coughs at night.]")
-    assert said("[Any fever at all]", case=case).outcome == "invented"
-
-
 @settings(max_examples=60)
 @given(
     st.text(alphabet="[]. \nINoaghinbutdy'Kw", max_size=40)
@@ -167,15 +137,6 @@ def test_whatever_comes_back_nothing_but_a_fact_or_not_knowing_is_spoken(text: s
     found = said(text)
     assert found.words in {UNKNOWN, *(a for *_, a in TOLD)} and found.outcome in OUTCOMES
     assert (found.fact is None) == (found.words == UNKNOWN)
-
-
-def test_no_answer_of_the_knowledge_table_is_bare() -> None:
-    """Else a model patient could never give it to a question in other words."""
-    for finding in load_knowledge().findings.values():
-        for answer in (*finding.affirm, *finding.deny):
-            words = answer.replace("{value}", "7")
-            case = replace(told_case(), statements=(Statement(f"Doctor: Well?\nPatient: {words}"),))
-            assert said(f"[{words}]", "Something else?", case).outcome == "answered", words
 
 
 def test_the_model_sees_every_fact_and_the_question_and_is_asked_once_for_each() -> None:
@@ -253,34 +214,16 @@ def test_a_no_is_spoken_only_to_what_is_not_so(reply: str, question: str, outcom
     assert (found.outcome, found.words, found.denied) == (outcome, UNKNOWN, None)
 
 
-def test_without_a_record_nothing_is_denied_and_the_prompt_says_which() -> None:
-    shown = []
-
-    def put(_, requests, step):
-        shown.extend(r.messages[1][1] for r in requests)
-        return [[Reply("[No.]")] for _ in requests]
-
-    case = who_knows()
-    found = ModelPatient(Talker()).answer([(told_case(), PAIN), (case, PAIN)], put)
-    assert [s.denied for s, _ in found] == [None, "pain"]
-    assert ["all that is so" in prompt for prompt in shown] == [False, True]
-    assert [case.facts[5].text in prompt for prompt in shown] == [False, True]
-
-
 @each(
     ("read", "reply", "found"),
     [
         (read_question, "Next: [Any\tpain]", "Any pain"),
-        (read_question, "[" + "a" * 300 + "]", "a" * 300),
-        (read_question, "Any pain", "no question in square brackets"),
         (read_question, "[a?] [b?]", "2 questions in square brackets"),
         (read_question, "[" + "a" * 301 + "]", "more than 300 characters"),
-        (read_question, "[12?]", "holds no letter"),
         (read_question, "[Any pain? Patient: No.]", "speaks for doctor or patient"),
         (read_question, Reply("[Any pain?]", finish="length"), "ran out of tokens"),
         (read_enough, "I say [Enough]", True),
         (read_enough, "[More.]", False),
-        (read_enough, "[enough] [more]", "2 decisions"),
         (read_enough, "[not enough]", "neither enough nor more"),
     ],
 )

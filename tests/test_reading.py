@@ -17,7 +17,7 @@ from fake_panel import FakePanel, Wordy, case, marks_json, plan_json
 
 import studies.trust_indices
 import trustlab as tl
-from trustlab.formatted import remark_lines, together
+from trustlab.formatted import remark_lines
 from trustlab.models.base import Request
 from trustlab.records import Reply
 
@@ -76,16 +76,6 @@ def test_strict_reading_asks_nothing_else_and_refuses_it_all(tmp_path: Path) -> 
     assert [n["read"] for n in counts.values()] == [0] * len(counts)
 
 
-def test_counts_of_several_runs_are_summed() -> None:
-    one = {"ce": {"asked": 5, "read": 4, "unread": 1}}
-    two = {"ce": {"asked": 6, "read": 6}, "plan": {"asked": 1, "read": 1}}
-    both = together([{"replies_read": {"m": one}}, {"replies_read": {"m": two}}, {}])
-    found = both["replies_read"]["m"]
-    assert (found["ce"]["asked"], found["ce"]["unread"], found["plan"]["read"]) == (11, 1, 1)
-    assert remark_lines(both) == ["m: 9 % of 11 replies to 'ce' could not be read"]
-    assert one["ce"]["read"] == 4
-
-
 # Doctors and reviewers
 
 SCRIPT: dict[str, Any] = {
@@ -140,5 +130,3 @@ def test_another_way_to_read_is_refused(choices: dict[str, Any], words: str) -> 
         tl.opened(tl.Setup(**choices))
     chosen = tl.Setup(reading="strict", reasoning_from="thought").chosen
     assert (chosen.reading, chosen.reasoning_from) == ("strict", "thought")
-    judge = tl.opened(tl.Setup(grader="judge:embedded", reading="strict")).judge
-    assert vars(judge)["reading"] == "strict"

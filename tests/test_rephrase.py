@@ -11,8 +11,6 @@ from each import each
 from trustlab.changes.rephrase import newly_names, rephrase
 from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel
-from trustlab.parsing.agents import read_wording
-from trustlab.parsing.reply import Unreadable
 from trustlab.records import Case, Reply, Statement
 
 COUGH = "Doctor: Have you got a cough?\nPatient: Yes, I've got a cough."
@@ -69,7 +67,6 @@ def test_question_and_reply_are_worded_by_a_prompt_each_and_all_else_stays(tmp_p
     ("said", "why"),
     [
         ("no brackets", "question: no wording in square brackets, one is needed"),
-        ("[one] [two]", "question: 2 wordings in square brackets, one is needed"),
         ("[Doctor: Coughing? Patient: Yes]", "question: the wording speaks for doctor or patient"),
         (Reply("[Coughing", finish="length"), "question: ran out of tokens"),
         (Reply(None, missing="the call failed", finish="error"), "question: the call failed"),
@@ -94,12 +91,9 @@ def test_what_cannot_be_read_keeps_the_old_words_and_says_why(said: str | Reply,
     ("diagnosis", "old", "new", "named"),
     [
         ("Croup", "Have you got a cough?", "Is it croup?", True),
-        ("Asthma", "Have you got a cough?", "Is it croup?", False),
         ("Croup", "His brother had croup.", "Croup was what his brother had.", False),
-        ("Acute appendicitis", "It hurts.", "It may be appendicitis.", True),
         ("Acute appendicitis", "It hurts.", "An appendicitic pain.", True),
         ("Acute appendicitis", "It hurts.", "I have an acute pain.", False),  # a course alone
-        ("Acute appendicitis", "Appendicitis runs in my family.", "We had appendicitis.", False),
         # another name, not there before
         ("Acute appendicitis", "Appendicitis runs here.", "As in laryngotracheitis.", True),
     ],
@@ -135,10 +129,3 @@ def test_half_an_exchange_keeps_its_speaker(text: str, prompts: list[str], new: 
     assert rephrase([case(text)], model).cases[0].statements[0].text == new
     assert [r.purpose for r in model.asked] == prompts
     assert "Patient:" not in model.asked[0].messages[1][1]
-
-
-def test_a_wording_has_words_and_single_white_space() -> None:
-    assert read_wording(Reply("Here: [ It   hurts. ]")) == "It hurts."
-    for text in ("[...]", "[" + "a" * 601 + "]", "[a\x00b]", "[]", "[[a] b]"):
-        with pytest.raises(Unreadable):
-            read_wording(Reply(text))

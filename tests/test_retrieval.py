@@ -5,28 +5,24 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable
 from itertools import count, pairwise
 from pathlib import Path
 
-import numpy as np
 import pytest
 from each import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_corpora import ids, made, written_passages
-from rank_bm25 import BM25Okapi
 
 from benchmarks.retrieval import ndcg
 from training import passages as source
-from trustlab.corpora import FILE, load_corpus
 from trustlab.disk_index import BM25S, open_retriever
 from trustlab.knowledge import load_knowledge
-from trustlab.retrieval import BM25, Passage, terms
-from trustlab.retrieval.bm25 import stop_words
+from trustlab.retrieval import BM25, Passage, load_corpus, terms
+from trustlab.retrieval.corpus import FILE
 
 Open = Callable[..., BM25 | BM25S]
 
@@ -92,20 +88,15 @@ def test_ties_are_in_corpus_order_and_k_cuts(opened: Open) -> None:
     assert [ids(index.search("croup", k)) for k in (0, 1, 2)] == [[], ["p1"], ["p1", "p3"]]
     many = opened(made(*["croup"] * 20, *["gout"] * 30))
     assert ids(many.search("croup")) == [f"p{i}" for i in range(15)]
-    assert " k1=1.2 b=0.75 passages=50 " in many.revision
 
 
 @each(
     ("spelt", "query"),
     [
         (unicodedata.normalize("NFD", "Ménière"), "Ménière"),
-        ("Ménière", unicodedata.normalize("NFD", "Ménière")),
         ("\ufb01bromyalgia", "fibromyalgia"),
         ("fibro\u00admyalgia", "fibromyalgia"),
-        ("fibro\u00ad\n myalgia", "fibromyalgia"),
-        ("fibro\u200bmyalgia", "fibromyalgia"),
         ("Guillain\u2011Barré", "Guillain-Barré"),
-        ("Ｇｏｕｔ", "gout"),
     ],
 )
 def test_a_word_is_found_however_it_is_spelt(opened: Open, spelt: str, query: str) -> None:
@@ -124,22 +115,11 @@ def test_what_holds_no_word_and_settings_out_of_range(opened: Open) -> None:
             opened(made("croup"), **{name: value})
 
 
-def test_title_is_searched_and_case_is_not(opened: Open) -> None:
-    passage = Passage("a", "Croup: tests", "Steam.", "Croup: tests. Steam.")
-    assert opened([*made("rash", "gout", "pain"), passage]).search("CROUP") == [passage]
-
-
 def test_revision_tells_corpora_and_settings_apart(opened: Open) -> None:
     a, b = made("croup", "gout")
     revisions = [opened(p).revision for p in ([a, b], [b, a], [a], made("croup", "gut"), [a, b])]
     assert len({*revisions, opened([a, b], k1=1.5).revision}) == 5
     assert revisions[0] == revisions[4]
-
-
-def test_terms() -> None:
-    wanted = ["guillain", "barré", "syndrome", "type", "2", "nerves"]
-    assert terms("The Guillain-Barré syndrome, type 2: it IS of the nerves.") == wanted
-    assert terms(" \n ") == []
 
 
 # The project's corpus
@@ -167,23 +147,6 @@ def test_the_keyword_finds_all_three_passages_of_its_condition(
     wanted = {p.id for p in source.by_condition()[condition]}
     found = ids(library.search(source.keywords()[condition]))
     assert len(found) <= 15 and wanted <= set(found)
-
-
-def test_on_the_project_s_corpus_rank_bm25_alone_gives_the_same_order(library: BM25) -> None:
-    """So that no prompt of a kept reply changes; every keyword in the kept replies is of ASCII."""
-    words = [[w for w in re.findall(r"\w+", text.lower()) if w not in stop_words()]
-             for text in (p.contents for p in library.passages)]  # fmt: skip
-    plain = BM25Okapi(words, k1=1.2, b=0.75)
-    names = {n for c in load_knowledge().conditions.values() for n in c.names}
-    for query in [
-        *source.keywords().values(),
-        *sorted(names),
-        *(p.title for p in library.passages),
-    ]:
-        asked = [w for w in re.findall(r"\w+", query.lower()) if w not in stop_words()]
-        order = np.argsort(-plain.get_scores(asked), kind="stable")
-        found = [library.passages[i] for i in order if set(words[i]) & set(asked)]
-        assert library.search(query) == found[:15], query
 
 
 # The measures that benchmarks/retrieval.py reports

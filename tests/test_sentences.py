@@ -6,9 +6,8 @@ from each import each
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from trustlab.agents.giveaway import LAY_NAMES, giveaway, lay_names
-from trustlab.records import normalise
-from trustlab.sentences import sentences
+from trustlab.agents.giveaway import giveaway
+from trustlab.words.sentences import sentences
 
 
 @each(
@@ -17,14 +16,9 @@ from trustlab.sentences import sentences
         "Dr. Meyer saw her vs. a colleague, approx. 3 days before.",
         "Her temperature is 38.9°C (102.0°F) and the creatinine 1.2 mg/dL.",
         "She was given ceftriaxone i.v. Metronidazole was added to it.",
-        "He takes lisinopril q.d. Metoprolol as well.",
-        "This is patient No. 3 of the ward.",
         "The surgeon, J. Smith, and Dr. K. Brown agree.",
-        "J. R. Smith is the surgeon.",
         "He said: 'It hurts.' and left.",
         "He is 5 ft. 4 in. tall.",
-        "She is 5 ft. 4 in. 120 lb is her weight.",
-        "She takes max. 3 doses, with min. 2 hours between.",
         "Her Hct. 30% is low, and T. 38 is not.",
     ],
 )
@@ -38,9 +32,6 @@ def test_a_full_stop_inside_a_sentence_does_not_cut_it(whole: str) -> None:
         ("He takes aspirin q.d.", "He does not smoke."),
         ("The pain began at 4 p.m.", "She took nothing."),
         ("Her son has hepatitis B.", "Serum is drawn."),
-        ("It eased after 5 min.", "2 hours later it came back."),
-        ("He is 5 ft. 4 in.", "His weight is normal."),
-        ("Did it hurt? No.", "The patient smiled."),
         ("The pulse is 98.", "72 hours later it is 60."),
         ("The pain is sharp (8 of 10).", "It comes and goes."),
         ('She said: "It hurts."', "Then she left!"),
@@ -62,23 +53,6 @@ FLAT = "Hemoglobin 9.8 g/dL Serum Na+ 131 mEq/L Glucose (fasting) 90 mg/dL (N = 
 def test_a_table_is_one_statement_with_the_words_that_introduce_it(intro: str, gap: str) -> None:
     found = sentences(f"He is pale. {intro}{gap}{TABLE}{gap}An ECG is normal. What is it?")
     assert found == ["He is pale.", f"{intro} {FLAT}", "An ECG is normal.", "What is it?"]
-
-
-def test_tables_in_parts_and_lines_that_wrap() -> None:
-    assert sentences("Results are below:\n\nPlatelets: 9\n\nSerum:\nNa+: 139\n\nWhich is it?") == [
-        "Results are below: Platelets: 9 Serum: Na+: 139",
-        "Which is it?",
-    ]
-    urine = "The urine dipstick shows:\nProtein 2+\nHe is well."
-    assert sentences(f"Blood tests show:\nSodium 140\n{urine}") == [
-        "Blood tests show: Sodium 140",
-        "The urine dipstick shows: Protein 2+",
-        "He is well.",
-    ]
-    wrapped = (
-        "She has the following:\na cough that began two days ago and has become\nworse since then."
-    )
-    assert sentences(f"{wrapped} She smokes.") == [" ".join(wrapped.split()), "She smokes."]
 
 
 PIECES = "Dr. i.v. q.d. No. 3 9.8 J. Smith hepatitis B. She well. pain show: shows: is min. in. ft."
@@ -110,30 +84,13 @@ COPD = "It may be COPD, chronic obstructive pulmonary disorder."
     ("names", "utterance", "text"),
     [
         (["gout"], "It is gout.", "My father has Gout, I think."),
-        (["gout"], "It is the thing you feared.", "Is it gout?"),
         (["chronic sinusitis"], "Most likely sinusitis.", "I had sinusitis once."),
-        (["hay fever", "allergic rhinitis"], "You have rhinitis.", "They called it a rhinitis."),
         (["asthma"], "This is asthma.", "Any asthmatics in the family?"),
-        (["reflux disease"], "This is reflux.", "I had re-flux, reflux I mean."),
         (["covid-19 virus disease"], "We test you for Covid.", "I was worried about covid."),
         (["chronic obstructive airway disease"], COPD, "My copd is bad."),
-        (["irritable bowel syndrome"], "We call this IBS.", "Is it IBS?"),
         (["pulmonary embolism", "PE"], "It may be a clot.", "Did you have a PE before?"),
-        (["sinus infection"], "A sinus infection.", "Have you had a sinus infection?"),
-        (
-            ["airway disease"],
-            "It may be COPD.",
-            "Do you have copd?",
-        ),  # an acronym that no name spells out
-        (
-            ["positron fever", "PET"],
-            "Your PET is bad.",
-            "Is it a PET?",
-        ),  # a name, although a test is called so too
-        (["urinary infection", "UTI"], "An infection.", "Is it a uti?"),
+        (["airway disease"], "It may be COPD.", "Do you have copd?"),  # no name spells it out
         (["cerebrovascular accident"], "It was an accident in the brain.", "Was it a Stroke?"),
-        (["Herpes Zoster"], "You have zoster.", "My mother had shingles."),
-        (["diabetes mellitus"], "You have diabetes.", "Is your father diabetic?"),
         (["diabetes mellitus"], "You are diabetic.", "Is there diabetes in the family?"),
         (["covid-19 virus disease"], "It may be covid.", "I was afraid of co-vid."),
         (["Ménière's disease"], "This is Ménière's disease.", "Not MÉNIÈRE’S disease?"),
@@ -148,34 +105,16 @@ def test_what_gives_the_diagnosis_away_is_heard(
 @each(
     ("names", "utterance", "text"),
     [
-        (
-            ["chronic sinusitis"],
-            "It is chronic.",
-            "I had sinusitis once.",
-        ),  # a word of the name that is not said there
+        (["chronic sinusitis"], "It is chronic.", "I had sinusitis once."),  # not said there
         (["heart failure"], "Your heart is weak, a heart failure.", "Any trouble with your heart?"),
-        (
-            ["chronic lung disease"],
-            "A chronic lung disease.",
-            "Do you have any chronic disease of the lungs?",
-        ),
         (["acute lymphoblastic leukemia"], "This is ALL.", "Is that all?"),
-        (["multiple sclerosis", "MS"], "This is MS.", "Ms. Brown asked."),
         (["covid-19 virus disease"], "It is COVID-19.", "I am 19, and it may be a virus."),
         (["influenza", "flu"], "It is the flu.", "Do you drink enough fluids?"),
-        (["airway disease"], "It is NOT my first thought.", "Do you smoke or not?"),
         (["airway disease"], "I THINK IT IS IN YOUR AIRWAYS.", "I think so."),
         (["airway disease"], "We need an MRI and some PFTs.", "Did you have an MRI or a PFT?"),
         (["airway disease"], "It may be a URI.", "It is a curious thing, purine."),
-        (["upper respiratory infection"], "A virus.", "My hands are cold."),
         (["gastroesophageal reflux disease"], "Your stomach.", "I have heartburn."),
-        (
-            ["infective endocarditis"],
-            "This is infective.",
-            "Did you have an infection?",
-        ),  # a word that many share
         (["pneumonia"], "This is pneumonia.", "I had a pneumothorax."),  # more than 3 letters apart
-        (["upper respiratory infection", "URTI"], "", "It has been hurting."),
         (["pneumonia"], "I will take an ECG for the pneumonia.", "Did you have an ECG?"),
     ],
 )
@@ -183,8 +122,3 @@ def test_words_that_many_diagnoses_share_and_words_not_said_are_not(
     names: list[str], utterance: str, text: str
 ) -> None:
     assert not giveaway(names, utterance).heard_in(text)
-
-
-def test_everyday_names_are_whole_words_of_the_disease_s_own_name() -> None:
-    assert lay_names(["cerebrovascular accident", "gout"]) == {"stroke", "brain attack"}
-    assert all(name == normalise(name) and lay and all(lay) for name, lay in LAY_NAMES.items())

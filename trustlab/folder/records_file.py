@@ -4,7 +4,8 @@ One codec for every frozen dataclass of :mod:`trustlab.records`, led by the type
 
 - an array is its ``dtype``, ``shape`` and ``values``, in full precision; a tuple is a list;
 - a number that JSON does not have is the text "NaN", "Infinity" or "-Infinity";
-- a field that is unknown, missing or of another type is a ``ValueError`` with file and line.
+- a field that is unknown or of another type is a ``ValueError`` with file and line, and so is one
+  that is missing and has no default.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -23,22 +24,18 @@ from pydantic_core import SchemaValidator
 from pydantic_core.core_schema import (
     literal_schema,
     no_info_after_validator_function,
-    no_info_before_validator_function,
     no_info_plain_validator_function,
     union_schema,
 )
 
 from trustlab.choices import STRICT, problem
 from trustlab.folder.replies_log import json_line, json_lines, packed
-from trustlab.parsing.scores import probes_read
 from trustlab.records import Generation
 
 NAME = "generations.jsonl.gz"
 DTYPES = ("float64", "float32", "int64", "int32", "int8", "bool")
 """Of the arrays that records hold."""
 NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
-LATER = frozenset({"keyword_read"})
-"""Fields that records of earlier versions lack; they have their defaults."""
 _DTYPE_NAMES = {np.dtype(name): name for name in DTYPES}
 _HALF = re.compile(rb"(?<!\\)((?:\\\\)*)\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 """Half a character, as a line spells it: nothing but control characters is spelt so besides."""
@@ -77,9 +74,6 @@ def _read(path: Path, n: int, line: bytes, kind: type[Any]) -> Any:
     except (ValidationError, OverflowError, TypeError) as error:
         words = problem(error, 1) if isinstance(error, ValidationError) else error
         raise ValueError(f"{path}, line {n}: {words}") from error
-    asked = [reply for of in made.probes.values() for reply in of] if kind is Generation else []
-    if asked and all(reply.raw is None for reply in asked):
-        return probes_read(made)  # an earlier version kept the words alone
     return made
 
 
@@ -116,7 +110,7 @@ def encoded(value: Any) -> Any:
 
 @lru_cache
 def _reader(kind: type[Any]) -> SchemaValidator:
-    """Reads a list of one record; every field is there, strictly of its type, and no other."""
+    """Reads a list of one record; every field is strictly of its type."""
     alias: Any = tuple.__class_getitem__((kind,))
     return SchemaValidator(_as_written(TypeAdapter(alias, config=STRICT).core_schema))
 
@@ -132,20 +126,7 @@ def _as_written(schema: Any) -> Any:
     if schema == {"type": "float"}:
         words = no_info_after_validator_function(NOT_FINITE.get, literal_schema([*NOT_FINITE]))
         return union_schema([cast(Any, schema), words], mode="left_to_right")
-    made = {name: _as_written(part) for name, part in schema.items()}
-    if made.get("type") == "dataclass-field" and made["name"] not in LATER:
-        given = made["schema"]
-        made["schema"] = given["schema"] if given["type"] == "default" else given
-    if made.get("type") == "dataclass" and hasattr(made["cls"], "__pydantic_validator__"):
-        # pydantic reads a class of its own as the class does, with its defaults
-        return no_info_before_validator_function(partial(_whole, made["cls"]), cast(Any, made))
-    return made
-
-
-def _whole(kind: type[Any], value: Any) -> Any:
-    if isinstance(value, dict) and (gone := {*_names(kind)} - LATER - value.keys()):
-        raise ValueError(f"{min(gone)} is missing")
-    return value
+    return {name: _as_written(part) for name, part in schema.items()}
 
 
 def _array(value: Any) -> np.ndarray:
@@ -153,13 +134,9 @@ def _array(value: Any) -> np.ndarray:
         raise ValueError("it must be an array: dtype, shape and values")
     if value["dtype"] not in DTYPES:
         raise ValueError(f"the dtype of an array must be among {DTYPES}")
-    values = value["values"]
-    kinds = {"bool": {bool}, "float64": {float, int}, "float32": {float, int}}
-    if kinds.get(value["dtype"]) == {float, int}:
-        if not all(math.isfinite(v) for v in values if isinstance(v, float)):
-            raise ValueError(f"what is not finite must be among {', '.join(NOT_FINITE)}, as text")
-        values = [NOT_FINITE.get(v, v) if isinstance(v, str) else v for v in values]
-    if not set(map(type, values)) <= kinds.get(value["dtype"], {int}):
+    values = [NOT_FINITE.get(v, v) if isinstance(v, str) else v for v in value["values"]]
+    allowed = {"bool": {bool}, "float64": {float, int}, "float32": {float, int}}
+    if not set(map(type, values)) <= allowed.get(value["dtype"], {int}):
         raise ValueError(f"it must be an array of numbers, all {value['dtype']}")
     made = np.array(values, dtype=value["dtype"]).reshape(value["shape"])
     made.setflags(write=False)

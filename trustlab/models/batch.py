@@ -155,8 +155,7 @@ class BatchModel(OpenAIModel):
     def __init__(
         self, name: str, *, batch_dir: str | Path | None = None,
         provides: Sequence[str] = ("logprobs", "distributions"), window: int | None = None,
-        n_top: int = 20, system_role: str = "auto", one_by_one: bool = False,
-        chat_template: str | None = None, vocabulary_size: int | None = None,
+        n_top: int = 20, vocabulary_size: int | None = None,
         extra_body: Mapping[str, Any] | None = None, thinking: Thinking = "auto",
         thinking_tokens: int = 0, template_options: Mapping[str, Any] | None = None,
         temperature: str = "asked", structured: bool = False,

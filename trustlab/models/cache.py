@@ -30,6 +30,19 @@ from trustlab.choices import problem, shortened
 from trustlab.models.abilities import Abilities, TextOnly, abilities_of, finds_out
 from trustlab.models.base import Messages, Model, Request, Stopped, too_long
 from trustlab.models.openai_replies import MOST_TOKENS, believed
+from trustlab.models.base import (
+    Abilities,
+    Messages,
+    Model,
+    Request,
+    Stopped,
+    TextOnly,
+    abilities_of,
+    finds_out,
+    too_long,
+)
+from trustlab.models.decoding import ROUNDING
+from trustlab.models.openai_wire import MOST_TOKENS
 from trustlab.models.opening import Later
 from trustlab.models.thought import apart
 from trustlab.parsing.counts import ReadReply, count, read_reply
@@ -45,7 +58,12 @@ K = TypeVar("K", bound=BaseModel)
 
 # How a value is kept: as JSON, numbers in full precision, no field more and none less
 
-Numbers = Annotated[list[float], AfterValidator(lambda values: np.array(values, dtype=np.float64))]
+_as_array = AfterValidator(lambda values: np.array(values, dtype=np.float64))
+LogProb = Annotated[float, Field(le=ROUNDING)]
+Numbers = Annotated[list[float], _as_array]
+LogProbs = Annotated[list[LogProb], _as_array]
+Entropies = Annotated[list[Annotated[float, Field(ge=-ROUNDING)]], _as_array]
+Tokens = Annotated[int, Field(ge=0, le=MOST_TOKENS)]
 
 
 class _Kept(BaseModel):
@@ -54,12 +72,12 @@ class _Kept(BaseModel):
 
 class _Trace(_Kept):
     tokens: tuple[str, ...]
-    logprobs: Numbers | None
-    entropies: Numbers | None
+    logprobs: LogProbs | None
+    entropies: Entropies | None
     renyi: Numbers | None
     fisher_rao: Numbers | None
-    prior_logprobs: Numbers | None
-    alternatives: tuple[tuple[tuple[str, float], ...], ...] | None
+    prior_logprobs: LogProbs | None
+    alternatives: tuple[tuple[tuple[str, LogProb], ...], ...] | None
     bounds: dict[str, Literal["lower", "upper"]]
     lacks: dict[str, str] = {}
 
@@ -77,8 +95,8 @@ class _Reply(_Kept):
     raw: str | None
     finish: str
     trace: _Trace | None
-    n_tokens_in: int
-    n_tokens_out: int
+    n_tokens_in: Tokens
+    n_tokens_out: Tokens
     served_by: str = ""
     reasoning: str | None = None
 
@@ -96,7 +114,7 @@ class _Abilities(_Kept):
 
 
 class _Count(_Kept):
-    n_tokens: Annotated[int, Field(ge=0, le=MOST_TOKENS)]
+    n_tokens: Tokens
 
 
 def _fields(value: Any) -> Any:
@@ -134,10 +152,10 @@ def encode_reply(reply: Reply) -> str:
 
 def decode_reply(value: str) -> Reply:
     """The reply that :func:`encode_reply` wrote, arrays as float64 (L,); ``ValueError`` if it is
-    anything else, or :func:`~trustlab.models.openai_replies.believed` does not take it."""
+    anything else, or what no reply can hold (log-probabilities above 0, half a character)."""
     kept = _read(_Reply, value)
     trace = None if kept.trace is None else TokenTrace(**vars(kept.trace))
-    return believed(Reply(**{**vars(kept), "trace": trace}))
+    return Reply(**{**vars(kept), "trace": trace})
 
 
 def decode_abilities(value: str) -> Abilities:

@@ -27,12 +27,12 @@ from trustlab.models.abilities import Abilities, not_default
 from trustlab.models.base import Gone, Keep, Messages, Request, Stopped
 from trustlab.models.decoding import check
 from trustlab.models.limiter import LONGEST_WAIT_S
-from trustlab.models.openai_wire import Address, Dialect, Line, Outcome, Template
+from trustlab.models.openai_wire import Address, Dialect, Line, Outcome
 from trustlab.models.thought import Thinking, check_thinking, unscored, with_thought
 from trustlab.records import Reply
 
 Body = Callable[[Dialect], dict[str, Any]]  # a call, by the dialect that it is made in
-ROLES, TEMPERATURES = ("auto", "system", "developer", "user"), ("asked", "default")
+TEMPERATURES = ("asked", "default")
 LEAST = {
     "max_retries": 0, "max_calls": 0, "max_tokens_total": 0, "n_top": 0, "concurrency": 1,
     "vocabulary_size": 2, "window": 1,
@@ -108,12 +108,7 @@ class OpenAIModel:
     - ``max_calls``, ``max_tokens_total`` (in and out): a budget of this object; once it is spent
       :class:`~trustlab.models.base.Stopped` hands over what is finished.
     - ``n_top``: alternatives asked for at each position.
-    - ``system_role``: what a system message is sent as; "user" puts it before the first user
-      message, which "auto" turns to where the server refuses.
-    - ``one_by_one`` never asks for several replies in one call: some servers repeat one.
-    - ``chat_template``: a Jinja template, or a tokenizer's name or folder, for scoring where the
-      server scores no chat.
-    - ``vocabulary_size``: for distances from the uniform distribution; a tokenizer tells it, too.
+    - ``vocabulary_size``: for distances from the uniform distribution.
     - ``window``: tokens of prompt and reply together, where the server does not tell.
     - ``temperature``: "default" never sends one, for a model that takes no other than its own.
     - ``template_options``: for the server's chat template (``{"enable_thinking": False}``);
@@ -132,8 +127,7 @@ class OpenAIModel:
     def __init__(
         self, name: str, *, base_url: str | None = None, concurrency: int = 32,
         timeout_s: float = 120.0, max_retries: int = 5, max_calls: int | None = None,
-        max_tokens_total: int | None = None, n_top: int = 20, system_role: str = "auto",
-        one_by_one: bool = False, chat_template: str | None = None,
+        max_tokens_total: int | None = None, n_top: int = 20,
         vocabulary_size: int | None = None, extra_body: Mapping[str, Any] | None = None,
         provides: Iterable[str] | None = None, thinking: Thinking = "auto",
         thinking_tokens: int = 0, template_options: Mapping[str, Any] | None = None,
@@ -151,9 +145,9 @@ class OpenAIModel:
             raise ValueError("name is empty; give the model's name as the server knows it")
         if not 0 < timeout_s < math.inf:
             raise ValueError(f"timeout_s must be above 0 and finite, got {timeout_s}")
-        for option, allowed in (("system_role", ROLES), ("temperature", TEMPERATURES)):
-            if (value := given[option]) not in allowed:
-                raise ValueError(f"{option} must be one of {', '.join(allowed)}, got {value!r}")
+        if temperature not in TEMPERATURES:
+            allowed = ", ".join(TEMPERATURES)
+            raise ValueError(f"temperature must be one of {allowed}, got {temperature!r}")
         if unknown := set(provides or ()) - {"text", *base.STATISTICS}:
             allowed = f"among text, {', '.join(base.STATISTICS)}"
             raise ValueError(f"provides must be {allowed}, got {sorted(unknown)}")
@@ -167,13 +161,12 @@ class OpenAIModel:
             self._extra[KWARGS] = others
         counted = ("requests", "retries", "failures", "n_tokens_in", "n_tokens_out", "probes")
         self.usage: dict[str, float] = dict.fromkeys(counted, 0.0)
-        self._template = None if chat_template is None else Template(chat_template, options)
-        self.vocabulary_size = vocabulary_size or (self._template and self._template.n_vocabulary)
+        self.vocabulary_size = vocabulary_size
         address = Address.of(base_url)
         self._line = Line(address, timeout_s=timeout_s, concurrency=concurrency)
         self._max_retries, self._reached = max_retries, False
         self._dialect = self._told = Dialect(
-            takes_n=not one_by_one, most_top=n_top, system_role=system_role,
+            most_top=n_top,
             takes_temperature=temperature == "asked", takes_schema=structured,
         )  # fmt: skip
         self._window = math.inf if window is None else window
@@ -181,8 +174,7 @@ class OpenAIModel:
         self._abilities: Abilities | None = None
         if provides is not None:
             self.abilities = self._able(frozenset({"text", *provides}), self._window, False)
-        template = None if self._template is None else self._template.text
-        shaping = [self._extra, n_top, system_role, template, self.vocabulary_size]
+        shaping: list[Any] = [self._extra, n_top, "auto", None, vocabulary_size]
         shaping += [thinking, thinking_tokens] if thinking != "auto" or thinking_tokens else []
         shaping += [f"temperature {temperature}"] if temperature != "asked" else []
         shaping += ["structured"] if structured else []
@@ -251,8 +243,7 @@ class OpenAIModel:
             self.asked_with["server"] = differing
 
     def _able(self, provides: frozenset[str], window: float, counts: bool) -> Abilities:
-        knows = self._template is not None, self.vocabulary_size is not None
-        lacks = answers.reasons_lacking(provides, *knows)
+        lacks = answers.reasons_lacking(provides, self.vocabulary_size is not None)
         takes, coldest = self._dialect.takes_temperature, self._dialect.coldest
         return Abilities(provides, lacks, window, counts, takes, coldest if takes else 0.0)
 
@@ -272,8 +263,7 @@ class OpenAIModel:
         return self.abilities.window
 
     def count_tokens(self, messages: Messages) -> int | None:
-        """Tokens of a prompt as the server, or the named tokenizer, counts them; ``None``: neither
-        does."""
+        """Tokens of a prompt as the server counts them; ``None``: it does not."""
         return self._line.run(self._count_tokens(messages, _Run()))
 
     streams = True
@@ -392,9 +382,8 @@ class OpenAIModel:
     async def _count_tokens(self, messages: Messages, run: _Run) -> int | None:
         if messages in self._counted:
             return self._counted[messages]
-        role = self._dialect.system_role
-        n_tokens = self._template.count(messages, role) if self._template else None
-        if n_tokens is None and (self._abilities is None or self._abilities.counts):
+        n_tokens = None
+        if self._abilities is None or self._abilities.counts:
             given = {name: value for name, value in self._extra.items() if name == KWARGS}
 
             def body(dialect: Dialect) -> dict[str, Any]:
@@ -449,7 +438,7 @@ class OpenAIModel:
             if body(self._dialect) != sent:
                 begun = False
                 continue
-            if run.left is None and (kind == "chat" or outcome.status != 404):
+            if run.left is None:
                 self._give_up(run, outcome)
             if not self._tries_again(run, outcome):
                 if outcome.lost and run.left is None:
@@ -586,14 +575,9 @@ class OpenAIModel:
         return replace(reply, trace=trace)
 
     async def _score(self, run: _Run, messages: Messages, text: str) -> Any:
-        """The call that scores ``text`` as the reply to ``messages``, in the template that was
-        given or else the server's own."""
-        if self._template is None:
-            return await self._call(
-                "chat", lambda dialect: wire.prior_body(self.name, messages, text, dialect), run
-            )
-        prompt = self._template.render(messages, self._dialect.system_role)
-        return await self._call("score", lambda _: wire.score_body(self.name, prompt + text), run)
+        """The call that scores ``text`` as the reply to ``messages`` in the server's template."""
+        body = functools.partial(wire.prior_body, self.name, messages, text)
+        return await self._call("chat", body, run)
 
     async def _settle(self, run: _Run) -> Abilities:
         """What the server gives and accepts: a greedy reply with all statistics, two samples in one

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -12,7 +11,6 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import BaseModel, TypeAdapter, ValidationError, WrapValidator
 
-from trustlab.choices import WRITABLE, utf8
 from trustlab.models.base import Request
 from trustlab.models.decoding import BOUNDS, ROUNDING, bounds
 from trustlab.models.openai_wire import MOST_TOKENS, SERVERS, field, shortened
@@ -26,16 +24,9 @@ ENDS = {end: set(words.split()) for end, words in SERVERS["ends"].items()}
 
 NO_LOGPROBS = "the server tells no log-probabilities"
 NO_LIST = "the server lists no alternative tokens"
-NO_SIZE = (
-    "the server does not tell the size of its vocabulary; give vocabulary_size, or a tokenizer"
-    " as chat_template"
-)
-NO_TEMPLATE = (
-    "the server scores no chat (prompt_logprobs), and does not tell its chat template, which"
-    " scoring needs; give chat_template"
-)
+NO_SIZE = "the server does not tell the size of its vocabulary; give vocabulary_size"
+NO_SCORE = "the server scores no chat (prompt_logprobs)"
 OTHER_TOKENS = "the server scored other tokens than the reply's, or gave no log-probabilities"
-NO_ECHO = "the server does not score a given text (completions with echo)"
 NOT_SPELT = "the server's tokens do not spell the reply"
 NOT_ALL = "the server tells no log-probability of a token"
 NOT_NUMBERS = "the server's log-probabilities are not all numbers of at most 0"
@@ -86,45 +77,8 @@ class PromptToken(BaseModel):
     decoded_token: str | None = None
 
 
-class Scored(BaseModel):
-    """The tokens of a text that a server scored, with their log-probabilities."""
-
-    tokens: list[str]
-    token_logprobs: list[float | None]
-
-
 _SAID: Any = TypeAdapter(list[Said])
 _PROMPT: Any = TypeAdapter(list[dict[str, PromptToken] | None])
-
-
-def believed(reply: Reply) -> Reply:
-    """The reply, from a server or kept; ``ValueError`` for what none can hold: numbers of tokens
-    out of range, log-probabilities above rounding, half a character."""
-    for name in ("n_tokens_in", "n_tokens_out"):
-        if not 0 <= (n := getattr(reply, name)) <= MOST_TOKENS:
-            raise ValueError(f"{name} is {n}; it must be a whole number from 0 to {MOST_TOKENS:,}")
-    texts = [reply.text, reply.raw, reply.reasoning, reply.finish, reply.served_by]
-    if (trace := reply.trace) is not None:
-        best = [pair for row in trace.alternatives or () for pair in row]
-        texts += [*trace.tokens, *trace.lacks.values(), *(token for token, _ in best)]
-        _check_numbers("alternatives", [logprob for _, logprob in best], highest=ROUNDING)
-        for name in ("logprobs", "prior_logprobs"):
-            _check_numbers(name, getattr(trace, name), highest=ROUNDING)
-        _check_numbers("entropies", trace.entropies, lowest=-ROUNDING)
-    if not utf8("".join(filter(None, texts))):
-        raise ValueError(f"a text of the reply has half a character; it must be {WRITABLE}")
-    return reply
-
-
-def _check_numbers(
-    name: str, values: Any, lowest: float = -math.inf, highest: float = math.inf
-) -> None:
-    if values is None or not len(values):
-        return
-    listed = values if isinstance(values, list) else values.tolist()
-    if not (math.isfinite(sum(listed)) and lowest <= min(listed) <= max(listed) <= highest):
-        side = "at most 0" if highest < math.inf else "at least 0"
-        raise ValueError(f"{name} are not all numbers of {side}: {listed}")
 
 
 def missing(reason: str, n_tokens: tuple[int, int] = (0, 0)) -> Reply:
@@ -132,7 +86,7 @@ def missing(reason: str, n_tokens: tuple[int, int] = (0, 0)) -> Reply:
     return Reply(None, None, *n_tokens, finish="error", missing=reason)
 
 
-def reasons_lacking(provides: frozenset[str], has_template: bool, has_size: bool) -> dict[str, str]:
+def reasons_lacking(provides: frozenset[str], has_size: bool) -> dict[str, str]:
     """Need -> why a server that gives no more than ``provides`` cannot meet it."""
     bare = "logprobs" not in provides
     chosen = ["answer.logprobs", "samples.logprobs"] if bare else []
@@ -143,8 +97,7 @@ def reasons_lacking(provides: frozenset[str], has_template: bool, has_size: bool
     elif not has_size:
         lacks |= dict.fromkeys(("answer.renyi", "answer.fisher_rao"), NO_SIZE)
     if "prior" not in provides:
-        no_score = NO_LOGPROBS if bare else NO_ECHO
-        lacks["answer.prior_logprobs"] = no_score if has_template else NO_TEMPLATE
+        lacks["answer.prior_logprobs"] = NO_LOGPROBS if bare else NO_SCORE
     return lacks
 
 
@@ -402,38 +355,21 @@ def _best(said: Said, top: list[Top], piece: str, n: int) -> tuple[tuple[str, fl
 
 
 def scored_in(answer: Any) -> list[tuple[str, float | None]]:
-    """(token, log P) of what a server scored: of a chat by ``prompt_logprobs``, where each position
-    has the token itself and perhaps others behind it, or of a text by ``echo``."""
-    if isinstance(answer, Mapping) and "prompt_logprobs" in answer:
-        rows = _or_none(answer["prompt_logprobs"], _PROMPT.validate_python) or []
-        each = [next(iter((row or {}).values()), None) for row in rows]
-        return [("", None) if t is None else (t.decoded_token or "", t.logprob) for t in each]
-    told = field((choices_of(answer) or [None])[0], "logprobs")
-    scored = _or_none(told, Scored.model_validate)
-    return [] if scored is None else list(zip(scored.tokens, scored.token_logprobs, strict=False))
+    """(token, log P) of a chat that a server scored (``prompt_logprobs``): each position has the
+    token itself and perhaps others behind it."""
+    rows = _or_none(field(answer, "prompt_logprobs"), _PROMPT.validate_python) or []
+    each = [next(iter((row or {}).values()), None) for row in rows]
+    return [("", None) if t is None else (t.decoded_token or "", t.logprob) for t in each]
 
 
 def prior_of(answer: Any, tokens: Sequence[str]) -> np.ndarray | None:
-    """Log P of each of ``tokens`` (L,) at the end of what was scored; ``None`` unless the server
-    cut it into the same tokens, in one way only, in a chat but for blanks and parts of characters.
-    To a text it was made to add one token, which it may or may not list."""
-    scored, cuts = scored_in(answer), {0}
-    chat = isinstance(answer, Mapping) and "prompt_logprobs" in answer
-    if not tokens:
-        return np.zeros(0)
-    if scored and not chat:
-        n_made = count_of(answer, "completion_tokens")
-        cuts = {n_made} if n_made in (0, 1) else {0, 1}
-        if end_of(answer["choices"][0].get("finish_reason")) == "stop":
-            cuts.add(0)  # an end token is counted, and listed or not
+    """Log P of each of ``tokens`` (L,) at the end of a scored chat; ``None`` unless the server cut
+    it into the same tokens, but for blanks and parts of characters."""
 
     def same(said: str, token: str) -> bool:
-        alike = not token or "\ufffd" in said or said.strip() == token.strip()
-        return alike if chat else said == token
+        return not token or "\ufffd" in said or said.strip() == token.strip()
 
-    fits = []
-    for cut in cuts:
-        end = scored[: len(scored) - cut][-len(tokens) :]
-        if len(end) == len(tokens) and all(map(same, [t for t, _ in end], tokens)):
-            fits.append([value for _, value in end])
-    return _logprobs(fits[0]) if len(fits) == 1 else None
+    end = scored_in(answer)[-len(tokens) :] if tokens else []
+    if len(end) != len(tokens) or not all(map(same, [said for said, _ in end], tokens)):
+        return None
+    return _logprobs([value for _, value in end])

@@ -23,7 +23,6 @@ from urllib.parse import urlsplit
 from trustlab.choices import KEY_LIKE, may_be_token
 from trustlab.models.base import Messages, Request
 from trustlab.models.limiter import Limiter
-from trustlab.models.templates import dated
 from trustlab.paths import read_yaml
 
 T = TypeVar("T")
@@ -36,10 +35,7 @@ MOST_BYTES = 64 * 2**20
 """Of an answer with replies; of any other a sixteenth, of a packed one a 128th."""
 PACKED = ("gzip", "deflate", "br", "zstd")
 MOST_TOKENS = 10_000_000  # of one call, in or out; a server that counts more is not believed
-PATHS = {
-    "chat": "/chat/completions", "score": "/completions",
-    "models": "/models", "tokenize": "/tokenize",
-}  # fmt: skip
+PATHS = {"chat": "/chat/completions", "models": "/models", "tokenize": "/tokenize"}
 NEARLY_GREEDY = 0.01  # the temperature of greedy replies where a server takes none of 0
 CONNECT_S = 4.0  # a connection takes no longer, or the server is not there
 UNFIT = 0  # in place of an HTTP status: the server did what is not allowed, and would do it again
@@ -554,13 +550,6 @@ def chat_body(
     return body
 
 
-def score_body(name: str, text: str) -> dict[str, Any]:
-    """The call that scores ``text``. One token more is made: asked for none, some servers refuse
-    and some never end."""
-    body = {"model": name, "prompt": text, "max_tokens": 1, "temperature": 0}
-    return body | {"echo": True, "logprobs": 1}
-
-
 def prior_body(name: str, messages: Messages, reply: str, dialect: Dialect) -> dict[str, Any]:
     """The call that scores ``reply`` after ``messages`` in the server's own chat template."""
     said = {"role": "assistant", "content": reply}
@@ -583,11 +572,10 @@ def window_of(answer: Any, name: str) -> float:
 
 
 def turns(messages: Messages, system_role: str) -> list[dict[str, str]]:
-    """The conversation as dictionaries; system messages get ``system_role``, "user" puts them
-    before the next user message."""
+    """The conversation as dictionaries; the ``system_role`` "user" puts system messages before the
+    next user message."""
     if system_role != "user":
-        role_of = {"system": "system" if system_role == "auto" else system_role}
-        return [{"role": role_of.get(role, role), "content": content} for role, content in messages]
+        return [{"role": role, "content": content} for role, content in messages]
     told: list[dict[str, str]] = []
     waiting: list[str] = []
     for role, content in messages:
@@ -599,62 +587,3 @@ def turns(messages: Messages, system_role: str) -> list[dict[str, str]]:
         else:
             told.append({"role": role, "content": content})
     return told + ([{"role": "user", "content": "\n\n".join(waiting)}] if waiting else [])
-
-
-class Template:
-    """A chat template: a Jinja text, or the name or folder of a tokenizer that has one.
-
-    ``text`` is the Jinja text; ``n_vocabulary`` the size of a named model's vocabulary.
-    ``options`` are for the template; the date it prints is fixed. ``FileNotFoundError``: no such
-    tokenizer. ``ValueError``: it has no template, or a broken one.
-    """
-
-    def __init__(self, source: str, options: Mapping[str, Any] | None = None) -> None:
-        try:
-            from transformers import AutoConfig, AutoTokenizer
-        except ImportError as error:
-            how = "pip install transformers"
-            raise ImportError(f"chat_template needs transformers: {how}") from error
-        self._tokenizer: Any = None
-        self.text, self._options = source, dict(options or {})
-        self.n_vocabulary: int | None = None
-        if "{{" not in source and "{%" not in source:
-            given = f"chat_template {source!r}"
-            try:
-                self._tokenizer = AutoTokenizer.from_pretrained(source)
-            except (OSError, ValueError) as error:
-                why = "neither a Jinja template nor a tokenizer"
-                first = str(error).partition("\n")[0]
-                raise FileNotFoundError(f"{given} is {why}: {first}") from error
-            if not self._tokenizer.chat_template:
-                raise ValueError(f"{given}, a tokenizer, has no template; give the Jinja text")
-            self.text = self._tokenizer.get_chat_template()
-            self.n_vocabulary = len(self._tokenizer)
-            with contextlib.suppress(OSError, ValueError):  # the model may have room to spare
-                config = AutoConfig.from_pretrained(source).get_text_config()
-                self.n_vocabulary = getattr(config, "vocab_size", None) or self.n_vocabulary
-        self.render((("user", "ok"),), "system")
-
-    def render(self, messages: Messages, system_role: str) -> str:
-        """The prompt as text, up to where the reply begins, without a leading begin-of-text token,
-        which a server puts itself. ``ValueError``: the template refuses the conversation."""
-        from jinja2 import TemplateError
-        from transformers.utils.chat_template_utils import render_jinja_template
-
-        conversation = turns(messages, system_role)
-        how: dict[str, Any] = {"chat_template": dated(self.text, self._options)}
-        how |= {"add_generation_prompt": True, **self._options}
-        try:
-            if self._tokenizer is not None:
-                text = self._tokenizer.apply_chat_template(conversation, tokenize=False, **how)
-                return text.removeprefix(self._tokenizer.bos_token or "")
-            rendered = render_jinja_template([conversation], bos_token="", eos_token="", **how)
-        except TemplateError as error:
-            raise ValueError(f"the chat template fails: {error}") from error
-        return rendered[0][0]
-
-    def count(self, messages: Messages, system_role: str) -> int | None:
-        """Tokens of the prompt; ``None`` where no tokenizer is named."""
-        if self._tokenizer is None:
-            return None
-        return len(self._tokenizer(self.render(messages, system_role))["input_ids"])

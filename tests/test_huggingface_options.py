@@ -1,0 +1,300 @@
+"""The Hugging Face backend's options: templates and their date, thought, places, quantised
+weights."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from importlib.util import find_spec
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from each import each
+from tiny_models import TEMPLATE, byte_tokenizer, metaspace_tokenizer, save_tiny
+
+import trustlab as tl
+from trustlab.models import EMBEDDED, open_model
+from trustlab.models.base import Request
+from trustlab.models.decoding import Ids, text_pieces
+from trustlab.models.huggingface import HuggingFaceModel, prompt_text
+from trustlab.models.templates import CODES, TODAY, check_template
+from trustlab.parsing.reply import THINKING
+from trustlab.settings import Setup
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+TALK = (("system", "S"), ("user", "A"), ("assistant", "B"), ("user", "C"))
+THINKS = TEMPLATE.replace("%}>{%", "%}>{% if enable_thinking is not false %}<think>\n{% endif %}{%")
+DATED = "{{ strftime_now('%Y-%m-%d') }};" + TEMPLATE
+
+
+def opened(folder: Path, template: str | None = TEMPLATE, **options: Any) -> HuggingFaceModel:
+    if not (folder / "config.json").exists():
+        save_tiny(folder, tokenizer=byte_tokenizer(template))
+    return HuggingFaceModel(folder, device="cpu", **options)
+
+
+# Templates
+
+
+def test_template_options_reach_the_template_and_the_key(tmp_path):
+    plain, default = opened(tmp_path, THINKS), opened(tmp_path, template_options={})
+    model = opened(tmp_path, template_options={"enable_thinking": False})
+    asked = Request((("user", "x"),), max_tokens=1)
+    lengths = [m.generate([asked])[0][0].n_tokens_in for m in (plain, model)]
+    assert (
+        lengths[0] - lengths[1]
+        == len("<think>\n")
+        == plain.count_tokens(asked.messages) - model.count_tokens(asked.messages)
+    )
+    assert plain.revision == default.revision and len(plain.revision) == 16
+    assert model.revision == plain.revision + '-template {"enable_thinking": false}'
+
+
+@each(
+    ("template", "options", "words"),
+    [
+        (THINKS, {"enable_thoughts": True}, "no option 'enable_thoughts'; allowed: enable_thin"),
+        (THINKS, {"messages": []}, "no option 'messages'"),
+        (TEMPLATE, {"today": "2025-01-01"}, "no option 'today'; allowed: none"),
+        (DATED, {"today": "tomorrow"}, "today is 'tomorrow'; give YYYY-MM-DD"),
+        (None, {"enable_thinking": False}, "there is no chat template"),
+        (THINKS, ["enable_thinking"], "must be a mapping"),
+    ],
+)
+def test_options_that_a_template_does_not_read_are_refused_before_weights_are_opened(
+    template, options, words, tmp_path_factory, monkeypatch
+):
+    folder = save_tiny(tmp_path_factory.mktemp("tiny"), tokenizer=byte_tokenizer(template))
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(ValueError, match=words):
+        opened(folder, template_options=options)
+
+
+def test_options_are_checked_with_a_run_s_settings():
+    with pytest.raises(ValueError, match="template_options"):
+        tl.opened(Setup(model="embedded", model_options={"template_options": "enable_thinking"}))
+    with pytest.raises(ValueError, match="device and device_map"):
+        tl.opened(Setup(model="embedded", model_options={"device": "cpu", "device_map": "auto"}))
+
+
+def test_a_template_that_prints_today_prints_a_fixed_day():
+    assert prompt_text(byte_tokenizer(DATED), TALK).startswith(f"{TODAY};<s>system=S")
+    told = prompt_text(byte_tokenizer(DATED), TALK, {"today": "2031-12-30"})
+    assert told.startswith("2031-12-30;")
+    every = byte_tokenizer("{{ strftime_now('" + " ".join(CODES) + "') }}" + TEMPLATE)
+    told = prompt_text(every, TALK, {"today": "2031-02-03"}).partition("<s>")[0]
+    assert told == "2031 31 02 2 February Feb 03 3 034 Monday Mon 00 12 00 00"
+
+
+def test_names_that_a_template_sets_itself_or_guards_are_its_options():
+    text = (
+        "{% if not date_string is defined %}{% set date_string = strftime_now('%d %b %Y') %}"
+        "{% endif %}{% generation %}{{ date_string }}{% endgeneration %}{% break %}"
+    ).replace("{% break %}", "{% for m in messages %}{% break %}{% endfor %}")
+    check_template(text, {"date_string": "1 May 2025", "today": "2025-05-01"})
+    with pytest.raises(ValueError, match="allowed: date_string, today"):
+        check_template(text, {"reasoning_effort": "low"})
+
+
+IN_PARTS = (
+    "{% for m in messages %}{{ m['role'] }}{% if m['content'][0]['type'] == 'image' %}:{% else %}"
+    "={% endif %}{% for line in m['content'] %}{% if line['type'] == 'text' %}{{ line['text'] }};"
+    "{% endif %}{% endfor %}{% endfor %}{% if add_generation_prompt %}>{% endif %}"
+)
+
+
+@each("template", [IN_PARTS, TEMPLATE.replace("m['content']", "m['content'][0].text")])
+def test_a_template_for_texts_and_images_gets_its_texts_in_parts(template):
+    told = prompt_text(byte_tokenizer(template), TALK).removeprefix("<s>")
+    assert told == "system=S;user=A;assistant=B;user=C;>"
+
+
+def test_a_template_that_rewrites_a_user_s_words_is_taken_as_it_is():
+    loud = TEMPLATE.replace("m['content'] }}", "m['content'] | replace('cough', 'COUGH') }}")
+    assert prompt_text(byte_tokenizer(loud), (("user", "a cough"),)) == "<s>user=a COUGH;>"
+
+
+def test_the_chat_template_of_a_processor_is_found(tmp_path):
+    folder = save_tiny(tmp_path, "qwen2_vl", tokenizer=byte_tokenizer(None))
+    (folder / "chat_template.json").write_text(json.dumps({"chat_template": IN_PARTS}))
+    model = HuggingFaceModel(folder, device="cpu")
+    assert type(model._model).__name__ == "Qwen2VLForConditionalGeneration"
+    assert model.window == 512 and model.provides >= {"logprobs"}
+    assert model.count_tokens(TALK) == len("system=S;user=A;assistant=B;user=C;>")
+
+
+@each(
+    ("name", "words"),
+    [
+        ("InstructBlipConfig", "nothing without an image"),
+        ("Florence2Config", "sequence-to-seq"),
+        ("PaliGemmaConfig", "from left to right"),
+    ],
+)
+def test_a_model_that_needs_an_image_is_refused(name, words, tmp_path_factory):
+    folder = save_tiny(tmp_path_factory.mktemp("tiny"))
+    getattr(transformers, name)().save_pretrained(folder)
+    with pytest.raises(ValueError, match=words):
+        HuggingFaceModel(folder, device="cpu")
+
+
+# Thought
+
+
+ALLOWS = THINKS.replace("<think>\n", "/think\n")
+THOUGHT = " ".join(f"Is it [a cold], day {i}?" for i in range(12)) + " "
+
+
+def thinking_model(
+    folder: Path, truths: dict[str, str], template: str = THINKS, **options: Any
+) -> HuggingFaceModel:
+    """A model without a cache that thinks where its template opens a thought, or allows one, and
+    answers the truth of the patient whose words stand in the prompt."""
+    if not (folder / "config.json").exists():
+        save_tiny(folder, "rwkv", tokenizer=byte_tokenizer(template), context_length=1 << 14)
+    model = HuggingFaceModel(folder, device="cpu", **options)
+    tokenizer = model._tokenizer
+
+    def scripted(input_ids: Any, attention_mask: Any = None, **_: Any) -> Any:
+        logits = torch.zeros(len(input_ids), 1, len(tokenizer))
+        for row, ids in enumerate(input_ids.tolist()):
+            prompt, _, said = tokenizer.decode(ids).rpartition(";>")
+            truth = next(truth for words, truth in truths.items() if words in prompt)
+            whole = f"[{truth}]"
+            if said.startswith(("<think>", "/think")):
+                opens = "/think\n<think>\n" if said[0] == "/" else "<think>\n"
+                whole = f"{opens}{THOUGHT}</think>\n\n{whole}"
+            left = tokenizer(whole[len(said) :], add_special_tokens=False)["input_ids"]
+            logits[row, 0, (left or [1])[0]] = 9.0
+        return SimpleNamespace(logits=logits)
+
+    model._model.forward = scripted
+    return model
+
+
+@each("template", [THINKS, ALLOWS])
+def test_a_model_that_thinks_is_right_with_room_for_it_and_missing_without(
+    template, tmp_path_factory
+):
+    folder, cases = tmp_path_factory.mktemp("thinks"), tl.load_cases("starter", n=3)
+    truths = {f"<patient>\n{case.statements[0].text}": case.diagnosis for case in cases}
+
+    def run(**options: Any) -> Any:
+        model = thinking_model(folder, truths, template, **options)
+        memory: Any = ":memory:"
+        setup = Setup(samples=2, cache=memory, quiet=True, trial=False)
+        return tl.benchmark(cases, [model], ["asp", "poc"], [100], setup)
+
+    enough, direct = run(thinking_tokens=300), run(template_options={"enable_thinking": False})
+    for made in (enough, direct):
+        assert made.answers["correct"].tolist() == [1, 1, 1]
+        assert set(made.answers["missing"]) == {""}
+    values = [made.confidence["confidence"].astype(float) for made in (enough, direct)]
+    np.testing.assert_allclose(*values)
+    little = run()
+    assert little.answers["missing"].str.contains(THINKING).tolist() == [True] * 3
+    assert little.answers["correct"].isna().all()
+    assert little.confidence["confidence"].isna().all()
+    table = tl.metrics_table(little)
+    assert set(table["n"]) == {0} and 3 in set(table["n_missing"])
+
+
+def test_the_trace_of_an_answer_behind_a_thought_is_the_answer_s(tmp_path):
+    model = thinking_model(tmp_path, {"x": "flu"}, thinking_tokens=300)
+    want = frozenset({"logprobs", "distributions"})
+    ((reply,),) = model.generate([Request((("user", "x"),), max_tokens=8, want=want)])
+    assert (reply.text, reply.reasoning) == ("[flu]", THOUGHT.strip())
+    assert reply.trace is not None and reply.trace.tokens == tuple("[flu]")
+    assert reply.trace.entropies is not None and len(reply.trace.entropies) == 5
+
+
+# Places and weights
+
+
+def test_a_map_of_devices_needs_accelerate_and_no_device(tmp_path, monkeypatch):
+    save_tiny(tmp_path)
+    with pytest.raises(ValueError, match="device and device_map both say"):
+        HuggingFaceModel(tmp_path, device="cpu", device_map="auto")
+    monkeypatch.setattr("trustlab.models.opening.find_spec", lambda name: None)
+    with pytest.raises(ImportError, match="needs accelerate: pip install accelerate"):
+        HuggingFaceModel(tmp_path, device_map={"": "cpu"})
+
+
+def test_a_model_spread_by_a_map_gives_the_same_replies(tmp_path):
+    pytest.importorskip("accelerate")
+    save_tiny(tmp_path)
+    one, spread = (
+        open_model(f"hf:{tmp_path}", device="cpu"),
+        HuggingFaceModel(tmp_path, device_map={"": "cpu"}),
+    )
+    asked = [Request((("user", "x"),), max_tokens=6, n=3, temperature=1.0)]
+    assert one.generate(asked) == spread.generate(asked) and spread.revision == one.revision
+
+
+@each("method", ["bitsandbytes", "compressed-tensors", "hqq"])
+def test_a_quantised_checkpoint_names_the_library_it_needs(method, tmp_path_factory):
+    if find_spec(method.replace("-", "_")) is not None:
+        pytest.skip(f"{method} is there")
+    folder = save_tiny(tmp_path_factory.mktemp("tiny"))
+    told: dict[str, Any] = {"quant_method": method}
+    told |= {"load_in_4bit": True} if method == "bitsandbytes" else {}
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"quantization_config": told}))
+    with pytest.raises(ImportError, match=f"(?i)needs a library: .*{method}"):
+        HuggingFaceModel(folder, device="cpu")
+
+
+# Pieces
+
+
+def plain_pieces(ids: Ids, decode: Any) -> list[str]:
+    """Every beginning decoded anew: what each token adds, by its definition."""
+    text, ends = decode(ids), [0]
+    for k in range(1, len(ids)):
+        begun = decode(ids[:k])
+        ends.append(max(ends[-1], len(os.path.commonprefix([begun, text]))))
+    ends.append(len(text))
+    return [text[a:b] for a, b in zip(ends[:-1], ends[1:], strict=True)] if ids else []
+
+
+TOKENIZERS: dict[str, Any] = {
+    "bytes": lambda: byte_tokenizer(words=["Flu", " cough", " é", "a", "  "]),
+    "metaspace": lambda: metaspace_tokenizer([" It", "pneu", " lung", "s", " ", "é", "\ufffd"]),
+    "embedded": lambda: transformers.AutoTokenizer.from_pretrained(EMBEDDED["embedded"]),
+}
+BITS = ["é", "😀", "cough ", "lung", " ", "a", "Ünï", "\n", "日本", "It is ", "\ufffd", "7"]
+
+
+@each("name", list(TOKENIZERS))
+def test_pieces_of_any_reply_are_those_of_every_beginning_decoded(name):
+    tokenizer, rng = TOKENIZERS[name](), random.Random(7)
+
+    def decode(ids: Ids) -> str:
+        return tokenizer.decode(
+            list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False
+        )
+
+    for trial in range(60):
+        text = "".join(rng.choice(BITS) for _ in range(rng.choice([0, 3, 60])))
+        ids = tokenizer(text, add_special_tokens=False)["input_ids"][:150]
+        for _ in range(rng.choice([0, 1, 40])):
+            ids.insert(rng.randrange(len(ids) + 1), rng.randrange(len(tokenizer)))
+        assert text_pieces(tuple(ids), decode) == plain_pieces(tuple(ids), decode), trial
+
+
+def test_pieces_of_a_long_reply_decode_few_tokens_at_a_time():
+    tokenizer, read = byte_tokenizer(), [0]
+
+    def decode(ids: Ids) -> str:
+        read[0] += len(ids)
+        return tokenizer.decode(list(ids), skip_special_tokens=True)
+
+    ids = tuple(tokenizer("cough is café 😀 lung " * 200, add_special_tokens=False)["input_ids"])
+    assert "".join(text_pieces(ids, decode)) == "cough is café 😀 lung " * 200
+    assert len(ids) > 4000 and read[0] < 60 * len(ids)
