@@ -315,7 +315,7 @@ def outcome(path: Path, requests: list[Any], right: list[list[str]]) -> tuple[st
 
 
 def flips(folder: Path, n: int, rng: random.Random, structure: bool = False) -> Row:
-    """A bit flips in the file; what is refused is named by ``trustlab cache check``, too."""
+    """A bit flips in the file; what is refused is mended with ``trustlab cache check --mend``."""
     whole, copy, requests = folder / "whole.sqlite", folder / "copy.sqlite", test_cache.batch(60)
     cached = CachedModel(Wordy(), whole)
     right = test_cache.written(cached.generate(requests))
@@ -333,7 +333,11 @@ def flips(folder: Path, n: int, rng: random.Random, structure: bool = False) -> 
         became, asked = outcome(copy, requests, right)
         if became == "refused":
             flipped(whole, copy, at)
-            became = "refused" if damaged_rows(copy) else "SILENT"
+            named = damaged_rows(copy, mend=True)
+            mended, asked = outcome(copy, requests, right)
+            became = (
+                "refused, mended" if named and mended in ("harmless", "asked again") else "SILENT"
+            )
         met[became] += 1
         again, most = again + asked, max(most, asked)
     parts = ", ".join(f"{count} {became}" for became, count in met.most_common())

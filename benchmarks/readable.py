@@ -11,8 +11,11 @@ from __future__ import annotations
 import argparse
 import time
 
-from trustlab import Setup, load_cases, opened, view
+from trustlab import opened
+from trustlab.datasets import load_cases
+from trustlab.levels import view
 from trustlab.parsing.counts import HEADS, KINDS
+from trustlab.settings import Setup
 from trustlab.trial import ask_everything
 
 MANNERS = ("starter", "starter-dialogue", "starter-report", "ddxplus-171")

@@ -14,15 +14,18 @@ import yaml
 from each import each
 
 import trustlab as tl
-from trustlab import Setup, load_cases, opened, view
+from trustlab import opened
 from trustlab.agents.medconf import assess
 from trustlab.collect import collect
 from trustlab.confidence import select
 from trustlab.datasets import fetch as fetching
+from trustlab.datasets import load_cases
 from trustlab.datasets.fetch import File, Home, fetch
+from trustlab.levels import view
 from trustlab.models import opening
 from trustlab.models.base import About
 from trustlab.models.by_name import EMBEDDED
+from trustlab.settings import Setup
 from trustlab.trial import ask_everything
 
 torch = pytest.importorskip("torch")

@@ -15,8 +15,10 @@ from openai_server import VOCABULARY, Server, cut, distribution, drawn, opening,
 
 import trustlab as tl
 from trustlab.agents.medconf import MedConf, fits, reply_room
+from trustlab.folder.saved import manifest
 from trustlab.formatted import remark_lines
-from trustlab.models.base import Abilities, Request
+from trustlab.models.abilities import Abilities
+from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel, decode_abilities, export_cache, import_cache, to_json
 from trustlab.models.openai import OpenAIModel
 from trustlab.models.openai_wire import window_of
@@ -413,7 +415,7 @@ def test_a_budget_for_thought_reaches_the_models_and_the_manifest(server, opened
     model = opened(**given, provides={"logprobs", "text"})
     run = benchmarked([model], "asp", trial=False)
     given = given | {"provides": ["logprobs", "text"]}
-    assert run.manifest()["benchmark"]["model_options"] == {"toy": given}
+    assert manifest(run)["benchmark"]["model_options"] == {"toy": given}
 
 
 # Structured output

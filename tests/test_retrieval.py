@@ -19,10 +19,10 @@ from made_corpora import ids, made, written_passages
 
 from benchmarks.retrieval import ndcg
 from training import passages as source
+from trustlab.corpora import FILE, load_corpus
 from trustlab.disk_index import BM25S, open_retriever
 from trustlab.knowledge import load_knowledge
-from trustlab.retrieval import BM25, Passage, load_corpus, terms
-from trustlab.retrieval.corpus import FILE
+from trustlab.retrieval import BM25, Passage, terms
 
 Open = Callable[..., BM25 | BM25S]
 

@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from trustlab.agents.giveaway import giveaway
-from trustlab.words.sentences import sentences
+from trustlab.sentences import sentences
 
 
 @each(

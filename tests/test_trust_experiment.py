@@ -18,7 +18,7 @@ from each import each
 from fake_panel import FakePanel, Wordy, by_case, case, marks_json, opinion, plan_json
 
 from studies.trust_indices import ONE, TrustRun, trust
-from trustlab import trust_indices
+from trustlab.metrics.trust_table import trust_indices
 from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel
 from trustlab.parsing.reply import CUT

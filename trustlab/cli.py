@@ -564,7 +564,7 @@ def cache_import(
 @cache_app.command("check")
 def cache_check(
     path: Cache = paths.REPLIES,
-    mend: Annotated[bool, _option("drop them", "--mend")] = False,
+    mend: Annotated[bool, _option("drop them, save the others", "--mend")] = False,
 ) -> None:
     """Name the damaged rows of the cache, or a damaged file. Exit codes: 0 none or mended, 1 some,
     2 refused."""

@@ -9,6 +9,7 @@ import lzma
 import math
 import os
 import re
+import shutil
 import sqlite3
 import threading
 import time
@@ -29,18 +30,6 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from trustlab.choices import problem, shortened
 from trustlab.models.abilities import Abilities, TextOnly, abilities_of, finds_out
 from trustlab.models.base import Messages, Model, Request, Stopped, too_long
-from trustlab.models.openai_replies import MOST_TOKENS, believed
-from trustlab.models.base import (
-    Abilities,
-    Messages,
-    Model,
-    Request,
-    Stopped,
-    TextOnly,
-    abilities_of,
-    finds_out,
-    too_long,
-)
 from trustlab.models.decoding import ROUNDING
 from trustlab.models.openai_wire import MOST_TOKENS
 from trustlab.models.opening import Later
@@ -266,7 +255,7 @@ def _opened(path: object, target: str, statements: Iterable[str], **how: Any) ->
         connection.close()
         if isinstance(error, sqlite3.OperationalError):
             raise
-        words = f"it is not an SQLite file, or {DAMAGED}"
+        words = "it is not an SQLite file, or a damaged one"
         raise ValueError(f"{path}: {error}: {words}") from error
     return connection
 
@@ -725,7 +714,11 @@ _KEY = re.compile(r"[0-9a-f]{64}")
 _KIND = re.compile(r'[{,]\s*"(n_tokens|provides)"\s*:')
 _LINE = re.compile(r'\s*\{\s*"key"\s*:\s*"([^"]*)"\s*,\s*"value"\s*:\s*(\{.*\})\s*\}\s*')
 """An exported reply; what follows the value is no JSON of one."""
-DAMAGED = "a damaged file, whose rows `sqlite3 FILE .recover | sqlite3 NEW` may save"
+DAMAGED = "a damaged one, which trustlab cache check --mend saves the rows of"
+PAGE = 4096
+_CELL = re.compile(rb"\x81\x0d([\x80-\xff]{0,4}[\x00-\x7f])([0-9a-f]{64}\{)")
+"""How SQLite begins a row here: the kinds of key and value, a key, and an object of JSON."""
+_BROKEN = {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
 def export_cache(path: str | os.PathLike[str], target: str | os.PathLike[str]) -> int:
@@ -746,21 +739,22 @@ def export_cache(path: str | os.PathLike[str], target: str | os.PathLike[str]) -
 
 
 def damaged_rows(path: str | os.PathLike[str], mend: bool = False) -> dict[str, str]:
-    """Key -> what is wrong, of the rows of a cache that no run takes; ``mend`` drops them. Where
-    SQLite finds the file itself damaged, "the file" is one of the keys; ``mend`` changes nothing
-    then, and is a ``ValueError``."""
-    found: dict[str, str] = {}
+    """Key -> what is wrong, of the rows of a cache that no run takes; ``mend`` drops them.
+
+    Where SQLite finds the file itself damaged, "the file" is one of the keys; ``mend`` then makes
+    it anew from all rows that are whole, and leaves the old one beside it, ending in ".damaged".
+    """
     try:
         with closing(_there(path)) as connection:
-            found |= {key: why for key, _, why in _checked_rows(connection) if why}
-            _check_whole(connection)
-            if mend:
+            found = {key: why for key, _, why in _checked_rows(connection) if why}
+            (told,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+            if mend and told == "ok":
                 _drop(connection, found)
     except (sqlite3.DatabaseError, ValueError) as error:
-        if mend:
-            raise ValueError(f"nothing is mended: {error}") from error
-        found["the file"] = str(error)
-    return found
+        if isinstance(error, sqlite3.Error) and error.sqlite_errorcode & 0xFF not in _BROKEN:
+            raise
+        found, told = {}, str(error)
+    return found if told == "ok" else found | {"the file": f"{told}; {_anew(Path(path), mend)}"}
 
 
 def _there(path: str | os.PathLike[str]) -> Store:
@@ -783,18 +777,78 @@ def _replies(path: str | os.PathLike[str] | None) -> Store:
     return connect(path, SCHEMA)
 
 
-def _check_whole(connection: Store) -> None:
-    """``ValueError`` where the file itself is damaged: a key may lead to another row."""
+def _drop(connection: Store, keys: Iterable[str]) -> None:
+    """Drop rows; ``ValueError`` where the file itself is damaged: a key may lead to another row."""
     (told,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
     if told != "ok":
         raise ValueError(f"{connection.path}: {told}: {DAMAGED}")
-
-
-def _drop(connection: Store, keys: Iterable[str]) -> None:
-    """Drop rows; ``ValueError`` where the file itself is damaged."""
-    _check_whole(connection)
     with connection:
         connection.executemany("DELETE FROM replies WHERE key = ?", [(key,) for key in keys])
+
+
+def _anew(path: Path, mend: bool) -> str:
+    """How many rows of a damaged file are whole; ``mend`` makes the file anew from them."""
+    beside = [path, *(path.with_name(f"{path.name}-{end}") for end in ("wal", "shm"))]
+    raw = b"".join(file.read_bytes() for file in beside if file.is_file())
+    rows: dict[str, str] = {}
+    for key, kept in _carved(raw):
+        if not (row := _checked_row(key, kept))[2]:
+            rows[key] = row[1]
+    if not mend:
+        return f"{len(rows)} of its rows are whole"
+    if not rows:
+        raise ValueError(f"{path} holds no whole reply; nothing is changed")
+    _refuse_in_use(path)
+    names = (path.with_name(f"{path.name}.damaged{n or ''}") for n in range(1000))
+    damaged = next(file for file in names if not file.exists())
+    aside = (damaged, Path(f"{damaged}-wal"))
+    for file, other in zip(beside[:2], aside, strict=True):
+        if file.is_file():
+            with whole(other) as copy:
+                shutil.copyfile(file, copy)
+    with whole(path) as made:
+        with closing(connect(made, SCHEMA)) as connection, connection:
+            _insert(connection, rows.items())
+        for file in beside[1:]:
+            file.unlink(missing_ok=True)
+    return f"its {len(rows)} whole rows are in a new file, and the old one is {damaged}"
+
+
+def _refuse_in_use(path: Path) -> None:
+    """``ValueError`` where a run has the file open (SQLite holds these bytes of it meanwhile): what
+    it writes after a mend would be lost."""
+    try:
+        import fcntl
+    except ImportError:  # Windows lets no file in use be replaced
+        return
+    with path.open("r+b") as file:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 510, 0x40000002)
+        except OSError:
+            raise ValueError(f"{path} is in use by a run; end that first") from None
+
+
+def _carved(raw: bytes) -> Iterator[tuple[str, str]]:
+    """Key and kept value of each row in the bytes of a file, wherever it stands in them; what does
+    not fit its page goes on in a chain of others (sqlite.org/fileformat2.html). How much fits
+    differs in older files (without row ids): both are tried, and a checksum tells."""
+    for cell in _CELL.finditer(raw):
+        kind = 0
+        for byte in cell[1]:
+            kind = kind << 7 | byte & 0x7F
+        head, n = 3 + len(cell[1]), 64 + (kind - 13) // 2
+        for most in (PAGE - 35, (PAGE - 12) * 64 // 255 - 23):
+            here, least = head + n, (PAGE - 12) * 32 // 255 - 23
+            if here > most:
+                fits = least + (here - least) % (PAGE - 4)
+                here = fits if fits <= most else least
+            end = cell.start(2) + here - head
+            row, page = raw[cell.start(2) : end], int.from_bytes(raw[end : end + 4])
+            while len(row) < n and 0 < page <= len(raw) // PAGE:
+                at = (page - 1) * PAGE
+                row, page = row + raw[at + 4 : at + PAGE], int.from_bytes(raw[at : at + 4])
+            text = row[:n].decode(errors="surrogateescape")
+            yield text[:64], text[64:]
 
 
 def _checked_rows(connection: Store) -> Iterator[tuple[str, str, str]]:
