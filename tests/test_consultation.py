@@ -78,6 +78,7 @@ def test_it_opens_with_the_first_statement_adds_an_exchange_a_turn_and_tells_a_c
     exchanges = [f"Doctor: {t.question}\nPatient: {t.said.words}" for t in c.turns]
     assert [s.text for s in c.statements[1:]] == exchanges
     assert len(c.turns) == 4 and (c.ended, c.why) == ("turn limit", "")
+    assert [c.utterances(level) for level in range(6)] == [2, 4, 6, 8, 10, 10]
     by_question = {q: (f, a) for f, q, a in TOLD}
     for statement, turn in zip(c.statements[1:], c.turns, strict=True):
         finding, answer = by_question.get(turn.question, (None, "I don't know."))

@@ -10,7 +10,7 @@ import pytest
 from each import each
 
 from training.charts import posterior as with_chart
-from training.manner import MANNERS, asides, tell, texts, wordings
+from training.manner import MANNERS, tell, texts
 from training.world import World
 from trustlab.agents.chart import Chart
 from trustlab.datasets import load_cases
@@ -24,19 +24,6 @@ def world() -> World:
 
 def rng(seed: int) -> np.random.Generator:
     return np.random.default_rng(seed)
-
-
-def test_wordings_are_of_known_findings_plain_and_without_open_slots(world: World) -> None:
-    assert set(wordings()) <= set(world.knowledge.findings)
-    kinds = {"ask", "yes", "no", "told", "noun", "not"}
-    slots = {"value", "He", "he", "his", "His", "him", "age", "person", "complaint", "list"}
-    for finding, lists in wordings().items():
-        assert set(lists) <= kinds, finding
-        for text in (t for listed in lists.values() for t in listed):
-            assert not set(text) & set('"[]<>\n'), (finding, text)
-            assert set(re.findall(r"\{(\w+)\}", text)) <= slots, (finding, text)
-    for opening in asides()["report_opening"]:
-        assert all(f"{{{slot}}}" in opening for slot in ("age", "person", "complaint")), opening
 
 
 @each("manner", MANNERS)

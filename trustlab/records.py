@@ -392,7 +392,6 @@ class Generation:
     told: str | None = None
 
 
-@lru_cache(maxsize=1 << 15)
 @dataclass(frozen=True)
 class Grade:
     """1 right, 0 wrong, or ``None``: not told, ``missing`` says why. ``kind``: ``same`` or
@@ -425,6 +424,7 @@ class Grader(Protocol):
         ...
 
 
+@lru_cache(maxsize=1 << 15)
 def normalise(name: str) -> str:
     """Lower-case letters and digits separated by single spaces, for comparing names."""
     return " ".join("".join(c if c.isalnum() else " " for c in name.casefold()).split())

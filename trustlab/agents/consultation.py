@@ -1,11 +1,11 @@
 """A consultation: the doctor asks one question at a time, the patient answers from the facts, up to
-a number of turns; ``prompts/ask.txt`` and ``prompts/enough.txt``.
-Ren et al. 2026 ask only while the confidence is below a threshold: ``stop`` of :func:`consult`.
-Without it each threshold is replayed on the full length."""
+a number of turns; ``prompts/ask.txt`` and ``prompts/enough.txt``. Ren et al. 2026 stop at a
+confidence: ``stop`` of :func:`consult`; without it thresholds are replayed on the full length."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -19,9 +19,10 @@ from trustlab.records import Case, Reading, Reply, Statement, View, normalise
 MAX_TOKENS_QUESTION, MAX_TOKENS_ENOUGH = 96, 16
 ENDING = "-consultation"
 """What is added to the data set's name."""
-ENDS = ("turn limit", "repeats itself", "no readable question", "confident")
+ENDS = TURN_LIMIT, REPEATS, NO_QUESTION, CONFIDENT = (
+    "turn limit", "repeats itself", "no readable question", "confident",
+)  # fmt: skip
 """Why a consultation ended."""
-TURN_LIMIT, REPEATS, NO_QUESTION, CONFIDENT = ENDS
 
 
 class Patient(Protocol):
@@ -109,13 +110,11 @@ def consult(
 ) -> tuple[Consultation, ...]:
     """A consultation for each case, to its full length; all cases take each turn together.
 
-    - ``patient``: the doctor's model itself where ``None``. ``ask``: how requests are put,
-      at once where ``None``.
+    - ``patient`` ``None``: the doctor's model itself; ``ask`` ``None``: requests are put at once.
     - A question is greedy; for a repetition or an unreadable one up to ``tries - 1`` more are drawn
       at temperature 1. Where all fail the consultation ends early.
     - ``stop``: asked before each question of those that still go on; True ends one, confident.
-    - ``ValueError`` for fewer than one turn or try, a case without statements, a ``stop`` that does
-      not answer for each.
+    - ``ValueError``: no turn, no try, a case without statements, a ``stop`` that skips one.
     """
     if max_turns < 1 or tries < 1:
         raise ValueError(f"max_turns is {max_turns} and tries is {tries}; at least 1 is needed")
@@ -211,10 +210,9 @@ class _Doctor:
         return question, REPEATS if repeats(question, c.statements, c.case) else None
 
     def _decision(self, reply: Reply) -> bool | None:
-        try:
+        with suppress(Unreadable):
             return read_enough(reply, self.reading)
-        except Unreadable:
-            return None
+        return None
 
 
 def _spent(c: Consultation, purpose: str, replies: Iterable[Reply]) -> Consultation:

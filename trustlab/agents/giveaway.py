@@ -32,11 +32,10 @@ _HYPHEN = re.compile(r"(?<=\w)[-\u2010\u2011](?=\w)")
 class Giveaway:
     """What must not be heard before the diagnosis.
 
-    ``names``, ``words``: normalised; those of 4 letters or more also count inside a longer word
-    ("asthmatic"), and a word also with another ending: 6 letters or more in common, 3 or fewer
-    after them ("diabetes", "diabetic"). ``whole``: normalised; whole words alone, perhaps with a
-    plural s: acronyms of 3 letters or more, everyday names. ``acronyms``: count in capitals alone:
-    those of 2 letters, and those which are also words, such as "ALL".
+    - ``names``, ``words``: normalised; those of 4 letters or more also inside a longer word, a word
+      also with another ending: 6 letters in common, 3 or fewer after them ("diabetic").
+    - ``whole``: normalised, whole words, perhaps with a plural s: acronyms, everyday names.
+    - ``acronyms``: in capitals alone: those of 2 letters, and words such as "ALL".
     """
 
     names: frozenset[str]
@@ -68,17 +67,15 @@ def lay_names(names: Iterable[str]) -> frozenset[str]:
 def giveaway(names: Sequence[str], utterance: str) -> Giveaway:
     """What gives the diagnosis away that has these ``names`` and that ``utterance`` speaks.
 
-    - Every name, spoken there or not, and the everyday names that :func:`lay_names` has for it.
-    - The words of the names that the utterance says, unless they are short (2 letters or fewer),
-      numbers or :data:`GENERIC`; a plural s, another ending or a hyphen makes no difference.
-    - Every acronym of 3 letters or more that the utterance says, unless it is one of
-      :data:`NO_DISEASES` or a word ("NOT"), or nothing there is in small letters. One of 2 letters,
-      or which is a word, where its letters begin the words of a name, or words that follow each
-      other in the utterance and share such a word with a name.
-    - An acronym that is itself a name, as a word of its own: "URTI" is not heard in "hurting".
+    - Every name, spoken there or not, with its everyday names (:func:`lay_names`).
+    - The words of the names that the utterance says, but for short ones (2 letters or fewer),
+      numbers and :data:`GENERIC`; endings and hyphens make no difference.
+    - Its acronyms of 3 letters or more, but for :data:`NO_DISEASES`, words ("NOT") and an utterance
+      all in capitals; others where their letters begin the words of a name, or of a run there that
+      shares a word with one.
 
-    It cannot see an everyday name that the list lacks, a disease told by what it does, its drugs or
-    its organism, a spelling mistake, an acronym with digits, or a word of like meaning ("renal").
+    Not seen: everyday names that the list lacks, drugs, organisms, spelling mistakes, words of like
+    meaning ("renal").
     """
     spoken = normalise(utterance).split()
     heard = {word for plain in _spellings(utterance) for word in plain.split()} - GENERIC

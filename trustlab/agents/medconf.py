@@ -1,7 +1,6 @@
-"""MedConf: confidence grounded in evidence (Ren et al. 2026, section 5).
-Keyword of the diagnosis -> passages of a library -> symptom profile -> each criterion supported,
-missing or contradicted by the patient's words -> a score. Prompts: ``keyword.txt``,
-``profile.txt``, ``evidence.txt``."""
+"""MedConf: confidence grounded in evidence (Ren et al. 2026, section 5). Keyword of the diagnosis,
+passages of a library, symptom profile, each criterion supported, missing or contradicted by the
+patient's words, a score. Prompts: ``keyword``, ``profile``, ``evidence``."""
 
 from __future__ import annotations
 
@@ -10,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from trustlab.agents.asking import Ask, fits, put, read_by, reply_room, request
 from trustlab.knowledge import load_knowledge
@@ -23,15 +22,6 @@ from trustlab.retrieval import Passage, Retriever, terms
 from trustlab.words import word_lists
 
 SWITCHES = ("retrieval", "profile", "structure", "importance")
-
-
-class Contents(Protocol):
-    """A passage, as far as a prompt shows it."""
-
-    @property
-    def contents(self) -> str:
-        """Title and content together."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -180,7 +170,7 @@ def profile_text(profile: Sequence[Criterion]) -> str:
     return json_rows(rows)
 
 
-def library_text(passages: Sequence[Contents]) -> str:
+def library_text(passages: Sequence[Passage]) -> str:
     """Passages as a prompt shows them: numbered, one a line."""
     return "\n".join(f"{i}. {' '.join(p.contents.split())}" for i, p in enumerate(passages, 1))
 
@@ -221,7 +211,7 @@ GENERIC = frozenset(word_lists("diagnoses")["generic"].split())
 """Words of a name that tell no disease from another."""
 
 
-def is_about(passage: Contents, keyword: str) -> bool:
+def is_about(passage: Passage, keyword: str) -> bool:
     """Whether a passage holds each telling word of the keyword, or of another of its names."""
     known = load_knowledge().condition_named(keyword)
     words = set(terms(passage.contents))

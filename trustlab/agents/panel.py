@@ -1,7 +1,6 @@
 """Doctors who judge a patient independently, the plan of the one in charge, reviewers who check it.
-Each of K doctors has a random stream of its own. Synonyms of the knowledge table count as one
-diagnosis. Prompts: ``doctor.txt``, ``plan.txt``, ``review_prescriptions.txt``,
-``review_tests.txt``."""
+Each doctor has a random stream of its own; synonyms count as one diagnosis. Prompts: ``doctor``,
+``plan``, ``review_prescriptions``, ``review_tests``."""
 
 from __future__ import annotations
 
@@ -78,10 +77,8 @@ def convene(
     reasoning_from: ReasoningFrom = "section",
     ask: Ask | None = None,
 ) -> list[Panel]:
-    """The panel's opinions and its majority for each view; all doctors of a model share one request
-    a view.
-    ``reading`` and ``reasoning_from``: see :func:`trustlab.parsing.agents.read_opinion`.
-    ``ValueError`` where a doctor is listed twice."""
+    """The panel's opinions and its majority for each view; doctors of a model share one request a
+    view. ``ValueError`` where a doctor is listed twice."""
     if len({(id(d.model), d.number) for d in doctors}) < len(doctors):
         raise ValueError("a doctor is listed twice; doctors of one model need different numbers")
     given: dict[tuple[int, int], list[Reply]] = {}
@@ -176,9 +173,8 @@ class Review:
 
 @dataclass(frozen=True)
 class Checked:
-    """A configuration's panel for one view, the plan of the doctor in charge, the reviewers' marks
-    and the rule check's; ``correct`` (0, 1 or NaN) is of the panel's diagnosis, ``correct_share``
-    of all that tied for it."""
+    """A panel for one view, the plan of the doctor in charge, the reviewers' marks and the rules';
+    ``correct`` (0, 1, NaN) is of the panel's diagnosis, ``correct_share`` of all that tied."""
 
     model: str
     configuration: str

@@ -1,6 +1,6 @@
-"""A patient who answers only from the case's facts: a model finds the fact, code checks it.
-Spoken is a fact of the case, the knowledge table's denial of what is not so, or "I don't know.": no
-patient adds a finding. What it tried is counted (:data:`OUTCOMES`). ``prompts/patient.txt``."""
+"""A patient who answers only from the case's facts: a model finds the fact, code checks it
+(``prompts/patient.txt``). Spoken is a fact, the knowledge table's denial of what is not so, or "I
+don't know."; what it tried is counted."""
 
 from __future__ import annotations
 
@@ -23,12 +23,10 @@ UNKNOWN, NOT_SO = "I don't know.", "not so"
 OUTCOMES = (
     "answered", "does not know", "volunteered", "invented", "leaked", "out of place", "unreadable",
 )  # fmt: skip
-"""What a patient's reply may be: see :func:`read_answer`. "answered" and "volunteered" alone are
-spoken."""
+"""What a patient's reply may be (:func:`read_answer`); the first and third alone are spoken."""
 MAX_TOKENS = 160
 LEAST = 3
-"""Words that a part of a fact's answer needs to point at it: telling ones (not :data:`_BARE`),
-unless its question is asked."""
+"""Telling words (not :data:`_BARE`) by which a part of an answer points at its fact."""
 _WORDS = word_lists("patient")
 _UNKNOWN = {normalise(words) for words in _WORDS["unknown"]}
 _EXCHANGE = re.compile(r"Doctor: (.+?)\nPatient: (.+)", re.DOTALL)
@@ -41,16 +39,13 @@ WHY_NOT = {
 }
 """Outcome of words that are no answer -> why, the gravest first."""
 _BARE = frozenset(_WORDS["bare"].split())
-"""Words that tell nothing without their question: an answer made of these and of digits alone fits
-its own question only."""
+"""Words that tell nothing without their question, as digits do."""
 
 
 @dataclass(frozen=True)
 class Said:
-    """What the patient says to one question.
-    ``words`` as spoken; ``fact``: which of the case's facts that is; ``denied``: the finding that
-    is denied, as no fact holds it. ``outcome``: one of :data:`OUTCOMES`; ``why`` the reply was
-    refused; ``raw``: as it came."""
+    """What the patient says to one question: ``words`` as spoken, the ``fact`` (its place) or the
+    finding ``denied``; the ``outcome``, ``why`` the reply was refused, ``raw`` as it came."""
 
     words: str
     outcome: str
@@ -93,8 +88,7 @@ class ModelPatient:
 
 
 class FactPatient:
-    """A stand-in without a model: it answers the knowledge table's questions, and the case's own
-    word for word, and knows the answer to no other."""
+    """A stand-in without a model: it answers the knowledge table's questions and the case's own."""
 
     def answer(
         self, asked: Sequence[tuple[Case, str]], ask: Ask | None
@@ -103,12 +97,8 @@ class FactPatient:
         return [(self.said(case, question), None) for case, question in asked]
 
     def said(self, case: Case, question: str) -> Said:
-        """The fact that the question asks for; where there is none ``why`` says more:
-
-        - ``not so``: no fact has the finding, and the case would tell. ``not told``: none has it.
-        - ``findings not marked``: not every fact says which finding it tells, so that one may
-          answer it. ``not a known question``: neither the table's nor the case's.
-        """
+        """The fact that the question asks for; where there is none, ``why``: the finding is not so,
+        not told, facts do not say which findings they tell, or nobody knows the question."""
         plain = normalise(question)
         findings = findings_of_question().get(plain, frozenset())
         own = [i for i, s in enumerate(case.facts) if normalise(parts_of(s)[0]) == plain]
@@ -184,17 +174,13 @@ def _said(reply: Reply, case: Case, question: str, reading: Reading) -> dict[str
 def read_answer(reply: Reply, case: Case, question: str, reading: Reading = "chat") -> Said:
     """What a model's reply may say aloud, compared without case and punctuation.
 
-    - *answered*: words that are in exactly one fact (its whole answer, or :data:`LEAST` telling
-      words of it), which is spoken; or "No", where the question is the table's for a finding that
-      is not so. A sentence that answers a question of no known finding passes.
-    - *does not know*: "I don't know", "not sure".
-    - *volunteered*: whole answers of several facts; the one asked for is spoken, else the first.
-    - *leaked*: the diagnosis or a telling word of its names, where neither the question nor a fact
-      quoted has it.
-    - *invented*: words that are in no fact.
-    - *out of place*: an answer such as "Yes." to another question than its own, or a fact of
-      another finding than :func:`findings_asked`.
-    - *unreadable*: no brackets, too many, cut off, or words that are in several facts.
+    - *answered*: words of exactly one fact (its answer, or :data:`LEAST` telling words of it),
+      which is spoken; or "No" to the table's question for a finding that is not so.
+    - *does not know*; *volunteered*: whole answers of several facts; the one asked for is spoken,
+      else the first.
+    - *leaked*: a telling word of the diagnosis that neither the question nor a fact quoted has.
+    - *invented*: words of no fact. *unreadable*: no brackets, too many, cut, or of several facts.
+    - *out of place*: "Yes." to another question than its own, a fact of another finding.
     """
     raw = reply.text or ""
     answers = {i: a for i, s in enumerate(case.facts) if (a := normalise(parts_of(s)[1]))}

@@ -38,19 +38,6 @@ class Rephrased:
     wordings: pd.DataFrame
     n_named: int = 0
 
-    @property
-    def told(self) -> str:
-        """How many distinct statements got new words, and why the others did not."""
-        reworded = self.wordings["reworded"].astype(bool)
-        words = f"of {len(reworded):,} distinct statements have new words"
-        parts = [f"{reworded.sum():,} {words}"]
-        counts = self.wordings.loc[~reworded, "missing"].value_counts()
-        parts += [f"{n:,} kept theirs ({why})" for why, n in counts.items()]
-        if self.n_named:
-            why = "the old words stayed because the new ones name the case's diagnosis"
-            parts.append(f"{self.n_named:,} times {why}")
-        return "; ".join(parts)
-
 
 def rephrase(cases: Sequence[Case], model: Model, reading: Reading = "chat") -> Rephrased:
     """``cases`` as ``model`` words them, ``-reworded`` added to their data set and ids; which
@@ -88,8 +75,7 @@ def reword(
     reading: Reading = "chat",
 ) -> dict[str, tuple[str, str]]:
     """Each distinct text -> its new words and ``""``, or its old ones and why it has no others.
-    With ``keep_question``, an exchange whose question got no usable words keeps the old question
-    beside the new reply. ``about``: each text's first view."""
+    ``keep_question``: an old question may stand beside a new reply. ``about``: the first views."""
     whose, prompts = about or {}, prompts_of(model)
     asked = {t: _requests(t, prompts, whose.get(t), reading) for t in dict.fromkeys(texts)}
     requests = list(dict.fromkeys(r for rs in asked.values() for r in rs))
@@ -158,9 +144,8 @@ def _case(case: Case, wordings: Mapping[str, str]) -> tuple[Case, int]:
 
 
 def newly_names(case: Case, old: str, new: str) -> bool:
-    """Whether ``new`` gives the case's diagnosis away by a name for which ``old`` does not.
-    A full name, or what :func:`trustlab.agents.giveaway.giveaway` knows of it: its distinctive
-    words, also with another ending, its acronyms and everyday names."""
+    """Whether ``new`` gives the case's diagnosis away (:func:`~trustlab.agents.giveaway.giveaway`)
+    by a name for which ``old`` does not."""
     every = (case.diagnosis, *case.accepted)
     names = {normalise(name) for name in every} - {""}
     if _says(new, names) and not _says(old, names):

@@ -1,26 +1,20 @@
 """Graders: is an answer the patient's diagnosis? 1, 0, or ungraded with a reason; never a guess.
 
-Four graders, each with a name for tables: ``exact`` (the case's own name), ``synonym`` (accepted
-names and the knowledge table), ``encoder`` (alike in a sentence encoder) and a judge (a model is
-asked). Rules that all of them keep:
+``exact`` (the case's own name), ``synonym`` (accepted names and the knowledge table), ``encoder``
+(alike in a sentence encoder) and ``judge:MODEL`` (a model is asked). All keep these rules:
 
-- An unreadable answer is wrong. So are what is no diagnosis ("Yes.", "Option C", a number, more
-  than 200 characters), several ("A or B", "1. A 2. B"; an answer that is a true name whole may hold
-  such signs) and a denial ("not A", "A ruled out", "unlikely A").
-- A narrower name that entails the true one is right ("narrower"): "viral pneumonia" for
-  "pneumonia", "A due to B" and "A with B" for "A". A broader one is wrong, and so is another cause,
-  site, side, stage or kind: "acute" and "chronic" are kinds, numbers and single letters tell kinds
-  apart ("type 2", "hepatitis A"), and a disease is not a syndrome. What only adds words to a true
-  name is a judge's, where one is there.
+- Wrong are an unreadable answer, what is no diagnosis ("Yes.", "Option C", a number, more than 200
+  characters), several ("A or B") and a denial ("A ruled out"), unless a true name reads so.
+- A narrower name is right: "viral pneumonia" for "pneumonia", "A due to B", "A with B". A broader
+  one is wrong, and so is another cause, site, side, stage or kind; a disease is not a syndrome.
 
-All but the exact grader, which is strict:
+All but ``exact``:
 
-- Words of certainty and degree ("likely", "unspecified", "mild") change nothing, but "mild A" for
-  "severe A" is wrong; nor do accents, invisible characters, possessive 's, a leading "Diagnosis:",
-  and words turned round ("A, acute"); nor, in brackets at the end, an ICD-10 code, a share of 1 to
-  100 %, the name's abbreviation, or another true name. "A b c (ABC)" is two true names.
-- Names are those of the knowledge table, of a list of abbreviations and everyday names, and of
-  ICD-10-CM, whose hierarchy also says what is narrower.
+- Words of certainty and degree, accents, invisible characters, a possessive 's, a leading
+  "Diagnosis:" and words turned round change nothing, but "mild A" for "severe A" is wrong; nor, in
+  brackets at the end, an ICD-10 code, a share, the abbreviation or another true name.
+- Names are the knowledge table's, a list's of abbreviations and everyday names, and ICD-10-CM's,
+  whose hierarchy also says what is narrower.
 """
 
 from __future__ import annotations
@@ -154,24 +148,18 @@ def by_rule(
     return _graded(kind) if kind else None
 
 
-def known_truths(cases: Iterable[Case], knowledge: Knowledge | None = None) -> tuple[int, int]:
-    """How many of the distinct truths the table or ICD-10-CM has, and how many there are."""
-    table = knowledge or load_knowledge()
-    truths = {case.diagnosis: case for case in cases}.values()
-    known = sum(any(is_disease(n, table) for n in names_of(case, table)) for case in truths)
-    return known, len(truths)
-
-
 def unknown_truths_warning(grader: Grader, cases: Iterable[Case]) -> str:
     """What to say before a run whose truths its grader's rules mostly do not know, or ''."""
     if not isinstance(grader, SynonymGrader | EncoderGrader):
         return ""
-    known, asked = known_truths(cases, grader.knowledge)
-    if 2 * known >= asked:
+    table = grader.knowledge or load_knowledge()
+    truths = {case.diagnosis: case for case in cases}.values()
+    known = sum(any(is_disease(n, table) for n in names_of(case, table)) for case in truths)
+    if 2 * known >= len(truths):
         return ""
-    unknown = f"{asked - known} of {asked} true diagnoses are in neither the knowledge table nor"
+    unknown = f"{len(truths) - known} of {len(truths)} true diagnoses are in neither the knowledge"
     only = "only answers in their very words are right; name a judge (grader='judge:MODEL')"
-    return f"{unknown} ICD-10-CM: {only}"
+    return f"{unknown} table nor ICD-10-CM: {only}"
 
 
 def agreement_sentence(pairs: Iterable[tuple[int | None, float]], name: str) -> str:
@@ -193,16 +181,12 @@ DECIMALS = 3
 @dataclass(frozen=True)
 class EncoderGrader(ByRule):
     """Right when the answer's cosine with one of the true names is ``threshold`` or more, where no
-    rule forbids it.
+    rule (:func:`by_rule`) decides: between names without a clash of qualifiers that have every word
+    in common, misspelt or not, or none. It forgives slips, and is no medical dictionary.
 
-    First the rules (:func:`by_rule`). Cosine decides between names without a clash of qualifiers
-    that have every word in common, misspelt or not, or none: it forgives words turned round and
-    slips of the pen, and is no medical dictionary.
-
-    The default was chosen on the knowledge table's names, with the packaged all-MiniLM-L6-v2 and
-    without the rule about the table: the smallest multiple of 0.05 at which none of 22,656 pairs
-    (name, other condition) is called the same (at 0.75, 7 are). It finds 49 of the 336 names that
-    are not spelt alike. Another encoder needs a threshold of its own.
+    The threshold is for the packaged all-MiniLM-L6-v2: the smallest multiple of 0.05 at which none
+    of 22,656 pairs (name of the table, other condition) is called the same. Another encoder needs
+    its own.
     """
 
     encoder: Encoder = field(default_factory=Encoder)
@@ -232,13 +216,13 @@ SHOWN = 60
 
 
 class JudgeGrader(ByRule):
-    """Right when a model says that the answer and the true diagnosis are one disease; it is asked
-    greedily, once, and shown the names (prompt ``judge``) and nothing of the patient.
+    """Right when a model says that the answer and the true diagnosis are one disease: asked
+    greedily, once a pair, shown the names (prompt ``judge``) and nothing of the patient.
 
-    What the rules settle (:func:`by_rule`) is not asked. A reply other than the one word True or
-    False (:func:`trustlab.parsing.scores.true_or_false`, by ``reading``), one that was cut off, and
-    a call that failed leave the answer ungraded, never wrong. ``cache``: the SQLite file that keeps
-    the replies (memory where ``None``; a ``CachedModel`` keeps its own).
+    - What the rules settle (:func:`by_rule`) is not asked.
+    - No verdict (:func:`~trustlab.parsing.scores.true_or_false`), a cut reply and a failed call
+      leave the answer ungraded, never wrong.
+    - ``cache``: the SQLite file of replies (memory where ``None``; a ``CachedModel`` has its own).
     """
 
     is_judge = True
@@ -322,11 +306,7 @@ def check_grader(grader: object) -> None:
 
 
 def open_grader(
-    grader: str | Grader,
-    *,
-    cache: str | Path | None = None,
-    reading: Reading = "chat",
-    **options,
+    grader: str | Grader, *, cache: str | Path | None = None, reading: Reading = "chat", **options
 ) -> Grader:
     """The grader given, or of that name: one of :data:`GRADERS`, or ``"judge:MODEL"``.
 

@@ -63,9 +63,8 @@ def content_words(name: str) -> frozenset[str]:
 
 
 def words_in_order(name: str) -> list[str]:
-    """The words that say what it is, without certainty, degree and neutral words; those of
-    ``SAME_WORD`` as one, ae and oe as e, II as 2, and numbers and single letters that stand
-    together as one word ("MEN2B" is "MEN type 2 B"). A leading "a" is an article."""
+    """The words that say what it is, without certainty, degree and neutral words; ``SAME_WORD`` as
+    one, ae and oe as e, II as 2, "type 2 B" as "2b". A leading "a" is an article."""
     words = normalise(CERTAINTY.sub(" ", folded(re.sub(r"^\s*a\s+", "", name)))).split()
     parts = [part for word in words for part in re.findall(r"\d+|[^\W\d]+", ROMAN.get(word, word))]
     kept: list[str] = []
@@ -264,8 +263,8 @@ def is_acronym(short: str, long: str) -> bool:
 
 
 def names_of(case: Case, knowledge: Knowledge) -> tuple[str, ...]:
-    """Every name of the case's diagnosis: its own, the accepted ones, both names in "Chronic
-    lymphocytic leukemia (CLL)", and the table's for the conditions that they name."""
+    """Every name of the case's diagnosis: its own, accepted ones, both in "Chronic lymphocytic
+    leukemia (CLL)", and the table's."""
     own: list[str] = []
     for name in (case.diagnosis, *case.accepted):
         parts = bracketed(name)

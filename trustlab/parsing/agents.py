@@ -62,9 +62,8 @@ def read_enough(reply: Reply, reading: Reading = "chat") -> bool:
 
 
 def read_replies(reply: Reply, reading: Reading = "chat") -> list[str]:
-    """What the patient says: every group in square brackets, or in chat the one line that the reply
-    is, white space made single. :class:`Unreadable` where one is a placeholder, and where there are
-    more than :data:`MAX_GROUPS`."""
+    """What the patient says: every group in square brackets, :data:`MAX_GROUPS` at most, or in chat
+    the one line that the reply is, white space made single."""
     found = [" ".join(span.text.split()) for span in islice(groups(whole(reply)), MAX_GROUPS + 1)]
     if len(found) > MAX_GROUPS:
         raise Unreadable(f"more than {MAX_GROUPS} groups in square brackets")
@@ -140,9 +139,9 @@ def read_opinion(
 ) -> tuple[str | None, str | None, str]:
     """(reasoning, diagnosis, why something is missing).
 
-    The diagnosis is read behind the section of reasoning, or in the whole reply where there is
-    none; then ``reasoning_from="thought"`` takes what the model thought before its reply. A section
-    that is not closed, or a second one, makes the whole unreadable; an empty one is no reasoning.
+    The diagnosis is read behind the section of reasoning. Without a section
+    ``reasoning_from="thought"`` takes what the model thought before its reply; one that is not
+    closed, or a second one, makes the whole unreadable.
     """
     try:
         text = writable(reply)
@@ -190,9 +189,8 @@ def _marks(
 ) -> tuple[Mark, ...]:
     """A mark for each item, by its number from 1; ``shown`` is what quotations are looked up in.
 
-    An item that is not marked, or wrongly, is unreadable; all are where the reply is no list, marks
-    an item twice or one that there is not, or has the key more often than entries. What is
-    unreadable ``reading="chat"`` tries as chat models write it.
+    An item that is not marked, or wrongly, is unreadable; all are where the reply is no list of
+    these items, each once. What is unreadable ``reading="chat"`` tries as chat models write it.
     """
 
     def each(rows_of: Callable[[str], tuple[Any, str]]) -> tuple[Mark, ...]:

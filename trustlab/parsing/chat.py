@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,55 +32,30 @@ WORDS = {name: text.replace(" | ", "|") for name, text in _WRITTEN.items()}
 """Name of a list in chat.yml -> its words, as a pattern."""
 
 
-def _pattern(form: str, named: Mapping[str, str] = WORDS, flags: int = 0) -> re.Pattern[str]:
-    """``form`` with the words, or patterns, of chat.yml at their names in braces."""
-    names = re.compile(r"\{(" + "|".join(named) + r")\}")
-    while (filled := names.sub(lambda found: named[found[1]], form)) != form:
+def _pattern(form: str) -> re.Pattern[str]:
+    """``form`` with the words and patterns of chat.yml at their names in braces."""
+    spaced = {name: words.replace(" ", r"\ ") for name, words in WORDS.items()} | _PATTERNS
+    names = re.compile(r"\{(" + "|".join(spaced) + r")\}")
+    while (filled := names.sub(lambda found: spaced[found[1]], form)) != form:
         form = filled
-    return re.compile(form, re.IGNORECASE | flags)
+    return re.compile(form, re.IGNORECASE | re.VERBOSE)
 
 
-SAYS = {name: _pattern(form, _PATTERNS, re.VERBOSE) for name, form in _PATTERNS.items()}
+SAYS = {name: _pattern(form) for name, form in _PATTERNS.items()}
 
 # Answers
 
 Place = tuple[int, int]  # where a part of a text begins, and where it ends
-_BOXED = re.compile(
-    r"\\boxed\{[ \t]*(?:\\(?:text|textbf|textit|mathrm|mathbf)\{[ \t]*)?([^{}\\$\n]{1,200})\}"
-)
-_BOLD = re.compile(r"(?<!\*)\*\*([^*\n]{1,199}[^*\n:]|[^*\n:])\*\*(?![*:])")
-_LEADS = _pattern(r"\A[\s>]*\Z|\b(?:{lead})(?:[ \t]+an?|[ \t]+the)?[\s:\u2013\u2014-]{0,9}\Z")
-_DENIED = _pattern(r"n['\u2019]t\b|\b(?:{denial})(?!\w)")
-_ASKED, _PLACE_HELD = _pattern("{asked}"), _pattern("{unfilled}")
-_HEADING = _pattern(r"(?:\w+ ){0,2}(?:{heading})")
-_NO_NAME = _pattern(r"[][{}\\$*,;/?|<>=:%\u2192]|\.\s|--|\b\d+\)|\b(?:{no_name})\b")
-_SENTENCE = _pattern(
-    r"\b(?:{sentence})\b|\b(?:{sentence_end})\Z|\A(?:{courtesy})\Z|\A(?:{order})\b"
-)
-_BARE = re.compile(
-    r"(?=[A-Za-z\u00c0-\u024f])(?:[A-Za-z\u00c0-\u024f0-9'\u2019()\u2010-\u2015-]+(?: |\Z)){1,8}"
-)
-_GOES_ON = re.compile(r"[.!*\s-]{0,9}(?:or|and|vs)\b", re.IGNORECASE)
-_CLAUSE = re.compile(
-    r"\**(?:\.\s|,?[ \t]+(?:which|because|since|given)\b)(?!.*\b(?:or|may|could)\b)"
-)
-"""What may follow the only name in bold on its line."""
-_FIELD = re.compile(
-    r"\s*(?:```\w*\s*)?\{\s*\"([\w ]{1,40})\"\s*:\s*(?:\"([^\"\\\n]{1,600})\"|([0-9.]{1,9}))\s*\}"
-    r"\s*(?:```\s*)?"
-)
-"""JSON with one field, and its words or number."""
-_BRACKET = re.compile(r"(?<!\\)\[(?!\s{0,9}[0-9, ]{1,9}\])")
 _TRIM = " \t*_\"'`\u201c\u201d.!"
 _QUOTES = " \t*_\"'`\u201c\u201d\u2018\u2019"
 
 
 def name(text: str) -> Place | None:
     """Where the one answer of a reply stands; ``None`` where there is any doubt."""
-    if _BRACKET.search(text):
+    if SAYS["bracket"].search(text):
         return None
     lines = list(_lines(text))
-    boxes = list(_BOXED.finditer(text))
+    boxes = list(SAYS["boxed"].finditer(text))
     if any(SAYS["not_this"].search(text[max(0, box.start() - 40) : box.start()]) for box in boxes):
         return None
     boxed = [_trimmed(text, *found.span(1)) for found in boxes]
@@ -89,8 +64,8 @@ def name(text: str) -> Place | None:
     given = [found for found in SAYS["stated"].finditer(text) if _is_whole(text, *found.span(1))]
     before = [(text[max(0, found.start() - 300) : found.start()], found) for found in given]
     stated = [found.span(1) for lead, found in before if SAYS["leads_in"].search(lead)]
-    bold = [_unlabelled(text, *found.span(1)) for found in _BOLD.finditer(text)]
-    bold = [(a, b) for a, b in bold if not _HEADING.fullmatch(text[a:b])]
+    bold = [_unlabelled(text, *found.span(1)) for found in SAYS["bold"].finditer(text)]
+    bold = [(a, b) for a, b in bold if not SAYS["a_heading"].fullmatch(text[a:b])]
     bold = [(a, b) for a, b in bold if re.search(r"[^\W\d]", text[a:b])]
     told = [place for place in bold if _is_told(text, *place, only=len(bold) == 1)]
     taken = sorted([*boxed, *told_of, *stated])
@@ -102,21 +77,21 @@ def name(text: str) -> Place | None:
     if not taken or len(names) != 1:
         return None
     a, b = _trimmed(text, *taken[-1])
-    return None if _NO_NAME.search(text[a:b]) or _PLACE_HELD.fullmatch(text[a:b]) else (a, b)
+    return None if SAYS["names_none"].search(text[a:b]) else (a, b)
 
 
 def _is_whole(text: str, start: int, stop: int) -> bool:
     """Whether these words are a bare name, and the next line does not go on with another."""
     words = text[slice(*_trimmed(text, start, stop))]
-    if not _BARE.fullmatch(words) or _GOES_ON.match(text, stop):
+    if not SAYS["bare_name"].fullmatch(words) or SAYS["goes_on"].match(text, stop):
         return False
-    return not (_SENTENCE.search(words) or _NO_NAME.search(words) or _PLACE_HELD.fullmatch(words))
+    return not (SAYS["is_sentence"].search(words) or SAYS["names_none"].search(words))
 
 
 def spoken(text: str, label: str) -> Place | None:
     """The one line that the whole reply is, bare, in quotes or bold, behind this label (a pattern)
     and a colon, or JSON's only field; ``None`` where a bracket stands in it, or there is more."""
-    if (field := _FIELD.fullmatch(text)) and field[2]:
+    if (field := SAYS["field"].fullmatch(text)) and field[2]:
         return field.span(2) if re.fullmatch(label, field[1], re.IGNORECASE) else None
     lines = list(_lines(text))
     if len(lines) != 1 or re.search(r"[][{}<>]", text):
@@ -165,41 +140,25 @@ def _is_told(text: str, start: int, stop: int, only: bool = False) -> bool:
         before = before[label.end() :]
     said = re.split(r"[.,;!?]\s", before[max(0, len(before) - 300) :])[-1]
     above = text[:a].rstrip().rpartition("\n")[2] if not before.strip(f"{_TRIM}->#:") else ""
-    if _DENIED.search(said):
+    if SAYS["denied"].search(said):
         return False
-    if above.rstrip(" *").endswith(":") and (_DENIED.search(above) or not _ASKED.search(above)):
+    asked = SAYS["asks"].search(above) and not SAYS["denied"].search(above)
+    if above.rstrip(" *").endswith(":") and not asked:
         return False
     before = before[max(0, len(before) - 80) :].rstrip(" \t*")
-    if only and before and _CLAUSE.match(after) and not re.search(r"\bha(?:s|ve)\b", before):
-        after = "" if not _DENIED.search(after) else after
-    if after.strip(f"{_TRIM}\r") or not _LEADS.search(before):
+    if only and before and SAYS["clause"].match(after) and not re.search(r"\bha(?:s|ve)\b", before):
+        after = "" if not SAYS["denied"].search(after) else after
+    if after.strip(f"{_TRIM}\r") or not SAYS["leads"].search(before):
         return False
     return bool(before.strip(f"{_TRIM}->#:")) or not text[:a].strip() or not rest.strip()
 
 
 # Scores
 
-_N = r"([0-9]{1,3}(?:\.[0-9]{1,9})?)"
-_OF = r"[ \t]{0,3}(?:\\?%|/[ \t]{0,3}100)"
-_FORMS = {
-    "bracket": rf"\[[ \t]{{0,3}}{_N}(?:{_OF})?[ \t]{{0,3}}\]|\[[ \t]{{0,3}}{_N}[ \t]{{0,3}}\]{_OF}"
-    rf"|<<[ \t]{{0,3}}{_N}(?:{_OF})?[ \t]{{0,3}}>>|\\boxed\{{[ \t]{{0,3}}{_N}(?:{_OF})?\}}",
-    "words": rf"(?:{_N}|\[[ \t]{{0,3}}{_N}[ \t]{{0,3}}\])[ \t]{{1,3}}(?:(?:out )?of 100|percent)",
-    "fraction": rf"{_N}[ \t]{{0,3}}/[ \t]{{0,3}}100",
-    "percent": rf"{_N}[ \t]{{0,3}}%",
-    "bare": _N,
+_FORM = {
+    manner: SAYS[f"form_{manner}"] for manner in ("bracket", "words", "fraction", "percent", "bare")
 }
 """How a score may be written, each a manner of its own."""
-_FORM = {manner: re.compile(form) for manner, form in _FORMS.items()}
-_PLAIN = re.compile(rf"(?<![0-9.]){_PATTERNS['digits']}")
-_PERCENT = re.compile(rf"{_PLAIN.pattern}[ \t]{{0,3}}%")
-_GUESS = re.compile(rf"[\s*`]{{0,9}}(?:{'|'.join(_FORMS.values())})(?![\w%/.][0-9\w]|\w)")
-_ITEM = re.compile(
-    r"(?:([1-9])[.)][ \t]+)?\[?([0-9]{1,3}(?:\.[0-9]{1,9})?)[ \t]{0,3}%?"
-    r"(?:[\s,;\[\]]+(?:(?<=\n)[-\u2022][ \t]+)?|\Z)"
-)
-"""A score in a list, and the number in front of it."""
-_TENTHS = re.compile(r"\b[01][ \t]*(?:-|\u2013|to)[ \t]*10(?![0-9])")  # another scale
 
 
 def _alone(lines: list[str], value: float) -> bool:
@@ -229,7 +188,7 @@ def _last_line(text: str, patient: str | None) -> float | None:
     said = re.sub(r"\A[-\u2022][ \t]+", "", said)
     label = SAYS["labelled"].match(said)
     manner, value = _number(said[label.end() :] if label else said)
-    if value is None or _TENTHS.search(text):
+    if value is None or SAYS["tenths"].search(text):
         return None
     if not label and not _alone([text[slice(*line)] for line in lines], value):
         return None
@@ -248,10 +207,10 @@ def _stated_score(text: str, patient: str | None) -> float | None:
     others = {_value(found) for found in SAYS["looks"].finditer(_plain(text))}
     for k, found in given[-1:]:
         others |= all_numbers("\n".join([said[k][found.end() :], *said[k + 1 :]]))
-    if field := _FIELD.fullmatch(text):
+    if field := SAYS["field"].fullmatch(text):
         rated = SAYS["labelled"].fullmatch(field[1].replace("_", " ") + ":")
         values = {number(field[2] or field[3]) if rated else None}
-    if len(values) != 1 or others - values or _TENTHS.search(text):
+    if len(values) != 1 or others - values or SAYS["tenths"].search(text):
         return None
     denied = any(SAYS["another"].search(said[k]) for k, _ in given)
     return None if denied or values & all_numbers(patient or "") else values.pop()
@@ -262,7 +221,7 @@ def listed(text: str, n: int) -> tuple[float, ...] | None:
     where there is anything else, and where they count from 1."""
     lead, _, said = _plain(text).rpartition(":")
     said = said.strip(" \t\r\n.[]-\u2022")
-    items, counted = list(_ITEM.finditer(said)), list(range(1, n + 1))
+    items, counted = list(SAYS["item"].finditer(said)), list(range(1, n + 1))
     marks = [item[1] for item in items]
     values = tuple(value for item in items if (value := number(item[2])) is not None)
     if "".join(item[0] for item in items) != said or re.search(r"[0-9\[\]]", lead):
@@ -274,14 +233,14 @@ def listed(text: str, n: int) -> tuple[float, ...] | None:
 
 def guess(part: str) -> float | None:
     """The number that ``part`` begins with, where no other digit stands behind it."""
-    found = _GUESS.match(part)
+    found = SAYS["guess"].match(part)
     more = found and re.search("[0-9]", part[found.end() :])
     return _in_range(found) if found and not more else None
 
 
 def all_numbers(text: str) -> set[float]:
     """Every number of ``text`` in plain digits."""
-    return set(map(_value, _PLAIN.finditer(text)))
+    return set(map(_value, SAYS["plain"].finditer(text)))
 
 
 def number(said: str) -> float | None:
@@ -319,8 +278,8 @@ def _plain(text: str) -> str:
 def _told(patient: str, manner: str) -> set[float]:
     """The numbers that stand in the patient's words as a score, or in the manner of this one."""
     found = {_value(one) for one in SAYS["looks"].finditer(_plain(patient))}
-    more = {"percent": _PERCENT, "bare": _PLAIN, "words": _PLAIN}.get(manner)
-    return found if more is None else found | {_value(one) for one in more.finditer(patient)}
+    more = {"percent": "percent", "bare": "plain", "words": "plain"}.get(manner)
+    return found | {_value(one) for one in SAYS[more].finditer(patient)} if more else found
 
 
 def verdict(text: str) -> bool | None:
@@ -345,8 +304,6 @@ _FIXED = {
     "importance": IMPORTANCES, "support_level": SUPPORT_LEVELS, "rating": RATINGS, "flag": FLAGS,
 }  # fmt: skip
 _IDS = (*IMPORTANCES, *SUPPORT_LEVELS)  # keys of a summary, whose lists hold ids
-_OPENS = re.compile(r"\{|\[\s{0,99}\{")
-_UNQUOTED = re.compile(r"""(confidence_?score["']?\s{0,9}:\s{0,9})(<<[^<>"\n]{1,20}>>)""", re.I)
 _DECODER = json.JSONDecoder()
 _JSON = (dict, list, str, int, float, type(None))  # what a key may hold that comes once
 
@@ -362,7 +319,7 @@ _SPELLED = {key: {_fold(w): w for w in words} for key, words in _FIXED.items()}
 def only_value(text: str) -> str:
     """The only object, or list of objects, in ``text``; '' also where a bracket is left over: a
     part of something longer is none."""
-    opens = _OPENS.search(text)
+    opens = SAYS["opens"].search(text)
     if opens is None:
         return ""
     start = opens.start()
@@ -375,7 +332,7 @@ def only_value(text: str) -> str:
         return ""
     if SAYS["not_meant"].search(text[:start].rstrip(" \t\r\n`*:").rpartition("\n")[2]):
         return ""
-    return _UNQUOTED.sub(r'\1"\2"', text[start:stop])
+    return SAYS["unquoted"].sub(r'\1"\2"', text[start:stop])
 
 
 def _closes(text: str, start: int) -> int:

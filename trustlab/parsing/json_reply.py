@@ -1,10 +1,9 @@
 """A reply that is one JSON value, read strictly, with at most one Markdown fence around it.
 
-A key that comes twice in one object has no value. Where the reply is no JSON, json-repair may mend
-its *punctuation*: commas, colons, the style of quotes, Python's true, false and null. It would also
-close what was cut off or choose between two values, so its result counts only if (1) the reply's
-brackets close by themselves, (2) its words and brackets are the reply's, in order, and (3) no
-quotation mark is left inside a string, as where one has run into the next.
+A key that comes twice in one object has no value. json-repair may mend *punctuation*: commas,
+colons, quotes, Python's true, false and null. Its result counts only if (1) the reply's brackets
+close by themselves, (2) its words and brackets are the reply's, in order, and (3) no quotation mark
+is left inside a string, as where one has run into the next.
 """
 
 from __future__ import annotations

@@ -67,17 +67,7 @@ def writable(reply: Reply) -> str:
 MAX_CHARACTERS = 200  # a longer group is not the name of a disease
 _FORM = re.compile(chat.WORDS["form"])
 """Brackets that hold nothing else, but numbers and single letters, were never filled in."""
-_INSTRUCTION = re.compile(
-    r"(?:please\s+)?(?:insert|enter|fill|specify|provide|replace|write|choose|select|describe)\s"
-    r"|(?:name|type|state|give|put)\s+(?:the|your)\s|.*\b(?:goes\s+)?here\Z"
-)
 _LETTER = re.compile("[A-Zs]")  # a letter that numbers ("Disease A"), and the end of a genitive
-_CODE = re.compile(
-    r"(?:icd|snomed|code|dsm|omim|mesh|orpha)[\s:#-]*[\s\w.:#-]*\d[\da-z.]*"
-    r"|[a-z]\d{1,3}|[a-z]\d[\da-z]\.[\da-z]{1,4}|[\da-z]{2}\d[\da-z]\.[\da-z]{1,2}"
-)
-"""A code in place of a name, behind the name of its list or alone: of ICD-10, of ICD-11."""
-
 _MARK = re.compile(r"[\[\]\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 
 
@@ -122,9 +112,8 @@ def diagnosis(text: str | None, reading: Reading = "chat") -> Span | None:
     """The last group that can name a disease, with its place in ``text``.
 
     It holds a letter and at most 200 characters that a file can hold. Passed over are a number
-    ("1e2", "nan"), one Latin letter (the ``[x]`` of a box, the ``[B]`` of an option) and a
-    placeholder (:func:`is_placeholder`). Whether "no" or "unknown" is right is for the grader to
-    say. Where no group names one, ``reading="chat"`` takes :func:`trustlab.parsing.chat.name`.
+    ("1e2"), one Latin letter (``[x]``) and a placeholder (:func:`is_placeholder`); "unknown" is
+    graded. Without a group ``reading="chat"`` takes :func:`trustlab.parsing.chat.name`.
     """
     found = None
     for span in groups(text or ""):
@@ -137,12 +126,9 @@ def diagnosis(text: str | None, reading: Reading = "chat") -> Span | None:
 
 
 def diagnosis_reply(reply: Reply, reading: Reading = "chat") -> Reply:
-    """``reply`` reduced to its diagnosis: ``text`` its name, ``raw`` the whole, ``trace`` the
-    tokens that carry any of its characters, or none inside it (first bytes of one).
-
-    Without a diagnosis ``text`` and ``trace`` are ``None``, and ``missing`` says why
-    (:func:`no_answer`, :func:`unnamed`). ``ValueError``: the tokens do not spell the reply.
-    """
+    """``reply`` reduced to its diagnosis: ``text`` its name, ``raw`` the whole, ``trace`` its
+    tokens; without one ``text`` and ``trace`` are ``None``, and ``missing`` says why.
+    ``ValueError``: the tokens do not spell the reply."""
     why = no_answer(reply)
     span = None if why else diagnosis(reply.text, reading)
     if span is None or reply.text is None:
@@ -171,7 +157,7 @@ def is_placeholder(text: str) -> bool:
         return True
     if words and all(_FORM.fullmatch(word) for word in words):
         return True
-    return bool(_CODE.fullmatch(said) or _INSTRUCTION.match(said))
+    return bool(chat.SAYS["code"].fullmatch(said) or chat.SAYS["instruction"].match(said))
 
 
 def unnamed(text: str | None) -> str:

@@ -1,11 +1,10 @@
 """Numbers from 0 to 100 in square brackets, and the one word True or False.
 
-A group is *numeric* when it has digits and no letters; others (``[1e2]``, ``[95 out of 100]``) are
-passed over. A *plain number* has the digits 0 to 9, perhaps a point and digits, perhaps a ``%``,
-and is taken at its word: ``[0.85]`` is 0.85 of 100. Refused are signs, ranges, lists, decimal
-commas, fractions and "x out of y", inside the brackets or across them, the text of a link, and a
-number that the patient's words have in square brackets. Beyond any rule: the ``[1]`` of a footnote
-in a reply with no other number is read as 1.
+A group is *numeric* when it has digits and no letters; others are passed over. A *plain number* is
+digits, perhaps a point and digits, perhaps a ``%``, at its word (``[0.85]`` is 0.85 of 100).
+Refused are signs, ranges, lists, decimal commas, "x out of y", inside the brackets or across them,
+the text of a link, and a number that the patient has in square brackets. Beyond any rule: a
+footnote's ``[1]`` in a reply with no other number is read as 1.
 """
 
 from __future__ import annotations
@@ -58,10 +57,8 @@ def guesses(
     any doubt.
 
     - The labels are G1 to Gn with a colon, each once, in order; no number stands before the first.
-    - Behind each stands one bracketed number (:func:`score_0_100`), with spaces, line breaks and
-      stars at most between; other words are passed over.
-    - With ``reading="chat"`` the numbers may be written as a score may, without other digits
-      between, or are a plain list (:func:`trustlab.parsing.chat.listed`).
+    - Behind each stands one bracketed number (:func:`score_0_100`), white space and stars between.
+    - ``reading="chat"``: numbers as a score's, or a list (:func:`trustlab.parsing.chat.listed`).
     - Guesses that all stand in the ``patient``'s words (in square brackets) are refused.
     """
     before, *rest = _GUESS.split(text or "")
@@ -112,8 +109,8 @@ def probed(probe: str, told: str | None, reply: Reply, reading: Reading) -> Any:
 def probe_reply(probe: str, told: str | None, reply: Reply, reading: Reading = "chat") -> Reply:
     """``reply`` to a question about an answer reduced to what it says (:func:`probed`).
 
-    ``text`` is a score (``ce``, ``cot_ce``), five of them with spaces between (``topk_ce``), or
-    "True" or "False" (``p_true``), ``raw`` the whole; ``missing`` says why nothing is read.
+    ``text`` is a score, five with spaces between (``topk_ce``), or "True" or "False" (``p_true``),
+    ``raw`` the whole; ``missing`` says why nothing is read.
     """
     why = no_answer(reply)
     found = None if why else probed(probe, told, reply, reading)

@@ -25,9 +25,9 @@ Hit = tuple[str, str, str, str]
 def check_prescriptions(
     plan: Plan, chart: Chart, diagnosis: str | None = None, safety: Safety | None = None
 ) -> tuple[Mark, ...]:
-    """The worst rating that a rule leads to for each prescription, SAFE where none does.
-    UNKNOWN where the table does not know it; at least SAFE WITH CAUTION where the patient takes it
-    already or it stands earlier in the plan. The ``diagnosis`` counts as an illness."""
+    """The worst rating that a rule leads to for each prescription, SAFE where none does, UNKNOWN
+    where the table does not know it; at least SAFE WITH CAUTION where the patient takes it already
+    or it stands earlier in the plan. The ``diagnosis`` counts as an illness."""
     safety = safety or load_safety()
     chart = _with_diagnosis(chart, diagnosis, safety)
     drugs = [(p.drug, safety.drug_named(p.drug)) for p in plan.prescriptions]
@@ -45,10 +45,9 @@ def check_prescriptions(
 def check_tests(
     plan: Plan, chart: Chart, diagnosis: str | None = None, safety: Safety | None = None
 ) -> tuple[Mark, ...]:
-    """The worst flag that a rule leads to for each test (RISKY before REDUNDANT), else FINE.
-    UNKNOWN where the table does not know it; REDUNDANT, unless RISKY, where it has been done
-    already (but for a serial test) or stands earlier in the plan. The ``diagnosis`` counts as an
-    illness."""
+    """The worst flag that a rule leads to for each test (RISKY before REDUNDANT), else FINE,
+    UNKNOWN as above; REDUNDANT, unless RISKY, where it has been done (but for a serial test) or
+    stands earlier in the plan. The ``diagnosis`` counts as an illness."""
     safety = safety or load_safety()
     chart = _with_diagnosis(chart, diagnosis, safety)
     tests = [(name, safety.test_named(name)) for name in plan.tests]

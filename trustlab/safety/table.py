@@ -45,9 +45,10 @@ class Regimen:
 @dataclass(frozen=True)
 class Entry:
     """A drug or a test: its names, and the classes by which rules speak of it.
-    A drug may have ``regimens``, the usual one first, and a ``finding`` that says that a patient
-    takes it. A test says what question it ``answers``; one that is ``serial`` is often done again
-    to see a change."""
+
+    - A drug: ``regimens``, the usual one first, and the ``finding`` that a patient takes it.
+    - A test: the questions that it ``answers``; ``serial``: often done again to see a change.
+    """
 
     id: str
     name: str
@@ -148,9 +149,8 @@ class Safety:
 
 
 def named(entries: Mapping[str, Entry], name: str) -> Entry | None:
-    """The entry whose name or synonym ``name`` is, without case and punctuation, if any.
-    Failing that, ``name`` up to its first digit, bracket or comma, and then without the words for a
-    drug's form. Misspellings, salts and names inside a longer one are not seen through."""
+    """The entry whose name or synonym ``name`` is, without case and punctuation; failing that, up
+    to its first digit, bracket or comma, then without words for a drug's form."""
     for text in (name, _DOSE.sub("", name), _FORMS.sub(" ", _DOSE.sub("", name).casefold())):
         if found := entries.get(normalise(text)):
             return found
