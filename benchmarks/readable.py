@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import time
 
-from trustlab import opened
+from trustlab.workbench import opened
 from trustlab.datasets import load_cases
 from trustlab.levels import view
 from trustlab.parsing.counts import HEADS, KINDS

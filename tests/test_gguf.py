@@ -14,7 +14,6 @@ import yaml
 from each import each
 
 import trustlab as tl
-from trustlab import opened
 from trustlab.agents.medconf import assess
 from trustlab.collect import collect
 from trustlab.confidence import select
@@ -27,6 +26,7 @@ from trustlab.models.base import About
 from trustlab.models.by_name import EMBEDDED
 from trustlab.settings import Setup
 from trustlab.trial import ask_everything
+from trustlab.workbench import opened
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("gguf")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
 import os
 import random
@@ -14,9 +16,9 @@ from each import each
 from scipy import stats
 from tiny_models import IMAGE_TEXT, KINDS, byte_tokenizer, metaspace_tokenizer, save_tiny
 
-from trustlab.models import EMBEDDED
 from trustlab.models.base import STATISTICS, Model, Request
-from trustlab.models.decoding import Ids, text_pieces
+from trustlab.models.by_name import EMBEDDED
+from trustlab.models.decoding import Ids, Passes, text_pieces
 from trustlab.models.huggingface import HuggingFaceModel
 from trustlab.models.logits import PART, Logits
 
@@ -27,6 +29,17 @@ EVERYTHING = frozenset(STATISTICS)
 WINDOW = 128
 PATIENTS = ("cough", "fever for three days", "pain in the left knee, worse at night", "rash")
 PRIOR = (("user", "Diagnosis?"),)
+
+
+def odd_model(model: HuggingFaceModel, change) -> Any:
+    """The model with a forward pass whose arguments go through ``change``."""
+    forward = type(model._model).forward
+
+    def odd(self: Any, *given: Any, **more: Any) -> Any:
+        return forward(self, *given, **change(more))
+
+    odd.__signature__ = inspect.signature(forward)  # type: ignore[attr-defined]
+    return functools.partial(odd, model._model)
 
 
 @pytest.fixture(scope="module")
@@ -362,3 +375,45 @@ def test_pieces_of_any_reply_are_those_of_every_beginning_decoded(name):
         for _ in range(rng.choice([0, 1, 40])):
             ids.insert(rng.randrange(len(ids) + 1), rng.randrange(len(tokenizer)))
         assert text_pieces(tuple(ids), decode) == plain_pieces(tuple(ids), decode), trial
+
+
+@each(
+    ("kind", "changes", "trees", "pads"),
+    [
+        ("gpt_neo", {"window_size": 200}, False, True),
+        ("gpt_neo", {"attention_types": [[["global"], 2]], "window_size": 64}, True, True),
+        ("mistral", {"sliding_window": None}, True, True),
+    ],
+)
+def test_a_model_is_tried_on_more_than_it_sees_at_once(kind, changes, trees, pads, tmp_path):
+    """GPT-Neo's window has a name of its own."""
+    model = HuggingFaceModel(save_tiny(tmp_path, kind, **changes), device="cpu")
+    assert (model._passes.trees > 0, model._passes.pads) == (trees, pads)
+    asked = [ask(f"{'a long beginning ' * 15}and {end}") for end in ("pain", "a cough")]
+    for request, (reply,) in zip(asked, model.generate(asked), strict=True):
+        alone = plain_logprobs(model, prompt_of(model, request.messages), [0])[0].max()
+        assert reply.trace is not None and reply.trace.logprobs is not None
+        assert reply.trace.logprobs[0] == pytest.approx(alone, abs=1e-4)
+
+
+def test_a_model_that_passes_over_a_mask_is_asked_without_and_one_never_as_alone_is_refused(folder):
+    def deaf(more: dict[str, Any]) -> dict[str, Any]:
+        return more | {"attention_mask": None}
+
+    def to_trees(more: dict[str, Any]) -> dict[str, Any]:
+        if (mask := more.get("attention_mask")) is not None and mask.ndim == 4:
+            raise IndexError("too many indices")
+        return more
+
+    def other(more: dict[str, Any]) -> dict[str, Any]:
+        return more | ({"input_ids": more["input_ids"] + 1} if "input_ids" in more else {})
+
+    model = HuggingFaceModel(folder, device="cpu")
+    for change, pads, takes_trees in ((lambda more: more, True, True), (deaf, False, False),
+                                      (to_trees, True, False)):  # fmt: skip
+        model._model.forward = odd_model(model, change)
+        passes = Passes(model._model, "cpu")
+        assert (passes.pads, passes.trees > 0) == (pads, takes_trees)
+    model._model.forward = odd_model(model, other)
+    with pytest.raises(ValueError, match="LlamaForCausalLM gives other probabilities here than"):
+        Passes(model._model, "cpu")

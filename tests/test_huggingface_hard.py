@@ -327,3 +327,20 @@ def test_a_revision_follows_the_model_files(tmp_path):
     assert folder_revision(tmp_path) == first
     (tmp_path / "model.safetensors").write_bytes(b"Weights")
     assert folder_revision(tmp_path) != first
+
+
+@each(
+    ("options", "words"),
+    [
+        ({"dtype": "float8"}, "'float8'"),
+        ({"device": "cpu", "device_map": "auto"}, "device and device_map both say"),
+        ({"batch_tokens": 0}, "batch_tokens is 0; it must be an integer of at least 1"),
+        ({"thinking_tokens": -1}, "thinking_tokens must be at least 0, got -1"),
+    ],
+)
+def test_options_out_of_range_are_refused_before_a_run_begins(options, words, monkeypatch):
+    with pytest.raises(ValueError, match=words):
+        HuggingFaceModel("anything", **options)
+    if "thinking_tokens" not in options:
+        with pytest.raises(ValueError, match=words):
+            tl.opened(Setup(model="embedded", model_options=options))
