@@ -23,13 +23,13 @@ from trustlab.confidence import METHODS
 from trustlab.folder.records_file import NAME, encoded, read_records, save_records
 from trustlab.folder.replies_log import NAME as REPLIES
 from trustlab.folder.replies_log import Replies, recording
-from trustlab.folder.saved import load_run, save_run, saved_record
+from trustlab.folder.saved import COLUMNS, load_run, save_run, saved_record
 from trustlab.models.base import About, Request
 from trustlab.models.cache import CachedModel, request_keys
 from trustlab.parsing.reply import Unreadable
 from trustlab.prompts import render
 from trustlab.records import NO_DIAGNOSIS, Parameters, Reply
-from trustlab.run import COLUMNS, Run
+from trustlab.run import Run
 
 CASES = made_cases(2)
 FIRST = CASES[0].case_id
