@@ -528,8 +528,7 @@ def data_fetch(
     to: Annotated[Path | None, _option("the folder for its files [NAME, here]")] = None,
     accept: Annotated[bool, _option("you keep to the licence: do not ask", "--accept")] = False,
 ) -> None:
-    """Download a data set from its official home, after showing its licence; check it, and unpack
-    it."""
+    """Download a data set from its official home, after showing its licence, and check it."""
     from trustlab.datasets.fetch import HOMES, fetch, licence_notice
 
     notice, to = licence_notice(name), to or Path(name)
@@ -548,8 +547,6 @@ def data_fetch(
         typer.echo(f"{told} ({checks.get(source.checked, source.checked)})")
         if file.endswith(".gguf"):
             typer.echo(f"Try it: trustlab try hf:{to / file}")
-    for place in fetched.unpacked:
-        typer.echo(f"{place}: unpacked")
 
 
 @data_app.command("check")

