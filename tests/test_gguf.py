@@ -86,7 +86,7 @@ def test_files_come_out_of_a_wheel_by_the_user_s_index_and_are_checked(
 
     for wrong, words in (
         (home("1.0/made_up/m", digest="0" * 64), "has sha256"),
-        (home("1.0/made_up/m", 5), "more than 5 bytes"),
+        (home("1.0/made_up/m", 5), "has 12 bytes; expected are 5"),
         (home("1.0/made_up/n"), "does not hold made_up/n.gguf"),
         (home("2.0/made_up/m"), "pip does not bring made-up==2.0: ERROR"),
     ):
