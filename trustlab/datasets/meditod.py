@@ -115,24 +115,19 @@ class _Dialogue(Row):
 
 
 def read(path: Path | None = None, seed: int = 0, split: str | None = None) -> Read:
-    """The dialogues of ``path`` as cases, in file order; ``split`` picks train, valid or test.
-    ``seed`` changes nothing.
+    """The dialogues of ``path`` as cases, in file order; ``split``: train, valid or test alone.
 
     - ``path``: the repository, its ``data`` or ``raw_data`` folder, or a file of dialogues. Of a
-      repository's two forms the one with more dialogues is read, the canonicalised one where they
-      are equal (its public file holds 3).
-    - A statement is one exchange: what the doctor says, and what the patient says after it; of both
-      the utterances with an intent in :data:`KEPT`.
-    - The diagnosis is the disease of the doctor's last diagnosis; every name that the knowledge
-      table has for it is accepted. Of several at once the first is the diagnosis, and the others,
-      not accepted, are in ``Case.patient["also_named"]``.
-    - Nothing is shown from that utterance on, nor an exchange before it that gives the diagnosis
-      away, by its words (:func:`~trustlab.datasets.giveaway.giveaway`) or since it is annotated as
-      a diagnosis that names the same disease, or rules it out. Those are counted.
-    - Dialogues without a diagnosis, or with 10 statements or fewer, are dropped.
+      repository's two forms the one with more dialogues, the canonicalised one where equal.
+    - A statement is one exchange: what the doctor says, and the patient after it; of both the
+      utterances with an intent in :data:`KEPT`.
+    - The diagnosis: the first disease of the doctor's last diagnosis, with the knowledge table's
+      names; further ones, not accepted, are in ``Case.patient["also_named"]``.
+    - Left out: all from that utterance on, and exchanges before it that give the diagnosis away, by
+      their words (:func:`~trustlab.datasets.giveaway.giveaway`) or as annotated. Those are counted.
+    - Dropped: dialogues without a diagnosis, or with 10 statements or fewer.
 
-    The case is called ``meditod-ID``; ``Case.patient["split"]`` is there where known. Raises
-    ``ValueError`` where there is no file or no such split, :class:`DataError` for a bad file.
+    ``ValueError``: no file, no such split. :class:`DataError`: a bad file. ``seed``: not used.
     """
     if split is not None and split not in SPLITS:
         raise ValueError(f"split is {split!r}; allowed are {', '.join(SPLITS)}, or None for all")
