@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import ast
-import csv
-import io
 import json
 import random
 import re
-import sys
 import zipfile
 import zlib
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, TextIO
+from typing import Annotated, Any, Literal
 
+import pandas as pd
 from pydantic import Field
 
 from trustlab.datasets.cases_file import (
@@ -93,17 +90,15 @@ def patients_file(path: Path) -> Path:
     is none, or several. The other splits are read only by their own path."""
     if path.is_file():
         return path
-    if not path.is_dir():
-        raise ValueError(f"path is {str(path)!r}, which does not exist; {GET_IT}")
-    found = sorted(p for p in path.iterdir() if p.is_file() and _SPLIT_FILE.fullmatch(p.name))
+    found = sorted(p for p in path.glob("release_*") if _SPLIT_FILE.fullmatch(p.name))
     tests = [p for p in found if p.name.startswith("release_test_")]
     if len(tests) == 1:
         return tests[0]
-    what = f"without release_test_patients*.csv or .zip; {GET_IT}"
+    what = f"no folder with release_test_patients*.csv or .zip; {GET_IT}"
     if found:
-        what = "with several test files" if tests else "with no test file, only other splits"
-        what += f"; give one of them as path: {', '.join(p.name for p in tests or found)}"
-    raise ValueError(f"path is {str(path)!r}, a folder {what}")
+        what = "a folder with several test files" if tests else "a folder with no test file"
+        what += f"; give one file as path: {', '.join(p.name for p in tests or found)}"
+    raise ValueError(f"path is {str(path)!r}, {what}")
 
 
 def read_release(folder: Path) -> Release:
@@ -124,49 +119,30 @@ def read_release(folder: Path) -> Release:
     return Release(frozenset(found[CONDITIONS]), evidences)
 
 
-@contextmanager
-def _open(file: Path) -> Iterator[TextIO]:
-    if file.suffix != ".zip" and not zipfile.is_zipfile(file):
-        with file.open(encoding="utf-8-sig", newline="") as stream:
-            yield stream
-        return
-    with zipfile.ZipFile(file) as archive:
-        names = archive.namelist()
-        members = [n for n in names if not n.endswith("/") and not n.startswith("__MACOSX/")]
-        if len(members) != 1:
-            raise DataError(file, None, "members", members, "one file in the zip")
-        with archive.open(members[0]) as raw:
-            yield io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")
-
-
-def rows(file: Path) -> Iterator[tuple[int, dict]]:
+def rows(file: Path) -> Iterator[tuple[int, dict[str, str]]]:
     """(number from 1, columns) of every row, unchecked; :class:`DataError` for no such table."""
+    how: Any = {"dtype": str, "na_filter": False, "encoding": "utf-8-sig"}
     try:
-        with _open(file) as stream:
-            reader = csv.DictReader(stream)
-            header = list(reader.fieldnames or [])
-            missing = [c for c in COLUMNS if c not in header]
-            again = [repr(name) for name, times in Counter(header).items() if times > 1]
-            if missing or again:
-                fault = f"{'missing' if missing else 'repeated'}: {', '.join(missing or again)}"
-                words = f"all of {', '.join(COLUMNS)}, and no name twice; {fault}"
-                raise DataError(file, None, "header", header, words)
-            yield from enumerate(reader, 1)
+        packed = file.suffix == ".zip" or zipfile.is_zipfile(file)
+        table = pd.read_csv(file, compression="zip" if packed else None, **how)
     except UnicodeDecodeError as error:
         raise wrong_encoding(file, error) from error
-    except (csv.Error, zipfile.BadZipFile, zlib.error, EOFError) as error:
-        kind = "a CSV file" if isinstance(error, csv.Error) else "a zip file"
-        raise DataError(file, None, "content", str(error), kind) from error
+    except (ValueError, zipfile.BadZipFile, zlib.error, EOFError) as error:
+        words = "a CSV file with its header, or a zip of one"
+        raise DataError(file, None, "content", str(error), words) from error
+    header = list(table.columns)
+    missing = [name for name in COLUMNS if name not in header]
+    again = [name for name in COLUMNS if f"{name}.1" in header]  # as pandas calls a second one
+    if missing or again or not isinstance(table.index, pd.RangeIndex):
+        fault = f"{'missing' if missing else 'repeated'}: {', '.join(missing or again)}"
+        words = f"all of {', '.join(COLUMNS)}, and no name twice; {fault}"
+        raise DataError(file, None, "header", header, words)
+    yield from enumerate(table[list(COLUMNS)].to_dict("records"), 1)  # type: ignore
 
 
 def read_patient(file: Path, number: int, row: dict, release: Release) -> Patient:
     """The row as a patient; :class:`DataError` where it breaks the format."""
     bad = partial(DataError, file, number)
-    if None in row:
-        raise bad("row", row[None], "as many fields as the header has; these are over")
-    for column in COLUMNS:
-        if row[column] is None:
-            raise bad(column, None, "as many fields as the header has; the row ends too early")
     if not re.fullmatch("[0-9]{1,3}", row["AGE"]) or int(row["AGE"]) > 120:
         raise bad("AGE", row["AGE"], "a whole number from 0 to 120")
     if row["SEX"] not in SEXES:
@@ -216,7 +192,7 @@ def _differential(bad: Bad, pairs: list, release: Release) -> tuple[tuple[str, f
             raise bad("DIFFERENTIAL_DIAGNOSIS", pair, allowed)
         if name in table:
             raise bad("DIFFERENTIAL_DIAGNOSIS", pair, "every condition once")
-        table[sys.intern(str(name))] = float(chance)
+        table[str(name)] = float(chance)
     return tuple(table.items())
 
 
