@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from each import each
 from made_corpora import ids, made, written, written_passages
 
 from trustlab import disk_index
@@ -131,22 +130,6 @@ def test_other_settings_words_or_passages_make_another_index(
 
 
 # Never half made
-
-
-@each("name", ["data.csc.index.npy", "vocab.index.json", "corpus.jsonl", "index.json", "more.npy"])
-@each("damage", ["gone", "cut", "changed"])
-def test_a_damaged_index_is_made_again(tmp_path: Path, name: str, damage: str) -> None:
-    corpus = written_passages(tmp_path, made(*TEXTS))
-    wanted = ids(opened(corpus).search("croup"))
-    (folder,) = kept(corpus)
-    sound, file = {p.name: p.read_bytes() for p in folder.iterdir()}, folder / name
-    content = sound.get(name, b"one file more")
-    file.unlink(missing_ok=True)
-    if damage != "gone":
-        file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]) * (damage == "changed"))
-    assert ids(opened(corpus).search("croup")) == wanted == ["p3", "p0", "p4"]
-    assert kept(corpus) == [folder]
-    assert {p.name: p.read_bytes() for p in folder.iterdir()} == sound
 
 
 def test_a_build_that_fails_or_whose_corpus_changes_leaves_nothing(
