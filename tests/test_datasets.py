@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 import re
 from pathlib import Path
@@ -12,7 +11,6 @@ from each import each
 from made_ddxplus import patients, release
 
 import trustlab as tl
-from trustlab.choices import utf8
 from trustlab.datasets import DataError, load_cases, load_sets, read_data
 from trustlab.datasets.cases_file import NAMED, Read
 from trustlab.datasets.check import check_text
@@ -54,8 +52,7 @@ REFUSED = [
     ("starter", {"options": {"starter": 3}}, "options are"),
     ("starter", {"options": {"medqa": {}}}, "options are for 'medqa'"),
     ("starter", {"options": {"starter": {"split": "test"}}}, "no option 'split'; it has none"),
-    ("starter", {"path": "none.jsonl"}, "training/starter.py"),
-    ("starter-report", {"path": "none.jsonl"}, "data/starter/report.jsonl"),
+    ("starter", {"path": "mine.jsonl"}, "path is 'mine.jsonl'; allowed is None: starter comes"),
     ([], {}, "0 data sets need a path each"),
     (["ddxplus", "starter"], {"path": "folder"}, "2 data sets need a path each"),
     (["starter", "starter-structured"], {"n": 3}, TWICE),
@@ -80,93 +77,9 @@ def test_a_data_error_survives_another_process_and_cuts_what_is_long() -> None:
     assert len(str(DataError("f.csv", 1, "EVIDENCES", "x" * 10_000, "less"))) < 400
 
 
-# -- starter cases, structured and written
+# -- the cases that come along
 
-TEXTS = [f"Doctor: {i}?\nPatient: no\u2028fever." for i in range(11)]
-MARKED = [{"text": t, "finding": "fever", "affirmed": i % 2 == 0} for i, t in enumerate(TEXTS)]
-APPENDICITIS = load_knowledge().conditions["acute_appendicitis"]
-ROW = {"case_id": "a", "diagnosis": APPENDICITIS.name, "condition": APPENDICITIS.id}
-STRUCTURED = ROW | {"patient": {"age": 31, "sex": "male"}, "statements": MARKED}
-SPOKEN = ROW | {"age": 0, "sex": "male", "statements": TEXTS}
-COUGH = {"text": "Doctor: a?\nPatient: b", "finding": "cough", "affirmed": True}
-
-
-def written(folder: Path, name: str, *rows: dict) -> Path:
-    file = folder / f"{name.removeprefix('starter-')}.jsonl"
-    file.write_text("\n".join(json.dumps(r, ensure_ascii=not utf8(r)) for r in rows), "utf-8")
-    return file
-
-
-@pytest.mark.parametrize("name", ["starter-structured", "starter-dialogue", "starter-report"])
-def test_a_row_becomes_a_case_from_a_file_or_its_folder(tmp_path: Path, name: str) -> None:
-    own = STRUCTURED if name == "starter-structured" else SPOKEN
-    file = written(tmp_path, name, own, own | {"case_id": "b"})
-    first, second = load_cases(name, path=file)
-    assert [first.case_id, second.case_id] == ["a", "b"]
-    assert first.diagnosis == "Acute appendicitis" and first.accepted == APPENDICITIS.names
-    assert first.patient["sex"] == "male" and [s.text for s in first.statements] == TEXTS
-    marks = (first.statements[1].finding, first.statements[1].affirmed)
-    assert marks == (("fever", False) if own is STRUCTURED else (None, None))
-    assert load_cases(name, path=tmp_path, seed=9) == [first, second]
-    file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes() + b"\n\n")
-    assert load_cases(name, path=file) == [first, second]
-
-
-def test_a_record_is_what_is_so_beside_the_statements(tmp_path: Path) -> None:
-    rows = [{"record": [COUGH]}, {"case_id": "b", "record": []}, {"case_id": "c"}]
-    file = written(tmp_path, "structured", *(STRUCTURED | more for more in rows))
-    full, empty, none = load_cases("starter", path=file)
-    assert [s.finding for s in full.record] == ["cough"] and full.facts[-1].finding == "cough"
-    assert full.denies == empty.denies == set(load_knowledge().findings) and not none.denies
-    assert empty.facts == empty.statements
-
-
-def one_more(**changes: object) -> dict:
-    return {"statements": [*MARKED, COUGH | changes]}
-
-
-STRUCTURED_BAD = [
-    ({"case_id": 7}, "case_id"),
-    ({"patient": {"age": 31.5, "sex": "male"}}, "patient.age"),
-    ({"patient": {"age": True, "sex": "male"}}, "patient.age"),
-    ({"patient": {"age": 121, "sex": "male"}}, "patient.age"),
-    ({"patient": {"age": 31, "sex": "M"}}, "patient.sex"),
-    ({"statements": MARKED[:10]}, "statements"),
-    ({"statements": None}, "statements"),
-    ({"statements": [*MARKED, "text"]}, "statement 12"),
-    (one_more(text=" "), "statement 12, text"),
-    (one_more(finding="E_91"), "statement 12, finding"),
-    (one_more(affirmed=1), "statement 12, affirmed"),
-    (one_more(text="\ud800"), "statements"),
-    ({"record": [1]}, "record 1"),
-    ({"record": [{"text": ""}]}, "record 1, text"),
-]
-SPOKEN_BAD = [
-    ({"case_id": ""}, "case_id"),
-    ({"case_id": "a"}, "case_id"),
-    ({"condition": "gout_of_the_moon"}, "condition"),
-    ({"diagnosis": "Appendicitis, acute"}, "diagnosis"),
-    ({"age": "31"}, "age"),
-    ({"age": None}, "age"),
-    ({"statements": "text"}, "statements"),
-    ({"statements": ["x"] * 10}, "statements"),
-    ({"statements": ["x"] * 11 + [" "]}, "statement 12"),
-    ({"statements": ["x"] * 11 + [{"text": "x"}]}, "statement 12"),
-]
-BAD = [("starter-structured", STRUCTURED, *bad) for bad in STRUCTURED_BAD]
-BAD += [("starter-dialogue", SPOKEN, *bad) for bad in SPOKEN_BAD]
-
-
-@each("name, own, changes, field", BAD)
-def test_a_bad_row_is_refused(tmp_path: Path, name: str, own: dict, changes, field: str) -> None:
-    with pytest.raises(DataError) as caught:
-        load_cases(name, path=written(tmp_path, name, own, own | {"case_id": "b"} | changes))
-    assert (caught.value.row, caught.value.field) == (2, field)
-    with pytest.raises(DataError, match="row 1 .*one JSON object a line"):
-        load_cases(name, path=written(tmp_path, name, [1]))  # pyright: ignore
-
-
-OWN = {"starter": 240, "starter-dialogue": 48, "starter-report": 48}
+OWN = {"starter": 240, "starter-dialogue": 48, "starter-report": 48, "ddxplus-171": 171}
 
 
 @pytest.mark.parametrize("name", OWN)
@@ -175,20 +88,32 @@ def test_the_cases_that_come_along_keep_their_promises(name: str) -> None:
     assert len({case.case_id for case in cases}) == len(cases) == OWN[name]
     parents = {f.id: f.parent for f in load_knowledge().findings.values()}
     for case in cases:
-        assert case.dataset == name and len(case.statements) > 10
-        assert set(case.patient) <= set(FIELDS)
+        assert case.dataset == name.removesuffix("-171") and len(case.statements) > 10
+        assert set(case.patient) <= {*FIELDS, "differential"}
         spoken = " ".join(f" {normalise(s.text)} |" for s in case.statements)
-        assert not [a for a in case.accepted if f" {normalise(a)} " in spoken], case.case_id
+        said = [a for a in case.accepted if f" {normalise(a)} " in spoken]
         told = [s.finding for s in case.statements]
+        if name == "ddxplus-171":  # the rest in test_ddxplus.py, where the release is there
+            assert case.posteriors == {len(told): dict(case.patient["differential"])}
+            continue
+        assert said == [], case.case_id
         if name == "starter":
             assert all(parents[f or ""] not in told[i + 1 :] for i, f in enumerate(told))
             assert case.denies == set(parents) and not {s.finding for s in case.record} & set(told)
+            assert all(case.posteriors[n] for n in (1, len(told)))
         elif name == "starter-dialogue":
             for text in (s.text for s in case.statements):
                 assert text.startswith("Doctor: ") and text.count("\nPatient: ") == 1
-    denied = [not s.affirmed for case in cases for s in case.statements if s.finding]
-    assert not denied or sum(denied) >= len(denied) / 4
-    assert read_data(name).facts[NAMED] == (5 if name == "starter" else 0)  # an everyday name
+
+
+def test_a_starter_case_holds_its_row() -> None:
+    with (DATA / "starter" / "structured.jsonl").open(encoding="utf-8") as lines:
+        row = json.loads(next(lines))
+    case, told = load_cases("starter")[0], [Statement(**one) for one in row["statements"]]
+    assert (case.case_id, case.diagnosis) == (row["case_id"], row["diagnosis"])
+    assert list(case.statements) == told and len(case.record) == len(row["record"])
+    assert dict(case.patient) == row["patient"] and case.accepted[0] == case.diagnosis
+    assert read_data("starter").facts[NAMED] == 5  # by an everyday name
 
 
 # -- the cases outside the knowledge table

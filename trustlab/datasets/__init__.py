@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from trustlab.datasets import cases_file, ddxplus, meditod, medqa
+from trustlab.datasets import cases_file, ddxplus, meditod, medqa, own
 from trustlab.datasets.cases_file import Read
 from trustlab.records import Case
 from trustlab.tables import DataError, check_table
@@ -32,12 +32,12 @@ ABOUT = {
 """A line on each data set, for people."""
 
 LOADERS: dict[str, Callable[..., Read]] = {
-    "starter": cases_file.read_starter,
-    "starter-structured": cases_file.read_starter,
-    "starter-dialogue": partial(cases_file.read_spoken, "dialogue"),
-    "starter-report": partial(cases_file.read_spoken, "report"),
+    "starter": own.read_starter,
+    "starter-structured": own.read_starter,
+    "starter-dialogue": partial(own.read_spoken, "dialogue"),
+    "starter-report": partial(own.read_spoken, "report"),
     "ddxplus": ddxplus.read,
-    "ddxplus-171": ddxplus.read_kept,
+    "ddxplus-171": own.read_ddxplus,
     "meditod": meditod.read,
     "medqa": medqa.read,
     "table": cases_file.read_table,
@@ -120,6 +120,8 @@ def check_sets(names: Any, path: Any, options: Any) -> None:
             if LOADERS[name] in NEED_PATH:
                 raise ValueError(f"path is None; {name} is {ABOUT[name]}")
             continue
+        if LOADERS[name] not in NEED_PATH:
+            raise ValueError(f"path is {str(where)!r}; allowed is None: {name} comes along")
         if not Path(where).expanduser().exists():
             what = f"{str(where)!r}, which does not exist"
             raise ValueError(f"path is {what}; {name} is {ABOUT[name]}")
@@ -131,6 +133,8 @@ def read_data(name: str, *, path: str | Path | None = None, seed: int = 0, **opt
     """The cases that the loader of ``name`` makes of ``path``, and what was dropped and why; errors
     as :func:`load_cases`."""
     _known(name, options)
+    if path is not None and LOADERS[name] not in NEED_PATH:
+        raise ValueError(f"path is {str(path)!r}; allowed is None: {name} comes along")
     if type(seed) is not int:
         raise ValueError(f"seed is {seed!r}; allowed is a whole number")
     return LOADERS[name](None if path is None else Path(path).expanduser(), seed, **options)

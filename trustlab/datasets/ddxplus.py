@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import pandas as pd
 from pydantic import Field
@@ -21,18 +21,11 @@ from pydantic import Field
 from trustlab.datasets.cases_file import (
     MIN_STATEMENTS,
     Bad,
-    Chances,
-    Enough,
-    MarkedStatement,
-    Person,
     Read,
     Row,
-    Text,
     checked,
-    read_cases,
 )
 from trustlab.knowledge import answer_text, load_knowledge, phrase_list, say
-from trustlab.paths import DATA
 from trustlab.records import Case, Statement
 from trustlab.tables import DataError, whole_json, within, wrong_encoding
 
@@ -330,41 +323,3 @@ def _order(patient: Patient, release: Release, rng: random.Random) -> list[str]:
         rest.remove(code)
         order.append(code)
     return order
-
-
-KEPT = DATA / "ddxplus" / "cases.jsonl"
-
-
-def read_kept(path: Path | None = None, seed: int = 0) -> Read:
-    """171 cases of the test split in our words, of seed 0 (default :data:`KEPT`): those of
-    ``load_cases("ddxplus", path=FOLDER, n=171)``, without a download.
-
-    One JSON object a line: ``case_id``, ``diagnosis``, ``patient`` (``age`` in years, ``sex``),
-    ``differential`` (diagnosis -> probability, the release's own) and ``statements`` (``text``,
-    ``finding``, ``affirmed``). Errors: :func:`trustlab.datasets.cases_file.read_starter`.
-    """
-    form = "a file such as data/ddxplus/cases.jsonl"
-    return read_cases(path or KEPT, KEPT.name, form, _kept_case)
-
-
-class _Kept(Row):
-    case_id: Text
-    diagnosis: Text
-    patient: Person
-    differential: Chances
-    statements: Annotated[list[MarkedStatement], Enough]
-
-
-def _kept_case(bad: Bad, row: dict) -> Case:
-    found = checked(_Kept, row, bad)
-    knowledge = load_knowledge()
-    return Case(
-        found.case_id,
-        "ddxplus",
-        tuple(item.statement for item in found.statements),
-        found.diagnosis,
-        knowledge.names_for(found.diagnosis),
-        {**dict(found.patient), "differential": tuple(found.differential.items())},
-        posteriors={len(found.statements): found.differential},
-        denies=frozenset(finding.id for finding in knowledge.finding_of_code.values()),
-    )
