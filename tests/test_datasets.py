@@ -54,6 +54,8 @@ REFUSED = [
     ("starter", {"options": {"medqa": {}}}, "options are for 'medqa'"),
     ("starter", {"options": {"starter": {"split": "test"}}}, "no option 'split'; it has none"),
     ("starter", {"path": "mine.jsonl"}, "path is 'mine.jsonl'; allowed is None: starter comes"),
+    ("medqa", {}, "path is None; medqa is .*: give the JSONL.*trustlab data fetch medqa"),
+    ("table", {"path": "no.csv"}, r"'no.csv', which does not exist; table is .*\.jsonl file as"),
     ([], {}, "0 data sets need a path each"),
     (["ddxplus", "starter"], {"path": "folder"}, "2 data sets need a path each"),
     (["starter", "starter-structured"], {"n": 3}, TWICE),

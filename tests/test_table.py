@@ -328,8 +328,5 @@ def test_before_a_kernel_starts_a_table_is_not_read_further(tmp_path: Path) -> N
     refused(file, None, "encoding")
 
 
-def test_a_path_that_is_no_file_is_refused(tmp_path: Path) -> None:
+def test_a_folder_is_refused(tmp_path: Path) -> None:
     refused(tmp_path, None, "file")
-    for path in (None, "none.csv"):
-        with pytest.raises(ValueError, match=r"path is .*\.csv, \.tsv or \.jsonl"):
-            tl.load_cases("table", path=path)

@@ -21,7 +21,7 @@ from pydantic_core import PydanticCustomError
 from trustlab.choices import utf8
 from trustlab.datasets.giveaway import names_its_diagnosis
 from trustlab.records import Case, Statement, normalise
-from trustlab.tables import KINDS, NO_NAMES, Bad, DataError, table_rows
+from trustlab.tables import NO_NAMES, Bad, DataError, table_rows
 from trustlab.words.sentences import sentences
 
 MIN_STATEMENTS = 11
@@ -167,7 +167,7 @@ class _Own(Row):
     text: str = ""
 
 
-def read_table(path: Path | None = None, seed: int = 0) -> Read:
+def read_table(path: Path, seed: int = 0) -> Read:
     """The cases of the table ``path`` in file order: ``.csv``, ``.tsv`` or ``.jsonl`` (one JSON
     object a line), in UTF-8. Columns, or keys:
 
@@ -185,9 +185,6 @@ def read_table(path: Path | None = None, seed: int = 0) -> Read:
     :class:`DataError` for a row or header that breaks the format, those left out too, and
     ``ValueError`` where there is no such file or nothing is left.
     """
-    if path is None or not path.exists():
-        what = "None" if path is None else f"{str(path)!r}, which does not exist"
-        raise ValueError(f"path is {what}; allowed is {KINDS} (data/README.md shows the format)")
     cases: list[Case] = []
     seen: dict[str, int] = {}
     left_out: dict[str, list[str]] = {_SHORT: [], _BLANK: []}

@@ -218,7 +218,7 @@ LACKING = "cases whose differential lacks their pathology"
 _PLAIN = {"Y": "yes", "N": "no", "NA": "I cannot say"}
 
 
-def read(path: Path | None = None, seed: int = 0) -> Read:
+def read(path: Path, seed: int = 0) -> Read:
     """The cases of a release in file order, without repeated rows and those too short.
 
     ``path`` is the release's folder, or a patients file (CSV, or the official zip) with the two
@@ -226,8 +226,6 @@ def read(path: Path | None = None, seed: int = 0) -> Read:
     lacks the pathology is counted, and the case kept. Every row is checked, and a case is made when
     it is looked at. ``ValueError`` where a file is lacking, :class:`DataError` for a bad row.
     """
-    if path is None:
-        raise ValueError(f"path is None; {GET_IT}")
     file = patients_file(path)
     release = read_release(file.parent)
     kept: dict[tuple[str, ...], int] = {}  # the row's columns -> its number

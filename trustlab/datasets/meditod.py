@@ -114,7 +114,7 @@ class _Dialogue(Row):
     utterances: Annotated[list[dict[str, Any]], Field(min_length=1)]
 
 
-def read(path: Path | None = None, seed: int = 0, split: str | None = None) -> Read:
+def read(path: Path, seed: int = 0, split: str | None = None) -> Read:
     """The dialogues of ``path`` as cases, in file order; ``split``: train, valid or test alone.
 
     - ``path``: the repository, its ``data`` or ``raw_data`` folder, or a file of dialogues. Of a
@@ -199,10 +199,8 @@ def _exchanges(utterances: Sequence[Utterance], end: int) -> list[list[Utterance
     return [exchange for exchange in found if exchange]
 
 
-def _largest(path: Path | None) -> tuple[Path, Dialogues, int]:
+def _largest(path: Path) -> tuple[Path, Dialogues, int]:
     """The file that ``path`` means, its dialogues, and how many another file has."""
-    if path is None or not path.exists():
-        raise ValueError(f"path is {None if path is None else str(path)!r}; allowed is {NEEDED}")
     files = [path] if path.is_file() else [path / name for name in FILES if (path / name).is_file()]
     if not files:
         what = f"the folder {str(path)!r}, without a dialogs.json"

@@ -98,7 +98,7 @@ class _Question:
     bad: Bad
 
 
-def read(path: Path | None = None, seed: int = 0, ids: Sequence[str | int] | None = None) -> Read:
+def read(path: Path, seed: int = 0, ids: Sequence[str | int] | None = None) -> Read:
     """The questions of ``path`` that ask for a diagnosis, as cases in file order.
 
     - ``path``: a file, or a folder with just one inside: JSON lines with ``question``, ``options``
@@ -212,17 +212,13 @@ def _unquoted(text: str) -> str:
     return text[:-1].rstrip() if text.endswith('"') and text.count('"') % 2 else text
 
 
-def _file(path: Path | None) -> Path:
-    if path is None or not path.exists():
-        what = "None" if path is None else f"{str(path)!r}, which does not exist"
-        raise ValueError(f"path is {what}; allowed is {NEEDED}")
+def _file(path: Path) -> Path:
     if path.is_file():
         return path
     found = sorted(path.rglob("*.jsonl"))
     if len(found) == 1:
         return found[0]
     names = ", ".join(str(p.relative_to(path)) for p in found[:20]) or "none"
-    names += ", ..." * (len(found) > 20)
     what = f"the folder {str(path)!r} with {len(found)} files ({names})"
     raise ValueError(f"path is {what}; allowed is {NEEDED}")
 
