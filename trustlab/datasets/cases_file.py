@@ -168,22 +168,18 @@ class _Own(Row):
 
 
 def read_table(path: Path, seed: int = 0) -> Read:
-    """The cases of the table ``path`` in file order: ``.csv``, ``.tsv`` or ``.jsonl`` (one JSON
-    object a line), in UTF-8. Columns, or keys:
+    """The cases of the table ``path`` in file order: ``.csv``, ``.tsv`` or ``.jsonl``, in UTF-8.
 
     - ``id``: any text, different in every row (``007`` stays ``007``; in JSON lines a string).
-    - ``statements``: what is told, in order: a list, or in a cell a statement on each line.
-    - ``text``, instead: running text, cut by :func:`sentences`; a dialogue into its exchanges.
-    - ``diagnosis``: the name of the right diagnosis.
-    - ``accepted``, optional: its other names. A list, or one text with ``;`` between the names.
-    - Every other column that is filled goes to ``Case.patient``. No model sees it, but a panel's
-      doctors and reviewers see those of a chart (:data:`trustlab.safety.chart.FIELDS`).
+    - ``statements``: a list, or in a cell a statement on each line; or ``text``: running text, cut
+      by :func:`sentences`, a dialogue into its exchanges.
+    - ``diagnosis``; ``accepted``, perhaps: its other names, a list or with ``;`` between.
+    - Other columns that are filled go to ``Case.patient``. No model sees it, but a panel's doctors
+      and reviewers see those of a chart (:data:`trustlab.safety.chart.FIELDS`).
 
-    A line that begins with ``Doctor:`` and one with ``Patient:`` after it are one statement. Cases
-    with 10 statements or fewer and empty rows are left out, and a warning counts them. Cells are
-    text; JSON values of other columns stay as they are. ``seed`` changes nothing. Raises
-    :class:`DataError` for a row or header that breaks the format, those left out too, and
-    ``ValueError`` where there is no such file or nothing is left.
+    A line that begins with ``Doctor:`` and one with ``Patient:`` after it are one statement. Left
+    out and counted: cases with 10 statements or fewer, empty rows. :class:`DataError`: a row or
+    header that breaks the format, also of those left out. ``seed``: not used.
     """
     cases: list[Case] = []
     seen: dict[str, int] = {}

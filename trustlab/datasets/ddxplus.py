@@ -33,10 +33,8 @@ CONDITIONS, EVIDENCES = "release_conditions.json", "release_evidences.json"
 COLUMNS = ("AGE", "DIFFERENTIAL_DIAGNOSIS", "SEX", "PATHOLOGY", "EVIDENCES", "INITIAL_EVIDENCE")
 SEXES = {"F": "female", "M": "male"}
 GET_IT = (
-    f"get it by trustlab data fetch ddxplus --to FOLDER, or download {CONDITIONS}, {EVIDENCES} and"
-    " release_test_patients.zip of 'DDXPlus Dataset (English)', figshare article 22687585"
-    " (https://figshare.com/articles/dataset/DDXPlus_Dataset_English_/22687585, CC BY), into one"
-    " folder; give the folder as path"
+    f"trustlab data fetch ddxplus --to FOLDER gets {CONDITIONS}, {EVIDENCES} and"
+    " release_test_patients.zip of 'DDXPlus Dataset (English)', figshare article 22687585, CC BY"
 )
 _SPLIT_FILE = re.compile(r"release_(test|validate|train)_patients[^.]*(\.csv|\.txt|\.zip)?")
 

@@ -59,17 +59,16 @@ class Giveaway:
 def giveaway(names: Sequence[str], utterance: str) -> Giveaway:
     """What gives the diagnosis away that has these ``names`` and that ``utterance`` speaks.
 
-    - Every name, spoken there or not, and the everyday names that :func:`lay_names` has for it.
-    - The words of the names that the utterance says, unless they are short (2 letters or fewer),
-      numbers or :data:`GENERIC`; a plural s, another ending or a hyphen makes no difference.
-    - Every acronym of 3 letters or more that the utterance says, unless it is one of
-      :data:`NO_DISEASES` or a word ("NOT"), or nothing there is in small letters. One of 2 letters,
-      or which is a word, where its letters begin the words of a name, or words that follow each
-      other in the utterance and share such a word with a name.
+    - Every name, spoken there or not, and its everyday names (:func:`lay_names`).
+    - The names' words that the utterance says, unless short (2 letters or fewer), numbers or
+      :data:`GENERIC`; a plural s, another ending or a hyphen makes no difference.
+    - Acronyms that it says, of 3 letters or more, but for :data:`NO_DISEASES`, words ("NOT") and
+      what is all in capitals. One of 2 letters, or which is a word, where its letters begin the
+      words of a name, or of a run in the utterance that shares such a word with a name.
     - An acronym that is itself a name, as a word of its own: "URTI" is not heard in "hurting".
 
-    It cannot see an everyday name that the list lacks, a disease told by what it does, its drugs or
-    its organism, a spelling mistake, an acronym with digits, or a word of like meaning ("renal").
+    Not seen: everyday names that the list lacks, a disease told by what it does, its drugs or its
+    organism, spelling mistakes, acronyms with digits, words of like meaning ("renal").
     """
     spoken = normalise(utterance).split()
     heard = {word for plain in _spellings(utterance) for word in plain.split()} - GENERIC
