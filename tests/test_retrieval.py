@@ -5,27 +5,23 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable
 from itertools import count, pairwise
 from pathlib import Path
 
-import numpy as np
 import pytest
 from each import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_corpora import ids, made, written_passages
-from rank_bm25 import BM25Okapi
 
 from benchmarks.retrieval import ndcg
 from training import passages as source
 from trustlab.disk_index import BM25S, open_retriever
 from trustlab.knowledge import load_knowledge
 from trustlab.retrieval import BM25, Passage, load_corpus, terms
-from trustlab.retrieval.bm25 import stop_words
 from trustlab.retrieval.corpus import FILE
 
 Open = Callable[..., BM25 | BM25S]
@@ -167,23 +163,6 @@ def test_the_keyword_finds_all_three_passages_of_its_condition(
     wanted = {p.id for p in source.by_condition()[condition]}
     found = ids(library.search(source.keywords()[condition]))
     assert len(found) <= 15 and wanted <= set(found)
-
-
-def test_on_the_project_s_corpus_rank_bm25_alone_gives_the_same_order(library: BM25) -> None:
-    """So that no prompt of a kept reply changes; every keyword in the kept replies is of ASCII."""
-    words = [[w for w in re.findall(r"\w+", text.lower()) if w not in stop_words()]
-             for text in (p.contents for p in library.passages)]  # fmt: skip
-    plain = BM25Okapi(words, k1=1.2, b=0.75)
-    names = {n for c in load_knowledge().conditions.values() for n in c.names}
-    for query in [
-        *source.keywords().values(),
-        *sorted(names),
-        *(p.title for p in library.passages),
-    ]:
-        asked = [w for w in re.findall(r"\w+", query.lower()) if w not in stop_words()]
-        order = np.argsort(-plain.get_scores(asked), kind="stable")
-        found = [library.passages[i] for i in order if set(words[i]) & set(asked)]
-        assert library.search(query) == found[:15], query
 
 
 # The measures that benchmarks/retrieval.py reports
