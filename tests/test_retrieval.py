@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from each import each
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from made_corpora import ids, made, written_passages
 
@@ -70,6 +70,7 @@ WORDS = ("fever", "cough", "rash", "pain", "gout", "croup")
     st.lists(st.sampled_from([*WORDS, "absent"]), max_size=3),
     st.sampled_from([(1.2, 0.75), (0.9, 0.4), (2.0, 0.0)]),
 )
+@example([["croup"], ["gout"]], ["croup"], (1.2, 0.75))  # in just half of them
 def test_the_formula_decides_scores_and_order(
     opened: Open, documents: list[list[str]], query: list[str], k1_b: tuple[float, float]
 ) -> None:
