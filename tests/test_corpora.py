@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import re
-import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 from made_corpora import ids, row, written
 
 from trustlab.datasets import DataError
-from trustlab.retrieval import Passage, corpus, load_corpus
+from trustlab.retrieval import Passage, load_corpus
 from trustlab.retrieval.corpus import LONGEST, cut
 
 HOW = [{"end": ""}, {"end": "\r\n\r\n"}, {"encoding": "utf-8-sig"}]
@@ -142,23 +141,6 @@ def test_a_file_that_is_no_corpus_is_refused(
     with pytest.raises(DataError, match=said) as refused:
         load_corpus(tmp_path / name)
     assert refused.value.file == str(tmp_path / name)
-
-
-@each("name", ["c.jsonl", "c.jsonl.gz", "c.txt"])
-def test_a_line_that_is_too_long_is_refused_before_it_is_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    monkeypatch.setattr(corpus, "LONGEST_LINE", 1000)
-    with (gzip.open if name.endswith(".gz") else open)(tmp_path / name, "wb") as file:
-        file.write(LINE.rstrip() + b" " * (1000 - len(LINE)) + b"\n" + b"a" * 20_000_000)
-    tracemalloc.start()
-    try:
-        with pytest.raises(DataError, match="more than.*allowed: at most 1,000 bytes") as told:
-            load_corpus(tmp_path / name)
-        assert tracemalloc.get_traced_memory()[1] < 5_000_000
-    finally:
-        tracemalloc.stop()
-    assert (told.value.row, told.value.field) == (2, "line")
 
 
 def test_a_path_that_names_no_corpus_is_refused(tmp_path: Path) -> None:

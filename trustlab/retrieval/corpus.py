@@ -20,8 +20,6 @@ FILE = DATA / "corpus" / "passages.jsonl"
 TEXTS = (".txt", ".md")
 ENDINGS = (".jsonl", ".jsonl.gz", *TEXTS)
 ALLOWED = f"files that end in {', '.join(ENDINGS)}, folders of such files, or a list of these"
-LONGEST_LINE = 10_000_000
-"""Bytes of a line at most: a packed file of some kilobytes may hold one that fills the memory."""
 LONGEST = 1000
 """Characters in a passage at most, as in MedRAG's textbook snippets."""
 CorpusPath = str | Path | Sequence[str | Path]
@@ -72,21 +70,17 @@ def _belongs(name: Path) -> bool:
 
 def lines(file: CorpusFile) -> Iterator[tuple[int, str]]:
     """(number from 1, line without its end) of a UTF-8 file, gzipped or not, without a byte-order
-    mark; :class:`DataError` for another encoding, a broken gzip file, and too long a line."""
+    mark; :class:`DataError` for another encoding and a broken gzip file."""
     packed = file.path.name.lower().endswith(".gz")
     try:
         with gzip.open(file.path) if packed else file.path.open("rb") as stream:
-            raw_lines = iter(lambda: stream.readline(LONGEST_LINE + 1), b"")
-            for number, raw in enumerate(raw_lines, 1):
+            for number, raw in enumerate(stream, 1):
                 yield number, _decoded(file.path, number, raw)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DataError(file.path, None, "file", str(error), "a whole gzip file") from error
 
 
 def _decoded(path: Path, number: int, raw: bytes) -> str:
-    if len(raw) > LONGEST_LINE:
-        most = f"{LONGEST_LINE:,} bytes"
-        raise DataError(path, number, "line", f"more than {most}", f"at most {most} a line")
     if b"\0" in raw:  # JSON and text have none, and UTF-16 has one beside nearly every letter
         allowed = "UTF-8 text; this looks like UTF-16: save it as UTF-8"
         raise DataError(path, number, "encoding", raw[:4], allowed)
