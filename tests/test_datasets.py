@@ -41,9 +41,9 @@ def test_several_sets_come_one_after_the_other_each_with_its_own_n(tmp_path: Pat
     assert load_sets("starter", n=5000) == load_cases("starter")
 
 
-TWICE = "3 cases are in the data sets starter, starter-structured more than once"
+TWICE = "3 cases are in the data sets starter, starter more than once"
 REFUSED = [
-    ("ddx", {}, "'ddx'; allowed are starter, starter-structured, .*ddxplus"),
+    ("ddx", {}, "'ddx'; allowed are starter, starter-dialogue, .*ddxplus"),
     ("starter", {"n": 0}, "n is 0; starter has 240 cases"),
     ("starter", {"n": -1}, "n is -1; starter has 240 cases"),
     ("starter", {"n": 2.5}, "n is 2.5; allowed are whole numbers"),
@@ -58,7 +58,7 @@ REFUSED = [
     ("table", {"path": "no.csv"}, r"'no.csv', which does not exist; table is .*\.jsonl file as"),
     ([], {}, "0 data sets need a path each"),
     (["ddxplus", "starter"], {"path": "folder"}, "2 data sets need a path each"),
-    (["starter", "starter-structured"], {"n": 3}, TWICE),
+    (["starter", "starter"], {"n": 3}, TWICE),
 ]
 
 

@@ -20,7 +20,6 @@ __all__ = ["ABOUT", "LOADERS", "DataError", "Read", "load_cases", "load_sets", "
 
 ABOUT = {
     "starter": "240 generated patients that come with the project (data/starter)",
-    "starter-structured": "the same, by its full name",
     "starter-dialogue": "48 written conversations that come along (data/starter/dialogue.jsonl)",
     "starter-report": "48 written case reports that come along (data/starter/report.jsonl)",
     "ddxplus": "DDXPlus, English release: give the folder of the download as path (CC BY)",
@@ -33,7 +32,6 @@ ABOUT = {
 
 LOADERS: dict[str, Callable[..., Read]] = {
     "starter": own.read_starter,
-    "starter-structured": own.read_starter,
     "starter-dialogue": partial(own.read_spoken, "dialogue"),
     "starter-report": partial(own.read_spoken, "report"),
     "ddxplus": ddxplus.read,

@@ -243,7 +243,7 @@ def read(path: Path, seed: int = 0) -> Read:
 
 
 class _Cases(Sequence[Case]):
-    """Checked rows, each made a case when it is looked at; each text is kept once."""
+    """Checked rows, each made a case when it is looked at."""
 
     def __init__(
         self, file: Path, kept: Sequence[tuple[int, tuple[str, ...]]], release: Release, seed: int
@@ -251,7 +251,6 @@ class _Cases(Sequence[Case]):
         self._file, self._kept, self._release, self._seed = file, kept, release, seed
         known = (load_knowledge().finding_of_code.get(code) for code in release.evidences)
         self._denies = frozenset(finding.id for finding in known if finding)
-        self._texts: dict[tuple[str, tuple[str, ...], int], Statement] = {}
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -286,15 +285,12 @@ class _Cases(Sequence[Case]):
         present = tuple(v for v in values if v != str(evidence.default_value))
         affirmed = evidence.data_type == "B" or bool(present)
         wording = rng.randrange(len(finding.affirm if affirmed else finding.deny)) if finding else 0
-        key = (code, present, wording)
-        if key not in self._texts:
-            text = _release_words(evidence, present)
-            if finding:
-                known = load_knowledge().value_of_code
-                phrases = [known[v].phrase if v in known else evidence.meanings[v] for v in present]
-                text = say(finding, answer_text(finding, affirmed, phrases, wording))
-            self._texts[key] = Statement(text, finding.id if finding else code, affirmed)
-        return self._texts[key]
+        if finding is None:
+            return Statement(_release_words(evidence, present), code, affirmed)
+        known = load_knowledge().value_of_code
+        phrases = [known[v].phrase if v in known else evidence.meanings[v] for v in present]
+        text = say(finding, answer_text(finding, affirmed, phrases, wording))
+        return Statement(text, finding.id, affirmed)
 
 
 def _release_words(evidence: Evidence, present: Sequence[str]) -> str:
