@@ -11,12 +11,12 @@ from __future__ import annotations
 import argparse
 import time
 
-from trustlab.workbench import opened
 from trustlab.datasets import load_cases
 from trustlab.levels import view
 from trustlab.parsing.counts import HEADS, KINDS
 from trustlab.settings import Setup
 from trustlab.trial import ask_everything
+from trustlab.workbench import opened
 
 MANNERS = ("starter", "starter-dialogue", "starter-report", "ddxplus-171")
 LEVELS = (20, 40, 60, 80, 100)

@@ -1,4 +1,4 @@
-"""Made-up exam questions in MedQA's formats, written into a folder for the tests."""
+"""Made-up exam questions in MedQA's format, written into a folder for the tests."""
 
 from __future__ import annotations
 
@@ -38,18 +38,4 @@ def official(folder: Path, rows: Sequence[Mapping] | None = None, name: str = "t
     file = folder / name
     lines = [json.dumps(one, ensure_ascii=False) for one in ([row()] if rows is None else rows)]
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return file
-
-
-def mirage(folder: Path, rows: Mapping[str, Mapping], name: str = "benchmark.json") -> Path:
-    """The same rows as MIRAGE keeps them: the letter is the answer; other data sets stand
-    beside."""
-    kept = {
-        key: {"question": one["question"], "options": one["options"], "answer": one["answer_idx"]}
-        for key, one in rows.items()
-    }
-    file = folder / name
-    file.write_text(
-        json.dumps({"mmlu": {"x-1": {"question": "?"}}, "medqa": kept}), encoding="utf-8"
-    )
     return file

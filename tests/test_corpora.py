@@ -36,13 +36,17 @@ def test_passages_are_read_in_file_order(tmp_path: Path, how: dict[str, str]) ->
 BAD: list[tuple[object, str]] = [
     ("{not json", "line"),
     ("[" * 100_000, "line"),
+    ('{"id": ' + "1" * 5000 + "}", "line"),
     ('["a", "b"]', "line"),
     (row(id="a"), "id"),
     (row(id=None), "id"),
+    (row(id=" "), "id"),
     (row(id="b", title=None), "title"),
     (row(id="b", content="\n"), "content"),
+    ({"id": "b", "content": "It barks."}, "title"),
     (row(id="b", contents=5), "contents"),
     (r'{"id": "b", "title": "Croup", "content": "\ud800"}', "content"),
+    ('{"id": "b"}\0', "encoding"),
 ]
 
 
@@ -67,6 +71,14 @@ def test_a_text_is_cut_at_sentence_ends_into_passages_as_long_as_allowed(tmp_pat
         Passage(f"croup care.md-{i}", title, content, f"{title}. {content}")
         for i, content in enumerate([f"{first} {second}", third], 1)
     )
+    assert [len(p) for p in cut("A" * 600 + ". " + "B" * 398 + ".")] == [601, 399]
+    sentence = "Croup " + "barks-and-barks " * 100 + "loudly."  # cut between words
+    found = list(cut(sentence))
+    assert " ".join(found) == sentence
+    assert max(map(len, found)) <= LONGEST and len(found) == 2
+    word = "G" * 1200  # stays whole
+    wanted = ["Short one. See", word, "here. Short two."]
+    assert list(cut(f"Short one. See {word} here. Short two.")) == wanted
 
 
 @settings(max_examples=50)
@@ -89,6 +101,8 @@ def test_a_folder_is_read_through_sorted_by_name(tmp_path: Path) -> None:
         written(tmp_path, "not a corpus {", name=passed_over)
     written(tmp_path, name="chunk/empty.jsonl")
     assert ids(load_corpus(tmp_path)) == ["1", "2", "3", "z/gout.txt-1"]
+    listed = load_corpus([tmp_path / "z/gout.txt", str(tmp_path / "chunk" / "deep")])
+    assert ids(listed) == ["gout.txt-1", "3"]
 
 
 def test_an_id_that_comes_twice_is_refused(tmp_path: Path) -> None:
@@ -110,9 +124,14 @@ PACKED = gzip.compress(LINE)
     ("name", "content", "said"),
     [
         ("c.jsonl.gz", PACKED[:-12], "a whole gzip file"),
+        ("c.jsonl.gz", PACKED[:-6] + b"wrong!", "a whole gzip file"),
+        ("c.jsonl.gz", LINE, "a whole gzip file"),
         ("c.jsonl", LINE.decode().encode("utf-16"), "UTF-8 text; this looks like UTF-16"),
+        ("c.txt", "Gout hurts.".encode("utf-16"), "UTF-8 text; this looks like UTF-16"),
         ("c.jsonl", LINE.decode().encode("latin-1"), "row 1 .*encoding.*: UTF-8 text; save"),
         ("c.jsonl", b" \n\r\n", "at least one passage"),
+        ("c.jsonl.gz", gzip.compress(b""), "at least one passage"),
+        ("c.txt", b" \n\n", "at least one passage"),
     ],
 )
 def test_a_file_that_is_no_corpus_is_refused(
@@ -134,3 +153,6 @@ def test_a_path_that_names_no_corpus_is_refused(tmp_path: Path) -> None:
     ):
         with pytest.raises(ValueError, match=re.escape(words)):
             load_corpus(path)
+    written(tmp_path, " ", name="empty/b.txt")
+    with pytest.raises(DataError, match="folder: received 'no passages'"):
+        load_corpus(tmp_path / "empty")

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import ast
 import csv
 import json
+import random
 import re
-import tempfile
 import zipfile
 from pathlib import Path
 
 import pytest
 from each import each
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from made_ddxplus import CODES, COLUMNS, EVERY_QUIRK, ROW, patients, release, write_rows
+from made_ddxplus import COLUMNS, ELEVEN, EVERY_QUIRK, ROW, patients, release, write_rows
 
 from trustlab.datasets import DataError, ddxplus, load_cases
 from trustlab.knowledge import load_knowledge
@@ -60,6 +57,10 @@ def test_rows_become_cases_and_short_or_repeated_ones_are_counted(tmp_path: Path
         "fewer than 11 statements": ["2", "5"],
         "the same row as an earlier one": ["4", "6"],
     }
+    without = [[["Guillain-Barré syndrome", 1.0]], []]
+    rows = [ROW, *(ROW | {"DIFFERENTIAL_DIAGNOSIS": str(pairs)} for pairs in without)]
+    found = ddxplus.read(release(tmp_path, rows))
+    assert len(found.cases) == 3 and found.facts[ddxplus.LACKING] == 2
     with pytest.raises(ValueError, match=r"no case to use: 1 entries read, dropped fewer than 11"):
         load_cases("ddxplus", path=release(tmp_path, [short]))
 
@@ -114,38 +115,12 @@ def test_order_depends_on_seed_and_row_alone(tmp_path: Path) -> None:
     again = load_cases("ddxplus", path=folder)
     assert again == load_cases("ddxplus", path=folder) != load_cases("ddxplus", path=folder, seed=1)
     assert load_cases("ddxplus", path=folder, n=1)[0] in again
-
-
-def codes_of(name: str) -> st.SearchStrategy[list[str]]:
-    """What a patient may say of one evidence: nothing, or it with one value or several."""
-    kind, values = CODES[name]["data_type"], CODES[name]["possible-values"]
-    if kind == "B":
-        return st.sampled_from([[], [name]])
-    most = len(values) if kind == "M" else 1
-    some = st.lists(st.sampled_from(values), max_size=most, unique=True)
-    return some.map(lambda vs: [f"{name}_@_{v}" for v in vs])
-
-
-def row_of(said: tuple[list[str], ...]) -> dict[str, str]:
-    codes = [code for codes in said for code in codes]
-    first = next((code for code in codes if "_@_" not in code), "E_91")
-    codes = codes if first in codes else [*codes, first]
-    return ROW | {"EVIDENCES": str(codes), "INITIAL_EVIDENCE": first}
-
-
-@given(st.lists(st.tuples(*map(codes_of, CODES)).map(row_of), min_size=1, max_size=6))
-@settings(max_examples=20)
-def test_every_sound_row_is_a_case_or_a_counted_drop(rows: list[dict[str, str]]) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        found = ddxplus.read(release(Path(folder), rows))
-        left_out = [number for numbers in found.dropped.values() for number in numbers]
-        named = [*(c.case_id.removeprefix("ddxplus-") for c in found.cases), *left_out]
-        assert sorted(named, key=int) == [str(i) for i in range(1, len(rows) + 1)]
-        for case in found.cases:
-            row = rows[int(case.case_id.removeprefix("ddxplus-")) - 1]
-            names = {code.split("_@_")[0] for code in ast.literal_eval(row["EVIDENCES"])}
-            assert len(case.statements) == len(names) > 10
-            assert all("_@_" not in s.text and "{value}" not in s.text for s in case.statements)
+    # every parent here is the initial evidence: nothing waits
+    rest = [e.split("_@_")[0] for e in ELEVEN if e != "E_53"]
+    random.Random("0:3").shuffle(rest)
+    finding = load_knowledge().finding_of_code
+    expected = ["pain", *(finding[code].id if code in finding else code for code in rest)]
+    assert [s.finding for s in again[1].statements] == expected
 
 
 # -- which file
@@ -170,6 +145,23 @@ def test_the_official_zip_equals_the_csv(tmp_path: Path) -> None:
     archive.write_bytes(b"PK\x03\x04 cut off")
     with pytest.raises(DataError, match=r"release_test_patients.zip.*a zip file"):
         load_cases("ddxplus", path=archive)
+    source = release(tmp_path) / "release_test_patients.csv"
+    with pytest.raises(DataError, match="a zip of one"):
+        load_cases("ddxplus", path=zipped(tmp_path, source, "a", "b"))
+
+
+def test_the_test_split_is_found_and_others_need_their_own_path(tmp_path: Path) -> None:
+    folder = release(tmp_path, name="release_validate_patients.csv")
+    with pytest.raises(ValueError, match=r"no test file.*release_validate_patients.csv"):
+        load_cases("ddxplus", path=folder)
+    assert len(load_cases("ddxplus", path=folder / "release_validate_patients.csv")) == 2
+    release(folder, name="release_test_patients_sample.csv")
+    for other in ("release_train_patients.zip", "notes.csv"):
+        (folder / other).write_text("not read")
+    plain = load_cases("ddxplus", path=folder)
+    for file in folder.glob("*test*"):
+        file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
+    assert load_cases("ddxplus", path=folder) == plain and len(plain) == 2
 
 
 # -- what is refused
@@ -180,18 +172,27 @@ def changed(code: str, new: str) -> dict[str, str]:
 
 
 BAD = [
+    ({"AGE": "8.0"}, "from 0 to 120"),
     ({"AGE": "121"}, "from 0 to 120"),
+    ({"AGE": "\u0661"}, "from 0 to 120"),  # a digit to str.isdigit and int, not in this format
     ({"SEX": "female"}, "F or M"),
     ({"PATHOLOGY": "Made-up  disease"}, "a condition of release_conditions.json"),
     ({"EVIDENCES": "['E_91'"}, "a Python list literal"),
+    ({"EVIDENCES": "{'E_91': 1}"}, "a Python list literal"),
     ({"EVIDENCES": "[__import__('os').getcwd()]"}, "a Python list literal"),
+    ({"EVIDENCES": "[true]"}, "one of the row's EVIDENCES"),
+    ({"EVIDENCES": str([*EVERY_QUIRK, 7])}, "a code of release_evidences.json"),
     (changed("E_37", "E_999"), "received 'E_999'; allowed: a code of release_evidences.json"),
     (changed("E_56_@_7", "E_56_@_11"), "E_56 with a value among 0, 1, 2"),
     (changed("E_204_@_V_10", "E_204"), "E_204_@_value: it is not binary"),
     (changed("E_37", "E_37_@_1"), "E_37 without a value: it is binary"),
     ({"EVIDENCES": str([*EVERY_QUIRK, "E_56_@_8"])}, "only multi-choice evidences repeat"),
     ({"INITIAL_EVIDENCE": "E_36"}, "one of the row's EVIDENCES"),
+    ({"DIFFERENTIAL_DIAGNOSIS": "none"}, "a Python list literal"),
     ({"DIFFERENTIAL_DIAGNOSIS": "[['Made-up disease', 1.5]]"}, "a probability from 0 to 1"),
+    ({"DIFFERENTIAL_DIAGNOSIS": "[['Made-up disease', true]]"}, "a probability from 0 to 1"),
+    ({"DIFFERENTIAL_DIAGNOSIS": "[['Made-up disease', NaN]]"}, "a Python list literal"),
+    ({"DIFFERENTIAL_DIAGNOSIS": "[['Made-up disease']]"}, "a probability from 0 to 1"),
     ({"DIFFERENTIAL_DIAGNOSIS": "[['Gout', 0.5]]"}, "a condition of release_conditions.json"),
 ]
 
@@ -206,25 +207,32 @@ def test_a_bad_row_is_refused_with_its_place(tmp_path: Path, changes: dict, allo
 
 
 def test_a_table_that_is_no_release_is_refused(tmp_path: Path) -> None:
-    for path in (None, tmp_path / "absent", tmp_path):
-        with pytest.raises(ValueError, match=r"release_test_patients.zip.*figshare.*CC BY"):
-            load_cases("ddxplus", path=path)
+    with pytest.raises(ValueError, match=r"release_test_patients.zip.*figshare.*CC BY"):
+        load_cases("ddxplus", path=tmp_path)
     file = release(tmp_path) / "release_test_patients.csv"
     sound = file.read_text(encoding="utf-8")
-    for line, field in (
-        ("5,[]\r\n", "SEX"),
-        ("5,[],F,Made-up disease,['E_91'],E_91,more\r\n", "row"),
+    double = sound.replace("'", '""')  # quotation marks of either kind
+    file.write_text(double, encoding="utf-8")
+    assert len(load_cases("ddxplus", path=tmp_path)) == 2
+    for line, row, field in (
+        ("5,[]\r\n", 4, "SEX"),
+        ("5,[],F,Made-up disease,['E_91'],E_91,more\r\n", None, "content"),
     ):
         file.write_text(sound + line, encoding="utf-8")
         with pytest.raises(DataError) as caught:
             load_cases("ddxplus", path=tmp_path)
-        assert (caught.value.row, caught.value.field) == (4, field)
-    write_rows(file, [ROW], columns=[c for c in COLUMNS if c != "SEX"])
-    with pytest.raises(DataError, match="missing: SEX"):
-        load_cases("ddxplus", path=tmp_path)
-    write_rows(file, [ROW], encoding="latin-1")
-    with pytest.raises(DataError, match=r"patients.csv, encoding: .*allowed: UTF-8"):
-        load_cases("ddxplus", path=tmp_path)
+        assert (caught.value.row, caught.value.field) == (row, field)
+    for columns, words in (
+        ([c for c in COLUMNS if c != "SEX"], "missing: SEX"),
+        ([*COLUMNS, "PATHOLOGY"], "no name twice; repeated: PATHOLOGY"),
+    ):
+        write_rows(file, [ROW], columns=columns)
+        with pytest.raises(DataError, match=words):
+            load_cases("ddxplus", path=tmp_path)
+    for encoding in ("latin-1", "utf-16"):
+        write_rows(file, [ROW], encoding=encoding)
+        with pytest.raises(DataError, match=r"patients.csv, encoding: .*allowed: UTF-8"):
+            load_cases("ddxplus", path=tmp_path)
     for name in ("release_conditions.json", "release_evidences.json"):
         (release(tmp_path) / name).write_bytes(b'{"E_53": ')
         with pytest.raises(DataError, match=name):
@@ -232,6 +240,11 @@ def test_a_table_that_is_no_release_is_refused(tmp_path: Path) -> None:
         (tmp_path / name).unlink()
         with pytest.raises(ValueError, match=f"^{name} is not in .*22687585"):
             load_cases("ddxplus", path=tmp_path)
+    codes = json.loads((release(tmp_path) / "release_evidences.json").read_text())
+    del codes["E_56"]["data_type"]
+    (tmp_path / "release_evidences.json").write_text(json.dumps(codes))
+    with pytest.raises(DataError, match=r"E_56\.data_type"):
+        load_cases("ddxplus", path=tmp_path)
 
 
 # -- the real rows

@@ -4,18 +4,20 @@ damaged or out of date."""
 from __future__ import annotations
 
 import random
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
-from each import each
 from made_corpora import ids, made, written, written_passages
 
 from trustlab import disk_index
+from trustlab.corpora import load_corpus
 from trustlab.datasets import DataError
 from trustlab.disk_index import BM25S
 from trustlab.disk_index import open_retriever as open_any
+from trustlab.paths import RUNS
 from trustlab.retrieval import BM25, Passage
 
 TEXTS = ["croup barks at night", "gout hurts in the toe", "a rash itches", "croup and fever"]
@@ -67,6 +69,14 @@ def test_both_rank_alike(tmp_path: Path, common: bool) -> None:
     assert_alike(reference, other, "w0 w0 w1 unheard", 400)
 
 
+def test_the_own_corpus_is_ranked_as_by_the_reference_and_is_the_default() -> None:
+    reference, other = BM25(load_corpus()), open_any(kind="bm25s")
+    assert isinstance(other, BM25S) and len(list((RUNS / "indexes").iterdir())) == 1
+    assert open_any().search("croup") == reference.search("croup")
+    for title in sorted({p.title for p in reference.passages})[::3]:
+        assert_alike(reference, other, title, 15)
+
+
 # Which retriever
 
 
@@ -82,6 +92,10 @@ def test_few_passages_are_held_in_memory_and_many_in_an_index(
     assert kind(len(TEXTS) - 1, kind="rank_bm25") is BM25
     with pytest.raises(ValueError, match="kind is 'bm25'; allowed are None, 'rank_bm25', 'bm25s'"):
         open_any(corpus, kind="bm25")
+    monkeypatch.setitem(sys.modules, "bm25s", None)
+    assert type(open_any(corpus, kind="rank_bm25")) is BM25
+    with pytest.raises(ImportError, match=r'needs bm25s: pip install "trustlab\[corpora\]"$'):
+        opened(corpus)
 
 
 # Made once
@@ -98,7 +112,9 @@ def test_an_index_is_made_once_whatever_its_file_is_called(
     assert ids(again.search("croup fever")) == ids(BM25(made(*TEXTS)).search("croup fever"))
 
 
-def test_other_settings_or_passages_make_another_index(corpus: Path) -> None:
+def test_other_settings_words_or_passages_make_another_index(
+    corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     opened(corpus)
     opened(corpus, k1=1.5)
     opened(corpus, b=0.5)
@@ -106,32 +122,33 @@ def test_other_settings_or_passages_make_another_index(corpus: Path) -> None:
     odd = Passage("new", " ", "Ödem\u2028\n\t\"'\\ 漢", "Ödem\u2028\n\t\"'\\ 漢")
     written_passages(corpus.parent, [*made(*TEXTS), odd])
     assert opened(corpus).search("ödem") == [odd] and len(kept(corpus)) == 4
+    monkeypatch.setattr("trustlab.retrieval.bm25.stop_words", lambda: frozenset({"croup"}))
+    assert opened(corpus).search("croup") == [] and len(kept(corpus)) == 5
+    file = written(corpus.parent, "Gout hurts.", name="gout.txt")
+    opened(file)
+    moved = file.rename(corpus.parent / "toes.txt")
+    assert ids(opened(moved).search("gout")) == ["toes.txt-1"]
 
 
 # Never half made
 
 
-@each("name", ["data.csc.index.npy", "vocab.index.json", "corpus.jsonl", "index.json", "more.npy"])
-@each("damage", ["gone", "cut", "changed"])
-def test_a_damaged_index_is_made_again(tmp_path: Path, name: str, damage: str) -> None:
-    corpus = written_passages(tmp_path, made(*TEXTS))
-    wanted = ids(opened(corpus).search("croup"))
-    (folder,) = kept(corpus)
-    sound, file = {p.name: p.read_bytes() for p in folder.iterdir()}, folder / name
-    content = sound.get(name, b"one file more")
-    file.unlink(missing_ok=True)
-    if damage != "gone":
-        file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]) * (damage == "changed"))
-    assert ids(opened(corpus).search("croup")) == wanted == ["p3", "p0", "p4"]
-    assert kept(corpus) == [folder]
-    assert {p.name: p.read_bytes() for p in folder.iterdir()} == sound
-
-
-def test_a_build_that_fails_leaves_nothing(tmp_path: Path) -> None:
+def test_a_build_that_fails_or_whose_corpus_changes_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     line = {"id": "a", "title": "", "content": "Croup barks."}
-    file = written(tmp_path, line, "{no json")
+    file, build = written(tmp_path, line, "{no json"), disk_index._build
     with pytest.raises(DataError, match="row 2"):
         opened(file)
+    assert kept(file) == []
+
+    def changing(*given: Any) -> None:
+        build(*given)
+        written(tmp_path, line, line | {"id": "new"})
+
+    monkeypatch.setattr(disk_index, "_build", changing)
+    with pytest.raises(ValueError, match="changed while the index was made"):
+        opened(written(tmp_path, line))
     assert kept(file) == []
 
 

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 from each import each
-from made_medqa import ARROWS, ASKED, mirage, official, row, vignette
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from made_medqa import ARROWS, ASKED, official, row, vignette
 
 from trustlab.datasets import DataError, medqa
 from trustlab.datasets.medqa import asks_for_diagnosis, names_disease, split_question
@@ -61,6 +63,9 @@ def test_what_becomes_no_case_is_named_with_its_reason(tmp_path: Path) -> None:
     assert [case.case_id for case in read.cases] == ["medqa-3", "medqa-5", "medqa-7"]
     assert read.dropped == {medqa.SHORT: ["1"], medqa.OTHER: ["2", "6"], medqa.AGAIN: ["4"]}
     assert (read.n_entries, read.facts[medqa.ASKING], read.facts[NAMED]) == (7, 5, 1)
+    with pytest.raises(DataError) as caught:
+        medqa.read(official(tmp_path, [row(), ARROWS]), ids=["2"])
+    assert (caught.value.row, caught.value.field) == (2, "options.B")
 
 
 # -- the final question
@@ -71,34 +76,51 @@ def test_what_becomes_no_case_is_named_with_its_reason(tmp_path: Path) -> None:
 )
 def test_the_final_question_is_cut_off_however_it_ends(end: str) -> None:
     assert split_question(f'He is ill.\n\n{end}"\n') == (["He is ill."], end)
+    for gap in (" ", "\n"):
+        table = f"Studies show:{gap}Sodium 140 mEq/L{gap}Glucose 90 mg/dL{gap}"
+        told, asked = split_question(f"He is pale. {table}{ASKED}")
+        assert told == ["He is pale.", "Studies show: Sodium 140 mEq/L Glucose 90 mg/dL"]
+        assert asked == ASKED
 
 
 FOR_THE_DIAGNOSIS = """
 What is the patient’s most likely diagnosis?
+Which of the following was the most likely underlying diagnosis:
+Given these findings, which of the following is the most likely diagnosis in this boy?
 Which of the following diagnoses is most likely in this patient?
 This patient is most likely suffering from which of the following disorders?
 Which of the following congenital conditions would best explain this patient's symptoms?
+The findings are most consistent with which diagnosis?
+Which one of the following conditions does this patient most likely have?
+Which of the following is most likely this patient's diagnosis?
 What disease is the child suffering from?
 These findings support a diagnosis of which of the following?
 """
 FOR_THE_CAUSE = """
 Which of the following is the most likely cause of this patient's symptoms?
+Which of the following is the most likely etiology of this fetus’s presentation?
+Which of the following is the most likely explanation for these findings?
 Which of the following best explains these findings?
 Her symptoms can be explained by which of the following?
 This patient’s history is most consistent with which of the following conditions?
+Which of the following is most likely to have produced this patient’s condition?
 This patient most likely has which of the following?
 """
 FOR_ANYTHING_ELSE = """
 Which of the following is the most appropriate next step in diagnosis?
 Which of the following is most likely to confirm the diagnosis?
 Which of the following is associated with the most likely diagnosis?
+Which of the following diagnoses should be excluded first in this patient?
 Which of the following conditions is this patient at greatest risk for?
 What is the most likely diagnosis, and how is it treated?
+With these findings, if he had a rash, what is the most likely diagnosis?
 In addition to gout, which of the following is the most likely diagnosis?
+What is the next step, what is the most likely diagnosis?
 If she had fever, which of the following best explains these findings?
 The most likely cause of her symptoms is associated with which of the following?
 Which of the following drugs is the most likely cause of these findings?
 Which of the following is the most likely cause of this patient's hypotension?
+Which of the following is the most likely inciting factor for this patient's condition?
 """
 
 
@@ -121,8 +143,11 @@ Hypertrophic cardiomyopathy; Adenocarcinoma of the lung; Membrano glomerulonephr
 NO_DISEASES = """
 Staphylococcus aureus; Escherichia coli infection; Cyclophosphamide; Opioid overdose; Trauma;
 Vitamin B12 deficiency; Anti-B antibodies; Osmotic diuresis; Metabolic acidosis; ↓ ↑ ↓; Miosis;
-Infarction of the bone trabeculae; Gastrin-secreting tumor; Treatment for bacterial pharyngitis;
-Symptoms six months before diagnosis; Oral contraceptives
+Hepatocyte necrosis; Infarction of the bone trabeculae; Compressive tumor of the pons; Trisomy 13;
+Inflammation in the cystic duct; Gastrin-secreting tumor; Drug-induced lupus syndrome;
+Complication of asthma; Mutation behind a syndrome; Treatment for bacterial pharyngitis;
+Symptoms six months before diagnosis; Some very long words that come before a syndrome;
+Abscess formation; Oral contraceptives
 """
 
 
@@ -136,11 +161,14 @@ def test_a_mechanism_an_organism_or_a_drug_is_no_disease() -> None:
 OTHERS = [row(), row(f"{vignette(12)} What happens next?"), row(vignette(13))]
 
 
-@each("ids", [[3, 2], ["medqa-2", "3"]])
+@each("ids", [["2", "3"], [3, 2], ["medqa-2", "3"]])
 def test_ids_choose_just_these_whatever_they_ask(tmp_path: Path, ids: list) -> None:
     read = medqa.read(official(tmp_path, OTHERS), ids=ids)
     assert [case.case_id for case in read.cases] == ["medqa-2", "medqa-3"]
     assert read.dropped == {medqa.UNASKED: ["1"]}
+    read = medqa.read(official(tmp_path, [row(), row(), row()]), ids=[2, 3])
+    assert [case.case_id for case in read.cases] == ["medqa-2"]
+    assert read.dropped == {medqa.UNASKED: ["1"], medqa.AGAIN: ["3"]}
 
 
 @each(
@@ -149,7 +177,10 @@ def test_ids_choose_just_these_whatever_they_ask(tmp_path: Path, ids: list) -> N
         (["1", "9"], "ids has 9, which"),
         ([], "ids is empty"),
         ("2", "ids is '2'; allowed is a list of ids"),
+        (2, "ids is 2; allowed is a list of ids"),
+        ([2, None], "ids has None; allowed is a list of ids"),
         ([True, 2.0], "ids has True, 2.0; allowed is a list of ids"),
+        ({"2": 2}, "allowed is a list of ids"),
     ],
 )
 def test_ids_that_choose_nothing_are_refused(tmp_path: Path, ids: object, message: str) -> None:
@@ -160,20 +191,9 @@ def test_ids_that_choose_nothing_are_refused(tmp_path: Path, ids: object, messag
 # -- formats
 
 
-def test_mirage_tells_the_same_as_the_official_file(tmp_path: Path) -> None:
-    rows = {"0000": row(meta_info=None), "0007": row(f"{vignette(12)} {ASKED}", meta_info=None)}
-    from_mirage = medqa.read(mirage(tmp_path, rows)).cases
-    from_rows = medqa.read(
-        official(tmp_path, [one | {"id": key} for key, one in rows.items()])
-    ).cases
-    assert list(from_mirage) == list(from_rows)
-    assert [case.case_id for case in from_mirage] == ["medqa-0000", "medqa-0007"]
-
-
 def test_a_folder_with_one_file_is_enough_wherever_it_lies(tmp_path: Path) -> None:
-    for path in (None, tmp_path / "absent", tmp_path):
-        with pytest.raises(ValueError, match=r"jind11/MedQA.*MIRAGE"):
-            medqa.read(path)
+    with pytest.raises(ValueError, match="jind11/MedQA"):
+        medqa.read(tmp_path)
     inner = tmp_path / "questions" / "US"
     inner.mkdir(parents=True)
     for name in ("notes.txt", "SOURCE.json"):
@@ -183,24 +203,42 @@ def test_a_folder_with_one_file_is_enough_wherever_it_lies(tmp_path: Path) -> No
     assert plain.n_entries == 3
     file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes().replace(b"\n", b"\r\n") + b"\n\n")
     assert medqa.read(tmp_path) == plain
+    official(inner, name="dev.jsonl")
+    with pytest.raises(ValueError, match=r"2 files \(questions/US/dev.jsonl, .*test.jsonl\)"):
+        medqa.read(tmp_path)
 
 
-@each("change", [lambda b: b.decode().encode("utf-16"), lambda b: b[:-20], lambda b: b"\n\n"])
-@each("name", ["test.jsonl", "benchmark.json"])
-def test_a_broken_file_is_one_clear_error(tmp_path: Path, name: str, change) -> None:
-    file = official(tmp_path) if name == "test.jsonl" else mirage(tmp_path, {"1": row()})
+@each(
+    "change",
+    [
+        lambda b: b.decode().encode("utf-16"),
+        lambda b: b[:-20],
+        lambda b: b"\n\n",
+        lambda b: b"[" * 10**5,
+    ],
+)
+def test_a_broken_file_is_one_clear_error(tmp_path: Path, change) -> None:
+    file = official(tmp_path)
     file.write_bytes(change(file.read_bytes()))
-    with pytest.raises(DataError, match=f"{name}.*allowed: "):
+    with pytest.raises(DataError, match="test.jsonl.*allowed: "):
         medqa.read(file)
 
 
 BAD = [
     ({"question": f"{vignette(12)} {FOR_THE_CAUSE.strip()}", "options": ["Gout"]}, "options"),
     ({"question": "  "}, "question"),
+    ({"question": ["He is ill."]}, "question"),
+    ({"question": "\ud800"}, "question"),
     ({"options": None}, "options"),
+    ({"options": {"B": "Gout"}}, "options"),
     ({"options": {"A": 1, "B": "Gout"}}, "options.A"),
+    ({"options": {"A": "Flu", "B": "?"}, "answer": "?"}, "options.B"),
     ({"answer_idx": "E"}, "answer_idx"),
+    ({"answer_idx": None}, "answer_idx"),
+    ({"answer": None}, "answer"),
     ({"answer": "Bursitis"}, "answer"),
+    ({"meta_info": 2}, "meta_info"),
+    ({"id": True}, "id"),
     ({"id": "1"}, "id"),
 ]
 
@@ -214,12 +252,22 @@ def test_a_bad_row_is_refused_with_its_place(tmp_path: Path, changes: dict, fiel
     assert (caught.value.row, caught.value.field) == (2, field)
 
 
-@each("content", ['{"medqa": {"1": 7}}', '{"medqa": {}}', "7"])
-def test_a_bad_mirage_file_is_refused(tmp_path: Path, content: str) -> None:
-    file = tmp_path / "benchmark.json"
-    file.write_text(content)
-    with pytest.raises(DataError, match="benchmark.json"):
-        medqa.read(file)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda s: st.lists(s) | st.dictionaries(st.text(max_size=3), s),
+    max_leaves=5,
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+@given(st.sampled_from(["question", "options", "answer", "answer_idx", "meta_info", "id"]), JSON)
+def test_a_wrong_type_anywhere_is_a_data_error_or_harmless(
+    tmp_path: Path, field: str, value: object
+) -> None:
+    try:
+        assert medqa.read(official(tmp_path, [row() | {field: value}])).n_entries == 1
+    except DataError as error:
+        assert error.row == 1
 
 
 # -- the real test file

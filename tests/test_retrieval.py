@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from each import each
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from made_corpora import ids, made, written_passages
 
@@ -70,6 +70,7 @@ WORDS = ("fever", "cough", "rash", "pain", "gout", "croup")
     st.lists(st.sampled_from([*WORDS, "absent"]), max_size=3),
     st.sampled_from([(1.2, 0.75), (0.9, 0.4), (2.0, 0.0)]),
 )
+@example([["croup"], ["gout"]], ["croup"], (1.2, 0.75))  # in just half of them
 def test_the_formula_decides_scores_and_order(
     opened: Open, documents: list[list[str]], query: list[str], k1_b: tuple[float, float]
 ) -> None:
@@ -88,15 +89,20 @@ def test_ties_are_in_corpus_order_and_k_cuts(opened: Open) -> None:
     assert [ids(index.search("croup", k)) for k in (0, 1, 2)] == [[], ["p1"], ["p1", "p3"]]
     many = opened(made(*["croup"] * 20, *["gout"] * 30))
     assert ids(many.search("croup")) == [f"p{i}" for i in range(15)]
+    assert " k1=1.2 b=0.75 passages=50 " in many.revision
 
 
 @each(
     ("spelt", "query"),
     [
         (unicodedata.normalize("NFD", "Ménière"), "Ménière"),
+        ("Ménière", unicodedata.normalize("NFD", "Ménière")),
         ("\ufb01bromyalgia", "fibromyalgia"),
         ("fibro\u00admyalgia", "fibromyalgia"),
+        ("fibro\u00ad\n myalgia", "fibromyalgia"),
+        ("fibro\u200bmyalgia", "fibromyalgia"),
         ("Guillain\u2011Barré", "Guillain-Barré"),
+        ("Ｇｏｕｔ", "gout"),
     ],
 )
 def test_a_word_is_found_however_it_is_spelt(opened: Open, spelt: str, query: str) -> None:
@@ -115,11 +121,22 @@ def test_what_holds_no_word_and_settings_out_of_range(opened: Open) -> None:
             opened(made("croup"), **{name: value})
 
 
+def test_title_is_searched_and_case_is_not(opened: Open) -> None:
+    passage = Passage("a", "Croup: tests", "Steam.", "Croup: tests. Steam.")
+    assert opened([*made("rash", "gout", "pain"), passage]).search("CROUP") == [passage]
+
+
 def test_revision_tells_corpora_and_settings_apart(opened: Open) -> None:
     a, b = made("croup", "gout")
     revisions = [opened(p).revision for p in ([a, b], [b, a], [a], made("croup", "gut"), [a, b])]
     assert len({*revisions, opened([a, b], k1=1.5).revision}) == 5
     assert revisions[0] == revisions[4]
+
+
+def test_terms() -> None:
+    wanted = ["guillain", "barré", "syndrome", "type", "2", "nerves"]
+    assert terms("The Guillain-Barré syndrome, type 2: it IS of the nerves.") == wanted
+    assert terms(" \n ") == []
 
 
 # The project's corpus

@@ -18,6 +18,8 @@ import trustlab as tl
 from trustlab.cli import app
 from trustlab.datasets import DataError
 from trustlab.paths import DATA
+from trustlab.run_notebooks import check_parameters, notebook_path
+from trustlab.tables import HEAD, check_table
 
 TOLD = [f"Sentence number {i}." for i in range(1, 12)]
 ROW = {"id": "007", "statements": TOLD, "diagnosis": "Gout"}
@@ -139,6 +141,12 @@ def test_a_doctors_line_and_the_patients_line_after_it_are_one_statement(
     row = without("statements") | {column: told.split("\n") if column == "statements" else told}
     (case,) = tl.load_cases("table", path=write(tmp_path, row))
     assert texts(case) == exchanges
+    row = without("statements", text="\n".join(TALK).replace("\n", " "))  # all on one line
+    (case,) = tl.load_cases("table", path=jsonl_file(tmp_path, row))
+    assert texts(case) == TALK
+    whole = [*TOLD, "Doctor: A?\nPatient: B.", "Patient: C.", "Two. Sentences."]  # left as they are
+    (case,) = tl.load_cases("table", path=jsonl_file(tmp_path, ROW | {"statements": whole}))
+    assert texts(case) == whole
 
 
 # -- rows that are left out
@@ -160,6 +168,8 @@ def test_short_cases_and_empty_rows_are_left_out_and_counted_in_one_warning(
     assert "empty rows: 1 (3)" in str(warning.message)
     with pytest.raises(ValueError, match=r"no case to use: 1 entries read, dropped .*: 1 \(1\)"):
         tl.load_cases("table", path=write(tmp_path, ROW | short))
+    with pytest.raises(ValueError, match="no case to use: 0 entries"):
+        tl.load_cases("table", path=written(tmp_path, "id,text,diagnosis\n", "mine.csv"))
 
 
 # -- bad input
@@ -178,8 +188,9 @@ def refused(file: Path, row: int | None, field: str) -> DataError:
 @each(
     ("changes", "field"),
     [
-        *(({"id": said}, "id") for said in ("", "007")),
-        *(({"diagnosis": d}, "diagnosis") for d in ("", "?", "NaN")),
+        *(({"id": said}, "id") for said in ("", " \t", "007")),
+        ({"id": "007", "statements": []}, "id"),
+        *(({"diagnosis": d}, "diagnosis") for d in ("", "?", "NaN", "NULL", "None", "n/a")),
         *(({"accepted": ["Gout", name]}, "accepted 2") for name in ("nan", "?")),
         ({"text": "Both are filled."}, "text"),
     ],
@@ -190,17 +201,21 @@ def test_a_bad_row_is_refused(tmp_path: Path, write, changes: dict, field: str) 
     refused(write(tmp_path, first, first | {"id": "b"} | changes), 2, field)
 
 
-@each("change", ["index", "empty columns", "sep=,\r\n"])
+@each("change", ["", "index", "index twice", "empty columns", "short rows", "sep=,\r\n", "SEP=,\n"])
 def test_what_other_programs_add_is_left_out(tmp_path: Path, change: str) -> None:
     """Pandas' index, the empty columns of Excel, and its first line."""
     content = csv_file(tmp_path, ROW, ROW | {"id": "008"}).read_text()
-    if change == "index":
-        content = pd.read_csv(tmp_path / "mine.csv", dtype=str).to_csv()
+    if change.startswith("index"):
+        frame = pd.read_csv(tmp_path / "mine.csv", dtype=str)
+        frame.to_csv(tmp_path / "mine.csv")
+        content = pd.read_csv(tmp_path / "mine.csv", dtype=str).to_csv(index=change != "index")
     elif change == "empty columns":
         content = (
             pd.read_csv(tmp_path / "mine.csv", dtype=str).assign(x=" ", y=None).to_csv(index=False)
         )
         content = content.replace(",x,y\n", ",,\n")
+    elif change == "short rows":
+        content = content.replace("age\r\n", "age,,\r\n") + ",,,,,,,\n"
     else:
         content = change + content
     cases = tl.load_cases("table", path=written(tmp_path, content, "mine.csv"))
@@ -217,40 +232,56 @@ OTHER = ROW | {"id": "a"}
 WRONG_TYPES = [
     (ROW | {"id": 7}, "id"),
     (ROW | {"diagnosis": ["Gout"]}, "diagnosis"),
+    (ROW | {"accepted": {"Gout": 1}}, "accepted"),
     (ROW | {"accepted": ["Gout", 1]}, "accepted 2"),
+    (ROW | {"statements": {"1": "x"}}, "statements"),
     (ROW | {"statements": [*TOLD, 12]}, "statement 12"),
+    (ROW | {"statements": [*TOLD, " "]}, "statement 12"),
     (without("statements", text=["x"]), "text"),
     *((without(column), column) for column in ("id", "diagnosis", "statements")),
     ([1], "line"),
 ]
-HALVES = [({"id": "b\ud800"}, "id"), ({"statements": [*TOLD, "\ud83d"]}, "statements")]
+HALVES = [
+    ({"id": "b\ud800"}, "id"),
+    ({"diagnosis": "\udfffGout"}, "diagnosis"),
+    ({"statements": [*TOLD, "\ud83d"]}, "statements"),
+    ({"chart": {"allergies": ["\ud83d"]}}, "chart"),
+    ({"age\ud800": "58"}, "key"),
+]
 HALF = "text that UTF-8 can write, without half surrogates"
 HEADERS = [
     ("statements,diagnosis", "header", "missing: id"),
+    ("id,statements", "header", "missing: diagnosis"),
     ("id,diagnosis,age", "header", "missing: statements or text"),
     ("id;text;diagnosis", "header", "commas, and no semicolons; save the table as CSV, with"),
+    ("id;text,diagnosis", "header", "commas between; missing: id"),
     ("", "header", "missing: id, diagnosis"),
     ("id,text,diagnosis,age,age", "header, column 5", ""),
+    ("id,text,diagnosis,,age", "header, column 4", ""),
+    (",id,text,diagnosis,age", "header, column 1", ""),
 ]
-CELLS = ["a,He coughs, and sweats.,Gout", 'a,"He coughs,Gout\nb,,']
+CELLS = ["a,He coughs, and sweats.,Gout", "a,Gout", 'a,"He coughs,Gout\nb,,', 'a,"He" coughs,Gout']
 SPREADSHEET = "a spreadsheet's own or an archive; save the table as CSV, with commas"
+ZIP, OLE = b"PK\x03\x04 and so on", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 FILES = [
-    *((b"PK\x03\x04 and so on", f"mine.{end}", SPREADSHEET) for end in ("csv", "xlsx")),
-    (b"{}", "mine.parquet", ".csv, .tsv or .jsonl"),
+    *((ZIP, f"mine.{end}", SPREADSHEET) for end in ("csv", "jsonl", "xlsx")),
+    *((OLE, f"mine.{end}", SPREADSHEET) for end in ("tsv", "XLS")),
+    *((b"{}", f"mine{end}", ".csv, .tsv or .jsonl") for end in ("", ".parquet", ".json")),
 ]
+MENIERE = "id,text,diagnosis\na,Ménière,b\n"
 REFUSED = [
     *((lines(OTHER, row), "mine.jsonl", 2, field, "") for row, field in WRONG_TYPES),
     *((lines(OTHER, ROW | of), "mine.jsonl", 2, field, HALF) for of, field in HALVES),
     *(
         (f"{lines(ROW)}\n{line}\n", "mine.jsonl", 2, "line", "")
-        for line in ("{'id': 'b'}", "[" * 100_000)
+        for line in ("{'id': 'b'}", '{"id": "b"', "id,text", "[" * 100_000)
     ),
     *((f"{head}\nx,b,c,x,e\n", "mine.csv", None, *rest) for head, *rest in HEADERS),
     *((f"id,text,diagnosis\n{cells}\n", "mine.csv", 1, "row", "") for cells in CELLS),
     *(
-        ("Ménière".encode(code), name, None, "encoding", "which line 1 is not; save the file")
-        for name in ("mine.csv", "mine.jsonl")
-        for code in ("latin-1", "utf-16")
+        (MENIERE.encode(code), name, None, "encoding", f"which line {line} is not; save the file")
+        for name in ("mine.csv", "mine.tsv", "mine.jsonl")
+        for code, line in (("latin-1", 2), ("utf-16", 1))
     ),
     *((content, name, None, "file", words) for content, name, words in FILES),
 ]
@@ -264,8 +295,38 @@ def test_what_cannot_be_read_is_refused_by_row_and_field(
     assert allowed in error.allowed and str(error).encode()  # the words themselves can be written
 
 
-def test_a_path_that_is_no_file_is_refused(tmp_path: Path) -> None:
+@each("longer", range(-2, 3))
+def test_a_character_across_the_first_bytes_is_no_other_encoding(
+    tmp_path: Path, longer: int
+) -> None:
+    text = "x" * (HEAD - len("id,text,diagnosis\n") + longer) + "é\n"
+    check_table(written(tmp_path, f"id,text,diagnosis\n{text}", "mine.csv"))
+
+
+@each(
+    ("content", "name", "words"),
+    [
+        *FILES,
+        (b"id;text;diagnosis\n", "mine.csv", "and no semicolons"),
+        (MENIERE.encode("latin-1"), "mine.csv", "UTF-8 text, which line 2 is not"),
+    ],
+)
+def test_what_no_table_begins_with_is_refused_before_a_kernel_starts(
+    tmp_path: Path, content: bytes, name: str, words: str
+) -> None:
+    file = written(tmp_path, content, name)
+    given = {"dataset": ["starter", "table"], "path": [None, str(file)]}
+    with pytest.raises(ValueError) as told:
+        check_parameters(notebook_path("01_benchmark"), given)
+    assert str(told.value).startswith(str(file)) and words in str(told.value)
+    assert "\n" not in str(told.value)
+
+
+def test_before_a_kernel_starts_a_table_is_not_read_further(tmp_path: Path) -> None:
+    file = written(tmp_path, b"id,text,diagnosis\n" + b"a,b,c\n" * HEAD + b"\xe9", "mine.csv")
+    tl.Setup(dataset="table", path=file)
+    refused(file, None, "encoding")
+
+
+def test_a_folder_is_refused(tmp_path: Path) -> None:
     refused(tmp_path, None, "file")
-    for path in (None, "none.csv"):
-        with pytest.raises(ValueError, match=r"path is .*\.csv, \.tsv or \.jsonl"):
-            tl.load_cases("table", path=path)

@@ -21,8 +21,6 @@ FILE = DATA / "corpus" / "passages.jsonl"
 TEXTS = (".txt", ".md")
 ENDINGS = (".jsonl", ".jsonl.gz", *TEXTS)
 ALLOWED = f"files that end in {', '.join(ENDINGS)}, folders of such files, or a list of these"
-LONGEST_LINE = 10_000_000
-"""Bytes of a line at most: a packed file of some kilobytes may hold one that fills the memory."""
 LONGEST = 1000
 """Characters in a passage at most, as in MedRAG's textbook snippets."""
 CorpusPath = str | Path | Sequence[str | Path]
@@ -73,21 +71,17 @@ def _belongs(name: Path) -> bool:
 
 def lines(file: CorpusFile) -> Iterator[tuple[int, str]]:
     """(number from 1, line without its end) of a UTF-8 file, gzipped or not, without a byte-order
-    mark; :class:`DataError` for another encoding, a broken gzip file, and too long a line."""
+    mark; :class:`DataError` for another encoding and a broken gzip file."""
     packed = file.path.name.lower().endswith(".gz")
     try:
         with gzip.open(file.path) if packed else file.path.open("rb") as stream:
-            raw_lines = iter(lambda: stream.readline(LONGEST_LINE + 1), b"")
-            for number, raw in enumerate(raw_lines, 1):
+            for number, raw in enumerate(stream, 1):
                 yield number, _decoded(file.path, number, raw)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DataError(file.path, None, "file", str(error), "a whole gzip file") from error
 
 
 def _decoded(path: Path, number: int, raw: bytes) -> str:
-    if len(raw) > LONGEST_LINE:
-        most = f"{LONGEST_LINE:,} bytes"
-        raise DataError(path, number, "line", f"more than {most}", f"at most {most} a line")
     if b"\0" in raw:  # JSON and text have none, and UTF-16 has one beside nearly every letter
         allowed = "UTF-8 text; this looks like UTF-16: save it as UTF-8"
         raise DataError(path, number, "encoding", raw[:4], allowed)
@@ -102,26 +96,21 @@ def digest(files: Sequence[CorpusFile]) -> str:
     whole = hashlib.sha256()
     for file in files:
         name = file.name if file.is_text else ""
-        whole.update(f"{name}\0{sha256_of(file.path)}\n".encode())
+        with file.path.open("rb") as stream:
+            content = hashlib.file_digest(stream, "sha256").hexdigest()
+        whole.update(f"{name}\0{content}\n".encode())
     return whole.hexdigest()
-
-
-def sha256_of(file: Path) -> str:
-    """Of a file's bytes."""
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def load_corpus(path: CorpusPath | None = None) -> tuple[Passage, ...]:
     """The passages of ``path`` (:func:`corpus_files`; default: the project's own), all in memory.
 
     - ``.jsonl``, ``.jsonl.gz``: one JSON object a line with ``id``, ``title`` (may be empty),
-      ``content``, and maybe ``contents``, else made of the two. Other keys are ignored.
-    - ``.txt``, ``.md``: :func:`cut` into passages. The id is the file's name and a number
-      (``notes.txt-1``), the title its name without the ending.
+      ``content``, and maybe ``contents``, else made of the two.
+    - ``.txt``, ``.md``: :func:`cut` into passages, called ``notes.txt-1``, titled ``notes``.
 
-    :class:`DataError` for a bad line (counted from 1), an id that comes twice in the corpus,
-    another encoding or no passage, ``ValueError`` for a path that names no corpus file.
+    :class:`DataError`: a bad line (counted from 1), an id that comes twice, another encoding, no
+    passage. ``ValueError``: a path that names no corpus file.
     """
     return tuple(read_passages(corpus_files(FILE if path is None else path)))
 
@@ -129,15 +118,12 @@ def load_corpus(path: CorpusPath | None = None) -> tuple[Passage, ...]:
 def read_passages(files: Sequence[CorpusFile]) -> Iterator[Passage]:
     """The passages of ``files`` one at a time; only their ids are kept in memory."""
     seen: set[str] = set()
-    for i, file in enumerate(files):
+    for file in files:
         n_before = len(seen)
         for number, passage in _numbered(file):
             if passage.id in seen:
-                # Read again, so that places need not be kept for a million ids.
-                numbered = ((f.path, *one) for f in files[: i + 1] for one in _numbered(f))
-                where = next((f, n) for f, n, other in numbered if other.id == passage.id)
-                allowed = "an id that no earlier passage has ({}, row {} has it)".format(*where)
-                raise DataError(file.path, number, "id", passage.id, allowed)
+                once = "an id that no earlier passage has"
+                raise DataError(file.path, number, "id", passage.id, once)
             seen.add(passage.id)
             yield passage
         # MedRAG's scripts leave empty files in their folders.
@@ -169,9 +155,9 @@ def _passage(file: Path, number: int, line: str) -> Passage:
     bad = partial(DataError, file, number)
     row = json_object(bad, line)
     for field in ("id", "title", "content"):
-        if not isinstance(row.get(field), str) or not (field == "title" or row[field].strip()):
-            how = ", empty where there is none" if field == "title" else " that is not empty"
-            raise bad(field, row.get(field), f"a str{how}")
+        value, may_be_empty = row.get(field), field == "title"
+        if not isinstance(value, str) or not (may_be_empty or value.strip()):
+            raise bad(field, value, "a str" if may_be_empty else "a str that is not empty")
     contents = row.get("contents") or joined(row["title"], row["content"])
     if not isinstance(contents, str):
         raise bad("contents", contents, "a str")

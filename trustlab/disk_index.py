@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
-import shutil
 import tempfile
-import time
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -27,7 +24,6 @@ from trustlab.corpora import (
     corpus_files,
     digest,
     read_passages,
-    sha256_of,
 )
 from trustlab.retrieval import bm25
 from trustlab.retrieval.bm25 import BM25, K1, N_BEST, B, terms
@@ -35,8 +31,6 @@ from trustlab.retrieval.bm25 import BM25, K1, N_BEST, B, terms
 FORMAT = 3
 """Goes up when the files of an index change their meaning."""
 MANIFEST = "index.json"
-STALE_S = 24 * 3600
-"""Seconds after which a build that did not end is taken for dead."""
 LARGE = 5_000
 """Passages up to which rank-bm25, the reference, answers fast enough (about 20 ms a query)."""
 KINDS = ("rank_bm25", "bm25s")
@@ -54,10 +48,10 @@ def open_retriever(
     default: the project's own).
 
     ``kind``: ``"rank_bm25"`` keeps all passages in memory; ``"bm25s"`` keeps an index in
-    ``index_dir`` (default: ``runs/indexes``) and opens it again; ``None`` takes the first up to
-    :data:`LARGE` passages, the second above. Rankings are the same. ``ValueError`` for an unknown
-    kind, ``k1`` below 0 or ``b`` outside 0 to 1, ``ImportError`` where bm25s is needed and absent;
-    errors of the corpus: as ``load_corpus``.
+    ``index_dir`` (default: ``runs/indexes``) and opens it again; ``None``: the first up to
+    :data:`LARGE` passages, the second above. Rankings are the same. ``ValueError``: an unknown
+    kind, a setting out of range. ``ImportError``: bm25s is needed and absent. Errors of the corpus:
+    as ``load_corpus``.
     """
     if kind not in (None, *KINDS):
         raise ValueError(f"kind is {kind!r}; allowed are None, {', '.join(map(repr, KINDS))}")
@@ -73,7 +67,7 @@ def open_retriever(
         raise ValueError(f"index_dir is {str(kept)!r}, which is a file; allowed is {allowed}")
     _bm25s()
     folder = kept / _key(files, k1, b)
-    if not _sound(folder):
+    if not folder.is_dir():
         _make(folder, files, k1, b)
     return BM25S(folder)
 
@@ -113,40 +107,20 @@ def _key(files: Sequence[CorpusFile], k1: float, b: float) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
 
-def _sound(folder: Path) -> bool:
-    """Whether the folder holds the files that its manifest names, byte for byte, and no other."""
-    try:
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        kept, there = manifest["sha256"], {file.name for file in folder.iterdir()} - {MANIFEST}
-        named = isinstance(manifest["revision"], str) and kept and kept.keys() == there
-        return bool(named) and all(
-            sha256_of(folder / name) == found for name, found in kept.items()
-        )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return False
-
-
 def _make(folder: Path, files: Sequence[CorpusFile], k1: float, b: float) -> None:
-    """Built beside, then renamed: of two builds at once the first stays. What a killed build leaves
-    (``building-...``) a later one deletes after a day."""
+    """Built beside, then renamed: of two builds at once the first stays. A killed build leaves a
+    folder ``building-...``, which nothing reads."""
     folder.parent.mkdir(parents=True, exist_ok=True)
-    for left in folder.parent.glob("building-*"):
-        with contextlib.suppress(FileNotFoundError):  # its build has ended meanwhile
-            if time.time() - left.stat().st_mtime > STALE_S:
-                shutil.rmtree(left, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix="building-", dir=folder.parent) as beside:
         built = Path(beside) / "index"
         _build(files, built, k1, b)
         if _key(files, k1, b) != folder.name:
             what = f"{files[0].path} or a file beside it changed while the index was made"
             raise ValueError(f"{what}; open the corpus again")
-        if not _sound(folder):
-            with contextlib.suppress(FileNotFoundError):
-                folder.rename(Path(beside) / "damaged")  # deleted with the temporary folder
         try:
             built.rename(folder)
         except OSError:
-            if not _sound(folder):
+            if not folder.is_dir():
                 raise
 
 
@@ -172,6 +146,5 @@ def _build(files: Sequence[CorpusFile], folder: Path, k1: float, b: float) -> No
     index.index((numbers, vocabulary), create_empty_token=False, show_progress=False)
     passages = map(vars, read_passages(files))
     index.save(folder, passages, show_progress=False, raise_on_serialization_error=True)
-    kept = {file.name: sha256_of(file) for file in folder.iterdir()}
-    manifest = json.dumps({"revision": revision, "sha256": kept}, indent=1)
+    manifest = json.dumps({"revision": revision}, indent=1)
     (folder / MANIFEST).write_text(manifest, encoding="utf-8")

@@ -30,23 +30,20 @@ _LONGEST_ROW = 12
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of running text, white space made single.
+    """The sentences of running text, white space made single; cut again they stay as they are.
 
-    A sentence ends at ``.``, ``!`` or ``?`` (with quotation marks or brackets that close there)
-    before white space, unless
+    A sentence ends at ``.``, ``!`` or ``?`` (and quotation marks or brackets that close) before
+    white space, and at a blank line, unless
 
-    - a lower-case letter follows, or it would hold no letter ("1."); 9.8 has no white space inside,
-      so it stays whole;
-    - the word is one of :data:`ABBREVIATIONS`, an initial ("J. Smith"), or "No." before a number;
+    - a lower-case letter follows, or it would hold no letter ("1.");
+    - the word is one of :data:`ABBREVIATIONS`, an initial, or "No." before a number;
     - a number follows a measurement's name ("Hct. 30%", "max. 3"; but after a number "min." is
       minutes), or a length's unit that has a number before it ("5 ft. 4 in. tall");
-    - the word is dotted ("i.v.", "q.d.", also "etc.") and none of :data:`OPENERS` follows.
+    - the word is dotted ("i.v.", "etc.") and none of :data:`OPENERS` follows.
 
-    A blank line ends a sentence too; any other line break is a space. But the rows after a line
-    that ends in a colon are a table, and belong to its sentence: lines of at most 12 words in which
-    no sentence ends, and after a blank line those that hold a number or end in a colon. A line that
-    introduces another table ("The urine shows:") begins a sentence of its own. Nothing but white
-    space is lost, and a sentence cut again stays as it is.
+    Rows after a line that ends in a colon are a table and belong to its sentence: lines of at most
+    12 words in which no sentence ends, and after a blank line those that hold a number or end in a
+    colon. A line that introduces another table begins a sentence of its own.
     """
     found = []
     for block in _blocks(text):

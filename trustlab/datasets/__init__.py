@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from trustlab.datasets import cases_file, ddxplus, meditod, medqa
+from trustlab.datasets import cases_file, ddxplus, meditod, medqa, own
 from trustlab.datasets.cases_file import Read
 from trustlab.records import Case
 from trustlab.tables import DataError, check_table
@@ -20,7 +20,6 @@ __all__ = ["ABOUT", "LOADERS", "DataError", "Read", "load_cases", "load_sets", "
 
 ABOUT = {
     "starter": "240 generated patients that come with the project (data/starter)",
-    "starter-structured": "the same, by its full name",
     "starter-dialogue": "48 written conversations that come along (data/starter/dialogue.jsonl)",
     "starter-report": "48 written case reports that come along (data/starter/report.jsonl)",
     "ddxplus": "DDXPlus, English release: give the folder of the download as path (CC BY)",
@@ -32,12 +31,11 @@ ABOUT = {
 """A line on each data set, for people."""
 
 LOADERS: dict[str, Callable[..., Read]] = {
-    "starter": cases_file.read_starter,
-    "starter-structured": cases_file.read_starter,
-    "starter-dialogue": partial(cases_file.read_spoken, "dialogue"),
-    "starter-report": partial(cases_file.read_spoken, "report"),
+    "starter": own.read_starter,
+    "starter-dialogue": partial(own.read_spoken, "dialogue"),
+    "starter-report": partial(own.read_spoken, "report"),
     "ddxplus": ddxplus.read,
-    "ddxplus-171": ddxplus.read_kept,
+    "ddxplus-171": own.read_ddxplus,
     "meditod": meditod.read,
     "medqa": medqa.read,
     "table": cases_file.read_table,
@@ -115,35 +113,38 @@ def check_sets(names: Any, path: Any, options: Any) -> None:
     """Refuse, before anything is read, what :func:`load_sets` would for names, paths and options,
     and a table of one's own whose first bytes are no table's."""
     for name, where in _pairs(names, path, options):
-        _known(name, options.get(name, {}))
-        if where is None:
-            if LOADERS[name] in NEED_PATH:
-                raise ValueError(f"path is None; {name} is {ABOUT[name]}")
-            continue
-        if not Path(where).expanduser().exists():
-            what = f"{str(where)!r}, which does not exist"
-            raise ValueError(f"path is {what}; {name} is {ABOUT[name]}")
-        if LOADERS[name] is cases_file.read_table:
-            check_table(Path(where).expanduser())
+        file = _checked_path(name, where, options.get(name, {}))
+        if file is not None and LOADERS[name] is cases_file.read_table:
+            check_table(file)
 
 
 def read_data(name: str, *, path: str | Path | None = None, seed: int = 0, **options: Any) -> Read:
     """The cases that the loader of ``name`` makes of ``path``, and what was dropped and why; errors
     as :func:`load_cases`."""
-    _known(name, options)
+    file = _checked_path(name, path, options)
     if type(seed) is not int:
         raise ValueError(f"seed is {seed!r}; allowed is a whole number")
-    return LOADERS[name](None if path is None else Path(path).expanduser(), seed, **options)
+    return LOADERS[name](file, seed, **options)
 
 
-def _known(name: str, options: Mapping[str, Any]) -> None:
-    """``ValueError`` for a name that is no data set's, and an option that it does not have."""
+def _checked_path(name: str, path: str | Path | None, options: Mapping[str, Any]) -> Path | None:
+    """The path, which exists where ``name`` needs one; ``ValueError`` for another, a name that is
+    no data set's, and an option that it does not have."""
     if name not in LOADERS:
         raise ValueError(f"name is {name!r}; allowed are {', '.join(LOADERS)}")
     known = [p for p in inspect.signature(LOADERS[name]).parameters if p not in ("path", "seed")]
     if strange := [option for option in options if option not in known]:
         choice = f"allowed are {', '.join(known)}" if known else "it has none"
         raise ValueError(f"{name} has no option {strange[0]!r}; {choice}")
+    file = None if path is None else Path(path).expanduser()
+    if LOADERS[name] not in NEED_PATH:
+        if file is not None:
+            raise ValueError(f"path is {str(path)!r}; allowed is None: {name} comes along")
+    elif file is None or not file.exists():
+        what = "None" if file is None else f"{str(path)!r}, which does not exist"
+        fetch = "" if name == "table" else f"; trustlab data fetch {name} --to FOLDER gets it"
+        raise ValueError(f"path is {what}; {name} is {ABOUT[name]}{fetch}")
+    return file
 
 
 def _some(

@@ -1,33 +1,28 @@
-"""Cases from a file: the starter data, a user's own table; errors that name file, row and field."""
+"""What a loader reads, checks of its rows, and the loader of a user's own table."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     BeforeValidator,
-    Field,
     ValidationError,
     WrapValidator,
     model_validator,
 )
 from pydantic_core import PydanticCustomError
 
-from trustlab.agents.chart import FIELDS, chart_from
 from trustlab.agents.giveaway import names_its_diagnosis
 from trustlab.choices import utf8
-from trustlab.knowledge import Condition, load_knowledge
-from trustlab.paths import DATA
 from trustlab.records import Case, Statement, normalise
 from trustlab.sentences import sentences
-from trustlab.tables import KINDS, NO_NAMES, Bad, DataError, json_lines, table_rows
+from trustlab.tables import NO_NAMES, Bad, DataError, table_rows
 
 MIN_STATEMENTS = 11
 """Cases need more than 10 statements (Ren et al. 2026, section on the benchmark)."""
@@ -129,162 +124,7 @@ def checked(kind: type[R], row: object, bad: Bad) -> R:
         raise bad(place.removesuffix(", ") or "row", value, words) from None
 
 
-def _each_once(chances: dict[str, float]) -> dict[str, float]:
-    if len(set(map(normalise, chances))) < len(chances):
-        raise PydanticCustomError("not allowed", "every diagnosis once, in whatever spelling")
-    return chances
-
-
 Text = Annotated[str, allowed("a str that is not empty", lambda s: s.strip() and utf8(s))]
-Probability = Annotated[float, allowed("a probability from 0 to 1", lambda p: 0 <= p <= 1)]
-Chances = Annotated[dict[str, Probability], Field(min_length=1), AfterValidator(_each_once)]
-Enough = Field(min_length=MIN_STATEMENTS)
-
-
-class MarkedStatement(Row):
-    """A statement of which is known what it tells."""
-
-    text: Text
-    finding: Annotated[
-        str,
-        allowed("an id of data/knowledge/findings.yml", lambda f: f in load_knowledge().findings),
-    ]
-    affirmed: Annotated[bool, allowed("true or false")]
-
-    @property
-    def statement(self) -> Statement:
-        """The statement as a case holds it."""
-        return Statement(self.text, self.finding, self.affirmed)
-
-
-class Person(Row):
-    """A patient of whom age, in years, and sex are known."""
-
-    age: Annotated[int, allowed("a whole number from 0 to 120", lambda age: 0 <= age <= 120)]
-    sex: Annotated[Literal["female", "male"], allowed("female or male")]
-
-
-def _patient(bad: Bad, who: Person, chart: Mapping[str, object], field: str) -> dict[str, object]:
-    """Age and sex, and what else of a ``chart`` is recorded, which ``field`` holds."""
-    rest = {name: chart[name] for name in FIELDS[2:] if chart.get(name) is not None}
-    try:
-        chart_from(rest)
-    except ValueError as error:
-        raise bad(field, rest, str(error)) from error
-    return {"age": who.age, "sex": who.sex, **rest}
-
-
-STARTER = DATA / "starter"
-FILE = STARTER / "structured.jsonl"
-POSTERIOR = "posterior.jsonl"
-"""Beside the starter cases: what could be known of each, a JSON object a line, ``case_id`` and
-``posterior``: statements shown -> diagnosis -> chance."""
-
-
-class _Named(Row):
-    case_id: Text
-    diagnosis: Text
-    condition: Annotated[
-        str,
-        allowed(
-            "an id of data/knowledge/conditions.yml", lambda c: c in load_knowledge().conditions
-        ),
-    ]
-
-    def condition_of(self, bad: Bad) -> Condition:
-        """The condition that ``condition`` and ``diagnosis`` both mean."""
-        condition = load_knowledge().conditions[self.condition]
-        if self.diagnosis != condition.name:
-            name = f"the name of {condition.id}, {condition.name!r}"
-            raise bad("diagnosis", self.diagnosis, name)
-        return condition
-
-
-class _Structured(_Named):
-    patient: Person
-    statements: Annotated[list[MarkedStatement], Enough]
-    record: list[MarkedStatement] | None = None
-
-
-class _Spoken(_Named, Person):
-    chart: Annotated[dict[str, Any], of_kind("an object of what a chart holds", dict)] = {}
-    statements: Annotated[list[Text], Enough]
-
-
-class _Posterior(Row):
-    case_id: Text
-    posterior: Annotated[
-        dict[Annotated[int, Field(strict=False)], Chances],
-        allowed("statements shown -> diagnosis, each once -> chance from 0 to 1"),
-    ]
-
-
-def read_starter(path: Path | None = None, seed: int = 0) -> Read:
-    """The cases of ``path`` (default :data:`FILE`; a folder means its ``structured.jsonl``).
-
-    One JSON object a line: ``case_id``, ``diagnosis`` (the condition's name), ``condition`` (its
-    id), ``patient`` (``age`` in years, ``sex``, and what else a chart holds:
-    :data:`trustlab.agents.chart.FIELDS`), ``statements`` (``text``, ``finding``, ``affirmed``) and
-    perhaps ``record``. Every name of the condition is accepted. ``seed`` changes nothing. Raises
-    :class:`DataError` for a bad row (rows are lines), ``ValueError`` where there is no such file.
-    """
-    form = "a starter file such as training/starter.py writes"
-    read = read_cases(path or FILE, FILE.name, form, _structured)
-    beside = (path if path and path.is_dir() else (path or FILE).parent) / POSTERIOR
-    lines = json_lines(beside) if beside.is_file() else ()
-    rows = [checked(_Posterior, row, bad) for bad, row in lines]
-    known = {row.case_id: row.posterior for row in rows}
-    cases = [replace(case, posteriors=known.get(case.case_id, {})) for case in read.cases]
-    return replace(read, cases=cases)
-
-
-def read_spoken(kind: str, path: Path | None = None, seed: int = 0) -> Read:
-    """Conversations, a statement for each exchange, or reports, one for each sentence: ``kind`` is
-    "dialogue" or "report", and so is the name of our own file.
-
-    As :func:`read_starter`, but ``age`` and ``sex`` stand in the row, ``chart`` perhaps beside
-    them, and ``statements`` are texts.
-    """
-    own = STARTER / f"{kind}.jsonl"
-    form = f"a file in the format of data/starter/{own.name}"
-    return read_cases(path or own, own.name, form, partial(_spoken, f"starter-{kind}"))
-
-
-def read_cases(path: Path, name: str, form: str, case_of: Callable[[Bad, dict], Case]) -> Read:
-    """The cases of a file of JSON lines, or of the file ``name`` in a folder; ids must differ."""
-    file = path / name if path.is_dir() else path
-    if not file.is_file():
-        raise ValueError(f"path is {str(file)!r}, which is no file; allowed is {form}")
-    cases: dict[str, Case] = {}
-    for bad, row in json_lines(file):
-        case = case_of(bad, row)
-        if case.case_id in cases:
-            raise bad("case_id", case.case_id, "an id that no earlier row has")
-        cases[case.case_id] = case
-    return Read(list(cases.values()), len(cases))
-
-
-def _structured(bad: Bad, row: dict) -> Case:
-    found = checked(_Structured, row, bad)
-    condition = found.condition_of(bad)
-    return Case(
-        found.case_id,
-        "starter",
-        tuple(item.statement for item in found.statements),
-        condition.name,
-        condition.names,
-        _patient(bad, found.patient, row["patient"], "patient.chart"),
-        record=tuple(item.statement for item in found.record or ()),
-        denies=frozenset() if found.record is None else frozenset(load_knowledge().findings),
-    )
-
-
-def _spoken(dataset: str, bad: Bad, row: dict) -> Case:
-    found = checked(_Spoken, row, bad)
-    condition = found.condition_of(bad)
-    statements = tuple(map(Statement, found.statements))
-    patient = _patient(bad, found, found.chart, "chart")
-    return Case(found.case_id, dataset, statements, condition.name, condition.names, patient)
 
 
 OWN = ("id", "statements", "text", "diagnosis", "accepted")
@@ -327,27 +167,20 @@ class _Own(Row):
     text: str = ""
 
 
-def read_table(path: Path | None = None, seed: int = 0) -> Read:
-    """The cases of the table ``path`` in file order: ``.csv``, ``.tsv`` or ``.jsonl`` (one JSON
-    object a line), in UTF-8. Columns, or keys:
+def read_table(path: Path, seed: int = 0) -> Read:
+    """The cases of the table ``path`` in file order: ``.csv``, ``.tsv`` or ``.jsonl``, in UTF-8.
 
     - ``id``: any text, different in every row (``007`` stays ``007``; in JSON lines a string).
-    - ``statements``: what is told, in order: a list, or in a cell a statement on each line.
-    - ``text``, instead: running text, cut by :func:`sentences`; a dialogue into its exchanges.
-    - ``diagnosis``: the name of the right diagnosis.
-    - ``accepted``, optional: its other names. A list, or one text with ``;`` between the names.
-    - Every other column that is filled goes to ``Case.patient``. No model sees it, but a panel's
-      doctors and reviewers see those of a chart (:data:`trustlab.agents.chart.FIELDS`).
+    - ``statements``: a list, or in a cell a statement on each line; or ``text``: running text, cut
+      by :func:`sentences`, a dialogue into its exchanges.
+    - ``diagnosis``; ``accepted``, perhaps: its other names, a list or with ``;`` between.
+    - Other columns that are filled go to ``Case.patient``. No model sees it, but a panel's doctors
+      and reviewers see those of a chart (:data:`trustlab.agents.chart.FIELDS`).
 
-    A line that begins with ``Doctor:`` and one with ``Patient:`` after it are one statement. Cases
-    with 10 statements or fewer and empty rows are left out, and a warning counts them. Cells are
-    text; JSON values of other columns stay as they are. ``seed`` changes nothing. Raises
-    :class:`DataError` for a row or header that breaks the format, those left out too, and
-    ``ValueError`` where there is no such file or nothing is left.
+    A line that begins with ``Doctor:`` and one with ``Patient:`` after it are one statement. Left
+    out and counted: cases with 10 statements or fewer, empty rows. :class:`DataError`: a row or
+    header that breaks the format, also of those left out. ``seed``: not used.
     """
-    if path is None or not path.exists():
-        what = "None" if path is None else f"{str(path)!r}, which does not exist"
-        raise ValueError(f"path is {what}; allowed is {KINDS} (data/README.md shows the format)")
     cases: list[Case] = []
     seen: dict[str, int] = {}
     left_out: dict[str, list[str]] = {_SHORT: [], _BLANK: []}

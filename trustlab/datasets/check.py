@@ -9,7 +9,7 @@ from dataclasses import replace
 import pandas as pd
 
 from trustlab.datasets.cases_file import Read
-from trustlab.knowledge import Knowledge, load_knowledge
+from trustlab.knowledge import load_knowledge
 from trustlab.paths import NOTICE
 from trustlab.records import Case
 
@@ -17,7 +17,7 @@ N_LABELS, N_SHOWN = 10, 3
 """How many labels are listed, and how many statements of an example are shown."""
 
 
-def check_text(name: str, read: Read, knowledge: Knowledge | None = None) -> str:
+def check_text(name: str, read: Read) -> str:
     """The report of ``trustlab data check``, in plain text. Every case is made."""
     read = replace(read, cases=list(read.cases))
     cases = read.cases
@@ -28,8 +28,7 @@ def check_text(name: str, read: Read, knowledge: Knowledge | None = None) -> str
         *(f"{what}: {n}" for what, n in read.facts.items()),
     ]
     if cases:
-        known = knowledge or load_knowledge()
-        blocks += ["", *_lengths(cases), "", *_labels(cases), _covered(cases, known)]
+        blocks += ["", *_lengths(cases), "", *_labels(cases), _covered(cases)]
         blocks += ["", *_example("first", cases[0]), "", *_example("last", cases[-1])]
     return "\n".join([*blocks, "", NOTICE])
 
@@ -52,13 +51,10 @@ def _labels(cases: Sequence[Case]) -> list[str]:
     return lines + ([f"  and {rest} more"] if rest > 0 else [])
 
 
-def _covered(cases: Sequence[Case], knowledge: Knowledge) -> str:
+def _covered(cases: Sequence[Case]) -> str:
     """For how many cases the knowledge table has a condition of an accepted name."""
-    known = [
-        case.diagnosis
-        for case in cases
-        if any(knowledge.condition_named(name) for name in (case.diagnosis, *case.accepted))
-    ]
+    table = load_knowledge()
+    known = [c.diagnosis for c in cases if any(map(table.condition_named, c.accepted))]
     n_labels = len({case.diagnosis for case in cases})
     names = f"the knowledge table has {len(set(known))} of the {n_labels} diagnoses"
     text = f"{names}, the right one in {len(known):,} of {len(cases):,} cases"
@@ -69,13 +65,10 @@ def _covered(cases: Sequence[Case], knowledge: Knowledge) -> str:
 
 
 def _example(which: str, case: Case) -> list[str]:
-    shown = {k: v for k, v in case.patient.items() if isinstance(v, str | int | float)}
-    about = f" ({', '.join(f'{k} {v}' for k, v in shown.items())})" if shown else ""
-    lines = [_printable(f"the {which} case: {case.case_id}, {case.diagnosis}{about}")]
+    lines = [_printable(f"the {which} case: {case.case_id}, {case.diagnosis}")]
     for i, statement in enumerate(case.statements[:N_SHOWN], 1):
         lines.append(f"  {i}. " + "\n     ".join(map(_printable, str(statement).split("\n"))))
-    rest = len(case.statements) - N_SHOWN
-    return lines + ([f"  and {rest:,} statement{'s' * (rest != 1)} more"] if rest > 0 else [])
+    return lines
 
 
 def _printable(text: str) -> str:

@@ -3,39 +3,29 @@
 from __future__ import annotations
 
 import ast
-import csv
-import io
 import json
 import random
 import re
-import sys
 import zipfile
 import zlib
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, TextIO
+from typing import Any, Literal
 
+import pandas as pd
 from pydantic import Field
 
 from trustlab.datasets.cases_file import (
     MIN_STATEMENTS,
     Bad,
-    Chances,
-    Enough,
-    MarkedStatement,
-    Person,
     Read,
     Row,
-    Text,
     checked,
-    read_cases,
 )
 from trustlab.knowledge import answer_text, load_knowledge, phrase_list, say
-from trustlab.paths import DATA
 from trustlab.records import Case, Statement
 from trustlab.tables import DataError, whole_json, within, wrong_encoding
 
@@ -43,10 +33,8 @@ CONDITIONS, EVIDENCES = "release_conditions.json", "release_evidences.json"
 COLUMNS = ("AGE", "DIFFERENTIAL_DIAGNOSIS", "SEX", "PATHOLOGY", "EVIDENCES", "INITIAL_EVIDENCE")
 SEXES = {"F": "female", "M": "male"}
 GET_IT = (
-    f"get it by trustlab data fetch ddxplus --to FOLDER, or download {CONDITIONS}, {EVIDENCES} and"
-    " release_test_patients.zip of 'DDXPlus Dataset (English)', figshare article 22687585"
-    " (https://figshare.com/articles/dataset/DDXPlus_Dataset_English_/22687585, CC BY), into one"
-    " folder; give the folder as path"
+    f"trustlab data fetch ddxplus --to FOLDER gets {CONDITIONS}, {EVIDENCES} and"
+    " release_test_patients.zip of 'DDXPlus Dataset (English)', figshare article 22687585, CC BY"
 )
 _SPLIT_FILE = re.compile(r"release_(test|validate|train)_patients[^.]*(\.csv|\.txt|\.zip)?")
 
@@ -93,17 +81,15 @@ def patients_file(path: Path) -> Path:
     is none, or several. The other splits are read only by their own path."""
     if path.is_file():
         return path
-    if not path.is_dir():
-        raise ValueError(f"path is {str(path)!r}, which does not exist; {GET_IT}")
-    found = sorted(p for p in path.iterdir() if p.is_file() and _SPLIT_FILE.fullmatch(p.name))
+    found = sorted(p for p in path.glob("release_*") if _SPLIT_FILE.fullmatch(p.name))
     tests = [p for p in found if p.name.startswith("release_test_")]
     if len(tests) == 1:
         return tests[0]
-    what = f"without release_test_patients*.csv or .zip; {GET_IT}"
+    what = f"no folder with release_test_patients*.csv or .zip; {GET_IT}"
     if found:
-        what = "with several test files" if tests else "with no test file, only other splits"
-        what += f"; give one of them as path: {', '.join(p.name for p in tests or found)}"
-    raise ValueError(f"path is {str(path)!r}, a folder {what}")
+        what = "a folder with several test files" if tests else "a folder with no test file"
+        what += f"; give one file as path: {', '.join(p.name for p in tests or found)}"
+    raise ValueError(f"path is {str(path)!r}, {what}")
 
 
 def read_release(folder: Path) -> Release:
@@ -124,49 +110,30 @@ def read_release(folder: Path) -> Release:
     return Release(frozenset(found[CONDITIONS]), evidences)
 
 
-@contextmanager
-def _open(file: Path) -> Iterator[TextIO]:
-    if file.suffix != ".zip" and not zipfile.is_zipfile(file):
-        with file.open(encoding="utf-8-sig", newline="") as stream:
-            yield stream
-        return
-    with zipfile.ZipFile(file) as archive:
-        names = archive.namelist()
-        members = [n for n in names if not n.endswith("/") and not n.startswith("__MACOSX/")]
-        if len(members) != 1:
-            raise DataError(file, None, "members", members, "one file in the zip")
-        with archive.open(members[0]) as raw:
-            yield io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")
-
-
-def rows(file: Path) -> Iterator[tuple[int, dict]]:
+def rows(file: Path) -> Iterator[tuple[int, dict[str, str]]]:
     """(number from 1, columns) of every row, unchecked; :class:`DataError` for no such table."""
+    how: Any = {"dtype": str, "na_filter": False, "encoding": "utf-8-sig"}
     try:
-        with _open(file) as stream:
-            reader = csv.DictReader(stream)
-            header = list(reader.fieldnames or [])
-            missing = [c for c in COLUMNS if c not in header]
-            again = [repr(name) for name, times in Counter(header).items() if times > 1]
-            if missing or again:
-                fault = f"{'missing' if missing else 'repeated'}: {', '.join(missing or again)}"
-                words = f"all of {', '.join(COLUMNS)}, and no name twice; {fault}"
-                raise DataError(file, None, "header", header, words)
-            yield from enumerate(reader, 1)
+        packed = file.suffix == ".zip" or zipfile.is_zipfile(file)
+        table = pd.read_csv(file, compression="zip" if packed else None, **how)
     except UnicodeDecodeError as error:
         raise wrong_encoding(file, error) from error
-    except (csv.Error, zipfile.BadZipFile, zlib.error, EOFError) as error:
-        kind = "a CSV file" if isinstance(error, csv.Error) else "a zip file"
-        raise DataError(file, None, "content", str(error), kind) from error
+    except (ValueError, zipfile.BadZipFile, zlib.error, EOFError) as error:
+        words = "a CSV file with its header, or a zip of one"
+        raise DataError(file, None, "content", str(error), words) from error
+    header = list(table.columns)
+    missing = [name for name in COLUMNS if name not in header]
+    again = [name for name in COLUMNS if f"{name}.1" in header]  # as pandas calls a second one
+    if missing or again or not isinstance(table.index, pd.RangeIndex):
+        fault = f"{'missing' if missing else 'repeated'}: {', '.join(missing or again)}"
+        words = f"all of {', '.join(COLUMNS)}, and no name twice; {fault}"
+        raise DataError(file, None, "header", header, words)
+    yield from enumerate(table[list(COLUMNS)].to_dict("records"), 1)  # type: ignore
 
 
 def read_patient(file: Path, number: int, row: dict, release: Release) -> Patient:
     """The row as a patient; :class:`DataError` where it breaks the format."""
     bad = partial(DataError, file, number)
-    if None in row:
-        raise bad("row", row[None], "as many fields as the header has; these are over")
-    for column in COLUMNS:
-        if row[column] is None:
-            raise bad(column, None, "as many fields as the header has; the row ends too early")
     if not re.fullmatch("[0-9]{1,3}", row["AGE"]) or int(row["AGE"]) > 120:
         raise bad("AGE", row["AGE"], "a whole number from 0 to 120")
     if row["SEX"] not in SEXES:
@@ -216,7 +183,7 @@ def _differential(bad: Bad, pairs: list, release: Release) -> tuple[tuple[str, f
             raise bad("DIFFERENTIAL_DIAGNOSIS", pair, allowed)
         if name in table:
             raise bad("DIFFERENTIAL_DIAGNOSIS", pair, "every condition once")
-        table[sys.intern(str(name))] = float(chance)
+        table[str(name)] = float(chance)
     return tuple(table.items())
 
 
@@ -249,7 +216,7 @@ LACKING = "cases whose differential lacks their pathology"
 _PLAIN = {"Y": "yes", "N": "no", "NA": "I cannot say"}
 
 
-def read(path: Path | None = None, seed: int = 0) -> Read:
+def read(path: Path, seed: int = 0) -> Read:
     """The cases of a release in file order, without repeated rows and those too short.
 
     ``path`` is the release's folder, or a patients file (CSV, or the official zip) with the two
@@ -257,8 +224,6 @@ def read(path: Path | None = None, seed: int = 0) -> Read:
     lacks the pathology is counted, and the case kept. Every row is checked, and a case is made when
     it is looked at. ``ValueError`` where a file is lacking, :class:`DataError` for a bad row.
     """
-    if path is None:
-        raise ValueError(f"path is None; {GET_IT}")
     file = patients_file(path)
     release = read_release(file.parent)
     kept: dict[tuple[str, ...], int] = {}  # the row's columns -> its number
@@ -278,7 +243,7 @@ def read(path: Path | None = None, seed: int = 0) -> Read:
 
 
 class _Cases(Sequence[Case]):
-    """Checked rows, each made a case when it is looked at; each text is kept once."""
+    """Checked rows, each made a case when it is looked at."""
 
     def __init__(
         self, file: Path, kept: Sequence[tuple[int, tuple[str, ...]]], release: Release, seed: int
@@ -286,7 +251,6 @@ class _Cases(Sequence[Case]):
         self._file, self._kept, self._release, self._seed = file, kept, release, seed
         known = (load_knowledge().finding_of_code.get(code) for code in release.evidences)
         self._denies = frozenset(finding.id for finding in known if finding)
-        self._texts: dict[tuple[str, tuple[str, ...], int], Statement] = {}
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -321,15 +285,12 @@ class _Cases(Sequence[Case]):
         present = tuple(v for v in values if v != str(evidence.default_value))
         affirmed = evidence.data_type == "B" or bool(present)
         wording = rng.randrange(len(finding.affirm if affirmed else finding.deny)) if finding else 0
-        key = (code, present, wording)
-        if key not in self._texts:
-            text = _release_words(evidence, present)
-            if finding:
-                known = load_knowledge().value_of_code
-                phrases = [known[v].phrase if v in known else evidence.meanings[v] for v in present]
-                text = say(finding, answer_text(finding, affirmed, phrases, wording))
-            self._texts[key] = Statement(text, finding.id if finding else code, affirmed)
-        return self._texts[key]
+        if finding is None:
+            return Statement(_release_words(evidence, present), code, affirmed)
+        known = load_knowledge().value_of_code
+        phrases = [known[v].phrase if v in known else evidence.meanings[v] for v in present]
+        text = say(finding, answer_text(finding, affirmed, phrases, wording))
+        return Statement(text, finding.id, affirmed)
 
 
 def _release_words(evidence: Evidence, present: Sequence[str]) -> str:
@@ -354,41 +315,3 @@ def _order(patient: Patient, release: Release, rng: random.Random) -> list[str]:
         rest.remove(code)
         order.append(code)
     return order
-
-
-KEPT = DATA / "ddxplus" / "cases.jsonl"
-
-
-def read_kept(path: Path | None = None, seed: int = 0) -> Read:
-    """171 cases of the test split in our words, of seed 0 (default :data:`KEPT`): those of
-    ``load_cases("ddxplus", path=FOLDER, n=171)``, without a download.
-
-    One JSON object a line: ``case_id``, ``diagnosis``, ``patient`` (``age`` in years, ``sex``),
-    ``differential`` (diagnosis -> probability, the release's own) and ``statements`` (``text``,
-    ``finding``, ``affirmed``). Errors: :func:`trustlab.datasets.cases_file.read_starter`.
-    """
-    form = "a file such as data/ddxplus/cases.jsonl"
-    return read_cases(path or KEPT, KEPT.name, form, _kept_case)
-
-
-class _Kept(Row):
-    case_id: Text
-    diagnosis: Text
-    patient: Person
-    differential: Chances
-    statements: Annotated[list[MarkedStatement], Enough]
-
-
-def _kept_case(bad: Bad, row: dict) -> Case:
-    found = checked(_Kept, row, bad)
-    knowledge = load_knowledge()
-    return Case(
-        found.case_id,
-        "ddxplus",
-        tuple(item.statement for item in found.statements),
-        found.diagnosis,
-        knowledge.names_for(found.diagnosis),
-        {**dict(found.patient), "differential": tuple(found.differential.items())},
-        posteriors={len(found.statements): found.differential},
-        denies=frozenset(finding.id for finding in knowledge.finding_of_code.values()),
-    )

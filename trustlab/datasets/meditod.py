@@ -114,9 +114,8 @@ class _Dialogue(Row):
     utterances: Annotated[list[dict[str, Any]], Field(min_length=1)]
 
 
-def read(path: Path | None = None, seed: int = 0, split: str | None = None) -> Read:
-    """The dialogues of ``path`` as cases, in file order; ``split`` picks train, valid or test.
-    ``seed`` changes nothing.
+def read(path: Path, seed: int = 0, split: str | None = None) -> Read:
+    """The dialogues of ``path`` as cases, in file order; ``split``: train, valid or test alone.
 
     - ``path``: the repository, its ``data`` or ``raw_data`` folder, or a file of dialogues. Of a
       repository's two forms the one with more dialogues is read, the canonicalised one where they
@@ -130,9 +129,16 @@ def read(path: Path | None = None, seed: int = 0, split: str | None = None) -> R
       away, by its words (:func:`~trustlab.agents.giveaway.giveaway`) or since it is annotated as
       a diagnosis that names the same disease, or rules it out. Those are counted.
     - Dialogues without a diagnosis, or with 10 statements or fewer, are dropped.
+      repository's two forms the one with more dialogues, the canonicalised one where equal.
+    - A statement is one exchange: what the doctor says, and the patient after it; of both the
+      utterances with an intent in :data:`KEPT`.
+    - The diagnosis: the first disease of the doctor's last diagnosis, with the knowledge table's
+      names; further ones, not accepted, are in ``Case.patient["also_named"]``.
+    - Left out: all from that utterance on, and exchanges before it that give the diagnosis away, by
+      their words (:func:`~trustlab.agents.giveaway.giveaway`) or as annotated. Those are counted.
+    - Dropped: dialogues without a diagnosis, or with 10 statements or fewer.
 
-    The case is called ``meditod-ID``; ``Case.patient["split"]`` is there where known. Raises
-    ``ValueError`` where there is no file or no such split, :class:`DataError` for a bad file.
+    ``ValueError``: no file, no such split. :class:`DataError`: a bad file. ``seed``: not used.
     """
     if split is not None and split not in SPLITS:
         raise ValueError(f"split is {split!r}; allowed are {', '.join(SPLITS)}, or None for all")
@@ -204,10 +210,8 @@ def _exchanges(utterances: Sequence[Utterance], end: int) -> list[list[Utterance
     return [exchange for exchange in found if exchange]
 
 
-def _largest(path: Path | None) -> tuple[Path, Dialogues, int]:
+def _largest(path: Path) -> tuple[Path, Dialogues, int]:
     """The file that ``path`` means, its dialogues, and how many another file has."""
-    if path is None or not path.exists():
-        raise ValueError(f"path is {None if path is None else str(path)!r}; allowed is {NEEDED}")
     files = [path] if path.is_file() else [path / name for name in FILES if (path / name).is_file()]
     if not files:
         what = f"the folder {str(path)!r}, without a dialogs.json"

@@ -22,15 +22,13 @@ from trustlab.datasets.cases_file import (
     checked,
     of_kind,
 )
-from trustlab.datasets.fetch import SOURCE
 from trustlab.knowledge import load_knowledge
 from trustlab.records import Case, Statement, normalise
 from trustlab.sentences import sentences
-from trustlab.tables import DataError, json_lines, whole_json, within
+from trustlab.tables import DataError, json_lines
 from trustlab.words import word_lists
 
-NEEDED = "a MedQA file (JSON lines, as in jind11/MedQA, or MIRAGE's benchmark.json), or a folder"
-NEEDED += " that holds just one"
+NEEDED = "a MedQA file (JSON lines, as in jind11/MedQA), or a folder that holds just one"
 OTHER = "asks for no diagnosis"
 SHORT = f"fewer than {MIN_STATEMENTS} statements before the question"
 AGAIN, UNASKED = "the same question as an earlier one", "not among ids"
@@ -78,15 +76,15 @@ class _Asked(Row):
 
 
 class _Answered(Row):
-    """What is judged in the rows that become cases; MIRAGE's ``answer`` is a letter."""
+    """What is judged in the rows that become cases."""
 
     options: Annotated[
         dict[str, Text],
         Field(min_length=2),
         of_kind("an object, letter to text, two options or more", dict),
     ]
-    answer: str | None = None
-    answer_idx: str | None = None
+    answer: str
+    answer_idx: str
     meta_info: str | None = None
 
 
@@ -100,24 +98,19 @@ class _Question:
     bad: Bad
 
 
-def read(path: Path | None = None, seed: int = 0, ids: Sequence[str | int] | None = None) -> Read:
+def read(path: Path, seed: int = 0, ids: Sequence[str | int] | None = None) -> Read:
     """The questions of ``path`` that ask for a diagnosis, as cases in file order.
 
-    - ``path``: a file, or a folder with just one inside. Official rows, one JSON object a line:
-      ``question``, ``options`` (an object, letter to text), ``answer_idx`` (a letter), ``answer``
-      (that option's text), ``meta_info`` (to ``Case.patient["step"]``), perhaps ``id``. MIRAGE: one
-      object, ``{"medqa": {id: {"question", "options", "answer": letter}}}``.
-    - Options and the final question are left out, the rest is cut by :func:`sentences`: a statement
-      each, more than 10 or the case is dropped.
-    - Which questions count says :func:`asks_for_diagnosis`, or ``ids``, a list of ids: the row's
-      own, or its number from 1. The case is called ``medqa-ID``. A question that is there twice
-      becomes one case.
-    - The diagnosis is the answer's text; accepted too are that text without an acronym in brackets,
-      and every name that the knowledge table has for it.
-    - ``seed`` changes nothing.
+    - ``path``: a file, or a folder with just one inside: JSON lines with ``question``, ``options``
+      (letter to text), ``answer_idx`` (a letter), ``answer`` (that option's text), ``meta_info``
+      (to ``Case.patient["step"]``), perhaps ``id``, else the row's number from 1.
+    - Statements: the sentences (:func:`sentences`) before the final question; more than 10, or the
+      case is dropped. A question that is there twice becomes one case.
+    - Which questions count: :func:`asks_for_diagnosis`, or ``ids``.
+    - Accepted: the answer, also without an acronym in brackets, and the knowledge table's names.
 
-    Ids and questions are judged in every row; options and answer in those that become cases. Raises
-    ``ValueError`` where there is no file or an id is unknown, :class:`DataError` for a bad row.
+    Ids and questions are judged in every row; options and answer in those that become cases.
+    ``ValueError``: no file, an unknown id. :class:`DataError`: a bad row. ``seed``: not used.
     """
     file = _file(path)
     questions = list(_questions(file))
@@ -150,11 +143,9 @@ def read(path: Path | None = None, seed: int = 0, ids: Sequence[str | int] | Non
 def asks_for_diagnosis(question: str, answer: str | None = "") -> bool:
     """Whether ``question`` asks for the diagnosis itself, so that a disease answers it.
 
-    It is one of the forms in ``words/medqa.yml``, perhaps after an opening clause ("Based on these
-    findings, ...") that supposes no other case and asks for no more, and nothing else: "next step
-    in diagnosis" is answered by something else. Those that ask for a cause ("best explains the
-    findings", ``asking_why``) count where ``answer`` is the name of a disease
-    (:func:`names_disease`), or ``None``, which could not be read.
+    It is one of the forms in ``words/medqa.yml``, perhaps after an opening clause that supposes no
+    other case and asks for no more, and nothing else. Those that ask for a cause (``asking_why``)
+    count where ``answer`` names a disease (:func:`names_disease`), or is ``None``: not readable.
     """
     plain = " ".join(question.lower().replace("’", "'").strip(" \"“”'").split())
     if _ASKS.fullmatch(plain):
@@ -197,12 +188,11 @@ def split_question(text: str) -> tuple[list[str], str]:
 def _case(question: _Question, statements: Sequence[str]) -> Case:
     """The case of ``question``; :class:`DataError` for a bad row."""
     bad, row = question.bad, checked(_Answered, question.row, question.bad)
-    field = "answer" if row.answer_idx is None else "answer_idx"
-    letter = row.answer if row.answer_idx is None else row.answer_idx
-    if letter is None or letter not in row.options:
-        raise bad(field, letter, f"one of the options, {', '.join(row.options)}")
+    letter = row.answer_idx
+    if letter not in row.options:
+        raise bad("answer_idx", letter, f"one of the options, {', '.join(row.options)}")
     right = row.options[letter]
-    if row.answer_idx is not None and row.answer != right:
+    if row.answer != right:
         raise bad("answer", row.answer, f"the text of option {letter}, {right!r}")
     answer = _unquoted(right)
     if not normalise(answer):
@@ -222,18 +212,13 @@ def _unquoted(text: str) -> str:
     return text[:-1].rstrip() if text.endswith('"') and text.count('"') % 2 else text
 
 
-def _file(path: Path | None) -> Path:
-    if path is None or not path.exists():
-        what = "None" if path is None else f"{str(path)!r}, which does not exist"
-        raise ValueError(f"path is {what}; allowed is {NEEDED}")
+def _file(path: Path) -> Path:
     if path.is_file():
         return path
-    files = (p for p in path.rglob("*") if p.suffix in (".jsonl", ".json") and p.is_file())
-    found = sorted(p for p in files if p.name != SOURCE)
+    found = sorted(path.rglob("*.jsonl"))
     if len(found) == 1:
         return found[0]
     names = ", ".join(str(p.relative_to(path)) for p in found[:20]) or "none"
-    names += ", ..." * (len(found) > 20)
     what = f"the folder {str(path)!r} with {len(found)} files ({names})"
     raise ValueError(f"path is {what}; allowed is {NEEDED}")
 
@@ -241,8 +226,7 @@ def _file(path: Path | None) -> Path:
 def _questions(file: Path) -> Iterator[_Question]:
     """The questions of ``file`` with their ids, all different."""
     seen: set[str] = set()
-    rows = _mirage_rows(file) if file.suffix == ".json" else json_lines(file)
-    for number, (bad, row) in enumerate(rows, 1):
+    for number, (bad, row) in enumerate(json_lines(file), 1):
         asked = checked(_Asked, row, bad)
         own_id = str(number if asked.id is None else asked.id).strip()
         if own_id in seen:
@@ -253,27 +237,9 @@ def _questions(file: Path) -> Iterator[_Question]:
         raise DataError(file, None, "rows", 0, "at least one question")
 
 
-def _mirage_rows(file: Path) -> Iterator[tuple[Bad, dict]]:
-    value = whole_json(file)
-    rows = value.get("medqa", value) if isinstance(value, dict) else value
-    if not isinstance(rows, dict):
-        form = 'an object {"medqa": {id: question}}, as in MIRAGE\'s benchmark.json'
-        raise DataError(file, None, "JSON", rows, form)
-    if rows is value and not any(
-        "question" in row for row in rows.values() if isinstance(row, dict)
-    ):
-        held = f"no medqa section; the file holds {', '.join(rows)}"[:200]
-        raise DataError(file, None, "JSON", held, "an object with medqa")
-    for own_id, row in rows.items():
-        if not isinstance(row, dict):
-            needed = "an object with question, options and answer"
-            raise DataError(file, None, f"question {own_id}", row, needed)
-        yield within(file, f"question {own_id}"), row | {"id": own_id}
-
-
 def _answer(row: dict) -> str | None:
     """The text of the right option as it stands, ``None`` where the row has no such text."""
-    letter, options = row.get("answer_idx", row.get("answer")), row.get("options")
+    letter, options = row.get("answer_idx"), row.get("options")
     answer = options.get(letter) if isinstance(options, dict) and isinstance(letter, str) else None
     return _unquoted(answer) if isinstance(answer, str) else None
 

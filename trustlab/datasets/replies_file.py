@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import math
 import warnings
@@ -83,9 +82,11 @@ def _whole(value: Any, low: int = 0, high: float = math.inf) -> int:
     return int(number)
 
 
+FLAGS = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
+
+
 def _flag(value: Any) -> bool:
-    known = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
-    return known[str(value).strip().lower()]
+    return FLAGS[str(value).strip().lower()]
 
 
 def _each(read: Callable[[Any], Any], gaps: bool = False) -> Callable[[Any], list[Any]]:
@@ -141,15 +142,11 @@ def _guesses(value: Any) -> str:
 
 
 def _verdict(value: Any) -> str:
-    try:
-        return str(_flag(value))
-    except KeyError:
-        return _text(value)
+    return str(_flag(value)) if str(value).strip().lower() in FLAGS else _text(value)
 
 
 def _evidence(value: Any) -> tuple[Evidence, ...]:
-    found = json.loads(value) if isinstance(value, str) else _plain(value)
-    rows = found["criteria"] if isinstance(found, dict) else found
+    rows = json.loads(value) if isinstance(value, str) else _plain(value)
     known = [{k: v for k, v in row.items() if v is not None} for row in rows]
     rows = [{"id": i, "description": f"criterion {i}"} | row for i, row in enumerate(known, 1)]
     profile = read_profile(json.dumps(rows))
@@ -213,9 +210,9 @@ class Kept:
 def read_replies(table: pd.DataFrame | str | Path, parameters: Parameters, seed: int = 0) -> Kept:
     """The replies of a table or of a file (``.csv``, ``.tsv``, ``.jsonl``, ``.parquet``).
 
-    Columns: :data:`COLUMNS`; a warning names others. Raises ``TypeError`` for what is neither table
-    nor path, :class:`~trustlab.datasets.DataError` for a column that is nearly one of these, a row
-    that breaks the format, and a case, level and model that come twice in a data set.
+    Columns: :data:`COLUMNS`; a warning names others. ``TypeError``: neither table nor path.
+    :class:`~trustlab.datasets.DataError`: a column that lacks, a row that breaks the format, and a
+    case, level and model that come twice in a data set.
     """
     file, rows = _rows(table)
     if not rows:
@@ -230,8 +227,7 @@ def read_replies(table: pd.DataFrame | str | Path, parameters: Parameters, seed:
     kept, seen = Kept([], [], [], [], []), {}
     for number, row in enumerate(rows, 1):
         bad = partial(DataError, file, number)
-        named = (("case_id" if name == "case" else name, value) for name, value in row.items())
-        found = {name: _cell(bad, name, value) for name, value in named if name in COLUMNS}
+        found = {name: _cell(bad, name, value) for name, value in row.items() if name in COLUMNS}
         found = {name: value for name, value in found.items() if value is not None}
         _take(kept, bad, found, parameters, seed, reasons)
         view = kept.views[-1]
@@ -295,21 +291,13 @@ def _missing(value: Any) -> bool:
 
 
 def _check_names(file: Path | str, names: Sequence[str]) -> None:
-    """Refuse what lacks a column, or nearly has one; warn of what is not read."""
+    """Refuse what lacks a column; warn of what is not read."""
     bad = partial(DataError, file, None)
-    if "case" in names and "case_id" in names:
-        raise bad("columns", names, "case_id or case, not both")
-    there = {*names, *(["case_id"] if "case" in names else [])}
-    if lacking := [name for name in ("case_id", "answer") if name not in there]:
+    if lacking := [name for name in ("case_id", "answer") if name not in names]:
         raise bad("columns", names, f"{', '.join(lacking)} among them")
-    if not {"truth", "correct"} & there:
+    if not {"truth", "correct"} & set(names):
         raise bad("columns", names, "truth or correct among them")
-    known = [*COLUMNS, "case"]
-    strange = [name for name in names if name not in known]
-    for name in strange:
-        if near := difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.8):
-            raise bad("columns", name, f"did you mean {near[0]}? Known are {', '.join(COLUMNS)}")
-    if strange:
+    if strange := [name for name in names if name not in COLUMNS]:
         warnings.warn(f"columns that are not read: {', '.join(strange)}", stacklevel=5)
 
 
