@@ -56,10 +56,9 @@ def row(table: pd.DataFrame, **where: object) -> pd.Series:
 
 
 def test_it_is_the_paired_difference_with_family_reference_and_cases_needed_beside_it():
-    metrics = ("auroc", "auprc")
-    found = compare_methods(ANSWERS, SURE, metrics=metrics, n_draws=200, seed=3)
+    found = compare_methods(ANSWERS, SURE, n_draws=200, seed=3)
     table = SURE.merge(ANSWERS, on=["case_id", "level", "dataset", "model"])
-    options = {"by": "method", "metrics": list(metrics), "n_draws": 200, "seed": 3}
+    options = {"by": "method", "metrics": ["auroc"], "n_draws": 200, "seed": 3}
     plain = paired_differences(table, "medconf", **options)
     same = ["method", "metric", "level", *ENDS[:-2], "p_holm", "n", "missing"]
     pd.testing.assert_frame_equal(found[same], plain[same])
@@ -112,13 +111,9 @@ def test_the_best_of_a_family_is_the_one_with_the_highest_auroc_against_the_refe
     same = row(every, method="asp", level="within")
     assert token[ENDS].astype(float).tolist() == pytest.approx(same[ENDS].astype(float).tolist())
     assert found["p_holm"].tolist() == pytest.approx(holm(found["p"]).tolist())
-    pooled = best_of_families(ANSWERS, SURE, level="pooled", n_draws=200, seed=3)
-    for level, best in (("within", found), ("pooled", pooled)):
-        for one in best.itertuples():
-            value = row(every, method=one.method, level=level)["value"]
-            assert one.value == pytest.approx(value), one.method
-    with pytest.raises(ValueError, match="level is '20'; allowed are 'within' and 'pooled'"):
-        best_of_families(ANSWERS, SURE, level="20")
+    for one in found.itertuples():
+        value = row(every, method=one.method, level="within")["value"]
+        assert one.value == pytest.approx(value), one.method
 
 
 def test_all_of_a_family_stand_on_the_rows_that_all_have_and_who_has_few_is_named():
@@ -142,11 +137,9 @@ def test_a_family_or_a_reference_without_values_has_no_best_and_says_why():
     assert set(found["missing"]) == {"no medconf: no probabilities"} and len(found) == 4
     assert found["p_holm"].isna().all()
     one_kind = ANSWERS.assign(correct=[float(i >= 9) for i in range(len(ANSWERS))])
-    found = best_of_families(one_kind, SURE, n_draws=20, level="pooled")
-    assert found["value"].isna().all() and set(found["n"]) == {120}
+    found = best_of_families(one_kind, SURE, n_draws=20)
+    assert found["value"].isna().all()
     assert set(found["missing"]) == {"fewer than 10 correct or wrong"}
-    enough = best_of_families(one_kind, SURE, n_draws=20, level="pooled", min_per_class=9)
-    assert enough["value"].notna().all()
 
 
 def test_ungraded_answers_and_a_level_with_one_kind_count_for_nothing():

@@ -156,8 +156,7 @@ OF_SERIES = [
     (correlation.spearman_exact_p, REFUSED, 0.5, 6, -0.1),
     (correlation.spearman_values, REFUSED, 2),
     (correlation.spearman_values, (-1, -0.5, 0.5, 1), 3),
-    (partial(correlation.rising_null, n_draws=0), REFUSED, RISING),
-    (partial(correlation.rising_null, statistic="kendall"), REFUSED, RISING),
+    (correlation.rising_band, REFUSED, RISING, "kendall"),
     *((correlation.rising_band, REFUSED, of) for of in (SHORT, [1, 2, INF], [1, 2, NAN], 6)),
     (correlation.rising_band, NAN, FLAT),
     (correlation.rising_band, NAN, [0.1 + 0.2, 0.3, 0.3], "spearman"),
@@ -239,10 +238,9 @@ OF_VIEWS = [  # value, low, high, n, n_cases, n_missing, n_zero
     (stopping.stop_turns, NOTHING, EMPTY_TURNS, 0.5),
     (stopping.stop_turns, 2, [[NAN] * 3], 0.5),
     *((stopping.stop_turns, REFUSED, sure, 0.5) for sure in (np.empty((2, 0)), [0.1, 0.2])),
-    (stopping.frontier, REFUSED, EMPTY_TURNS, EMPTY_TURNS, EMPTY_TURNS),
-    (stopping.frontier, (INF, 1, 4, 0), TWO, [[0, 1]], [[2, 4]]),
+    (stopping.best_threshold, REFUSED, EMPTY_TURNS, EMPTY_TURNS, EMPTY_TURNS, 0.0),
     *(
-        (stopping.frontier, REFUSED, [[0.1, 0.2]], right, [[2, 4]])
+        (stopping.best_threshold, REFUSED, [[0.1, 0.2]], right, [[2, 4]], 0.0)
         for right in ([[NAN, 1]], [[0.5, 1]], [[0, 1]] * 2)
     ),
     (stopping.along, REFUSED, [[1, 2]], [0, 1]),

@@ -5,9 +5,6 @@ from itertools import permutations
 import numpy as np
 import pytest
 from each import each
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 from resampled import (
     auprc_weighted,
     aurc,
@@ -23,7 +20,7 @@ from trustlab.metrics.agreement import COUNTS, agreement, cohen_kappa_weighted
 from trustlab.metrics.calibration import ece_weighted
 from trustlab.metrics.estimate import TOO_FEW, UNDEFINED, bounded_interval, percentile_interval
 from trustlab.metrics.selective import risk_at, selective_weighted
-from trustlab.metrics.stopping import best_threshold, fold_of, frontier, stop_turns
+from trustlab.metrics.stopping import best_threshold, fold_of, stop_turns, thresholds_of
 from trustlab.metrics.ties import reaches, tied
 
 NAN = float("nan")
@@ -239,23 +236,8 @@ def test_a_case_stops_at_the_first_turn_that_reaches_the_threshold_or_at_the_las
     assert stop_turns(SURE, threshold).tolist() == turns
 
 
-def test_the_frontier_by_hand() -> None:
-    found = frontier(SURE, RIGHT, SAID, [0.5, np.inf, 0.7])
-    assert found.thresholds.tolist() == [np.inf, 0.7, 0.5]
-    assert found.accuracy.tolist() == pytest.approx([2 / 3, 1, 2 / 3])
-    assert found.utterances.tolist() == pytest.approx([6, 16 / 3, 4])
-    assert found.early.tolist() == pytest.approx([0, 1 / 3, 2 / 3])
-    default = frontier(SURE, RIGHT, SAID).thresholds  # every confidence, and never
-    assert default.tolist() == [np.inf, 0.9, 0.7, 0.6, 0.5, 0.2, 0.1]
-
-
-@settings(max_examples=30, deadline=None)
-@given(arrays(float, (7, 4), elements=st.floats(0, 1)), st.integers(0, 2**28 - 1))
-def test_a_laxer_threshold_never_asks_more(sure: np.ndarray, bits: int) -> None:
-    right = np.array([bits >> i & 1 for i in range(28)]).reshape(7, 4)
-    found = frontier(sure, right, np.tile([1, 2, 3, 4], (7, 1)))
-    assert (np.diff(found.utterances) <= 0).all() and (np.diff(found.early) >= 0).all()
-    assert found.accuracy[0] == right[:, -1].mean() and found.utterances[0] == 4
+def test_every_threshold_that_decides_otherwise_is_tried() -> None:
+    assert thresholds_of(SURE).tolist() == [np.inf, 0.9, 0.7, 0.6, 0.5, 0.2, 0.1]
 
 
 @each(

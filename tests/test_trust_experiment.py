@@ -111,7 +111,7 @@ def test_marks_are_counted_and_what_the_table_does_not_know_is_unknown(run: Trus
     assert counts == (1, 0, 0, 0, 0, 1, *[0] * 6, "")  # the review could not be read
     assert part(row(run, ONE, "b"), *RX, *TESTS, "plan_missing") == (*[0] * 12, "no JSON")
     # Panel, safety on: two rated prescriptions, both objected to; two rated tests, none flagged.
-    found = trust_indices(run.reviews, "trust-x", unreadable="wrong")
+    found = trust_indices(run.reviews, draws=0)
     indices = found.set_index(["configuration", "safety", "metric"])["value"]
     percent = indices[PANEL, True][["unsafe_rx_percent", "test_alerts_percent", "osi", "accuracy"]]
     assert percent.tolist() == [50, 0, 75, pytest.approx(2 / 4)]  # one of the two with caution

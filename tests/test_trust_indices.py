@@ -150,11 +150,8 @@ TEN_OF_20 = [review(f"c{i}", ["flu"] * 3 if i < 10 else NOBODY) for i in range(2
 @each(
     ("reviews", "choices", "expected"),
     [
-        (PAIR, {"unreadable": "missing"}, {"accuracy": 1, "n_judged": 1, "n_readable": 1}),
         (TEN_OF_20, {}, {"accuracy": 0.5, "accuracy_shared": 0.5, "n_judged": 20}),  # was 1
         (NO_ANSWER, {}, {"accuracy": 0.5, "n_judged": 2}),
-        (NO_ANSWER, {"unreadable": "wrong"}, {"accuracy": 1 / 3}),
-        (NO_ANSWER, {"unreadable": "missing"}, {"accuracy": 1}),
         (TRIO, {}, {"cdr": 0, "n_readable": 1}),
         (TRIO, {"cdr_variant": "unreadable disagrees"}, {"cdr": 1 / 3, "n_readable": 2}),
     ],
@@ -196,7 +193,6 @@ MIXED = rows(*(review(c, ["flu"] * n, configuration="p") for n, c in enumerate("
     [
         (two_cases(), {"formulation": "both"}, r"is 'both'; allowed are \['trust-x', 'medguard-x"),
         (two_cases(), {"rx_variant": "x"}, "rx_variant is 'x'; allowed are"),
-        (two_cases(), {"fti_weights": (1, 1)}, "weights must be 2 numbers"),
         (two_cases(), {"draws": -1}, "draws must be at least 0; received -1"),
         (two_cases(case_id="a"), {}, "each case may come once in a .*'case_id': 'a'"),
         (two_cases(correct=0.5), {}, "correct must be 0, 1 or NaN"),

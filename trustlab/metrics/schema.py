@@ -133,9 +133,3 @@ def refuse(found: pd.DataFrame, bad: ArrayLike, message: str) -> None:
     if len(rows):
         received = f"received {found.iloc[rows[0]].to_dict()} and {len(rows) - 1} more"
         raise ValueError(f"{message}; {received}")
-
-
-def described(names: Iterable[str]) -> pd.DataFrame:
-    """Type, unit and meaning of those of the columns that are written down here, a row a column."""
-    named = {name: COLUMNS[name] for name in names if name in COLUMNS}
-    return pd.DataFrame(named.values(), index=pd.Index(list(named), name="column"))
