@@ -179,20 +179,6 @@ def test_bins_hold_equal_numbers_of_answers_and_equal_confidences_share_one():
     assert found["missing"].tolist() == ["no interval: fewer than 12 cases"] * 2
 
 
-def test_failed_answers_and_scores_have_no_bin_and_the_interval_resamples_cases():
-    rows = [("a", 1, 0, 0.3, -3.0), ("b", 1, NAN, 0.9, -2.0), ("c", 1, 1, 0.6, -1.0)]
-    found = binned(rows, 1, {"p": "probability", "s": "score"})
-    expected = [["p", pytest.approx(0.45), 0.5, 2]]
-    assert found[["method", "confidence", "value", "n"]].to_numpy().tolist() == expected
-    # Six cases are always right and six always wrong: the number right in a draw is binomial (12,
-    # 1/2), 95 % of it in 3 to 9.
-    levels = (1, 20, 40, 60, 80, 100)
-    found = binned([(c, level, c in "abcdef", 0.5) for c in "abcdefghijkl" for level in levels], 1)
-    np.testing.assert_allclose(found[["value", "low", "high"]], [[0.5, 0.25, 0.75]])
-    with pytest.raises(pd.errors.MergeError):
-        binned([rows[0][:4]] * 2, 1)
-
-
 # Risk and coverage
 
 ALL = ("bad", "good", "flat", "gone", "half")
