@@ -9,6 +9,7 @@ import pytest
 from each import each
 from resampled import auroc_weighted, case_weights
 
+from trustlab.metrics import schema
 from trustlab.metrics.discrimination import RANKING, auroc
 from trustlab.metrics.estimate import (
     CHUNK,
@@ -26,6 +27,7 @@ from trustlab.metrics.estimate import (
     percentile_interval,
     without_excess,
 )
+from trustlab.paths import ROOT
 
 pytestmark = pytest.mark.usefixtures("every_interval")
 NAN = float("nan")
@@ -129,3 +131,8 @@ def test_the_mean_excess_of_draws_is_taken_off_down_to_nothing():
     found = without_excess([0.25, 0.5, 0.75, NAN], 0.125)
     np.testing.assert_allclose(found, [0, 0.125, 0.375, NAN])
     np.testing.assert_allclose(without_excess([0.25, 0.75], 0.5), [0.25, 0.75])  # no excess
+
+
+def test_every_column_is_described_in_the_documentation():
+    told = (ROOT / "docs" / "statistics.md").read_text(encoding="utf-8")
+    assert [name for name in schema.COLUMNS if f"| `{name}` |" not in told] == []

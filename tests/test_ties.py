@@ -1,6 +1,5 @@
 """Near-ties are ties before anything is ranked, and only then: groups of one width, no chains."""
 
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,8 +9,6 @@ import pytest
 from each import each
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from benchmarks.records import random_records
-from trustlab.confidence import METHODS
 from trustlab.measures import metrics_table
 from trustlab.metrics import spearman_permutation_p, ties
 from trustlab.metrics.estimate import measure
@@ -19,13 +16,11 @@ from trustlab.metrics.paired import best_against, chosen_in
 from trustlab.metrics.run_tables import rows_of_methods
 from trustlab.metrics.selective import SELECTIVE
 from trustlab.metrics.stopping import stop_turns, thresholds_of
-from trustlab.records import PRODUCTS
 
 pytestmark = pytest.mark.usefixtures("every_interval")
 
 
 OF_SPREAD = 5e-7
-STATISTICS = ("logprobs", "prior_logprobs", "entropies", "renyi", "fisher_rao")
 
 
 def assert_same(one: pd.Series, other: pd.Series) -> None:
@@ -113,24 +108,3 @@ def test_a_product_of_probabilities_is_compared_by_its_logarithm(method: str) ->
     sure[:5] = 0
     none = ranked_metrics(right, sure, method)
     assert none["auroc", "pooled", "value"] == pytest.approx(roc_auc_score(right, sure), abs=1e-12)
-
-
-def test_products_are_what_squares_when_every_token_comes_twice() -> None:
-    """Held against the register: a method whose confidence is a product must be named as one."""
-    (made,) = (record.generation for record in random_records(1, seed=3))
-    assert made.answer is not None and made.answer.trace is not None
-    trace, kinds = made.answer.trace, made.alternative_entailment
-    assert kinds is not None and trace.alternatives is not None
-    tiled = {name: np.tile(getattr(trace, name), 2) for name in STATISTICS}
-    alternatives = trace.alternatives * 2
-    twice = replace(trace, tokens=trace.tokens * 2, alternatives=alternatives, **tiled)
-    relevance = np.tile(np.asarray(made.relevance), 2)
-    doubled = replace(
-        made,
-        answer=replace(made.answer, trace=twice),
-        alternative_entailment=kinds * 2,
-        relevance=relevance,
-    )
-    sure, again = ({n: m.score(g) for n, m in METHODS.items()} for g in (made, doubled))
-    squared = {n for n, x in sure.items() if x**2 < x and np.isclose(again[n], x**2, atol=0)}
-    assert squared == PRODUCTS
