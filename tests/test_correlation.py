@@ -33,6 +33,7 @@ def test_spearman_of_six_points_by_hand():
     assert spearman(accuracy, confidence) == pytest.approx(33 / 35)
     assert spearman_permutation_p(accuracy, confidence) == pytest.approx(12 / 720)
     assert spearman_permutation_p(accuracy, accuracy[::-1]) == pytest.approx(2 / 720)
+    assert spearman_permutation_p(range(8), range(8)) == pytest.approx(2 / 40_320)
 
 
 @each("n", [4, 6])

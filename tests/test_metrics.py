@@ -41,6 +41,8 @@ def test_a_group_is_a_millionth_of_the_spread_wide():
     np.testing.assert_array_equal(tied([near, near[::-1]]), [expected, expected[::-1]])
     mostly_one = [*[5.0] * 98, 5 + 1e-7, 6.0]  # the percentiles are alike: smallest and largest
     assert tied(mostly_one).tolist() == [*[5.0] * 99, 6.0]
+    far = [*np.linspace(0, 1, 50), 1e9]  # one far value ties no others
+    assert tied(far).tolist() == far
 
 
 def test_a_threshold_is_reached_from_the_width_of_a_tie_below_it():

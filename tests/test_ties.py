@@ -27,6 +27,12 @@ def assert_same(one: pd.Series, other: pd.Series) -> None:
     pd.testing.assert_series_equal(one, other, rtol=0, atol=1e-12)
 
 
+def test_noise_in_confidences_moves_no_rank_metric() -> None:
+    right, sure = a_law(300)
+    near = sure + 1e-8 * np.random.default_rng(1).random(300)
+    assert_same(ranked_metrics(right, sure), ranked_metrics(right, near))
+
+
 def test_noise_moves_no_threshold() -> None:
     sure = np.array([[0.6, 0.8, 1.0], [0.2, 0.8, 0.8]])
     less = sure - OF_SPREAD * np.array([[0, 1, 1], [1, 0, 1]])
