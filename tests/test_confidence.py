@@ -85,6 +85,7 @@ def probed(name: str, reply: Reply, **more: Any) -> Generation:
         ),
         *((name, probed(name, REFUSED), "refused") for name in ("ce", "cot_ce", "topk_ce")),
         ("topk_ce", guessing(80, 85, 90, 75), FIVE),
+        ("poc", sampled("Flu"), "fewer than 2 readable samples"),
         ("topk_ce", guessing(80, 85, 90, 75, 80, 85), FIVE),
         ("topk_ce", guessing(80, 85, 90, 75, 101), FIVE),
         ("p_true", generation(probes={"p_true": told("True", "maybe")}),

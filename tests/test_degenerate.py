@@ -218,6 +218,10 @@ OF_GRADERS = [
     (ALL_AGREE, (6, 0, 0, 6, 1, NAN, NAN, 12, 12, 0), MANY % 2, MANY % 2, MANY),
     (agreement.agreement, REFUSED, [INF], [1], ["a"]),
 ]
+OF_RISKS = [
+    *((selective.risk_at, REFUSED, [1, 0], SHORT, [[1, 1]], [at]) for at in (0.0, 1.1, NAN)),
+    *((selective.selective_weighted, REFUSED, [1, 0], SHORT, w) for w in ([[0.5, 1]], [[-1, 1]])),
+]
 OF_VIEWS = [  # value, low, high, n, n_cases, n_missing, n_zero
     *(
         (cv, expected, rows, cases)
@@ -279,7 +283,7 @@ OF_DOCTORS = [
     (partial(trust.fti, formulation=MEDGUARD), REFUSED, -3, 1),
 ]
 EDGES: list[tuple[Any, ...]] = [
-    *OF_SERIES, *OF_TIES, *OF_DRAWS, *OF_GRADERS, *OF_VIEWS, *OF_DOCTORS,
+    *OF_SERIES, *OF_TIES, *OF_DRAWS, *OF_GRADERS, *OF_RISKS, *OF_VIEWS, *OF_DOCTORS,
 ]  # fmt: skip
 
 

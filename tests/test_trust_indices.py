@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from each import each
-from made_reviews import SAFETY_OFF, many_cases, review, two_cases
+from made_reviews import EMPTY_PLAN, SAFETY_OFF, many_cases, review, two_cases
 from resampled import case_weights
 
 from trustlab.metrics.estimate import percentile_interval
@@ -116,6 +116,22 @@ def test_parts_that_no_draw_moves_have_no_interval_and_the_whole_names_them() ->
     certain = "the interval takes as certain: rdc, unsafe_rx_percent, test_alerts_percent"
     assert row["fti_missing"] == row["fti_as_printed_missing"] == certain
     assert row["cdr_low"] < row["cdr"] < row["cdr_high"] and row["eti_low"] < row["eti_high"]
+
+
+def test_a_plan_that_cannot_be_read_is_missing_and_an_empty_one_counts_without_an_interval() -> (
+    None
+):
+    lost = review("c", ["flu"] * 3, plan_missing="no plan in brackets", **EMPTY_PLAN)
+    row = one(rows(lost))
+    assert holds(row, osi=NAN, fti=NAN) and row["osi_missing"] == "no readable plan"
+    row = one(pd.DataFrame([*two_cases().to_dict("records"), lost]))
+    assert holds(row, n_no_plan=1, n_cases_without_prescriptions=0, osi=67.5)
+    cases = many_cases(12)
+    cases.loc[:2, ["n_prescriptions", "n_safe", "n_caution", "n_unsafe"]] = 0
+    row = one(cases, draws=50)
+    assert holds(row, unsafe_rx_percent_n=9, osi_n=12, fti_n=12)
+    few = ["unsafe_rx_percent", "osi", "fti", "fti_as_printed"]
+    assert told(row, "no interval: fewer than 12 cases") == few
 
 
 @each("formulation", FORMULATIONS)
