@@ -124,6 +124,7 @@ def test_a_plan_that_cannot_be_read_is_missing_and_an_empty_one_counts_without_a
     lost = review("c", ["flu"] * 3, plan_missing="no plan in brackets", **EMPTY_PLAN)
     row = one(rows(lost))
     assert holds(row, osi=NAN, fti=NAN) and row["osi_missing"] == "no readable plan"
+    assert row["fti_missing"] == "without osi"
     row = one(pd.DataFrame([*two_cases().to_dict("records"), lost]))
     assert holds(row, n_no_plan=1, n_cases_without_prescriptions=0, osi=67.5)
     cases = many_cases(12)
