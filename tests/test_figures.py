@@ -250,6 +250,14 @@ def test_marks_and_intervals_stand_where_the_table_says_and_what_is_missing_says
     assert "withheld: fewer than 10 correct or wrong" in words(rows(few, FAMILIES)[0])
 
 
+def test_marks_are_in_the_unit_drawn_and_hollow_below_twelve_cases(drawn: Drawn) -> None:
+    (ax,) = drawn.axes("dodged")
+    every = [mark for row in marks(ax).values() for mark in row]
+    assert min(mark.get_xdata()[0] for mark in every) == pytest.approx(62)
+    hollow = [mark for mark in every if mark.get_markerfacecolor() == "white"]
+    assert len(hollow) == 2 and {mark.get_label() for mark in hollow} == {FEW}
+
+
 def test_a_band_stands_behind_each_row_that_has_one(drawn: Drawn) -> None:
     left, right = drawn.axes("band")
     grey: list[Any] = [c for c in left.collections if isinstance(c, PolyCollection)]
