@@ -17,12 +17,12 @@ from asking import ask
 from each import each
 from fake_panel import FakePanel, Wordy, by_case, case, marks_json, opinion, plan_json
 
-from studies.trust_indices import ONE, TrustRun, trust
+from studies.trust_indices import ONE, TrustRun, no_answer, trust
 from trustlab import trust_indices
 from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel
 from trustlab.parsing.reply import CUT
-from trustlab.records import Reply
+from trustlab.records import Opinion, Reply
 
 FEVER, COUGH = "Fever disease", "Cough disease"
 HALF = 1 / math.sqrt(2)
@@ -135,6 +135,8 @@ def test_a_reply_that_is_no_answer_is_counted_and_its_panel_is_missing_not_wrong
     indices = found.set_index("configuration")[["value", "n"]]
     assert indices.loc[PANEL].tolist() == [pytest.approx(2 / 3), 3]
     assert indices.loc[ONE].tolist() == [0.5, 2]
+    assert no_answer(Opinion("m1", 0, None, None, f"{CUT}: 512", "<thinking"))  # whatever it says
+    assert not no_answer(Opinion("m1", 0, None, None, "no diagnosis", "Well."))
 
 
 def facts_of(folder) -> dict[str, Any]:
