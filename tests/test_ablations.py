@@ -15,6 +15,7 @@ from studies.ablations import (
     Ablations,
     WrongPassages,
     ablations,
+    kinds,
     libraries,
     on_shared_rows,
 )
@@ -109,6 +110,7 @@ SHELF = [
 
 
 def test_the_control_never_finds_a_right_passage_and_goes_on_where_a_keyword_finds_only_those():
+    assert [*kinds(SHELF)] == ["signs", "tests"] and kinds(SHELF[2:]) == {}
     for seed in range(10):
         control = WrongPassages(BM25(SHELF), ["Influenza", "Common cold", "Gout"], seed)
         found = [p.id for p in control.search("influenza", 2)]

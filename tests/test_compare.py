@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from trustlab.measures import best_of_families, compare_methods
-from trustlab.metrics.paired import paired_differences
+from trustlab.metrics.paired import paired_differences, reference_of
 from trustlab.metrics.significance import holm, sample_size_for_power
 
 pytestmark = pytest.mark.usefixtures("every_interval")
@@ -44,6 +44,10 @@ def without(method: str, share: float = 1.0) -> pd.DataFrame:
     return table
 
 
+def with_twin(method: str, name: str) -> pd.DataFrame:
+    return pd.concat([SURE, SURE[SURE["method"] == method].assign(method=name)])
+
+
 def row(table: pd.DataFrame, **where: object) -> pd.Series:
     for column, value in where.items():
         table = table[table[column] == value]
@@ -52,10 +56,9 @@ def row(table: pd.DataFrame, **where: object) -> pd.Series:
 
 
 def test_it_is_the_paired_difference_with_family_reference_and_cases_needed_beside_it():
-    metrics = ("auroc", "auprc")
-    found = compare_methods(ANSWERS, SURE, metrics=metrics, n_draws=200, seed=3)
+    found = compare_methods(ANSWERS, SURE, n_draws=200, seed=3)
     table = SURE.merge(ANSWERS, on=["case_id", "level", "dataset", "model"])
-    options = {"by": "method", "metrics": list(metrics), "n_draws": 200, "seed": 3}
+    options = {"by": "method", "metrics": ["auroc"], "n_draws": 200, "seed": 3}
     plain = paired_differences(table, "medconf", **options)
     same = ["method", "metric", "level", *ENDS[:-2], "p_holm", "n", "missing"]
     pd.testing.assert_frame_equal(found[same], plain[same])
@@ -69,6 +72,19 @@ def test_it_is_the_paired_difference_with_family_reference_and_cases_needed_besi
         assert len(part) == 5 and part["p_holm"].tolist() == pytest.approx(holm(part["p"]).tolist())
 
 
+def test_each_method_stands_on_the_rows_that_it_shares_with_the_reference():
+    found = compare_methods(ANSWERS, without("asp", 0.25), n_draws=50)
+    assert row(found, method="asp", level="pooled")[["n", "n_missing"]].tolist() == [90, 30]
+    assert row(found, method="poc", level="pooled")[["n", "n_missing"]].tolist() == [120, 0]
+
+
+def test_a_twin_of_the_reference_needs_no_number_of_cases():
+    found = compare_methods(ANSWERS, with_twin("medconf", "medconf_weighted"), n_draws=50)
+    one = row(found, method="medconf_weighted", level="within")
+    assert one["difference"] == 0 and np.isnan([one["cases_needed"], one["p"], one["low"]]).all()
+    assert one["missing"] == "no interval: all draws alike"
+
+
 def test_a_reference_without_values_gives_rows_that_say_why_and_an_unknown_one_is_refused():
     found = compare_methods(ANSWERS, without("medconf"), n_draws=20)
     assert found["difference"].isna().all()
@@ -77,6 +93,9 @@ def test_a_reference_without_values_gives_rows_that_say_why_and_an_unknown_one_i
     for compare in (compare_methods, best_of_families):
         with pytest.raises(ValueError, match=message):
             compare(ANSWERS, SURE, "medcof")
+    assert compare_methods(ANSWERS, SURE[SURE["method"] == "medconf"]).empty
+    named = [reference_of(names) for names in (["asp", "medconf"], {"asp": "t", "poc": ""}, [])]
+    assert named == ["medconf", "asp", "medconf"]  # without medconf the first
 
 
 # The best of each family
@@ -92,8 +111,9 @@ def test_the_best_of_a_family_is_the_one_with_the_highest_auroc_against_the_refe
     same = row(every, method="asp", level="within")
     assert token[ENDS].astype(float).tolist() == pytest.approx(same[ENDS].astype(float).tolist())
     assert found["p_holm"].tolist() == pytest.approx(holm(found["p"]).tolist())
-    with pytest.raises(ValueError, match="level is '20'; allowed are 'within' and 'pooled'"):
-        best_of_families(ANSWERS, SURE, level="20")
+    for one in found.itertuples():
+        value = row(every, method=one.method, level="within")["value"]
+        assert one.value == pytest.approx(value), one.method
 
 
 def test_all_of_a_family_stand_on_the_rows_that_all_have_and_who_has_few_is_named():
@@ -102,6 +122,10 @@ def test_all_of_a_family_stand_on_the_rows_that_all_have_and_who_has_few_is_name
         token = row(found, family="token")
         assert token[["method", "n", "n_methods", "left_out"]].tolist() == expected
         assert row(found, family="consistency")["n"] == 120
+    found = best_of_families(ANSWERS, with_twin("asp", "perplexity"), n_draws=50)
+    one = row(found, family="token")
+    assert (one["method"], one["missing"]) == ("asp", "as good: perplexity")
+    assert one["chosen_in"] <= 0.5
 
 
 def test_a_family_or_a_reference_without_values_has_no_best_and_says_why():
@@ -112,3 +136,23 @@ def test_a_family_or_a_reference_without_values_has_no_best_and_says_why():
     found = best_of_families(ANSWERS, without("medconf"), n_draws=20)
     assert set(found["missing"]) == {"no medconf: no probabilities"} and len(found) == 4
     assert found["p_holm"].isna().all()
+    one_kind = ANSWERS.assign(correct=[float(i >= 9) for i in range(len(ANSWERS))])
+    found = best_of_families(one_kind, SURE, n_draws=20)
+    assert found["value"].isna().all()
+    assert set(found["missing"]) == {"fewer than 10 correct or wrong"}
+
+
+def test_ungraded_answers_and_a_level_with_one_kind_count_for_nothing():
+    right = ANSWERS["correct"].mask(ANSWERS["level"] == 100, 1.0)
+    lost = ANSWERS.assign(correct=right.where(ANSWERS["case_id"] != "c00"))
+    one = row(best_of_families(lost, SURE, n_draws=20), family="token")
+    assert (one["n"], one["n_cases"], one["n_missing"]) == (78, 39, 42)
+
+
+def test_two_runs_are_compared_each_with_its_own():
+    other = made(seed=5, model="other")
+    answers, sure = (pd.concat(pair) for pair in zip((ANSWERS, SURE), other, strict=True))
+    for compare in (compare_methods, best_of_families):
+        both, single = compare(answers, sure, n_draws=50), compare(*other, n_draws=50)
+        mine = both[both["model"] == "other"].reset_index(drop=True)
+        pd.testing.assert_frame_equal(mine, single)

@@ -13,7 +13,8 @@ from made_meditod import canonical, doctor, entries, numbered, raw, told, write
 from made_medqa import official, row
 
 from trustlab.datasets import DataError, ddxplus, load_cases, meditod
-from trustlab.datasets.cases_file import FILE, POSTERIOR, STARTER
+from trustlab.datasets.cases_file import FILE, POSTERIOR
+from trustlab.datasets.own import STARTER
 
 OBJECTS = "a list of objects"
 CHART = "an object of what a chart holds"

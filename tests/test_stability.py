@@ -43,6 +43,10 @@ def test_chance_is_what_shuffled_conditions_give() -> None:
     assert cv_group_by_chance([[0.4, 0.6]], 20) == pytest.approx(20)
     # Two rows: half of the shufflings cancel (0 %), half do not (20 %): the 95 % value is larger.
     assert cv_group_by_chance([[0.4, 0.6], [0.6, 0.4]], 200) == pytest.approx(20)
+    rng = np.random.default_rng(0)
+    drawn = [rng.permuted(MANY, axis=1).mean(axis=0) for _ in range(1000)]
+    expected = np.quantile([100 * means.std() / means.mean() for means in drawn], 0.95)
+    assert cv_group_by_chance(MANY, 1000) == pytest.approx(expected, rel=0.1)
     first, again, other = (cv_group_by_chance(MANY, 50, seed) for seed in (1, 1, 2))
     assert first == again != other
 

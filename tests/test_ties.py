@@ -1,6 +1,5 @@
 """Near-ties are ties before anything is ranked, and only then: groups of one width, no chains."""
 
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,26 +9,28 @@ import pytest
 from each import each
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from benchmarks.records import random_records
-from trustlab.confidence import METHODS
 from trustlab.measures import metrics_table
 from trustlab.metrics import spearman_permutation_p, ties
 from trustlab.metrics.estimate import measure
 from trustlab.metrics.paired import best_against, chosen_in
 from trustlab.metrics.run_tables import rows_of_methods
 from trustlab.metrics.selective import SELECTIVE
-from trustlab.metrics.stopping import frontier, stop_turns
-from trustlab.records import PRODUCTS
+from trustlab.metrics.stopping import stop_turns, thresholds_of
 
 pytestmark = pytest.mark.usefixtures("every_interval")
 
 
 OF_SPREAD = 5e-7
-STATISTICS = ("logprobs", "prior_logprobs", "entropies", "renyi", "fisher_rao")
 
 
 def assert_same(one: pd.Series, other: pd.Series) -> None:
     pd.testing.assert_series_equal(one, other, rtol=0, atol=1e-12)
+
+
+def test_noise_in_confidences_moves_no_rank_metric() -> None:
+    right, sure = a_law(300)
+    near = sure + 1e-8 * np.random.default_rng(1).random(300)
+    assert_same(ranked_metrics(right, sure), ranked_metrics(right, near))
 
 
 def test_noise_moves_no_threshold() -> None:
@@ -37,9 +38,8 @@ def test_noise_moves_no_threshold() -> None:
     less = sure - OF_SPREAD * np.array([[0, 1, 1], [1, 0, 1]])
     assert stop_turns(less, 0.8).tolist() == stop_turns(sure, 0.8).tolist() == [1, 1]
     assert stop_turns(less - 1e-5, 0.8).tolist() == [2, 2]
-    found = [frontier(s, [[0, 1, 1], [1, 0, 1]], [[1, 3, 5]] * 2) for s in (sure, less)]
-    np.testing.assert_allclose(found[1].thresholds, found[0].thresholds, atol=1e-6)
-    np.testing.assert_array_equal(found[1].utterances, found[0].utterances)
+    found = [thresholds_of(s) for s in (sure, less)]
+    np.testing.assert_allclose(found[1], found[0], atol=1e-6)
 
 
 def test_noise_chooses_no_best_and_orders_no_series() -> None:
@@ -114,24 +114,3 @@ def test_a_product_of_probabilities_is_compared_by_its_logarithm(method: str) ->
     sure[:5] = 0
     none = ranked_metrics(right, sure, method)
     assert none["auroc", "pooled", "value"] == pytest.approx(roc_auc_score(right, sure), abs=1e-12)
-
-
-def test_products_are_what_squares_when_every_token_comes_twice() -> None:
-    """Held against the register: a method whose confidence is a product must be named as one."""
-    (made,) = (record.generation for record in random_records(1, seed=3))
-    assert made.answer is not None and made.answer.trace is not None
-    trace, kinds = made.answer.trace, made.alternative_entailment
-    assert kinds is not None and trace.alternatives is not None
-    tiled = {name: np.tile(getattr(trace, name), 2) for name in STATISTICS}
-    alternatives = trace.alternatives * 2
-    twice = replace(trace, tokens=trace.tokens * 2, alternatives=alternatives, **tiled)
-    relevance = np.tile(np.asarray(made.relevance), 2)
-    doubled = replace(
-        made,
-        answer=replace(made.answer, trace=twice),
-        alternative_entailment=kinds * 2,
-        relevance=relevance,
-    )
-    sure, again = ({n: m.score(g) for n, m in METHODS.items()} for g in (made, doubled))
-    squared = {n for n, x in sure.items() if x**2 < x and np.isclose(again[n], x**2, atol=0)}
-    assert squared == PRODUCTS

@@ -17,7 +17,7 @@ def families() -> dict[str, str]:
 
 
 def metrics_table(
-    run: run_tables.RunTables, scales: Mapping[str, str] | None = None, **options: Any
+    run: Any, scales: Mapping[str, str] | None = None, **options: Any
 ) -> pd.DataFrame:
     """Every metric of every method: :func:`trustlab.metrics.run_tables.metrics_table`, whose
     ``options`` it takes. Brier score and ECE where ``scales`` says "probability"; ``None``: the

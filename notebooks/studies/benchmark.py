@@ -17,7 +17,7 @@ from trustlab.levels import views
 from trustlab.measures import families
 from trustlab.metrics import schema
 from trustlab.metrics.estimate import grouped, mean, measure
-from trustlab.plots.style import FAMILY_LABELS, GREY
+from trustlab.plots.style import FAMILY_LABELS
 from trustlab.published import published_table
 from trustlab.records import LEVELS, Case
 from trustlab.settings import Setup
@@ -57,10 +57,6 @@ def bayes_optimal_table(
     return schema.table(list(lines), ["dataset", "level"])
 
 
-NOT_OURS = (
-    "Grey: as Ren et al. 2026 print it, of large models on other patients, without intervals: not"
-    " to be held against ours."
-)
 OURS, THEIRS = "this run", "as printed"
 NAMES = {"llama-3.1": "Llama-3.1", "gpt-4.1": "GPT-4.1"}
 NAMES |= {"ddxplus": "DDXPlus", "meditod": "MediTOD", "medqa": "MedQA"}
@@ -127,12 +123,3 @@ def _as_published(ours: pd.DataFrame, printed: pd.DataFrame, what: str = "") -> 
     wide = wide.reindex(index=pd.MultiIndex.from_frame(rows))
     columns = both[across].drop_duplicates().itertuples(index=False, name=None)
     return wide[list(columns)].fillna("–")
-
-
-def printed_in_grey(table: pd.DataFrame, name: str) -> Any:
-    """The table for a notebook, all text escaped: printed columns grey, and what they are of."""
-    theirs = [column for column in table.columns if column[0] == THEIRS]
-    style = table.style.format(escape="html").format_index(escape="html", axis=0)
-    style = style.format_index(escape="html", axis=1).set_uuid(name).set_caption(NOT_OURS)
-    style = style.set_properties(subset=theirs, color=GREY)
-    return style.set_properties(**{"white-space": "normal"})

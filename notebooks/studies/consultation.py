@@ -22,7 +22,7 @@ from trustlab.folder.replies_log import recording
 from trustlab.formatted import together
 from trustlab.metrics.estimate import Draws, Rows, mean, measure
 from trustlab.metrics.schema import table
-from trustlab.metrics.stopping import along, best_threshold, fold_of, frontier, stop_turns
+from trustlab.metrics.stopping import along, best_threshold, fold_of, stop_turns, thresholds_of
 from trustlab.metrics.ties import reaches
 from trustlab.models.base import Model
 from trustlab.models.cache import CachedModel
@@ -351,7 +351,7 @@ def frontier_table(
     labelled = (
         ({"model": model, "method": m, "threshold": t}, _stopped(g, stop_turns(sure, t)))
         for m, sure in g.known.items()
-        for t in frontier(sure, g.correct, g.utterances).thresholds
+        for t in thresholds_of(sure)
     )
     shown = {name: REACHED[name] for name in ("accuracy", "utterances", "early")}
     return table(measure(labelled, shown), ["model", "method", "threshold"])

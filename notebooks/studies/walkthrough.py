@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
 from functools import cached_property
 from pathlib import Path
@@ -148,24 +148,6 @@ def _with_confidence(run: Run, methods: list[str]) -> pd.DataFrame:
     """The answers, each of these methods' confidence beside them, NaN where missing."""
     wide = run.confidence.pivot(index=KEYS, columns="method", values="confidence")
     return run.answers.join(wide.reindex(columns=methods), on=KEYS)
-
-
-def out_of_distribution_table(
-    runs: Mapping[str, Run], methods: Sequence[str], n_draws: int = 2000, seed: int = 0
-) -> pd.DataFrame:
-    """By ``set`` of cases: accuracy (``method`` ''), and each method's mean confidence, 0 to 1.
-    One model and one level a run; each value counts the answers behind itself."""
-    lines = []
-    for name, run in runs.items():
-        right = run.answers.assign(method="", confidence=run.answers["correct"].astype(float))
-        columns = ["case_id", "method", "confidence", "missing"]
-        values = pd.concat([right.assign(missing="no answer")[columns], run.confidence[columns]])
-        for method in ("", *methods):
-            held: Any = values[values["method"] == method]
-            metric = {"mean_confidence" if method else "accuracy": mean("confidence")}
-            about = {"set": name, "method": method}
-            lines += measure([(about, Rows.of(held, "confidence", n_draws, seed))], metric)
-    return table(lines, ["set", "method"])
 
 
 @choices

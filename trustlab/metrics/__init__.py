@@ -11,12 +11,10 @@ from trustlab.metrics.correlation import (
     unordered_band,
 )
 from trustlab.metrics.discrimination import auprc, auroc
-from trustlab.metrics.paired import paired_differences
-from trustlab.metrics.significance import holm, sample_size_for_power
 from trustlab.metrics.stability import cv_group, cv_sample
 
 __all__ = [
     "auprc", "auroc", "brier", "cross_fitted", "cv_group", "cv_sample", "ece",
-    "holm", "paired_differences", "pearson", "rising_band", "sample_size_for_power",
-    "spearman", "spearman_exact_p", "spearman_permutation_p", "spearman_values", "unordered_band",
+    "pearson", "rising_band", "spearman", "spearman_exact_p", "spearman_permutation_p",
+    "spearman_values", "unordered_band",
 ]  # fmt: skip

@@ -130,30 +130,22 @@ Band = tuple[float, float, float]
 """Low end, median and high end of what chance gives."""
 
 
-def rising_null(
-    accuracies: ArrayLike, statistic: str = "pearson", n_draws: int = 20_000, seed: int = 0
-) -> np.ndarray:
-    """Correlation of ``accuracies`` (n,) with confidences that merely rise, (n_draws,) in [-1, 1].
-    ``statistic`` is "pearson" or "spearman". NaN where all accuracies are the same. ``ValueError``
-    below 3 points or 1 draw, for accuracies that are not finite or another statistic."""
-    fixed = _fixed(accuracies)
-    if statistic not in OVER_LEVELS:
-        raise ValueError(f"statistic is {statistic!r}; allowed are {list(OVER_LEVELS)}")
-    if len(fixed) < 3 or n_draws < 1:
-        raise ValueError(f"at least 3 points and 1 draw; received {len(fixed)} and {n_draws}")
-    rng = np.random.default_rng(seed)
-    series = np.cumsum(rng.standard_exponential((n_draws, len(fixed))), axis=-1)
-    return OVER_LEVELS[statistic](np.tile(fixed, (n_draws, 1)), series)
-
-
 def rising_band(accuracies: ArrayLike, statistic: str = "pearson") -> Band:
-    """(low, median, high) of :func:`rising_null`: its middle 95 %; NaN and errors as there."""
+    """(low, median, high) of what the rising null gives these accuracies (n,), its middle 95 %.
+    ``statistic`` is "pearson" or "spearman". NaN where all accuracies are the same. ``ValueError``
+    below 3 points, for accuracies that are not finite or another statistic."""
     return _rising_band(_fixed(accuracies), statistic)
 
 
 @lru_cache(maxsize=4096)
 def _rising_band(fixed: tuple[float, ...], statistic: str) -> Band:
-    draws = rising_null(fixed, statistic, 1 if statistic == "spearman" else 20_000)
+    if statistic not in OVER_LEVELS:
+        raise ValueError(f"statistic is {statistic!r}; allowed are {list(OVER_LEVELS)}")
+    if len(fixed) < 3:
+        raise ValueError(f"at least 3 points are needed; received {len(fixed)}")
+    n_draws = 1 if statistic == "spearman" else 20_000
+    series = np.cumsum(np.random.default_rng(0).standard_exponential((n_draws, len(fixed))), axis=1)
+    draws = OVER_LEVELS[statistic](np.tile(fixed, (n_draws, 1)), series)
     low, median, high = np.quantile(draws, [0.025, 0.5, 0.975])
     return float(low), float(median), float(high)
 

@@ -224,12 +224,11 @@ def compare_methods(
     confidence: pd.DataFrame,
     families: Mapping[str, str],
     reference: str = "medconf",
-    metrics: Sequence[str] = ("auroc",),
     n_draws: int = 2000,
     seed: int = 0,
     min_per_class: int = 10,
 ) -> pd.DataFrame:
-    """Every method against ``reference``, each on the rows that the two share.
+    """The AUROC of every method against ``reference``, on the rows that the two share.
     The rows of :func:`paired_differences`, with ``family`` and ``against``; ``p_holm`` is over all
     methods of a model, data set, metric and level. ``ValueError`` for an unknown reference."""
     table = _joined(answers, confidence, reference)
@@ -237,7 +236,7 @@ def compare_methods(
     if len(set(table["method"])) == 1:
         found = corrected([], [*RUN, "method", "level"], ["n_rarer"])
     else:
-        found = paired_differences(table, reference, by="method", metrics=metrics, **how)
+        found = paired_differences(table, reference, by="method", metrics=["auroc"], **how)
     found.insert(3, "family", [families.get(m, OTHER) for m in found["method"]])
     found.insert(4, "against", reference)
     return found
@@ -248,29 +247,24 @@ def best_of_families(
     confidence: pd.DataFrame,
     families: Mapping[str, str],
     reference: str = "medconf",
-    level: str = "within",
     n_draws: int = 2000,
     seed: int = 0,
     min_per_class: int = 10,
 ) -> pd.DataFrame:
-    """In each family the method with the highest AUROC, against ``reference``: a row a family.
+    """In each family the method with the highest level-stratified AUROC, against ``reference``.
 
     - On the rows that all methods of a family and the reference have; a method with a value on less
       than half of the graded answers is named in ``left_out``; ``n_methods`` counts the others.
     - The best is chosen on the cases that it is judged on: ``chosen_in`` is the share of draws in
       which it would be. ``low``, ``high``, ``p`` (``p_holm``: over the families),
       ``standard_error`` and ``cases_needed`` hold the method fixed.
-    - Withheld as in :func:`compare_methods`; equals are named in ``missing``. ``level``: "within"
-      or "pooled".
+    - Withheld as in :func:`compare_methods`; equals are named in ``missing``.
     """
-    if level not in ("within", "pooled"):
-        raise ValueError(f"level is {level!r}; allowed are 'within' and 'pooled'")
-    auroc = RANKING["auroc"][0]
-    statistic = engine.within(auroc) if level == "within" else auroc
+    statistic = engine.within(RANKING["auroc"][0])
     few = engine.at_least(min_per_class)
     lines: list[dict[str, Any]] = []
     for run_label, run in groups(_joined(answers, confidence, reference), RUN):
-        label = {**run_label, "against": reference, "level": level}
+        label = {**run_label, "against": reference, "level": "within"}
         draws = Draws.of(run["case_id"].to_numpy(), n_draws, seed)
         graded = run.dropna(subset="correct")
         wide = graded.pivot(index=ROW, columns="method", values="confidence")
@@ -288,7 +282,7 @@ def best_of_families(
             if not none:
                 known = asked[[*kept, reference]].notna().all(axis=1).to_numpy()
             rows = Rows(asked, known, draws, none)
-            mixed = [q for q, part in rows.by("level").items() if part.rarer or level == "pooled"]
+            mixed = [q for q, part in rows.by("level").items() if part.rarer]
             counts = {"n_methods": len(kept), "left_out": ", ".join(left_out)}
             found = _best(rows, mixed, kept, reference, statistic, few) | counts
             found["n_missing"] = n_asked - found["n"]

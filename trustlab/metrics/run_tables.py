@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,23 +22,9 @@ KEYS = ["case_id", "dataset", "level", "model"]
 ROW = ["case_id", "level"]
 
 
-class RunTables(Protocol):
-    """What a run must hold, keyed by case_id, dataset, level, model (and method)."""
-
-    @property
-    def answers(self) -> pd.DataFrame:
-        """One row per case, level and model."""
-        ...
-
-    @property
-    def confidence(self) -> pd.DataFrame:
-        """One row per case, level, model and method."""
-        ...
-
-
 @dataclass(frozen=True)
 class Tables:
-    """The two tables that make a run to measure."""
+    """The two tables of a run to measure: a row a case, level and model (and method)."""
 
     answers: pd.DataFrame
     confidence: pd.DataFrame
@@ -161,7 +147,7 @@ FLAT = "accuracy or mean confidence is the same at every level"
 
 
 def metrics_table(
-    run: RunTables,
+    run: Any,
     scales: Mapping[str, str],
     *,
     n_draws: int = 2000,
@@ -171,7 +157,8 @@ def metrics_table(
 ) -> pd.DataFrame:
     """Accuracy, mean confidence, discrimination, correlation and calibration of every method.
 
-    - A value a row, with the columns of :mod:`trustlab.metrics.schema`.
+    - A value a row, with the columns of :mod:`trustlab.metrics.schema`. ``run``: what has the two
+      tables of :class:`Tables`.
     - ``level``: '1' to '100', 'pooled' (all rows), 'within' (mean over the levels that have both
       classes) or 'across' (accuracy against mean confidence over the levels).
     - ``low`` and ``high``: :func:`~trustlab.metrics.estimate.estimate`, all levels of a case

@@ -1,111 +1,34 @@
-"""The columns that tables of numbers have: name, type, unit and meaning, written down once.
+"""The columns that tables of numbers have, written down once; docs/statistics.md explains them.
 Every table is long, a number a row: what it is about (:data:`KEYS`), the ``metric``, its ``value``,
 interval and counts; ``missing`` says why something is not there."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-
-class Column(NamedTuple):
-    """A column's ``type``, its ``unit`` ('' where it has none) and what it means."""
-
-    type: str
-    unit: str
-    meaning: str
-
-
-KEYS = {
-    "model": Column("text", "", "the model that answered, or whom it is about"),
-    "dataset": Column("text", "", "the data set"),
-    "level": Column("text", "%", "share of the case told, or pooled, within, across, all"),
-    "condition": Column("text", "", "what was changed in what is told"),
-    "configuration": Column("text", "", "the team of doctors"),
-    "safety": Column("flag", "", "whether reviewers check the plan"),
-    "formulation": Column("text", "", "whose formulas of the trust indices"),
-    "variant": Column("text", "", "a setting that was changed"),
-    "n_doctors": Column("count", "doctors", "doctors of the team"),
-    "w_accuracy": Column("number", "share", "weight of accuracy in ETI"),
-    "w_agreement": Column("number", "share", "weight of agreement, 1 - CDR, in ETI"),
-    "w_rdc": Column("number", "share", "weight of RDC in ETI"),
-    "kind": Column("text", "", "prescription or test"),
-    "rule_kind": Column("text", "", "what the rule hangs on"),
-    "set": Column("text", "", "the set of cases"),
-    "told": Column("text", "", "one patient, two at once, or their difference"),
-    "policy": Column("text", "", "the rule that stops a consultation"),
-    "threshold_low": Column("number", "", "lowest threshold of the folds; infinite: never early"),
-    "threshold_high": Column("number", "", "highest threshold of the folds"),
-    "questions": Column("count", "questions", "questions asked"),
-    "ended": Column("text", "", "why a consultation ended"),
-    "tries": Column("count", "", "which of the doctor's tries a question was; 1 is the greedy one"),
-    "method": Column("text", "", "the confidence method; '' for the answers themselves"),
-    "family": Column("text", "", "the method's family"),
-    "role": Column("text", "", "method, or a reference curve"),
-    "grader": Column("text", "", "who judged the answers"),
-    "choice": Column("text", "", "the kind of choice that was made otherwise"),
-    "option": Column("text", "", "the choice made"),
-    "how": Column("text", "", "the confidence as given, or calibrated how"),
-    "quantity": Column("text", "", "accuracy, or the method whose mean confidence it is"),
-    "first": Column("text", "", "the first of a pair"),
-    "second": Column("text", "", "the second of a pair"),
-    "against": Column("text", "", "the reference of a difference"),
-    "coverage": Column("number", "share", "share of the answers given, the surest first"),
-    "threshold": Column("number", "", "confidence from which on something is done"),
-    "n_samples": Column("count", "samples", "samples per answer"),
-    "temperature": Column("number", "", "temperature of the samples"),
-    "n_passages": Column("count", "passages", "passages that are looked up"),
-    "bin": Column("count", "", "place of a group of confidences, from the lowest"),
-    "n_tokens": Column("count", "tokens", "length of the answer"),
-    "position": Column("count", "", "place of a token, from 1"),
-    "prior": Column("number", "share", "how common the answered condition is"),
-    "correct": Column("flag", "", "whether the answers are right"),
-    "confidence": Column("number", "", "the confidence at which a curve is read"),
-}
+KEYS = (
+    "model", "dataset", "level", "condition", "configuration", "safety", "formulation",
+    "variant", "n_doctors", "w_accuracy", "w_agreement", "w_rdc", "kind", "rule_kind", "set",
+    "told", "policy", "threshold_low", "threshold_high", "questions", "ended", "tries",
+    "method", "family", "role", "grader", "choice", "option", "how", "quantity", "first",
+    "second", "against", "coverage", "threshold", "n_samples", "temperature", "n_passages",
+    "bin", "n_tokens", "position", "prior", "correct", "confidence",
+)  # fmt: skip
 """What a row is about."""
-MEASURED = {
-    "metric": Column("text", "", "what was measured"),
-    "value": Column("number", "the metric's", "its value in the sample"),
-    "reference": Column("number", "the metric's", "the reference's value on the same rows"),
-    "difference": Column("number", "the metric's", "value minus reference"),
-    "low": Column("number", "the metric's", "lower end of the 95 % interval over cases"),
-    "high": Column("number", "the metric's", "upper end"),
-    "p": Column("number", "", "two-sided p of the value, or difference, being 0"),
-    "p_holm": Column("number", "", "p after Holm over the rows compared together"),
-    "standard_error": Column("number", "the metric's", "standard deviation over the draws"),
-    "chosen_in": Column("number", "share", "share of draws in which this one would be the best"),
-    "chance": Column("number", "the metric's", "value of a confidence that knows nothing"),
-    "chance_low": Column("number", "the metric's", "lower end of what chance gives"),
-    "chance_high": Column("number", "the metric's", "upper end of what chance gives"),
-    "n": Column("count", "rows", "rows behind the value"),
-    "n_cases": Column("count", "cases", "cases behind the value"),
-    "n_answers": Column("count", "answers", "answers of which n were chosen"),
-    "n_methods": Column("count", "methods", "methods that are ordered, or the best chosen from"),
-    "left_out": Column("text", "", "methods left out, with too few values"),
-    "n_shared": Column("count", "rows", "rows that all compared have"),
-    "n_rarer": Column("count", "rows", "those of the rarer kind, right or wrong"),
-    "n_hits": Column("count", "rows", "those of the n that a share counts"),
-    "n_missing": Column("count", "rows", "rows that should have a value and have none"),
-    "n_zero": Column("count", "rows", "rows whose mean is 0: they have no variation of their own"),
-    "n_same": Column("count", "rows", "rows left out, since two of their conditions show one text"),
-    "cases_needed": Column("number", "cases", "sample size for 80 % power"),
-    "both_right": Column("count", "rows", "answers that both graders call right"),
-    "only_first": Column("count", "rows", "answers that only the first calls right"),
-    "only_second": Column("count", "rows", "answers that only the second calls right"),
-    "both_wrong": Column("count", "rows", "answers that both call wrong"),
-    "own_rows": Column("flag", "", "measured on rows of its own, not on those all share"),
-    "winner": Column("text", "", "who has the highest value, or tie"),
-    "tied": Column("names", "", "those that share it"),
-    "margin": Column("number", "the metric's", "the highest value less the next"),
-    "proxy": Column("text", "", "what stood in for what a formula asks for"),
-    "missing": Column("text", "", "why a value or an interval is not there; what to know of it"),
-}
+MEASURED = (
+    "metric", "value", "reference", "difference", "low", "high", "p", "p_holm",
+    "standard_error", "chosen_in", "chance", "chance_low", "chance_high", "n", "n_cases",
+    "n_answers", "n_methods", "left_out", "n_shared", "n_rarer", "n_hits", "n_missing",
+    "n_zero", "n_same", "cases_needed", "both_right", "only_first", "only_second", "both_wrong",
+    "own_rows", "winner", "tied", "margin", "proxy", "missing",
+)  # fmt: skip
 """What is said of it."""
-COLUMNS = KEYS | MEASURED
+COLUMNS = (*KEYS, *MEASURED)
 LINE = ("metric", "value", "low", "high", "n", "n_cases", "n_missing", "missing")
 """What every table of numbers has."""
 
@@ -133,9 +56,3 @@ def refuse(found: pd.DataFrame, bad: ArrayLike, message: str) -> None:
     if len(rows):
         received = f"received {found.iloc[rows[0]].to_dict()} and {len(rows) - 1} more"
         raise ValueError(f"{message}; {received}")
-
-
-def described(names: Iterable[str]) -> pd.DataFrame:
-    """Type, unit and meaning of those of the columns that are written down here, a row a column."""
-    named = {name: COLUMNS[name] for name in names if name in COLUMNS}
-    return pd.DataFrame(named.values(), index=pd.Index(list(named), name="column"))

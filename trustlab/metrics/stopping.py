@@ -5,24 +5,10 @@ are (n, T), T at least 1, else ``ValueError``."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from trustlab.metrics.ties import numbers, reaches, same_shape, tied
-
-
-@dataclass(frozen=True)
-class Frontier:
-    """What each threshold brings, (G,) each, from the strictest: never stop early, to at once.
-    A share of cases, a mean over cases, and the share that stopped before the last turn."""
-
-    thresholds: np.ndarray
-    accuracy: np.ndarray
-    utterances: np.ndarray
-    early: np.ndarray
 
 
 def stop_turns(confidence: ArrayLike, threshold: ArrayLike) -> np.ndarray:
@@ -33,23 +19,12 @@ def stop_turns(confidence: ArrayLike, threshold: ArrayLike) -> np.ndarray:
     return np.where(reached.any(axis=1), reached.argmax(axis=1), sure.shape[1] - 1)
 
 
-def frontier(
-    confidence: ArrayLike,
-    correct: ArrayLike,
-    utterances: ArrayLike,
-    thresholds: Sequence[float] | None = None,
-) -> Frontier:
-    """Accuracy and mean utterances at every threshold, from the strictest to the laxest.
-    ``thresholds``: default infinity and every distinct confidence. ``ValueError`` without cases."""
-    sure, right, said = _turns(confidence=confidence, correct=correct, utterances=utterances)
-    if not len(sure):
-        raise ValueError("n must be at least 1; received no case")
-    sure = tied(sure.ravel()).reshape(*sure.shape)
-    every = np.append(np.inf, sure[~np.isnan(sure)]) if thresholds is None else thresholds
-    tried = np.unique(np.asarray(every, dtype=np.float64))[::-1]
-    at = np.stack([stop_turns(sure, threshold) for threshold in tried])
-    accuracy, said_there = (along(values, at).mean(axis=1) for values in (right, said))
-    return Frontier(tried, accuracy, said_there, (at < sure.shape[1] - 1).mean(axis=1))
+def thresholds_of(confidence: ArrayLike) -> np.ndarray:
+    """Every threshold that decides otherwise, (G,), strictest first: infinity (never stop early),
+    then each distinct confidence, near-ties as one."""
+    (sure,) = _turns(confidence=confidence)
+    known = tied(sure.ravel())
+    return np.unique(np.append(np.inf, known[~np.isnan(known)]))[::-1]
 
 
 def along(values: ArrayLike, at: ArrayLike) -> np.ndarray:
@@ -66,10 +41,15 @@ def best_threshold(
     """The threshold of highest accuracy minus ``price`` times mean utterances.
     Of equals the one with fewer utterances; ``price``: a share of accuracy, at least 0."""
     numbers("price", price, n_dim=0, low=0)
-    found = frontier(confidence, correct, utterances)
+    sure, right, said = _turns(confidence=confidence, correct=correct, utterances=utterances)
+    if not len(sure):
+        raise ValueError("n must be at least 1; received no case")
+    tried, sure = thresholds_of(sure), tied(sure.ravel()).reshape(*sure.shape)
+    at = np.stack([stop_turns(sure, threshold) for threshold in tried])
+    accuracy, asked = (along(values, at).mean(axis=1) for values in (right, said))
     # rounded, so that equals are equal; the last of them is the laxest, which asks least
-    worth = np.round(found.accuracy - price * found.utterances, 12)
-    return float(found.thresholds[np.flatnonzero(worth == worth.max())[-1]])
+    worth = np.round(accuracy - price * asked, 12)
+    return float(tried[np.flatnonzero(worth == worth.max())[-1]])
 
 
 def fold_of(case_ids: ArrayLike, n_folds: int, seed: int = 0) -> np.ndarray:

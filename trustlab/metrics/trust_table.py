@@ -51,9 +51,8 @@ CDR_VARIANTS = {
     "any disagreement": trust.any_disagreement,
     "unreadable disagrees": partial(trust.cdr, unreadable="disagrees"),
 }
-UNREADABLE = ("wrong unless unanswered", "wrong", "missing")
 ALLOWED: dict[str, Any] = {"formulation": trust.FORMULATIONS, "rx_variant": trust.RX_VARIANTS}
-ALLOWED |= {"cdr_variant": CDR_VARIANTS, "unreadable": UNREADABLE}
+ALLOWED |= {"cdr_variant": CDR_VARIANTS}
 Masks = dict[str, np.ndarray]
 """Index -> which cases (n,)."""
 
@@ -61,17 +60,11 @@ Masks = dict[str, np.ndarray]
 @dataclass(frozen=True)
 class Choices:
     """What the sources leave open; ``ValueError`` for what is not :data:`ALLOWED`.
-    ``unreadable``: a panel without a readable diagnosis is wrong for accuracy, unless none of its
-    replies is an answer; "wrong" there too, or "missing" everywhere. The rest as in
-    :mod:`trustlab.metrics.trust`; ``rx_variant``: default the formulation's own."""
+    As in :mod:`trustlab.metrics.trust`; ``rx_variant``: default the formulation's own."""
 
     formulation: str = "trust-x"
-    eti_weights: tuple[float, ...] = trust.ETI_WEIGHTS
-    osi_weights: tuple[float, ...] = trust.HALVES
-    fti_weights: tuple[float, ...] = trust.HALVES
     rx_variant: str = ""
     cdr_variant: str = "largest vote"
-    unreadable: str = UNREADABLE[0]
 
     def __post_init__(self) -> None:
         own = trust.HEADLINE.get(self.formulation, "")
@@ -79,8 +72,6 @@ class Choices:
         for name, allowed in ALLOWED.items():
             if (given := getattr(self, name)) not in allowed:
                 raise ValueError(f"{name} is {given!r}; allowed are {list(allowed)}")
-        for name, n in (("eti_weights", 3), ("osi_weights", 2), ("fti_weights", 2)):
-            object.__setattr__(self, name, trust.check_weights(getattr(self, name), n))
 
 
 def trust_indices(
@@ -163,9 +154,8 @@ def each_case(part: pd.DataFrame, choices: Choices) -> pd.DataFrame:
     ``safety``, ``diagnosed`` and ``planned`` (a readable plan), 0 or 1; all counts, and how many
     are rated."""
     none = part["diagnosis"].isna()
-    rules: dict[str, Any] = {"wrong": False, "missing": True}
-    kept = rules.get(choices.unreadable, part["n_no_answer"] >= part["n_doctors"])
-    instead = np.where(kept, np.nan, np.zeros(len(part)))
+    unanswered = part["n_no_answer"] >= part["n_doctors"]  # else it is wrong
+    instead = np.where(unanswered, np.nan, 0.0)
     each = part[COUNTS].assign(
         right=part["correct"].where(~none, instead),
         shared=part["correct_share"].where(~none, instead),
@@ -192,15 +182,15 @@ def indices(choices: Choices) -> Statistic:
             mean = (total[name] / rows.total(each[name].notna()) for name in MEANS.values())
             right, shared, apart, cosine = mean
         accuracy, cdr, rdc = full * right, full * apart, trust.rdc_from_cosine(cosine, form)
-        eti = trust.eti(accuracy, cdr, rdc, choices.eti_weights, form)
+        eti = trust.eti(accuracy, cdr, rdc, formulation=form)
         objections = (total["n_unsafe"], total["n_caution"], total["n_rx_rated"])
         alerts = (total["n_risky"], total["n_redundant"], total["n_tests_rated"])
         rx = trust.unsafe_rx_percent(*objections, choices.rx_variant, total["n_prescriptions"])
         tests = trust.test_alerts_percent(*alerts, total["n_tests"])
         safety = bool(total["safety"][0])
         rx, tests = np.where(safety & (total["planned"] > 0), [rx, tests], np.nan)
-        osi = trust.osi(rx, tests, choices.osi_weights, safety, form)
-        ftis = [trust.fti(eti, osi, choices.fti_weights, form, raw) for raw in (False, True)]
+        osi = trust.osi(rx, tests, safety=safety, formulation=form)
+        ftis = [trust.fti(eti, osi, trust.HALVES, form, raw) for raw in (False, True)]
         thought = (accuracy, full * shared, cdr, rdc, eti, eti * (100 / full))
         return np.stack([*thought, rx, tests, osi, *ftis])
 
