@@ -11,13 +11,12 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from each import each
 from typer.testing import CliRunner
 
 import trustlab as tl
 from trustlab.cli import app
 from trustlab.paths import ROOT
-from trustlab.run_notebooks import notebook_names
+from trustlab.run_notebooks import default_parameters, notebook_names
 
 HEAVY = ("pandas", "torch", "scipy", "sklearn", "matplotlib")
 
@@ -111,21 +110,17 @@ def test_a_notebook_of_one_s_own_runs_where_it_lies(tmp_path, monkeypatch):
     assert planned.exit_code == 2 and "a notebook of your own" in planned.stderr
 
 
-@each(
-    ("name", "told"),
-    [
-        ("bare", "has no cell with the tag 'parameters'"),
-        ("odd", "may assign literals alone"),
-        ("text", "is no notebook"),
-        ("gone", "there is no notebook"),
-    ],
-)
-def test_what_is_no_notebook_is_refused_with_the_reason(name, told, tmp_path):
-    own_notebook(tmp_path / "bare.ipynb", "n = 2", "1", tag="other")
-    own_notebook(tmp_path / "odd.ipynb", "n = len('ab')", "1")
+def test_what_is_no_notebook_is_refused_with_the_reason(tmp_path):
+    bare = own_notebook(tmp_path / "bare.ipynb", "n = 2", "1", tag="other")
+    odd = own_notebook(tmp_path / "odd.ipynb", "n = len('ab')", "1")
     (tmp_path / "text.ipynb").write_text("no notebook")
-    refused = CliRunner().invoke(app, ["run", str(tmp_path / f"{name}.ipynb")])
-    assert refused.exit_code == 2 and told in refused.stderr, refused.stderr
+    for file, told in (
+        (bare, "has no cell with the tag 'parameters'"),
+        (odd, "may assign literals alone"),
+        (tmp_path / "text.ipynb", "is no notebook"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            default_parameters(file)
 
 
 MOST_MIB = 70
