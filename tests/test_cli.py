@@ -10,12 +10,11 @@ from papermill.exceptions import PapermillExecutionError
 from typer.testing import CliRunner
 
 from trustlab.cli import app
-from trustlab.datasets import load_cases
 from trustlab.models.base import Gone, Waiting
 from trustlab.models.cache import CachedModel
-from trustlab.paths import ROOT, RUNS, in_shard, save_json, shard_of
+from trustlab.paths import ROOT, RUNS, save_json, shard_of
 from trustlab.run import benchmark
-from trustlab.run_notebooks import has_cases, notebook_names
+from trustlab.run_notebooks import notebook_names
 
 
 def trustlab(*words: object, status: int = 0) -> str:
@@ -158,7 +157,7 @@ def test_bad_input_is_refused_before_anything_runs(command, words, message):
 def test_a_notebook_that_asks_no_model_cannot_be_planned_or_shared_out():
     assert "06_published_tables asks no model" in trustlab("plan", "06_published_tables", status=2)
     refused = trustlab("run", "06_published_tables", "--shard", "1/2", status=2)
-    assert "06_published_tables loads no cases" in refused
+    assert "06_published_tables has no parameter 'shard'" in refused
 
 
 @each("shard", ["", "2", "0/3", "4/3", "1/0", "a/3", "1/3/5", "-1/3"])
@@ -168,16 +167,6 @@ def test_a_shard_is_one_of_several(shard):
         assert wanted in trustlab("run", "01_benchmark", "--shard", shard, status=2)
     with pytest.raises(ValueError, match=wanted):
         shard_of(shard)
-
-
-def test_a_shard_without_cases_ends_well(monkeypatch):
-    monkeypatch.setattr("trustlab.run_notebooks.run_notebook", None)  # nothing is run
-    (case,) = load_cases("starter", n=1)
-    (there,) = [i for i in range(1, 51) if in_shard(case.case_id, f"{i}/50")]
-    assert has_cases("01_benchmark", {"n": 1}, f"{there}/50")
-    empty = f"{there % 50 + 1}/50"
-    told = trustlab("run", "01_benchmark", "-p", "n=1", "--shard", empty)
-    assert told == f"01_benchmark: shard {empty} has no cases; nothing to do\n"
 
 
 # Cache

@@ -197,7 +197,7 @@ def test_what_cannot_be_compared_is_refused_by_name(tmp_path):
         f"2 to {MOST} sides can be compared; no run holds 0": [],
         f"holds {MOST + 1}": [here] * (MOST + 1),
         f"case '000' of made has the truth 'Flu' in {here} and 'Measles' in {there}": [here, there],
-        f"shared by all of: {here} (made, 40 cases, levels 20, 100 %); {far} (made,": [here, far],
+        f"no data set, case and level is shared by all of {here}, {far}": [here, far],
         f"{empty} has no run.json: it is no run's folder": [here, empty],
         "it is no run's folder; below it are those of far, here, there": [tmp_path],
         f"there is no folder {tmp_path / 'none'}": [here, tmp_path / "none"],

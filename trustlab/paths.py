@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import glob
 import hashlib
 import json
 import os
@@ -94,26 +93,12 @@ def read_yaml(path: Path) -> Any:
     return yaml.load(path.read_text(encoding="utf-8"), Loader=loader)
 
 
-def _is_dead(process: str) -> bool:
-    """Whether no process has this number, as far as that can be told."""
-    if not process.isdecimal() or os.name == "nt":  # a signal of 0 ends a process there
-        return False
-    try:
-        os.kill(int(process), 0)
-    except OSError as error:
-        return isinstance(error, ProcessLookupError)
-    return False
-
-
 @contextmanager
 def whole(path: Path) -> Iterator[Path]:
     """A name beside ``path`` to write to; it becomes ``path`` once the block ends, so that no half
-    file is ever there. Where the block fails the old file stays; a kill leaves what was written,
-    ending in ``.part``, until the same file is written again."""
+    file is ever there. Where the block fails the old file stays; a kill leaves what was written
+    beside it, ending in ``.part``."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    for left in path.parent.glob(f"{glob.escape(path.name)}.*.part"):
-        if _is_dead(left.name.split(".")[-2]):
-            left.unlink(missing_ok=True)
     beside = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         yield beside
