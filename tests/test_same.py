@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-import sys
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
-import nbformat
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,7 +14,7 @@ from each import each
 from same import record
 from same.compare import ELSEWHERE, SAME_MACHINE, Difference, differences
 from same.packing import pack
-from same.tables import read_tables, table_of, write_tables
+from same.tables import table_of
 from test_cli import trustlab
 
 from trustlab import paths
@@ -103,15 +101,6 @@ def test_rows_columns_and_tables_that_are_gone_new_or_renamed_are_differences():
     assert list(differences(one, two, SAME_MACHINE, {"a": "b"})) == []
 
 
-def test_a_table_keeps_its_index_its_headings_and_every_digit(tmp_path):
-    twice = pd.DataFrame([[1 / 3, 2], [None, 4]], columns=["n", "n"], index=["x", "y"])
-    tables = {"twice": table_of(twice), "s": table_of(pd.Series([{3, 1}, (0.5, None)], name="s"))}
-    assert tables["twice"] == [("index 0", ["x", "y"]), ("n", [1 / 3, None]), ("n #2", [2, 4])]
-    assert tables["s"] == [("s", ["[1, 3]", "[0.5, null]"])]
-    write_tables(tables, tmp_path / "t.json.xz")
-    assert read_tables(tmp_path / "t.json.xz") == tables
-
-
 # Offline
 
 
@@ -187,68 +176,6 @@ def test_what_is_packed_comes_back_bit_for_bit_and_stays_when_made_anew_elsewher
     with closing(sqlite3.connect(first / "relevances.sqlite")) as made, made:
         made.execute("UPDATE relevances SET value = ?", (np.float64([1, 2]).tobytes(),))
     assert pack(first, kept) == counts and (kept / "relevances.npz").read_bytes() == before
-
-
-# A notebook
-
-CELLS = {
-    "params": "n = 1  # cases\nrun_dir = None",
-    "setup": (
-        "import matplotlib.pyplot as plt, pandas as pd, trustlab as tl\n"
-        "from test_same import Echo\n"
-        "from trustlab import plots\n"
-        "from trustlab.models.base import Request"
-    ),
-    "shown": (
-        "t = pd.DataFrame({'value': [n / 3]}, index=pd.Index(['poc'], name='method'))\n"
-        "print('saved in', run_dir)\n"
-        "display(t['value'])\n"
-        "t.style.format('{:.1f}')"
-    ),
-    "drawn": "made = plots.save_figure(plt.figure(), t, '09_t', f'{run_dir}/figures')",
-    "puts": "asked = Request((('user', 'a cough'),), n=2, temperature=0.5)",
-    "asked": "len(tl.CachedModel(Echo(), STORE).generate([asked])[0])",
-}
-THIRD = [("index method", ["poc"]), ("value", [2 / 3])]
-
-
-@pytest.fixture
-def small(tmp_path, monkeypatch):
-    """Writes a notebook of cells, 09_small; nothing of the shell that runs it is left behind."""
-    from IPython.core.interactiveshell import InteractiveShell
-
-    def write(cells: dict[str, str]) -> None:
-        made = [nbformat.v4.new_code_cell(code, id=name) for name, code in cells.items()]
-        made[0].metadata["tags"] = ["parameters"]
-        whole = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("# Words"), *made])
-        nbformat.write(whole, tmp_path / "09_small.ipynb")
-
-    monkeypatch.setattr(record, "notebook_path", lambda name: tmp_path / f"{name}.ipynb")
-    monkeypatch.setattr(record, "check_parameters", lambda *_: None)
-    main = sys.modules["__main__"]
-    yield write
-    InteractiveShell.clear_instance()
-    sys.modules["__main__"] = main
-
-
-def test_all_that_a_notebook_shows_and_draws_is_written_down(small, tmp_path):
-    small(CELLS)
-    values = {"n": 2, "STORE": str(tmp_path / "r.sqlite")}
-    with record.what_is_read(tmp_path / "used"):
-        tables = record.record("09_small", values, tmp_path / "run")
-    assert tables == {
-        "cell shown #1": THIRD,
-        "cell shown #2": THIRD,
-        "cell shown #3": [("text", ["saved in RUN"])],
-        "figure 09_t": THIRD,
-        "cell asked #1": [("text", ["2"])],
-    }
-    files = [f.name for f in (tmp_path / "run" / "figures").iterdir() if f.stat().st_size]
-    assert files == ["09_t.csv"]  # no picture
-    assert pack(tmp_path / "used", tmp_path / "kept") == {"replies": 2}  # those that were read
-    small({"params": "run_dir = None", "bad": "1 / 0"})
-    with pytest.raises(RuntimeError, match="09_small stopped in cell bad: ZeroDivisionError: div"):
-        record.record("09_small", {}, tmp_path / "run")
 
 
 def test_offline_no_model_is_asked_past_the_cache():

@@ -204,19 +204,6 @@ def transcript(run, **changed: Any) -> tuple[Any, str]:
     return rows, show.transcript(c, rows, ["ce"])
 
 
-def test_a_transcript_shows_every_turn_with_its_diagnosis_and_confidence():
-    run = asked(2)
-    rows, page = transcript(run)
-    assert list(rows["level"]) == [0, 1, 2, 3]
-    assert all(turn.question in page for turn in run.consultations["fake"][0].turns)
-    for answer, sure in zip(rows["answer"], rows["ce"], strict=True):
-        assert answer in page and f"CE {sure:.2f}" in page
-    assert page.count("✓ right") == int(rows["correct"].sum())
-    assert "the turn limit" in page and "What it was: Influenza" in page
-    _, lost = transcript(run, correct=NAN, answer=None, ce=NAN)
-    assert lost.count("? not judged") == 4 and "CE missing" in lost
-
-
 def test_a_transcript_is_shorter_where_the_consultation_was_says_why_and_escapes_all():
     said = {"ask": "[Do you <b>swim</b>?]", "patient": "[It is influenza]"}
     rows, page = transcript(asked(1, model=Talker(QUESTIONS, replies=said)))
@@ -263,20 +250,6 @@ def checked(
         rules=RULES if plan else None,
         correct=1.0,
     )
-
-
-def test_a_review_tells_the_whole_story():
-    page = show.chart_review(checked())
-    for said in (
-        "case-7: panel of 3, 100 % told", "Age: 40 years", "Allergies: penicillin", "A fever.",
-        "cosine of reasoning and diagnosis 0.40", "(no readable diagnosis)",
-        "no diagnosis in square brackets", "Influenza 1, Pneumonia 1, unreadable 1",
-        "(a tie, drawn by the case", "✓ right", "amoxicillin, 500 mg, by mouth", "allergic to it",
-        "spirometry", "UNREADABLE", "no list", "What it was: Influenza",
-    ):  # fmt: skip
-        assert said in page, said
-    page = show.chart_review(checked(plan=None))
-    assert "There is no plan to review: no JSON object" in page and "Rule check" not in page
 
 
 def test_every_word_of_a_model_or_patient_is_escaped():
