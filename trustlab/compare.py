@@ -188,10 +188,8 @@ def compare_runs(*runs: Run | str | Path, n_draws: int = 2000, seed: int = 0) ->
     - Compared are the (data set, case, level) that every side answered, paired by case with the
       same draws of cases for all; the rest is counted. Each side's AUROC ranks its own answers.
     - ``p_holm`` is over all methods and sides of a data set, accuracies apart.
-    - ``cases_needed`` for 80 % power at two-sided 5 %: n ((1.96 + 0.84) standard error /
-      difference)² (normal approximation: Chow, Shao & Wang, Sample Size Calculations in Clinical
-      Research), as if the difference seen were the true one and the standard error fell with √n
-      cases of the same kind: a guide only.
+    - ``cases_needed`` for 80 % power at two-sided 5 %, as if the difference seen were the true one
+      (:func:`~trustlab.metrics.significance.sample_size_for_power`): a guide only.
     - AUPRC is not compared: it depends on how many answers are right, which differs by side.
     - ``ValueError`` for fewer than two sides or more than :data:`MOST`, nothing shared, one case
       with two truths, and what is no run's folder.
