@@ -10,12 +10,11 @@ from papermill.exceptions import PapermillExecutionError
 from typer.testing import CliRunner
 
 from trustlab.cli import app
-from trustlab.datasets import load_cases
 from trustlab.experiment import benchmark
 from trustlab.models.base import Gone, Waiting
 from trustlab.models.cache import CachedModel
-from trustlab.paths import ROOT, RUNS, in_shard, save_json, shard_of
-from trustlab.run_notebooks import has_cases, notebook_names
+from trustlab.paths import ROOT, RUNS, save_json, shard_of
+from trustlab.run_notebooks import notebook_names
 
 
 def trustlab(*words: object, status: int = 0) -> str:
@@ -27,6 +26,9 @@ def trustlab(*words: object, status: int = 0) -> str:
     assert result.exception is None or isinstance(result.exception, SystemExit)
     assert "Traceback" not in result.output
     return result.stderr if status else result.stdout
+
+
+# What there is
 
 
 # Plan
@@ -42,6 +44,15 @@ def test_a_plan_counts_and_prices():
     assert n == 64 and lines[10] == told
     dollars = (tokens_in * 1000 + tokens_out * 2000) / 1e6
     assert lines[11] == f"about {dollars:,.2f} US dollars at your rates, at most"
+
+
+def test_a_plan_takes_a_file_and_pairs_and_counts_every_data_set_and_model(tmp_path):
+    (tmp_path / "p.yml").write_text("n: 3\nsamples: 4\nlevels: [1]\nmethods: [poc]\n")
+    given = ("plan", "01_benchmark", "--params", tmp_path / "p.yml")
+    assert "in all 21 replies" in trustlab(*given, "-p", "samples=6")  # 3 answers, 3 x 6 samples
+    more = ("-p", "dataset=[starter, starter-dialogue]", "-p", "model=[embedded, embedded-closed]")
+    told = trustlab(*given, *more)
+    assert "in all 60 replies" in told and "dollars" not in told
 
 
 # Running all
@@ -87,21 +98,40 @@ def test_each_end_has_its_exit_code_and_run_all_begins_no_other_notebook(raised,
     assert f"\n| {status} | " in (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
 
 
-@each("error", [ValueError("n is many"), ImportError("pip install it"), OSError("no such disk")])
-def test_run_all_names_a_notebook_that_is_refused_and_goes_on(error, tmp_path, monkeypatch):
+def test_run_all_goes_on_after_a_refusal_or_where_too_little_was_read(tmp_path, monkeypatch):
+    refused: dict[str, Exception] = {"01": ValueError("n is many"), "03": OSError("no such disk")}
+
     def run_notebook(name, *_):
-        if name[:2] == "01":
-            raise error
-        (tmp_path / name).mkdir()
-        save_json({}, tmp_path / name / "manifest.json")
+        if name[:2] in refused:
+            raise refused[name[:2]]
+        few = ["m: only 1 of 9"] if name[:2] == "02" else []
+        (tmp_path / name).mkdir(exist_ok=True)
+        save_json({"nothing_claimed": few}, tmp_path / name / "manifest.json")
         return tmp_path / name
 
     monkeypatch.setattr("trustlab.run_notebooks.run_notebook", run_notebook)
+    monkeypatch.setattr("trustlab.processes.processes", lambda _: 1)
     done = CliRunner().invoke(app, ["run", "all"])
     assert done.exit_code == 2
-    told = [f"01_benchmark: {error}", "with errors: 01_benchmark"]
-    assert done.stderr.splitlines() == [f"trustlab: {line}" for line in told]
-    assert done.stdout.count("replies asked of the model") == len(notebook_names()) - 1
+    told = ["01_benchmark: n is many", "03_ablations: no such disk"]
+    assert set(done.stderr.splitlines()) >= {f"trustlab: {line}" for line in told}
+    assert done.stdout.count("replies asked of the model") == len(notebook_names()) - 2
+    refused.clear()
+    done = CliRunner().invoke(app, ["run", "all"])
+    assert done.exit_code == 5 and "[9 of 9, 0:" in done.output
+    assert "nothing is claimed: m: only 1 of 9" in done.output
+
+
+def test_an_error_after_a_run_is_no_refusal(tmp_path, monkeypatch):
+    (tmp_path / "manifest.json").write_text("{}")
+    monkeypatch.setattr("trustlab.run_notebooks.run_notebook", lambda *_: tmp_path)
+
+    def write_index(runs):
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr("trustlab.html.index.write_index", write_index)
+    told = trustlab("run", "01_benchmark", status=1)
+    assert told == "trustlab: it ran, and what follows a run failed: the disk is full\n"
 
 
 # Bad input
@@ -113,7 +143,9 @@ def test_run_all_names_a_notebook_that_is_refused_and_goes_on(error, tmp_path, m
     [
         (["99_nothing"], "there is no notebook '99_nothing'; known are 00_walkthrough, "),
         (["01_benchmark", "-p", "smaples=3"], "has no parameter 'smaples'; did you mean samples?"),
+        (["01_benchmark", "-p", "run_dir=x"], "01_benchmark has no parameter 'run_dir'"),
         (["01_benchmark", "-p", "n=many"], "n is 'many'; it must be a whole number, at least 1"),
+        (["01_benchmark", "-p", "path=a\udcff"], "it must be text that UTF-8 can write"),
         (["01_benchmark", "-p", "n"], "parameter 'n' is not of the form name=value"),
     ],
 )
@@ -125,26 +157,16 @@ def test_bad_input_is_refused_before_anything_runs(command, words, message):
 def test_a_notebook_that_asks_no_model_cannot_be_planned_or_shared_out():
     assert "06_published_tables asks no model" in trustlab("plan", "06_published_tables", status=2)
     refused = trustlab("run", "06_published_tables", "--shard", "1/2", status=2)
-    assert "06_published_tables loads no cases" in refused
+    assert "06_published_tables has no parameter 'shard'" in refused
 
 
-@each("shard", ["", "2", "0/3", "4/3", "a/3"])
+@each("shard", ["", "2", "0/3", "4/3", "1/0", "a/3", "1/3/5", "-1/3"])
 def test_a_shard_is_one_of_several(shard):
     wanted = "it must be i/n, the i-th of n shares, such as 1/3"
     if shard:
         assert wanted in trustlab("run", "01_benchmark", "--shard", shard, status=2)
     with pytest.raises(ValueError, match=wanted):
         shard_of(shard)
-
-
-def test_a_shard_without_cases_ends_well(monkeypatch):
-    monkeypatch.setattr("trustlab.run_notebooks.run_notebook", None)  # nothing is run
-    (case,) = load_cases("starter", n=1)
-    (there,) = [i for i in range(1, 51) if in_shard(case.case_id, f"{i}/50")]
-    assert has_cases("01_benchmark", {"n": 1}, f"{there}/50")
-    empty = f"{there % 50 + 1}/50"
-    told = trustlab("run", "01_benchmark", "-p", "n=1", "--shard", empty)
-    assert told == f"01_benchmark: shard {empty} has no cases; nothing to do\n"
 
 
 # Cache
@@ -162,6 +184,11 @@ def test_the_cache_travels_in_one_file(tmp_path):
     assert (
         trustlab("cache", "import", out, "--path", tmp_path / "b.sqlite")
         == f"{out}: 32 new, 0 known, 0 conflicting\n"
+    )
+    assert (
+        trustlab("cache", "import", out, tmp_path / "a.sqlite", "--path", tmp_path / "b.sqlite")
+        == f"{out}: 0 new, 32 known, 0 conflicting\n"
+        f"{tmp_path / 'a.sqlite'}: 0 new, 32 known, 0 conflicting\n"
     )
     unasked = FakeModel()
     replayed = CachedModel(unasked, tmp_path / "b.sqlite", offline=True)

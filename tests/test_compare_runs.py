@@ -173,7 +173,7 @@ def test_what_cannot_be_compared_is_refused_by_name(tmp_path):
     refused: dict[str, Any] = {
         f"2 to {MOST} sides can be compared; {here} holds 1": [here],
         f"case '000' of made has the truth 'Flu' in {here} and 'Measles' in {there}": [here, there],
-        f"shared by all of: {here} (made, 40 cases, levels 20, 100 %); {far} (made,": [here, far],
+        f"no data set, case and level is shared by all of {here}, {far}": [here, far],
         f"{empty} has no run.json: it is no run's folder": [here, empty],
         f"there is no folder {tmp_path / 'none'}": [here, tmp_path / "none"],
     }

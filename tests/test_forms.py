@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -14,9 +14,11 @@ from typer.testing import CliRunner
 from trustlab.cli import app
 from trustlab.datasets import load_cases
 from trustlab.experiment import benchmark
-from trustlab.models.base import TAUGHT, Request, Unread
+from trustlab.models.base import TAUGHT, About, Request, Unread
+from trustlab.models.cache import CachedModel
+from trustlab.models.forms import repeats_itself
 from trustlab.models.huggingface import HuggingFaceModel
-from trustlab.models.trial import ADVICE
+from trustlab.models.trial import ADVICE, Trial, spread
 from trustlab.parsing.agents import read_opinion
 from trustlab.parsing.medconf import read_evidence, read_score
 from trustlab.parsing.reply import CYCLE, no_answer
@@ -24,6 +26,7 @@ from trustlab.parsing.schemas import schema_of
 from trustlab.parsing.scores import probed
 from trustlab.records import Criterion, Reply
 from trustlab.settings import Setup
+from trustlab.trial import try_model
 
 WHOLE = ("retrieval", "profile", "structure", "importance")
 CASES = load_cases("starter", n=5, seed=1)
@@ -64,6 +67,17 @@ def test_a_local_model_is_held_to_the_form_and_its_statistics_never_are(tiny):
     assert [r.text for r in both[0]] == [r.text for r in both[1]]
 
 
+def test_a_reply_that_begins_in_a_thought_is_held_to_no_form(tiny):
+    pytest.importorskip("llguidance")
+    how = {"structured": True, "device": "cpu"}
+    model = HuggingFaceModel(tiny, **how)
+    prompt = model._encode([(("user", "ce"),)])[0]
+    assert model._form_of(asked("ce"), prompt) is not None
+    opening = model._tokenizer.decode(list(prompt[-3:]))
+    model.thinking = (opening, "</thought>")
+    assert model._form_of(asked("ce"), prompt) is None
+
+
 def test_a_greedy_reply_that_repeats_itself_ends_there_with_that_reason(tiny):
     model = HuggingFaceModel(tiny, device="cpu")
     model._ends = np.array([], dtype=np.int64)
@@ -75,6 +89,17 @@ def test_a_greedy_reply_that_repeats_itself_ends_there_with_that_reason(tiny):
     model._stops_cycles = False
     ((whole,),) = model.generate([greedy])
     assert whole.finish == "length" and (whole.text or "").startswith(reply.text or "")
+
+
+@pytest.mark.parametrize(
+    ("ids", "cycle"),
+    [
+        ([7] * 36, True), ([7] * 35, False), ([1, 2, 3] * 12, True), (list(range(48)) * 3, True),
+        (list(range(49)) * 3, False), ([1, 2] * 17 + [3, 1], False), (list(range(9)), False),
+    ],
+)  # fmt: skip
+def test_what_a_cycle_is(ids, cycle):
+    assert repeats_itself(np.array(ids)) is cycle
 
 
 class Stranger(FakeModel):
@@ -104,34 +129,71 @@ def run_of(model, **how):
 def test_a_trial_asks_three_views_of_each_purpose_first_and_nothing_twice():
     model = Stranger(readable)
     run = run_of(model)
-    assert max(len({r.about for r in block}) for block in model.asked[:3]) <= 3
-    assert [r.purpose for r in model.asked[0]] == ["diagnosis"] * 3
+    first = [len({r.about for r in block}) for block in model.asked[:3]]
+    assert [[r.purpose for r in block] for block in model.asked[:1]] == [["diagnosis"] * 3]
+    assert max(first) <= 3
     asked = [request for block in model.asked for request in block]
     every = [(r.messages, r.temperature, r.first + i) for r in asked for i in range(r.n)]
     assert len(every) == len(set(every))
     plain = run_of(Stranger(readable), trial=False)
     assert run.parameters["replies_read"] == plain.parameters["replies_read"]
     assert run.calls["n_made"].sum() == plain.calls["n_made"].sum()
+    assert run.parameters["replies_read"]["stranger"]["ce"]["example"] == 0
 
 
 def test_a_trial_that_cannot_be_read_stops_the_run_with_its_replies_and_advice():
-    model = Stranger(lambda request: "It may be several things, who knows?")
+    model = Stranger(lambda request: "I think it may be several things, who knows?")
     with pytest.raises(Unread) as refused:
         run_of(model)
     words = str(refused.value)
     assert "trial of stranger, diagnosis: 0 of 3 read" in words and ADVICE in words
-    assert "'It may be several things, who knows?' -> no diagnosis" in words
+    assert "'I think it may be several things, who knows?' -> no diagnosis" in words
     assert sum(len(block) for block in model.asked) == 3
     with pytest.warns(UserWarning, match="nothing is claimed"):
         assert run_of(Stranger(model.says), trial=False).answers["correct"].isna().all()
+    taught = Stranger(model.says)
+    taught.taught = {"set": "embedded"}
+    with pytest.warns(UserWarning, match="nothing is claimed"):
+        run_of(taught)
 
 
-def test_try_shows_every_purpose_and_ends_with_5_where_one_cannot_be_read(tmp_path, monkeypatch):
-    monkeypatch.setattr("trustlab.models.trial.TRIALS", tmp_path / "trials.json")
+def test_fewer_than_three_requests_are_no_trial_of_a_run_and_all_of_one_by_itself():
+    says = lambda request: "I think it may be several things, who knows?"  # noqa: E731
+    with pytest.warns(UserWarning, match="nothing is claimed"):
+        setup = Setup(cache=":memory:", quiet=True, samples=2)
+        run = benchmark(CASES[:1], [Stranger(says)], ["poc"], [20, 100], setup)
+    assert run.answers["correct"].isna().all()
+    table = try_model(Stranger(says), CASES[:1], setup).table().set_index("purpose")
+    assert table.loc["diagnosis", ["asked", "read"]].tolist() == [1, 0]
+
+
+def test_answers_that_repeat_an_example_are_counted():
+    model = Stranger(lambda r: r.messages[2][1])
+    counts = run_of(model).parameters["replies_read"]["stranger"]
+    assert counts["diagnosis"]["example"] == counts["diagnosis"]["asked"] == 10
+
+
+def test_try_shows_every_purpose_and_ends_with_5_where_one_cannot_be_read(monkeypatch):
     model = Stranger(readable)
     monkeypatch.setattr("trustlab.workbench.open_model", lambda *_, **__: model)
     told = CliRunner().invoke(app, ["try", "openai:stranger"])
     assert told.exit_code == 5, told.output
     assert "diagnosis: 3 of 3 read" in told.output and "profile: 0 of" in told.output
-    known = json.loads((tmp_path / "trials.json").read_text(encoding="utf-8"))
-    assert {"ce", "ask", "judge", "patient", "plan"} <= set(known["openai:stranger"])
+    n_asked = Counter(r.purpose for block in model.asked for r in block for _ in range(r.n))
+    assert {"ce", "ask", "judge", "patient", "plan"} <= set(n_asked)
+    assert max(n_asked.values()) == 9, "three replies to each of three views at most"
+
+
+@pytest.mark.parametrize(("n", "places"), [(0, []), (1, [0]), (2, [0, 1]), (9, [0, 4, 8])])
+def test_a_trial_takes_the_first_the_last_and_one_between(n, places):
+    assert spread(list(range(n))) == places
+
+
+def test_a_trial_counts_in_no_run(tmp_path):
+    model = CachedModel(Stranger(readable), None)
+    trial = Trial(stops=False)
+    model.trial = trial
+    about = About("d", "c", 1, reads=lambda reply: reply.text)
+    model.generate([Request((("user", str(i)),), purpose="x", about=about) for i in range(5)])
+    assert model.counts["x"]["asked"] == 5 and len(model.calls) == 5 + 3
+    assert sum(call["n_made"] for call in model.calls) == 5 and trial.table()["asked"].sum() == 3

@@ -8,60 +8,56 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pytest
 
 import trustlab as tl
 from studies import walkthrough
 from trustlab.knowledge import load_knowledge
-from trustlab.records import Generation, Reply, TokenTrace
+from trustlab.records import Generation
 from trustlab.run_notebooks import check_parameters, notebook_path
 
 NAN = float("nan")
-# case, level, answer, correct, its tokens' probabilities, PoC, MedConf
+# level, answer, correct, PoC, MedConf
 ROWS = [
-    ("a", 1, "Influenza", 0, (0.2, 0.9), 0.9, 0.1),
-    ("a", 100, "Pneumonia", 1, (0.6, 1.0, 0.8), 1.0, 0.9),
-    ("b", 1, "Influenza", 1, (0.5, 0.7), 0.8, NAN),
-    ("b", 100, "Flu of Mars", 0, None, 0.5, 0.3),
-    ("c", 1, None, 0, None, NAN, NAN),
-    ("c", 100, "influenza", 0, (0.4,), 0.7, 0.4),
+    (1, "Influenza", 0, 0.9, 0.1),
+    (100, "Pneumonia", 1, 1.0, 0.9),
+    (1, "Influenza", 1, 0.8, NAN),
+    (100, "Flu of Mars", 0, 0.5, 0.3),
+    (1, None, 0, NAN, NAN),
+    (100, "influenza", 0, 0.7, 0.4),
+    (1, None, NAN, 0.95, NAN),  # not had: neither right nor wrong
 ]
 
 
-def made_run(rows=ROWS) -> Any:
-    answers, confidence, generations = [], [], []
-    for case, level, answer, correct, probs, poc, medconf in rows:
-        key = {"case_id": case, "dataset": "d", "level": level, "model": "m"}
+def test_shares_of_priors_and_answers_over_the_threshold_by_hand():
+    rows, confidence = [], []
+    for i, (level, answer, correct, poc, medconf) in enumerate(ROWS):
+        key = {"case_id": "aabbccd"[i], "dataset": "d", "level": level, "model": "m"}
         n = 1 if level == 1 else 12
-        answers.append({**key, "answer": answer, "truth": "x", "correct": correct})
-        answers[-1] |= {"n_statements": n, "n_words": 9}
-        for method, value in (("poc", poc), ("medconf", medconf), ("word_count", 9.0)):
-            missing = "" if value == value else "unreadable answer"
-            told = {"method": method, "confidence": value, "bound": "", "missing": missing}
-            confidence.append(key | told)
-        trace = None if probs is None else TokenTrace(("x",) * len(probs), logprobs=np.log(probs))
-        said = Reply(answer, trace)
-        generations.append(Generation(case, level, "m", 0, n, 12, 9, answer=said))
-    shuffled = pd.DataFrame(confidence).iloc[::-1]
-    made = tuple(generations)
-    return SimpleNamespace(answers=pd.DataFrame(answers), confidence=shuffled, generations=made)
-
-
-def test_agreement_table_gives_the_answered_conditions_share_of_the_priors():
+        rows.append(key | {"answer": answer, "correct": correct, "n_statements": n})
+        for method, value in (("poc", poc), ("medconf", medconf)):
+            told = {"confidence": value, "bound": "", "missing": "" if value == value else "none"}
+            confidence.append(key | {"method": method} | told)
+    made = [Generation(a["case_id"], a["level"], "m", 0, a["n_statements"], 12, 9) for a in rows]
+    run: Any = SimpleNamespace(
+        answers=pd.DataFrame(rows).assign(truth="x", n_words=9),
+        confidence=pd.DataFrame(confidence).iloc[::-1],
+        generations=tuple(made),
+    )
     knowledge = load_knowledge()
-    found = walkthrough.agreement_table(made_run(), knowledge)
-    columns = ["case_id", "level", "model", "answer", "prior", "poc", "correct", "n"]
-    assert list(found.columns) == columns
     whole = sum(c.prior for c in knowledge.conditions.values())
     named = [knowledge.condition_named(name) for name in ("Influenza", "Pneumonia")]
     flu, pneumonia = (condition.prior / whole for condition in named if condition)
-    np.testing.assert_allclose(found["prior"], [flu, pneumonia, flu, NAN, NAN, flu])
-    np.testing.assert_allclose(found["poc"], [0.9, 1.0, 0.8, 0.5, NAN, 0.7])
-    assert found["correct"].tolist() == [0, 1, 1, 0, 0, 0]
-    run = made_run()
-    run.confidence = run.confidence[run.confidence["method"] != "poc"]
-    with pytest.raises(ValueError, match="no method 'poc'"):
-        walkthrough.agreement_table(run, knowledge)
+    found = walkthrough.agreement_table(run, knowledge)
+    np.testing.assert_allclose(found["prior"][:6], [flu, pneumonia, flu, NAN, NAN, flu])
+    np.testing.assert_allclose(found["poc"][:6], [0.9, 1.0, 0.8, 0.5, NAN, 0.7])
+    kept = walkthrough.consistent_table(run, 0.8, 100)
+    of = {metric: part.set_index("level") for metric, part in kept.groupby("metric")}
+    right = of["accuracy"]
+    assert right["n"].to_dict() == {1: 2, 100: 1} and right["n_answers"].to_dict() == {1: 3, 100: 3}
+    assert right["value"].to_dict() == {1: 0.5, 100: 1.0}
+    values = [of[metric].loc[1, "value"] for metric in ("poc", "medconf", "shown")]
+    np.testing.assert_allclose(values, [0.85, 0.1, 1 / 12])
+    assert of["medconf"]["n_missing"].to_dict() == {1: 1, 100: 0}
 
 
 # The pack
@@ -75,7 +71,10 @@ def answers_with(tmp_path, **choices: Any) -> walkthrough.Answers:
 def test_the_pack_answers_its_own_choices_alone(tmp_path):
     for given in ({}, {"draws": 100}, {"n_jobs": 2}, {"cache": str(tmp_path / "x")}):
         assert answers_with(tmp_path, **given).packed, given
-    others = ({"live": True}, {"model": "embedded-closed"}, {"n": 8}, {"seed": 1})
+    others = ({"live": True}, {"model": "embedded-closed"}, {"n": 8}, {"n": None}, {"seed": 1},
+              {"samples": 5}, {"temperature": 1.0}, {"levels": [1, 100]}, {"grader": "exact"},
+              {"parameters": {"renyi_alpha": 2.0}}, {"reading": "strict"},
+              {"shard": "1/2"})  # fmt: skip
     for given in others:
         assert not answers_with(tmp_path, **given).packed, given
 
@@ -94,7 +93,9 @@ def test_other_cases_methods_levels_or_words_are_asked_of_the_model(tmp_path, mo
     assert first.diagnosis == second.diagnosis == held["diagnosis"] and first != second
     assert asked == []
     answers.of("sets/starter", cases[:10], walkthrough.JUDGED, [100])
+    answers.of("sets/starter", cases, walkthrough.JUDGED, [20])
+    answers.of("sets/starter", cases, ["poc"], [100])
     monkeypatch.setattr(tl.Workbench, "cached", lambda _, model: model)
     answers.assessed(held["told"], "Influenza")
     answers.assessed([*held["told"], "And a rash."], held["diagnosis"])
-    assert len(asked) == 3
+    assert len(asked) == 5

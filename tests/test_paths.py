@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -10,13 +11,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import nbformat
 import pandas as pd
 import pytest
 from each import each
+from publish import publish
 
+from trustlab import paths
 from trustlab.html.notebook import write_html
-from trustlab.paths import ROOT, save_json, save_table, save_text, whole
+from trustlab.paths import ROOT, in_shard, save_json, save_table, save_text, whole
+from trustlab.plots import save_figure
 
 MANY = pd.DataFrame({"n_made": range(5000), "n_cached": 0, "missing": "none", "value": 1.0})
 ROOM = 4096
@@ -52,23 +57,44 @@ def test_a_file_takes_its_name_once_it_is_whole_and_else_the_old_one_stays(error
     ]
 
 
+def drawn(folder: Path) -> Callable[[], object]:
+    """A figure whose pixels fit on the disk, and whose lines do not."""
+    figure = plt.figure()
+    figure.text(0.1, 0.5, "word", url="a" * 2 * ROOM)
+    return lambda: save_figure(figure, MANY, "x", folder)
+
+
 def converted(folder: Path) -> Callable[[], object]:
     nbformat.write(nbformat.v4.new_notebook(), folder / "a.ipynb")
     return lambda: write_html(folder / "a.ipynb")
 
 
+def published(folder: Path) -> Callable[[], object]:
+    cell = nbformat.v4.new_code_cell("x")
+    cell.outputs = [nbformat.v4.new_output("stream", name="stdout", text="x" * 2 * ROOM)]
+    for book in (folder / "09_a.ipynb", folder / "run" / "09_a.ipynb"):
+        book.parent.mkdir(exist_ok=True)
+        nbformat.write(nbformat.v4.new_notebook(cells=[cell]), book)
+    return lambda: publish(folder / "run", "09_a")
+
+
 WRITERS: dict[str, tuple[str, Callable[[Path], Callable[[], object]]]] = {
     "a table": ("a.csv", lambda folder: lambda: save_table(MANY, folder / "a.csv")),
     "facts": ("a.json", lambda folder: lambda: save_json({"a": "a" * 9999}, folder / "a.json")),
+    "a figure as lines": ("x.svg", drawn),
     "an HTML copy": ("a.html", converted),
+    "a published notebook": ("09_a.ipynb", published),
 }
 
 
 @each("what", WRITERS)
-def test_on_a_full_disk_the_old_file_stays(what, tmp_path):
+def test_on_a_full_disk_the_old_file_stays(what, tmp_path, monkeypatch):
+    monkeypatch.setattr(paths, "NOTEBOOKS", tmp_path)
+    monkeypatch.setattr(paths, "FIGURES", tmp_path / "figures")
     name, made = WRITERS[what]
     save = made(tmp_path)
-    (tmp_path / name).write_text("old", encoding="utf-8")
+    if what != "a published notebook":
+        (tmp_path / name).write_text("old", encoding="utf-8")
     before, there = (tmp_path / name).read_bytes(), set(tmp_path.iterdir())
     with full_disk(), pytest.raises(OSError):
         save()
@@ -95,6 +121,32 @@ with whole(Path({str(path)!r})) as beside:
     assert path.read_text(encoding="utf-8") == "old"
     (left,) = tmp_path.glob("*.part")
     assert left.read_text(encoding="utf-8") == "half"
-    (alive := tmp_path / f"a.txt.{os.getppid()}.part").touch()
     save_text("new", path)
-    assert sorted(tmp_path.iterdir()) == [path, alive]
+    assert path.read_text(encoding="utf-8") == "new"
+
+
+def test_a_case_is_in_one_shard_of_several():
+    for i in range(30):
+        assert sum(in_shard(f"c{i}", f"{k}/7") for k in range(1, 8)) == 1
+    assert in_shard("c1", None) and in_shard("c1", "1/1")
+
+
+OWN = ("paths.py", "datasets/fetch.py", "retrieval/disk_index.py")
+"""Files that write to another name first by themselves."""
+
+
+def test_nothing_else_in_the_package_writes_to_a_result_s_own_name():
+    writes = re.compile(
+        r"(\w+)\.write_(?:text|bytes)\(|(?:to_csv|savefig|copyfile|nbformat\.write)\("
+    )
+    found = []
+    for file in sorted((ROOT / "trustlab").rglob("*.py")):
+        if file.relative_to(ROOT / "trustlab").as_posix() in OWN:
+            continue
+        text = file.read_text(encoding="utf-8")
+        beside = set(re.findall(r"whole\(\w+\) as (\w+)", text))
+        for call in writes.finditer(text):
+            arguments = text[call.end() :].split(")")[0]
+            if not beside & {call[1], *re.findall(r"\w+", arguments)}:
+                found.append((file.name, call[0]))
+    assert found == []

@@ -13,7 +13,6 @@ import nbformat
 import numpy as np
 import pandas as pd
 import pytest
-from each import each
 
 from trustlab.run_notebooks import notebook_path
 
@@ -51,6 +50,19 @@ def test_p_over_six_points_is_that_of_the_closed_form(audit: pd.DataFrame) -> No
     assert two == pytest.approx(1 - 1.5 * 0.135 + 0.5 * 0.135**3)
 
 
+def test_corrections_count_the_whole_table_as_one_family(audit: pd.DataFrame) -> None:
+    p = audit["p_t"].sort_values().to_numpy()
+    n_holm = np.argmin(p * np.arange(228, 0, -1) <= 0.05)
+    n_bh = np.flatnonzero(p <= 0.05 * np.arange(1, 229) / 228).max() + 1
+    assert (n_holm, n_bh) == (20, 49)
+    assert audit["standing"].value_counts().to_dict() == {
+        "not significant": 228 - 85,
+        "printed only": 85 - n_bh,
+        "Benjamini–Hochberg": n_bh - n_holm,
+        "Holm": n_holm,
+    }
+
+
 def test_the_lead_in_auroc_has_the_error_of_hanley_and_mcneil(made: dict[str, Any]) -> None:
     gaps = made["gaps"]
     assert gaps.groupby("unit").size().to_dict() == {"answer": 15, "case": 15}
@@ -66,20 +78,31 @@ def test_the_lead_in_auroc_has_the_error_of_hanley_and_mcneil(made: dict[str, An
     needed = 171 * ((1.959964 + 0.841621) * ce.loc["case", "se"] / 0.052) ** 2
     assert ce.loc["case", "cases"] == np.ceil(needed)
     assert (gaps["low"] > 0).groupby(gaps["unit"]).sum().to_dict() == {"answer": 13, "case": 6}
+    # the example of Hanley & McNeil 1982
+    assert made["variance"](0.893, 51, 58) ** 0.5 == pytest.approx(0.0325, abs=5e-5)
 
 
-@each(
-    ("name", "value", "agrees"),
-    [
-        ("mean_pearson", 0.968 - 15.07 / 27, "yes"), ("best_mean", 0.313 / 6, "no"),
-        ("best_most", 0.795 - 0.682, "no"), ("black_box", 12, "no"), ("superior_pearson", 2, "no"),
-        ("cot_spearman", 0.086, "yes"),
-    ],
-)  # fmt: skip
-def test_claims_by_hand(made: dict[str, Any], name: str, value: float, agrees: str) -> None:
+def test_fifty_consultations_are_the_fewest_that_fit(made: dict[str, Any]) -> None:
+    found = made["found"]
+    assert min(found["mean utterances"]) == 25 and min(found["accuracy"]) == 33
+    assert found["both"][0] == found["both, utterances even"][0] == 50
+    assert found["both, were nothing rounded"] == [50, 100]
+    assert 70 in found["both"] and 70 not in found["both, utterances even"]
+    fitting = made["fitting"]
+    by_hand = [n for n in range(1, 21) if any(abs(k / n - 5.2) <= 0.005 for k in range(0, 200, 2))]
+    assert [n for n in fitting(pd.Series([5.2]), step=2) if n <= 20] == by_hand
+
+
+def test_claims_by_hand(made: dict[str, Any]) -> None:
     claims = made["claims"]
-    row = claims.loc[name]
-    assert row["recomputed"] == pytest.approx(value, abs=1e-6) and row["agrees"] == agrees
     assert claims["agrees"].value_counts().to_dict() == {
         "yes": 26, "cannot be recomputed": 11, "no": 8, "no figure is claimed": 1,
     }  # fmt: skip
+    by_hand = {
+        "mean_pearson": 0.968 - 15.07 / 27, "best_mean": 0.313 / 6, "best_most": 0.795 - 0.682,
+        "black_box": 12, "ce_significant": 21, "robust_ce_sample": 47.575 - 12.401,
+        "case_asp": (32.04 + 97.22 + 99.99) / 3, "case_poc": 1000 / 15,
+    }  # fmt: skip
+    assert claims.loc[list(by_hand), "recomputed"].tolist() == pytest.approx(
+        list(by_hand.values()), abs=1e-6
+    )

@@ -21,6 +21,7 @@ from trustlab import paths
 from trustlab.folder.kept import REPLIES, unpack
 from trustlab.meaning import encoder as semantics
 from trustlab.meaning.encoder import Encoder
+from trustlab.meaning.entailment import CrossEncoderEntailment
 from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel, CacheMiss
 from trustlab.paths import FIGURES
@@ -67,9 +68,15 @@ def apart(now: pd.DataFrame, tolerance=SAME_MACHINE, renamed=None, then=None) ->
         ({"seconds": [9.0, 9.0, 9.0]}, "", True, True),  # how long it took does not count
         ({"value": [0.25, 0.5 + 4e-10, float("nan")]}, "value", True, True),
         ({"value": [0.25, 0.5 + 4e-4, float("nan")]}, "value", False, True),
+        ({"value": [0.25, 0.505, float("nan")]}, "value", False, False),
         ({"value": [0.25, 0.5, 0.0]}, "value", False, False),
+        ({"value": [0.25, None, None]}, "value", False, False),
         ({"n": [10, 21, 30]}, "n", False, False),
+        ({"method": ["poc", "ce", "msp"]}, "method", False, False),
+        ({"reason": ["", "none", "0.71 [0.62]"]}, "reason", False, False),
         ({"reason": ["", "", "0.72 [0.62]"]}, "reason", False, True),
+        ({"reason": ["", "", "0.73 [0.62]"]}, "reason", False, False),
+        ({"reason": ["", "", "1.71 [0.62]"]}, "reason", False, False),
     ],
 )
 def test_what_is_a_difference_here_and_elsewhere(changed, column, here, elsewhere):
@@ -83,7 +90,15 @@ def test_rows_columns_and_tables_that_are_gone_new_or_renamed_are_differences():
     assert (gone.row, gone.then, gone.now) == ("row 1", "ce, 20, ", None)
     assert (new.then, new.now) == (None, "ce, 20, ")
     now = frame().rename(columns={"value": "estimate"})
+    for table in (frame()[["value", "method", "n", "seconds", "reason"]], frame().assign(x=1), now):
+        assert [d.column for d in apart(table)] == ["columns"]
     assert apart(now, renamed={"value": "estimate"}) == []
+    worse = now.assign(estimate=[0.25, 0.6, None])
+    (found,) = apart(worse, renamed={"value": "estimate"})
+    assert str(found) == "t, row 1 (ce, 20, ), estimate: then 0.5, now 0.6"
+    one, two = {"a": table_of(frame())}, {"b": table_of(frame())}
+    assert len(list(differences(one, two, SAME_MACHINE))) == 2
+    assert list(differences(one, two, SAME_MACHINE, {"a": "b"})) == []
 
 
 # Offline
@@ -104,6 +119,10 @@ def test_offline_what_is_not_kept_is_an_error_that_names_it(offline, monkeypatch
     with pytest.raises(LookupError, match=r"no vector is kept of 2 text.*, the first: 'a fever'"):
         encoder.encode(["a fever", "a cough"])
     assert "model" not in encoder.__dict__  # nor was it loaded
+    monkeypatch.setattr(CrossEncoderEntailment, "fingerprint", "f" * 64)
+    judge = CrossEncoderEntailment("a/b", cache_path=offline / "entailment.sqlite")
+    with pytest.raises(LookupError, match=r"1 pair.* not judged, the first: \('flu', 'cold'\)"):
+        judge.probabilities([("flu", "cold")])
     for told in ("1", "replies"):
         monkeypatch.setenv("TRUSTLAB_OFFLINE", told)
         with pytest.raises(CacheMiss, match="a cough"):
@@ -142,7 +161,7 @@ def held(folder: Path) -> dict[str, list]:
     return found
 
 
-def test_what_is_packed_comes_back_bit_for_bit(tmp_path):
+def test_what_is_packed_comes_back_bit_for_bit_and_stays_when_made_anew_elsewhere(tmp_path):
     first, kept = caches(tmp_path / "caches"), tmp_path / "kept"
     counts = {"replies": 2, "relevances": 5, "entailment": 3}
     assert pack(first, kept) == counts
@@ -153,6 +172,10 @@ def test_what_is_packed_comes_back_bit_for_bit(tmp_path):
     assert files == {"entailment.npz", REPLIES, "relevances.npz"}
     for file in files:
         assert (kept / file).read_bytes() == (tmp_path / "twice" / file).read_bytes()
+    before = (kept / "relevances.npz").read_bytes()
+    with closing(sqlite3.connect(first / "relevances.sqlite")) as made, made:
+        made.execute("UPDATE relevances SET value = ?", (np.float64([1, 2]).tobytes(),))
+    assert pack(first, kept) == counts and (kept / "relevances.npz").read_bytes() == before
 
 
 def test_offline_no_model_is_asked_past_the_cache():

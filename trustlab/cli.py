@@ -101,19 +101,16 @@ def run(
     Exit codes: 0 done, 1 a cell failed, 2 refused before anything ran, 3 a batch waits, 4 the
     server is gone, 5 done, but less than half of the replies to some purpose could be read.
     """
-    from trustlab.run_notebooks import has_cases
-
     if notebook == "all":
         if parameter or out or shard:
             told = "run all takes a file of parameters alone; give a notebook's name to set others"
             raise typer.BadParameter(told)
         _run_several(_values_of_all(params or SETS / "small.yml"))
         return
+    if shard is not None:
+        parameter = [*(parameter or []), f"shard={shard}"]
     _, values, _ = _checked(notebook, params, parameter)
-    if shard and paths.shard_of(shard) and not has_cases(notebook, values, shard):
-        typer.echo(f"{notebook}: shard {shard} has no cases; nothing to do")
-        return
-    folder = _executed(notebook, values, out, shard)
+    folder = _executed(notebook, values, out)
     if _tell(notebook, folder, index=out is None):
         raise typer.Exit(UNREAD)
 
@@ -189,7 +186,7 @@ def _run_several(
         if "n_jobs" in given:
             given["n_jobs"] = share
         try:
-            return _executed(name, given, runs and runs / name, None, False)
+            return _executed(name, given, runs and runs / name, False)
         except REFUSALS:
             raise
         except BaseException:
@@ -224,13 +221,7 @@ def _run_several(
         raise typer.Exit(UNREAD)
 
 
-def _executed(
-    name: str,
-    values: Values,
-    out: Path | None,
-    shard: str | None,
-    alone: bool = True,
-) -> Path:
+def _executed(name: str, values: Values, out: Path | None, alone: bool = True) -> Path:
     """Run the notebook; a bad end is said here, and has the exit code that :func:`run` names."""
     from papermill.exceptions import PapermillExecutionError
 
@@ -238,7 +229,7 @@ def _executed(
     from trustlab.run_notebooks import run_notebook
 
     try:
-        return run_notebook(name, values, out, shard, alone)
+        return run_notebook(name, values, out, alone)
     except Waiting as error:
         end, words, status = "waits", " ".join(str(error).split()), 3
     except Gone as error:
@@ -249,7 +240,7 @@ def _executed(
     except PapermillExecutionError as error:
         end, words, status = f"stopped in cell {error.exec_count}", error.evalue, 1
         stem = Path(name).name.removesuffix(".ipynb")
-        came = (out or paths.runs_of(shard) / stem) / f"{stem}.ipynb"
+        came = (out or paths.runs_of(values.get("shard")) / stem) / f"{stem}.ipynb"
         words = f"{error.ename}: {words}\n  the notebook as far as it came: {_short(came)}"
     typer.echo(f"trustlab: {name} {end}: {words}", err=True)
     raise typer.Exit(status)
@@ -515,10 +506,14 @@ def data_fetch(
         if not accept:
             typer.confirm("Do you keep to this licence?", abort=True)
     fetched = fetch(name, to, accept=True)
+    checks = {
+        "sha256": "as expected",
+        "size": "its size is as expected, its sha256 is not known",
+    }
     for file, source in fetched.sources.items():
         how = "downloaded" if file in fetched.downloaded else "was there"
         told = f"{to / file}: {how}, {source.size:,} bytes, sha256 {source.sha256}"
-        typer.echo(f"{told} ({'as expected' if source.checked == 'sha256' else source.checked})")
+        typer.echo(f"{told} ({checks.get(source.checked, source.checked)})")
     for place in fetched.unpacked:
         typer.echo(f"{place}: unpacked")
 

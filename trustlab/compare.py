@@ -189,10 +189,8 @@ def compare_runs(*runs: Run | str | Path, n_draws: int = 2000, seed: int = 0) ->
     - Compared are the (data set, case, level) that every side answered, paired by case with the
       same draws of cases for all; the rest is counted. Each side's AUROC ranks its own answers.
     - ``p_holm`` is over all methods and sides of a data set, accuracies apart.
-    - ``cases_needed`` for 80 % power at two-sided 5 %: n ((1.96 + 0.84) standard error /
-      difference)² (normal approximation: Chow, Shao & Wang, Sample Size Calculations in Clinical
-      Research), as if the difference seen were the true one and the standard error fell with √n
-      cases of the same kind: a guide only.
+    - ``cases_needed`` for 80 % power at two-sided 5 %, as if the difference seen were the true one
+      (:func:`~trustlab.metrics.significance.sample_size_for_power`): a guide only.
     - AUPRC is not compared: it depends on how many answers are right, which differs by side.
     - ``ValueError`` for fewer than two sides or more than :data:`MOST`, nothing shared, one case
       with two truths, and what is no run's folder.
@@ -210,7 +208,7 @@ def compare_runs(*runs: Run | str | Path, n_draws: int = 2000, seed: int = 0) ->
     n_sides: Any = every.groupby(VIEW)["model"].transform("nunique")
     answers = every[n_sides.eq(len(sides))].reset_index(drop=True)
     if answers.empty:
-        raise ValueError(f"no data set, case and level is shared by all of: {_held(sides)}")
+        raise ValueError(f"no data set, case and level is shared by all of {where}")
     confidence, notes = _confidences(sides, answers)
     labels = tuple(side.label for side in sides)
     differences = _differences(answers, confidence, labels, n_draws, seed)
@@ -258,17 +256,6 @@ def _same_truths(every: pd.DataFrame, where: Mapping[str, str]) -> None:
             told = [f"{r.truth!r} in {where[str(r.model)]}" for r in part[:2].itertuples()]
             truths = f"has the truth {' and '.join(told)}: these are not the same cases"
             raise ValueError(f"case {of['case_id']!r} of {of['dataset']} {truths}")
-
-
-def _held(sides: Sequence[_Side]) -> str:
-    """What each run holds, in words."""
-    told = {}
-    for side in sides:
-        for name, part in side.run.answers.groupby("dataset", sort=False):
-            levels = ", ".join(str(q) for q in sorted(set(part["level"].astype(int))))
-            n = formatted.counted(part["case_id"].nunique(), "case")
-            told[f"{side.where} ({name}, {n}, levels {levels} %)"] = None
-    return "; ".join(told)
 
 
 def _confidences(sides: Sequence[_Side], answers: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:

@@ -33,7 +33,7 @@ from trustlab.html.pages import PAGE, write_answers
 from trustlab.models.base import Gone, Unread, Waiting
 from trustlab.settings import ROLES, Setup
 from trustlab.tables import read_text
-from trustlab.workbench import check_names, opened
+from trustlab.workbench import check_names
 
 MANIFEST, RUN = "manifest.json", "run.json"
 ORDER = "00 01 02 03 07 05 08 04 06"
@@ -284,16 +284,12 @@ def meanings(chosen: type[Any]) -> dict[str, str]:
 
 
 def run_notebook(
-    name: str,
-    values: Mapping[str, Any],
-    run_dir: Path | None = None,
-    shard: str | None = None,
-    alone: bool = True,
+    name: str, values: Mapping[str, Any], run_dir: Path | None = None, alone: bool = True
 ) -> Path:
     """Execute notebook ``name`` with ``values``; returns the run's folder.
 
-    - ``shard`` (:func:`~trustlab.paths.shard_of`): a share of the cases, with a folder of its own
-      in ``runs/``. ``alone``: no other runs beside it, so that its cells are counted and saved
+    - With a ``shard`` (:func:`~trustlab.paths.shard_of`) among the values the folder is one of its
+      own in ``runs/``. ``alone``: no other runs beside it, so that its cells are counted and saved
       while they run.
     - A relative ``path`` or ``corpus``, or folder in ``model``, is taken from where the command is
       given; the notebook runs in its own folder, one of the package's in the working folder.
@@ -304,9 +300,9 @@ def run_notebook(
     from papermill.exceptions import PapermillExecutionError
 
     source = notebook_path(name)
-    values = dict(values) | ({} if shard is None else {"shard": shard})
     check_parameters(source, values)
     values = {k: _from_here(k, v) for k, v in values.items()}
+    shard = values.get("shard")
     runs, named = paths.runs_of(shard), os.environ.get("TRUSTLAB_RUNS", "")
     folder = (run_dir or runs / source.stem).resolve()
     own_folder = {"run_dir": str(folder)} if "run_dir" in default_parameters(source) else {}
@@ -426,14 +422,6 @@ def fill_opening(notebook: Path, folder: Path, ok: bool = True) -> None:
         made.cells.insert(0, nbformat.v4.new_markdown_cell(unread, id="opening"))
     with paths.whole(notebook) as beside:
         nbformat.write(made, beside)
-
-
-def has_cases(name: str, values: Mapping[str, Any], shard: str) -> bool:
-    """Whether a shard of the cases that a notebook would load with ``values`` has any;
-    ``ValueError`` for a notebook without cases."""
-    if "n" not in default_parameters(path := notebook_path(name)):
-        raise ValueError(f"{path.stem} loads no cases that could be shared out")
-    return bool(opened(check_parameters(path, {**values, "shard": shard})).cases())
 
 
 def lay_out(folder: Path) -> None:

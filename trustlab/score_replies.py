@@ -11,13 +11,15 @@ import pandas as pd
 
 from trustlab.experiment import score
 from trustlab.folder.saved import read_table, save_run, table_in
-from trustlab.formatted import coverage_table, main_table, to_latex, with_interval
+from trustlab.formatted import MAIN, coverage_table, main_table, to_latex, with_interval
 from trustlab.measures import metrics_table
 from trustlab.paths import save_table, save_text
 from trustlab.plots.figures import Figures
 from trustlab.run import Run
 from trustlab.settings import Setup
 from trustlab.workbench import Workbench, opened
+
+AUROC = MAIN["auroc", "pooled"]
 
 
 def scored(
@@ -51,7 +53,7 @@ def scored(
     save_text(to_latex(main, "Confidence methods on the replies given."), folder / "main.tex")
     figures = _draw(run, metrics, setup.with_(run_dir=folder), folder)
     notes = [str(w.message) for w in told if issubclass(w.category, UserWarning)]
-    return [*_summary(run, metrics), *(f"note: {line}" for line in notes), *figures]
+    return [*_summary(run, metrics, main), *(f"note: {line}" for line in notes), *figures]
 
 
 def _draw(run: Run, metrics: pd.DataFrame, setup: Workbench, folder: Path) -> list[str]:
@@ -78,22 +80,17 @@ def _draw(run: Run, metrics: pd.DataFrame, setup: Workbench, folder: Path) -> li
     return lines
 
 
-def _summary(run: Run, metrics: pd.DataFrame) -> list[str]:
-    """Accuracy, the methods that have values with their AUROC, and why others have none."""
+def _summary(run: Run, metrics: pd.DataFrame, main: pd.DataFrame) -> list[str]:
+    """Accuracy, the methods with their AUROC, and why others have no value."""
     lines = []
     accuracy: Any = metrics[metrics["metric"].eq("accuracy") & metrics["level"].eq("pooled")]
     for r in accuracy.to_dict("records"):
         value = with_interval(r["value"], r["low"], r["high"])
         lines.append(f"{r['model']} on {r['dataset']}: accuracy {value}, n {r['n']:,}")
+    shown = main[[name for name in ("model", "dataset", "method", "n", AUROC) if name in main]]
+    lines += shown.to_string(index=False).splitlines() if len(shown) else []
     cover: Any = coverage_table(run.confidence)
-    ranked: Any = metrics[metrics["metric"].eq("auroc") & metrics["level"].eq("pooled")]
-    for r in ranked[ranked["n"] > 0].to_dict("records"):
-        area = with_interval(r["value"], r["low"], r["high"])
-        area += f" ({r['missing']})" if area == "–" else ""
-        who = f"{r['model']} on {r['dataset']}, " if len(accuracy) > 1 else ""
-        lines.append(f"  {who}{r['method']}: AUROC {area}, n {r['n']:,}")
     without: dict[str, dict[str, None]] = {}
     for r in cover[cover["n"] == 0].to_dict("records"):
         without.setdefault(r["reasons"], {})[r["method"]] = None
-    lines += [f"  missing: {', '.join(names)}: {why}" for why, names in without.items()]
-    return lines
+    return lines + [f"  missing: {', '.join(names)}: {why}" for why, names in without.items()]

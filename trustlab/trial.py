@@ -67,6 +67,4 @@ def try_model(model: Any, cases: Sequence[Case] | None = None, setup: Setup | No
     cached.trial = trial = Trial(stops=False, quiet=bench.quiet)
     each = zip(spread(cases or load_cases("starter", n=N_VIEWS)), (20, 60, 100), strict=False)
     ask_everything(cached, [view(case, level) for case, level in each], bench)
-    if isinstance(model, str):
-        trial.keep(model)
     return trial

@@ -3,7 +3,6 @@ each purpose first. Where less than half can be read, the run stops (``trial=Fal
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -14,13 +13,10 @@ import pandas as pd
 from trustlab.models.base import Request, Unread
 from trustlab.models.cache import CachedModel
 from trustlab.parsing.counts import KINDS, LEAST_READ, ReadReply
-from trustlab.paths import RUNS, save_json
 
 T = TypeVar("T")
 N_VIEWS, N_REPLIES = 3, 3  # views of each purpose, and replies of each of them, at most
 SHOWN = 100  # characters of a reply that a line shows
-TRIALS = RUNS / "trials.json"
-"""Model -> purpose -> seconds and tokens of a reply, from its last trial."""
 ADVICE = (
     "Look at the replies. Worked examples help small models (demonstrations=2 to 4), a form helps"
     " with JSON (model_options={structured: true}), more room helps models that think"
@@ -115,12 +111,6 @@ class Trial:
         """For each purpose a summary and some replies, raw and as they were read."""
         each = self.purposes().values()
         return [text for rows in each for text in (summary(rows), *map(line, spread(rows)))]
-
-    def keep(self, name: str) -> None:
-        """Write down seconds and tokens of this model's replies, which ``trustlab plan`` reads."""
-        known = json.loads(TRIALS.read_text(encoding="utf-8")) if TRIALS.is_file() else {}
-        costs: Any = self.table().set_index("purpose")[["seconds", "n_tokens_out"]]
-        save_json({**known, name: costs.to_dict("index")}, TRIALS)
 
 
 def n_read(rows: Sequence[dict[str, Any]]) -> int:
