@@ -11,8 +11,8 @@ import pytest
 from each import each
 from fake_model import FakeModel
 
-from trustlab.models import EMBEDDED as MODELS
 from trustlab.models.base import taught_in
+from trustlab.models.by_name import EMBEDDED as MODELS
 from trustlab.parsing.agents import (
     read_enough,
     read_flags,
