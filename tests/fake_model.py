@@ -9,12 +9,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import product
-from typing import Any
 
 import numpy as np
 
-from trustlab.models.base import STATISTICS, Model, Request
-from trustlab.models.cache import CachedModel
+from trustlab.models.base import STATISTICS, Request
 from trustlab.prompts import names, render
 from trustlab.records import IMPORTANCES, SUPPORT_LEVELS, Case, Reply, Statement, TokenTrace
 
@@ -144,26 +142,10 @@ class FakeModel:
 
 
 class Cold(FakeModel):
-    """Ignores the temperature, but for the reply ``warm(request, i)`` to a patient."""
-
-    warm: Callable[[Request, int], bool] = staticmethod(lambda request, i: False)
+    """Ignores the temperature."""
 
     def reply(self, request: Request, i: int) -> Reply:
-        cold = not self.warm(request, i)
-        return super().reply(replace(request, temperature=0.0) if cold else request, i)
-
-
-class Served(CachedModel):
-    """In memory; its server says that so many replies of the last call were of these models."""
-
-    def __init__(self, model: Model, **names: int) -> None:
-        super().__init__(model, None)
-        self.names = names
-
-    def generate(self, *given: Any, **how: Any) -> list[list[Reply]]:
-        replies = super().generate(*given, **how)
-        self.served = Counter(self.names)
-        return replies
+        return super().reply(replace(request, temperature=0.0), i)
 
 
 class FakeEncoder:

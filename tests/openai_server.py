@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import socket
 import struct
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -104,12 +102,12 @@ class Server:
     """What the server does, to be set by a test, and what it saw.
 
     ``plan(k, body)`` names what happens to the k-th request (from 0): None for an answer, a number
-    for that HTTP status, or one of "garbage", "no choices", "null content", "hang", "drip", "cut",
-    "filter", "refusal", "redirect" (to ``elsewhere``), "echo" (of the key) and "digits"; or is a
-    function that makes the answer odd: another one, or its bytes. ``models``: the list's bytes.
+    for that HTTP status, or one of "garbage", "no choices", "null content", "hang", "cut",
+    "filter", "refusal", "redirect" (to ``elsewhere``), or "echo" (of the key); or is a
+    function that makes the answer odd: another one, or its bytes.
     ``refuses``: parameters that get a 400 by name, ``refuses_in`` the status. ``said``: tokens
     (bytes) of every reply, ``finish`` and ``message`` how it ends and what is in its message
-    besides. ``per_second``: calls that are answered in each second, others get a 429.
+    besides.
     ``named(k)``: the model that it says it used. ``window``, ``scores_chats``, ``holds``: what vLLM
     tells and does besides.
     """
@@ -118,7 +116,7 @@ class Server:
     latency_s: float = 0.0
     hang_s: float = 1.0
     ignores_n: bool = False
-    # or "null", "content null", "empty", "malformed", "zero", "nan"
+    # or "null", "content null", "empty", "malformed"
     logprobs: str = "given"
     refuses: set[str] = field(default_factory=set)
     refuses_in: int = 400
@@ -127,21 +125,16 @@ class Server:
     system: bool = True
     retry_after: dict[str, str] = field(default_factory=lambda: {"retry-after-ms": "1"})
     said: list[bytes] | None = None
-    content: str | None = None
     finish: str | None = None
     message: dict = field(default_factory=dict)
     named: Callable[[int], str | None] = lambda k: None
     n_tokens: float | None = None
     elsewhere: str = ""
     window: int | None = None  # told, and held to
-    models: bytes = b""
-    counts: bool = True  # the tokens of a prompt, where it has a window
     scores_chats: bool = False
     only_default: bool = False  # temperature
     no_zero: bool = False  # of temperature
-    holds: str | bool = False  # a reply to its schema; as "json_object": in that form alone
-    per_second: int = 0
-    seconds: Counter = field(default_factory=Counter)
+    holds: bool = False  # a reply to its schema
     received: list[dict] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
@@ -169,13 +162,14 @@ class Server:
 
     def chats(self) -> list[dict]:
         """The bodies of the chat calls."""
-        both = zip(self.paths, self.received, strict=True)
-        return [body for path, body in both if path == "/v1/chat/completions"]
+        return [
+            b for p, b in zip(self.paths, self.received, strict=True) if p == "/v1/chat/completions"
+        ]
 
     def problem(self, body: dict) -> tuple[int, dict] | None:
         """The refusal that a body meets: the first of those that the server has."""
         limit, messages = body.get(self.limit), body.get("messages", ())
-        form, heat = body.get("response_format", {}).get("type"), body.get("temperature", 1)
+        heat = body.get("temperature", 1)
         n_in = len(cut(rendered(messages)))
         refused = next(iter(self.refuses & body.keys()), None)
         unsupported = "is not supported with this model."
@@ -185,12 +179,6 @@ class Server:
                 self.refuses_in,
                 f"Unsupported parameter: '{refused}' {unsupported}",
                 refused,
-            ),
-            (
-                self.holds == "json_object" and form not in (None, "json_object"),
-                500,
-                "1 validation error: 'loc': ('body', 'response_format', 'type'), 'input': 'json'",
-                None,
             ),
             (
                 self.only_default and heat != 1,
@@ -257,11 +245,10 @@ class Server:
             entries = [self.plain(token) for token in self.said]
             said = b"".join(self.said).decode()
         asked = body.get("response_format") if self.holds else None
-        if asked and self.holds in (True, asked["type"]):
-            said = json.dumps(least(asked.get("schema") or asked["json_schema"]["schema"]))
+        if asked:
+            said = json.dumps(least(asked["json_schema"]["schema"]))
             ids = [0] * LENGTH
-        content = said if self.content is None else self.content
-        message = {"role": "assistant", "content": content, "refusal": None} | self.message
+        message = {"role": "assistant", "content": said, "refusal": None} | self.message
         if action == "null content":
             message["content"] = None
         elif action == "refusal":
@@ -295,9 +282,6 @@ class Server:
         """The log-probabilities of a choice, in the server's own way."""
         if self.logprobs in ("null", "malformed"):
             return None if self.logprobs == "null" else ["-0.1", 3]
-        if self.logprobs in ("zero", "nan"):
-            for one in (row for entry in entries for row in (entry, *entry["top_logprobs"])):
-                one["logprob"] = 0.0 if self.logprobs == "zero" else math.nan
         return {"content": {"content null": None, "empty": []}.get(self.logprobs, entries)}
 
     @staticmethod
@@ -311,17 +295,13 @@ class Server:
         ]
 
 
-BODIES = {
-    "garbage": b"<html>502 Bad Gateway</html>",
-    "digits": b'{"choices": [' + b"9" * 5000 + b"]}",
-}
-
-
 class Handler(BaseHTTPRequestHandler):
     """One connection."""
 
     protocol_version = "HTTP/1.1"
-    wbufsize = 1 << 16  # headers and body in one packet: apart, the second waits for the first
+    wbufsize = (
+        1 << 16
+    )  # headers and body in one packet: apart, the second waits for an acknowledgement
 
     def __init__(self, server: Server, *args) -> None:
         self.behaviour = server
@@ -332,7 +312,6 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         server = self.behaviour
-        chat = self.path == "/v1/chat/completions"
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         with server.lock:
             k = len(server.received)
@@ -342,17 +321,15 @@ class Handler(BaseHTTPRequestHandler):
             server.connections.add(self.client_address)
             server.n_in_flight += 1
             server.most_in_flight = max(server.most_in_flight, server.n_in_flight)
-            second = int(time.monotonic())
-            server.seconds[second] += 1
-            over = 0 < server.per_second < server.seconds[second]
         try:
-            time.sleep(0 if over else server.latency_s)
-            action = 429 if over else server.plan(k, body)
+            time.sleep(server.latency_s)
+            action = server.plan(k, body)
             problem = server.problem(body)
         finally:
-            with server.lock:  # before the answer: the client may then send the next
+            with (
+                server.lock
+            ):  # counted down before the answer, after which the client may already send the next
                 server.n_in_flight -= 1
-        key = self.headers["authorization"].split()[-1]
         if action == "hang":
             time.sleep(server.hang_s)
             self.close_connection = True
@@ -360,52 +337,50 @@ class Handler(BaseHTTPRequestHandler):
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             self.connection.shutdown(socket.SHUT_RDWR)
             self.close_connection = True
+        elif action == "garbage":
+            self.answer(200, b"<html>502 Bad Gateway</html>")
         elif isinstance(action, int):
-            error = {"error": {"message": f"Something about {key} went wrong ({action})"}}
-            self.answer(action, error, server.retry_after)
+            said = (
+                f"Something about {self.headers['authorization'].split()[-1]} went wrong ({action})"
+            )
+            self.answer(
+                action, json.dumps({"error": {"message": said}}).encode(), server.retry_after
+            )
         elif problem is not None:
-            self.answer(*problem, server.retry_after)
-        elif action in BODIES:
-            self.answer(200, BODIES[action])
+            self.answer(problem[0], json.dumps(problem[1]).encode(), server.retry_after)
         elif callable(action):
-            self.answer(200, action(server.chat(body, None) if chat else None))
+            odd = action(server.chat(body, None) if self.path == "/v1/chat/completions" else None)
+            self.answer(200, odd if isinstance(odd, bytes) else json.dumps(odd).encode())
         elif action == "redirect":
             self.answer(307, b"", {"location": server.elsewhere})
-        elif action == "drip":
-            self.drip(json.dumps(server.chat(body, None)).encode())
-        elif chat:
+        elif action == "echo":
+            key = self.headers["authorization"].split()[-1]
+            said = server.chat(body, None)
+            said["choices"][0]["message"]["content"] += f" {key}"
+            self.answer(200, json.dumps(said).encode())
+        elif self.path == "/v1/chat/completions":
             said = server.chat(body, action) | ({"model": m} if (m := server.named(k)) else {})
-            if action == "echo":
-                said["choices"][0]["message"]["content"] += f" {key}"
-            self.answer(200, said)
-        elif self.path == "/tokenize" and server.window and server.counts:
-            n = len(cut(rendered(body["messages"])))
-            self.answer(200, {"count": n, "max_model_len": server.window})
+            self.answer(200, json.dumps(said).encode())
+        elif self.path == "/tokenize" and server.window:
+            told = {"count": len(cut(rendered(body["messages"]))), "max_model_len": server.window}
+            self.answer(200, json.dumps(told).encode())
         else:
-            self.answer(404, {"error": {"message": "no such path"}})
+            self.answer(404, b'{"error": {"message": "no such path"}}')
 
     def do_GET(self) -> None:
-        window = self.behaviour.window
-        told = {"id": "toy"} | ({"max_model_len": window} if window else {})
-        self.answer(200, self.behaviour.models or {"object": "list", "data": [told]})
+        told = {"id": "toy"} | (
+            {"max_model_len": self.behaviour.window} if self.behaviour.window else {}
+        )
+        listed = json.dumps({"object": "list", "data": [told]}).encode()
+        self.answer(200, listed)
 
-    def drip(self, body: bytes) -> None:
-        """A byte every 50 ms: each in time, the whole never."""
-        self.send_response(200)
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        with suppress(OSError):
-            for k in range(len(body)):
-                self.wfile.write(body[k : k + 1])
-                self.wfile.flush()
-                time.sleep(0.05)
-
-    def answer(self, status: int, said: Any, headers: dict[str, str] | None = None) -> None:
-        """Send ``said``, bytes or what becomes JSON."""
-        body = said if isinstance(said, bytes) else json.dumps(said).encode()
+    def answer(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
         self.send_response(status)
-        told = {"content-type": "application/json", "content-length": str(len(body))}
-        for name, value in (told | (headers or {})).items():
+        for name, value in {
+            "content-type": "application/json",
+            "content-length": str(len(body)),
+            **(headers or {}),
+        }.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)

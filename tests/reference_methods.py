@@ -2,8 +2,7 @@
 the package with.
 
 Nothing of ``trustlab.confidence`` is imported here. Slow on purpose: no array arithmetic,
-eigenvalues by another solver. Then for each method, and all that a new one adds to the tests: a
-value worked out by hand and a surer pair.
+eigenvalues by another solver. Then for each method a value worked out by hand.
 """
 
 from __future__ import annotations
@@ -18,25 +17,16 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from fake_medconf import table
 from generations import (
     FULL,
-    answered,
     array,
     cosines,
-    generation,
-    given,
-    guessing,
     meant,
-    panel,
-    pmi_of,
     said,
-    sampled,
-    told,
 )
 from nltk.stem.porter import PorterStemmer
 
-from trustlab.records import IMPORTANCES, Assessment, Generation
+from trustlab.records import Generation
 
 
 def mean(values) -> float:
@@ -410,88 +400,6 @@ WORKED: dict[str, tuple[Generation, float]] = {
     "agreement": (FULL, 2 / 3),  # flu, flu, croup
     "rdc": (FULL, (0.4 + 0.1 + 0.3) / 3),
 }
-
-
-# What is surer
-
-
-def of_samples(p: float, alike: float = 0.5) -> Generation:
-    """Two samples of one meaning and one of another; ``p`` of the first's second token."""
-    samples = tuple(said(f"name {i}", q) for i, q in enumerate(((0.9, p), (0.5, 0.5), (0.5, 0.5))))
-    made = meant(0, 0, 1, samples=samples, similarity=cosines(alike, 0.2, 0.1))
-    return replace(made, sample_relevance=tuple(array([0.7, 0.3]) for _ in samples))
-
-
-def weighing(probs: tuple[float, float]) -> Generation:
-    return replace(answered(probs), relevance=array([0.7, 0.3]))
-
-
-def replaced_by(*classes: int) -> Generation:
-    """The three alternatives of the answer's second token have these classes."""
-    return replace(FULL, alternative_entailment=(np.array([1, -1, 0]), np.array(classes)))
-
-
-def weighed(*levels: str, score: float | None = None) -> Generation:
-    """An assessment of a strong, a moderate and a weak criterion."""
-    evidence = table(levels, IMPORTANCES)
-    return generation(assessment=Assessment("Flu", score=score, evidence=evidence))
-
-
-def probed(probe: str, *texts: str) -> Generation:
-    return generation(probes={probe: told(*texts)})
-
-
-LIKELY, LIKELIER = answered((0.8, 0.5)), answered((0.9, 0.5))
-CLOSER = (cosines(0.9, 0.2, 0.1), cosines(0.9, 0.3, 0.1))
-FOUR, THREE, TWO, ONE = (meant(*of) for of in ((0, 0, 1, 2), (0, 0, 1, 1), (0, 0, 0, 1), (0,) * 4))
-
-SURER: list[tuple[str, Generation, Generation]] = [
-    ("information_level", generation(n_statements=3), generation(n_statements=4)),
-    ("word_count", generation(n_words=40), generation(n_words=41)),
-    ("exact_posterior", generation(exact=0.5), generation(exact=0.6)),
-    ("asp msp perplexity sequence_probability", LIKELY, LIKELIER),
-    ("sequence_probability", answered((0.9, 0.5, 0.9)), answered((0.9, 0.5))),
-    ("min_token_probability", answered((0.9, 0.4)), answered((0.9, 0.5))),
-    ("entropy", answered(entropies=[0.1, 0.3]), answered(entropies=[0.1, 0.2])),
-    ("pmi", pmi_of((0.9, 0.5), (0.1, 0.2)), pmi_of((0.9, 0.5), (0.1, 0.1))),
-    ("conditional_pmi", *(pmi_of((0.9, 0.5), (0.1, 0.1), (0.5, h)) for h in (1.1, 0.9))),
-    # where no entropy crosses the threshold: a token that does gains, as its authors print it
-    ("conditional_pmi_original", *(pmi_of((p, 0.5), (0.1, 0.1)) for p in (0.8, 0.9))),
-    ("renyi_divergence", answered(renyi=[3, 2]), answered(renyi=[3, 3])),
-    ("fisher_rao", answered(fisher_rao=[0.9, 0.8]), answered(fisher_rao=[0.9, 0.9])),
-    # the same, but the token that matters is the likelier one
-    ("token_sar", weighing((0.5, 0.9)), weighing((0.9, 0.5))),
-    ("ccp ccp_min ccp_mean", replaced_by(-1, 1, 0), replaced_by(0, 1, 0)),
-    ("poc", sampled("Flu", "Influenza", "Croup"), sampled("Flu", "flu", "Croup")),
-    ("lexical_similarity", *(sampled("viral croup", x, "flu") for x in ("asthma", "croup"))),
-    ("semantic_similarity", *(replace(FULL, similarity=m) for m in CLOSER)),
-    ("semantic_similarity_med", *(replace(FULL, similarity_med=m) for m in CLOSER)),
-    # raising one entailment may lower eigv and ecc, so samples move from one set to another
-    ("num_set eigv deg", FOUR, THREE),
-    ("semantic_poc semantic_entropy_discrete", THREE, TWO),
-    ("ecc semantic_entropy semantic_entropy_normalised", THREE, ONE),
-    ("mc_se mc_nse sar", of_samples(0.8), of_samples(0.9)),
-    ("sentence_sar sentence_sar_printed", of_samples(0.8), of_samples(0.8, alike=0.6)),
-    ("ce", probed("ce", "[89]"), probed("ce", "[90]")),
-    ("cot_ce", probed("cot_ce", "Why? [89]"), probed("cot_ce", "Why? [90]")),
-    ("topk_ce", guessing(80, 80, 80, 80, 80), guessing(80, 80, 80, 80, 81)),
-    ("p_true", probed("p_true", "True", "False"), probed("p_true", "True", "", "True")),
-    ("ce_expected", FULL, generation(probes=given("ce_expected", {"[95]": (0.5,)}))),
-    ("p_true_probability", FULL, generation(probes=given("p_true_probability", {"True": (0.5,)}))),
-    ("medconf", weighed(*["supported"] * 3, score=40), weighed(*["missing"] * 3, score=41)),
-    (
-        "medconf_weighted",
-        weighed("missing", "supported", "missing"),
-        weighed("supported", "missing", "missing"),
-    ),
-    ("agreement", *(generation(panel=panel("flu", x, "flu")) for x in ("croup", "flu"))),
-    (
-        "rdc",
-        *(generation(panel=panel("flu", "flu", cosines=(0.9, x))) for x in (0.2, 0.3)),
-    ),
-]
-"""Methods, a generation that is less sure and one that is surer, by the meaning of what they read;
-"random" has no direction."""
 
 
 def n_samples(g: Generation) -> int:

@@ -3,8 +3,6 @@ which library it read."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pandas as pd
 import pytest
 from asking import ask
@@ -13,18 +11,13 @@ from fake_model import FakeEncoder, FakeModel, made_cases
 from studies.ablations import (
     MEDCONF,
     PARTS,
-    SAMPLED,
     UNSHARED,
-    WHOLE,
     Ablations,
     WrongPassages,
     ablations,
     libraries,
     on_shared_rows,
-    sampling,
 )
-from trustlab.experiment import benchmark
-from trustlab.metrics.paired import paired_differences
 from trustlab.paths import DATA
 from trustlab.published import published_table
 from trustlab.retrieval import BM25, Passage
@@ -55,46 +48,11 @@ def test_every_variant_switches_one_part_off_and_has_a_row_for_each_answer_and_m
     parts = [run.parameters["medconf"] for run in whole.runs.values()]
     off = [{k for k, on in medconf.items() if on is False} for medconf in parts]
     assert off == [set(), {"profile"}, {"retrieval"}, {"structure"}, {"importance"}]
-    # without a table of evidence the fixed formula is missing with its reason
-    lost = whole.confidence[whole.confidence["missing"] != ""]
-    assert set(lost["variant"]) == {"without_symptom_profile", "without_structured_format"}
-    assert set(lost["method"]) == {"medconf_weighted"}
-    assert lost["missing"].str.startswith("no table of evidence").all()
     # variants share their replies without a file
     assert whole.calls.set_index("variant").loc["without_importance", "n_cached"] > 0
-    judged = whole.judged()
-    assert len(judged) == len(whole.confidence)
-    right = whole.answers.set_index(["variant", "case_id", "level"])["correct"]
-    keys = zip(judged["variant"], judged["case_id"], judged["level"], strict=True)
-    assert (right.loc[list(keys)].to_numpy() == judged["correct"]).all()
-    found = paired_differences(judged, WHOLE, n_draws=10, min_per_class=1)
-    assert set(found["variant"]) == set(PARTS) - {WHOLE}
-
-
-def test_a_second_run_and_the_whole_after_a_benchmark_ask_nothing_new(tmp_path):
-    model, cache = FakeModel(), tmp_path / "replies.sqlite"
-    everything = {"samples": 5, "encoder": FakeEncoder(), "cache": cache}
-    ask(benchmark, CASES, [model], "all", LEVELS, **everything)
-    first = made(model, cache=cache).calls.set_index("variant")["n_made"]
-    assert first[WHOLE] == 0 and (first.drop(WHOLE) > 0).all()
-    n_asked = len(model.requests)
-    again = made(model, cache=cache).calls
-    assert again["n_made"].sum() == 0 and len(model.requests) == n_asked
-    assert (again["n_cached"] == again["n_replies"]).all()
 
 
 # Settings
-
-
-def test_fewer_samples_are_the_first_of_more_and_ask_nothing_new():
-    model = FakeModel()
-    found = made(model, sampling([2, 5], [0.5, 1.0]), methods=SAMPLED, samples=15)
-    calls = found.calls.set_index("variant")["n_made"]
-    assert model.n_replies["samples"] == 2 * 5 * 8
-    assert calls[["K 2, temperature 0.5", "K 2, temperature 1"]].sum() == 0
-    two, five = (found.runs[f"K {k}, temperature 1"].generations for k in (2, 5))
-    for a, b in zip(two, five, strict=True):
-        assert [s.text for s in a.samples] == [s.text for s in b.samples[:2]]
 
 
 def on_hand(values: dict[tuple[str, str], list[float | None]]) -> Ablations:
@@ -133,12 +91,6 @@ def test_points_of_a_line_are_compared_on_the_answers_that_all_of_them_have():
     assert why["b", "3", "c0"] == why["a", "2", "c3"] == "lost"
     assert (why["a", "1", "c1"], why["a", "1", "c0"]) == (UNSHARED, "")
     assert len(shared.confidence) == 30
-    own = {("a", "1"): "012", ("a", "2"): "012", ("b", "1"): "0234"}
-    assert kept(on_shared_rows(on_hand(POINTS), by_method=True)) == own
-    other = on_hand(dict.fromkeys(POINTS, [1.0] * 6)).confidence.assign(model="other")
-    both = pd.concat([other, on_hand(POINTS).confidence], ignore_index=True)
-    apart = on_shared_rows(replace(on_hand(POINTS), confidence=both)).confidence
-    assert apart.query("model == 'other'")["confidence"].notna().all()  # models are kept apart
 
 
 # Libraries
@@ -164,19 +116,6 @@ def test_the_control_never_finds_a_right_passage_and_goes_on_where_a_keyword_fin
     control = WrongPassages(BM25(SHELF), ["swab", "Gout"])
     assert [p.id for p in control.search("Influenza", 2)] == ["p4"]
     assert WrongPassages(BM25(SHELF), ["swab", "fever"]).search("Influenza", 2) == []
-
-
-def test_the_control_fills_its_list_where_the_best_are_passages_of_the_disease():
-    shelf = [passage(i, "Influenza: signs", "A cold, a cold, sneezing.") for i in range(9)]
-    other = passage(9, "Nose: signs", "Once a cold.")
-
-    class InOrder:
-        revision = "in order"
-
-        def search(self, query: str, k: int = 15) -> list[Passage]:
-            return [*shelf, other][:k] if query == "cold" else []
-
-    assert WrongPassages(InOrder(), ["cold", "x"]).search("the flu", 1) == [other]
 
 
 def test_a_name_that_is_taken_too_few_keywords_and_variants_of_one_folder_are_refused():

@@ -195,28 +195,6 @@ def test_a_request_that_fails_each_time_is_missing_with_its_reason(tmp_path):
     assert reply.missing == "the batch: HTTP 503: overloaded" and rounds == [1] * batch.TRIES
 
 
-def test_what_a_cut_output_lacks_is_asked_again(tmp_path):
-    def cut(rows: list[dict]) -> list[Any]:
-        return [*rows[:-1], "\ufeff" + json.dumps(rows[-1])[:-20]]
-
-    with pytest.raises(Waiting):
-        asked(tmp_path, asks(3))
-    answered(tmp_path, Server(), cut)
-    for _ in range(2):  # written once
-        with pytest.raises(Waiting) as waits:
-            asked(tmp_path, asks(3))
-        assert [row[0].text is None for row in waits.value.replies].count(True) == 1
-    assert not (tmp_path / "in-003.jsonl").exists() and answered(tmp_path, Server()) == 1
-    assert all(row[0].text for row in asked(tmp_path, asks(3)))
-
-
-def test_a_server_s_dialect_is_learned_from_what_it_refused(tmp_path):
-    request = Request(ASKED.messages, n=2, temperature=0.5, max_tokens=4)
-    server = Server(limit="max_completion_tokens")
-    replies, rounds = in_rounds(tmp_path, server, lambda: asked(tmp_path, [request]))
-    assert all(reply.text for reply in replies[0]) and rounds == [1, 1]
-
-
 def test_options_are_checked_with_a_run_s_settings(tmp_path):
     with pytest.raises(ValueError, match="model_options has no option 'concurrency'"):
         tl.opened(Setup(model="openai-batch:toy", model_options={"concurrency": 3}))

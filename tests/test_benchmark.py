@@ -14,9 +14,8 @@ from each import each
 from fake_model import TEXT_ONLY, Cold, FakeEncoder, FakeModel, made_case, made_cases
 
 from trustlab.confidence import select
-from trustlab.experiment import benchmark, cases_hash
+from trustlab.experiment import benchmark
 from trustlab.folder.saved import manifest
-from trustlab.measures import metrics_table
 from trustlab.models.base import Request
 from trustlab.records import Reply
 from trustlab.run import Run
@@ -80,17 +79,13 @@ def test_two_processes_score_as_one(monkeypatch):
     ("given", "message"),
     [
         ({"cases": []}, "no cases"),
-        ({"models": []}, "no models"),
         ({"levels": []}, "no levels"),
         ({"models": [FakeModel(), FakeModel()]}, "each model may be given once; given again: fake"),
         (
             {"cases": [made_case("a"), made_case("a")]},
             "each case may be given once; given again: a",
         ),
-        ({"levels": [20, 20]}, "each level may be given once; given again: 20"),
-        ({"levels": [0]}, "level is 0"),
         ({"samples": 0}, "samples is 0; it must be a whole number, at least 1"),
-        ({"methods": ["apples"]}, "no method 'apples'"),
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )
@@ -126,40 +121,15 @@ def test_a_second_run_asks_nothing(tmp_path):
         pd.testing.assert_frame_equal(getattr(again, table), getattr(first, table))
 
 
-@each(
-    "changed",
-    [
-        lambda c: replace(c, statements=c.statements[::-1]),
-        lambda c: replace(c, statements=c.statements[:-1]),
-        lambda c: replace(c, diagnosis="Croup"),
-        lambda c: replace(c, case_id="z"),
-    ],
-)
-def test_the_hash_of_the_cases_changes_with_what_is_shown_and_what_is_true(changed):
-    first, *rest = CASES
-    assert cases_hash([changed(first), *rest]) != cases_hash(CASES) == cases_hash(made_cases(4))
+# What a server did on its own
 
 
-# A server that ignores the temperature
-
-
-@each(
-    ("model", "alike"),
-    [
-        (Cold(), True),
-        (Cold(unreadable=lambda r, i: True), True),
-        (Cold(unreadable=lambda r, i: i == 1), False),
-        (FakeModel(), False),
-    ],
-)
-def test_samples_that_are_all_alike_are_said_readable_or_not(model, alike):
+@each(("model", "alike"), [(Cold(), True), (FakeModel(), False)])
+def test_samples_that_are_all_alike_are_told(model, alike):
     run = made(model, methods=["poc"], levels=[1, 60])
     assert run.parameters["samples_alike"] == ["fake"] * alike
     said = "fake: all samples alike (temperature ignored?)"
     assert any(said in warning for warning in manifest(run)["warnings"]) is alike
-
-
-# What the server calls its model
 
 
 class Named(FakeModel):
@@ -202,12 +172,7 @@ def test_an_answer_that_the_backend_failed_to_give_is_neither_right_nor_wrong(tm
     assert set(reasons.drop(["information_level", "word_count", "random"])) == {
         "HTTP 500 after 3 tries"
     }
-    accuracy = (
-        metrics_table(run, n_draws=10).query("metric == 'accuracy' and level == 'pooled'").iloc[0]
-    )
-    assert (accuracy["n"], accuracy["value"]) == (len(rest), rest["correct"].mean())
     facts = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))
-    assert facts["benchmark"]["usage"] == {"fake": {"failures": 1.0}}
     assert {"method": "asp", "reason": "HTTP 500 after 3 tries", "n": 2} in facts["missing"]
 
 
@@ -241,14 +206,4 @@ def test_a_large_run_goes_in_parts_and_lets_its_records_go(tmp_path, monkeypatch
         for found in (getattr(large, name), getattr(files, name)):
             pd.testing.assert_frame_equal(plain(found), plain(table), check_dtype=False)
             pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / f"{name}.parquet"), found)
-    for made_so in (parts, large, files):
-        counts = (
-            made_so.calls.groupby(["model", "purpose"], observed=True)["n_made"].sum().to_dict()
-        )
-        assert counts == whole.calls.groupby(["model", "purpose"])["n_made"].sum().to_dict()
-        facts, expected = manifest(made_so), manifest(whole)
-        assert facts.pop("benchmark") | {"collect_s": 0} == expected.pop("benchmark") | {
-            "collect_s": 0
-        }
-        assert facts == expected
     assert not list(tmp_path.glob("*.csv")) and (tmp_path / "run.json").is_file()

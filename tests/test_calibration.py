@@ -11,13 +11,11 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.model_selection import GroupKFold
 
 from studies.calibration import (
-    calibration_table,
     recalibration_curves,
     reliability_table,
     risk_coverage_table,
 )
-from trustlab.measures import metrics_table
-from trustlab.metrics import brier, ece
+from trustlab.metrics import brier
 from trustlab.metrics.calibration import brier_parts_weighted, cross_fitted
 from trustlab.metrics.selective import risk_at
 
@@ -39,11 +37,6 @@ def test_brier_parts_by_hand():
     parts = brier_decomposition([1, 0, 0, 1], [0.2, 0.2, 0.6, 0.9])
     score, fitted = (0.64 + 0.04 + 0.36 + 0.01) / 4, (4 / 9 + 1 / 9 + 1 / 9 + 0) / 4
     assert parts == pytest.approx((score, score - fitted, 1 / 4 - fitted, 1 / 4))
-    correct = [0, 0, 0, 1, 1, 1, 1, 0]
-    calibrated = brier_decomposition(correct, [0.25] * 4 + [0.75] * 4)
-    assert calibrated[1:3] == pytest.approx((0, 1 / 16), abs=1e-15)
-    constant = brier_decomposition(correct, [0.9] * 8)
-    assert constant[1:3] == pytest.approx((0.16, 0), abs=1e-15)
 
 
 @each("decimals", [1, 6])
@@ -79,15 +72,6 @@ def test_every_answer_is_calibrated_on_the_other_folds_of_cases():
     assert (before != after).any()
 
 
-def test_too_few_cases_or_one_class_outside_a_fold_give_no_probability_at_all():
-    assert np.isnan(cross_fitted([1, 0, 1, 0], [0.1, 0.2, 0.3, 0.4], [1, 2, 3, 3], n_folds=4)).all()
-    # The one wrong answer is left out of its own fold's training part.
-    assert np.isnan(cross_fitted([1] * 9 + [0], np.arange(10) / 10, np.arange(10))).all()
-    for arguments in (([1, 0], [0.5, 0.4], [1]), ([1], [0.5], [1], 1)):
-        with pytest.raises(ValueError, match=r"received|allowed"):
-            cross_fitted(*arguments)
-
-
 # The tables
 
 
@@ -115,26 +99,6 @@ SCALES = {"p": "probability", "s": "score", "gone": "probability"}
 @pytest.fixture(scope="module")
 def run() -> Run:
     return Run()
-
-
-@pytest.fixture(scope="module")
-def calibrated(run: Run) -> pd.DataFrame:
-    return calibration_table(run.answers, run.confidence, SCALES, n_draws=300)
-
-
-def test_values_are_those_of_the_metrics_table_and_of_cross_fitted_probabilities(
-    run: Run, calibrated: pd.DataFrame
-):
-    mine = calibrated.query("method == 'p' and how == 'as given'").set_index("metric")
-    usual = metrics_table(run, n_draws=300, scales=SCALES)
-    usual = usual.query("method == 'p' and level == 'pooled'").set_index("metric")
-    for name, columns in (("brier", ["value", "low", "high"]), ("ece", ["value"])):
-        assert mine.loc[name, columns].tolist() == pytest.approx(usual.loc[name, columns].tolist())
-    prob = cross_fitted(run.correct, 20 * run.said - 9, run.answers["case_id"].to_numpy())
-    mine = calibrated.query("method == 's' and how == 'isotonic'").set_index("metric")["value"]
-    assert mine["ece"] == pytest.approx(ece(run.correct, prob))
-    parts = brier_decomposition(run.correct, prob)
-    assert mine[["brier", *PARTS]].tolist() == pytest.approx(list(parts))
 
 
 def test_the_curve_is_the_isotonic_fit_with_a_band(run: Run):
@@ -170,27 +134,6 @@ def test_bins_hold_equal_numbers_of_answers_and_equal_confidences_share_one():
     np.testing.assert_allclose(found["confidence"], [0.2, 2.2 / 3])
     np.testing.assert_allclose(found["value"], [1 / 3, 2 / 3])
     assert ((found["low"] <= found["value"]) & (found["value"] <= found["high"])).all()
-    found = binned([(f"c{i}", 1, i % 2, p) for i, p in enumerate([0.5] * 6 + [0.9] * 2)], 4)
-    # Mean ranks 3.5 and 7.5 of 8 lie in the second and the last of four bins.
-    columns = ["bin", "confidence", "value", "n"]
-    assert found[columns].to_numpy().tolist() == [[1, 0.5, 0.5, 6], [3, 0.9, 0.5, 2]]
-    found = binned([(f"c{i}", 1, i % 2, 0.1 + 0.05 * i) for i in range(18)], 2)
-    assert found["n"].tolist() == [9, 9] and found[["low", "high"]].isna().all(axis=None)
-    assert found["missing"].tolist() == ["no interval: fewer than 12 cases"] * 2
-
-
-def test_failed_answers_and_scores_have_no_bin_and_the_interval_resamples_cases():
-    rows = [("a", 1, 0, 0.3, -3.0), ("b", 1, NAN, 0.9, -2.0), ("c", 1, 1, 0.6, -1.0)]
-    found = binned(rows, 1, {"p": "probability", "s": "score"})
-    expected = [["p", pytest.approx(0.45), 0.5, 2]]
-    assert found[["method", "confidence", "value", "n"]].to_numpy().tolist() == expected
-    # Six cases are always right and six always wrong: the number right in a draw is binomial (12,
-    # 1/2), 95 % of it in 3 to 9.
-    levels = (1, 20, 40, 60, 80, 100)
-    found = binned([(c, level, c in "abcdef", 0.5) for c in "abcdefghijkl" for level in levels], 1)
-    np.testing.assert_allclose(found[["value", "low", "high"]], [[0.5, 0.25, 0.75]])
-    with pytest.raises(pd.errors.MergeError):
-        binned([rows[0][:4]] * 2, 1)
 
 
 # Risk and coverage
@@ -232,11 +175,6 @@ def test_curves_stand_on_the_rows_that_all_compared_methods_have_beside_two_refe
     said = confidence.query("method == 'bad'")["confidence"].to_numpy()[shared]
     expected = risk_at(right, said, np.ones((1, 59), int), [0.25, 0.5, 1.0])[0]
     assert curves["bad"].tolist() == pytest.approx(expected)
-    # the same draws for all: where all answers are given, one interval
-    at_all = drawn[drawn["coverage"] == 1].groupby("method")[["low", "high"]].first()
-    draws = case_weights(answers["case_id"], 100, 0)[:, shared]
-    expected = np.quantile(draws @ (1 - right) / draws.sum(axis=1), [0.025, 0.975])
-    np.testing.assert_allclose(at_all, [expected] * len(at_all))
     reasons = found.set_index("method")["missing"]
     assert reasons["gone"] == "no confidence: none"
     assert reasons["half"] == "a value in 24 of 60 answers only: not compared"

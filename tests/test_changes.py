@@ -19,7 +19,6 @@ from trustlab.changes.changes import (
     paraphrased,
     picked,
     reordered,
-    small_talk,
     unrelated,
 )
 from trustlab.knowledge import load_knowledge
@@ -49,17 +48,6 @@ def test_a_draw_hangs_on_seed_case_and_level_and_what_is_shown_as_told_stays(cha
         assert shown.statements[: len(before)] == before
 
 
-@each("make", [small_talk, other_system, reordered])
-def test_another_seed_case_or_level_gives_another_draw(make) -> None:
-    def drawn(seed: int, name: str, level: int) -> tuple[str, ...]:
-        case = told(name, dict.fromkeys(list(TABLE.findings)[:20], True))
-        shown = make(seed).show(case, level).statements
-        return tuple(s.text for s in (shown if make is reordered else shown[-2:]))
-
-    assert len({drawn(0, "a", 100), drawn(1, "a", 100), drawn(0, "b", 100)}) == 3
-    assert drawn(0, "a", 100) != drawn(0, "a", 60)
-
-
 def test_another_system_is_denied_in_the_tables_words_and_fits_the_patient() -> None:
     case = told("a", {"fever": True, "cough": True})
     own, other = set(), set()
@@ -71,14 +59,12 @@ def test_another_system_is_denied_in_the_tables_words_and_fits_the_patient() -> 
     unknown = Case("a", "made", case.statements, "Influenza", ("Influenza",))
     man = told("a", {"fever": True}, sex="male")
     women, men, all_ = (unrelated(one, TABLE) for one in (case, man, unknown))
+    assert {f.id for f in women} <= other - own
     assert {f.sex for f in women} <= {None, "female"} and {f.sex for f in men} <= {None, "male"}
     assert {f.sex for f in all_} == {None}
     assert {(f.parent, f.form, f.kind) for f in women + men} == {(None, "binary", "symptom")}
     later = told("a", {"fever": True, women[0].id: False})
     assert women[0] not in unrelated(later, TABLE) and women[1] in unrelated(later, TABLE)
-    kuru = Case("x", "made", (Statement("He has had palpitations."),), "Kuru", ("Kuru",))
-    free = {f.id for f in unrelated(kuru, TABLE)}
-    assert "palpitations" not in free and "nausea" in free
 
 
 def test_another_order_tells_the_same_and_never_in_the_order_as_told() -> None:
@@ -105,7 +91,6 @@ def test_one_or_two_shown_statements_are_picked_and_said_again_where_words_are_u
     for case, chosen in draws:
         places = [view(case, 60).statements.index(s) for s in chosen]
         assert places == sorted(set(places))
-    assert picked(made_case("a"), 1, 1) == view(made_case("a"), 1).statements
     case = next(case for case, chosen in draws if len(chosen) == 2)
     first, second = (s.text for s in picked(case, 60, 1))
     both, shown = {first: "One.", second: "Two."}, view(case, 60).statements
@@ -146,10 +131,6 @@ def test_what_one_patient_has_is_told_once_and_never_lost_to_the_other_s_denial(
             order = [s.finding for s in both.statements]
             assert order.index("nausea") < order.index("fever") and both.patient == {}
         assert merged(a, b, seed).statements[0].finding == "cough"  # a still opens
-    c = told("c", {"chills": True, "cough": True}, "Croup")
-    for seed in range(20):
-        assert Counter(s.finding for s in merged(a, c, seed).statements)["cough"] == 1
-    assert merged(told("d", {"fever": False}), b).statements == b.statements
 
 
 def test_every_case_is_in_one_pair_with_another_diagnosis_of_its_sex_and_set() -> None:
@@ -162,12 +143,3 @@ def test_every_case_is_in_one_pair_with_another_diagnosis_of_its_sex_and_set() -
         assert a.diagnosis != b.diagnosis and a.patient["sex"] == b.patient["sex"]
     assert pairs(cases, seed=3) == found and pairs(cases, seed=4) != found
     assert pairs([told("a", {}), told("b", {}, "Croup", of="other")]) == []
-
-    def some(n_flu: int, n_other: int) -> list[Case]:
-        flu = [told(f"f{i}", {"fever": True}) for i in range(n_flu)]
-        return [*flu, *(told(f"o{i}", {"fever": True}, f"Other {i}") for i in range(n_other))]
-
-    for seed in range(5):
-        assert len(pairs(some(4, 4), seed)) == 4 and len(pairs(some(1, 0), seed)) == 0
-        assert all(a.diagnosis != b.diagnosis for a, b in pairs(some(6, 2), seed))
-        assert len(pairs(some(3, 4), seed)) == 3  # seven cases: one is left over

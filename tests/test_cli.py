@@ -29,9 +29,6 @@ def trustlab(*words: object, status: int = 0) -> str:
     return result.stderr if status else result.stdout
 
 
-# What there is
-
-
 # Plan
 
 
@@ -45,15 +42,6 @@ def test_a_plan_counts_and_prices():
     assert n == 64 and lines[10] == told
     dollars = (tokens_in * 1000 + tokens_out * 2000) / 1e6
     assert lines[11] == f"about {dollars:,.2f} US dollars at your rates, at most"
-
-
-def test_a_plan_takes_a_file_and_pairs_and_counts_every_data_set_and_model(tmp_path):
-    (tmp_path / "p.yml").write_text("n: 3\nsamples: 4\nlevels: [1]\nmethods: [poc]\n")
-    given = ("plan", "01_benchmark", "--params", tmp_path / "p.yml")
-    assert "in all 21 replies" in trustlab(*given, "-p", "samples=6")  # 3 answers, 3 x 6 samples
-    more = ("-p", "dataset=[starter, starter-dialogue]", "-p", "model=[embedded, embedded-closed]")
-    told = trustlab(*given, *more)
-    assert "in all 60 replies" in told and "dollars" not in told
 
 
 # Running all
@@ -116,18 +104,6 @@ def test_run_all_names_a_notebook_that_is_refused_and_goes_on(error, tmp_path, m
     assert done.stdout.count("replies asked of the model") == len(notebook_names()) - 1
 
 
-def test_an_error_after_a_run_is_no_refusal(tmp_path, monkeypatch):
-    (tmp_path / "manifest.json").write_text("{}")
-    monkeypatch.setattr("trustlab.run_notebooks.run_notebook", lambda *_: tmp_path)
-
-    def write_index(runs):
-        raise OSError("the disk is full")
-
-    monkeypatch.setattr("trustlab.html.index.write_index", write_index)
-    told = trustlab("run", "01_benchmark", status=1)
-    assert told == "trustlab: it ran, and what follows a run failed: the disk is full\n"
-
-
 # Bad input
 
 
@@ -137,9 +113,7 @@ def test_an_error_after_a_run_is_no_refusal(tmp_path, monkeypatch):
     [
         (["99_nothing"], "there is no notebook '99_nothing'; known are 00_walkthrough, "),
         (["01_benchmark", "-p", "smaples=3"], "has no parameter 'smaples'; did you mean samples?"),
-        (["01_benchmark", "-p", "run_dir=x"], "01_benchmark has no parameter 'run_dir'"),
         (["01_benchmark", "-p", "n=many"], "n is 'many'; it must be a whole number, at least 1"),
-        (["01_benchmark", "-p", "path=a\udcff"], "it must be text that UTF-8 can write"),
         (["01_benchmark", "-p", "n"], "parameter 'n' is not of the form name=value"),
     ],
 )
@@ -148,32 +122,13 @@ def test_bad_input_is_refused_before_anything_runs(command, words, message):
     assert not (RUNS / "01_benchmark").exists()
 
 
-def test_run_all_goes_on_where_too_little_was_read_and_ends_with_5(tmp_path, monkeypatch):
-    begun = []
-
-    def run_notebook(name, *_):
-        begun.append(name)
-        few = ["m: only 1 of 9"] if name[:2] == "02" else []
-        (tmp_path / name).mkdir()
-        save_json({"nothing_claimed": few}, tmp_path / name / "manifest.json")
-        return tmp_path / name
-
-    monkeypatch.setattr("trustlab.run_notebooks.run_notebook", run_notebook)
-    monkeypatch.setattr("trustlab.processes.processes", lambda _: 1)
-    done = CliRunner().invoke(app, ["run", "all"])
-    told = done.output
-    assert done.exit_code == 5
-    assert len(begun) == 9 and begun[0] == "00_walkthrough" and "[9 of 9, 0:" in told
-    assert "nothing is claimed: m: only 1 of 9" in told
-
-
 def test_a_notebook_that_asks_no_model_cannot_be_planned_or_shared_out():
     assert "06_published_tables asks no model" in trustlab("plan", "06_published_tables", status=2)
     refused = trustlab("run", "06_published_tables", "--shard", "1/2", status=2)
     assert "06_published_tables loads no cases" in refused
 
 
-@each("shard", ["", "2", "0/3", "4/3", "1/0", "a/3", "1/3/5", "-1/3"])
+@each("shard", ["", "2", "0/3", "4/3", "a/3"])
 def test_a_shard_is_one_of_several(shard):
     wanted = "it must be i/n, the i-th of n shares, such as 1/3"
     if shard:
@@ -207,11 +162,6 @@ def test_the_cache_travels_in_one_file(tmp_path):
     assert (
         trustlab("cache", "import", out, "--path", tmp_path / "b.sqlite")
         == f"{out}: 32 new, 0 known, 0 conflicting\n"
-    )
-    assert (
-        trustlab("cache", "import", out, tmp_path / "a.sqlite", "--path", tmp_path / "b.sqlite")
-        == f"{out}: 0 new, 32 known, 0 conflicting\n"
-        f"{tmp_path / 'a.sqlite'}: 0 new, 32 known, 0 conflicting\n"
     )
     unasked = FakeModel()
     replayed = CachedModel(unasked, tmp_path / "b.sqlite", offline=True)

@@ -15,7 +15,6 @@ from trustlab.metrics.correlation import (
     spearman,
     spearman_exact_p,
     spearman_permutation_p,
-    spearman_values,
     unordered_band,
 )
 
@@ -52,27 +51,12 @@ def test_permutation_p_with_ties_by_hand():
     # x has two equal values: of the 6 orders of y, the pair {1, 2}, {1, 3} or {2, 3} falls on the
     # tie, twice each. rho is largest in size for 3 alone above (or 1 alone below) the tie: 4 of 6.
     assert spearman_permutation_p([1, 1, 2], [1, 2, 3]) == pytest.approx(4 / 6)
-    # y's 3 falls on the first or last point (|r| = 0.87) in four of six orders, else r = 0.
-    assert pearson_permutation_p([1, 2, 3], [1, 1, 3]) == pytest.approx(4 / 6)
-    assert pearson_permutation_p([1, 2, 3], [1, 3, 1]) == 1  # r = 0: every pairing is as far
 
 
 def test_exact_p_of_a_printed_rho_by_hand():
     # Of 720 orders of six points, 12 have |rho| >= 33/35 = 0.942857, printed 0.943; 24 have at
     # least 31/35 = 0.885714.
     assert spearman_exact_p(0.943, 6) == pytest.approx(12 / 720)
-    # no order reaches it but the two straight ones
-    assert spearman_exact_p(0.943, 6, rounding=0) == pytest.approx(2 / 720)
-    assert spearman_exact_p(1, 6) == pytest.approx(2 / 720) and spearman_exact_p(0, 6) == 1
-    assert spearman_exact_p(-0.886, 6) == spearman_exact_p(0.886, 6) == pytest.approx(24 / 720)
-
-
-def test_the_values_of_rho_are_those_of_every_order():
-    for n in (3, 4, 5, 6):
-        every = {round(stats.spearmanr(range(n), order)[0], 9) for order in permutations(range(n))}
-        assert spearman_values(n) == pytest.approx(sorted(every), abs=1e-9)
-    assert np.allclose(np.diff(spearman_values(6)), 2 / 35) and len(spearman_values(6)) == 36
-    assert len(spearman_values(30)) == 30 * 899 // 6 + 1
 
 
 # What chance gives
@@ -87,9 +71,6 @@ def test_the_band_is_that_of_the_run_s_own_accuracies():
     rng = np.random.default_rng(9)
     drawn = [stats.pearsonr(STEEP, rng.standard_exponential(6).cumsum())[0] for _ in range(4000)]
     assert np.median(drawn) == pytest.approx(rising_band(STEEP)[1], abs=0.01)
-    shares = np.array(STEEP) / 100  # neither unit nor start matters, but the order does
-    assert rising_band(0.2 + shares / 2) == pytest.approx(rising_band(STEEP))
-    assert rising_band(STEEP[::-1])[2] < 0
     first, again, other = (rising_null(STEEP, n_draws=50, seed=seed) for seed in (0, 0, 1))
     assert (first == again).all() and (first != other).any()
 
@@ -99,4 +80,3 @@ def test_the_critical_value_of_six_unordered_points_is_that_of_the_tables():
     low, median, high = unordered_band()
     assert high == pytest.approx(31 / 35) and (low, median) == (-high, 0)
     assert spearman_exact_p(29 / 35, 6) == pytest.approx(42 / 720)
-    assert unordered_band(8)[2] == pytest.approx(0.738, abs=5e-4)

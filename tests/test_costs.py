@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,13 +10,11 @@ import pandas as pd
 import pytest
 from asking import ask
 from each import each
-from fake_model import TEXT_ONLY, Cold, FakeEncoder, FakeModel, made_cases
+from fake_model import TEXT_ONLY, FakeEncoder, FakeModel, made_cases
 
-from trustlab.agents.medconf import MedConf
 from trustlab.confidence import METHODS
 from trustlab.costs import CALLS, method_costs, purposes_of
 from trustlab.experiment import benchmark
-from trustlab.paths import NOTICE
 from trustlab.records import Reply
 from trustlab.reporting import report
 from trustlab.run import Run
@@ -102,12 +98,6 @@ def test_an_assessors_replies_are_shared_among_all_models_answers():
     assert found["missing"].str.contains("assessor judge-model: shared equally").all()
 
 
-def test_rates_that_make_no_sense_are_refused():
-    for rates in ({"usd_in": 1}, {"usd_in": -1, "usd_out": 1}):
-        with pytest.raises(ValueError, match="must be both given, at least 0; received"):
-            method_costs(a_run(), **rates)
-
-
 # The facts of a run
 
 
@@ -115,26 +105,6 @@ def made(cases: int = 2, *models: FakeModel, **options: Any) -> Run:
     how = {"samples": 3, "levels": [1, 100], "encoder": FakeEncoder()}
     how |= {"methods": ["asp", "poc", "ce", "medconf", "random"]}
     return ask(benchmark, made_cases(cases), models or [FakeModel()], **how | options)
-
-
-RUNS = {
-    "two models": lambda: made(
-        2, FakeModel(), FakeModel("other", provides=TEXT_ONLY), methods="all", levels=[1]
-    ),
-    "nothing readable": lambda: made(2, FakeModel("embedded", unreadable=lambda r, i: True)),
-    "parts switched off": lambda: made(
-        1, medconf=MedConf(retrieval=False, importance=False), assessor=FakeModel("judge")
-    ),
-}
-
-
-@each("name", RUNS)
-def test_every_run_has_its_facts_a_line_each(name):
-    run = RUNS[name]()
-    words = report(replace(run, generations=())).text
-    assert not re.findall(r"\n\n|\bnan\b|None|\{|\}|: *\n(?!  )|, *\n|, ,", words)
-    assert words.startswith("- Models: ") and words.endswith(NOTICE)
-    assert all(line.startswith(("- ", "  - ")) for line in words.splitlines())
 
 
 def test_what_is_missing_failed_or_unread_is_counted_apart_and_the_costs_stand_below():
@@ -158,9 +128,3 @@ def test_what_is_missing_failed_or_unread_is_counted_apart_and_the_costs_stand_b
     assert "US dollars" in str(found) and "US dollars" not in str(report(run))
     page = found._repr_html_()
     assert "<b>," not in page and "&lt;b&gt;" in page
-
-
-def test_a_caution_is_told_of_samples_that_are_all_alike():
-    alike = "- Caution: fake: all samples alike (temperature ignored?)\n"
-    assert alike in report(made(3, FakeModel("other"), Cold(), methods=["poc", "ce"])).text
-    assert "Caution" not in report(made(3, methods=["poc", "ce"])).text

@@ -17,14 +17,12 @@ from trustlab.metrics.calibration import CALIBRATION, ece, ece_by_chance
 from trustlab.metrics.correlation import OVER_LEVELS
 from trustlab.metrics.discrimination import RANKING
 from trustlab.metrics.estimate import (
-    Metric,
     Rows,
     across,
     difference,
     estimate,
     kind_of,
     mean,
-    of_kind,
     within,
 )
 from trustlab.metrics.selective import SELECTIVE
@@ -62,24 +60,16 @@ def test_every_kind_that_a_table_prints_was_simulated_at_every_size() -> None:
         assert set(table["n_cases"]) == {12, 24, 60, 240}, kind
     every = pd.concat(known.values())
     assert (every["repetitions"] >= np.where(every["n_cases"] == 240, 100, 300)).all()
-    truth = {kind: table["truth"] for kind, table in known.items()}
-    assert truth["pearson"].max() > 0.999 and truth["pearson"].min() < 0.9
-    assert truth["ece"].min() < 0.02 and truth["ece"].max() >= 0.3
-    assert (truth["cv_group"] == 0).any() and (truth["spearman"] > 0.9999).any()
 
 
 @each(
     ("kind", "n_cases", "value", "printed"),
     [
         ("share", 60, 0.7, True),
-        ("share", 240, 0.5, True),
         ("auroc", 60, 0.7, True),
         ("auroc", 60, 0.998, False),  # one law has no estimate at this size
         ("difference of auroc within", 60, 0.0, True),
         ("pearson", 240, 0.999, False),
-        ("spearman", 24, 1.0, False),
-        ("ece", 240, 0.02, False),
-        ("cv_group", 240, 0.5, False),
         ("share", 11, 0.7, False),
         ("a statistic of one's own", 12, 0.7, True),
     ],
@@ -111,14 +101,6 @@ def test_a_larger_size_that_fails_takes_the_smaller_with_it(made: Any) -> None:
     assert "docs/coverage.md" in found[24]
 
 
-def test_every_truth_whose_estimates_reach_the_value_must_hold_and_else_the_nearest(
-    made: Any,
-) -> None:
-    made([(12, 0, 0.6, 0.95, 0), (12, 0.5, 0.8, 0.5, 0), (12, 0.9, 1, 0.95, 0)])
-    values = (-3.0, 0.4, 0.55, 0.7, 0.84, 0.86, 0.95)
-    assert [v for v in values if not coverage.withheld("k", 12, v)] == [-3.0, 0.4, 0.86, 0.95]
-
-
 def test_a_table_has_no_bracket_that_does_not_hold_and_says_why() -> None:
     some = rows(answers())
     pearson = estimate(some, across(OVER_LEVELS["pearson"]))
@@ -126,12 +108,6 @@ def test_a_table_has_no_bracket_that_does_not_hold_and_says_why() -> None:
     assert pearson["missing"] == coverage.NOT_HELD
     accuracy = estimate(some, mean("correct"))
     assert accuracy["low"] < accuracy["value"] < accuracy["high"] and accuracy["missing"] == ""
-    own = estimate(some, Metric(lambda of: of.drawn(across(OVER_LEVELS["pearson"]))))
-    assert own["low"] < own["value"]  # nobody said of what kind it is
-    ranked = RANKING["auroc"][0]
-    percent = of_kind("auroc", lambda of: 100 * of.drawn(ranked), 100.0)
-    plain, found = (estimate(some, of) for of in (ranked, percent))
-    assert 100 * plain["low"] == pytest.approx(found["low"])  # withheld by its own unit
     tested = estimate(some, across(OVER_LEVELS["pearson"]), test=True)
     assert np.isnan(tested["p"]) and np.isnan(tested["standard_error"])
 

@@ -14,19 +14,15 @@ from fake_model import FakeEncoder, FakeModel, made_cases, prompt_of
 from fake_panel import marks_json, opinion, plan_json
 from generations import generation
 from made_graders import NO_TABLE, PNEUMONIA
-from openai_server import Server, opening
 
 from studies.graders import grade
-from studies.robustness import either_named
 from trustlab.agents.medconf import MedConf, assess
-from trustlab.agents.patient import UNKNOWN, parts_of, read_answer
+from trustlab.agents.patient import read_answer
 from trustlab.confidence import METHODS
 from trustlab.experiment import benchmark
-from trustlab.graders import JudgeGrader, SynonymGrader
+from trustlab.graders import JudgeGrader
 from trustlab.measures import metrics_table
-from trustlab.models.abilities import TextOnly
 from trustlab.models.base import Request
-from trustlab.models.cache import CachedModel
 from trustlab.parsing.agents import (
     read_enough,
     read_flags,
@@ -37,10 +33,9 @@ from trustlab.parsing.agents import (
     read_wording,
 )
 from trustlab.parsing.reply import Unreadable, diagnosis_reply
-from trustlab.records import Reply, TokenTrace
+from trustlab.records import Reply
 
 REASON = "ran out of tokens"
-ASK = Request((("user", "Cough?"),), max_tokens=2)
 
 
 IDS = [c.case_id for c in made_cases(4)]
@@ -101,9 +96,6 @@ def test_a_cut_answer_is_neither_right_nor_wrong_and_an_unreadable_one_is_wrong(
     for grader in ("exact", JudgeGrader(FakeModel(), knowledge=NO_TABLE)):
         again = grade(run.answers, grader, cases).set_index(["case_id", "level"])["correct"]
         assert math.isnan(again["a", 100]) and again["b", 100] == 0
-    named = either_named(run.answers, dict.fromkeys(IDS, tuple(cases[:2])), SynonymGrader())
-    named = named.set_axis(run.answers["case_id"])
-    assert named["a"].isna().all() and (named["b"] == 0).all()
 
 
 def test_cut_samples_are_dropped_and_the_rest_count(monkeypatch) -> None:
@@ -193,33 +185,3 @@ def test_every_reader_takes_a_cut_reply_for_none_and_says_why() -> None:
             if REASON not in (told := read(Reply(said, finish="length"))):
                 wrong.append(f"{name}: {said[:40]!r} cut off gives {told!r}")
     assert not wrong, "\n".join(wrong)
-
-
-def test_whole_replies_count_and_cut_ones_keep_their_words_unread() -> None:
-    whole, cut = (Reply("True"), Reply("False")), (Reply("True", finish="length"),) * 3
-    assert stated("p_true", *whole, *cut) == "the value 0.5"
-    assert stated("p_true", whole[0], *cut).startswith("fewer than 2")
-    case = told_case()
-    words = parts_of(case.statements[1])[1]
-    assert read_answer(Reply(f"[{words}]"), case, "What else?").words == words
-    assert read_answer(Reply(f"[{words}]", finish="length"), case, "What else?").words == UNKNOWN
-    trace = TokenTrace(("[flu", "]", ", but"))
-    found = diagnosis_reply(Reply("[flu], but", trace, 9, 3, finish="length"))
-    assert (found.text, found.trace, found.missing) == (None, None, REASON)
-    assert (found.raw, found.finish, found.n_tokens_out) == ("[flu], but", "length", 3)
-
-
-def test_a_servers_reply_cut_before_any_text_is_cut_and_kept(tmp_path, monkeypatch) -> None:
-    """As where a thinking model spends all on its thought: content null, finish "length"; kept."""
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.setenv("OPENAI_API_KEY", "k")
-    wants = frozenset({"logprobs", "distributions"})
-    with Server() as server, opening(server, provides=wants) as open_it:
-        server.plan = lambda k, body: "null content"
-        for want, model in ((wants, open_it()), (frozenset(), TextOnly(open_it()))):
-            put = [replace(ASK, want=want)]
-            kept, before = CachedModel(model, tmp_path / f"{len(want)}.sqlite"), len(server.chats())
-            first, again = (kept.generate(put)[0][0] for _ in range(2))
-            assert (first.finish, diagnosis_reply(first).missing) == ("length", REASON)
-            assert (first.text, first.missing, again.text, again.finish) == ("", None, "", "length")
-            assert len(server.chats()) == before + 1 and model.usage["failures"] == 0

@@ -85,12 +85,9 @@ PAIRS: dict[str, tuple[list, list]] = {
 }
 NOT_FINITE = {
     "infinite": ([1, 0, 1], [0.1, INF, 0.9]),
-    "minus infinite": ([1, 0, 1], [-INF, 0.1, 0.9]),
     "missing confidence": ([1, 0, 1], [0.5, NAN, 0.9]),
     "unknown answer": ([1, NAN, 0], [0.5, 0.4, 0.9]),
-    "no answer of 0 or 1": ([1, 2, 0], [0.5, 0.4, 0.9]),
     "other lengths": ([1, 0, 1], [0.5, 0.4]),
-    "two dimensions": ([[1, 0]], [[0.5, 0.4]]),
 }
 ECE = (NAN, 0.3, 1.4 / 3, 0, (2 * 0.3 + 3 * (0.8 - 1 / 3)) / 5)
 OF_PAIRS: dict[str, tuple[Callable[[Any, Any], Any], tuple[Any, ...]]] = {
@@ -139,7 +136,6 @@ def test_a_measure_refuses_what_is_no_number(name, situation):
 SHORT, FLAT, RISING = [0.1, 0.2], [0.3] * 4, [1, 2, 3, 4]
 FEW, MANY = np.arange(4), np.arange(12)
 ALIKE, LOST = np.full(50, 0.25), [NAN] * 9
-EMPTY_TURNS, TWO = np.empty((0, 3)), np.array([[NAN, NAN]])
 SERIES = [
     correlation.pearson,
     correlation.spearman,
@@ -148,76 +144,40 @@ SERIES = [
 ]
 CVS = [partial(of, n_draws=50) for of in (stability.cv_group, stability.cv_sample)]
 OF_SERIES = [
-    *((of, NAN, *pair) for of in SERIES for pair in [([], []), (SHORT, SHORT), (FLAT, RISING)]),
-    *((of, REFUSED, RISING, y) for of in SERIES for y in ([1, 2, INF, 4], [1, 2, NAN, 4], SHORT)),
-    *((correlation.spearman_exact_p, NAN, *of) for of in [(NAN, 6), (0.5, 0), (1.0, 2)]),
-    *((correlation.spearman_exact_p, REFUSED, r, 6) for r in (INF, 1.001, -2)),
-    *((correlation.spearman_exact_p, REFUSED, 0.5, n) for n in (5.5, -1, NAN, INF, 9)),
-    (correlation.spearman_exact_p, REFUSED, 0.5, 6, -0.1),
-    (correlation.spearman_values, REFUSED, 2),
-    (correlation.spearman_values, (-1, -0.5, 0.5, 1), 3),
-    (partial(correlation.rising_null, n_draws=0), REFUSED, RISING),
-    (partial(correlation.rising_null, statistic="kendall"), REFUSED, RISING),
-    *((correlation.rising_band, REFUSED, of) for of in (SHORT, [1, 2, INF], [1, 2, NAN], 6)),
+    *((of, NAN, *pair) for of in SERIES for pair in [([], []), (FLAT, RISING)]),
+    *((of, REFUSED, RISING, y) for of in SERIES for y in ([1, 2, INF, 4], SHORT)),
+    *((correlation.spearman_exact_p, REFUSED, *of) for of in [(1.001, 6), (0.5, 5.5), (0.5, 9)]),
+    *((correlation.rising_band, REFUSED, of) for of in (SHORT, [1, 2, NAN])),
     (correlation.rising_band, NAN, FLAT),
-    (correlation.rising_band, NAN, [0.1 + 0.2, 0.3, 0.3], "spearman"),
-    *((correlation.unordered_band, (NAN, 0, NAN), n) for n in (3, 4)),
-    (correlation.unordered_band, (-1, 0, 1), 5),
     *((correlation.unordered_band, REFUSED, n) for n in (2, 9)),
 ]
 OF_TIES = [
-    (ties.tied, NOTHING, []),
-    (ties.tied, NAN, [NAN] * 2),
     (ties.tied, [INF, -INF, INF], [INF, -INF, INF]),
     (ties.reaches, [0, 1], [NAN, 1.0], 1.0),
-    (ties.reaches, [0, 0], [0.0, INF], NAN),
-    (partial(ties.numbers, missing=True), REFUSED, "x", [INF]),
     (ties.numbers, REFUSED, "x", [NAN]),
-    *(
-        (discrimination.check_weights, REFUSED, weights, 2)
-        for weights in (np.ones(2), np.ones((3, 3)), [[1, -1]], [[1, NAN]], [[1, INF]])
-    ),
+    *((discrimination.check_weights, REFUSED, of, 2) for of in (np.ones((3, 3)), [[1, -1]])),
 ]
 OF_DRAWS = [
-    *((estimate.percentile_interval, REFUSED, of) for of in ([], [1.0, INF], [[1.0, 2.0]])),
-    (estimate.percentile_interval, NAN, LOST),
-    *((estimate.bounded_interval, NAN, of, MANY) for of in (LOST, ALIKE, [0.5, *[1.0] * 99])),
-    *((estimate.bounded_interval, NAN, np.arange(50), cases) for cases in (FEW, [])),
-    (estimate.all_alike, True, np.array([])),
+    *((estimate.percentile_interval, REFUSED, of) for of in ([], [1.0, INF])),
+    *((estimate.bounded_interval, NAN, of, MANY) for of in (LOST, ALIKE)),
+    (estimate.bounded_interval, NAN, np.arange(50), FEW),
     (estimate.without_excess, NAN, LOST, 0.5),
-    (estimate.without_excess, 0.5, ALIKE, 0.5),
-    (estimate.without_excess, REFUSED, [0.1, INF], 0.5),
-    *((estimate.bootstrap_p, NAN, of) for of in (ALIKE, LOST, [0.4])),
-    *((estimate.bootstrap_p, REFUSED, of) for of in ([], [0.1, INF], [[0.1, 0.2]])),
-    *((partial(estimate.interval, test=True), NAN, of, MANY) for of in (ALIKE, np.full(9, NAN))),
-    (partial(estimate.interval, test=True), NAN, np.arange(9.0), np.zeros(9)),
-    *((paired.chosen_in, REFUSED, of) for of in (np.empty((0, 5)), np.zeros(5))),
-    *((paired.chosen_in, NAN, of) for of in (np.empty((2, 0)), np.full((2, 5), NAN))),
-    (paired.chosen_in, 0.25, np.ones((4, 5))),
-    (paired.best_against, REFUSED, [], np.empty((0, 5)), 0.5, ALIKE[:5], MANY),
-    *((paired.best_against, REFUSED, [v], [ALIKE], 0.5, ALIKE, MANY) for v in (NAN, INF)),
+    *((estimate.bootstrap_p, NAN, of) for of in (ALIKE, LOST)),
+    *((estimate.bootstrap_p, REFUSED, of) for of in ([], [0.1, INF])),
+    (paired.chosen_in, NAN, np.full((2, 5), NAN)),
     (
         paired.best_against,
         (0, 1, 0.5, 0, *[NAN] * 4),
         *([0.25, 0.25], [ALIKE, ALIKE], 0.25, ALIKE, MANY),
     ),
-    (significance.holm, NOTHING, []),
     (significance.holm, NAN, [NAN, NAN]),
-    *((significance.holm, REFUSED, p) for p in ([0.1, INF], [-0.1], [1.1], [[0.1, 0.2]], 0.3)),
-    *(
-        (significance.sample_size_for_power, NAN, *of)
-        for of in [(0, 0.1, 40), (0.1, 0, 40), (0.1, 0.1, 0), (NAN, 0.1, 40), (0.1, INF, 40)]
-    ),
-    (significance.sample_size_for_power, REFUSED, 0.1, -0.1, 40),
+    *((significance.holm, REFUSED, p) for p in ([0.1, INF], [1.1])),
+    *((significance.sample_size_for_power, NAN, *of) for of in [(0, 0.1, 40), (NAN, 0.1, 40)]),
 ]
-CHANCE = stability.cv_group_by_chance
-KAPPA, ALL_AGREE = agreement.cohen_kappa_weighted, partial(agreement.agreement, n_draws=50)
 OF_GRADERS = [
-    *((KAPPA, NAN, said, said, once(len(said))) for said in ([], [1, 1])),
-    *((KAPPA, REFUSED, *of, once(1)) for of in [([NAN], [1]), ([1, 0], [1]), ([2], [1])]),
+    *((agreement.cohen_kappa_weighted, NAN, of, of, once(len(of))) for of in ([], [1, 1])),
+    (agreement.cohen_kappa_weighted, REFUSED, [2], [1], once(1)),
     (agreement.agreement, (0, 0, 0, 0, *NO_VALUE, 0, 0, 0), [], [], []),
-    (ALL_AGREE, (6, 0, 0, 6, 1, NAN, NAN, 12, 12, 0), MANY % 2, MANY % 2, MANY),
-    (agreement.agreement, REFUSED, [INF], [1], ["a"]),
 ]
 OF_VIEWS = [  # value, low, high, n, n_cases, n_missing, n_zero
     *(
@@ -226,59 +186,33 @@ OF_VIEWS = [  # value, low, high, n, n_cases, n_missing, n_zero
         for rows, cases, expected in (
             (np.empty((0, 2)), [], (*NO_VALUE, 0, 0, 0, 0)),
             (np.full((3, 2), NAN), [1, 2, 3], (*NO_VALUE, 0, 0, 3, 0)),
-            ([[0.4, 0.6]], [1], (20, NAN, NAN, 1, 1, 0, 0)),
             (np.full((12, 2), 0.4), MANY, (0, NAN, NAN, 12, 12, 0, 0)),
-            *((rows, ["a"] * len(rows), REFUSED) for rows in ([[0.1]], [0.1, 0.2], [[-0.1, 0.2]])),
-            ([[0.4, INF]], [1], REFUSED),
+            ([[-0.1, 0.2]], ["a"], REFUSED),
         )
     ),
-    (CVS[0], (*NO_VALUE, 12, 12, 0, 12), np.zeros((12, 2)), MANY),
-    (CVS[1], (*NO_VALUE, 0, 0, 0, 12), np.zeros((12, 2)), MANY),
-    *((CHANCE, NAN, rows, 9) for rows in (np.empty((0, 2)), np.full((3, 2), NAN))),
-    (CHANCE, 0, np.full((3, 2), 0.4), 9),
-    (stopping.stop_turns, NOTHING, EMPTY_TURNS, 0.5),
+    (stability.cv_group_by_chance, NAN, np.full((3, 2), NAN), 9),
     (stopping.stop_turns, 2, [[NAN] * 3], 0.5),
-    *((stopping.stop_turns, REFUSED, sure, 0.5) for sure in (np.empty((2, 0)), [0.1, 0.2])),
-    (stopping.frontier, REFUSED, EMPTY_TURNS, EMPTY_TURNS, EMPTY_TURNS),
-    (stopping.frontier, (INF, 1, 4, 0), TWO, [[0, 1]], [[2, 4]]),
-    *(
-        (stopping.frontier, REFUSED, [[0.1, 0.2]], right, [[2, 4]])
-        for right in ([[NAN, 1]], [[0.5, 1]], [[0, 1]] * 2)
-    ),
-    (stopping.along, REFUSED, [[1, 2]], [0, 1]),
-    (stopping.best_threshold, INF, TWO, [[0, 1]], [[2, 4]], 0.0),
-    *((stopping.best_threshold, REFUSED, [[0.1]], [[1]], [[2]], price) for price in (NAN, -0.1)),
-    (stopping.fold_of, NOTHING, [], 2),
-    *((stopping.fold_of, REFUSED, *of) for of in [(["a", "a"], 2), (["a", "b"], 1)]),
+    (stopping.stop_turns, REFUSED, [0.1, 0.2], 0.5),
+    (stopping.frontier, (INF, 1, 4, 0), np.array([[NAN, NAN]]), [[0, 1]], [[2, 4]]),
+    (stopping.frontier, REFUSED, [[0.1, 0.2]], [[NAN, 1]], [[2, 4]]),
+    (stopping.fold_of, REFUSED, ["a", "a"], 2),
 ]
-MEDGUARD = "medguard-x"
 OF_DOCTORS = [
-    *((of, NAN, v) for of in (trust.cdr, trust.any_disagreement) for v in ([], [None, None])),
-    *((trust.cdr, REFUSED, *of) for of in [("flu",), (["A", None], "wrong")]),
-    (trust.majority, NOTHING, [None, None], "a"),
-    *((trust.rdc, NAN, of) for of in ([], [None, NAN])),
-    *((trust.rdc, REFUSED, *of) for of in [([INF],), ([1.2],), ([0.2], "x")]),
-    *((trust.eti, NAN, *of) for of in [(0.5, NAN, 0.5), (1, 0, NAN, (0.5, 0.5, 0))]),
-    *((trust.eti, REFUSED, *of) for of in [(INF, 0.5, 0.5), (1.2, 0, 0), (0, -0.1, 0), (0, 0, -2)]),
-    (trust.eti, REFUSED, np.array([0.5, 7]), np.zeros(2), np.zeros(2)),
-    *((partial(trust.eti, formulation=MEDGUARD), REFUSED, *of) for of in [(0, 0, -1), (101, 0, 0)]),
-    *(
-        (trust.check_weights, REFUSED, weights, 3)
-        for weights in ((0.5, 0.6, -0.1), (0.5, 0.2, 0.2), (0.5, 0.5), (NAN, 0.5, 0.5))
-    ),
+    *((of, NAN, [None, None]) for of in (trust.cdr, trust.any_disagreement)),
+    (trust.cdr, REFUSED, ["A", None], "wrong"),
+    (trust.rdc, NAN, [None, NAN]),
+    *((trust.rdc, REFUSED, *of) for of in [([1.2],), ([0.2], "x")]),
+    (trust.eti, NAN, 0.5, NAN, 0.5),
+    *((trust.eti, REFUSED, *of) for of in [(INF, 0.5, 0.5), (0, -0.1, 0)]),
+    *((trust.check_weights, REFUSED, of, 3) for of in ((0.5, 0.6, -0.1), (0.5, 0.5))),
     *(
         (percent, expected, *of)
         for percent in (trust.unsafe_rx_percent, trust.test_alerts_percent)
-        for expected, of in [(NAN, (0, 0, 0)), (REFUSED, (2, 3, 4)), (REFUSED, (-1, 0, 4))]
+        for expected, of in [(NAN, (0, 0, 0)), (REFUSED, (2, 3, 4))]
     ),
-    (partial(trust.unsafe_rx_percent, variant="all"), REFUSED, 0, 0, 1),
-    (trust.test_alerts_percent, REFUSED, 0, 1, 4, 3),
-    (trust.osi, NAN, NAN, 50.0),
-    *((trust.osi, REFUSED, *of) for of in [(INF, 50.0), (101, 0), (0, INF)]),
-    (partial(trust.osi, formulation="x"), REFUSED, 0, 0),
-    (trust.fti, NAN, NAN, 50.0),
-    *((trust.fti, REFUSED, *of) for of in [(0.5, INF), (54, 50), (0.5, -1)]),
-    (partial(trust.fti, formulation=MEDGUARD), REFUSED, -3, 1),
+    *((of, NAN, NAN, 50.0) for of in (trust.osi, trust.fti)),
+    (trust.osi, REFUSED, 101, 0),
+    (trust.fti, REFUSED, 54, 50),
 ]
 EDGES: list[tuple[Any, ...]] = [
     *OF_SERIES, *OF_TIES, *OF_DRAWS, *OF_GRADERS, *OF_VIEWS, *OF_DOCTORS,
@@ -368,14 +302,3 @@ def test_tables_say_why_a_number_is_missing_and_give_no_interval_without_width(n
         assert found.loc[found[values].isna(), ["low", "high"]].isna().all(axis=None)
     if "p" in found and name != "metrics_table":
         assert found.loc[found["low"].isna(), "p"].isna().all()
-
-
-@each("name", TABLES)
-def test_tables_of_nothing_are_empty_or_refused_and_infinite_confidences_are_refused(name):
-    answers, confidence = RUNS["ties everywhere"]
-    try:
-        assert not len(TABLES[name](answers.iloc[:0], confidence.iloc[:0]))
-    except ValueError as error:
-        assert str(error)
-    for value in (INF, -INF) if name != "reliability_table" else ():
-        check(lambda v=value: TABLES[name](answers, confidence.assign(confidence=v)), REFUSED)

@@ -22,9 +22,7 @@ from trustlab.metrics.estimate import (
     difference,
     estimate,
     mean,
-    most_frequent,
     percentile_interval,
-    without_excess,
 )
 
 pytestmark = pytest.mark.usefixtures("every_interval")
@@ -85,10 +83,6 @@ def test_a_difference_is_taken_in_the_same_draws_and_tested():
     gaps = ROWS.drawn(AUROC) - theirs.drawn(AUROC)
     assert (found["value"], found["p"]) == (pytest.approx(gaps[0]), bootstrap_p(gaps[1:]))
     assert found["standard_error"] == pytest.approx(gaps[1:].std(ddof=1))
-    low = pair.where("level", [40])
-    assert low.reference is not None and len(low.reference) == len(low) == 20
-    expected = (TABLE["confidence"] - worse["confidence"])[TABLE["level"] == 40].mean()
-    assert estimate(low, difference(mean("confidence")))["value"] == pytest.approx(expected)
 
 
 NOT_HAD = TABLE.assign(confidence=NAN, missing="no logprobs")
@@ -120,12 +114,3 @@ def test_bounds_and_answers_that_were_not_had_are_told():
     notes = ["level 20 left out", "1 of 57 confidences are bounds", "2 answers missing"]
     assert found["missing"] == "; ".join([*notes, "1 answer ungraded"])
     assert (found["n"], found["n_missing"]) == (57, 3)
-    lost = pd.DataFrame({"missing": ["b", "a", "a", "b", None, ""]})
-    reasons = [most_frequent(part) for part in (lost, lost.iloc[4:], lost.iloc[:0])]
-    assert reasons == ["a", "no reason given", "no row in the table"]  # the first by name
-
-
-def test_the_mean_excess_of_draws_is_taken_off_down_to_nothing():
-    found = without_excess([0.25, 0.5, 0.75, NAN], 0.125)
-    np.testing.assert_allclose(found, [0, 0.125, 0.375, NAN])
-    np.testing.assert_allclose(without_excess([0.25, 0.75], 0.5), [0.25, 0.75])  # no excess

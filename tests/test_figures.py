@@ -16,11 +16,10 @@ import pytest
 from drawn_figures import Drawn, assert_legible
 from each import each
 from matplotlib.axes import Axes
-from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_rgb, to_rgba
 
 from trustlab.plots.curves import curves
-from trustlab.plots.rows import Band, Line, Sure, by_value, rows
+from trustlab.plots.rows import Line, by_value, rows
 from trustlab.plots.simplex import HEIGHT, WEIGHTS, winners
 from trustlab.plots.style import FAMILY_COLOURS, FAMILY_MARKERS, FEW, INK, label
 
@@ -55,11 +54,6 @@ def by_level(names=LINES, **more) -> pd.DataFrame:
     return table.assign(family=table["method"].map(FAMILIES))
 
 
-def one_case() -> pd.DataFrame:
-    table = by_level().query("method != ''").drop(columns=["low", "high", "n_cases"])
-    return table.assign(n=1, correct=[0, 0, 0, 1, 1, NAN] * len(LINES))
-
-
 def gaps() -> pd.DataFrame:
     table = by_level(("asp", "poc"))
     gone = table["method"].eq("asp") & table["level"].isin([20, 60])
@@ -82,21 +76,6 @@ def made(**changes: Any) -> pd.DataFrame:
         for m, v in VALUES.items()
     ]
     return pd.DataFrame(lines).assign(**changes)
-
-
-def dodged() -> pd.DataFrame:
-    """Two marks a row, and the answers themselves, of few cases, in a row without a method."""
-    both = pd.concat([made(told="one", n=72), made(told="two", value=made()["value"] + 0.05)])
-    answers = both[both["method"].eq("poc")].assign(method="", n_cases=9, low=NAN, high=NAN)
-    return pd.concat([answers, both]).assign(
-        moved=lambda t: t["method"].eq("ce") & t["told"].eq("two")
-    )
-
-
-def over_levels() -> pd.DataFrame:
-    ends = {"chance_low": 0.7, "chance_high": 0.99, "chance": 0.9}
-    same = dict.fromkeys(ends, 1.0)
-    return pd.concat([made(metric="pearson", **ends), made(metric="spearman", **same)])
 
 
 # Triangles
@@ -125,23 +104,12 @@ def sweep(steps: int = 8) -> pd.DataFrame:
 ACCURACY = {"": {"label": "Accuracy", "lw": 2.6, "marker": "o"}}
 PLAIN: dict[str, Any] = {"references": ACCURACY, "bands": [""], "percent": "y"}
 N = {"value": "{value:.2f}", "n": "{n:,.0f}"}
-UNORDERED = [Line(x, "5 % of unordered series", "spearman", dotted=True) for x in (-0.89, 0.89)]
 DRAWINGS = {
     "one panel": lambda: curves(by_level(), FAMILIES, **PLAIN),
     "families": lambda: curves(by_level(), FAMILIES, panels="family", **PLAIN),
-    "one case": lambda: curves(one_case(), FAMILIES, panels="family", filled="correct"),
     "gaps": lambda: curves(gaps(), FAMILIES, **PLAIN),
     "rows": lambda: rows(
         made(), FAMILIES, order=by_value(made()), columns=N, lines=[Line(0.5, "chance 0.50")]
-    ),
-    "dodged": lambda: rows(
-        dodged(), FAMILIES, series="told", pale=["one"], names={"": "Accuracy"}, unit=100,
-        limits=(0, 100), columns=N, sure=Sure("moved", "paired difference other than 0"),
-    ),
-    "band": lambda: rows(
-        over_levels(), FAMILIES, panels="metric", stretched=["pearson"], columns=N,
-        limits={"spearman": (-1, 1)}, band=Band("null distribution", middle="chance"),
-        lines=UNORDERED, xlabel={"pearson": "Pearson's r", "spearman": "Spearman's rho"},
     ),
     "weights": lambda: winners(sweep()),
 }  # fmt: skip
@@ -178,7 +146,7 @@ def words(ax: Axes) -> list[str]:
     return [text.get_text() for text in ax.texts]
 
 
-@each("name", ["families", "gaps", "dodged", "band", "weights"])
+@each("name", ["families", "gaps", "rows", "weights"])
 def test_no_text_is_clipped_or_overlaps(name: str, drawn: Drawn) -> None:
     assert_legible(drawn.figure(name))
 
@@ -199,16 +167,6 @@ def test_a_line_stands_where_the_table_says_with_the_look_of_its_family(drawn: D
     assert "hollow" in drawn.notes["one panel"].get_text()
 
 
-def test_a_mark_is_filled_where_the_answer_is_right_and_crossed_where_nobody_judged(drawn) -> None:
-    (of_poc,) = [ax for ax in drawn.axes("one case") if "onsistency" in ax.get_title(loc="left")]
-    alone = [line for line in of_poc.lines if line.get_linestyle() == "None"]
-    (filled,) = [m for m in alone if to_rgb(m.get_markerfacecolor()) == to_rgb("#E69F00")]
-    (hollow,) = [m for m in alone if m.get_markerfacecolor() == "white"]
-    (crossed,) = [m for m in alone if m.get_marker() == "x"]
-    at = [list(m.get_xdata()) for m in (filled, hollow, crossed)]
-    assert at == [[60, 80], [1, 20, 40], [100]]
-
-
 def test_a_missing_value_is_a_gap_whose_reason_is_told(drawn: Drawn) -> None:
     ax = drawn.axes("gaps")[0]
     (asp,) = lines_of(ax, FAMILY_COLOURS["token"])
@@ -216,14 +174,6 @@ def test_a_missing_value_is_a_gap_whose_reason_is_told(drawn: Drawn) -> None:
     np.testing.assert_array_equal(np.isnan(asp.get_ydata()), gone)
     told = [text.get_text() for text in drawn.figure("gaps").texts]
     assert told[0] == "No value: ASP at 20, 60 (unreadable answer)"
-    table = by_level(("asp",), n_cases=60).query("method == 'asp'")
-    dense = pd.concat(
-        [table.assign(level=table["level"] + k) for k in (0, 0.1, 0.2)], ignore_index=True
-    )
-    dense.loc[dense["level"].isin([20, 20.2]), "value"] = NAN
-    (ax,) = curves(dense, FAMILIES)  # marks only where a point stands alone
-    alone = [m for m in ax.lines if m.get_marker() == FAMILY_MARKERS["token"]]
-    assert [np.ravel(m.get_xdata()).tolist() for m in alone] == [[20.1]]
 
 
 def test_marks_and_intervals_stand_where_the_table_says_and_what_is_missing_says_why(drawn) -> None:
@@ -246,18 +196,6 @@ def test_marks_and_intervals_stand_where_the_table_says_and_what_is_missing_says
     assert why.xy[1] == pytest.approx(at["Semantic similarity (medical)"])
     assert {"value", "n", "0.81", "1,044", "chance 0.50"} <= set(words(ax))
     assert not [text for text in words(ax) if "nan" in text]
-    few = made(missing="fewer than 10 correct or wrong", value=NAN, low=NAN, high=NAN)
-    assert "withheld: fewer than 10 correct or wrong" in words(rows(few, FAMILIES)[0])
-
-
-def test_a_band_stands_behind_each_row_that_has_one(drawn: Drawn) -> None:
-    left, right = drawn.axes("band")
-    grey: list[Any] = [c for c in left.collections if isinstance(c, PolyCollection)]
-    bands = [c.get_paths()[0].get_extents() for c in grey]
-    assert {(round(b.x0, 3), round(b.x1, 3)) for b in bands} == {(0.7, 0.99)}
-    assert {round((b.y0 + b.y1) / 2, 6) for b in bands} == {*places(left).values()}
-    dotted = [[ln for ln in ax.lines if ln.get_linestyle() == ":"] for ax in (left, right)]
-    assert not dotted[0] and [line.get_xdata()[0] for line in dotted[1]] == [-0.89, 0.89]
 
 
 def colour_at(ax: Axes, place: tuple[float, float]) -> tuple[float, ...]:
@@ -292,17 +230,8 @@ REFUSED = [
     (line(table=by_level().drop(columns="n_cases")), "lacks the columns"),
     (line(table=by_level().iloc[:0]), "the table has no rows"),
     (line(table=pd.concat([by_level(), by_level(model="other")])), "one figure shows one model"),
-    (line(table=pd.concat([by_level("a"), by_level("a")])), "two rows at the same"),
-    (line(references={}), "families gives None for method ''"),
-    (line(bands=["pmi"]), "no method"),
-    (line(names="left"), "names is 'left'"),
-    (row(row="condition"), "lacks the columns .'condition'"),
-    (row(panels="level", ghost="at 100"), "a panel names .'at 100'"),
     (row(order=["poc", "entropy"]), "order names .'entropy'"),
-    (row(families=FAMILIES | {"poc": "sampling"}), "'sampling' for method 'poc'"),
-    (row(table=made()[:0]), "nothing to draw"),
     (row(table=pd.concat([made(), made()])), "a mark has several lines"),
-    (lambda: winners(sweep().iloc[:0]), "needs rows"),
     (lambda: winners(sweep().drop(columns="winner")), "lacks the columns .'winner'"),
 ]
 

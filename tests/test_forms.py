@@ -7,7 +7,6 @@ import re
 
 import numpy as np
 import pytest
-from each import each
 from fake_model import EVERYTHING, FakeModel
 from tiny_models import save_tiny
 from typer.testing import CliRunner
@@ -16,7 +15,6 @@ from trustlab.cli import app
 from trustlab.datasets import load_cases
 from trustlab.experiment import benchmark
 from trustlab.models.base import TAUGHT, Request, Unread
-from trustlab.models.forms import repeats_itself
 from trustlab.models.huggingface import HuggingFaceModel
 from trustlab.models.trial import ADVICE
 from trustlab.parsing.agents import read_opinion
@@ -64,10 +62,6 @@ def test_a_local_model_is_held_to_the_form_and_its_statistics_never_are(tiny):
     assert not taught.structured and taught.revision == free.revision
     both = [model.generate([asked("ce")])[0] for model in (taught, free)]
     assert [r.text for r in both[0]] == [r.text for r in both[1]]
-    prompt = held._encode([(("user", "ce"),)])[0]
-    assert held._form_of(asked("ce"), prompt) is not None
-    held.thinking = (held._tokenizer.decode(list(prompt[-3:])), "</thought>")
-    assert held._form_of(asked("ce"), prompt) is None  # the template has opened a thought
 
 
 def test_a_greedy_reply_that_repeats_itself_ends_there_with_that_reason(tiny):
@@ -81,17 +75,6 @@ def test_a_greedy_reply_that_repeats_itself_ends_there_with_that_reason(tiny):
     model._stops_cycles = False
     ((whole,),) = model.generate([greedy])
     assert whole.finish == "length" and (whole.text or "").startswith(reply.text or "")
-
-
-@each(
-    ("ids", "cycle"),
-    [
-        ([7] * 36, True), ([7] * 35, False), ([1, 2, 3] * 12, True), (list(range(48)) * 3, True),
-        (list(range(49)) * 3, False), ([1, 2] * 17 + [3, 1], False), (list(range(9)), False),
-    ],
-)  # fmt: skip
-def test_what_a_cycle_is(ids, cycle):
-    assert repeats_itself(np.array(ids)) is cycle
 
 
 class Stranger(FakeModel):
@@ -141,12 +124,6 @@ def test_a_trial_that_cannot_be_read_stops_the_run_with_its_replies_and_advice()
     assert sum(len(block) for block in model.asked) == 3
     with pytest.warns(UserWarning, match="nothing is claimed"):
         assert run_of(Stranger(model.says), trial=False).answers["correct"].isna().all()
-    few = Setup(cache=":memory:", quiet=True, samples=2)  # fewer than three are no trial
-    with pytest.warns(UserWarning, match="nothing is claimed"):
-        benchmark(CASES[:1], [Stranger(model.says)], ["poc"], [20, 100], few)
-    model.taught = {"set": "embedded"}
-    with pytest.warns(UserWarning, match="nothing is claimed"):
-        run_of(model)
 
 
 def test_try_shows_every_purpose_and_ends_with_5_where_one_cannot_be_read(tmp_path, monkeypatch):

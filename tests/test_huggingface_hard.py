@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -51,11 +50,6 @@ def first_reply(model: HuggingFaceModel, request: Request) -> Any:
 # Tokenizers
 
 
-def _bytes(text: str) -> list[int]:
-    """The ids of a text's bytes in every vocabulary of ``byte_tokenizer``."""
-    return byte_tokenizer()(text, add_special_tokens=False)["input_ids"]
-
-
 def test_spaces_that_belong_to_the_next_word_stay_with_it(tmp_path, monkeypatch):
     """The tokenizer's own decode([id]) drops them. In place the alternative " lung" is " lung", and
     first of all "lung"."""
@@ -76,21 +70,6 @@ def test_spaces_that_belong_to_the_next_word_stay_with_it(tmp_path, monkeypatch)
         assert row == [token, " lung", "s", "<s>"]
 
 
-def test_alternatives_complete_the_character_that_was_begun_and_specials_have_names(
-    tmp_path, monkeypatch
-):
-    """After the first byte of "é" another second byte makes "è"; after three of four, another
-    fourth makes another face. A special token adds no text."""
-    second, fourth = _bytes("è")[1], _bytes("😁")[3]
-    said = [*_bytes("é"), *_bytes("😀"), 0]
-    model = speaking(tmp_path, byte_tokenizer(), said, monkeypatch, others=[second, fourth])
-    reply = first_reply(model, ask(n_alternatives=3))
-    assert (reply.text, reply.trace.tokens) == ("é😀", ("", "é", "", "", "", "😀", ""))
-    assert [text for text, _ in reply.trace.alternatives[1]][:2] == ["é", "è"]
-    assert [text for text, _ in reply.trace.alternatives[5]] == ["😀", "\U0001f628", "😁"]
-    assert reply.trace.alternatives[6][0][0] == "<s>"
-
-
 # Prompts
 
 ROLE = "{% for m in messages %}{% set r = m['role'] %}"
@@ -100,7 +79,6 @@ DEAF = ROLE + "{% if r != 'system' %}" + SAYS.replace("{% endfor %}", "{% endif 
 OUT_OF_TURN = "{% if (r == 'user') != (loop.index0 % 2 == 0) %}"
 STRICT = ROLE + OUT_OF_TURN + "{{ raise_exception('roles must alternate') }}{% endif %}" + SAYS
 REFUSES = ROLE + "{{ raise_exception('I write no prompts') }}" + SAYS
-LOUD = TEMPLATE.replace("m['content'] }}", "m['content'] | replace('A', 'AA') }}")
 IN_PARTS = TEMPLATE.replace("m['content']", "m['content'][0].text")
 DATED = "{{ strftime_now('%Y-%m-%d') }};" + TEMPLATE
 TALK = (("system", "S"), ("user", "A"), ("assistant", "B"), ("user", "C"), ("user", "D"))
@@ -113,10 +91,8 @@ TALK = (("system", "S"), ("user", "A"), ("assistant", "B"), ("user", "C"), ("use
         (NO_SYSTEM, TALK, "user=S\n\nA;assistant=B;user=C;user=D;>"),
         (DEAF, TALK, "user=S\n\nA;assistant=B;user=C;user=D;>"),
         (STRICT, TALK, "user=S\n\nA;assistant=B;user=C\n\nD;>"),
-        (NO_SYSTEM, TALK[:1], "user=S;>"),
         (None, TALK[:2], "system: S\n\nuser: A\n\nassistant:"),
         (IN_PARTS, TALK[:2], "<s>system=S;user=A;>"),
-        (LOUD, TALK[:2], "<s>system=S;user=AA;>"),
         (DATED, TALK[:1], f"{TODAY};<s>system=S;>"),
     ],
 )
@@ -170,11 +146,8 @@ def test_template_options_reach_the_template_and_the_key(tmp_path):
     ("template", "options", "words"),
     [
         (THINKS, {"enable_thoughts": True}, "no option 'enable_thoughts'; allowed: enable_thin"),
-        (THINKS, {"messages": []}, "no option 'messages'"),
-        (TEMPLATE, {"today": "2025-01-01"}, "no option 'today'; allowed: none"),
         (DATED, {"today": "tomorrow"}, "today is 'tomorrow'; give YYYY-MM-DD"),
         (None, {"enable_thinking": False}, "there is no chat template"),
-        (THINKS, ["enable_thinking"], "must be a mapping"),
         (REFUSES, None, r"\['system', 'user'\].*I write no prompts"),
     ],
 )
@@ -188,8 +161,7 @@ def test_options_that_a_template_does_not_read_are_refused(template, options, wo
 
 
 def test_every_end_token_ends_a_reply_and_without_one_it_goes_on(tmp_path, monkeypatch):
-    """One that config or generation config names, one known by its name, and what the template puts
-    behind a reply."""
+    """Those that config or generation config name."""
     tokenizer = byte_tokenizer(words=["Flu", "Stop"])
     flu, stop = tokenizer.convert_tokens_to_ids(["Flu", "Stop"])
     folder = save_tiny(tmp_path, tokenizer=tokenizer)
@@ -207,11 +179,6 @@ def test_every_end_token_ends_a_reply_and_without_one_it_goes_on(tmp_path, monke
     model._ends = ends[:0]
     reply = first_reply(model, ask())
     assert (reply.text[:10], reply.finish, reply.n_tokens_out) == ("FluStopFlu", "length", 8)
-    tokenizer.add_special_tokens({"additional_special_tokens": ["<|im_end|>", "<|x|>", "<|y|>"]})
-    tokenizer.chat_template = "{% for m in messages %}{{ m['content'] }}<|x|>{% endfor %}"
-    model = HuggingFaceModel(save_tiny(folder, tokenizer=tokenizer), device="cpu")
-    ids = tokenizer.convert_tokens_to_ids(["<|im_end|>", "<|x|>"])
-    assert set(model._ends) == {1, *ids} and model.revision.endswith(f"-ends {sorted(ids)}")
 
 
 @each(
@@ -260,25 +227,12 @@ def test_a_gpu_gives_the_replies_of_the_cpu(kind, tmp_path):
 # What is no model
 
 
-def _changed(folder: Path, name: str, content: bytes | None) -> None:
-    (folder / name).unlink() if content is None else (folder / name).write_bytes(content)
+def _no_weights(folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
 
 
-def _config(**changes):
-    def change(folder: Path) -> None:
-        path = folder / "config.json"
-        path.write_text(json.dumps(json.loads(path.read_text()) | changes))
-
-    return change
-
-
-def _weights(content: bytes | None):
-    return lambda folder: _changed(folder, "model.safetensors", content)
-
-
-def _without_tokenizer(folder: Path) -> None:
-    for path in folder.glob("*token*"):
-        path.unlink()
+def _no_config(folder: Path) -> None:
+    (folder / "config.json").unlink()
 
 
 def _cut_short(folder: Path) -> None:
@@ -294,103 +248,61 @@ def _without_a_tensor(folder: Path) -> None:
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
 
 
-def _of_another_kind(name: str):
-    return lambda folder: getattr(transformers, name)().save_pretrained(folder)
+def _reads_both_ways(folder: Path) -> None:
+    transformers.BertConfig().save_pretrained(folder)
 
 
 def _own_code(folder: Path) -> None:
     own = {"AutoConfig": "configuration_own.Own", "AutoModelForCausalLM": "modeling_own.Own"}
-    _config(model_type="own", auto_map=own)(folder)
+    path = folder / "config.json"
+    told = json.loads(path.read_text()) | {"model_type": "own", "auto_map": own}
+    path.write_text(json.dumps(told))
     for module in ("configuration_own", "modeling_own"):
         (folder / f"{module}.py").write_text("raise SystemExit('it was run')\n")
-
-
-QUANTISED = {"quant_method": "bitsandbytes", "load_in_4bit": True}
 
 
 @each(
     ("change", "error", "words"),
     [
-        (_without_tokenizer, (FileNotFoundError, ValueError), "tokenizer"),
-        (_weights(None), FileNotFoundError, "has no weights"),
+        (_no_weights, FileNotFoundError, "has no weights"),
         (_cut_short, ValueError, "damaged or cut short"),
         (_without_a_tensor, ValueError, r"lack 1 of the model's tensors, model\.layers\.1\.mlp"),
-        (lambda f: _changed(f, "config.json", b"{"), ValueError, "config.json cannot be read"),
-        (
-            lambda f: _changed(f, "config.json", None),
-            (FileNotFoundError, ValueError),
-            "config.json",
-        ),
-        (_config(model_type="unheard-of"), ValueError, "unheard-of"),
-        (
-            _config(quantization_config=QUANTISED),
-            ImportError,
-            "needs a library: .*its.*ytes",
-        ),
+        (_no_config, (FileNotFoundError, ValueError), "config.json"),
         (_own_code, ValueError, "none is ever run here"),
-        (_of_another_kind("BertConfig"), ValueError, "reads a text both ways.*'bert'"),
-        (_of_another_kind("T5Config"), ValueError, "sequence-to-sequence.*'t5'"),
-        (_of_another_kind("ViTConfig"), ValueError, "'vit'.*causal language model is needed"),
-        (_of_another_kind("PaliGemmaConfig"), ValueError, "from left to right"),
+        (_reads_both_ways, ValueError, "reads a text both ways.*'bert'"),
     ],
 )
 def test_a_folder_that_is_no_whole_causal_model_is_refused_in_plain_words(
     change, error, words, tmp_path
 ):
-    if "ytes" in words and find_spec("bitsandbytes") is not None:
-        return
     folder = save_tiny(tmp_path / "of-mine")
     change(folder)
     with pytest.raises(error, match=f"(?s)of-mine.*{words}"):
         HuggingFaceModel(folder, device="cpu")
 
 
-@each(
-    ("options", "words"),
-    [
-        ({"dtype": "float8"}, "'float8'"),
-        ({"device": "cpu", "device_map": "auto"}, "device and device_map both say"),
-        ({"batch_tokens": 0}, "batch_tokens is 0; it must be an integer of at least 1"),
-        ({"thinking_tokens": -1}, "thinking_tokens must be at least 0, got -1"),
-    ],
-)
-def test_options_out_of_range_are_refused_before_a_run_begins(options, words, monkeypatch):
-    with pytest.raises(ValueError, match=words):
-        HuggingFaceModel("anything", **options)
-    if "thinking_tokens" not in options:
-        with pytest.raises(ValueError, match=words):
-            tl.opened(Setup(model="embedded", model_options=options))
-
-
 PICKLE = r"holds its weights as a pickle \(.*\), which can run code when it is opened; use safetens"
 
 
-@each("name", ["pytorch_model.bin", "weights.pt", "a.ckpt"])
-def test_a_folder_whose_weights_are_a_pickle_is_refused_before_it_is_opened(
-    tmp_path, monkeypatch, name
-):
+def test_a_folder_whose_weights_are_a_pickle_is_refused_before_it_is_opened(tmp_path, monkeypatch):
     monkeypatch.setattr("torch.load", lambda *args, **options: pytest.fail("it was opened"))
     save_tiny(tmp_path)
     (tmp_path / "training_args.bin").write_bytes(b"\x80\x04.")
     (tmp_path / "pytorch_model.bin").write_bytes(b"\x80\x04.")
     assert HuggingFaceModel(tmp_path, device="cpu").window == 512  # beside safetensors
     (tmp_path / "pytorch_model.bin").unlink()
-    as_pickle(tmp_path, name)
+    as_pickle(tmp_path, "weights.pt")
     for opened in (
-        lambda: HuggingFaceModel(tmp_path, device="cpu"),
         lambda: open_model(f"hf:{tmp_path}", device="cpu"),
         lambda: tl.opened(Setup(model=["embedded", f"hf:{tmp_path}"])),
         lambda: tl.opened(Setup(grader=f"judge:hf:{tmp_path}")),
     ):
         with pytest.raises(ValueError, match=PICKLE) as told:
             opened()
-        assert f"'{tmp_path}'" in str(told.value) and f"({name})" in str(told.value)
+        assert f"'{tmp_path}'" in str(told.value) and "(weights.pt)" in str(told.value)
 
 
 def test_models_of_the_hub_show_their_commit_or_say_what_is_needed(tmp_path, monkeypatch):
-    import httpx
-    from huggingface_hub.errors import GatedRepoError
-
     commit = "0123456789abcdef0123456789abcdef01234567"
     home = tmp_path / "models--org--tiny"
     save_tiny(home / "snapshots" / commit)
@@ -404,16 +316,6 @@ def test_models_of_the_hub_show_their_commit_or_say_what_is_needed(tmp_path, mon
         HuggingFaceModel("nobody/nothing")
     with pytest.raises(FileNotFoundError, match=r"config\.json"):
         HuggingFaceModel(tmp_path / "nothing")
-
-    def refused(*args, **options):
-        asked = httpx.Request("GET", "https://huggingface.co/org/gated")
-        answer: Any = httpx.Response(403, request=asked)
-        raise OSError("gated repo.") from GatedRepoError("gated", response=answer)
-
-    monkeypatch.setattr("transformers.utils.hub.cached_file", refused)
-    words = r"'org/gated' is gated: accept .*huggingface\.co/org/gated.*HF_TOKEN"
-    with pytest.raises(PermissionError, match=words):
-        HuggingFaceModel("org/gated")
 
 
 def test_a_revision_follows_the_model_files(tmp_path):

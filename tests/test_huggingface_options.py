@@ -17,9 +17,8 @@ from each import each
 from tiny_models import TEMPLATE, byte_tokenizer, metaspace_tokenizer, save_tiny
 
 import trustlab as tl
-from trustlab.models import EMBEDDED
 from trustlab.models.base import Request
-from trustlab.models.by_name import open_model
+from trustlab.models.by_name import EMBEDDED, open_model
 from trustlab.models.decoding import Ids, text_pieces
 from trustlab.models.huggingface import HuggingFaceModel, prompt_text
 from trustlab.models.templates import CODES, TODAY, check_template

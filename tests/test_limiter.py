@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 
-import pytest
-
 from trustlab.models.limiter import Limiter
 
 
@@ -43,32 +41,6 @@ def test_a_refusal_halves_the_places_which_open_one_by_one_and_then_slowly() -> 
         assert await free(limiter) == 5
 
     asyncio.run(scene())
-
-
-def test_refusals_of_one_crowd_count_once() -> None:
-    async def scene() -> None:
-        limiter = Limiter(16)
-        crowd = [await limiter.take() for _ in range(16)]
-        for place in crowd:
-            await limiter.give(place, passed=False, pause=0.001)
-        assert limiter.refused == 1
-        await asyncio.sleep(0.01)
-        await passes(limiter, 7)
-        assert await free(limiter) == 8
-
-    asyncio.run(scene())
-
-
-@pytest.mark.parametrize(("pause", "least"), [(0.3, 0.3), (0.0, 0.5)])
-def test_all_wait_as_long_as_the_server_says_else_half_a_second(pause, least) -> None:
-    async def scene() -> float:
-        limiter, clock = Limiter(4), asyncio.get_running_loop().time
-        await limiter.give(await limiter.take(), passed=False, pause=pause)
-        began = clock()
-        await limiter.take()
-        return clock() - began
-
-    assert least <= asyncio.run(scene()) < 1.25 * least + 0.2
 
 
 def test_a_refused_call_goes_behind_those_that_wait_and_they_keep_their_order() -> None:

@@ -5,9 +5,6 @@ from itertools import permutations
 import numpy as np
 import pytest
 from each import each
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 from resampled import (
     auprc_weighted,
     aurc,
@@ -42,16 +39,12 @@ def test_a_group_is_a_millionth_of_the_spread_wide():
     near = [*spread, 0.3, 0.5 + 9e-7, 0.5, 0.5 + 1.8e-6, 0.5, 0.5 + 3e-6, np.nan]
     expected = [*spread, 0.3, 0.5, 0.5, 0.5 + 1.8e-6, 0.5, 0.5 + 3e-6, np.nan]
     np.testing.assert_array_equal(tied([near, near[::-1]]), [expected, expected[::-1]])
-    mostly_one = [*[5.0] * 98, 5 + 1e-7, 6.0]  # the percentiles are alike: smallest and largest
-    assert tied(mostly_one).tolist() == [*[5.0] * 99, 6.0]
 
 
 def test_a_threshold_is_reached_from_the_width_of_a_tie_below_it():
     assert reaches([0.8, 0.8 - 4e-7, 2.0, 0.2], 0.8).tolist() == [True, True, True, False]
     assert not reaches([0.8 - 2e-6, 0.2, np.nan], 0.8).any()
     assert reaches([1e9, -1e9], np.inf).tolist() == [False, False]
-    assert reaches([5e-9, 1e-9], 4e-9).tolist() == [True, False]
-    assert reaches(0.3 - 5e-16, 0.3) and not reaches(0.3 - 1e-12, 0.3)
 
 
 @each("n_values", [1, 2, 5, 10_000])
@@ -84,9 +77,6 @@ def test_brier_and_ece_by_hand():
     # Two bins: {0.2, 0.4} half right, said 0.3 on average; {0.6, 0.9} all right, said 0.75.
     assert ece(correct, confidence, bins=2) == pytest.approx((0.2 + 0.25) / 2)
     assert ece(correct, confidence, bins=1) == pytest.approx(0.75 - 0.525)
-    for value in (1.1, -0.1):
-        with pytest.raises(ValueError, match=str(value)):
-            brier([1, 0], [0.5, value])
 
 
 @each("weighted, plain", [(auroc_weighted, auroc), (ece_weighted, ece)])
@@ -111,14 +101,10 @@ ALIKE = "no interval: all draws alike"
     [
         (np.arange(101.0), 11, TOO_FEW),
         (np.arange(101.0), 12, ""),
-        (np.linspace(0.5, 0.5 + 1e-9, 101), 12, ""),
         ([np.nan] * 11 + list(range(90)), 12, UNDEFINED),
-        ([np.nan] * 101, 12, UNDEFINED),
         ([0.7] * 100 + [np.nan], 12, ALIKE),
         ([0.1 + 0.2] * 50 + [0.3] * 51, 12, ALIKE),  # equal but for rounding
-        ([1e9 * (0.1 + 0.2)] * 50 + [0.3e9] * 51, 12, ALIKE),
         ([0.0] + [1.0] * 100, 12, "no interval: nearly all draws alike"),
-        ([0.0] * 5 + [1.0] * 95, 12, ""),
     ],
 )
 def test_an_interval_needs_cases_values_and_width_and_else_gives_the_reason(draws, n_cases, reason):
@@ -149,9 +135,6 @@ def test_area_and_ratio_by_hand():
     # throughout: the share of the possible gain
     found = prediction_rejection_ratio([1, 0, 1], [3, 2, 1])
     assert found == pytest.approx((1 / 3 - (1 / 2 + 1 / 3) / 3) / (1 / 3 - 1 / 9))
-    correct = np.array([1, 0, 1, 1, 0, 1, 1])
-    assert prediction_rejection_ratio(correct, correct) == pytest.approx(1)
-    assert prediction_rejection_ratio(correct, -correct) < 0
 
 
 @each("seed", range(8))
@@ -214,14 +197,6 @@ def test_the_counts_say_where_two_graders_part_and_intervals_resample_cases():
         assert (line["low"], line["high"]) == pytest.approx(percentile_interval(draws))
 
 
-def test_what_one_did_not_grade_is_missing_and_nothing_that_both_graded_is_no_agreement():
-    kappa, _ = agreement([1, 0, np.nan, 1], [1, 0, 1, np.nan], list("abcd"))
-    assert [kappa[k] for k in ("n", "n_missing", "both_right", "value")] == [2, 2, 1, 1]
-    for nothing in (agreement([], [], []), agreement([1.0], [np.nan], ["a"])):
-        assert {x["n"] for x in nothing} == {0} and np.isnan([x["value"] for x in nothing]).all()
-        assert {x["missing"] for x in nothing} == {"no answer that both graded"}
-
-
 # Where to stop
 
 SURE = [[0.2, 0.9, 0.5], [0.6, 0.1, 0.7], [NAN, NAN, NAN]]
@@ -247,15 +222,6 @@ def test_the_frontier_by_hand() -> None:
     assert found.early.tolist() == pytest.approx([0, 1 / 3, 2 / 3])
     default = frontier(SURE, RIGHT, SAID).thresholds  # every confidence, and never
     assert default.tolist() == [np.inf, 0.9, 0.7, 0.6, 0.5, 0.2, 0.1]
-
-
-@settings(max_examples=30, deadline=None)
-@given(arrays(float, (7, 4), elements=st.floats(0, 1)), st.integers(0, 2**28 - 1))
-def test_a_laxer_threshold_never_asks_more(sure: np.ndarray, bits: int) -> None:
-    right = np.array([bits >> i & 1 for i in range(28)]).reshape(7, 4)
-    found = frontier(sure, right, np.tile([1, 2, 3, 4], (7, 1)))
-    assert (np.diff(found.utterances) <= 0).all() and (np.diff(found.early) >= 0).all()
-    assert found.accuracy[0] == right[:, -1].mean() and found.utterances[0] == 4
 
 
 @each(

@@ -12,7 +12,6 @@ import pytest
 from each import each
 from openai_server import KEY, Server, opening
 
-from trustlab.models import openai_wire
 from trustlab.models.base import Request, Stopped
 from trustlab.models.cache import encode_reply
 from trustlab.models.openai_replies import (
@@ -27,7 +26,9 @@ from trustlab.models.openai_replies import (
     prior_of,
     reply_of,
 )
-from trustlab.models.openai_wire import Dialect, Outcome, error_in, turns
+from trustlab.models.openai_wire import (
+    error_in,
+)
 from trustlab.parsing.reply import diagnosis_reply, no_answer
 
 WANT = frozenset({"logprobs", "distributions"})
@@ -60,35 +61,20 @@ def said(
     ("text", "tokens", "expected"),
     [
         ("[flu]", parts("[", "flu", "]"), (0, ["[", "flu", "]"])),
-        ("[flu]", parts("[", "flu", "]", "<|im_end|>"), (0, ["[", "flu", "]"])),
         ("[flu]", parts("[", "flu", "]", "", "\n", "</s>"), (0, ["[", "flu", "]"])),
-        ("[flu]", parts("[", "flu", "]\n"), (0, ["[", "flu", "]"])),
         ("flu", parts(" ", " flu"), (1, ["flu"])),
-        ("flu ", parts(" flu", " "), (0, ["flu", " "])),
         (
             "[flu]",
             parts("Let me think of [flu].", "</think>", "\n\n", "[", "flu", "]"),
             (3, ["[", "flu", "]"]),
         ),
         ("Sjögren", parts("Sj", b"\xc3", b"\xb6", "gren"), (0, ["Sj", "", "ö", "gren"])),
-        ("a</s>", parts("a", "</s>"), (0, ["a", "</s>"])),
-        ("", parts("<|im_end|>"), (0, [])),
-        ("[flu]", parts("[", "cold", "]"), None),
         ("[flu]", parts("[", "flu", "]", "more"), None),
         ("Sjögren", parts("Sj", "\ufffd", "\ufffd", "gren"), None),
     ],
 )
 def test_tokens_are_cut_to_spell_the_text_or_are_not_used(text, tokens, expected):
     assert pieces(text, tokens) == expected
-
-
-def test_bytes_decide_where_tokens_are_parts_of_a_character():
-    listed = [said("[Sj", -1.0), said("bytes:\\xc3", -2.0)]
-    listed += [said("?", -3.0, raw=[0xB6]), said("gren]", -4.0)]
-    reply = diagnosis_reply(read("[Sjögren]", listed))
-    assert reply.trace is not None and reply.trace.logprobs is not None
-    assert (reply.text, reply.trace.tokens) == ("Sjögren", ("[Sj", "", "ö", "gren]"))
-    assert reply.trace.logprobs.tolist() == [-1, -2, -3, -4]
 
 
 @each(
@@ -113,8 +99,6 @@ def test_tokens_named_in_bytes_spell_the_reply_and_others_are_not_used(told, spe
     [
         (-9999.0, NOT_ALL),
         (None, NOT_ALL),
-        ("much", NOT_ALL),
-        (-math.inf, NOT_ALL),
         (math.nan, NOT_NUMBERS),
         (0.5, NOT_NUMBERS),
         (0.0, ALL_ZERO),
@@ -145,13 +129,6 @@ def test_alternatives_come_best_first_with_the_chosen_token_among_them():
         (("cold", math.log(0.5)), ("flu", math.log(0.1))),
     )
     assert fewer.entropies is not None and fewer.entropies[0] == trace.entropies[0]
-
-
-def test_the_chosen_token_is_called_as_in_the_trace_wherever_a_server_writes_it_otherwise():
-    listed = [("Ġflu", -0.7), ("Ġgout", -0.7), ("Ġcold", -3.0)]
-    reply = read(" flu", [said("Ġflu", -0.7, listed, raw=list(b" flu"))])
-    assert reply.trace is not None and reply.trace.tokens == (" flu",)
-    assert reply.trace.alternatives == (((" flu", -0.7), *listed[1:]),)
 
 
 @each(
@@ -190,14 +167,9 @@ def test_a_list_that_contradicts_the_chosen_token_gives_no_distribution(own, lis
     [
         ([("a", -1.0), ("[", -2.0), (" flu", -3.0)], ["[", " flu"], [-2.0, -3.0]),
         ([("[", -2.0), ("flu", -3.0)], ["[", " flu"], [-2.0, -3.0]),  # a blank cut off
-        ([("[", -2.0), ("gout", -3.0)], ["[", " flu"], None),
         ([("[", -2.0)], ["[", " flu"], None),
-        ([None, ("flu", -3.0)], ["[", " flu"], None),
         ([("[", -2.0), ("\ufffd", -3.0)], ["[", " flu"], [-2.0, -3.0]),
-        ([("[", -2.0), ("\ufffd", -3.0)], ["[", ""], [-2.0, -3.0]),
-        ([("[", -9999.0), (" flu", -3.0)], ["[", " flu"], None),
         ([("[", float("nan")), (" flu", -3.0)], ["[", " flu"], None),
-        ([("[", 0.5), (" flu", -3.0)], ["[", " flu"], None),
         ([("x", -1.0)], [], []),
     ],
 )
@@ -208,17 +180,6 @@ def test_the_last_tokens_of_a_scored_chat_must_be_the_reply_s(scored, tokens, va
     ]
     found = prior_of({"prompt_logprobs": rows}, tokens)
     assert (None if found is None else found.tolist()) == values
-
-
-def test_system_messages_go_before_the_user_where_a_server_knows_no_system():
-    asked = (("system", "You are a doctor."), ("user", "Cough."))
-    told = (*asked, ("assistant", "[flu]"), ("user", "Sure?"))
-    assert turns(told, "auto")[0] == {"role": "system", "content": "You are a doctor."}
-    assert [(t["role"], t["content"]) for t in turns(told, "user")] == [
-        ("user", "You are a doctor.\n\nCough."),
-        ("assistant", "[flu]"),
-        ("user", "Sure?"),
-    ]
 
 
 @each(
@@ -294,21 +255,14 @@ FLU = {"content": "[Flu]"}
 ONE: list[tuple[Callable[[dict], Any], str | None, str]] = [
     # what is odd of one choice, the text that it has then, part of why it has none
     (ended("MAX_TOKENS"), "", "ran out of tokens"),
-    (ended({"type": "length", "length": 8}), "", "ran out of tokens"),
     (ended("FINISH_REASON_SAFETY"), None, "withheld"),
-    (ended("insufficient_system_resource"), None, "broke the reply off"),
     (ended("flux"), None, "in a way nobody knows (finish 'flux')"),
     (message(content=[{"type": "text", "text": "[Flu]"}]), "[Flu]", ""),
     (message(content=PARTS), "[Flu]", ""),
-    (message(content={"type": "output_text", "text": {"value": "[Flu]"}}), "[Flu]", ""),
     (message(content=[{"type": "refusal", "refusal": "No."}]), None, "refused: No."),
     (message(content=None, reasoning_content="It is [Flu]."), "", "thought, and gave no answer"),
-    (message(content="", reasoning_details=[{"text": "Hm."}]), "", "thought, and gave no answer"),
     (message(content="[Fl\ud800u]"), "[Fl?u]", ""),
-    (message(content="\u200b[Flu]\ufeff"), "\u200b[Flu]\ufeff", ""),
-    (message(content=7), None, "no text"),
     (on_first(lambda choice: "nonsense"), None, "another form"),
-    (on_first(lambda choice: {"index": 0}), None, "another form"),
     (on_first(lambda choice: {"error": {"message": "too busy"}}), None, "an error: "),
     (on_first(lambda choice: {"text": "[Flu]", "finish_reason": "eos"}), "[Flu]", ""),
 ]
@@ -337,19 +291,13 @@ POOR = {"message": "Insufficient credits", "code": 402}
     ("answer", "status"),
     [
         ({"error": BUSY}, 429),
-        ({"error": "Rate limit exceeded", "choices": []}, 429),
         ([{"error": {"code": 429, "status": "RESOURCE_EXHAUSTED"}}], 429),
-        ({"object": "error", "message": "overloaded", "code": "503"}, 503),
         ({"detail": "Incorrect API key provided"}, 401),
-        ({"errors": [{"message": "the model x does not exist"}]}, 404),
         ({"choices": [{"error": BUSY, "finish_reason": "error"}]}, 429),
-        ({"choices": None, "error": {"type": "insufficient_quota"}}, 402),
-        ({"base_resp": {"status_code": 1008, "status_msg": "insufficient balance"}}, 402),
         ({"success": False, "msg": "who knows"}, 200),
         (b'data: {"error": {"code": 429, "message": "slow down"}}\n\n', 429),
         ({"error": None, "choices": [{"message": FLU}]}, None),
         ({"choices": [{"error": BUSY}, {"message": FLU}]}, None),
-        ({"count": 3, "message": "ok"}, None),
     ],
 )
 def test_an_error_inside_a_200_is_one_of_its_kind_wherever_it_stands(answer, status, opened):
@@ -381,10 +329,7 @@ def test_an_error_inside_a_200_is_tried_again_or_stops_the_run(
     [
         (lambda answer: b"\xef\xbb\xbf" + json.dumps(answer).encode(), True, ""),
         (lambda answer: json.dumps(answer).encode().replace(b"[", b"[\xff", 1), None, "not JSON"),
-        (lambda answer: json.dumps(answer).encode()[:-9], None, "not JSON"),
         (lambda answer: b"[" * 100_000, None, "not JSON"),
-        (lambda answer: b'data: {"choices": [{"delta": {"content": "["}}]}\n\n', None, "not JSON"),
-        (lambda answer: b"null", None, "null"),
         (lambda answer: {**answer, "choices": {"0": 1}}, None, "another form"),
         (lambda answer: {**answer, "usage": {"prompt_tokens": "9" * 99}, "model": 7}, True, ""),
         (lambda answer: {**answer, "choices": answer["choices"][::-1]}, True, ""),
@@ -396,16 +341,11 @@ def test_an_odd_answer_is_read_or_missing_and_the_next_is_read(odd, text, why, s
     assert why in str(first.missing or "") and bool(first.text) == bool(text) and good.text
 
 
-def test_bytes_that_are_no_utf_8_are_marked_and_choices_come_in_their_order(server, opened):
+def test_choices_come_in_their_order(server, opened):
     model = opened()
     (usual,) = model.generate([ask("bad", n=3, temperature=1.0)])
     server.plan = lambda k, body: lambda answer: {**answer, "choices": answer["choices"][::-1]}
     assert model.generate([ask("bad", n=3, temperature=1.0)]) == [usual]
-    server.message = {"content": "[Flu"}
-    server.plan = lambda k, body: (
-        lambda answer: json.dumps(answer).encode().replace(b"[Flu", b"[M\xe9n]")
-    )
-    assert model.generate([ask("bad")])[0][0].text == "[M\ufffdn]"
 
 
 def test_a_choice_that_is_left_out_is_asked_for_and_no_other_is_put_in_its_place(server, opened):
@@ -420,49 +360,13 @@ def test_a_choice_that_is_left_out_is_asked_for_and_no_other_is_put_in_its_place
     assert [r.text for r in mended] == [r.text for r in whole]
 
 
-@each("kind", ["models", "tokenize", "chat"])
-def test_no_answer_is_read_without_end(kind, server, opened, monkeypatch):
-    monkeypatch.setattr(openai_wire, "MOST_BYTES", 160_000)
-    server.window, endless = 200, b'{"data": [' + b" " * 200_000 + b"]}"
-    if kind == "models":
-        server.models = endless
-    else:
-        path = {"tokenize": "/tokenize", "chat": "/v1/chat/completions"}[kind]
-        server.plan = lambda k, body: (lambda answer: endless) if server.paths[-1] == path else None
-    outcome = opened()._line
-    told = outcome.run(outcome.post(kind, {"model": "toy", "messages": [], "max_tokens": 1}))
-    assert "has more than" in told.reason and not told.passing
-
-
 # What a refusal teaches
 
-SENT = {"seed": 1, "top_p": 1.0, "temperature": 0.5, "n": 2, "logprobs": True, "top_logprobs": 0}
 
-
-@each(
-    ("words", "gone"),
-    [
-        ("Extra inputs are not permitted: seed, top_p", {"takes_seed", "takes_top_p"}),
-        (
-            str([{"loc": ["body", "seed"]}, {"loc": ["body", "logprobs"]}]),
-            {"takes_seed", "fewest_top"},
-        ),
-        ("seed is unknown. Supported parameters: temperature, top_p, n", {"takes_seed"}),
-        ("`temperature` and `top_p` cannot both be specified", {"takes_top_p"}),
-        ("maximum context length is 9; temperature", set()),
-    ],
-)
-def test_all_that_a_refusal_names_is_left_out_at_once(words, gone):
-    learned = Dialect().after(SENT, Outcome(status=422, named=words))
-    assert set(learned.differing(Dialect())) == gone
-
-
-@each("words", ["body temperature 39 C was measured", "eats a poppy seed bagel daily"])
-@each("status", [500, 400])
-def test_words_of_the_prompt_are_no_refusal_of_parameters(words, status, server, opened):
-    error = {"message": f"input was flagged: 'a man whose {words} and who coughs'"}
-    server.plan = lambda k, body: lambda answer: {"error": error | {"code": status}}
-    request = ask(f"This is a man whose {words} and who coughs", temperature=0.5)
+def test_words_of_the_prompt_are_no_refusal_of_parameters(server, opened):
+    error = {"message": "input was flagged: 'a man whose body temperature was measured'"}
+    server.plan = lambda k, body: lambda answer: {"error": error | {"code": 400}}
+    request = ask("This is a man whose body temperature was measured", temperature=0.5)
     model = opened()
     ((reply,),) = model.generate([request])
     assert "flagged" in str(reply.missing) and "server" not in model.asked_with

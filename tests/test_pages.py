@@ -26,7 +26,6 @@ import trustlab as tl
 from trustlab.confidence.registry import label
 from trustlab.folder.records_file import NAME as RECORDS
 from trustlab.folder.saved import load_run
-from trustlab.graders import JudgeGrader
 from trustlab.html import pages
 from trustlab.html.pages import Choice, choose, page_path, safe_name, show, write_answers
 from trustlab.models.base import Request
@@ -101,31 +100,11 @@ def test_the_page_of_an_answer_works_from_the_folder_alone(saved):
     assert shown in written and "default-src 'none'" in written and "script-src" not in written
 
 
-def test_an_assessor_and_a_judge_are_on_the_page_of_every_answer(tmp_path, monkeypatch):
-    monkeypatch.setattr("trustlab.graders.by_rule", lambda *_, **__: None)
-
-    class Yes(FakeModel):
-        def reply(self, request: Request, i: int) -> Reply:
-            return Reply("False")
-
-    judge = JudgeGrader(Yes("judge"))
-    run = made(tmp_path, grader=judge, assessor=FakeModel("assessor"))
-    asked = run.answers[run.answers["answer"] != run.answers["truth"]].reset_index(drop=True)
-    assert len(asked) > 2
-    for row in asked.to_dict("records"):
-        text = Page(show(run, row["case_id"], row["level"])).text
-        who = dict.fromkeys(pages.ASSESSED, "assessor") | {"judge": "judge"}
-        for step, model in who.items():
-            assert len(re.findall(rf"{step} 1 asked of {model} ", text)) == 1
-
-
 def test_what_was_not_kept_is_said(tmp_path):
     made(tmp_path, keep_generations=False)
     (tmp_path / RECORDS).unlink()
     text = Page(show(load_run(tmp_path), FIRST, 20)).text
     assert pages.NO_RECORD in text and "ce 1 asked of fake" in text
-    text = Page(show(made(None, cache=":memory:"), FIRST, 20)).text
-    assert pages.NO_REPLIES in text and "asked of" not in text
 
 
 def test_a_consultations_level_is_its_turn(tmp_path):
@@ -134,8 +113,6 @@ def test_a_consultations_level_is_its_turn(tmp_path):
     text = Page(show(run, run.answers["case_id"].iloc[0], 1)).text
     assert "after 1 questions" in text and "Doctor:" in text and "% shown" not in text
     assert "ask 1 asked of" in text and "patient 1 asked of" in text
-    opening = Page(show(run, run.answers["case_id"].iloc[0], 0)).text
-    assert "ask 1 asked of" not in opening
 
 
 def test_everything_of_model_and_patient_is_escaped_and_nothing_is_loaded(tmp_path):
@@ -214,45 +191,8 @@ def test_all_answers_are_listed_and_each_link_is_the_page_of_its_answer(saved, t
     (script,) = re.findall("<script>(.*?)</script>", text, re.DOTALL)
     policy = unescape(re.findall('Content-Security-Policy\' content="(.*?)"', text)[0])
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    assert policy.startswith("default-src 'none'; ")
     assert policy.endswith(f"; script-src 'sha256-{digest}'")
     assert NOTICE in text and not re.search(r"<[^>]* on\w+=", text)
-
-
-def test_of_a_large_run_the_most_telling_answers_have_pages_and_it_is_said(
-    saved, tmp_path, monkeypatch
-):
-    monkeypatch.setattr(pages, "MOST", 3)
-    (tmp_path / "answers" / "old").mkdir(parents=True)
-    (tmp_path / "answers" / "old" / "old.html").write_text("of an earlier run")
-    assert write_answers(saved, tmp_path) == 12
-    with_page = [row for row in listed(tmp_path) if row["href"]]
-    there = list(tmp_path.glob("answers/*/*.html"))
-    assert len(with_page) == len(there) == 10  # at least ten a run
-    text = Page((tmp_path / "answers.html").read_text(encoding="utf-8")).text
-    assert "10 of 12 have a page" in text and "trustlab show RUN --case ID" in text
-
-
-def test_in_turn_the_surest_wrong_the_least_sure_right_and_an_unread_one_have_a_page():
-    table = pd.DataFrame(
-        {"verdict": ["right", "wrong", "wrong", "unread", "right", "wrong"],
-         "by": [0.9, 0.2, 0.8, float("nan"), 0.3, float("nan")]}
-    )  # fmt: skip
-    assert pages._worth_reading(table) == [2, 3, 4, 1, 0, 5]
-
-
-@each(
-    ("answer", "correct", "word"),
-    [
-        ("Flu", 1, "right"),
-        ("Flu", 0.0, "wrong"),
-        (float("nan"), 0, "unread"),
-        (None, float("nan"), "not judged"),
-        ("Flu", float("nan"), "not judged"),
-    ],
-)
-def test_a_verdict_is_one_of_four(answer, correct, word):
-    assert pages.verdict(answer, correct) == word
 
 
 def test_an_unread_answer_says_why_and_several_runs_are_one_list(tmp_path):
@@ -290,24 +230,12 @@ def test_the_surest_wrong_answer_is_shown_first_and_else_the_least_sure_right_on
     choice, why = choose(replace(run, answers=run.answers.assign(correct=1)), method="asp")
     least = sure.loc[sure["confidence"].idxmin()]
     assert choice == (least["case_id"], least["level"], least["model"]) and "right (" in why
-    one, why = choose(run, FIRST, 20, "other")
-    assert one == (FIRST, 20, "other") and why.endswith("of 1 that fit")
-
-
-def test_a_run_without_methods_has_a_page_for_each_answer(saved):
-    run = load_run(saved)
-    none = run.parameters | {"methods": []}
-    bare = replace(run, confidence=run.confidence.iloc[:0], parameters=none)
-    assert "The dialogue so far" in show(bare, FIRST, 20) and "wrong" in choose(bare)[1]
-    with pytest.raises(ValueError, match="it has no confidence method"):
-        choose(bare, method="asp")
 
 
 @each(
     ("words", "told"),
     [
         (["--case", "c9"], "no answer with case_id 'c9'"),
-        (["--level", 7], "no answer with level 7"),
         (["--method", "best"], "the run has no method 'best'"),
         (["--all", "--case", "c1"], "--all takes no"),
     ],

@@ -53,7 +53,6 @@ def test_every_phrasing_of_every_finding_says_the_same_and_its_opposite_turns_it
 
 
 RASH = TABLE.findings["skin_lesion"].question
-ALONE = Statement(SAYS, "fever", True)
 NOT_CHECKED = ("not checked", "not checked")
 
 
@@ -62,13 +61,10 @@ NOT_CHECKED = ("not checked", "not checked")
     [
         (FEVER, f"{ASKED}There are red patches on my skin.", ("another finding", "exact")),
         (FEVER, f"{ASKED}{SAYS} There are red patches on my skin.", ("adds", "exact")),
-        (FEVER, f"{ASKED}{SAYS} And no, there is no rash on me.", ("adds", "exact")),
         (FEVER, f"{ASKED}It is not true that {SAYS}", NOT_CHECKED),
         (FEVER, f"{ASKED}Well, yes doctor, {SAYS.upper()[:-1]}", ("same", "exact")),
         (FEVER, f"Doctor: {RASH}\nPatient: {SAYS}", ("another finding", "exact")),
-        (FEVER, f"Doctor: Temperature?\nPatient: {SAYS}", NOT_CHECKED),
         (FEVER, SAYS, ("drops", "exact")),
-        (ALONE, FEVER.text, ("adds", "exact")),
         *[
             (Statement(FEVER.text, *of), f"{ASKED}My skin looks clear.", NOT_CHECKED)
             for of in ((), ("fever",), ("unheard", True))
@@ -96,22 +92,6 @@ def test_values_are_kept_dropped_added_or_replaced(old: tuple, new: str, found: 
     statement = TABLE.statement("pain_site", True, old)
     question = statement.text.partition("\n")[0]
     assert verdict(statement, f"{question}\nPatient: {new}") == (found, "exact")
-
-
-@each(
-    ("said", "found"),
-    [
-        ("The pain is 7 out of ten in strength.", ("same", "exact")),
-        ("The pain is 8 out of ten in strength.", ("another finding", "exact")),
-        ("How strong is this pain? I would call it 7/10.", ("same", "likeness")),
-        ("How strong is this pain? I would call it 9 out of 10.", ("another finding", "likeness")),
-    ],
-)
-def test_a_number_on_a_scale_must_stay(said: str, found: tuple[str, str]) -> None:
-    statement = TABLE.statement("pain_intensity", True, ["7"])
-    two = Knowledge({f: TABLE.findings[f] for f in ("pain_intensity", "fever")}, {}, {})
-    new = f"{statement.text.partition(chr(10))[0]}\nPatient: {said}"
-    assert verdict(statement, new, ParaphraseChecker(two, Encoder())) == found
 
 
 # -- loose words
@@ -147,17 +127,3 @@ def test_loose_words_for_the_same_pass_and_others_are_mostly_caught(told, most, 
     assert {v.how for v in found} == {"likeness"}
     assert sum(v.verdict == most[0] for v in found) > most[1] * len(found)
     assert sum(v.verdict in least[0] for v in found) < least[1] * len(found)
-
-
-@each(
-    ("new", "found"),
-    [
-        (f"Doctor: Have you been hot, or run a temperature?\nPatient: {SAYS}", "same"),
-        (f"Doctor: Any black poo?\nPatient: {SAYS}", "another finding"),
-        (f"{ASKED}I had a bit of a temperature yesterday evening. And my poo was like tar in the"
-         " toilet bowl.", "adds"),
-        (f"{ASKED}Seventeen bicycles went by.", "unclear"),
-    ],
-)  # fmt: skip
-def test_likeness_decides_about_loose_words(new: str, found: str) -> None:
-    assert verdict(FEVER, new, by_likeness()) == (found, "likeness")

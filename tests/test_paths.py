@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -11,17 +10,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import nbformat
 import pandas as pd
 import pytest
 from each import each
-from publish import publish
 
-from trustlab import paths
 from trustlab.html.notebook import write_html
 from trustlab.paths import ROOT, save_json, save_table, save_text, whole
-from trustlab.plots import save_figure
 
 MANY = pd.DataFrame({"n_made": range(5000), "n_cached": 0, "missing": "none", "value": 1.0})
 ROOM = 4096
@@ -57,44 +52,23 @@ def test_a_file_takes_its_name_once_it_is_whole_and_else_the_old_one_stays(error
     ]
 
 
-def drawn(folder: Path) -> Callable[[], object]:
-    """A figure whose pixels fit on the disk, and whose lines do not."""
-    figure = plt.figure()
-    figure.text(0.1, 0.5, "word", url="a" * 2 * ROOM)
-    return lambda: save_figure(figure, MANY, "x", folder)
-
-
 def converted(folder: Path) -> Callable[[], object]:
     nbformat.write(nbformat.v4.new_notebook(), folder / "a.ipynb")
     return lambda: write_html(folder / "a.ipynb")
 
 
-def published(folder: Path) -> Callable[[], object]:
-    cell = nbformat.v4.new_code_cell("x")
-    cell.outputs = [nbformat.v4.new_output("stream", name="stdout", text="x" * 2 * ROOM)]
-    for book in (folder / "09_a.ipynb", folder / "run" / "09_a.ipynb"):
-        book.parent.mkdir(exist_ok=True)
-        nbformat.write(nbformat.v4.new_notebook(cells=[cell]), book)
-    return lambda: publish(folder / "run", "09_a")
-
-
 WRITERS: dict[str, tuple[str, Callable[[Path], Callable[[], object]]]] = {
     "a table": ("a.csv", lambda folder: lambda: save_table(MANY, folder / "a.csv")),
     "facts": ("a.json", lambda folder: lambda: save_json({"a": "a" * 9999}, folder / "a.json")),
-    "a figure as lines": ("x.svg", drawn),
     "an HTML copy": ("a.html", converted),
-    "a published notebook": ("09_a.ipynb", published),
 }
 
 
 @each("what", WRITERS)
-def test_on_a_full_disk_the_old_file_stays(what, tmp_path, monkeypatch):
-    monkeypatch.setattr(paths, "NOTEBOOKS", tmp_path)
-    monkeypatch.setattr(paths, "FIGURES", tmp_path / "figures")
+def test_on_a_full_disk_the_old_file_stays(what, tmp_path):
     name, made = WRITERS[what]
     save = made(tmp_path)
-    if what != "a published notebook":
-        (tmp_path / name).write_text("old", encoding="utf-8")
+    (tmp_path / name).write_text("old", encoding="utf-8")
     before, there = (tmp_path / name).read_bytes(), set(tmp_path.iterdir())
     with full_disk(), pytest.raises(OSError):
         save()
@@ -124,24 +98,3 @@ with whole(Path({str(path)!r})) as beside:
     (alive := tmp_path / f"a.txt.{os.getppid()}.part").touch()
     save_text("new", path)
     assert sorted(tmp_path.iterdir()) == [path, alive]
-
-
-OWN = ("paths.py", "datasets/fetch.py", "retrieval/disk_index.py")
-"""Files that write to another name first by themselves."""
-
-
-def test_nothing_else_in_the_package_writes_to_a_result_s_own_name():
-    writes = re.compile(
-        r"(\w+)\.write_(?:text|bytes)\(|(?:to_csv|savefig|copyfile|nbformat\.write)\("
-    )
-    found = []
-    for file in sorted((ROOT / "trustlab").rglob("*.py")):
-        if file.relative_to(ROOT / "trustlab").as_posix() in OWN:
-            continue
-        text = file.read_text(encoding="utf-8")
-        beside = set(re.findall(r"whole\(\w+\) as (\w+)", text))
-        for call in writes.finditer(text):
-            arguments = text[call.end() :].split(")")[0]
-            if not beside & {call[1], *re.findall(r"\w+", arguments)}:
-                found.append((file.name, call[0]))
-    assert found == []

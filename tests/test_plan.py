@@ -7,7 +7,6 @@ from typing import Any
 from asking import ask
 from each import each
 from fake_model import FakeEncoder, FakeModel
-from made_medqa import ASKED, official, row, vignette
 
 from trustlab.datasets import load_cases
 from trustlab.experiment import benchmark
@@ -23,9 +22,7 @@ DISTINCT = ["keyword", "profile"]
     "changed",
     [
         {"n": 2, "samples": 4, "levels": [1, 60]},
-        {"n": 2, "methods": ["asp", "information_level"]},
         {"n": 2, "methods": ["poc", "p_true"], "samples": 7},
-        {"n": 1, "levels": [100]},
     ],
 )
 def test_a_run_asks_what_was_planned(changed):
@@ -54,15 +51,6 @@ def test_the_counts_of_the_defaults_by_hand():
     assert plan["n_tokens_out"].to_dict() == out
 
 
-def test_tokens_in_are_four_thirds_of_the_words_sent_and_counted_once_a_request():
-    plan = plan_benchmark(Setup(n=1, levels=[100], methods=["poc"])).set_index("purpose")
-    model = FakeModel()
-    ask(benchmark, load_cases("starter", n=1), [model], ["poc"], [100], encoder=FakeEncoder())
-    words = len(" ".join(content for _, content in model.requests[0].messages).split())
-    told = round(words * 4 / 3)
-    assert plan["n_tokens_in"].to_dict() == {"diagnosis": told, "samples": told}
-
-
 def test_a_judge_is_counted_once_an_answer_and_new_wordings_once_a_statement_whatever_the_models():
     setup = Setup(
         n=3, levels=[20, 100], methods=["random"], model=["embedded", "embedded-closed"],
@@ -83,12 +71,3 @@ def test_room_for_thought_is_counted_with_every_reply():
     table = plan_benchmark(more).set_index("purpose")
     added = (table["n_tokens_out"] - without["n_tokens_out"]) / without["n_replies"]
     assert added.to_dict() == {purpose: 100 for purpose in table.index} | {"judge": 7}
-
-
-def test_a_data_set_s_own_options_are_heeded(tmp_path):
-    whos = ("baker", "nurse", "cook")
-    path = official(tmp_path, [row(f"{vignette(12, who)} {ASKED}") for who in whos])
-    setup = Setup(dataset="medqa", path=str(path), methods=["random"], levels=[100])
-    assert plan_benchmark(setup)["n_replies"].tolist() == [3]
-    some = setup.with_(data_options={"medqa": {"ids": ["1", "3"]}})
-    assert plan_benchmark(some)["n_replies"].tolist() == [2]

@@ -5,7 +5,6 @@ Run as a script it is the scoring that gets killed: ``test_processes.py FOLDER B
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import subprocess
@@ -13,33 +12,21 @@ import sys
 import time
 from contextlib import closing
 from pathlib import Path
-from queue import Empty, Queue
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from each import each
 from joblib import effective_n_jobs, parallel_config
 
 import trustlab as tl
-from trustlab import processes as module
 from trustlab.models import spread as spread_model
 from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel
-from trustlab.processes import beside, processes, spread
+from trustlab.processes import beside, spread
 from trustlab.prompts import render
 
 ROOT = Path(__file__).resolve().parents[1]
 N_CORES = effective_n_jobs(-1)
 LIMIT_S = 60
-
-
-@each(("n_jobs", "used"), [(1, 1), (2, 2), (3, 3), (-1, 3), (5000, 3)])
-def test_as_many_are_used_as_are_asked_for_and_offered(
-    monkeypatch: pytest.MonkeyPatch, n_jobs: int, used: int
-) -> None:
-    monkeypatch.setattr(module, "effective_n_jobs", lambda n_jobs: 3 if n_jobs == -1 else n_jobs)
-    assert processes(n_jobs) == used
 
 
 def squared(x: int, plus: int) -> tuple[int, int]:
@@ -68,38 +55,6 @@ def test_what_is_begun_beside_is_done_in_turn_and_fails_where_it_is_asked_for(n_
     assert [value for value, _ in made] == [x * x + 1 for x in range(9)]
     (where,) = {where for _, where in made}
     assert (where == os.getpid()) == (n_jobs == 1 or N_CORES == 1)
-
-
-OWN, OTHER, FORK_SERVER = os.getpid(), -1, -2
-
-
-@each(
-    ("parent", "adopted_by", "watched"),
-    [
-        (None, OWN, False),
-        (OTHER, OTHER, False),
-        (OWN, OWN, True),
-        (OWN, 1, True),
-        (OWN, FORK_SERVER, False),
-    ],
-    ids=["the asker", "another's process", "a worker", "its parent is gone", "a fork server's"],
-)
-def test_who_ends_with_its_parent(
-    monkeypatch: pytest.MonkeyPatch, parent: int | None, adopted_by: int, watched: bool
-) -> None:
-    found = None if parent is None else SimpleNamespace(pid=parent)
-    monkeypatch.setattr(multiprocessing, "parent_process", lambda: found)
-    monkeypatch.setattr(os, "getppid", lambda: adopted_by)
-    seen: Queue[int] = Queue()
-    monkeypatch.setattr(module, "_watch", seen.put)
-    module._end_with.cache_clear()
-    for _ in range(2):
-        assert module._in_worker(OWN, squared, 2, 0) == (4, OWN)
-    if watched:
-        assert seen.get(timeout=LIMIT_S) == OWN
-    with pytest.raises(Empty):  # once is enough
-        seen.get(timeout=0.05)
-    module._end_with.cache_clear()
 
 
 # Killed

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,18 +13,16 @@ from fake_panel import Wordy
 from test_entailment import Told
 
 from trustlab.collect import Settings, collect
-from trustlab.confidence import METHODS, select
+from trustlab.confidence import select
 from trustlab.levels import views
-from trustlab.meaning.entailment import Pair
 from trustlab.meaning.parts import Readers
 from trustlab.meaning.relevance import (
     alternative_classes,
     cosines,
     pieces_of,
     relevances,
-    with_cosines,
 )
-from trustlab.records import Opinion, Panel, Parameters, Reply, TokenTrace
+from trustlab.records import Opinion, Parameters, Reply, TokenTrace
 
 
 def told(*tokens: str, alternatives: Sequence[Sequence[tuple[str, float]]] | None = None) -> Reply:
@@ -41,21 +38,11 @@ class Counting(FakeEncoder):
         return super().encode(texts)
 
 
-class Noting(Told):
-    """Keeps the pairs that it judges, and calls all of them neutral."""
-
-    def probabilities(self, pairs: Sequence[Pair]) -> np.ndarray:
-        self.asked.append(list(pairs))
-        return np.tile([0.0, 1.0, 0.0], (len(pairs), 1))
-
-
 @each(
     ("reply", "pieces"),
     [
         (told("ab", "c d", "e"), ("ab", "c d", "e")),
         (told("[ab", "c].\n"), ("ab", "c")),  # tokens that carry the brackets and what follows them
-        (told("x [", "ab", "]"), ("", "ab", "")),
-        (told("[[ab]]"), ("ab",)),
         (told(), ()),
         (Reply("x"), ()),
     ],
@@ -91,17 +78,6 @@ def test_alternatives_are_put_in_place_and_judged_against_the_whole():
     assert alternative_classes(Told(), [(told("a"), ""), (Reply("x"), "")], 10) == [None, None]
 
 
-def test_an_alternative_that_closes_the_bracket_ends_the_diagnosis():
-    tokens = ("[Pneu", "mo", "nia]")
-    listed = [[(token, -0.7)] for token in tokens]
-    listed[0].append(("[Asth", -3.0))
-    listed[1].append(("]", -3.0))
-    judge = Noting()
-    alternative_classes(judge, [(told(*tokens, alternatives=listed), "")], 10)
-    pairs = [("Pneumonia", "Asthmonia"), ("Pneumonia", "Pneu")]
-    assert set(judge.asked[0]) == {*pairs, *((b, a) for a, b in pairs)}
-
-
 # How well reasoning fits
 
 HALF, NAN = 1 / math.sqrt(2), math.nan
@@ -115,7 +91,6 @@ def opinion(thinking: str | None, diagnosis: str | None) -> Opinion:
     ("thinking", "diagnosis", "cosine"),
     [
         ("Fever, much fever.", "Fever", 1),
-        ("Fever.", "Cough", 0),
         ("Fever and cough.", "Cough", HALF),
         ("Fever, fever, fever, fever; cough, cough, cough.", "Cough", 3 / 5),
         # no reasoning or diagnosis
@@ -139,17 +114,6 @@ def test_long_reasoning_is_read_in_windows_that_count_alike() -> None:
     assert cosines(Wordy(room=3), [long]) == pytest.approx([1 / math.sqrt(5)])
 
 
-def test_each_panel_gets_the_cosines_of_its_own_doctors() -> None:
-    two = (opinion("Fever.", "Fever"), opinion(None, "Cough"))
-    one = Panel(two, ("Fever", "Cough"), "Fever", ("Cough", "Fever"))
-    other = Panel((opinion("Fever.", "Cough"),), ("Cough",), "Cough")
-    found = with_cosines(Wordy(), [one, other])
-    assert found[0].cosines == pytest.approx((1, NAN), nan_ok=True)
-    assert found[1].cosines == pytest.approx((0,), abs=1e-6)
-    assert [replace(panel, cosines=None) for panel in found] == [one, other]
-    assert with_cosines(Wordy(), []) == []
-
-
 # In a run
 
 VIEWS = views(made_cases(3), [1, 100])
@@ -169,19 +133,3 @@ def test_contexts_are_parameters_and_the_stand_in_refuses_patient_information():
     assert contexts == ["answer", "full"]
     with pytest.raises(ValueError, match="needs an NLI model"):
         collected(["num_set"], entailment_context="full")
-
-
-def read(name: str, readers: Readers, **parameters):
-    settings = Settings(Parameters(n_samples=4, **parameters))
-    (g,) = collect(FakeModel(), VIEWS[:1], select([name]), settings, readers=readers)
-    return g
-
-
-def test_a_real_judge_reads_the_patient_information_and_a_named_medical_encoder_is_used():
-    judge, front = Noting(), VIEWS[0].text + "\n"
-    read("num_set", Readers(FakeEncoder(), None, judge), entailment_context="full")  # type: ignore[arg-type]
-    assert judge.asked[0] and all(
-        text.startswith(front) for pair in judge.asked[0] for text in pair
-    )
-    g = read("semantic_similarity_med", Readers(FakeEncoder(), FakeEncoder(), Told()))  # type: ignore[arg-type]
-    assert METHODS["semantic_similarity_med"].evaluate(g).missing == "" and g.similarity is None

@@ -24,7 +24,7 @@ from studies.robustness import (
     robustness,
     variation_table,
 )
-from trustlab.changes.changes import ORIGINAL, named, picked
+from trustlab.changes.changes import ORIGINAL, picked
 from trustlab.graders import SynonymGrader
 from trustlab.knowledge import load_knowledge
 from trustlab.levels import view
@@ -133,15 +133,6 @@ def test_a_turned_or_lost_paraphrase_is_not_appended_and_counted(tmp_path) -> No
     assert set(of.values()) == {"appended"}
     names = {"used": True, "wording": f"It is {cases[0].diagnosis}."}
     assert fate(cases[0], "I am ill.", names) == "named"
-
-
-def test_where_no_paraphrase_can_be_had_the_rest_runs_and_the_reason_is_told() -> None:
-    found, *_ = run(None, told_cases(2), wording=Voice(silent=list(TABLE.findings)))
-    assert [c.name for c in found.conditions][:2] == ["original", "small_talk"]
-    assert found.left_out.endswith("replies to 'rephrase_reply' could be read")
-    assert variation_table(found.confidence).empty and not found.paraphrases["used"].any()
-    with pytest.raises(ValueError, match="each condition may be given once; .*: small_talk"):
-        run(None, changes=named(["small_talk", "small_talk"]))
 
 
 # Tables

@@ -17,12 +17,6 @@ from trustlab.parsing.counts import KINDS
 from trustlab.paths import NOTICE, save_json
 
 NASTY = "<script>alert('x')</script> & \"pain\""
-BARS = (
-    "embedded: part 1 of 6, keywords:   0%|          | 0/54 [00:00<?, ?request/s]",
-    "\rencoding: 100%|██████████| 3755/3755 [00:13<00:00, 160.66text/s]",
-    "\r          \r",
-    "12text [00:01, 3.10text/s]\n",
-)
 PIXEL = "iVBORw0KGgo="
 
 
@@ -69,16 +63,6 @@ def faults(file: Path) -> list[str]:
     return found
 
 
-def output(**data: str):
-    return nbformat.v4.new_output(
-        "display_data", data={k.replace("_", "/"): v for k, v in data.items()}
-    )
-
-
-def stderr(text: str):
-    return nbformat.v4.new_output("stream", name="stderr", text=text)
-
-
 def made(folder: Path, *outputs, name: str = "09_small", **facts) -> Path:
     """A run with one code cell with these outputs, and its page."""
     cells = [
@@ -104,22 +88,10 @@ def test_a_page_has_contents_that_lead_to_its_headings_the_notice_and_its_code_f
     assert "default-src 'none'" in html
 
 
-def test_progress_bars_are_left_out_and_warnings_and_errors_stay(tmp_path):
-    error = nbformat.v4.new_output(
-        "error", ename="ValueError", evalue="no", traceback=[f"ValueError: {NASTY}"]
-    )
-    page = made(tmp_path / "run", *map(stderr, BARS), stderr("UserWarning: few cases\n"), error)
-    html = page.read_text(encoding="utf-8")
-    assert "it/s" not in html and "text/s]" not in html and "request/s" not in html
-    text = Page(html).text
-    assert "UserWarning: few cases" in text and f"ValueError: {NASTY}" in text
-    assert html.count("application/vnd.jupyter.stderr") == 2
-
-
 def test_the_index_lists_runs_with_first_figure_facts_and_links_and_escapes_all(tmp_path):
     told = [
         {"image/png": {"alt": f"{n} {NASTY}"}, "file": f"figures/{n}.png", "title": f"{n} {NASTY}"}
-        for n in ("a", "b", "c", "d", "gone")
+        for n in ("a", "gone")
     ]
     pictures = [
         nbformat.v4.new_output("display_data", data={"image/png": PIXEL}, metadata=one)
@@ -137,8 +109,7 @@ def test_the_index_lists_runs_with_first_figure_facts_and_links_and_escapes_all(
         nothing_claimed=[f"{NASTY}: only 4 of 9"],
     )
     (run / "figures").mkdir()
-    for name in "abcd":
-        (run / "figures" / f"{name}.png").write_bytes(b"")
+    (run / "figures" / "a.png").write_bytes(b"")
     for name in ("answers.csv", "calls.parquet", "answers.html"):
         (run / name).write_text("")
     made(tmp_path / "plain", started="2026-11-26", parameters={"model": "m", "dataset": ["d", "e"]})
@@ -163,5 +134,3 @@ def test_every_link_heading_and_picture_of_a_run_s_pages(smoke_runs):
     index = write_index(folder.parent)
     for page in (folder / "00_walkthrough.html", folder / "answers.html", index):
         assert faults(page) == []
-    alts = Page((folder / "00_walkthrough.html").read_text(encoding="utf-8")).alts
-    assert len(alts) > 2 and all("research only" in alt for alt in alts)

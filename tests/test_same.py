@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-import sys
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
-import nbformat
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,14 +14,13 @@ from each import each
 from same import record
 from same.compare import ELSEWHERE, SAME_MACHINE, Difference, differences
 from same.packing import pack
-from same.tables import read_tables, table_of, write_tables
+from same.tables import table_of
 from test_cli import trustlab
 
 from trustlab import paths
 from trustlab.folder.kept import REPLIES, unpack
 from trustlab.meaning import encoder as semantics
 from trustlab.meaning.encoder import Encoder
-from trustlab.meaning.entailment import CrossEncoderEntailment
 from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel, CacheMiss
 from trustlab.paths import FIGURES
@@ -70,15 +67,9 @@ def apart(now: pd.DataFrame, tolerance=SAME_MACHINE, renamed=None, then=None) ->
         ({"seconds": [9.0, 9.0, 9.0]}, "", True, True),  # how long it took does not count
         ({"value": [0.25, 0.5 + 4e-10, float("nan")]}, "value", True, True),
         ({"value": [0.25, 0.5 + 4e-4, float("nan")]}, "value", False, True),
-        ({"value": [0.25, 0.505, float("nan")]}, "value", False, False),
         ({"value": [0.25, 0.5, 0.0]}, "value", False, False),
-        ({"value": [0.25, None, None]}, "value", False, False),
         ({"n": [10, 21, 30]}, "n", False, False),
-        ({"method": ["poc", "ce", "msp"]}, "method", False, False),
-        ({"reason": ["", "none", "0.71 [0.62]"]}, "reason", False, False),
         ({"reason": ["", "", "0.72 [0.62]"]}, "reason", False, True),
-        ({"reason": ["", "", "0.73 [0.62]"]}, "reason", False, False),
-        ({"reason": ["", "", "1.71 [0.62]"]}, "reason", False, False),
     ],
 )
 def test_what_is_a_difference_here_and_elsewhere(changed, column, here, elsewhere):
@@ -92,24 +83,7 @@ def test_rows_columns_and_tables_that_are_gone_new_or_renamed_are_differences():
     assert (gone.row, gone.then, gone.now) == ("row 1", "ce, 20, ", None)
     assert (new.then, new.now) == (None, "ce, 20, ")
     now = frame().rename(columns={"value": "estimate"})
-    for table in (frame()[["value", "method", "n", "seconds", "reason"]], frame().assign(x=1), now):
-        assert [d.column for d in apart(table)] == ["columns"]
     assert apart(now, renamed={"value": "estimate"}) == []
-    worse = now.assign(estimate=[0.25, 0.6, None])
-    (found,) = apart(worse, renamed={"value": "estimate"})
-    assert str(found) == "t, row 1 (ce, 20, ), estimate: then 0.5, now 0.6"
-    one, two = {"a": table_of(frame())}, {"b": table_of(frame())}
-    assert len(list(differences(one, two, SAME_MACHINE))) == 2
-    assert list(differences(one, two, SAME_MACHINE, {"a": "b"})) == []
-
-
-def test_a_table_keeps_its_index_its_headings_and_every_digit(tmp_path):
-    twice = pd.DataFrame([[1 / 3, 2], [None, 4]], columns=["n", "n"], index=["x", "y"])
-    tables = {"twice": table_of(twice), "s": table_of(pd.Series([{3, 1}, (0.5, None)], name="s"))}
-    assert tables["twice"] == [("index 0", ["x", "y"]), ("n", [1 / 3, None]), ("n #2", [2, 4])]
-    assert tables["s"] == [("s", ["[1, 3]", "[0.5, null]"])]
-    write_tables(tables, tmp_path / "t.json.xz")
-    assert read_tables(tmp_path / "t.json.xz") == tables
 
 
 # Offline
@@ -130,10 +104,6 @@ def test_offline_what_is_not_kept_is_an_error_that_names_it(offline, monkeypatch
     with pytest.raises(LookupError, match=r"no vector is kept of 2 text.*, the first: 'a fever'"):
         encoder.encode(["a fever", "a cough"])
     assert "model" not in encoder.__dict__  # nor was it loaded
-    monkeypatch.setattr(CrossEncoderEntailment, "fingerprint", "f" * 64)
-    judge = CrossEncoderEntailment("a/b", cache_path=offline / "entailment.sqlite")
-    with pytest.raises(LookupError, match=r"1 pair.* not judged, the first: \('flu', 'cold'\)"):
-        judge.probabilities([("flu", "cold")])
     for told in ("1", "replies"):
         monkeypatch.setenv("TRUSTLAB_OFFLINE", told)
         with pytest.raises(CacheMiss, match="a cough"):
@@ -172,7 +142,7 @@ def held(folder: Path) -> dict[str, list]:
     return found
 
 
-def test_what_is_packed_comes_back_bit_for_bit_and_stays_when_made_anew_elsewhere(tmp_path):
+def test_what_is_packed_comes_back_bit_for_bit(tmp_path):
     first, kept = caches(tmp_path / "caches"), tmp_path / "kept"
     counts = {"replies": 2, "relevances": 5, "entailment": 3}
     assert pack(first, kept) == counts
@@ -183,72 +153,6 @@ def test_what_is_packed_comes_back_bit_for_bit_and_stays_when_made_anew_elsewher
     assert files == {"entailment.npz", REPLIES, "relevances.npz"}
     for file in files:
         assert (kept / file).read_bytes() == (tmp_path / "twice" / file).read_bytes()
-    before = (kept / "relevances.npz").read_bytes()
-    with closing(sqlite3.connect(first / "relevances.sqlite")) as made, made:
-        made.execute("UPDATE relevances SET value = ?", (np.float64([1, 2]).tobytes(),))
-    assert pack(first, kept) == counts and (kept / "relevances.npz").read_bytes() == before
-
-
-# A notebook
-
-CELLS = {
-    "params": "n = 1  # cases\nrun_dir = None",
-    "setup": (
-        "import matplotlib.pyplot as plt, pandas as pd, trustlab as tl\n"
-        "from test_same import Echo\n"
-        "from trustlab import plots\n"
-        "from trustlab.models.base import Request"
-    ),
-    "shown": (
-        "t = pd.DataFrame({'value': [n / 3]}, index=pd.Index(['poc'], name='method'))\n"
-        "print('saved in', run_dir)\n"
-        "display(t['value'])\n"
-        "t.style.format('{:.1f}')"
-    ),
-    "drawn": "made = plots.save_figure(plt.figure(), t, '09_t', f'{run_dir}/figures')",
-    "puts": "asked = Request((('user', 'a cough'),), n=2, temperature=0.5)",
-    "asked": "len(tl.CachedModel(Echo(), STORE).generate([asked])[0])",
-}
-THIRD = [("index method", ["poc"]), ("value", [2 / 3])]
-
-
-@pytest.fixture
-def small(tmp_path, monkeypatch):
-    """Writes a notebook of cells, 09_small; nothing of the shell that runs it is left behind."""
-    from IPython.core.interactiveshell import InteractiveShell
-
-    def write(cells: dict[str, str]) -> None:
-        made = [nbformat.v4.new_code_cell(code, id=name) for name, code in cells.items()]
-        made[0].metadata["tags"] = ["parameters"]
-        whole = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("# Words"), *made])
-        nbformat.write(whole, tmp_path / "09_small.ipynb")
-
-    monkeypatch.setattr(record, "notebook_path", lambda name: tmp_path / f"{name}.ipynb")
-    monkeypatch.setattr(record, "check_parameters", lambda *_: None)
-    main = sys.modules["__main__"]
-    yield write
-    InteractiveShell.clear_instance()
-    sys.modules["__main__"] = main
-
-
-def test_all_that_a_notebook_shows_and_draws_is_written_down(small, tmp_path):
-    small(CELLS)
-    values = {"n": 2, "STORE": str(tmp_path / "r.sqlite")}
-    with record.what_is_read(tmp_path / "used"):
-        tables = record.record("09_small", values, tmp_path / "run")
-    assert tables == {
-        "cell shown #1": THIRD,
-        "cell shown #2": THIRD,
-        "cell shown #3": [("text", ["saved in RUN"])],
-        "figure 09_t": THIRD,
-        "cell asked #1": [("text", ["2"])],
-    }
-    files = [f.name for f in (tmp_path / "run" / "figures").iterdir() if f.stat().st_size]
-    assert files == ["09_t.csv"]  # no picture
-    assert pack(tmp_path / "used", tmp_path / "kept") == {"replies": 2}  # those that were read
-    small({"params": "run_dir = None", "bad": "1 / 0"})
-    with pytest.raises(RuntimeError, match="09_small stopped in cell bad: ZeroDivisionError: div"):
-        record.record("09_small", {}, tmp_path / "run")
 
 
 def test_offline_no_model_is_asked_past_the_cache():

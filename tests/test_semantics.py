@@ -119,9 +119,7 @@ def test_the_disk_gives_what_it_has_without_the_model_and_models_share_no_vector
         ("", [""]),
         ("aaaaa  bbbbb", ["aaaaa  bbbbb"]),  # ten pieces: fits, and stays as it is written
         ("aaaaa bbbbbb", ["aaaaa", "bbbbbb"]),  # eleven
-        ("aaa bbb cccc d\ne", ["aaa bbb cccc", "d e"]),
         ("aa " + "x" * 11 + " bb", ["aa", "x" * 11, "bb"]),  # a word longer than a window
-        ("aaaaa bbbbb ccccc ddddd eeeee", ["aaaaa bbbbb", "ccccc ddddd", "eeeee"]),
     ],
 )
 def test_a_text_is_cut_between_words_into_parts_that_fit(text, parts, fake, monkeypatch):

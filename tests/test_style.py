@@ -1,7 +1,5 @@
 """Figures as files: the same bytes every time, table and caption, none where nothing is drawn."""
 
-import subprocess
-import sys
 from io import BytesIO
 
 import matplotlib
@@ -14,8 +12,7 @@ import pandas as pd
 import pytest
 from drawn_figures import Drawn, pixels_of, rendered, whole_of
 
-from trustlab.plots import caption, file_ending, rows, save_figure
-from trustlab.plots.style import axes_row
+from trustlab.plots import rows, save_figure
 
 PLACE = {"model": "embedded", "dataset": "starter (structured)", "n_cases": 120, "n_rows": 1440}
 pytestmark = pytest.mark.usefixtures("house_style")
@@ -46,7 +43,6 @@ def test_a_figure_drawn_and_saved_again_gives_the_same_bytes(tmp_path):
     [
         ({"value": [], "missing": []}, "the table has no rows"),
         ({"value": [np.nan], "missing": ["fewer than 10 correct"]}, "fewer than 10 correct"),
-        ({"difference": [np.nan]}, "no row has a value"),
     ],
 )
 def test_a_figure_without_anything_to_draw_is_not_saved_and_says_why(table, why, tmp_path, capsys):
@@ -54,23 +50,3 @@ def test_a_figure_without_anything_to_draw_is_not_saved_and_says_why(table, why,
     assert save_figure(figure, pd.DataFrame(table), "auroc", tmp_path) is None
     assert not list(tmp_path.iterdir()) and not plt.fignum_exists(figure.number)
     assert capsys.readouterr().out == f"Nothing to draw for auroc: {why}\n"
-
-
-def test_caption_says_what_was_measured_and_stands_below():
-    ax = axes_row(6.4, 4.0)[0]
-    text = caption(ax, **PLACE, note="a_$note$")
-    told = text.get_text().replace("\n", " · ").split(" · ")
-    assert told[:3] == [
-        "model embedded (a very small model)", "data starter (structured)",
-        "120 cases, 1,440 answers",
-    ]  # fmt: skip
-    assert told[-2:] == ["a_$note$", "research only, not for clinical use"]
-    assert text.get_window_extent().y1 < ax.get_tightbbox().y0
-    assert "interval" not in caption(ax, **PLACE, interval="").get_text()
-    models = ["embedded", "a-hub/some model_1.5B"]
-    assert [file_ending(m, models) for m in models] == ["", "_a-hub-some-model-1.5B"]
-
-
-def test_matplotlib_is_imported_by_plots_alone():
-    code = "import sys, trustlab, trustlab.metrics; sys.exit('matplotlib' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-from each import each
 from fake_model import EVERYTHING, FakeModel
 
-from trustlab.models import by_name as models
-from trustlab.models.abilities import TextOnly
-from trustlab.models.base import Model, Request
-from trustlab.models.by_name import EMBEDDED, open_model
+from trustlab.models.base import Model, Request, TextOnly
 from trustlab.prompts import render
 
 ASKED = render("diagnosis", patient="Doctor: Any fever?\nPatient: Yes, since Monday.")
@@ -50,26 +45,3 @@ def test_what_it_says_of_itself_is_the_wrapped_model_s_and_nothing_else_shows_th
     assert (closed.name, closed.revision) == ("fake", "r1-text")
     assert (closed.window, closed.count_tokens(ASKED)) == (1024, inner.count_tokens(ASKED))
     assert not hasattr(closed, "asked") and not hasattr(TextOnly(FakeModel()), "window")
-
-
-def test_the_closed_model_opens_as_text_only(monkeypatch):
-    monkeypatch.setitem(EMBEDDED, "embedded-closed", EMBEDDED["embedded"])
-    closed = open_model("embedded-closed", device="cpu")
-    assert isinstance(closed, TextOnly) and closed.name == "embedded-closed"
-    assert closed.revision == f"{closed.model.revision}-text" and closed.model.provides > {"text"}
-    (reply,) = closed.generate([Request(ASKED, max_tokens=4, want=frozenset({"logprobs"}))])[0]
-    assert reply.text is not None and reply.trace is None and reply.n_tokens_in > 0
-
-
-@each(
-    ("name", "error", "match"),
-    [
-        ("embedded-closed", FileNotFoundError, "'embedded-closed': its folder .*away is missing"),
-        ("closed", ValueError, "'closed'; allowed are embedded, embedded-closed, .*openai:NAME"),
-    ],
-)
-def test_a_model_that_is_not_there_is_named(name, error, match, monkeypatch, tmp_path):
-    monkeypatch.setitem(EMBEDDED, "embedded-closed", tmp_path / "away")
-    with pytest.raises(error, match=match):
-        open_model(name)
-    assert set(models.CLOSED) < set(EMBEDDED)

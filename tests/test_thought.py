@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from each import each
@@ -12,9 +9,9 @@ from openai_server import Server, opening
 from tiny_models import byte_tokenizer, speaking
 
 from trustlab.models.base import Request
-from trustlab.models.cache import CachedModel, decode_reply, encode_reply
+from trustlab.models.cache import CachedModel
 from trustlab.models.thought import MARKERS, apart, check_thinking, parts
-from trustlab.parsing.reply import THINKING, THOUGHT, Unreadable, no_answer, whole
+from trustlab.parsing.reply import THINKING, THOUGHT, no_answer
 from trustlab.records import Reply, TokenTrace
 
 WANT = frozenset({"logprobs", "distributions"})
@@ -31,29 +28,13 @@ def test_every_family_s_markers_are_known(opens: str, closes: str) -> None:
     assert apart(Reply(f"Maybe [flu].{closes}[Cold]")).text == "[Cold]"
 
 
-def test_what_follows_an_opened_thought_without_an_end_is_all_thought() -> None:
-    for finish, why in (("length", THINKING), ("stop", THOUGHT)):
-        said = Reply("Is it [a cold]? I stop.", finish=finish)
-        assert no_answer(apart(said, begun=True)) == why
-        assert apart(replace(said, text="a</think>[Cold]"), begun=True).text == "[Cold]"
-        with pytest.raises(Unreadable, match=why):
-            whole(apart(Reply("<think>[flu]", finish=finish)))
-    kept = apart(Reply("<think>a</think>[Cold]"))
-    assert decode_reply(encode_reply(kept)) == kept
-
-
 @each(
     ("text", "thought", "answer"),
     [
         ("[Cold]", None, "[Cold]"),
         ("<think></think>[Cold]", "", "[Cold]"),
-        ("</think>[Cold]", "", "[Cold]"),  # a template has opened it, and nothing is thought
-        ("<think>a</think><think>b</think>[Cold]", "a</think><think>b", "[Cold]"),
         ("Well. <think>a</think> [Cold]", "a", "[Cold]"),
-        ("<think>the tag </think> ends it</think>[Cold]", "the tag </think> ends it", "[Cold]"),
         ("[Flu]<think>or not", "or not", ""),
-        ("<think>a</think><thinking>[Flu]</thinking>[Cold]", "a</think><thinking>[Flu]", "[Cold]"),
-        ("<think>a</think>[Cold]<think>or", "a</think>[Cold]<think>or", ""),
         (
             "<|channel|>analysis<|message|>a<|end|><|start|>assistant"
             "<|channel|>final<|message|>[Cold]<|return|>",
@@ -61,13 +42,9 @@ def test_what_follows_an_opened_thought_without_an_end_is_all_thought() -> None:
             "[Cold]",
         ),
         ("## Thinking\n\na\n\n## Final Response\n\n[Cold]", "a", "[Cold]"),
-        ("Here is my thought process: a\nHere is my response: [Cold]", "a", "[Cold]"),
         ("## Thinking\na\n## Diagnosis\n[Cold]", None, None),
         ("<think>a</think>\n<answer>\n[Cold]\n</answer>\n", "a", "[Cold]"),
-        ("<think>a</think><|begin_of_box|>[Cold]<|end_of_box|>", "a", "[Cold]"),
         ("<response>[Cold]</response>", None, "[Cold]"),
-        ("<response>[Cold]</response> [Flu]", None, None),
-        ("<thinking_process>a</thinking_process>[Cold]", None, None),
         ("a < b and c > d [Cold]", None, None),
     ],
 )
@@ -96,13 +73,6 @@ def test_markers_of_ones_own_and_none() -> None:
 
 
 # A server
-
-
-@pytest.fixture
-def server(monkeypatch) -> Iterator[Server]:
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    with Server() as running:
-        yield running
 
 
 ANSWER = (b"\n\n", b"[", b"Cold", b"]")
@@ -145,14 +115,6 @@ def test_a_server_s_own_field_is_thought(name: str) -> None:
         assert no_answer(asked(server)) == THINKING
         server.finish = "stop"
         assert no_answer(asked(server)) == THOUGHT
-
-
-def test_a_budget_for_thought_is_added_to_every_reply_s(server) -> None:
-    for options in ({}, {"thinking_tokens": 1000}):
-        asked(server, **options)
-    assert [body["max_tokens"] for body in server.received] == [64, 1064]
-    with pytest.raises(ValueError, match="thinking_tokens must be at least 0, got -1"):
-        asked(server, thinking_tokens=-1)
 
 
 # A model of Hugging Face's

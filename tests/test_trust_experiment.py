@@ -14,13 +14,11 @@ from typing import Any
 import pandas as pd
 import pytest
 from asking import ask
-from each import each
 from fake_panel import FakePanel, Wordy, by_case, case, marks_json, opinion, plan_json
 
 from studies.trust_indices import ONE, TrustRun, trust
 from trustlab.metrics.trust_table import trust_indices
 from trustlab.models.base import Request
-from trustlab.models.cache import CachedModel
 from trustlab.parsing.reply import CUT
 from trustlab.records import Reply
 
@@ -157,34 +155,7 @@ def test_each_reply_is_asked_for_once_and_a_second_run_asks_nothing(tmp_path) ->
         pd.testing.assert_frame_equal(getattr(first, name), getattr(second, name))
 
 
-PROXY = "proxy: wordy, no biomedical encoder"
-
-
-@each(
-    ("options", "cosines", "proxy"),
-    [
-        ({"medical_encoder": Wordy(room=2)}, (1, (1 + 1 + HALF) / 3), ""),
-        ({}, (1, (1 + 1 + HALF) / 3), PROXY),  # the general one stands in by name
-        ({"medical_proxy": False}, (math.nan, math.nan), ""),
-    ],
-)
-def test_a_medical_encoder_gives_its_own_cosines_or_a_named_one_stands_in(
-    options, cosines, proxy
-) -> None:
-    run = run_of(**options)
-    found = [row(run, c, "a")["cosine_med"] for c in (ONE, PANEL)]
-    assert found == pytest.approx(cosines, nan_ok=True)
-    assert set(run.reviews["cosine_med_proxy"]) == {run.parameters["medical_proxy"]} == {proxy}
-    why = "" if cosines[0] == 1 else "no medical encoder is named"
-    assert row(run, ONE, "a")["cosine_med_missing"] == why
-    indices = trust_indices(run.reviews, "medguard-x", draws=0)
-    rdc = indices[indices["metric"] == "rdc"]
-    assert set(rdc["proxy"]) == {proxy} and rdc["value"].isna().all() == bool(why)
-
-
 def test_a_panel_of_others_has_their_doctors_in_turn_beside_the_model() -> None:
-    alone = run_of(n_doctors=1)
-    assert set(alone.reviews["configuration"]) == {ONE} and len(alone.reviews) == 8
     first, other = scripted(), scripted("m2", doctor=opinion(COUGH, "Cough."))
     model = FakePanel("m0")  # has no script: asked, it would fail
     run = run_of([model], panel=[first, other])
@@ -195,11 +166,6 @@ def test_a_panel_of_others_has_their_doctors_in_turn_beside_the_model() -> None:
     assert row(run, PANEL, "a")["diagnoses"] == (FEVER.lower(), COUGH.lower(), COUGH.lower())
     assert row(run, PANEL, "c")["diagnoses"] == (None, COUGH.lower(), None)
     assert len(first.of("doctor")) == len(other.of("doctor")) == 4
-    asked = [run.parameters[name] for name in ("models", "panel")]
-    assert asked == [{"m0": "r1"}, {"m1": "r1", "m2": "r1"}]
-    three = [scripted(f"m{i}") for i in (1, 2, 3)]  # a panel is as large as its models are many
-    large = run_of([FakePanel("m0")], panel=three, n_doctors=2)
-    assert set(large.reviews["configuration"]) == {ONE, "panel of 3"}
 
 
 @pytest.mark.usefixtures("claims_of_few")
@@ -213,15 +179,3 @@ def test_a_reviewer_of_its_own_marks_all_plans() -> None:
     assert part(row(run, PANEL, "a"), *RX) == (3, 0, 0, 1, 1, 1)
     assert run.parameters["reviewer"] == {"strict": "r1"}
     assert set(run.calls["model"]) == {"m1", "strict"}
-
-
-@each("cached", [False, True])
-def test_a_doctors_model_that_reviews_for_all_is_counted_once(cached: bool) -> None:
-    first, second = scripted(), scripted("m2")
-    models = [CachedModel(first, None), CachedModel(second, None)] if cached else [first, second]
-    run = run_of(models, reviewer=models[1])
-    made = run.calls.groupby("model")["n_made"].sum().to_dict()
-    asked = {m.name: sum(r.n for call in m.asked for r in call) for m in (first, second)}
-    assert made == asked and not first.of("review_tests")
-    if cached:  # what was given open stays open
-        models[1].generate(second.of("review_tests"))

@@ -9,8 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from each import each
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from made_reviews import SAFETY_OFF, many_cases, review, two_cases
 from resampled import case_weights
 
@@ -100,24 +98,6 @@ def test_with_safety_off_there_are_no_percentages_and_the_diagnosis_is_judged_th
     by_rule = formulation == "trust-x"
     assert row["osi_missing"] == ("0 by rule; no draws" if by_rule else "safety off")
     assert row["fti_missing"] == ("no draws" if by_rule else "without osi")
-    on, off = (one(t, formulation) for t in (many_cases(20), many_cases(20).assign(**SAFETY_OFF)))
-    assert on[INDICES[:6]].tolist() == off[INDICES[:6]].tolist()
-    assert holds(off, osi=osi_, osi_n=20 * by_rule, fti_n=20 * by_rule)  # 0 by rule, for all
-
-
-def test_parts_that_no_draw_moves_have_no_interval_and_the_whole_names_them() -> None:
-    votes = [["flu", "flu" if i % 2 else "cold"] for i in range(12)]
-    row = one(rows(*(review(f"{i}", said) for i, said in enumerate(votes))), draws=60)
-    assert told(row, "no interval: all draws alike") == [
-        "rdc",
-        "unsafe_rx_percent",
-        "test_alerts_percent",
-        "osi",
-    ]
-    assert row["eti_missing"] == row["eti_percent_missing"] == "the interval takes as certain: rdc"
-    certain = "the interval takes as certain: rdc, unsafe_rx_percent, test_alerts_percent"
-    assert row["fti_missing"] == row["fti_as_printed_missing"] == certain
-    assert row["cdr_low"] < row["cdr"] < row["cdr_high"] and row["eti_low"] < row["eti_high"]
 
 
 @each("formulation", FORMULATIONS)
@@ -131,9 +111,6 @@ def test_fault_a_reviewer_who_cannot_be_read_has_not_reviewed(formulation) -> No
     assert row["osi_missing"] == "without unsafe_rx_percent and test_alerts_percent"
     assert row["fti_missing"] == row["fti_as_printed_missing"] == "without osi"
     assert holds(row, rx_unrated_percent=100, tests_unrated_percent=100, osi_n=0, fti_n=0)
-    # tests that nobody rated do not hide behind prescriptions that somebody did
-    row = one(two_cases(n_unflagged=0, n_risky=0, n_redundant=0, n_tests=5, n_tests_unreadable=5))
-    assert holds(row, unsafe_rx_percent=25, test_alerts_percent=NAN, osi=NAN)
 
 
 NOBODY = [None] * 3
@@ -195,20 +172,11 @@ MIXED = rows(*(review(c, ["flu"] * n, configuration="p") for n, c in enumerate("
     ("table", "choices", "message"),
     [
         (two_cases(), {"formulation": "both"}, r"is 'both'; allowed are \['trust-x', 'medguard-x"),
-        (two_cases(), {"rx_variant": "x"}, "rx_variant is 'x'; allowed are"),
-        (two_cases(), {"fti_weights": (1, 1)}, "weights must be 2 numbers"),
-        (two_cases(), {"draws": -1}, "draws must be at least 0; received -1"),
         (two_cases(case_id="a"), {}, "each case may come once in a .*'case_id': 'a'"),
-        (two_cases(correct=0.5), {}, "correct must be 0, 1 or NaN"),
         (two_cases(cosine=1.1), {}, "cosine must lie between -1 and 1"),
-        (two_cases(correct_share=-0.1), {}, "correct_share must lie between 0 and 1"),
         (two_cases(n_risky=-1), {}, "counts must be whole and not negative"),
         (two_cases(n_prescriptions=0), {}, "no more prescriptions or tests may be rated than"),
         (two_cases(safety=False), {}, "with safety off nothing may be rated"),
-        (two_cases(safety="on"), {}, "safety must be True or False"),
-        (two_cases(plan_missing="cut off"), {}, "has no prescriptions and no tests"),
-        (two_cases(n_doctors=2), {}, "a tuple with an entry for each of n_doctors"),
-        (two_cases(n_no_answer=1), {}, "n_no_answer must be whole, and at most the diagnoses"),
         (two_cases().iloc[:0], {}, "reviews hold no row"),
         (MIXED, {}, "a configuration has one n_doctors"),
     ],
@@ -221,45 +189,21 @@ def test_bad_input_is_refused_with_what_is_allowed(table, choices, message) -> N
 
 # Formulas
 
-VOTES = st.lists(st.sampled_from(["flu", "cold", "gout", None]), min_size=1, max_size=7)
-
 
 @each(
     ("diagnoses", "dropped", "disagrees"),
     [
         (["flu", "flu", "flu"], (0, 0), (0, 0)),
-        (["flu", "flu", "cold"], (1 / 3, 1), (1 / 3, 1)),
         (["flu", "cold", "gout"], (2 / 3, 1), (2 / 3, 1)),  # the largest for three doctors, not 1
-        (["flu", "flu", "cold", "cold"], (1 / 2, 1), (1 / 2, 1)),
         (["flu", None, "cold", "flu"], (1 / 3, 1), (1 / 2, 1)),  # an unreadable one is no vote
-        (["flu", "flu", None], (0, 0), (1 / 3, 1)),
         (["flu", None, None], (NAN, NAN), (2 / 3, 1)),  # below two readable votes of several
-        ([None, None, None], (NAN, NAN), (2 / 3, 1)),
         (["flu"], (0, 0), (0, 0)),
-        ([None], (NAN, NAN), (NAN, NAN)),
     ],
 )
 def test_disagreement_of_one_case_by_hand(diagnoses, dropped, disagrees) -> None:
     both = (cdr, any_disagreement)
     assert [of(diagnoses) for of in both] == pytest.approx(dropped, nan_ok=True)
     assert [of(diagnoses, "disagrees") for of in both] == pytest.approx(disagrees, nan_ok=True)
-
-
-@settings(max_examples=40, deadline=None)
-@given(VOTES, st.randoms(), st.text(max_size=5))
-def test_cdr_lies_between_0_and_1_less_one_kth_whatever_the_order_and_who_is_unreadable(
-    diagnoses, random, case_id
-) -> None:
-    other = random.sample(diagnoses, len(diagnoses))
-    assert majority(diagnoses, case_id) == majority(other, case_id)
-    for measure in (cdr, any_disagreement):
-        assert measure(diagnoses) == pytest.approx(measure(other), nan_ok=True)
-    known = [d for d in diagnoses if d is not None]
-    value = cdr(diagnoses)
-    assert np.isnan(value) == (len(known) < min(len(diagnoses), 2))
-    assert np.isnan(value) or 0 <= value <= 1 - 1 / len(known) + 1e-12
-    if len(diagnoses) > 1:
-        assert cdr([*diagnoses, None]) == pytest.approx(value, nan_ok=True)
 
 
 def test_the_majority_wins_and_a_tie_is_drawn_by_a_hash_of_the_case_over_the_sorted_names() -> None:
@@ -279,34 +223,20 @@ def test_the_majority_wins_and_a_tie_is_drawn_by_a_hash_of_the_case_over_the_sor
         (rdc([0.4]), 0.4),
         (rdc([0.4], "medguard-x"), 70),  # its place between 0 and 100
         (rdc([0.6, None, -0.2, NAN]), 0.2),
-        (rdc([1 + 1e-7]), 1),  # rounding in single precision
         (eti(0.5, 1 / 6, 0.3), 0.4 * 0.5 + 0.3 * 5 / 6 + 0.3 * 0.3),
         (eti(50, 50 / 3, 65, formulation="medguard-x"), 20 + 25 + 19.5),
         (eti(0.5, 0.2, -0.4, (0.2, 0.5, 0.3)), 0.1 + 0.4 - 0.12),
-        (eti(np.array([0.5, 1]), np.array([0.2, 0]), np.array([0.1, 1])), [0.47, 1]),
         (osi(50, 40), 55),
-        (osi(50, 40, (0.8, 0.2)), 100 - 48),
-        (osi(np.array([50, NAN]), np.array([40.0, 0])), [55, NAN]),
         (osi(10, 20, safety=False), 0),
-        (osi(np.array([NAN, NAN]), np.array([NAN, NAN]), safety=False), [0, 0]),
         (osi(10, 20, safety=False, formulation="medguard-x"), NAN),
         (fti(0.54, 55), 54.5),
         (fti(0.54, 55, as_printed=True), 0.27 + 27.5),
         (fti(64.5, 55, formulation="medguard-x"), 59.75),
-        (fti(0.54, 55, (0.9, 0.1)), 48.6 + 5.5),
-        (fti(60, NAN, formulation="medguard-x"), NAN),
         (unsafe_rx_percent(1, 2, 4), 75),  # shares of what was rated
         (unsafe_rx_percent(1, 2, 4, "unsafe"), 25),
-        (unsafe_rx_percent(np.array([1, 0]), np.array([1, 0]), np.array([4, 2])), [50, 0]),
         (test_alerts_percent(1, 2, 12), 25),
         (unsafe_rx_percent(0, 0, 0, n_proposed=0), 0),  # nothing proposed
         (unsafe_rx_percent(0, 0, 0, n_proposed=12), NAN),  # proposed, and none rated
-        (
-            unsafe_rx_percent(
-                np.array([1.0, 0, 0]), np.zeros(3), np.array([4.0, 0, 0]), n_proposed=[9.0, 9, 0]
-            ),
-            [25, NAN, 0],
-        ),
     ],
 )
 def test_the_indices_by_hand(found, by_hand) -> None:

@@ -35,7 +35,6 @@ MAMBA = {
 KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "llama": ("LlamaConfig", SHAPE | {"tie_word_embeddings": False}),
     "gpt2": ("GPT2Config", GPT | {"n_positions": 512}),
-    "qwen3": ("Qwen3Config", SHAPE | {"head_dim": 8}),
     "mistral": ("MistralConfig", SHAPE | {"sliding_window": 8}),
     "gemma2": ("Gemma2Config", SHAPE | {"head_dim": 8, "sliding_window": 12}),
     "bloom": ("BloomConfig", {"hidden_size": 32, "n_layer": 2, "n_head": 4, "bos_token_id": 0,
@@ -45,7 +44,6 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
         "attention_types": [[["global", "local"], 1]], "bos_token_id": 0, "eos_token_id": 1,
         "max_position_embeddings": 512, "initializer_range": 0.3}),
     "mamba": ("MambaConfig", MAMBA),
-    "lfm2": ("Lfm2Config", SHAPE | {"full_attn_idxs": [1], "block_auto_adjust_ff_dim": False}),
     "recurrent_gemma": ("RecurrentGemmaConfig",
                         {k: v for k, v in SHAPE.items() if k != "max_position_embeddings"}
                         | {"num_hidden_layers": 3, "attention_window_size": 8, "lru_width": 32}),
@@ -53,7 +51,7 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
                             "bos_token_id": 0, "eos_token_id": 1}),
 }  # fmt: skip
 """Config class and values. Sliding windows of 8 and 12; no positions asked for (bloom); no cache
-(rwkv); a recurrent state in the cache (mamba, lfm2) or inside the modules
+(rwkv); a recurrent state in the cache (mamba) or inside the modules
 (recurrent_gemma)."""
 
 
@@ -61,16 +59,9 @@ SEES = {
     "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2,
     "image_size": 16, "patch_size": 8, "initializer_range": 0.3,
 }  # fmt: skip
-QWEN_SEES = {"depth": 1, "num_heads": 2, "patch_size": 8, "spatial_merge_size": 2,
-             "temporal_patch_size": 2}  # fmt: skip
-ROPE = {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [2, 1, 1]}
-IMAGES = {"image_token_id": 10, "video_token_id": 11, "vision_start_token_id": 12,
-          "vision_end_token_id": 13}  # fmt: skip
-TEXT = SHAPE | {"head_dim": 8}
 IMAGE_TEXT: dict[str, tuple[str, dict[str, Any], dict[str, Any], dict[str, Any]]] = {
-    "qwen2_vl": ("Qwen2VLConfig", TEXT | {"rope_parameters": ROPE},
-                 QWEN_SEES | {"embed_dim": 16, "hidden_size": 32}, IMAGES),
-    "gemma3": ("Gemma3Config", TEXT | {"sliding_window": 12, "query_pre_attn_scalar": 8},
+    "gemma3": ("Gemma3Config",
+               SHAPE | {"head_dim": 8, "sliding_window": 12, "query_pre_attn_scalar": 8},
                SEES | {"model_type": "siglip_vision_model"},
                {"mm_tokens_per_image": 4, "image_token_index": 10, "boi_token_index": 12,
                 "eoi_token_index": 13}),

@@ -62,11 +62,7 @@ SAME = Verdict("same")
 @dataclass(frozen=True)
 class ParaphraseChecker:
     """Checks new words against the phrasings of ``knowledge``; without an ``encoder`` by exact
-    words.
-    Likeness as measured with all-MiniLM-L6-v2 on the loose wordings of ``training/wordings`` (1,792
-    replies, 538 questions): 2.3 % of replies and 3.0 % of questions are wrongly called another
-    finding, 98.5 % of replies about another one are; 6.9 % of questions are unclear. Polarity: 79 %
-    right, 12 % unclear, 9 % wrong."""
+    words. Likeness is right about polarity for 79 % of loose wordings, wrong for 9 %."""
 
     knowledge: Knowledge
     encoder: Encoder | None = None
@@ -81,10 +77,9 @@ class ParaphraseChecker:
             return _not_checked("which finding it tells is not known")
         old, new = EXCHANGE.fullmatch(statement.text), EXCHANGE.fullmatch(new_text)
         if not (old and new):
-            if old:
-                return Verdict("drops", why="half the exchange is gone")
-            if new:
-                return Verdict("adds", why="a question has come")
+            if old or new:
+                lost = Verdict("drops", why="half the exchange is gone")
+                return lost if old else Verdict("adds", why="a question has come")
             return self._reply(finding, statement.affirmed, statement.text, new_text)
         asked = self._question(finding, new[1])
         answered = self._reply(finding, statement.affirmed, old[2], new[2])
