@@ -13,22 +13,22 @@ from fake_model import NAMES, TEXT_ONLY, FakeEncoder, FakeModel, made_cases
 from trustlab.agents.medconf import MedConf
 from trustlab.collect import Settings, collect
 from trustlab.confidence import METHODS, select
+from trustlab.corpora import load_corpus
 from trustlab.levels import views
 from trustlab.meaning.parts import Readers
 from trustlab.prompts import render
 from trustlab.records import Generation, Parameters
+from trustlab.retrieval import BM25
 
 VIEWS = views(made_cases(3), [1, 100])
-ALL = select("all")
+ALL, LIBRARY = select("all"), BM25(load_corpus())
 
 
 def asked_by(
     methods, model: FakeModel | None = None, settings: Settings | None = None
 ) -> tuple[FakeModel, list[Generation]]:
-    model = model or FakeModel()
-    return model, collect(
-        model, VIEWS, select(methods), settings, readers=Readers.of(FakeEncoder())
-    )  # type: ignore[arg-type]
+    model, how = model or FakeModel(), {"retriever": LIBRARY, "readers": Readers.of(FakeEncoder())}
+    return model, collect(model, VIEWS, select(methods), settings, **how)
 
 
 def unreadable_views(*texts: str):

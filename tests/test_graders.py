@@ -35,6 +35,7 @@ from trustlab.graders import (
     SynonymGrader,
     open_grader,
 )
+from trustlab.graders.same_diagnosis import exclude
 from trustlab.graders.same_or_narrower import RIGHT
 from trustlab.knowledge import Knowledge, load_knowledge
 from trustlab.models.cache import CachedModel
@@ -90,6 +91,7 @@ CERTAIN = [
 SAME = [
     *((answer, "Pneumonia") for answer in CERTAIN),
     *((f"Crohn{mark}s disease", "Crohn disease") for mark in "'’`´′ʹ＇"),
+    ("viral pneumonia", "Pneumonia"),  # a kind of it
     ("Bronchitis, acute", "Acute bronchitis"),
     ("Sjogren syndrome", "Sjögren's syndrome"),
     ("CLL", "Chronic lymphocytic leukemia (CLL)"),
@@ -104,6 +106,12 @@ def test_another_kind_is_wrong_and_another_way_to_write_the_name_is_right(
     assert grader.correct(answer, case(truth)) == right
     assert EXACT.correct(answer, case(truth)) == 0  # which is strict about both
     assert grader.correct("Smoker's lung (chronic obstructive pulmonary disease)", COPD) == 1
+
+
+def test_opposite_prefixes_alone_rule_a_word_out() -> None:
+    assert exclude({"preeclampsia"}, {"eclampsia"}) and exclude({"eclampsia"}, {"preeclampsia"})
+    assert not exclude({"bronchitis"}, {"arthritis"})  # no prefixes make one the other
+    assert not exclude({"hyperthyroidism"}, {"hyperparathyroidism"})
 
 
 # The exact and the synonym grader
