@@ -142,13 +142,14 @@ def test_the_index_lists_runs_with_first_figure_facts_and_links_and_escapes_all(
     rows = ["case_id,dataset,level,model,answer,correct,missing", "a,d,20,<m>,Flu,1,"]
     rows += ["a,d,100,<m>,,0,", "b,d,20,<m>,,,ran out of tokens", "b,d,100,<m>,Flu,1,"]
     (run / "answers.csv").write_text("\n".join(rows), encoding="utf-8")
-    made(tmp_path / "cut", ok=False)
+    for name in ("cut", "lost"):
+        made(tmp_path / name, ok=False)
     (tmp_path / "begun").mkdir()  # beside the one that has ended
     save_json({"notebook": "09_small"}, tmp_path / "begun" / "manifest.json")
     page = write_index(tmp_path)
     assert faults(page) == []
     seen = Page(page.read_text(encoding="utf-8"))
-    assert seen.text.count("stopped: the notebook as far as it came") == 1
+    assert seen.text.count("stopped: the notebook as far as it came") == 2
     assert "script" not in seen.tags and seen.alts == [f"a {NASTY}"] and "begun" not in seen.text
     for words in ("2026-11-25", "starter, own", "cases 24", "answers by case", "calls.parquet",
                   "44 % of 9 replies read (5 unread)", f"{NASTY}: only 4 of 9", NOTICE,
