@@ -12,8 +12,9 @@ import argparse
 import time
 
 from trustlab.datasets import load_cases
+from trustlab.formatted import HEADS
 from trustlab.levels import view
-from trustlab.parsing.counts import HEADS, KINDS
+from trustlab.parsing.counts import KINDS
 from trustlab.settings import Setup
 from trustlab.trial import ask_everything
 from trustlab.workbench import opened

@@ -7,15 +7,14 @@ import pytest
 from each import each
 from scipy import stats
 
+from trustlab.metrics.bands import rising_band, unordered_band
 from trustlab.metrics.correlation import (
     pearson,
     pearson_permutation_p,
-    rising_band,
     spearman,
     spearman_exact_p,
     spearman_permutation_p,
     spearman_values,
-    unordered_band,
 )
 
 

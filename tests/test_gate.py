@@ -17,9 +17,10 @@ from typer.testing import CliRunner
 import trustlab as tl
 from trustlab.cli import app
 from trustlab.folder.saved import load_run
+from trustlab.formatted import not_read, percent, read_line
 from trustlab.html.opening import BEGIN, END, accuracies
 from trustlab.parsing.counts import KINDS as COUNTED
-from trustlab.parsing.counts import not_read, percent, read_line, too_few, why_few
+from trustlab.parsing.counts import too_few, why_few
 
 METHODS = ["ce", "poc", "word_count"]
 LEVELS = [20, 60, 100]

@@ -11,11 +11,8 @@ from resampled import case_weights
 
 from trustlab.measures import metrics_table
 from trustlab.metrics import auprc, auroc, brier, ece, pearson, spearman
-from trustlab.metrics.correlation import (
-    pearson_permutation_p,
-    rising_band,
-    spearman_permutation_p,
-)
+from trustlab.metrics.bands import rising_band
+from trustlab.metrics.correlation import pearson_permutation_p, spearman_permutation_p
 from trustlab.metrics.estimate import percentile_interval
 
 pytestmark = pytest.mark.usefixtures("every_interval")

@@ -11,21 +11,12 @@ import pytest
 from each import each
 from fake_panel import FakePanel, by_case, case, marks_json, opinion, plan_json
 
-from trustlab.agents.panel import (
-    Doctor,
-    Proposed,
-    Review,
-    convene,
-    decide,
-    doctors_of,
-    in_charge,
-    propose,
-    review,
-)
+from trustlab.agents.panel import Doctor, convene, decide, doctors_of, in_charge
 from trustlab.levels import view
 from trustlab.parsing.agents import MAX_ITEMS, read_flags, read_opinion, read_plan, read_ratings
 from trustlab.parsing.reply import NO_DIAGNOSIS, Unreadable
 from trustlab.records import FLAGS, RATINGS, Mark, Opinion, Panel, Plan, Prescription, Reply, View
+from trustlab.safety.review import Proposed, Review, propose, review
 
 CHART = {"age": 34, "sex": "female", "pregnancy": "pregnant", "allergies": ["penicillin"]}
 CHART |= {"medication": [], "renal_function": 27}

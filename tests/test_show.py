@@ -14,7 +14,6 @@ from each import each
 from fake_consultation import QUESTIONS, Talker, asked
 from generations import FULL, generation, told
 
-from trustlab.agents.panel import Checked, Proposed, Review
 from trustlab.html import show
 from trustlab.html.prompts import prompts_shown
 from trustlab.paths import NOTICE
@@ -34,6 +33,7 @@ from trustlab.records import (
     View,
 )  # fmt: skip
 from trustlab.retrieval import Passage
+from trustlab.safety.review import Checked, Proposed, Review
 
 NAN = float("nan")
 NASTY = "<script>alert('x')</script> & \"pain\" $5"

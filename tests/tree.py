@@ -13,7 +13,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from trustlab.confidence import METHODS as REGISTERED
-from trustlab.confidence.registry import FAMILIES, calls, readers
+from trustlab.confidence.registry import FAMILIES
+from trustlab.costs import calls, readers
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "tree.md"

@@ -22,10 +22,10 @@ from functools import lru_cache
 import numpy as np
 
 from trustlab.agents.chart import LISTS, NONE, Chart, chart_text
-from trustlab.agents.panel import plan_text
 from trustlab.knowledge import phrase_list
 from trustlab.prompts import render
 from trustlab.records import FLAGS, RATINGS, Mark, Plan, Prescription
+from trustlab.safety.review import plan_text
 from trustlab.safety.rule_check import (
     DUPLICATE,
     REPEAT,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import functools
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -127,43 +126,11 @@ def _told(chosen: type[Any], error: ValidationError, values: Mapping[str, Any]) 
     return f"{name} is {values.get(name, first['input'])!r}; it must be {allowed}"
 
 
-def problem(error: ValidationError, below: int = 0) -> str:
-    """What pydantic finds wrong first, in a line: where (``below`` so many names), the value, what
-    is allowed."""
-    first = error.errors(include_url=False)[0]
-    where, words = (
-        ".".join(map(str, first["loc"][below:])),
-        first["msg"].removeprefix("Value error, "),
-    )
-    if first["type"] not in ("missing", "json_invalid"):
-        told = json.dumps(first["input"], default=repr)
-        where = f"{where or 'it'} is {told if len(told) <= 200 else f'{told[:200]} …'}"
-    return f"{where}: {words}".removeprefix(": ")
-
-
-def shortened(text: str, limit: int = 200) -> str:
-    """``text`` in quotes, cut where it is long."""
-    return repr(text) if len(text) <= limit else f"{text[:limit]!r}… ({len(text)} characters)"
-
-
 def unknown(name: str, known: Sequence[str], of: str = "there is") -> str:
     """The message for an unknown name: near names, and all."""
     near = difflib.get_close_matches(name, known, n=3)
     hint = f"did you mean {' or '.join(near)}? " if near else ""
     return f"{of} no parameter {name!r}; {hint}known are {', '.join(known)}"
-
-
-def with_more(
-    values: Mapping[str, Any], known: Sequence[str], of: str = "there is"
-) -> dict[str, Any]:
-    """``values`` with those that their "more" holds by name; ``ValueError`` for others there."""
-    more = values.get("more", {})
-    if not isinstance(more, Mapping):
-        raise ValueError(f"more is {more!r}; it must be a mapping of names to values (a dict)")
-    for name in more:
-        if name not in known:
-            raise ValueError(unknown(str(name), known, of))
-    return {**values, **more}
 
 
 def names_of(chosen: type[Any]) -> list[str]:

@@ -252,7 +252,7 @@ def _tell(name: str, folder: Path, index: bool = True) -> bool:
     ``index``: its folder stands among others, which are then listed. An error ends with status 1:
     the run itself is done.
     """
-    from trustlab.parsing.counts import read_line
+    from trustlab.formatted import read_line
 
     try:
         manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
@@ -445,7 +445,8 @@ def methods(
     """List the registered confidence methods: what they are, need and cost, and the parameters."""
     import pandas as pd
 
-    from trustlab.confidence.registry import FAMILIES, calls, readers
+    from trustlab.confidence.registry import FAMILIES
+    from trustlab.costs import calls, readers
     from trustlab.records import PARAMETERS
 
     rows = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -46,20 +45,9 @@ TRACE_NEEDS = {
 """Needs of the greedy answer's trace, and the statistic that a request wants for each."""
 SAMPLE_NEEDS = frozenset({"samples", "samples.logprobs", "sample_relevance", *MATRICES})
 """Needs of the samples; the second and third of their traces."""
-ANSWER = "diagnosis"  # the purpose of the request that gives the answer itself
-ASSESSED = ("keyword", "profile", "evidence")  # those of MedConf's requests
-PURPOSES: tuple[tuple[frozenset[str], tuple[str, ...]], ...] = (
-    (SAMPLE_NEEDS, ("samples",)),
-    *((frozenset({f"probes.{n}"}), (n,)) for n in ("ce", "cot_ce", "topk_ce", "p_true", *GIVEN)),
-    (frozenset({"assessment"}), ASSESSED),
-    (frozenset({"panel", "panel.cosines"}), ("doctor",)),
-)
-"""Needs, and the purposes of the requests that any of them adds to the answer's."""
 NOT_KNOWN = "the data set does not tell the chance of a diagnosis given what was shown"
 NO_NAME = "the answer is no name that the knowledge table knows"
 NO_TEXT = "the backend scores no given text"
-ROWS_ALIKE = 5
-"""Fewer rows whose samples are all alike do not speak for a temperature that is ignored."""
 
 Progress = Callable[[str, int], Any]
 """Called with a step's name and number of requests; gives a bar with ``update(n_done)``,
@@ -94,12 +82,6 @@ class Settings:
 def needs_of(methods: Iterable[Method]) -> frozenset[str]:
     """Everything the methods read."""
     return frozenset(need for m in methods for need in m.needs)
-
-
-def purposes_of(method: Method) -> tuple[str, ...]:
-    """The purposes of all requests that ``method`` reads: the answer's, then its own."""
-    own = (purposes for needs, purposes in PURPOSES if needs & set(method.needs))
-    return (ANSWER, *(purpose for purposes in own for purpose in purposes))
 
 
 def reasons_missing(needs: Iterable[str], model: Model) -> dict[str, str]:
@@ -294,15 +276,3 @@ def _ask(
         return model.generate(requests)
     with closing(progress(step, len(requests))) as bar:
         return model.generate(requests, progress=bar.update)
-
-
-def samples_alike(wordings: Mapping[tuple[str, int | None], int]) -> list[str]:
-    """The models whose samples are alike, word for word, in every row that has two or more.
-    ``wordings``: (model, different wordings of a row's samples) -> rows. Nothing below
-    :data:`ROWS_ALIKE`."""
-    rows: Counter[str] = Counter()
-    differ = set()
-    for (model, n_wordings), n in wordings.items():
-        rows[model] += n if n_wordings is not None else 0
-        differ |= {model} if n_wordings and n_wordings > 1 else set()
-    return [m for m, n in rows.items() if n >= ROWS_ALIKE and m not in differ]

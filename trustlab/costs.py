@@ -11,18 +11,70 @@ from typing import Any
 
 import pandas as pd
 
-from trustlab.collect import ANSWER, ASSESSED, PURPOSES, purposes_of
-from trustlab.confidence import METHODS
-from trustlab.confidence.registry import readers
+from trustlab.collect import SAMPLE_NEEDS
+from trustlab.confidence import METHODS, Method
 from trustlab.metrics import schema
 from trustlab.metrics.estimate import groups, most_frequent
+from trustlab.records import GIVEN
 
+ANSWER = "diagnosis"  # the purpose of the request that gives the answer itself
+
+ASSESSED = ("keyword", "profile", "evidence")  # those of MedConf's requests
+
+PURPOSES: tuple[tuple[frozenset[str], tuple[str, ...]], ...] = (
+    (SAMPLE_NEEDS, ("samples",)),
+    *((frozenset({f"probes.{n}"}), (n,)) for n in ("ce", "cot_ce", "topk_ce", "p_true", *GIVEN)),
+    (frozenset({"assessment"}), ASSESSED),
+    (frozenset({"panel", "panel.cosines"}), ("doctor",)),
+)
+"""Needs, and the purposes of the requests that any of them adds to the answer's."""
+SAMPLED = "samples samples.logprobs similarity similarity_med entailment contradiction"
+CALLS: dict[str, str] = {
+    "answer.prior_logprobs": "1 scoring",
+    f"{SAMPLED} sample_relevance": "K",
+    **dict.fromkeys(("probes.ce", "probes.cot_ce", "probes.topk_ce"), "1"),
+    "probes.p_true": "K",
+    **{f"probes.{name}": f"{len(texts)} scoring" for name, (_, texts) in GIVEN.items()},
+    "assessment": "1 + 2 per distinct answer",
+    "panel panel.cosines": "K doctors",
+}
+"""Needs, and the calls that any of them adds to the one that gives the answer."""
+READERS: dict[str, str] = {
+    "similarity relevance sample_relevance panel.cosines": "encoder",
+    "similarity_med": "medical encoder",
+    "entailment contradiction alternative_entailment": "entailment",
+    "assessment": "retriever",
+}
+"""Needs, and who else has to read for them."""
 ASIDE = {"assessor": ASSESSED, "panel": ("doctor",)}
 """Who may reply in the model's place, and to what."""
 CALLS = ("purpose", "n", "n_tokens_in", "n_tokens_out", "model")
 AMOUNTS = ["n_replies", "n_tokens_in", "n_tokens_out"]
 COSTS = ["model", "method", "family", "purposes", "n_answers", "n_values", *AMOUNTS, "usd"]
 COSTS += ["not_counted", "missing"]
+
+
+def purposes_of(method: Method) -> tuple[str, ...]:
+    """The purposes of all requests that ``method`` reads: the answer's, then its own."""
+    own = (purposes for needs, purposes in PURPOSES if needs & set(method.needs))
+    return (ANSWER, *(purpose for purposes in own for purpose in purposes))
+
+
+def calls(method: Method) -> str:
+    """Model calls for one answer, such as ``1 + K`` (the answer's own, K samples); '0' where none
+    is read."""
+    if set(method.needs) <= {"shown"}:
+        return "0"
+    return " + ".join(["1", *_needed(method, CALLS)])
+
+
+def readers(method: Method) -> str:
+    """Who else reads, such as ``encoder, entailment``; '' if nobody."""
+    return ", ".join(_needed(method, READERS))
+
+
+def _needed(method: Method, table: dict[str, str]) -> list[str]:
+    return [words for needs, words in table.items() if {*needs.split()} & {*method.needs}]
 
 
 def method_costs(

@@ -23,7 +23,7 @@ from tqdm import tqdm
 
 from trustlab import graders
 from trustlab.agents.medconf import Ask, Profiles
-from trustlab.collect import collect, needs_of, samples_alike
+from trustlab.collect import collect, needs_of
 from trustlab.confidence import Method, select
 from trustlab.datasets.replies_file import Kept, read_replies
 from trustlab.folder.records_file import NAME as RECORDS
@@ -31,6 +31,7 @@ from trustlab.folder.records_file import line_of
 from trustlab.folder.replies_log import packed, recording
 from trustlab.folder.saved import COLUMNS, KEPT_UP_TO, save_run
 from trustlab.formatted import remark_lines, together
+from trustlab.gate import samples_alike, withheld, without_unread
 from trustlab.levels import Show, view
 from trustlab.levels import views as views_of
 from trustlab.meaning.parts import Readers, with_meaning
@@ -44,15 +45,7 @@ from trustlab.paths import Growing
 from trustlab.processes import beside, seldom_collected
 from trustlab.prompts import prompts_of
 from trustlab.records import CUT, LEVELS, NO_DIAGNOSIS, PLACEHOLDER, Case, Generation, Reply, View
-from trustlab.run import (
-    Run,
-    answer_rows,
-    confidence_rows,
-    confidence_table,
-    given_once,
-    withheld,
-    without_unread,
-)
+from trustlab.run import Run, answer_rows, confidence_rows, confidence_table, given_once
 from trustlab.settings import Setup, given
 from trustlab.workbench import Workbench, opened
 

@@ -20,7 +20,7 @@ from trustlab.metrics.coverage import NOT_HELD
 from trustlab.metrics.estimate import MIN_CASES, groups, most_frequent
 from trustlab.metrics.run_tables import KEYS
 from trustlab.metrics.significance import cases_shown
-from trustlab.parsing.counts import add, not_read
+from trustlab.parsing.counts import KINDS, Tally, add, each_count, too_few, totals
 
 __all__ = ["KEYS", "cases_shown"]  # for notebooks
 METRIC_NAMES = {"auroc": "AUROC", "auprc": "AUPRC"}
@@ -48,6 +48,10 @@ NAMED = {
     "unstructured": "its server does not hold replies to a schema: they were asked for in words",
 }
 """What a run's parameters may name models for -> what is said of them."""
+
+
+HEADS = ("asked", "cut", "read", "read only as chat", "as an example", "placeholder", "unread")
+MOST_UNREAD = 0.05  # where a larger share of a purpose is not read, the page begins with that
 
 
 def with_interval(value: Any, low: Any = np.nan, high: Any = np.nan, digits: int = 2) -> str:
@@ -297,3 +301,39 @@ def run_notes(
         if who := parameters.get(role):
             notes.append(f"{words} {', '.join(who)}")
     return [*notes, *remark_lines(parameters, shown, models)]
+
+
+def read_line(counts: Tally) -> str:
+    """Such as "98 % of 1,080 replies read (5 cut, 17 unread)"; '' where nothing was asked."""
+    n = totals(counts)
+    if not n["asked"]:
+        return ""
+    lost = ", ".join(f"{n[kind]:,} {kind}" for kind in ("cut", "placeholder", "unread") if n[kind])
+    share = percent(n["read"], n["asked"])
+    return f"{share} of {n['asked']:,} replies read" + (f" ({lost})" if lost else "")
+
+
+def percent(part: int, whole: int) -> str:
+    """A share in percent, 100 and 0 for all and none alone."""
+    share = 100 * part / whole
+    shown = round(share)
+    if (shown == 100) == (part == whole) and (shown == 0) == (part == 0):
+        return f"{shown} %"
+    return f"{min(max(share, 0.1), 99.9):.1f} %"
+
+
+def not_read(counts: Tally) -> list[str]:
+    """A sentence for each model and purpose of which more than 5 % could not be read."""
+    few, lines = too_few(counts), []
+    for model, purpose, n in each_count(counts):
+        lost, asked = n.get("asked", 0) - n["read"], n.get("asked", 0)
+        if lost > MOST_UNREAD * asked:
+            told = f"{percent(lost, asked)} of {asked:,} replies to {purpose!r} could not be read"
+            nothing = "; nothing is claimed from them" * ((model, purpose) in few)
+            lines.append(told + nothing)
+    return lines
+
+
+def table_rows(counts: Tally) -> list[tuple[str | int, ...]]:
+    """(model, purpose, :data:`KINDS`) of each."""
+    return [(m, purpose, *(n.get(k, 0) for k in KINDS)) for m, purpose, n in each_count(counts)]

@@ -17,8 +17,8 @@ from jinja2 import Environment, StrictUndefined
 from trustlab import formatted
 from trustlab.collect import SAMPLE_NEEDS
 from trustlab.confidence import METHODS
-from trustlab.confidence.registry import FAMILIES, readers
-from trustlab.costs import method_costs
+from trustlab.confidence.registry import FAMILIES
+from trustlab.costs import method_costs, readers
 from trustlab.folder.saved import manifest
 from trustlab.metrics.estimate import MIN_CASES, groups, most_frequent
 from trustlab.paths import NOTICE

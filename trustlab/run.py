@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from trustlab.collect import collect, purposes_of
-from trustlab.confidence import METHODS, Method, select
+from trustlab.collect import collect
+from trustlab.confidence import Method, select
 from trustlab.models.base import Model
-from trustlab.parsing.counts import Counts, too_few, why_few
 from trustlab.records import UNNAMED, Case, Generation, Grader, View
 
 _KEYS = {"case_id": "string", "dataset": "string", "level": "int64", "model": "string"}
@@ -27,8 +26,6 @@ CONFIDENCE = _KEYS | {
     "method": "string", "confidence": "float64", "bound": "string", "missing": "string",
 }  # fmt: skip
 """The columns of the two tables, and their types."""
-UNDER_ALL = ("diagnosis", "judge", "ask", "patient")
-"""Purposes on whose replies every number of a run rests."""
 
 
 @dataclass(frozen=True)
@@ -146,38 +143,3 @@ def confidence_rows(
             key = (g.case_id, dataset, g.level, g.model, m.name)
             rows.append((*key, e.confidence, e.bound, e.missing))
     return rows
-
-
-def withheld(parameters: Mapping[str, Any], methods: Iterable[str]) -> dict[tuple[str, str], str]:
-    """(model, method) -> why nothing is claimed of it: less than half of the replies that it rests
-    on could be read. Method '' is for the answers."""
-    counts: Counts = parameters.get("replies_read") or {}
-    own = {name: purposes_of(METHODS[name]) for name in methods if name in METHODS}
-    return {
-        (model, name): why
-        for model in (parameters.get("models", ()) if too_few(counts) else ())
-        for name, of in {"": (), **own}.items()
-        if (why := why_few(counts, model, (*UNDER_ALL, *of)))
-    }
-
-
-def without_unread(run: Run) -> Run:
-    """The run with its :func:`withheld` values missing, which gives their reason: nothing that is
-    made of it claims a number of them."""
-    reasons = withheld(run.parameters, run.methods)
-    if not reasons:
-        return run
-    answers, confidence = run.answers.copy(), run.confidence.copy()
-    for table in (answers, confidence):
-        table["missing"] = table["missing"].astype(object) if "missing" in table else ""
-    for (model, method), why in reasons.items():
-        if method:
-            rows = confidence["model"].eq(model) & confidence["method"].eq(method)
-            confidence.loc[rows, ["confidence", "bound", "missing"]] = [math.nan, "", why]
-            continue
-        rows = answers["model"].eq(model)
-        answers.loc[rows, "correct"] = math.nan
-        for own in answers.loc[rows, "missing"].unique():
-            both = own if why in own else f"{why} ({own})" if own else why
-            answers.loc[rows & answers["missing"].eq(own), "missing"] = both
-    return replace(run, answers=answers, confidence=confidence)

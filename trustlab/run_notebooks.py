@@ -25,13 +25,13 @@ from typing import Any, get_args, get_origin
 import yaml
 
 from trustlab import paths
-from trustlab.choices import names_of, unknown, with_more
+from trustlab.choices import names_of, unknown
 from trustlab.formatted import remark_lines, together
 from trustlab.html import opening
 from trustlab.html.notebook import without_progress, write_html
 from trustlab.html.pages import PAGE, write_answers
 from trustlab.models.base import Gone, Unread, Waiting
-from trustlab.settings import ROLES, Setup
+from trustlab.settings import ROLES, Setup, with_more
 from trustlab.tables import read_text
 from trustlab.workbench import check_names
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar, cast, get_args
 from pydantic import BeforeValidator, Field, model_validator
 
 from trustlab import paths
-from trustlab.choices import Count, Options, Seed, Switch, Warmth, choices, names_of, with_more
+from trustlab.choices import Count, Options, Seed, Switch, Warmth, choices, names_of, unknown
 from trustlab.records import PARAMETERS, Parameters, Readings, Reasoned
 
 T = TypeVar("T")
@@ -281,3 +281,16 @@ class Setup(Keep, Ask, Flat):
 def given(*values: T | None) -> T:
     """The first that is not ``None``."""
     return next(value for value in values if value is not None)
+
+
+def with_more(
+    values: Mapping[str, Any], known: Sequence[str], of: str = "there is"
+) -> dict[str, Any]:
+    """``values`` with those that their "more" holds by name; ``ValueError`` for others there."""
+    more = values.get("more", {})
+    if not isinstance(more, Mapping):
+        raise ValueError(f"more is {more!r}; it must be a mapping of names to values (a dict)")
+    for name in more:
+        if name not in known:
+            raise ValueError(unknown(str(name), known, of))
+    return {**values, **more}

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from trustlab.choices import WRITABLE, utf8
 from trustlab.paths import from_spreadsheet
 from trustlab.records import normalise
@@ -223,3 +225,22 @@ def _csv_rows(
         there = [place for place in kept if place < len(row)]
         rows.append({header[place]: from_spreadsheet(row[place].strip()) for place in there})
     return rows
+
+
+def problem(error: ValidationError, below: int = 0) -> str:
+    """What pydantic finds wrong first, in a line: where (``below`` so many names), the value, what
+    is allowed."""
+    first = error.errors(include_url=False)[0]
+    where, words = (
+        ".".join(map(str, first["loc"][below:])),
+        first["msg"].removeprefix("Value error, "),
+    )
+    if first["type"] not in ("missing", "json_invalid"):
+        told = json.dumps(first["input"], default=repr)
+        where = f"{where or 'it'} is {told if len(told) <= 200 else f'{told[:200]} …'}"
+    return f"{where}: {words}".removeprefix(": ")
+
+
+def shortened(text: str, limit: int = 200) -> str:
+    """``text`` in quotes, cut where it is long."""
+    return repr(text) if len(text) <= limit else f"{text[:limit]!r}… ({len(text)} characters)"

@@ -8,7 +8,6 @@ from typing import Any
 
 from trustlab.agents.consultation import requests_after
 from trustlab.agents.medconf import assess
-from trustlab.agents.panel import propose, review
 from trustlab.agents.patient import ModelPatient
 from trustlab.changes.rephrase import reword
 from trustlab.collect import collect
@@ -20,6 +19,7 @@ from trustlab.models.base import About, Model, Request
 from trustlab.models.cache import CachedModel
 from trustlab.models.trial import ADVICE, N_REPLIES, N_VIEWS, Trial, spread
 from trustlab.records import Case, View
+from trustlab.safety.review import propose, review
 from trustlab.settings import Setup
 from trustlab.workbench import Workbench, opened
 

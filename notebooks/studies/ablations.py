@@ -19,6 +19,7 @@ from trustlab.corpora import CorpusPath, corpus_files, load_corpus
 from trustlab.disk_index import open_retriever
 from trustlab.experiment import benchmark, each_asked
 from trustlab.formatted import JUDGED, KEYS
+from trustlab.gate import without_unread
 from trustlab.knowledge import load_knowledge
 from trustlab.meaning.encoder import Encoder
 from trustlab.meaning.entailment import Entailment
@@ -28,7 +29,7 @@ from trustlab.metrics.paired import MIN_COVERAGE
 from trustlab.models.base import Model
 from trustlab.records import Case, Context, View, normalise
 from trustlab.retrieval import BM25, N_BEST, Passage, Retriever
-from trustlab.run import Run, confidence_table, without_unread
+from trustlab.run import Run, confidence_table
 from trustlab.settings import Setup
 from trustlab.workbench import Workbench, opened
 

@@ -16,7 +16,7 @@ import pandas as pd
 from trustlab import experiment as runs
 from trustlab.agents import panel as agents
 from trustlab.agents.chart import chart_of
-from trustlab.agents.panel import Checked, Doctor, Proposed, Review
+from trustlab.agents.panel import Doctor
 from trustlab.choices import choices
 from trustlab.confidence import select
 from trustlab.folder.replies_log import recording
@@ -39,6 +39,7 @@ from trustlab.parsing.reply import CUT
 from trustlab.paths import NOTICE, save_json, save_tables
 from trustlab.records import FLAGS, RATINGS, Case, Mark, Opinion, Panel, Parameters, View
 from trustlab.run import given_once
+from trustlab.safety.review import Checked, Proposed, Review
 from trustlab.safety.rule_check import check_prescriptions, check_tests
 from trustlab.safety.table import known_items, load_safety
 from trustlab.settings import Budget, Setup, given

@@ -28,9 +28,10 @@ from pydantic_core.core_schema import (
     union_schema,
 )
 
-from trustlab.choices import STRICT, problem
+from trustlab.choices import STRICT
 from trustlab.folder.replies_log import json_line, json_lines, packed
 from trustlab.records import Generation
+from trustlab.tables import problem
 
 NAME = "generations.jsonl.gz"
 DTYPES = ("float64", "float32", "int64", "int32", "int8", "bool")

@@ -9,10 +9,10 @@ from html import unescape
 from pathlib import Path
 from typing import Any
 
+from trustlab.formatted import read_line
 from trustlab.html.opening import parameters_of, right_of
 from trustlab.html.pages import PAGE
 from trustlab.html.show import render
-from trustlab.parsing.counts import read_line
 from trustlab.paths import save_text
 
 INDEX = "index.html"

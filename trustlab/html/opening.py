@@ -20,18 +20,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from trustlab.agents.consultation import ENDING
 from trustlab.folder.replies_log import NAME, json_lines
 from trustlab.folder.saved import RUN, find_table, read_table
-from trustlab.formatted import counted
+from trustlab.formatted import HEADS, counted, not_read, percent, read_line, table_rows
 from trustlab.metrics.run_tables import checked_answers
-from trustlab.parsing.counts import (
-    HEADS,
-    Counts,
-    add,
-    not_read,
-    percent,
-    read_line,
-    table_rows,
-    too_few,
-)
+from trustlab.parsing.counts import Counts, add, too_few
 
 BEGIN, END = "<!-- opening -->", "<!-- end -->"
 BLOCK = re.compile(f"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)

@@ -16,7 +16,6 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from trustlab.agents.chart import chart_of, chart_text
 from trustlab.agents.consultation import Consultation
-from trustlab.agents.panel import Checked
 from trustlab.confidence import METHODS
 from trustlab.confidence.others import weighted_support
 from trustlab.confidence.registry import label
@@ -24,6 +23,7 @@ from trustlab.confidence.verbalized import shares
 from trustlab.paths import NOTICE
 from trustlab.records import Assessment, Generation, Reply, Statement, normalise
 from trustlab.retrieval import Passage
+from trustlab.safety.review import Checked
 from trustlab.safety.table import known_items
 
 GREY, WARNING = "#5A5A5A", "#8A3C00"

@@ -1,14 +1,13 @@
 """Metrics: arrays in, number out; and the table that holds them all with their intervals."""
 
+from trustlab.metrics.bands import rising_band, unordered_band
 from trustlab.metrics.calibration import brier, cross_fitted, ece
 from trustlab.metrics.correlation import (
     pearson,
-    rising_band,
     spearman,
     spearman_exact_p,
     spearman_permutation_p,
     spearman_values,
-    unordered_band,
 )
 from trustlab.metrics.discrimination import auprc, auroc
 from trustlab.metrics.stability import cv_group, cv_sample

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from functools import cache, lru_cache
+from functools import cache
 from itertools import permutations
 from typing import Any
 
@@ -126,48 +126,6 @@ def spearman_rows(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 OVER_LEVELS = {"pearson": pearson_rows, "spearman": spearman_rows}
 """Metric -> correlation of each pair of rows, (B, n) and (B, n) -> (B,)."""
 PERMUTATION_P = {"pearson": pearson_permutation_p, "spearman": spearman_permutation_p}
-Band = tuple[float, float, float]
-"""Low end, median and high end of what chance gives."""
-
-
-def rising_band(accuracies: ArrayLike, statistic: str = "pearson") -> Band:
-    """(low, median, high) of what the rising null gives these accuracies (n,), its middle 95 %.
-    ``statistic`` is "pearson" or "spearman". NaN where all accuracies are the same. ``ValueError``
-    below 3 points, for accuracies that are not finite or another statistic."""
-    return _rising_band(_fixed(accuracies), statistic)
-
-
-@lru_cache(maxsize=4096)
-def _rising_band(fixed: tuple[float, ...], statistic: str) -> Band:
-    if statistic not in OVER_LEVELS:
-        raise ValueError(f"statistic is {statistic!r}; allowed are {list(OVER_LEVELS)}")
-    if len(fixed) < 3:
-        raise ValueError(f"at least 3 points are needed; received {len(fixed)}")
-    n_draws = 1 if statistic == "spearman" else 20_000
-    series = np.cumsum(np.random.default_rng(0).standard_exponential((n_draws, len(fixed))), axis=1)
-    draws = OVER_LEVELS[statistic](np.tile(fixed, (n_draws, 1)), series)
-    low, median, high = np.quantile(draws, [0.025, 0.5, 0.975])
-    return float(low), float(median), float(high)
-
-
-def _fixed(accuracies: ArrayLike) -> tuple[float, ...]:
-    """The accuracies as numbers that can be looked up."""
-    values = np.asarray(accuracies)
-    if values.ndim != 1 or not np.isfinite(values).all():
-        raise ValueError(f"accuracies must be finite, (n,); received {accuracies}")
-    return tuple(values.astype(float).tolist())
-
-
-@cache
-def unordered_band(n_points: int = 6) -> Band:
-    """(low, median, high) of Spearman's rho of two unrelated series of ``n_points`` in any order.
-    Exact, without ties: ``high`` is the smallest rho that at most 5 % of all orders reach in size
-    (0.886 for six points), ``low`` its negative; NaN below 5 points. ``ValueError`` below 3 or
-    above 8."""
-    values = spearman_values(n_points)
-    rare = [v for v in values[values > 0] if spearman_exact_p(v, n_points, rounding=0) <= 0.05]
-    critical = float(min(rare)) if rare else float("nan")
-    return -critical, 0.0, critical
 
 
 def _constant(rows: np.ndarray) -> np.ndarray:

@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 
 from trustlab.metrics import estimate as engine
+from trustlab.metrics.bands import rising_band
 from trustlab.metrics.calibration import CALIBRATION, ece_by_chance
-from trustlab.metrics.correlation import MAX_EXACT, OVER_LEVELS, PERMUTATION_P, rising_band
+from trustlab.metrics.correlation import MAX_EXACT, OVER_LEVELS, PERMUTATION_P
 from trustlab.metrics.discrimination import RANKING
 from trustlab.metrics.estimate import NAN, Draws, Metric, Rows, at_least, estimate, groups, mean
 from trustlab.metrics.schema import need, refuse, table

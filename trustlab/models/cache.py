@@ -27,7 +27,6 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal, NamedTuple,
 import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from trustlab.choices import problem, shortened
 from trustlab.models.abilities import Abilities, TextOnly, abilities_of, finds_out
 from trustlab.models.base import Messages, Model, Request, Stopped, too_long
 from trustlab.models.decoding import ROUNDING
@@ -38,6 +37,7 @@ from trustlab.parsing.counts import ReadReply, count, read_reply
 from trustlab.paths import offline as told_offline
 from trustlab.paths import whole
 from trustlab.records import Reply, TokenTrace
+from trustlab.tables import problem, shortened
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,13 +14,11 @@ if TYPE_CHECKING:
 KINDS = ("asked", "cut", "read", "chat", "example", "placeholder", "unread")
 """What is counted of a purpose: ``asked`` are all replies, ``chat`` those of the read ones that
 strict reading refuses, ``example`` those that repeat the reply of a worked example."""
-HEADS = ("asked", "cut", "read", "read only as chat", "as an example", "placeholder", "unread")
 Counts = dict[str, dict[str, dict[str, int]]]  # model -> purpose -> kind -> replies
 Tally = Mapping[str, Mapping[str, Mapping[str, int]]]  # the same, only read
 NOTHING = "nothing that can be read"
 TOO_FEW = "could be read"  # how a reason ends where too few replies could be
 LEAST_READ = 0.5  # where a smaller share of a purpose is read, nothing is claimed from it
-MOST_UNREAD = 0.05  # where a larger share of a purpose is not read, the page begins with that
 
 
 class ReadReply(NamedTuple):
@@ -72,13 +70,14 @@ def count(
 
 def add(found: Counts, more: Tally) -> Counts:
     """``found`` with ``more`` added to it."""
-    for model, purpose, kinds in _each(more):
+    for model, purpose, kinds in each_count(more):
         n = found.setdefault(model, {}).setdefault(purpose, dict.fromkeys(KINDS, 0))
         n |= {kind: n[kind] + kinds.get(kind, 0) for kind in KINDS}
     return found
 
 
-def _each(counts: Tally) -> Iterator[tuple[str, str, Mapping[str, int]]]:
+def each_count(counts: Tally) -> Iterator[tuple[str, str, Mapping[str, int]]]:
+    """(model, purpose, kind -> replies) of each."""
     for model, purposes in counts.items():
         yield from ((model, purpose, n) for purpose, n in purposes.items())
 
@@ -86,7 +85,7 @@ def _each(counts: Tally) -> Iterator[tuple[str, str, Mapping[str, int]]]:
 def too_few(counts: Tally) -> dict[tuple[str, str], str]:
     """(model, purpose) -> what is said where less than half of its replies could be read."""
     found = {}
-    for model, purpose, n in _each(counts):
+    for model, purpose, n in each_count(counts):
         if n["read"] < LEAST_READ * n.get("asked", 0):
             of = f"{n['read']:,} of {n['asked']:,} replies to {purpose!r}"
             found[model, purpose] = f"only {of} {TOO_FEW}"
@@ -106,43 +105,7 @@ def why_few(counts: Tally, model: str, purposes: Iterable[str]) -> str:
 
 def totals(counts: Tally) -> dict[str, int]:
     """The sum over models and purposes, by kind."""
-    return {kind: sum(n.get(kind, 0) for *_, n in _each(counts)) for kind in KINDS}
-
-
-def read_line(counts: Tally) -> str:
-    """Such as "98 % of 1,080 replies read (5 cut, 17 unread)"; '' where nothing was asked."""
-    n = totals(counts)
-    if not n["asked"]:
-        return ""
-    lost = ", ".join(f"{n[kind]:,} {kind}" for kind in ("cut", "placeholder", "unread") if n[kind])
-    share = percent(n["read"], n["asked"])
-    return f"{share} of {n['asked']:,} replies read" + (f" ({lost})" if lost else "")
-
-
-def percent(part: int, whole: int) -> str:
-    """A share in percent, 100 and 0 for all and none alone."""
-    share = 100 * part / whole
-    shown = round(share)
-    if (shown == 100) == (part == whole) and (shown == 0) == (part == 0):
-        return f"{shown} %"
-    return f"{min(max(share, 0.1), 99.9):.1f} %"
-
-
-def not_read(counts: Tally) -> list[str]:
-    """A sentence for each model and purpose of which more than 5 % could not be read."""
-    few, lines = too_few(counts), []
-    for model, purpose, n in _each(counts):
-        lost, asked = n.get("asked", 0) - n["read"], n.get("asked", 0)
-        if lost > MOST_UNREAD * asked:
-            told = f"{percent(lost, asked)} of {asked:,} replies to {purpose!r} could not be read"
-            nothing = "; nothing is claimed from them" * ((model, purpose) in few)
-            lines.append(told + nothing)
-    return lines
-
-
-def table_rows(counts: Tally) -> list[tuple[str | int, ...]]:
-    """(model, purpose, :data:`KINDS`) of each."""
-    return [(m, purpose, *(n.get(k, 0) for k in KINDS)) for m, purpose, n in _each(counts)]
+    return {kind: sum(n.get(kind, 0) for *_, n in each_count(counts)) for kind in KINDS}
 
 
 def named(reply: Reply, reading: Reading) -> Any:
