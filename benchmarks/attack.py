@@ -22,9 +22,10 @@ sys.path.insert(0, str(TESTS))
 
 from openai_server import KEY, Server  # noqa: E402  # pyright: ignore[reportMissingImports]
 
-from trustlab.models.base import Request, Stopped  # noqa: E402
+from trustlab.models.base import Request  # noqa: E402
 from trustlab.models.cache import CachedModel  # noqa: E402
 from trustlab.models.openai import OpenAIModel  # noqa: E402
+from trustlab.models.stops import Stopped  # noqa: E402
 
 TAIL = random.Random(0)
 

@@ -42,7 +42,7 @@ from openai_server import KEY, Server  # noqa: E402  # pyright: ignore[reportMis
 
 import trustlab as tl  # noqa: E402
 from trustlab.models import batch  # noqa: E402
-from trustlab.models.base import Model, Request, Waiting  # noqa: E402
+from trustlab.models.base import Model, Request  # noqa: E402
 from trustlab.models.batch import BatchModel  # noqa: E402
 from trustlab.models.cache import (  # noqa: E402
     CachedModel,
@@ -51,6 +51,7 @@ from trustlab.models.cache import (  # noqa: E402
     import_cache,
     request_keys,
 )
+from trustlab.models.stops import Waiting  # noqa: E402
 from trustlab.records import Reply  # noqa: E402
 
 FORK = multiprocessing.get_context("forkserver")

@@ -15,9 +15,10 @@ from openai_server import Server, opening
 
 import trustlab as tl
 from trustlab.models import batch
-from trustlab.models.base import Request, Waiting
+from trustlab.models.base import Request
 from trustlab.models.batch import BatchModel
 from trustlab.models.cache import import_cache
+from trustlab.models.stops import Waiting
 from trustlab.settings import Setup
 
 ASKED = Request((("system", "You are a doctor."), ("user", "Cough?")), max_tokens=4)

@@ -28,7 +28,8 @@ from typer.testing import CliRunner
 
 from trustlab.cli import app
 from trustlab.models import cache
-from trustlab.models.base import Model, Request, Stopped, too_long
+from trustlab.models.abilities import too_long
+from trustlab.models.base import Model, Request
 from trustlab.models.by_name import open_model
 from trustlab.models.cache import (
     CachedModel,
@@ -39,6 +40,7 @@ from trustlab.models.cache import (
     import_cache,
     request_keys,
 )
+from trustlab.models.stops import Stopped
 from trustlab.prompts import render
 from trustlab.records import Reply, TokenTrace
 

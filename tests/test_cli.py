@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from trustlab.cli import app
 from trustlab.experiment import benchmark
-from trustlab.models.base import Gone, Waiting
 from trustlab.models.cache import CachedModel
+from trustlab.models.stops import Gone, Waiting
 from trustlab.paths import ROOT, RUNS, save_json, shard_of
 from trustlab.run_notebooks import notebook_names
 

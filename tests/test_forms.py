@@ -14,10 +14,11 @@ from typer.testing import CliRunner
 from trustlab.cli import app
 from trustlab.datasets import load_cases
 from trustlab.experiment import benchmark
-from trustlab.models.base import TAUGHT, About, Request, Unread
+from trustlab.models.base import TAUGHT, About, Request
 from trustlab.models.cache import CachedModel
 from trustlab.models.forms import repeats_itself
 from trustlab.models.huggingface import HuggingFaceModel
+from trustlab.models.stops import Unread
 from trustlab.models.trial import ADVICE, Trial, spread
 from trustlab.parsing.agents import read_opinion
 from trustlab.parsing.medconf import read_evidence, read_score

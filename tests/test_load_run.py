@@ -23,7 +23,7 @@ from trustlab.confidence import METHODS
 from trustlab.folder.records_file import NAME, encoded, read_records, save_records
 from trustlab.folder.replies_log import NAME as REPLIES
 from trustlab.folder.replies_log import Replies, recording
-from trustlab.folder.saved import COLUMNS, load_run, save_run, saved_record
+from trustlab.folder.saved import COLUMNS, load_run, of_answer, save_run
 from trustlab.models.base import About, Request
 from trustlab.models.cache import CachedModel, request_keys
 from trustlab.parsing.reply import Unreadable
@@ -90,8 +90,8 @@ def test_tables_and_parameters_come_back_as_they_were(tmp_path, models):
     kept = load_run(tmp_path, records=False)
     for row in run.answers.head(2).to_dict("records"):
         key = row["model"], row["case_id"], row["level"]
-        same(saved_record(kept, *key), back.of_answer(*key)[2])
-    assert saved_record(kept, "nobody", "c0", 1) is None
+        same(of_answer(kept, *key)[2], of_answer(back, *key)[2])
+    assert of_answer(kept, "nobody", "c0", 1)[2] is None
     mine, theirs = (tl.metrics_table(of, n_draws=20) for of in (back, run))
     pd.testing.assert_frame_equal(mine, theirs)
 

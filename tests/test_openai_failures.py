@@ -20,10 +20,11 @@ from each import each
 from openai_server import KEY, Server, opening
 
 from trustlab.models.abilities import TextOnly
-from trustlab.models.base import Gone, Request, Stopped
+from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel
 from trustlab.models.openai import OpenAIModel
 from trustlab.models.openai_wire import ECHOED, Address, key_for, pause_of
+from trustlab.models.stops import Gone, Stopped
 
 
 @pytest.fixture

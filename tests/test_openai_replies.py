@@ -13,7 +13,7 @@ from each import each
 from openai_server import KEY, Server, opening
 
 from trustlab.models import openai_wire
-from trustlab.models.base import Request, Stopped
+from trustlab.models.base import Request
 from trustlab.models.cache import encode_reply
 from trustlab.models.openai_replies import (
     ALL_ZERO,
@@ -28,6 +28,7 @@ from trustlab.models.openai_replies import (
     reply_of,
 )
 from trustlab.models.openai_wire import Dialect, Outcome, error_in, turns
+from trustlab.models.stops import Stopped
 from trustlab.parsing.reply import diagnosis_reply, no_answer
 
 WANT = frozenset({"logprobs", "distributions"})

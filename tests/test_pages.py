@@ -25,7 +25,7 @@ from test_cli import trustlab
 import trustlab as tl
 from trustlab.confidence.registry import label
 from trustlab.folder.records_file import NAME as RECORDS
-from trustlab.folder.saved import load_run
+from trustlab.folder.saved import load_run, of_answer
 from trustlab.html import pages
 from trustlab.html.pages import Choice, choose, page_path, safe_name, show, write_answers
 from trustlab.models.base import Request
@@ -83,7 +83,7 @@ def test_the_page_of_an_answer_works_from_the_folder_alone(saved):
         CASES[0].diagnosis, "Which single diagnosis explains this best?", NOTICE,
     ):  # fmt: skip
         assert part in text
-    sure = run.of_answer("fake", g.case_id, g.level)[1]
+    sure = of_answer(run, "fake", g.case_id, g.level)[1]
     for name, value in zip(sure["method"], sure["confidence"], strict=True):
         if not pd.isna(value):
             assert re.search(rf"{re.escape(label(name))} .{{0,40}}{value:.2g}"[:-1], text), name
@@ -179,7 +179,7 @@ def test_all_answers_are_listed_and_each_link_is_the_page_of_its_answer(saved, t
         assert (row["case"], row["level"], row["model"]) == tuple(map(str, key))
         assert (row["truth"], row["answer"]) == (mine["truth"], mine["answer"])
         assert row["verdict"] == ("✓ right" if mine["correct"] == 1 else "✗ wrong")
-        _, values, g = run.of_answer(mine["model"], mine["case_id"], mine["level"])
+        _, values, g = of_answer(run, mine["model"], mine["case_id"], mine["level"])
         shown = dict(zip(run.methods, row["sure"], strict=True))
         for name, wanted in zip(values["method"], values["confidence"], strict=True):
             assert (shown[name] == "") == pd.isna(wanted)

@@ -11,6 +11,7 @@ import pytest
 from each import each
 from fake_model import FakeModel
 
+from trustlab.html.prompts import about, template
 from trustlab.models.base import taught_in
 from trustlab.models.by_name import EMBEDDED as MODELS
 from trustlab.parsing.agents import (
@@ -33,7 +34,6 @@ from trustlab.prompts import (
     FOLDER,
     TAGS,
     Prompts,
-    about,
     harmless,
     named,
     names,
@@ -41,7 +41,6 @@ from trustlab.prompts import (
     prompts_of,
     read_examples,
     render,
-    template,
     worked,
 )
 from trustlab.records import Criterion, Reply

@@ -1,4 +1,4 @@
-"""trustlab: when may a medical language model's answer be trusted, and how sure is it really?
+"""trustlab asks when a medical language model's answer may be trusted.
 
 Research only. Not for clinical use.
 """

@@ -1,5 +1,4 @@
-"""A choice among candidate diagnoses: the likelihood of each name as the reply, with no reply to
-parse and nothing to grade."""
+"""Chooses among named diagnoses by how likely the model finds each name."""
 
 from __future__ import annotations
 

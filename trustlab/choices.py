@@ -1,4 +1,4 @@
-"""Checked data: how a class of choices refuses a value, an unknown name and what may be a key."""
+"""Checks a choice of the user and says what is allowed."""
 
 from __future__ import annotations
 

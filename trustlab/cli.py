@@ -1,5 +1,4 @@
-"""The command line: ``trustlab run``, ``score``, ``replay``, ``compare``, ``show``, ``plan``,
-``init``, ``methods``, ``data``, ``cache``."""
+"""The command line: run, score, replay, compare, show, plan, init, methods, data, cache."""
 
 from __future__ import annotations
 
@@ -225,7 +224,7 @@ def _executed(name: str, values: Values, out: Path | None, alone: bool = True) -
     """Run the notebook; a bad end is said here, and has the exit code that :func:`run` names."""
     from papermill.exceptions import PapermillExecutionError
 
-    from trustlab.models.base import Gone, Stopped, Waiting
+    from trustlab.models.stops import Gone, Stopped, Waiting
     from trustlab.run_notebooks import run_notebook
 
     try:
@@ -334,7 +333,7 @@ def try_command(
     Takes the parameters of 01_benchmark. Exit codes: 0 done, 2 refused, 4 the server is gone, 5
     less than half of the replies to some purpose could be read.
     """
-    from trustlab.models.base import Gone
+    from trustlab.models.stops import Gone
     from trustlab.parsing.counts import LEAST_READ
     from trustlab.trial import ADVICE
 

@@ -1,4 +1,4 @@
-"""Asks a model for exactly what the chosen methods need, each question once for all methods."""
+"""Asks a model for exactly what the chosen methods need, each question once."""
 
 from __future__ import annotations
 

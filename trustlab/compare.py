@@ -1,4 +1,4 @@
-"""Models or settings side by side: what several runs say on the cases that they share, in pairs."""
+"""Sets several runs side by side on the cases that they share."""
 
 # pandas' types leave open what a selection gives.
 # pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false

@@ -1,4 +1,4 @@
-"""A library of passages: its files, its passages, and how a notebook names one."""
+"""Reads a library's files as passages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each method costs in replies, tokens and money."""
+"""Counts what each method costs in replies, tokens and money."""
 
 # pandas' types leave open what a selection gives.
 # pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
@@ -29,7 +29,7 @@ PURPOSES: tuple[tuple[frozenset[str], tuple[str, ...]], ...] = (
 )
 """Needs, and the purposes of the requests that any of them adds to the answer's."""
 SAMPLED = "samples samples.logprobs similarity similarity_med entailment contradiction"
-CALLS: dict[str, str] = {
+CALLS_OF: dict[str, str] = {
     "answer.prior_logprobs": "1 scoring",
     f"{SAMPLED} sample_relevance": "K",
     **dict.fromkeys(("probes.ce", "probes.cot_ce", "probes.topk_ce"), "1"),
@@ -65,7 +65,7 @@ def calls(method: Method) -> str:
     is read."""
     if set(method.needs) <= {"shown"}:
         return "0"
-    return " + ".join(["1", *_needed(method, CALLS)])
+    return " + ".join(["1", *_needed(method, CALLS_OF)])
 
 
 def readers(method: Method) -> str:

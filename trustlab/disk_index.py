@@ -1,10 +1,11 @@
-"""BM25 over a library on disk, for corpora larger than memory."""
+"""Searches a library on disk by BM25."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import tempfile
+import unicodedata
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -103,7 +104,7 @@ def _bm25s() -> Any:
 
 def _key(files: Sequence[CorpusFile], k1: float, b: float) -> str:
     """The name of a folder: a hash of all that changes the rankings."""
-    parts = (FORMAT, version("bm25s"), bm25.words_revision(), float(k1), float(b), digest(files))
+    parts = (FORMAT, version("bm25s"), words_revision(), float(k1), float(b), digest(files))
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
 
@@ -148,3 +149,10 @@ def _build(files: Sequence[CorpusFile], folder: Path, k1: float, b: float) -> No
     index.save(folder, passages, show_progress=False, raise_on_serialization_error=True)
     manifest = json.dumps({"revision": revision}, indent=1)
     (folder / MANIFEST).write_text(manifest, encoding="utf-8")
+
+
+def words_revision() -> str:
+    """Names all that :func:`terms` depends on."""
+    how = (bm25.WORD.pattern, bm25.UNSEEN.pattern, "NFKC", unicodedata.unidata_version)
+    parts = (*how, *sorted(bm25.stop_words()))
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]

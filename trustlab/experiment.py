@@ -1,5 +1,4 @@
-"""The benchmark with all that a long run needs: models opened by name, a cache, a folder, batch
-files, several processes; and the same methods on replies that somebody has already."""
+"""Runs the benchmark with all that a long run needs: a cache, a folder, several processes."""
 
 from __future__ import annotations
 
@@ -36,8 +35,9 @@ from trustlab.levels import Show, view
 from trustlab.levels import views as views_of
 from trustlab.meaning.parts import Readers, with_meaning
 from trustlab.metrics.run_tables import checked_answers, joined
-from trustlab.models.base import Model, Request, Waiting
+from trustlab.models.base import Model, Request
 from trustlab.models.cache import CachedModel
+from trustlab.models.stops import Waiting
 from trustlab.models.trial import spread
 from trustlab.parsing.counts import Counts, ReadReply, add, count, totals
 from trustlab.parsing.schemas import HELD

@@ -1,4 +1,4 @@
-"""Where the project's own files lie, and how its YAML is read."""
+"""Says where the project's own files lie, and reads their YAML."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables to read: a run's facts, costs and coverage, and values with intervals as text."""
+"""Makes tables for readers: values with intervals as text, facts of a run."""
 
 # pyright: reportArgumentType=false, reportCallIssue=false, reportReturnType=false
 # pyright: reportAttributeAccessIssue=false, reportGeneralTypeIssues=false

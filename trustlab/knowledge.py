@@ -1,4 +1,4 @@
-"""The knowledge table of ``data/knowledge``: conditions, findings, values, and words for them."""
+"""Reads the knowledge table: conditions, findings, and words for them."""
 
 from __future__ import annotations
 

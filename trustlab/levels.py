@@ -1,4 +1,4 @@
-"""A case as shown at each information level."""
+"""Shows a case at an information level."""
 
 from __future__ import annotations
 

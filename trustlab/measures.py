@@ -1,4 +1,4 @@
-"""The metrics of a run's methods: those of ``metrics``, given each method's family and scale."""
+"""Measures a run: the metrics, given each method's family and scale."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the project's own folders are, how a result is written there, and the words it carries."""
+"""Says where results go, and writes them whole or not at all."""
 
 from __future__ import annotations
 

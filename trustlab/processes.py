@@ -1,4 +1,4 @@
-"""Work spread over processes: no more than there are, and none that outlives who asked for it."""
+"""Spreads work over processes that end with their parent."""
 
 from __future__ import annotations
 

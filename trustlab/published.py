@@ -1,4 +1,4 @@
-"""What Ren et al. 2026 (arXiv 2601.15645 v1) print, from ``data/published``.
+"""Reads the paper's printed tables from data/published.
 
 Large models on other patients than ours: to be read beside our numbers, not held against them.
 """

@@ -1,4 +1,4 @@
-"""The whole vocabulary: cases, what a model replied, and everything known about one answer.
+"""Holds the vocabulary: a case, a reply, an answer and all that is known of it.
 
 All records are frozen; arrays inside them are read by methods and never written.
 """

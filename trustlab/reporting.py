@@ -1,4 +1,4 @@
-"""What a run did, as a list of facts for a methods section, and what each of its methods cost."""
+"""Lists what a run did, as facts for a methods section."""
 
 # pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
 # pyright: reportGeneralTypeIssues=false

@@ -1,4 +1,4 @@
-"""A run in tables: the answers of models, their grades, and every method's confidence in them."""
+"""Holds a run in tables: answers, grades, and every method's confidence."""
 
 from __future__ import annotations
 
@@ -55,33 +55,6 @@ class Run:
     def families(self) -> dict[str, str]:
         """Method -> family, for the methods of this run."""
         return {m.name: m.family for m in select(self.methods)} if self.methods else {}
-
-    @cached_property
-    def _records(self) -> dict[tuple[str, str, int], Generation]:
-        return {(g.model, g.case_id, g.level): g for g in self.generations}
-
-    @cached_property
-    def _places(self) -> tuple[dict[Any, Any], ...]:
-        """Of answers and confidences (model, case, level) -> the places of their rows;
-        ``ValueError`` where a case's id is in two data sets, since records do not say which."""
-        cases: Any = self.answers[["dataset", "case_id"]].drop_duplicates()
-        again = cases.loc[cases["case_id"].duplicated(keep=False)]
-        if len(again):
-            name, sets = again["case_id"].iloc[0], ", ".join(sorted(set(again["dataset"])))
-            told = f"the case id {name!r} is in several data sets ({sets})"
-            raise ValueError(f"no answer can be shown: {told}; give each case an id of its own")
-        keys, tables = ["model", "case_id", "level"], (self.answers, self.confidence)
-        return tuple(table.groupby(keys, observed=True).indices for table in tables)
-
-    def of_answer(
-        self, model: str, case_id: str, level: int
-    ) -> tuple[pd.DataFrame, pd.DataFrame, Generation | None]:
-        """Of one answer: its row of ``answers`` (none where there is no such answer), its rows of
-        ``confidence``, and its record where the run holds it."""
-        key = (model, case_id, level)
-        answers, confidence = (places.get(key, []) for places in self._places)
-        rows = self.answers.iloc[answers], self.confidence.iloc[confidence]
-        return *rows, self._records.get(key)
 
 
 def ask(

@@ -1,5 +1,4 @@
-"""Runs a notebook with papermill: checks the parameters first, keeps what came out, writes the
-manifest.
+"""Runs a notebook with papermill and writes down what came out.
 
 A run's folder ``runs/<name>`` receives the executed notebook, its HTML copy, ``answers.html`` with
 ``answers/``, ``figures/``, the tables and ``manifest.json``.
@@ -30,7 +29,7 @@ from trustlab.formatted import remark_lines, together
 from trustlab.html import opening
 from trustlab.html.notebook import without_progress, write_html
 from trustlab.html.pages import PAGE, write_answers
-from trustlab.models.base import Gone, Unread, Waiting
+from trustlab.models.stops import Gone, Unread, Waiting
 from trustlab.settings import ROLES, Setup, with_more
 from trustlab.tables import read_text
 from trustlab.workbench import check_names

@@ -1,4 +1,4 @@
-"""Replies that somebody has already, from the command line: tables, one figure, and a summary."""
+"""Scores replies that the user has already, from the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Findings as sentences: spoken and written wordings, a reader of sentences."""
+"""Splits running text into sentences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every choice of a run, as plain checked data: ``Setup``; it opens nothing.
+"""Holds every choice of a run, checked; it opens nothing.
 
 A value out of range, an unknown name and two choices that do not go together are a ``ValueError``
 of one line. Whether what is named exists, :func:`trustlab.workbench.opened` looks.

@@ -1,4 +1,4 @@
-"""Text, JSON lines and tables from files; errors that name file, row and field."""
+"""Reads a user's tables and JSON lines, and says what is wrong where."""
 
 from __future__ import annotations
 

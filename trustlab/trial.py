@@ -1,4 +1,4 @@
-"""How much of what a model says can be read: a trial of every purpose that any notebook asks."""
+"""Tries how much of a model's replies can be read, before a run is spent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a setup names, checked and opened in one place: models, cache, readers, grader, library."""
+"""Opens what a setup names: models, cache, readers, grader, library."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Agents: procedures that ask a model several things in a row."""
+"""Agents ask a model several things in a row."""

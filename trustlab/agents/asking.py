@@ -1,4 +1,4 @@
-"""How an agent asks: a request made of a prompt, and who puts requests to a model."""
+"""Makes a request of a prompt, and puts it to a model."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""A patient's chart: what a doctor knows beside what the patient tells, and how it reads in a
-prompt.
-It stands in ``Case.patient`` under :data:`FIELDS`. An illness or pregnancy that a told statement
-affirms is in it too."""
+"""Reads a patient's chart, and says it in a prompt. It stands in ``Case.patient`` under
+:data:`FIELDS`. An illness or pregnancy that a told statement affirms is in it too."""
 
 from __future__ import annotations
 

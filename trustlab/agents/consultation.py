@@ -1,6 +1,5 @@
-"""A consultation: the doctor asks one question at a time, the patient answers from the facts, up to
-a number of turns; ``prompts/ask.txt`` and ``prompts/enough.txt``. Ren et al. 2026 stop at a
-confidence: ``stop`` of :func:`consult`; without it thresholds are replayed on the full length."""
+"""Lets a doctor question a patient, turn by turn. Ren et al. 2026 stop at a confidence: ``stop`` of
+:func:`consult`; without it thresholds are replayed on the full length."""
 
 from __future__ import annotations
 

@@ -1,14 +1,13 @@
-"""What a doctor calls a diagnosis on saying it, and whether earlier words give it away."""
+"""Finds words that give the diagnosis away."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from os.path import commonprefix
 
-from trustlab.records import Case, normalise
+from trustlab.records import normalise
 from trustlab.words import word_lists
 
 _WORDS = word_lists("giveaway")
@@ -105,21 +104,6 @@ def giveaway(names: Sequence[str], utterance: str) -> Giveaway:
         whole=frozenset(acronym.lower() for acronym in acronyms - in_capitals) | lay_names(names),
         acronyms=frozenset(in_capitals),
     )
-
-
-_of_names = lru_cache(maxsize=2**10)(giveaway)
-
-
-def names_its_diagnosis(case: Case) -> bool:
-    """Whether a statement says the diagnosis: an accepted or an everyday name, even to deny it."""
-    names = (case.diagnosis, *case.accepted)
-    return any(_heard(names, statement.text) for statement in case.statements)
-
-
-@lru_cache(maxsize=2**16)
-def _heard(names: tuple[str, ...], text: str) -> bool:
-    """Data sets from templates repeat few texts very often."""
-    return _of_names(names, "").heard_in(text)
 
 
 def _spellings(text: str) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""MedConf: confidence grounded in evidence (Ren et al. 2026, section 5). Keyword of the diagnosis,
+"""Draws confidence from evidence (MedConf; Ren et al. 2026, section 5). Keyword of the diagnosis,
 passages of a library, symptom profile, each criterion supported, missing or contradicted by the
 patient's words, a score. Prompts: ``keyword``, ``profile``, ``evidence``."""
 

@@ -1,6 +1,6 @@
-"""Doctors who judge a patient independently, the plan of the one in charge, reviewers who check it.
-Each doctor has a random stream of its own; synonyms count as one diagnosis. Prompts: ``doctor``,
-``plan``, ``review_prescriptions``, ``review_tests``."""
+"""Lets doctors judge a patient independently, and vote. Each doctor has a random stream of its own;
+synonyms count as one diagnosis. Prompts: ``doctor``, ``plan``, ``review_prescriptions``,
+``review_tests``."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""A patient who answers only from the case's facts: a model finds the fact, code checks it
-(``prompts/patient.txt``). Spoken is a fact, the knowledge table's denial of what is not so, or "I
-don't know."; what it tried is counted."""
+"""Answers a doctor's question from the case's facts alone. Spoken is a fact, the knowledge table's
+denial of what is not so, or "I don't know."; what it tried is counted."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What is told, changed; and whether it still says the same."""
+"""Changes what is told, and checks that it still says the same."""

@@ -1,6 +1,5 @@
-"""Ways to change what is told without changing what is wrong with the patient, and two patients
-told as one.
-What is drawn hangs on the seed, the case and the level alone."""
+"""Rewords a case, adds small talk, or tells two patients as one. What is drawn hangs on the seed,
+the case and the level alone."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Does a statement in new words still say the same? Held against the knowledge table's phrasings of
-every finding.
-First by exact words: findings affirmed or denied, with which values. The rest by likeness: a
-sentence encoder says which finding it is, and, with negation words, whether it affirms or
-denies."""
+"""Checks whether a statement in new words still says the same. Held against the knowledge table's
+phrasings of every finding. First by exact words: findings affirmed or denied, with which values.
+The rest by likeness: a sentence encoder says which finding it is, and, with negation words, whether
+it affirms or denies."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""A model words statements anew: the doctor's question and the patient's answer, by a prompt
-each."""
+"""Has a model say a statement in other words."""
 
 from __future__ import annotations
 

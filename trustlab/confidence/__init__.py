@@ -1,4 +1,4 @@
-"""Confidence methods: one file a family, each method a pure function that registers itself."""
+"""Confidence methods: a file a family, each method a function of one answer."""
 
 # Tables list methods in the order in which these files register them.
 # isort: off

@@ -1,6 +1,5 @@
-"""Confidence from how far K sampled diagnoses agree; only readable samples are counted.
-Equation numbers: Ren et al. 2026. Where its formula is an uncertainty, confidence is its
-negative."""
+"""Asks how far K sampled diagnoses agree. Equation numbers: Ren et al. 2026. Where its formula is
+an uncertainty, confidence is its negative."""
 
 from __future__ import annotations
 

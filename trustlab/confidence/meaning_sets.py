@@ -1,5 +1,4 @@
-"""Confidence from which sampled diagnoses mean the same: sets of meanings, and graphs whose edges
-are entailment.
+"""Asks which sampled diagnoses mean the same.
 
 - K readable samples; ``entailment[i, j]``, ``contradiction[i, j]``: the probability that sample i
   entails, contradicts sample j. Two mean the same where entailment is the likelier in both

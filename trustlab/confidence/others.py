@@ -1,5 +1,4 @@
-"""Methods of their own kind: baselines, MedConf's scores, agreement of doctors, RDC, and the exact
-posterior that they can be held against."""
+"""Holds the baselines, MedConf's score, and the doctors' agreement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The register of methods: what each needs, what it costs in requests, and how it is called."""
+"""Registers each method with its needs, scale, equation and source."""
 
 from __future__ import annotations
 

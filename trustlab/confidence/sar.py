@@ -1,8 +1,7 @@
-"""Shifting attention to relevance: probabilities of tokens and samples, weighed by how much each
-means.
-Duan et al. 2024; equation numbers: Ren et al. 2026. R_l = 1 - g(answer, answer without token l), g
-a cosine clipped to [0, 1] (a cross-encoder in the method's own code). Where the formula is an
-uncertainty, the confidence is its negative."""
+"""Weighs tokens and samples by how much each means (SAR). Duan et al. 2024; equation numbers: Ren
+et al. 2026. R_l = 1 - g(answer, answer without token l), g a cosine clipped to [0, 1] (a
+cross-encoder in the method's own code). Where the formula is an uncertainty, the confidence is its
+negative."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Methods that read the probabilities of the answer's tokens, claim-conditioned ones (CCP) too."""
+"""Reads the probabilities of the answer's tokens."""
 
 from __future__ import annotations
 

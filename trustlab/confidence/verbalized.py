@@ -1,4 +1,4 @@
-"""Confidence that the model states itself when asked about its answer."""
+"""Reads the confidence that the model states itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Data sets by name. A loader is one file: a path and a seed in, cases in file order out."""
+"""Reads data sets by name, as cases. A loader is one file: a path and a seed in, cases in file
+order out."""
 
 from __future__ import annotations
 

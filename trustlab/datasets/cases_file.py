@@ -1,11 +1,11 @@
-"""What a loader reads, checks of its rows, and the loader of a user's own table."""
+"""Reads the starter data and a user's own table of cases."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -18,7 +18,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from trustlab.agents.giveaway import names_its_diagnosis
+from trustlab.agents.giveaway import giveaway
 from trustlab.choices import utf8
 from trustlab.records import Case, Statement, normalise
 from trustlab.sentences import sentences
@@ -241,3 +241,18 @@ def _exchanges(pieces: Iterable[str]) -> list[str]:
         else:
             found.append(piece)
     return found
+
+
+def names_its_diagnosis(case: Case) -> bool:
+    """Whether a statement says the diagnosis: an accepted or an everyday name, even to deny it."""
+    names = (case.diagnosis, *case.accepted)
+    return any(_heard(names, statement.text) for statement in case.statements)
+
+
+_of_names = lru_cache(maxsize=2**10)(giveaway)
+
+
+@lru_cache(maxsize=2**16)
+def _heard(names: tuple[str, ...], text: str) -> bool:
+    """Data sets from templates repeat few texts very often."""
+    return _of_names(names, "").heard_in(text)

@@ -1,4 +1,4 @@
-"""What is in a data set: counts, drops by reason, lengths, labels, and two cases to look at."""
+"""Shows what is in a data set: counts, drops, lengths, labels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DDXPlus: the English release as cases, its evidences as sentences."""
+"""Reads DDXPlus, and says its evidences as sentences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data sets to the user's disk: download, check, unpack within limits, say where from."""
+"""Downloads data sets to the user's disk, within limits."""
 
 from __future__ import annotations
 

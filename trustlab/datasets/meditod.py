@@ -1,4 +1,4 @@
-"""MediTOD: dialogues from its files as cases."""
+"""Reads MediTOD's dialogues."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""MedQA (Jin et al. 2021): exam questions whose answer is a diagnosis, told sentence by sentence,
-without options."""
+"""Reads MedQA's questions whose answer is a diagnosis."""
 
 from __future__ import annotations
 

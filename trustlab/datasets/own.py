@@ -1,5 +1,4 @@
-"""The cases that come along in ``data/``: patients of our generated world, written conversations
-and reports, 171 cases of DDXPlus in our words. They are ours: read, and not checked again."""
+"""Reads the cases that come along: our own. They are read as they are, not checked again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replies that somebody has already, from a table: what it holds becomes records to score."""
+"""Reads replies that somebody has already, from a table."""
 
 from __future__ import annotations
 

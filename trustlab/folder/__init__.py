@@ -1,2 +1,1 @@
-"""What a run's folder holds beside its tables: every reply, and the records; and what is kept of
-the published runs."""
+"""Keeps a run in a folder: its tables, its records, every reply."""

@@ -1,5 +1,5 @@
-"""The replies, relevances and judgements that a run read, from files without pickles. Sentence
-vectors are made again from the words: they would take as much room as the replies."""
+"""Makes caches anew from the kept replies of the published run. Sentence vectors are made again
+from the words: they would take as much room as the replies."""
 
 from __future__ import annotations
 

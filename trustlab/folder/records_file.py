@@ -1,4 +1,4 @@
-"""``generations.jsonl.gz``: a run's records, a line each, as strict JSON and back again.
+"""Writes a run's records as JSON lines, and reads them back.
 
 One codec for every frozen dataclass of :mod:`trustlab.records`, led by the types of its fields:
 

@@ -1,4 +1,4 @@
-"""``replies.jsonl.gz``: a row a request, with its prompt, its raw replies and what was read.
+"""Writes each request of a run with its replies and what was read.
 
 A row is one JSON object:
 

@@ -1,4 +1,4 @@
-"""A run in a folder: its tables, its records and ``run.json``, written and read back."""
+"""Saves a run's tables, and loads a run from its folder."""
 
 from __future__ import annotations
 
@@ -98,11 +98,36 @@ def load_run(folder: str | Path, records: bool | None = None) -> Run:
     return without_unread(Run(**tables, parameters=facts, generations=made, folder=folder))
 
 
-def saved_record(run: Run, model: str, case_id: str, level: int) -> Generation | None:
-    """The record of one answer, from the folder of a run that holds none."""
-    if run.generations or not run.folder or not (kept := run.folder / RECORDS).is_file():
-        return None
-    return next(find_records(kept, {(case_id, level, model)}), None)
+def of_answer(
+    run: Run, model: str, case_id: str, level: int
+) -> tuple[pd.DataFrame, pd.DataFrame, Generation | None]:
+    """Of one answer: its row of ``answers`` (none where there is no such answer), its rows of
+    ``confidence``, and its record from the run or its folder, where it was kept."""
+    answers, confidence, records = _places(run)
+    key = (model, case_id, level)
+    record = records.get(key)
+    if not run.generations and run.folder and (kept := run.folder / RECORDS).is_file():
+        record = next(find_records(kept, {(case_id, level, model)}), None)
+    rows = run.answers.iloc[answers.get(key, [])], run.confidence.iloc[confidence.get(key, [])]
+    return *rows, record
+
+
+def _places(run: Run) -> tuple[dict[Any, Any], ...]:
+    """(model, case, level) -> places of rows of answers, of confidences, and the record; looked up
+    once a run. ``ValueError`` where a case's id is in two data sets: records do not say which."""
+    if "_places" not in vars(run):
+        cases: Any = run.answers[["dataset", "case_id"]].drop_duplicates()
+        again = cases.loc[cases["case_id"].duplicated(keep=False)]
+        if len(again):
+            name, sets = again["case_id"].iloc[0], ", ".join(sorted(set(again["dataset"])))
+            told = f"the case id {name!r} is in several data sets ({sets})"
+            raise ValueError(f"no answer can be shown: {told}; give each case an id of its own")
+        keys = ["model", "case_id", "level"]
+        tables = (run.answers, run.confidence)
+        found = [table.groupby(keys, observed=True).indices for table in tables]
+        records = {(g.model, g.case_id, g.level): g for g in run.generations}
+        vars(run)["_places"] = (*found, records)
+    return vars(run)["_places"]
 
 
 def table_in(folder: Path, name: str) -> Path:

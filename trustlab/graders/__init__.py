@@ -1,4 +1,4 @@
-"""Graders: is an answer the patient's diagnosis? 1, 0, or ungraded with a reason; never a guess.
+"""Grades answers: 1, 0, or ungraded with a reason; never a guess.
 
 ``exact`` (the case's own name), ``synonym`` (accepted names and the knowledge table), ``encoder``
 (alike in a sentence encoder) and ``judge:MODEL`` (a model is asked). All keep these rules:

@@ -1,4 +1,4 @@
-"""What a name of a disease says: its words in one spelling, and the noun that they describe."""
+"""Takes a disease's name apart: its words, its noun."""
 
 from __future__ import annotations
 

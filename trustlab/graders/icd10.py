@@ -1,4 +1,4 @@
-"""Names of diseases in ICD-10-CM: its titles, inclusion terms and hierarchy (simple-icd-10-cm).
+"""Looks a disease's name up in ICD-10-CM.
 
 The terminology takes seconds to open, so it is opened at the first name that nothing else settles.
 """

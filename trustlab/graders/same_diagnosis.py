@@ -1,4 +1,4 @@
-"""Are two names of diagnoses the same? Words, kinds of a disease, names and their spellings."""
+"""Asks whether two names mean the same diagnosis."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is an answer the true disease, a kind of it, or another? By words, listed names and ICD-10-CM."""
+"""Asks whether an answer is the true disease or a kind of it."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a notebook shows as HTML: dialogues, replies, evidence, charts, a run to look into."""
+"""Shows answers, evidence and runs as HTML."""

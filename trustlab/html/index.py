@@ -1,4 +1,4 @@
-"""``index.html``: all runs of a folder, each with its question, its first figure and its facts."""
+"""Writes index.html: all runs of a folder, each with its first figure."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""An executed notebook as a page of its own: contents, code folded, long tables folded, a style for
-paper."""
+"""Writes an executed notebook as a page of its own."""
 
 from __future__ import annotations
 

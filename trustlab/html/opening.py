@@ -1,4 +1,4 @@
-"""The opening of a notebook: what was asked of whom, how much was read, and how often it is right.
+"""Opens a notebook: what was asked, how much was read and right.
 
 The block between :data:`BEGIN` and :data:`END` in its first cell, as Markdown, from a run's folder.
 """

@@ -1,4 +1,4 @@
-"""From a number to the raw reply: the page of one answer, and ``answers.html``, the list of all.
+"""Leads from a number to the raw reply: the page of one answer.
 
 Everything comes from the run's tables, records and replies; no model is asked. The templates escape
 every word of models and files.
@@ -30,7 +30,7 @@ from trustlab.folder.records_file import NAME as RECORDS
 from trustlab.folder.records_file import find_records
 from trustlab.folder.replies_log import NAME as REPLIES
 from trustlab.folder.replies_log import Replies, replies_in
-from trustlab.folder.saved import RUN, find_table, load_run, saved_record
+from trustlab.folder.saved import RUN, find_table, load_run, of_answer
 from trustlab.html.show import GREY, Html, dialogue, evidence, render, replies, tokens, votes
 from trustlab.metrics.run_tables import KEYS
 from trustlab.parsing.counts import TOO_FEW
@@ -73,8 +73,7 @@ def show(run: Run, case_id: str, level: int, model: str | None = None) -> Html:
     confidence, evidence and, of a saved run, every prompt with its raw replies. ``ValueError``
     where there is no such answer."""
     model = model or next(iter(run.parameters["models"]))
-    rows, sure, g = run.of_answer(model, case_id, level)
-    g = g or saved_record(run, model, case_id, level)
+    rows, sure, g = of_answer(run, model, case_id, level)
     if rows.empty:
         raise ValueError(f"no answer of {model!r} to case {case_id!r} at level {level!r}")
     row = rows.iloc[0].to_dict()

@@ -1,4 +1,4 @@
-"""The prompts of a run, each folded: what it is for, and its words with their slots."""
+"""Shows the prompts of a run."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from trustlab.html.pages import PURPOSES
 from trustlab.html.show import Html, render
-from trustlab.prompts import about, names, template
+from trustlab.prompts import EMBEDDED, Prompts, names, parts
 from trustlab.records import GIVEN
 from trustlab.settings import Setup
 from trustlab.workbench import Workbench, opened
@@ -37,3 +37,14 @@ def prompts_shown(purposes: Iterable[str], setup: Setup | Workbench | None = Non
     ]
     optional = any(line.startswith("@") for *_, user in prompts for line in user.split("\n"))
     return render("prompts", prompts=prompts, optional=optional)
+
+
+def template(name: str, prompts: Prompts = EMBEDDED) -> tuple[str, str]:
+    """The (system, user) texts of prompt ``name``; ``ValueError`` names the known ones."""
+    _, system, user = parts(prompts.file(f"{name}.txt"))
+    return system, user
+
+
+def about(name: str) -> str:
+    """What prompt ``name`` is for, in a sentence; ``ValueError`` names the known ones."""
+    return parts(EMBEDDED.file(f"{name}.txt"))[0]

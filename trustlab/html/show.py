@@ -1,5 +1,5 @@
-"""What notebooks show as HTML: an answer, its evidence, a consultation, a chart review.
-Every page stands alone, without script; templates escape every word of a model, patient or file."""
+"""Shows an answer, its evidence, or a consultation in a notebook. Every page stands alone, without
+script; templates escape every word of a model, patient or file."""
 
 from __future__ import annotations
 

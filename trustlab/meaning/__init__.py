@@ -1,1 +1,1 @@
-"""What words mean: sentence vectors, entailment, relevance of tokens."""
+"""Finds what words mean: sentence vectors, entailment, relevance."""

@@ -1,5 +1,4 @@
-"""How alike sentences are: unit vectors of a sentence encoder and their cosines, each distinct
-string encoded once, read up to the encoder's window (256 word pieces for MiniLM).
+"""Says how alike sentences are, by a sentence encoder.
 
 Cosines move by 1e-7 with the composition of a batch and the processor: round them (3 decimals)
 where they are held against a threshold; what is ranked passes

@@ -1,4 +1,5 @@
-"""Does one diagnosis entail another? A protocol, a real judge by name, a proxy without download.
+"""Asks whether one diagnosis entails another. A protocol, a real judge by name, a proxy without
+download.
 
 Over a run each distinct (premise, hypothesis) is judged once; two equal strings entail each other
 and are never put to a judge.

@@ -1,4 +1,4 @@
-"""The parts of a generation that are about what its words mean, over a whole run at once."""
+"""Adds to each answer what its words mean."""
 
 from __future__ import annotations
 

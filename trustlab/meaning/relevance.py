@@ -1,4 +1,4 @@
-"""What each token adds to the meaning of a diagnosis, and how well reasoning fits it (RDC)."""
+"""Says what each token adds to the meaning of a diagnosis."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metrics: arrays in, number out; and the table that holds them all with their intervals."""
+"""Metrics: arrays go in, numbers come out."""
 
 from trustlab.metrics.bands import rising_band, unordered_band
 from trustlab.metrics.calibration import brier, cross_fitted, ece

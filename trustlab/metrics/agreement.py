@@ -1,4 +1,4 @@
-"""Do two graders say the same? Cohen's kappa, with intervals over cases."""
+"""Asks whether two graders say the same (Cohen's kappa)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asks what chance would give: bands of correlations over the levels."""
+"""Says what chance would give a correlation over the levels."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Does a confidence of 0.8 mean right in 80 of 100, and which probability would it stand for?
-Brier score, its parts and ECE are for methods whose scale is ``probability``."""
+"""Asks whether a confidence of 0.8 is right in 80 of 100 answers. Brier score, its parts and ECE
+are for methods whose scale is ``probability``."""
 
 from __future__ import annotations
 

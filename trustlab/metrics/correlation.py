@@ -1,4 +1,4 @@
-"""Do accuracy and mean confidence rise together over the levels, and could that be chance?
+"""Asks whether accuracy and confidence rise together over the levels.
 
 - P-values are exact, two-sided, and assume that every order is as likely.
 - The *rising* null: accuracies stay as they are, a confidence is drawn that merely rises, the

@@ -1,6 +1,6 @@
-"""Which intervals hold what they promise: measured by simulation, and read from that table.
-``python -m benchmarks.intervals`` writes ``coverage.csv``: a row a kind of interval, truth and
-number of clustered cases, with the share of intervals that hold the truth."""
+"""Knows which intervals hold what they promise. ``python -m benchmarks.intervals`` writes
+``coverage.csv``: a row a kind of interval, truth and number of clustered cases, with the share of
+intervals that hold the truth."""
 
 from __future__ import annotations
 

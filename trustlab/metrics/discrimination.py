@@ -1,4 +1,4 @@
-"""Does a higher confidence go with a correct answer? AUROC and AUPRC."""
+"""Asks whether right answers are surer than wrong ones (AUROC, AUPRC)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One way to measure: a statistic of weighted rows, its interval, counts, and what is missing.
+"""Measures a statistic with its interval, counts and reasons.
 
 - A *statistic* is a function of :class:`Rows` that gives its value in the sample first, then in
   every bootstrap draw: (1 + draws,), NaN where undefined.

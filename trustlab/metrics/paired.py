@@ -1,5 +1,6 @@
-"""Is a method better than another one on the same answers? Each against a reference, and the best.
-Everything is paired: the same rows, the same draws of cases; p-values corrected over a family."""
+"""Asks whether one method beats another on the same answers. Each against a reference, and the
+best. Everything is paired: the same rows, the same draws of cases; p-values corrected over a
+family."""
 
 from __future__ import annotations
 

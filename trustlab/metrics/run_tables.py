@@ -1,4 +1,4 @@
-"""The metrics of a run: its tables checked, the rows of each method, and one long table."""
+"""Makes one long table of all metrics of a run."""
 
 from __future__ import annotations
 

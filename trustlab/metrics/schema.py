@@ -1,6 +1,6 @@
-"""The columns that tables of numbers have, written down once; docs/statistics.md explains them.
-Every table is long, a number a row: what it is about (:data:`KEYS`), the ``metric``, its ``value``,
-interval and counts; ``missing`` says why something is not there."""
+"""Names the columns of tables: type, unit, meaning. Every table is long, a number a row: what it is
+about (:data:`KEYS`), the ``metric``, its ``value``, interval and counts; ``missing`` says why
+something is not there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is gained by answering only when sure? Risk against coverage, and the area under it.
+"""Asks what is gained by answering only when sure. Risk against coverage, and the area under it.
 Coverage is the share of answers given, the surest first, risk the share of wrong ones among them.
 Of equal confidences the mean over all orders is taken. Geifman & El-Yaniv 2017."""
 

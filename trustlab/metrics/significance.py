@@ -1,4 +1,4 @@
-"""Could this be chance, and how many cases would it take to know?"""
+"""Asks whether this could be chance, and how many cases it takes to know."""
 
 from __future__ import annotations
 

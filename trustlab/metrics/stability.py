@@ -1,8 +1,8 @@
-"""Does a confidence stay put when the question is asked in a changed way?
-A coefficient of variation (CV) is a population standard deviation by a mean, in percent: *CV group*
-of the conditions' means, *CV sample* of each row over the conditions, then the mean over rows. It
-asks for a ratio scale (a method's ``ratio``). Ren et al. 2026, robustness; percent, population
-standard deviation and intervals are ours."""
+"""Asks whether a confidence stays put when the wording changes (CV). A coefficient of variation
+(CV) is a population standard deviation by a mean, in percent: *CV group* of the conditions' means,
+*CV sample* of each row over the conditions, then the mean over rows. It asks for a ratio scale (a
+method's ``ratio``). Ren et al. 2026, robustness; percent, population standard deviation and
+intervals are ours."""
 
 from __future__ import annotations
 

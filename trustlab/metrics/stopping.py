@@ -1,7 +1,7 @@
-"""When to stop asking: what every threshold would have done, from recorded consultations.
-Of T turns stop at the first whose confidence reaches the threshold, else at the last (Ren et al.
-2026, consultation). ``confidence``, ``correct`` (0 or 1) and ``utterances`` (up to and with a turn)
-are (n, T), T at least 1, else ``ValueError``."""
+"""Says what each stopping threshold would have done. Of T turns stop at the first whose confidence
+reaches the threshold, else at the last (Ren et al. 2026, consultation). ``confidence``, ``correct``
+(0 or 1) and ``utterances`` (up to and with a turn) are (n, T), T at least 1, else ``ValueError``.
+"""
 
 from __future__ import annotations
 

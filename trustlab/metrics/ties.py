@@ -1,4 +1,4 @@
-"""What goes into a formula: numbers that are checked, and near-ties made ties before a ranking."""
+"""Checks numbers, and makes near-ties ties."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""The trust indices CDR, RDC, ETI, OSI and FTI in both published formulations, and their vote.
-Of numbers, or arrays element by element; NaN stays NaN, out of range is a ``ValueError``.
-``formulation``: "trust-x" (accuracy, CDR and RDC are fractions, RDC a cosine) or "medguard-x"
-(percent)."""
+"""Computes the trust indices CDR, RDC, ETI, OSI and FTI. Of numbers, or arrays element by element;
+NaN stays NaN, out of range is a ``ValueError``. ``formulation``: "trust-x" (accuracy, CDR and RDC
+are fractions, RDC a cosine) or "medguard-x" (percent)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The trust indices of each configuration of doctors and reviewers, and the counts behind them.
-An index is a statistic of the cases of one configuration: weighted sums of what each case adds
-(:func:`each_case`), put together by the functions of :mod:`trustlab.metrics.trust`."""
+"""Makes the table of trust indices by team of doctors and reviewers. An index is a statistic of the
+cases of one configuration: weighted sums of what each case adds (:func:`each_case`), put together
+by the functions of :mod:`trustlab.metrics.trust`."""
 
 from __future__ import annotations
 

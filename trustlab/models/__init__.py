@@ -1,1 +1,1 @@
-"""Asks models: what every model can do, backends for servers and local ones, and their replies."""
+"""Asks models: what each can do, backends for servers and local ones, their replies."""

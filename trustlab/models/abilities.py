@@ -1,9 +1,9 @@
-"""What a model turned out to be able to do, and a model seen through its words alone."""
+"""Says what a model turned out to be able to do."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from inspect import signature
 from typing import Any, cast
@@ -11,6 +11,8 @@ from typing import Any, cast
 from trustlab.choices import check_no_key
 from trustlab.models.base import Model, Request
 from trustlab.records import Reply
+
+Keep = Callable[[int, int, list[Reply]], None]  # request, index of the first reply, replies
 
 
 @dataclass(frozen=True)
@@ -92,3 +94,11 @@ class TextOnly:
         if name in SHOWN:
             return getattr(self.model, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+
+def too_long(name: str, window: float, n_tokens: int = 0) -> Reply:
+    """The reply to a prompt that the model called ``name`` cannot read to its end."""
+    why = f"the prompt is longer than the window of {name}, {window:.0f} tokens"
+    if says := getattr(window, "says", ""):
+        why += f" ({says})"
+    return Reply(None, n_tokens_in=n_tokens, missing=why, finish="error")

@@ -1,4 +1,4 @@
-"""What every model can do, and a model seen through its words alone."""
+"""Says what a request is, and what every model can do."""
 
 from __future__ import annotations
 
@@ -81,14 +81,6 @@ def most_tokens(messages: Messages) -> int:
     return 512 + sum(len(content.encode("utf-8", "replace")) for _, content in messages)
 
 
-def too_long(name: str, window: float, n_tokens: int = 0) -> Reply:
-    """The reply to a prompt that the model called ``name`` cannot read to its end."""
-    why = f"the prompt is longer than the window of {name}, {window:.0f} tokens"
-    if says := getattr(window, "says", ""):
-        why += f" ({says})"
-    return Reply(None, n_tokens_in=n_tokens, missing=why, finish="error")
-
-
 def taught_in(folder: Path | str) -> dict[str, Any]:
     """How a folder's model was taught to be asked, from its ``prompts.yml``; {} without one.
     ``set``: of its prompts; ``free``: nothing holds its replies to a form or ends one that repeats
@@ -101,34 +93,6 @@ def taught_in(folder: Path | str) -> dict[str, Any]:
         if value not in known.get(key, ()):
             raise ValueError(f"{file}: {key!r} is {value!r}; allowed are {known}")
     return found
-
-
-class Stopped(RuntimeError):
-    """A backend had to stop before all was answered (a budget is spent, say); its words tell why
-    and how to go on. ``replies`` is what :meth:`Model.generate` would have returned: finished
-    replies as they are, the others missing with the reason."""
-
-    def __init__(self, message: str, replies: list[list[Reply]]) -> None:
-        super().__init__(message)
-        self.replies = replies
-
-
-class Gone(Stopped):
-    """The server does not answer any more, or asks to wait too long."""
-
-
-class Unread(Stopped):
-    """Too few replies of a trial could be read; its words show some of them."""
-
-
-class Waiting(Stopped):
-    """Requests wait in batch files; its words say where, and what to do."""
-
-    def __init__(self, message: str, replies: list[list[Reply]] | None = None) -> None:
-        super().__init__(message, replies or [])
-
-
-Keep = Callable[[int, int, list[Reply]], None]  # request, index of the first reply, replies
 
 
 @runtime_checkable

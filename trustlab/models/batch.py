@@ -1,5 +1,4 @@
-"""A model that is asked by files: what a run lacks is written in OpenAI's batch format, and what
-came back is read.
+"""Asks a model by files, in OpenAI's batch format.
 
 Running the same command again is the whole protocol. Who carries the load is the user's choice:
 ``vllm run-batch``, a service's batch interface, a cluster.

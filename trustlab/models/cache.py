@@ -1,4 +1,4 @@
-"""Replies kept in a file, so that each is asked for once; and how they are written there."""
+"""Keeps each reply in a file, so that it is asked for once."""
 
 from __future__ import annotations
 
@@ -27,11 +27,12 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal, NamedTuple,
 import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from trustlab.models.abilities import Abilities, TextOnly, abilities_of, finds_out
-from trustlab.models.base import Messages, Model, Request, Stopped, too_long
+from trustlab.models.abilities import Abilities, TextOnly, abilities_of, finds_out, too_long
+from trustlab.models.base import Messages, Model, Request
 from trustlab.models.decoding import ROUNDING
 from trustlab.models.openai_wire import MOST_TOKENS
 from trustlab.models.opening import Later
+from trustlab.models.stops import Stopped
 from trustlab.models.thought import apart
 from trustlab.parsing.counts import ReadReply, count, read_reply
 from trustlab.paths import offline as told_offline

@@ -1,5 +1,4 @@
-"""One forward pass after another: truncated distributions, decoding, and scoring of given
-tokens."""
+"""Draws tokens from a local model, one forward pass after another."""
 
 from __future__ import annotations
 

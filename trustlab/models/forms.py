@@ -1,5 +1,4 @@
-"""Replies of a local model held to the form of their requests, by llguidance; greedy ones that
-repeat themselves."""
+"""Holds a local model's replies to a form."""
 
 from __future__ import annotations
 

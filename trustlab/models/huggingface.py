@@ -1,4 +1,4 @@
-"""Models of transformers: prompts in their chat format, batches that fit memory, replies."""
+"""Asks a model of the transformers library."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from trustlab.models import decoding, opening
-from trustlab.models.abilities import not_default
-from trustlab.models.base import STATISTICS, Messages, Request, taught_in, too_long
+from trustlab.models.abilities import not_default, too_long
+from trustlab.models.base import STATISTICS, Messages, Request, taught_in
 from trustlab.models.decoding import Branches, GrowingReplies, Ids, Passes
 from trustlab.models.forms import Forms, repeats_itself
 from trustlab.models.templates import check_options, check_template, dated

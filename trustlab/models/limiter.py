@@ -1,4 +1,4 @@
-"""How many calls a server takes at once: learned from what it refuses."""
+"""Learns how many calls a server takes at once."""
 
 from __future__ import annotations
 

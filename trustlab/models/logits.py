@@ -1,4 +1,4 @@
-"""What is read from logits, worked out on the device where they lie: only results leave it."""
+"""Reads token statistics from logits where they lie."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any OpenAI-compatible server: OpenAI itself, vLLM, llama.cpp, Ollama and their like.
+"""Asks any OpenAI-compatible server.
 
 Address and key come from ``OPENAI_BASE_URL`` and ``OPENAI_API_KEY``. Probabilities are the
 server's: at temperature 1 where it says so, as most do; the server's own defaults (a repetition
@@ -23,11 +23,12 @@ from typing import Any, cast
 from trustlab.models import base
 from trustlab.models import openai_replies as answers
 from trustlab.models import openai_wire as wire
-from trustlab.models.abilities import Abilities, not_default
-from trustlab.models.base import Gone, Keep, Messages, Request, Stopped
+from trustlab.models.abilities import Abilities, Keep, not_default
+from trustlab.models.base import Messages, Request
 from trustlab.models.decoding import check
 from trustlab.models.limiter import LONGEST_WAIT_S
 from trustlab.models.openai_wire import Address, Dialect, Line, Outcome
+from trustlab.models.stops import Gone, Stopped
 from trustlab.models.thought import Thinking, check_thinking, unscored, with_thought
 from trustlab.records import Reply
 

@@ -1,4 +1,4 @@
-"""What comes from an OpenAI-compatible server: replies, their tokens, and scores of a text."""
+"""Reads what an OpenAI-compatible server sends."""
 
 from __future__ import annotations
 

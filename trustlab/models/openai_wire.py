@@ -1,4 +1,4 @@
-"""What goes to an OpenAI-compatible server, and how: address, client, bodies, dialect."""
+"""Writes what an OpenAI-compatible server gets."""
 
 from __future__ import annotations
 

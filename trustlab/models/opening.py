@@ -1,4 +1,4 @@
-"""Finding and opening a causal language model of the Hugging Face library."""
+"""Finds and opens a local language model."""
 
 from __future__ import annotations
 

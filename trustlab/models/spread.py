@@ -1,4 +1,4 @@
-"""A local model in several processes of one thread each, better than threads for small products."""
+"""Asks a local model in several processes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from trustlab.models.base import Keep, Messages, Request
+from trustlab.models.abilities import Keep
+from trustlab.models.base import Messages, Request
 from trustlab.processes import as_they_come, processes, seldom_collected
 from trustlab.records import Reply
 

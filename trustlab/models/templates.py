@@ -1,4 +1,4 @@
-"""Options of chat templates: checked against the names that a template reads, and a fixed date."""
+"""Checks the options of a chat template."""
 
 from __future__ import annotations
 

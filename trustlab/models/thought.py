@@ -1,5 +1,4 @@
-"""Thought apart from the answer, by a server's own field or by markers in front of the answer; a
-chat template may have opened it already, so that only its end is seen."""
+"""Sets a model's thought apart from its answer."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A trial before a run is spent: a model that was not taught our prompts answers three views of
-each purpose first. Where less than half can be read, the run stops (``trial=False`` goes on)."""
+"""Tries three views of each purpose first, and stops where too few are read. Where less than half
+can be read, the run stops (``trial=False`` goes on)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import Any, TypeVar
 
 import pandas as pd
 
-from trustlab.models.base import Request, Unread
+from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel
+from trustlab.models.stops import Unread
 from trustlab.parsing.counts import KINDS, LEAST_READ, ReadReply
 
 T = TypeVar("T")

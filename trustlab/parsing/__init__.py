@@ -1,4 +1,4 @@
-"""What a model's reply says, by written rules: what they do not read is refused, nothing guessed.
+"""Reads replies by written rules; what they do not read is refused.
 
 Each file's head states its rules. Every reader with ``reading="chat"`` (the default) tries ``chat``
 on what it refuses in the form that was asked for; with "strict" that form is all. For every reply:

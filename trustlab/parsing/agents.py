@@ -1,4 +1,4 @@
-"""Replies of the agents: new wordings, questions and answers of a talk, doctors, plans, reviews."""
+"""Reads the agents' replies: questions, doctors, plans, reviews."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""Replies as chat models write them: read only where the printed form is not (``reading="chat"``).
+r"""Reads replies as chat models write them.
 
 - An answer: ``\boxed{Flu}``, a line "Diagnosis: Flu" (or answer, or keyword), "The diagnosis is
   flu.", or, where none of these stands, the only words in bold; else the whole reply: a bare name

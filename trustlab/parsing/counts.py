@@ -1,4 +1,4 @@
-"""What became of the replies of a run: read, cut, a placeholder or unread, by model and purpose."""
+"""Counts what became of replies: read, cut, a placeholder, unread."""
 
 from __future__ import annotations
 

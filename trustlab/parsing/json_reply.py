@@ -1,4 +1,4 @@
-"""A reply that is one JSON value, read strictly, with at most one Markdown fence around it.
+"""Reads a reply that is one JSON value.
 
 A key that comes twice in one object has no value. json-repair may mend *punctuation*: commas,
 colons, quotes, Python's true, false and null. Its result counts only if (1) the reply's brackets

@@ -1,4 +1,4 @@
-"""MedConf's replies: JSON of a schema, a paragraph of prose, a score in double angle brackets."""
+"""Reads MedConf's profile, evidence and score."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a reply says as a whole: was it cut, is there an answer, what stands in brackets."""
+"""Finds the diagnosis in a reply, or why there is none."""
 
 from __future__ import annotations
 

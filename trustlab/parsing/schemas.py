@@ -1,4 +1,4 @@
-"""The JSON schemas of what the steps ask for, for models that are held to one; the readers decide.
+"""Holds the JSON schemas of what is asked for.
 
 Each has bounds, so that a reply comes to its end. A list stands inside an object, since services
 take no other. One of type "string" has the ``pattern`` of a whole reply that is no JSON; names are

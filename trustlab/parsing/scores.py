@@ -1,4 +1,4 @@
-"""Numbers from 0 to 100 in square brackets, and the one word True or False.
+"""Reads a number from 0 to 100, or True or False.
 
 A group is *numeric* when it has digits and no letters; others are passed over. A *plain number* is
 digits, perhaps a point and digits, perhaps a ``%``, at its word (``[0.85]`` is 0.85 of 100).

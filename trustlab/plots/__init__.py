@@ -1,4 +1,4 @@
-"""Figures: a finished long table in, Axes out.
+"""Figures: a finished table goes in, axes come out.
 
 Nothing is computed here; colour and marker mean the family of a method everywhere.
 """

@@ -1,6 +1,5 @@
-"""Lines with marks over an x, in one panel or small multiples: a finished long table in, axes out.
-Colour and marker mean the method's family, dashes the method within it. A point without a value is
-a gap, with its reason in small print."""
+"""Draws lines with marks, in panels. Colour and marker mean the method's family, dashes the method
+within it. A point without a value is a gap, with its reason in small print."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A notebook's figures with their captions, each saved beside the table that it draws."""
+"""Saves a notebook's figures, each beside its table."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Rows: a mark with its interval, its name at the left, columns of numbers at the right; in panels.
-A finished long table in, Axes out. Colour and shape mean the method's family, else the series."""
+"""Draws rows: a name, a mark with its interval, its numbers."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The weights of ETI as a triangle: which configuration wins where.
-Each point is a weighting of accuracy, agreement (1 − CDR) and RDC that sums to 1."""
+"""Draws the weights of ETI as a triangle. Each point is a weighting of accuracy, agreement (1 −
+CDR) and RDC that sums to 1."""
 
 from __future__ import annotations
 

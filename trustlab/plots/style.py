@@ -1,4 +1,4 @@
-"""How every figure looks, what it says underneath, and how it is saved with the table behind it."""
+"""Says how every figure looks and is saved."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The prompts: one text file each, in sets, so that anyone can put another wording beside it.
+"""Fills the prompts, one text file each.
 
 - ``embedded`` is the wording that our own small models were taught, ``chat`` for every other model,
   with worked examples as earlier turns (``examples.yml``). A folder of one's own replaces files of
@@ -199,17 +199,6 @@ def json_rows(rows: Iterable[Mapping[str, Any]]) -> str:
 def names() -> list[str]:
     """The names of all prompts."""
     return sorted(p.stem for p in (FOLDER / "embedded").glob("*.txt"))
-
-
-def template(name: str, prompts: Prompts = EMBEDDED) -> tuple[str, str]:
-    """The (system, user) texts of prompt ``name``; ``ValueError`` names the known ones."""
-    _, system, user = parts(prompts.file(f"{name}.txt"))
-    return system, user
-
-
-def about(name: str) -> str:
-    """What prompt ``name`` is for, in a sentence; ``ValueError`` names the known ones."""
-    return parts(EMBEDDED.file(f"{name}.txt"))[0]
 
 
 @lru_cache(maxsize=128)

@@ -1,4 +1,4 @@
-"""BM25 over a library in memory, and the words that it counts."""
+"""Searches a library in memory by BM25."""
 
 from __future__ import annotations
 
@@ -14,34 +14,28 @@ from typing import Protocol
 
 import numpy as np
 
-_WORD = re.compile(r"\w+")
-_UNSEEN = re.compile("\u00ad\\s*|[\u200b-\u200d\u2060\ufeff]")
+WORD = re.compile(r"\w+")
+"""What is a word."""
+UNSEEN = re.compile("\u00ad\\s*|[\u200b-\u200d\u2060\ufeff]")
 """Unseen within a word: a soft hyphen, with the end of its line, and joiners."""
 K1, B = 1.2, 0.75
 N_BEST = 15
-NO_WORDS = "no passage holds a word to search by"
+NOWORDS = "no passage holds a word to search by"
 
 
 def terms(text: str) -> list[str]:
     """What is searched by: lower-case words and numbers, without English stop words (scikit-learn's
     list); no stemming. Letters are composed, and ligatures apart (Unicode's NFKC)."""
-    stop, plain = stop_words(), unicodedata.normalize("NFKC", _UNSEEN.sub("", text))
-    return [word for word in _WORD.findall(plain.lower()) if word not in stop]
+    stop, plain = stop_words(), unicodedata.normalize("NFKC", UNSEEN.sub("", text))
+    return [word for word in WORD.findall(plain.lower()) if word not in stop]
 
 
 @cache
 def stop_words() -> frozenset[str]:
     """scikit-learn's 318 English stop words."""
-    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+    from sklearn.feature_extraction.text import ENGLISH_STOPWORDS
 
-    return ENGLISH_STOP_WORDS
-
-
-def words_revision() -> str:
-    """Names all that :func:`terms` depends on."""
-    how = (_WORD.pattern, _UNSEEN.pattern, "NFKC", unicodedata.unidata_version)
-    parts = (*how, *sorted(stop_words()))
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+    return ENGLISH_STOPWORDS
 
 
 @dataclass(frozen=True)
@@ -78,7 +72,7 @@ class BM25:
         self.passages = tuple(passages)
         documents = [terms(p.contents) for p in self.passages]
         if not any(documents):
-            raise ValueError(NO_WORDS)
+            raise ValueError(NOWORDS)
         self._index = BM25Okapi(documents, k1=k1, b=b)
         within = Counter(word for words in self._index.doc_freqs for word in words)
         if not okapi_weighs(n := len(documents), within):

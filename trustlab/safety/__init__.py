@@ -1,1 +1,1 @@
-"""The chart, the safety table, and the rule check of a plan against both."""
+"""Holds a plan against a chart and the safety table."""

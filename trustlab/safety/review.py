@@ -1,4 +1,4 @@
-"""Asks for a plan of the doctor in charge, and has reviewers check it."""
+"""Asks for the plan of the doctor in charge, and has reviewers check it."""
 
 from __future__ import annotations
 

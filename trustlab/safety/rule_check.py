@@ -1,6 +1,5 @@
-"""The rule check: each prescription and test of a plan held against the chart by the safety table,
-without a model.
-What the table or the chart does not hold, and doses, it cannot check."""
+"""Checks each prescription and test by rules, without a model. What the table or the chart does not
+hold, and doses, it cannot check."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The safety table of ``data/knowledge``: drugs, tests, what speaks against them, and what is given
-for each condition.
+"""Reads the safety table: drugs, tests, what speaks against them.
 
 Sources of the facts, and what the table is not, stand on the card beside the files. No clinician
 has reviewed it.

@@ -1,4 +1,4 @@
-"""Lists of words that rules read, a YAML file a subject: part of the code, not the user's data."""
+"""Reads the lists of words that rules use."""
 
 from __future__ import annotations
 

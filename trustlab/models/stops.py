@@ -1,0 +1,30 @@
+"""Says why a backend stopped before all was answered."""
+
+from __future__ import annotations
+
+from trustlab.records import Reply
+
+
+class Stopped(RuntimeError):
+    """A backend had to stop before all was answered (a budget is spent, say); its words tell why
+    and how to go on. ``replies`` is what :meth:`Model.generate` would have returned: finished
+    replies as they are, the others missing with the reason."""
+
+    def __init__(self, message: str, replies: list[list[Reply]]) -> None:
+        super().__init__(message)
+        self.replies = replies
+
+
+class Gone(Stopped):
+    """The server does not answer any more, or asks to wait too long."""
+
+
+class Unread(Stopped):
+    """Too few replies of a trial could be read; its words show some of them."""
+
+
+class Waiting(Stopped):
+    """Requests wait in batch files; its words say where, and what to do."""
+
+    def __init__(self, message: str, replies: list[list[Reply]] | None = None) -> None:
+        super().__init__(message, replies or [])
