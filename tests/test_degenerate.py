@@ -21,6 +21,7 @@ from studies import calibration as study
 from trustlab import measures as tables
 from trustlab.metrics import (
     agreement,
+    bands,
     calibration,
     correlation,
     discrimination,
@@ -156,13 +157,13 @@ OF_SERIES = [
     (correlation.spearman_exact_p, REFUSED, 0.5, 6, -0.1),
     (correlation.spearman_values, REFUSED, 2),
     (correlation.spearman_values, (-1, -0.5, 0.5, 1), 3),
-    (correlation.rising_band, REFUSED, RISING, "kendall"),
-    *((correlation.rising_band, REFUSED, of) for of in (SHORT, [1, 2, INF], [1, 2, NAN], 6)),
-    (correlation.rising_band, NAN, FLAT),
-    (correlation.rising_band, NAN, [0.1 + 0.2, 0.3, 0.3], "spearman"),
-    *((correlation.unordered_band, (NAN, 0, NAN), n) for n in (3, 4)),
-    (correlation.unordered_band, (-1, 0, 1), 5),
-    *((correlation.unordered_band, REFUSED, n) for n in (2, 9)),
+    (bands.rising_band, REFUSED, RISING, "kendall"),
+    *((bands.rising_band, REFUSED, of) for of in (SHORT, [1, 2, INF], [1, 2, NAN], 6)),
+    (bands.rising_band, NAN, FLAT),
+    (bands.rising_band, NAN, [0.1 + 0.2, 0.3, 0.3], "spearman"),
+    *((bands.unordered_band, (NAN, 0, NAN), n) for n in (3, 4)),
+    (bands.unordered_band, (-1, 0, 1), 5),
+    *((bands.unordered_band, REFUSED, n) for n in (2, 9)),
 ]
 OF_TIES = [
     (ties.tied, NOTHING, []),

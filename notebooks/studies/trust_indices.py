@@ -39,6 +39,7 @@ from trustlab.parsing.reply import CUT
 from trustlab.paths import NOTICE, save_json, save_tables
 from trustlab.records import FLAGS, RATINGS, Case, Mark, Opinion, Panel, Parameters, View
 from trustlab.run import given_once
+from trustlab.safety import review as reviewing
 from trustlab.safety.review import Checked, Proposed, Review
 from trustlab.safety.rule_check import check_prescriptions, check_tests
 from trustlab.safety.table import known_items, load_safety
@@ -335,14 +336,14 @@ def _planned(
     for model in models:
         at = [i for i, who in enumerate(charge) if who is model]
         asked = [(views[i], str(panels[i].diagnosis)) for i in at]
-        for i, proposed in zip(at, agents.propose(model, asked, **how["plan"]), strict=True):
+        for i, proposed in zip(at, reviewing.propose(model, asked, **how["plan"]), strict=True):
             plans[i] = proposed
     reviews: list[Review | None] = [None] * len(views)
     for model in [reviewer] if reviewer else models:
         mine = [i for i, who in enumerate(charge) if reviewer or who is model]
         there = {i: plan for i in mine if (plan := plans[i].plan) is not None}
         planned = [(views[i], str(panels[i].diagnosis), plan) for i, plan in there.items()]
-        for i, found in zip(there, agents.review(model, planned, **how["review"]), strict=True):
+        for i, found in zip(there, reviewing.review(model, planned, **how["review"]), strict=True):
             reviews[i] = found
     return plans, reviews
 

@@ -20,7 +20,7 @@ UNSEEN = re.compile("\u00ad\\s*|[\u200b-\u200d\u2060\ufeff]")
 """Unseen within a word: a soft hyphen, with the end of its line, and joiners."""
 K1, B = 1.2, 0.75
 N_BEST = 15
-NOWORDS = "no passage holds a word to search by"
+NO_WORDS = "no passage holds a word to search by"
 
 
 def terms(text: str) -> list[str]:
@@ -33,9 +33,9 @@ def terms(text: str) -> list[str]:
 @cache
 def stop_words() -> frozenset[str]:
     """scikit-learn's 318 English stop words."""
-    from sklearn.feature_extraction.text import ENGLISH_STOPWORDS
+    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
-    return ENGLISH_STOPWORDS
+    return ENGLISH_STOP_WORDS
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class BM25:
         self.passages = tuple(passages)
         documents = [terms(p.contents) for p in self.passages]
         if not any(documents):
-            raise ValueError(NOWORDS)
+            raise ValueError(NO_WORDS)
         self._index = BM25Okapi(documents, k1=k1, b=b)
         within = Counter(word for words in self._index.doc_freqs for word in words)
         if not okapi_weighs(n := len(documents), within):
