@@ -21,7 +21,8 @@ class FileServer:
     ``plan(k)`` names what happens to the k-th request (from 0): None for the file, a number for
     that HTTP status, or one of "cut" (half of it, then the connection dies), "corrupt" (a bit
     flipped), "truncated" (half, announced as the whole), "too long" (announced longer than it is),
-    "page" (a login page), "pointer" (git-LFS) or "nothing" (status 202 without a body).
+    "endless" (far more than the file, unannounced), "page" (a login page), "pointer" (git-LFS) or
+    "nothing" (status 202 without a body).
     """
 
     files: dict[str, bytes]
@@ -74,6 +75,8 @@ class Handler(BaseHTTPRequestHandler):
             self.answer(200, body[: len(body) // 2])
         elif action == "too long":
             self.answer(200, body, length=len(body) + 10)
+        elif action == "endless":
+            self.answer(200, body * 1000, length=None)
         elif action == "page":
             self.answer(200, PAGE)
         elif action == "pointer":
@@ -83,9 +86,10 @@ class Handler(BaseHTTPRequestHandler):
         else:
             self.answer(200, body)
 
-    def answer(self, status: int, body: bytes, length: int = -1) -> None:
+    def answer(self, status: int, body: bytes, length: int | None = -1) -> None:
         self.send_response(status)
-        self.send_header("content-length", str(len(body) if length < 0 else length))
+        if length is not None:
+            self.send_header("content-length", str(len(body) if length < 0 else length))
         self.end_headers()
         try:
             self.wfile.write(body)

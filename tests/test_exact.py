@@ -6,7 +6,6 @@ import json
 from dataclasses import replace
 
 import pytest
-from each import each
 
 import trustlab as tl
 from studies.benchmark import bayes_optimal_table
@@ -46,20 +45,3 @@ def test_the_best_answer_is_right_as_often_as_it_is_sure():
         last = list(row["posterior"].values())[-1]
         hits += max(last, key=last.get) == truth[row["case_id"]]
     assert table.loc[100, "value"] == pytest.approx(hits / 240)
-
-
-@each(
-    ("line", "allowed"),
-    [
-        ('{"case_id": "starter-001"}', "statements shown -> diagnosis, each once"),
-        ('{"case_id": "starter-001", "posterior": {"one": {}}}', "statements shown"),
-        ('{"case_id": "starter-001", "posterior": {"1": {"Influenza": 1.5}}}', "from 0 to 1"),
-    ],
-)
-def test_a_bad_file_of_posteriors_is_refused_with_its_line(line, allowed, tmp_path):
-    whole = (DATA / "starter" / "structured.jsonl").read_text(encoding="utf-8")
-    (tmp_path / "structured.jsonl").write_text(whole.splitlines()[0] + "\n", encoding="utf-8")
-    assert tl.load_cases("starter", path=tmp_path)[0].posteriors == {}
-    (tmp_path / "posterior.jsonl").write_text(line + "\n")
-    with pytest.raises(tl.DataError, match="posterior.jsonl, row 1.*" + allowed):
-        tl.load_cases("starter", path=tmp_path)

@@ -121,10 +121,10 @@ def test_a_template_that_rewrites_a_user_s_words_is_taken_as_it_is():
 
 
 def test_the_chat_template_of_a_processor_is_found(tmp_path):
-    folder = save_tiny(tmp_path, "qwen2_vl", tokenizer=byte_tokenizer(None))
+    folder = save_tiny(tmp_path, "gemma3", tokenizer=byte_tokenizer(None))
     (folder / "chat_template.json").write_text(json.dumps({"chat_template": IN_PARTS}))
     model = HuggingFaceModel(folder, device="cpu")
-    assert type(model._model).__name__ == "Qwen2VLForConditionalGeneration"
+    assert type(model._model).__name__ == "Gemma3ForConditionalGeneration"
     assert model.window == 512 and model.provides >= {"logprobs"}
     assert model.count_tokens(TALK) == len("system=S;user=A;assistant=B;user=C;>")
 

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 import trustlab as tl
 from trustlab.cli import app
 from trustlab.folder.saved import read_table as run_table
+from trustlab.folder.saved import save_run
 from trustlab.paths import DATA, save_table
 from trustlab.settings import Setup
 
@@ -77,7 +78,7 @@ def test_a_run_s_own_tables_come_out_the_same(asked, tmp_path):
     few = asked.confidence[asked.confidence["method"].isin(["asp", "poc", "ce"])]
     again = tl.score(asked.answers, confidence=few.reset_index(drop=True))
     pd.testing.assert_frame_equal(again.answers, asked.answers)
-    again.save(tmp_path / "run")
+    save_run(again, tmp_path / "run")
     words = ["score", str(tmp_path / "run"), "--out", str(tmp_path / "out"), "-p", "draws=20"]
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.output

@@ -343,7 +343,7 @@ class Gathered:
 
 
 def refuse_waiting(asked: Iterable[object]) -> None:
-    """:class:`~trustlab.models.base.Waiting` where requests of a model, or of one that somebody
+    """:class:`~trustlab.models.stops.Waiting` where requests of a model, or of one that somebody
     has, wait in batch files."""
     if told := [model.next_step() for model in _waiting(asked)]:
         raise Waiting("; ".join(told))
@@ -361,7 +361,7 @@ def _waiting(asked: Iterable[object]) -> list[Any]:
 
 def each_asked(runs: Mapping[str, Callable[[], T]]) -> dict[str, T]:
     """Every run by its name. Where one waits for its replies, the others put their questions before
-    :class:`~trustlab.models.base.Waiting` is raised."""
+    :class:`~trustlab.models.stops.Waiting` is raised."""
     done, waits = {}, {}
     for name, run in runs.items():
         try:

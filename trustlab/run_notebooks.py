@@ -293,7 +293,7 @@ def run_notebook(
     - A relative ``path`` or ``corpus``, or folder in ``model``, is taken from where the command is
       given; the notebook runs in its own folder, one of the package's in the working folder.
     - A failing cell leaves the notebook as far as it came, and a manifest that says so, and raises
-      papermill's error, or :class:`~trustlab.models.base.Stopped` where that was the cell's.
+      papermill's error, or :class:`~trustlab.models.stops.Stopped` where that was the cell's.
     """
     import papermill
     from papermill.exceptions import PapermillExecutionError

@@ -1,6 +1,5 @@
 """Metrics: arrays go in, numbers come out."""
 
-from trustlab.metrics.bands import rising_band, unordered_band
 from trustlab.metrics.calibration import brier, cross_fitted, ece
 from trustlab.metrics.correlation import (
     pearson,
@@ -14,6 +13,6 @@ from trustlab.metrics.stability import cv_group, cv_sample
 
 __all__ = [
     "auprc", "auroc", "brier", "cross_fitted", "cv_group", "cv_sample", "ece",
-    "pearson", "rising_band", "spearman", "spearman_exact_p", "spearman_permutation_p",
-    "spearman_values", "unordered_band",
+    "pearson", "spearman", "spearman_exact_p", "spearman_permutation_p",
+    "spearman_values",
 ]  # fmt: skip

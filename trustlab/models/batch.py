@@ -148,7 +148,7 @@ class BatchModel(OpenAIModel):
       :class:`~trustlab.models.openai.OpenAIModel`.
 
     Replies that wait are missing, and counted in ``waiting``; a study then ends with
-    :class:`~trustlab.models.base.Waiting`, whose words :meth:`next_step` gives.
+    :class:`~trustlab.models.stops.Waiting`, whose words :meth:`next_step` gives.
     """
 
     def __init__(

@@ -23,7 +23,7 @@ from typing import Any, cast
 from trustlab.models import base
 from trustlab.models import openai_replies as answers
 from trustlab.models import openai_wire as wire
-from trustlab.models.abilities import Abilities, Keep, not_default
+from trustlab.models.abilities import Abilities, Keep, not_default, too_long
 from trustlab.models.base import Messages, Request
 from trustlab.models.decoding import check
 from trustlab.models.limiter import LONGEST_WAIT_S
@@ -107,7 +107,7 @@ class OpenAIModel:
       growing pauses or as the server says. A refusal for too many calls does not count while others
       get through, and a server that was never reached is tried twice.
     - ``max_calls``, ``max_tokens_total`` (in and out): a budget of this object; once it is spent
-      :class:`~trustlab.models.base.Stopped` hands over what is finished.
+      :class:`~trustlab.models.stops.Stopped` hands over what is finished.
     - ``n_top``: alternatives asked for at each position.
     - ``vocabulary_size``: for distances from the uniform distribution.
     - ``window``: tokens of prompt and reply together, where the server does not tell.
@@ -121,7 +121,7 @@ class OpenAIModel:
     - ``provides``: what the server gives, where it shall not be tried out.
 
     After 10 calls given up in a row, or where the server asks for a pause of more than 120 s,
-    :class:`~trustlab.models.base.Gone` hands over what is finished. Reply i of a request has the
+    :class:`~trustlab.models.stops.Gone` hands over what is finished. Reply i of a request has the
     seed (a hash of the request's seed and messages) + i, in one call with n as alone.
     """
 
@@ -276,7 +276,7 @@ class OpenAIModel:
         missing, with the reason.
 
         ``keep(i, k, replies)`` gets replies ``k`` and on of request ``i`` as they come, in another
-        thread. :class:`~trustlab.models.base.Stopped` hands over what is finished when a budget is
+        thread. :class:`~trustlab.models.stops.Stopped` hands over what is finished when a budget is
         spent, the server refuses the key or the model or is gone, or the user interrupts.
         ``PermissionError``, ``FileNotFoundError``: refused, and nothing is finished.
         ``ValueError``: an impossible request.
@@ -345,7 +345,7 @@ class OpenAIModel:
             await asyncio.gather(*(self._answer(run, i, start + k, 1) for k in range(n)))
             return
         if request.max_tokens < 1:
-            replies = [base.too_long(self.name, self._room)] * asked
+            replies = [too_long(self.name, self._room)] * asked
         else:
             body = functools.partial(wire.chat_body, self.name, request, start, asked, self.n_top)
             called = await self._call("chat", body, run)
