@@ -85,7 +85,7 @@ def test_a_run_s_own_tables_come_out_the_same(asked, tmp_path):
     for name in ("answers", "confidence"):
         files = (tmp_path / folder / f"{name}.csv" for folder in ("run", "out"))
         assert len({file.read_bytes() for file in files}) == 1
-    kept = pd.read_parquet(tmp_path / "out" / "metrics.parquet")
+    kept = pd.read_csv(tmp_path / "out" / "metrics.csv")
     ours = tl.metrics_table(again, n_draws=20)
     assert len(kept) == len(ours) and "toprule" in (tmp_path / "out" / "main.tex").read_text()
 
