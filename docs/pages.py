@@ -18,8 +18,9 @@ import worked
 import yaml
 
 import trustlab as tl
-from tests.tree import told
-from trustlab.confidence.registry import FAMILIES, GIVEN_NEEDS, Method, calls, readers
+from tests.tree import sentence
+from trustlab.confidence.registry import FAMILIES, GIVEN_NEEDS, Method
+from trustlab.costs import calls, readers
 from trustlab.confidence.verbalized import shares
 from trustlab.paths import ROOT
 from trustlab.plots.style import FAMILY_COLOURS
@@ -281,7 +282,7 @@ def public_names() -> str:
     lines = [(DOCS / "api_head.md").read_text(encoding="utf-8")]
     for room, names in sorted(rooms.items()):
         place = ROOT / "trustlab" / room
-        about = told(place / "__init__.py" if place.is_dir() else place.with_suffix(".py"))
+        about = sentence(place / "__init__.py" if place.is_dir() else place.with_suffix(".py"))
         lines += [f"\n## {room}\n", f"{about[:1].upper()}{about[1:]}.\n", "```{eval-rst}"]
         for name in names:
             kind = "class" if isinstance(getattr(tl, name), type) else "function"

@@ -234,7 +234,7 @@ def _evidence_row(world: World, d: Draft, p: float, rng: np.random.Generator) ->
     write = ev.profile_json if "structure" in options else ev.profile_prose
     messages = render(
         "evidence", patient=d.text, answer=condition.name, profile=write(criteria, importance),
-        passages=library_text(shown), options=options,
+        passages=library_text(shown), options=options,  # type: ignore[arg-type]
     )  # fmt: skip
     whole = {"profile", "structure"} <= options
     reply = ev.evidence_json(marks, importance) if whole else ev.verdict_json(marks)
@@ -251,7 +251,7 @@ def _library_row(world: World, rng: np.random.Generator, skill: str) -> Row:
     retrieved = "retrieval" in options
     shown = shown_passages(condition.id, rng) if retrieved else by_condition()[condition.id]
     write = ev.profile_json if "structure" in options else ev.profile_prose
-    found = library_text(shown) if retrieved else None
+    found = library_text(shown) if retrieved else None  # type: ignore[arg-type]
     messages = render("profile", answer=condition.name, passages=found, options=options)
     criteria = ev.criteria_of(condition.id, shown)
     return Row(skill, messages, (write(criteria, "importance" in options),))

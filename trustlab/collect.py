@@ -200,8 +200,8 @@ def collect(
     if "assessment" in needs:  # of every readable answer
         pairs = {i: (views[i].text, answer) for i, answer in enumerate(answers) if answer}
         whose: Any = {"assessor": assessor, "about": [About.of(views[i]) for i in pairs]}
-        asked = (list(pairs.values()), retriever, settings.medconf)
-        found = assess(model, *asked, profiles=profiles, **whose, **how)
+        given: Any = (list(pairs.values()), retriever, settings.medconf)
+        found = assess(model, *given, profiles=profiles, **whose, **how)
         for i, assessment in zip(pairs, found, strict=True):
             generations[i] = replace(generations[i], assessment=assessment)
     if "panel" in needs:
@@ -210,8 +210,8 @@ def collect(
         panels = convene(views, team, **how, reasoning_from=p.reasoning_from)
         pairs = zip(generations, panels, strict=True)
         generations = [replace(g, panel=panel) for g, panel in pairs]
-    if needs & MEANING:
-        generations = readers.read(generations, views, needs)  # pyright: ignore
+    if readers is not None and needs & MEANING:
+        generations = readers.read(generations, views, needs)
     return generations
 
 
@@ -268,7 +268,7 @@ def chance_of(answer: str, posterior: Mapping[str, float]) -> float | None:
 
 
 def _ask(
-    progress: Progress | None, model: Model, requests: list[Request], step: str
+    progress: Progress | None, model: Any, requests: list[Request], step: str
 ) -> list[list[Reply]]:
     if not requests:
         return []
