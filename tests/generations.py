@@ -23,7 +23,8 @@ def said(text: str | None, probs=(0.5, 0.25), **statistics) -> Reply:
     """A readable diagnosis whose tokens have these probabilities and other statistics."""
     bounds = statistics.pop("bounds", {})
     rows: dict[str, Any] = {name: array(values) for name, values in statistics.items()}
-    rows["logprobs"] = array(np.log(probs))
+    with np.errstate(divide="ignore"):
+        rows["logprobs"] = array(np.log(probs))
     return Reply(text, TokenTrace(("x",) * len(probs), bounds=bounds, **rows))
 
 

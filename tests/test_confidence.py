@@ -13,6 +13,7 @@ from generations import (
     FULL,
     STATISTICS,
     answered,
+    array,
     generation,
     guessing,
     panel,
@@ -51,6 +52,8 @@ def samples_with(*probs: tuple[float, ...]) -> Generation:
         ("conditional_pmi", pmi_of((0.5, 0.25), (0.1, 0.05), (1.0, 1.0)),
          (P + Q) / 2 + (R + S) / 4),
         ("p_true", generation(probes={"p_true": told("True", None, "maybe", "false.")}), 0.5),
+        ("word_count", generation(n_words=1), 1),
+        ("token_sar", generation(answer=said("Flu", (0.5, 0.0)), relevance=array([1, 0])), P),
     ],
 )  # fmt: skip
 def test_values_at_the_edge_by_hand(name: str, made: Generation, value: float) -> None:

@@ -220,6 +220,7 @@ def test_a_no_is_spoken_only_to_what_is_not_so(reply: str, question: str, outcom
         (read_question, "Next: [Any\tpain]", "Any pain"),
         (read_question, "[a?] [b?]", "2 questions in square brackets"),
         (read_question, "[" + "a" * 301 + "]", "more than 300 characters"),
+        (read_question, "[" + "a" * 300 + "]", "a" * 300),
         (read_question, "[Any pain? Patient: No.]", "speaks for doctor or patient"),
         (read_question, Reply("[Any pain?]", finish="length"), "ran out of tokens"),
         (read_enough, "I say [Enough]", True),
