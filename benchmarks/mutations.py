@@ -1,7 +1,7 @@
-"""Would a test notice? Sixty small changes of the code, each against its room's tests alone.
+"""Would a test notice? Small changes of the code, each against its room's tests alone.
 
-``python -m benchmarks.mutations draw --seed N`` writes the list, ``mutations.csv``;
-``python -m benchmarks.mutations run --column first [--room metrics]`` fills a column of it;
+``python -m benchmarks.mutations draw --seed N`` adds sixty to the list, ``mutations.csv``;
+``python -m benchmarks.mutations run --column fourth [--room metrics]`` fills a column of it;
 ``python -m benchmarks.mutations try NUMBER [TEST FILE ...]`` makes one change and shows what pytest
 says. The rooms, their tests and what nothing is drawn from stand in ``mutations.yml``.
 
@@ -45,7 +45,8 @@ SWAPPED = {
     ast.FloorDiv: ast.Mult, ast.Pow: ast.Mult, ast.And: ast.Or, ast.Or: ast.And,
     ast.BitAnd: ast.BitOr,
 }  # fmt: skip
-COLUMNS = ["room", "file", "function", "nth", "before", "after", "first", "second", "note"]
+RUNS = ["first", "second", "third", "fourth"]
+COLUMNS = ["room", "file", "function", "nth", "before", "after", *RUNS, "note"]
 OWNERS = (ast.expr, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return)
 PASSED_BY = (ast.JoinedStr, ast.Raise, ast.Assert, ast.pattern, ast.Import, ast.ImportFrom)
 SAYING = ("warn", "print", "debug", "info", "warning", "getLogger", "TypeVar")
@@ -171,7 +172,7 @@ def draw(seed: int, each: int = 10) -> pd.DataFrame:
             at = [(node.lineno, node.col_offset) for node in owners(file)[place.name]]
             nth = at.index((place.owner.lineno, place.owner.col_offset))
             rows.append([room, str(file.relative_to(ROOT)), place.function, nth, place.name[1]])
-            rows[-1] += [after, "", "", ""]
+            rows[-1] += [after, *[""] * len(RUNS), ""]
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
@@ -284,13 +285,14 @@ def main() -> None:
     parser.add_argument("what", choices=["draw", "run", "try"])
     parser.add_argument("rest", nargs="*", help="try: a row's number, test files")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--column", choices=["first", "second"], default="second")
+    parser.add_argument("--column", choices=RUNS, default=RUNS[-1])
     parser.add_argument("--room", choices=list(ROOMS))
     asked = parser.parse_args()
-    if asked.what == "draw":
-        draw(asked.seed).to_csv(TABLE, index_label="number")
-        return
     table = pd.read_csv(TABLE, index_col="number", dtype=str, keep_default_na=False)
+    if asked.what == "draw":
+        more = pd.concat([table, draw(asked.seed)], ignore_index=True)
+        more.to_csv(TABLE, index_label="number")
+        return
     with tempfile.TemporaryDirectory(prefix="trustlab-mutations-") as folder:
         copy_tree(Path(folder))
         if asked.what == "run":
