@@ -20,8 +20,8 @@ import yaml
 import trustlab as tl
 from tests.tree import sentence
 from trustlab.confidence.registry import FAMILIES, GIVEN_NEEDS, Method
-from trustlab.costs import calls, readers
 from trustlab.confidence.verbalized import shares
+from trustlab.costs import calls, readers
 from trustlab.paths import ROOT
 from trustlab.plots.style import FAMILY_COLOURS
 from trustlab.run_notebooks import notebook_names, notebook_path
