@@ -33,6 +33,7 @@ def test_every_family_s_markers_are_known(opens: str, closes: str) -> None:
     [
         ("[Cold]", None, "[Cold]"),
         ("<think></think>[Cold]", "", "[Cold]"),
+        ("</think>[Cold]", "", "[Cold]"),
         ("Well. <think>a</think> [Cold]", "a", "[Cold]"),
         ("[Flu]<think>or not", "or not", ""),
         (
