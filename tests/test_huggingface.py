@@ -377,6 +377,18 @@ def test_pieces_of_any_reply_are_those_of_every_beginning_decoded(name):
         assert text_pieces(tuple(ids), decode) == plain_pieces(tuple(ids), decode), trial
 
 
+def test_pieces_of_a_long_reply_decode_few_tokens_at_a_time():
+    tokenizer, read = byte_tokenizer(), [0]
+
+    def decode(ids: Ids) -> str:
+        read[0] += len(ids)
+        return tokenizer.decode(list(ids), skip_special_tokens=True)
+
+    ids = tuple(tokenizer("cough is café 😀 lung " * 200, add_special_tokens=False)["input_ids"])
+    assert "".join(text_pieces(ids, decode)) == "cough is café 😀 lung " * 200
+    assert len(ids) > 4000 and read[0] < 60 * len(ids)
+
+
 @each(
     ("kind", "changes", "trees", "pads"),
     [

@@ -147,6 +147,8 @@ def test_template_options_reach_the_template_and_the_key(tmp_path):
     [
         (THINKS, {"enable_thoughts": True}, "no option 'enable_thoughts'; allowed: enable_thin"),
         (DATED, {"today": "tomorrow"}, "today is 'tomorrow'; give YYYY-MM-DD"),
+        (THINKS, {"messages": []}, "no option 'messages'"),
+        (THINKS, ["enable_thinking"], "must be a mapping"),
         (None, {"enable_thinking": False}, "there is no chat template"),
         (REFUSES, None, r"\['system', 'user'\].*I write no prompts"),
     ],

@@ -4,8 +4,6 @@ weights."""
 from __future__ import annotations
 
 import json
-import os
-import random
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,12 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 from each import each
-from tiny_models import TEMPLATE, byte_tokenizer, metaspace_tokenizer, save_tiny
+from tiny_models import TEMPLATE, byte_tokenizer, save_tiny
 
 import trustlab as tl
 from trustlab.models.base import Request
-from trustlab.models.by_name import EMBEDDED, open_model
-from trustlab.models.decoding import Ids, text_pieces
+from trustlab.models.by_name import open_model
 from trustlab.models.huggingface import HuggingFaceModel, prompt_text
 from trustlab.models.templates import CODES, TODAY, check_template
 from trustlab.parsing.reply import THINKING
@@ -40,40 +37,6 @@ def opened(folder: Path, template: str | None = TEMPLATE, **options: Any) -> Hug
 
 
 # Templates
-
-
-def test_template_options_reach_the_template_and_the_key(tmp_path):
-    plain, default = opened(tmp_path, THINKS), opened(tmp_path, template_options={})
-    model = opened(tmp_path, template_options={"enable_thinking": False})
-    asked = Request((("user", "x"),), max_tokens=1)
-    lengths = [m.generate([asked])[0][0].n_tokens_in for m in (plain, model)]
-    assert (
-        lengths[0] - lengths[1]
-        == len("<think>\n")
-        == plain.count_tokens(asked.messages) - model.count_tokens(asked.messages)
-    )
-    assert plain.revision == default.revision and len(plain.revision) == 16
-    assert model.revision == plain.revision + '-template {"enable_thinking": false}'
-
-
-@each(
-    ("template", "options", "words"),
-    [
-        (THINKS, {"enable_thoughts": True}, "no option 'enable_thoughts'; allowed: enable_thin"),
-        (THINKS, {"messages": []}, "no option 'messages'"),
-        (TEMPLATE, {"today": "2025-01-01"}, "no option 'today'; allowed: none"),
-        (DATED, {"today": "tomorrow"}, "today is 'tomorrow'; give YYYY-MM-DD"),
-        (None, {"enable_thinking": False}, "there is no chat template"),
-        (THINKS, ["enable_thinking"], "must be a mapping"),
-    ],
-)
-def test_options_that_a_template_does_not_read_are_refused_before_weights_are_opened(
-    template, options, words, tmp_path_factory, monkeypatch
-):
-    folder = save_tiny(tmp_path_factory.mktemp("tiny"), tokenizer=byte_tokenizer(template))
-    (folder / "model.safetensors").unlink()
-    with pytest.raises(ValueError, match=words):
-        opened(folder, template_options=options)
 
 
 def test_options_are_checked_with_a_run_s_settings():
@@ -248,53 +211,3 @@ def test_a_quantised_checkpoint_names_the_library_it_needs(method, tmp_path_fact
     path.write_text(json.dumps(json.loads(path.read_text()) | {"quantization_config": told}))
     with pytest.raises(ImportError, match=f"(?i)needs a library: .*{method}"):
         HuggingFaceModel(folder, device="cpu")
-
-
-# Pieces
-
-
-def plain_pieces(ids: Ids, decode: Any) -> list[str]:
-    """Every beginning decoded anew: what each token adds, by its definition."""
-    text, ends = decode(ids), [0]
-    for k in range(1, len(ids)):
-        begun = decode(ids[:k])
-        ends.append(max(ends[-1], len(os.path.commonprefix([begun, text]))))
-    ends.append(len(text))
-    return [text[a:b] for a, b in zip(ends[:-1], ends[1:], strict=True)] if ids else []
-
-
-TOKENIZERS: dict[str, Any] = {
-    "bytes": lambda: byte_tokenizer(words=["Flu", " cough", " é", "a", "  "]),
-    "metaspace": lambda: metaspace_tokenizer([" It", "pneu", " lung", "s", " ", "é", "\ufffd"]),
-    "embedded": lambda: transformers.AutoTokenizer.from_pretrained(EMBEDDED["embedded"]),
-}
-BITS = ["é", "😀", "cough ", "lung", " ", "a", "Ünï", "\n", "日本", "It is ", "\ufffd", "7"]
-
-
-@each("name", list(TOKENIZERS))
-def test_pieces_of_any_reply_are_those_of_every_beginning_decoded(name):
-    tokenizer, rng = TOKENIZERS[name](), random.Random(7)
-
-    def decode(ids: Ids) -> str:
-        return tokenizer.decode(
-            list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False
-        )
-
-    for trial in range(60):
-        text = "".join(rng.choice(BITS) for _ in range(rng.choice([0, 3, 60])))
-        ids = tokenizer(text, add_special_tokens=False)["input_ids"][:150]
-        for _ in range(rng.choice([0, 1, 40])):
-            ids.insert(rng.randrange(len(ids) + 1), rng.randrange(len(tokenizer)))
-        assert text_pieces(tuple(ids), decode) == plain_pieces(tuple(ids), decode), trial
-
-
-def test_pieces_of_a_long_reply_decode_few_tokens_at_a_time():
-    tokenizer, read = byte_tokenizer(), [0]
-
-    def decode(ids: Ids) -> str:
-        read[0] += len(ids)
-        return tokenizer.decode(list(ids), skip_special_tokens=True)
-
-    ids = tuple(tokenizer("cough is café 😀 lung " * 200, add_special_tokens=False)["input_ids"])
-    assert "".join(text_pieces(ids, decode)) == "cough is café 😀 lung " * 200
-    assert len(ids) > 4000 and read[0] < 60 * len(ids)

@@ -32,7 +32,7 @@ def scored(
       folder (:func:`~trustlab.folder.saved.load_run`).
     - ``answers``, ``confidence``, ``metrics`` as CSV; ``main.csv`` and ``main.tex``: the metrics
       to read and to print; ``run.json``: how they were made; and the rest of a run's folder
-      (:func:`~trustlab.run.load_run`).
+      (:func:`~trustlab.folder.saved.load_run`).
     - ``figures/score_auroc.png`` (.svg, .csv), and further ones for further models and data sets.
 
     Returns the summary, a line each. ``ValueError`` for a parameter that ``Setup`` does not have or

@@ -163,15 +163,6 @@ class Replies:
         where = f"diagnosis = ? AND purpose IN ({_marks(purposes)})"
         return self._select(where, diagnosis, *purposes)
 
-    def views(self) -> list[tuple[str, str, int | None]]:
-        """(dataset, case_id, level) of each view that a row names, in the order of its first."""
-        if not self:
-            return []
-        keys = "dataset, case_id, level"
-        return self._table.execute(
-            f"SELECT {keys} FROM rows WHERE case_id IS NOT NULL GROUP BY {keys} ORDER BY min(n)"
-        ).fetchall()
-
     def _select(self, where: str, *values: object) -> list[dict[str, Any]]:
         if not self:
             return []
