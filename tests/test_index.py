@@ -130,6 +130,17 @@ def test_other_settings_words_or_passages_make_another_index(
     assert ids(opened(moved).search("gout")) == ["toes.txt-1"]
 
 
+def test_an_index_with_a_damaged_file_is_made_again(corpus: Path) -> None:
+    wanted = ids(opened(corpus).search("croup"))
+    (folder,) = kept(corpus)
+    for file in sorted(folder.iterdir()):
+        content = file.read_bytes()
+        for damage in (content[:-1] + bytes([content[-1] ^ 1]), content[:-1], None):
+            file.unlink() if damage is None else file.write_bytes(damage)
+            assert ids(opened(corpus).search("croup")) == wanted and kept(corpus) == [folder]
+            assert file.read_bytes() == content, (file.name, damage)
+
+
 # Never half made
 
 

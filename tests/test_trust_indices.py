@@ -157,7 +157,6 @@ NO_ANSWER = [
     review("b", NOBODY, n_no_answer=3),
     review("c", NOBODY, n_no_answer=2),  # one has answered, with words that name no disease
 ]
-PAIR = [review("a", ["flu", "flu"]), review("b", [None, None])]
 TRIO = [review("a", ["flu"] * 3), review("b", ["flu", None, None])]
 TEN_OF_20 = [review(f"c{i}", ["flu"] * 3 if i < 10 else NOBODY) for i in range(20)]
 

@@ -96,10 +96,14 @@ def digest(files: Sequence[CorpusFile]) -> str:
     whole = hashlib.sha256()
     for file in files:
         name = file.name if file.is_text else ""
-        with file.path.open("rb") as stream:
-            content = hashlib.file_digest(stream, "sha256").hexdigest()
-        whole.update(f"{name}\0{content}\n".encode())
+        whole.update(f"{name}\0{sha256_of(file.path)}\n".encode())
     return whole.hexdigest()
+
+
+def sha256_of(file: Path) -> str:
+    """Of a file's bytes."""
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def load_corpus(path: CorpusPath | None = None) -> tuple[Passage, ...]:

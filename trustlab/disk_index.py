@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import tempfile
@@ -25,6 +26,7 @@ from trustlab.corpora import (
     corpus_files,
     digest,
     read_passages,
+    sha256_of,
 )
 from trustlab.retrieval import bm25
 from trustlab.retrieval.bm25 import BM25, K1, N_BEST, B, terms
@@ -68,7 +70,7 @@ def open_retriever(
         raise ValueError(f"index_dir is {str(kept)!r}, which is a file; allowed is {allowed}")
     _bm25s()
     folder = kept / _key(files, k1, b)
-    if not folder.is_dir():
+    if not _sound(folder):
         _make(folder, files, k1, b)
     return BM25S(folder)
 
@@ -108,6 +110,15 @@ def _key(files: Sequence[CorpusFile], k1: float, b: float) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
 
+def _sound(folder: Path) -> bool:
+    """Whether the folder holds the files that its manifest names, byte for byte."""
+    try:
+        kept = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["sha256"]
+        return bool(kept) and all(sha256_of(folder / n) == found for n, found in kept.items())
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return False
+
+
 def _make(folder: Path, files: Sequence[CorpusFile], k1: float, b: float) -> None:
     """Built beside, then renamed: of two builds at once the first stays. A killed build leaves a
     folder ``building-...``, which nothing reads."""
@@ -118,10 +129,13 @@ def _make(folder: Path, files: Sequence[CorpusFile], k1: float, b: float) -> Non
         if _key(files, k1, b) != folder.name:
             what = f"{files[0].path} or a file beside it changed while the index was made"
             raise ValueError(f"{what}; open the corpus again")
+        if not _sound(folder):
+            with contextlib.suppress(FileNotFoundError):
+                folder.rename(Path(beside) / "damaged")  # deleted with the temporary folder
         try:
             built.rename(folder)
         except OSError:
-            if not folder.is_dir():
+            if not _sound(folder):
                 raise
 
 
@@ -147,7 +161,8 @@ def _build(files: Sequence[CorpusFile], folder: Path, k1: float, b: float) -> No
     index.index((numbers, vocabulary), create_empty_token=False, show_progress=False)
     passages = map(vars, read_passages(files))
     index.save(folder, passages, show_progress=False, raise_on_serialization_error=True)
-    manifest = json.dumps({"revision": revision}, indent=1)
+    kept = {file.name: sha256_of(file) for file in folder.iterdir()}
+    manifest = json.dumps({"revision": revision, "sha256": kept}, indent=1)
     (folder / MANIFEST).write_text(manifest, encoding="utf-8")
 
 
