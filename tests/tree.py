@@ -38,11 +38,16 @@ def sentence(file: Path) -> str:
 
 
 def screen(head: str, files: Iterable[Path]) -> str:
-    """A heading, and a line a file; a folder stands for its ``__init__``."""
+    """A heading, and a line a file; a folder stands for its ``__init__``, and says which of its
+    files are the core's where not all are."""
     lines = []
     for file in files:
-        name = f"{file.parent.name}/" if file.name == "__init__.py" else file.name
-        lines.append(f"    {name:22} {sentence(file).replace('``', '')}")
+        folder, words = file.parent.name, sentence(file).replace("``", "")
+        name = f"{folder}/" if file.name == "__init__.py" else file.name
+        own = [f"{n.partition('.')[2]}.py" for n in core() if n.startswith(f"{folder}.")]
+        if name.endswith("/") and own:
+            words += f" The core: {', '.join(own)}."
+        lines.append(f"    {name:22} {words}")
     return "\n".join([f"## {head}", "", *lines]) + "\n"
 
 
