@@ -276,10 +276,10 @@ def _tell(name: str, folder: Path, index: bool = True) -> bool:
 
 
 def _missing_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """A line for each of three reasons, with three of the methods that miss it; and how many more
-    there are."""
+    """A line for each of the three reasons with most rows, and three of the methods that miss for
+    it; and how many more there are."""
     methods_of: dict[str, list[str]] = {}
-    for row in rows:
+    for row in sorted(rows, key=lambda row: -row["n"]):
         of = f" of {row['run']}" if row.get("run") else ""
         methods_of.setdefault(f"{row['n']} rows{of} ({row['reason']})", []).append(row["method"])
     lines = [f"{_some(methods)} on {where}" for where, methods in methods_of.items()]
