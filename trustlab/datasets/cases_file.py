@@ -1,4 +1,4 @@
-"""Reads the starter data and a user's own table of cases."""
+"""Reads a user's own table of cases."""
 
 from __future__ import annotations
 
