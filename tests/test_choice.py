@@ -81,8 +81,9 @@ def test_given_scores_and_verdicts_are_weighed_by_a_plain_pass_or_missing(tmp_pa
         value = float(likely @ score / likely.sum() / 100)
         assert m.score(g) == m.score(kept) == pytest.approx(value, rel=1e-3)
         assert tuple(r.text for r in g.probes[m.name]) == texts and likely.std() > 0
-    (g,) = collect(CachedModel(TextOnly(model), None), shown, both)
-    assert {m.evaluate(g).missing for m in both} == {NO_TEXT} and not g.probes
+    for words_alone in (CachedModel(TextOnly(model), None), TextOnly(model)):
+        (g,) = collect(words_alone, shown, both)
+        assert {m.evaluate(g).missing for m in both} == {NO_TEXT} and not g.probes
     bare = Reply("True"), "the backend gave a text no log-probabilities"
     for reply, why in (bare, (Reply(None, missing="too long"), "too long")):
         g = generation(probes={"p_true_probability": (reply,)})

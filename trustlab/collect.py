@@ -84,12 +84,12 @@ def needs_of(methods: Iterable[Method]) -> frozenset[str]:
     return frozenset(need for m in methods for need in m.needs)
 
 
-def reasons_missing(needs: Iterable[str], model: Model) -> dict[str, str]:
+def reasons_missing(needs: Iterable[str], model: Any) -> dict[str, str]:
     """Need -> why this backend cannot meet it, in its own words (``lacks``) where it has some."""
     wants = {**TRACE_NEEDS, "samples.logprobs": "logprobs", "sample_relevance": "logprobs"}
     unmet = {n: s for n, s in wants.items() if n in needs and s not in model.provides}
     reasons = {n: f"the backend gives no {s}" for n, s in unmet.items()}
-    backend: Any = getattr(model, "model", model)
+    backend: Any = model.model if shows_progress(model) else model  # over a cache
     if (given := GIVEN_NEEDS & set(needs)) and not getattr(backend, "scores_text", False):
         reasons |= dict.fromkeys(given, NO_TEXT)
     return reasons | {n: why for n, why in getattr(model, "lacks", {}).items() if n in needs}
@@ -267,12 +267,17 @@ def chance_of(answer: str, posterior: Mapping[str, float]) -> float | None:
     return next(listed, None if condition is None else 0.0)
 
 
+def shows_progress(model: object) -> bool:
+    """Whether a model stands over a cache, and tells how far it is."""
+    return getattr(model, "shows_progress", False)
+
+
 def _ask(
     progress: Progress | None, model: Any, requests: list[Request], step: str
 ) -> list[list[Reply]]:
     if not requests:
         return []
-    if progress is None or not getattr(model, "shows_progress", False):
+    if progress is None or not shows_progress(model):
         return model.generate(requests)
     with closing(progress(step, len(requests))) as bar:
         return model.generate(requests, progress=bar.update)
