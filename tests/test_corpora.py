@@ -59,9 +59,6 @@ def test_a_bad_line_is_named(tmp_path: Path, bad: object, field: str, name: str)
     assert (refused.value.file, refused.value.row, refused.value.field) == (str(file), 3, field)
 
 
-# Plain text
-
-
 def test_a_text_is_cut_at_sentence_ends_into_passages_as_long_as_allowed(tmp_path: Path) -> None:
     first, second, third = ("A" * 600 + ".", "B" * 397 + ".", "C" * 10 + ".")
     text = f"\ufeff{first}\r\n{second}\n\n{third}"
@@ -89,9 +86,6 @@ def test_nothing_is_lost_doubled_or_too_long(text: str) -> None:
     assert all(len(p) <= LONGEST or " " not in p for p in found)
 
 
-# Folders and lists
-
-
 def test_a_folder_is_read_through_sorted_by_name(tmp_path: Path) -> None:
     written(tmp_path, row(id="2"), name="chunk/b.jsonl")
     written(tmp_path, row(id="1"), name="chunk/a.jsonl.gz")
@@ -113,9 +107,6 @@ def test_an_id_that_comes_twice_is_refused(tmp_path: Path) -> None:
     assert (refused.value.file, refused.value.row, refused.value.value) == (str(second), 2, "a")
 
 
-# What is no corpus
-
-
 LINE = '{"id": "a", "title": "Croup", "content": "Ödem: it barks."}\n'.encode()
 PACKED = gzip.compress(LINE)
 
@@ -134,9 +125,7 @@ PACKED = gzip.compress(LINE)
         ("c.txt", b" \n\n", "at least one passage"),
     ],
 )
-def test_a_file_that_is_no_corpus_is_refused(
-    tmp_path: Path, name: str, content: bytes, said: str
-) -> None:
+def test_a_file_that_is_no_corpus_is_refused(tmp_path, name, content, said) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(DataError, match=said) as refused:
         load_corpus(tmp_path / name)

@@ -80,8 +80,6 @@ def test_a_data_error_survives_another_process_and_cuts_what_is_long() -> None:
     assert len(str(DataError("f.csv", 1, "EVIDENCES", "x" * 10_000, "less"))) < 400
 
 
-# -- the cases that come along
-
 OWN = {"starter": 240, "starter-dialogue": 48, "starter-report": 48, "ddxplus-171": 171}
 
 
@@ -119,9 +117,6 @@ def test_a_starter_case_holds_its_row() -> None:
     assert read_data("starter").facts[NAMED] == 5  # by an everyday name
 
 
-# -- the cases outside the knowledge table
-
-
 def answers(finding: Finding) -> re.Pattern[str]:
     """Every answer the table has to the question of ``finding``."""
     values = [v.phrase for v in load_knowledge().values.values() if v.kind == finding.values]
@@ -157,9 +152,6 @@ def test_the_cases_that_the_table_does_not_know() -> None:
             assert finding.sex in (None, case.patient["sex"])
             asked.append(finding.id)
         assert len(set(asked)) == len(asked) and 12 <= len(case.statements) <= 16
-
-
-# -- trustlab data check
 
 
 def made(number: int, n: int = 11, diagnosis: str = "Gout") -> Case:

@@ -123,9 +123,6 @@ def test_order_depends_on_seed_and_row_alone(tmp_path: Path) -> None:
     assert [s.finding for s in again[1].statements] == expected
 
 
-# -- which file
-
-
 def zipped(folder: Path, source: Path, *names: str) -> Path:
     with zipfile.ZipFile(folder / "release_test_patients.zip", "w") as archive:
         for name in names:
@@ -162,9 +159,6 @@ def test_the_test_split_is_found_and_others_need_their_own_path(tmp_path: Path) 
     for file in folder.glob("*test*"):
         file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
     assert load_cases("ddxplus", path=folder) == plain and len(plain) == 2
-
-
-# -- what is refused
 
 
 def changed(code: str, new: str) -> dict[str, str]:
@@ -246,8 +240,6 @@ def test_a_table_that_is_no_release_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"E_56\.data_type"):
         load_cases("ddxplus", path=tmp_path)
 
-
-# -- the real rows
 
 needs_ddxplus = pytest.mark.skipif(
     not REAL.is_dir(), reason="DDXPlus is not at ../shared/datasets/ddxplus beside the repository"

@@ -87,12 +87,7 @@ def left(folder: Path) -> list[str]:
     return sorted(str(p.relative_to(folder)) for p in folder.rglob("*")) if folder.exists() else []
 
 
-# -- before anything is asked for
-
-
-def test_without_consent_or_a_way_nothing_is_asked_or_written(
-    tmp_path: Path, server: FileServer
-) -> None:
+def test_without_consent_or_a_way_nothing_is_asked_or_written(tmp_path, server) -> None:
     with pytest.raises(ValueError, match=r"Licence: CC BY 4.0(.|\n)*accept=True"):
         fetch("made-up", tmp_path / "new", homes=home(server))
     with pytest.raises(ValueError, match="'ddxplu'; allowed are ddxplus, "):
@@ -102,9 +97,6 @@ def test_without_consent_or_a_way_nothing_is_asked_or_written(
     steps = HOMES["medqa-full"].by_hand.replace("FOLDER", str(tmp_path / "here"))
     assert steps in str(caught.value)
     assert (server.asked, left(tmp_path)) == ([], [])
-
-
-# -- a download that goes well
 
 
 def test_a_file_arrives_whole_with_a_note_of_its_source(tmp_path: Path, server: FileServer) -> None:
@@ -125,9 +117,7 @@ def test_a_file_arrives_whole_with_a_note_of_its_source(tmp_path: Path, server: 
     assert list(json.loads((folder / SOURCE).read_text())) == ["rows.csv", "data/other.json"]
 
 
-def test_how_a_file_was_checked_is_told_and_holds_from_then_on(
-    tmp_path: Path, server: FileServer
-) -> None:
+def test_how_a_file_was_checked_is_told_and_holds_from_then_on(tmp_path, server) -> None:
     for _ in range(2):
         source = get(tmp_path / "a", unchecked(server)).sources["rows.csv"]
         assert (source.checked, source.sha256) == ("not verified", KNOWN)
@@ -144,16 +134,12 @@ def test_how_a_file_was_checked_is_told_and_holds_from_then_on(
 
 
 @pytest.mark.parametrize("trouble", ["cut", "corrupt", 503])
-def test_a_passing_trouble_is_overcome(
-    tmp_path: Path, server: FileServer, trouble: str | int
-) -> None:
+def test_a_passing_trouble_is_overcome(tmp_path, server, trouble) -> None:
     server.plan = lambda k: trouble if k == 0 else None
     get(tmp_path, home(server))
     assert (tmp_path / "rows.csv").read_bytes() == ROWS
     assert left(tmp_path) == [SOURCE, "rows.csv"]
 
-
-# -- a download that fails
 
 FAILURES = [
     ("cut", TRIES, "IncompleteRead|Connection"),
@@ -168,9 +154,7 @@ FAILURES = [
 
 
 @pytest.mark.parametrize(("trouble", "times", "told"), FAILURES)
-def test_a_lasting_trouble_is_told_and_leaves_nothing(
-    tmp_path: Path, server: FileServer, trouble: str | int, times: int, told: str
-) -> None:
+def test_a_lasting_trouble_is_told_and_leaves_nothing(tmp_path, server, trouble, times, told):
     server.plan = lambda k: trouble
     with pytest.raises(ValueError, match=told) as caught:
         get(tmp_path / "new", home(server))
@@ -183,9 +167,7 @@ def test_a_lasting_trouble_is_told_and_leaves_nothing(
         assert left(tmp_path / "new") == []
 
 
-def test_the_files_before_a_failure_stay_and_the_next_call_goes_on(
-    tmp_path: Path, server: FileServer
-) -> None:
+def test_the_files_before_a_failure_stay_and_the_next_call_goes_on(tmp_path, server) -> None:
     homes = home(server, *home(server)["made-up"].files, other(server))
     server.plan = lambda k: 404 if k == 1 else None
     with pytest.raises(ValueError, match="other.json could not be downloaded"):
@@ -196,12 +178,7 @@ def test_the_files_before_a_failure_stay_and_the_next_call_goes_on(
     assert get(tmp_path, homes).downloaded == ["data/other.json"]
 
 
-# -- archives
-
-
-def test_an_archive_is_kept_and_unpacked_once_into_a_folder_of_its_name(
-    tmp_path: Path, server: FileServer
-) -> None:
+def test_an_archive_is_kept_and_unpacked_once_into_a_folder_of_its_name(tmp_path, server) -> None:
     for _ in range(2):
         got = get(tmp_path, unchecked(server, "set.zip", "zip"))
         assert got.unpacked == [tmp_path / "set"]
@@ -293,9 +270,6 @@ def test_no_name_whatsoever_leads_outside_the_folder(first: str, second: str) ->
         assert all(p == archive or (around / "in" / "out") in p.parents for p in written)
 
 
-# -- the table of homes
-
-
 @each("name", HOMES)
 def test_every_home_tells_its_licence_and_can_be_fetched_or_says_what_to_do(name: str) -> None:
     home, files = HOMES[name], HOMES[name].files
@@ -312,12 +286,7 @@ def test_every_home_tells_its_licence_and_can_be_fetched_or_says_what_to_do(name
     assert name not in ("medrag-statpearls", "medrag-textbooks", "medqa-full") or not direct
 
 
-# -- trustlab data
-
-
-def test_the_command_shows_the_licence_and_asks_first(
-    tmp_path: Path, server: FileServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_command_shows_the_licence_and_asks_first(tmp_path, server, monkeypatch) -> None:
     monkeypatch.setitem(HOMES, "made-up", home(server)["made-up"])
     words = ["data", "fetch", "made-up", "--to", str(tmp_path / "new")]
     done = CliRunner().invoke(app, words, input="n\n")

@@ -112,8 +112,6 @@ def test_half_is_enough_and_others_answer_in_a_model_s_place() -> None:
     ]  # fmt: skip
 
 
-# A notebook, its page, its exit code
-
 CODE = """
 import sys, trustlab as tl
 sys.path.insert(0, tests)

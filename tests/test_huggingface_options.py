@@ -36,9 +36,6 @@ def opened(folder: Path, template: str | None = TEMPLATE, **options: Any) -> Hug
     return HuggingFaceModel(folder, device="cpu", **options)
 
 
-# Templates
-
-
 def test_options_are_checked_with_a_run_s_settings():
     with pytest.raises(ValueError, match="template_options"):
         tl.opened(Setup(model="embedded", model_options={"template_options": "enable_thinking"}))
@@ -107,9 +104,6 @@ def test_a_model_that_needs_an_image_is_refused(name, words, tmp_path_factory):
         HuggingFaceModel(folder, device="cpu")
 
 
-# Thought
-
-
 ALLOWS = THINKS.replace("<think>\n", "/think\n")
 THOUGHT = " ".join(f"Is it [a cold], day {i}?" for i in range(12)) + " "
 
@@ -175,9 +169,6 @@ def test_the_trace_of_an_answer_behind_a_thought_is_the_answer_s(tmp_path):
     assert (reply.text, reply.reasoning) == ("[flu]", THOUGHT.strip())
     assert reply.trace is not None and reply.trace.tokens == tuple("[flu]")
     assert reply.trace.entropies is not None and len(reply.trace.entropies) == 5
-
-
-# Places and weights
 
 
 def test_a_map_of_devices_needs_accelerate_and_no_device(tmp_path, monkeypatch):

@@ -105,8 +105,6 @@ def test_replies_that_were_scored_come_back(tmp_path):
     same(run.generations, back.generations)
 
 
-# The codec
-
 ODD = {
     "everything": FULL,
     "nothing": generation(),
@@ -173,9 +171,6 @@ def test_a_wrong_line_is_refused_with_file_and_line(tmp_path, name):
         read_records(tmp_path / NAME)
 
 
-# A folder that is none
-
-
 def test_a_folder_that_is_no_runs_says_what_is_missing(tmp_path):
     with pytest.raises(FileNotFoundError, match="there is no folder"):
         load_run(tmp_path / "nowhere")
@@ -200,9 +195,6 @@ def test_a_run_saved_again_leaves_no_records_of_an_earlier_one(tmp_path):
     made(tmp_path)
     save_run(replace(made(None), generations=()), tmp_path)
     assert not (tmp_path / NAME).exists() and load_run(tmp_path).generations == ()
-
-
-# Replies, a row a request
 
 
 def rows(folder: Path) -> list[dict[str, Any]]:

@@ -35,8 +35,6 @@ def shown(case: Case) -> list[str]:
     return [s.text for s in case.statements]
 
 
-# -- cases
-
 CHAT = [
     doctor("Hello.", "nod_prompt_salutations"),
     doctor("And   the\nfever?", "chit-chat", "inquire"),
@@ -65,9 +63,7 @@ SHOWN = {
 
 @each("write_as", [canonical, raw])
 @each("name", SHOWN)
-def test_a_dialogue_becomes_its_exchanges_up_to_the_diagnosis(
-    tmp_path: Path, write_as, name: str
-) -> None:
+def test_a_dialogue_becomes_its_exchanges_up_to_the_diagnosis(tmp_path, write_as, name) -> None:
     dialogue, wanted = SHOWN[name]
     (case,) = meditod.read(write_as(tmp_path, {"12": dialogue})).cases
     assert (case.case_id, case.dataset, case.diagnosis) == ("meditod-12", "meditod", "gout")
@@ -94,8 +90,6 @@ def test_which_disease_is_the_diagnosis(tmp_path: Path, write_as) -> None:
     assert read.n_entries == 4
 
 
-# -- nothing gives the diagnosis away
-
 GOUT = [doctor("I know what that toe has.", disease=["GOUT "]), patient("Tell me.")]
 LEFT_OUT = [
     [doctor("Was it ever called GOUT?", "inquire"), patient("No.")],
@@ -106,17 +100,13 @@ LEFT_OUT = [
 
 @each("write_as", [canonical, raw])
 @each("more", LEFT_OUT)
-def test_an_exchange_that_speaks_the_diagnosis_is_left_out_and_counted(
-    tmp_path: Path, write_as, more: list[dict]
-) -> None:
+def test_an_exchange_that_speaks_the_diagnosis_is_left_out_and_counted(tmp_path, write_as, more):
     read = meditod.read(write_as(tmp_path, {"1": told(*more)}))
     assert shown(read.cases[0]) == ELEVEN and read.facts[meditod.SPOKEN] == 1
 
 
 @each("at", ["action", "disease", "entry"])
-def test_an_exchange_annotated_as_the_diagnosis_or_ruling_it_out_is_left_out(
-    tmp_path: Path, at: str
-) -> None:
+def test_an_exchange_annotated_as_the_diagnosis_or_ruling_it_out_is_left_out(tmp_path, at) -> None:
     no = doctor("Not what your brother has.", disease=["gout"])
     dialogue = told(no, patient("Good."))
     if at == "entry":
@@ -137,17 +127,12 @@ SAID = st.tuples(st.sampled_from([doctor, patient]), TERMS, INTENTS)
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
 @given(st.lists(SAID.map(lambda t: t[0](t[1], *t[2])), max_size=20))
-def test_no_statement_ever_says_the_diagnosis_or_what_comes_after_it(
-    tmp_path: Path, said: list[dict]
-) -> None:
+def test_no_statement_ever_says_the_diagnosis_or_what_comes_after_it(tmp_path, said) -> None:
     (case,) = meditod.read(canonical(tmp_path, {"1": told(doctor("Hm.", "other"), *said)})).cases
     assert shown(case)[:11] == ELEVEN
     words = re.compile("gout|thank you|take care", re.IGNORECASE)
     assert not any(words.search(text) for text in shown(case))
     assert all(text and text == text.strip() for text in shown(case))
-
-
-# -- files
 
 
 def test_forms_folders_and_splits(tmp_path: Path) -> None:
@@ -205,9 +190,7 @@ def test_a_file_that_holds_no_dialogues_is_refused(tmp_path: Path, content: str)
         ({"actions": [{"action": "diagnosis", "disease": [{}]}]}, "action 1, disease 1, value"),
     ],
 )
-def test_a_bad_utterance_is_refused_with_its_place(
-    tmp_path: Path, changes: dict, field: str
-) -> None:
+def test_a_bad_utterance_is_refused_with_its_place(tmp_path, changes, field) -> None:
     utterances = numbered(told())
     utterances[4] |= changes
     write(tmp_path / "dialogs.json", {"12": {"utterances": utterances}})
@@ -228,17 +211,13 @@ GIVEN = {"intent": "diagnosis", "value": "gout", "uid": 0}
         ({"1": [GIVEN | {"value": 7}], "2": []}, "dialogue 1, uid 0, value"),
     ],
 )
-def test_bad_annotations_are_refused_with_their_place(
-    tmp_path: Path, annotations: object, field: str
-) -> None:
+def test_bad_annotations_are_refused_with_their_place(tmp_path, annotations, field) -> None:
     raw(tmp_path, {"1": told(), "2": told()})
     write(tmp_path / "annotations.json", annotations)
     with pytest.raises(DataError) as caught:
         meditod.read(tmp_path)
     assert (Path(caught.value.file).name, caught.value.field) == ("annotations.json", field)
 
-
-# -- the real dialogues
 
 needs_meditod = pytest.mark.skipif(
     not REAL.is_dir(), reason="MediTOD is not at ../shared/datasets/meditod beside the repository"

@@ -22,9 +22,6 @@ REAL = ROOT.parent / "shared" / "datasets" / "medqa"
 NAMED = "cases whose text names their diagnosis"
 
 
-# -- cases
-
-
 def case_of(folder: Path, question: str = f"{vignette()} {ASKED}", **changes: object) -> Case:
     (case,) = medqa.read(official(folder, [row(question, **changes)])).cases
     return case
@@ -48,9 +45,7 @@ def test_a_row_becomes_a_case_that_tells_neither_options_nor_question(tmp_path: 
         ('Gout\n"', "Gout", ("Gout",)),
     ],
 )
-def test_which_answers_count_as_right(
-    tmp_path: Path, answer: str, diagnosis: str, accepted: tuple[str, ...]
-) -> None:
+def test_which_answers_count_as_right(tmp_path, answer, diagnosis, accepted) -> None:
     case = case_of(tmp_path, options={"A": "Bursitis", "B": answer}, answer=answer)
     assert case.diagnosis == diagnosis and case.accepted[0] == diagnosis
     assert set(case.accepted) == {diagnosis, *accepted}
@@ -66,9 +61,6 @@ def test_what_becomes_no_case_is_named_with_its_reason(tmp_path: Path) -> None:
     with pytest.raises(DataError) as caught:
         medqa.read(official(tmp_path, [row(), ARROWS]), ids=["2"])
     assert (caught.value.row, caught.value.field) == (2, "options.B")
-
-
-# -- the final question
 
 
 @each(
@@ -156,8 +148,6 @@ def test_a_mechanism_an_organism_or_a_drug_is_no_disease() -> None:
     assert [n for n in NO_DISEASES.split(";") if names_disease(n.strip())] == []
 
 
-# -- ids
-
 OTHERS = [row(), row(f"{vignette(12)} What happens next?"), row(vignette(13))]
 
 
@@ -186,9 +176,6 @@ def test_ids_choose_just_these_whatever_they_ask(tmp_path: Path, ids: list) -> N
 def test_ids_that_choose_nothing_are_refused(tmp_path: Path, ids: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         medqa.read(official(tmp_path, OTHERS), ids=ids)  # pyright: ignore[reportArgumentType]
-
-
-# -- formats
 
 
 def test_a_folder_with_one_file_is_enough_wherever_it_lies(tmp_path: Path) -> None:
@@ -261,16 +248,12 @@ JSON = st.recursive(
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
 @given(st.sampled_from(["question", "options", "answer", "answer_idx", "meta_info", "id"]), JSON)
-def test_a_wrong_type_anywhere_is_a_data_error_or_harmless(
-    tmp_path: Path, field: str, value: object
-) -> None:
+def test_a_wrong_type_anywhere_is_a_data_error_or_harmless(tmp_path, field, value) -> None:
     try:
         assert medqa.read(official(tmp_path, [row() | {field: value}])).n_entries == 1
     except DataError as error:
         assert error.row == 1
 
-
-# -- the real test file
 
 needs_medqa = pytest.mark.skipif(
     not REAL.is_dir(), reason="MedQA is not at ../shared/datasets/medqa beside the repository"

@@ -57,9 +57,6 @@ def test_what_is_begun_beside_is_done_in_turn_and_fails_where_it_is_asked_for(n_
     assert (where == os.getpid()) == (n_jobs == 1 or N_CORES == 1)
 
 
-# Killed
-
-
 def noted(folder: str, seconds: float) -> None:
     """Work that leaves its process's number in ``folder`` and takes its time."""
     (Path(folder) / str(os.getpid())).touch()
@@ -111,9 +108,7 @@ if __name__ == "__main__":
         spread(noted, [(sys.argv[1], 600.0)] * 4, 2)
 
 
-def test_a_local_model_says_the_same_in_any_number_of_processes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_local_model_says_the_same_in_any_number_of_processes(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(spread_model, "CHUNK", 3)
     views = tl.views(tl.load_cases("starter", n=1))
     asked = [

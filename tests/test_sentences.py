@@ -75,8 +75,6 @@ def test_nothing_is_lost_or_doubled_and_a_sentence_cut_again_stays(text: str) ->
         assert sentences(sentence) == [sentence]
 
 
-# -- what gives a diagnosis away
-
 COPD = "It may be COPD, chronic obstructive pulmonary disorder."
 
 
@@ -96,9 +94,7 @@ COPD = "It may be COPD, chronic obstructive pulmonary disorder."
         (["Ménière's disease"], "This is Ménière's disease.", "Not MÉNIÈRE’S disease?"),
     ],
 )
-def test_what_gives_the_diagnosis_away_is_heard(
-    names: list[str], utterance: str, text: str
-) -> None:
+def test_what_gives_the_diagnosis_away_is_heard(names, utterance, text) -> None:
     assert giveaway(names, utterance).heard_in(text)
 
 
@@ -118,7 +114,5 @@ def test_what_gives_the_diagnosis_away_is_heard(
         (["pneumonia"], "I will take an ECG for the pneumonia.", "Did you have an ECG?"),
     ],
 )
-def test_words_that_many_diagnoses_share_and_words_not_said_are_not(
-    names: list[str], utterance: str, text: str
-) -> None:
+def test_words_that_many_diagnoses_share_and_words_not_said_are_not(names, utterance, text) -> None:
     assert not giveaway(names, utterance).heard_in(text)

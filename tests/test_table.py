@@ -61,9 +61,6 @@ def without(*columns: str, **changes: object) -> dict:
     return {k: v for k, v in (ROW | changes).items() if k not in columns}
 
 
-# -- the lines of data/README.md
-
-
 def readme_block(language: str) -> str:
     (block,) = re.findall(
         rf"^```{language}\n(.*?)^```$",
@@ -73,9 +70,7 @@ def readme_block(language: str) -> str:
     return block
 
 
-def test_the_lines_of_the_readme_work_as_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_lines_of_the_readme_work_as_written(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("mine.csv").write_text(readme_block("csv"), encoding="utf-8")
     with warnings.catch_warnings():
@@ -98,9 +93,6 @@ def test_the_lines_of_the_readme_work_as_written(
     assert len(gout.statements) == 11
     assert texts(gout)[4] == "He drinks beer, approx. 2 litres a day."
     assert texts(gout)[9] == "His uric acid is 9.1 mg/dl."
-
-
-# -- rows that become cases
 
 
 @WRITERS
@@ -132,9 +124,7 @@ TALK = [f"Doctor: Question {i}?\nPatient: Answer {i}. And more." for i in range(
 
 @each("column", ["statements", "text"])
 @WRITERS
-def test_a_doctors_line_and_the_patients_line_after_it_are_one_statement(
-    tmp_path: Path, write, column: str
-) -> None:
+def test_a_doctors_line_and_the_patients_line_after_it_are_one_statement(tmp_path, write, column):
     rest = ["Patient: One more thing.", "Doctor: Yes?", "Doctor: Go on.\nPatient: No."]
     exchanges = ["A woman of 30 comes in.", *TALK, *rest]
     told = "\n".join(exchanges)
@@ -149,13 +139,8 @@ def test_a_doctors_line_and_the_patients_line_after_it_are_one_statement(
     assert texts(case) == whole
 
 
-# -- rows that are left out
-
-
 @WRITERS
-def test_short_cases_and_empty_rows_are_left_out_and_counted_in_one_warning(
-    tmp_path: Path, write
-) -> None:
+def test_short_cases_and_empty_rows_are_left_out_and_counted_in_one_warning(tmp_path, write):
     empty = dict.fromkeys(ROW, "")
     short, none = {"id": "b", "statements": TOLD[:10]}, {"id": "c", "statements": []}
     rows = [ROW, ROW | short, empty, ROW | none, ROW | {"id": "d"}]
@@ -170,9 +155,6 @@ def test_short_cases_and_empty_rows_are_left_out_and_counted_in_one_warning(
         tl.load_cases("table", path=write(tmp_path, ROW | short))
     with pytest.raises(ValueError, match="no case to use: 0 entries"):
         tl.load_cases("table", path=written(tmp_path, "id,text,diagnosis\n", "mine.csv"))
-
-
-# -- bad input
 
 
 def refused(file: Path, row: int | None, field: str) -> DataError:
@@ -296,9 +278,7 @@ def test_what_cannot_be_read_is_refused_by_row_and_field(
 
 
 @each("longer", range(-2, 3))
-def test_a_character_across_the_first_bytes_is_no_other_encoding(
-    tmp_path: Path, longer: int
-) -> None:
+def test_a_character_across_the_first_bytes_is_no_other_encoding(tmp_path, longer) -> None:
     text = "x" * (HEAD - len("id,text,diagnosis\n") + longer) + "é\n"
     check_table(written(tmp_path, f"id,text,diagnosis\n{text}", "mine.csv"))
 

@@ -73,9 +73,6 @@ def test_markers_of_ones_own_and_none() -> None:
             check_thinking(wrong, 0)  # pyright: ignore
 
 
-# A server
-
-
 ANSWER = (b"\n\n", b"[", b"Cold", b"]")
 FORMS: dict[str, tuple[bytes, ...]] = {
     opens: (opens.encode(), b" Maybe [", b"flu], but", closes.encode(), *ANSWER)
@@ -116,9 +113,6 @@ def test_a_server_s_own_field_is_thought(name: str) -> None:
         assert no_answer(asked(server)) == THINKING
         server.finish = "stop"
         assert no_answer(asked(server)) == THOUGHT
-
-
-# A model of Hugging Face's
 
 
 @each(("opens", "closes"), [("<think>", "</think>"), ("<unused94>", "<unused95>")])

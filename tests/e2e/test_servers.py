@@ -160,9 +160,7 @@ def test_samples_come_from_the_same_distribution(run: Run):
     ("notebook", "code"),
     [("01_benchmark", 0), ("05_trust_indices", 5)],  # these weights were not taught to be doctors
 )
-def test_notebooks_run_from_the_command_line(
-    address: str, notebook: str, code: int, tmp_path: Path
-):
+def test_notebooks_run_from_the_command_line(address, notebook, code, tmp_path):
     command = [str(Path(sys.executable).with_name("trustlab")), "run", notebook]
     # A server's model is asked with "chat" unless it is said what it was taught.
     prompts = "more={prompts: embedded, trial: false}"
