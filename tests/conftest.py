@@ -13,6 +13,7 @@ import pytest
 from hypothesis import settings
 
 if TYPE_CHECKING:
+    from openai_server import Server
     from smoke import SmokeRuns
 
 # At import, since trustlab.paths reads the variable when it is first imported.
@@ -82,6 +83,26 @@ def smoke_runs(tmp_path_factory: pytest.TempPathFactory) -> SmokeRuns:
     from smoke import SmokeRuns  # here, since most tests run no notebook
 
     return SmokeRuns(tmp_path_factory.mktemp("smoke"))
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    """A server in the manner of OpenAI's, whose key is in the environment."""
+    from openai_server import KEY, Server
+
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with Server() as running:
+        yield running
+
+
+@pytest.fixture
+def opened(server: Server, request: pytest.FixtureRequest) -> Iterator[Any]:
+    """Opens models of the server, by the test's file's ``OPENED``, and closes them at the end."""
+    from openai_server import opening
+
+    with opening(server, **getattr(request.module, "OPENED", {})) as open_it:
+        yield open_it
 
 
 @pytest.fixture(scope="module")

@@ -3,26 +3,24 @@ who asked."""
 
 from __future__ import annotations
 
-import socket
-import struct
-import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from openai_server import Loopback, Quiet
 
 PAGE = b"\n<!DOCTYPE html>\n<html><body>Please log in.</body></html>"
 
 
 @dataclass
-class FileServer:
+class FileServer(Loopback):
     """``files``: path -> content, to be set by a test.
 
     ``plan(k)`` names what happens to the k-th request (from 0): None for the file, a number for
     that HTTP status, or one of "cut" (half of it, then the connection dies), "corrupt" (a bit
-    flipped), "truncated" (half, announced as the whole), "too long" (announced longer than it is),
-    "endless" (far more than the file, unannounced), "page" (a login page), "pointer" (git-LFS) or
-    "nothing" (status 202 without a body).
+    flipped), "truncated" (half, announced as the whole), "endless" (far more than the file,
+    unannounced), "page" (a login page), "pointer" (git-LFS) or "nothing" (status 202, no body).
     """
 
     files: dict[str, bytes]
@@ -31,32 +29,13 @@ class FileServer:
     headers: list[dict[str, str]] = field(default_factory=list)
     url: str = ""
 
-    def __enter__(self) -> FileServer:
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, self))
-        self._http.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._http.server_address[1]}"
-        self._thread = threading.Thread(
-            target=self._http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
-        )
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._http.shutdown()
-        self._http.server_close()
-        self._thread.join()
+    def handler(self, *given: Any) -> Handler:
+        return Handler(self, *given)
 
 
-class Handler(BaseHTTPRequestHandler):
+class Handler(Quiet):
     """One request; HTTP/1.0, so that the connection's end ends a body whose length was not
     announced."""
-
-    def __init__(self, server: FileServer, *args) -> None:
-        self.behaviour = server
-        super().__init__(*args)
-
-    def log_message(self, format: str, *args) -> None:
-        pass
 
     def do_GET(self) -> None:
         server = self.behaviour
@@ -68,13 +47,11 @@ class Handler(BaseHTTPRequestHandler):
             self.answer(404 if body is None else int(action or 404), b"<html>an error</html>")
         elif action == "cut":
             self.answer(200, body[: len(body) // 2], length=len(body))
-            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self.reset()
         elif action == "corrupt":
             self.answer(200, body[:-1] + bytes([body[-1] ^ 1]))
         elif action == "truncated":
             self.answer(200, body[: len(body) // 2])
-        elif action == "too long":
-            self.answer(200, body, length=len(body) + 10)
         elif action == "endless":
             self.answer(200, body * 1000, length=None)
         elif action == "page":
@@ -91,8 +68,6 @@ class Handler(BaseHTTPRequestHandler):
         if length is not None:
             self.send_header("content-length", str(len(body) if length < 0 else length))
         self.end_headers()
-        try:
+        with suppress(OSError):  # the client had enough
             self.wfile.write(body)
             self.wfile.flush()
-        except OSError:  # the client had enough
-            pass

@@ -19,11 +19,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+
+from trustlab.models.base import Request
 
 WORDS = (
     " flu", " cold", " asthma", " gout", " mumps", " croup", " angina", " anemia", " measles",
@@ -99,8 +100,51 @@ def least(schema: dict[str, Any]) -> Any:
     return said[schema["type"]]
 
 
+def refusal(status: int, message: str, param: str | None = None) -> tuple[int, dict]:
+    return status, {"error": {"message": message, "param": param}}
+
+
+class Loopback:
+    """Serves on the loopback interface while a block of code runs; ``handler``: one connection."""
+
+    handler: Callable[..., BaseHTTPRequestHandler]
+    path = ""
+    url: str
+
+    def __enter__(self) -> Self:
+        self._http = ThreadingHTTPServer(("127.0.0.1", 0), self.handler)
+        self._http.handle_error = lambda *_: None  # a client that went away is no error here
+        self._http.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._http.server_address[1]}{self.path}"
+        self._thread = threading.Thread(
+            target=self._http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+        )
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._http.shutdown()
+        self._http.server_close()
+        self._thread.join()
+
+
+class Quiet(BaseHTTPRequestHandler):
+    """A connection of the server ``behaviour``, which logs nothing."""
+
+    def __init__(self, server: Any, *args) -> None:
+        self.behaviour = server
+        super().__init__(*args)
+
+    def log_message(self, format: str, *args) -> None:
+        pass
+
+    def reset(self) -> None:
+        """Have the connection die where it is closed."""
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
 @dataclass
-class Server:
+class Server(Loopback):
     """What the server does, to be set by a test, and what it saw.
 
     ``plan(k, body)`` names what happens to the k-th request (from 0): None for an answer, a number
@@ -114,6 +158,7 @@ class Server:
     tells and does besides.
     """
 
+    path = "/v1"
     plan: Callable[[int, dict], Any] = lambda k, body: None
     latency_s: float = 0.0
     hang_s: float = 1.0
@@ -151,21 +196,8 @@ class Server:
     url: str = ""
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def __enter__(self) -> Server:
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, self))
-        self._http.handle_error = lambda *_: None  # a client that went away is no error here
-        self._http.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._http.server_address[1]}/v1"
-        self._thread = threading.Thread(
-            target=self._http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
-        )
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._http.shutdown()
-        self._http.server_close()
-        self._thread.join()
+    def handler(self, *given: Any) -> Handler:
+        return Handler(self, *given)
 
     def chats(self) -> list[dict]:
         """The bodies of the chat calls."""
@@ -179,54 +211,27 @@ class Server:
         n_in = len(cut(rendered(messages)))
         refused = next(iter(self.refuses & body.keys()), None)
         unsupported = "is not supported with this model."
-        complaints: list[tuple[object, int, str, str | None]] = [
-            (
-                refused,
-                self.refuses_in,
-                f"Unsupported parameter: '{refused}' {unsupported}",
-                refused,
-            ),
-            (
-                self.holds == "json_object" and form not in (None, "json_object"),
-                500,
-                "1 validation error: 'loc': ('body', 'response_format', 'type'), 'input': 'json'",
-                None,
-            ),
-            (
-                self.only_default and heat != 1,
-                400,
-                f"'temperature' does not support {heat}. Only the default (1) value is supported.",
-                "temperature",
-            ),
-            (self.no_zero and heat <= 0, 422, "`temperature` must be strictly positive", None),
-            (
-                self.window and limit and n_in + limit > self.window,
-                400,
-                f"This model's maximum context length is {self.window} tokens.",
-                None,
-            ),
-            (
-                body.get("top_logprobs", 0) > self.most_top,
-                400,
-                f"Requested sample logprobs greater than max allowed: {self.most_top}",
-                None,
-            ),
-            (
-                messages and limit is None and not body.get("add_generation_prompt"),
-                400,
-                f"Unsupported parameter: 'max_tokens' {unsupported} Use '{self.limit}' instead.",
-                "max_tokens",
-            ),
-            (
-                not self.system and any(m["role"] == "system" for m in messages),
-                500,
-                "Jinja: System role not supported",
-                None,
-            ),
-        ]
-        for meets, status, message, param in complaints:
-            if meets:
-                return status, {"error": {"message": message, "param": param}}
+        if refused:
+            words = f"Unsupported parameter: '{refused}' {unsupported}"
+            return refusal(self.refuses_in, words, refused)
+        if self.holds == "json_object" and form not in (None, "json_object"):
+            words = "'loc': ('body', 'response_format', 'type'), 'input': 'json'"
+            return refusal(500, f"1 validation error: {words}")
+        if self.only_default and heat != 1:
+            words = f"does not support {heat}. Only the default (1) value is supported."
+            return refusal(400, f"'temperature' {words}", "temperature")
+        if self.no_zero and heat <= 0:
+            return refusal(422, "`temperature` must be strictly positive")
+        if self.window and limit and n_in + limit > self.window:
+            return refusal(400, f"This model's maximum context length is {self.window} tokens.")
+        if body.get("top_logprobs", 0) > self.most_top:
+            words = f"Requested sample logprobs greater than max allowed: {self.most_top}"
+            return refusal(400, words)
+        if messages and limit is None and not body.get("add_generation_prompt"):
+            words = f"Unsupported parameter: 'max_tokens' {unsupported} Use '{self.limit}' instead."
+            return refusal(400, words, "max_tokens")
+        if not self.system and any(m["role"] == "system" for m in messages):
+            return refusal(500, "Jinja: System role not supported")
         return None
 
     def chat(self, body: dict, action: str | None) -> dict:
@@ -273,23 +278,16 @@ class Server:
 
     def entry(self, logprobs: np.ndarray, i: int, n_top: int | None) -> dict:
         """One token as the chat API lists it."""
-        best = np.argsort(-logprobs)[: n_top or 0]
-        top = [{"token": VOCABULARY[k], "logprob": float(logprobs[k]), "bytes": None} for k in best]
-        return {
-            "token": VOCABULARY[i],
-            "logprob": float(logprobs[i]),
-            "bytes": None,
-            "top_logprobs": top,
-        }
+
+        def told(k: int) -> dict:
+            return {"token": VOCABULARY[k], "logprob": float(logprobs[k]), "bytes": None}
+
+        return told(i) | {"top_logprobs": [told(k) for k in np.argsort(-logprobs)[: n_top or 0]]}
 
     @staticmethod
     def plain(token: bytes) -> dict:
-        return {
-            "token": token.decode("utf-8", "replace"),
-            "logprob": -0.5,
-            "bytes": list(token),
-            "top_logprobs": [],
-        }
+        text = token.decode("utf-8", "replace")
+        return {"token": text, "logprob": -0.5, "bytes": list(token), "top_logprobs": []}
 
     def told(self, entries: list[dict]) -> object:
         """The log-probabilities of a choice, in the server's own way."""
@@ -317,18 +315,9 @@ BODIES = {
 }
 
 
-class Handler(BaseHTTPRequestHandler):
-    """One connection."""
-
+class Handler(Quiet):
     protocol_version = "HTTP/1.1"
     wbufsize = 1 << 16  # headers and body in one packet: apart, the second waits for the first
-
-    def __init__(self, server: Server, *args) -> None:
-        self.behaviour = server
-        super().__init__(*args)
-
-    def log_message(self, format: str, *args) -> None:
-        pass
 
     def do_POST(self) -> None:
         server = self.behaviour
@@ -357,7 +346,7 @@ class Handler(BaseHTTPRequestHandler):
             time.sleep(server.hang_s)
             self.close_connection = True
         elif action == "cut":
-            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self.reset()
             self.connection.shutdown(socket.SHUT_RDWR)
             self.close_connection = True
         elif isinstance(action, int):
@@ -409,6 +398,10 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)
+
+
+def ask(patient: str = "Cough?", **options: Any) -> Request:
+    return Request((("user", patient),), **{"max_tokens": 8, **options})
 
 
 @contextmanager

@@ -13,8 +13,7 @@ from fake_medconf import PASSAGES, PATIENT, Scripted, evidence_json, profile_jso
 from fake_model import FakeEncoder, FakeModel, made_cases, prompt_of
 from fake_panel import marks_json, opinion, plan_json
 from generations import generation
-from made_graders import NO_TABLE, PNEUMONIA
-from openai_server import Server, opening
+from made_graders import NO_TABLE, PNEUMONIA, SaysTrue
 
 from studies.graders import grade
 from studies.robustness import either_named
@@ -41,8 +40,8 @@ from trustlab.records import Reply, TokenTrace
 
 REASON = "ran out of tokens"
 ASK = Request((("user", "Cough?"),), max_tokens=2)
-
-
+WANT = frozenset({"logprobs", "distributions"})
+OPENED = {"provides": WANT}
 IDS = [c.case_id for c in made_cases(4)]
 
 
@@ -140,17 +139,6 @@ def refused(read, *args) -> str:
         return str(error)
 
 
-class Answers(FakeModel):
-    """One reply to everything."""
-
-    def __init__(self, reply: Reply) -> None:
-        super().__init__()
-        self.said = reply
-
-    def reply(self, request: Request, i: int) -> Reply:
-        return self.said
-
-
 SCORED = json.dumps({"confidence": {"reasoning": "It fits.", "confidence_score": "<<70>>"}})
 FIVE = "G1: [80] G2: [85] G3: [75] G4: [90] G5: [70]"
 MARK = marks_json("rating", "SAFE"), marks_json("flag", "FINE")
@@ -179,7 +167,9 @@ READERS = {
 
 def judged(reply: Reply) -> str:
     """Why a judge has not graded, or its grade."""
-    (found,) = JudgeGrader(Answers(reply), knowledge=NO_TABLE).grade(["Grippe"], [PNEUMONIA])
+    judge = SaysTrue()
+    judge.reply = reply
+    (found,) = JudgeGrader(judge, knowledge=NO_TABLE).grade(["Grippe"], [PNEUMONIA])
     return found.missing or f"the grade {found.correct}"
 
 
@@ -209,17 +199,13 @@ def test_whole_replies_count_and_cut_ones_keep_their_words_unread() -> None:
     assert (found.raw, found.finish, found.n_tokens_out) == ("[flu], but", "length", 3)
 
 
-def test_a_servers_reply_cut_before_any_text_is_cut_and_kept(tmp_path, monkeypatch) -> None:
+def test_a_servers_reply_cut_before_any_text_is_cut_and_kept(server, opened, tmp_path) -> None:
     """As where a thinking model spends all on its thought: content null, finish "length"; kept."""
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.setenv("OPENAI_API_KEY", "k")
-    wants = frozenset({"logprobs", "distributions"})
-    with Server() as server, opening(server, provides=wants) as open_it:
-        server.plan = lambda k, body: "null content"
-        for want, model in ((wants, open_it()), (frozenset(), TextOnly(open_it()))):
-            put = [replace(ASK, want=want)]
-            kept, before = CachedModel(model, tmp_path / f"{len(want)}.sqlite"), len(server.chats())
-            first, again = (kept.generate(put)[0][0] for _ in range(2))
-            assert (first.finish, diagnosis_reply(first).missing) == ("length", REASON)
-            assert (first.text, first.missing, again.text, again.finish) == ("", None, "", "length")
-            assert len(server.chats()) == before + 1 and model.usage["failures"] == 0
+    server.plan = lambda k, body: "null content"
+    for want, model in ((WANT, opened()), (frozenset(), TextOnly(opened()))):
+        put = [replace(ASK, want=want)]
+        kept, before = CachedModel(model, tmp_path / f"{len(want)}.sqlite"), len(server.chats())
+        first, again = (kept.generate(put)[0][0] for _ in range(2))
+        assert (first.finish, diagnosis_reply(first).missing) == ("length", REASON)
+        assert (first.text, first.missing, again.text, again.finish) == ("", None, "", "length")
+        assert len(server.chats()) == before + 1 and model.usage["failures"] == 0

@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 from each import each
-from openai_server import VOCABULARY, Server, cut, distribution, drawn, opening, rendered
+from openai_server import VOCABULARY, ask, cut, distribution, drawn, rendered
 
 import trustlab as tl
 from trustlab.agents.medconf import MedConf, fits, reply_room
@@ -33,25 +32,6 @@ PRIOR = (("system", "You are a doctor."), ("user", "Well?"))
 IN_MEMORY: dict[str, Any] = {"cache": ":memory:", "quiet": True}
 N_PROMPT = 38
 """Tokens of :data:`ASKED`: characters, and the template's."""
-
-
-@pytest.fixture
-def server(monkeypatch) -> Iterator[Server]:
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    with Server() as running:
-        yield running
-
-
-@pytest.fixture
-def opened(server) -> Iterator[Any]:
-    """Opens models of the server, and closes them at the end."""
-    with opening(server) as open_it:
-        yield open_it
-
-
-def ask(patient: str = "Cough?", **options) -> Request:
-    return Request((("user", patient),), **{"max_tokens": 8, **options})
 
 
 def prompt(messages: tuple[tuple[str, str], ...]) -> str:

@@ -13,11 +13,10 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from email.utils import formatdate
-from typing import Any
 
 import pytest
 from each import each
-from openai_server import KEY, Server, opening
+from openai_server import KEY, Server, ask
 
 from trustlab.models.abilities import TextOnly
 from trustlab.models.base import Request
@@ -26,26 +25,15 @@ from trustlab.models.openai import OpenAIModel
 from trustlab.models.openai_wire import ECHOED, Address, key_for, pause_of
 from trustlab.models.stops import Gone, Stopped
 
+OPENED = {"provides": ["logprobs"]}
+
 
 @pytest.fixture
-def server(monkeypatch) -> Iterator[Server]:
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+def server(server, monkeypatch) -> Server:
     for name in ("NO_PROXY", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")  # nobody is there, nor is it asked
-    with Server() as running:
-        yield running
-
-
-@pytest.fixture
-def opened(server) -> Iterator[Any]:
-    """Opens models of the server, and closes them at the end."""
-    with opening(server, provides=["logprobs"]) as open_it:
-        yield open_it
-
-
-def ask(patient: str = "Cough?", **options) -> Request:
-    return Request((("user", patient),), **{"max_tokens": 8, **options})
+    return server
 
 
 def asks(n: int) -> list[Request]:

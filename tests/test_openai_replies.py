@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from each import each
-from openai_server import KEY, Server, opening
+from openai_server import ask
 
 from trustlab.models import openai_wire
 from trustlab.models.base import Request
@@ -32,6 +32,7 @@ from trustlab.models.stops import Stopped
 from trustlab.parsing.reply import diagnosis_reply, no_answer
 
 WANT = frozenset({"logprobs", "distributions"})
+OPENED = {"provides": WANT, "max_retries": 0}
 
 # One choice, read alone
 
@@ -248,24 +249,6 @@ def test_a_reply_whose_end_is_not_told_is_cut_where_all_tokens_are_used_up(end, 
 
 
 # Odd servers
-
-
-@pytest.fixture
-def server(monkeypatch) -> Iterator[Server]:
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    with Server() as running:
-        yield running
-
-
-@pytest.fixture
-def opened(server) -> Iterator[Any]:
-    with opening(server, provides=WANT, max_retries=0) as open_it:
-        yield open_it
-
-
-def ask(patient: str, **options: Any) -> Request:
-    return Request((("user", patient),), **{"max_tokens": 8, **options})
 
 
 def bad(body: dict) -> bool:
