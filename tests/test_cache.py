@@ -54,17 +54,15 @@ ONE = Request(ASKED, n=3, temperature=0.5, seed=7, purpose="samples")
 
 def trace_of(text: str) -> TokenTrace:
     """Numbers with full mantissas, all decided by the text."""
-    rng = np.random.default_rng(list(text.encode()))
-    tokens = tuple(text.split())
+    rng, tokens = np.random.default_rng(list(text.encode())), tuple(text.split())
     n = len(tokens)
+    others = (tuple((f"{t}'", float(-rng.exponential())) for _ in range(3)) for t in tokens)
     return TokenTrace(
         tokens=tokens,
         logprobs=-rng.exponential(size=n),
         entropies=rng.exponential(size=n),
         fisher_rao=rng.random(n) * 1e-300,
-        alternatives=tuple(
-            tuple((f"{t}'", float(-rng.exponential())) for _ in range(3)) for t in tokens
-        ),
+        alternatives=tuple(others),
         bounds={"entropies": "lower"},
     )
 
@@ -81,10 +79,7 @@ class Fake:
 
     def generate(self, requests: Sequence[Request]) -> list[list[Reply]]:
         self.asked.append(list(requests))
-        return [
-            [self.reply(request, request.first + i) for i in range(request.n)]
-            for request in requests
-        ]
+        return [[self.reply(r, r.first + i) for i in range(r.n)] for r in requests]
 
     def reply(self, request: Request, i: int) -> Reply:
         if i in self.fail:
@@ -112,11 +107,6 @@ def n_rows(path: Path) -> int:
     return sqlite3.connect(path).execute("SELECT count(*) FROM replies").fetchone()[0]
 
 
-def text_asked(model: Any) -> list[tuple[str, int, int]]:
-    """(patient, first, n) of each request that the model was asked."""
-    return [(r.messages[-1][1], r.first, r.n) for block in model.asked for r in block]
-
-
 # What is in a key
 
 
@@ -140,20 +130,15 @@ def text_asked(model: Any) -> list[tuple[str, int, int]]:
     ids=lambda change: "+".join(change),
 )
 def test_every_setting_is_in_the_key(change):
-    assert not set(request_keys(ONE, "m", "r")) & set(
-        request_keys(replace(ONE, **change), "m", "r")
-    )
+    plain, changed = (request_keys(replace(ONE, **c), "m", "r") for c in ({}, change))
+    assert not set(plain) & set(changed)
 
 
-@each(
-    "change",
-    [
-        {"purpose": "answer"},
-        {"prior_messages": (("user", "x"),)},
-        {"renyi_alpha": 2.0},
-        {"n_alternatives": 5},
-    ],
-)
+IDLE = [{"purpose": "answer"}, {"prior_messages": (("user", "x"),)}]
+IDLE += [{"renyi_alpha": 2.0}, {"n_alternatives": 5}]
+
+
+@each("change", IDLE)
 def test_what_decides_no_reply_is_not(change):
     plain, changed = (request_keys(replace(ONE, **c), "m", "r") for c in ({}, change))
     assert plain == changed
@@ -196,13 +181,11 @@ def test_of_the_replies_only_the_unknown_runs_are_asked_for():
             model.generate([replace(ONE, n=1, first=i)])
         model.model.asked.clear()
         (six,) = model.generate([replace(ONE, n=6)])
-        asked = [i for _, first, n in text_asked(model.model) for i in range(first, first + n)]
+        asked = [r.first + i for block in model.model.asked for r in block for i in range(r.n)]
         assert sorted(asked) == sorted({*range(6)} - {*known})
         assert [r.text for r in six] == [model.model.reply(ONE, i).text for i in range(6)]
-        assert (model.calls[-1]["n_made"], model.calls[-1]["n_cached"]) == (
-            6 - len(known),
-            len(known),
-        )
+        made, kept = (model.calls[-1][name] for name in ("n_made", "n_cached"))
+        assert (made, kept) == (6 - len(known), len(known))
 
 
 def test_only_what_is_missing_is_asked_in_blocks_of_message_lists():
@@ -284,9 +267,8 @@ class Stopping(Fake):
         replies = super().generate(requests)
         if len(self.asked) == 2:
             missing = Reply(None, missing="the budget is spent")
-            raise Stopped(
-                "the budget is spent", [[row[0], *[missing] * (len(row) - 1)] for row in replies]
-            )
+            kept = [[row[0], *[missing] * (len(row) - 1)] for row in replies]
+            raise Stopped("the budget is spent", kept)
         return replies
 
 
@@ -371,14 +353,9 @@ class Narrow(Fake):
     def count_tokens(self, messages):
         return sum(len(text.split()) for _, text in messages)
 
-    def generate(self, requests, **named):
-        self.asked.append(list(requests))
-        n = [self.count_tokens(r.messages) for r in requests]
-        made = Fake.generate(self, requests)
-        return [
-            [too_long(self.name, 20, k)] * r.n if k > 20 else replies
-            for k, r, replies in zip(n, requests, made, strict=True)
-        ]
+    def reply(self, request, i):
+        n = self.count_tokens(request.messages)
+        return too_long(self.name, 20, n) if n > 20 else super().reply(request, i)
 
 
 def test_a_prompt_that_was_found_too_long_is_so_again_without_the_model(tmp_path):
@@ -489,9 +466,8 @@ def test_a_killed_run_resumes(point, tmp_path):
         process.kill()
     rest = Fake()
     resumed = CachedModel(rest, path, block=BLOCK).generate(batch(8))
-    assert [patient for patient, *_ in text_asked(rest)] == [
-        f"Patient {i}" for i in range(POINTS[point], 8)
-    ]
+    asked = [r for block in rest.asked for r in block]
+    assert [r.messages for r in asked] == [r.messages for r in batch(8)[POINTS[point] :]]
     assert written(resumed) == written(Fake().generate(batch(8))) and n_rows(path) == 8 * ONE.n
 
 
@@ -528,9 +504,8 @@ def test_export_and_import_round_trip_in_the_same_bytes(name, tmp_path):
     assert import_cache(tmp_path / "c", packs[0]) == counts
     assert import_cache(tmp_path / "c", packs[0]) == counts | {"new": 0, "known": 12}
     assert import_cache(tmp_path / "d", tmp_path / "c") == counts  # another cache
-    assert written(CachedModel(Fake(), tmp_path / "d", offline=True).generate(batch(4))) == (
-        written(first)
-    )
+    again = CachedModel(Fake(), tmp_path / "d", offline=True).generate(batch(4))
+    assert written(again) == written(first)
     export_cache(tmp_path / "d", packs[2])
     assert packs[0].read_bytes() == packs[1].read_bytes() == packs[2].read_bytes()
     assert [p.name for p in (tmp_path / "out").iterdir()] == [name]
@@ -612,7 +587,7 @@ def test_import_of_a_cut_or_plain_file_is_an_error(tmp_path):
     for name in ("cut.gz", "plain.gz"):
         with pytest.raises(ValueError, match=f"{name} is not a whole gzip file"):
             import_cache(tmp_path / "b", tmp_path / name)
-        assert n_rows(tmp_path / "b") == 0
+    assert n_rows(tmp_path / "b") == 0
 
 
 # What is damaged
@@ -655,21 +630,17 @@ def test_a_damaged_row_is_named_dropped_asked_again_and_never_leaves(why, change
         CachedModel(fake, path, offline=True).generate([ONE])
     with pytest.warns(UserWarning, match=f"c.sqlite: the damaged row {key} is dropped.*{why}"):
         (again,) = CachedModel(fake, path).generate([ONE])
-    assert (
-        written([first]) == written([again])
-        and cache.damaged_rows(path) == {}
-        and n_rows(path) == 3
-    )
+    assert written([first]) == written([again])
+    assert cache.damaged_rows(path) == {} and n_rows(path) == 3
     damage()
     assert list(cache.damaged_rows(path, mend=True)) == [key] and n_rows(path) == 2
 
 
 def test_a_row_that_could_be_believed_and_is_not_what_was_kept_is_damaged(tmp_path):
     (kept,) = CachedModel(Fake(), tmp_path / "c").generate([ONE])
+    more = """UPDATE replies SET value = replace(value, '"n_tokens_in":', '"n_tokens_in":1')"""
     with sqlite3.connect(tmp_path / "c") as file:
-        file.execute(
-            """UPDATE replies SET value = replace(value, '"n_tokens_in":', '"n_tokens_in":1')"""
-        )
+        file.execute(more)
     assert all("its checksum is not" in why for why in cache.damaged_rows(tmp_path / "c").values())
     told = CliRunner().invoke(app, ["cache", "check", "--path", str(tmp_path / "c")])
     assert told.exit_code == 1 and "3 damaged rows" in told.output
@@ -693,40 +664,23 @@ def flip(path: Path, at: int, bits: int = 1) -> None:
     path.write_bytes(raw)
 
 
-def closed_cache(path: Path, n: int = 40) -> list[list[str]]:
-    cached = CachedModel(Fake(), path)
-    rows = cached.generate(batch(n))
-    cached.close()
-    return written(rows)
-
-
-def kept_of(path: Path, n: int = 40) -> list[list[str]]:
-    cached = CachedModel(Fake(), path, offline=True)
-    try:
-        return written(cached.generate(batch(n)))
-    finally:
-        cached.close()
+def closed_cache(path: Path, **how: Any) -> list[list[str]]:
+    """What a cache gives that is closed then."""
+    with closing(CachedModel(Fake(), path, **how)) as cached:
+        return written(cached.generate(batch(40)))
 
 
 def test_a_file_whose_own_description_is_damaged_is_refused_and_mended_whole(tmp_path):
-    made = closed_cache(path := tmp_path / "c.sqlite")
-    flip(path, PAGES_CELLS)
-    with pytest.raises(ValueError, match=r"c.sqlite.*damaged"):
-        CachedModel(Fake(), path)
-    assert "new file" in cache.damaged_rows(path, mend=True)["the file"]
-    assert kept_of(path) == made and (tmp_path / "c.sqlite.damaged").is_file()
-
-
-def test_a_second_mend_keeps_what_the_first_has_put_aside(tmp_path):
-    made = closed_cache(path := tmp_path / "c.sqlite")
-    aside = []
+    """A second mend keeps what the first has put aside."""
+    made, aside = closed_cache(path := tmp_path / "c.sqlite"), {}
     for name in ("c.sqlite.damaged", "c.sqlite.damaged1"):
         flip(path, PAGES_CELLS)
-        aside.append(path.read_bytes())
-        assert name in cache.damaged_rows(path, mend=True)["the file"]
-    for name, raw in zip(("c.sqlite.damaged", "c.sqlite.damaged1"), aside, strict=True):
-        assert (tmp_path / name).read_bytes() == raw
-    assert kept_of(path) == made
+        aside[name] = path.read_bytes()
+        with pytest.raises(ValueError, match=r"c.sqlite.*damaged"):
+            CachedModel(Fake(), path)
+        told = cache.damaged_rows(path, mend=True)["the file"]
+        assert "new file" in told and name in told and closed_cache(path, offline=True) == made
+    assert aside == {name: (tmp_path / name).read_bytes() for name in aside}
 
 
 def test_a_damaged_file_in_use_is_not_replaced(tmp_path):
