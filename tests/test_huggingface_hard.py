@@ -75,6 +75,7 @@ OUT_OF_TURN = "{% if (r == 'user') != (loop.index0 % 2 == 0) %}"
 STRICT = ROLE + OUT_OF_TURN + "{{ raise_exception('roles must alternate') }}{% endif %}" + SAYS
 REFUSES = ROLE + "{{ raise_exception('I write no prompts') }}" + SAYS
 IN_PARTS = TEMPLATE.replace("m['content']", "m['content'][0].text")
+LOUD = TEMPLATE.replace("m['content'] }}", "m['content'] | replace('cough', 'COUGH') }}")
 DATED = "{{ strftime_now('%Y-%m-%d') }};" + TEMPLATE
 TALK = (("system", "S"), ("user", "A"), ("assistant", "B"), ("user", "C"), ("user", "D"))
 
@@ -89,11 +90,10 @@ TALK = (("system", "S"), ("user", "A"), ("assistant", "B"), ("user", "C"), ("use
         (None, TALK[:2], "system: S\n\nuser: A\n\nassistant:"),
         (IN_PARTS, TALK[:2], "<s>system=S;user=A;>"),
         (DATED, TALK[:1], f"{TODAY};<s>system=S;>"),
+        (LOUD, (("user", "a cough"),), "<s>user=a COUGH;>"),  # it is taken as it is
     ],
 )
-def test_a_prompt_holds_the_whole_conversation_in_the_form_its_template_takes(
-    template, messages, text
-):
+def test_a_prompt_holds_the_whole_conversation_in_its_template_s_form(template, messages, text):
     assert prompt_text(byte_tokenizer(template), messages) == text
 
 
@@ -260,9 +260,7 @@ def _own_code(folder: Path) -> None:
         (_reads_both_ways, ValueError, "reads a text both ways.*'bert'"),
     ],
 )
-def test_a_folder_that_is_no_whole_causal_model_is_refused_in_plain_words(
-    change, error, words, tmp_path
-):
+def test_a_folder_that_is_no_whole_causal_model_is_refused(change, error, words, tmp_path):
     folder = save_tiny(tmp_path / "of-mine")
     change(folder)
     with pytest.raises(error, match=f"(?s)of-mine.*{words}"):
@@ -322,6 +320,7 @@ def test_a_revision_follows_the_model_files(tmp_path):
     [
         ({"dtype": "float8"}, "'float8'"),
         ({"device": "cpu", "device_map": "auto"}, "device and device_map both say"),
+        ({"template_options": "enable_thinking"}, "template_options"),
         ({"batch_tokens": 0}, "batch_tokens is 0; it must be an integer of at least 1"),
         ({"thinking_tokens": -1}, "thinking_tokens must be at least 0, got -1"),
     ],

@@ -28,6 +28,10 @@ def test_every_family_s_markers_are_known(opens: str, closes: str) -> None:
     assert apart(Reply(f"Maybe [flu].{closes}[Cold]")).text == "[Cold]"
 
 
+CHANNELS = "<|channel|>analysis<|message|>a<|end|><|start|>assistant"
+CHANNELS += "<|channel|>final<|message|>[Cold]<|return|>"
+
+
 @each(
     ("text", "thought", "answer"),
     [
@@ -36,12 +40,7 @@ def test_every_family_s_markers_are_known(opens: str, closes: str) -> None:
         ("</think>[Cold]", "", "[Cold]"),
         ("Well. <think>a</think> [Cold]", "a", "[Cold]"),
         ("[Flu]<think>or not", "or not", ""),
-        (
-            "<|channel|>analysis<|message|>a<|end|><|start|>assistant"
-            "<|channel|>final<|message|>[Cold]<|return|>",
-            "a<|end|><|start|>assistant",
-            "[Cold]",
-        ),
+        (CHANNELS, "a<|end|><|start|>assistant", "[Cold]"),
         ("## Thinking\n\na\n\n## Final Response\n\n[Cold]", "a", "[Cold]"),
         ("## Thinking\na\n## Diagnosis\n[Cold]", None, None),
         ("<think>a</think>\n<answer>\n[Cold]\n</answer>\n", "a", "[Cold]"),
@@ -81,7 +80,7 @@ FORMS: dict[str, tuple[bytes, ...]] = {
 
 
 def asked(server: Server, **options) -> Reply:
-    with opening(server, provides=["logprobs", "distributions"]) as open_it:
+    with opening(server, provides=WANT) as open_it:
         cached = CachedModel(open_it(**options), None)
         return cached.generate([Request((("user", "Cough."),), max_tokens=64, want=WANT)])[0][0]
 
@@ -97,10 +96,8 @@ def test_a_server_s_text_is_parted_and_only_the_answer_s_tokens_are_read(form: s
         assert asked(server).text == "[Cold]" and asked(server).trace is None
         server.logprobs, server.finish = "given", "length"
         server.said = list(FORMS[form][:2])
-        if form != "opened by the template":
-            assert no_answer(asked(server)) == THINKING
-        else:  # nothing tells that this is thought, but it was cut
-            assert no_answer(asked(server)) == "ran out of tokens"
+        told = form in dict(MARKERS)  # else nothing tells that this is thought, but it was cut
+        assert no_answer(asked(server)) == (THINKING if told else "ran out of tokens")
 
 
 @each("name", ["reasoning", "reasoning_content"])
@@ -116,22 +113,20 @@ def test_a_server_s_own_field_is_thought(name: str) -> None:
 
 
 @each(("opens", "closes"), [("<think>", "</think>"), ("<unused94>", "<unused95>")])
-def test_a_model_that_thinks_answers_behind_its_thought(
-    opens: str, closes: str, tmp_path_factory, monkeypatch
-) -> None:
-    folder = tmp_path_factory.mktemp("thinks")
+def test_a_model_answers_behind_its_thought(opens, closes, tmp_path, monkeypatch) -> None:
     tokenizer = byte_tokenizer()
     if opens == "<unused94>":  # as special tokens, which a text does not show
         tokenizer.add_special_tokens({"additional_special_tokens": [opens, closes]})
     ids = tokenizer(f"{opens}a [b]{closes}\n[c]", add_special_tokens=False)["input_ids"]
     with monkeypatch.context() as patch:
-        model = speaking(folder / "whole", tokenizer, ids, patch)
-        request = Request((("user", "x"),), max_tokens=64, want=frozenset({"logprobs"}))
+        model = speaking(tmp_path / "whole", tokenizer, ids, patch)
+        request = Request((("user", "x"),), max_tokens=64, want=WANT)
         ((reply,),) = model.generate([request])
         assert (reply.text, reply.reasoning, reply.finish) == ("[c]", "a [b]", "stop")
         assert reply.trace is not None and "".join(reply.trace.tokens) == "[c]"
         assert reply.trace.logprobs is not None and len(reply.trace.logprobs) == 3
+        assert reply.trace.entropies is not None and len(reply.trace.entropies) == 3
     with monkeypatch.context() as patch:
-        model = speaking(folder / "cut", tokenizer, ids, patch)
+        model = speaking(tmp_path / "cut", tokenizer, ids, patch)
         ((reply,),) = model.generate([Request((("user", "x"),), max_tokens=8)])
         assert no_answer(reply) == THINKING
