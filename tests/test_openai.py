@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from trustlab.settings import Setup
 EVERYTHING = frozenset({"logprobs", "distributions", "prior"})
 ASKED = (("system", "You are a doctor."), ("user", "Cough?"))
 PRIOR = (("system", "You are a doctor."), ("user", "Well?"))
+WHOLE = Request(ASKED, want=EVERYTHING, prior_messages=PRIOR)
 IN_MEMORY: dict[str, Any] = {"cache": ":memory:", "quiet": True}
 N_PROMPT = 38
 """Tokens of :data:`ASKED`: characters, and the template's."""
@@ -39,7 +41,6 @@ def prompt(messages: tuple[tuple[str, str], ...]) -> str:
 
 
 def expected_logprobs(messages: Any, tokens: tuple[str, ...]) -> list[np.ndarray]:
-    """The toy's whole distributions at each token, by its own rule."""
     return [distribution(prompt(messages), "".join(tokens[:k]), k) for k in range(len(tokens))]
 
 
@@ -55,9 +56,8 @@ def test_a_greedy_reply_is_the_toys_own_with_its_log_probabilities_prior_and_bou
     server.scores_chats = True
     model = opened(vocabulary_size=len(VOCABULARY))
     assert model.provides == {"text", *EVERYTHING} and model.lacks == {}
-    ((reply,),) = model.generate(
-        [Request(ASKED, want=EVERYTHING, prior_messages=PRIOR, renyi_alpha=2.0, n_alternatives=3)]
-    )
+    wanted = replace(WHOLE, renyi_alpha=2.0, n_alternatives=3)
+    ((reply,),) = model.generate([wanted])
     best = tuple(VOCABULARY[i] for i in drawn(prompt(ASKED), 8, 0.0, None))
     trace = reply.trace
     assert reply.text == "".join(best) and trace.tokens == best
@@ -65,10 +65,8 @@ def test_a_greedy_reply_is_the_toys_own_with_its_log_probabilities_prior_and_bou
     assert (reply.finish, reply.n_tokens_in, reply.n_tokens_out) == ("stop", n_in, 4)
     whole, before = expected_logprobs(ASKED, best), expected_logprobs(PRIOR, best)
     ids = [VOCABULARY.index(token) for token in best]
-    np.testing.assert_allclose(trace.logprobs, [row[i] for row, i in zip(whole, ids, strict=True)])
-    np.testing.assert_allclose(
-        trace.prior_logprobs, [row[i] for row, i in zip(before, ids, strict=True)]
-    )
+    for found, rows in ((trace.logprobs, whole), (trace.prior_logprobs, before)):
+        np.testing.assert_allclose(found, [row[i] for row, i in zip(rows, ids, strict=True)])
     body = server.chats()[-1]
     assert body["continue_final_message"] and not body["add_generation_prompt"]
     assert body["messages"][-1] == {"role": "assistant", "content": reply.text}
@@ -89,10 +87,8 @@ def test_samples_are_the_toys_own_draws_each_from_another_stream(server, opened)
     (replies,) = model.generate([request])
     (sent,) = server.chats()
     assert (sent["n"], sent["temperature"], sent["top_p"], sent["max_tokens"]) == (6, 1.0, 1.0, 8)
-    expected = [
-        "".join(VOCABULARY[i] for i in drawn(prompt(request.messages), 8, 1.0, sent["seed"] + j))
-        for j in range(6)
-    ]
+    ids = [drawn(prompt(request.messages), 8, 1.0, sent["seed"] + j) for j in range(6)]
+    expected = ["".join(VOCABULARY[i] for i in row) for row in ids]
     assert [reply.text for reply in replies] == expected and len(set(expected)) > 3
     (later,) = model.generate([ask(n=2, temperature=1.0, seed=3, first=3)])
     assert later == replies[3:5]
@@ -181,10 +177,10 @@ def test_what_a_server_does_not_tell_is_lacking_with_its_reason(server, opened):
     assert "prior" not in model.provides and "distributions" in model.provides
     assert "vocabulary_size" in model.lacks["answer.renyi"]
     assert "answer.entropies" not in model.lacks and "answer.prior_logprobs" in model.lacks
-    ((reply,),) = model.generate([Request(ASKED, want=EVERYTHING, prior_messages=PRIOR)])
+    ((reply,),) = model.generate([WHOLE])
     assert reply.trace is not None and "scored other" in reply.trace.lacks["prior_logprobs"]
     server.scores_chats, server.message = True, {"reasoning": "It is the cough."}
-    ((reply,),) = opened().generate([Request(ASKED, want=EVERYTHING, prior_messages=PRIOR)])
+    ((reply,),) = opened().generate([WHOLE])
     assert reply.trace.lacks == {"prior_logprobs": NOT_SCORED}  # a thought tells what was said
 
 
@@ -317,9 +313,7 @@ def test_replies_are_fitted_to_the_server_s_window_and_a_longer_prompt_is_not_se
     assert opened(window=200).window == 200  # one's own counts before the server's
 
 
-def test_a_server_that_does_not_count_is_asked_as_it_is_and_short_prompts_are_not_counted(
-    server, opened
-):
+def test_where_nothing_is_counted_all_is_sent_and_short_prompts_are_not_counted(server, opened):
     server.window, server.counts = N_PROMPT + 3, False
     model = opened()
     assert model.window == N_PROMPT + 3 and model.count_tokens(ASKED) is None
@@ -418,9 +412,7 @@ def test_replies_are_held_to_their_schemas_where_that_is_asked_for(server, opene
 
 
 @each("how", ["refused", "ignored"])
-def test_a_server_that_holds_no_reply_to_a_schema_is_asked_in_words_and_it_is_said(
-    how, server, opened
-):
+def test_a_server_that_holds_no_reply_to_a_schema_is_asked_in_words(how, server, opened):
     n_before = len(server.chats())
     server.refuses = {"response_format"} if how == "refused" else set()
     model = opened(structured=True)

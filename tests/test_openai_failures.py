@@ -61,9 +61,8 @@ def patient_of(body: dict) -> str:
         ("refusal", "the model refused: I cannot help with that.", 1),
     ],
 )
-def test_a_failed_call_is_a_missing_reply_with_its_reason_and_the_others_are_untouched(
-    action, reason, n_calls, server, opened
-):
+def test_a_failed_call_is_a_missing_reply_with_its_reason(action, reason, n_calls, server, opened):
+    """The others are untouched."""
     server.plan = lambda k, body: action if patient_of(body) == "bad" else None
     model, n_before = opened(timeout_s=0.3 if action == "hang" else 5.0), len(server.chats())
     requests = [ask("good"), ask("bad", n=3, temperature=1.0), ask("better", n=2, temperature=1.0)]
@@ -196,9 +195,10 @@ def test_a_server_that_asks_to_wait_for_an_hour_stops_the_run(server, opened):
     assert sum(row[0].text is not None for row in caught.value.replies) == 3
 
 
-@each(
-    ("status", "error"), [(401, PermissionError), (403, PermissionError), (404, FileNotFoundError)]
-)
+STATUS = {401: PermissionError, 403: PermissionError, 404: FileNotFoundError}
+
+
+@each(("status", "error"), STATUS.items())
 def test_a_refused_key_or_model_stops_everything_at_once(status, error, server, opened):
     server.plan, n_before = lambda k, body: status, len(server.chats())
     model = opened(concurrency=2)
@@ -220,7 +220,7 @@ def test_a_refused_key_or_model_stops_everything_at_once(status, error, server, 
         (500, {"max_calls": 5, "max_retries": 5}, "the budget of 5 calls is spent", 3),
     ],
 )
-def test_what_was_finished_before_a_run_is_stopped_is_handed_over(
+def test_what_a_stopped_run_had_finished_is_handed_over(
     then, options, words, n_done, server, opened
 ):
     first = len(server.chats())
@@ -293,9 +293,7 @@ def test_each_reply_is_kept_as_it_comes_and_waits_for_no_other(server, opened, t
     assert seen == [10] and sum(done) == 11
 
 
-def test_a_reply_that_a_passing_failure_left_unscored_is_used_and_not_kept(
-    server, opened, tmp_path
-):
+def test_a_reply_that_passing_failure_left_unscored_is_used_and_not_kept(server, opened, tmp_path):
     server.scores_chats = True
     server.plan = lambda k, body: 503 if "prompt_logprobs" in body else None
     gives = ["logprobs", "prior"]
@@ -362,16 +360,18 @@ def test_a_key_with_blanks_or_other_characters_is_refused_and_not_repeated(key, 
         key_for(Address.of(None))
 
 
-@each(
-    "url",
-    [
-        "http://user:pa\u2100ss77@host/v1", "http://user:pass77/v1", "http://user:pass77@host/v1",
-        "http://host/v1?key=pass77",
-    ],
-)  # fmt: skip
+SECRET = (
+    "user:pa\u2100ss77@host/v1",
+    "user:pass77/v1",
+    "user:pass77@host/v1",
+    "host/v1?key=pass77",
+)
+
+
+@each("url", SECRET)
 def test_an_address_that_is_none_or_holds_a_secret_is_not_repeated(url):
     with pytest.raises(ValueError, match="base_url") as caught:
-        Address.of(url)
+        Address.of(f"http://{url}")
     assert "77" not in str(caught.value)
 
 
@@ -408,9 +408,7 @@ def test_the_key_reaches_no_file_log_exception_or_name(server, opened, tmp_path,
     seen: list[str] = []
     # Every failure of this server repeats the Authorization header that it got.
     for action in (None, 400, 401, 404, 429, 500, "garbage"):
-        server.plan = lambda k, body, action=action: (
-            action if len(server.chats()) % 2 == 0 else None
-        )
+        server.plan = lambda k, body, then=action: None if len(server.chats()) % 2 else then
         model = opened(max_retries=0, concurrency=1)
         cached = CachedModel(model, tmp_path / f"{action}.sqlite")
         try:

@@ -48,13 +48,8 @@ def read(text: str | None, tokens: list[dict] | None, n_top: int = 2, **request)
     return reply_of(choice, Request((), want=WANT, **request), (7, 5), n_top, None)
 
 
-def said(
-    token: str,
-    logprob: float,
-    top: list[tuple[str, float]] | None = None,
-    raw: list[int] | None = None,
-) -> dict:
-    listed = [{"token": t, "logprob": p} for t, p in top or ()]
+def said(token: str, logprob: float, top: Any = (), raw: list[int] | None = None) -> dict:
+    listed = [{"token": t, "logprob": p} for t, p in top]
     return {"token": token, "logprob": logprob, "bytes": raw, "top_logprobs": listed}
 
 
@@ -67,11 +62,7 @@ def said(
         ("[flu]", parts("[", "flu", "]\n"), (0, ["[", "flu", "]"])),
         ("flu", parts(" ", " flu"), (1, ["flu"])),
         ("flu ", parts(" flu", " "), (0, ["flu", " "])),
-        (
-            "[flu]",
-            parts("Let me think of [flu].", "</think>", "\n\n", "[", "flu", "]"),
-            (3, ["[", "flu", "]"]),
-        ),
+        ("[flu]", parts("On [flu].", "</think>", "\n", "[", "flu", "]"), (3, ["[", "flu", "]"])),
         ("Sjögren", parts("Sj", b"\xc3", b"\xb6", "gren"), (0, ["Sj", "", "ö", "gren"])),
         ("a</s>", parts("a", "</s>"), (0, ["a", "</s>"])),
         ("", parts("<|im_end|>"), (0, [])),
@@ -113,20 +104,15 @@ def test_tokens_named_in_bytes_spell_the_reply_and_others_are_not_used(told, spe
 @each(
     ("bad", "why"),
     [
-        (-9999.0, NOT_ALL),
-        (None, NOT_ALL),
-        ("much", NOT_ALL),
-        (-math.inf, NOT_ALL),
-        (math.nan, NOT_NUMBERS),
-        (0.5, NOT_NUMBERS),
+        *((bad, NOT_ALL) for bad in (-9999.0, None, "much", -math.inf)),
+        *((bad, NOT_NUMBERS) for bad in (math.nan, 0.5)),
         (0.0, ALL_ZERO),
     ],
 )
 def test_a_log_probability_that_is_not_told_leaves_none_for_the_reply(bad, why):
     other = 0.0 if why == ALL_ZERO else -0.1
-    reply = read(
-        "[flu]", [said("[", other, [("[", other)]), {**said("flu]", -0.2), "logprob": bad}]
-    )
+    told = said("flu]", -0.2) | {"logprob": bad}
+    reply = read("[flu]", [said("[", other, [("[", other)]), told])
     assert reply.text == "[flu]" and reply.trace is not None
     assert reply.trace.tokens == ("[", "flu]") and reply.trace.logprobs is None
     assert reply.trace.lacks["logprobs"] == why
@@ -137,15 +123,12 @@ def test_alternatives_come_best_first_with_the_chosen_token_among_them():
     trace = read("flu", listed).trace
     assert trace is not None and trace.alternatives is not None and trace.entropies is not None
     assert [token for token, _ in trace.alternatives[0]] == ["cold", "gout", "flu"]
-    assert (
-        trace.bounds == {"entropies": "lower"} and trace.renyi is None and trace.fisher_rao is None
-    )
+    assert trace.bounds == {"entropies": "lower"} and trace.renyi is trace.fisher_rao is None
     # Known 0.5, 0.3, 0.1; the hidden tenth fits one token, since any up to 0.3 could be hidden.
     assert trace.entropies[0] == pytest.approx(-sum(p * math.log(p) for p in (0.5, 0.3, 0.1, 0.1)))
     fewer = read("flu", listed, n_alternatives=1).trace
-    assert fewer is not None and fewer.alternatives == (
-        (("cold", math.log(0.5)), ("flu", math.log(0.1))),
-    )
+    best = ("cold", math.log(0.5)), ("flu", math.log(0.1))
+    assert fewer is not None and fewer.alternatives == (best,)
     assert fewer.entropies is not None and fewer.entropies[0] == trace.entropies[0]
 
 
@@ -164,9 +147,7 @@ def test_the_chosen_token_is_called_as_in_the_trace_wherever_a_server_writes_it_
         (2, [("gout", 0.5), ("flu", 0.1)], [0.4]),  # the chosen one may have been put at the end
     ],
 )
-def test_the_rest_is_capped_by_the_last_listed_token_only_where_the_list_is_whole(
-    n_top, top, hidden
-):
+def test_the_last_listed_token_caps_the_rest_only_where_the_list_is_whole(n_top, top, hidden):
     listed = [(t, math.log(p)) for t, p in top]
     trace = read("flu", [said("flu", dict(listed)["flu"], listed)], n_top=n_top).trace
     assert trace is not None and trace.entropies is not None
@@ -216,11 +197,8 @@ def test_system_messages_go_before_the_user_where_a_server_knows_no_system():
     asked = (("system", "You are a doctor."), ("user", "Cough."))
     told = (*asked, ("assistant", "[flu]"), ("user", "Sure?"))
     assert turns(told, "auto")[0] == {"role": "system", "content": "You are a doctor."}
-    assert [(t["role"], t["content"]) for t in turns(told, "user")] == [
-        ("user", "You are a doctor.\n\nCough."),
-        ("assistant", "[flu]"),
-        ("user", "Sure?"),
-    ]
+    merged = [(t["role"], t["content"]) for t in turns(told, "user")]
+    assert merged == [("user", "You are a doctor.\n\nCough."), *told[2:]]
 
 
 @each(
@@ -345,9 +323,7 @@ def test_an_error_inside_a_200_is_one_of_its_kind_wherever_it_stands(answer, sta
 
 
 @each(("error", "n_calls", "stopped"), [(BUSY, 2, ""), ("Sorry", 2, ""), (POOR, 1, "credits")])
-def test_an_error_inside_a_200_is_tried_again_or_stops_the_run(
-    error, n_calls, stopped, server, opened
-):
+def test_an_error_inside_a_200_is_tried_again_or_a_stop(error, n_calls, stopped, server, opened):
     server.received.clear(), server.paths.clear()
     server.plan = lambda k, body: lambda answer: {"error": error}
     model = opened(max_retries=1)
@@ -427,10 +403,7 @@ SENT = {"seed": 1, "top_p": 1.0, "temperature": 0.5, "n": 2, "logprobs": True, "
     ("words", "gone"),
     [
         ("Extra inputs are not permitted: seed, top_p", {"takes_seed", "takes_top_p"}),
-        (
-            str([{"loc": ["body", "seed"]}, {"loc": ["body", "logprobs"]}]),
-            {"takes_seed", "fewest_top"},
-        ),
+        (str([{"loc": ["body", n]} for n in ("seed", "logprobs")]), {"takes_seed", "fewest_top"}),
         ("seed is unknown. Supported parameters: temperature, top_p, n", {"takes_seed"}),
         ("`temperature` and `top_p` cannot both be specified", {"takes_top_p"}),
         ("maximum context length is 9; temperature", set()),
