@@ -20,12 +20,8 @@ def ids(found: Iterable[Passage]) -> list[str]:
 
 
 def row(**change: object) -> dict[str, object]:
-    return {
-        "id": "a",
-        "title": "Croup",
-        "content": "It barks.",
-        "contents": "Croup. It barks.",
-    } | change
+    plain = {"id": "a", "title": "Croup", "content": "It barks.", "contents": "Croup. It barks."}
+    return plain | change
 
 
 def written(
@@ -37,9 +33,7 @@ def written(
 ) -> Path:
     """A file of these rows, a ``str`` as it stands and anything else as JSON; gzipped where the
     name says so."""
-    lines = [
-        line if isinstance(line, str) else json.dumps(line, ensure_ascii=False) for line in rows
-    ]
+    lines = [row if isinstance(row, str) else json.dumps(row, ensure_ascii=False) for row in rows]
     content = ("\n".join(lines) + end).encode(encoding)
     file = folder / name
     file.parent.mkdir(parents=True, exist_ok=True)

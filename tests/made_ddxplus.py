@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from trustlab.datasets import ddxplus
 
@@ -13,13 +13,11 @@ NOWHERE = {"V_123": "nowhere", "V_89": "forehead", "V_108": "cheek(R)", "V_16": 
 COLUMNS: list[str] = [*ddxplus.COLUMNS]
 
 
-Values = Mapping[str, str] | range
-
-
 def evidence(
-    kind: str = "B", parent: str | None = None, default: int | str = 0, values: Values = range(0)
+    kind: str = "B", parent: str | None = None, default: Any = 0, values: Any = ()
 ) -> dict:
-    named = {} if isinstance(values, range) else values
+    """``values``: of each its words, or numbers alone."""
+    named = values if isinstance(values, dict) else {}
     meanings = {v: {"fr": "non", "en": en} for v, en in named.items()}
     return {
         "code_question": parent,
@@ -73,29 +71,23 @@ def patients(n: int) -> list[dict]:
 
 def write_rows(
     file: Path, rows: list[dict], encoding: str = "utf-8", columns: list[str] = COLUMNS
-) -> Path:
+) -> None:
     with file.open("w", encoding=encoding, newline="") as stream:
         writer = csv.DictWriter(stream, columns, extrasaction="ignore")
         writer.writeheader()
         writer.writerows(rows)
-    return file
 
 
 def release(
     folder: Path, rows: list[dict] | None = None, name: str = "release_test_patients.csv"
 ) -> Path:
-    codes = {
-        c: {"name": c, **e, "code_question": e["code_question"] or c} for c, e in CODES.items()
-    }
+    codes = {c: e | {"name": c, "code_question": e["code_question"] or c} for c, e in CODES.items()}
     conditions = {"Made-up disease": {}, "Guillain-Barré syndrome": {}}
     (folder / "release_conditions.json").write_text(json.dumps(conditions))
     (folder / "release_evidences.json").write_text(json.dumps(codes))
     last = {"SEX": "M", "AGE": "120", "PATHOLOGY": "Guillain-Barré syndrome"}
-    started_with_pain = ROW | {"INITIAL_EVIDENCE": "E_53"}
-    rows = rows or [
-        ROW,
-        started_with_pain | {"EVIDENCES": str(ELEVEN[:10])},
-        started_with_pain | {"EVIDENCES": str(ELEVEN)} | last,
-    ]
+    pain = ROW | {"INITIAL_EVIDENCE": "E_53"}
+    short, male = (pain | {"EVIDENCES": str(told)} for told in (ELEVEN[:10], ELEVEN))
+    rows = rows or [ROW, short, male | last]
     write_rows(folder / name, rows)
     return folder

@@ -11,9 +11,8 @@ def doctor(text: str, *intents: str, disease: Sequence[str] = (), **action: obje
     """A doctor's utterance; ``disease`` makes it a diagnosis."""
     actions: list[dict] = [{"action": intent} for intent in intents]
     if disease:
-        actions.append(
-            {"action": "diagnosis", "disease": [{"value": name} for name in disease], **action}
-        )
+        named = [{"value": name} for name in disease]
+        actions.append({"action": "diagnosis", "disease": named, **action})
     return {"speaker": "doctor", "text": text, "keywords": [], "actions": actions}
 
 
@@ -36,11 +35,9 @@ END = doctor("I think it is gout.", disease=["gout"])
 
 def told(*before: dict, n: int = 11, end: Mapping = END) -> list[dict]:
     """A dialogue of ``n`` exchanges, then ``before``, then the diagnosis and a good-bye."""
-    goodbye = [
-        patient("Thank you, gout it is.", "inform"),
-        doctor("Take care.", "nod_prompt_salutations"),
-    ]
-    return [*asked(n), *before, dict(end), *goodbye]
+    thanks = patient("Thank you, gout it is.", "inform")
+    goodbye = doctor("Take care.", "nod_prompt_salutations")
+    return [*asked(n), *before, dict(end), thanks, goodbye]
 
 
 def numbered(utterances: Sequence[Mapping]) -> list[dict]:
@@ -59,18 +56,14 @@ def canonical(
     """``dialogs.json`` and the lists of ids, as in the repository's ``data``."""
     for split, ids in splits.items():
         write(folder / f"{split}_ids.json", ids)
-    return write(
-        folder / "dialogs.json",
-        {key: {"utterances": numbered(us)} for key, us in dialogues.items()},
-    )
+    told = {key: {"utterances": numbered(us)} for key, us in dialogues.items()}
+    return write(folder / "dialogs.json", told)
 
 
 def bare(utterances: Sequence[Mapping]) -> list[dict]:
     """The utterances as the raw file has them, without annotations."""
-    return [
-        {k: v for k, v in u.items() if k in ("speaker", "text", "uttr_id", "keywords")}
-        for u in numbered(utterances)
-    ]
+    kept = ("speaker", "text", "uttr_id", "keywords")
+    return [{k: v for k, v in u.items() if k in kept} for u in numbered(utterances)]
 
 
 def entries(utterances: Sequence[Mapping], status: str = "Maybe") -> list[dict]:
@@ -90,6 +83,5 @@ def entries(utterances: Sequence[Mapping], status: str = "Maybe") -> list[dict]:
 def raw(folder: Path, dialogues: Mapping[str, Sequence[Mapping]], status: str = "Maybe") -> Path:
     """``dialogs.json`` and ``annotations.json``, as in the repository's ``raw_data``."""
     write(folder / "annotations.json", {key: entries(us, status) for key, us in dialogues.items()})
-    return write(
-        folder / "dialogs.json", {key: {"utterances": bare(us)} for key, us in dialogues.items()}
-    )
+    told = {key: {"utterances": bare(us)} for key, us in dialogues.items()}
+    return write(folder / "dialogs.json", told)

@@ -16,13 +16,8 @@ def vignette(n: int = 11, who: str = "baker") -> str:
 
 def row(question: object = f"{vignette()} {ASKED}", **changes: object) -> dict:
     """A row of the official files, which becomes a case; a key given as ``None`` is left out."""
-    made = {
-        "question": question,
-        "answer": "Gout",
-        "options": {"A": "Septic joint", "B": "Gout", "C": "Bursitis", "D": "Fracture"},
-        "meta_info": "step2&3",
-        "answer_idx": "B",
-    }
+    made = {"question": question, "answer": "Gout", "answer_idx": "B", "meta_info": "step2&3"}
+    made |= {"options": {"A": "Septic joint", "B": "Gout", "C": "Bursitis", "D": "Fracture"}}
     return {key: value for key, value in (made | changes).items() if value is not None}
 
 

@@ -11,17 +11,7 @@ import pytest
 from each import each
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from made_meditod import (
-    asked,
-    canonical,
-    doctor,
-    entries,
-    numbered,
-    patient,
-    raw,
-    told,
-    write,
-)
+from made_meditod import asked, canonical, doctor, entries, numbered, patient, raw, told, write
 
 from trustlab.datasets import DataError, meditod
 from trustlab.paths import ROOT

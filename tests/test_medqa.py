@@ -32,9 +32,8 @@ def test_a_row_becomes_a_case_that_tells_neither_options_nor_question(tmp_path: 
     assert (case.case_id, case.dataset, case.diagnosis) == ("medqa-1", "medqa", "Gout")
     options = ("Septic joint", "Gout", "Bursitis", "Fracture")
     assert case.patient == {"options": options, "step": "step2&3"}
-    assert [s.text for s in case.statements] == [
-        f"The baker tells fact number {i}." for i in range(1, 12)
-    ]
+    told = [s.text for s in case.statements]
+    assert told == [f"The baker tells fact number {i}." for i in range(1, 12)]
 
 
 @each(
@@ -63,9 +62,10 @@ def test_what_becomes_no_case_is_named_with_its_reason(tmp_path: Path) -> None:
     assert (caught.value.row, caught.value.field) == (2, "options.B")
 
 
-@each(
-    "end", [ASKED, ASKED.replace("?", ":"), "With this in mind, what is the most likely diagnosis?"]
-)
+ENDS = (ASKED, ASKED.replace("?", ":"), "With this in mind, what is the most likely diagnosis?")
+
+
+@each("end", ENDS)
 def test_the_final_question_is_cut_off_however_it_ends(end: str) -> None:
     assert split_question(f'He is ill.\n\n{end}"\n') == (["He is ill."], end)
     for gap in (" ", "\n"):
@@ -195,18 +195,13 @@ def test_a_folder_with_one_file_is_enough_wherever_it_lies(tmp_path: Path) -> No
         medqa.read(tmp_path)
 
 
-@each(
-    "change",
-    [
-        lambda b: b.decode().encode("utf-16"),
-        lambda b: b[:-20],
-        lambda b: b"\n\n",
-        lambda b: b"[" * 10**5,
-    ],
-)
-def test_a_broken_file_is_one_clear_error(tmp_path: Path, change) -> None:
+SOUND = json.dumps(row())
+
+
+@each("content", [SOUND.encode("utf-16"), SOUND[:-20].encode(), b"\n\n", b"[" * 10**5])
+def test_a_broken_file_is_one_clear_error(tmp_path: Path, content: bytes) -> None:
     file = official(tmp_path)
-    file.write_bytes(change(file.read_bytes()))
+    file.write_bytes(content)
     with pytest.raises(DataError, match="test.jsonl.*allowed: "):
         medqa.read(file)
 

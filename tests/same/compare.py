@@ -13,19 +13,10 @@ from same.tables import Table
 
 VOLATILE = frozenset({"seconds", "n_made", "n_cached"})
 """Columns that say how a run went and not what it found."""
-DIRECT = frozenset(
-    {
-        "confidence",
-        "probability",
-        "prob",
-        "logprob",
-        "logprobs",
-        "entropy",
-        "cosine",
-        "similarity",
-        "relevance",
-    }
-)
+DIRECT = frozenset({
+    "confidence", "probability", "prob", "logprob", "logprobs", "entropy", "cosine", "similarity",
+    "relevance",
+})  # fmt: skip
 """Columns of numbers straight from a reply or vector, with nothing ranked or resampled between."""
 SHOWN_OF_A_ROW = 5
 

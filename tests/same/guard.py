@@ -99,11 +99,7 @@ def _own(caches: Path, name: str) -> Path:
 
 
 def keep(
-    parameters: Path,
-    runs: Path,
-    kept: Path,
-    scratch: Path,
-    at_once: int = 2,
+    parameters: Path, runs: Path, kept: Path, scratch: Path, at_once: int = 2
 ) -> dict[str, int]:
     """Write the replies that the notebooks read and all their tables into ``kept``; how many.
 
