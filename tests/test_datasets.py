@@ -128,10 +128,8 @@ def answers(finding: Finding) -> re.Pattern[str]:
 
 def test_the_cases_that_the_table_does_not_know() -> None:
     """Sixteen diseases, half told in our words and half in the table's; no name is spoken."""
-    cases, knowledge = (
-        tl.load_cases("table", path=DATA / "starter" / "unknown.jsonl"),
-        load_knowledge(),
-    )
+    cases = tl.load_cases("table", path=DATA / "starter" / "unknown.jsonl")
+    knowledge = load_knowledge()
     names = [normalise(name) for case in cases for name in case.accepted]
     assert len({case.diagnosis for case in cases}) == 16 and len(set(names)) == len(names)
     assert not set(names) & set(knowledge.condition_of_name)

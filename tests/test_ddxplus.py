@@ -209,10 +209,8 @@ def test_a_table_that_is_no_release_is_refused(tmp_path: Path) -> None:
         with pytest.raises(DataError) as caught:
             load_cases("ddxplus", path=tmp_path)
         assert (caught.value.row, caught.value.field) == (row, field)
-    for columns, words in (
-        ([c for c in COLUMNS if c != "SEX"], "missing: SEX"),
-        ([*COLUMNS, "PATHOLOGY"], "no name twice; repeated: PATHOLOGY"),
-    ):
+    short, twice = [c for c in COLUMNS if c != "SEX"], [*COLUMNS, "PATHOLOGY"]
+    for columns, words in ((short, "missing: SEX"), (twice, "no name twice; repeated: PATHOLOGY")):
         write_rows(file, [ROW], columns=columns)
         with pytest.raises(DataError, match=words):
             load_cases("ddxplus", path=tmp_path)

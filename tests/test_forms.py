@@ -142,8 +142,12 @@ def test_a_trial_asks_three_views_of_each_purpose_first_and_nothing_twice():
     assert run.parameters["replies_read"]["stranger"]["ce"]["example"] == 0
 
 
+def unsure(request: Request) -> str:
+    return "I think it may be several things, who knows?"
+
+
 def test_a_trial_that_cannot_be_read_stops_the_run_with_its_replies_and_advice():
-    model = Stranger(lambda request: "I think it may be several things, who knows?")
+    model = Stranger(unsure)
     with pytest.raises(Unread) as refused:
         run_of(model)
     words = str(refused.value)
@@ -151,20 +155,19 @@ def test_a_trial_that_cannot_be_read_stops_the_run_with_its_replies_and_advice()
     assert "'I think it may be several things, who knows?' -> no diagnosis" in words
     assert sum(len(block) for block in model.asked) == 3
     with pytest.warns(UserWarning, match="nothing is claimed"):
-        assert run_of(Stranger(model.says), trial=False).answers["correct"].isna().all()
-    taught = Stranger(model.says)
+        assert run_of(Stranger(unsure), trial=False).answers["correct"].isna().all()
+    taught = Stranger(unsure)
     taught.taught = {"set": "embedded"}
     with pytest.warns(UserWarning, match="nothing is claimed"):
         run_of(taught)
 
 
 def test_fewer_than_three_requests_are_no_trial_of_a_run_and_all_of_one_by_itself():
-    says = lambda request: "I think it may be several things, who knows?"  # noqa: E731
     with pytest.warns(UserWarning, match="nothing is claimed"):
         setup = Setup(cache=":memory:", quiet=True, samples=2)
-        run = benchmark(CASES[:1], [Stranger(says)], ["poc"], [20, 100], setup)
+        run = benchmark(CASES[:1], [Stranger(unsure)], ["poc"], [20, 100], setup)
     assert run.answers["correct"].isna().all()
-    table = try_model(Stranger(says), CASES[:1], setup).table().set_index("purpose")
+    table = try_model(Stranger(unsure), CASES[:1], setup).table().set_index("purpose")
     assert table.loc["diagnosis", ["asked", "read"]].tolist() == [1, 0]
 
 

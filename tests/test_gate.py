@@ -88,11 +88,9 @@ def test_a_cut_reply_counts_among_those_asked_for_alone() -> None:
     assert 0 < n_cut < 18 and pooled.loc["accuracy_asked", "n"] == 36
     assert pooled.loc["accuracy", "n"] == pooled.loc["accuracy_read", "n"] == 36 - n_cut
     right = run.answers["correct"].sum()
-    assert pooled["value"].to_dict() == {
-        "accuracy": right / (36 - n_cut),
-        "accuracy_asked": right / 36,
-        "accuracy_read": right / (36 - n_cut),
-    }
+    share = right / (36 - n_cut)
+    told = {"accuracy": share, "accuracy_asked": right / 36, "accuracy_read": share}
+    assert pooled["value"].to_dict() == told
     (line,) = accuracies(run.answers)
     assert f"of 36 asked, {percent(int(right), 36 - n_cut)} of {36 - n_cut} not cut" in line
 
@@ -107,9 +105,8 @@ def test_half_is_enough_and_others_answer_in_a_model_s_place() -> None:
     assert why_few(found, "a", ["diagnosis", "ce"]).startswith("only 4 of 10")
     assert why_few(found, "a", ["doctor"]) == "only 1 of 3 replies to 'doctor' could be read"
     assert why_few(found, "b", ["ce"]).startswith("only 4 of 10")
-    assert [percent(*of) for of in ((1, 2000), (0, 9), (9, 9), (1999, 2000), (98, 100))] == [
-        "0.1 %", "0 %", "100 %", "99.9 %", "98 %",
-    ]  # fmt: skip
+    shares = [percent(*of) for of in ((1, 2000), (0, 9), (9, 9), (1999, 2000), (98, 100))]
+    assert shares == ["0.1 %", "0 %", "100 %", "99.9 %", "98 %"]
 
 
 CODE = """
@@ -128,11 +125,8 @@ def notebook(path: Path) -> Path:
     made = nbformat.v4.new_notebook()
     choices = f"manner = 'plain'\nquiet = True\ntests = {str(Path(__file__).parent)!r}"
     choices += "\nrun_dir = None"
-    made.cells = [
-        nbformat.v4.new_markdown_cell(head),
-        nbformat.v4.new_code_cell(choices, metadata={"tags": ["parameters"]}),
-        nbformat.v4.new_code_cell(CODE),
-    ]
+    chosen = nbformat.v4.new_code_cell(choices, metadata={"tags": ["parameters"]})
+    made.cells = [nbformat.v4.new_markdown_cell(head), chosen, nbformat.v4.new_code_cell(CODE)]
     made.metadata["kernelspec"] = {"name": "python3", "display_name": "", "language": "python"}
     nbformat.write(made, path)
     return path
@@ -162,9 +156,8 @@ def test_a_run_that_was_not_read_ends_with_5_and_so_does_its_rerun(runs: Path) -
     first = run(path, folder, "manner=never")
     told, page = block(folder), (folder / "my.html").read_text(encoding="utf-8")
     assert first.exit_code == 5, first.output
-    assert "nothing is claimed: never: only 0 of 36 replies to 'diagnosis' could be read" in (
-        first.output
-    )
+    why = "never: only 0 of 36 replies to 'diagnosis' could be read"
+    assert f"nothing is claimed: {why}" in first.output
     assert "0 % of 144 replies read (" in first.output
     assert told.strip().startswith("- **never: 100 % of 36 replies to 'diagnosis' could not be")
     soup = BeautifulSoup(page, "html.parser")

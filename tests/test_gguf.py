@@ -127,9 +127,7 @@ def test_ten_views_are_read(tmp_path: Path) -> None:
         assert counts[purpose] >= least, (purpose, model.counts[purpose])
     before = set(model.counts)
     ask_everything(model, shown[:1], bench)
-    others = (
-        set(model.counts) - before - {"rephrase_reply"}
-    )  # held to no form: half of them are read
+    others = set(model.counts) - before - {"rephrase_reply"}  # held to no form: half are read
     assert {"cot_ce", "doctor", "plan", "review_tests", "ask", "patient"} <= others
     total = {kind: sum(model.counts[p][kind] for p in others) for kind in ("asked", "read")}
     assert total["asked"] >= 12 and total["read"] >= 0.8 * total["asked"], model.counts

@@ -64,21 +64,17 @@ def again(tmp_path: Path, *records: Any, kind: type[Any] = tl.Generation) -> tup
     return read_records(tmp_path / NAME, kind)
 
 
-@pytest.mark.parametrize(
-    "models",
-    [
-        (FakeModel(), FakeModel("second", TEXT_ONLY)),
-        (FakeModel(unreadable=lambda r, i: r.temperature == 0),),
-    ],
-    ids=["two", "unreadable"],
-)
+TWO = (FakeModel(), FakeModel("second", TEXT_ONLY))
+UNREADABLE = (FakeModel(unreadable=lambda r, i: r.temperature == 0),)
+
+
+@pytest.mark.parametrize("models", [TWO, UNREADABLE], ids=["two", "unreadable"])
 def test_tables_and_parameters_come_back_as_they_were(tmp_path, models):
     run = made(tmp_path, *models, keep_generations=len(models) == 2)
     back = load_run(str(tmp_path))
     for name in COLUMNS:
-        pd.testing.assert_frame_equal(
-            getattr(back, name), getattr(run, name), check_exact=True, obj=name
-        )
+        mine, theirs = getattr(back, name), getattr(run, name)
+        pd.testing.assert_frame_equal(mine, theirs, check_exact=True, obj=name)
     assert back.parameters == json.loads(json.dumps(run.parameters))
     assert (back.families, back.folder) == (run.families, tmp_path)
     assert len(back.generations) == len(run.answers)
@@ -108,9 +104,7 @@ def test_replies_that_were_scored_come_back(tmp_path):
 ODD = {
     "everything": FULL,
     "nothing": generation(),
-    "not numbers": generation(
-        similarity=np.array([[np.nan, np.inf], [-np.inf, 0.1]]), exact=float("nan")
-    ),
+    "not numbers": generation(similarity=np.array([[np.nan, np.inf], [-np.inf, 0]]), exact=np.nan),
     "empty arrays": generation(similarity=np.zeros((0, 0)), relevance=np.zeros(0, np.float32)),
     "odd characters": generation(answer=said("\\ud800 \u2028 \x00 ü"), told='"}\n{'),
     "other choices": generation(parameters=Parameters(n_samples=3, reading="strict")),
@@ -144,18 +138,9 @@ WRONG = {
     "True for a number": (line(level=True), "level is true"),
     "no list": (line(samples={"a": 1}), "samples is"),
     "a nested field": (line(answer=line()["answer"] | {"code": 1}), "answer.code is 1"),
-    "an array of texts": (
-        line(relevance={"dtype": "float64", "shape": [1], "values": ["x"]}),
-        "relevance is .*an array of numbers",
-    ),
-    "another type": (
-        line(relevance={"dtype": "object", "shape": [1], "values": [1]}),
-        "relevance is .*dtype of an array must be",
-    ),
-    "another shape": (
-        line(relevance={"dtype": "float64", "shape": [3], "values": [1.0]}),
-        "cannot reshape",
-    ),
+    "an array of texts": (line(relevance=array("float64", "x")), "relevance is .*array of numbers"),
+    "another type": (line(relevance=array("object", 1)), "relevance is .*dtype of an array must"),
+    "another shape": (line(relevance=array("float64", 1.0) | {"shape": [3]}), "cannot reshape"),
     "NaN as a flag": (line(similarity=array("bool", "NaN")), "all bool"),
     "half a whole": (line(similarity=array("int64", 0.5)), "all int64"),
     "a choice": (line(parameters=line()["parameters"] | {"reading": "loose"}), "reading"),
@@ -233,9 +218,8 @@ def test_every_request_has_a_row_with_what_was_said_and_read(tmp_path):
     again = rows(tmp_path / "b")  # only counts and time are others
     assert sum(r["n_made"] for r in found) > 0 == sum(r["n_made"] for r in again)
     counted = ("n_cached", "n_made", "seconds")
-    assert [{k: v for k, v in r.items() if k not in counted} for r in found] == [
-        {k: v for k, v in r.items() if k not in counted} for r in again
-    ]
+    one, other = ([{k: r[k] for k in r if k not in counted} for r in of] for of in (found, again))
+    assert one == other
 
 
 def test_about_plays_no_part_in_keys_or_prompts_and_no_model_is_given_it():
@@ -290,11 +274,10 @@ def test_turns_of_a_consultation_have_their_level(tmp_path):
     assert {r["purpose"] for r in rows(below.parent)} == {"diagnosis", "samples", "ce"}
 
 
-@pytest.mark.parametrize(
-    ("content", "match"),
-    [(b"no gzip", "not a whole gzip file"), (gzip.compress(b'{"a": 1}\n'), "line 1 is no row")],
-    ids=["no gzip", "no row"],
-)
+NO_ROW = gzip.compress(b'{"a": 1}\n')
+
+
+@each(("content", "match"), [(b"?", "not a whole gzip file"), (NO_ROW, "line 1 is no row")])
 def test_a_damaged_file_is_named_with_its_line(tmp_path, content, match):
     (tmp_path / REPLIES).write_bytes(content)
     with pytest.raises(ValueError, match=match):

@@ -220,9 +220,7 @@ def test_a_refused_key_or_model_stops_everything_at_once(status, error, server, 
         (500, {"max_calls": 5, "max_retries": 5}, "the budget of 5 calls is spent", 3),
     ],
 )
-def test_what_a_stopped_run_had_finished_is_handed_over(
-    then, options, words, n_done, server, opened
-):
+def test_what_a_stopped_run_finished_is_handed_over(then, options, words, n_done, server, opened):
     first = len(server.chats())
     server.plan = lambda k, body: None if k < first + 3 else then
     with pytest.raises(Stopped, match=f"{words}.*; {n_done} of 8 replies are finished; run") as why:

@@ -52,9 +52,8 @@ def test_a_file_takes_its_name_once_it_is_whole_and_else_the_old_one_stays(error
                 raise error
     except (ValueError, KeyboardInterrupt):
         assert error
-    assert path.read_text() == ("old" if error else "half") and list(path.parent.iterdir()) == [
-        path
-    ]
+    assert path.read_text() == ("old" if error else "half")
+    assert list(path.parent.iterdir()) == [path]
 
 
 def drawn(folder: Path) -> Callable[[], object]:
@@ -136,9 +135,8 @@ OWN = ("paths.py", "datasets/fetch.py", "retrieval/disk_index.py")
 
 
 def test_nothing_else_in_the_package_writes_to_a_result_s_own_name():
-    writes = re.compile(
-        r"(\w+)\.write_(?:text|bytes)\(|(?:to_csv|savefig|copyfile|nbformat\.write)\("
-    )
+    names = r"(\w+)\.write_(?:text|bytes)|to_csv|savefig|copyfile|nbformat\.write"
+    writes = re.compile(rf"(?:{names})\(")
     found = []
     for file in sorted((ROOT / "trustlab").rglob("*.py")):
         if file.relative_to(ROOT / "trustlab").as_posix() in OWN:

@@ -39,9 +39,8 @@ def csv_file(folder: Path, *rows: dict, name: str = "mine.csv") -> Path:
 
 
 def jsonl_file(folder: Path, *rows: object) -> Path:
-    return written(
-        folder, "\n".join(json.dumps(row, ensure_ascii=False) for row in rows), "mine.jsonl"
-    )
+    told = [json.dumps(row, ensure_ascii=False) for row in rows]
+    return written(folder, "\n".join(told), "mine.jsonl")
 
 
 def written(folder: Path, content: str | bytes, name: str) -> Path:
@@ -62,11 +61,8 @@ def without(*columns: str, **changes: object) -> dict:
 
 
 def readme_block(language: str) -> str:
-    (block,) = re.findall(
-        rf"^```{language}\n(.*?)^```$",
-        (DATA / "README.md").read_text(encoding="utf-8"),
-        re.M | re.S,
-    )
+    page = (DATA / "README.md").read_text(encoding="utf-8")
+    (block,) = re.findall(rf"^```{language}\n(.*?)^```$", page, re.M | re.S)
     return block
 
 
@@ -192,18 +188,15 @@ def test_what_other_programs_add_is_left_out(tmp_path: Path, change: str) -> Non
         frame.to_csv(tmp_path / "mine.csv")
         content = pd.read_csv(tmp_path / "mine.csv", dtype=str).to_csv(index=change != "index")
     elif change == "empty columns":
-        content = (
-            pd.read_csv(tmp_path / "mine.csv", dtype=str).assign(x=" ", y=None).to_csv(index=False)
-        )
-        content = content.replace(",x,y\n", ",,\n")
+        frame = pd.read_csv(tmp_path / "mine.csv", dtype=str).assign(x=" ", y=None)
+        content = frame.to_csv(index=False).replace(",x,y\n", ",,\n")
     elif change == "short rows":
         content = content.replace("age\r\n", "age,,\r\n") + ",,,,,,,\n"
     else:
         content = change + content
     cases = tl.load_cases("table", path=written(tmp_path, content, "mine.csv"))
-    assert [(c.case_id, dict(c.patient)) for c in cases] == [
-        (i, {"age": "58"}) for i in ("007", "008")
-    ]
+    assert [case.case_id for case in cases] == ["007", "008"]
+    assert all(case.patient == {"age": "58"} for case in cases)
 
 
 def lines(*rows: object) -> str:
@@ -251,13 +244,11 @@ FILES = [
     *((b"{}", f"mine{end}", ".csv, .tsv or .jsonl") for end in ("", ".parquet", ".json")),
 ]
 MENIERE = "id,text,diagnosis\na,Ménière,b\n"
+NO_OBJECTS = ("{'id': 'b'}", '{"id": "b"', "id,text", "[" * 100_000)
 REFUSED = [
     *((lines(OTHER, row), "mine.jsonl", 2, field, "") for row, field in WRONG_TYPES),
     *((lines(OTHER, ROW | of), "mine.jsonl", 2, field, HALF) for of, field in HALVES),
-    *(
-        (f"{lines(ROW)}\n{line}\n", "mine.jsonl", 2, "line", "")
-        for line in ("{'id': 'b'}", '{"id": "b"', "id,text", "[" * 100_000)
-    ),
+    *((f"{lines(ROW)}\n{line}\n", "mine.jsonl", 2, "line", "") for line in NO_OBJECTS),
     *((f"{head}\nx,b,c,x,e\n", "mine.csv", None, *rest) for head, *rest in HEADERS),
     *((f"id,text,diagnosis\n{cells}\n", "mine.csv", 1, "row", "") for cells in CELLS),
     *(
@@ -270,9 +261,7 @@ REFUSED = [
 
 
 @each("content, name, row, field, allowed", REFUSED)
-def test_what_cannot_be_read_is_refused_by_row_and_field(
-    tmp_path: Path, content, name: str, row: int | None, field: str, allowed: str
-) -> None:
+def test_what_cannot_be_read_is_refused_by_place(tmp_path, content, name, row, field, allowed):
     error = refused(written(tmp_path, content, name), row, field)
     assert allowed in error.allowed and str(error).encode()  # the words themselves can be written
 
@@ -291,9 +280,7 @@ def test_a_character_across_the_first_bytes_is_no_other_encoding(tmp_path, longe
         (MENIERE.encode("latin-1"), "mine.csv", "UTF-8 text, which line 2 is not"),
     ],
 )
-def test_what_no_table_begins_with_is_refused_before_a_kernel_starts(
-    tmp_path: Path, content: bytes, name: str, words: str
-) -> None:
+def test_what_no_table_begins_with_is_refused_before_a_kernel(tmp_path, content, name, words):
     file = written(tmp_path, content, name)
     given = {"dataset": ["starter", "table"], "path": [None, str(file)]}
     with pytest.raises(ValueError) as told:

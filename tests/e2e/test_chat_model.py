@@ -18,11 +18,9 @@ FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 WINDOW = 8192
 SHORT = ("diagnosis", "ce", "topk_ce", "p_true", "keyword", "ask", "enough", "patient", "judge")
 """Long JSON is another matter: llama.cpp holds it to its schema's names, not to its lengths."""
+PLAIN = {"repeat_penalty": 1.0, "top_k": 0, "min_p": 0.0}
 OPTIONS: dict[str, dict[str, Any]] = {
-    "llama.cpp": {
-        "concurrency": 1,
-        "extra_body": {"repeat_penalty": 1.0, "top_k": 0, "min_p": 0.0},
-    },
+    "llama.cpp": {"concurrency": 1, "extra_body": PLAIN},
     "vLLM": {"concurrency": 8},
 }
 
