@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from asking import ask
 from each import each
-from fake_model import NAMES, FakeEncoder, FakeModel, made_case
+from fake_model import NAMES, TEXT_ONLY, FakeEncoder, FakeModel, made_case
 from resampled import case_weights
 
 from studies.robustness import (
@@ -40,21 +40,17 @@ METHODS = ["asp", "poc", "ce"]
 KEY = {"dataset": "made", "model": "fake"}
 
 
-class Voice:
-    """Words a reply in the table's next phrasing; the question stays. ``turned`` findings are
-    answered the other way."""
-
-    name, revision, provides = "voice", "1", frozenset({"text"})
-
-    taught = {"set": "embedded"}
+class Voice(FakeModel):
+    """Words a reply in the table's next phrasing, ``turned`` findings the other way; the question
+    stays."""
 
     def __init__(self, turned: Sequence[str] = (), silent: Sequence[str] = ()):
-        self.turned, self.silent, self.asked = set(turned), set(silent), []
+        super().__init__("voice", TEXT_ONLY)
+        self.turned, self.silent = set(turned), set(silent)
 
-    def generate(self, requests: Sequence[Request]) -> list[list[Reply]]:
-        self.asked += requests
-        said = [self.say(r.messages[1][1]) for r in requests]
-        return [[Reply(f"[{words}]" if words else "cannot")] for words in said]
+    def reply(self, request: Request, i: int) -> Reply:
+        words = self.say(request.messages[1][1])
+        return Reply(f"[{words}]" if words else "cannot")
 
     def say(self, prompt: str) -> str:
         tags = ("question", "reply")
@@ -107,10 +103,10 @@ def test_every_condition_holds_every_case_level_and_method_once_as_the_model_was
             assert line["changed"] == (view_of.text != view(case, level).text)
     drawn = {s.text for k in (1, 2, 3) for c in cases for q in LEVELS for s in picked(c, q, k)}
     assert sorted(found.paraphrases["text"]) == sorted(drawn)  # each is worded once
-    assert len(voice.asked) == len(set(voice.asked)) == 2 * len(drawn)
+    assert len(voice.requests) == len(set(voice.requests)) == 2 * len(drawn)
     again_model, again_voice = FakeModel(), Voice()
     again, *_ = run(tmp_path, cases, again_model, wording=again_voice)
-    assert not again_model.requests and not again_voice.asked
+    assert not again_model.requests and not again_voice.requests
     pd.testing.assert_frame_equal(again.confidence, found.confidence)
 
 
