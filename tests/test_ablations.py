@@ -16,11 +16,10 @@ from trustlab.retrieval import BM25, Passage
 CASES, LEVELS = made_cases(4), [20, 100]
 
 
-def made(model: FakeModel | None = None, variants=study.PARTS, **options) -> study.Ablations:
-    """The variants over four made cases at two levels, with everything that could be slow
-    replaced."""
-    how = {"samples": 5, "encoder": FakeEncoder(), **options}
-    return ask(study.ablations, CASES, [model or FakeModel()], variants, LEVELS, **how)
+def made(variants=study.PARTS) -> study.Ablations:
+    """The variants over four made cases at two levels, with all that could be slow replaced."""
+    how = {"samples": 5, "encoder": FakeEncoder()}
+    return ask(study.ablations, CASES, [FakeModel()], variants, LEVELS, **how)
 
 
 @pytest.fixture(scope="module")
@@ -117,4 +116,4 @@ def test_a_name_that_is_taken_too_few_keywords_and_variants_of_one_folder_are_re
         study.WrongPassages(BM25(SHELF), ["Gout", "Gout"])
     for variants in ({}, {"A b": {}, "a-B": {}}):
         with pytest.raises(ValueError, match="one or more, each with a folder name of its own"):
-            made(variants=variants)
+            made(variants)

@@ -17,10 +17,9 @@ from trustlab.paths import ROOT
 DYNAMIC = ("import_module", "__import__", "find_spec")
 
 
-def modules(folder: Path = ROOT) -> dict[str, Path]:
-    roots = {"trustlab": folder, "studies": folder / "notebooks"}
+def modules() -> dict[str, Path]:
     found = {}
-    for name, parent in roots.items():
+    for name, parent in {"trustlab": ROOT, "studies": ROOT / "notebooks"}.items():
         for file in sorted((parent / name).rglob("*.py")):
             parts = file.relative_to(parent).with_suffix("").parts
             found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = file

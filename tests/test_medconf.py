@@ -18,7 +18,7 @@ from trustlab.confidence import METHODS
 from trustlab.confidence.others import weighted_support
 from trustlab.models.base import Model
 from trustlab.prompts import render
-from trustlab.records import IMPORTANCES, SUPPORT_LEVELS, Assessment, Generation, Reading, Reply
+from trustlab.records import IMPORTANCES, SUPPORT_LEVELS, Assessment, Generation, Reply
 
 IDS = tuple(p.id for p in fake.PASSAGES)
 OTHER = "Doctor: Are you well?\nPatient: My throat is sore."
@@ -31,18 +31,9 @@ COMBINATIONS = [
 ]
 
 
-def assessed(
-    model: Model | None = None,
-    *,
-    diagnosis: str = "Influenza",
-    patient: str = fake.PATIENT,
-    reading: Reading = "chat",
-    **parameters,
-) -> Assessment:
+def assessed(model: Model, *, patient: str = fake.PATIENT, **parameters) -> Assessment:
     """One question to a scripted model."""
-    asked_for = [(patient, diagnosis)]
-    procedure = MedConf(**parameters)
-    return assess(model or fake.Scripted(), asked_for, fake.Shelf(), procedure, reading=reading)[0]
+    return assess(model, [(patient, "Influenza")], fake.Shelf(), MedConf(**parameters))[0]
 
 
 def answered(assessment: Assessment) -> Generation:
@@ -112,8 +103,8 @@ def test_keyword_and_profile_are_asked_once_for_each_diagnosis() -> None:
         told = f"<patient>\n{patient}\n</patient>\nA colleague proposes this diagnosis: {answer}\n"
         assert fake.user_of(request).startswith(told) and a.diagnosis == answer
     assert shelf.asked == [("flu", 15), ("flu", 15)]
-    assert [[e.quote_occurs for e in found[i].evidence][:2] for i in (0, 2)] == [
-        [True, True], [False, False]]  # fmt: skip
+    occur = [[e.quote_occurs for e in found[i].evidence][:2] for i in (0, 2)]
+    assert occur == [[True, True], [False, False]]
 
 
 # Windows
@@ -168,9 +159,8 @@ FAILURES: list[tuple[str, fake.Script, str]] = [
 
 @each("reply", ["It is the flu, or so.", "[Diagnosis]"])
 def test_for_a_keyword_that_cannot_be_read_the_diagnosis_stands_in(reply: str) -> None:
-    (found,) = assess(
-        fake.Scripted(keyword=reply), [(fake.PATIENT, "Influenza")], fake.Shelf(), reading="strict"
-    )
+    asked, model = [(fake.PATIENT, "Influenza")], fake.Scripted(keyword=reply)
+    (found,) = assess(model, asked, fake.Shelf(), reading="strict")
     assert (found.keyword, found.keyword_read, found.score) == ("Influenza", False, 70.0)
 
 
@@ -178,9 +168,8 @@ def test_for_a_keyword_that_cannot_be_read_the_diagnosis_stands_in(reply: str) -
 def test_a_step_that_fails_stops_that_assessment_and_no_other(
     step: str, reply: fake.Script, reason: str
 ) -> None:
-    good = dict(
-        zip(STEPS, (lambda _: "[flu]", fake.asked_profile, fake.asked_evidence), strict=True)
-    )[step]
+    usual = (lambda _: "[flu]", fake.asked_profile, fake.asked_evidence)
+    good = usual[STEPS.index(step)]
     model = fake.Scripted(**{step: fake.about("Croup", reply, good)})
     questions = [(fake.PATIENT, "Influenza"), (fake.PATIENT, "Croup"), (OTHER, "Mumps")]
     before, found, after = assess(model, questions, fake.Shelf(), reading="strict")
@@ -199,10 +188,8 @@ def test_a_step_that_fails_stops_that_assessment_and_no_other(
 
 def test_the_papers_printed_form_is_read_and_a_table_stays_where_only_the_score_fails() -> None:
     for score, read in (("<<35>>", 35.0), ("<<35>> of <<100>>", None)):
-        printed = {
-            "criteria": fake.rows_of(),
-            "summary": fake.summary() | fake.confidence(score, "Few."),
-        }
+        said = fake.summary() | fake.confidence(score, "Few.")
+        printed = {"criteria": fake.rows_of(), "summary": said}
         found = assessed(fake.Scripted(evidence=json.dumps(printed)))
         assert (found.score, found.summary_agrees, len(found.evidence)) == (read, True, 3)
         assert found.reasoning == (read and "Few.")

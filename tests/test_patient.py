@@ -125,10 +125,8 @@ def test_a_telling_word_of_the_diagnosis_is_a_leak_unless_a_quoted_fact_says_it(
 )
 def test_whatever_comes_back_nothing_but_a_fact_or_not_knowing_is_spoken(text: str) -> None:
     found = said(text)
-    assert (
-        found.words in {patients.UNKNOWN, *(a for *_, a in TOLD)}
-        and found.outcome in patients.OUTCOMES
-    )
+    assert found.words in {patients.UNKNOWN, *(a for *_, a in TOLD)}
+    assert found.outcome in patients.OUTCOMES
     assert (found.fact is None) == (found.words == patients.UNKNOWN)
 
 
@@ -138,9 +136,8 @@ def test_the_model_sees_every_fact_and_the_question_and_is_asked_once_for_each()
     found = patients.ModelPatient(model, seed=3).answer(asked, None)
     assert [s.outcome for s, _ in found] == ["answered", "does not know"]
     assert [reply and reply.n_tokens_in for _, reply in found] == [50, 50]
-    assert [(r.purpose, r.seed, r.n, r.temperature) for r in model.requests] == [
-        ("patient", 3, 1, 0.0)
-    ] * 2
+    how = [(r.purpose, r.seed, r.n, r.temperature) for r in model.requests]
+    assert how == [("patient", 3, 1, 0.0)] * 2
     shown = model.requests[0].messages[1][1]
     assert patients.facts_text(case) in shown
     assert "<question>\nHave you got a cough?\n</question>" in shown

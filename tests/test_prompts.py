@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import json
 import re
-from itertools import pairwise, product
+from itertools import pairwise
 
 import pytest
 from each import each
+from fake_model import OPTIONS as EVERY_CHOICE
 from fake_model import FakeModel
 
 from trustlab import prompts
@@ -29,21 +30,13 @@ SYSTEM = (
     " instruction."
 )
 TOLD = "Doctor: Have you got a cough?\nPatient: Yes, I've got a cough."
+PATIENT = "<patient>\n{told}\n</patient>\n"
 USER = {
-    "diagnosis": (
-        """<patient>
-{told}
-</patient>
-Which single diagnosis explains this best? Reply with its specific name in square brackets and nothing else."""
-    ),
-    "ce": (
-        """<patient>
-{told}
-</patient>
-A colleague proposes this diagnosis: Croup
-How confident are you that it is right, from 0 (certainly not) to 100 (certainly)? \
-Reply with only the number in square brackets."""
-    ),
+    "diagnosis": PATIENT + "Which single diagnosis explains this best? Reply with its specific"
+    " name in square brackets and nothing else.",
+    "ce": PATIENT + "A colleague proposes this diagnosis: Croup\nHow confident are you that it is"
+    " right, from 0 (certainly not) to 100 (certainly)? Reply with only the number in square"
+    " brackets.",
 }
 
 
@@ -62,10 +55,6 @@ def test_a_slot_or_a_name_that_there_is_not_is_refused() -> None:
 
 
 OPTIONS = ("retrieval", "profile", "structure", "importance")
-EVERY_CHOICE = [
-    {o for o, on in zip(OPTIONS, chosen, strict=True) if on}
-    for chosen in product((True, False), repeat=4)
-]
 
 
 @each("name", prompts.names())
@@ -146,10 +135,8 @@ FOUR = prompts.read_examples(prompts.FOLDER / "chat" / prompts.EXAMPLES)
 
 
 def test_every_model_is_asked_in_the_set_it_was_taught_or_in_chat(tmp_path):
-    assert (
-        prompts.prompts_of(object()) is prompts.CHAT
-        and prompts.prompts_of(FakeModel()) is prompts.EMBEDDED
-    )
+    assert prompts.prompts_of(object()) is prompts.CHAT
+    assert prompts.prompts_of(FakeModel()) is prompts.EMBEDDED
     bench = opened(Setup(demonstrations=4, seed=7))
     for name, folder in MODELS.items():
         assert taught_in(folder) == {"set": "embedded", "free": True}
@@ -163,11 +150,9 @@ def test_every_model_is_asked_in_the_set_it_was_taught_or_in_chat(tmp_path):
 
 def test_a_folder_replaces_the_files_that_it_has(tmp_path):
     (tmp_path / "ce.txt").write_text("[system]\nS\n[user]\nHow sure? {answer}\n", encoding="utf-8")
-    own = prompts.named(tmp_path).having(0, 0)
+    own, chat = (of.having(0, 0) for of in (prompts.named(tmp_path), prompts.CHAT))
     assert own.render("ce", answer="Flu") == (("system", "S"), ("user", "How sure? Flu"))
-    assert own.render("p_true", answer="Flu") == prompts.CHAT.having(0, 0).render(
-        "p_true", answer="Flu"
-    )
+    assert own.render("p_true", answer="Flu") == chat.render("p_true", answer="Flu")
     with pytest.raises(ValueError, match="'nowhere'; it must be embedded or chat, or a folder"):
         opened(Setup(prompts="nowhere"))
 
@@ -205,10 +190,9 @@ def test_every_reply_of_an_example_is_read_strictly_and_fits_its_schema(e):
     assert agents.read_opinion(Reply(found["doctor"]), "strict")[1] == e["diagnosis"]
     plan = agents.read_plan(Reply(found["plan"]), "strict")
     shown = "\n".join([e["chart"], e["patient"], *map(str, plan.prescriptions), *plan.tests])
-    marks = agents.read_ratings(
-        Reply(found["review_prescriptions"]), len(plan.prescriptions), shown
-    )
-    marks += agents.read_flags(Reply(found["review_tests"]), len(plan.tests), shown)
+    drugs, tests = (Reply(found[f"review_{kind}"]) for kind in ("prescriptions", "tests"))
+    marks = agents.read_ratings(drugs, len(plan.prescriptions), shown)
+    marks += agents.read_flags(tests, len(plan.tests), shown)
     assert all(mark.verdict for mark in marks)
     assert agents.read_question(Reply(found["ask"])) == e["ask"]
     assert agents.read_enough(Reply(found["enough"])) is (e["enough"] == "enough")

@@ -16,12 +16,7 @@ from trustlab.collect import Settings, collect
 from trustlab.confidence import select
 from trustlab.levels import views
 from trustlab.meaning.parts import Readers
-from trustlab.meaning.relevance import (
-    alternative_classes,
-    cosines,
-    pieces_of,
-    relevances,
-)
+from trustlab.meaning.relevance import alternative_classes, cosines, pieces_of, relevances
 from trustlab.records import Opinion, Parameters, Reply, TokenTrace
 
 

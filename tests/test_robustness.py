@@ -13,6 +13,7 @@ from asking import ask
 from each import each
 from fake_model import NAMES, TEXT_ONLY, FakeEncoder, FakeModel, made_case
 from resampled import case_weights
+from resampled import one_row as one
 
 from studies.robustness import (
     NOT_SHARED,
@@ -137,21 +138,14 @@ CONDITIONS = ("original", "paraphrase_1", "paraphrase_2", "paraphrase_3")
 ROWS = [[0.9, 0.2, 0.4, 0.6], [0.9, 0.6, 0.6, 0.6]]
 
 
-def varied(rows, method: str = "poc", level: int = 100, names=CONDITIONS) -> pd.DataFrame:
+def varied(rows, method: str = "poc", names=CONDITIONS) -> pd.DataFrame:
     """A row of values (as told, three paraphrases) a case; the cases are c0, c1, ..."""
-    key = {**KEY, "method": method, "level": level}
+    key = {**KEY, "method": method, "level": 100}
     return pd.DataFrame(
         key | {"case_id": f"c{i}", "condition": name, "confidence": value, "shown": name}
         for i, row in enumerate(rows)
         for name, value in zip(names, row, strict=True)
     ).assign(changed=lambda t: t["condition"] != ORIGINAL.name)
-
-
-def one(table: pd.DataFrame, **where: object) -> pd.Series:
-    for column, value in where.items():
-        table = table[table[column] == value]
-    assert len(table) == 1, f"{len(table)} rows for {where}"
-    return table.iloc[0]
 
 
 def test_variation_is_over_the_paraphrased_conditions_alone() -> None:
@@ -194,11 +188,11 @@ def test_rows_that_did_not_change_or_show_one_text_twice_are_left_out_and_counte
 # Differences
 
 
-def wobbling(n: int = 24) -> pd.DataFrame:
-    """``n`` views a method, whose confidences differ by so much over the conditions."""
+def wobbling() -> pd.DataFrame:
+    """24 views a method, whose confidences differ by so much over the conditions."""
     rng, parts = np.random.default_rng(0), []
     for method, wobble in {"medconf": 0.05, "asp": 0.01, "semantic_poc": 0.12}.items():
-        rows = rng.uniform(0.4, 0.8, (n, 1)) + rng.normal(0, wobble, (n, 4))
+        rows = rng.uniform(0.4, 0.8, (24, 1)) + rng.normal(0, wobble, (24, 4))
         parts.append(varied(rows, method))
     return pd.concat(parts, ignore_index=True)
 
