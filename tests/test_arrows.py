@@ -66,12 +66,3 @@ def f():
     importlib.import_module("trustlab.c")
 """
     assert {*imported(code, {"trustlab.b"})} == {"typing", "trustlab.b", "trustlab.c"}
-
-
-def test_the_package_imports_no_study() -> None:
-    strays = {
-        name: sorted(m for m in found if m.startswith("studies"))
-        for name, found in arrows().items()
-        if name.startswith("trustlab")
-    }
-    assert not any(strays.values()), strays
