@@ -27,9 +27,6 @@ def whole() -> study.Ablations:
     return made()
 
 
-# Variants
-
-
 def test_every_variant_switches_one_part_off_and_has_a_row_for_each_answer_and_method(whole):
     assert list(dict.fromkeys(whole.confidence["variant"])) == list(study.PARTS) == list(whole.runs)
     assert len(whole.answers) == 5 * 8 and len(whole.confidence) == 5 * 8 * len(study.MEDCONF)
@@ -40,9 +37,6 @@ def test_every_variant_switches_one_part_off_and_has_a_row_for_each_answer_and_m
     assert off == [set(), {"profile"}, {"retrieval"}, {"structure"}, {"importance"}]
     # variants share their replies without a file
     assert whole.calls.set_index("variant").loc["without_importance", "n_cached"] > 0
-
-
-# Settings
 
 
 def on_hand(values: dict[tuple[str, str], list[float | None]]) -> study.Ablations:
@@ -81,9 +75,6 @@ def test_points_of_a_line_are_compared_on_the_answers_that_all_of_them_have():
     assert why["b", "3", "c0"] == why["a", "2", "c3"] == "lost"
     assert (why["a", "1", "c1"], why["a", "1", "c0"]) == (study.UNSHARED, "")
     assert len(shared.confidence) == 30
-
-
-# Libraries
 
 
 def passage(number: int, title: str, content: str) -> Passage:

@@ -92,9 +92,6 @@ def test_a_reference_without_values_gives_rows_that_say_why_and_an_unknown_one_i
     assert named == ["medconf", "asp", "medconf"]  # without medconf the first
 
 
-# The best of each family
-
-
 def test_the_best_of_a_family_is_the_one_with_the_highest_auroc_against_the_reference():
     found = best_of_families(ANSWERS, SURE, n_draws=200, seed=3)
     assert list(found["family"]) == ["token", "consistency", "verbalized", "baseline"]

@@ -132,8 +132,6 @@ def test_a_turned_or_lost_paraphrase_is_not_appended_and_counted(tmp_path) -> No
     assert fate(cases[0], "I am ill.", names) == "named"
 
 
-# Tables
-
 CONDITIONS = ("original", "paraphrase_1", "paraphrase_2", "paraphrase_3")
 ROWS = [[0.9, 0.2, 0.4, 0.6], [0.9, 0.6, 0.6, 0.6]]
 
@@ -185,9 +183,6 @@ def test_rows_that_did_not_change_or_show_one_text_twice_are_left_out_and_counte
     assert set(variation_table(apart, 50)["missing"]) == {NOT_SHARED}
 
 
-# Differences
-
-
 def wobbling() -> pd.DataFrame:
     """24 views a method, whose confidences differ by so much over the conditions."""
     rng, parts = np.random.default_rng(0), []
@@ -222,9 +217,6 @@ def test_the_difference_is_drawn_from_both_on_the_same_cases(metric):
     sample = found.set_index("method")  # a more stable method lies below 0
     assert sample.loc["asp", "high"] < 0 < sample.loc["semantic_poc", "low"]
     assert sample.loc["asp", "p_holm"] < 0.05
-
-
-# Two at once
 
 
 def test_an_answer_that_was_not_had_names_nobody() -> None:
