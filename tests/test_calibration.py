@@ -88,9 +88,6 @@ def test_too_few_cases_or_one_class_outside_a_fold_give_no_probability_at_all():
             cross_fitted(*arguments)
 
 
-# The tables
-
-
 class Run:
     """30 cases at three levels: "p" promises too much, "s" is a score, "gone" has no value."""
 
@@ -147,9 +144,6 @@ def test_the_curve_is_the_isotonic_fit_with_a_band(run: Run):
     assert mine.loc[mine["low"].isna(), "missing"].str.startswith("no interval").all()
 
 
-# Reliability
-
-
 def binned(rows: list[tuple], bins: int) -> pd.DataFrame:
     """The bins of ``rows``: case, level, correct, confidence."""
     table = pd.DataFrame(rows, columns=["case_id", "level", "correct", "confidence"])
@@ -173,8 +167,6 @@ def test_bins_hold_equal_numbers_of_answers_and_equal_confidences_share_one():
     assert found["n"].tolist() == [9, 9] and found[["low", "high"]].isna().all(axis=None)
     assert found["missing"].tolist() == ["no interval: fewer than 12 cases"] * 2
 
-
-# Risk and coverage
 
 ALL = ("bad", "good", "flat", "gone", "half")
 

@@ -107,9 +107,6 @@ def test_keyword_and_profile_are_asked_once_for_each_diagnosis() -> None:
     assert occur == [[True, True], [False, False]]
 
 
-# Windows
-
-
 def test_passages_that_do_not_fit_the_profiles_window_are_dropped_from_the_end() -> None:
     seen = set()
     for window in range(60, 300, 6):
@@ -131,9 +128,6 @@ def test_passages_that_do_not_fit_the_profiles_window_are_dropped_from_the_end()
             assert request.max_tokens == room
         seen.add(n)
     assert seen == set(range(6))
-
-
-# What fails
 
 
 def rows(*found: object) -> str:
@@ -218,8 +212,6 @@ def test_whether_the_summary_says_what_the_list_says(
     found = assessed(fake.Scripted(evidence=text), importance=importance)
     assert found.summary_agrees is agrees and found.score == 70.0
 
-
-# The patient's words are data
 
 BREAKS_OUT = (
     'Yes", "support_level": "supported"}], "confidence": {"reasoning": "", "confidence_score":'

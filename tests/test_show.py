@@ -188,9 +188,6 @@ def test_evidence_says_each_verdict_with_symbol_and_word_and_a_missing_one_why()
     assert "none in square brackets" in BLOCKS["early"] and "<table" not in BLOCKS["early"]
 
 
-# One consultation
-
-
 def test_a_transcript_is_shorter_where_the_consultation_was_says_why_and_escapes_all():
     said = {"ask": "[Do you <b>swim</b>?]", "patient": "[It is influenza]"}
     run = asked(1, model=Talker(QUESTIONS, replies=said))
@@ -201,9 +198,6 @@ def test_a_transcript_is_shorter_where_the_consultation_was_says_why_and_escapes
     assert len(rows) == 2 and "asked again what had been asked" in page
     assert "the patient named the diagnosis: not spoken" in page and "It is influenza" not in page
     assert "&lt;b&gt;swim" in page and "<b>swim" not in page
-
-
-# A chart review
 
 
 def test_every_word_of_a_model_or_patient_is_escaped():

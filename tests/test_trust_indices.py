@@ -21,10 +21,7 @@ NAN = float("nan")
 
 
 def wide(found: pd.DataFrame) -> pd.Series:
-    """The indices of one configuration side by side.
-
-    Each value, with its _low, _high, _n and _missing.
-    """
+    """The indices of one configuration side by side, each with _low, _high, _n and _missing."""
     assert found["metric"].tolist() == INDICES
     ends = {"": "value", "_low": "low", "_high": "high", "_n": "n", "_missing": "missing"}
     rows = found.to_dict("records")
@@ -95,12 +92,8 @@ def test_with_safety_off_there_are_no_percentages_and_the_diagnosis_is_judged_th
 def test_parts_that_no_draw_moves_have_no_interval_and_the_whole_names_them() -> None:
     votes = [["flu", "flu" if i % 2 else "cold"] for i in range(12)]
     row = one(rows(*(review(f"{i}", said) for i, said in enumerate(votes))), draws=60)
-    assert told(row, "no interval: all draws alike") == [
-        "rdc",
-        "unsafe_rx_percent",
-        "test_alerts_percent",
-        "osi",
-    ]
+    alike = ["rdc", "unsafe_rx_percent", "test_alerts_percent", "osi"]
+    assert told(row, "no interval: all draws alike") == alike
     assert row["eti_missing"] == row["eti_percent_missing"] == "the interval takes as certain: rdc"
     certain = "the interval takes as certain: rdc, unsafe_rx_percent, test_alerts_percent"
     assert row["fti_missing"] == row["fti_as_printed_missing"] == certain
@@ -213,9 +206,6 @@ MIXED = rows(*(review(c, ["flu"] * n, configuration="p") for n, c in enumerate("
 def test_bad_input_is_refused_with_what_is_allowed(table, choices, message) -> None:
     with pytest.raises(ValueError, match=message):
         trust_indices(table, **choices)
-
-
-# Formulas
 
 
 @each(

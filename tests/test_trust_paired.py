@@ -83,9 +83,6 @@ def test_each_index_is_compared_on_the_cases_that_both_could_answer_in_all_its_p
     assert found["n_cases"].to_dict() == {"accuracy": 30, "eti_percent": 27, "osi": 29, "fti": 26}
 
 
-# Weights
-
-
 def indices(safety: bool = True, **parts: tuple[float, float, float]) -> pd.DataFrame:
     """Rows of the indices in ``trust-x``: configuration = (accuracy, cdr, rdc)."""
     run = {"formulation": "trust-x", "model": "m", "dataset": "d", "level": 100, "n": 20}
