@@ -31,10 +31,7 @@ def pytest_unconfigure() -> None:
     _FOLDER.cleanup()
 
 
-ON_SMOKE_RUNS = (
-    "test_notebooks.py",
-    "test_run_pages.py",
-)
+ON_SMOKE_RUNS = ("test_notebooks.py", "test_run_pages.py")
 """Files whose tests look at the notebooks' runs: one process runs all of them."""
 
 

@@ -27,17 +27,12 @@ QUESTIONS = [question for _, question, _ in TOLD[1:]] + ["Do you swim?", "Do you
 def told_case(
     case_id: str = "a", diagnosis: str = "Influenza", accepted: tuple[str, ...] = ("Flu",)
 ) -> Case:
-    """Five exchanges, one of which is answered by a bare "No."; any but case ``a`` opens with words
-    of its own."""
-    told = tuple(Statement(f"Doctor: {q}\nPatient: {a}", f, a != "No.") for f, q, a in TOLD)
-    hello = (
-        ()
-        if case_id == "a"
-        else (
-            Statement(f"Doctor: What brings you, {case_id}?\nPatient: I am {case_id} and unwell."),
-        )
-    )
-    return Case(case_id, "made", (*hello, *told), diagnosis, (diagnosis, *accepted))
+    """Five exchanges, one answered by a bare "No."; any but case ``a`` opens with its own words."""
+    told = [Statement(f"Doctor: {q}\nPatient: {a}", f, a != "No.") for f, q, a in TOLD]
+    if case_id != "a":
+        hello = f"Doctor: What brings you, {case_id}?\nPatient: I am {case_id} and unwell."
+        told.insert(0, Statement(hello))
+    return Case(case_id, "made", tuple(told), diagnosis, (diagnosis, *accepted))
 
 
 class Talker(FakeModel):

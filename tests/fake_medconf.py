@@ -6,6 +6,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 
+from fake_model import TEXT_ONLY, FakeModel
+
 from trustlab.models.base import Messages, Request
 from trustlab.records import IMPORTANCES, SUPPORT_LEVELS, Criterion, Evidence, Reply
 from trustlab.retrieval import Passage
@@ -17,8 +19,7 @@ PASSAGES = tuple(
     Passage(f"p{i}", f"{ILLS} {i}", "Words.", f"{ILLS} {i}. Words of\n  passage {i}.")
     for i in (3, 1, 4, 2, 5)
 )
-"""In the order in which :class:`Shelf` finds them; a line break and two spaces stand inside
-each."""
+"""In the order in which :class:`Shelf` finds them; in each a line break and two spaces."""
 CRITERIA = (
     Criterion(1, "fever", "strong"),
     Criterion(2, "dry cough", "moderate"),
@@ -34,8 +35,7 @@ QUOTES = {1: "Yes, since Monday.", 2: "No, I don't cough at all."}
 
 
 class Shelf:
-    """A retriever that finds :data:`PASSAGES` for every word but "nothing"; ``asked`` keeps what it
-    was asked."""
+    """Finds :data:`PASSAGES` for every word but "nothing"; ``asked`` keeps what it was asked."""
 
     revision = "shelf r1"
 
@@ -47,33 +47,19 @@ class Shelf:
         return [] if query == "nothing" else list(PASSAGES[:k])
 
 
-class Scripted:
-    """Answers each request by its purpose: ``keyword``, ``profile`` and ``evidence`` say how,
-    well-formed where not given."""
-
-    revision, provides = "r1", frozenset({"text"})
-
-    taught = {"set": "embedded"}
+class Scripted(FakeModel):
+    """``keyword``, ``profile`` and ``evidence`` say how each is answered: else well-formed."""
 
     def __init__(self, name: str = "scripted", **script: Script) -> None:
-        self.name = name
+        super().__init__(name, TEXT_ONLY)
         usual = {"keyword": "[flu]", "profile": asked_profile, "evidence": asked_evidence}
         self.script: dict[str, Script] = usual | script
-        self.asked: list[list[Request]] = []
 
-    def generate(self, requests: Sequence[Request]) -> list[list[Reply]]:
-        self.asked.append(list(requests))
-        return [[self.reply(request)] for request in requests]
-
-    def reply(self, request: Request) -> Reply:
+    def reply(self, request: Request, i: int) -> Reply:
         assert (request.n, request.temperature, request.want) == (1, 0.0, frozenset())
         found = self.script[request.purpose]
         found = found(request) if callable(found) else found
         return found if isinstance(found, Reply) else Reply(found)
-
-    def of(self, purpose: str) -> list[Request]:
-        """What was asked for one step, in order."""
-        return [request for call in self.asked for request in call if request.purpose == purpose]
 
 
 class Narrow(Scripted):
@@ -86,9 +72,9 @@ class Narrow(Scripted):
     def count_tokens(self, messages: Messages) -> int:
         return sum(len(text.split()) for _, text in messages)
 
-    def reply(self, request: Request) -> Reply:
+    def reply(self, request: Request, i: int) -> Reply:
         assert self.count_tokens(request.messages) + request.max_tokens <= self.window
-        return super().reply(request)
+        return super().reply(request, i)
 
 
 def user_of(request: Request) -> str:

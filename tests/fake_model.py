@@ -8,7 +8,8 @@ import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import combinations
+from typing import Any
 
 import numpy as np
 
@@ -19,34 +20,18 @@ from trustlab.records import IMPORTANCES, SUPPORT_LEVELS, Case, Reply, Statement
 EVERYTHING = frozenset({"text", *STATISTICS})
 TEXT_ONLY = frozenset({"text"})
 NAMES = ("Influenza", "Common cold", "Acute laryngitis", "Pulmonary embolism")
-OPTIONS = [
-    [
-        name
-        for name, on in zip(
-            ("retrieval", "profile", "structure", "importance"), chosen, strict=True
-        )
-        if on
-    ]
-    for chosen in product((True, False), repeat=4)
-]
-PROMPT_OF = {
-    render(name, options=options)[-1][1].splitlines()[-1]: name
-    for name in names()
-    for options in OPTIONS
-}
-"""Last line of a prompt -> the prompt's name: what is asked is read from the messages, as by a real
-model."""
+PARTS = ("retrieval", "profile", "structure", "importance")
+OPTIONS = [chosen for n in range(5) for chosen in combinations(PARTS, n)]
+PROMPT_OF = {render(n, options=o)[-1][1].splitlines()[-1]: n for n in names() for o in OPTIONS}
+"""Last line of a prompt -> its name: what is asked is read off the messages, as by a model."""
 
 
 class FakeModel:
-    """Reply i depends on name, messages, temperature, seed and i; ``n`` and ``purpose`` play no
-    part.
-
+    """Reply i depends on name, messages, temperature, seed and i, not on ``n`` and ``purpose``.
     ``unreadable(request, i)`` says which diagnoses come without brackets, as a question. ``asked``
-    keeps the requests of each call.
-    """
+    keeps the requests of each call."""
 
-    taught = {"set": "embedded"}
+    revision, taught = "r1", {"set": "embedded"}
 
     def __init__(
         self,
@@ -54,15 +39,12 @@ class FakeModel:
         provides: frozenset[str] = EVERYTHING,
         unreadable: Callable[[Request, int], bool] = lambda request, i: False,
     ) -> None:
-        self.name, self.revision, self.provides, self.unreadable = name, "r1", provides, unreadable
+        self.name, self.provides, self.unreadable = name, provides, unreadable
         self.asked: list[list[Request]] = []
 
     def generate(self, requests: Sequence[Request]) -> list[list[Reply]]:
         self.asked.append(list(requests))
-        return [
-            [self.reply(request, request.first + i) for i in range(request.n)]
-            for request in requests
-        ]
+        return [[self.reply(r, r.first + i) for i in range(r.n)] for r in requests]
 
     def reply(self, request: Request, i: int) -> Reply:
         if bad := (request.want - self.provides):
@@ -73,64 +55,54 @@ class FakeModel:
         if kind == "cot_ce":
             text = f"It fits. [{rng.integers(101)}]"
         elif kind == "topk_ce":
-            text = " ".join(
-                f"G{k}: [{score}]" for k, score in enumerate(rng.integers(101, size=5), 1)
-            )
+            scores = enumerate(rng.integers(101, size=5), 1)
+            text = " ".join(f"G{k}: [{score}]" for k, score in scores)
         elif kind in ("keyword", "profile", "evidence"):
             text = medconf_reply(kind, request.messages[-1][1], rng)
         elif text is None:
             name = NAMES[rng.integers(len(NAMES))]
             text = f"{name}?" if self.unreadable(request, i) else f"[{name}]"
-            text = (
-                f"<thinking_process>It may be {name}.</thinking_process>\n{text}"
-                if kind == "doctor"
-                else text
-            )
-        return Reply(
-            text, self.trace(text, request, rng), n_tokens_in=40, n_tokens_out=len(text.split()) + 2
-        )
+            if kind == "doctor":
+                text = f"<thinking_process>It may be {name}.</thinking_process>\n{text}"
+        n_out, trace = len(text.split()) + 2, self.trace(text, request, rng)
+        return Reply(text, trace, n_tokens_in=40, n_tokens_out=n_out)
 
     def rng(self, request: Request, i: int) -> np.random.Generator:
         content = (self.name, request.messages, request.temperature, request.seed, i)
-        return np.random.default_rng(
-            int.from_bytes(hashlib.sha256(repr(content).encode()).digest()[:8], "big")
-        )
+        digest = hashlib.sha256(repr(content).encode()).digest()
+        return np.random.default_rng(int.from_bytes(digest[:8], "big"))
 
     def trace(self, text: str, request: Request, rng: np.random.Generator) -> TokenTrace | None:
         """Tokens "[", each word, "]", with what the request wants and nothing else."""
         if not request.want:
             return None
-        words = text.strip("[]").split(" ")
-        tokens = [
-            *(["["] if text.startswith("[") else []),
-            words[0],
-            *(f" {word}" for word in words[1:]),
-        ]
+        first, *rest = text.strip("[]").split(" ")
+        tokens = ["["] if text.startswith("[") else []
+        tokens += [first, *(f" {word}" for word in rest)]
         tokens += ["]"] if text.endswith("]") else []
         logprobs, entropies, renyi, fisher_rao, prior = rng.random((5, len(tokens)))
-        wide, want = "distributions" in request.want, request.want
-        return TokenTrace(
-            tokens=tuple(tokens),
-            logprobs=-logprobs if "logprobs" in want else None,
-            entropies=2 * entropies if wide else None,
-            renyi=renyi if wide else None,
-            fisher_rao=fisher_rao if wide else None,
-            prior_logprobs=-2 * prior if "prior" in want else None,
-            alternatives=tuple(
-                (
-                    (t, float(-p)),
-                    *((f"x{i}", float(-p - i)) for i in range(1, request.n_alternatives)),
-                )
-                for t, p in zip(tokens, logprobs, strict=True)
+        found: dict[str, Any] = {}
+        if "logprobs" in request.want:
+            found["logprobs"] = -logprobs
+        if "prior" in request.want:
+            found["prior_logprobs"] = -2 * prior
+        if "distributions" in request.want:
+            found |= {"entropies": 2 * entropies, "renyi": renyi, "fisher_rao": fisher_rao}
+            others = range(1, request.n_alternatives)
+            found["alternatives"] = tuple(
+                ((token, float(-p)), *((f"x{i}", float(-p - i)) for i in others))
+                for token, p in zip(tokens, logprobs, strict=True)
             )
-            if wide
-            else None,
-        )
+        return TokenTrace(tuple(tokens), **found)
 
     @property
     def requests(self) -> list[Request]:
         """Everything asked so far, in order."""
         return [request for call in self.asked for request in call]
+
+    def of(self, purpose: str) -> list[Request]:
+        """What was asked for one purpose, in order."""
+        return [request for request in self.requests if request.purpose == purpose]
 
     @property
     def n_replies(self) -> Counter[str]:
@@ -158,9 +130,8 @@ class FakeEncoder:
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """Unit vectors of the letters that occur."""
-        rows = np.array(
-            [[float(chr(i) in text.lower()) for i in range(32, 127)] for text in texts]
-        ).reshape(len(texts), 95)
+        occur = [[float(chr(i) in text.lower()) for i in range(32, 127)] for text in texts]
+        rows = np.array(occur).reshape(len(texts), 95)
         return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
 
     def windows(self, text: str) -> list[str]:
@@ -171,10 +142,8 @@ class FakeEncoder:
         return [self.similarity(group) for group in groups]
 
     def similarity(self, texts: Sequence[str]) -> np.ndarray:
-        letters = [set(text.lower()) for text in texts]
-        return np.array([[len(a & b) / len(a | b) for b in letters] for a in letters]).reshape(
-            len(texts), len(texts)
-        )
+        n, letters = len(texts), [set(text.lower()) for text in texts]
+        return np.array([[len(a & b) / len(a | b) for b in letters] for a in letters]).reshape(n, n)
 
 
 def prompt_of(request: Request) -> str:
@@ -183,28 +152,24 @@ def prompt_of(request: Request) -> str:
 
 
 def medconf_reply(kind: str, user: str, rng: np.random.Generator) -> str:
-    """The diagnosis as its keyword, a profile of three criteria, or an assessment of those in the
-    prompt."""
+    """The diagnosis as its keyword, a profile of three criteria, or an assessment of such."""
     last = user.splitlines()[-1]
     if kind == "keyword":
         return f"[{user.partition('Diagnosis: ')[2].partition(chr(10))[0]}]"
     if kind == "profile" and "JSON list" not in last:
         return "Look for fever and a cough."
     if kind == "profile":
-        graded = "importance" in last
         rows = [{"id": i, "description": f"criterion {rng.integers(99)}"} for i in (1, 2, 3)]
-        return json.dumps(
-            [row | ({"importance": str(rng.choice(IMPORTANCES))} if graded else {}) for row in rows]
-        )
-    made: dict[str, object] = {
-        "confidence": {"reasoning": "It fits.", "confidence_score": f"<<{rng.integers(101)}>>"}
-    }
+        for row in rows if "importance" in last else ():
+            row["importance"] = str(rng.choice(IMPORTANCES))
+        return json.dumps(rows)
+    sure = {"reasoning": "It fits.", "confidence_score": f"<<{rng.integers(101)}>>"}
+    made: dict[str, object] = {"confidence": sure}
     if '"criteria"' in last:
         listed = json.loads(user.partition("<profile>\n")[2].partition("\n</profile>")[0])
-        made["criteria"] = [
-            row | {"support_level": str(rng.choice(SUPPORT_LEVELS)), "evidence": None}
-            for row in listed
-        ]
+        for row in listed:
+            row |= {"support_level": str(rng.choice(SUPPORT_LEVELS)), "evidence": None}
+        made["criteria"] = listed
     return json.dumps(made)
 
 

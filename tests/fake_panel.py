@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from fake_model import TEXT_ONLY, FakeModel
 
 from trustlab.models.base import Request
 from trustlab.records import Case, Reply, Statement
@@ -26,32 +27,16 @@ def plan_json(*drugs: str, tests: Sequence[str] = ()) -> str:
 
 
 def marks_json(key: str, *verdicts: str, quotes: Sequence[str | None] = ()) -> str:
-    quotes = quotes or [None] * len(verdicts)
-    rows = [
-        {"id": i, "quote": q, key: v, "reason": None}
-        for i, (v, q) in enumerate(zip(verdicts, quotes, strict=True), 1)
-    ]
-    return json.dumps(rows)
+    pairs = enumerate(zip(verdicts, quotes or [None] * len(verdicts), strict=True), 1)
+    return json.dumps([{"id": i, "quote": q, key: v, "reason": None} for i, (v, q) in pairs])
 
 
-class FakePanel:
-    """Replies by purpose; a list is gone through by the reply's index, so that each doctor has an
-    opinion of its own.
-
-    ``asked`` keeps the requests of each call.
-    """
-
-    revision, provides = "r1", frozenset({"text"})
-
-    taught = {"set": "embedded"}
+class FakePanel(FakeModel):
+    """Replies by purpose; a list is gone through by the reply's index: each doctor has its own."""
 
     def __init__(self, name: str = "fake", **script: Script) -> None:
-        self.name, self.script = name, script
-        self.asked: list[list[Request]] = []
-
-    def generate(self, requests: Sequence[Request]) -> list[list[Reply]]:
-        self.asked.append(list(requests))
-        return [[self.reply(r, r.first + i) for i in range(r.n)] for r in requests]
+        super().__init__(name, TEXT_ONLY)
+        self.script = script
 
     def reply(self, request: Request, i: int) -> Reply:
         found: Any = self.script[request.purpose]
@@ -61,14 +46,9 @@ class FakePanel:
             found = found[i]
         return found if isinstance(found, Reply) else Reply(found)
 
-    def of(self, purpose: str) -> list[Request]:
-        """What was asked for one purpose, in order."""
-        return [r for call in self.asked for r in call if r.purpose == purpose]
-
 
 def by_case(**scripts: Script) -> Callable[[Request, int], Words]:
-    """Another script for each case, told apart by its id, which :func:`case` lets the patient
-    say."""
+    """Another script for each case, told apart by its id, which :func:`case`'s patient says."""
 
     def reply(request: Request, i: int) -> Words:
         told = request.messages[-1][1]
@@ -81,8 +61,7 @@ def by_case(**scripts: Script) -> Callable[[Request, int], Words]:
 
 
 class Wordy:
-    """An encoder of two words: a text is (times "fever", times "cough"), made a unit vector; a
-    window holds ``room`` words."""
+    """A text is the unit vector of (times "fever", times "cough"); ``room`` words a window."""
 
     name, revision = "wordy", "wordy r1"
 
@@ -91,9 +70,8 @@ class Wordy:
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         self.seen += texts
-        rows = np.array(
-            [[t.lower().count("fever"), t.lower().count("cough")] for t in texts], dtype=np.float32
-        ).reshape(-1, 2)
+        counts = [[t.lower().count(word) for word in ("fever", "cough")] for t in texts]
+        rows = np.array(counts, dtype=np.float32).reshape(-1, 2)
         return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
     def windows(self, text: str) -> list[str]:

@@ -51,14 +51,10 @@ def pmi_of(probs, priors, entropies=(2, 2)) -> Generation:
     return answered(probs, prior_logprobs=np.log(priors), entropies=entropies)
 
 
-def guesses(*scores: float) -> tuple[Reply, ...]:
-    """A reply to the question for several guesses of the score, as it comes."""
-    return told(" ".join(f"G{k}: [{score}]" for k, score in enumerate(scores, 1)))
-
-
 def guessing(*scores: float) -> Generation:
-    """An answer about which such guesses were read."""
-    return generation(probes={"topk_ce": guesses(*scores)})
+    """An answer with several guesses of its score."""
+    reply = " ".join(f"G{k}: [{score}]" for k, score in enumerate(scores, 1))
+    return generation(probes={"topk_ce": told(reply)})
 
 
 def given(probe: str, likely: dict[str, Any], rest: Any = (1e-3, 1e-3)) -> dict[str, Any]:

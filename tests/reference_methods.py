@@ -17,13 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from generations import (
-    FULL,
-    array,
-    cosines,
-    meant,
-    said,
-)
+from generations import FULL, array, cosines, meant, said
 from nltk.stem.porter import PorterStemmer
 
 from trustlab.records import Generation

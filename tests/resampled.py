@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from trustlab.metrics.agreement import cohen_kappa_weighted
 from trustlab.metrics.calibration import brier, brier_parts_weighted
@@ -18,6 +19,14 @@ class BrierParts(NamedTuple):
     miscalibration: float
     discrimination: float
     uncertainty: float
+
+
+def one_row(table: pd.DataFrame, **where: object) -> pd.Series:
+    """The only row of a table with these values."""
+    for column, value in where.items():
+        table = table[table[column] == value]
+    assert len(table) == 1, f"{len(table)} rows of {where}"
+    return table.iloc[0]
 
 
 def once(values: Any) -> np.ndarray:

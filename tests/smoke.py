@@ -28,10 +28,9 @@ class SmokeRuns:
         if name not in self.made:
             before = contents(FIGURES), contents(NOTEBOOKS)
             self.made[name] = self.again(name, self.folder / name)
-            assert (
-                contents(FIGURES),
-                contents(NOTEBOOKS),
-            ) == before, "figures/ or notebooks/ changed"
+            assert (contents(FIGURES), contents(NOTEBOOKS)) == before, (
+                "figures/ or notebooks/ changed"
+            )
         return self.made[name]
 
     def again(self, name: str, folder: Path) -> Path:

@@ -17,10 +17,9 @@ from trustlab.paths import ROOT
 DYNAMIC = ("import_module", "__import__", "find_spec")
 
 
-def modules(folder: Path = ROOT) -> dict[str, Path]:
-    roots = {"trustlab": folder, "studies": folder / "notebooks"}
+def modules() -> dict[str, Path]:
     found = {}
-    for name, parent in roots.items():
+    for name, parent in {"trustlab": ROOT, "studies": ROOT / "notebooks"}.items():
         for file in sorted((parent / name).rglob("*.py")):
             parts = file.relative_to(parent).with_suffix("").parts
             found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = file
@@ -67,12 +66,3 @@ def f():
     importlib.import_module("trustlab.c")
 """
     assert {*imported(code, {"trustlab.b"})} == {"typing", "trustlab.b", "trustlab.c"}
-
-
-def test_the_package_imports_no_study() -> None:
-    strays = {
-        name: sorted(m for m in found if m.startswith("studies"))
-        for name, found in arrows().items()
-        if name.startswith("trustlab")
-    }
-    assert not any(strays.values()), strays

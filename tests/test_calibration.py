@@ -88,16 +88,11 @@ def test_too_few_cases_or_one_class_outside_a_fold_give_no_probability_at_all():
             cross_fitted(*arguments)
 
 
-# The tables
-
-
 class Run:
-    """A run of 30 cases at three levels.
+    """30 cases at three levels: "p" promises too much, "s" is a score, "gone" has no value."""
 
-    "p" a probability that promises too much, "s" a score, "gone" without a value.
-    """
-
-    def __init__(self, n: int = 30, method: str | None = None) -> None:
+    def __init__(self) -> None:
+        n = 30
         self.correct, self.said = scored(3 * n, seed=4)
         ids = np.repeat([f"c{i:02d}" for i in range(n)], 3)
         keys = pd.DataFrame({"case_id": ids, "level": [1, 40, 100] * n, "dataset": "d"})
@@ -105,8 +100,7 @@ class Run:
         self.answers = keys.assign(answer="a", correct=self.correct, missing="")
         told = {"p": self.said, "s": 20 * self.said - 9, "gone": np.full(3 * n, NAN)}
         parts = [keys.assign(method=name, confidence=values) for name, values in told.items()]
-        whole = pd.concat(parts, ignore_index=True).assign(bound="", missing="none")
-        self.confidence = whole if method is None else whole[whole["method"] == method]
+        self.confidence = pd.concat(parts, ignore_index=True).assign(bound="", missing="none")
 
 
 SCALES = {"p": "probability", "s": "score", "gone": "probability"}
@@ -150,17 +144,12 @@ def test_the_curve_is_the_isotonic_fit_with_a_band(run: Run):
     assert mine.loc[mine["low"].isna(), "missing"].str.startswith("no interval").all()
 
 
-# Reliability
-
-
-def binned(rows: list[tuple], bins: int, scales: dict[str, str] | None = None) -> pd.DataFrame:
-    """The bins of ``rows``: case, level, correct, and a confidence for each of ``scales``."""
-    methods = scales or {"m": "probability"}
-    table = pd.DataFrame(rows, columns=["case_id", "level", "correct", *methods])
-    table = table.assign(dataset="d", model="x")
-    keys = ["case_id", "dataset", "level", "model"]
-    told = table.melt(keys, list(methods), "method", "confidence").assign(bound="", missing="")
-    return reliability_table(table[[*keys, "correct"]], told, methods, bins=bins, n_draws=500)
+def binned(rows: list[tuple], bins: int) -> pd.DataFrame:
+    """The bins of ``rows``: case, level, correct, confidence."""
+    table = pd.DataFrame(rows, columns=["case_id", "level", "correct", "confidence"])
+    table = table.assign(dataset="d", model="x", method="m", bound="", missing="")
+    told = table.drop(columns="correct")
+    return reliability_table(table, told, {"m": "probability"}, bins=bins, n_draws=500)
 
 
 def test_bins_hold_equal_numbers_of_answers_and_equal_confidences_share_one():
@@ -179,17 +168,12 @@ def test_bins_hold_equal_numbers_of_answers_and_equal_confidences_share_one():
     assert found["missing"].tolist() == ["no interval: fewer than 12 cases"] * 2
 
 
-# Risk and coverage
-
 ALL = ("bad", "good", "flat", "gone", "half")
 
 
-def tables(n: int = 30, methods=ALL) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """``n`` cases at two levels.
-
-    "flat" is constant, "gone" has no value, "half" one in fewer than half of the answers.
-    """
-    rng = np.random.default_rng(5)
+def tables() -> tuple[pd.DataFrame, pd.DataFrame]:
+    """30 cases at two levels: "flat" is constant, "gone" has no value, "half" few."""
+    rng, n = np.random.default_rng(5), 30
     correct = (rng.random(2 * n) < 0.6).astype(float)
     keys = pd.DataFrame({"case_id": np.repeat([f"c{i:02d}" for i in range(n)], 2)})
     keys = keys.assign(level=[1, 100] * n, dataset="d", model="x")
@@ -197,7 +181,7 @@ def tables(n: int = 30, methods=ALL) -> tuple[pd.DataFrame, pd.DataFrame]:
     said |= {"flat": np.full(2 * n, 0.5), "gone": np.full(2 * n, NAN)}
     said["half"] = np.where(np.arange(2 * n) < 0.8 * n, said["good"], NAN)
     said["good"] = np.where(np.arange(2 * n) == 3, NAN, said["good"])
-    parts = [keys.assign(method=name, confidence=said[name]) for name in methods]
+    parts = [keys.assign(method=name, confidence=said[name]) for name in ALL]
     confidence = pd.concat(parts, ignore_index=True).assign(bound="", missing="none")
     return keys.assign(answer="a", correct=correct, missing=""), confidence
 

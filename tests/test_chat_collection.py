@@ -61,6 +61,5 @@ def test_a_reply_is_read_as_it_is_labelled(
 
 def test_a_placeholder_has_its_own_words_in_each_step() -> None:
     about = About("d", "c", 0, **both(read_question, "chat"))
-    assert read_reply(Reply("[question]"), about).why == PLACEHOLDER.replace(
-        "diagnosis", "question"
-    )
+    expected = PLACEHOLDER.replace("diagnosis", "question")
+    assert read_reply(Reply("[question]"), about).why == expected

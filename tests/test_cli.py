@@ -28,9 +28,6 @@ def trustlab(*words: object, status: int = 0) -> str:
     return result.stderr if status else result.stdout
 
 
-# What there is
-
-
 # Plan
 
 
@@ -176,21 +173,14 @@ def test_the_cache_travels_in_one_file(tmp_path):
     cached = CachedModel(FakeModel(), tmp_path / "a.sqlite")
     ask(benchmark, made_cases(2), [cached], ["poc"], [1], encoder=FakeEncoder())
     cached.close()
-    out = tmp_path / "replies.jsonl.gz"
-    assert (
-        trustlab("cache", "export", out, "--path", tmp_path / "a.sqlite")
-        == f"32 replies written to {out}\n"
-    )
-    assert (
-        trustlab("cache", "import", out, "--path", tmp_path / "b.sqlite")
-        == f"{out}: 32 new, 0 known, 0 conflicting\n"
-    )
-    assert (
-        trustlab("cache", "import", out, tmp_path / "a.sqlite", "--path", tmp_path / "b.sqlite")
-        == f"{out}: 0 new, 32 known, 0 conflicting\n"
-        f"{tmp_path / 'a.sqlite'}: 0 new, 32 known, 0 conflicting\n"
-    )
+    out, a, b = (tmp_path / name for name in ("replies.jsonl.gz", "a.sqlite", "b.sqlite"))
+    told = trustlab("cache", "export", out, "--path", a)
+    assert told == f"32 replies written to {out}\n"
+    told = trustlab("cache", "import", out, "--path", b)
+    assert told == f"{out}: 32 new, 0 known, 0 conflicting\n"
+    told = trustlab("cache", "import", out, a, "--path", b)
+    assert told == "".join(f"{file}: 0 new, 32 known, 0 conflicting\n" for file in (out, a))
     unasked = FakeModel()
-    replayed = CachedModel(unasked, tmp_path / "b.sqlite", offline=True)
+    replayed = CachedModel(unasked, b, offline=True)
     ask(benchmark, made_cases(2), [replayed], ["poc"], [1], encoder=FakeEncoder())
     assert unasked.asked == []

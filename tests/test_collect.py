@@ -42,9 +42,6 @@ def n_diagnoses(generations: list[Generation]) -> int:
     return len({g.answer.text for g in generations if g.answer and g.answer.text})
 
 
-# What is asked
-
-
 def test_each_question_is_asked_once_whatever_number_of_methods_read_it():
     model, generations = asked_by("all")
     purposes = ("diagnosis", "samples", "ce", "cot_ce", "topk_ce", "p_true", "evidence", "doctor")
@@ -120,9 +117,6 @@ def test_the_probes_ask_about_the_answer_that_was_given():
             assert len(generation.probes[purpose]) == (15 if purpose == "p_true" else 1)
 
 
-# MedConf
-
-
 def test_the_library_that_is_given_is_searched():
     shelf, two = Shelf(), Settings(medconf=MedConf(n_passages=2))
     given = collect(FakeModel(), VIEWS, select(["medconf"]), two, retriever=shelf)
@@ -138,9 +132,6 @@ def test_an_assessor_is_asked_about_the_answers_and_the_model_gives_them():
     asked = [{r.purpose for r in call} for call in assessor.asked]
     assert asked == [{"keyword"}, {"profile"}, {"evidence"}]
     assert {g.model for g in generations} == {"fake"}
-
-
-# What comes back
 
 
 def test_no_probe_is_asked_about_an_unreadable_answer_and_it_is_missing_for_every_method():
@@ -174,9 +165,6 @@ def test_unreadable_samples_are_dropped():
         assert generation.similarity is not None and generation.similarity.shape == (12, 12)
         most = Counter(reply.text for reply in kept).most_common(1)[0][1]
         assert METHODS["poc"].score(generation) == most / 12
-
-
-# What a backend cannot give
 
 
 def test_text_alone_leaves_black_box_methods_as_they_are_and_white_ones_missing_with_the_reason():

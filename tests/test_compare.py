@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from resampled import one_row as row
 
 from trustlab.measures import best_of_families, compare_methods
 from trustlab.metrics.paired import paired_differences, reference_of
@@ -46,13 +47,6 @@ def without(method: str, share: float = 1.0) -> pd.DataFrame:
 
 def with_twin(method: str, name: str) -> pd.DataFrame:
     return pd.concat([SURE, SURE[SURE["method"] == method].assign(method=name)])
-
-
-def row(table: pd.DataFrame, **where: object) -> pd.Series:
-    for column, value in where.items():
-        table = table[table[column] == value]
-    assert len(table) == 1
-    return table.iloc[0]
 
 
 def test_it_is_the_paired_difference_with_family_reference_and_cases_needed_beside_it():
@@ -96,9 +90,6 @@ def test_a_reference_without_values_gives_rows_that_say_why_and_an_unknown_one_i
     assert compare_methods(ANSWERS, SURE[SURE["method"] == "medconf"]).empty
     named = [reference_of(names) for names in (["asp", "medconf"], {"asp": "t", "poc": ""}, [])]
     assert named == ["medconf", "asp", "medconf"]  # without medconf the first
-
-
-# The best of each family
 
 
 def test_the_best_of_a_family_is_the_one_with_the_highest_auroc_against_the_reference():

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import math
 import re
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from resampled import case_weights
+from resampled import one_row as line
 from same.tables import read_file
 from scipy.stats import norm
 from sklearn.metrics import roc_auc_score
@@ -28,17 +28,10 @@ REFERENCE = ROOT / "figures" / "reference" / "01_benchmark"
 KNOWS = {"asp": 1.0, "poc": 0.6, "random": 0.0}
 
 
-def made(
-    model: str = "a",
-    seed: int = 0,
-    cases: Any = range(N),
-    knows: dict[str, float] = KNOWS,
-    dataset: str = "made",
-    **parameters: Any,
-) -> tl.Run:
+def made(model: str, seed: int = 0, cases: Any = range(N), knows=KNOWS, **parameters) -> tl.Run:
     """A run of cases, each right with a chance of its own; ``knows``: how well methods tell."""
     rng = np.random.default_rng(seed)
-    rows = [(f"{i:03d}", dataset, level, model) for i in cases for level in LEVELS]
+    rows = [(f"{i:03d}", "made", level, model) for i in cases for level in LEVELS]
     answers = pd.DataFrame(rows, columns=["case_id", "dataset", "level", "model"])
     right = (rng.random(len(rows)) < 0.35 + 0.003 * answers["level"]).astype(float)
     answers = answers.assign(answer="Flu", truth="Flu", correct=right, n_words=9, missing="")
@@ -50,18 +43,6 @@ def made(
     confidence = pd.concat(parts, ignore_index=True)
     facts = {"models": {model: "r1"}, "methods": list(knows), "grader": "synonym"} | parameters
     return tl.Run(answers, confidence, pd.DataFrame({"n_made": [], "n_cached": []}), facts)
-
-
-def saved(run: tl.Run, folder: Path) -> Path:
-    save_run(run, folder)
-    return folder
-
-
-def line(table: Any, **wanted: Any) -> dict[str, Any]:
-    for column, value in wanted.items():
-        table = table[table[column].eq(value)]
-    assert len(table) == 1, f"{len(table)} lines of {wanted}"
-    return dict(table.iloc[0])
 
 
 def by_hand(one: tl.Run, other: tl.Run, method: str) -> tuple[float, np.ndarray]:
@@ -77,11 +58,8 @@ def by_hand(one: tl.Run, other: tl.Run, method: str) -> tuple[float, np.ndarray]
 
     def stratified(side: pd.DataFrame, times: np.ndarray) -> float:
         y, x = side["correct"].to_numpy(), side["confidence"].to_numpy()
-        each = [
-            roc_auc_score(y[level == q], x[level == q], sample_weight=times[level == q])
-            for q in LEVELS
-        ]
-        return float(np.mean(each))
+        at = [level == q for q in LEVELS]
+        return float(np.mean([roc_auc_score(y[q], x[q], sample_weight=times[q]) for q in at]))
 
     weights = [np.ones(len(index)), *case_weights(ids, DRAWS, 3)]
     first, *draws = (stratified(sides[1], w) - stratified(sides[0], w) for w in weights)
@@ -138,12 +116,8 @@ def test_what_a_side_lacks_is_missing_with_its_reason():
     one, other = made("a"), made("b", seed=1, knows={"poc": 1.0})
     gone = one.confidence["method"].eq("poc") & one.confidence["case_id"].lt("010")
     why = one.confidence["missing"].mask(gone, "no votes")
-    one = tl.Run(
-        one.answers,
-        one.confidence.assign(confidence=one.confidence["confidence"].mask(gone), missing=why),
-        one.calls,
-        one.parameters,
-    )
+    lost = one.confidence.assign(confidence=one.confidence["confidence"].mask(gone), missing=why)
+    one = tl.Run(one.answers, lost, one.calls, one.parameters)
     found: Any = tl.compare_runs(one, other, n_draws=50)
     asp = line(found.differences, method="asp")
     assert math.isnan(asp["difference"]) and asp["n"] == 0 and asp["n_missing"] == 2 * N
@@ -163,12 +137,12 @@ def test_of_three_sides_only_what_all_share_is_compared_and_holm_is_over_all():
 
 
 def test_what_cannot_be_compared_is_refused_by_name(tmp_path):
-    here = saved(made("a"), tmp_path / "here")
     wrong = made("b")
     wrong = tl.Run(wrong.answers.assign(truth="Measles"), wrong.confidence, wrong.calls, {})
-    there = saved(wrong, tmp_path / "there")
-    far = saved(made("b", cases=range(100, 120)), tmp_path / "far")
-    empty = tmp_path / "empty"
+    here, there, far, empty = (tmp_path / name for name in ("here", "there", "far", "empty"))
+    save_run(made("a"), here)
+    save_run(wrong, there)
+    save_run(made("b", cases=range(100, 120)), far)
     empty.mkdir()
     refused: dict[str, Any] = {
         f"2 to {MOST} sides can be compared; {here} holds 1": [here],

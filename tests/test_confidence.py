@@ -107,18 +107,12 @@ def test_what_cannot_be_had_is_missing_with_its_reason(name: str, made: Generati
     assert math.isnan(found.confidence) and found.missing == missing
 
 
-# Bounds
-
-
 def test_bounds_in_both_directions_leave_nothing_to_report_and_those_of_samples_count() -> None:
     made = answered(bounds={"logprobs": "lower", "prior_logprobs": "lower"}, **STATISTICS)
     confidence, missing, bound = METHODS["pmi"].evaluate(made)
     assert math.isnan(confidence) and "neither" in missing and bound == ""
     made = generation(samples=(said("Flu"), said("Flu", bounds={"logprobs": "upper"})))
     assert METHODS["mc_se"].evaluate(made).bound == "upper"
-
-
-# Declaring and choosing
 
 
 def asp(generation: Generation) -> float:
@@ -170,8 +164,6 @@ def test_select_refuses_unknown_names(methods: str | list[str], message: str) ->
         select(methods)
 
 
-# A panel of doctors
-
 FEW = "fewer than two readable diagnoses in the panel"
 
 
@@ -189,8 +181,5 @@ FEW = "fewer than two readable diagnoses in the panel"
 )
 def test_agreement_is_the_share_of_the_largest_group(votes, value: float | str) -> None:
     found = METHODS["agreement"].evaluate(generation(panel=panel(*votes)))
-    expected = (math.nan, value) if isinstance(value, str) else (value, "")
-    assert (found.confidence, found.missing) == (
-        pytest.approx(expected[0], nan_ok=True),
-        expected[1],
-    )
+    share, why = (math.nan, value) if isinstance(value, str) else (value, "")
+    assert found.confidence == pytest.approx(share, nan_ok=True) and found.missing == why

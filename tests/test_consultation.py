@@ -27,14 +27,9 @@ from trustlab.metrics.stopping import stop_turns
 from trustlab.records import Reply, Statement
 
 
-def talk(
-    max_turns: int = 4, n: int = 1, patient=None, tries: int = 4, **options
-) -> tuple[Consultation, ...]:
-    cases = [told_case(chr(ord("a") + i)) for i in range(n)]
-    return consult(cases, Talker(QUESTIONS, **options), patient, max_turns=max_turns, tries=tries)
-
-
-# What the doctor is asked, and what counts as asking again
+def talk(max_turns=4, patient=None, tries=4, **options) -> tuple[Consultation, ...]:
+    doctor = Talker(QUESTIONS, **options)
+    return consult([told_case()], doctor, patient, max_turns=max_turns, tries=tries)
 
 
 def test_the_doctor_is_asked_for_a_question_and_whether_enough_is_known_both_greedy() -> None:
@@ -67,9 +62,6 @@ def test_the_same_words_or_the_same_finding_are_a_repetition(
     question: str, told: Statement, again: bool
 ) -> None:
     assert repeats(question, (told,), told_case()) is again
-
-
-# The loop
 
 
 def test_it_opens_with_the_first_statement_adds_an_exchange_a_turn_and_tells_a_case() -> None:
@@ -178,9 +170,6 @@ def test_what_the_talk_took_is_counted_and_a_patient_that_leaks_is_not_heard() -
 def test_what_cannot_be_a_consultation_is_refused(wrong: dict) -> None:
     with pytest.raises(ValueError, match="at least 1 is needed|a has none"):
         consult(**{"cases": [told_case()], "doctor": Talker(QUESTIONS), **wrong})
-
-
-# The loop that really stops
 
 
 def test_asking_until_a_threshold_stops_where_the_replay_does_and_asks_less(tmp_path) -> None:

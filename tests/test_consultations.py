@@ -80,9 +80,6 @@ def test_the_patient_and_the_doctor_may_be_other_models() -> None:
     assert "patient" not in set(asked(patient="facts").calls["purpose"])
 
 
-# Policies
-
-
 def test_policies_stop_four_cases_by_hand() -> None:
     at = tables.stops(tables.grid(FOUR, "fake"), {"ce": np.full(4, 0.9)})
     for policy in ("ce", "decides itself", "oracle"):

@@ -74,8 +74,6 @@ def test_the_values_of_rho_are_those_of_every_order():
     assert len(spearman_values(30)) == 30 * 899 // 6 + 1
 
 
-# What chance gives
-
 STEEP, EVEN = (16, 64, 82, 90, 95, 96), (10, 20, 30, 40, 50, 60)
 
 

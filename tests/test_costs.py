@@ -30,13 +30,10 @@ ASKED = [
 ]
 
 
-def a_run(
-    asked=ASKED,
-    methods=("asp", "poc", "ce", "p_true", "random"),
-    models=("m",),
-    missing=(),
-    **parameters,
-) -> SimpleNamespace:
+NAMED = ("asp", "poc", "ce", "p_true", "random")
+
+
+def a_run(asked=ASKED, methods=NAMED, models=("m",), missing=(), **parameters) -> SimpleNamespace:
     """Two answers a model; each model is asked the same; methods in ``missing`` have no value."""
     answers = pd.DataFrame({"case_id": list("ab") * len(models), "dataset": "d", "level": 1})
     answers["model"] = [model for model in models for _ in "ab"]
@@ -96,9 +93,6 @@ def test_an_assessors_replies_are_shared_among_all_models_answers():
     assert found["n_replies"].tolist() == [1.75, 1.75]  # an answer, and three for four answers
     assert found["n_tokens_in"].tolist() == [21, 21]
     assert found["missing"].str.contains("assessor judge-model: shared equally").all()
-
-
-# The facts of a run
 
 
 def made(cases: int = 2, *models: FakeModel, **options: Any) -> Run:

@@ -16,15 +16,7 @@ from trustlab.metrics import coverage
 from trustlab.metrics.calibration import CALIBRATION, ece, ece_by_chance
 from trustlab.metrics.correlation import OVER_LEVELS
 from trustlab.metrics.discrimination import RANKING
-from trustlab.metrics.estimate import (
-    Rows,
-    across,
-    difference,
-    estimate,
-    kind_of,
-    mean,
-    within,
-)
+from trustlab.metrics.estimate import Rows, across, difference, estimate, kind_of, mean, within
 from trustlab.metrics.selective import SELECTIVE
 from trustlab.metrics.stability import CVS
 from trustlab.metrics.trust_table import INTERVALS

@@ -79,20 +79,9 @@ def test_every_method_has_a_formula_and_what_breaks_it() -> None:
         assert "<math" in convert(entry["formula"])
 
 
-def python_blocks() -> list[tuple[str, str]]:
-    """(page, code) of every block of Python."""
-    return [
-        (page.name, code)
-        for page in PAGES
-        for code in re.findall(
-            r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S
-        )
-    ]
-
-
 @pytest.mark.slow
 def test_the_readme_s_lines_of_python_run() -> None:
-    (code,) = [code for page, code in python_blocks() if page == "README.md"]
+    (code,) = re.findall(r"^```python\n(.*?)^```", README.read_text("utf-8"), re.M | re.S)
     names: dict[str, object] = {}
     exec(code.replace("n=20", "n=2"), names)
     assert len(names["run"].answers) == 2 * len(tl.LEVELS)  # pyright: ignore

@@ -27,6 +27,14 @@ SAYS = {
 }  # fmt: skip
 
 
+class Counting(FakeEncoder):
+    """Keeps the texts that it encodes."""
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        self.groups.append(list(texts))
+        return super().encode(texts)
+
+
 class Told:
     """A judge that was told what to say; ``asked`` keeps the pairs of each call."""
 
@@ -149,11 +157,6 @@ def test_a_synonym_of_the_table_entails_its_condition_whatever_the_encoder_think
 
 
 def test_unknown_names_are_judged_by_their_cosine_and_each_text_is_encoded_once():
-    class Counting(FakeEncoder):
-        def encode(self, texts: Sequence[str]) -> np.ndarray:
-            self.groups.append(list(texts))
-            return super().encode(texts)
-
     encoder = Counting()
     judge = StandInEntailment(encoder)  # type: ignore[arg-type]
     pairs = [("xyz", "zyxx"), ("xyz", "abc"), ("xyz", "abc"), ("abc", "xyz")]
@@ -171,8 +174,8 @@ def test_unknown_names_are_judged_by_their_cosine_and_each_text_is_encoded_once(
 
 @pytest.fixture(scope="module")
 def nli_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tiny BERT with random weights that sorts pairs into three labels, in an order of its
-    own."""
+    """A tiny BERT with random weights; its three labels stand in an order of its own."""
+    import torch
     from transformers import BertConfig, BertForSequenceClassification, BertTokenizerFast
 
     folder = tmp_path_factory.mktemp("nli")
@@ -180,8 +183,6 @@ def nli_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     words += ["pneumonia", "asthma", "angina", "no", "viral"]
     (folder / "vocab.txt").write_text("\n".join(words), encoding="utf-8")
     labels = {0: "contradiction", 1: "entailment", 2: "neutral"}
-    import torch
-
     torch.manual_seed(0)
     config = BertConfig(
         vocab_size=len(words), hidden_size=16, num_hidden_layers=1, num_attention_heads=2,

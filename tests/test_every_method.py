@@ -12,12 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from each import each
-from generations import (
-    FULL,
-    reordered,
-    said,
-    without,
-)
+from generations import FULL, reordered, said, without
 from reference_methods import n_samples
 
 from benchmarks.records import random_records

@@ -60,9 +60,6 @@ def test_shares_of_priors_and_answers_over_the_threshold_by_hand():
     assert of["medconf"]["n_missing"].to_dict() == {1: 1, 100: 0}
 
 
-# The pack
-
-
 def answers_with(tmp_path, **choices: Any) -> walkthrough.Answers:
     asked = check_parameters(notebook_path("00_walkthrough"), choices)
     return walkthrough.Answers(tl.opened(asked).with_(run_dir=tmp_path, quiet=True))

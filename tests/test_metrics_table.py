@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from each import each
-from resampled import case_weights
+from resampled import case_weights, one_row
 
 from trustlab.measures import metrics_table
 from trustlab.metrics import auprc, auroc, brier, ece, pearson, spearman
@@ -20,15 +20,12 @@ LEVELS = (1, 20, 40, 60, 80, 100)
 KEYS = ["case_id", "dataset", "level", "model"]
 
 
-def a_run(n_cases: int = 40, levels=LEVELS, methods=("good",), seed: int = 0) -> SimpleNamespace:
-    """A run whose accuracy rises with the level.
-
-    Every confidence leans towards the truth, and repeats with its seed.
-    """
-    rng = np.random.default_rng(seed)
+def a_run(n_cases: int = 40, methods=("good",)) -> SimpleNamespace:
+    """A run whose accuracy rises with the level; confidences lean towards the truth."""
+    rng = np.random.default_rng(0)
     answers, confidence = [], []
     for c in range(n_cases):
-        for level in levels:
+        for level in LEVELS:
             key = {"case_id": f"case-{c:03d}", "dataset": "toy", "level": level, "model": "m"}
             correct = int(rng.random() < 0.2 + 0.006 * level)
             said = {"answer": "flu", "truth": "flu" if correct else "cold", "correct": correct}
@@ -40,10 +37,8 @@ def a_run(n_cases: int = 40, levels=LEVELS, methods=("good",), seed: int = 0) ->
     return SimpleNamespace(answers=pd.DataFrame(answers), confidence=told)
 
 
-def entry(table: pd.DataFrame, metric: str, level: str, method: str = "good") -> dict[str, Any]:
-    mine = table["metric"].eq(metric) & table["level"].eq(level) & table["method"].eq(method)
-    (found,) = table[mine].to_dict("records")
-    return found
+def entry(table: pd.DataFrame, metric: str, level: str, method: str = "good") -> dict[Any, Any]:
+    return dict(one_row(table, metric=metric, level=level, method=method))
 
 
 def table_of(run, **options) -> pd.DataFrame:
@@ -128,7 +123,7 @@ def test_a_correlation_stands_beside_rising_series_and_its_permutation_p():
         assert (row["chance_low"], row["chance"], row["chance_high"]) == band
 
 
-def counted(row: dict[str, Any]) -> tuple[int, int, str]:
+def counted(row: dict[Any, Any]) -> tuple[int, int, str]:
     return row["n"], row["n_missing"], row["missing"]
 
 
@@ -152,10 +147,7 @@ def test_missing_rows_and_bounds_are_left_out_or_counted():
 
 
 def with_failed(run: SimpleNamespace, gone: Any) -> SimpleNamespace:
-    """The run with some of its calls for an answer failed.
-
-    A method that needs no answer keeps its confidence.
-    """
+    """With some calls for an answer failed; a method that needs none keeps its confidence."""
     lost, answers = gone.to_numpy(), run.answers
     right = answers["correct"].astype(float).mask(lost)
     answers = answers.assign(correct=right, answer=answers["answer"].mask(lost))

@@ -125,13 +125,9 @@ def test_at_its_own_defaults_a_notebook_shows_no_empty_table_and_all_that_it_ask
         assert found["calls_from_cache"] > 0
     rows = [line for file in folder.rglob(REPLIES) for _, line in json_lines(file)]
     asked = {json.loads(row)["purpose"] for row in rows}
-    pages = [
-        output.data["text/html"]
-        for cell in code(book)
-        if "tl.prompts_shown(" in cell.source
-        for output in cell.outputs
-    ]
-    prompts = re.findall(r"<details [^>]*><summary [^>]*><b>(\w+)</b>", "".join(pages))
+    cells = [cell for cell in code(book) if "tl.prompts_shown(" in cell.source]
+    page = "".join(output.data["text/html"] for cell in cells for output in cell.outputs)
+    prompts = re.findall(r"<details [^>]*><summary [^>]*><b>(\w+)</b>", page)
     assert set(prompts) == set(prompts_of(asked))
 
 
@@ -150,9 +146,8 @@ def bench(tmp_path, monkeypatch) -> Path:
 def small_notebook(folder: Path, *cells: str, name: str = "09_small") -> None:
     """One more notebook in a folder, whose only parameters are ``n`` and ``run_dir``."""
     folder.mkdir(exist_ok=True)
-    made = nbformat.v4.new_notebook(
-        cells=[nbformat.v4.new_code_cell(source) for source in ("n = 1\nrun_dir = None", *cells)]
-    )
+    sources = ("n = 1\nrun_dir = None", *cells)
+    made = nbformat.v4.new_notebook(cells=list(map(nbformat.v4.new_code_cell, sources)))
     made.cells[0].metadata["tags"] = ["parameters"]
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
     made.metadata["kernelspec"] = kernel
@@ -262,10 +257,8 @@ def test_a_committed_notebook_is_fit_to_read(name):
     assert title.startswith("# ") and title.endswith("?"), title
     assert sum("parameters" in cell.metadata.get("tags", []) for cell in notebook.cells) == 1
     assert problems(notebook) == [] and notebook.metadata["kernelspec"]["name"] == "python3"
-    drawn = {f.stem for f in FIGURES.glob(f"{name[:3]}*.png")}
-    assert drawn, "no figure of it is committed"
-    own = default_parameters(notebook_path(name))
-    assert "run_dir" in own
+    assert [*FIGURES.glob(f"{name[:3]}*.png")], "no figure of it is committed"
+    assert "run_dir" in default_parameters(notebook_path(name))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ import re
 import shutil
 from dataclasses import replace
 from html import unescape
-from html.parser import HTMLParser
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import unquote
@@ -21,6 +20,7 @@ from each import each
 from fake_consultation import asked as consulted
 from fake_model import FakeEncoder, FakeModel, made_cases
 from test_cli import trustlab
+from test_run_pages import NASTY, Page
 
 import trustlab as tl
 from trustlab.confidence.registry import label
@@ -35,7 +35,6 @@ from trustlab.run import Run
 
 CASES = made_cases(3)
 FIRST = CASES[0].case_id
-NASTY = "<script>alert('x')</script> & \"pain\""
 METHODS = ["asp", "poc", "ce", "p_true", "medconf", "agreement"]
 
 
@@ -49,22 +48,6 @@ def saved(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("run")
     made(folder, FakeModel(), FakeModel("other"))
     return folder
-
-
-class Page(HTMLParser):
-    """Its text, tags and links."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.text, self.tags, self.links = "", set(), []
-        self.feed(html)
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.add(tag)
-        self.links += [value for name, value in attrs if name in ("href", "src", "action")]
-
-    def handle_data(self, data):
-        self.text += data
 
 
 # One answer

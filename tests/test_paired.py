@@ -71,9 +71,8 @@ def test_interval_p_and_error_come_from_both_columns_in_the_same_draws(variant):
         weights = case_weights(part["case_id"], 300, 5)
         right, said = part["correct"].to_numpy(), part["confidence"].to_numpy()
         at = [part["level"].to_numpy() == q for q in (20, 60, 100)]
-        sides.append(
-            np.mean([auroc_weighted(right[q], said[q], weights[:, q]) for q in at], axis=0)
-        )
+        areas = [auroc_weighted(right[q], said[q], weights[:, q]) for q in at]
+        sides.append(np.mean(areas, axis=0))
     gaps = sides[0] - sides[1]
     assert (one["low"], one["high"]) == pytest.approx(percentile_interval(gaps))
     assert one["p"] == pytest.approx((2 * min((gaps <= 0).sum(), (gaps >= 0).sum()) + 1) / 301)

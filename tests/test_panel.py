@@ -15,7 +15,7 @@ from trustlab.agents.panel import Doctor, convene, decide, doctors_of, in_charge
 from trustlab.levels import view
 from trustlab.parsing.agents import MAX_ITEMS, read_flags, read_opinion, read_plan, read_ratings
 from trustlab.parsing.reply import NO_DIAGNOSIS, Unreadable
-from trustlab.records import FLAGS, RATINGS, Mark, Opinion, Panel, Plan, Prescription, Reply, View
+from trustlab.records import FLAGS, RATINGS, Mark, Opinion, Plan, Prescription, Reply, View
 from trustlab.safety.review import Proposed, Review, propose, review
 
 CHART = {"age": 34, "sex": "female", "pregnancy": "pregnant", "allergies": ["penicillin"]}
@@ -25,12 +25,6 @@ A = view(case("a", **CHART), 1)
 
 def shown(*ids: str) -> list[View]:
     return [view(case(id), 100) for id in ids]
-
-
-def panel_of(*replies: str | Reply, id: str = "a") -> Panel:
-    """What three (or so) doctors with these replies decide."""
-    model = FakePanel(doctor=replies)
-    return convene(shown(id), doctors_of([model], len(replies)))[0]
 
 
 # The vote
@@ -52,7 +46,8 @@ def panel_of(*replies: str | Reply, id: str = "a") -> Panel:
 def test_votes_are_counted_by_name_and_the_first_who_voted_for_the_winner_is_in_charge(
     replies: list[str], votes: list, winner: str | None, tied: int, charge: int | None
 ) -> None:
-    found = panel_of(*(reply if "?" in reply else opinion(reply) for reply in replies))
+    model = FakePanel(doctor=[reply if "?" in reply else opinion(reply) for reply in replies])
+    (found,) = convene(shown("a"), doctors_of([model], len(replies)))
     assert list(found.votes[: len(votes)]) == votes
     assert (found.diagnosis, len(found.tied), in_charge(found)) == (winner, tied, charge)
 
@@ -106,11 +101,6 @@ PLAN = Plan(
 )
 
 
-def reviewed(plan: Plan = PLAN, **script) -> tuple[FakePanel, Review]:
-    script = {"review_prescriptions": "[]", "review_tests": "[]"} | script
-    return (model := FakePanel(**script)), review(model, [(A, "Influenza", plan)])[0]
-
-
 def test_plans_are_drawn_in_one_batch_and_an_unreadable_one_keeps_its_reply() -> None:
     good = plan_json("paracetamol", tests=["ECG"])
     cut, lost = Reply(good, finish="length"), Reply(None, missing="no server")
@@ -143,7 +133,8 @@ def test_a_reviewer_is_greedy_and_may_quote_what_it_was_shown(
 ) -> None:
     rx = marks_json("rating", "UNSAFE", "UNKNOWN", quotes=(quote, None))
     tests = marks_json("flag", "RISKY", "FINE", quotes=(quote, None))
-    model, found = reviewed(review_prescriptions=rx, review_tests=tests)
+    model = FakePanel(review_prescriptions=rx, review_tests=tests)
+    (found,) = review(model, [(A, "Influenza", PLAN)])
     assert found.prescriptions == (Mark("UNSAFE", quote, of_drugs), Mark("UNKNOWN"))
     assert found.tests == (Mark("RISKY", quote, of_tests), Mark("FINE"))
     how = [(r.n, r.temperature, r.max_tokens) for call in model.asked for r in call]

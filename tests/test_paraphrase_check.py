@@ -94,9 +94,6 @@ def test_values_are_kept_dropped_added_or_replaced(old: tuple, new: str, found: 
     assert verdict(statement, f"{question}\nPatient: {new}") == (found, "exact")
 
 
-# -- loose words
-
-
 @cache
 def by_likeness() -> ParaphraseChecker:
     """A checker with the real encoder over few findings, so that little has to be encoded."""

@@ -27,15 +27,7 @@ from trustlab.parsing.scores import (
     score_0_100,
     true_or_false,
 )
-from trustlab.records import (
-    CUT,
-    IMPORTANCES,
-    NO_DIAGNOSIS,
-    NO_VERDICT,
-    Reading,
-    Reply,
-    TokenTrace,
-)
+from trustlab.records import CUT, IMPORTANCES, NO_DIAGNOSIS, NO_VERDICT, Reading, Reply, TokenTrace
 
 
 def box(words: str) -> str:

@@ -11,17 +11,7 @@ from fake_consultation import TOLD, Talker, told_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trustlab.agents.patient import (
-    OUTCOMES,
-    UNKNOWN,
-    FactPatient,
-    ModelPatient,
-    Said,
-    facts_text,
-    findings_of_question,
-    parts_of,
-    read_answer,
-)
+from trustlab.agents import patient as patients
 from trustlab.knowledge import load_knowledge
 from trustlab.parsing.agents import read_enough, read_question
 from trustlab.parsing.reply import Unreadable
@@ -31,9 +21,9 @@ COUGH, FEVER, _, RASH = range(4)
 ASKED = "Are you coughing?"
 
 
-def said(reply: str | Reply, question: str = ASKED, case: Case | None = None) -> Said:
+def said(reply: str | Reply, question: str = ASKED, case: Case | None = None) -> patients.Said:
     given = reply if isinstance(reply, Reply) else Reply(reply)
-    return read_answer(given, case or told_case(), question)
+    return patients.read_answer(given, case or told_case(), question)
 
 
 @each(
@@ -60,7 +50,7 @@ def said(reply: str | Reply, question: str = ASKED, case: Case | None = None) ->
 def test_only_a_fact_as_it_stands_is_spoken(reply, outcome: str, fact: int | None) -> None:
     found = said(reply)
     assert (found.outcome, found.fact) == (outcome, fact)
-    assert found.words == (UNKNOWN if fact is None else TOLD[fact][2])
+    assert found.words == (patients.UNKNOWN if fact is None else TOLD[fact][2])
     assert not isinstance(reply, Reply) or not reply.missing or found.why == reply.missing
 
 
@@ -135,28 +125,28 @@ def test_a_telling_word_of_the_diagnosis_is_a_leak_unless_a_quoted_fact_says_it(
 )
 def test_whatever_comes_back_nothing_but_a_fact_or_not_knowing_is_spoken(text: str) -> None:
     found = said(text)
-    assert found.words in {UNKNOWN, *(a for *_, a in TOLD)} and found.outcome in OUTCOMES
-    assert (found.fact is None) == (found.words == UNKNOWN)
+    assert found.words in {patients.UNKNOWN, *(a for *_, a in TOLD)}
+    assert found.outcome in patients.OUTCOMES
+    assert (found.fact is None) == (found.words == patients.UNKNOWN)
 
 
 def test_the_model_sees_every_fact_and_the_question_and_is_asked_once_for_each() -> None:
     model, case = Talker(), told_case()
     asked = [(case, "Have you got a cough?"), (told_case("b"), "Do you swim?")]
-    found = ModelPatient(model, seed=3).answer(asked, None)
+    found = patients.ModelPatient(model, seed=3).answer(asked, None)
     assert [s.outcome for s, _ in found] == ["answered", "does not know"]
     assert [reply and reply.n_tokens_in for _, reply in found] == [50, 50]
-    assert [(r.purpose, r.seed, r.n, r.temperature) for r in model.requests] == [
-        ("patient", 3, 1, 0.0)
-    ] * 2
+    how = [(r.purpose, r.seed, r.n, r.temperature) for r in model.requests]
+    assert how == [("patient", 3, 1, 0.0)] * 2
     shown = model.requests[0].messages[1][1]
-    assert facts_text(case) in shown
+    assert patients.facts_text(case) in shown
     assert "<question>\nHave you got a cough?\n</question>" in shown
 
 
 def test_the_rule_patient_answers_known_questions_and_no_other() -> None:
-    rule, case = FactPatient(), told_case()
+    rule, case = patients.FactPatient(), told_case()
     fever = rule.said(case, "do you run a temperature")
-    assert fever == Said("My fever began on Monday.", "answered", FEVER)
+    assert fever == patients.Said("My fever began on Monday.", "answered", FEVER)
     assert rule.said(case, table_question("cough")).fact == COUGH  # the table's own words
     assert rule.said(case, PAIN).why == "not told"
     unmarked = replace(case, statements=(*case.statements, Statement("My belly hurts at night.")))
@@ -164,7 +154,7 @@ def test_the_rule_patient_answers_known_questions_and_no_other() -> None:
     assert rule.said(case, "How do you feel?").why == "not a known question"
     asks_no_model = rule.answer([(case, "Any rash?")], lambda *_: pytest.fail("asks a model"))
     assert asks_no_model[0][0].words == "No."
-    assert set().union(*findings_of_question().values()) == set(load_knowledge().findings)
+    assert set().union(*patients.findings_of_question().values()) == set(load_knowledge().findings)
 
 
 def who_knows() -> Case:
@@ -178,9 +168,9 @@ def table_question(finding: str) -> str:
 
 
 def test_who_is_asked_answers_from_the_record_yes_or_no() -> None:
-    rule, case = FactPatient(), who_knows()
-    words = parts_of(case.facts[5])[1]
-    assert rule.said(case, table_question("nausea")) == Said(words, "answered", 5)
+    rule, case = patients.FactPatient(), who_knows()
+    words = patients.parts_of(case.facts[5])[1]
+    assert rule.said(case, table_question("nausea")) == patients.Said(words, "answered", 5)
     assert said(f"[{words}]", table_question("nausea"), case).fact == 5
     no = rule.said(case, PAIN)
     assert (no.outcome, no.fact, no.denied, no.why) == ("answered", None, "pain", "not so")
@@ -196,7 +186,7 @@ def test_who_is_asked_answers_from_the_record_yes_or_no() -> None:
     less = replace(case, denies=frozenset({"pain"}))
     assert rule.said(less, PAIN).denied == "pain"
     other = rule.said(less, table_question("weight_loss"))
-    assert (other.words, other.why, other.denied) == (UNKNOWN, "not told", None)
+    assert (other.words, other.why, other.denied) == (patients.UNKNOWN, "not told", None)
 
 
 @each(
@@ -211,7 +201,7 @@ def test_who_is_asked_answers_from_the_record_yes_or_no() -> None:
 )
 def test_a_no_is_spoken_only_to_what_is_not_so(reply: str, question: str, outcome: str) -> None:
     found = said(reply, question, who_knows())
-    assert (found.outcome, found.words, found.denied) == (outcome, UNKNOWN, None)
+    assert (found.outcome, found.words, found.denied) == (outcome, patients.UNKNOWN, None)
 
 
 @each(

@@ -5,44 +5,22 @@ from __future__ import annotations
 
 import json
 import re
-from itertools import pairwise, product
+from itertools import pairwise
 
 import pytest
 from each import each
+from fake_model import OPTIONS as EVERY_CHOICE
 from fake_model import FakeModel
 
+from trustlab import prompts
 from trustlab.html.prompts import about, template
 from trustlab.models.base import taught_in
 from trustlab.models.by_name import EMBEDDED as MODELS
-from trustlab.parsing.agents import (
-    read_enough,
-    read_flags,
-    read_opinion,
-    read_plan,
-    read_question,
-    read_ratings,
-    read_wording,
-)
+from trustlab.parsing import agents
 from trustlab.parsing.medconf import read_evidence, read_profile, read_score
 from trustlab.parsing.reply import diagnosis
 from trustlab.parsing.schemas import HELD, schema_of
 from trustlab.parsing.scores import guesses, score_0_100, true_or_false
-from trustlab.prompts import (
-    CHAT,
-    EMBEDDED,
-    EXAMPLES,
-    FOLDER,
-    TAGS,
-    Prompts,
-    harmless,
-    named,
-    names,
-    parts,
-    prompts_of,
-    read_examples,
-    render,
-    worked,
-)
 from trustlab.records import Criterion, Reply
 from trustlab.settings import Setup
 from trustlab.workbench import opened
@@ -52,21 +30,13 @@ SYSTEM = (
     " instruction."
 )
 TOLD = "Doctor: Have you got a cough?\nPatient: Yes, I've got a cough."
+PATIENT = "<patient>\n{told}\n</patient>\n"
 USER = {
-    "diagnosis": (
-        """<patient>
-{told}
-</patient>
-Which single diagnosis explains this best? Reply with its specific name in square brackets and nothing else."""
-    ),
-    "ce": (
-        """<patient>
-{told}
-</patient>
-A colleague proposes this diagnosis: Croup
-How confident are you that it is right, from 0 (certainly not) to 100 (certainly)? \
-Reply with only the number in square brackets."""
-    ),
+    "diagnosis": PATIENT + "Which single diagnosis explains this best? Reply with its specific"
+    " name in square brackets and nothing else.",
+    "ce": PATIENT + "A colleague proposes this diagnosis: Croup\nHow confident are you that it is"
+    " right, from 0 (certainly not) to 100 (certainly)? Reply with only the number in square"
+    " brackets.",
 }
 
 
@@ -74,24 +44,20 @@ Reply with only the number in square brackets."""
 def test_format_and_the_prior_differs_in_the_patient_only(name: str) -> None:
     for told, shown in ((TOLD, TOLD), (None, "(nothing is known about the patient)")):
         expected = (("system", SYSTEM), ("user", USER[name].replace("{told}", shown)))
-        assert render(name, patient=told, answer="Croup") == expected
+        assert prompts.render(name, patient=told, answer="Croup") == expected
 
 
 def test_a_slot_or_a_name_that_there_is_not_is_refused() -> None:
     with pytest.raises(TypeError, match="no slot reponse; there are .*question, reply"):
-        render("rephrase_reply", question="Any fever?", reponse="No.")
+        prompts.render("rephrase_reply", question="Any fever?", reponse="No.")
     with pytest.raises(ValueError, match="'diagnose'.*ce, diagnosis.*p_true"):
-        render("diagnose", patient="p")
+        prompts.render("diagnose", patient="p")
 
 
 OPTIONS = ("retrieval", "profile", "structure", "importance")
-EVERY_CHOICE = [
-    {o for o, on in zip(OPTIONS, chosen, strict=True) if on}
-    for chosen in product((True, False), repeat=4)
-]
 
 
-@each("name", names())
+@each("name", prompts.names())
 def test_every_prompt_has_both_parts_and_shows_each_of_its_slots_once_or_not_at_all(
     name: str,
 ) -> None:
@@ -101,7 +67,7 @@ def test_every_prompt_has_both_parts_and_shows_each_of_its_slots_once_or_not_at_
     assert not re.search(r"\{\w+\}", system)
     fill = {"patient": "xyzzy", "passages": "frotz", "profile": "gnusto"}
     for options in EVERY_CHOICE:
-        shown = render(name, answer="plugh", options=options, **fill)
+        shown = prompts.render(name, answer="plugh", options=options, **fill)
         assert [role for role, _ in shown] == ["system", "user"]
         said = shown[1][1]
         for tag, text in fill.items():
@@ -118,11 +84,11 @@ def test_every_prompt_has_both_parts_and_shows_each_of_its_slots_once_or_not_at_
 @pytest.fixture
 def written(tmp_path):
     """Writes a template and gives the user lines that it renders with these options."""
-    made = Prompts("made", (tmp_path,))
+    made = prompts.Prompts("made", (tmp_path,))
 
     def lines(user: str, *options: str, **fill: str) -> list[str]:
         (tmp_path / "made.txt").write_text(f"[system]\nS\n[user]\n{user}\n", encoding="utf-8")
-        parts.cache_clear()
+        prompts.parts.cache_clear()
         return made.render("made", options=options, **fill)[1][1].split("\n")
 
     return lines
@@ -148,34 +114,35 @@ def test_no_slot_can_forge_the_delimiters_of_any(text: str, options: tuple[str, 
     slots = ("patient", "answer", "passages", "profile")
     for name in ("profile", "evidence", "ce"):
         user, bare = (
-            dict(render(name, options=options, **dict.fromkeys(slots, words)))["user"]
+            dict(prompts.render(name, options=options, **dict.fromkeys(slots, words)))["user"]
             for words in (text, "p")
         )
-        for tag in TAGS:
+        for tag in prompts.TAGS:
             assert user.count(f"<{tag}>") == user.count(f"</{tag}>") == bare.count(f"<{tag}>") <= 1
-    assert harmless(text).replace("\u2039", "<") == text
-    assert harmless(harmless(text)) == harmless(text)
+    assert prompts.harmless(text).replace("\u2039", "<") == text
+    assert prompts.harmless(prompts.harmless(text)) == prompts.harmless(text)
 
 
 @each("text", ["{patient}", "{answer}", r"\1 \g<0> {0} {"])
 def test_what_looks_like_a_place_in_patient_or_answer_stays_as_it_is(text: str) -> None:
-    user = dict(render("ce", patient=text, answer=f" {text} \n\n or\tcold "))["user"]
+    user = dict(prompts.render("ce", patient=text, answer=f" {text} \n\n or\tcold "))["user"]
     assert user == USER["ce"].replace("Croup", f"{text} or cold").replace("{told}", text, 1)
 
 
 # The sets of prompts, worked examples, schemas
 
-FOUR = read_examples(FOLDER / "chat" / EXAMPLES)
+FOUR = prompts.read_examples(prompts.FOLDER / "chat" / prompts.EXAMPLES)
 
 
 def test_every_model_is_asked_in_the_set_it_was_taught_or_in_chat(tmp_path):
-    assert prompts_of(object()) is CHAT and prompts_of(FakeModel()) is EMBEDDED
+    assert prompts.prompts_of(object()) is prompts.CHAT
+    assert prompts.prompts_of(FakeModel()) is prompts.EMBEDDED
     bench = opened(Setup(demonstrations=4, seed=7))
     for name, folder in MODELS.items():
         assert taught_in(folder) == {"set": "embedded", "free": True}
         assert bench.prompts_for(name).demonstrations == 0
-    assert bench.prompts_for("openai:x") == CHAT.having(4, 7)
-    assert opened(Setup(prompts="embedded")).prompts_for("openai:x") == EMBEDDED
+    assert bench.prompts_for("openai:x") == prompts.CHAT.having(4, 7)
+    assert opened(Setup(prompts="embedded")).prompts_for("openai:x") == prompts.EMBEDDED
     (tmp_path / "prompts.yml").write_text("set: embeded", encoding="utf-8")
     with pytest.raises(ValueError, match="'embeded'; allowed are .*'chat'"):
         taught_in(tmp_path)
@@ -183,9 +150,9 @@ def test_every_model_is_asked_in_the_set_it_was_taught_or_in_chat(tmp_path):
 
 def test_a_folder_replaces_the_files_that_it_has(tmp_path):
     (tmp_path / "ce.txt").write_text("[system]\nS\n[user]\nHow sure? {answer}\n", encoding="utf-8")
-    own = named(tmp_path).having(0, 0)
+    own, chat = (of.having(0, 0) for of in (prompts.named(tmp_path), prompts.CHAT))
     assert own.render("ce", answer="Flu") == (("system", "S"), ("user", "How sure? Flu"))
-    assert own.render("p_true", answer="Flu") == CHAT.having(0, 0).render("p_true", answer="Flu")
+    assert own.render("p_true", answer="Flu") == chat.render("p_true", answer="Flu")
     with pytest.raises(ValueError, match="'nowhere'; it must be embedded or chat, or a folder"):
         opened(Setup(prompts="nowhere"))
 
@@ -194,9 +161,9 @@ def test_examples_are_turns_right_and_wrong_in_an_order_that_the_seed_draws():
     both = {one["answer"]: one["right"] for one in FOUR}
     orders = set()
     for seed in range(8):
-        told = CHAT.having(4, seed).render("ce", patient="I cough.", answer="Flu")
+        told = prompts.CHAT.having(4, seed).render("ce", patient="I cough.", answer="Flu")
         assert [r for r, _ in told] == ["system", *["user", "assistant"] * 4, "user"]
-        assert told == CHAT.having(4, seed).render("ce", patient="I cough.", answer="Flu")
+        assert told == prompts.CHAT.having(4, seed).render("ce", patient="I cough.", answer="Flu")
         answers = [a for _, text in told[1:-1:2] for a in both if f"answered: {a}" in text]
         assert len(answers) == 4 and all(both[a] != both[b] for a, b in pairwise(answers))
         orders.add(tuple(answers))
@@ -206,7 +173,7 @@ def test_examples_are_turns_right_and_wrong_in_an_order_that_the_seed_draws():
 @each("e", FOUR, ids=[e["answer"] for e in FOUR])
 def test_every_reply_of_an_example_is_read_strictly_and_fits_its_schema(e):
     rows = [Criterion(i, c["description"], c["importance"]) for i, c in enumerate(e["criteria"], 1)]
-    found = {name: worked(name, e, OPTIONS)[1] for name in names()}
+    found = {name: prompts.worked(name, e, OPTIONS)[1] for name in prompts.names()}
     for name in ("diagnosis", "keyword"):
         span = diagnosis(found[name], "strict")
         assert span is not None and span.text == e[name]
@@ -220,16 +187,17 @@ def test_every_reply_of_an_example_is_read_strictly_and_fits_its_schema(e):
     assert [x.support_level for x in evidence] == [c["support_level"] for c in e["criteria"]]
     assert all(x.quote_occurs is not False for x in evidence)
     assert read_score(found["evidence"], e["patient"], "strict")[0] == e["score"]
-    assert read_opinion(Reply(found["doctor"]), "strict")[1] == e["diagnosis"]
-    plan = read_plan(Reply(found["plan"]), "strict")
+    assert agents.read_opinion(Reply(found["doctor"]), "strict")[1] == e["diagnosis"]
+    plan = agents.read_plan(Reply(found["plan"]), "strict")
     shown = "\n".join([e["chart"], e["patient"], *map(str, plan.prescriptions), *plan.tests])
-    marks = read_ratings(Reply(found["review_prescriptions"]), len(plan.prescriptions), shown)
-    marks += read_flags(Reply(found["review_tests"]), len(plan.tests), shown)
+    drugs, tests = (Reply(found[f"review_{kind}"]) for kind in ("prescriptions", "tests"))
+    marks = agents.read_ratings(drugs, len(plan.prescriptions), shown)
+    marks += agents.read_flags(tests, len(plan.tests), shown)
     assert all(mark.verdict for mark in marks)
-    assert read_question(Reply(found["ask"])) == e["ask"]
-    assert read_enough(Reply(found["enough"])) is (e["enough"] == "enough")
+    assert agents.read_question(Reply(found["ask"])) == e["ask"]
+    assert agents.read_enough(Reply(found["enough"])) is (e["enough"] == "enough")
     for name in (n for n in found if n.startswith("rephrase")):
-        assert read_wording(Reply(found[name]))
+        assert agents.read_wording(Reply(found[name]))
     for name in HELD:
         ids = {"evidence": len(rows), "review_tests": len(e["flags"])}.get(name, len(e["ratings"]))
         fits(found[name], schema_of(name, OPTIONS, range(1, ids + 1)))

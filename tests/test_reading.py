@@ -76,8 +76,6 @@ def test_strict_reading_asks_nothing_else_and_refuses_it_all(tmp_path: Path) -> 
     assert [n["read"] for n in counts.values()] == [0] * len(counts)
 
 
-# Doctors and reviewers
-
 SCRIPT: dict[str, Any] = {
     "doctor": [Reply("**Fever disease**", reasoning="Fever."),
                Reply("Diagnosis: Fever disease", reasoning="Cough."),

@@ -10,32 +10,19 @@ import pytest
 from each import each
 from fake_model import FakeEncoder, FakeModel, made_cases
 from fake_panel import Wordy
-from test_entailment import Told
+from test_entailment import Counting, Told
 
 from trustlab.collect import Settings, collect
 from trustlab.confidence import select
 from trustlab.levels import views
 from trustlab.meaning.parts import Readers
-from trustlab.meaning.relevance import (
-    alternative_classes,
-    cosines,
-    pieces_of,
-    relevances,
-)
+from trustlab.meaning.relevance import alternative_classes, cosines, pieces_of, relevances
 from trustlab.records import Opinion, Parameters, Reply, TokenTrace
 
 
 def told(*tokens: str, alternatives: Sequence[Sequence[tuple[str, float]]] | None = None) -> Reply:
     listed = None if alternatives is None else tuple(map(tuple, alternatives))
     return Reply("x", TokenTrace(tokens, np.log(np.full(len(tokens), 0.5)), alternatives=listed))
-
-
-class Counting(FakeEncoder):
-    """Keeps the texts that it encodes."""
-
-    def encode(self, texts: Sequence[str]) -> np.ndarray:
-        self.groups.append(list(texts))
-        return super().encode(texts)
 
 
 @each(
@@ -78,8 +65,6 @@ def test_alternatives_are_put_in_place_and_judged_against_the_whole():
     assert alternative_classes(Told(), [(told("a"), ""), (Reply("x"), "")], 10) == [None, None]
 
 
-# How well reasoning fits
-
 HALF, NAN = 1 / math.sqrt(2), math.nan
 
 
@@ -114,22 +99,19 @@ def test_long_reasoning_is_read_in_windows_that_count_alike() -> None:
     assert cosines(Wordy(room=3), [long]) == pytest.approx([1 / math.sqrt(5)])
 
 
-# In a run
-
 VIEWS = views(made_cases(3), [1, 100])
 
 
-def collected(methods: Sequence[str], model: FakeModel | None = None, **parameters):
-    encoder = Counting()
+def collected(method: str, **parameters):
     settings = Settings(Parameters(n_samples=4, **parameters))
-    readers = Readers.of(encoder)  # type: ignore[arg-type]
-    return collect(model or FakeModel(), VIEWS, select(methods), settings, readers=readers), encoder
+    readers = Readers.of(FakeEncoder())  # type: ignore[arg-type]
+    return collect(FakeModel(), VIEWS, select(method), settings, readers=readers)
 
 
 def test_contexts_are_parameters_and_the_stand_in_refuses_patient_information():
-    bare, full = (collected(["token_sar"], relevance_context=c)[0][0] for c in ("answer", "full"))
+    bare, full = (collected("token_sar", relevance_context=c)[0] for c in ("answer", "full"))
     assert not np.allclose(bare.relevance, full.relevance)  # type: ignore[arg-type]
     contexts = [g.parameters.relevance_context for g in (bare, full)]
     assert contexts == ["answer", "full"]
     with pytest.raises(ValueError, match="needs an NLI model"):
-        collected(["num_set"], entailment_context="full")
+        collected("num_set", entailment_context="full")

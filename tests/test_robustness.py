@@ -11,8 +11,9 @@ import pandas as pd
 import pytest
 from asking import ask
 from each import each
-from fake_model import NAMES, FakeEncoder, FakeModel, made_case
+from fake_model import NAMES, TEXT_ONLY, FakeEncoder, FakeModel, made_case
 from resampled import case_weights
+from resampled import one_row as one
 
 from studies.robustness import (
     NOT_SHARED,
@@ -40,21 +41,17 @@ METHODS = ["asp", "poc", "ce"]
 KEY = {"dataset": "made", "model": "fake"}
 
 
-class Voice:
-    """Words a reply in the table's next phrasing; the question stays. ``turned`` findings are
-    answered the other way."""
-
-    name, revision, provides = "voice", "1", frozenset({"text"})
-
-    taught = {"set": "embedded"}
+class Voice(FakeModel):
+    """Words a reply in the table's next phrasing, ``turned`` findings the other way; the question
+    stays."""
 
     def __init__(self, turned: Sequence[str] = (), silent: Sequence[str] = ()):
-        self.turned, self.silent, self.asked = set(turned), set(silent), []
+        super().__init__("voice", TEXT_ONLY)
+        self.turned, self.silent = set(turned), set(silent)
 
-    def generate(self, requests: Sequence[Request]) -> list[list[Reply]]:
-        self.asked += requests
-        said = [self.say(r.messages[1][1]) for r in requests]
-        return [[Reply(f"[{words}]" if words else "cannot")] for words in said]
+    def reply(self, request: Request, i: int) -> Reply:
+        words = self.say(request.messages[1][1])
+        return Reply(f"[{words}]" if words else "cannot")
 
     def say(self, prompt: str) -> str:
         tags = ("question", "reply")
@@ -107,10 +104,10 @@ def test_every_condition_holds_every_case_level_and_method_once_as_the_model_was
             assert line["changed"] == (view_of.text != view(case, level).text)
     drawn = {s.text for k in (1, 2, 3) for c in cases for q in LEVELS for s in picked(c, q, k)}
     assert sorted(found.paraphrases["text"]) == sorted(drawn)  # each is worded once
-    assert len(voice.asked) == len(set(voice.asked)) == 2 * len(drawn)
+    assert len(voice.requests) == len(set(voice.requests)) == 2 * len(drawn)
     again_model, again_voice = FakeModel(), Voice()
     again, *_ = run(tmp_path, cases, again_model, wording=again_voice)
-    assert not again_model.requests and not again_voice.asked
+    assert not again_model.requests and not again_voice.requests
     pd.testing.assert_frame_equal(again.confidence, found.confidence)
 
 
@@ -135,27 +132,18 @@ def test_a_turned_or_lost_paraphrase_is_not_appended_and_counted(tmp_path) -> No
     assert fate(cases[0], "I am ill.", names) == "named"
 
 
-# Tables
-
 CONDITIONS = ("original", "paraphrase_1", "paraphrase_2", "paraphrase_3")
 ROWS = [[0.9, 0.2, 0.4, 0.6], [0.9, 0.6, 0.6, 0.6]]
 
 
-def varied(rows, method: str = "poc", level: int = 100, names=CONDITIONS) -> pd.DataFrame:
+def varied(rows, method: str = "poc", names=CONDITIONS) -> pd.DataFrame:
     """A row of values (as told, three paraphrases) a case; the cases are c0, c1, ..."""
-    key = {**KEY, "method": method, "level": level}
+    key = {**KEY, "method": method, "level": 100}
     return pd.DataFrame(
         key | {"case_id": f"c{i}", "condition": name, "confidence": value, "shown": name}
         for i, row in enumerate(rows)
         for name, value in zip(names, row, strict=True)
     ).assign(changed=lambda t: t["condition"] != ORIGINAL.name)
-
-
-def one(table: pd.DataFrame, **where: object) -> pd.Series:
-    for column, value in where.items():
-        table = table[table[column] == value]
-    assert len(table) == 1, f"{len(table)} rows for {where}"
-    return table.iloc[0]
 
 
 def test_variation_is_over_the_paraphrased_conditions_alone() -> None:
@@ -195,14 +183,11 @@ def test_rows_that_did_not_change_or_show_one_text_twice_are_left_out_and_counte
     assert set(variation_table(apart, 50)["missing"]) == {NOT_SHARED}
 
 
-# Differences
-
-
-def wobbling(n: int = 24) -> pd.DataFrame:
-    """``n`` views a method, whose confidences differ by so much over the conditions."""
+def wobbling() -> pd.DataFrame:
+    """24 views a method, whose confidences differ by so much over the conditions."""
     rng, parts = np.random.default_rng(0), []
     for method, wobble in {"medconf": 0.05, "asp": 0.01, "semantic_poc": 0.12}.items():
-        rows = rng.uniform(0.4, 0.8, (n, 1)) + rng.normal(0, wobble, (n, 4))
+        rows = rng.uniform(0.4, 0.8, (24, 1)) + rng.normal(0, wobble, (24, 4))
         parts.append(varied(rows, method))
     return pd.concat(parts, ignore_index=True)
 
@@ -232,9 +217,6 @@ def test_the_difference_is_drawn_from_both_on_the_same_cases(metric):
     sample = found.set_index("method")  # a more stable method lies below 0
     assert sample.loc["asp", "high"] < 0 < sample.loc["semantic_poc", "low"]
     assert sample.loc["asp", "p_holm"] < 0.05
-
-
-# Two at once
 
 
 def test_an_answer_that_was_not_had_names_nobody() -> None:

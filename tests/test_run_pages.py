@@ -32,12 +32,12 @@ class Page(HTMLParser):
     def __init__(self, html: str) -> None:
         super().__init__()
         self.ids, self.links, self.alts, self.heads = set(), [], [], []
-        self.tags, self.text = [], ""
+        self.tags, self.text = set(), ""
         self.feed(html)
 
     def handle_starttag(self, tag, attrs):
         told = dict(attrs)
-        self.tags.append(tag)
+        self.tags.add(tag)
         self.ids.add(told.get("id"))
         if told.get("class") != "anchor-link":  # nbconvert's own, which no one sees
             self.links += [told[name] for name in ("href", "src") if name in told]
@@ -51,40 +51,31 @@ class Page(HTMLParser):
 def faults(file: Path) -> list[str]:
     """Links that lead nowhere, pictures without words, headings that skip a level."""
     page = Page(file.read_text(encoding="utf-8"))
-    found = [
-        f"{file.name}: a picture without words" for alt in page.alts if not (alt or "").strip()
-    ]
+    found = ["a picture without words" for alt in page.alts if not (alt or "").strip()]
     steps = zip([0, *page.heads], page.heads, strict=False)
-    found += [f"{file.name}: h{a} then h{b}" for a, b in steps if b > a + 1]
+    found += [f"h{a} then h{b}" for a, b in steps if b > a + 1]
     for link in page.links:
         to = urlsplit(link)
         if to.scheme:
             continue
         target = file.parent / unquote(to.path) if to.path else file
         if not target.is_file():
-            found.append(f"{file.name}: no file {link}")
+            found.append(f"no file {link}")
         elif to.fragment and target.suffix == ".html" and "=" not in to.fragment:
             ids = Page(target.read_text(encoding="utf-8")).ids
-            found += [] if unquote(to.fragment) in ids else [f"{file.name}: no place {link}"]
-    return found
-
-
-def output(**data: str):
-    return nbformat.v4.new_output(
-        "display_data", data={k.replace("_", "/"): v for k, v in data.items()}
-    )
+            found += [] if unquote(to.fragment) in ids else [f"no place {link}"]
+    return [f"{file.name}: {fault}" for fault in found]
 
 
 def stderr(text: str):
     return nbformat.v4.new_output("stream", name="stderr", text=text)
 
 
-def made(folder: Path, *outputs, name: str = "09_small", **facts) -> Path:
+def made(folder: Path, *outputs, **facts) -> Path:
     """A run with one code cell with these outputs, and its page."""
+    name, nasty = "09_small", NASTY.replace("<", "&lt;")
     cells = [
-        nbformat.v4.new_markdown_cell(
-            f"# Is it so?\n\n## What's *told* & {NASTY.replace('<', '&lt;')}?"
-        ),
+        nbformat.v4.new_markdown_cell(f"# Is it so?\n\n## What's *told* & {nasty}?"),
         nbformat.v4.new_markdown_cell("### A part\n\ntext\n\n## Another"),
         nbformat.v4.new_code_cell("x = 1  # said", outputs=list(outputs)),
     ]
@@ -105,9 +96,8 @@ def test_a_page_has_contents_that_lead_to_its_headings_the_notice_and_its_code_f
 
 
 def test_progress_bars_are_left_out_and_warnings_and_errors_stay(tmp_path):
-    error = nbformat.v4.new_output(
-        "error", ename="ValueError", evalue="no", traceback=[f"ValueError: {NASTY}"]
-    )
+    told = {"ename": "ValueError", "evalue": "no", "traceback": [f"ValueError: {NASTY}"]}
+    error = nbformat.v4.new_output("error", **told)
     page = made(tmp_path / "run", *map(stderr, BARS), stderr("UserWarning: few cases\n"), error)
     html = page.read_text(encoding="utf-8")
     assert "it/s" not in html and "text/s]" not in html and "request/s" not in html
@@ -117,15 +107,12 @@ def test_progress_bars_are_left_out_and_warnings_and_errors_stay(tmp_path):
 
 
 def test_the_index_lists_runs_with_first_figure_facts_and_links_and_escapes_all(tmp_path):
-    alts = [(n, f"{n} {NASTY}") for n in ("a", "b", "gone")]
-    pictures = [
-        nbformat.v4.new_output(
-            "display_data",
-            data={"image/png": PIXEL},
-            metadata={"image/png": {"alt": alt}, "file": f"figures/{n}.png", "title": alt},
-        )
-        for n, alt in alts
-    ]
+    pictures = []
+    for name in ("a", "b", "gone"):
+        alt = f"{name} {NASTY}"
+        about = {"image/png": {"alt": alt}, "file": f"figures/{name}.png", "title": alt}
+        shown = {"data": {"image/png": PIXEL}, "metadata": about}
+        pictures.append(nbformat.v4.new_output("display_data", **shown))
     counts = dict.fromkeys(KINDS, 0) | {"asked": 9, "read": 4, "unread": 5}
     run = tmp_path / f"a {NASTY.replace('/', '')}"
     made(

@@ -13,10 +13,7 @@ from each import each
 from trustlab.agents.chart import Chart, ChartFact, chart_from, chart_of, chart_text
 from trustlab.knowledge import load_knowledge
 from trustlab.records import FLAGS, RATINGS, Case, Mark, Plan, Prescription, Statement, normalise
-from trustlab.safety.rule_check import (
-    check_prescriptions,
-    check_tests,
-)
+from trustlab.safety.rule_check import check_prescriptions, check_tests
 from trustlab.safety.table import Entry, Regimen, Rule, Safety, Usual, load_safety
 
 CAUTION = "SAFE WITH CAUTION"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from each import each
+from fake_model import FakeModel
 from same import record
 from same.compare import ELSEWHERE, SAME_MACHINE, Difference, differences
 from same.packing import pack
@@ -28,16 +28,11 @@ from trustlab.paths import FIGURES
 from trustlab.records import Reply
 
 
-class Echo:
-    """Says what it was asked; ``asked`` counts."""
+class Echo(FakeModel):
+    """Says what it was asked."""
 
-    name, revision, provides, asked = "echo", "r1", frozenset({"text"}), 0
-
-    taught = {"set": "embedded"}
-
-    def generate(self, requests: Sequence[Request]) -> list[list[Reply]]:
-        self.asked += len(requests)
-        return [[Reply(q.messages[-1][1], n_tokens_in=1, n_tokens_out=1)] * q.n for q in requests]
+    def reply(self, request: Request, i: int) -> Reply:
+        return Reply(request.messages[-1][1], n_tokens_in=1, n_tokens_out=1)
 
 
 ASKED = Request((("user", "a cough"),), n=2, temperature=0.5)
@@ -127,7 +122,7 @@ def test_offline_what_is_not_kept_is_an_error_that_names_it(offline, monkeypatch
         monkeypatch.setenv("TRUSTLAB_OFFLINE", told)
         with pytest.raises(CacheMiss, match="a cough"):
             CachedModel(model, offline / "r.sqlite").generate([ASKED])
-    assert model.asked == 0
+    assert model.asked == []
     assert Encoder().encode(["a fever"]).shape == (1, 384)  # replies alone may be kept
     monkeypatch.setenv("TRUSTLAB_OFFLINE", "0")
     assert not CachedModel(Echo(), None).offline

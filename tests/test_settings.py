@@ -177,9 +177,8 @@ def test_a_copy_is_checked_again_and_keeps_the_rest():
 
 
 def test_what_is_opened_is_opened_once_and_shared(tmp_path: Path):
-    setup = tl.opened(
-        Setup(run_dir=cast(Any, str(tmp_path)), encoder=FakeEncoder(), grader="exact")
-    )
+    how: dict[str, Any] = {"run_dir": str(tmp_path), "encoder": FakeEncoder()}
+    setup = tl.opened(Setup(**how, grader="exact"))
     below = setup.below("parts")
     assert below.run_dir == tmp_path / "parts" and below.store == tmp_path / "replies.sqlite"
     assert below.judge is setup.judge and below.library is setup.library
@@ -212,19 +211,14 @@ def test_embedded_models_have_a_sibling_for_what_they_were_not_taught() -> None:
     apart = ("doctor", "panel", "reviewer", "wording")
     for models in (["embedded"], ["embedded", FakeModel("embedded-closed")]):
         assert {tl.opened(Setup()).who(role, models) for role in apart} == {"embedded-clinic"}
-        assert (
-            tl.opened(Setup()).who("assessor", models) is None
-            and tl.opened(Setup()).who("patient", models) is None
-        )
+        others = {tl.opened(Setup()).who(role, models) for role in ("assessor", "patient")}
+        assert others == {None}
     for models in ([], ["openai:x"], ["embedded", "openai:x"], ["embedded-clinic"]):
         assert {tl.opened(Setup()).who(role, models) for role in apart} == {None}
     assert tl.opened(Setup(doctor="openai:x")).who("doctor", ["embedded"]) == "openai:x"
-    assert [one.name for one in tl.opened(Setup()).role("panel", ["embedded"])] == [
-        "embedded-clinic"
-    ]
-    assert [m.name for m in tl.opened(Setup(model=["embedded-closed"])).models()] == [
-        "embedded-closed"
-    ]
+    (doctor,) = tl.opened(Setup()).role("panel", ["embedded"])
+    (model,) = tl.opened(Setup(model=["embedded-closed"])).models()
+    assert (doctor.name, model.name) == ("embedded-clinic", "embedded-closed")
 
 
 def test_a_notebook_s_variables_become_its_setup(monkeypatch):
@@ -236,11 +230,9 @@ def test_a_notebook_s_variables_become_its_setup(monkeypatch):
 
 
 def test_budgets_reach_the_requests_and_the_run_s_parameters() -> None:
-    setup = tl.opened(
-        tl.Setup(methods=["ce"], levels=[100], budgets={"answer": 500, "score": 30}, samples=2)
-    )
-    model = FakeModel()
-    run = tl.benchmark(made_cases(1), [model], setup=setup)
+    how: dict[str, Any] = {"methods": ["ce"], "levels": [100], "samples": 2}
+    setup = tl.opened(tl.Setup(**how, budgets={"answer": 500, "score": 30}))
+    run = tl.benchmark(made_cases(1), [model := FakeModel()], setup=setup)
     assert (run.parameters["max_tokens_answer"], run.parameters["max_tokens_score"]) == (500, 30)
     assert run.parameters["max_tokens_reasoning"] == 256
     asked = {(q.purpose, q.max_tokens) for batch in model.asked for q in batch}

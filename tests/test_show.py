@@ -35,7 +35,6 @@ from trustlab.records import (
 from trustlab.retrieval import Passage
 from trustlab.safety.review import Checked, Proposed, Review
 
-NAN = float("nan")
 NASTY = "<script>alert('x')</script> & \"pain\" $5"
 SIGNS = {"supported": "✓", "missing": "?", "contradicted": "✗"}
 DOTS = {"strong": "●●●", "moderate": "●●", "weak": "●"}
@@ -64,10 +63,8 @@ WHOLE = Assessment(
 WHY = "confidence from evidence: no JSON"
 FAILED = replace(WHOLE, evidence=(), summary_agrees=None, reasoning=None, score=None, missing=WHY)
 PROSE = Assessment(NASTY, passages=("a",), prose=NASTY, reasoning=NASTY, score=40.0, missing=NASTY)
-WORDLESS = replace(
-    WHOLE,
-    evidence=tuple(replace(e, criterion=Criterion(1, "", None)) for e in EVIDENCE),
-)
+NO_WORDS = tuple(replace(e, criterion=Criterion(1, "", None)) for e in EVIDENCE)
+WORDLESS = replace(WHOLE, evidence=NO_WORDS)
 ASSESSMENTS = {
     "whole": WHOLE, "failed": FAILED, "prose": PROSE,
     "no score": replace(WHOLE, reasoning=None, score=None, missing=WHY),
@@ -191,70 +188,35 @@ def test_evidence_says_each_verdict_with_symbol_and_word_and_a_missing_one_why()
     assert "none in square brackets" in BLOCKS["early"] and "<table" not in BLOCKS["early"]
 
 
-# One consultation
-
-
-def transcript(run, **changed: Any) -> tuple[Any, str]:
-    """The rows of the levels that the first consultation reached, and its page."""
-    c = run.consultations["fake"][0]
-    answers, sure = (t[t["case_id"].eq("c00")] for t in (run.answers, run.confidence))
-    wide = sure.pivot(index="level", columns="method", values="confidence")
-    rows = answers.set_index("level")[["answer", "correct"]].join(wide).loc[: len(c.turns)]
-    rows = rows.reset_index().assign(**changed)
-    return rows, show.transcript(c, rows, ["ce"])
-
-
 def test_a_transcript_is_shorter_where_the_consultation_was_says_why_and_escapes_all():
     said = {"ask": "[Do you <b>swim</b>?]", "patient": "[It is influenza]"}
-    rows, page = transcript(asked(1, model=Talker(QUESTIONS, replies=said)))
+    run = asked(1, model=Talker(QUESTIONS, replies=said))
+    (c,) = run.consultations["fake"]
+    wide = run.confidence.pivot(index="level", columns="method", values="confidence")
+    rows = run.answers.set_index("level")[["answer", "correct"]].join(wide).loc[: len(c.turns)]
+    page = show.transcript(c, rows.reset_index(), ["ce"])
     assert len(rows) == 2 and "asked again what had been asked" in page
     assert "the patient named the diagnosis: not spoken" in page and "It is influenza" not in page
     assert "&lt;b&gt;swim" in page and "<b>swim" not in page
 
 
-# A chart review
-
-
-def prescribed(drug: str) -> Prescription:
-    return Prescription(drug, "500 mg", "by mouth")
-
-
-PLAN = Plan((prescribed("amoxicillin"), prescribed("zelotrine")), ("spirometry",))
-UNSAFE = Mark("UNSAFE", "penicillin", True, "allergic to it")
-REVIEW = Review((UNSAFE, Mark("SAFE", "a quotation", False)), (Mark(None, missing="no list"),))
-RULES = Review((UNSAFE, Mark("UNKNOWN")), (Mark("FINE"),))
-
-
-def checked(
-    diagnoses: tuple = ("Influenza", "Pneumonia", None), plan: Plan | None = PLAN, words="A fever."
-) -> Checked:
-    """Doctors who differ; a plan with an allergy in it, and a test whose mark is unreadable."""
-    patient = {"age": 40, "sex": "female", "allergies": ("penicillin", words)}
-    statements = (Statement(f"Doctor: Any fever?\nPatient: {words}"),)
-    why = "no diagnosis in square brackets"
-    opinions = tuple(
-        Opinion("m", i, words if d else None, d, "" if d else why) for i, d in enumerate(diagnoses)
-    )
-    tied = diagnoses[:2] if len(set(diagnoses)) > 2 else ()
-    cosines = tuple(0.4 if d else NAN for d in diagnoses)
+def test_every_word_of_a_model_or_patient_is_escaped():
+    patient = {"age": 40, "sex": "female", "allergies": ("penicillin", NASTY)}
+    statements = (Statement(f"Doctor: Any fever?\nPatient: {NASTY}"),)
     case = Case("case-7", "made", statements, "Influenza", ("Influenza",), patient)
-    return Checked(
+    votes, mark = (NASTY, "Flu", "Flu"), Mark("UNSAFE", NASTY, False, NASTY)
+    opinions = tuple(Opinion("m", i, NASTY, vote, "") for i, vote in enumerate(votes))
+    one = Checked(
         model="m",
-        configuration="one doctor" if len(diagnoses) == 1 else f"panel of {len(diagnoses)}",
-        n_doctors=len(diagnoses),
+        configuration="panel of 3",
+        n_doctors=3,
         view=View(case, 100, statements),
-        panel=Panel(opinions, diagnoses, diagnoses[0], tied, cosines),
+        panel=Panel(opinions, votes, NASTY, (), (0.4,) * 3),
         medical_cosines=None,
-        proposed=Proposed(plan, "" if plan else "no JSON object"),
-        review=REVIEW if plan else None,
-        rules=RULES if plan else None,
+        proposed=Proposed(Plan((Prescription(*[NASTY] * 3),), (NASTY,))),
+        review=Review((mark,), (Mark(None, missing=NASTY),)),
+        rules=Review((mark,), (mark,)),
         correct=1.0,
     )
-
-
-def test_every_word_of_a_model_or_patient_is_escaped():
-    mark = Mark("UNSAFE", NASTY, False, NASTY)
-    one = checked((NASTY, "Flu", "Flu"), Plan((Prescription(*[NASTY] * 3),), (NASTY,)), NASTY)
-    marked = Review((mark,), (Mark(None, missing=NASTY),))
-    page = show.chart_review(replace(one, review=marked, rules=Review((mark,), (mark,))))
+    page = show.chart_review(one)
     assert "<script" not in page and page.count("&lt;script&gt;") > 12

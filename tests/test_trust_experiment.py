@@ -16,6 +16,7 @@ import pytest
 from asking import ask
 from each import each
 from fake_panel import FakePanel, Wordy, by_case, case, marks_json, opinion, plan_json
+from resampled import one_row
 
 from studies.trust_indices import ONE, TrustRun, no_answer, trust
 from trustlab.metrics.trust_table import trust_indices
@@ -68,11 +69,9 @@ def run() -> TrustRun:
     return run_of()
 
 
-def row(run: TrustRun, configuration: str, case_id: str, safety: bool = True) -> dict[str, Any]:
-    r = run.reviews
-    mine = r["configuration"].eq(configuration) & r["case_id"].eq(case_id) & r["safety"].eq(safety)
-    (found,) = r[mine].to_dict("records")
-    return found
+def row(run: TrustRun, configuration: str, case_id: str) -> dict[str, Any]:
+    where = {"configuration": configuration, "case_id": case_id, "safety": True}
+    return dict(one_row(run.reviews, **where))
 
 
 def part(found: dict[str, Any], *names: str) -> tuple[Any, ...]:

@@ -12,19 +12,8 @@ from each import each
 from made_reviews import EMPTY_PLAN, SAFETY_OFF, many_cases, review, two_cases
 from resampled import case_weights
 
+from trustlab.metrics import trust
 from trustlab.metrics.estimate import percentile_interval
-from trustlab.metrics.trust import (
-    FORMULATIONS,
-    any_disagreement,
-    cdr,
-    eti,
-    fti,
-    majority,
-    osi,
-    rdc,
-    test_alerts_percent,
-    unsafe_rx_percent,
-)
 from trustlab.metrics.trust_table import INDICES, NEEDED, review_counts, trust_indices
 
 pytestmark = pytest.mark.usefixtures("every_interval")
@@ -32,10 +21,7 @@ NAN = float("nan")
 
 
 def wide(found: pd.DataFrame) -> pd.Series:
-    """The indices of one configuration side by side.
-
-    Each value, with its _low, _high, _n and _missing.
-    """
+    """The indices of one configuration side by side, each with _low, _high, _n and _missing."""
     assert found["metric"].tolist() == INDICES
     ends = {"": "value", "_low": "low", "_high": "high", "_n": "n", "_missing": "missing"}
     rows = found.to_dict("records")
@@ -106,12 +92,8 @@ def test_with_safety_off_there_are_no_percentages_and_the_diagnosis_is_judged_th
 def test_parts_that_no_draw_moves_have_no_interval_and_the_whole_names_them() -> None:
     votes = [["flu", "flu" if i % 2 else "cold"] for i in range(12)]
     row = one(rows(*(review(f"{i}", said) for i, said in enumerate(votes))), draws=60)
-    assert told(row, "no interval: all draws alike") == [
-        "rdc",
-        "unsafe_rx_percent",
-        "test_alerts_percent",
-        "osi",
-    ]
+    alike = ["rdc", "unsafe_rx_percent", "test_alerts_percent", "osi"]
+    assert told(row, "no interval: all draws alike") == alike
     assert row["eti_missing"] == row["eti_percent_missing"] == "the interval takes as certain: rdc"
     certain = "the interval takes as certain: rdc, unsafe_rx_percent, test_alerts_percent"
     assert row["fti_missing"] == row["fti_as_printed_missing"] == certain
@@ -135,7 +117,7 @@ def test_a_plan_that_cannot_be_read_is_missing_and_an_empty_one_counts_without_a
     assert told(row, "no interval: fewer than 12 cases") == few
 
 
-@each("formulation", FORMULATIONS)
+@each("formulation", trust.FORMULATIONS)
 def test_fault_a_reviewer_who_cannot_be_read_has_not_reviewed(formulation) -> None:
     lost = {"n_safe": 0, "n_rx_unreadable": 1, "n_unflagged": 0, "n_tests_unreadable": 1}
     row = one(rows(*(review(f"{i}", ["flu"] * 3, **lost) for i in range(12))), formulation)
@@ -226,9 +208,6 @@ def test_bad_input_is_refused_with_what_is_allowed(table, choices, message) -> N
         trust_indices(table, **choices)
 
 
-# Formulas
-
-
 @each(
     ("diagnoses", "dropped", "disagrees"),
     [
@@ -245,52 +224,52 @@ def test_bad_input_is_refused_with_what_is_allowed(table, choices, message) -> N
     ],
 )
 def test_disagreement_of_one_case_by_hand(diagnoses, dropped, disagrees) -> None:
-    both = (cdr, any_disagreement)
+    both = (trust.cdr, trust.any_disagreement)
     assert [of(diagnoses) for of in both] == pytest.approx(dropped, nan_ok=True)
     assert [of(diagnoses, "disagrees") for of in both] == pytest.approx(disagrees, nan_ok=True)
 
 
 def test_the_majority_wins_and_a_tie_is_drawn_by_a_hash_of_the_case_over_the_sorted_names() -> None:
-    assert majority(["cold", "flu", None, None, None, "flu"], "a") == ("flu", ())
-    assert majority([None, None], "a") == (None, ())
+    assert trust.majority(["cold", "flu", None, None, None, "flu"], "a") == ("flu", ())
+    assert trust.majority([None, None], "a") == (None, ())
     for case_id in "abcdefgh":
         drawn = ["cold", "flu", "gout"][int(sha256(case_id.encode()).hexdigest(), 16) % 3]
-        assert majority(["gout", "flu", "cold"], case_id) == (drawn, ("cold", "flu", "gout"))
-    assert {majority(["flu", "cold"], str(i))[0] for i in range(20)} == {"flu", "cold"}
+        assert trust.majority(["gout", "flu", "cold"], case_id) == (drawn, ("cold", "flu", "gout"))
+    assert {trust.majority(["flu", "cold"], str(i))[0] for i in range(20)} == {"flu", "cold"}
     # gout has not tied
-    assert majority(["flu", "cold", "flu", "cold", "gout"], "a")[1] == ("cold", "flu")
+    assert trust.majority(["flu", "cold", "flu", "cold", "gout"], "a")[1] == ("cold", "flu")
 
 
 @each(
     ("found", "by_hand"),
     [
-        (rdc([0.4]), 0.4),
-        (rdc([0.4], "medguard-x"), 70),  # its place between 0 and 100
-        (rdc([0.6, None, -0.2, NAN]), 0.2),
-        (rdc([1 + 1e-7]), 1),  # rounding in single precision
-        (eti(0.5, 1 / 6, 0.3), 0.4 * 0.5 + 0.3 * 5 / 6 + 0.3 * 0.3),
-        (eti(50, 50 / 3, 65, formulation="medguard-x"), 20 + 25 + 19.5),
-        (eti(0.5, 0.2, -0.4, (0.2, 0.5, 0.3)), 0.1 + 0.4 - 0.12),
-        (eti(np.array([0.5, 1]), np.array([0.2, 0]), np.array([0.1, 1])), [0.47, 1]),
-        (osi(50, 40), 55),
-        (osi(50, 40, (0.8, 0.2)), 100 - 48),
-        (osi(np.array([50, NAN]), np.array([40.0, 0])), [55, NAN]),
-        (osi(10, 20, safety=False), 0),
-        (osi(np.array([NAN, NAN]), np.array([NAN, NAN]), safety=False), [0, 0]),
-        (osi(10, 20, safety=False, formulation="medguard-x"), NAN),
-        (fti(0.54, 55), 54.5),
-        (fti(0.54, 55, as_printed=True), 0.27 + 27.5),
-        (fti(64.5, 55, formulation="medguard-x"), 59.75),
-        (fti(0.54, 55, (0.9, 0.1)), 48.6 + 5.5),
-        (fti(60, NAN, formulation="medguard-x"), NAN),
-        (unsafe_rx_percent(1, 2, 4), 75),  # shares of what was rated
-        (unsafe_rx_percent(1, 2, 4, "unsafe"), 25),
-        (unsafe_rx_percent(np.array([1, 0]), np.array([1, 0]), np.array([4, 2])), [50, 0]),
-        (test_alerts_percent(1, 2, 12), 25),
-        (unsafe_rx_percent(0, 0, 0, n_proposed=0), 0),  # nothing proposed
-        (unsafe_rx_percent(0, 0, 0, n_proposed=12), NAN),  # proposed, and none rated
+        (trust.rdc([0.4]), 0.4),
+        (trust.rdc([0.4], "medguard-x"), 70),  # its place between 0 and 100
+        (trust.rdc([0.6, None, -0.2, NAN]), 0.2),
+        (trust.rdc([1 + 1e-7]), 1),  # rounding in single precision
+        (trust.eti(0.5, 1 / 6, 0.3), 0.4 * 0.5 + 0.3 * 5 / 6 + 0.3 * 0.3),
+        (trust.eti(50, 50 / 3, 65, formulation="medguard-x"), 20 + 25 + 19.5),
+        (trust.eti(0.5, 0.2, -0.4, (0.2, 0.5, 0.3)), 0.1 + 0.4 - 0.12),
+        (trust.eti(np.array([0.5, 1]), np.array([0.2, 0]), np.array([0.1, 1])), [0.47, 1]),
+        (trust.osi(50, 40), 55),
+        (trust.osi(50, 40, (0.8, 0.2)), 100 - 48),
+        (trust.osi(np.array([50, NAN]), np.array([40.0, 0])), [55, NAN]),
+        (trust.osi(10, 20, safety=False), 0),
+        (trust.osi(np.array([NAN, NAN]), np.array([NAN, NAN]), safety=False), [0, 0]),
+        (trust.osi(10, 20, safety=False, formulation="medguard-x"), NAN),
+        (trust.fti(0.54, 55), 54.5),
+        (trust.fti(0.54, 55, as_printed=True), 0.27 + 27.5),
+        (trust.fti(64.5, 55, formulation="medguard-x"), 59.75),
+        (trust.fti(0.54, 55, (0.9, 0.1)), 48.6 + 5.5),
+        (trust.fti(60, NAN, formulation="medguard-x"), NAN),
+        (trust.unsafe_rx_percent(1, 2, 4), 75),  # shares of what was rated
+        (trust.unsafe_rx_percent(1, 2, 4, "unsafe"), 25),
+        (trust.unsafe_rx_percent(np.array([1, 0]), np.array([1, 0]), np.array([4, 2])), [50, 0]),
+        (trust.test_alerts_percent(1, 2, 12), 25),
+        (trust.unsafe_rx_percent(0, 0, 0, n_proposed=0), 0),  # nothing proposed
+        (trust.unsafe_rx_percent(0, 0, 0, n_proposed=12), NAN),  # proposed, and none rated
         (
-            unsafe_rx_percent(
+            trust.unsafe_rx_percent(
                 np.array([1.0, 0, 0]), np.zeros(3), np.array([4.0, 0, 0]), n_proposed=[9.0, 9, 0]
             ),
             [25, NAN, 0],

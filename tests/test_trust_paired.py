@@ -8,15 +8,7 @@ import pytest
 from made_reviews import EMPTY_PLAN, many_cases, review
 from resampled import case_weights
 
-from studies.trust_indices import (
-    WEIGHTS,
-    configuration_differences,
-    contenders,
-    eti_at,
-    indices_on_shared_cases,
-    weight_grid,
-    weight_sweep,
-)
+from studies import trust_indices as study
 from trustlab.metrics.estimate import percentile_interval
 from trustlab.metrics.trust import ETI_WEIGHTS
 from trustlab.metrics.trust_table import trust_indices
@@ -38,7 +30,7 @@ BOTH = pd.concat([alone(PANEL), PANEL], ignore_index=True)
 
 
 def differences(reviews: pd.DataFrame, draws: int = 40, **more) -> pd.DataFrame:
-    return configuration_differences(reviews, draws=draws, **more).set_index("metric")
+    return study.configuration_differences(reviews, draws=draws, **more).set_index("metric")
 
 
 def test_differences_are_those_of_the_indices_with_an_interval_over_the_same_cases():
@@ -73,9 +65,9 @@ def test_fault_two_that_answer_alike_wherever_both_answer_do_not_differ():
     assert found.loc["accuracy", "difference"] == found.loc["eti_percent", "difference"] == 0
     assert found["n_cases"].to_dict() == {"accuracy": 11, "eti_percent": 11, "osi": 20, "fti": 11}
     assert found["p"].isna().all()
-    indices = indices_on_shared_cases(unread())
+    indices = study.indices_on_shared_cases(unread())
     assert indices.loc[indices["metric"] == "eti", "n"].tolist() == [11, 11]
-    sweep = weight_sweep(indices)
+    sweep = study.weight_sweep(indices)
     assert set(sweep["winner"]) == {"tie"} and set(sweep["n_cases"]) == {11}
 
 
@@ -91,9 +83,6 @@ def test_each_index_is_compared_on_the_cases_that_both_could_answer_in_all_its_p
     assert found["n_cases"].to_dict() == {"accuracy": 30, "eti_percent": 27, "osi": 29, "fti": 26}
 
 
-# Weights
-
-
 def indices(safety: bool = True, **parts: tuple[float, float, float]) -> pd.DataFrame:
     """Rows of the indices in ``trust-x``: configuration = (accuracy, cdr, rdc)."""
     run = {"formulation": "trust-x", "model": "m", "dataset": "d", "level": 100, "n": 20}
@@ -107,22 +96,22 @@ def indices(safety: bool = True, **parts: tuple[float, float, float]) -> pd.Data
 
 def at(table: pd.DataFrame, *weights: float) -> pd.Series:
     """The one row of a sweep at these weights."""
-    (found,) = table[np.isclose(table[WEIGHTS].astype(float), weights).all(axis=1)].index
+    (found,) = table[np.isclose(table[study.WEIGHTS].astype(float), weights).all(axis=1)].index
     return table.loc[found]
 
 
 def test_whoever_has_the_highest_eti_wins_a_point() -> None:
     halves = [(0, 0, 1), (0, 0.5, 0.5), (0, 1, 0), (0.5, 0, 0.5), (0.5, 0.5, 0), (1, 0, 0)]
-    assert sorted(map(tuple, weight_grid(2))) == halves
-    assert len(weight_grid(20)) == 231 and np.allclose(weight_grid(20).sum(axis=1), 1)
+    assert sorted(map(tuple, study.weight_grid(2))) == halves
+    assert len(study.weight_grid(20)) == 231 and np.allclose(study.weight_grid(20).sum(axis=1), 1)
     # ETI: 60 w1 + 100 w2 + 30 w3 against 90 w1 + 70 w2 + 30 w3
     two = {"one": (0.6, 0.0, 0.3), "three": (0.9, 0.3, 0.3)}
-    sweep = weight_sweep(indices(**two, never=(0.1, 0.5, 0.1)), steps=10)
+    sweep = study.weight_sweep(indices(**two, never=(0.1, 0.5, 0.1)), steps=10)
     printed = at(sweep, *ETI_WEIGHTS)  # 24 + 30 + 9 = 63 against 36 + 21 + 9 = 66
     assert printed["winner"] == "three"
     assert (printed["value"], printed["margin"]) == pytest.approx((66, 3))
     expected = pytest.approx({"one": 63, "three": 66})
-    assert eti_at(contenders(indices(**two)), ETI_WEIGHTS).to_dict() == expected
+    assert study.eti_at(study.contenders(indices(**two)), ETI_WEIGHTS).to_dict() == expected
     assert at(sweep, 0.2, 0.5, 0.3)["winner"] == "one"
     equal = at(sweep, 0.3, 0.3, 0.4)
     assert (equal["winner"], equal["tied"], equal["margin"]) == ("tie", ("one", "three"), 0)

@@ -96,13 +96,10 @@ def test_samples_mean_the_same_if_both_entail_more_than_contradict(pairs, k: int
     assert METHODS["num_set"].score(entailing(pairs, k)) == pytest.approx(1 - n_sets / k)
 
 
-def cut_at(value: float, made: Generation) -> Generation:
-    return replace(made, parameters=replace(PARAMETERS, eigenvalue_cut=value))
-
-
 def test_eigenvalues_below_the_cut_are_taken_and_one_at_the_cut_is_not() -> None:
     # two vectors, whose plane holds (1, 1, 1)
-    assert METHODS["ecc"].score(cut_at(0.95, CLOSE)) == pytest.approx(0)
+    made = replace(CLOSE, parameters=replace(PARAMETERS, eigenvalue_cut=0.95))
+    assert METHODS["ecc"].score(made) == pytest.approx(0)
 
 
 @each("k", [2, 3, 15])
@@ -115,15 +112,13 @@ def test_equal_samples_have_exactly_the_same_value_however_many_they_are(
     assert METHODS[name].score(same) == value
 
 
-def listing(
-    listed: dict[str, float], classes: list[int], token: str = "x", p: float = 0.5
-) -> Generation:
+def listing(listed: dict[str, float], classes: list[int], p: float = 0.5) -> Generation:
+    """A token "x" of this probability beside those listed."""
     made = answered((p,), alternatives=None)
     assert made.answer is not None and made.answer.trace is not None
     alternatives = (tuple((text, log(q)) for text, q in listed.items()),)
-    trace = replace(made.answer.trace, tokens=(token,), alternatives=alternatives)
-    answer, kinds = replace(made.answer, trace=trace), (np.array(classes),)
-    return replace(made, answer=answer, alternative_entailment=kinds)
+    answer = replace(made.answer, trace=replace(made.answer.trace, alternatives=alternatives))
+    return replace(made, answer=answer, alternative_entailment=(np.array(classes),))
 
 
 FIRST_TWO = replace(PARAMETERS, n_alternatives=2)
