@@ -17,7 +17,6 @@ from trustlab.agents.patient import (
     FactPatient,
     ModelPatient,
     Said,
-    facts_text,
     findings_of_question,
     parts_of,
     read_answer,
@@ -149,7 +148,7 @@ def test_the_model_sees_every_fact_and_the_question_and_is_asked_once_for_each()
         ("patient", 3, 1, 0.0)
     ] * 2
     shown = model.requests[0].messages[1][1]
-    assert facts_text(case) in shown
+    assert "\n".join(map(str, case.facts)) in shown
     assert "<question>\nHave you got a cough?\n</question>" in shown
 
 
