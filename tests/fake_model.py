@@ -12,6 +12,7 @@ from itertools import product
 
 import numpy as np
 
+from trustlab.agents.medconf import SWITCHES
 from trustlab.models.base import STATISTICS, Request
 from trustlab.prompts import names, render
 from trustlab.records import IMPORTANCES, SUPPORT_LEVELS, Case, Reply, Statement, TokenTrace
@@ -20,13 +21,7 @@ EVERYTHING = frozenset({"text", *STATISTICS})
 TEXT_ONLY = frozenset({"text"})
 NAMES = ("Influenza", "Common cold", "Acute laryngitis", "Pulmonary embolism")
 OPTIONS = [
-    [
-        name
-        for name, on in zip(
-            ("retrieval", "profile", "structure", "importance"), chosen, strict=True
-        )
-        if on
-    ]
+    [name for name, on in zip(SWITCHES, chosen, strict=True) if on]
     for chosen in product((True, False), repeat=4)
 ]
 PROMPT_OF = {
@@ -81,20 +76,16 @@ class FakeModel:
         elif text is None:
             name = NAMES[rng.integers(len(NAMES))]
             text = f"{name}?" if self.unreadable(request, i) else f"[{name}]"
-            text = (
-                f"<thinking_process>It may be {name}.</thinking_process>\n{text}"
-                if kind == "doctor"
-                else text
-            )
+            if kind == "doctor":
+                text = f"<thinking_process>It may be {name}.</thinking_process>\n{text}"
         return Reply(
             text, self.trace(text, request, rng), n_tokens_in=40, n_tokens_out=len(text.split()) + 2
         )
 
     def rng(self, request: Request, i: int) -> np.random.Generator:
         content = (self.name, request.messages, request.temperature, request.seed, i)
-        return np.random.default_rng(
-            int.from_bytes(hashlib.sha256(repr(content).encode()).digest()[:8], "big")
-        )
+        digest = hashlib.sha256(repr(content).encode()).digest()
+        return np.random.default_rng(int.from_bytes(digest[:8], "big"))
 
     def trace(self, text: str, request: Request, rng: np.random.Generator) -> TokenTrace | None:
         """Tokens "[", each word, "]", with what the request wants and nothing else."""
@@ -109,6 +100,10 @@ class FakeModel:
         tokens += ["]"] if text.endswith("]") else []
         logprobs, entropies, renyi, fisher_rao, prior = rng.random((5, len(tokens)))
         wide, want = "distributions" in request.want, request.want
+        listed = tuple(
+            tuple((f"x{i}" if i else t, float(-p - i)) for i in range(request.n_alternatives))
+            for t, p in zip(tokens, logprobs, strict=True)
+        )
         return TokenTrace(
             tokens=tuple(tokens),
             logprobs=-logprobs if "logprobs" in want else None,
@@ -116,15 +111,7 @@ class FakeModel:
             renyi=renyi if wide else None,
             fisher_rao=fisher_rao if wide else None,
             prior_logprobs=-2 * prior if "prior" in want else None,
-            alternatives=tuple(
-                (
-                    (t, float(-p)),
-                    *((f"x{i}", float(-p - i)) for i in range(1, request.n_alternatives)),
-                )
-                for t, p in zip(tokens, logprobs, strict=True)
-            )
-            if wide
-            else None,
+            alternatives=listed if wide else None,
         )
 
     @property

@@ -36,10 +36,8 @@ def test_rows_become_cases_and_short_or_repeated_ones_are_counted(tmp_path: Path
     found = ddxplus.read(release(tmp_path))
     assert (found.n_entries, found.dropped) == (3, {"fewer than 11 statements": ["2"]})
     first, last = found.cases
-    assert [(c.case_id, len(c.statements)) for c in (first, last)] == [
-        ("ddxplus-1", 15),
-        ("ddxplus-3", 11),
-    ]
+    sizes = {case.case_id: len(case.statements) for case in found.cases}
+    assert sizes == {"ddxplus-1": 15, "ddxplus-3": 11}
     assert (first.dataset, first.diagnosis) == ("ddxplus", "Made-up disease")
     assert first.accepted == ("Made-up disease",)
     table = (("Guillain-Barré syndrome", 0.75), ("Made-up disease", 0.25))
@@ -53,10 +51,7 @@ def test_rows_become_cases_and_short_or_repeated_ones_are_counted(tmp_path: Path
     short, older = ROW | {"EVIDENCES": "['E_91']"}, ROW | {"AGE": "1"}
     found = ddxplus.read(release(tmp_path, [ROW, short, older, ROW, short, ROW]))
     assert [case.case_id for case in found.cases] == ["ddxplus-1", "ddxplus-3"]
-    assert found.dropped == {
-        "fewer than 11 statements": ["2", "5"],
-        "the same row as an earlier one": ["4", "6"],
-    }
+    assert found.dropped == {ddxplus.SHORT: ["2", "5"], ddxplus.AGAIN: ["4", "6"]}
     without = [[["Guillain-Barré syndrome", 1.0]], []]
     rows = [ROW, *(ROW | {"DIFFERENTIAL_DIAGNOSIS": str(pairs)} for pairs in without)]
     found = ddxplus.read(release(tmp_path, rows))
@@ -121,6 +116,19 @@ def test_order_depends_on_seed_and_row_alone(tmp_path: Path) -> None:
     finding = load_knowledge().finding_of_code
     expected = ["pain", *(finding[code].id if code in finding else code for code in rest)]
     assert [s.finding for s in again[1].statements] == expected
+
+
+def test_age_and_sex_come_first_where_they_are_told(tmp_path: Path) -> None:
+    folder, asked = release(tmp_path), "Doctor: How old are you, and what is your sex?\nPatient: "
+    for name, path in {"ddxplus": folder, "ddxplus-171": None}.items():
+        plain, told = (load_cases(name, path=path, demographics=d) for d in (False, True))
+        for one, more in zip(plain, told, strict=True):
+            (first, *rest), n = more.statements, len(more.statements)
+            assert (one.case_id, one.statements) == (more.case_id, tuple(rest))
+            assert first.finding is None and one.posteriors[n - 1] == more.posteriors[n]
+            assert first.text.startswith(asked) and first.text.endswith(f"{one.patient['sex']}.")
+        with pytest.raises(ValueError, match="demographics is 'yes'; allowed are True and False"):
+            load_cases(name, path=path, demographics="yes")
 
 
 # -- which file

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import json
 import re
-from itertools import pairwise, product
+from itertools import pairwise
 
 import pytest
 from each import each
+from fake_model import OPTIONS as EVERY_CHOICE
 from fake_model import FakeModel
 
+from trustlab.agents.medconf import SWITCHES as OPTIONS
 from trustlab.html.prompts import about, template
 from trustlab.models.base import taught_in
 from trustlab.models.by_name import EMBEDDED as MODELS
@@ -28,6 +30,7 @@ from trustlab.parsing.reply import diagnosis
 from trustlab.parsing.schemas import HELD, schema_of
 from trustlab.parsing.scores import guesses, score_0_100, true_or_false
 from trustlab.prompts import (
+    ASKING,
     CHAT,
     EMBEDDED,
     EXAMPLES,
@@ -53,20 +56,16 @@ SYSTEM = (
 )
 TOLD = "Doctor: Have you got a cough?\nPatient: Yes, I've got a cough."
 USER = {
-    "diagnosis": (
-        """<patient>
+    "diagnosis": """<patient>
 {told}
 </patient>
-Which single diagnosis explains this best? Reply with its specific name in square brackets and nothing else."""
-    ),
-    "ce": (
-        """<patient>
+Which single diagnosis explains this best? Reply with its specific name in square brackets and nothing else.""",
+    "ce": """<patient>
 {told}
 </patient>
 A colleague proposes this diagnosis: Croup
 How confident are you that it is right, from 0 (certainly not) to 100 (certainly)? \
-Reply with only the number in square brackets."""
-    ),
+Reply with only the number in square brackets.""",
 }
 
 
@@ -82,13 +81,6 @@ def test_a_slot_or_a_name_that_there_is_not_is_refused() -> None:
         render("rephrase_reply", question="Any fever?", reponse="No.")
     with pytest.raises(ValueError, match="'diagnose'.*ce, diagnosis.*p_true"):
         render("diagnose", patient="p")
-
-
-OPTIONS = ("retrieval", "profile", "structure", "importance")
-EVERY_CHOICE = [
-    {o for o, on in zip(OPTIONS, chosen, strict=True) if on}
-    for chosen in product((True, False), repeat=4)
-]
 
 
 @each("name", names())
@@ -186,8 +178,20 @@ def test_a_folder_replaces_the_files_that_it_has(tmp_path):
     own = named(tmp_path).having(0, 0)
     assert own.render("ce", answer="Flu") == (("system", "S"), ("user", "How sure? Flu"))
     assert own.render("p_true", answer="Flu") == CHAT.having(0, 0).render("p_true", answer="Flu")
+    with pytest.raises(ValueError, match=f"'Which drug.*ce.txt of the prompts {tmp_path.name!r}"):
+        own.check("Which drug?")
     with pytest.raises(ValueError, match="'nowhere'; it must be embedded or chat, or a folder"):
         opened(Setup(prompts="nowhere"))
+
+
+@each("name", (*ASKING, "choice", "ask", "enough"))
+def test_a_cases_own_question_is_asked_in_place_of_the_disease(name: str) -> None:
+    told = [text for _, text in CHAT.render(name, asks="Which drug?</question>", options=OPTIONS)]
+    assert told[-1].count("<question>\nWhich drug?\u2039/question>\n</question>") == 1
+    assert len(told) == 6 and all("<question>" in text for text in told[1::2])
+    assert not any("diagnos" in text or "disease" in text for text in told)
+    with pytest.raises(ValueError, match="asks 'Which drug\\?'.*'embedded'.*prompts='chat', or"):
+        EMBEDDED.render(name, asks="Which drug?")
 
 
 def test_examples_are_turns_right_and_wrong_in_an_order_that_the_seed_draws():

@@ -144,7 +144,7 @@ def read(path: Path, seed: int = 0, ids: Ids = None, questions: str = "diagnosis
             dropped[UNASKED].append(question.id)
         elif wanted is None and not (asks or other):
             dropped[OTHER].append(question.id)
-        elif other and not any(map(str.isalpha, answer or "x")):
+        elif other and long and not any(map(str.isalpha, answer or "x")):
             dropped[NO_LETTER].append(question.id)
         else:
             case = _case(question, statements, other) if long else None
