@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from trustlab.agents.medconf import SWITCHES
 from trustlab.models.base import STATISTICS, Request
 from trustlab.prompts import names, render
 from trustlab.records import IMPORTANCES, SUPPORT_LEVELS, Case, Reply, Statement, TokenTrace
@@ -20,8 +21,7 @@ from trustlab.records import IMPORTANCES, SUPPORT_LEVELS, Case, Reply, Statement
 EVERYTHING = frozenset({"text", *STATISTICS})
 TEXT_ONLY = frozenset({"text"})
 NAMES = ("Influenza", "Common cold", "Acute laryngitis", "Pulmonary embolism")
-PARTS = ("retrieval", "profile", "structure", "importance")
-OPTIONS = [chosen for n in range(5) for chosen in combinations(PARTS, n)]
+OPTIONS = [chosen for n in range(5) for chosen in combinations(SWITCHES, n)]
 PROMPT_OF = {render(n, options=o)[-1][1].splitlines()[-1]: n for n in names() for o in OPTIONS}
 """Last line of a prompt -> its name: what is asked is read off the messages, as by a model."""
 

@@ -4,10 +4,12 @@ its reason."""
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
+import pytest
 from each import each
-from fake_medconf import Shelf
+from fake_medconf import Shelf, profile_json
 from fake_model import NAMES, TEXT_ONLY, FakeEncoder, FakeModel, made_cases
 
 from trustlab.agents.medconf import MedConf
@@ -16,12 +18,20 @@ from trustlab.confidence import METHODS, select
 from trustlab.corpora import load_corpus
 from trustlab.levels import views
 from trustlab.meaning.parts import Readers
-from trustlab.prompts import render
-from trustlab.records import Generation, Parameters
+from trustlab.prompts import ASKING, render
+from trustlab.records import Generation, Parameters, Reply
 from trustlab.retrieval import BM25
 
 VIEWS = views(made_cases(3), [1, 100])
 ALL, LIBRARY = select("all"), BM25(load_corpus())
+
+
+class Chatty(FakeModel):
+    taught = {}
+
+    def reply(self, request, i):
+        given = {"keyword": "[flu]", "profile": profile_json()}
+        return Reply(given.get(request.purpose, "[Aspirin]"))
 
 
 def asked_by(
@@ -40,6 +50,19 @@ def unreadable_views(*texts: str):
 def n_diagnoses(generations: list[Generation]) -> int:
     """How many different diagnoses were given."""
     return len({g.answer.text for g in generations if g.answer and g.answer.text})
+
+
+def test_a_cases_own_question_reaches_every_prompt_and_is_refused_before_any() -> None:
+    shown = views([replace(made_cases(1)[0], question="Which drug is best?")], [100])
+    chat, taught = Chatty(), FakeModel()
+    for model, doctors in (taught, ()), (chat, (taught,)):
+        with pytest.raises(ValueError, match="'Which drug is best.'.*questions='diagnosis'"):
+            collect(model, shown, select(["ce", "agreement"]), doctors=doctors)
+    assert not chat.asked and not taught.asked
+    methods = select(["ce", "cot_ce", "topk_ce", "p_true", "medconf", "agreement"])
+    collect(chat, shown, methods, retriever=Shelf())
+    assert {*ASKING} == {"judge", *(r.purpose for r in chat.requests)}
+    assert all("\nWhich drug is best?\n" in r.messages[-1][1] for r in chat.requests)
 
 
 def test_each_question_is_asked_once_whatever_number_of_methods_read_it():

@@ -36,7 +36,8 @@ def test_the_doctor_is_asked_for_a_question_and_whether_enough_is_known_both_gre
     model = Talker()
     for window, room in ((10_000, 96), (200, 50)):  # at most a quarter of a small window
         model.window = window
-        question, enough = requests_after(model, "Patient: I cough.", seed=7)
+        case = replace(told_case(), statements=(Statement("Patient: I cough."),))
+        question, enough = requests_after(model, turn_view(case, 0), seed=7)
         assert (question.purpose, enough.purpose) == ("ask", "enough")
         for request in (question, enough):
             assert (request.n, request.temperature, request.seed) == (1, 0.0, 7)

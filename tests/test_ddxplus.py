@@ -116,6 +116,19 @@ def test_order_depends_on_seed_and_row_alone(tmp_path: Path) -> None:
     assert [s.finding for s in again[1].statements] == expected
 
 
+def test_age_and_sex_come_first_where_they_are_told(tmp_path: Path) -> None:
+    folder, asked = release(tmp_path), "Doctor: How old are you, and what is your sex?\nPatient: "
+    for name, path in {"ddxplus": folder, "ddxplus-171": None}.items():
+        plain, told = (load_cases(name, path=path, demographics=d) for d in (False, True))
+        for one, more in zip(plain, told, strict=True):
+            (first, *rest), n = more.statements, len(more.statements)
+            assert (one.case_id, one.statements) == (more.case_id, tuple(rest))
+            assert first.finding is None and one.posteriors[n - 1] == more.posteriors[n]
+            assert first.text.startswith(asked) and first.text.endswith(f"{one.patient['sex']}.")
+        with pytest.raises(ValueError, match="demographics is 'yes'; allowed are True and False"):
+            load_cases(name, path=path, demographics="yes")
+
+
 def zipped(folder: Path, source: Path, *names: str) -> Path:
     with zipfile.ZipFile(folder / "release_test_patients.zip", "w") as archive:
         for name in names:

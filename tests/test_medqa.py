@@ -32,8 +32,7 @@ def test_a_row_becomes_a_case_that_tells_neither_options_nor_question(tmp_path: 
     assert (case.case_id, case.dataset, case.diagnosis) == ("medqa-1", "medqa", "Gout")
     options = ("Septic joint", "Gout", "Bursitis", "Fracture")
     assert case.patient == {"options": options, "step": "step2&3"}
-    told = [s.text for s in case.statements]
-    assert told == [f"The baker tells fact number {i}." for i in range(1, 12)]
+    assert " ".join(s.text for s in case.statements) == vignette()
 
 
 @each(
@@ -60,6 +59,20 @@ def test_what_becomes_no_case_is_named_with_its_reason(tmp_path: Path) -> None:
     with pytest.raises(DataError) as caught:
         medqa.read(official(tmp_path, [row(), ARROWS]), ids=["2"])
     assert (caught.value.row, caught.value.field) == (2, "options.B")
+
+
+def test_any_long_question_is_a_case_and_asks_its_own_last_sentence(tmp_path: Path) -> None:
+    other = "What is the best treatment?"
+    long, short = row(f"{vignette()} {other}"), row(f"{vignette(10)} {other}")
+    file = official(tmp_path, [long, row(), short, ARROWS, long])
+    read = medqa.read(file, questions="any")
+    assert [(c.case_id, c.question) for c in read.cases] == [("medqa-1", other), ("medqa-2", "")]
+    assert read.dropped == {medqa.SHORT: ["3"], medqa.NO_LETTER: ["4"], medqa.AGAIN: ["5"]}
+    assert list(read.counts.values()) == [1, 0, 4, 1, 5]
+    assert medqa.read(file, ids=[1], questions="any").cases == read.cases[:1]
+    assert medqa.read(file, ids=[1]).cases[0].question == ""
+    with pytest.raises(ValueError, match="questions is 'all'; allowed are diagnosis, any"):
+        medqa.read(file, questions="all")
 
 
 ENDS = (ASKED, ASKED.replace("?", ":"), "With this in mind, what is the most likely diagnosis?")
@@ -262,7 +275,9 @@ def test_every_real_case_tells_its_question_in_order_up_to_what_is_asked() -> No
     assert (read.n_entries, len(read.cases)) == (873, 24)
     n_dropped = {reason: len(ids) for reason, ids in read.dropped.items()}
     assert n_dropped == {medqa.OTHER: 759, medqa.SHORT: 90}
-    assert read.facts == {medqa.ASKING: 114, medqa.CAUSE: 24, NAMED: 0}
+    assert list(read.facts.values()) == [114, 24, 164, 24, 228, 0]
+    others = [c.question for c in medqa.read(REAL, questions="any").cases]
+    assert (len(others), others.count("")) == (164, 24)
     (file,) = REAL.rglob("*.jsonl")
     rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     for case in read.cases:  # tells its question's words in order, up to the question

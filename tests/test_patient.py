@@ -139,7 +139,7 @@ def test_the_model_sees_every_fact_and_the_question_and_is_asked_once_for_each()
     how = [(r.purpose, r.seed, r.n, r.temperature) for r in model.requests]
     assert how == [("patient", 3, 1, 0.0)] * 2
     shown = model.requests[0].messages[1][1]
-    assert patients.facts_text(case) in shown
+    assert "\n".join(map(str, case.facts)) in shown
     assert "<question>\nHave you got a cough?\n</question>" in shown
 
 

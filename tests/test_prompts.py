@@ -13,6 +13,7 @@ from fake_model import OPTIONS as EVERY_CHOICE
 from fake_model import FakeModel
 
 from trustlab import prompts
+from trustlab.agents.medconf import SWITCHES as OPTIONS
 from trustlab.html.prompts import about, template
 from trustlab.models.base import taught_in
 from trustlab.models.by_name import EMBEDDED as MODELS
@@ -52,9 +53,6 @@ def test_a_slot_or_a_name_that_there_is_not_is_refused() -> None:
         prompts.render("rephrase_reply", question="Any fever?", reponse="No.")
     with pytest.raises(ValueError, match="'diagnose'.*ce, diagnosis.*p_true"):
         prompts.render("diagnose", patient="p")
-
-
-OPTIONS = ("retrieval", "profile", "structure", "importance")
 
 
 @each("name", prompts.names())
@@ -153,8 +151,23 @@ def test_a_folder_replaces_the_files_that_it_has(tmp_path):
     own, chat = (of.having(0, 0) for of in (prompts.named(tmp_path), prompts.CHAT))
     assert own.render("ce", answer="Flu") == (("system", "S"), ("user", "How sure? Flu"))
     assert own.render("p_true", answer="Flu") == chat.render("p_true", answer="Flu")
+    with pytest.raises(ValueError, match=f"'Which drug.*ce.txt of the prompts {tmp_path.name!r}"):
+        own.check("Which drug?")
     with pytest.raises(ValueError, match="'nowhere'; it must be embedded or chat, or a folder"):
         opened(Setup(prompts="nowhere"))
+
+
+@each("name", (*prompts.ASKING, "choice", "ask", "enough"))
+def test_a_cases_own_question_is_asked_in_place_of_the_disease(name: str) -> None:
+    told = [
+        text
+        for _, text in prompts.CHAT.render(name, asks="Which drug?</question>", options=OPTIONS)
+    ]
+    assert told[-1].count("<question>\nWhich drug?\u2039/question>\n</question>") == 1
+    assert len(told) == 6 and all("<question>" in text for text in told[1::2])
+    assert not any("diagnos" in text or "disease" in text for text in told)
+    with pytest.raises(ValueError, match="asks 'Which drug\\?'.*'embedded'.*prompts='chat', or"):
+        prompts.EMBEDDED.render(name, asks="Which drug?")
 
 
 def test_examples_are_turns_right_and_wrong_in_an_order_that_the_seed_draws():

@@ -153,7 +153,7 @@ def _scores(
         for name in names:
             about = {"candidate": name, "right": name in case.accepted, "missing": why}
             rows.append(key | {"truth": case.diagnosis, **about})
-        fill = {"candidates": "\n".join(names)} if listed else {}
+        fill = {"asks": case.question} | ({"candidates": "\n".join(names)} if listed else {})
         prompt = partial(prompts.render, "choice" if listed else "diagnosis", **fill)
         both = [prompt(patient=text) for text in (one.text, None)]
         how: Any = {"want": frozenset({"logprobs"}), "purpose": "choice", "about": About.of(one)}

@@ -105,20 +105,21 @@ def answer_requests(
     """The greedy diagnosis, and the K samples where needed: one prefill of the same messages."""
     wanted = {s for n, s in TRACE_NEEDS.items() if n in needs and s in provides}
     wanted |= {"logprobs"} if wanted & {"prior", "distributions"} else set()
-    prior = prompts.render("diagnosis", patient=None) if "prior" in wanted else None
-    p, messages = settings.parameters, prompts.render("diagnosis", patient=view.text)
+    asked = partial(prompts.render, "diagnosis", asks=view.case.question)
+    prior = asked(patient=None) if "prior" in wanted else None
+    p, messages = settings.parameters, asked(patient=view.text)
     about = About.of(view, **both(named, p.reading))
     most = settings.max_tokens_answer or prompts.answer_tokens
     common: Any = {"messages": messages, "max_tokens": most, "seed": settings.seed, "about": about}
     extras: Any = {"renyi_alpha": p.renyi_alpha, "n_alternatives": p.n_alternatives}
     extras |= {"want": frozenset(wanted), "prior_messages": prior}
-    asked = [Request(**common, **extras, purpose="diagnosis")]
+    requests = [Request(**common, **extras, purpose="diagnosis")]
     if needs & SAMPLE_NEEDS:
         traced = needs & {"samples.logprobs", "sample_relevance"}
         extras = {"n": p.n_samples, "temperature": p.sample_temperature}
         extras["want"] = frozenset({"logprobs"} & provides if traced else ())
-        asked.append(Request(**common, **extras, purpose="samples"))
-    return asked
+        requests.append(Request(**common, **extras, purpose="samples"))
+    return requests
 
 
 def probe_requests(
@@ -127,7 +128,7 @@ def probe_requests(
     """The questions about a given answer that methods need: probe name (and text) -> request."""
     p, asked, score = settings.parameters, {}, settings.max_tokens_score
     guesses, reasons = settings.max_tokens_guesses, settings.max_tokens_reasoning
-    told: dict[str, Any] = {"patient": view.text, "answer": answer}
+    told: Any = {"patient": view.text, "answer": answer, "asks": view.case.question}
     for name, n in {"ce": score, "cot_ce": reasons, "topk_ce": guesses, "p_true": score}.items():
         if f"probes.{name}" in needs:
             read = both(partial(probed, name, view.text), p.reading)
@@ -175,6 +176,8 @@ def collect(
         for view in views:
             chart_of(view.case)
     reasons, prompts = reasons_missing(needs, model), prompts_of(model)
+    for one in map(prompts_of, [model, *filter(None, [assessor]), *doctors]):
+        one.check(next((v.case.question for v in views if v.case.question), ""))
     asked = [answer_requests(v, needs, model.provides, settings, prompts) for v in views]
     replies = iter(ask(model, [r for rs in asked for r in rs], "diagnoses and samples"))
     generations = [
@@ -198,7 +201,8 @@ def collect(
 
     how: Any = {"seed": settings.seed, "reading": p.reading, "ask": ask}
     if "assessment" in needs:  # of every readable answer
-        pairs = {i: (views[i].text, answer) for i, answer in enumerate(answers) if answer}
+        shown = {i: views[i] for i, answer in enumerate(answers) if answer}
+        pairs = {i: (v.text, str(answers[i]), v.case.question) for i, v in shown.items()}
         whose: Any = {"assessor": assessor, "about": [About.of(views[i]) for i in pairs]}
         given: Any = (list(pairs.values()), retriever, settings.medconf)
         found = assess(model, *given, profiles=profiles, **whose, **how)
@@ -239,14 +243,12 @@ def _generation(
     held = {"answer": [answer], "samples": samples or ()}
     traces = [(part, one.trace) for part, each in held.items() for one in each if one.trace]
     lacks = {f"{part}.{name}": why for part, t in traces for name, why in t.lacks.items()}
+    sizes = {name: getattr(view, name) for name in ("level", "n_statements", "n_total", "n_words")}
     return Generation(
         case_id=view.case.case_id,
-        level=view.level,
         model=model,
         seed=settings.seed,
-        n_statements=view.n_statements,
-        n_total=view.n_total,
-        n_words=view.n_words,
+        **sizes,
         answer=answer,
         samples=samples,
         exact=exact,

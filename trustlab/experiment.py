@@ -97,6 +97,8 @@ def benchmark(
     doctors = [setup.cached(one) for one in panel or []]
     judge = grader.model if isinstance(grader, graders.JudgeGrader) else None
     own = [one for one in (assessor, *doctors, judge) if one is not None]
+    for one in [*models, *own]:
+        setup.prompts_for(one).check(next((c.question for c in cases if c.question), ""))
     for one in own:  # a judge may serve several runs; each counts its own calls
         one.reset_calls()
     n_views = len(shown) * len(models)
@@ -422,7 +424,8 @@ def _read_by(readers: Readers) -> dict[str, Any]:
 
 def cases_hash(cases: Sequence[Case]) -> str:
     """A fingerprint of what is shown and what is true, 16 hex digits."""
-    text = json.dumps([[c.case_id, c.diagnosis, [s.text for s in c.facts]] for c in cases])
+    shown = [(c, [s.text for s in c.facts], *filter(None, [c.question])) for c in cases]
+    text = json.dumps([[c.case_id, c.diagnosis, *more] for c, *more in shown])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

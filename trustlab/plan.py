@@ -75,8 +75,9 @@ def plan_benchmark(setup: Setup | Workbench) -> pd.DataFrame:
             rows += [_row(r, most) for r in medconf]
         if (grader := str(setup.grader)).startswith(JUDGE):
             judge = setup.prompts_for(grader.removeprefix(JUDGE))
-            names = [(v.case.diagnosis, v.case.accepted) for v in shown]
-            rows += [_row(judge_request(*one, 0, judge), aside) for one in names]
+            each = [v.case for v in shown]
+            names = [(c.diagnosis, c.accepted, 0, judge, c.question) for c in each]
+            rows += [_row(judge_request(*one), aside) for one in names]
     if setup.wording:
         requests = rephrase_requests(cases, setup.prompts_for(setup.wording))
         rows += [_row(r, aside) for r in dict.fromkeys(r for rs in requests.values() for r in rs)]
@@ -105,14 +106,15 @@ def _medconf_requests(
         messages = prompts.render(purpose, **slots)
         return Request(messages, max_tokens=max_tokens, purpose=purpose)
 
-    for answer in dict.fromkeys(v.case.diagnosis for v in shown):
-        passages = library_text(library.search(answer, p.n_passages))
-        yield asked("keyword", p.max_tokens_keyword, answer=answer)
-        slots: Any = {"answer": answer, "passages": passages, "options": p.options}
+    for answer, asks in dict.fromkeys((v.case.diagnosis, v.case.question) for v in shown):
+        passages, slots = library_text(library.search(answer, p.n_passages)), {"asks": asks}
+        yield asked("keyword", p.max_tokens_keyword, answer=answer, **slots)
+        slots |= {"answer": answer, "passages": passages, "options": p.options}
         yield asked("profile", p.max_tokens_profile, **slots)
     for v in shown:
         slots = {"patient": v.text, "answer": v.case.diagnosis, "profile": profile}
-        yield asked("evidence", p.max_tokens_evidence, **slots, options=p.options)
+        slots |= {"asks": v.case.question, "options": p.options}
+        yield asked("evidence", p.max_tokens_evidence, **slots)
 
 
 MOST_CASES = 12

@@ -93,8 +93,8 @@ class Case:
       for what a panel sees as a chart (:mod:`trustlab.agents.chart`).
     - ``posteriors``: statements told -> chance of each diagnosis by name; nobody is shown it.
     - ``record``: what else is so, which the patient tells only if asked.
-    - ``denies``: findings of the knowledge table that are not so unless statements or record hold
-      them; of all others nothing is known.
+    - ``denies``: findings that are not so unless statements or record hold them; others: unknown.
+    - ``question``: asked in place of which disease the patient has; ``diagnosis`` is its answer.
     """
 
     case_id: str
@@ -106,6 +106,7 @@ class Case:
     posteriors: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
     record: tuple[Statement, ...] = ()
     denies: frozenset[str] = frozenset()
+    question: str = ""
 
     @property
     def facts(self) -> tuple[Statement, ...]:

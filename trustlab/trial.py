@@ -34,13 +34,13 @@ def ask_everything(model: CachedModel, shown: Sequence[View], bench: Workbench) 
     collect(
         model, shown, select(EVERY), bench.settings, readers=bench.readers, retriever=bench.library
     )
-    asked = [(v.text, v.case.diagnosis) for v in shown]  # the library knows these
+    asked = [(v.text, v.case.diagnosis, v.case.question) for v in shown]  # the library knows these
     about = [About.of(v) for v in shown]
     assess(model, asked, bench.library, bench.procedure, reading=bench.reading, about=about)
     plans = propose(model, [(v, v.case.diagnosis) for v in shown])
     told: Any = [(v, v.case.diagnosis, of.plan) for v, of in zip(shown, plans, strict=True)]
     review(model, [each for each in told if each[2] is not None])
-    model.generate([r for v in shown for r in requests_after(model, v.text, about=About.of(v))])
+    model.generate([r for v in shown for r in requests_after(model, v)])
 
     def put(one: Model, requests: list[Request], _: str) -> Any:
         return one.generate(requests)

@@ -171,8 +171,7 @@ class _Doctor:
         step, pairs = f"question {turn + 1}", {}
         for i in going:
             view = turn_view(made[i].case_told, turn)
-            about = About.of(view)
-            pairs[i] = requests_after(self.model, view.text, self.seed, about, self.reading)
+            pairs[i] = requests_after(self.model, view, self.seed, self.reading)
         replies = put(self.ask, self.model, [r for pair in pairs.values() for r in pair], step)
         for i, greedy, decision in zip(going, replies[::2], replies[1::2], strict=True):
             c = _spent(_spent(made[i], "ask", [greedy]), "enough", [decision])
@@ -220,14 +219,15 @@ def _spent(c: Consultation, purpose: str, replies: Iterable[Reply]) -> Consultat
 
 
 def requests_after(
-    model: Model, told: str, seed: int = 0, about: About | None = None, reading: Reading = "chat"
+    model: Model, view: View, seed: int = 0, reading: Reading = "chat"
 ) -> tuple[Request, Request]:
     """What the doctor is asked after what was told, greedy: the next question; is enough known?"""
-    room = reply_room(model, MAX_TOKENS_QUESTION)
-    question, enough = (read_by(about, r, reading) for r in (read_question, read_enough))
+    room, told = reply_room(model, MAX_TOKENS_QUESTION), About.of(view)
+    question, enough = (read_by(told, r, reading) for r in (read_question, read_enough))
+    text, asks = view.text, view.case.question
     return (
-        request("ask", model, room, seed, question, patient=told),
-        request("enough", model, MAX_TOKENS_ENOUGH, seed, enough, patient=told),
+        request("ask", model, room, seed, question, patient=text, asks=asks),
+        request("enough", model, MAX_TOKENS_ENOUGH, seed, enough, patient=text, asks=asks),
     )
 
 

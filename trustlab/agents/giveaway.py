@@ -95,9 +95,7 @@ def giveaway(names: Sequence[str], utterance: str) -> Giveaway:
         begins = any("".join(w[0] for w in run).upper() == acronym for run in [*phrases, *own])
         if begins or (len(acronym) > 2 and not shouted):
             acronyms.add(acronym)
-    in_capitals = {
-        acronym for acronym in acronyms if len(acronym) < 3 or acronym.lower() in _ALSO_WORDS
-    }
+    in_capitals = {one for one in acronyms if len(one) < 3 or one.lower() in _ALSO_WORDS}
     return Giveaway(
         names=frozenset(p for n in names if n not in acronyms for p in _spellings(n) if p),
         words=frozenset(said),

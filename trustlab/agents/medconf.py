@@ -56,13 +56,15 @@ class MedConf:
         return frozenset(name for name in SWITCHES if getattr(self, name))
 
 
-Profiles = dict[str, tuple[Assessment, list[Passage]]]
-"""Diagnosis -> its assessment as far as it hangs on no patient, and the passages found."""
+Topic = tuple[str, str]
+"""A diagnosis and ''; or an answer, and the question that a case asks instead."""
+Profiles = dict[Topic, tuple[Assessment, list[Passage]]]
+"""Topic -> its assessment as far as it hangs on no patient, and the passages found."""
 
 
 def assess(
     model: Model,
-    questions: Sequence[tuple[str, str]],
+    questions: Sequence[tuple[str, ...]],
     retriever: Retriever,
     parameters: MedConf | None = None,
     *,
@@ -73,8 +75,8 @@ def assess(
     profiles: Profiles | None = None,
     about: Sequence[About] | None = None,
 ) -> list[Assessment]:
-    """One :class:`Assessment` for each (patient information, diagnosis); greedy, every step in one
-    batch.
+    """One :class:`Assessment` for each (patient information, diagnosis), and perhaps what the case
+    asks (:data:`Topic`); greedy, every step in one batch.
 
     - ``assessor``, where given, does all that follows the diagnosis in the model's place.
     - A step that fails leaves the assessment missing with its reason and stops that one only.
@@ -84,8 +86,8 @@ def assess(
     - ``about``: whose each question is; keyword and profile of a diagnosis are the first's.
     """
     judge, p = assessor or model, parameters or MedConf()
-    n_asked = Counter(answer for _, answer in questions)
-    first = {answer: i for i, (_, answer) in reversed(list(enumerate(questions)))}
+    topics: list[Topic] = [(q[1], q[2] if len(q) > 2 else "") for q in questions]
+    n_asked = Counter(topics)
     profiles = {} if profiles is None else profiles
     fitted, profiled = partial(_fitted, judge, seed, p), partial(_with_profile, p=p)
 
@@ -93,18 +95,18 @@ def assess(
         whose = about[i]._replace(diagnosis=of.diagnosis) if about else None
         return read_by(whose, partial(_step, of, read), reading)
 
-    def shared(of: Assessment, read: Read) -> About | None:
-        whose = own(first[of.diagnosis], of, read)
-        return whose and whose._replace(n_views=n_asked[of.diagnosis])
+    def shared(topic: Topic, read: Read) -> About | None:
+        whose = own(topics.index(topic), found[topic], read)
+        return whose and whose._replace(n_views=n_asked[topic])
 
-    found = {answer: Assessment(answer) for answer in n_asked if answer not in profiles}
-    library: dict[str, list[Passage]] = {}
+    found = {topic: Assessment(topic[0]) for topic in n_asked if topic not in profiles}
+    fills: Any = {topic: {"answer": topic[0], "asks": topic[1]} for topic in n_asked}
+    library: dict[Topic, list[Passage]] = {}
     if p.retrieval:
-        asked_for = [(name, shared(a, _with_keyword)) for name, a in found.items()]
-        keywords = [
-            request("keyword", judge, p.max_tokens_keyword, seed, whose, answer=name)
-            for name, whose in asked_for
-        ]
+        most, keywords = p.max_tokens_keyword, []
+        for name in found:
+            whose = shared(name, _with_keyword)
+            keywords.append(request("keyword", judge, most, seed, whose, **fills[name]))
         for name, reply in zip(found, put(ask, judge, keywords, "keywords"), strict=True):
             found[name] = a = _with_keyword(found[name], reply, reading)
             if not a.keyword:
@@ -116,23 +118,23 @@ def assess(
             if not fitting:
                 found[name] = replace(a, missing=f"retrieval: no passage about {a.keyword!r}")
     if p.profile:
-        waiting: dict[str, Request] = {}
+        waiting: dict[Topic, Request] = {}
         for name, a in found.items():
             if a.missing is None:
-                one, found[name] = fitted(a, "profile", library.get(name), answer=name)
+                one, found[name] = fitted(a, "profile", library.get(name), **fills[name])
                 if one is not None:
-                    waiting[name] = replace(one, about=shared(found[name], profiled))
+                    waiting[name] = replace(one, about=shared(name, profiled))
         replies = put(ask, judge, list(waiting.values()), "symptom profiles")
         for name, reply in zip(waiting, replies, strict=True):
             found[name] = profiled(found[name], reply, reading=reading)
 
     profiles |= {name: (a, library.get(name, [])) for name, a in found.items()}
-    assessed = [profiles[name][0] for _, name in questions]
+    assessed = [profiles[name][0] for name in topics]
     asked: dict[int, tuple[Request, Read]] = {}
-    for i, ((patient, name), a) in enumerate(zip(questions, assessed, strict=True)):
+    for i, (name, a) in enumerate(zip(topics, assessed, strict=True)):
         if a.missing is None:
-            shown = a.prose or profile_text(a.profile)
-            fill = {"patient": patient, "answer": name, "profile": shown}
+            patient, shown = questions[i][0], a.prose or profile_text(a.profile)
+            fill = {"patient": patient, "profile": shown, **fills[name]}
             passages, ids = None if p.profile else profiles[name][1], tuple(c.id for c in a.profile)
             one, assessed[i] = fitted(a, "evidence", passages, ids=ids, **fill)
             if one is not None:
@@ -163,11 +165,8 @@ def _step(before: Assessment, read: Read, reply: Reply, reading: Reading) -> dic
 
 def profile_text(profile: Sequence[Criterion]) -> str:
     """The profile as the next prompt shows it: a JSON list, one criterion a line."""
-    rows = []
-    for c in profile:
-        weight = {"importance": c.importance} if c.importance else {}
-        rows.append({"id": c.id, **weight, "description": c.description})
-    return json_rows(rows)
+    each = ({"id": c.id, "importance": c.importance, "description": c.description} for c in profile)
+    return json_rows({k: v for k, v in row.items() if v is not None} for row in each)
 
 
 def library_text(passages: Sequence[Passage]) -> str:
@@ -233,8 +232,7 @@ def _with_profile(a: Assessment, reply: Reply, p: MedConf, reading: Reading) -> 
     try:
         text = whole(reply)
         if p.structure:
-            profile = read_profile(text, importance=p.importance, reading=reading)
-            return replace(a, profile=profile)
+            return replace(a, profile=read_profile(text, importance=p.importance, reading=reading))
         return replace(a, prose=read_prose(text))
     except Unreadable as error:
         return replace(a, missing=f"symptom profile: {error}")

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from trustlab import records
 from trustlab.agents.asking import Ask, reply_room, request
@@ -47,8 +48,9 @@ def doctor_request(
     reading: Reading = "chat",
 ) -> Request:
     """What ``n`` doctors of one model are asked, each from a random stream of its own."""
-    about, chart = About.of(view, **both(_diagnosed, reading)), chart_shown(view)
-    one = request("doctor", prompts, max_tokens, seed, about, chart=chart, patient=view.text)
+    about = About.of(view, **both(_diagnosed, reading))
+    fill: Any = {"chart": chart_shown(view), "patient": view.text, "asks": view.case.question}
+    one = request("doctor", prompts, max_tokens, seed, about, **fill)
     return replace(one, n=n, temperature=temperature)
 
 

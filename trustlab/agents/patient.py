@@ -79,7 +79,8 @@ class ModelPatient:
             about = About(case.dataset, case.case_id, None)
             about = read_by(about, partial(_said, case=case, question=question), self.reading)
             options = ("complete",) if case.denies else ()
-            fill = {"facts": facts_text(case), "question": question, "options": options}
+            facts = "\n".join(s.text for s in case.facts)
+            fill = {"facts": facts, "question": question, "options": options}
             requests.append(request("patient", self.model, room, self.seed, about, **fill))
         replies = put(ask, self.model, requests, "patient's answers")
         pairs = zip(replies, asked, strict=True)
@@ -104,10 +105,10 @@ class FactPatient:
         told = [i for i, s in enumerate(case.facts) if s.finding in findings]
         for i in (*own, *told):
             if words := parts_of(case.facts[i])[1]:
-                return Said(_line(words), "answered", i)
+                return Said(" ".join(words.split()), "answered", i)
         if denial := _denial(case, findings):
             return denial
-        marked = all(s.finding for s in case.statements if parts_of(s)[1])
+        marked = case.denies or all(s.finding for s in case.statements if parts_of(s)[1])
         why = "not told" if marked else "findings not marked"
         return Said(UNKNOWN, "does not know", why=why if findings else "not a known question")
 
@@ -138,11 +139,6 @@ def parts_of(statement: Statement) -> tuple[str, str]:
     if alone := _ALONE.fullmatch(statement.text):
         return (alone[2], "") if alone[1] == "Doctor" else ("", alone[2])
     return "", statement.text
-
-
-def facts_text(case: Case) -> str:
-    """The facts as the prompt shows them."""
-    return "\n".join(s.text for s in case.facts)
 
 
 def _denial(case: Case, findings: Collection[str], raw: str = "") -> Said | None:
@@ -211,7 +207,7 @@ def read_answer(reply: Reply, case: Case, question: str, reading: Reading = "cha
     fitting = own or [i for i in facts if not asked or case.facts[i].finding in (None, *asked)]
     if not fitting:
         return refused("out of place", "a fact of another finding")
-    words = _line(parts_of(case.facts[fitting[0]])[1])
+    words = " ".join(parts_of(case.facts[fitting[0]])[1].split())
     return Said(words, "answered" if len(facts) == 1 else "volunteered", fitting[0], raw=raw)
 
 
@@ -287,7 +283,3 @@ def _is_own(question: str, statement: Statement) -> bool:
     plain = normalise(question)
     known = findings_of_question().get(plain, ())
     return plain == normalise(parts_of(statement)[0]) or statement.finding in known
-
-
-def _line(words: str) -> str:
-    return " ".join(words.split())

@@ -187,9 +187,10 @@ def _not_denied_for(other: Case, own: Case) -> tuple[Statement, ...]:
 
 def pairs(cases: Sequence[Case], seed: int = 0) -> list[tuple[Case, Case]]:
     """Pairs of cases of one data set with different diagnoses and the same sex (where known), each
-    case in at most one. Some are left over in a group of odd size, or with one common diagnosis."""
+    case in at most one. Left over are some in a group of odd size or with one common diagnosis."""
     rng = np.random.default_rng([seed, len(cases)])
-    drawn = sorted((cases[i] for i in rng.permutation(len(cases))), key=_group)
+    order = [i for i in rng.permutation(len(cases)) if not cases[i].question]
+    drawn = sorted((cases[i] for i in order), key=_group)
     found = []
     for _, together in groupby(drawn, key=_group):
         group = list(together)

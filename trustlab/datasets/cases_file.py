@@ -9,13 +9,7 @@ from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ValidationError,
-    WrapValidator,
-    model_validator,
-)
+from pydantic import BaseModel, BeforeValidator, ValidationError, WrapValidator, model_validator
 from pydantic_core import PydanticCustomError
 
 from trustlab.agents.giveaway import giveaway

@@ -68,7 +68,7 @@ def _example(which: str, case: Case) -> list[str]:
     lines = [_printable(f"the {which} case: {case.case_id}, {case.diagnosis}")]
     for i, statement in enumerate(case.statements[:N_SHOWN], 1):
         lines.append(f"  {i}. " + "\n     ".join(map(_printable, str(statement).split("\n"))))
-    return lines
+    return [*lines, f"  asked: {_printable(case.question)}"] if case.question else lines
 
 
 def _printable(text: str) -> str:

@@ -8,7 +8,7 @@ import random
 import re
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -18,13 +18,7 @@ from typing import Any, Literal
 import pandas as pd
 from pydantic import Field
 
-from trustlab.datasets.cases_file import (
-    MIN_STATEMENTS,
-    Bad,
-    Read,
-    Row,
-    checked,
-)
+from trustlab.datasets.cases_file import MIN_STATEMENTS, Bad, Read, Row, checked
 from trustlab.knowledge import answer_text, load_knowledge, phrase_list, say
 from trustlab.records import Case, Statement
 from trustlab.tables import DataError, whole_json, within, wrong_encoding
@@ -216,11 +210,21 @@ LACKING = "cases whose differential lacks their pathology"
 _PLAIN = {"Y": "yes", "N": "no", "NA": "I cannot say"}
 
 
-def read(path: Path, seed: int = 0) -> Read:
+def told_first(demographics: bool, age: int, sex: str) -> tuple[Statement, ...]:
+    """Where ``demographics`` are told: age in years and sex, which are no finding."""
+    if type(demographics) is not bool:
+        raise ValueError(f"demographics is {demographics!r}; allowed are True and False")
+    answer = f"{age or 'Less than 1'} year{'s' * (age > 1)} old, {sex}."
+    asked = "Doctor: How old are you, and what is your sex?"
+    return (Statement(f"{asked}\nPatient: {answer}"),) if demographics else ()
+
+
+def read(path: Path, seed: int = 0, demographics: bool = False) -> Read:
     """The cases of a release in file order, without repeated rows and those too short.
 
     ``path`` is the release's folder, or a patients file (CSV, or the official zip) with the two
-    JSON files beside it. ``seed`` and the row number decide order and wording. A differential that
+    JSON files beside it. ``seed`` and the row number decide order and wording; ``demographics``:
+    age and sex come first (:func:`told_first`), whoever qualifies without. A differential that
     lacks the pathology is counted, and the case kept. Every row is checked, and a case is made when
     it is looked at. ``ValueError`` where a file is lacking, :class:`DataError` for a bad row.
     """
@@ -239,16 +243,20 @@ def read(path: Path, seed: int = 0) -> Read:
             kept[columns] = number
             n_lacking += patient.pathology not in dict(patient.differential)
     found = [(number, columns) for columns, number in kept.items()]
-    return Read(_Cases(file, found, release, seed), number, dropped, {LACKING: n_lacking})
+    cases = _Cases(file, found, release, seed, partial(told_first, demographics))
+    return Read(cases, number, dropped, {LACKING: n_lacking})
+
+
+Kept = tuple[int, tuple[str, ...]]  # a row's number and its columns
+First = Callable[[int, str], tuple[Statement, ...]]  # what is told of age and sex
 
 
 class _Cases(Sequence[Case]):
     """Checked rows, each made a case when it is looked at."""
 
-    def __init__(
-        self, file: Path, kept: Sequence[tuple[int, tuple[str, ...]]], release: Release, seed: int
-    ):
+    def __init__(self, file: Path, kept: Sequence[Kept], release: Release, seed: int, first: First):
         self._file, self._kept, self._release, self._seed = file, kept, release, seed
+        self._first = first
         known = (load_knowledge().finding_of_code.get(code) for code in release.evidences)
         self._denies = frozenset(finding.id for finding in known if finding)
 
@@ -266,6 +274,7 @@ class _Cases(Sequence[Case]):
         rng = random.Random(f"{self._seed}:{number}")
         order = _order(patient, self._release, rng)
         statements = [self._statement(code, patient.evidences[code], rng) for code in order]
+        statements = [*self._first(patient.age, patient.sex), *statements]
         return Case(
             f"ddxplus-{number}",
             "ddxplus",

@@ -1,4 +1,4 @@
-"""Reads MedQA's questions whose answer is a diagnosis."""
+"""Reads MedQA's questions: those whose answer is a diagnosis, or any."""
 
 from __future__ import annotations
 
@@ -31,8 +31,14 @@ NEEDED = "a MedQA file (JSON lines, as in jind11/MedQA), or a folder that holds 
 OTHER = "asks for no diagnosis"
 SHORT = f"fewer than {MIN_STATEMENTS} statements before the question"
 AGAIN, UNASKED = "the same question as an earlier one", "not among ids"
+NO_LETTER = "an answer without a letter, which no reply in brackets can give"
 ASKING = "questions that ask for a diagnosis"
 CAUSE = "of these, by its cause or an explanation, which a disease answers"
+LONG = f"questions with {MIN_STATEMENTS} statements or more before the last sentence"
+LONG_ASKING = "of these, for a diagnosis"
+LONG_WITH = f"questions with {MIN_STATEMENTS} statements or more, the last sentence counted"
+QUESTIONS = ("diagnosis", "any")
+Ids = Sequence[str | int] | None
 
 _WORDS = word_lists("medqa")
 _DISEASES = frozenset(_WORDS["diseases"].split())
@@ -97,46 +103,57 @@ class _Question:
     bad: Bad
 
 
-def read(path: Path, seed: int = 0, ids: Sequence[str | int] | None = None) -> Read:
-    """The questions of ``path`` that ask for a diagnosis, as cases in file order.
+def read(path: Path, seed: int = 0, ids: Ids = None, questions: str = "diagnosis") -> Read:
+    """The questions of ``path`` that ask for a diagnosis, or any, as cases in file order.
 
     - ``path``: a file, or a folder with just one inside: JSON lines with ``question``, ``options``
       (letter to text), ``answer_idx`` (a letter), ``answer`` (that option's text), ``meta_info``
       (to ``Case.patient["step"]``), perhaps ``id``, else the row's number from 1.
     - Statements: the sentences (:func:`sentences`) before the final question; more than 10, or the
       case is dropped. A question that is there twice becomes one case.
-    - Which questions count: :func:`asks_for_diagnosis`, or ``ids``.
+    - Which questions count: :func:`asks_for_diagnosis`, or ``ids``; "any": all. There the last
+      sentence is ``Case.question`` where it asks for no diagnosis, and an answer has a letter.
     - Accepted: the answer, also without an acronym in brackets, and the knowledge table's names.
 
     Ids and questions are judged in every row; options and answer in those that become cases.
-    ``ValueError``: no file, an unknown id. :class:`DataError`: a bad row. ``seed``: not used.
+    ``ValueError``: no file, an unknown id, other ``questions``. :class:`DataError`: a bad row.
+    ``seed``: not used.
     """
+    if questions not in QUESTIONS:
+        raise ValueError(f"questions is {questions!r}; allowed are {', '.join(QUESTIONS)}")
     file = _file(path)
-    questions = list(_questions(file))
-    wanted = None if ids is None else _wanted(ids, {question.id for question in questions}, file)
+    rows = list(_questions(file))
+    wanted = None if ids is None else _wanted(ids, {question.id for question in rows}, file)
     dropped: defaultdict[str, list[str]] = defaultdict(list)
     cases: list[Case] = []
     seen: set[str] = set()
-    n_asking = n_cause = 0
-    for question in questions:
+    counts = dict.fromkeys((ASKING, CAUSE, LONG, LONG_ASKING, LONG_WITH), 0)
+    for question in rows:
         statements, asked = split_question(question.text)
         by_name, answer = asks_for_diagnosis(asked), _answer(question.row)
         by_cause = not by_name and asks_for_diagnosis(asked, answer)
-        n_asking += by_name or by_cause
-        n_cause += by_cause
+        asks, long = by_name or by_cause, len(statements) >= MIN_STATEMENTS
+        counts[ASKING] += asks
+        counts[CAUSE] += by_cause
+        counts[LONG] += long
+        counts[LONG_ASKING] += long and asks
+        counts[LONG_WITH] += len(statements) + 1 >= MIN_STATEMENTS
+        other = "" if asks or questions == "diagnosis" else asked
         text = normalise(question.text)
         if wanted is not None and question.id not in wanted:
             dropped[UNASKED].append(question.id)
-        elif wanted is None and not (by_name or by_cause):
+        elif wanted is None and not (asks or other):
             dropped[OTHER].append(question.id)
+        elif other and long and not any(map(str.isalpha, answer or "x")):
+            dropped[NO_LETTER].append(question.id)
         else:
-            case = _case(question, statements) if len(statements) >= MIN_STATEMENTS else None
+            case = _case(question, statements, other) if long else None
             if case is None or text in seen:
                 dropped[AGAIN if text in seen else SHORT].append(question.id)
             else:
                 cases.append(case)
             seen.add(text)
-    return Read(cases, len(questions), dict(dropped), {ASKING: n_asking, CAUSE: n_cause})
+    return Read(cases, len(rows), dict(dropped), counts)
 
 
 def asks_for_diagnosis(question: str, answer: str | None = "") -> bool:
@@ -184,8 +201,8 @@ def split_question(text: str) -> tuple[list[str], str]:
     return before, last
 
 
-def _case(question: _Question, statements: Sequence[str]) -> Case:
-    """The case of ``question``; :class:`DataError` for a bad row."""
+def _case(question: _Question, statements: Sequence[str], asked: str) -> Case:
+    """The case of ``question``, which asks what was ``asked``; :class:`DataError`: a bad row."""
     bad, row = question.bad, checked(_Answered, question.row, question.bad)
     letter = row.answer_idx
     if letter not in row.options:
@@ -203,7 +220,7 @@ def _case(question: _Question, statements: Sequence[str]) -> Case:
     accepted = tuple(dict.fromkeys(filter(None, names)))
     patient = {"options": tuple(map(_unquoted, row.options.values()))} | step
     told = tuple(map(Statement, statements))
-    return Case(f"medqa-{question.id}", "medqa", told, answer, accepted, patient)
+    return Case(f"medqa-{question.id}", "medqa", told, answer, accepted, patient, question=asked)
 
 
 def _unquoted(text: str) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from trustlab.agents.chart import FIELDS
 from trustlab.datasets.cases_file import Read
+from trustlab.datasets.ddxplus import told_first
 from trustlab.knowledge import load_knowledge
 from trustlab.paths import DATA
 from trustlab.records import Case, Statement
@@ -54,24 +55,28 @@ def read_spoken(kind: str, path: None = None, seed: int = 0) -> Read:
     )
 
 
-def read_ddxplus(path: None = None, seed: int = 0) -> Read:
+def read_ddxplus(path: None = None, seed: int = 0, demographics: bool = False) -> Read:
     """171 cases of DDXPlus' test split in our words, of seed 0: those of
-    ``load_cases("ddxplus", path=FOLDER, n=171)``, without a download."""
+    ``load_cases("ddxplus", path=FOLDER, n=171)``, without a download; ``demographics`` as there."""
     knowledge = load_knowledge()
     denies = frozenset(finding.id for finding in knowledge.finding_of_code.values())
-    return _read(
-        Case(
+
+    def case(row: dict) -> Case:
+        who, chances = row["patient"], _floats(row["differential"])
+        first = told_first(demographics, who["age"], who["sex"])
+        told = (*first, *_marked(row["statements"]))
+        return Case(
             row["case_id"],
             "ddxplus",
-            _marked(row["statements"]),
+            told,
             row["diagnosis"],
             knowledge.names_for(row["diagnosis"]),
-            row["patient"] | {"differential": tuple(_floats(row["differential"]).items())},
-            posteriors={len(row["statements"]): _floats(row["differential"])},
+            who | {"differential": tuple(chances.items())},
+            posteriors={len(told): chances},
             denies=denies,
         )
-        for row in _rows(KEPT)
-    )
+
+    return _read(map(case, _rows(KEPT)))
 
 
 def _rows(file: Path) -> list[dict]:

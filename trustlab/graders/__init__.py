@@ -54,11 +54,12 @@ from trustlab.records import Case, Grade, Grader, Reading, Reply
 
 
 class Key(NamedTuple):
-    """An answer, and the names that it is held against."""
+    """An answer, the names that it is held against, and the case's own question ('': none)."""
 
     answer: str | None
     diagnosis: str
     accepted: tuple[str, ...]
+    question: str
 
 
 class ByRule:
@@ -94,7 +95,7 @@ class ByRule:
             received = f"{len(answers)} answers and {len(cases)} cases"
             raise ValueError(f"each answer needs its case; received {received}")
         pairs = zip(answers, cases, strict=True)
-        keys = [Key(answer, case.diagnosis, tuple(case.accepted)) for answer, case in pairs]
+        keys = [Key(a, c.diagnosis, tuple(c.accepted), c.question) for a, c in pairs]
         found: dict[Key, Grade] = {}
         left: dict[Key, Case] = {}
         for key, case in dict(zip(keys, cases, strict=True)).items():
@@ -252,7 +253,8 @@ class JudgeGrader(ByRule):
         for key, case in left.items():
             whose = About(case.dataset, case.case_id, None, times[key], str(key.answer))
             whose = whose._replace(**both(_judged, self.reading))
-            request = judge_request(str(key.answer), names[key], self.seed, prompts_of(self.model))
+            how = (self.seed, prompts_of(self.model), case.question)
+            request = judge_request(str(key.answer), names[key], *how)
             asked.append(replace(request, about=whose))
         found: dict[Key, Grade] = {}
         for key, row in zip(left, self.model.generate(asked), strict=True):
@@ -262,9 +264,11 @@ class JudgeGrader(ByRule):
         return found
 
 
-def judge_request(answer: str, names: Sequence[str], seed: int, prompts: Prompts) -> Request:
-    """What a judge is asked: whether ``answer`` is the disease that ``names`` name."""
-    messages = prompts.render("judge", truth="\n".join(names), proposed=answer)
+def judge_request(
+    answer: str, names: Sequence[str], seed: int, prompts: Prompts, asks: str = ""
+) -> Request:
+    """What a judge is asked: whether ``answer`` is what ``names`` name; what the case ``asks``."""
+    messages = prompts.render("judge", truth="\n".join(names), proposed=answer, asks=asks)
     return Request(messages, max_tokens=MAX_TOKENS, seed=seed, purpose="judge")
 
 

@@ -57,6 +57,7 @@ PURPOSES = (
     *GIVEN, *ASSESSED, "doctor", "plan", "review_prescriptions", "review_tests", "judge",
 )  # fmt: skip
 """What was asked, in the order of a page."""
+_QUESTION = re.compile("<question>\n(.*?)\n</question>", re.DOTALL)  # not which disease
 FILTERS = ("level", "model", "dataset", "run", "verdict")
 
 
@@ -81,6 +82,9 @@ def show(run: Run, case_id: str, level: int, model: str | None = None) -> Html:
     missing = g.answer.missing if g and g.answer else row.get("missing") or ""
     turns = row["dataset"].endswith(ENDING)
     shown = f"after {level} questions" if turns else f"{level} % shown"
+    requests = _requests(run, row)
+    prompts = [r["messages"][-1][1] for r in requests if r["purpose"] == "diagnosis"]
+    question = _QUESTION.search("".join(prompts[:1]))
     return render(
         "answer",
         facts=[case_id, row["dataset"], f"model {model}", shown],
@@ -88,9 +92,10 @@ def show(run: Run, case_id: str, level: int, model: str | None = None) -> Html:
         verdict=kind,
         look=VERDICTS[kind],
         truth=row["truth"],
+        question=question and question[1],
         sure=[_confidence(run.families, of) for of in sure.to_dict("records")],
         parts=_parts(g),
-        asked=_in_order(_requests(run, row)),
+        asked=_in_order(requests),
         no_replies="" if replies_in(run.folder) else NO_REPLIES,
     )
 

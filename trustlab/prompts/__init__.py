@@ -7,7 +7,8 @@
   its slots: ``{answer}`` is a proposed diagnosis, the others (:data:`TAGS`, :data:`OTHER_TAGS`) are
   set between delimiters that cannot occur in them.
 - A line that begins with ``@name`` belongs to the prompt only where the option ``name`` is on,
-  ``@not name`` only where it is off, ``@a,not b`` where both hold.
+  ``@not name`` only where it is off, ``@a,not b`` where both hold. ``question`` is on where a case
+  asks another question than for the disease (``asks``), which then stands in ``{question}``.
 """
 
 from __future__ import annotations
@@ -37,6 +38,11 @@ OTHER_TAGS = (
     "truth", "proposed", "question", "reply", "facts", "chart", "plan", "candidates",
 )  # fmt: skip
 """Slots of single prompts, set the same way."""
+ASKING = (
+    "diagnosis", "ce", "cot_ce", "topk_ce", "p_true", "keyword", "profile", "evidence", "doctor",
+    "judge",
+)  # fmt: skip
+"""Prompts of a benchmark; a case's own question needs a place in each (:meth:`Prompts.check`)."""
 WITHHELD = "(nothing is known about the patient)"
 """What stands in the patient's place when the prior of an answer is scored."""
 _CONDITION = re.compile(r"@((?:not )?[a-z]+(?:,(?:not )?[a-z]+)*) (.*)", re.DOTALL)
@@ -69,11 +75,10 @@ class Prompts:
 
     def file(self, name: str) -> Path:
         """The file ``name``; ``ValueError`` names the known prompts."""
-        found = (folder / name for folder in self.folders)
-        if (path := next((f for f in found if f.is_file()), None)) is None:
-            known = ", ".join(names())
-            raise ValueError(f"there is no prompt {Path(name).stem!r}; known are {known}")
-        return path
+        found = [file for folder in self.folders if (file := folder / name).is_file()]
+        if not found:
+            raise ValueError(f"there is no prompt {Path(name).stem!r}; known: {', '.join(names())}")
+        return found[0]
 
     def having(self, demonstrations: int | None, seed: int) -> Prompts:
         """The same with so many worked examples, as far as it has any, drawn by ``seed``."""
@@ -81,11 +86,24 @@ class Prompts:
         some = any((folder / EXAMPLES).is_file() for folder in self.folders)
         return replace(self, demonstrations=n if some else 0, seed=seed)
 
-    def render(self, name: str, *, options: Collection[str] = (), **fill: Any) -> Messages:
-        """The messages of prompt ``name``, its worked examples first; ``fill``: see
-        :func:`render`."""
-        system, user = _rendered(self.file(f"{name}.txt"), options, **fill)
+    def render(
+        self, name: str, *, options: Collection[str] = (), asks: str = "", **fill: Any
+    ) -> Messages:
+        """The messages of prompt ``name``, its worked examples first; as :func:`render`."""
+        file = self.file(f"{name}.txt")
+        if asks:
+            options, fill = {*options, "question"}, {**fill, "question": asks}
+            if "{question}" not in parts(file)[2]:
+                lacks = f"{name}.txt of the prompts {self.name!r} has no {{question}} for it"
+                allowed = "prompts='chat', or the data set's option questions='diagnosis'"
+                raise ValueError(f"a case asks {asks!r}, and {lacks}; allowed are {allowed}")
+        system, user = _rendered(file, options, **fill)
         return (("system", system), *_examples(self, name, frozenset(options)), ("user", user))
+
+    def check(self, asks: str) -> None:
+        """``ValueError`` where one of :data:`ASKING` has no place for the question ``asks``."""
+        for name in ASKING if asks else ():
+            self.render(name, asks=asks)
 
 
 EMBEDDED = Prompts()
@@ -126,7 +144,8 @@ def _examples(prompts: Prompts, name: str, options: frozenset[str]) -> Messages:
     drawn = random.Random(f"{prompts.seed} {name}")
     kinds: list[list[Any]] = [[], []]
     for one in read_examples(prompts.file(EXAMPLES)):
-        kinds[not one["right"]].append(one)
+        if one.get("asked", False) == ("question" in options):
+            kinds[not one["right"]].append(one)
     for kind in (*kinds, kinds):
         drawn.shuffle(kind)
     each = [one for one in chain(*zip_longest(*kinds)) if one][: prompts.demonstrations]
@@ -212,33 +231,25 @@ def parts(path: Path) -> tuple[str, str, str]:
 def render(name: str, *, to: Any = EMBEDDED, **fill: Any) -> Messages:
     """The messages of prompt ``name`` in the set ``to``, or in that of the model ``to``.
     ``options``: those that are on; ``patient=None`` leaves the patient information out (for the
-    prior); the rest fills slots, ``TypeError`` for one that there is not."""
+    prior); ``asks``: the case's own question, ``ValueError`` where it has no place; the rest fills
+    slots, ``TypeError`` for one that there is not."""
     return (to if isinstance(to, Prompts) else prompts_of(to)).render(name, **fill)
 
 
-def _rendered(
-    path: Path,
-    options: Collection[str] = (),
-    patient: str | None = None,
-    answer: str | None = None,
-    passages: str | None = None,
-    profile: str | None = None,
-    **others: str,
-) -> tuple[str, str]:
+def _rendered(path: Path, options: Collection[str] = (), **fill: str | None) -> tuple[str, str]:
     """The (system, user) texts of a file with its slots filled."""
-    if strange := set(others) - set(OTHER_TAGS):
-        known = ", ".join((*TAGS, "answer", *OTHER_TAGS))
-        raise TypeError(f"there is no slot {', '.join(sorted(strange))}; there are {known}")
-    texts = {"patient": WITHHELD if patient is None else patient}
-    texts |= {"passages": passages or "", "profile": profile or ""}
-    texts |= {tag: others.get(tag) or "(none)" for tag in OTHER_TAGS}
-    fill = {tag: f"<{tag}>\n{harmless(text)}\n</{tag}>" for tag, text in texts.items()}
-    fill["answer"] = " ".join(harmless(answer or "").split())
-    slots = re.compile(r"\{(" + "|".join(fill) + r")\}")
-    system, user = (
-        slots.sub(lambda m: fill[m[1]], _chosen(part, options)) for part in parts(path)[1:]
-    )
-    return system, user
+    known = (*TAGS, "answer", *OTHER_TAGS)
+    if strange := ", ".join(sorted(set(fill) - {*known})):
+        raise TypeError(f"there is no slot {strange}; there are {', '.join(known)}")
+    texts = {tag: fill.get(tag) or "" for tag in TAGS}
+    texts |= {tag: fill.get(tag) or "(none)" for tag in OTHER_TAGS}
+    if fill.get("patient") is None:
+        texts["patient"] = WITHHELD
+    held = {tag: f"<{tag}>\n{harmless(text)}\n</{tag}>" for tag, text in texts.items()}
+    held["answer"] = " ".join(harmless(fill.get("answer") or "").split())
+    slots = re.compile(r"\{(" + "|".join(held) + r")\}")
+    system, user = (_chosen(part, options) for part in parts(path)[1:])
+    return slots.sub(lambda m: held[m[1]], system), slots.sub(lambda m: held[m[1]], user)
 
 
 def _chosen(text: str, options: Collection[str]) -> str:
@@ -246,13 +257,9 @@ def _chosen(text: str, options: Collection[str]) -> str:
     kept = []
     for line in text.split("\n"):
         marked = _CONDITION.fullmatch(line)
-        if marked is None:
-            kept.append(line)
-        elif all(
-            (c.removeprefix("not ") in options) != c.startswith("not ")
-            for c in marked[1].split(",")
-        ):
-            kept.append(marked[2])
+        wanted = marked[1].split(",") if marked else ()
+        if all((one.removeprefix("not ") in options) != one.startswith("not ") for one in wanted):
+            kept.append(marked[2] if marked else line)
     return "\n".join(kept)
 
 

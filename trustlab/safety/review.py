@@ -43,7 +43,8 @@ def propose(
     for view, diagnosis in asked:
         about = About.of(view, diagnosis=diagnosis, **both(read_plan, reading))
         fill: dict[str, Any] = {"chart": chart_shown(view), "patient": view.text}
-        one = request("plan", model, room, seed, about, answer=diagnosis, **fill)
+        fill |= {"answer": diagnosis, "asks": view.case.question}
+        one = request("plan", model, room, seed, about, **fill)
         requests.append(replace(one, temperature=temperature))
     made = []
     for reply in put(ask, model, requests, "plans"):
@@ -116,7 +117,7 @@ def review(
             view, diagnosis, _ = asked[i]
             about = About.of(view, diagnosis=diagnosis, **both(partial(_readable, of), reading))
             fill: dict[str, Any] = {"chart": chart_shown(view), "patient": view.text}
-            fill |= {"answer": diagnosis, "plan": plan_text(items[i])}
+            fill |= {"answer": diagnosis, "plan": plan_text(items[i]), "asks": view.case.question}
             ids = range(1, len(items[i]) + 1)
             requests.append(request(name, model, room, seed, about, ids=ids, **fill))
         found: list[tuple[Mark, ...]] = [()] * len(asked)
