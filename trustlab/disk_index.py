@@ -26,7 +26,6 @@ from trustlab.corpora import (
     corpus_files,
     digest,
     read_passages,
-    sha256_of,
 )
 from trustlab.retrieval import bm25
 from trustlab.retrieval.bm25 import BM25, K1, N_BEST, B, terms
@@ -114,7 +113,7 @@ def _sound(folder: Path) -> bool:
     """Whether the folder holds the files that its manifest names, byte for byte."""
     try:
         kept = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["sha256"]
-        return bool(kept) and all(sha256_of(folder / n) == found for n, found in kept.items())
+        return bool(kept) and all(paths.sha256_of(folder / n) == found for n, found in kept.items())
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return False
 
@@ -161,7 +160,7 @@ def _build(files: Sequence[CorpusFile], folder: Path, k1: float, b: float) -> No
     index.index((numbers, vocabulary), create_empty_token=False, show_progress=False)
     passages = map(vars, read_passages(files))
     index.save(folder, passages, show_progress=False, raise_on_serialization_error=True)
-    kept = {file.name: sha256_of(file) for file in folder.iterdir()}
+    kept = {file.name: paths.sha256_of(file) for file in folder.iterdir()}
     manifest = json.dumps({"revision": revision, "sha256": kept}, indent=1)
     (folder / MANIFEST).write_text(manifest, encoding="utf-8")
 

@@ -61,6 +61,12 @@ def runs_of(text: str | None) -> Path:
     return RUNS if text is None else RUNS / f"shard-{text.replace('/', '-of-')}"
 
 
+def sha256_of(file: Path) -> str:
+    """Of a file's bytes, in hex digits."""
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
 def in_shard(case_id: str, shard: str | None) -> bool:
     """Whether a case belongs to a shard ("i/n"), by a hash of its id; all belong to ``None``."""
     if shard is None:
