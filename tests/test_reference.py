@@ -21,7 +21,7 @@ from trustlab.confidence import METHODS
 from trustlab.datasets import load_sets
 from trustlab.experiment import benchmark
 from trustlab.folder.saved import table_in
-from trustlab.models.by_name import open_models
+from trustlab.models.by_name import open_model
 from trustlab.paths import FIGURES, NOTEBOOKS
 from trustlab.run import Run
 from trustlab.run_notebooks import check_parameters, notebook_path, read_parameters
@@ -58,7 +58,7 @@ def again() -> Run:
     p = parameters()
     cases = load_sets(p["dataset"], n=p["n"], seed=p["seed"])[::40]
     how = {name: p[name] for name in ("methods", "levels", "samples", "temperature", "seed")}
-    return ask(benchmark, cases, open_models(p["model"], device="cpu"), **how)
+    return ask(benchmark, cases, [open_model(name, device="cpu") for name in p["model"]], **how)
 
 
 def beside(again: Run) -> pd.DataFrame:

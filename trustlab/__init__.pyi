@@ -30,7 +30,7 @@ from .levels import view, views
 from .meaning.encoder import Encoder
 from .measures import best_of_families, compare_methods, metrics_table
 from .metrics.trust_table import trust_indices
-from .models.by_name import open_model, open_models
+from .models.by_name import open_model
 from .models.cache import CachedModel
 from .paths import NOTICE, save_table, use_studies
 from .plots.figures import Figures
@@ -112,7 +112,6 @@ __all__ = [
     "metrics_table",
     "open_grader",
     "open_model",
-    "open_models",
     "open_retriever",
     "opened",
     "prompts_shown",

@@ -80,10 +80,8 @@ class Logits:
 
     def statistics(self, rows: np.ndarray, alpha: float) -> np.ndarray:
         """Entropy (nats), Rényi divergence from uniform (nats), Fisher-Rao distance [0, 1), (3, m).
-
         With q = 1/N: H = -sum P log P; 1/(a-1) log sum P^a q^(1-a), its limit log N - H at a = 1;
-        (2/pi) arccos min(1, sum sqrt(P q)).
-        """
+        (2/pi) arccos min(1, sum sqrt(P q))."""
         log_n = math.log(self._raw.shape[1])
         log_total = self._of(self._sums.log_total, rows)
         log_roots = self._of(self._sums.log_roots, rows)

@@ -73,11 +73,9 @@ SCHEMA_FORMS = ("json_schema", "json_object")
 @dataclass
 class _Run:
     """Calls that belong together: the requests of one ``generate`` and what has come so far, or at
-    most ``left`` calls that settle what a server can do.
-
-    ``last``: what the last call brought; ``unsure``: what failed and may pass another time;
-    ``stopped``, ``error``: why it stopped, if it did.
-    """
+    most ``left`` calls that settle what a server can do. ``last``: what the last call brought;
+    ``unsure``: what failed and may pass another time; ``stopped``, ``error``: why it stopped, if it
+    did."""
 
     requests: Sequence[Request] = ()
     rows: Sequence[list[Reply | None]] = ()
@@ -211,11 +209,9 @@ class OpenAIModel:
     @property
     def abilities(self) -> Abilities:
         """What the server gives and accepts; settled by at most :data:`MOST_ASKED` small calls when
-        first read, and printed, unless told.
-
-        ``ConnectionError``: it cannot be reached. ``PermissionError``, ``FileNotFoundError``: it
-        refuses the key, or knows no such model. ``RuntimeError``: any other failure.
-        """
+        first read, and printed, unless told. ``ConnectionError``: it cannot be reached.
+        ``PermissionError``, ``FileNotFoundError``: it refuses the key, or knows no such model.
+        ``RuntimeError``: any other failure."""
         if self._abilities is None:
             self.abilities = able = self._line.run(self._settle(_Run(left=MOST_ASKED)))
             window = "" if math.isinf(able.window) else f"; window {able.window:,.0f} tokens"
@@ -318,7 +314,7 @@ class OpenAIModel:
     async def _answer_all(self, run: _Run) -> None:
         """All requests, as places get free."""
         limiter = self._line.limiter
-        if limiter.idle:  # what another run ended with says nothing of this one
+        if not limiter.taken:  # what another run ended with says nothing of this one
             limiter.failed = limiter.refused = 0
         each = iter(range(len(run.rows)))
 
