@@ -22,9 +22,7 @@ _LONGEST = 160
 
 class DataError(ValueError):
     """A file that cannot be used as it is: where, what was found, what is allowed.
-
-    ``row`` counts from 1 and leaves the header out; ``None``: the fault is the whole file's.
-    """
+    ``row`` counts from 1 and leaves the header out; ``None``: the fault is the whole file's."""
 
     def __init__(self, file: Path | str, row: int | None, field: str, value: object, allowed: str):
         super().__init__(str(file), row, field, value, allowed)
@@ -165,10 +163,8 @@ def named_columns(
     file: Path | str, header: Sequence[str], rows: Iterable[Sequence[object]]
 ) -> list[int]:
     """Places of the columns to read: those with a name.
-
     Without one may be pandas' index, before all others, and columns that are empty, which Excel
-    leaves. :class:`DataError` for another one, and for a name that comes twice.
-    """
+    leaves. :class:`DataError` for another one, and for a name that comes twice."""
     kept: list[int] = []
     for place, name in enumerate(header):
         bad = partial(DataError, file, None, f"header, column {place + 1}")

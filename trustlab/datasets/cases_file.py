@@ -9,13 +9,7 @@ from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ValidationError,
-    WrapValidator,
-    model_validator,
-)
+from pydantic import BaseModel, BeforeValidator, ValidationError, WrapValidator, model_validator
 from pydantic_core import PydanticCustomError
 
 from trustlab.agents.giveaway import giveaway
@@ -37,11 +31,9 @@ N_NAMED = 5
 @dataclass(frozen=True)
 class Read:
     """What a loader made of a file.
-
     ``cases`` are in file order and may be made only when looked at. ``n_entries``: rows, dialogues
     or questions read. ``dropped``: reason -> row numbers or ids of what became no case. ``counts``:
-    the loader's further counts, by what they count.
-    """
+    the loader's further counts, by what they count."""
 
     cases: Sequence[Case]
     n_entries: int

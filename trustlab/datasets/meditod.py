@@ -120,16 +120,6 @@ def read(path: Path, seed: int = 0, split: str | None = None) -> Read:
     - ``path``: the repository, its ``data`` or ``raw_data`` folder, or a file of dialogues. Of a
       repository's two forms the one with more dialogues is read, the canonicalised one where they
       are equal (its public file holds 3).
-    - A statement is one exchange: what the doctor says, and what the patient says after it; of both
-      the utterances with an intent in :data:`KEPT`.
-    - The diagnosis is the disease of the doctor's last diagnosis; every name that the knowledge
-      table has for it is accepted. Of several at once the first is the diagnosis, and the others,
-      not accepted, are in ``Case.patient["also_named"]``.
-    - Nothing is shown from that utterance on, nor an exchange before it that gives the diagnosis
-      away, by its words (:func:`~trustlab.agents.giveaway.giveaway`) or since it is annotated as
-      a diagnosis that names the same disease, or rules it out. Those are counted.
-    - Dialogues without a diagnosis, or with 10 statements or fewer, are dropped.
-      repository's two forms the one with more dialogues, the canonicalised one where equal.
     - A statement is one exchange: what the doctor says, and the patient after it; of both the
       utterances with an intent in :data:`KEPT`.
     - The diagnosis: the first disease of the doctor's last diagnosis, with the knowledge table's
@@ -195,10 +185,8 @@ def _case(
 
 def _exchanges(utterances: Sequence[Utterance], end: int) -> list[list[Utterance]]:
     """Of each exchange the utterances to show, which come before position ``end``.
-
     They are formed before anything is left out, so that an answer is not joined to a question that
-    it did not answer.
-    """
+    it did not answer."""
     found: list[list[Utterance]] = [[]]
     speaker = ""
     for i, utterance in enumerate(utterances):

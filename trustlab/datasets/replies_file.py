@@ -209,11 +209,9 @@ class Kept:
 
 def read_replies(table: pd.DataFrame | str | Path, parameters: Parameters, seed: int = 0) -> Kept:
     """The replies of a table or of a file (``.csv``, ``.tsv``, ``.jsonl``, ``.parquet``).
-
     Columns: :data:`COLUMNS`; a warning names others. ``TypeError``: neither table nor path.
     :class:`~trustlab.datasets.DataError`: a column that lacks, a row that breaks the format, and a
-    case, level and model that come twice in a data set.
-    """
+    case, level and model that come twice in a data set."""
     file, rows = _rows(table)
     if not rows:
         raise DataError(file, None, "rows", "none", "a row an answer")
