@@ -53,8 +53,6 @@ def agreement(
 
 
 def _grades(a: ArrayLike, b: ArrayLike, missing: bool = False) -> list[np.ndarray]:
-    found = {
-        name: numbers(name, x, only=(0, 1), missing=missing) for name, x in (("a", a), ("b", b))
-    }
-    same_shape(**found)
-    return list(found.values())
+    one, other = (numbers(n, x, only=(0, 1), missing=missing) for n, x in (("a", a), ("b", b)))
+    same_shape(a=one, b=other)
+    return [one, other]

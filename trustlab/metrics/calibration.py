@@ -45,9 +45,8 @@ def brier_parts_weighted(
     total = mass.sum(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         share, rate = right.sum(axis=0) / total, right / mass
-        score = (mass * values[:, None] ** 2 - 2 * right * values[:, None] + right).sum(
-            axis=0
-        ) / total
+        at = values[:, None]
+        score = (mass * at**2 - 2 * right * at + right).sum(axis=0) / total
     for b in np.flatnonzero((share > 0) & (share < 1)):
         held = mass[:, b] > 0
         fit = isotonic_regression(rate[held, b], weights=mass[held, b]).x

@@ -38,9 +38,8 @@ def sample_size_for_power(difference: float, standard_error: float, n_cases: int
       negative standard error or number of cases.
     """
     if standard_error < 0 or n_cases < 0:
-        raise ValueError(
-            f"standard_error and n_cases must be at least 0; got {standard_error}, {n_cases}"
-        )
+        received = f"{standard_error}, {n_cases}"
+        raise ValueError(f"standard_error and n_cases must be at least 0; got {received}")
     known = math.isfinite(difference) and math.isfinite(standard_error)
     if not known or difference == 0 or standard_error == 0 or not n_cases:
         return float("nan")
