@@ -11,7 +11,6 @@ import pytest
 from each import each
 from fake_model import FakeModel
 
-from trustlab.html.prompts import about, template
 from trustlab.models.base import taught_in
 from trustlab.models.by_name import EMBEDDED as MODELS
 from trustlab.parsing.agents import (
@@ -95,9 +94,9 @@ EVERY_CHOICE = [
 def test_every_prompt_has_both_parts_and_shows_each_of_its_slots_once_or_not_at_all(
     name: str,
 ) -> None:
-    system, user = template(name)
-    assert system and user and re.fullmatch(r"[A-Z][^\n]+[.?]", about(name))
-    assert not re.search(r"\[(about|system|user)\]", about(name) + system + user)
+    about, system, user = parts(EMBEDDED.file(f"{name}.txt"))
+    assert system and user and re.fullmatch(r"[A-Z][^\n]+[.?]", about)
+    assert not re.search(r"\[(about|system|user)\]", about + system + user)
     assert not re.search(r"\{\w+\}", system)
     fill = {"patient": "xyzzy", "passages": "frotz", "profile": "gnusto"}
     for options in EVERY_CHOICE:

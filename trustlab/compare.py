@@ -79,9 +79,7 @@ class Comparison:
 
     def figure(self) -> list[Axes]:
         """Level-stratified AUROC: a row a method, a mark a side, a panel a data set; captioned.
-
-        ``ValueError`` where no method was compared.
-        """
+        ``ValueError`` where no method was compared."""
         from trustlab.plots.rows import Line, Sure, by_value, rows
         from trustlab.plots.style import caption, headline
 
@@ -139,10 +137,8 @@ class Comparison:
 
     def save(self, folder: str | Path) -> Path:
         """Leave tables and figure in ``folder``; returns it.
-
         ``sides``, ``differences`` and ``left_out`` as CSV, ``compare.json`` (what was compared and
-        how), ``figures/compare_auroc`` (.png, .svg, .csv) where there is any value.
-        """
+        how), ``figures/compare_auroc`` (.png, .svg, .csv) where there is any value."""
         from matplotlib import pyplot
 
         from trustlab.plots.style import save_figure, use_style

@@ -48,10 +48,8 @@ def _parallel(function: Callable[..., T], calls: Iterable[tuple], n_jobs: int, *
 @contextmanager
 def beside(n_jobs: int, known: Callable[..., object]) -> Iterator[Callable[..., Future[Any]]]:
     """Begins calls that are done in turn, in one process beside this one.
-
     ``begin(function, *arguments)`` gives what will hold its result. With one of :func:`processes`
-    each is done at once, here. ``known``: a function whose module that process imports first.
-    """
+    each is done at once, here. ``known``: a function whose module that process imports first."""
     if processes(n_jobs) == 1:
         yield _at_once
         return

@@ -55,10 +55,8 @@ def _number(value: Any) -> Any:
 @contextmanager
 def recording(folder: Path | None) -> Iterator[Attach]:
     """Record what models are asked into ``folder``; of ``None`` nothing is recorded.
-
     Row by row, so that memory does not grow with the run. A model that had a recorder before has it
-    back at the end.
-    """
+    back at the end."""
     if folder is None:
         yield lambda *models: None
         return
@@ -138,9 +136,7 @@ KEYS = ("dataset", "case_id", "level", "diagnosis", "purpose", "model")
 
 class Replies:
     """The rows of a folder's ``replies.jsonl.gz``, found by what they are about.
-
-    The file is read once, when first asked, into a passing SQLite table that spills to the disk.
-    """
+    The file is read once, when first asked, into a passing SQLite table that spills to the disk."""
 
     def __init__(self, folder: Path | None) -> None:
         self.path = None if folder is None else folder / NAME

@@ -182,12 +182,10 @@ DECIMALS = 3
 class EncoderGrader(ByRule):
     """Right when the answer's cosine with one of the true names is ``threshold`` or more, where no
     rule (:func:`by_rule`) decides: between names without a clash of qualifiers that have every word
-    in common, misspelt or not, or none. It forgives slips, and is no medical dictionary.
-
-    The threshold is for the packaged all-MiniLM-L6-v2: the smallest multiple of 0.05 at which none
-    of 22,656 pairs (name of the table, other condition) is called the same. Another encoder needs
-    its own.
-    """
+    in common, misspelt or not, or none. It forgives slips, and is no medical dictionary. The
+    threshold is for the packaged all-MiniLM-L6-v2: the smallest multiple of 0.05 at which none of
+    22,656 pairs (name of the table, other condition) is called the same. Another encoder needs its
+    own."""
 
     encoder: Encoder = field(default_factory=Encoder)
     threshold: float = THRESHOLD
@@ -309,11 +307,9 @@ def open_grader(
     grader: str | Grader, *, cache: str | Path | None = None, reading: Reading = "chat", **options
 ) -> Grader:
     """The grader given, or of that name: one of :data:`GRADERS`, or ``"judge:MODEL"``.
-
     MODEL and ``options`` are as :func:`trustlab.open_model` takes them; ``cache``: the SQLite file
     that keeps the judge's replies, beside which the encoder keeps its vectors; ``reading``: how
-    replies are read. ``ValueError`` for an unknown name.
-    """
+    replies are read. ``ValueError`` for an unknown name."""
     check_grader(grader)
     if not isinstance(grader, str):
         return grader

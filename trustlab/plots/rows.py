@@ -394,12 +394,7 @@ def _of_rest(
     """What the legend says beside families and series."""
     looks: dict[str, Any] = {}
     if sure:
-        looks[sure.words] = {
-            "marker": "o",
-            "ms": 7,
-            "ls": "",
-            **mark_look("#BDBDBD", sure=True),
-        }
+        looks[sure.words] = {"marker": "o", "ms": 7, "ls": "", **mark_look("#BDBDBD", sure=True)}
     if ghost:
         looks[f"{ghost}, repeated"] = {"marker": "o", **REPEATED}
     if band:
