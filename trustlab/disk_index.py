@@ -30,8 +30,7 @@ from trustlab.corpora import (
 from trustlab.retrieval import bm25
 from trustlab.retrieval.bm25 import BM25, K1, N_BEST, B, terms
 
-FORMAT = 3
-"""Goes up when the files of an index change their meaning."""
+FORMAT = 3  # goes up when the files of an index change their meaning
 MANIFEST = "index.json"
 LARGE = 5_000
 """Passages up to which rank-bm25, the reference, answers fast enough (about 20 ms a query)."""
@@ -85,8 +84,7 @@ class BM25S:
 
     def search(self, query: str, k: int = N_BEST) -> list[Passage]:
         """The ``k`` best passages that hold a word of the query, ties in corpus order."""
-        found = bm25.best(self.scores(query), k)
-        return [Passage(**self._index.corpus[int(i)]) for i in found]
+        return [Passage(**self._index.corpus[int(i)]) for i in bm25.best(self.scores(query), k)]
 
     def scores(self, query: str) -> np.ndarray:
         """Each passage's score, shape (passages,); above 0 where it holds a word of the query."""
@@ -168,5 +166,4 @@ def _build(files: Sequence[CorpusFile], folder: Path, k1: float, b: float) -> No
 def words_revision() -> str:
     """Names all that :func:`terms` depends on."""
     how = (bm25.WORD.pattern, bm25.UNSEEN.pattern, "NFKC", unicodedata.unidata_version)
-    parts = (*how, *sorted(bm25.stop_words()))
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+    return hashlib.sha256("\0".join([*how, *sorted(bm25.stop_words())]).encode()).hexdigest()[:16]

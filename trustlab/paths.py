@@ -29,8 +29,7 @@ FIGURES = WORK / "figures"
 RUNS = WORK / (os.environ.get("TRUSTLAB_RUNS") or "runs")
 """What runs leave behind, the reply cache among it; the environment variable TRUSTLAB_RUNS names
 another folder."""
-REPLIES = RUNS / "replies.sqlite"
-"""The reply cache of whatever names no other."""
+REPLIES = RUNS / "replies.sqlite"  # the reply cache of whatever names no other
 
 
 def use_studies() -> None:

@@ -19,8 +19,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from joblib.externals.loky import ProcessPoolExecutor, process_executor
 
 T = TypeVar("T")
-LOOKS_EVERY_S = 1.0
-"""Seconds between two looks of a worker at whether its parent still lives."""
+LOOKS_EVERY_S = 1.0  # seconds between two looks of a worker at whether its parent still lives
 
 
 def processes(n_jobs: int) -> int:

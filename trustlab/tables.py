@@ -118,8 +118,7 @@ KINDS = "a .csv, .tsv or .jsonl file"
 SHEETS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
 """How a spreadsheet's own file begins: it is a zip, or Excel's older format."""
 AS_CSV = "save the table as CSV, with commas, in UTF-8"
-HEAD = 1 << 16
-"""Bytes of a table that are looked at before it is read."""
+HEAD = 1 << 16  # bytes of a table that are looked at before it is read
 NO_NAMES = ("", "na", "n a", "n a n a", "nan", "nat", "null", "nil", "none", "1 ind", "1 qnan")
 """What other programs write for an empty cell, normalised."""
 _NAMELESS = re.compile(r"(Unnamed: \d+(\.\d+)?)?")

@@ -191,8 +191,7 @@ def _stacked(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     return pd.concat(named, ignore_index=True)
 
 
-MAX_KINDS = 6
-"""More kinds of passage than this are titles, not kinds."""
+MAX_KINDS = 6  # more kinds of passage than this are titles, not kinds
 WRONG = "control: passages of another disease"
 
 

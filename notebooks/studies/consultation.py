@@ -33,8 +33,7 @@ from trustlab.run import Run
 from trustlab.settings import Setup, given
 from trustlab.workbench import Workbench, opened
 
-FOUR = ("medconf", "asp", "poc", "ce")
-"""The methods of the published experiment."""
+FOUR = ("medconf", "asp", "poc", "ce")  # the methods of the published experiment
 FACTS = "facts"
 TURNS = [
     "model", "case_id", "dataset", "turn", "question", "tries", "reply", "outcome", "why", "fact",

@@ -38,8 +38,7 @@ STARTERS = ("starter", "starter-dialogue", "starter-report")
 UNKNOWN = DATA / "starter" / "unknown.jsonl"
 """Patients whose disease the embedded models do not know."""
 KEYS = ["case_id", "level", "model"]
-MIN_ANSWERS = 10
-"""A mean of fewer answers is left out of a figure of means."""
+MIN_ANSWERS = 10  # a mean of fewer answers is left out of a figure of means
 
 
 def token_table(run: Run) -> pd.DataFrame:
@@ -221,5 +220,4 @@ def dry_run(cases: Sequence[Case], models: Sequence[Any], setup: Any) -> None:
     benchmark(patient, models, METHODS_ASKED, setup.levels, setup)
     unknown = {"dataset": "table", "path": UNKNOWN}
     for more in (*({"dataset": name} for name in STARTERS), unknown):
-        some = setup.with_(**more).cases()
-        benchmark(some, models, JUDGED, [100], setup)
+        benchmark(setup.with_(**more).cases(), models, JUDGED, [100], setup)

@@ -24,8 +24,7 @@ MIN_STATEMENTS = 11
 
 NAMED = "cases whose text names their diagnosis"
 """A history, a question or a denial may do that: such a case is kept, and easier than it looks."""
-N_NAMED = 5
-"""How many of the dropped entries are named for each reason."""
+N_NAMED = 5  # how many of the dropped entries are named for each reason
 
 
 @dataclass(frozen=True)

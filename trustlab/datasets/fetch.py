@@ -23,8 +23,7 @@ from tqdm import tqdm
 from trustlab.paths import read_yaml, save_json, sha256_of
 from trustlab.tables import DataError, read_text
 
-SOURCE = "SOURCE.json"
-"""The file beside the data that says where each of them came from."""
+SOURCE = "SOURCE.json"  # the file beside the data that says where each of them came from
 TRIES = 3
 LARGEST = 200 * 2**30  # bytes, where no source gives a size
 FOR_GOOD = (400, 401, 403, 404, 405, 410, 451)  # statuses that another try does not change

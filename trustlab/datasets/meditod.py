@@ -41,8 +41,7 @@ UNREAD = "dialogues of the repository's other, smaller file, not read"
 SPOKEN = "exchanges that speak the diagnosis, left out"
 UNKNOWN = "utterances with an unknown intent"
 SEVERAL = "dialogues whose last diagnosis names several diseases"
-_PICKS = re.compile(r",(?! )")
-"""The labelling tool joins several picks by a comma without a space."""
+_PICKS = re.compile(r",(?! )")  # the labelling tool joins several picks by a comma without a space
 
 
 @dataclass(frozen=True)
@@ -57,8 +56,7 @@ class Utterance:
     ruled_out: tuple[str, ...] = ()
 
 
-Dialogues = dict[str, list[Utterance]]
-"""Id -> the utterances in their order."""
+Dialogues = dict[str, list[Utterance]]  # id -> the utterances in their order
 
 
 def _names_disease(value: str) -> bool:

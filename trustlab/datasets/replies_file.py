@@ -33,8 +33,7 @@ from trustlab.records import (
 )
 from trustlab.tables import NO_NAMES, Bad, DataError, named_columns, table_rows
 
-NOISE = 1e-6
-"""A log-probability that is above 0 by less is rounding."""
+NOISE = 1e-6  # a log-probability that is above 0 by less is rounding
 KINDS = "a .csv, .tsv, .jsonl or .parquet one"
 
 
@@ -149,8 +148,7 @@ def _evidence(value: Any) -> tuple[Evidence, ...]:
     rows = json.loads(value) if isinstance(value, str) else _plain(value)
     known = [{k: v for k, v in row.items() if v is not None} for row in rows]
     rows = [{"id": i, "description": f"criterion {i}"} | row for i, row in enumerate(known, 1)]
-    profile = read_profile(json.dumps(rows))
-    return read_evidence(json.dumps({"criteria": rows}), profile, "")[0]
+    return read_evidence(json.dumps({"criteria": rows}), read_profile(json.dumps(rows)), "")[0]
 
 
 def _bounds(value: Any) -> dict[str, str]:

@@ -289,8 +289,7 @@ GRADERS: Mapping[str, Callable[[], Grader]] = {
     "encoder": EncoderGrader,
 }
 """Graders that need nothing but the package, by name."""
-JUDGE = "judge:"
-"""What stands before a model's name where that model is to judge."""
+JUDGE = "judge:"  # what stands before a model's name where that model is to judge
 
 
 def check_grader(grader: object) -> None:

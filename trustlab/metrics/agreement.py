@@ -35,8 +35,7 @@ def cohen_kappa_weighted(a: ArrayLike, b: ArrayLike, weights: ArrayLike) -> np.n
         right, also, agreed = (weight @ x / total for x in (one, other, one == other))
         chance = right * also + (1 - right) * (1 - also)
         kappa = (agreed - chance) / (1 - chance)
-    constant = np.isin(right, (0, 1)) & np.isin(also, (0, 1))
-    return np.where(constant, np.nan, kappa)
+    return np.where(np.isin(right, (0, 1)) & np.isin(also, (0, 1)), np.nan, kappa)
 
 
 def agreement(

@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike
 from trustlab.metrics.correlation import OVER_LEVELS, spearman_exact_p, spearman_values
 from trustlab.metrics.ties import numbers
 
-Band = tuple[float, float, float]
-"""Low end, median and high end of what chance gives."""
+Band = tuple[float, float, float]  # low end, median and high end of what chance gives
 
 
 def rising_band(accuracies: ArrayLike, statistic: str = "pearson") -> Band:

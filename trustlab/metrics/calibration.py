@@ -14,8 +14,7 @@ from trustlab.metrics.discrimination import check_pair, check_weights, one_class
 from trustlab.metrics.estimate import Metric, Rows, of_answers, of_kind, part
 from trustlab.metrics.ties import numbers, same_shape
 
-TOLERANCE = 1e-9
-"""How far outside [0, 1] a probability may lie through rounding."""
+TOLERANCE = 1e-9  # how far outside [0, 1] a probability may lie through rounding
 
 
 def brier(correct: ArrayLike, confidence: ArrayLike) -> float:

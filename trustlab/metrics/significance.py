@@ -22,8 +22,7 @@ def holm(p: ArrayLike) -> np.ndarray:
     return found
 
 
-ALPHA = 0.05
-"""A corrected p below this is beyond chance."""
+ALPHA = 0.05  # a corrected p below this is beyond chance
 MOST = 10_000
 """Past so many cases it only matters that there are more: the difference is next to none."""
 

@@ -95,8 +95,7 @@ class FileLine(Line):
 
     async def post(self, kind: str, body: Mapping[str, Any]) -> Outcome:
         """The answer that came back; else the request waits, and is written by :meth:`write`."""
-        content = json.dumps([kind, body], sort_keys=True)
-        name = hashlib.sha256(content.encode()).hexdigest()
+        name = hashlib.sha256(json.dumps([kind, body], sort_keys=True).encode()).hexdigest()
         if name in self._places:
             file, at = self._places[name]
             with file.open("rb") as lines:

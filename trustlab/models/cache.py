@@ -492,8 +492,7 @@ class CachedModel:
         return found[key]
 
     def _key(self, what: str, *more: object) -> str:
-        content = to_json([what, self.name, self.revision, *more])
-        return hashlib.sha256(content.encode()).hexdigest()
+        return hashlib.sha256(to_json([what, self.name, self.revision, *more]).encode()).hexdigest()
 
     def _put(self, rows: Mapping[str, str]) -> None:
         with self._writing, self._connection:

@@ -82,7 +82,7 @@ def text_pieces(ids: Ids, decode: Callable[[Ids], str]) -> list[str]:
             begun = begun[len(head) :]
         else:  # what seemed settled is not: a byte that fits nothing spoils its neighbours
             begun, known = decode(ids[:k]), 0
-        agreed = known + _n_common(begun, text[known : known + len(begun)])
+        agreed = known + n_common(begun, text[known : known + len(begun)])
         ends.append(max(ends[-1], agreed))
         whole = agreed == known + len(begun) and known == settled
         if whole and k - start >= STRIDE and begun[-1:].isalnum():
@@ -92,13 +92,7 @@ def text_pieces(ids: Ids, decode: Callable[[Ids], str]) -> list[str]:
     return [text[a:b] for a, b in itertools.pairwise(ends)] if ids else []
 
 
-def piece_after(before: Ids, token: int, decode: Callable[[Ids], str]) -> str:
-    """The text that ``token`` adds behind the tokens ``before``."""
-    text = decode((*before, token))
-    return text[_n_common(decode(before), text) :]
-
-
-def _n_common(one: Any, other: Any) -> int:
+def n_common(one: Any, other: Any) -> int:
     """How many items both begin with."""
     whole = one == other[: len(one)]  # nearly always, and the quicker question
     return len(one) if whole else len(os.path.commonprefix([one, other]))
@@ -377,7 +371,7 @@ def tree_of(prompts: Sequence[Ids], rows: Iterable[int]) -> Tree:
     ids: list[int] = []
     begins, paths, last = [], [np.arange(0)], ()
     for prompt in (prompts[row] for row in rows):
-        shared = _n_common(last, prompt)
+        shared = n_common(last, prompt)
         new = np.arange(len(ids), len(ids) + len(prompt) - shared)
         begins.append((shared, new))
         paths.append(np.r_[paths[-1][:shared], new])
@@ -396,7 +390,7 @@ def trees(prompts: Sequence[Ids], most: int) -> list[Tree]:
     parts: list[list[int]] = []
     n_tokens, last = 0, ()
     for row in sorted(range(len(prompts)), key=lambda row: prompts[row]):
-        new = len(prompts[row]) - _n_common(last, prompts[row])
+        new = len(prompts[row]) - n_common(last, prompts[row])
         if not parts or n_tokens + new > most:
             parts.append([])
             n_tokens, new = 0, len(prompts[row])

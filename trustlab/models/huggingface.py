@@ -373,7 +373,9 @@ class HuggingFaceModel:
         decode = functools.partial(self._tokenizer.decode, clean_up_tokenization_spaces=False)
         if token in self._special:
             return decode([token])
-        return decoding.piece_after(before, token, lambda ids: decode(list(ids)) if ids else "")
+        known = decode([*before]) if before else ""
+        text = decode([*before, token])
+        return text[decoding.n_common(known, text) :]
 
     def count_tokens(self, messages: Messages) -> int:
         """Length of the conversation as a prompt, in tokens."""

@@ -385,8 +385,7 @@ class OpenAIModel:
 
             def body(dialect: Dialect) -> dict[str, Any]:
                 told = wire.turns(messages, dialect.system_role)
-                prompt = {"model": self.name, "messages": told, "add_generation_prompt": True}
-                return prompt | given
+                return {"model": self.name, "messages": told, "add_generation_prompt": True} | given
 
             outcome = await self._once("tokenize", body, run)
             if outcome.passing:  # another time it may be told
