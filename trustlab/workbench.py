@@ -136,9 +136,9 @@ class Workbench:
         entailment = self.entailment
         vectors = store and store.with_name("vectors.sqlite")
         if isinstance(encoder, str | Path | None):
-            encoder = Encoder(encoder, cache_path=vectors, n_jobs=self.n_jobs)
+            encoder = Encoder(encoder, cache_path=vectors)
         if isinstance(medical, str | Path):
-            medical = Encoder(medical, cache_path=vectors, n_jobs=self.n_jobs)
+            medical = Encoder(medical, cache_path=vectors)
         if isinstance(entailment, str | Path | None):
             judged = store and store.with_name("entailment.sqlite")
             entailment = open_entailment(entailment, encoder=encoder, cache_path=judged)
