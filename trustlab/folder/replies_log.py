@@ -1,16 +1,8 @@
 """Writes each request of a run with its replies and what was read.
 
-A row is one JSON object:
-
-- ``dataset``, ``case_id``, ``level`` (of a consultation the turn), ``model``, ``purpose``. A
-  request that serves several views (as the profile of a diagnosis) names the first; ``n_views``
-  counts them, ``diagnosis`` is the one asked about.
-- ``messages`` ([role, content]), ``temperature``, ``seed``, ``max_tokens``.
-- ``replies``: each ``raw``, its ``thought``, ``finish``, ``kind`` (read, cut, placeholder, unread;
-  '' where the backend failed), ``read`` (what the run's own reader made of it) or ``why`` it made
-  nothing, ``n_tokens_in``, ``n_tokens_out``. The texts are the model's.
-- ``n_cached``, ``n_made``, ``seconds``: as in the table of calls, last, since all before them is
-  the same whenever the run is made.
+A row is one JSON object (:func:`row_of`). A request that serves several views, as the profile of
+a diagnosis, names the first; of a consultation ``level`` is the turn. What differs whenever the run
+is made (``n_cached``, ``n_made``, ``seconds``) comes last.
 """
 
 from __future__ import annotations
@@ -106,6 +98,7 @@ def row_of(
 
 
 def _reply_row(reply: Reply, found: ReadReply) -> dict[str, Any]:
+    """``kind``: read, cut, placeholder or unread, '' where the backend failed."""
     return {
         "raw": reply.text if reply.raw is None else reply.raw,
         "thought": reply.reasoning,

@@ -1,20 +1,10 @@
 """Grades answers: 1, 0, or ungraded with a reason; never a guess.
 
-``exact`` (the case's own name), ``synonym`` (accepted names and the knowledge table), ``encoder``
-(alike in a sentence encoder) and ``judge:MODEL`` (a model is asked). All keep these rules:
-
-- Wrong are an unreadable answer, what is no diagnosis ("Yes.", "Option C", a number, more than 200
-  characters), several ("A or B") and a denial ("A ruled out"), unless a true name reads so.
-- A narrower name is right: "viral pneumonia" for "pneumonia", "A due to B", "A with B". A broader
-  one is wrong, and so is another cause, site, side, stage or kind; a disease is not a syndrome.
-
-All but ``exact``:
-
-- Words of certainty and degree, accents, invisible characters, a possessive 's, a leading
-  "Diagnosis:" and words turned round change nothing, but "mild A" for "severe A" is wrong; nor, in
-  brackets at the end, an ICD-10 code, a share, the abbreviation or another true name.
-- Names are the knowledge table's, a list's of abbreviations and everyday names, and ICD-10-CM's,
-  whose hierarchy also says what is narrower.
+What is right, what is no diagnosis and where names come from: docs/python.md, with ``grader``. To
+all but ``exact`` words of certainty and degree, accents, invisible characters, a possessive 's, a
+leading "Diagnosis:" and words turned round change nothing, but "mild A" for "severe A" is wrong;
+nor, in brackets at the end, an ICD-10 code, a share, the abbreviation or another true name. A
+disease is no syndrome, and more than 200 characters are no diagnosis.
 """
 
 from __future__ import annotations

@@ -303,12 +303,6 @@ class OpenAIModel:
         """Give the connections back. A later call opens them anew."""
         self._line.close()
 
-    def __enter__(self) -> OpenAIModel:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     # What follows runs in the client's thread.
 
     async def _answer_all(self, run: _Run) -> None:
