@@ -115,19 +115,11 @@ class _Dialogue(Row):
 def read(path: Path, seed: int = 0, split: str | None = None) -> Read:
     """The dialogues of ``path`` as cases, in file order; ``split``: train, valid or test alone.
 
-    - ``path``: the repository, its ``data`` or ``raw_data`` folder, or a file of dialogues. Of a
-      repository's two forms the one with more dialogues is read, the canonicalised one where they
-      are equal (its public file holds 3).
-    - A statement is one exchange: what the doctor says, and the patient after it; of both the
-      utterances with an intent in :data:`KEPT`.
-    - The diagnosis: the first disease of the doctor's last diagnosis, with the knowledge table's
-      names; further ones, not accepted, are in ``Case.patient["also_named"]``.
-    - Left out: all from that utterance on, and exchanges before it that give the diagnosis away, by
-      their words (:func:`~trustlab.agents.giveaway.giveaway`) or as annotated. Those are counted.
-    - Dropped: dialogues without a diagnosis, or with 10 statements or fewer.
-
-    ``ValueError``: no file, no such split. :class:`DataError`: a bad file. ``seed``: not used.
-    """
+    What ``path`` may be, how a dialogue becomes a case and what is left out: the card in
+    data/README.md. Of a repository's two forms the canonicalised one is read where both have as
+    many dialogues. Exchanges that give the diagnosis away are counted; dropped are dialogues
+    without a diagnosis, or with 10 statements or fewer. ``ValueError``: no file, no such split.
+    :class:`DataError`: a bad file. ``seed``: not used."""
     if split is not None and split not in SPLITS:
         raise ValueError(f"split is {split!r}; allowed are {', '.join(SPLITS)}, or None for all")
     file, dialogues, n_unread = _largest(path)
