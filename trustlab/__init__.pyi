@@ -11,7 +11,6 @@ from .compare import Comparison, compare_runs
 from .confidence import METHODS, Parameters
 from .corpora import load_corpus
 from .datasets import DataError, Read, load_cases, load_sets, read_data
-from .datasets.replies_file import replies_table
 from .disk_index import BM25S, open_retriever
 from .experiment import benchmark, score
 from .folder.saved import load_run
@@ -118,7 +117,6 @@ __all__ = [
     "read_data",
     "rephrase",
     "report",
-    "replies_table",
     "save_table",
     "score",
     "show",
