@@ -179,14 +179,9 @@ class Comparison:
 def compare_runs(*runs: Run | str | Path, n_draws: int = 2000, seed: int = 0) -> Comparison:
     """Models or settings side by side: the answers of several runs on the cases that they share.
 
-    - ``runs``: runs, or folders that ``trustlab run 01_benchmark`` or ``trustlab score`` left. Each
-      model of each run is a side; sides are called by what differs: the model, else the folder,
-      else a number. The first side is the reference.
-    - Compared are the (data set, case, level) that every side answered, paired by case with the
-      same draws of cases for all; the rest is counted. Each side's AUROC ranks its own answers.
-    - ``p_holm`` is over all methods and sides of a data set, accuracies apart.
-    - ``cases_needed`` for 80 % power at two-sided 5 %, as if the difference seen were the true one
-      (:func:`~trustlab.metrics.significance.sample_size_for_power`): a guide only.
+    - Which sides there are, what is compared and how: docs/replies.md, *Side by side*. ``runs``:
+      runs, or their folders. ``p_holm`` is over all methods and sides of a data set, accuracies
+      apart; ``cases_needed`` takes the difference seen for the true one: a guide only.
     - AUPRC is not compared: it depends on how many answers are right, which differs by side.
     - ``ValueError`` for fewer than two sides or more than :data:`MOST`, nothing shared, one case
       with two truths, and what is no run's folder.

@@ -45,15 +45,12 @@ def open_retriever(
     index_dir: str | Path | None = None,
     kind: str | None = None,
 ) -> BM25 | BM25S:
-    """A retriever over the corpus at ``path`` (:func:`~trustlab.corpora.corpus_files`;
-    default: the project's own).
-
-    ``kind``: ``"rank_bm25"`` keeps all passages in memory; ``"bm25s"`` keeps an index in
-    ``index_dir`` (default: ``runs/indexes``) and opens it again; ``None``: the first up to
+    """A retriever over the corpus at ``path`` (:func:`~trustlab.corpora.corpus_files`; default: the
+    project's own). ``kind``: ``"rank_bm25"`` keeps all passages in memory; ``"bm25s"`` keeps an
+    index in ``index_dir`` (default: ``runs/indexes``) and opens it again; ``None``: the first up to
     :data:`LARGE` passages, the second above. Rankings are the same. ``ValueError``: an unknown
     kind, a setting out of range. ``ImportError``: bm25s is needed and absent. Errors of the corpus:
-    as ``load_corpus``.
-    """
+    as ``load_corpus``."""
     if kind not in (None, *KINDS):
         raise ValueError(f"kind is {kind!r}; allowed are None, {', '.join(map(repr, KINDS))}")
     files = corpus_files(FILE if path is None else path)

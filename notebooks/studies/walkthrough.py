@@ -80,8 +80,7 @@ def agreement_table(run: Run, knowledge: Knowledge) -> pd.DataFrame:
         raise ValueError("the run has no method 'poc', so its samples' agreement is unknown")
     whole = sum(c.prior for c in knowledge.conditions.values())
     found: Any = _with_confidence(run, ["poc"])
-    said = found["answer"]
-    named = [knowledge.condition_named(a) if isinstance(a, str) else None for a in said]
+    named = [knowledge.condition_named(a) if isinstance(a, str) else None for a in found["answer"]]
     found["prior"] = [NAN if c is None else c.prior / whole for c in named]
     found["n"] = found["poc"].notna().astype(int)
     return found[[*KEYS, "answer", "prior", "poc", "correct", "n"]].reset_index(drop=True)

@@ -160,7 +160,6 @@ class _Own(Row):
 
 def read_table(path: Path, seed: int = 0) -> Read:
     """The cases of the table ``path`` in file order: ``.csv``, ``.tsv`` or ``.jsonl``, in UTF-8.
-
     The columns: data/README.md, *Your own cases*; of a dialogue in ``text`` an exchange is a
     statement. Left out and counted: cases with 10 statements or fewer, empty rows.
     :class:`DataError`: a row or header that breaks the format, also of those left out. ``seed``:

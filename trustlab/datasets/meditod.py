@@ -114,7 +114,6 @@ class _Dialogue(Row):
 
 def read(path: Path, seed: int = 0, split: str | None = None) -> Read:
     """The dialogues of ``path`` as cases, in file order; ``split``: train, valid or test alone.
-
     What ``path`` may be, how a dialogue becomes a case and what is left out: the card in
     data/README.md. Of a repository's two forms the canonicalised one is read where both have as
     many dialogues. Exchanges that give the diagnosis away are counted; dropped are dialogues

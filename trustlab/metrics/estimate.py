@@ -468,8 +468,7 @@ def interval(
 ) -> dict[str, Any]:
     """``low``, ``high``, ``missing`` of draws (B,); ``test``: also ``p``, ``standard_error``.
     None where those of its ``kind`` do not hold near ``value`` (:func:`.coverage.withheld`)."""
-    nothing = (NAN, NAN, "no draws")
-    low, high, why = bounded_interval(draws, case_ids) if len(draws) else nothing
+    low, high, why = bounded_interval(draws, case_ids) if len(draws) else (NAN, NAN, "no draws")
     if not why and (why := coverage.withheld(kind, len(np.unique(case_ids)), float(value))):
         low = high = NAN
     found: dict[str, Any] = {"low": low, "high": high, "missing": why}

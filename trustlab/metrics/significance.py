@@ -42,8 +42,7 @@ def sample_size_for_power(difference: float, standard_error: float, n_cases: int
     known = math.isfinite(difference) and math.isfinite(standard_error)
     if not known or difference == 0 or standard_error == 0 or not n_cases:
         return float("nan")
-    z = float(norm.ppf(0.975)) + float(norm.ppf(0.8))
-    reach = z * standard_error / abs(difference)
+    reach = float(norm.ppf(0.975) + norm.ppf(0.8)) * standard_error / abs(difference)
     return float(max(math.ceil(n_cases * reach**2), 2))
 
 

@@ -109,8 +109,7 @@ class FileLine(Line):
             return (final or failed or [Outcome(what="the batch brought no answer")])[-1]
         self.waiting.add(name)
         if n_failed >= self._written[name]:
-            url = f"/v1{PATHS[kind]}"
-            row = {"custom_id": name, "method": "POST", "url": url, "body": body}
+            row = {"custom_id": name, "method": "POST", "url": f"/v1{PATHS[kind]}", "body": body}
             self._write((json.dumps(row, ensure_ascii=False) + "\n").encode())
             self._written[name] += 1
         return Outcome(what=WAITS)

@@ -49,8 +49,7 @@ class Logits:
 
     def likeliest(self, rows: np.ndarray) -> np.ndarray:
         """The most probable token of each row, the first of equals, (m,)."""
-        part = self._of(self._maxima, rows).argmax(1, keepdim=True)
-        columns, near = self._near(rows, part)
+        columns, near = self._near(rows, self._of(self._maxima, rows).argmax(1, keepdim=True))
         return columns.gather(1, near.argmax(1, keepdim=True))[:, 0].cpu().numpy()
 
     def drawn(

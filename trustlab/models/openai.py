@@ -269,14 +269,11 @@ class OpenAIModel:
         self, requests: Sequence[Request], *, keep: Keep | None = None
     ) -> list[list[Reply]]:
         """Answer every request with its ``n`` replies, in order. What fails after its retries is
-        missing, with the reason.
-
-        ``keep(i, k, replies)`` gets replies ``k`` and on of request ``i`` as they come, in another
-        thread. :class:`~trustlab.models.stops.Stopped` hands over what is finished when a budget is
-        spent, the server refuses the key or the model or is gone, or the user interrupts.
-        ``PermissionError``, ``FileNotFoundError``: refused, and nothing is finished.
-        ``ValueError``: an impossible request.
-        """
+        missing, with the reason. ``keep(i, k, replies)`` gets replies ``k`` and on of request ``i``
+        as they come, in another thread. :class:`~trustlab.models.stops.Stopped` hands over what is
+        finished when a budget is spent, the server refuses the key or the model or is gone, or the
+        user interrupts. ``PermissionError``, ``FileNotFoundError``: refused, and nothing is
+        finished. ``ValueError``: an impossible request."""
         for request in requests:
             check(request)
         if not requests:
