@@ -136,9 +136,9 @@ class Workbench:
         entailment = self.entailment
         vectors = store and store.with_name("vectors.sqlite")
         if isinstance(encoder, str | Path | None):
-            encoder = Encoder(encoder, cache_path=vectors)
+            encoder = Encoder(encoder, cache_path=vectors, n_jobs=self.n_jobs)
         if isinstance(medical, str | Path):
-            medical = Encoder(medical, cache_path=vectors)
+            medical = Encoder(medical, cache_path=vectors, n_jobs=self.n_jobs)
         if isinstance(entailment, str | Path | None):
             judged = store and store.with_name("entailment.sqlite")
             entailment = open_entailment(entailment, encoder=encoder, cache_path=judged)

