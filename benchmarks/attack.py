@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -84,7 +85,7 @@ def run(attack: Attack, folder: Path) -> dict[str, Any]:
     with Server(**attack.ways) as server:
         began, stopped, missing = time.perf_counter(), "", Counter()
         options = {"base_url": server.url, "provides": ["logprobs"], **attack.options}
-        with OpenAIModel("toy", **options) as model:
+        with closing(OpenAIModel("toy", **options)) as model:
             cached = CachedModel(model, folder / "replies.sqlite")
             try:
                 rows = cached.generate(requests)
@@ -98,7 +99,7 @@ def run(attack: Attack, folder: Path) -> dict[str, Any]:
             why = reply.missing or next(iter(trace.lacks.values() if trace else ()), "")
             missing[why.partition(": ")[0].partition(" (")[0]] += 1
         server.plan, server.per_second = lambda k, body: None, 0
-        with OpenAIModel("toy", **options) as model:
+        with closing(OpenAIModel("toy", **options)) as model:
             cached = CachedModel(model, folder / "replies.sqlite")
             cached.generate(requests)
             cached.close()

@@ -15,6 +15,7 @@ import platform
 import subprocess
 import sys
 import time
+from contextlib import closing
 from importlib.metadata import version
 from pathlib import Path
 
@@ -77,9 +78,8 @@ def main() -> None:
             Request((("user", f"Patient {k}: cough and fever."),), want=want)
             for k in range(options.calls)
         ]
-        with OpenAIModel(
-            "toy", base_url=address, concurrency=options.in_flight, provides=want
-        ) as model:
+        how = {"base_url": address, "concurrency": options.in_flight, "provides": want}
+        with closing(OpenAIModel("toy", **how)) as model:
             model.generate([Request((("user", "warm up"),))])  # imports and opens the client
             began, cpu = time.perf_counter(), time.process_time()
             replies = model.generate(requests)

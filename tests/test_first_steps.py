@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
+from contextlib import closing
 
 import pytest
 from each import each
@@ -55,7 +56,7 @@ def test_one_model_or_a_name_stands_for_a_list_and_what_is_none_is_refused() -> 
 
 def test_a_closed_port_is_said_after_one_more_try(closed) -> None:
     words = r"'toy' cannot be reached at 127.0.0.1:\d+/v1: .* failed after 1 retry \(ConnectError\)"
-    with OpenAIModel("toy", base_url=f"{closed}/v1") as model:
+    with closing(OpenAIModel("toy", base_url=f"{closed}/v1")) as model:
         with pytest.raises(ConnectionError, match=words):
             tl.benchmark(tl.load_cases("starter", n=1), model, setup=tl.Setup(cache=":memory:"))
         assert model.usage["retries"] == 1

@@ -336,7 +336,7 @@ def test_a_text_only_view_of_a_server_is_opened_again_without_asking_it(server, 
 
 
 def test_a_server_that_is_not_there_is_named():
-    with OpenAIModel("toy", base_url="http://127.0.0.1:9/v1", max_retries=0) as model:
+    with closing(OpenAIModel("toy", base_url="http://127.0.0.1:9/v1", max_retries=0)) as model:
         with pytest.raises(ConnectionError, match=r"'toy' cannot be reached at 127.0.0.1:9/v1"):
             _ = model.provides
         ((reply,),) = model.generate([ask()])

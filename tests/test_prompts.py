@@ -14,7 +14,6 @@ from fake_model import FakeModel
 
 from trustlab import prompts
 from trustlab.agents.medconf import SWITCHES as OPTIONS
-from trustlab.html.prompts import about, template
 from trustlab.models.base import taught_in
 from trustlab.models.by_name import EMBEDDED as MODELS
 from trustlab.parsing import agents
@@ -59,9 +58,9 @@ def test_a_slot_or_a_name_that_there_is_not_is_refused() -> None:
 def test_every_prompt_has_both_parts_and_shows_each_of_its_slots_once_or_not_at_all(
     name: str,
 ) -> None:
-    system, user = template(name)
-    assert system and user and re.fullmatch(r"[A-Z][^\n]+[.?]", about(name))
-    assert not re.search(r"\[(about|system|user)\]", about(name) + system + user)
+    about, system, user = parts(EMBEDDED.file(f"{name}.txt"))
+    assert system and user and re.fullmatch(r"[A-Z][^\n]+[.?]", about)
+    assert not re.search(r"\[(about|system|user)\]", about + system + user)
     assert not re.search(r"\{\w+\}", system)
     fill = {"patient": "xyzzy", "passages": "frotz", "profile": "gnusto"}
     for options in EVERY_CHOICE:

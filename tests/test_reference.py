@@ -19,7 +19,7 @@ from trustlab.confidence import METHODS
 from trustlab.datasets import load_sets
 from trustlab.experiment import benchmark
 from trustlab.folder.saved import table_in
-from trustlab.models.by_name import open_models
+from trustlab.models.by_name import open_model
 from trustlab.paths import FIGURES, NOTEBOOKS
 from trustlab.run import Run
 from trustlab.run_notebooks import check_parameters, notebook_path, read_parameters
@@ -48,7 +48,8 @@ def again() -> Run:
     cases = load_sets(p.dataset, n=p.n, seed=p.seed)[::40]
     names = ("methods", "levels", "samples", "temperature", "seed")
     how = {name: getattr(p, name) for name in names}
-    return ask(benchmark, cases, open_models(p.model, device="cpu"), **how)
+    models = [open_model(name, device="cpu") for name in p.model]
+    return ask(benchmark, cases, models, **how)
 
 
 def beside(now: pd.DataFrame, name: str, keys: list[str]) -> pd.DataFrame:

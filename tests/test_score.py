@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,12 @@ from typer.testing import CliRunner
 
 import trustlab as tl
 from trustlab.cli import app
+from trustlab.datasets.replies_file import COLUMNS
 from trustlab.folder.saved import read_table as run_table
 from trustlab.folder.saved import save_run
+from trustlab.parsing.reply import no_answer
 from trustlab.paths import DATA, save_table
+from trustlab.records import Generation, TokenTrace
 from trustlab.settings import Setup
 
 ROW: dict[str, Any] = {"case_id": "a", "truth": "Influenza", "answer": "Influenza"}
@@ -47,9 +51,35 @@ FROM_ELSEWHERE = {"agreement", "rdc"}
 """What reads a panel: none is in a table of replies."""
 
 
+def cells(g: Generation) -> dict[str, Any]:
+    """What a table of replies holds of an answer beyond a run's own columns."""
+    found: dict[str, Any] = {"n_total": g.n_total, "patient": g.told}
+    if trace := g.answer and g.answer.trace:
+        found |= {name: getattr(trace, name).tolist() for name in TokenTrace.ARRAYS}
+        found |= {"tokens": list(trace.tokens), "bounds": json.dumps(dict(trace.bounds))}
+        found["alternatives"] = json.dumps(trace.alternatives)
+    samples = g.samples or ()
+    traces = [s.trace or TokenTrace((), np.zeros(0)) for s in samples]
+    found["samples"] = [s.text for s in samples]
+    found["sample_tokens"] = [list(t.tokens) or None for t in traces]
+    found["sample_logprobs"] = [t.logprobs.tolist() or None for t in traces]  # type: ignore
+    for name, replies in g.probes.items():
+        texts = [None if no_answer(replace(r, text=r.raw)) else r.raw for r in replies]
+        found[name] = texts if name == "p_true" else texts[0]
+    if g.assessment is not None and g.assessment.evidence:
+        rows = [
+            {**asdict(e.criterion), "support_level": e.support_level, "evidence": e.quote}
+            for e in g.assessment.evidence
+        ]
+        found |= {"medconf": g.assessment.score, "evidence": json.dumps(rows)}
+    return found
+
+
 @each("kind", ["frame", "jsonl", "parquet", "csv"])
 def test_a_run_s_replies_give_its_confidences_again(kind, asked, tmp_path):
-    table = tl.replies_table(asked.answers, asked.generations)
+    pairs = zip(asked.answers.to_dict("records"), asked.generations, strict=True)
+    table = pd.DataFrame([row | cells(g) for row, g in pairs])
+    table = table[[name for name in COLUMNS if name in table and table[name].notna().any()]]
     replies: Any = table
     if kind == "jsonl":
         replies = tmp_path / "r.jsonl"

@@ -54,7 +54,7 @@ def fake(monkeypatch) -> FakeModel:
 
 
 def test_similarity_is_the_cosine_and_exactly_one_for_identical_strings(fake):
-    matrix = Encoder().similarity(["a", "b", "c", "d", "b"])
+    matrix = Encoder().similarities([["a", "b", "c", "d", "b"]])[0]
     assert matrix[0] == pytest.approx([1, 0.6, -1, 1, 0.6], abs=1e-6)
     assert (matrix == matrix.T).all() and (np.diag(matrix) == 1).all()
     assert matrix[1, 4] == matrix[0, 3] == 1.0 and matrix.min() == -1.0  # clipped
@@ -63,12 +63,12 @@ def test_similarity_is_the_cosine_and_exactly_one_for_identical_strings(fake):
 def test_each_distinct_string_is_encoded_once_per_process_in_rounds_by_length(fake, monkeypatch):
     encoder = Encoder()
     encoder.encode(["flu", "cold", "flu"])
-    encoder.similarity(["cold", "gout"])
+    encoder.similarities([["cold", "gout"]])
     groups = [["mumps", "flu"], [], ["mumps"]]
     matrices = Encoder().similarities(groups)
     assert fake.seen == [["flu", "cold"], ["gout"], ["mumps"]]
     assert [m.shape for m in matrices] == [(2, 2), (0, 0), (1, 1)]
-    np.testing.assert_array_equal(matrices[0], encoder.similarity(groups[0]))
+    np.testing.assert_array_equal(matrices[0], encoder.similarities(groups[:1])[0])
     monkeypatch.setattr(semantics, "ROUND", 2)
     texts = ["eeeee", "aa", "dddd", "aa"]
     vectors = Encoder().encode(texts)  # in the order of the texts
@@ -154,7 +154,7 @@ def test_the_real_encoder_knows_synonyms_without_network(monkeypatch):
     monkeypatch.setattr("socket.socket.connect", refuse)
     monkeypatch.setattr("socket.getaddrinfo", refuse)
     encoder = Encoder(device="cpu")
-    matrix = encoder.similarity(["Heart attack", "Myocardial infarction", "Cystitis"])
+    matrix = encoder.similarities([["Heart attack", "Myocardial infarction", "Cystitis"]])[0]
     assert matrix[0, 1] > matrix[0, 2] + 0.2
     vectors = encoder.encode(["Heart attack", "Cystitis"])
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)

@@ -11,7 +11,6 @@ from .compare import Comparison, compare_runs
 from .confidence import METHODS, Parameters
 from .corpora import load_corpus
 from .datasets import DataError, Read, load_cases, load_sets, read_data
-from .datasets.replies_file import replies_table
 from .disk_index import BM25S, open_retriever
 from .experiment import benchmark, score
 from .folder.saved import load_run
@@ -30,7 +29,7 @@ from .levels import view, views
 from .meaning.encoder import Encoder
 from .measures import best_of_families, compare_methods, metrics_table
 from .metrics.trust_table import trust_indices
-from .models.by_name import open_model, open_models
+from .models.by_name import open_model
 from .models.cache import CachedModel
 from .paths import NOTICE, save_table, use_studies
 from .plots.figures import Figures
@@ -112,14 +111,12 @@ __all__ = [
     "metrics_table",
     "open_grader",
     "open_model",
-    "open_models",
     "open_retriever",
     "opened",
     "prompts_shown",
     "read_data",
     "rephrase",
     "report",
-    "replies_table",
     "save_table",
     "score",
     "show",

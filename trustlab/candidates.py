@@ -56,10 +56,8 @@ def look_alikes(name: str) -> list[str]:
 
 def candidates_of(case: Case, n: int = 5, seed: int = 0) -> tuple[str, ...]:
     """The diagnosis of a case and what it could be taken for, in an order drawn by ``seed`` and id.
-
     The options of its question, where it has some (MedQA; a column ``options``, with semicolons
-    between); else ``n``: the likeliest of the release's differential, then :func:`look_alikes`.
-    """
+    between); else ``n``: the likeliest of the release's differential, then :func:`look_alikes`."""
     options: Any = case.patient.get("options", ())
     differential: Any = case.patient.get("differential", ())
     if options:
@@ -116,12 +114,10 @@ def choice(
     listed: bool = True,
 ) -> Choices:
     """Let every model choose among candidate diagnoses (:func:`candidates_of`) at every level.
-
     Each name in brackets is scored as the reply to a prompt that lists them all; not ``listed``, to
     the one that asks for a diagnosis, for a model that was taught no other. What is ``None`` is
     ``setup``'s. A model that scores no given text has no choice, with that reason. ``ValueError``
-    for ``n`` below 2.
-    """
+    for ``n`` below 2."""
     if n < 2:
         raise ValueError(f"n is {n!r}; it must be a whole number, at least 2")
     bench = opened(setup)

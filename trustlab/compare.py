@@ -79,9 +79,7 @@ class Comparison:
 
     def figure(self) -> list[Axes]:
         """Level-stratified AUROC: a row a method, a mark a side, a panel a data set; captioned.
-
-        ``ValueError`` where no method was compared.
-        """
+        ``ValueError`` where no method was compared."""
         from trustlab.plots.rows import Line, Sure, by_value, rows
         from trustlab.plots.style import caption, headline
 
@@ -139,10 +137,8 @@ class Comparison:
 
     def save(self, folder: str | Path) -> Path:
         """Leave tables and figure in ``folder``; returns it.
-
         ``sides``, ``differences`` and ``left_out`` as CSV, ``compare.json`` (what was compared and
-        how), ``figures/compare_auroc`` (.png, .svg, .csv) where there is any value.
-        """
+        how), ``figures/compare_auroc`` (.png, .svg, .csv) where there is any value."""
         from matplotlib import pyplot
 
         from trustlab.plots.style import save_figure, use_style
@@ -183,14 +179,9 @@ class Comparison:
 def compare_runs(*runs: Run | str | Path, n_draws: int = 2000, seed: int = 0) -> Comparison:
     """Models or settings side by side: the answers of several runs on the cases that they share.
 
-    - ``runs``: runs, or folders that ``trustlab run 01_benchmark`` or ``trustlab score`` left. Each
-      model of each run is a side; sides are called by what differs: the model, else the folder,
-      else a number. The first side is the reference.
-    - Compared are the (data set, case, level) that every side answered, paired by case with the
-      same draws of cases for all; the rest is counted. Each side's AUROC ranks its own answers.
-    - ``p_holm`` is over all methods and sides of a data set, accuracies apart.
-    - ``cases_needed`` for 80 % power at two-sided 5 %, as if the difference seen were the true one
-      (:func:`~trustlab.metrics.significance.sample_size_for_power`): a guide only.
+    - Which sides there are, what is compared and how: docs/replies.md, *Side by side*. ``runs``:
+      runs, or their folders. ``p_holm`` is over all methods and sides of a data set, accuracies
+      apart; ``cases_needed`` takes the difference seen for the true one: a guide only.
     - AUPRC is not compared: it depends on how many answers are right, which differs by side.
     - ``ValueError`` for fewer than two sides or more than :data:`MOST`, nothing shared, one case
       with two truths, and what is no run's folder.

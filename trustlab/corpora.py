@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from trustlab.files import DATA
+from trustlab.paths import sha256_of
 from trustlab.retrieval import Passage
 from trustlab.sentences import sentences
 from trustlab.tables import DataError, json_object, wrong_encoding
@@ -98,12 +99,6 @@ def digest(files: Sequence[CorpusFile]) -> str:
         name = file.name if file.is_text else ""
         whole.update(f"{name}\0{sha256_of(file.path)}\n".encode())
     return whole.hexdigest()
-
-
-def sha256_of(file: Path) -> str:
-    """Of a file's bytes."""
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def load_corpus(path: CorpusPath | None = None) -> tuple[Passage, ...]:

@@ -26,13 +26,11 @@ from trustlab.corpora import (
     corpus_files,
     digest,
     read_passages,
-    sha256_of,
 )
 from trustlab.retrieval import bm25
 from trustlab.retrieval.bm25 import BM25, K1, N_BEST, B, terms
 
-FORMAT = 3
-"""Goes up when the files of an index change their meaning."""
+FORMAT = 3  # goes up when the files of an index change their meaning
 MANIFEST = "index.json"
 LARGE = 5_000
 """Passages up to which rank-bm25, the reference, answers fast enough (about 20 ms a query)."""
@@ -47,15 +45,12 @@ def open_retriever(
     index_dir: str | Path | None = None,
     kind: str | None = None,
 ) -> BM25 | BM25S:
-    """A retriever over the corpus at ``path`` (:func:`~trustlab.corpora.corpus_files`;
-    default: the project's own).
-
-    ``kind``: ``"rank_bm25"`` keeps all passages in memory; ``"bm25s"`` keeps an index in
-    ``index_dir`` (default: ``runs/indexes``) and opens it again; ``None``: the first up to
+    """A retriever over the corpus at ``path`` (:func:`~trustlab.corpora.corpus_files`; default: the
+    project's own). ``kind``: ``"rank_bm25"`` keeps all passages in memory; ``"bm25s"`` keeps an
+    index in ``index_dir`` (default: ``runs/indexes``) and opens it again; ``None``: the first up to
     :data:`LARGE` passages, the second above. Rankings are the same. ``ValueError``: an unknown
     kind, a setting out of range. ``ImportError``: bm25s is needed and absent. Errors of the corpus:
-    as ``load_corpus``.
-    """
+    as ``load_corpus``."""
     if kind not in (None, *KINDS):
         raise ValueError(f"kind is {kind!r}; allowed are None, {', '.join(map(repr, KINDS))}")
     files = corpus_files(FILE if path is None else path)
@@ -86,8 +81,7 @@ class BM25S:
 
     def search(self, query: str, k: int = N_BEST) -> list[Passage]:
         """The ``k`` best passages that hold a word of the query, ties in corpus order."""
-        found = bm25.best(self.scores(query), k)
-        return [Passage(**self._index.corpus[int(i)]) for i in found]
+        return [Passage(**self._index.corpus[int(i)]) for i in bm25.best(self.scores(query), k)]
 
     def scores(self, query: str) -> np.ndarray:
         """Each passage's score, shape (passages,); above 0 where it holds a word of the query."""
@@ -114,7 +108,7 @@ def _sound(folder: Path) -> bool:
     """Whether the folder holds the files that its manifest names, byte for byte."""
     try:
         kept = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["sha256"]
-        return bool(kept) and all(sha256_of(folder / n) == found for n, found in kept.items())
+        return bool(kept) and all(paths.sha256_of(folder / n) == found for n, found in kept.items())
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return False
 
@@ -161,7 +155,7 @@ def _build(files: Sequence[CorpusFile], folder: Path, k1: float, b: float) -> No
     index.index((numbers, vocabulary), create_empty_token=False, show_progress=False)
     passages = map(vars, read_passages(files))
     index.save(folder, passages, show_progress=False, raise_on_serialization_error=True)
-    kept = {file.name: sha256_of(file) for file in folder.iterdir()}
+    kept = {file.name: paths.sha256_of(file) for file in folder.iterdir()}
     manifest = json.dumps({"revision": revision, "sha256": kept}, indent=1)
     (folder / MANIFEST).write_text(manifest, encoding="utf-8")
 
@@ -169,5 +163,4 @@ def _build(files: Sequence[CorpusFile], folder: Path, k1: float, b: float) -> No
 def words_revision() -> str:
     """Names all that :func:`terms` depends on."""
     how = (bm25.WORD.pattern, bm25.UNSEEN.pattern, "NFKC", unicodedata.unidata_version)
-    parts = (*how, *sorted(bm25.stop_words()))
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+    return hashlib.sha256("\0".join([*how, *sorted(bm25.stop_words())]).encode()).hexdigest()[:16]

@@ -33,7 +33,7 @@ from trustlab.formatted import remark_lines, together
 from trustlab.gate import samples_alike, withheld, without_unread
 from trustlab.levels import Show, view
 from trustlab.levels import views as views_of
-from trustlab.meaning.parts import Readers, with_meaning
+from trustlab.meaning.parts import Readers
 from trustlab.metrics.run_tables import checked_answers, joined
 from trustlab.models.base import Model, Request
 from trustlab.models.cache import CachedModel
@@ -205,7 +205,7 @@ def score(
     chosen = [m for m in (select(wanted) if wanted else []) if m not in known]
     kept = read_replies(table, setup.chosen, setup.seed)
     readers, needs = setup.readers, needs_of(chosen)
-    made = with_meaning(kept.generations, kept.views, needs, readers)
+    made = readers.read(kept.generations, kept.views, needs)
     scored = confidence_table(kept.views, made, chosen)
     judge = getattr(setup.judge, "model", None)
     with recording(setup.run_dir if judge else None) as attach:

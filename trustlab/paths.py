@@ -29,8 +29,7 @@ FIGURES = WORK / "figures"
 RUNS = WORK / (os.environ.get("TRUSTLAB_RUNS") or "runs")
 """What runs leave behind, the reply cache among it; the environment variable TRUSTLAB_RUNS names
 another folder."""
-REPLIES = RUNS / "replies.sqlite"
-"""The reply cache of whatever names no other."""
+REPLIES = RUNS / "replies.sqlite"  # the reply cache of whatever names no other
 
 
 def use_studies() -> None:
@@ -59,6 +58,12 @@ def shard_of(text: str) -> tuple[int, int]:
 def runs_of(text: str | None) -> Path:
     """Where the runs of a shard ("i/n") leave everything; of ``None``: :data:`RUNS`."""
     return RUNS if text is None else RUNS / f"shard-{text.replace('/', '-of-')}"
+
+
+def sha256_of(file: Path) -> str:
+    """Of a file's bytes, in hex digits."""
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def in_shard(case_id: str, shard: str | None) -> bool:

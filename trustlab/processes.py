@@ -19,8 +19,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from joblib.externals.loky import ProcessPoolExecutor, process_executor
 
 T = TypeVar("T")
-LOOKS_EVERY_S = 1.0
-"""Seconds between two looks of a worker at whether its parent still lives."""
+LOOKS_EVERY_S = 1.0  # seconds between two looks of a worker at whether its parent still lives
 
 
 def processes(n_jobs: int) -> int:
@@ -48,10 +47,8 @@ def _parallel(function: Callable[..., T], calls: Iterable[tuple], n_jobs: int, *
 @contextmanager
 def beside(n_jobs: int, known: Callable[..., object]) -> Iterator[Callable[..., Future[Any]]]:
     """Begins calls that are done in turn, in one process beside this one.
-
     ``begin(function, *arguments)`` gives what will hold its result. With one of :func:`processes`
-    each is done at once, here. ``known``: a function whose module that process imports first.
-    """
+    each is done at once, here. ``known``: a function whose module that process imports first."""
     if processes(n_jobs) == 1:
         yield _at_once
         return

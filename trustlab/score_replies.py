@@ -27,9 +27,6 @@ def scored(
 ) -> list[str]:
     """Score a table of replies, or the tables of a run's folder, and leave in ``folder``:
 
-    - ``answers``, ``confidence``, ``metrics``: as CSV and Parquet; ``main.csv`` and ``main.tex``:
-      the metrics to read and to print; ``run.json``: how they were made; and the rest of a run's
-      folder (:func:`~trustlab.folder.saved.load_run`).
     - ``answers``, ``confidence``, ``metrics`` as CSV; ``main.csv`` and ``main.tex``: the metrics
       to read and to print; ``run.json``: how they were made; and the rest of a run's folder
       (:func:`~trustlab.folder.saved.load_run`).
@@ -69,9 +66,8 @@ def _draw(run: Run, metrics: pd.DataFrame, setup: Workbench, folder: Path) -> li
     show, lines = Figures("score", setup, run, models=models), []
     for (who, where), part in auroc.groupby(["model", "dataset"], sort=False):
         if part["value"].notna().any():
-            show(
-                auroc_rows(part, run.families), part, "auroc", (who, where), title="AUROC by method"
-            )
+            axes = auroc_rows(part, run.families)
+            show(axes, part, "auroc", (who, where), title="AUROC by method")
             ending = plots.file_ending(who, models) + plots.file_ending(where, sets)
             lines.append(f"figures/score_auroc{ending}.png: AUROC of {who} on {where}")
         else:

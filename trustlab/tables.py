@@ -22,9 +22,7 @@ _LONGEST = 160
 
 class DataError(ValueError):
     """A file that cannot be used as it is: where, what was found, what is allowed.
-
-    ``row`` counts from 1 and leaves the header out; ``None``: the fault is the whole file's.
-    """
+    ``row`` counts from 1 and leaves the header out; ``None``: the fault is the whole file's."""
 
     def __init__(self, file: Path | str, row: int | None, field: str, value: object, allowed: str):
         super().__init__(str(file), row, field, value, allowed)
@@ -120,8 +118,7 @@ KINDS = "a .csv, .tsv or .jsonl file"
 SHEETS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
 """How a spreadsheet's own file begins: it is a zip, or Excel's older format."""
 AS_CSV = "save the table as CSV, with commas, in UTF-8"
-HEAD = 1 << 16
-"""Bytes of a table that are looked at before it is read."""
+HEAD = 1 << 16  # bytes of a table that are looked at before it is read
 NO_NAMES = ("", "na", "n a", "n a n a", "nan", "nat", "null", "nil", "none", "1 ind", "1 qnan")
 """What other programs write for an empty cell, normalised."""
 _NAMELESS = re.compile(r"(Unnamed: \d+(\.\d+)?)?")
@@ -165,10 +162,8 @@ def named_columns(
     file: Path | str, header: Sequence[str], rows: Iterable[Sequence[object]]
 ) -> list[int]:
     """Places of the columns to read: those with a name.
-
     Without one may be pandas' index, before all others, and columns that are empty, which Excel
-    leaves. :class:`DataError` for another one, and for a name that comes twice.
-    """
+    leaves. :class:`DataError` for another one, and for a name that comes twice."""
     kept: list[int] = []
     for place, name in enumerate(header):
         bad = partial(DataError, file, None, f"header, column {place + 1}")

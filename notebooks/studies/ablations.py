@@ -23,7 +23,7 @@ from trustlab.gate import without_unread
 from trustlab.knowledge import load_knowledge
 from trustlab.meaning.encoder import Encoder
 from trustlab.meaning.entailment import Entailment
-from trustlab.meaning.parts import Readers, with_meaning
+from trustlab.meaning.parts import Readers
 from trustlab.metrics.estimate import NAN
 from trustlab.metrics.paired import MIN_COVERAGE
 from trustlab.models.base import Model
@@ -191,8 +191,7 @@ def _stacked(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     return pd.concat(named, ignore_index=True)
 
 
-MAX_KINDS = 6
-"""More kinds of passage than this are titles, not kinds."""
+MAX_KINDS = 6  # more kinds of passage than this are titles, not kinds
 WRONG = "control: passages of another disease"
 
 
@@ -309,7 +308,7 @@ def readings(
             needs = {need for m in changing for need in m.needs} & family
             fresh: Any = {"parameters": replace(run.generations[0].parameters, **changed)}
             given = [replace(g, **fresh, **dict.fromkeys(needs)) for g in run.generations]
-            made = confidence_table(of_run, with_meaning(given, of_run, needs, readers), changing)
+            made = confidence_table(of_run, readers.read(given, of_run, needs), changing)
             made = without_unread(replace(run, confidence=made)).confidence
             parts.append(made.assign(choice=choice, option=option))
     return pd.concat(parts, ignore_index=True)

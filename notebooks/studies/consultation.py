@@ -33,8 +33,7 @@ from trustlab.run import Run
 from trustlab.settings import Setup, given
 from trustlab.workbench import Workbench, opened
 
-FOUR = ("medconf", "asp", "poc", "ce")
-"""The methods of the published experiment."""
+FOUR = ("medconf", "asp", "poc", "ce")  # the methods of the published experiment
 FACTS = "facts"
 TURNS = [
     "model", "case_id", "dataset", "turn", "question", "tries", "reply", "outcome", "why", "fact",
@@ -139,8 +138,7 @@ def consultations(
                 here = {"setup": setup.below(folder), "asked_before": with_cache}
                 runs[model.name] = benchmark(told, [model], methods, levels, **here, show=turn_view)
     name = FACTS if patient == FACTS else getattr(patient or doctor, "name", "the model itself")
-    asked_by = {doctor.name: doctor.revision} if doctor else {}
-    run = _tables(talked, runs, str(name), asked_by)
+    run = _tables(talked, runs, str(name), {doctor.name: doctor.revision} if doctor else {})
     if setup.run_dir:
         run.save(setup.run_dir)
     return run

@@ -39,8 +39,7 @@ WORDED = ("rephrase_question", "rephrase_reply", "rephrase_statement")
 METHODS_SHOWN = "ratio"
 """Every method on a ratio scale, where a coefficient of variation means something."""
 CHANGES = ("small_talk", "other_system", "reordered", "instruction_100")
-SEEDS = (1, 2, 3)
-"""Of the three paraphrased conditions."""
+SEEDS = (1, 2, 3)  # of the three paraphrased conditions
 WORDING_COLUMNS = ["text", "wording", "verdict", "how", "why", "used", "n"]
 
 
@@ -364,8 +363,7 @@ def either_named(
     had = ~(answers["correct"].isna() & answers["answer"].isna())
     grades = [grader.grade(said, [pairs[c][i] for c in answers["case_id"]]) for i in (0, 1)]
     right = [[g.correct for g in of_one] for of_one in grades]
-    either = pd.DataFrame(right, columns=answers.index, dtype=float).max(skipna=False)
-    return either.where(had)
+    return pd.DataFrame(right, columns=answers.index, dtype=float).max(skipna=False).where(had)
 
 
 def dry_run(cases: Sequence[Case], models: Sequence[Any], asked: Any) -> None:

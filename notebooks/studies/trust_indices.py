@@ -241,8 +241,7 @@ def _cached(models: Sequence[Model], setup: Workbench) -> dict[int, CachedModel]
     A doctor's model that reviews, too, has one entry, so that its calls are counted once."""
     found: dict[int, CachedModel] = {}
     for model in models:
-        one = setup.cached(model)
-        found.setdefault(id(model), one).reset_calls()
+        found.setdefault(id(model), setup.cached(model)).reset_calls()
     return found
 
 
@@ -477,14 +476,13 @@ def configuration_differences(
         for name in SHOWN:
             unit = 100 if name == "accuracy" else 1
             place, pair = INDICES.index(name), _pair(mine, theirs, name, choices)
-            scaled = partial(_index, place, unit, choices)
+
+            def scaled(rows: Rows, place: int = place, unit: int = unit) -> np.ndarray:
+                return unit * rows.drawn(made.indices(choices))[place]
+
             found = compared(pair, of_kind(made.INTERVALS[name], scaled, 100))
             lines.append({**label, "against": against, "metric": name, **found})
     return corrected(lines, [*FAMILY, "configuration", "against"], family=FAMILY)
-
-
-def _index(place: int, unit: int, choices: Choices, rows: Rows) -> np.ndarray:
-    return unit * rows.drawn(made.indices(choices))[place]
 
 
 def indices_on_shared_cases(reviews: pd.DataFrame, of: Sequence[str] = RUN) -> pd.DataFrame:

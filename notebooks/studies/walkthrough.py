@@ -38,8 +38,7 @@ STARTERS = ("starter", "starter-dialogue", "starter-report")
 UNKNOWN = DATA / "starter" / "unknown.jsonl"
 """Patients whose disease the embedded models do not know."""
 KEYS = ["case_id", "level", "model"]
-MIN_ANSWERS = 10
-"""A mean of fewer answers is left out of a figure of means."""
+MIN_ANSWERS = 10  # a mean of fewer answers is left out of a figure of means
 
 
 def token_table(run: Run) -> pd.DataFrame:
@@ -81,8 +80,7 @@ def agreement_table(run: Run, knowledge: Knowledge) -> pd.DataFrame:
         raise ValueError("the run has no method 'poc', so its samples' agreement is unknown")
     whole = sum(c.prior for c in knowledge.conditions.values())
     found: Any = _with_confidence(run, ["poc"])
-    said = found["answer"]
-    named = [knowledge.condition_named(a) if isinstance(a, str) else None for a in said]
+    named = [knowledge.condition_named(a) if isinstance(a, str) else None for a in found["answer"]]
     found["prior"] = [NAN if c is None else c.prior / whole for c in named]
     found["n"] = found["poc"].notna().astype(int)
     return found[[*KEYS, "answer", "prior", "poc", "correct", "n"]].reset_index(drop=True)
@@ -221,5 +219,4 @@ def dry_run(cases: Sequence[Case], models: Sequence[Any], setup: Any) -> None:
     benchmark(patient, models, METHODS_ASKED, setup.levels, setup)
     unknown = {"dataset": "table", "path": UNKNOWN}
     for more in (*({"dataset": name} for name in STARTERS), unknown):
-        some = setup.with_(**more).cases()
-        benchmark(some, models, JUDGED, [100], setup)
+        benchmark(setup.with_(**more).cases(), models, JUDGED, [100], setup)

@@ -21,15 +21,13 @@ CAUGHT = ("adds", "drops", "turns", "another finding")
 """Verdicts on new words that do not say the same: they must not be used as a paraphrase."""
 MARGIN = 0.15
 """How much nearer (cosine) another finding must be than the own one before it counts as told."""
-FLOOR = 0.3
-"""Cosine below which a text is like nothing that the own finding's phrasings say."""
+FLOOR = 0.3  # cosine below which a text is like nothing that the own finding's phrasings say
 QUESTION_FLOOR = 0.45
 """The same for a question: higher, since short garbled questions are a little like many."""
 NEGATION = 0.15
 """What negation words weigh beside the difference of two cosines, ways to affirm less ways to
 deny."""
-UNDECIDED = 0.1
-"""A weight of polarity nearer to 0 than this is no verdict."""
+UNDECIDED = 0.1  # a weight of polarity nearer to 0 than this is no verdict
 MIN_WORDS = 3  # shorter phrasings inside a longer text are chance
 
 _WORDS = word_lists("paraphrases")

@@ -55,12 +55,10 @@ def load_cases(
     **options: Any,
 ) -> list[Case]:
     """The cases of data set ``name``, in file order; ``n`` of them picked at random where given.
-
     ``seed`` decides the pick, and order or wording where the data set leaves them open; picks with
     one seed nest. ``options`` are the loader's own, such as ``ids`` of medqa. ``ValueError`` for an
     unknown name or option, a missing path or an ``n`` out of reach, and its subclass
-    :class:`DataError` for a file that breaks its format.
-    """
+    :class:`DataError` for a file that breaks its format."""
     return _picked(_some(name, path, seed, options), name, n, seed)
 
 
@@ -73,12 +71,9 @@ def load_sets(
     options: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> list[Case]:
     """The cases of one data set or several, one set after the other; ``n`` of each set, or all
-    where it has fewer.
-
-    ``path``: one for one data set, a list for several, ``None`` where none is needed. ``options``:
-    the loaders' own, by data set. As :func:`load_cases`; ``ValueError`` too where names, paths or
-    options do not pair up or a case is there twice.
-    """
+    where it has fewer. ``path``: one for one data set, a list for several, ``None`` where none is
+    needed. ``options``: the loaders' own, by data set. As :func:`load_cases`; ``ValueError`` too
+    where names, paths or options do not pair up or a case is there twice."""
     pairs, chosen = _pairs(names, path, options or {}), options or {}
     cases: list[Case] = []
     for name, where in pairs:

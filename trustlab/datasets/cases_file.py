@@ -24,18 +24,15 @@ MIN_STATEMENTS = 11
 
 NAMED = "cases whose text names their diagnosis"
 """A history, a question or a denial may do that: such a case is kept, and easier than it looks."""
-N_NAMED = 5
-"""How many of the dropped entries are named for each reason."""
+N_NAMED = 5  # how many of the dropped entries are named for each reason
 
 
 @dataclass(frozen=True)
 class Read:
     """What a loader made of a file.
-
     ``cases`` are in file order and may be made only when looked at. ``n_entries``: rows, dialogues
     or questions read. ``dropped``: reason -> row numbers or ids of what became no case. ``counts``:
-    the loader's further counts, by what they count.
-    """
+    the loader's further counts, by what they count."""
 
     cases: Sequence[Case]
     n_entries: int
@@ -163,18 +160,10 @@ class _Own(Row):
 
 def read_table(path: Path, seed: int = 0) -> Read:
     """The cases of the table ``path`` in file order: ``.csv``, ``.tsv`` or ``.jsonl``, in UTF-8.
-
-    - ``id``: any text, different in every row (``007`` stays ``007``; in JSON lines a string).
-    - ``statements``: a list, or in a cell a statement on each line; or ``text``: running text, cut
-      by :func:`sentences`, a dialogue into its exchanges.
-    - ``diagnosis``; ``accepted``, perhaps: its other names, a list or with ``;`` between.
-    - Other columns that are filled go to ``Case.patient``. No model sees it, but a panel's doctors
-      and reviewers see those of a chart (:data:`trustlab.agents.chart.FIELDS`).
-
-    A line that begins with ``Doctor:`` and one with ``Patient:`` after it are one statement. Left
-    out and counted: cases with 10 statements or fewer, empty rows. :class:`DataError`: a row or
-    header that breaks the format, also of those left out. ``seed``: not used.
-    """
+    The columns: data/README.md, *Your own cases*; of a dialogue in ``text`` an exchange is a
+    statement. Left out and counted: cases with 10 statements or fewer, empty rows.
+    :class:`DataError`: a row or header that breaks the format, also of those left out. ``seed``:
+    not used."""
     cases: list[Case] = []
     seen: dict[str, int] = {}
     left_out: dict[str, list[str]] = {_SHORT: [], _BLANK: []}

@@ -53,8 +53,8 @@ def _labels(cases: Sequence[Case]) -> list[str]:
 
 def _covered(cases: Sequence[Case]) -> str:
     """For how many cases the knowledge table has a condition of an accepted name."""
-    table = load_knowledge()
-    known = [c.diagnosis for c in cases if any(map(table.condition_named, c.accepted))]
+    named = load_knowledge().condition_named
+    known = [c.diagnosis for c in cases if any(map(named, c.accepted))]
     n_labels = len({case.diagnosis for case in cases})
     names = f"the knowledge table has {len(set(known))} of the {n_labels} diagnoses"
     text = f"{names}, the right one in {len(known):,} of {len(cases):,} cases"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import shutil
 import stat
@@ -21,11 +20,10 @@ from typing import Any, Literal
 from pydantic import TypeAdapter
 from tqdm import tqdm
 
-from trustlab.paths import read_yaml, save_json
+from trustlab.paths import read_yaml, save_json, sha256_of
 from trustlab.tables import DataError, read_text
 
-SOURCE = "SOURCE.json"
-"""The file beside the data that says where each of them came from."""
+SOURCE = "SOURCE.json"  # the file beside the data that says where each of them came from
 TRIES = 3
 LARGEST = 200 * 2**30  # bytes, where no source gives a size
 FOR_GOOD = (400, 401, 403, 404, 405, 410, 451)  # statuses that another try does not change
@@ -114,12 +112,10 @@ def fetch(
     name: str, folder: Path, *, accept: bool = False, homes: Homes = HOMES, progress: bool = True
 ) -> Fetched:
     """Put the files of ``name`` into ``folder``, checked, with their source in ``SOURCE.json``.
-
     ``accept``: you keep to the licence. What is there and right is not downloaded again; a file
     appears whole or not at all; an archive stays, and is unpacked once into a folder of its name.
     ``ValueError``: an unknown name, no consent, steps by hand, a download that fails or is not what
-    is expected, and anything else in a file's place, which is left alone.
-    """
+    is expected, and anything else in a file's place, which is left alone."""
     folder = Path(folder).expanduser()
     notice, home = licence_notice(name, homes).replace("FOLDER", str(folder)), homes[name]
     if not home.files or not all(f.urls or (folder / f.name).exists() for f in home.files):
@@ -177,10 +173,8 @@ def _there(path: Path, file: File, old: Source | None) -> str:
 
 def _checked(path: Path, file: File, old: Source | None) -> str:
     """The sha256 of ``path``; ``ValueError`` where it is not ``file``, as far as that is known."""
-    size = path.stat().st_size
+    size, sha256 = path.stat().st_size, sha256_of(path)
     with path.open("rb") as stream:
-        sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
-        stream.seek(0)
         start = stream.read(200).lstrip(b"\xef\xbb\xbf \r\n\t").lower()
     for what, starts in NO_DATA.items():
         if start.startswith(starts):
@@ -269,11 +263,9 @@ def unpack(
     archive: Path, folder: Path, n_bytes: int = 20 * 2**30, ratio: int = 200, n_members: int = 10**5
 ) -> None:
     """Unpack a zip into the new ``folder``, which appears whole or not at all.
-
     At most ``n_bytes``, and ``ratio`` for each byte packed: text packs 5 to 20 times, a bomb about
     1,000 times. ``ValueError``: a folder that exists, a broken or encrypted archive, one beyond
-    these, and one with a member that is a link or a device, or leads outside the folder.
-    """
+    these, and one with a member that is a link or a device, or leads outside the folder."""
     if folder.exists():
         raise ValueError(f"{folder} is there already; move it away to unpack {archive.name}")
     most = min(n_bytes, ratio * archive.stat().st_size)

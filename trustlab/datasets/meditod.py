@@ -41,8 +41,7 @@ UNREAD = "dialogues of the repository's other, smaller file, not read"
 SPOKEN = "exchanges that speak the diagnosis, left out"
 UNKNOWN = "utterances with an unknown intent"
 SEVERAL = "dialogues whose last diagnosis names several diseases"
-_PICKS = re.compile(r",(?! )")
-"""The labelling tool joins several picks by a comma without a space."""
+_PICKS = re.compile(r",(?! )")  # the labelling tool joins several picks by a comma without a space
 
 
 @dataclass(frozen=True)
@@ -57,8 +56,7 @@ class Utterance:
     ruled_out: tuple[str, ...] = ()
 
 
-Dialogues = dict[str, list[Utterance]]
-"""Id -> the utterances in their order."""
+Dialogues = dict[str, list[Utterance]]  # id -> the utterances in their order
 
 
 def _names_disease(value: str) -> bool:
@@ -116,30 +114,11 @@ class _Dialogue(Row):
 
 def read(path: Path, seed: int = 0, split: str | None = None) -> Read:
     """The dialogues of ``path`` as cases, in file order; ``split``: train, valid or test alone.
-
-    - ``path``: the repository, its ``data`` or ``raw_data`` folder, or a file of dialogues. Of a
-      repository's two forms the one with more dialogues is read, the canonicalised one where they
-      are equal (its public file holds 3).
-    - A statement is one exchange: what the doctor says, and what the patient says after it; of both
-      the utterances with an intent in :data:`KEPT`.
-    - The diagnosis is the disease of the doctor's last diagnosis; every name that the knowledge
-      table has for it is accepted. Of several at once the first is the diagnosis, and the others,
-      not accepted, are in ``Case.patient["also_named"]``.
-    - Nothing is shown from that utterance on, nor an exchange before it that gives the diagnosis
-      away, by its words (:func:`~trustlab.agents.giveaway.giveaway`) or since it is annotated as
-      a diagnosis that names the same disease, or rules it out. Those are counted.
-    - Dialogues without a diagnosis, or with 10 statements or fewer, are dropped.
-      repository's two forms the one with more dialogues, the canonicalised one where equal.
-    - A statement is one exchange: what the doctor says, and the patient after it; of both the
-      utterances with an intent in :data:`KEPT`.
-    - The diagnosis: the first disease of the doctor's last diagnosis, with the knowledge table's
-      names; further ones, not accepted, are in ``Case.patient["also_named"]``.
-    - Left out: all from that utterance on, and exchanges before it that give the diagnosis away, by
-      their words (:func:`~trustlab.agents.giveaway.giveaway`) or as annotated. Those are counted.
-    - Dropped: dialogues without a diagnosis, or with 10 statements or fewer.
-
-    ``ValueError``: no file, no such split. :class:`DataError`: a bad file. ``seed``: not used.
-    """
+    What ``path`` may be, how a dialogue becomes a case and what is left out: the card in
+    data/README.md. Of a repository's two forms the canonicalised one is read where both have as
+    many dialogues. Exchanges that give the diagnosis away are counted; dropped are dialogues
+    without a diagnosis, or with 10 statements or fewer. ``ValueError``: no file, no such split.
+    :class:`DataError`: a bad file. ``seed``: not used."""
     if split is not None and split not in SPLITS:
         raise ValueError(f"split is {split!r}; allowed are {', '.join(SPLITS)}, or None for all")
     file, dialogues, n_unread = _largest(path)
@@ -195,10 +174,8 @@ def _case(
 
 def _exchanges(utterances: Sequence[Utterance], end: int) -> list[list[Utterance]]:
     """Of each exchange the utterances to show, which come before position ``end``.
-
     They are formed before anything is left out, so that an answer is not joined to a question that
-    it did not answer.
-    """
+    it did not answer."""
     found: list[list[Utterance]] = [[]]
     speaker = ""
     for i, utterance in enumerate(utterances):

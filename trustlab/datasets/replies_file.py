@@ -6,7 +6,7 @@ import json
 import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,7 +15,6 @@ import numpy as np
 import pandas as pd
 
 from trustlab.parsing.medconf import read_evidence, read_profile
-from trustlab.parsing.reply import no_answer
 from trustlab.parsing.scores import probes_read
 from trustlab.paths import read_yaml
 from trustlab.records import (
@@ -33,8 +32,7 @@ from trustlab.records import (
 )
 from trustlab.tables import NO_NAMES, Bad, DataError, named_columns, table_rows
 
-NOISE = 1e-6
-"""A log-probability that is above 0 by less is rounding."""
+NOISE = 1e-6  # a log-probability that is above 0 by less is rounding
 KINDS = "a .csv, .tsv, .jsonl or .parquet one"
 
 
@@ -149,8 +147,7 @@ def _evidence(value: Any) -> tuple[Evidence, ...]:
     rows = json.loads(value) if isinstance(value, str) else _plain(value)
     known = [{k: v for k, v in row.items() if v is not None} for row in rows]
     rows = [{"id": i, "description": f"criterion {i}"} | row for i, row in enumerate(known, 1)]
-    profile = read_profile(json.dumps(rows))
-    return read_evidence(json.dumps({"criteria": rows}), profile, "")[0]
+    return read_evidence(json.dumps({"criteria": rows}), read_profile(json.dumps(rows)), "")[0]
 
 
 def _bounds(value: Any) -> dict[str, str]:
@@ -209,11 +206,9 @@ class Kept:
 
 def read_replies(table: pd.DataFrame | str | Path, parameters: Parameters, seed: int = 0) -> Kept:
     """The replies of a table or of a file (``.csv``, ``.tsv``, ``.jsonl``, ``.parquet``).
-
     Columns: :data:`COLUMNS`; a warning names others. ``TypeError``: neither table nor path.
     :class:`~trustlab.datasets.DataError`: a column that lacks, a row that breaks the format, and a
-    case, level and model that come twice in a data set.
-    """
+    case, level and model that come twice in a data set."""
     file, rows = _rows(table)
     if not rows:
         raise DataError(file, None, "rows", "none", "a row an answer")
@@ -397,45 +392,3 @@ def _trace(bad: Bad, row: Mapping[str, Any], where: str, names: Iterable[str]) -
     arrays: dict[str, Any] = {n: np.array(v, dtype=float) for n, v in given.items()}
     alternatives = None if listed is None else tuple(tuple(each) for each in listed)
     return TokenTrace(tokens, **arrays, alternatives=alternatives, bounds=row.get("bounds", {}))
-
-
-def replies_table(answers: pd.DataFrame, generations: Sequence[Generation]) -> pd.DataFrame:
-    """The replies of a run as a table that :func:`read_replies` reads: its answers, and what was
-    read of each; lists in cells, ``None`` where there is nothing."""
-    rows = answers.to_dict("records")
-    table: Any = pd.DataFrame([r | _cells(g) for r, g in zip(rows, generations, strict=True)])
-    return table[[name for name in COLUMNS if name in table and table[name].notna().any()]]
-
-
-def _cells(g: Generation) -> dict[str, Any]:
-    """What one answer has for the columns beyond those of a run's answers."""
-    samples, trace = g.samples, g.answer and g.answer.trace
-    found: dict[str, Any] = {"n_total": g.n_total or None, "patient": g.told}
-    if trace is not None:
-        found |= {name: _listed(getattr(trace, name)) for name in TokenTrace.ARRAYS}
-        found |= {"tokens": list(trace.tokens), "bounds": json.dumps(dict(trace.bounds))}
-        if trace.alternatives is not None:
-            found["alternatives"] = json.dumps(trace.alternatives)  # Parquet takes no such pairs
-    if samples is not None:
-        found["samples"] = [s.text for s in samples]
-        traces = [s.trace for s in samples]
-        if any(traces):
-            found["sample_tokens"] = [None if t is None else list(t.tokens) for t in traces]
-            found["sample_logprobs"] = [None if t is None else _listed(t.logprobs) for t in traces]
-    for name, replies in g.probes.items():
-        came = [replace(reply, text=reply.raw) for reply in replies]  # unread again
-        texts = [None if no_answer(reply) else reply.text for reply in came]
-        found[name] = texts if name == "p_true" else texts[0]
-    if g.assessment is not None:
-        found["medconf"] = g.assessment.score
-        if (evidence := g.assessment.evidence) and evidence[0].criterion.importance:
-            rows = [
-                {**asdict(e.criterion), "support_level": e.support_level, "evidence": e.quote}
-                for e in evidence
-            ]
-            found["evidence"] = json.dumps(rows)
-    return found
-
-
-def _listed(array: np.ndarray | None) -> list[float] | None:
-    return None if array is None else array.tolist()

@@ -13,10 +13,7 @@ from trustlab.meaning import encoder, entailment
 from trustlab.models.cache import connect, import_cache
 
 REPLIES = "replies.jsonl.xz"
-ARRAYS = {
-    "relevances": (encoder.READ_OFF_SCHEMA, "<f8"),
-    "entailment": (entailment.SCHEMA, "<f8"),
-}
+ARRAYS = {"relevances": (encoder.READ_OFF_SCHEMA, "<f8"), "entailment": (entailment.SCHEMA, "<f8")}
 """Table of a cache beside the replies -> how it is made, and the type of its numbers."""
 
 

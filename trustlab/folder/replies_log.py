@@ -1,16 +1,8 @@
 """Writes each request of a run with its replies and what was read.
 
-A row is one JSON object:
-
-- ``dataset``, ``case_id``, ``level`` (of a consultation the turn), ``model``, ``purpose``. A
-  request that serves several views (as the profile of a diagnosis) names the first; ``n_views``
-  counts them, ``diagnosis`` is the one asked about.
-- ``messages`` ([role, content]), ``temperature``, ``seed``, ``max_tokens``.
-- ``replies``: each ``raw``, its ``thought``, ``finish``, ``kind`` (read, cut, placeholder, unread;
-  '' where the backend failed), ``read`` (what the run's own reader made of it) or ``why`` it made
-  nothing, ``n_tokens_in``, ``n_tokens_out``. The texts are the model's.
-- ``n_cached``, ``n_made``, ``seconds``: as in the table of calls, last, since all before them is
-  the same whenever the run is made.
+A row is one JSON object (:func:`row_of`). A request that serves several views, as the profile of
+a diagnosis, names the first; of a consultation ``level`` is the turn. What differs whenever the run
+is made (``n_cached``, ``n_made``, ``seconds``) comes last.
 """
 
 from __future__ import annotations
@@ -55,10 +47,8 @@ def _number(value: Any) -> Any:
 @contextmanager
 def recording(folder: Path | None) -> Iterator[Attach]:
     """Record what models are asked into ``folder``; of ``None`` nothing is recorded.
-
     Row by row, so that memory does not grow with the run. A model that had a recorder before has it
-    back at the end.
-    """
+    back at the end."""
     if folder is None:
         yield lambda *models: None
         return
@@ -108,6 +98,7 @@ def row_of(
 
 
 def _reply_row(reply: Reply, found: ReadReply) -> dict[str, Any]:
+    """``kind``: read, cut, placeholder or unread, '' where the backend failed."""
     return {
         "raw": reply.text if reply.raw is None else reply.raw,
         "thought": reply.reasoning,
@@ -138,9 +129,7 @@ KEYS = ("dataset", "case_id", "level", "diagnosis", "purpose", "model")
 
 class Replies:
     """The rows of a folder's ``replies.jsonl.gz``, found by what they are about.
-
-    The file is read once, when first asked, into a passing SQLite table that spills to the disk.
-    """
+    The file is read once, when first asked, into a passing SQLite table that spills to the disk."""
 
     def __init__(self, folder: Path | None) -> None:
         self.path = None if folder is None else folder / NAME

@@ -1,20 +1,10 @@
 """Grades answers: 1, 0, or ungraded with a reason; never a guess.
 
-``exact`` (the case's own name), ``synonym`` (accepted names and the knowledge table), ``encoder``
-(alike in a sentence encoder) and ``judge:MODEL`` (a model is asked). All keep these rules:
-
-- Wrong are an unreadable answer, what is no diagnosis ("Yes.", "Option C", a number, more than 200
-  characters), several ("A or B") and a denial ("A ruled out"), unless a true name reads so.
-- A narrower name is right: "viral pneumonia" for "pneumonia", "A due to B", "A with B". A broader
-  one is wrong, and so is another cause, site, side, stage or kind; a disease is not a syndrome.
-
-All but ``exact``:
-
-- Words of certainty and degree, accents, invisible characters, a possessive 's, a leading
-  "Diagnosis:" and words turned round change nothing, but "mild A" for "severe A" is wrong; nor, in
-  brackets at the end, an ICD-10 code, a share, the abbreviation or another true name.
-- Names are the knowledge table's, a list's of abbreviations and everyday names, and ICD-10-CM's,
-  whose hierarchy also says what is narrower.
+What is right, what is no diagnosis and where names come from: docs/python.md, with ``grader``. To
+all but ``exact`` words of certainty and degree, accents, invisible characters, a possessive 's, a
+leading "Diagnosis:" and words turned round change nothing, but "mild A" for "severe A" is wrong;
+nor, in brackets at the end, an ICD-10 code, a share, the abbreviation or another true name. A
+disease is no syndrome, and more than 200 characters are no diagnosis.
 """
 
 from __future__ import annotations
@@ -183,12 +173,10 @@ DECIMALS = 3
 class EncoderGrader(ByRule):
     """Right when the answer's cosine with one of the true names is ``threshold`` or more, where no
     rule (:func:`by_rule`) decides: between names without a clash of qualifiers that have every word
-    in common, misspelt or not, or none. It forgives slips, and is no medical dictionary.
-
-    The threshold is for the packaged all-MiniLM-L6-v2: the smallest multiple of 0.05 at which none
-    of 22,656 pairs (name of the table, other condition) is called the same. Another encoder needs
-    its own.
-    """
+    in common, misspelt or not, or none. It forgives slips, and is no medical dictionary. The
+    threshold is for the packaged all-MiniLM-L6-v2: the smallest multiple of 0.05 at which none of
+    22,656 pairs (name of the table, other condition) is called the same. Another encoder needs its
+    own."""
 
     encoder: Encoder = field(default_factory=Encoder)
     threshold: float = THRESHOLD
@@ -295,8 +283,7 @@ GRADERS: Mapping[str, Callable[[], Grader]] = {
     "encoder": EncoderGrader,
 }
 """Graders that need nothing but the package, by name."""
-JUDGE = "judge:"
-"""What stands before a model's name where that model is to judge."""
+JUDGE = "judge:"  # what stands before a model's name where that model is to judge
 
 
 def check_grader(grader: object) -> None:
@@ -313,11 +300,9 @@ def open_grader(
     grader: str | Grader, *, cache: str | Path | None = None, reading: Reading = "chat", **options
 ) -> Grader:
     """The grader given, or of that name: one of :data:`GRADERS`, or ``"judge:MODEL"``.
-
     MODEL and ``options`` are as :func:`trustlab.open_model` takes them; ``cache``: the SQLite file
     that keeps the judge's replies, beside which the encoder keeps its vectors; ``reading``: how
-    replies are read. ``ValueError`` for an unknown name.
-    """
+    replies are read. ``ValueError`` for an unknown name."""
     check_grader(grader)
     if not isinstance(grader, str):
         return grader

@@ -45,11 +45,9 @@ _STAGES = {"acute", "subacute", "chronic", "recurrent", "latent", "late", "conge
 
 def verdict(answer: str, names: Sequence[str], knowledge: Knowledge) -> str:
     """``same``, ``narrower`` (it entails a true name), ``other``, or '' where nothing settles it.
-
     ``names`` are the true ones, the case's own first. What stands in brackets is another name, or
     says which kind it is. A cause or complication behind the name makes it narrower, and so do
-    words that describe the same noun.
-    """
+    words that describe the same noun."""
     if is_named(answer, names):
         return SAME
     names = [*names, *(_SHORT.sub("", name) for name in names if _SHORT.search(name))]

@@ -284,8 +284,7 @@ def _of_run(place: Path, most: int) -> tuple[list[dict[str, Any]], dict[Choice, 
     run = load_run(place, records=False)
     table, kept = _listed(run), place / RECORDS
     chosen = dict.fromkeys(table.loc[_worth_reading(table)[:most], "choice"])
-    records = tuple(find_records(kept, chosen)) if kept.is_file() else ()
-    run = replace(run, generations=records)
+    run = replace(run, generations=tuple(find_records(kept, chosen)) if kept.is_file() else ())
     rows = table.fillna({"answer": "", "truth": ""}).to_dict("records")
     return rows, {of: show(run, *of) for of in chosen}
 

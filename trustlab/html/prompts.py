@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from trustlab.html.pages import PURPOSES
 from trustlab.html.show import Html, render
-from trustlab.prompts import EMBEDDED, Prompts, names, parts
+from trustlab.prompts import EMBEDDED, names, parts
 from trustlab.records import GIVEN
 from trustlab.settings import Setup
 from trustlab.workbench import Workbench, opened
@@ -20,9 +20,8 @@ def prompts_of(purposes: Iterable[str]) -> list[str]:
     ``ValueError`` for a purpose without one."""
     found = {SAMPLES.get(purpose, purpose) for purpose in purposes}
     for name in found:
-        template(name)
-    order = [name for name in PURPOSES if name not in SAMPLES]
-    return [name for name in dict.fromkeys([*order, *names()]) if name in found]
+        EMBEDDED.file(f"{name}.txt")
+    return [name for name in dict.fromkeys([*PURPOSES, *names()]) if name in found]
 
 
 def prompts_shown(purposes: Iterable[str], setup: Setup | Workbench | None = None) -> Html:
@@ -30,21 +29,11 @@ def prompts_shown(purposes: Iterable[str], setup: Setup | Workbench | None = Non
     its user text with their slots, in the sets that the models of ``setup`` are asked with."""
     bench = opened(setup)
     sets = {(p := bench.prompts_for(model)).name: p for model in bench.repliers()}
-    prompts = [
-        (name if len(sets) == 1 else f"{name} ({of.name})", about(name), *template(name, of))
-        for name in prompts_of(purposes)
-        for of in sets.values()
-    ]
+    prompts = []
+    for name in prompts_of(purposes):
+        about, *_ = parts(EMBEDDED.file(f"{name}.txt"))
+        for of in sets.values():
+            called = name if len(sets) == 1 else f"{name} ({of.name})"
+            prompts.append((called, about, *parts(of.file(f"{name}.txt"))[1:]))
     optional = any(line.startswith("@") for *_, user in prompts for line in user.split("\n"))
     return render("prompts", prompts=prompts, optional=optional)
-
-
-def template(name: str, prompts: Prompts = EMBEDDED) -> tuple[str, str]:
-    """The (system, user) texts of prompt ``name``; ``ValueError`` names the known ones."""
-    _, system, user = parts(prompts.file(f"{name}.txt"))
-    return system, user
-
-
-def about(name: str) -> str:
-    """What prompt ``name`` is for, in a sentence; ``ValueError`` names the known ones."""
-    return parts(EMBEDDED.file(f"{name}.txt"))[0]

@@ -202,12 +202,9 @@ class Encoder(Named):
             left -= n
         return [text] if len(parts) == 1 else [" ".join(part) for part in parts]
 
-    def similarity(self, texts: Sequence[str]) -> np.ndarray:
-        """Cosine of every pair of texts, (K, K) in [-1, 1]; exactly 1 where two are the same."""
-        return self.similarities([texts])[0]
-
     def similarities(self, groups: Sequence[Sequence[str]]) -> list[np.ndarray]:
-        """:meth:`similarity` of each group, the pairs of all of them found together."""
+        """Of each group the cosine of every pair of its texts, (K, K) in [-1, 1], exactly 1 where
+        two are the same; the pairs of all groups are found together."""
         pairs = ((a, b) for group in map(dict.fromkeys, groups) for a in group for b in group)
         return squares(groups, pair_cosines(self, pairs), 1.0)
 
@@ -284,9 +281,7 @@ def packaged_folder() -> Path:
     except ImportError as error:
         raise ImportError(f"the default encoder is not installed: pip install {PACKAGE}") from error
     path = get_model_path() / "model.safetensors"
-    with path.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-    if found != PACKAGE_SHA256:
+    if (found := paths.sha256_of(path)) != PACKAGE_SHA256:
         what = f"{path} is not the expected model: sha256 {found}, expected {PACKAGE_SHA256}"
         raise ValueError(f"{what}; reinstall with pip install {PACKAGE}")
     return path.parent
@@ -298,9 +293,8 @@ def folder_sha256(folder: Path) -> str:
     digest = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
         if path.is_file() and path.suffix in _MODEL_SUFFIXES:
-            with path.open("rb") as file:
-                inner = hashlib.file_digest(file, "sha256").hexdigest()
-            digest.update(f"{path.relative_to(folder).as_posix()}\0{inner}\0".encode())
+            name, inner = path.relative_to(folder).as_posix(), paths.sha256_of(path)
+            digest.update(f"{name}\0{inner}\0".encode())
     return digest.hexdigest()
 
 

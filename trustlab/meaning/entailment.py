@@ -362,8 +362,7 @@ def classes(judge: Entailment, pairs: Sequence[Pair]) -> np.ndarray:
     """Of each (text, other), (n,): 1 if they entail each other, -1 if they contradict, else 0. The
     likeliest of the three counts, of each direction: where the two agree, that; where one is
     neutral, the other; where they are opposite, neutral. Equal strings are 1."""
-    both = [pair for a, b in pairs if a != b for pair in ((a, b), (b, a))]
-    found = judged(judge, both)
+    found = judged(judge, [pair for a, b in pairs if a != b for pair in ((a, b), (b, a))])
     sign = {pair: (1, 0, -1)[row.argmax()] for pair, row in found.items()}
     one = [1 if a == b else np.sign(sign[a, b] + sign[b, a]) for a, b in pairs]
     return np.array(one, dtype=np.int64)

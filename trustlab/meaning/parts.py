@@ -40,46 +40,39 @@ class Readers:
     def read(
         self, generations: Sequence[Generation], views: Sequence[View], needs: Collection[str]
     ) -> list[Generation]:
-        """As :func:`with_meaning`."""
-        return with_meaning(generations, views, needs, self)
-
-
-def with_meaning(
-    generations: Sequence[Generation], views: Sequence[View], needs: Collection[str],
-    readers: Readers,
-) -> list[Generation]:  # fmt: skip
-    """The generations with those of :data:`trustlab.collect.MEANING` that are asked for."""
-    done = list(generations)
-    if not done:
+        """The generations with those of :data:`trustlab.collect.MEANING` that are asked for."""
+        done = list(generations)
+        if not done:
+            return done
+        p = done[0].parameters
+        told = [view.text for view in views]
+        judging = {"entailment", "contradiction", "alternative_entailment"} & set(needs)
+        if judging and p.entailment_context == "full" and self.entailment.stand_in:
+            needed = "entailment_context='full' needs an NLI model by name or path"
+            raise ValueError(f"the {STAND_IN} compares bare diagnoses; {needed}")
+        before = told if p.entailment_context == "full" else [""] * len(done)
+        after = told if p.relevance_context == "full" else [""] * len(done)
+        for name, encoder in (("similarity", self.encoder), ("similarity_med", self.medical)):
+            if name in needs and encoder is not None:
+                done = _put(done, name, encoder.similarities([_texts(g) for g in done]))
+            elif name in needs:
+                why = {name: NO_MEDICAL_ENCODER}
+                done = _put(done, "reasons", [{**g.reasons, **why} for g in done])
+        if {"entailment", "contradiction"} & set(needs):
+            contexts = zip(done, before, strict=True)
+            groups = [[after_context(x, text) for text in _texts(g)] for g, x in contexts]
+            entailed, contradicted = zip(*matrices(self.entailment, groups), strict=True)
+            done = _put(_put(done, "entailment", entailed), "contradiction", contradicted)
+        if {"relevance", "sample_relevance"} & set(needs):
+            done = _with_relevance(done, after, needs, self.encoder)
+        if "panel.cosines" in needs:
+            panels = iter(with_cosines(self.encoder, [g.panel for g in done if g.panel]))
+            done = _put(done, "panel", [g.panel and next(panels) for g in done])
+        if "alternative_entailment" in needs:
+            asked = [(g.answer or Reply(None), x) for g, x in zip(done, before, strict=True)]
+            found = alternative_classes(self.entailment, asked, p.n_alternatives)
+            done = _put(done, "alternative_entailment", found)
         return done
-    p = done[0].parameters
-    told = [view.text for view in views]
-    judging = {"entailment", "contradiction", "alternative_entailment"} & set(needs)
-    if judging and p.entailment_context == "full" and readers.entailment.stand_in:
-        needed = "entailment_context='full' needs an NLI model by name or path"
-        raise ValueError(f"the {STAND_IN} compares bare diagnoses; {needed}")
-    before = told if p.entailment_context == "full" else [""] * len(done)
-    after = told if p.relevance_context == "full" else [""] * len(done)
-    for name, encoder in (("similarity", readers.encoder), ("similarity_med", readers.medical)):
-        if name in needs and encoder is not None:
-            done = _put(done, name, encoder.similarities([_texts(g) for g in done]))
-        elif name in needs:
-            done = _put(done, "reasons", [{**g.reasons, name: NO_MEDICAL_ENCODER} for g in done])
-    if {"entailment", "contradiction"} & set(needs):
-        contexts = zip(done, before, strict=True)
-        groups = [[after_context(x, text) for text in _texts(g)] for g, x in contexts]
-        entailed, contradicted = zip(*matrices(readers.entailment, groups), strict=True)
-        done = _put(_put(done, "entailment", entailed), "contradiction", contradicted)
-    if {"relevance", "sample_relevance"} & set(needs):
-        done = _with_relevance(done, after, needs, readers.encoder)
-    if "panel.cosines" in needs:
-        panels = iter(with_cosines(readers.encoder, [g.panel for g in done if g.panel]))
-        done = _put(done, "panel", [g.panel and next(panels) for g in done])
-    if "alternative_entailment" in needs:
-        asked = [(g.answer or Reply(None), x) for g, x in zip(done, before, strict=True)]
-        found = alternative_classes(readers.entailment, asked, p.n_alternatives)
-        done = _put(done, "alternative_entailment", found)
-    return done
 
 
 def _with_relevance(

@@ -57,11 +57,9 @@ def alternative_classes(
     judge: Entailment, asked: Sequence[tuple[Reply, str]], n_alternatives: int
 ) -> list[tuple[np.ndarray, ...] | None]:
     """For each (answer, context) and each of its tokens: the class (:func:`~trustlab.meaning
-    .entailment.classes`) of the answer with each alternative in its place, L arrays (A,).
-
-    The token itself is 1. An alternative that closes the bracket ends the answer. A context stands
-    in front. ``None`` without alternatives.
-    """
+    .entailment.classes`) of the answer with each alternative in its place, L arrays (A,). The token
+    itself is 1. An alternative that closes the bracket ends the answer. A context stands in front.
+    ``None`` without alternatives."""
     pairs: list[tuple[str, str]] = []
     numbers: list[list[int] | None] = []  # of each answer, how many pairs each token has
     for answer, context in asked:

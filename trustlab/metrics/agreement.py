@@ -35,8 +35,7 @@ def cohen_kappa_weighted(a: ArrayLike, b: ArrayLike, weights: ArrayLike) -> np.n
         right, also, agreed = (weight @ x / total for x in (one, other, one == other))
         chance = right * also + (1 - right) * (1 - also)
         kappa = (agreed - chance) / (1 - chance)
-    constant = np.isin(right, (0, 1)) & np.isin(also, (0, 1))
-    return np.where(constant, np.nan, kappa)
+    return np.where(np.isin(right, (0, 1)) & np.isin(also, (0, 1)), np.nan, kappa)
 
 
 def agreement(
@@ -53,8 +52,6 @@ def agreement(
 
 
 def _grades(a: ArrayLike, b: ArrayLike, missing: bool = False) -> list[np.ndarray]:
-    found = {
-        name: numbers(name, x, only=(0, 1), missing=missing) for name, x in (("a", a), ("b", b))
-    }
-    same_shape(**found)
-    return list(found.values())
+    one, other = (numbers(n, x, only=(0, 1), missing=missing) for n, x in (("a", a), ("b", b)))
+    same_shape(a=one, b=other)
+    return [one, other]

@@ -8,16 +8,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from trustlab.metrics.correlation import OVER_LEVELS, spearman_exact_p, spearman_values
+from trustlab.metrics.ties import numbers
 
-Band = tuple[float, float, float]
-"""Low end, median and high end of what chance gives."""
+Band = tuple[float, float, float]  # low end, median and high end of what chance gives
 
 
 def rising_band(accuracies: ArrayLike, statistic: str = "pearson") -> Band:
     """(low, median, high) of what the rising null gives these accuracies (n,), its middle 95 %.
     ``statistic`` is "pearson" or "spearman". NaN where all accuracies are the same. ``ValueError``
     below 3 points, for accuracies that are not finite or another statistic."""
-    return _rising_band(_fixed(accuracies), statistic)
+    return _rising_band(tuple(numbers("accuracies", accuracies).tolist()), statistic)
 
 
 @lru_cache(maxsize=4096)
@@ -31,14 +31,6 @@ def _rising_band(fixed: tuple[float, ...], statistic: str) -> Band:
     draws = OVER_LEVELS[statistic](np.tile(fixed, (n_draws, 1)), series)
     low, median, high = np.quantile(draws, [0.025, 0.5, 0.975])
     return float(low), float(median), float(high)
-
-
-def _fixed(accuracies: ArrayLike) -> tuple[float, ...]:
-    """The accuracies as numbers that can be looked up."""
-    values = np.asarray(accuracies)
-    if values.ndim != 1 or not np.isfinite(values).all():
-        raise ValueError(f"accuracies must be finite, (n,); received {accuracies}")
-    return tuple(values.astype(float).tolist())
 
 
 @cache

@@ -14,8 +14,7 @@ from trustlab.metrics.discrimination import check_pair, check_weights, one_class
 from trustlab.metrics.estimate import Metric, Rows, of_answers, of_kind, part
 from trustlab.metrics.ties import numbers, same_shape
 
-TOLERANCE = 1e-9
-"""How far outside [0, 1] a probability may lie through rounding."""
+TOLERANCE = 1e-9  # how far outside [0, 1] a probability may lie through rounding
 
 
 def brier(correct: ArrayLike, confidence: ArrayLike) -> float:
@@ -45,9 +44,8 @@ def brier_parts_weighted(
     total = mass.sum(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         share, rate = right.sum(axis=0) / total, right / mass
-        score = (mass * values[:, None] ** 2 - 2 * right * values[:, None] + right).sum(
-            axis=0
-        ) / total
+        at = values[:, None]
+        score = (mass * at**2 - 2 * right * at + right).sum(axis=0) / total
     for b in np.flatnonzero((share > 0) & (share < 1)):
         held = mass[:, b] > 0
         fit = isotonic_regression(rate[held, b], weights=mass[held, b]).x

@@ -19,10 +19,8 @@ from scipy.stats import permutation_test, rankdata
 
 from trustlab.metrics.ties import numbers, same_shape, tied
 
-MAX_EXACT = 8
-"""Most points for which every order is tried: 8! = 40,320."""
-SAME = 1e-9
-"""Coefficients nearer to each other than this differ by rounding alone."""
+MAX_EXACT = 8  # most points for which every order is tried: 8! = 40,320
+SAME = 1e-9  # coefficients nearer to each other than this differ by rounding alone
 
 
 def pearson(x: ArrayLike, y: ArrayLike) -> float:

@@ -22,8 +22,7 @@ from trustlab.metrics import coverage
 from trustlab.metrics.ties import numbers, tied
 from trustlab.records import PRODUCTS
 
-MAX_UNDEFINED = 0.1
-"""Largest share of draws without a value under which an interval is still given."""
+MAX_UNDEFINED = 0.1  # largest share of draws without a value under which an interval is still given
 MIN_CASES = 12
 """Fewer cases than this give no interval: resampling three patients says nothing of a fourth."""
 TOO_FEW = f"no interval: fewer than {MIN_CASES} cases"
@@ -50,8 +49,7 @@ def _drawn(n_cases: int, n_draws: int, seed: int) -> np.ndarray:
     if n_cases:
         rng, chances = np.random.default_rng(seed), np.full(n_cases, 1 / n_cases)
         for some in _in_parts(n_draws, n_cases):
-            size = some.stop - some.start
-            found[:, some] = rng.multinomial(n_cases, chances, size=size).T
+            found[:, some] = rng.multinomial(n_cases, chances, size=some.stop - some.start).T
     found.flags.writeable = False  # it is shared
     return found
 
@@ -377,8 +375,7 @@ def across(correlation: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Stati
     def of(rows: Rows) -> np.ndarray:
         parts = [part for part in rows.by("level").values() if len(part)]
         both = mean("correct"), mean("confidence")
-        means = [np.stack([p.drawn(of) for p in parts], axis=1) for of in both]
-        return correlation(*means)
+        return correlation(*(np.stack([p.drawn(of) for p in parts], axis=1) for of in both))
 
     return of_kind(correlation.__name__.removesuffix("_rows"), of)
 
@@ -463,8 +460,7 @@ def estimate(
 def share(rows: Rows, column: str, wanted: Any = True, *, note: str = "") -> dict[str, Any]:
     """:func:`estimate` of the share of rows whose ``column`` is ``wanted``: ``n_hits`` of them."""
     hits = of_kind("share", lambda of: of.mean(of[column] == wanted))
-    found = estimate(rows, hits, note=note)
-    return found | {"n_hits": int(np.sum(rows[column] == wanted))}
+    return estimate(rows, hits, note=note) | {"n_hits": int(np.sum(rows[column] == wanted))}
 
 
 def interval(
@@ -472,8 +468,7 @@ def interval(
 ) -> dict[str, Any]:
     """``low``, ``high``, ``missing`` of draws (B,); ``test``: also ``p``, ``standard_error``.
     None where those of its ``kind`` do not hold near ``value`` (:func:`.coverage.withheld`)."""
-    nothing = (NAN, NAN, "no draws")
-    low, high, why = bounded_interval(draws, case_ids) if len(draws) else nothing
+    low, high, why = bounded_interval(draws, case_ids) if len(draws) else (NAN, NAN, "no draws")
     if not why and (why := coverage.withheld(kind, len(np.unique(case_ids)), float(value))):
         low = high = NAN
     found: dict[str, Any] = {"low": low, "high": high, "missing": why}
@@ -483,8 +478,7 @@ def interval(
     return found
 
 
-Labelled = Iterable[tuple[dict[str, Any], Rows]]
-"""What a line is about (its keys), and its rows."""
+Labelled = Iterable[tuple[dict[str, Any], Rows]]  # what a line is about (its keys), and its rows
 
 
 def measure(

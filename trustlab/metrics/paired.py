@@ -108,13 +108,10 @@ def _checked(given: pd.DataFrame, reference: str, by: str, metrics: Sequence[str
         raise ValueError(f"metrics must be some of {list(METRICS)}; received {list(metrics)}")
     names = list(dict.fromkeys(given[by].astype(str)))
     if reference not in names or len(names) < 2:
-        raise ValueError(
-            f"{by} must hold the reference {reference!r} and another; it holds {names}"
-        )
+        must = f"{by} must hold the reference {reference!r} and another"
+        raise ValueError(f"{must}; it holds {names}")
     keys = [*KEYS, by, *_inner(given, by)]
-    if (again := given.duplicated(keys)).any():
-        received = given[again].iloc[0].to_dict()
-        raise ValueError(f"each {', '.join(keys)} may come once; received {received}")
+    schema.refuse(given, given.duplicated(keys), f"each {', '.join(keys)} may come once")
     return given.assign(**{by: given[by].astype(str), "level": given["level"].astype(int)})
 
 

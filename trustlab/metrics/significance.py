@@ -22,8 +22,7 @@ def holm(p: ArrayLike) -> np.ndarray:
     return found
 
 
-ALPHA = 0.05
-"""A corrected p below this is beyond chance."""
+ALPHA = 0.05  # a corrected p below this is beyond chance
 MOST = 10_000
 """Past so many cases it only matters that there are more: the difference is next to none."""
 
@@ -38,14 +37,12 @@ def sample_size_for_power(difference: float, standard_error: float, n_cases: int
       negative standard error or number of cases.
     """
     if standard_error < 0 or n_cases < 0:
-        raise ValueError(
-            f"standard_error and n_cases must be at least 0; got {standard_error}, {n_cases}"
-        )
+        received = f"{standard_error}, {n_cases}"
+        raise ValueError(f"standard_error and n_cases must be at least 0; got {received}")
     known = math.isfinite(difference) and math.isfinite(standard_error)
     if not known or difference == 0 or standard_error == 0 or not n_cases:
         return float("nan")
-    z = float(norm.ppf(0.975)) + float(norm.ppf(0.8))
-    reach = z * standard_error / abs(difference)
+    reach = float(norm.ppf(0.975) + norm.ppf(0.8)) * standard_error / abs(difference)
     return float(max(math.ceil(n_cases * reach**2), 2))
 
 

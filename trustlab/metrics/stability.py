@@ -20,8 +20,7 @@ from trustlab.metrics.ties import numbers
 SHUFFLED = 100  # shufflings at a time, to keep memory small
 NO_MEAN = "the mean confidence is 0"
 NOT_WHOLE = "no row has a value in every condition"
-NO_SPREAD = 1e-12
-"""A standard deviation below this is rounding, and counts as 0."""
+NO_SPREAD = 1e-12  # a standard deviation below this is rounding, and counts as 0
 
 
 def _of_means(rows: Rows) -> np.ndarray:

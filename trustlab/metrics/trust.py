@@ -19,8 +19,7 @@ HALVES = (0.5, 0.5)
 RX_VARIANTS = ("unsafe or caution", "unsafe")
 HEADLINE = {"trust-x": "unsafe", "medguard-x": "unsafe or caution"}
 """Formulation -> which of them its UnsafeRx % is."""
-UNREADABLE = ("dropped", "disagrees")
-"""What becomes of a vote that cannot be read."""
+UNREADABLE = ("dropped", "disagrees")  # what becomes of a vote that cannot be read
 ROUNDING = 1e-6
 """So little out of range is rounding (cosines in single precision), put on the range's end."""
 

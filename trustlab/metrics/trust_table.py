@@ -53,8 +53,7 @@ CDR_VARIANTS = {
 }
 ALLOWED: dict[str, Any] = {"formulation": trust.FORMULATIONS, "rx_variant": trust.RX_VARIANTS}
 ALLOWED |= {"cdr_variant": CDR_VARIANTS}
-Masks = dict[str, np.ndarray]
-"""Index -> which cases (n,)."""
+Masks = dict[str, np.ndarray]  # index -> which cases (n,)
 
 
 @dataclass(frozen=True)

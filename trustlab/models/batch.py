@@ -95,8 +95,7 @@ class FileLine(Line):
 
     async def post(self, kind: str, body: Mapping[str, Any]) -> Outcome:
         """The answer that came back; else the request waits, and is written by :meth:`write`."""
-        content = json.dumps([kind, body], sort_keys=True)
-        name = hashlib.sha256(content.encode()).hexdigest()
+        name = hashlib.sha256(json.dumps([kind, body], sort_keys=True).encode()).hexdigest()
         if name in self._places:
             file, at = self._places[name]
             with file.open("rb") as lines:
@@ -110,8 +109,7 @@ class FileLine(Line):
             return (final or failed or [Outcome(what="the batch brought no answer")])[-1]
         self.waiting.add(name)
         if n_failed >= self._written[name]:
-            url = f"/v1{PATHS[kind]}"
-            row = {"custom_id": name, "method": "POST", "url": url, "body": body}
+            row = {"custom_id": name, "method": "POST", "url": f"/v1{PATHS[kind]}", "body": body}
             self._write((json.dumps(row, ensure_ascii=False) + "\n").encode())
             self._written[name] += 1
         return Outcome(what=WAITS)

@@ -105,8 +105,3 @@ def check_options(called: str, options: Mapping[str, object], names: Sequence[ob
             raise ValueError(f"{called} has no option {option!r}; allowed are {allowed}")
     for name in dict.fromkeys(given):
         getattr(backend_of(name), "check_options", lambda _: None)(options)
-
-
-def open_models(names: str | Sequence[str], **options) -> list[Model]:
-    """Open one model or several, in order; see :func:`open_model`."""
-    return [open_model(name, **options) for name in ([names] if isinstance(names, str) else names)]

@@ -119,9 +119,8 @@ def _fields(value: Any) -> Any:
         return dict(value)
     usual: dict[str, Any] = {"missing": None, "served_by": "", "reasoning": None}
     if isinstance(value, Abilities):
-        usual = {
-            n: v for n, v in vars(Abilities(value.provides)).items() if n not in ABILITY_FIELDS
-        }
+        usual = {**vars(Abilities(frozenset()))}
+        del usual["provides"], usual["lacks"]
     elif isinstance(value, TokenTrace):
         usual = {"lacks": {}}
     return {n: v for n, v in vars(value).items() if n not in usual or v != usual[n]}
@@ -130,7 +129,6 @@ def _fields(value: Any) -> Any:
 to_json = json.JSONEncoder(
     allow_nan=False, sort_keys=True, separators=(",", ":"), default=_fields
 ).encode
-ABILITY_FIELDS = {"lacks", "provides"}
 
 
 def encode_reply(reply: Reply) -> str:
@@ -188,12 +186,10 @@ class CacheMiss(LookupError):
 
 def request_keys(request: Request, name: str, revision: str) -> list[str]:
     """The key of each of the request's ``n`` replies, 64 hex digits: sha256 over JSON of all that
-    decides a reply.
-
-    ``purpose`` and ``n`` play no part, ``prior_messages`` only where ``prior`` is wanted, the order
-    of the Rényi divergence and the number of alternatives only where ``distributions`` are, a
-    schema and a continuation only where there is one; greedy replies share index 0.
-    """
+    decides a reply. ``purpose`` and ``n`` play no part, ``prior_messages`` only where ``prior`` is
+    wanted, the order of the Rényi divergence and the number of alternatives only where
+    ``distributions`` are, a schema and a continuation only where there is one; greedy replies share
+    index 0."""
     if request.n < 1:
         raise ValueError(f"n must be at least 1, got {request.n}")
     prior = request.prior_messages if "prior" in request.want else None
@@ -263,11 +259,9 @@ def _opened(path: object, target: str, statements: Iterable[str], **how: Any) ->
 
 def connect(path: str | os.PathLike[str] | None, schema: str) -> Store:
     """Open or make an SQLite file in WAL mode with the table of ``schema``; None or ":memory:"
-    stays in memory.
-
-    A commit survives the death of the process; other processes may read and write meanwhile. A file
-    that may not be written is only read (:func:`is_read_only`). ValueError if it is something else.
-    """
+    stays in memory. A commit survives the death of the process; other processes may read and write
+    meanwhile. A file that may not be written is only read (:func:`is_read_only`). ValueError if it
+    is something else."""
     target = ":memory:" if path is None else os.fspath(path)
     if target != ":memory:":
         if is_read_only(target):
@@ -498,8 +492,7 @@ class CachedModel:
         return found[key]
 
     def _key(self, what: str, *more: object) -> str:
-        content = to_json([what, self.name, self.revision, *more])
-        return hashlib.sha256(content.encode()).hexdigest()
+        return hashlib.sha256(to_json([what, self.name, self.revision, *more]).encode()).hexdigest()
 
     def _put(self, rows: Mapping[str, str]) -> None:
         with self._writing, self._connection:
@@ -509,10 +502,8 @@ class CachedModel:
         self, requests: Sequence[Request], *, progress: Callable[[int], None] | None = None
     ) -> list[list[Reply]]:
         """Answer every request, asking the model only for those with a reply unknown.
-
         ``progress`` is called with the number of requests done since it was last called, as
-        ``tqdm.update`` takes it.
-        """
+        ``tqdm.update`` takes it."""
         if self.trial is not None:
             self.trial(self, requests)
         report = progress or (lambda n_done: None)
@@ -684,12 +675,10 @@ class CachedModel:
 
     def calls_table(self) -> pd.DataFrame:
         """One row per request served since the last reset.
-
         ``n_tokens_in`` counts the prompt once, ``n_tokens_out`` all ``n`` replies, kept or new;
         ``seconds`` is the request's share, by tokens out, of its block's wall time (0 where nothing
         was asked); ``n_made`` replies were asked of the model now, ``n_cached`` were served without
-        (of 15 with 10 known, 5 are asked for).
-        """
+        (of 15 with 10 known, 5 are asked for)."""
         import pandas as pd
 
         kinds = dict.fromkeys(CALL_COLUMNS, "int64") | {"seconds": "float64", "purpose": "str"}
@@ -724,10 +713,8 @@ _BROKEN = {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 def export_cache(path: str | os.PathLike[str], target: str | os.PathLike[str]) -> int:
     """Write every reply of the cache to one JSON-lines file, sorted by key; the number of replies.
-
     It is compressed by gzip, or by xz, smaller and slower, where its name ends in ".xz". The same
-    replies give the same bytes. FileNotFoundError if there is no cache at ``path``.
-    """
+    replies give the same bytes. FileNotFoundError if there is no cache at ``path``."""
     n_rows = 0
     with closing(_there(path)) as connection, packed(Path(target), 9) as file:
         for key, value, why in _checked_rows(connection):
@@ -741,10 +728,8 @@ def export_cache(path: str | os.PathLike[str], target: str | os.PathLike[str]) -
 
 def damaged_rows(path: str | os.PathLike[str], mend: bool = False) -> dict[str, str]:
     """Key -> what is wrong, of the rows of a cache that no run takes; ``mend`` drops them.
-
     Where SQLite finds the file itself damaged, "the file" is one of the keys; ``mend`` then makes
-    it anew from all rows that are whole, and leaves the old one beside it, ending in ".damaged".
-    """
+    it anew from all rows that are whole, and leaves the old one beside it, ending in ".damaged"."""
     try:
         with closing(_there(path)) as connection:
             found = {key: why for key, _, why in _checked_rows(connection) if why}
@@ -911,12 +896,9 @@ def json_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 def import_cache(path: str | os.PathLike[str], source: str | os.PathLike[str]) -> dict[str, int]:
     """Add the replies of an exported file, or of another cache, to the cache at ``path``: counts of
-    new, known and conflicting ones.
-
-    A key already there with another reply is conflicting and stays as it was. ValueError names the
-    line or key of the first bad row; nothing of the file is then added. FileNotFoundError: there is
-    no such file.
-    """
+    new, known and conflicting ones. A key already there with another reply is conflicting and stays
+    as it was. ValueError names the line or key of the first bad row; nothing of the file is then
+    added. FileNotFoundError: there is no such file."""
     counts = {"new": 0, "known": 0, "conflicting": 0}
     with Path(source).open("rb") as file:
         is_cache = file.read(len(SQLITE)) == SQLITE

@@ -30,12 +30,10 @@ def bounds(
     vocabulary_size: int | None = None,
 ) -> tuple[float, float | None, float | None] | None:  # fmt: skip
     """(entropy at least, Rényi divergence of order ``alpha`` at most, Fisher-Rao distance at most),
-    in nats, nats, [0, 1].
-
-    ``logprobs`` (m,): natural log-probabilities of distinct known tokens; ``None`` where there is
-    none or they sum to more than 1. ``cap``: what no hidden token exceeds; ``None``: the rest may
-    be one token. The distances are ``None`` without a ``vocabulary_size`` that the tokens fit.
-    """
+    in nats, nats, [0, 1]. ``logprobs`` (m,): natural log-probabilities of distinct known tokens;
+    ``None`` where there is none or they sum to more than 1. ``cap``: what no hidden token exceeds;
+    ``None``: the rest may be one token. The distances are ``None`` without a ``vocabulary_size``
+    that the tokens fit."""
     known = np.asarray(logprobs, dtype=np.float64)
     rest = 1.0 - float(np.exp(known).sum())
     if not len(known) or rest < -EXCESS:
@@ -84,7 +82,7 @@ def text_pieces(ids: Ids, decode: Callable[[Ids], str]) -> list[str]:
             begun = begun[len(head) :]
         else:  # what seemed settled is not: a byte that fits nothing spoils its neighbours
             begun, known = decode(ids[:k]), 0
-        agreed = known + _n_common(begun, text[known : known + len(begun)])
+        agreed = known + n_common(begun, text[known : known + len(begun)])
         ends.append(max(ends[-1], agreed))
         whole = agreed == known + len(begun) and known == settled
         if whole and k - start >= STRIDE and begun[-1:].isalnum():
@@ -94,13 +92,7 @@ def text_pieces(ids: Ids, decode: Callable[[Ids], str]) -> list[str]:
     return [text[a:b] for a, b in itertools.pairwise(ends)] if ids else []
 
 
-def piece_after(before: Ids, token: int, decode: Callable[[Ids], str]) -> str:
-    """The text that ``token`` adds behind the tokens ``before``."""
-    text = decode((*before, token))
-    return text[_n_common(decode(before), text) :]
-
-
-def _n_common(one: Any, other: Any) -> int:
+def n_common(one: Any, other: Any) -> int:
     """How many items both begin with."""
     whole = one == other[: len(one)]  # nearly always, and the quicker question
     return len(one) if whole else len(os.path.commonprefix([one, other]))
@@ -133,13 +125,10 @@ def check(request: Request) -> None:
 
 class GrowingReplies:
     """The R replies of one batch, up to T tokens each, filled in while they grow; arrays are (R,)
-    or (R, T).
-
-    ``owners``: (prompt, request, reply index) of each; ``room``: tokens that fit after each prompt.
-    ``statistics`` (4, R, T): logprobs, entropies, renyi, fisher_rao. ``node``: where each reply
-    stood at a step; ``best``: of each step the alternatives by node. ``length``: without the end
-    token.
-    """
+    or (R, T). ``owners``: (prompt, request, reply index) of each; ``room``: tokens that fit after
+    each prompt. ``statistics`` (4, R, T): logprobs, entropies, renyi, fisher_rao. ``node``: where
+    each reply stood at a step; ``best``: of each step the alternatives by node. ``length``: without
+    the end token."""
 
     def __init__(self, owners: list[tuple[int, Request, int]], room: list[float]) -> None:
         self.requests = requests = [request for _, request, _ in owners]
@@ -191,11 +180,9 @@ def reaches(config: Any) -> list[int]:
 
 class Passes:
     """The forward pass of ``model`` on ``device``.
-
     ``pads``: rows of different lengths may share a pass, which was tried: each has the logits that
     it has alone. ``has_room``: its cache may be :func:`with_room`. ValueError where a prompt has
-    other logits than in the model's own pass, with positions and without.
-    """
+    other logits than in the model's own pass, with positions and without."""
 
     def __init__(self, model: Any, device: str) -> None:
         import torch
@@ -280,11 +267,9 @@ class Passes:
         self, ids: np.ndarray, padding: np.ndarray, past: int, cache: Any, keep: int
     ) -> tuple[Any, Any]:
         """Logits of the last ``keep`` positions, a tensor (n, keep, N), and the cache.
-
         ``ids`` (n, width) are the new columns behind ``past`` ones, ``padding`` (n,) how many
         columns of each row are filling. The cache is ``None`` where the model has none whose rows
-        can be chosen: then ``ids`` must be everything so far.
-        """
+        can be chosen: then ``ids`` must be everything so far."""
         columns = np.arange(past + ids.shape[1])
         inputs: dict[str, Any] = {
             "input_ids": self._tensor(ids),
@@ -370,10 +355,9 @@ def _layer() -> Any:
 
 class Tree(NamedTuple):
     """Prompts in one row of tokens, what several begin with once.
-
     ``ids`` and ``depth`` (T,): tokens and their positions; ``sees`` (T, T): the tokens before each
-    in its prompt, and itself; ``rows``: which prompts; ``paths``: the places of each one's tokens.
-    """
+    in its prompt, and itself; ``rows``: which prompts; ``paths``: the places of each one's
+    tokens."""
 
     ids: np.ndarray
     depth: np.ndarray
@@ -387,7 +371,7 @@ def tree_of(prompts: Sequence[Ids], rows: Iterable[int]) -> Tree:
     ids: list[int] = []
     begins, paths, last = [], [np.arange(0)], ()
     for prompt in (prompts[row] for row in rows):
-        shared = _n_common(last, prompt)
+        shared = n_common(last, prompt)
         new = np.arange(len(ids), len(ids) + len(prompt) - shared)
         begins.append((shared, new))
         paths.append(np.r_[paths[-1][:shared], new])
@@ -406,7 +390,7 @@ def trees(prompts: Sequence[Ids], most: int) -> list[Tree]:
     parts: list[list[int]] = []
     n_tokens, last = 0, ()
     for row in sorted(range(len(prompts)), key=lambda row: prompts[row]):
-        new = len(prompts[row]) - _n_common(last, prompts[row])
+        new = len(prompts[row]) - n_common(last, prompts[row])
         if not parts or n_tokens + new > most:
             parts.append([])
             n_tokens, new = 0, len(prompts[row])

@@ -20,20 +20,9 @@ from trustlab.models.abilities import not_default, too_long
 from trustlab.models.base import STATISTICS, Messages, Request, taught_in
 from trustlab.models.decoding import Branches, GrowingReplies, Ids, Passes
 from trustlab.models.forms import Forms, repeats_itself
-from trustlab.models.templates import check_options, check_template, dated
+from trustlab.models.templates import check_options, check_template, dated, system_in_user
 from trustlab.models.thought import Thinking, apart, check_thinking, opened, with_thought
 from trustlab.records import Reply, TokenTrace
-
-
-def system_in_user(messages: Messages) -> Messages:
-    """System texts put in front of the first user message, or as one of their own."""
-    head = [content for role, content in messages if role == "system"]
-    rest = [message for message in messages if message[0] != "system"]
-    first = next((i for i, (role, _) in enumerate(rest) if role == "user"), None)
-    if head:
-        asked = [] if first is None else [rest.pop(first)[1]]
-        rest.insert(first or 0, ("user", "\n\n".join(head + asked)))
-    return tuple(rest)
 
 
 def alternating(messages: Messages) -> Messages:
@@ -56,13 +45,11 @@ def prompt_text(
     tokenizer: Any, messages: Messages, options: Mapping[str, Any] | None = None
 ) -> str:
     """The conversation as ``tokenizer``'s chat template writes it with ``options``, ready for the
-    assistant's turn; without one, paragraphs of ``role: content``.
-
-    Tried in turn, until the template refuses nothing and leaves nothing out: as it is, neighbours
-    of one role joined, the system's text before the first user message, both; each also with
-    contents in parts. ValueError, with the template's words, if it refuses all. Special tokens
-    written out are broken up (:func:`defused`).
-    """
+    assistant's turn; without one, paragraphs of ``role: content``. Tried in turn, until the
+    template refuses nothing and leaves nothing out: as it is, neighbours of one role joined, the
+    system's text before the first user message, both; each also with contents in parts. ValueError,
+    with the template's words, if it refuses all. Special tokens written out are broken up
+    (:func:`defused`)."""
     messages = defused(tokenizer, messages)
     if not tokenizer.chat_template:
         return "\n\n".join([*(f"{role}: {content}" for role, content in messages), "assistant:"])
@@ -327,11 +314,9 @@ class HuggingFaceModel:
 
     def generate(self, requests: Sequence[Request]) -> list[list[Reply]]:
         """Answer every request with its ``n`` replies, in order; missing to a prompt longer than
-        the window.
-
-        A reply has a trace, without the final end token, when its request wants any statistic.
-        ValueError for an impossible request; MemoryError if one reply to one prompt does not fit.
-        """
+        the window. A reply has a trace, without the final end token, when its request wants any
+        statistic. ValueError for an impossible request; MemoryError if one reply to one prompt does
+        not fit."""
         if given := [q for q in requests if q.continuation is not None]:
             drawn = iter(self.generate([q for q in requests if q.continuation is None]))
             scored = self._continued(given)
@@ -388,7 +373,9 @@ class HuggingFaceModel:
         decode = functools.partial(self._tokenizer.decode, clean_up_tokenization_spaces=False)
         if token in self._special:
             return decode([token])
-        return decoding.piece_after(before, token, lambda ids: decode(list(ids)) if ids else "")
+        known = decode([*before]) if before else ""
+        text = decode([*before, token])
+        return text[decoding.n_common(known, text) :]
 
     def count_tokens(self, messages: Messages) -> int:
         """Length of the conversation as a prompt, in tokens."""

@@ -18,20 +18,15 @@ class Limiter:
     - A refusal (HTTP 429 or 503) makes all wait: as long as the server says, else 0.5 s, doubled
       with each refusal in a row, and a random part more. One call then tries; each that passes
       opens a place more, up to half of those before, and one a round above that.
-    - ``refused``: refusals in a row; ``failed``: calls given up in a row; 0 once a call passes.
+    - ``taken``: places in use. ``refused``, ``failed``: refusals, and calls given up, in a row.
     """
 
     def __init__(self, most: int) -> None:
         self.most, self.refused, self.failed = most, 0, 0
-        self._places, self._enough, self._taken = 1.0 * most, 1.0 * most, 0
+        self._places, self._enough, self.taken = 1.0 * most, 1.0 * most, 0
         self._cut = self._opens = -math.inf  # loop times: of the last refusal, and of the next try
         self._turn, self._change = asyncio.Lock(), asyncio.Condition()
         self._random = random.Random()
-
-    @property
-    def idle(self) -> bool:
-        """Whether no place is taken."""
-        return not self._taken
 
     async def take(self, stopped: Callable[[], object] = lambda: False) -> float | None:
         """Wait for a place; when it was taken (loop time), or ``None`` once ``stopped`` is true
@@ -40,8 +35,8 @@ class Limiter:
         async with self._turn:  # first come, first served: a refused call goes behind the others
             while not stopped():
                 wait = self._opens - clock()
-                if wait <= 0 and self._taken < int(self._places):
-                    self._taken += 1
+                if wait <= 0 and self.taken < int(self._places):
+                    self.taken += 1
                     return clock()
                 async with self._change:
                     with suppress(TimeoutError):
@@ -52,7 +47,7 @@ class Limiter:
     async def give(self, taken: float, *, passed: bool, pause: float | None = None) -> None:
         """Give the place back that was ``taken``. A ``pause`` (seconds that the server asked for,
         or 0): it refused; neither that nor ``passed``: the call failed, which teaches nothing."""
-        self._taken -= 1
+        self.taken -= 1
         if passed:
             self.refused = self.failed = 0
             more = 1.0 if self._places < self._enough else 1 / self._places

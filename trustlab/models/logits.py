@@ -49,8 +49,7 @@ class Logits:
 
     def likeliest(self, rows: np.ndarray) -> np.ndarray:
         """The most probable token of each row, the first of equals, (m,)."""
-        part = self._of(self._maxima, rows).argmax(1, keepdim=True)
-        columns, near = self._near(rows, part)
+        columns, near = self._near(rows, self._of(self._maxima, rows).argmax(1, keepdim=True))
         return columns.gather(1, near.argmax(1, keepdim=True))[:, 0].cpu().numpy()
 
     def drawn(
@@ -80,10 +79,8 @@ class Logits:
 
     def statistics(self, rows: np.ndarray, alpha: float) -> np.ndarray:
         """Entropy (nats), Rényi divergence from uniform (nats), Fisher-Rao distance [0, 1), (3, m).
-
         With q = 1/N: H = -sum P log P; 1/(a-1) log sum P^a q^(1-a), its limit log N - H at a = 1;
-        (2/pi) arccos min(1, sum sqrt(P q)).
-        """
+        (2/pi) arccos min(1, sum sqrt(P q))."""
         log_n = math.log(self._raw.shape[1])
         log_total = self._of(self._sums.log_total, rows)
         log_roots = self._of(self._sums.log_roots, rows)

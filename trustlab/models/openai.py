@@ -73,11 +73,9 @@ SCHEMA_FORMS = ("json_schema", "json_object")
 @dataclass
 class _Run:
     """Calls that belong together: the requests of one ``generate`` and what has come so far, or at
-    most ``left`` calls that settle what a server can do.
-
-    ``last``: what the last call brought; ``unsure``: what failed and may pass another time;
-    ``stopped``, ``error``: why it stopped, if it did.
-    """
+    most ``left`` calls that settle what a server can do. ``last``: what the last call brought;
+    ``unsure``: what failed and may pass another time; ``stopped``, ``error``: why it stopped, if it
+    did."""
 
     requests: Sequence[Request] = ()
     rows: Sequence[list[Reply | None]] = ()
@@ -211,11 +209,9 @@ class OpenAIModel:
     @property
     def abilities(self) -> Abilities:
         """What the server gives and accepts; settled by at most :data:`MOST_ASKED` small calls when
-        first read, and printed, unless told.
-
-        ``ConnectionError``: it cannot be reached. ``PermissionError``, ``FileNotFoundError``: it
-        refuses the key, or knows no such model. ``RuntimeError``: any other failure.
-        """
+        first read, and printed, unless told. ``ConnectionError``: it cannot be reached.
+        ``PermissionError``, ``FileNotFoundError``: it refuses the key, or knows no such model.
+        ``RuntimeError``: any other failure."""
         if self._abilities is None:
             self.abilities = able = self._line.run(self._settle(_Run(left=MOST_ASKED)))
             window = "" if math.isinf(able.window) else f"; window {able.window:,.0f} tokens"
@@ -273,14 +269,11 @@ class OpenAIModel:
         self, requests: Sequence[Request], *, keep: Keep | None = None
     ) -> list[list[Reply]]:
         """Answer every request with its ``n`` replies, in order. What fails after its retries is
-        missing, with the reason.
-
-        ``keep(i, k, replies)`` gets replies ``k`` and on of request ``i`` as they come, in another
-        thread. :class:`~trustlab.models.stops.Stopped` hands over what is finished when a budget is
-        spent, the server refuses the key or the model or is gone, or the user interrupts.
-        ``PermissionError``, ``FileNotFoundError``: refused, and nothing is finished.
-        ``ValueError``: an impossible request.
-        """
+        missing, with the reason. ``keep(i, k, replies)`` gets replies ``k`` and on of request ``i``
+        as they come, in another thread. :class:`~trustlab.models.stops.Stopped` hands over what is
+        finished when a budget is spent, the server refuses the key or the model or is gone, or the
+        user interrupts. ``PermissionError``, ``FileNotFoundError``: refused, and nothing is
+        finished. ``ValueError``: an impossible request."""
         for request in requests:
             check(request)
         if not requests:
@@ -307,18 +300,12 @@ class OpenAIModel:
         """Give the connections back. A later call opens them anew."""
         self._line.close()
 
-    def __enter__(self) -> OpenAIModel:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     # What follows runs in the client's thread.
 
     async def _answer_all(self, run: _Run) -> None:
         """All requests, as places get free."""
         limiter = self._line.limiter
-        if limiter.idle:  # what another run ended with says nothing of this one
+        if not limiter.taken:  # what another run ended with says nothing of this one
             limiter.failed = limiter.refused = 0
         each = iter(range(len(run.rows)))
 
@@ -389,8 +376,7 @@ class OpenAIModel:
 
             def body(dialect: Dialect) -> dict[str, Any]:
                 told = wire.turns(messages, dialect.system_role)
-                prompt = {"model": self.name, "messages": told, "add_generation_prompt": True}
-                return prompt | given
+                return {"model": self.name, "messages": told, "add_generation_prompt": True} | given
 
             outcome = await self._once("tokenize", body, run)
             if outcome.passing:  # another time it may be told

@@ -152,12 +152,10 @@ def reply_of(
     vocabulary_size: int | None, thinking: Thinking = "auto",
 ) -> Reply:  # fmt: skip
     """One reply, with its trace where the request wants statistics and the server's tokens spell
-    the text; a choice that is none is missing, with the reason.
-
-    ``n_tokens``: in, and out where the server lists no tokens. ``n_top``: how many alternatives
-    were asked for. A reply that was cut off has finish "length", perhaps with an empty text; where
-    the server does not say how it ended, its tokens are counted.
-    """
+    the text; a choice that is none is missing, with the reason. ``n_tokens``: in, and out where the
+    server lists no tokens. ``n_top``: how many alternatives were asked for. A reply that was cut
+    off has finish "length", perhaps with an empty text; where the server does not say how it ended,
+    its tokens are counted."""
     message = field(choice, "message")
     if message is None and isinstance(field(choice, "text"), str):
         message = choice["text"]
@@ -254,12 +252,10 @@ def trace_of(
     text: str, said: list[Said], request: Request, n_top: int, vocabulary_size: int | None
 ) -> TokenTrace:
     """The statistics of a reply's tokens; what any token lacks is ``None``, with the reason.
-
     All are lacking where the tokens do not spell the text, or the log-probabilities of the whole
     reply are 0, or no numbers. What follows from the lists of alternatives is a bound
     (:func:`~trustlab.models.decoding.bounds`); none is taken from a list that contradicts the
-    chosen token.
-    """
+    chosen token."""
     spellings = ([of(s) for s in said] for of in (_token_bytes, _alphabet_bytes, _piece_bytes))
     found = next(filter(None, (pieces(text, parts) for parts in spellings)), None)
     if found is None:

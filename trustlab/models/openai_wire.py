@@ -23,6 +23,7 @@ from urllib.parse import urlsplit
 from trustlab.choices import KEY_LIKE, may_be_token
 from trustlab.models.base import Messages, Request
 from trustlab.models.limiter import Limiter
+from trustlab.models.templates import system_in_user
 from trustlab.paths import read_yaml
 
 T = TypeVar("T")
@@ -106,11 +107,9 @@ def key_for(address: Address) -> str:
 @dataclass(frozen=True)
 class Outcome:
     """What one call brought: its JSON in ``answer``, else a ``reason``.
-
     ``status``: of HTTP, or of an error inside an HTTP 200 (``None``: no answer came). ``named``:
     parameter and words of the complaint. ``pause``: seconds that the server asks to wait.
-    ``reached``: there was a connection. The reason is ``what``, the ``retries``, ``words``.
-    """
+    ``reached``: there was a connection. The reason is ``what``, the ``retries``, ``words``."""
 
     answer: Any = None
     what: str = ""
@@ -572,18 +571,6 @@ def window_of(answer: Any, name: str) -> float:
 
 
 def turns(messages: Messages, system_role: str) -> list[dict[str, str]]:
-    """The conversation as dictionaries; the ``system_role`` "user" puts system messages before the
-    next user message."""
-    if system_role != "user":
-        return [{"role": role, "content": content} for role, content in messages]
-    told: list[dict[str, str]] = []
-    waiting: list[str] = []
-    for role, content in messages:
-        if role == "system":
-            waiting.append(content)
-        elif role == "user":
-            told.append({"role": "user", "content": "\n\n".join([*waiting, content])})
-            waiting = []
-        else:
-            told.append({"role": role, "content": content})
-    return told + ([{"role": "user", "content": "\n\n".join(waiting)}] if waiting else [])
+    """The conversation as dictionaries; the ``system_role`` "user" knows no system messages."""
+    told = system_in_user(messages) if system_role == "user" else messages
+    return [{"role": role, "content": content} for role, content in told]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from trustlab.records import Reply
 
 
@@ -10,9 +12,9 @@ class Stopped(RuntimeError):
     and how to go on. ``replies`` is what :meth:`Model.generate` would have returned: finished
     replies as they are, the others missing with the reason."""
 
-    def __init__(self, message: str, replies: list[list[Reply]]) -> None:
+    def __init__(self, message: str, replies: Sequence[list[Reply]] = ()) -> None:
         super().__init__(message)
-        self.replies = replies
+        self.replies = list(replies)
 
 
 class Gone(Stopped):
@@ -25,6 +27,3 @@ class Unread(Stopped):
 
 class Waiting(Stopped):
     """Requests wait in batch files; its words say where, and what to do."""
-
-    def __init__(self, message: str, replies: list[list[Reply]] | None = None) -> None:
-        super().__init__(message, replies or [])

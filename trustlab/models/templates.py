@@ -1,4 +1,4 @@
-"""Checks the options of a chat template."""
+"""Fits messages and options to a chat template."""
 
 from __future__ import annotations
 
@@ -6,11 +6,24 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from trustlab.models.base import Messages
+
 TODAY = "2024-07-26"  # printed as today's date, so that a prompt is the same tomorrow
 GIVEN = {"messages", "tools", "documents", "add_generation_prompt", "bos_token", "eos_token"}
 """Names in templates that no option may set."""
 CODES = ("%Y", "%y", "%m", "%-m", "%B", "%b", "%d", "%-d", "%j", "%A", "%a", "%H", "%I", "%M", "%S")
 """Parts of a date that templates print."""
+
+
+def system_in_user(messages: Messages) -> Messages:
+    """System texts put in front of the first user message, or as one of their own."""
+    head = [content for role, content in messages if role == "system"]
+    rest = [message for message in messages if message[0] != "system"]
+    first = next((i for i, (role, _) in enumerate(rest) if role == "user"), None)
+    if head:
+        asked = [] if first is None else [rest.pop(first)[1]]
+        rest.insert(first or 0, ("user", "\n\n".join(head + asked)))
+    return tuple(rest)
 
 
 def dated(template: str, options: Mapping[str, Any]) -> str:

@@ -21,10 +21,8 @@ from trustlab.metrics.schema import need, refuse
 from trustlab.plots import style
 from trustlab.plots.style import CAPTION_POINTS, GREY, INK, inches, label
 
-DENSE = 12
-"""A line of more points has marks only where they are hollow or stand alone."""
-MOST_NAMES = 6
-"""In one row of a legend above several panels; more stand in two."""
+DENSE = 12  # a line of more points has marks only where they are hollow or stand alone
+MOST_NAMES = 6  # in one row of a legend above several panels; more stand in two
 MOST_BANDS = 2  # so many bands of one figure can be told apart
 NAMES = ("ends", "legend")
 DIAGONAL = "diagonal"

@@ -27,8 +27,7 @@ SERIES = (
     (style.FAMILY_COLOURS["baseline"], "*"),
 )
 """Looks of marks without a family, in their order in a row."""
-WIDTHS = {1: 5.2, 2: 3.7}
-"""Inches of a panel's inside by the number of panels."""
+WIDTHS = {1: 5.2, 2: 3.7}  # inches of a panel's inside by the number of panels
 NARROW = 2.7
 ROW, STEP, LINE, HEADING = 0.27, 0.15, 0.165, 0.3
 """Inches: a row of one mark, each mark more, a line of a name, the heading of a group."""
@@ -394,12 +393,7 @@ def _of_rest(
     """What the legend says beside families and series."""
     looks: dict[str, Any] = {}
     if sure:
-        looks[sure.words] = {
-            "marker": "o",
-            "ms": 7,
-            "ls": "",
-            **mark_look("#BDBDBD", sure=True),
-        }
+        looks[sure.words] = {"marker": "o", "ms": 7, "ls": "", **mark_look("#BDBDBD", sure=True)}
     if ghost:
         looks[f"{ghost}, repeated"] = {"marker": "o", **REPEATED}
     if band:

@@ -22,8 +22,7 @@ WEIGHTS = ["w_accuracy", "w_agreement", "w_rdc"]
 PRINTED = (0.4, 0.3, 0.3)
 SIDE_INCHES, RIGHT, ABOVE = 2.5, 1.3, 0.95
 """Inches of a triangle's side, and free at its right and above it."""
-HEIGHT = np.sqrt(3) / 2
-"""Of a triangle whose sides are 1."""
+HEIGHT = np.sqrt(3) / 2  # of a triangle whose sides are 1
 CORNERS = {
     "accuracy": ((0.5, HEIGHT), (8, -2), {"ha": "left", "va": "center"}),
     "agreement\n(1 − CDR)": ((0, 0), (0, -6), {"ha": "center", "va": "top"}),

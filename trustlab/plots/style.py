@@ -318,8 +318,7 @@ def save_figure(
         print(f"Nothing to draw for {name}: {why}")
         plt.close(fig)
         return None
-    base = Path(folder)
-    png, svg, csv = (base / f"{name}.{ending}" for ending in ("png", "svg", "csv"))
+    png, svg, csv = (Path(folder) / f"{name}.{ending}" for ending in ("png", "svg", "csv"))
     look: Any = {"dpi": DPI, "bbox_inches": "tight", "pad_inches": 0.12, "facecolor": "white"}
     with plt.rc_context(SVG), whole(png) as dots, whole(svg) as lines:
         fig.savefig(dots, format="png", metadata={"Software": None}, **look)

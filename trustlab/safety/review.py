@@ -55,8 +55,7 @@ def propose(
     return made
 
 
-Planned = tuple[View, str, Plan]
-"""What is reviewed: a patient, the diagnosis, and the plan for it."""
+Planned = tuple[View, str, Plan]  # what is reviewed: a patient, the diagnosis, and the plan for it
 
 
 @dataclass(frozen=True)

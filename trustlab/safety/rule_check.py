@@ -17,8 +17,7 @@ REPEAT_IN_PLAN = "it stands in the plan twice"
 _WORST = ("UNSAFE", "SAFE WITH CAUTION", "RISKY", "REDUNDANT")
 Named = Sequence[tuple[str, Entry | None]]
 """Names as they stand in chart or plan, and what they mean."""
-Hit = tuple[str, str, str, str]
-"""Verdict, the words that speak against it, why, rule."""
+Hit = tuple[str, str, str, str]  # verdict, the words that speak against it, why, rule
 
 
 def check_prescriptions(
