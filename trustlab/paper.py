@@ -60,19 +60,16 @@ class Table:
         notes = [f"note {k}: {why}" for k, why in enumerate(self.notes, 1)]
         return "; ".join([f"{self.name}. {PARTS[self.name].about}", *notes])
 
-    @property
-    def _plain(self) -> pd.DataFrame:
-        return self.cells.map(lambda text: text.strip("*"))
-
     def flat(self, marked: bool = False) -> pd.DataFrame:
         """One row of heads and no index; ``marked`` keeps the ``**``."""
-        table = (self.cells if marked else self._plain).reset_index()
+        table = self.cells.reset_index()
+        table = table if marked else table.replace(r"\*\*", "", regex=True)
         return table.set_axis([", ".join(filter(None, head)) for head in table], axis=1)
 
     def styled(self, kind: str = "html") -> Any:
         """For a notebook or page: all text escaped, printed columns grey."""
         bold = self.cells.map(lambda text: "font-weight: bold" * text.startswith("**"))
-        style: Any = self._plain.style.format(escape=kind)
+        style: Any = self.cells.style.format(lambda text: text.strip("*"), escape=kind)
         style = style.apply(lambda _: bold, axis=None)
         style = style.format_index(escape=kind, axis=0).format_index(escape=kind, axis=1)
         if kind == "latex":
@@ -141,7 +138,7 @@ def beside_printed(kind: str, ours: pd.DataFrame | None) -> Table:
     cells = every.pivot(index=down, columns=SOURCE, values="shown")
     cells = cells.reindex(index).reindex(columns=columns)
     absent = {head: "not run" if head[0] == OURS else "not printed" for head in cells}
-    return Table(name, cells.fillna(absent), notes)
+    return Table(name, cells.astype(object).fillna(absent), notes)
 
 
 def _printed(kind: str) -> pd.DataFrame:
