@@ -10,53 +10,45 @@ from trustlab.published import TABLES
 PAGE = ROOT / "docs" / "paper.md"
 MARK = "<!-- from here on `python -m tests.paper_page` writes this page -->\n"
 RUNS = FIGURES / "reference"
-PRINTED = {f"Table {number}": f"{kind}.csv" for kind, number in TABLES.items()}
+PRINTED = {f"Table {number}": [f"{kind}.csv"] for kind, number in TABLES.items()}
+HEADS = ("| of the paper | command | notebook and heading | files |", "|---|---|---|---|")
 
 
 def links(name: str) -> str:
     """The files behind a table or figure: ours, where the reference run has them, and theirs."""
-    part = PARTS[name]
-    ours = [RUNS / part.notebook / f if f.endswith(".csv") else ROOT / f for f in part.files]
-    ours += [file.with_suffix(".csv") for file in ours if file.suffix == ".png"]
-    theirs = [ROOT / "data" / "published" / file for file in (PRINTED.get(name),) if file]
-    found = [
-        f"{whose} [{file.name}](../{file.relative_to(ROOT).as_posix()})"
-        for whose, files in (("ours", ours), ("printed", theirs))
-        for file in files
-        if file.is_file()
-    ]
-    return ", ".join(found) or "–"
-
-
-def overview() -> str:
-    """A line a table or figure: where its values come from."""
-    lines = ["| of the paper | command | notebook and heading | files |", "|---|---|---|---|"]
-    for name, part in PARTS.items():
-        command = f"`trustlab run {part.notebook}`" if part.notebook else "–"
-        notebook = f"[{part.notebook}](../notebooks/{part.notebook}.ipynb): {part.heading}"
-        of = [f"[{name}](#{name.lower().replace(' ', '-')})", command]
-        lines.append(f"| {' | '.join([*of, notebook if part.notebook else '–', links(name)])} |")
-    return "\n".join(lines)
-
-
-def section(name: str, shown: dict[str, str]) -> str:
-    """A table beside the printed one, or the figure, under its name."""
-    part = PARTS[name]
-    if name in shown:
-        return f"## {name}\n\n{shown[name]}\n"
-    parts = [f"## {name}", f"{part.about}."]
+    part, found = PARTS[name], {}
     for file in part.files:
-        there = (ROOT / file).is_file()
-        parts.append(f"![{part.about}](../{file})" if there else f"`{file}`: not run")
-    return "\n\n".join(parts) + "\n"
+        if file.endswith(".csv"):
+            found[RUNS / part.notebook / file] = "ours"
+        found |= dict.fromkeys(((ROOT / file).with_suffix(end) for end in (".png", ".csv")), "ours")
+    found |= {ROOT / "data" / "published" / file: "printed" for file in PRINTED.get(name, ())}
+    there = [(file, whose) for file, whose in found.items() if file.is_file()]
+    shown = [f"{w} [{f.name}](../{f.relative_to(ROOT).as_posix()})" for f, w in there]
+    return ", ".join(shown) or "–"
+
+
+def row(name: str) -> str:
+    """Where the values of a table or figure come from."""
+    at, (_, notebook, heading, _) = name.lower().replace(" ", "-"), PARTS[name]
+    command = f"`trustlab run {notebook}` | [{notebook}](../notebooks/{notebook}.ipynb): {heading}"
+    return f"| [{name}](#{at}) | {command if notebook else '– | –'} | {links(name)} |"
+
+
+def figure(name: str) -> str:
+    """What a figure shows, and its images, where the reference run has them."""
+    about, *_, files = PARTS[name]
+    there = {file: (ROOT / file).is_file() for file in files}
+    images = [f"![{about}](../{f})" if has else f"`{f}`: not run" for f, has in there.items()]
+    return "\n\n".join([f"{about}.", *images])
 
 
 def page() -> str:
     """The head as it is, and the rest made anew."""
     head = PAGE.read_text(encoding="utf-8").split(MARK)[0]
     shown = {name: table.markdown() for name, table in tables(RUNS).items()}
-    sections = [section(name, shown) for name in PARTS]
-    return "\n".join([head + MARK, overview() + "\n", *sections])
+    rows = [*HEADS, *map(row, PARTS)]
+    sections = [f"\n## {name}\n\n{shown.get(name) or figure(name)}" for name in PARTS]
+    return "\n".join([head + MARK, *rows, *sections, ""])
 
 
 def main() -> None:

@@ -152,12 +152,11 @@ def test_each_way_to_write_a_table_is_whole_and_escapes(kind: str) -> None:
     lines = table.markdown().split("\n\n")[0].splitlines()
     bars = {len(re.findall(r"(?<!\\)\|", line)) for line in lines}
     assert bars == {table.flat().shape[1] + 1} and len(lines) == len(table.cells) + 2
-    latex = re.sub(r"\\.", "", table.latex())  # no escaped brace, no escaped &
+    latex = re.sub(r"\\.", "", table.latex())  # no escaped brace
     assert latex.count("{") == latex.count("}") > 0
-    body = latex.split("midrule")[-1].split("bottomrule")[0]
     n_columns = table.cells.index.nlevels + table.cells.shape[1]
     ends = [line for line in table.latex().splitlines() if line.endswith(r"\\")]
-    assert len(ends) == len(table.cells) + 4 and "−" not in latex and body
+    assert len(ends) == len(table.cells) + 4 and "−" not in latex
     assert {len(re.findall(r"(?<!\\)&", line)) for line in ends[4:]} == {n_columns - 1}
     assert not table.flat().map(lambda text: "**" in text).to_numpy().any()
     html = table.styled().to_html()
@@ -168,10 +167,10 @@ def test_each_way_to_write_a_table_is_whole_and_escapes(kind: str) -> None:
 def test_the_page_of_runs(tmp_path: Path) -> None:
     assert not (write_index(tmp_path).parent / PAPER).exists()
     folder = tmp_path / "01_benchmark"
-    made(folder, name="01_benchmark")
+    made(folder)
     save_table(metrics(model=NASTY, dataset="007"), folder / "metrics.csv")
     (folder / "figures").mkdir()
-    for file in PARTS["Figure 3"].files:
+    for file in ("01_benchmark.html", *PARTS["Figure 3"].files):
         (folder / file).write_text("")
     index, page = write_index(tmp_path), tmp_path / PAPER
     assert faults(index) == faults(page) == []
