@@ -8,6 +8,7 @@ from pathlib import Path
 
 import nbformat
 
+from tests import paper_page
 from trustlab import paths, run_notebooks
 from trustlab.folder.saved import find_table
 from trustlab.html.notebook import without_progress
@@ -15,12 +16,16 @@ from trustlab.html.opening import filled, opening
 
 REFERENCE = ("answers", "confidence", "metrics")
 """Tables of the reference run that the repository keeps, and that a test makes again in part."""
+OF_PAPER = ("variation.csv", "variants.csv", "chosen.csv")
+"""Tables that stand beside the paper's in docs/paper.md."""
 
 
 def reference_tables(run_dir: Path) -> list[Path]:
-    """The files of :data:`REFERENCE` in a run's folder, where they are all there."""
+    """The files of :data:`REFERENCE` in a run's folder, where they are all there, and those of
+    :data:`OF_PAPER` that are."""
     found = [find_table(run_dir, name) for name in REFERENCE]
-    return [table for table in found if table] if all(found) else []
+    kept = [table for table in found if table] if all(found) else []
+    return [*kept, *(run_dir / name for name in OF_PAPER if (run_dir / name).is_file())]
 
 
 def publish(run_dir: Path, name: str) -> None:
@@ -64,3 +69,4 @@ def publish(run_dir: Path, name: str) -> None:
 if __name__ == "__main__":
     notebook, *folder = sys.argv[1:]
     publish(Path(folder[0]) if folder else paths.RUNS / notebook, notebook)
+    paper_page.main()

@@ -58,7 +58,7 @@ def test_a_slot_or_a_name_that_there_is_not_is_refused() -> None:
 def test_every_prompt_has_both_parts_and_shows_each_of_its_slots_once_or_not_at_all(
     name: str,
 ) -> None:
-    about, system, user = parts(EMBEDDED.file(f"{name}.txt"))
+    about, system, user = prompts.parts(prompts.EMBEDDED.file(f"{name}.txt"))
     assert system and user and re.fullmatch(r"[A-Z][^\n]+[.?]", about)
     assert not re.search(r"\[(about|system|user)\]", about + system + user)
     assert not re.search(r"\{\w+\}", system)

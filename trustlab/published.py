@@ -14,7 +14,6 @@ from trustlab.records import Assessment, Criterion, Evidence, Generation, Reply,
 
 TABLES = {"correlation": 2, "comparison": 3, "robustness": 4, "consultation": 5, "ablation": 6}
 """Name of a file in ``data/published`` -> number of the table in the paper."""
-NOT_SAID = "printed without the number of answers"
 MODELS = {"llama-3.1": "Llama-3.1", "gpt-4.1": "GPT-4.1"}
 DATASETS = {"ddxplus": "DDXPlus", "meditod": "MediTOD", "medqa": "MedQA"}
 
@@ -26,12 +25,6 @@ def published_table(name: str, as_text: bool = False) -> pd.DataFrame:
     if name not in TABLES:
         raise ValueError(f"there is no published table {name!r}; there are {', '.join(TABLES)}")
     return pd.read_csv(DATA / "published" / f"{name}.csv", dtype=str if as_text else None)
-
-
-def with_printed(ours: pd.DataFrame, printed: pd.DataFrame) -> pd.DataFrame:
-    """``ours`` with the rows of ``printed`` under them, by ``source``: "ours" or "printed"."""
-    theirs = printed.assign(source="printed", missing=NOT_SAID)
-    return pd.concat([ours.assign(source="ours"), theirs], ignore_index=True)
 
 
 def published_case() -> tuple[Generation, dict[str, float]]:

@@ -1,4 +1,4 @@
-"""01: the best possible accuracy, and Ren et al.'s tables with this run's values beside them."""
+"""01: the best possible accuracy, where the chance of each diagnosis is known."""
 
 from __future__ import annotations
 
@@ -10,22 +10,16 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
-from trustlab import __version__, formatted
+from trustlab import __version__
 from trustlab.choices import choices
 from trustlab.collect import NOT_KNOWN
-from trustlab.confidence.registry import label as named
 from trustlab.levels import views
-from trustlab.measures import families
 from trustlab.metrics import schema
 from trustlab.metrics.estimate import grouped, mean, measure
 from trustlab.parsing.counts import totals
-from trustlab.plots.style import FAMILY_LABELS
-from trustlab.published import published_table
 from trustlab.records import LEVELS, Case
 from trustlab.run import Run
 from trustlab.settings import Setup
-
-RUN = ["model", "dataset"]
 
 
 @choices
@@ -69,7 +63,7 @@ def contribution(run: Run, metrics: pd.DataFrame) -> pd.DataFrame:
     Revision, prompts, share of replies read, accuracies with n, grader, sizes, date, versions; then
     each method's level-stratified AUROC and its n (``auroc_NAME``, ``n_NAME``)."""
     p, rows = run.parameters, []
-    for of, part in metrics.groupby(RUN, sort=False):
+    for of, part in metrics.groupby(["model", "dataset"], sort=False):
         model, dataset = of
         mine = run.answers[run.answers["model"].eq(model) & run.answers["dataset"].eq(dataset)]
         prompts, read = p["prompts"][model], totals({model: p["replies_read"].get(model, {})})
@@ -100,71 +94,3 @@ def contribution(run: Run, metrics: pd.DataFrame) -> pd.DataFrame:
             row |= {f"auroc_{line['method']}": line["value"], f"n_{line['method']}": line["n"]}
         rows.append(row)
     return pd.DataFrame(rows)
-
-
-OURS, THEIRS = "this run", "as printed"
-NAMES = {"llama-3.1": "Llama-3.1", "gpt-4.1": "GPT-4.1"}
-NAMES |= {"ddxplus": "DDXPlus", "meditod": "MediTOD", "medqa": "MedQA"}
-"""What the paper calls its models and data sets."""
-
-
-def correlations_as_published(metrics: pd.DataFrame, statistic: str) -> pd.DataFrame:
-    """Ren et al. 2026's Table 2 with this run's values before the printed ones, as text.
-    Accuracy and mean confidence over the levels by ``statistic`` ("pearson" or "spearman"): a row a
-    method under its family, a column a model and data set; ours with interval and ``n`` answers."""
-    across = metrics[metrics["metric"].eq(statistic) & metrics["level"].eq("across")]
-    printed = published_table("correlation", as_text=True)
-    printed = printed[printed["statistic"].eq(statistic)].rename(columns={"value": "shown"})
-    return _as_published(_counted(_ranked(across)), printed)
-
-
-def comparison_as_published(metrics: pd.DataFrame) -> pd.DataFrame:
-    """Ren et al. 2026's Table 3 with this run's values before the printed ones, as text.
-    The highest AUROC of each family, pooled over levels and chosen on the answers shown, with its
-    method, and this method's Pearson over the levels; columns as in
-    :func:`correlations_as_published`."""
-    auroc = metrics[metrics["metric"].eq("auroc") & metrics["level"].eq("pooled")]
-    mine = _ranked(auroc)
-    mine = mine.assign(family=mine["method"].map(families()).fillna("other"))
-    best = mine.sort_values("value", ascending=False, kind="stable")
-    best = best.drop_duplicates([*RUN, "family"])
-    best = best.sort_index(kind="stable")  # the run's order of models and data sets
-    pearson = metrics[metrics["metric"].eq("pearson") & metrics["level"].eq("across")]
-    ours = {"AUROC": best, "Pearson": best[[*RUN, "method"]].merge(pearson, on=[*RUN, "method"])}
-    printed, parts = published_table("comparison", as_text=True), []
-    for what, lines in ours.items():
-        both = [_counted(lines), printed.rename(columns={what.lower(): "shown"})]
-        for table in both:
-            pairs = zip(table["method"], table["shown"], strict=True)
-            table["shown"] = [v if v == "–" else f"{named(m)} {v}" for m, v in pairs]
-        parts.append(_as_published(*both, what))
-    return pd.concat(parts).fillna("–")
-
-
-def _ranked(table: pd.DataFrame) -> Any:
-    """The lines of methods, without baselines, references and answers."""
-    family = table["method"].map(families())
-    return table[table["method"].ne("") & ~family.isin(["baseline", "reference"])]
-
-
-def _counted(lines: pd.DataFrame) -> pd.DataFrame:
-    """The lines with their value, interval and n as text in ``shown``."""
-    ends = lines[["value", "low", "high", "n"]].itertuples(index=False)
-    shown = [formatted.with_interval(*e[:3]) + f", n {e[3]:,.0f}" * pd.notna(e[0]) for e in ends]
-    return lines.assign(shown=shown)
-
-
-def _as_published(ours: pd.DataFrame, printed: pd.DataFrame, what: str = "") -> pd.DataFrame:
-    """``shown`` by family and method (or ``what``) down, by source, model and data set across."""
-    theirs = printed.replace({"model": NAMES, "dataset": NAMES}).assign(source=THEIRS)
-    both = pd.concat([ours.assign(source=OURS), theirs], ignore_index=True)
-    words = both["method"].map(families()).map(FAMILY_LABELS).fillna("other")
-    both = both.assign(family=words, row=what or both["method"].map(named))
-    order = [*FAMILY_LABELS.values(), "other"]
-    across, down = ["source", "model", "dataset"], ["family", "row"]
-    place: dict[str, Any] = {"key": lambda f: f.map(order.index), "kind": "stable"}
-    rows = both[down].drop_duplicates().sort_values("family", **place)
-    wide = both.pivot(index=down, columns=across, values="shown")
-    wide = wide.reindex(index=pd.MultiIndex.from_frame(rows))
-    columns = both[across].drop_duplicates().itertuples(index=False, name=None)
-    return wide[list(columns)].fillna("–")

@@ -1,4 +1,4 @@
-"""Writes index.html: all runs of a folder, each with its first figure."""
+"""Writes index.html: all runs of a folder, each with its first figure; and paper.html."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from typing import Any
 from trustlab.formatted import read_line
 from trustlab.html.opening import parameters_of, right_of
 from trustlab.html.pages import PAGE
-from trustlab.html.show import render
-from trustlab.paths import save_text
+from trustlab.html.show import Html, render
+from trustlab.paper import PARTS, tables
+from trustlab.paths import save_table, save_text
 
-INDEX = "index.html"
+INDEX, PAPER = "index.html", "paper.html"
 
 
 def write_index(runs: Path) -> Path:
@@ -26,8 +27,26 @@ def write_index(runs: Path) -> Path:
         with suppress(OSError, ValueError, LookupError, TypeError):
             facts = json.loads(manifest.read_text(encoding="utf-8"))
             found.append(_entry(manifest.parent, facts))
-    save_text(render("runs", runs=found), runs / INDEX)
+    paper = ""
+    if any((runs / p.notebook / "manifest.json").is_file() for p in PARTS.values() if p.files):
+        with suppress(OSError, ValueError, LookupError, TypeError):
+            paper = write_paper(runs).name
+    save_text(render("runs", runs=found, paper=paper), runs / INDEX)
     return runs / INDEX
+
+
+def write_paper(runs: Path) -> Path:
+    """Write ``paper.html``, the paper's tables and figures beside a folder of runs, and into
+    ``paper/`` each table as CSV, Markdown and LaTeX."""
+    made = tables(runs)
+    for name, table in made.items():
+        file = runs / "paper" / f"{name.replace(' ', '_').lower()}.csv"
+        save_table(table.flat(), file)
+        save_text(table.markdown() + "\n", file.with_suffix(".md"))
+        save_text(table.latex(), file.with_suffix(".tex"))
+    shown = {name: Html(table.styled().to_html()) for name, table in made.items()}
+    save_text(render("paper", parts=PARTS, tables=shown, runs=runs), runs / PAPER)
+    return runs / PAPER
 
 
 def _entry(folder: Path, facts: Mapping[str, Any]) -> dict[str, Any]:
