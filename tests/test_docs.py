@@ -24,7 +24,8 @@ BESIDE = [ROOT / name for name in ("CONTRIBUTING.md", "SECURITY.md", "data/LICEN
 MADE = {
     *(DOCS / "methods" / f"{name}.md" for name in ("index", *tl.METHODS)),
     *(DOCS / "notebooks" / f"{name}.ipynb" for name in notebook_names()),
-    *(DOCS / "made" / name for name in ("api.md", "sources.md", "families.svg", "medconf.svg")),
+    *(DOCS / "made" / f"{name}.md" for name in ("api", "sources", "results")),
+    *(DOCS / "made" / f"{name}.svg" for name in ("families", "medconf")),
 }
 """What docs/pages.py writes when the documentation is built."""
 
