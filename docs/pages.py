@@ -29,6 +29,10 @@ from trustlab.run_notebooks import notebook_names, notebook_path
 DOCS = ROOT / "docs"
 MADE = ("methods", "notebooks", "made")
 """Folders of docs/ that hold nothing but what is made here."""
+OWN_WORDS = (
+    "The prompt is our own: sentences of a paper belong to it. A folder of yours can hold the"
+    " printed ones: [MedConf in three steps](../medconf.md#our-own-wording) shows how."
+)
 METHODS = yaml.safe_load((DOCS / "methods.yml").read_text(encoding="utf-8"))
 """For each method its formula and what breaks it."""
 
@@ -176,6 +180,8 @@ def method_page(method: Method, record: tl.Generation, working: str | None) -> s
     else:
         lines += [f"Value: {value.confidence:.3f}", ""]
     lines += ["## What breaks it", "", entry["breaks"], ""]
+    if wording := entry.get("wording"):
+        lines += ["## Our own wording", "", f"{wording} {OWN_WORDS}", ""]
     return "\n".join(lines)
 
 
