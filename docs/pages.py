@@ -14,6 +14,7 @@ from html import escape
 from itertools import groupby
 
 import numpy as np
+import pandas as pd
 import worked
 import yaml
 
@@ -22,6 +23,7 @@ from tests.tree import sentence
 from trustlab.confidence.registry import FAMILIES, GIVEN_NEEDS, Method
 from trustlab.confidence.verbalized import shares
 from trustlab.costs import calls, readers
+from trustlab.formatted import percent
 from trustlab.paths import ROOT
 from trustlab.plots.style import FAMILY_COLOURS
 from trustlab.run_notebooks import notebook_names, notebook_path
@@ -29,6 +31,15 @@ from trustlab.run_notebooks import notebook_names, notebook_path
 DOCS = ROOT / "docs"
 MADE = ("methods", "notebooks", "made")
 """Folders of docs/ that hold nothing but what is made here."""
+READ = ["share_read", "n_replies"]
+METHOD_LABELS = {"medconf": "MedConf", "asp": "ASP", "poc": "PoC", "ce": "CE"}
+RESULTS_ARE = (
+    "One small task, `notebooks/parameters/contribute.yml`, run by whoever had a model. AUROC is"
+    " level-stratified; *n* counts the answers behind it. A dash: too few right or wrong answers,"
+    " or the model gives no probabilities. Rows of different sizes or graders are not to be"
+    " ranked against each other. How to add yours: `results/README.md`. **Research only. Not for"
+    " clinical use.**"
+)
 OWN_WORDS = (
     "The prompt is our own: sentences of a paper belong to it. A folder of yours can hold the"
     " printed ones: [MedConf in three steps](../medconf.md#our-own-wording) shows how."
@@ -89,6 +100,7 @@ def make() -> None:
     pages = {f"methods/{name}.md": page for name, page in method_pages(record).items()}
     pages |= {f"notebooks/{name}.ipynb": notebook(name) for name in notebook_names()}
     pages |= {"made/api.md": public_names(), "made/sources.md": sources()}
+    pages["made/results.md"] = results()
     pages |= {"made/families.svg": families_svg(), "made/medconf.svg": medconf_svg(record)}
     for name, text in pages.items():
         (DOCS / name).write_text(text, encoding="utf-8")
@@ -303,6 +315,36 @@ def plain(value: str) -> str:
     accents = dict(zip("`'^\"~", "\u0300\u0301\u0302\u0308\u0303", strict=True))
     value = re.sub(r"\\([`'^\"~])\{?(\w)\}?", lambda m: m[2] + accents[m[1]], value)
     return unicodedata.normalize("NFC", re.sub(r"[{}\\]", "", value))
+
+
+def results() -> str:
+    """What others ran, from ``results/``: a row a model and data set."""
+    files = sorted((ROOT / "results").glob("*.csv"))
+    every = pd.concat([pd.read_csv(file) for file in files], ignore_index=True)
+    for column in every.select_dtypes("object"):
+        every[column] = every[column].astype(str).map(lambda t: escape(t).replace("|", "&#124;"))
+    columns = {
+        "model": every["model"] + " (" + every["revision"].str[:16] + ")",
+        "prompts": every["prompts_set"] + ", " + every["prompts_demonstrations"].astype(str),
+        "task": every["dataset"]
+        + ": "
+        + every["n_cases"].astype(str)
+        + " cases at "
+        + every["levels"].astype(str),
+        "read": [percent(round(s * n), n) for s, n in every[READ].to_numpy()],
+        "accuracy (n)": [f"{a:.2f} ({n:,.0f})" for a, n in every[["accuracy", "n"]].to_numpy()],
+        "graded by": every["grader"],
+    }
+    for name in ("medconf", "asp", "poc", "ce"):
+        ranks = every[[f"auroc_{name}", f"n_{name}"]].to_numpy()
+        columns[f"AUROC of {METHOD_LABELS[name]} (n)"] = [
+            "–" if a != a else f"{a:.2f} ({n:,.0f})" for a, n in ranks
+        ]
+    columns |= {"date": every["date"], "trustlab": every["trustlab"]}
+    lines = ["# Results of models, side by side", "", RESULTS_ARE, ""]
+    lines += ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
+    lines += ["| " + " | ".join(row) + " |" for row in zip(*columns.values(), strict=True)]
+    return "\n".join([*lines, ""])
 
 
 @cache
