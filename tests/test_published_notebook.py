@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from trustlab.paths import ROOT
 from trustlab.run_notebooks import notebook_path
 
 NAME = "06_published_tables"
@@ -105,3 +107,15 @@ def test_claims_by_hand(made: dict[str, Any]) -> None:
     }  # fmt: skip
     found = claims.loc[list(by_hand), "recomputed"].to_dict()
     assert found == pytest.approx(by_hand, abs=1e-6)
+
+
+def test_the_page_of_claims_counts_what_the_tables_alone_say(made: dict[str, Any]) -> None:
+    """docs/claims.md: `yes 2, no 1<!-- beginnings of ids -->`, each id in one row."""
+    page = (ROOT / "docs" / "claims.md").read_text(encoding="utf-8")
+    claims, counted = made["claims"], 0
+    for words, begin in re.findall(r"\| ([a-z0-9, ]+)<!-- ([\w ]+) -->", page):
+        part = claims[claims.index.str.startswith(tuple(begin.split()))]
+        counts = part["agrees"].value_counts().to_dict()
+        assert counts == {k: int(n) for k, n in re.findall(r"([a-z][a-z ]*) (\d+)", words)}, begin
+        counted += len(part)
+    assert counted == len(claims)
