@@ -74,7 +74,7 @@ def checked_in_files() -> list[Path]:
     except (OSError, subprocess.CalledProcessError):
         files = []
     if not files:
-        for folder, subfolders, names in os.walk(ROOT):
+        for folder, subfolders, names in os.walk(ROOT, followlinks=True):
             subfolders[:] = [s for s in subfolders if not PRODUCTS.search(s)]
             files += [Path(folder, name) for name in names]
     return [file for file in files if file.is_file()]
