@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
+import numpy as np
 
 import trustlab as tl
 from trustlab import paths, plots
+from trustlab.folder.records_file import read_records
 
 GUESSES = paths.RUNS / "lessons" / "guesses.json"
 """What the student wrote before the computation."""
@@ -32,6 +34,18 @@ def asked(case: tl.Case, methods: Any = "paper", model: str = "embedded", **choi
     """The same for any case, asked now: with ``live = True``."""
     setup = tl.Setup(model=model, quiet=True, **choices)
     return tl.benchmark([case], tl.open_model(model), methods, setup=setup)
+
+
+def assessed(live: bool = False) -> list[tuple[str, tl.Assessment]]:
+    """What a patient says before and after denials, each with MedConf's evidence for one
+    diagnosis; ``live``: the embedded model is asked for it now."""
+    folder = paths.DATA / "walkthrough"
+    words = json.loads((folder / "held.json").read_text(encoding="utf-8"))
+    found = list(read_records(folder / "held.jsonl.gz", tl.Assessment))
+    if live:
+        questions = [(told, words["diagnosis"]) for told in words["told"]]
+        found = tl.assess(tl.open_model("embedded"), questions, tl.BM25(tl.load_corpus()))
+    return list(zip(words["told"], found, strict=True))
 
 
 def predict(question: str, guess: Any) -> None:
@@ -85,6 +99,8 @@ def check(name: str, answer: Any) -> None:
 
 def number(answer: Any, right: float, slips: Mapping[float, str] | None = None) -> str:
     """What is wrong with a number: ``slips`` are known wrong answers with what led to them."""
+    if isinstance(answer, np.generic | np.ndarray) and answer.size == 1:
+        answer = answer.item()
     if isinstance(answer, bool) or not isinstance(answer, int | float):
         return f"a number is needed; this is {type(answer).__name__}"
     for slip, why in (slips or {}).items():
@@ -102,7 +118,10 @@ def function(answer: Any, right: Callable[..., float], inputs: list[tuple]) -> s
     if not callable(answer):
         return f"a function is needed; this is {type(answer).__name__}"
     for one in inputs:
-        if wrong := number(float(answer(*one)), right(*one)):
+        found = answer(*one)
+        if found is None or found is ...:
+            return "it returns nothing yet"
+        if wrong := number(float(found), right(*one)):
             return f"for {', '.join(map(repr, one))} it is {wrong}"
     return ""
 
