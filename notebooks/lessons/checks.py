@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -81,6 +82,7 @@ def careful(answer: Any) -> str:
             3 / 5: "the criterion is left out; its weight still counts below the line",
             2 / 6: "it counts as contradicted; it is missing",
             1.0: "the weight of missing criteria still counts below the line",
+            0.0: "the real quotation does not count; does the function read e.quote_occurs?",
         },
         "an invented denial": {
             2 / 6: "the invented denial still counts",
@@ -142,7 +144,10 @@ def by_level(answer: Any) -> str:
     correct = np.array([0, 0, 0, 1, 0, 1, 1, 1])
     confidence = np.array([0.1, 0.2, 0.4, 0.3, 0.6, 0.5, 0.7, 0.8])
     right, pooled = 2 / 3, auroc(correct, confidence)
-    slips = {pooled: "this is the pooled AUROC"}
+    slips = {
+        pooled: "this is the pooled AUROC",
+        2 * right: "this is the sum; the mean is asked for",
+    }
     wrong = _stratified(answer, (level, correct, confidence), right, slips)
     if wrong:
         return f"for two levels: {wrong}"
@@ -165,11 +170,15 @@ def by_level(answer: Any) -> str:
 
 
 def _stratified(answer: Any, arrays: Any, right: float, slips: dict[float, str]) -> str:
-    found = answer(*arrays)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a mean of nothing says so below
+        found = answer(*arrays)
     if found is None or found is ...:
         return "it returns nothing yet"
     if np.isscalar(found) and np.isnan(found):
-        return "it is nan: a level with one kind of answers alone has no AUROC"
+        alone = any(len(set(arrays[1][arrays[0] == one])) < 2 for one in arrays[0])
+        told = "a level with one kind of answers alone has no AUROC; leave it out"
+        return f"it is nan: {told if alone else 'is the order level, correct, confidence?'}"
     return number(found, right, slips)
 
 

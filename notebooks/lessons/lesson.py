@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +30,27 @@ def kept(name: str = "patient") -> tl.Run:
     return tl.load_run(paths.DATA / KEPT[name])
 
 
-def asked(case: tl.Case, methods: Any = "paper", model: str = "embedded", **choices: Any) -> tl.Run:
-    """The same for any case, asked now: with ``live = True``."""
+def patient() -> tl.Case:
+    """The one patient: the statements that the last of the kept answers is given."""
+    run = kept("patient")
+    lines = run.generations[-1].told.split("\n")
+    pairs = zip(lines[::2], lines[1::2], strict=True)
+    statements = tuple(tl.Statement("\n".join(pair)) for pair in pairs)
+    case_id, dataset, truth = run.answers.loc[0, ["case_id", "dataset", "truth"]]
+    names = tl.load_knowledge().condition_named(truth).names
+    return tl.Case(case_id, dataset, statements, truth, names)
+
+
+def asked(
+    cases: tl.Case | Sequence[tl.Case],
+    methods: Any = "paper",
+    model: str = "embedded",
+    **choices: Any,
+) -> tl.Run:
+    """The same for any case or cases, asked now: with ``live = True``."""
     setup = tl.Setup(model=model, quiet=True, **choices)
-    return tl.benchmark([case], tl.open_model(model), methods, setup=setup)
+    some = [cases] if isinstance(cases, tl.Case) else cases
+    return tl.benchmark(some, tl.open_model(model), methods, setup=setup)
 
 
 def assessed(live: bool = False) -> list[tuple[str, tl.Assessment]]:
