@@ -1,0 +1,148 @@
+"""What the lessons share: kept answers, the student's guesses, exercises that check themselves."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import trustlab as tl
+from trustlab import paths, plots
+from trustlab.folder.records_file import read_records
+
+GUESSES = paths.RUNS / "lessons" / "guesses.json"
+"""What the student wrote before the computation."""
+KEPT = {"patient": "walkthrough/patient", "patients": "walkthrough/cases"}
+"""Name of kept answers -> their folder in ``data``: one patient, whole; 240 patients."""
+NOTICE = paths.NOTICE
+
+plots.use_style()
+plt.rcParams["figure.figsize"] = (7, 3.5)
+
+
+def kept(name: str = "patient") -> tl.Run:
+    """The answers of the embedded model that come along: no model is asked."""
+    return tl.load_run(paths.DATA / KEPT[name])
+
+
+def patient() -> tl.Case:
+    """The one patient: the statements that the last of the kept answers is given."""
+    run = kept("patient")
+    lines = run.generations[-1].told.split("\n")
+    pairs = zip(lines[::2], lines[1::2], strict=True)
+    statements = tuple(tl.Statement("\n".join(pair)) for pair in pairs)
+    case_id, dataset, truth = run.answers.loc[0, ["case_id", "dataset", "truth"]]
+    names = tl.load_knowledge().condition_named(truth).names
+    return tl.Case(case_id, dataset, statements, truth, names)
+
+
+def asked(
+    cases: tl.Case | Sequence[tl.Case],
+    methods: Any = "paper",
+    model: str = "embedded",
+    **choices: Any,
+) -> tl.Run:
+    """The same for any case or cases, asked now: with ``live = True``."""
+    setup = tl.Setup(model=model, quiet=True, **choices)
+    some = [cases] if isinstance(cases, tl.Case) else cases
+    return tl.benchmark(some, tl.open_model(model), methods, setup=setup)
+
+
+def assessed(live: bool = False) -> list[tuple[str, tl.Assessment]]:
+    """What a patient says before and after denials, each with MedConf's evidence for one
+    diagnosis; ``live``: the embedded model is asked for it now."""
+    folder = paths.DATA / "walkthrough"
+    words = json.loads((folder / "held.json").read_text(encoding="utf-8"))
+    found = list(read_records(folder / "held.jsonl.gz", tl.Assessment))
+    if live:
+        questions = [(told, words["diagnosis"]) for told in words["told"]]
+        found = tl.assess(tl.open_model("embedded"), questions, tl.BM25(tl.load_corpus()))
+    return list(zip(words["told"], found, strict=True))
+
+
+def predict(question: str, guess: Any) -> None:
+    """Keep a guess until :func:`compare` meets it; ``...`` is none yet."""
+    if guess is ...:
+        print(f"Write your guess in place of the dots: {question}")
+        return
+    guesses = _guesses() | {question: guess}
+    GUESSES.parent.mkdir(parents=True, exist_ok=True)
+    paths.save_json(guesses, GUESSES)
+    print(f"Kept. Your guess: {guess}")
+
+
+def compare(question: str, value: Any) -> None:
+    """The guess beside what came out."""
+    shown = f"{value:.3g}" if isinstance(value, float) else value
+    print(f"Your guess: {_guesses().get(question, 'none')}. It is: {shown}.")
+
+
+def _guesses() -> dict[str, Any]:
+    return json.loads(GUESSES.read_text(encoding="utf-8")) if GUESSES.is_file() else {}
+
+
+EXERCISES: dict[str, Callable[[Any], str]] = {}
+"""Name of an exercise ("1a") -> what is wrong with an answer, "" where nothing is."""
+
+
+def exercise(name: str) -> Callable[[Callable[[Any], str]], Callable[[Any], str]]:
+    """Register the check of an exercise."""
+
+    def register(check: Callable[[Any], str]) -> Callable[[Any], str]:
+        EXERCISES[name] = check
+        return check
+
+    return register
+
+
+def check(name: str, answer: Any) -> None:
+    """Say whether an answer is right, or what is wrong with it; ``...`` is none yet."""
+    import checks  # noqa: F401  (registers the exercises)
+
+    if answer is ...:
+        print(f"{name}: not answered yet")
+        return
+    try:
+        wrong = EXERCISES[name](answer)
+    except Exception as error:  # an answer may be any object, or a function that fails
+        wrong = f"it ends in an error: {type(error).__name__}: {error}"
+    print(f"{name}: {wrong or 'right'}")
+
+
+def number(answer: Any, right: float, slips: Mapping[float, str] | None = None) -> str:
+    """What is wrong with a number: ``slips`` are known wrong answers with what led to them."""
+    if isinstance(answer, np.generic | np.ndarray) and answer.size == 1:
+        answer = answer.item()
+    if isinstance(answer, bool) or not isinstance(answer, int | float):
+        return f"a number is needed; this is {type(answer).__name__}"
+    for slip, why in (slips or {}).items():
+        if math.isclose(answer, slip, rel_tol=0.01, abs_tol=5e-4):
+            return why
+    if math.isclose(answer, right, rel_tol=0.01, abs_tol=5e-4):
+        return ""
+    if math.isclose(answer, 100 * right, rel_tol=0.01):
+        return "this is a percentage; give a number between 0 and 1"
+    return "too high" if answer > right else "too low"
+
+
+def function(answer: Any, right: Callable[..., float], inputs: list[tuple]) -> str:
+    """What is wrong with a function: the first input at which it differs from ``right``."""
+    if not callable(answer):
+        return f"a function is needed; this is {type(answer).__name__}"
+    for one in inputs:
+        found = answer(*one)
+        if found is None or found is ...:
+            return "it returns nothing yet"
+        if wrong := number(float(found), right(*one)):
+            return f"for {', '.join(map(repr, one))} it is {wrong}"
+    return ""
+
+
+def data(name: str) -> Path:
+    """A file of the lessons' own."""
+    return paths.DATA / "lessons" / name
