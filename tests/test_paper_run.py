@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 from fake_model import OPTIONS, medconf_reply
 from openai_server import Server
 from test_cli import trustlab
@@ -36,12 +37,28 @@ KIND_OF = {
 }
 
 
+FEW = {"n": 12, "samples": 3, "n_samples": [3], "max_turns": 4, "draws": 100}
+
+
+def on_few_cases(folder: Path) -> Path:
+    """The paper's file with fewer cases, samples, levels and questions, and no trial."""
+    values = yaml.safe_load(FILE.read_text(encoding="utf-8"))
+    for section in (of for name, of in values.items() if "samples" in of):
+        section |= {name: few for name, few in FEW.items() if name in section} | {"trial": False}
+        section["levels"] = section.get("levels", [20, 60, 100])[-3:]
+    file = folder / "paper.yml"
+    file.write_text(yaml.safe_dump(values), encoding="utf-8")
+    return file
+
+
 def reply(messages: list[dict[str, str]], j: int) -> str:
     """What the server's model says to a prompt, in the printed form, as its ``j``-th choice."""
     user = messages[-1]["content"]
     kind = KIND_OF.get(user.splitlines()[-1], "diagnosis")
     rng = np.random.default_rng(list(hashlib.sha256(f"{user}{j // 2}".encode()).digest()))
-    if kind in ("keyword", "profile", "evidence"):
+    if kind == "keyword":
+        return f"[{next((ill for ill in ILLS if ill in user), ILLS[0])}]"
+    if kind in ("profile", "evidence"):
         return medconf_reply(kind, user, rng)
     if kind in ("ce", "diagnosis"):
         return f"[{rng.integers(101) if kind == 'ce' else rng.choice(ILLS)}]"
@@ -112,7 +129,6 @@ def test_all_notebooks_run_from_the_papers_file(tmp_path, monkeypatch):
         "nli": tiny_bert(tmp_path / "nli", "BertForSequenceClassification", id2label=labels),
         "medbert": tiny_bert(tmp_path / "medbert", "BertModel"),
         "ddxplus": DATA / "ddxplus", "meditod": DATA / "meditod", "medqa": DATA / QUESTIONS,
-        "n": 12, "samples": 3, "draws": 100, "trial": "false",
     }  # fmt: skip
     runs = tmp_path / "runs"
     monkeypatch.setattr(paths, "RUNS", runs)
@@ -120,7 +136,8 @@ def test_all_notebooks_run_from_the_papers_file(tmp_path, monkeypatch):
     with Server(plan=lambda k, body: partial(readable, body)) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         monkeypatch.setenv("OPENAI_API_KEY", "stub")
-        trustlab("run", "all", "--params", FILE, *pairs, status=5)  # the tiny model gives no scores
+        # 5: the tiny model gives no scores.
+        trustlab("run", "all", "--params", on_few_cases(tmp_path), *pairs, status=5)
     asked = {}
     for name in notebook_names():
         found = json.loads((runs / name / "manifest.json").read_text(encoding="utf-8"))

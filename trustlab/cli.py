@@ -58,7 +58,6 @@ app.add_typer(
 app.add_typer(data_app, name="data", help="The data sets.")
 
 NAME = "a notebook's name, such as 01_benchmark"
-Notebook = Annotated[str, _argument(NAME)]
 DataName = Annotated[str, _argument("a data set or corpus: trustlab data list")]
 ParamsFile = Annotated[
     Path | None,
