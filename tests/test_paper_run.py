@@ -83,7 +83,8 @@ def tiny_llama(folder: Path) -> Path:
     from transformers import AutoModelForCausalLM
 
     tokenizer = byte_tokenizer(words=ILLS)
-    save_tiny(folder, tokenizer=tokenizer, max_position_embeddings=16384)
+    small = dict.fromkeys(["num_hidden_layers", "num_attention_heads", "num_key_value_heads"], 1)
+    save_tiny(folder, tokenizer=tokenizer, max_position_embeddings=16384, **small)
     model: Any = AutoModelForCausalLM.from_pretrained(folder)
     chain = [[">"], ["["], [byte_level(ill) for ill in ILLS], ["]"], [EOS]]
     ids = [tokenizer.convert_tokens_to_ids(tokens) for tokens in chain]
@@ -147,7 +148,8 @@ def test_all_notebooks_run_from_the_papers_file(tmp_path, monkeypatch):
     del asked["00_walkthrough"]  # keeps its defaults
     for facts in sum(asked.values(), []):
         assert {of["demonstrations"] for of in facts["prompts"].values()} == {0}
-        assert facts["grader"] == "judge judge" and "passages=7" in facts["retriever"]
+        assert facts["grader"] == "judge judge"
+        assert facts["retriever"] is None or "passages=7" in facts["retriever"]
     (facts,) = asked["01_benchmark"]
     assert facts["dataset"] == ["ddxplus", "meditod", "medqa"] and len(facts["models"]) == 2
     assert facts["entailment"]["name"] == str(given["nli"]) and not facts["entailment"]["stand_in"]
