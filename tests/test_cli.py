@@ -52,6 +52,29 @@ def test_a_plan_takes_a_file_and_pairs_and_counts_every_data_set_and_model(tmp_p
     assert "in all 60 replies" in told and "dollars" not in told
 
 
+def test_a_plan_of_all_says_what_is_lacking_and_counts_what_can_be_counted(tmp_path):
+    file = tmp_path / "p.yml"
+    file.write_text(
+        "needs: {who: a model, from: a folder}\n"
+        "01_benchmark: {model: $who, grader: $who, n: 2, levels: [1], methods: [poc], samples: 4}\n"
+        "05_trust_indices: {dataset: ddxplus, path: $from}\n"
+        "departures: [{where: here, what: another way, why: there is none}]\n"
+    )
+    lines = trustlab("plan", "--params", file, "--usd-in", 1000, "--usd-out", 0).splitlines()
+    assert lines[:2] == [
+        "who is needed: a model; give it by -p who=VALUE",
+        "from is needed: a folder; give it by -p from=VALUE",
+    ]
+    assert "05_trust_indices cannot be counted without from" in lines
+    rows = [line.split() for line in lines if line.split()[0] in ("01_benchmark", "in")]
+    assert [row[-5] for row in rows] == ["12", "12"]  # 2 answers, 2 x 4 samples, 2 verdicts
+    assert rows[0][-4:] == rows[1][-4:]
+    assert float(rows[0][-1]) == round(int(rows[0][-4]) / 1000, 2)
+    assert lines[-1] == "departure, here: another way. Why: there is none."
+    given = trustlab("plan", "--params", file, "-p", "who=embedded", "-p", "grader=exact")
+    assert "who is needed" not in given and "from is needed" in given
+
+
 # Running all
 
 
@@ -66,6 +89,11 @@ def test_run_all_gives_each_notebook_its_section_or_its_defaults(tmp_path, monke
     trustlab("run", "all")
     assert asked == {name: given.get(name, {}) for name in notebook_names()}
     assert next(iter(asked)) == "00_walkthrough"  # the first to look at
+    trustlab("run", "all", "-p", "n=2", "-p", "max_turns=3")
+    assert asked["01_benchmark"] == {"n": 2} and asked["04_consultation"]["max_turns"] == 3
+    assert asked["06_published_tables"] == {}
+    told = trustlab("run", "all", "-p", "smaples=2", status=2)
+    assert "the notebooks have no parameter 'smaples'; did you mean samples" in told
     given["01_benchmark"]["smaples"] = 3
     asked.clear()
     assert "01_benchmark has no parameter 'smaples'" in trustlab("run", "all", status=2)

@@ -7,6 +7,7 @@ import json
 
 import numpy as np
 import pandas as pd
+import pytest
 from fake_consultation import QUESTIONS, Talker, asked
 
 from studies import consultation as tables
@@ -91,6 +92,15 @@ def test_policies_stop_four_cases_by_hand() -> None:
     assert table.loc["decides itself", means].to_list() == [0.75, 4.5, 0.5, (1 + 3 + 1 + 0) / 4]
     assert table.loc["fixed 2", means].to_list() == [0.25, 22 / 4, 1, (2 + 2 + 1 + 2) / 4]
     assert table.loc[["fixed 0", "fixed 3", "oracle"], "accuracy"].to_list() == [0.25, 0.5, 0.75]
+    for threshold in (0.9, {"ce": 0.9, "asp": 0.5}):  # of asp there is nothing
+        given = tables.chosen_table(FOUR, "fake", threshold=threshold)
+        rows = given[given["policy"].eq("ce at 0.9")]
+        assert set(rows["threshold_low"]) == set(rows["threshold_high"]) == {0.9}
+        stopped = values(given).loc["ce at 0.9", means]
+        assert stopped.to_list() == table.loc["decides itself", means].to_list()
+        assert set(given["policy"]) - set(table.index) == {"ce at 0.9"}
+    with pytest.raises(ValueError, match="no method 'apples'"):
+        tables.Asked(threshold={"apples": 1.0})
 
 
 def test_a_threshold_is_never_chosen_on_the_case_it_is_tried_on() -> None:

@@ -39,6 +39,8 @@ def test_several_sets_come_one_after_the_other_each_with_its_own_n(tmp_path: Pat
     assert len(of_release) < 5 and cases == of_release + load_cases("starter", n=5, seed=3)
     assert load_sets("starter", n=7, seed=2) == load_cases("starter", n=7, seed=2)
     assert load_sets("starter", n=5000) == load_cases("starter")
+    each = load_sets(["starter", "starter-report"], n=[2, None])
+    assert each == load_cases("starter", n=2) + load_cases("starter-report")
 
 
 TWICE = "3 cases are in the data sets starter, starter more than once"
@@ -59,6 +61,7 @@ REFUSED = [
     ([], {}, "0 data sets need a path each"),
     (["ddxplus", "starter"], {"path": "folder"}, "2 data sets need a path each"),
     (["starter", "starter"], {"n": 3}, TWICE),
+    ("starter", {"n": [3, None]}, r"1 data sets need one number, or one each .*n is \[3, None\]"),
 ]
 
 

@@ -23,13 +23,16 @@ from trustlab.cli import app
 from trustlab.folder.replies_log import NAME as REPLIES
 from trustlab.folder.replies_log import json_lines
 from trustlab.html.prompts import prompts_of
-from trustlab.paths import FIGURES, NOTEBOOKS, NOTICE
+from trustlab.paths import DATA, FIGURES, NOTEBOOKS, NOTICE
 from trustlab.run_notebooks import (
     MANIFEST,
     check_parameters,
     default_parameters,
+    filled,
+    lacking,
     notebook_names,
     notebook_path,
+    read_file,
     read_parameters,
     read_sections,
     run_notebook,
@@ -228,12 +231,42 @@ def test_pairs_go_over_a_file_and_of_its_sections_the_one_of_the_notebook_counts
     assert read_parameters(file, notebook="01_benchmark") == {"n": {"a": 3}}
 
 
+def test_a_need_of_a_section_is_filled_or_refused_in_a_line_before_anything_is_opened(tmp_path):
+    file = tmp_path / "p.yml"
+    file.write_text(
+        "needs: {who: a model, whose: another, from: a folder}\n"
+        "01_benchmark: {model: [$who, $whose], data_options: {medqa: {ids: [$from]}}, n: 3}\n"
+        "06_published_tables: {seed: 1}\n"
+    )
+    given = ["who=embedded", "from=a", "whose=[b, c]"]
+    assert read_parameters(file, given, "01_benchmark") == {
+        "model": ["embedded", ["b", "c"]],
+        "data_options": {"medqa": {"ids": ["a"]}},
+        "n": 3,
+    }
+    assert read_parameters(file, ["who=embedded"], "06_published_tables") == {"seed": 1}
+    with pytest.raises(ValueError) as refused:
+        read_parameters(file, ["from=a"], "01_benchmark")
+    assert str(refused.value).splitlines() == [
+        "who is needed: a model; give it by -p who=VALUE",
+        "whose is needed: another; give it by -p whose=VALUE",
+    ]
+    assert (
+        read_parameters(file, ["model=embedded", "from=a"], "01_benchmark")["model"] == "embedded"
+    )
+
+
 @each(
     ("content", "pairs", "words"),
     [
         (b"n: 3\nsamples: 5\nn: 4\n", [], "p.yml: n is given twice"),
         (b"path: /data/F\xe4lle.csv\n", [], "p.yml, encoding: received b'.* UTF-8 text"),
         (b"01_benchmark: {n: 3}\n09_none: {n: 3}\n", [], "there is no notebook '09_none'"),
+        (
+            b"needs: {corpus: a file}\n01_benchmark: {n: 3}\n",
+            [],
+            "need 'corpus'; corpus is a param",
+        ),
         (b"- n\n", [], "holds list; it must be a mapping"),
         (b"", ["n=[1"], "parameter n is not YAML"),
     ],
@@ -265,9 +298,13 @@ def test_a_committed_notebook_is_fit_to_read(name):
     "file", sorted((NOTEBOOKS / "parameters").glob("*.yml")), ids=lambda file: file.stem
 )
 def test_each_file_of_parameters_fits_the_notebooks_it_names(file, tmp_path):
-    sections = read_sections(file)
-    assert "01_benchmark" in sections
+    sections, (_, _, needs, departures) = read_sections(file), read_file(file)
+    assert "01_benchmark" in sections and set(lacking(sections, needs)) == set(
+        lacking([f"${need}" for need in needs], needs)
+    )
+    assert all(set(each) == {"where", "what", "why"} for each in departures)
+    given = dict.fromkeys(needs, str(tmp_path))
+    given |= {"gpt": "embedded", "llama": "embedded-closed", "judge": "judge:embedded"}
+    given |= {"paraphraser": "embedded", "library": str(DATA / "corpus")}
     for name, values in sections.items():
-        sets = values.get("dataset", "")
-        own = {"path": [str(tmp_path) if s in ("meditod", "medqa") else None for s in sets]}
-        check_parameters(notebook_path(name), values | (own if isinstance(sets, list) else {}))
+        check_parameters(notebook_path(name), filled(values, given))

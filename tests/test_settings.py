@@ -83,6 +83,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"dataset": "ddxplus"}, "path is None; ddxplus is"),
     ({"dataset": "ddxplus", "path": "nowhere"}, "path is 'nowhere', which does not exist"),
     ({"path": ["a", "b"]}, "1 data sets need a path each"),
+    ({"n": [3, 4]}, "1 data sets need one number, or one each (null for all); n is [3, 4]"),
+    ({"n": [0]}, "n is [0]; it must be a whole number, at least 1, or None for all"),
     ({"data_options": {"starter": {"x": 1}}}, "starter has no option 'x'"),
     ({"data_options": {"medqa": {}}}, "the data sets asked for are starter"),
     ({"model": "nosuch"}, "model is 'nosuch'; allowed are embedded"),

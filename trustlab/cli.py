@@ -58,7 +58,6 @@ app.add_typer(
 app.add_typer(data_app, name="data", help="The data sets.")
 
 NAME = "a notebook's name, such as 01_benchmark"
-Notebook = Annotated[str, _argument(NAME)]
 DataName = Annotated[str, _argument("a data set or corpus: trustlab data list")]
 ParamsFile = Annotated[
     Path | None,
@@ -95,16 +94,17 @@ def run(
     shard: Shard = None,
 ) -> None:
     """Execute a notebook and keep notebook, HTML, figures, tables and manifest; or all, with
-    notebooks/parameters/small.yml where no file of parameters is given.
+    notebooks/parameters/small.yml where no file of parameters is given. Of all, a parameter goes to
+    every notebook that has it.
 
     Exit codes: 0 done, 1 a cell failed, 2 refused before anything ran, 3 a batch waits, 4 the
     server is gone, 5 done, but less than half of the replies to some purpose could be read.
     """
     if notebook == "all":
-        if parameter or out or shard:
-            told = "run all takes a file of parameters alone; give a notebook's name to set others"
+        if out or shard:
+            told = "run all takes no --out and no --shard; give a notebook's name"
             raise typer.BadParameter(told)
-        _run_several(_values_of_all(params or SETS / "small.yml"))
+        _run_several(_values_of_all(params or SETS / "small.yml", parameter))
         return
     if shard is not None:
         parameter = [*(parameter or []), f"shard={shard}"]
@@ -147,15 +147,36 @@ def _checked(notebook: str, params: Path | None, pairs: Words) -> tuple[Path, Va
     return path, values, check_parameters(path, values)
 
 
-def _values_of_all(params: Path) -> dict[str, Values]:
+def _values_of_all(params: Path, pairs: Words = None) -> dict[str, Values]:
     """The checked parameters of every notebook; one that the file leaves out keeps its defaults."""
     from trustlab import run_notebooks
 
-    sections = run_notebooks.read_sections(params)
-    values = {name: sections.get(name, {}) for name in run_notebooks.notebook_names()}
+    values, needs, _ = _sections(params, pairs)
+    if lines := run_notebooks.lacking(values, needs):
+        raise ValueError("\n".join(lines))
     for name, of in values.items():
         run_notebooks.check_parameters(run_notebooks.notebook_path(name), of)
     return values
+
+
+def _sections(params: Path, pairs: Words) -> tuple[dict[str, Values], dict[str, str], list[Values]]:
+    """The parameters of every notebook with what ``pairs`` give; the file's needs and departures.
+    ``ValueError`` for a name that is no need, and that no notebook has."""
+    from trustlab import run_notebooks as notebooks
+    from trustlab.choices import unknown
+
+    sections, (_, _, needs, departures) = (
+        notebooks.read_sections(params),
+        notebooks.read_file(params),
+    )
+    given, known, values = notebooks.read_parameters(None, pairs or []), dict(needs), {}
+    for name in notebooks.notebook_names():
+        taken = notebooks.parameters_of(notebooks.notebook_path(name))
+        values[name] = sections.get(name, {}) | {k: given[k] for k in given if k in taken}
+        known |= dict.fromkeys(taken, "")
+    for name in given.keys() - known.keys():
+        raise ValueError(unknown(name, list(known), "the notebooks have"))
+    return notebooks.filled(values, given), needs, departures
 
 
 def _run_several(
@@ -293,21 +314,30 @@ def _some(methods: Sequence[str]) -> str:
 
 @app.command()
 def plan(
-    notebook: Notebook,
+    notebook: Annotated[str | None, _argument(f"{NAME}; without one all are planned")] = None,
     params: ParamsFile = None,
     parameter: Pairs = None,
     usd_in: Rate = None,
     usd_out: Rate = None,
 ) -> None:
-    """Count the calls and tokens a run would need, before anything is spent."""
-    from trustlab.plan import plan_study
-    from trustlab.run_notebooks import is_own
+    """Count the calls and tokens a run would need, before anything is spent. Of all notebooks, also
+    list what the file of parameters needs and lacks, and how it departs from what it repeats."""
+    from trustlab.plan import plan_all, plan_study
+    from trustlab.run_notebooks import is_own, lacking
 
+    rates = {"usd_in": usd_in, "usd_out": usd_out}
+    rates = {name: rate for name, rate in rates.items() if rate is not None}
+    if notebook is None:
+        values, needs, departures = _sections(params or SETS / "small.yml", parameter)
+        for line in (*lacking(values, needs), *plan_all(values, needs, rates)):
+            typer.echo(line)
+        for of in departures:
+            typer.echo(f"departure, {of['where']}: {of['what']}. Why: {of['why']}.")
+        return
     path, _, setup = _checked(notebook, params, parameter)
     if is_own(path):
         raise ValueError(f"{notebook} is a notebook of your own: what it asks is not known")
-    rates = {"usd_in": usd_in, "usd_out": usd_out}
-    setup = setup.with_(**{name: rate for name, rate in rates.items() if rate is not None})
+    setup = setup.with_(**rates)
     table, how = plan_study(path.stem, setup)
     typer.echo(table.to_string(index=False))
     if how:

@@ -11,7 +11,7 @@ import hashlib
 import json
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -31,7 +31,7 @@ from trustlab.models.by_name import taught_by
 from trustlab.prompts import Prompts
 from trustlab.records import LEVELS, Criterion, Reply, View
 from trustlab.retrieval import Retriever
-from trustlab.run_notebooks import study_of
+from trustlab.run_notebooks import check_parameters, filled, notebook_path, study_of
 from trustlab.settings import ROLES, Setup, as_list, given
 from trustlab.workbench import Workbench, opened
 
@@ -195,8 +195,8 @@ def plan_study(name: str, choices: Setup) -> tuple[pd.DataFrame, str]:
             each = [StandIn(f"{role} {n}", answers, aside, taught_by(n)) for n in as_list(who)]
             roles[role] = each if role == "panel" else each[0]
             stands += each
-    unthinking = {k: n for k, n in asked.budgets.items() if k != "thinking"}
-    plain = {"model_options": {}, "reader_options": {}, "budgets": unthinking, "n_jobs": 1}
+    plain: Any = {"model_options": {}, "reader_options": {}, "trial": False, "n_jobs": 1}
+    plain["budgets"] = {k: n for k, n in asked.budgets.items() if k != "thinking"}
     with TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of samples that are alike, say
         how = {"cache": Path(folder) / "replies.sqlite", "run_dir": None, "quiet": True}
@@ -209,6 +209,34 @@ def plan_study(name: str, choices: Setup) -> tuple[pd.DataFrame, str]:
     told = f"a dry run on {len(cases)} of {len(every)} cases, multiplied; at most, or nearly"
     return table, told
 
+
+def plan_all(
+    values: Mapping[str, Mapping[str, Any]], needs: Mapping[str, str], rates: Mapping[str, float]
+) -> Iterator[str]:
+    """What each notebook with parameters in ``values`` asks, alone, in lines. A name stands in for
+    a model among the ``needs`` that is not given; without its data a notebook cannot be counted.
+    ``rates``: ``usd_in`` and ``usd_out``, where there are any."""
+    rows = []
+    for name, section in values.items():
+        if lacks := [need for need in needs if f"${need}" in as_list(section.get("path"))]:
+            yield f"{name} cannot be counted without {', '.join(lacks)}"
+        elif section and (name in BENCHMARKS or hasattr(study_of(name), "dry_run")):
+            named = {k: {n: STAND_INS.get(k) and STAND_INS[k] + n for n in needs} for k in section}
+            of = {parameter: filled(v, named[parameter]) for parameter, v in section.items()}
+            asked = check_parameters(notebook_path(name), of).with_(**rates)
+            counts: Any = plan_study(name, asked)[0].drop(columns="purpose").sum()
+            into, out = counts["n_tokens_in"] * (asked.usd_in or 0), asked.usd_out or 0
+            dollars = (into + counts["n_tokens_out"] * out) / 1e6
+            rows.append({"notebook": name, **counts, "dollars": round(dollars, 2)})
+    if rows:
+        table = pd.DataFrame(rows)
+        table.loc[len(table)] = ["in all", *table.iloc[:, 1:].sum()]
+        yield table.to_string(index=False)
+        yield "each notebook alone: what several ask is asked once; tokens out and dollars at most"
+
+
+STAND_INS = {"grader": f"{JUDGE}openai:"} | dict.fromkeys(("model", *ROLES), "openai:")
+"""Parameters that name models -> how a name begins that stands in for a need; others lack one."""
 
 BENCHMARKS = ("01_benchmark", "07_calibration", "08_graders")
 """Notebooks that ask through a benchmark alone: their questions are known."""

@@ -113,11 +113,11 @@ def read_parameters(
     ``n=20``, ``levels=[1, 100]``). What takes text gets text; a name may be given once.
 
     Of a file with a section for each notebook, only that of ``notebook`` counts; ``ValueError``
-    where it has none.
+    where it has none, and for a need of that section that no pair gives.
     """
-    values = {}
+    values, needs = {}, {}
     if file is not None:
-        values, sections = _read_file(file)
+        values, sections, needs, _ = read_file(file)
         name = Path(notebook).name.removesuffix(".ipynb")
         if sections and name not in sections:
             told = f"{file} has no section for {name or 'one notebook'}"
@@ -131,28 +131,54 @@ def read_parameters(
         if name in named:
             raise ValueError(f"parameter {name} is given twice: {named[name]!r}, and {value!r}")
         named[name] = _from_shell(name, value)
-    return values | named
+    given = {need: named.pop(need) for need in needs if need in named}
+    values = filled(values | named, given)
+    if lines := lacking(values, needs):
+        raise ValueError("\n".join(lines))
+    return values
+
+
+def filled(values: Any, given: Mapping[str, Any]) -> Any:
+    """``values`` with what is given for each need in place of "$" and its name."""
+    if isinstance(values, Mapping):
+        return {key: filled(of, given) for key, of in values.items()}
+    if isinstance(values, list):
+        return [filled(of, given) for of in values]
+    return given.get(str(values)[1:], values) if str(values).startswith("$") else values
+
+
+def lacking(values: Any, needs: Mapping[str, str]) -> list[str]:
+    """A line for each need that still stands in ``values``."""
+    there, line = json.dumps(values), "{0} is needed: {1}; give it by -p {0}=VALUE"
+    return [line.format(*need) for need in needs.items() if f'"${need[0]}"' in there]
 
 
 def read_sections(file: Path) -> dict[str, dict[str, Any]]:
     """The parameters of every notebook named in a YAML file, by notebook; ``ValueError`` for a file
     of another form."""
-    values, sections = _read_file(file)
+    values, sections, *_ = read_file(file)
     if values and not sections:
         told = f"{file} must hold a section for each notebook"
         raise ValueError(f"{told}; its first key is {next(iter(values))!r}")
     return sections
 
 
-def _read_file(file: Path) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """What a YAML file holds, and the same by notebook; the second is empty for a flat file, whose
-    keys are names of parameters."""
-    values = _mapping(_loaded(read_text(file), str(file)), str(file))
+def read_file(file: Path) -> tuple[dict[str, Any], dict[str, Any], dict[str, str], list[Any]]:
+    """What a YAML file holds, and the same by notebook; its needs ("$NAME" in a section -> what it
+    is, and where to get it) and departures (each ``where``, ``what``, ``why``). The last three are
+    empty for a flat file, whose keys are names of parameters. ``ValueError`` for a need with the
+    name of a parameter."""
+    whole = _mapping(_loaded(read_text(file), str(file)), str(file))
+    values = {key: of for key, of in whole.items() if key not in ("needs", "departures")}
     if not all(re.match(SECTION, str(key)) for key in values):
-        return values, {}
+        return whole, {}, {}, []
+    needs = _mapping(whole.get("needs"), str(file), " for needs")
+    for name in needs.keys() & names_of(Setup):
+        raise ValueError(f"{file} has the need {name!r}; {name} is a parameter")
     for name in values:
         notebook_path(name)
-    return values, {name: _mapping(of, str(file), f" for {name}") for name, of in values.items()}
+    sections = {name: _mapping(of, str(file), f" for {name}") for name, of in values.items()}
+    return values, sections, needs, whole.get("departures", [])
 
 
 def _mapping(value: Any, where: str, of: str = "") -> dict[str, Any]:
@@ -239,19 +265,25 @@ def check_parameters(path: Path, values: Mapping[str, Any]) -> Any:
     - ``ValueError`` for one that it does not have (papermill would only warn).
     """
     defaults, choices = default_parameters(path), choices_of(path.stem)
+    allowed = parameters_of(path)
     defaults.pop("run_dir", None)  # the runner gives it
-    known = [name for name in names_of(choices) if name != "run_dir"]
-    more = known if "more" in defaults else []
-    allowed = list(dict.fromkeys([*defaults, *more]))
     for name in values:
         if name not in allowed:
             raise ValueError(unknown(name, allowed, f"{path.stem} has"))
     asked = with_more(defaults | dict(values), allowed, f"{path.stem} has") | dict(values)
-    taken = known if is_own(path) or more else list(defaults)
+    taken = names_of(choices) if is_own(path) or "more" in defaults else list(defaults)
     chosen = choices(**{name: value for name, value in asked.items() if name in taken})
     if isinstance(chosen, Setup):
         check_names(chosen)
     return chosen
+
+
+def parameters_of(path: Path) -> list[str]:
+    """The names that a notebook takes: those of its parameters cell and, with ``more`` among them,
+    every choice of its study. ``run_dir``, which the runner gives, is none."""
+    own = default_parameters(path)
+    more = names_of(choices_of(path.stem)) if "more" in own else []
+    return [name for name in dict.fromkeys([*own, *more]) if name != "run_dir"]
 
 
 def parameters_table(name: str = "") -> list[tuple[str, str, str, str]]:

@@ -55,6 +55,7 @@ Budget = Literal[
     "review", "thinking",
 ]  # fmt: skip
 Folder = Annotated[Path | None, BeforeValidator(_folder), Field(description="a folder or file")]
+Cases = Annotated[int, Field(ge=1)] | None
 NAMES = "a name or a list of names (str or list)"
 Names = Annotated[str | Sequence[str], Field(description=NAMES)]
 Rate = Annotated[float | None, Field(ge=0, description="US dollars for a million tokens")]
@@ -70,9 +71,10 @@ class Ask:
     )
     data_options: Options = Field(default_factory=dict)
     """The data sets' own, by name."""
-    n: int | None = Field(
-        None, ge=1, description="a whole number, at least 1, or None for all (int)"
+    n: Cases | Sequence[Cases] = Field(
+        None, description="a whole number, at least 1, or None for all (int); or a list of these"
     )
+    """A list: one for each data set."""
     methods: str | Sequence[str] | None = Field(None, description=NAMES)
     """Of confidence; ``None``: those that the study asks for by default."""
     levels: Sequence[Annotated[int, Field(ge=1, le=100)]] | None = Field(

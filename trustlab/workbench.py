@@ -51,7 +51,7 @@ def opened(setup: Setup | Workbench | None = None) -> Workbench:
 def check_names(setup: Setup) -> None:
     """``ValueError`` or ``FileNotFoundError``, before anything is opened, for a name in ``setup``
     that stands for nothing: data set, method, grader, model, option, folder."""
-    check_sets(setup.dataset, setup.path, setup.data_options)
+    check_sets(setup.dataset, setup.path, setup.data_options, setup.n)
     if setup.methods is not None:
         select(setup.methods)
     check_grader(setup.grader)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import numpy as np
 import pandas as pd
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from trustlab.agents.consultation import TURN_LIMIT, Consultation, Patient, consult, turn_view
 from trustlab.agents.patient import NOT_SO, FactPatient, ModelPatient
@@ -53,6 +53,16 @@ class Asked(Setup):
     """A threshold is chosen on the other folds than the one it is tried on."""
     price: Weight = 0.005
     """Of one utterance, as a share of accuracy, when a threshold is chosen."""
+    threshold: float | dict[str, float] | None = Field(
+        None, description="a number, numbers by method (a dict), or None"
+    )
+    """Each method, or each that is named, also stops at this confidence."""
+
+    @model_validator(mode="after")
+    def _threshold(self) -> Self:
+        if isinstance(self.threshold, dict):
+            select(list(self.threshold))
+        return self
 
 
 @dataclass(frozen=True)
@@ -333,10 +343,16 @@ def stopped(
     run: ConsultationRun, model: str, n_draws: int = 2000, seed: int = 0, **how: Any
 ) -> dict[str, Rows]:
     """Policy -> a row a case with what it brought: :data:`REACHED` and ``threshold``.
-    ``how``: n_folds and price of :func:`chosen_thresholds`."""
-    g = grid(run, model, n_draws, seed)
-    picked = chosen_thresholds(g, seed=seed, **how)
-    at = stops(g, picked)
+    ``how``: n_folds and price of :func:`chosen_thresholds`, and a ``threshold``, of all methods or
+    by method: a policy of each that has any value, such as "asp at 0.8"."""
+    g, threshold = grid(run, model, n_draws, seed), how.pop("threshold", None)
+    picked: dict[str, Any] = chosen_thresholds(g, seed=seed, **how)
+    at, known = stops(g, picked), g.known
+    given = threshold if isinstance(threshold, Mapping) else dict.fromkeys(known, threshold)
+    for method, level in given.items():
+        if level is not None and method in known:
+            picked[policy := f"{method} at {level:g}"] = level
+            at[policy] = stop_turns(known[method], level)
     return {policy: _stopped(g, at[policy], picked.get(policy, np.nan)) for policy in at}
 
 

@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 from trustlab.changes import changes as ways
 from trustlab.changes.paraphrase_check import ParaphraseChecker
 from trustlab.changes.rephrase import newly_names, reword
-from trustlab.choices import Seed, choices
+from trustlab.choices import Seed, Switch, choices
 from trustlab.confidence import select
 from trustlab.experiment import benchmark, each_asked
 from trustlab.folder.replies_log import recording
@@ -52,6 +52,8 @@ class Asked(Setup):
         Sequence[Seed], Field(description="a list of whole numbers, at least 0, or []")
     ] = SEEDS
     """A paraphrased condition for each."""
+    two_at_once: Switch = True
+    """Whether two patients are shown as one, too."""
 
     @model_validator(mode="after")
     def _changes(self) -> Self:
@@ -371,5 +373,5 @@ def dry_run(cases: Sequence[Case], models: Sequence[Any], asked: Any) -> None:
     changes = ways.named(asked.changes, asked.seed)
     seeds = asked.paraphrase_seeds
     robustness(cases, models, setup=asked, changes=changes, paraphrase_seeds=seeds)
-    if ways.pairs(cases, asked.seed):
+    if asked.two_at_once and ways.pairs(cases, asked.seed):
         two_at_once(cases, models, setup=asked)

@@ -66,28 +66,29 @@ def load_sets(
     names: str | Sequence[str],
     *,
     path: str | Path | Sequence[str | Path | None] | None = None,
-    n: int | None = None,
+    n: int | Sequence[int | None] | None = None,
     seed: int = 0,
     options: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> list[Case]:
-    """The cases of one data set or several, one set after the other; ``n`` of each set, or all
-    where it has fewer. ``path``: one for one data set, a list for several, ``None`` where none is
-    needed. ``options``: the loaders' own, by data set. As :func:`load_cases`; ``ValueError`` too
-    where names, paths or options do not pair up or a case is there twice."""
-    pairs, chosen = _pairs(names, path, options or {}), options or {}
+    """The cases of one data set or several, one set after the other; ``n`` of each set (a list: one
+    for each), or all where it has fewer. ``path``: one for one data set, a list for several,
+    ``None`` where none is needed. ``options``: the loaders' own, by data set. As
+    :func:`load_cases`; ``ValueError`` too where names, paths, numbers or options do not pair up or
+    a case is there twice."""
+    pairs, chosen = _pairs(names, path, options or {}, n), options or {}
     cases: list[Case] = []
-    for name, where in pairs:
+    for name, where, most in pairs:
         found = _some(name, where, seed, chosen.get(name, {}))
-        cases += _picked(found, name, n and min(n, len(found)), seed)
+        cases += _picked(found, name, most and min(most, len(found)), seed)
     times = Counter(case.case_id for case in cases)
     if again := [case_id for case_id, n_times in times.items() if n_times > 1]:
-        sets = f"cases are in the data sets {', '.join(name for name, _ in pairs)} more than once"
+        sets = f"cases are in the data sets {', '.join(name for name, *_ in pairs)} more than once"
         raise ValueError(f"{len(again)} {sets}, {again[0]!r} among them")
     return cases
 
 
-def _pairs(names: Any, path: Any, options: Any) -> list[tuple[str, Any]]:
-    """Each data set with its path; ``ValueError`` as :func:`load_sets`."""
+def _pairs(names: Any, path: Any, options: Any, n: Any = None) -> list[tuple[str, Any, Any]]:
+    """Each data set with its path and number of cases; ``ValueError`` as :func:`load_sets`."""
     asked = [names] if isinstance(names, str) else list(names)
     paths: list[Any] = [None] * len(asked)
     if path is not None:
@@ -95,6 +96,10 @@ def _pairs(names: Any, path: Any, options: Any) -> list[tuple[str, Any]]:
     if not asked or len(paths) != len(asked):
         need = f"{len(asked)} data sets need a path each (null where none is needed)"
         raise ValueError(f"{need}; path is {path!r}")
+    most = list(n) if isinstance(n, list | tuple) else [n] * len(asked)
+    if len(most) != len(asked):
+        need = f"{len(asked)} data sets need one number, or one each (null for all)"
+        raise ValueError(f"{need}; n is {n!r}")
     each = options.values() if isinstance(options, Mapping) else [options]
     if not all(isinstance(one, Mapping) for one in each):
         form = "a mapping such as {'medqa': {'ids': ...}}"
@@ -102,13 +107,13 @@ def _pairs(names: Any, path: Any, options: Any) -> list[tuple[str, Any]]:
     if strange := [repr(name) for name in options if name not in asked]:
         named = f"the data sets asked for are {', '.join(asked)}"
         raise ValueError(f"options are for {', '.join(strange)}; {named}")
-    return list(zip(asked, paths, strict=True))
+    return list(zip(asked, paths, most, strict=True))
 
 
-def check_sets(names: Any, path: Any, options: Any) -> None:
-    """Refuse, before anything is read, what :func:`load_sets` would for names, paths and options,
-    and a table of one's own whose first bytes are no table's."""
-    for name, where in _pairs(names, path, options):
+def check_sets(names: Any, path: Any, options: Any, n: Any = None) -> None:
+    """Refuse, before anything is read, what :func:`load_sets` would for names, paths, options and
+    numbers, and a table of one's own whose first bytes are no table's."""
+    for name, where, _ in _pairs(names, path, options, n):
         file = _checked_path(name, where, options.get(name, {}))
         if file is not None and LOADERS[name] is cases_file.read_table:
             check_table(file)
