@@ -10,22 +10,13 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
-<<<<<<< HEAD
 from trustlab import __version__
-=======
-from trustlab import __version__, formatted
->>>>>>> rooms-d
 from trustlab.choices import choices
 from trustlab.collect import NOT_KNOWN
 from trustlab.levels import views
 from trustlab.metrics import schema
 from trustlab.metrics.estimate import grouped, mean, measure
 from trustlab.parsing.counts import totals
-<<<<<<< HEAD
-=======
-from trustlab.plots.style import FAMILY_LABELS
-from trustlab.published import published_table
->>>>>>> rooms-d
 from trustlab.records import LEVELS, Case
 from trustlab.run import Run
 from trustlab.settings import Setup
@@ -65,53 +56,6 @@ def bayes_optimal_table(
 
 ACCURACIES = ("accuracy_asked", "accuracy", "accuracy_read")
 """Of all that were asked, of those not cut off, and of those that could be read."""
-<<<<<<< HEAD
-=======
-
-
-def contribution(run: Run, metrics: pd.DataFrame) -> pd.DataFrame:
-    """What others may lay beside theirs: a row a model and data set, no case texts and no replies.
-    Revision, prompts, share of replies read, accuracies with n, grader, sizes, date, versions; then
-    each method's level-stratified AUROC and its n (``auroc_NAME``, ``n_NAME``)."""
-    p, rows = run.parameters, []
-    for of, part in metrics.groupby(RUN, sort=False):
-        model, dataset = of
-        mine = run.answers[run.answers["model"].eq(model) & run.answers["dataset"].eq(dataset)]
-        prompts, read = p["prompts"][model], totals({model: p["replies_read"].get(model, {})})
-        row: dict[str, Any] = {
-            "model": model,
-            "revision": p["models"][model],
-            "dataset": dataset,
-            "n_cases": mine["case_id"].nunique(),
-            "levels": " ".join(map(str, p["levels"])),
-            "samples": p["n_samples"],
-            "temperature": p["sample_temperature"],
-            "seed": p["seed"],
-            **{f"prompts_{name}": value for name, value in prompts.items()},
-            "n_replies": read["asked"],
-            "share_read": read["read"] / read["asked"] if read["asked"] else np.nan,
-            "grader": p["grader"],
-            "entailment": p["entailment"]["name"],
-            "encoder": p["encoder"],
-            "date": datetime.now(UTC).date().isoformat(),
-            "trustlab": __version__,
-        }
-        pooled = part[part["level"].eq("pooled") & part["method"].eq("")].set_index("metric")
-        for name in ACCURACIES:
-            here = pooled.loc[name if name in pooled.index else "accuracy"]
-            row |= {name: here["value"], name.replace("accuracy", "n"): here["n"]}
-        ranks = part[part["metric"].eq("auroc") & part["level"].eq("within")]
-        for line in ranks.to_dict("records"):
-            row |= {f"auroc_{line['method']}": line["value"], f"n_{line['method']}": line["n"]}
-        rows.append(row)
-    return pd.DataFrame(rows)
-
-
-OURS, THEIRS = "this run", "as printed"
-NAMES = {"llama-3.1": "Llama-3.1", "gpt-4.1": "GPT-4.1"}
-NAMES |= {"ddxplus": "DDXPlus", "meditod": "MediTOD", "medqa": "MedQA"}
-"""What the paper calls its models and data sets."""
->>>>>>> rooms-d
 
 
 def contribution(run: Run, metrics: pd.DataFrame) -> pd.DataFrame:
