@@ -80,9 +80,16 @@ def known(app, env, node, contnode):
     return contnode
 
 
+def own_notebooks(app, page, source):
+    """A notebook beside docs/ is built from its copy in docs/notebooks/."""
+    if page == "paper":
+        source[0] = source[0].replace("](../notebooks/", "](notebooks/")
+
+
 def setup(app):
     """Make the pages that code makes before any is read."""
     app.connect("builder-inited", lambda app: pages.make())
     app.connect("missing-reference", known)
+    app.connect("source-read", own_notebooks)
     app.add_lexer("csv", TextLexer)
     app.add_html_math_renderer("mathml", (inline, None), (display, None))
