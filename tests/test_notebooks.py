@@ -18,7 +18,7 @@ from smoke import contents
 from test_figures_hold import violations
 from typer.testing import CliRunner
 
-from trustlab import paths, run_notebooks
+from trustlab import paths
 from trustlab.cli import app
 from trustlab.folder.replies_log import NAME as REPLIES
 from trustlab.folder.replies_log import json_lines
@@ -142,7 +142,8 @@ def bench(tmp_path, monkeypatch) -> Path:
     """Folders of our own for notebooks and runs."""
     monkeypatch.setattr(paths, "NOTEBOOKS", tmp_path / "notebooks")
     monkeypatch.setattr(paths, "RUNS", tmp_path / "runs")
-    monkeypatch.setattr(run_notebooks, "read_sections", lambda file: {})
+    monkeypatch.setattr("trustlab.cli.SETS", tmp_path)
+    (tmp_path / "small.yml").touch()
     return tmp_path
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
@@ -54,43 +55,40 @@ def bayes_optimal_table(
     return schema.table(list(lines), ["dataset", "level"])
 
 
-ACCURACIES = ("accuracy_asked", "accuracy", "accuracy_read")
-"""Of all that were asked, of those not cut off, and of those that could be read."""
+FOLDERS = r"(?<![^\s:])(?:~|[A-Za-z]:)?[/\\].*[/\\]"
+"""The folders of an absolute path within a name."""
+
+
+def one_line(name: object) -> str:
+    """A name without folders, line breaks and control characters, of at most 120 characters."""
+    printable = "".join(c if c.isprintable() else " " for c in str(name))
+    return re.sub(FOLDERS, "", printable)[:120]
 
 
 def contribution(run: Run, metrics: pd.DataFrame) -> pd.DataFrame:
-    """What others may lay beside theirs: a row a model and data set, no case texts and no replies.
-    Revision, prompts, share of replies read, accuracies with n, grader, sizes, date, versions; then
-    each method's level-stratified AUROC and its n (``auroc_NAME``, ``n_NAME``)."""
+    """What others may lay beside theirs: a row a model and data set, no case text and no reply.
+    What was asked, whom, and by whom it was read; accuracy of all asked, of those not cut off and
+    of those read, each with its n; level-stratified ``auroc_METHOD`` and ``n_METHOD``."""
     p, rows = run.parameters, []
-    for of, part in metrics.groupby(["model", "dataset"], sort=False):
-        model, dataset = of
-        mine = run.answers[run.answers["model"].eq(model) & run.answers["dataset"].eq(dataset)]
-        prompts, read = p["prompts"][model], totals({model: p["replies_read"].get(model, {})})
-        row: dict[str, Any] = {
-            "model": model,
-            "revision": p["models"][model],
-            "dataset": dataset,
-            "n_cases": mine["case_id"].nunique(),
-            "levels": " ".join(map(str, p["levels"])),
-            "samples": p["n_samples"],
-            "temperature": p["sample_temperature"],
-            "seed": p["seed"],
-            **{f"prompts_{name}": value for name, value in prompts.items()},
-            "n_replies": read["asked"],
-            "share_read": read["read"] / read["asked"] if read["asked"] else np.nan,
-            "grader": p["grader"],
-            "entailment": p["entailment"]["name"],
-            "encoder": p["encoder"],
-            "date": datetime.now(UTC).date().isoformat(),
-            "trustlab": __version__,
-        }
-        pooled = part[part["level"].eq("pooled") & part["method"].eq("")].set_index("metric")
-        for name in ACCURACIES:
-            here = pooled.loc[name if name in pooled.index else "accuracy"]
+    for (model, dataset), part in metrics.groupby(["model", "dataset"], sort=False):
+        read = totals({model: p["replies_read"].get(model, {})})
+        names = {"model": model, "revision": p["models"][model], "dataset": dataset}
+        names |= {"levels": " ".join(map(str, p["levels"]))}
+        names |= {"grader": p["grader"], "entailment": p["entailment"]["name"]}
+        names |= {"encoder": p["encoder"], "trustlab": __version__}
+        names["date"] = datetime.now(UTC).date()
+        names |= {f"prompts_{of}": value for of, value in p["prompts"][model].items()}
+        row: dict[str, Any] = {name: one_line(value) for name, value in names.items()}
+        row |= {"samples": p["n_samples"], "temperature": p["sample_temperature"]}
+        row |= {"seed": p["seed"], "n_replies": read["asked"]}
+        row["share_read"] = read["read"] / read["asked"] if read["asked"] else np.nan
+        right = part[part["level"].eq("pooled") & part["method"].eq("")].set_index("metric")
+        for name in ("accuracy_asked", "accuracy", "accuracy_read"):
+            here = right.loc[name if name in right.index else "accuracy"]
             row |= {name: here["value"], name.replace("accuracy", "n"): here["n"]}
-        ranks = part[part["metric"].eq("auroc") & part["level"].eq("within")]
-        for line in ranks.to_dict("records"):
-            row |= {f"auroc_{line['method']}": line["value"], f"n_{line['method']}": line["n"]}
+            row.setdefault("n_cases", here["n_cases"])
+        ranks = part[part["metric"].eq("auroc") & part["level"].eq("within")].set_index("method")
+        for method, rank in ranks.iterrows():
+            row |= {f"auroc_{method}": rank["value"], f"n_{method}": rank["n"]}
         rows.append(row)
     return pd.DataFrame(rows)
