@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from same.tables import Table
 
-VOLATILE = frozenset({"seconds", "n_made", "n_cached"})
+VOLATILE = frozenset({"seconds", "n_made", "n_cached", "date", "trustlab"})
 """Columns that say how a run went and not what it found."""
 DIRECT = frozenset({
     "confidence", "probability", "prob", "logprob", "logprobs", "entropy", "cosine", "similarity",
