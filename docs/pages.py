@@ -318,33 +318,35 @@ def plain(value: str) -> str:
 
 
 def results() -> str:
-    """What others ran, from ``results/``: a row a model and data set."""
+    """What others ran, from ``results/``: a row a model and data set. Their names stay words."""
     files = sorted((ROOT / "results").glob("*.csv"))
-    every = pd.concat([pd.read_csv(file) for file in files], ignore_index=True)
-    for column in every.select_dtypes("object"):
-        every[column] = every[column].astype(str).map(lambda t: escape(t).replace("|", "&#124;"))
+    texts = [pd.read_csv(file, dtype=str, na_filter=False) for file in files]
+    every = pd.concat(texts, ignore_index=True).fillna("")
     columns = {
         "model": every["model"] + " (" + every["revision"].str[:16] + ")",
-        "prompts": every["prompts_set"] + ", " + every["prompts_demonstrations"].astype(str),
-        "task": every["dataset"]
-        + ": "
-        + every["n_cases"].astype(str)
-        + " cases at "
-        + every["levels"].astype(str),
-        "read": [percent(round(s * n), n) for s, n in every[READ].to_numpy()],
-        "accuracy (n)": [f"{a:.2f} ({n:,.0f})" for a, n in every[["accuracy", "n"]].to_numpy()],
+        "prompts": every["prompts_set"] + ", " + every["prompts_demonstrations"],
+        "task": every["dataset"] + ": " + every["n_cases"] + " cases at " + every["levels"],
+        "read": [percent(round(float(s) * int(n)), int(n)) for s, n in every[READ].to_numpy()],
+        "accuracy (n)": _with_n(every, "accuracy", "n"),
         "graded by": every["grader"],
     }
-    for name in ("medconf", "asp", "poc", "ce"):
-        ranks = every[[f"auroc_{name}", f"n_{name}"]].to_numpy()
-        columns[f"AUROC of {METHOD_LABELS[name]} (n)"] = [
-            "–" if a != a else f"{a:.2f} ({n:,.0f})" for a, n in ranks
-        ]
+    for name, label in METHOD_LABELS.items():
+        columns[f"AUROC of {label} (n)"] = _with_n(every, f"auroc_{name}", f"n_{name}")
     columns |= {"date": every["date"], "trustlab": every["trustlab"]}
-    lines = ["# Results of models, side by side", "", RESULTS_ARE, ""]
-    lines += ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
-    lines += ["| " + " | ".join(row) + " |" for row in zip(*columns.values(), strict=True)]
-    return "\n".join([*lines, ""])
+    table = _table({head: [plain_cell(cell) for cell in of] for head, of in columns.items()})
+    return "\n".join(["# Results of models, side by side", "", RESULTS_ARE, "", *table])
+
+
+def _with_n(table: pd.DataFrame, value: str, n: str) -> list[str]:
+    """Each value with its n; a dash where it is missing."""
+    pairs = table.reindex(columns=[value, n], fill_value="").to_numpy()
+    return [f"{float(v):.2f} ({float(k):,.0f})" if v else "–" for v, k in pairs]
+
+
+def plain_cell(text: str) -> str:
+    """A text of somebody else as one cell: no HTML, no Markdown, no second column or line."""
+    signs = re.sub(r"[|\[\]`*_\\$]", lambda m: f"&#{ord(m[0])};", escape(text))
+    return " ".join(signs.split())
 
 
 @cache

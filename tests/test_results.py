@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
+from each import each
 
+from studies.benchmark import contribution
 from trustlab.confidence import METHODS
-from trustlab.paths import ROOT
+from trustlab.paths import FIGURES, ROOT, save_table
+from trustlab.records import LEVELS
+from trustlab.run import Run
 
 FILES = sorted((ROOT / "results").glob("*.csv"))
 TEXTS = [
@@ -20,8 +26,8 @@ SHARES = ["temperature", "share_read", "accuracy_asked", "accuracy", "accuracy_r
 ANSWERS = ["n_asked", "n", "n_read"]
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_a_file_of_results_holds_names_and_numbers_alone(file) -> None:
+def check(file: Path) -> None:
+    """Whether a file of results holds names and numbers alone, each in its range."""
     table = pd.read_csv(file)
     ranks = [name for name in table if name.startswith("auroc_")]
     methods = [name.removeprefix("auroc_") for name in ranks]
@@ -39,5 +45,26 @@ def test_a_file_of_results_holds_names_and_numbers_alone(file) -> None:
     assert (table["n_read"] <= table["n_asked"]).all() and (table["n_replies"] > 0).all()
 
 
-def test_ours_are_among_them() -> None:
-    assert "embedded" in [file.stem for file in FILES]
+@each("file", FILES)
+def test_a_file_of_results_holds_names_and_numbers_alone(file: Path) -> None:
+    check(file)
+
+
+def test_what_a_run_contributes_passes_whatever_its_names_are(tmp_path: Path) -> None:
+    file = FIGURES / "reference" / "01_benchmark" / "metrics.csv"
+    metrics = pd.read_csv(file, dtype={"level": str}).fillna({"method": ""})
+    names = metrics["model"].unique()
+    facts: dict[str, Any] = {"models": dict.fromkeys(names, "C:\\Users\\me\\weights-float32")}
+    prompts = {"set": "my\nwords", "demonstrations": 2, "sha256": "0" * 16}
+    facts |= {"prompts": dict.fromkeys(names, prompts), "levels": list(LEVELS), "n_samples": 15}
+    facts |= {"sample_temperature": 0.5, "seed": 0, "encoder": "~/a b/encoder 12"}
+    facts |= {"grader": "judge:hf:/home/a b/judge", "entailment": {"name": "lab/nli\u202e"}}
+    facts["replies_read"] = {name: {"ce": {"asked": 4, "read": 3}} for name in names}
+    table = contribution(Run(metrics, metrics, metrics, facts), metrics)
+    save_table(table, tmp_path / "x.csv")
+    check(tmp_path / "x.csv")
+    first = table.iloc[0]
+    shown = first[["revision", "prompts_set", "encoder", "grader", "entailment"]].tolist()
+    assert shown == ["weights-float32", "my words", "encoder 12", "judge:hf:judge", "lab/nli "]
+    assert (first["share_read"], first["n_cases"], first["n"]) == (0.75, 240, 1440)
+    assert first["auroc_medconf"] == pytest.approx(0.844785) and first["n_medconf"] == 1426
