@@ -80,7 +80,7 @@ def test_a_plan_of_all_says_what_is_lacking_and_counts_what_can_be_counted(tmp_p
 
 def test_run_all_gives_each_notebook_its_section_or_its_defaults(tmp_path, monkeypatch):
     given = {"01_benchmark": {"n": 3}}
-    monkeypatch.setattr("trustlab.run_notebooks.read_sections", lambda file: given)
+    monkeypatch.setattr("trustlab.run_notebooks.read_sections", lambda _: (given, {}, []))
     asked = {}
     monkeypatch.setattr(
         "trustlab.cli._executed", lambda name, values, *_: asked.update({name: values}) or tmp_path

@@ -165,10 +165,7 @@ def _sections(params: Path, pairs: Words) -> tuple[dict[str, Values], dict[str, 
     from trustlab import run_notebooks as notebooks
     from trustlab.choices import unknown
 
-    sections, (_, _, needs, departures) = (
-        notebooks.read_sections(params),
-        notebooks.read_file(params),
-    )
+    sections, needs, departures = notebooks.read_sections(params)
     given, known, values = notebooks.read_parameters(None, pairs or []), dict(needs), {}
     for name in notebooks.notebook_names():
         taken = notebooks.parameters_of(notebooks.notebook_path(name))

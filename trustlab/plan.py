@@ -11,7 +11,7 @@ import hashlib
 import json
 import re
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -221,8 +221,7 @@ def plan_all(
         if lacks := [need for need in needs if f"${need}" in as_list(section.get("path"))]:
             yield f"{name} cannot be counted without {', '.join(lacks)}"
         elif section and (name in BENCHMARKS or hasattr(study_of(name), "dry_run")):
-            named = {k: {n: STAND_INS.get(k) and STAND_INS[k] + n for n in needs} for k in section}
-            of = {parameter: filled(v, named[parameter]) for parameter, v in section.items()}
+            of = {of: filled(value, _stand_ins(of, needs)) for of, value in section.items()}
             asked = check_parameters(notebook_path(name), of).with_(**rates)
             counts: Any = plan_study(name, asked)[0].drop(columns="purpose").sum()
             into, out = counts["n_tokens_in"] * (asked.usd_in or 0), asked.usd_out or 0
@@ -235,8 +234,11 @@ def plan_all(
         yield "each notebook alone: what several ask is asked once; tokens out and dollars at most"
 
 
-STAND_INS = {"grader": f"{JUDGE}openai:"} | dict.fromkeys(("model", *ROLES), "openai:")
-"""Parameters that name models -> how a name begins that stands in for a need; others lack one."""
+def _stand_ins(parameter: str, needs: Iterable[str]) -> dict[str, str | None]:
+    """Need -> a name in its place: a model's where the parameter names models, else none."""
+    begins = {"grader": f"{JUDGE}openai:"} | dict.fromkeys(("model", *ROLES), "openai:")
+    return {need: begins[parameter] + need if parameter in begins else None for need in needs}
+
 
 BENCHMARKS = ("01_benchmark", "07_calibration", "08_graders")
 """Notebooks that ask through a benchmark alone: their questions are known."""

@@ -117,7 +117,7 @@ def read_parameters(
     """
     values, needs = {}, {}
     if file is not None:
-        values, sections, needs, _ = read_file(file)
+        values, sections, needs, _ = _read_file(file)
         name = Path(notebook).name.removesuffix(".ipynb")
         if sections and name not in sections:
             told = f"{file} has no section for {name or 'one notebook'}"
@@ -153,32 +153,34 @@ def lacking(values: Any, needs: Mapping[str, str]) -> list[str]:
     return [line.format(*need) for need in needs.items() if f'"${need[0]}"' in there]
 
 
-def read_sections(file: Path) -> dict[str, dict[str, Any]]:
-    """The parameters of every notebook named in a YAML file, by notebook; ``ValueError`` for a file
-    of another form."""
-    values, sections, *_ = read_file(file)
-    if values and not sections:
+def read_sections(file: Path) -> tuple[dict[str, Any], dict[str, str], list[dict[str, str]]]:
+    """What a YAML file holds for every notebook that it names: parameters by notebook; needs
+    ("$NAME" in a section -> what it is, and where to get it); departures (each ``where``, ``what``,
+    ``why``). ``ValueError`` for a file of another form."""
+    values, *found = _read_file(file)
+    if values and not found[0]:
         told = f"{file} must hold a section for each notebook"
         raise ValueError(f"{told}; its first key is {next(iter(values))!r}")
-    return sections
+    return found[0], found[1], found[2]
 
 
-def read_file(file: Path) -> tuple[dict[str, Any], dict[str, Any], dict[str, str], list[Any]]:
-    """What a YAML file holds, and the same by notebook; its needs ("$NAME" in a section -> what it
-    is, and where to get it) and departures (each ``where``, ``what``, ``why``). The last three are
-    empty for a flat file, whose keys are names of parameters. ``ValueError`` for a need with the
-    name of a parameter."""
-    whole = _mapping(_loaded(read_text(file), str(file)), str(file))
-    values = {key: of for key, of in whole.items() if key not in ("needs", "departures")}
-    if not all(re.match(SECTION, str(key)) for key in values):
-        return whole, {}, {}, []
-    needs = _mapping(whole.get("needs"), str(file), " for needs")
+def _read_file(file: Path) -> tuple[dict[str, Any], dict[str, Any], dict[str, str], list[Any]]:
+    """What a YAML file holds, then as :func:`read_sections`, empty for a flat file, whose keys are
+    names of parameters."""
+    values = _mapping(_loaded(read_text(file), str(file)), str(file))
+    if not all(re.match(SECTION, str(key)) for key in values.keys() - {"needs", "departures"}):
+        return values, {}, {}, []
+    needs = _mapping(values.pop("needs", None), str(file), " for needs")
     for name in needs.keys() & names_of(Setup):
         raise ValueError(f"{file} has the need {name!r}; {name} is a parameter")
+    departures, parts = values.pop("departures", None) or [], {"where", "what", "why"}
+    each = departures if isinstance(departures, list) else [None]
+    if any(not isinstance(one, dict) or {*one} != parts for one in each):
+        raise ValueError(f"{file}: each of departures must have where, what and why, and no more")
     for name in values:
         notebook_path(name)
     sections = {name: _mapping(of, str(file), f" for {name}") for name, of in values.items()}
-    return values, sections, needs, whole.get("departures", [])
+    return values, sections, needs, departures
 
 
 def _mapping(value: Any, where: str, of: str = "") -> dict[str, Any]:
