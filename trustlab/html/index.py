@@ -27,11 +27,14 @@ def write_index(runs: Path) -> Path:
         with suppress(OSError, ValueError, LookupError, TypeError):
             facts = json.loads(manifest.read_text(encoding="utf-8"))
             found.append(_entry(manifest.parent, facts))
-    paper = ""
+    paper = lacks = ""
     if any((runs / p.notebook / "manifest.json").is_file() for p in PARTS.values() if p.files):
-        with suppress(OSError, ValueError, LookupError, TypeError):
+        try:
             paper = write_paper(runs).name
-    save_text(render("runs", runs=found, paper=paper), runs / INDEX)
+        except (OSError, ValueError, LookupError, TypeError) as error:  # a table of another hand
+            (runs / PAPER).unlink(missing_ok=True)
+            lacks = f"{PAPER} is not made: {type(error).__name__}: {error}"
+    save_text(render("runs", runs=found, paper=paper, lacks=lacks), runs / INDEX)
     return runs / INDEX
 
 
