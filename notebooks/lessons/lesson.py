@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -141,8 +140,3 @@ def function(answer: Any, right: Callable[..., float], inputs: list[tuple]) -> s
         if wrong := number(float(found), right(*one)):
             return f"for {', '.join(map(repr, one))} it is {wrong}"
     return ""
-
-
-def data(name: str) -> Path:
-    """A file of the lessons' own."""
-    return paths.DATA / "lessons" / name
