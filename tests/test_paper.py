@@ -186,7 +186,8 @@ def test_the_page_of_runs(tmp_path: Path) -> None:
     )
     assert tables(tmp_path)["Table 2"].cells.columns[0] == ("this run", NASTY, "007")
     (folder / "metrics.csv").write_text("broken,\n1\n")
-    assert write_index(tmp_path).is_file()
+    assert "paper.html is not made: " in write_index(tmp_path).read_text(encoding="utf-8")
+    assert not page.exists()
 
 
 @each("name", [name for name, part in PARTS.items() if part.notebook])
