@@ -157,11 +157,11 @@ def read_sections(file: Path) -> tuple[dict[str, Any], dict[str, str], list[dict
     """What a YAML file holds for every notebook that it names: parameters by notebook; needs
     ("$NAME" in a section -> what it is, and where to get it); departures (each ``where``, ``what``,
     ``why``). ``ValueError`` for a file of another form."""
-    values, *found = _read_file(file)
-    if values and not found[0]:
+    values, sections, needs, departures = _read_file(file)
+    if values and not sections:
         told = f"{file} must hold a section for each notebook"
         raise ValueError(f"{told}; its first key is {next(iter(values))!r}")
-    return found[0], found[1], found[2]
+    return sections, needs, departures
 
 
 def _read_file(file: Path) -> tuple[dict[str, Any], dict[str, Any], dict[str, str], list[Any]]:
