@@ -58,7 +58,7 @@ def recorded(
     From the ``kept`` replies alone, or on the caches in ``runs``: what they read is then copied to
     ``scratch/used``. ``names``: the notebooks; all of ``parameters`` by default.
     """
-    known = list(read_sections(parameters))
+    known = list(read_sections(parameters)[0])
     names = names or known
     for name in names:
         if name not in known:

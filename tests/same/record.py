@@ -162,7 +162,7 @@ def what_is_read(folder: Path) -> Iterator[None]:
 def main(name: str, parameters: str, folder: str) -> None:
     """Record notebook ``name`` with its section of the file ``parameters`` into ``folder``."""
     into = Path(folder).resolve()
-    values = read_sections(Path(parameters)).get(name, {})
+    values = read_sections(Path(parameters))[0].get(name, {})
     with nothing_asked() if offline(replies=True) else what_is_read(into / "used"):
         tables = record(name, values, into / name)
     write_tables(tables, into / f"{name}.json.xz")
