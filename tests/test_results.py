@@ -58,7 +58,7 @@ def test_what_a_run_contributes_passes_whatever_its_names_are(tmp_path: Path) ->
     prompts = {"set": "my\nwords", "demonstrations": 2, "sha256": "0" * 16}
     facts |= {"prompts": dict.fromkeys(names, prompts), "levels": list(LEVELS), "n_samples": 15}
     facts |= {"sample_temperature": 0.5, "seed": 0, "encoder": "~/a b/encoder 12"}
-    facts |= {"grader": "judge:hf:/home/a b/judge", "entailment": {"name": "lab/nli\u202e"}}
+    facts |= {"grader": "judge:hf:/srv/a b/judge", "entailment": {"name": "lab/nli\u202e"}}
     facts["replies_read"] = {name: {"ce": {"asked": 4, "read": 3}} for name in names}
     table = contribution(Run(metrics, metrics, metrics, facts), metrics)
     save_table(table, tmp_path / "x.csv")
