@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,8 @@ from trustlab.metrics.significance import cases_shown
 from trustlab.parsing.counts import KINDS, Tally, add, each_count, too_few, totals
 
 __all__ = ["KEYS", "cases_shown"]  # for notebooks
+for_latex = partial(re.sub, r"([&%$#_{}])", r"\\\1")
+"""Words -> the same with LaTeX's own characters escaped."""
 METRIC_NAMES = {"auroc": "AUROC", "auprc": "AUPRC"}
 METRIC_NAMES |= {"cv_group": "CV group", "cv_sample": "CV sample"}
 MAIN = {
@@ -116,9 +119,8 @@ def main_table(metrics: pd.DataFrame) -> pd.DataFrame:
 
 def to_latex(table: pd.DataFrame, caption: str = "", label: str = "") -> str:
     """A table as LaTeX (``booktabs``): text escaped, numbers with three decimals, "–" for none."""
-    how: dict[str, Any] = {"index": False, "escape": True, "na_rep": "–"}
-    caption = re.sub(r"([&%$#_{}])", r"\\\1", caption)
-    return table.to_latex(**how, float_format="%.3f", caption=caption or None, label=label or None)
+    how: dict[str, Any] = {"index": False, "escape": True, "na_rep": "–", "float_format": "%.3f"}
+    return table.to_latex(**how, caption=for_latex(caption) or None, label=label or None)
 
 
 def cost_table(calls: pd.DataFrame) -> pd.DataFrame:

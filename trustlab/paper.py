@@ -16,7 +16,7 @@ import pandas as pd
 
 from trustlab.confidence import METHODS, PAPER
 from trustlab.confidence.registry import label
-from trustlab.formatted import p_shown, with_interval
+from trustlab.formatted import for_latex, p_shown, with_interval
 from trustlab.paths import DATA, from_spreadsheet, read_yaml
 from trustlab.plots.style import FAMILY_LABELS, GREY
 from trustlab.published import DATASETS, MODELS, TABLES, published_table
@@ -81,9 +81,9 @@ class Table:
 
     def latex(self) -> str:
         """For a document with the package booktabs."""
-        caption = re.sub(r"([&%$#_{}])", r"\\\1", self.words)
         how: dict[str, Any] = {"hrules": True, "convert_css": True, "multirow_align": "naive"}
-        text = self.styled("latex").to_latex(caption=caption, multicol_align="c", **how)
+        how |= {"multicol_align": "c", "caption": for_latex(self.words)}
+        text = self.styled("latex").to_latex(**how)
         return text.replace("−", "$-$").replace("<=", r"$\le$").replace("<", "$<$")
 
     def markdown(self) -> str:
