@@ -228,6 +228,7 @@ BAD = {
     "NaN among": ([ROW | {"logprobs": [-1.0, float("nan")]}], "logprobs", "at most 0"),
     "lengths": ([ROW | {"tokens": ["a"], "logprobs": [-1.0, -2.0]}], "1 tokens", "as many of each"),
     "score": ([ROW | {"ce": 101}], "ce: received 101", "from 0 to 100"),
+    "negative": ([ROW | {"medconf": -0.5}], "medconf: received -0.5", "from 0 to 100"),
     "four guesses": ([ROW | {"topk_ce": [1, 2, 3, 4]}], "topk_ce", "five numbers"),
     "correct": ([ROW | {"correct": "perhaps"}], "correct: received 'perhaps'", "true or false"),
     "flag for a number": ([ROW | {"medconf": True}], "medconf: received True", "from 0 to 100"),
