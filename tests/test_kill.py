@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,7 @@ def ask_server(folder: Path, address: str) -> Run:
     """The small benchmark by a server, ``IN_FLIGHT`` calls at once."""
     model = OpenAIModel("toy", base_url=address, concurrency=IN_FLIGHT, provides=["logprobs"])
     methods, how = ["asp", "poc", "ce", "p_true"], {"prompts": "embedded", "trial": False}
-    with model:
+    with closing(model):
         cases = load_cases("starter", n=12, seed=0)
         return ask(benchmark, cases, [model], methods, samples=5, **how, run_dir=folder)
 
