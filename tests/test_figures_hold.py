@@ -16,7 +16,7 @@ VALUES = ("value", "difference", "confidence", "r")
 """What a figure draws, in this order of preference."""
 BY_RULE = "05_indices"
 """An index may hold by rule, without any case."""
-ONE_ANSWER, OF_NO_CASES = ("00_moves", "04_one_consultation"), ("06_",)
+ONE_ANSWER, OF_NO_CASES = ("00_moves", "00_story", "04_one_consultation"), ("06_",)
 """One answer a row; points of no patients."""
 
 
