@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,12 @@ import nbformat
 import pytest
 import yaml
 
-FOLDER = Path(__file__).parent.parent / "notebooks" / "lessons"
+ROOT = Path(__file__).parents[1]
+FOLDER = ROOT / "notebooks" / "lessons"
+SOLUTIONS = (ROOT / "docs" / "solutions.md").read_text(encoding="utf-8")
 ANSWERS = yaml.safe_load((Path(__file__).parent / "data" / "lessons.yml").read_text())
 """Exercise -> right answers and wrong ones, as a student writes them into the notebook."""
+SOLVED = re.compile(r"<summary>(\d[abc])</summary>.*?```python\n(.*?)```", re.DOTALL)
 
 
 def executed(lesson: Path) -> dict[str, Any]:
@@ -46,3 +50,8 @@ def test_a_lesson_runs_and_its_exercises_tell_right_from_wrong(
                 found["check"](name, eval(answer, found))
                 said = capsys.readouterr().out
                 assert (said == f"{name}: right\n") == (kind == "right"), (answer, said)
+    solved = {name: code for name, code in SOLVED.findall(SOLUTIONS) if name in exercises}
+    assert list(solved) == exercises
+    for name, code in solved.items():
+        exec(code, found)
+        assert capsys.readouterr().out == f"{name}: right\n"
