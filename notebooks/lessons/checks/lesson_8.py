@@ -49,14 +49,14 @@ def honest(answer: Any) -> str:
         right, n = cdr(votes), sum(vote is not None for vote in votes)
         slips = {}
         if right != 1 / 2:
-            slips[1 - right] = "the share of the largest group; CDR is 1 minus it"
+            slips[1 - right] = "this is the share of the largest group; CDR is 1 minus it"
         if n < len(votes):
             largest = round((1 - right) * n)
-            slips[1 - largest / len(votes)] = "too high; a vote that cannot be read is in K"
+            slips[1 - largest / len(votes)] = "too high; K counts only the votes that can be read"
         if math.isnan(found):
             return f"for {votes} it is missing, and {n} votes can be read"
         if wrong := number(found, right, slips):
-            return f"for {votes} it is {wrong}"
+            return f"for {votes}: {wrong}"
     for votes in TOO_FEW:
         found = answer(list(votes))
         if found is None or not math.isnan(found):
@@ -72,6 +72,8 @@ PARTS = {"accuracy": 1.0, "cdr": 2 / 3, "rdc": 1.0, "unsafe": 100.0, "alerts": 1
 @exercise("8c")
 def turned_round(answer: Any) -> str:
     """A is right more often, and B has the higher FTI."""
+    if isinstance(answer, dict) or len(answer) != 2:
+        return "a pair (A, B) is needed"
     a, b = answer
     for name, one in {"A": a, "B": b}.items():
         if not isinstance(one, dict) or set(one) != set(PARTS):
