@@ -1,0 +1,91 @@
+"""Checks of lesson 8: graders, and the trust indices."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from lesson import exercise, number
+
+from trustlab.metrics.trust import cdr, eti, fti, osi
+
+
+@exercise("8a")
+def never_right(answer: Any) -> str:
+    slips = {
+        0.6: "this is the ETI; half of 100 times the ETI goes into the FTI",
+        60.0: "this is 100 times the ETI; the FTI is the mean of it and the OSI",
+        50.3: "the ETI is a fraction and the OSI a percentage; take the ETI times 100",
+        0.8: "the FTI is in percent, up to 100",
+        100.0: "what the doctors say is never right, so the accuracy is 0",
+        65.0: "if all agree, the CDR is 0, and it enters as 1 - CDR",
+        50.0: "an accuracy of 0 does not make the ETI 0",
+        30.0: "the reviewer never objects, so the OSI is not 0",
+    }
+    return number(answer, 80.0, slips)
+
+
+VOTES: tuple[list[str | None], ...] = (
+    ["flu", "flu", "cold"],
+    ["flu", "flu", "flu"],
+    ["flu", "cold", "angina", "flu", "flu"],
+    ["flu", "cold"],
+    ["flu", None, "cold"],
+    ["cold", "flu", "flu", None],
+    ["flu", "cold", None, None, None],
+)
+"""Votes of a case, with at least two that can be read."""
+TOO_FEW: tuple[list[str | None], ...] = (["flu"], ["flu", None], [None, None], [])
+
+
+@exercise("8b")
+def honest(answer: Any) -> str:
+    if not callable(answer):
+        return f"a function is needed; this is {type(answer).__name__}"
+    for votes in VOTES:
+        found = answer(list(votes))
+        if found is None or found is ...:
+            return "it returns nothing yet"
+        right, n = cdr(votes), sum(vote is not None for vote in votes)
+        slips = {}
+        if right != 1 / 2:
+            slips[1 - right] = "this is the share of the largest group; CDR is 1 minus it"
+        if n < len(votes):
+            largest = round((1 - right) * n)
+            slips[1 - largest / len(votes)] = "too high; K counts only the votes that can be read"
+        if math.isnan(found):
+            return f"for {votes} it is missing, and {n} votes can be read"
+        if wrong := number(found, right, slips):
+            return f"for {votes}: {wrong}"
+    for votes in TOO_FEW:
+        found = answer(list(votes))
+        if found is None or not math.isnan(found):
+            why = "nobody can disagree here; return float('nan')"
+            return f"for {votes} it returns {found!r}; {why}"
+    return ""
+
+
+PARTS = {"accuracy": 1.0, "cdr": 2 / 3, "rdc": 1.0, "unsafe": 100.0, "alerts": 100.0}
+"""Part -> its largest value, of three doctors."""
+
+
+@exercise("8c")
+def turned_round(answer: Any) -> str:
+    """A is right more often, and B has the higher FTI."""
+    if isinstance(answer, dict) or len(answer) != 2:
+        return "a pair (A, B) is needed"
+    a, b = answer
+    for name, one in {"A": a, "B": b}.items():
+        if not isinstance(one, dict) or set(one) != set(PARTS):
+            return f"{name} must be a dict with the keys {', '.join(PARTS)}"
+        for part, most in PARTS.items():
+            if not (-1 if part == "rdc" else 0) <= one[part] <= most + 0.005:
+                share = "; three doctors can hardly disagree more" if part == "cdr" else ""
+                return f"{part} of {name} is {one[part]}, out of its range{share}"
+    if (a["unsafe"], a["alerts"]) != (b["unsafe"], b["alerts"]):
+        return "unsafe and alerts must be the same for A and B"
+    if a["accuracy"] < b["accuracy"] + 0.2 - 1e-9:
+        return "A must be right more often than B, by 0.2 or more"
+    thought = [eti(one["accuracy"], min(one["cdr"], 2 / 3), one["rdc"]) for one in (a, b)]
+    of_a, of_b = (fti(one, osi(a["unsafe"], a["alerts"])) for one in thought)
+    return "" if of_b > of_a else f"the FTI of A is {of_a:.1f}, that of B is only {of_b:.1f}"
