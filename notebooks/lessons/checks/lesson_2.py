@@ -1,0 +1,56 @@
+"""Checks of lesson 2: Samples."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import Any
+
+from lesson import exercise, number
+
+
+@exercise("2a")
+def most_frequent(answer: Any) -> str:
+    slips = {
+        6 / 9: "the other samples count below the line, too: divide by all fifteen",
+        1 / 3: "this is one of three names; ask how many samples say it",
+        6: "this is a number of samples; divide it by all samples",
+    }
+    return number(answer, 6 / 15, slips)
+
+
+def _minus_entropy(shares: list[float]) -> float:
+    return sum(q * math.log(q) for q in shares if q > 0)
+
+
+@exercise("2b")
+def minus_entropy(answer: Any) -> str:
+    if not callable(answer):
+        return f"a function is needed; this is {type(answer).__name__}"
+    for shares in ([0.5, 0.5], [0.6, 0.2, 0.2], [1.0], [0.7, 0.3, 0.0]):
+        found, right = answer(shares), _minus_entropy(shares)
+        if found is None or found is ...:
+            return "it returns nothing yet"
+        if math.isnan(found):
+            return f"for {shares} it is nan; a share of 0 adds nothing"
+        slips = {-right: "this grows with disagreement; a confidence gets a minus"} if right else {}
+        if right:
+            slips |= {right / math.log(2): "this is in bits; take the natural logarithm"}
+        if wrong := number(float(found), right, slips):
+            return f"for {shares}: {wrong}"
+    return ""
+
+
+@exercise("2c")
+def two_panels(answer: Any) -> str:
+    """Ranked one way by PoC, the other way by the entropy of the shares."""
+    lists = list(answer)
+    if len(lists) != 2 or any(isinstance(one, str) or len(one) != 15 for one in lists):
+        return "a pair of two lists is needed, with fifteen answers each"
+    shares = [[n / 15 for n in Counter(one).values()] for one in lists]
+    (poc_a, poc_b), (a, b) = map(max, shares), map(_minus_entropy, shares)
+    if poc_a <= poc_b:
+        return f"PoC is {poc_a:.2f} for A and {poc_b:.2f} for B; A must have the higher one"
+    if b <= a:
+        return f"the entropy's confidence is {a:.2f} for A and {b:.2f} for B; B must be higher"
+    return ""
