@@ -40,7 +40,7 @@ def paired(answer: Any) -> str:
     return ""
 
 
-KEYS = "model against patients n unread accuracy low high p better".split()
+KEYS = ["model", "against", "patients", "n", "unread", "accuracy", "low", "high", "p", "better"]
 
 
 @exercise("9c")
