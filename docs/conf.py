@@ -81,9 +81,13 @@ def known(app, env, node, contnode):
 
 
 def own_notebooks(app, page, source):
-    """A notebook beside docs/ is built from its copy in docs/notebooks/."""
+    """Notebooks beside docs/ are built from their copies in docs/notebooks/ and docs/lessons/."""
     if page == "paper":
         source[0] = source[0].replace("](../notebooks/", "](notebooks/")
+    if page == "lecturers":
+        source[0] = source[0].replace("](../notebooks/lessons/", "](lessons/")
+    if page.startswith("lessons/"):
+        source[0] = source[0].replace("](../../docs/", "](../")
 
 
 def setup(app):

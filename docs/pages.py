@@ -29,7 +29,7 @@ from trustlab.plots.style import FAMILY_COLOURS
 from trustlab.run_notebooks import notebook_names, notebook_path
 
 DOCS = ROOT / "docs"
-MADE = ("methods", "notebooks", "made")
+MADE = ("methods", "notebooks", "lessons", "made")
 """Folders of docs/ that hold nothing but what is made here."""
 READ = ["share_read", "n_replies"]
 METHOD_LABELS = {"medconf": "MedConf", "asp": "ASP", "poc": "PoC", "ce": "CE"}
@@ -99,6 +99,8 @@ def make() -> None:
     record = worked.record()
     pages = {f"methods/{name}.md": page for name, page in method_pages(record).items()}
     pages |= {f"notebooks/{name}.ipynb": notebook(name) for name in notebook_names()}
+    lessons = (ROOT / "notebooks" / "lessons").glob("*.ipynb")
+    pages |= {f"lessons/{file.name}": file.read_text(encoding="utf-8") for file in lessons}
     pages |= {"made/api.md": public_names(), "made/sources.md": sources()}
     pages["made/results.md"] = results()
     pages |= {"made/families.svg": families_svg(), "made/medconf.svg": medconf_svg(record)}
