@@ -1,6 +1,7 @@
 """Sphinx's settings: everything is read from this checkout, and nothing from a network."""
 
 import pkgutil
+import re
 import sys
 from pathlib import Path
 
@@ -84,6 +85,8 @@ def own_notebooks(app, page, source):
     """Notebooks beside docs/ are built from their copies in docs/notebooks/ and docs/lessons/."""
     if page == "paper":
         source[0] = source[0].replace("](../notebooks/", "](notebooks/")
+    if page == "all_methods":
+        source[0] = re.sub(r"^\| `(\w+)` \|", r"| [`\1`](methods/\1.md) |", source[0], flags=re.M)
     if page == "lecturers":
         source[0] = source[0].replace("](../notebooks/lessons/", "](lessons/")
     if page.startswith("lessons/"):
