@@ -14,11 +14,13 @@ from trustlab.metrics import auroc, ece
 @exercise("6a")
 def two_bins(answer: Any) -> str:
     slips = {
-        0.0: "the gaps of two bins must not cancel: take each without its sign",
-        0.6: "this is the sum of the gaps; each bin has half of the answers",
-        0.5: "this is the mean confidence, or the share of right answers",
+        0.025: "the gaps of two bins must not cancel: take each without its sign",
+        0.55: "this is the sum of the gaps; each bin has half of the answers",
+        0.475: "this is the mean gap of single answers; take the means of each bin first",
+        0.525: "this is the mean confidence",
+        0.5: "this is the share of right answers",
     }
-    return number(answer, 0.3, slips)
+    return number(answer, 0.275, slips)
 
 
 @exercise("6b")
@@ -40,7 +42,10 @@ def risk(answer: Any) -> str:
             return "it returns nothing yet"
         if wrong := number(found, value, slips.get(threshold)):
             return f"for the threshold {threshold}: {wrong}"
-    found = answer(right, confidence, 0.95)
+    try:
+        found = answer(right, confidence, 0.95)
+    except ZeroDivisionError:
+        return "if no answer is given it divides by zero; there is no risk then"
     if found is None or not math.isnan(found):
         return f"if no answer is given it says {found}; there is no risk then"
     return ""
@@ -52,6 +57,8 @@ def calibrated_and_useless(answer: Any) -> str:
     if len(rows) < 10 or any(len(row) != 2 for row in rows):
         return "at least ten pairs of (correct, confidence) are needed"
     correct, confidence = (np.array(column, float) for column in zip(*rows, strict=True))
+    if set(confidence) == {0.0, 1.0} != set(correct):
+        return "the pairs are the other way round: (correct, confidence)"
     if set(correct) != {0.0, 1.0}:
         return "there must be right answers (1) and wrong ones (0), and nothing else"
     if confidence.min() < 0 or confidence.max() > 1:
