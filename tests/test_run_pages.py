@@ -140,7 +140,7 @@ def test_the_index_lists_runs_with_first_figure_facts_and_links_and_escapes_all(
     assert "script" not in seen.tags and seen.alts == [f"a {NASTY}"] and "begun" not in seen.text
     for words in ("2026-11-25", "starter, own", "cases 24", "answers by case", "calls.parquet",
                   "44 % of 9 replies read (5 unread)", f"{NASTY}: only 4 of 9", NOTICE,
-                  "<m>, d: 20 %: 100 % of 1; 100 %: 50 % of 2",
+                  "<m>, d: level 20: 100 % of 1; level 100: 50 % of 2",
                   "over all levels 50 % of 4 asked, 67 % of 3 not cut"):  # fmt: skip
         assert words in seen.text, words
 

@@ -149,7 +149,7 @@ def accuracies(answers: pd.DataFrame) -> Iterator[str]:
             continue
         turns = str(dataset).endswith(ENDING)
         each = [
-            f"{counted(level, 'question') if turns else f'{level} %'}: {_share(of)}"
+            f"{counted(level, 'question') if turns else f'level {level}'}: {_share(of)}"
             for level, of in graded.groupby("level")
         ]
         asked = part[part["cut"] | part.index.isin(graded.index)]
