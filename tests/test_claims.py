@@ -1,37 +1,26 @@
-"""docs/claims.md: each number of ours is that of the cell which a comment behind it names,
-``<!-- FILE; QUERY; COLUMN -->`` or ``AGGREGATE COLUMN`` of several rows."""
+"""docs/claims.md and docs/findings.md: each number of ours is that of the cell which a comment
+behind it names (tests/findings.py)."""
 
 from __future__ import annotations
 
 import json
 import re
 from pkgutil import resolve_name
-from typing import Any
 
-import pandas as pd
 from each import each
+from findings import CELL, PAGES, in_cell
 
-from trustlab.confidence import PAPER
-from trustlab.confidence.registry import METHODS
 from trustlab.paths import ROOT
 from trustlab.run_notebooks import notebook_path
 
-TEXT = (ROOT / "docs" / "claims.md").read_text(encoding="utf-8")
-CELL = re.compile(r"(−?\d+(?:\.\d+)?)( %)?<!-- (\S+); (.+?); (?:(\w+) )?(\w+) -->")
-THOSE = [m for m in PAPER if METHODS[m].family not in ("medconf", "baseline")]
-ROWS = [line.strip("| ").split(" | ") for line in TEXT.splitlines() if line.startswith("| ")][1:]
+CLAIMS, FINDINGS = (page.read_text(encoding="utf-8") for page in PAGES)
+ROWS = [line.strip("| ").split(" | ") for line in CLAIMS.splitlines() if line.startswith("| ")][1:]
+FOUND = re.findall(r"^\*\*Finding\.\*\* (.+)$", FINDINGS, re.M)
 
 
-@each(("shown", "percent", "file", "query", "aggregate", "column"), CELL.findall(TEXT))
-def test_a_number_is_that_of_its_cell(
-    shown: str, percent: str, file: str, query: str, aggregate: str, column: str
-) -> None:
-    table = pd.read_csv(ROOT / file, dtype={"level": str}, keep_default_na=False, na_values=[""])
-    table = table.assign(**{c: table[c].fillna("") for c in ("method",) if c in table})
-    values: Any = table.query(query, local_dict={"those": THOSE})[column]
-    value = getattr(values, aggregate)() if aggregate else values.item()
-    digits = len(shown.partition(".")[2])
-    assert f"{100 * value if percent else value:.{digits}f}" == shown.replace("−", "-"), query
+@each("cell", [*CELL.finditer(CLAIMS), *CELL.finditer(FINDINGS)])
+def test_a_number_is_that_of_its_cell(cell: re.Match[str]) -> None:
+    assert in_cell(cell) == cell[0]
 
 
 @each("row", ROWS)
@@ -39,6 +28,24 @@ def test_no_number_of_ours_stands_without_its_cell(row: list[str]) -> None:
     claim, *_, ours = row
     assert not re.search(r"\d", re.sub(r"`[^`]*`", "", CELL.sub("", ours))), claim
     assert len(row) == 5 and (CELL.search(ours) or "Cannot speak" in ours), claim
+
+
+def test_a_notebook_s_finding_has_three_sentences_and_six_numbers_at_most() -> None:
+    names = sorted(file.stem for file in (ROOT / "notebooks").glob("*.ipynb"))
+    assert re.findall(r"section of `(\w+)`", FINDINGS) == names and len(FOUND) == len(names)
+    for found in FOUND:
+        words = CELL.sub("", found)
+        assert 1 <= len(CELL.findall(found)) <= 6 and not re.search(r"\d", words), found
+        assert len(re.findall(r"[.!?](?= |$)", words)) <= 3, found
+
+
+def test_a_section_that_findings_names_is_there() -> None:
+    for block in FINDINGS.split("section of `")[1:]:
+        cells = json.loads(notebook_path(block.partition("`")[0]).read_text("utf-8"))["cells"]
+        heads = {h for c in cells for h in re.findall(r"^#+ (.+)", "".join(c["source"]), re.M)}
+        rows = re.findall(r"^\| .+ \| (.+) \|$", block.partition("\n## ")[0], re.M)
+        for row in rows:
+            assert row.startswith(("the same", "any")) or set(row.split("; ")[:1]) <= heads, row
 
 
 def test_what_the_page_of_the_indices_sources_names_is_there() -> None:
