@@ -16,6 +16,8 @@ from trustlab.html.opening import filled, opening
 
 REFERENCE = ("answers", "confidence", "metrics")
 """Tables of the reference run that the repository keeps, and that a test makes again in part."""
+LONG = 25
+"""Rows of a table from which on JupyterLab gives it a pane that scrolls."""
 OF_PAPER = ("variation.csv", "variants.csv", "chosen.csv")
 """Tables that stand beside the paper's in docs/paper.md."""
 
@@ -46,6 +48,9 @@ def publish(run_dir: Path, name: str) -> None:
     for cell, done in zip(mine, executed, strict=True):
         shown = without_progress(done.outputs)
         cell.outputs = [o for o in shown if o.get("name") != "stderr"]
+        html = "".join(o.get("data", {}).get("text/html", "") for o in cell.outputs)
+        if html.count("<tr") > LONG:
+            cell.metadata["scrolled"] = True
         cell.execution_count = None
         for output in cell.outputs:
             if "execution_count" in output:

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from typing import Any
 
+import numpy as np
 from lesson import exercise, number
 
 
@@ -27,8 +28,14 @@ def _minus_entropy(shares: list[float]) -> float:
 def minus_entropy(answer: Any) -> str:
     if not callable(answer):
         return f"a function is needed; this is {type(answer).__name__}"
-    for shares in ([0.5, 0.5], [0.6, 0.2, 0.2], [1.0], [0.7, 0.3, 0.0]):
-        found, right = answer(shares), _minus_entropy(shares)
+    for shares in ([0.6, 0.2, 0.2], [0.5, 0.5], [1.0], [0.7, 0.3, 0.0]):
+        right = _minus_entropy(shares)
+        try:
+            found = answer(shares)
+        except ValueError:
+            return f"for {shares} it ends in an error; the logarithm of 0 does not exist"
+        if np.ndim(found):
+            return "it returns several numbers; add them up"
         if found is None or found is ...:
             return "it returns nothing yet"
         if math.isnan(found):
@@ -36,9 +43,15 @@ def minus_entropy(answer: Any) -> str:
         slips = {-right: "this grows with disagreement; a confidence gets a minus"} if right else {}
         if right:
             slips |= {right / math.log(2): "this is in bits; take the natural logarithm"}
+            slips |= {right / math.log(10): "this is log10; take the natural logarithm"}
+            slips |= {math.exp(-right): "this is the effective number; return the sum alone"}
         if wrong := number(float(found), right, slips):
             return f"for {shares}: {wrong}"
     return ""
+
+
+def _size(one: Any) -> str:
+    return "no list" if isinstance(one, str) else str(len(one))
 
 
 @exercise("2c")
@@ -46,7 +59,7 @@ def two_panels(answer: Any) -> str:
     """Ranked one way by PoC, the other way by the entropy of the shares."""
     lists = list(answer)
     if len(lists) != 2 or any(isinstance(one, str) or len(one) != 15 for one in lists):
-        return "a pair of two lists is needed, with fifteen answers each"
+        return f"two lists of fifteen answers are needed; these have {', '.join(map(_size, lists))}"
     shares = [[n / 15 for n in Counter(one).values()] for one in lists]
     (poc_a, poc_b), (a, b) = map(max, shares), map(_minus_entropy, shares)
     if poc_a <= poc_b:
