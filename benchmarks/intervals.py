@@ -350,21 +350,22 @@ def _line(name: str, kind: str, n_cases: int, truth: float, part: Any) -> dict[s
 
 HEAD = """# Which intervals hold
 
-A 95 % interval should hold the truth 95 times in 100. Here each kind that a table prints is tried
-on made cases whose truth is known (`python -m benchmarks.intervals --keep`; 500 bootstrap draws,
-300 samples, of 240 cases 100; `trustlab/metrics/coverage.csv` has every truth with its standard
-error). **The package reads this table**: near an estimate it prints an interval only where, from
-this number of cases on, every truth that gives such estimates is held in at least 90 %, less one
-standard error of the simulation. Below 12 cases it prints none.
+A 95 % interval should contain the truth 95 times in 100 (its *coverage*). We tried each kind of
+interval on simulated cases whose truth is known (`python -m benchmarks.intervals --keep`: 500
+bootstrap draws; 300 samples, or 100 of 240 cases). `trustlab/metrics/coverage.csv` has every truth
+with its standard error. **The package reads this table.** It prints an interval near an estimate
+only if all truths that give such estimates have a coverage of at least 90 %, less one standard
+error of the simulation, with this number of cases and with more. Below 12 cases it prints none.
 
-A cell is the lowest and the highest share over the laws tried; **bold**: all of them hold from
-here on. Elsewhere it depends on the estimate: the second table has the truths at which it fails.
-*Holm's correction* is held in a sample where none of 27 equal methods is called different.
+A *law* is a way to simulate cases. A cell has the lowest and the highest coverage over all laws.
+**Bold** means that all laws reach the 90 % from this number of cases on. Otherwise it depends on
+the estimate: the second table lists the truths at which the interval fails. *Holm's correction*
+succeeds in a sample if it calls none of 27 equal methods different.
 """
 
 
 def page(table: pd.DataFrame) -> str:
-    """``docs/coverage.md``: a row a kind; then what does not hold."""
+    """``docs/coverage.md``: one row for each kind, then what fails."""
     table = table.assign(holds=table["coverage"] + table["standard_error"] >= coverage.LEAST)
     known = table.dropna(subset="coverage")
     lines = [

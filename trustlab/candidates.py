@@ -73,12 +73,12 @@ def candidates_of(case: Case, n: int = 5, seed: int = 0) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Choices:
-    """What was chosen.
+    """What the models chose.
 
-    - ``answers``: a row a model, case, level and scoring (:data:`SCORINGS`): ``answer``, ``truth``,
-      ``correct`` (1 or 0), its ``probability`` and this less the next one's (``margin``), in
-      [0, 1]; ``missing`` says why there is none.
-    - ``scores``: a row a candidate of each view, in the order shown: ``likelihood`` and
+    - ``answers``: one row for each model, case, level and scoring (:data:`SCORINGS`): ``answer``,
+      ``truth``, ``correct`` (1 or 0), ``probability`` and ``margin`` (the probability minus the
+      next one's), both in [0, 1]; ``missing`` says why there is no choice.
+    - ``scores``: one row for each candidate of each view, in the order shown: ``likelihood`` and
       ``without_patient`` in nats, ``n_tokens``, ``right`` and ``missing``.
     """
 
@@ -86,8 +86,8 @@ class Choices:
     scores: pd.DataFrame
 
     def metrics(self, n_draws: int = 2000, seed: int = 0) -> pd.DataFrame:
-        """:data:`METRICS` by level, within levels and pooled, with intervals over cases; accuracy
-        beside the ``chance`` of a guess (:mod:`trustlab.metrics.schema`)."""
+        """:data:`METRICS` by level, within levels and pooled, with intervals over cases. Accuracy
+        has the ``chance`` of a guess beside it (:mod:`trustlab.metrics.schema`)."""
         lines: list[dict[str, Any]] = []
         for scoring, part in self.answers.groupby("scoring", sort=False):
             part = part.assign(chance=1 / part["n_candidates"])
@@ -114,10 +114,10 @@ def choice(
     listed: bool = True,
 ) -> Choices:
     """Let every model choose among candidate diagnoses (:func:`candidates_of`) at every level.
-    Each name in brackets is scored as the reply to a prompt that lists them all; not ``listed``, to
-    the one that asks for a diagnosis, for a model that was taught no other. What is ``None`` is
-    ``setup``'s. A model that scores no given text has no choice, with that reason. ``ValueError``
-    for ``n`` below 2."""
+    Each name, in brackets, is scored as the reply to a prompt that lists all names. With
+    ``listed=False`` the prompt asks for a diagnosis, for a model that was taught no other prompt.
+    If ``None``, models and levels come from ``setup``. A model that cannot score a given text has
+    no choice, with that reason. ``ValueError`` if ``n`` is below 2."""
     if n < 2:
         raise ValueError(f"n is {n!r}; it must be a whole number, at least 2")
     bench = opened(setup)

@@ -58,13 +58,13 @@ class _Side:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Comparison:
-    """Two or more sides on the answers that they share, the first of them the reference.
+    """Two or more sides on the answers that they share; the first side is the reference.
 
-    - ``metrics``: of each side (``model``) accuracy, and of each method level-stratified AUROC and,
-      of a probability, ECE.
-    - ``differences``: each other side against the first: accuracy and level-stratified AUROC.
-    - ``origins``: the model and the run of each side. ``left_out``: answers by side and data set.
-      ``answers``: those shared. ``notes``: what to know before the numbers are believed.
+    - ``metrics``: the accuracy of each side (``model``), and the level-stratified AUROC of each
+      method; also its ECE if it gives a probability.
+    - ``differences``: each other side minus the first, in accuracy and level-stratified AUROC.
+    - ``origins``: each side's model and run. ``left_out``: counts of answers by side and data set.
+      ``answers``: the shared ones. ``notes``: what to know before you believe the numbers.
     """
 
     sides: tuple[str, ...]
@@ -78,8 +78,8 @@ class Comparison:
     seed: int
 
     def figure(self) -> list[Axes]:
-        """Level-stratified AUROC: a row a method, a mark a side, a panel a data set; captioned.
-        ``ValueError`` where no method was compared."""
+        """Level-stratified AUROC, with a caption: one panel for each data set, one row for each
+        method, one mark for each side. ``ValueError`` if no method was compared."""
         from trustlab.plots.rows import Line, Sure, by_value, rows
         from trustlab.plots.style import caption, headline
 
@@ -136,9 +136,9 @@ class Comparison:
         return table.iloc[by.argsort(kind="stable")].reset_index(drop=True)
 
     def save(self, folder: str | Path) -> Path:
-        """Leave tables and figure in ``folder``; returns it.
+        """Save tables and figure in ``folder``, and return it.
         ``sides``, ``differences`` and ``left_out`` as CSV, ``compare.json`` (what was compared and
-        how), ``figures/compare_auroc`` (.png, .svg, .csv) where there is any value."""
+        how), ``figures/compare_auroc`` (.png, .svg, .csv) if there is any value."""
         from matplotlib import pyplot
 
         from trustlab.plots.style import save_figure, use_style
@@ -177,14 +177,14 @@ class Comparison:
 
 
 def compare_runs(*runs: Run | str | Path, n_draws: int = 2000, seed: int = 0) -> Comparison:
-    """Models or settings side by side: the answers of several runs on the cases that they share.
+    """Compare models or settings: the answers of several runs on the cases that they share.
 
-    - Which sides there are, what is compared and how: docs/replies.md, *Side by side*. ``runs``:
-      runs, or their folders. ``p_holm`` is over all methods and sides of a data set, accuracies
-      apart; ``cases_needed`` takes the difference seen for the true one: a guide only.
+    - ``runs``: runs, or their folders. docs/replies.md, *Side by side*, says which sides there are
+      and what is compared. ``p_holm`` is over all methods and sides of a data set, accuracies
+      apart. ``cases_needed`` assumes that the observed difference is true: it is only a guide.
     - AUPRC is not compared: it depends on how many answers are right, which differs by side.
-    - ``ValueError`` for fewer than two sides or more than :data:`MOST`, nothing shared, one case
-      with two truths, and what is no run's folder.
+    - ``ValueError``: fewer than two sides or more than :data:`MOST`, nothing shared, one case with
+      two truths, a path that is no run's folder.
     """
     if n_draws < 1:
         raise ValueError(f"n_draws must be at least 1; received {n_draws}")

@@ -104,12 +104,12 @@ def digest(files: Sequence[CorpusFile]) -> str:
 def load_corpus(path: CorpusPath | None = None) -> tuple[Passage, ...]:
     """The passages of ``path`` (:func:`corpus_files`; default: the project's own), all in memory.
 
-    - ``.jsonl``, ``.jsonl.gz``: one JSON object a line with ``id``, ``title`` (may be empty),
-      ``content``, and maybe ``contents``, else made of the two.
-    - ``.txt``, ``.md``: :func:`cut` into passages, called ``notes.txt-1``, titled ``notes``.
+    - ``.jsonl``, ``.jsonl.gz``: one JSON object for each line, with ``id``, ``title`` (may be
+      empty) and ``content``; ``contents`` is optional and else made of title and content.
+    - ``.txt``, ``.md``: :func:`cut` into passages, with ids like ``notes.txt-1``, title ``notes``.
 
-    :class:`DataError`: a bad line (counted from 1), an id that comes twice, another encoding, no
-    passage. ``ValueError``: a path that names no corpus file.
+    :class:`DataError`: a bad line (counted from 1), an id that occurs twice, an encoding other than
+    UTF-8, no passage. ``ValueError``: a path that names no corpus file.
     """
     return tuple(read_passages(corpus_files(FILE if path is None else path)))
 

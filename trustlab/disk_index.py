@@ -46,11 +46,11 @@ def open_retriever(
     kind: str | None = None,
 ) -> BM25 | BM25S:
     """A retriever over the corpus at ``path`` (:func:`~trustlab.corpora.corpus_files`; default: the
-    project's own). ``kind``: ``"rank_bm25"`` keeps all passages in memory; ``"bm25s"`` keeps an
-    index in ``index_dir`` (default: ``runs/indexes``) and opens it again; ``None``: the first up to
-    :data:`LARGE` passages, the second above. Rankings are the same. ``ValueError``: an unknown
-    kind, a setting out of range. ``ImportError``: bm25s is needed and absent. Errors of the corpus:
-    as ``load_corpus``."""
+    project's own). ``kind="rank_bm25"`` keeps all passages in memory. ``kind="bm25s"`` saves an
+    index in ``index_dir`` (default: ``runs/indexes``) and reuses it. ``kind=None``: the first up to
+    :data:`LARGE` passages, the second above. Both give the same rankings. ``ValueError``: unknown
+    kind, setting out of range. ``ImportError``: bm25s is needed and not installed. Errors of the
+    corpus: those of ``load_corpus``."""
     if kind not in (None, *KINDS):
         raise ValueError(f"kind is {kind!r}; allowed are None, {', '.join(map(repr, KINDS))}")
     files = corpus_files(FILE if path is None else path)
@@ -71,8 +71,8 @@ def open_retriever(
 
 
 class BM25S:
-    """The index in ``folder``, as :func:`open_retriever` keeps it: rankings and scores of ``BM25``,
-    from postings and passages that are mapped into memory and not read."""
+    """The index in ``folder`` that :func:`open_retriever` saved, with the rankings and scores of
+    ``BM25``. Postings and passages are mapped into memory, not read."""
 
     def __init__(self, folder: Path):
         self.revision: str = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["revision"]
@@ -80,11 +80,11 @@ class BM25S:
         self._index: Any = _bm25s().BM25.load(folder, **how)
 
     def search(self, query: str, k: int = N_BEST) -> list[Passage]:
-        """The ``k`` best passages that hold a word of the query, ties in corpus order."""
+        """The ``k`` best passages that contain a word of the query; ties in corpus order."""
         return [Passage(**self._index.corpus[int(i)]) for i in bm25.best(self.scores(query), k)]
 
     def scores(self, query: str) -> np.ndarray:
-        """Each passage's score, shape (passages,); above 0 where it holds a word of the query."""
+        """Each passage's score, shape (passages,); above 0 if it contains a word of the query."""
         return self._index.get_scores_from_ids(self._index.get_tokens_ids(terms(query)))
 
 

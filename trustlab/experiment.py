@@ -70,17 +70,17 @@ def benchmark(
     asked_before: Sequence[CachedModel] = (),
     show: Show = view,
 ) -> Run:
-    """Ask every model about every case at every level, and score every method on what came back.
+    """Ask every model about every case at every level, and score every method on the replies.
 
-    - ``models``: one or several, each open or by its name; ``None``: those of ``setup``.
-    - ``methods`` and ``levels``: those of ``setup``, else "paper" and all six levels.
+    - ``models``: one or several, each an open model or a name; ``None``: those of ``setup``.
+    - ``methods`` and ``levels``: if ``None``, those of ``setup``, else "paper" and all six levels.
     - ``setup.run_dir`` receives the tables and every request with its replies
       (:mod:`trustlab.folder.replies_log`).
-    - Replies are kept in ``setup.cache``, else in ``replies.sqlite`` of ``run_dir``, without one in
-      ``runs/replies.sqlite``: from there a killed run resumes. What was found of meaning is kept
-      beside it.
+    - Replies are saved in ``setup.cache``, else in ``replies.sqlite`` of ``run_dir``, else in
+      ``runs/replies.sqlite``; a killed run resumes from there. Results of the encoders and of the
+      judge of entailment are saved beside them.
     - ``asked_before``: models whose calls belong to this run, such as one that worded the cases.
-    - ``show`` makes what is shown of a case at a level, where that is not its first statements.
+    - ``show`` makes the view of a case at a level, if that is not its first statements.
     - METHODS: Ren et al. 2026 (benchmark), K = 15 samples at temperature 0.5.
     """
     setup = opened(setup)
@@ -187,15 +187,15 @@ def score(
     *,
     confidence: pd.DataFrame | None = None,
 ) -> Run:
-    """Replies that somebody has already, scored by every method that they allow; no model is asked.
+    """Score replies that exist already, by every method that they allow; no model is asked.
 
-    - ``table``: a row an answer, or a file of such rows; its columns are
-      :data:`trustlab.datasets.replies_file.COLUMNS`. A method that needs what is not there is
+    - ``table``: one row for each answer, or a file of such rows; its columns are
+      :data:`trustlab.datasets.replies_file.COLUMNS`. A method whose input is absent is
       missing, with that reason.
-    - ``methods``: "variants" where ``None``. The sentence encoder, the judge of entailment, the
-      grader, seed and draws are those of ``setup``.
-    - ``confidence``: confidences that are known, as in a run's table. They are taken as they are,
-      and without ``methods`` nothing else is computed.
+    - ``methods``: if ``None``, those of ``setup``, else "variants". The sentence encoder, the judge
+      of entailment, the grader, seed and draws come from ``setup``.
+    - ``confidence``: known confidences, as in a run's table. They are used unchanged, and without
+      ``methods`` nothing else is computed.
     - Raises :class:`~trustlab.datasets.DataError` as
       :func:`~trustlab.datasets.replies_file.read_replies`.
     """

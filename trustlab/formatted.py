@@ -105,8 +105,8 @@ def _intervals(table: pd.DataFrame, columns: list[str], digits: int) -> list[str
 
 
 def main_table(metrics: pd.DataFrame) -> pd.DataFrame:
-    """The metrics of a run to read and to print: a row a model, data set and method, with the
-    answers behind it (``n``), in columns those of :data:`MAIN`; "–" where a value is withheld."""
+    """A run's metrics as a readable table: one row for each model, data set and method, with its
+    number of answers (``n``) and the columns of :data:`MAIN`; "–" if a value is withheld."""
     about = ["model", "dataset", "method"]
     kept: Any = metrics[metrics["method"].ne("") & metrics["n"].gt(0)]
     n = kept.groupby(about, sort=False)["n"].max().reset_index()
@@ -118,7 +118,7 @@ def main_table(metrics: pd.DataFrame) -> pd.DataFrame:
 
 
 def to_latex(table: pd.DataFrame, caption: str = "", label: str = "") -> str:
-    """A table as LaTeX (``booktabs``): text escaped, numbers with three decimals, "–" for none."""
+    """A table as LaTeX (``booktabs``): text escaped, numbers with 3 decimals, "–" if missing."""
     how: dict[str, Any] = {"index": False, "escape": True, "na_rep": "–", "float_format": "%.3f"}
     return table.to_latex(**how, caption=for_latex(caption) or None, label=label or None)
 

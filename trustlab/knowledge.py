@@ -72,7 +72,7 @@ class Condition:
 
 @dataclass(frozen=True)
 class Knowledge:
-    """The three tables, each by id, and the indexes over them."""
+    """The three tables, each by id, and their indexes."""
 
     findings: Mapping[str, Finding]
     conditions: Mapping[str, Condition]
@@ -83,11 +83,11 @@ class Knowledge:
     condition_of_name: Mapping[str, Condition] = field(default_factory=dict)
 
     def condition_named(self, name: str) -> Condition | None:
-        """The condition that ``name`` means, compared by :func:`normalise`; ``None``: unknown."""
+        """The condition that ``name`` means, compared by :func:`normalise`; ``None`` if unknown."""
         return self.condition_of_name.get(normalise(name))
 
     def names_for(self, name: str) -> tuple[str, ...]:
-        """``name``, a DDXPlus condition's too, and every name of the condition that it means."""
+        """``name`` and every name of the condition that it means, also for a DDXPlus condition."""
         condition = self.condition_of_ddxplus.get(name) or self.condition_named(name)
         return tuple(dict.fromkeys((name, *(condition.names if condition else ()))))
 

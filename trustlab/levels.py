@@ -13,10 +13,10 @@ of a consultation."""
 
 
 def n_shown(n_total: int, level: int) -> int:
-    """Statements shown: exactly one at 1 %, else ceil(level/100 x n_total). METHODS: Ren et al.
-    2026, section on the benchmark.
+    """Number of statements shown: exactly one at 1 %, else ceil(level/100 x n_total). METHODS: Ren
+    et al. 2026, section on the benchmark.
 
-    Raises ``ValueError`` for a level outside 1..100 or an empty case.
+    ``ValueError`` for a level outside 1..100 or an empty case.
     """
     if not 1 <= level <= 100:
         raise ValueError(f"level is {level!r}; allowed are whole percentages from 1 to 100")
@@ -26,10 +26,10 @@ def n_shown(n_total: int, level: int) -> int:
 
 
 def view(case: Case, level: int) -> View:
-    """The first statements of ``case``; views of one case nest."""
+    """The first statements of ``case``; a view at a higher level contains those at lower levels."""
     return View(case, level, case.statements[: n_shown(len(case.statements), level)])
 
 
 def views(cases: Iterable[Case], levels: Sequence[int] = LEVELS, show: Show = view) -> list[View]:
-    """Every case at every level, cases in order, levels ascending; ``show`` makes each view."""
+    """Views of every case at every level: cases in order, levels ascending; ``show`` makes each."""
     return [show(case, level) for case in cases for level in sorted(levels)]

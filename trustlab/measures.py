@@ -19,9 +19,9 @@ def families() -> dict[str, str]:
 def metrics_table(
     run: Any, scales: Mapping[str, str] | None = None, **options: Any
 ) -> pd.DataFrame:
-    """Every metric of every method: :func:`trustlab.metrics.run_tables.metrics_table`, whose
-    ``options`` it takes. Brier score and ECE where ``scales`` says "probability"; ``None``: the
-    registry's."""
+    """Every metric of every method: :func:`trustlab.metrics.run_tables.metrics_table` with its
+    ``options``. It gives Brier score and ECE where ``scales`` says "probability"; ``None`` uses the
+    registry's scales."""
     if scales is None:
         scales = {name: method.scale for name, method in METHODS.items()}
     return run_tables.metrics_table(run, scales, **options)
@@ -30,14 +30,14 @@ def metrics_table(
 def compare_methods(
     answers: pd.DataFrame, confidence: pd.DataFrame, reference: str = "medconf", **options: Any
 ) -> pd.DataFrame:
-    """Every method against ``reference``: :func:`trustlab.metrics.paired.compare_methods`, whose
-    ``options`` it takes."""
+    """Every method against ``reference``: :func:`trustlab.metrics.paired.compare_methods` with its
+    ``options``."""
     return paired.compare_methods(answers, confidence, families(), reference, **options)
 
 
 def best_of_families(
     answers: pd.DataFrame, confidence: pd.DataFrame, reference: str = "medconf", **options: Any
 ) -> pd.DataFrame:
-    """In each family the method with the highest AUROC, against ``reference``:
-    :func:`trustlab.metrics.paired.best_of_families`, whose ``options`` it takes."""
+    """The method with the highest AUROC in each family, against ``reference``:
+    :func:`trustlab.metrics.paired.best_of_families` with its ``options``."""
     return paired.best_of_families(answers, confidence, families(), reference, **options)

@@ -34,7 +34,7 @@ REPLIES = RUNS / "replies.sqlite"  # the reply cache of whatever names no other
 
 def use_studies() -> None:
     """Make ``notebooks/studies`` importable as ``studies``, also in joblib's workers; a folder of
-    that name beside the running notebook comes first."""
+    that name beside the running notebook has priority."""
     if str(NOTEBOOKS) not in sys.path:
         sys.path.append(str(NOTEBOOKS))
 
@@ -148,8 +148,8 @@ def from_spreadsheet(cell: Any) -> Any:
 
 
 def save_table(table: pd.DataFrame, path: str | Path, index: bool = False) -> None:
-    """Write a table in full precision, :func:`whole`, as its ending says: ``.csv``, ``.tsv``, with
-    text :func:`for_spreadsheet`, or ``.parquet``; ``ValueError`` for another."""
+    """Write a table in full precision, :func:`whole`, in the format of its ending: ``.csv`` or
+    ``.tsv``, with text :func:`for_spreadsheet`, or ``.parquet``; ``ValueError`` for another."""
     kind = Path(path).suffix.lower()
     if kind not in (".csv", ".tsv", ".parquet"):
         raise ValueError(f"path is {str(path)!r}; its ending must be .csv, .tsv or .parquet")

@@ -73,8 +73,8 @@ LEVELS: tuple[int, ...] = (1, 20, 40, 60, 80, 100)
 
 @dataclass(frozen=True)
 class Statement:
-    """One doctor-patient exchange, or one sentence of a report. ``finding`` and ``affirmed`` say
-    what it tells, where the data set knows; no model sees them."""
+    """One doctor-patient exchange, or one sentence of a report. ``finding`` and ``affirmed`` give
+    its content, where the data set knows it; no model sees them."""
 
     text: str
     finding: str | None = None
@@ -86,14 +86,14 @@ class Statement:
 
 @dataclass(frozen=True)
 class Case:
-    """A patient: statements in the order they are told, and the diagnosis they lead to.
+    """A patient: statements in the order in which they are told, and the diagnosis they lead to.
 
     - ``accepted``: every name that counts as the same diagnosis, ``diagnosis`` among them.
-    - ``patient``: what else is known (age in years, sex); not shown unless a statement says it, but
-      for what a panel sees as a chart (:mod:`trustlab.agents.chart`).
-    - ``posteriors``: statements told -> chance of each diagnosis by name; nobody is shown it.
-    - ``record``: what else is so, which the patient tells only if asked.
-    - ``denies``: findings that are not so unless statements or record hold them; others: unknown.
+    - ``patient``: other known facts (age in years, sex). They are shown only if a statement says
+      them, or to a panel as a chart (:mod:`trustlab.agents.chart`).
+    - ``posteriors``: number of statements told -> chance of each diagnosis by name; never shown.
+    - ``record``: further facts, which the patient tells only if asked.
+    - ``denies``: findings that are absent unless statements or record have them; others: unknown.
     - ``question``: asked in place of which disease the patient has; ``diagnosis`` is its answer.
     """
 
@@ -110,7 +110,7 @@ class Case:
 
     @property
     def facts(self) -> tuple[Statement, ...]:
-        """All that the patient can say: the statements, then the record."""
+        """Everything that the patient can say: the statements, then the record."""
         return (*self.statements, *self.record)
 
 
@@ -124,7 +124,7 @@ class View:
 
     @property
     def text(self) -> str:
-        """What the model reads: one statement per paragraph."""
+        """The text that the model reads: one statement in each paragraph."""
         return "\n".join(s.text for s in self.statements)
 
     @property
@@ -154,11 +154,11 @@ class View:
 @dataclass(frozen=True)
 class TokenTrace:
     """Token statistics of one reply, each (L,), from the model's own distribution at temperature 1,
-    in natural logarithms; ``None`` where a backend cannot say.
+    in natural logarithms; ``None`` where a backend cannot give them.
 
     - ``alternatives[l]``: the most probable tokens at l as (token, log-probability), best first.
-    - ``bounds``: field -> ``"lower"`` or ``"upper"``, where it is of a truncated distribution.
-    - ``lacks``: field that is ``None`` -> why, where this reply alone has none.
+    - ``bounds``: field -> ``"lower"`` or ``"upper"``, if it comes from a truncated distribution.
+    - ``lacks``: field that is ``None`` -> the reason, if only this reply has none.
     """
 
     tokens: tuple[str, ...]
@@ -187,11 +187,11 @@ class TokenTrace:
 class Reply:
     """What a model returned once.
 
-    - ``text``: ``None`` where there is nothing readable; ``missing`` says why.
-    - ``raw``: the words as they came, where ``text`` was parsed out of them.
-    - ``finish``: "stop", "length" (the tokens ran out: no answer, whatever the text says:
-      :func:`trustlab.parsing.reply.no_answer`) or "error".
-    - ``served_by``: the model that the server names, ''; ``reasoning``: what was thought before.
+    - ``text``: ``None`` where nothing is readable; ``missing`` says why.
+    - ``raw``: the unchanged words, where ``text`` was parsed out of them.
+    - ``finish``: "stop", "error", or "length": the tokens ran out, which is no answer, whatever the
+      text says (:func:`trustlab.parsing.reply.no_answer`).
+    - ``served_by``: the model that the server names, or ''; ``reasoning``: the thought before it.
     """
 
     text: str | None
@@ -227,7 +227,7 @@ SUPPORT_LEVELS = ("supported", "missing", "contradicted")
 
 @dataclass(frozen=True)
 class Criterion:
-    """One entry of a symptom profile; ``importance`` is ``None`` where the profile has none."""
+    """One entry of a symptom profile; ``importance`` is ``None`` where the profile gives none."""
 
     id: int
     description: str
@@ -236,8 +236,8 @@ class Criterion:
 
 @dataclass(frozen=True)
 class Evidence:
-    """A criterion held against the patient's words; ``quote_occurs``: whether the quotation stands
-    in them (``None``: there is none)."""
+    """One criterion compared with the patient's words. ``quote_occurs``: whether the quotation
+    occurs in them (``None``: there is no quotation)."""
 
     criterion: Criterion
     support_level: str
@@ -247,13 +247,13 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Assessment:
-    """What MedConf found for one diagnosis: each step's result, ``None`` or empty from the step
-    that failed on; ``missing`` says which and why.
+    """What MedConf found for one diagnosis: the result of each step. From a failed step on, results
+    are ``None`` or empty; ``missing`` says which step failed and why.
 
-    - ``keyword_read``: if not, the diagnosis stands in for a keyword that could not be read.
+    - ``keyword_read``: if false, the diagnosis replaces a keyword that could not be read.
     - ``passages``: the ids shown, best first; ``n_dropped``: how many more did not fit the window.
     - ``summary_agrees``: whether the model's summary says the same as its list.
-    - ``score``: 0 to 100; ``replies``: each step's words as they came.
+    - ``score``: 0 to 100; ``replies``: the unchanged words of each step.
     """
 
     diagnosis: str
@@ -272,7 +272,7 @@ class Assessment:
 
     @property
     def is_baseless(self) -> bool:
-        """Whether it is sure (100) of what nothing supports."""
+        """Whether the score is 100 although no criterion is supported."""
         levels = {e.support_level for e in self.evidence}
         return self.score == 100 and bool(levels) and "supported" not in levels
 
@@ -351,19 +351,19 @@ class Mark:
 
 @dataclass(frozen=True)
 class Generation:
-    """Everything known about one answer: what every confidence method reads. What nobody asked for,
+    """Everything known about one answer: every confidence method reads this. What nobody asked for,
     or the backend cannot give, is ``None``; ``reasons`` may say why.
 
-    - Of the K readable ``samples``: ``similarity`` and ``similarity_med``, (K, K) cosines;
-      ``entailment[i, j]`` and ``contradiction[i, j]``, the probabilities that sample i entails and
-      contradicts sample j; ``sample_relevance``, K arrays (L_k,). ``n_wordings``: how many texts
-      they came in, readable or not, of two or more.
-    - Of the answer: ``relevance`` (L,), how much each token matters, 0 to 1;
-      ``alternative_entailment``, for each position (A,), the class of each alternative put in its
-      place: 1 entails the answer, -1 contradicts it, 0 neither; ``exact``, its chance given what
-      was shown, if known.
+    - Of the K readable ``samples``: ``similarity`` and ``similarity_med`` are (K, K) cosines;
+      ``entailment[i, j]`` and ``contradiction[i, j]`` are the probabilities that sample i entails
+      and contradicts sample j; ``sample_relevance`` is K arrays (L_k,). ``n_wordings``: the number
+      of different texts of two or more samples, readable or not.
+    - Of the answer: ``relevance`` (L,) is how much each token matters, 0 to 1.
+      ``alternative_entailment`` is, for each position (A,), the class of each alternative put in
+      its place: 1 entails the answer, -1 contradicts it, 0 neither. ``exact`` is the answer's
+      chance given what was shown, if known.
     - ``probes``: question (``"ce"``, ``"p_true"``) -> replies, each read by
-      :func:`trustlab.parsing.scores.probe_reply` but those of :data:`GIVEN`.
+      :func:`trustlab.parsing.scores.probe_reply`, except those of :data:`GIVEN`.
     - ``parameters``: the open choices that methods read; ``told``: the patient's words.
     """
 
@@ -395,8 +395,8 @@ class Generation:
 
 @dataclass(frozen=True)
 class Grade:
-    """1 right, 0 wrong, or ``None``: not told, ``missing`` says why. ``kind``: ``same`` or
-    ``narrower`` of a right answer, ``other`` of a wrong one."""
+    """``correct`` is 1 (right), 0 (wrong), or ``None`` (undecided; ``missing`` says why). ``kind``
+    is ``same`` or ``narrower`` for a right answer, ``other`` for a wrong one."""
 
     correct: int | None
     missing: str = ""
@@ -413,15 +413,15 @@ class Grader(Protocol):
 
     @property
     def name(self) -> str:
-        """What tables call it."""
+        """The grader's name in tables."""
         ...
 
     def correct(self, answer: str | None, case: Case) -> int:
-        """1 if ``answer`` is right for ``case``, else 0; ``ValueError`` if it cannot be told."""
+        """1 if ``answer`` is right for ``case``, else 0; ``ValueError`` if that cannot be told."""
         ...
 
     def grade(self, answers: Sequence[str | None], cases: Sequence[Case]) -> list[Grade]:
-        """A grade for each answer and its case, in order."""
+        """A grade for each answer to its case, in order."""
         ...
 
 

@@ -46,14 +46,14 @@ SHOWN = {
 
 @dataclass(frozen=True, repr=False)
 class Report:
-    """The facts of a run as ``text``, a line each, and ``costs``, the table of ``method_costs``."""
+    """A run's facts as ``text``, one on each line, and ``costs``, the table of ``method_costs``."""
 
     text: str
     costs: pd.DataFrame
 
     @property
     def shown(self) -> pd.DataFrame:
-        """The costs of one answer to read: methods of a model that cost the same share a row."""
+        """The costs of one answer, to read; methods of a model with equal costs share one row."""
         kept = [c for c in SHOWN if not (self.costs[c].isna() | self.costs[c].eq("")).all()]
         table = self.costs.assign(**{c: self.costs[c].map(_number) for c in kept})
         rows = table.groupby(["model", *kept], sort=False)["method"].agg(", ".join).reset_index()
@@ -89,10 +89,10 @@ def report(
     n_draws: int = 2000,
     seed: int = 0,
 ) -> Report:
-    """The facts of ``run`` for a methods section, and what each of its methods cost.
+    """The facts of ``run`` for a methods section, and the cost of each of its methods.
 
-    ``usd_in`` and ``usd_out`` as in ``method_costs``; ``n_draws`` and ``seed`` are those that the
-    run's metrics were made with. Generations are not needed.
+    ``usd_in`` and ``usd_out``: as in ``method_costs``. ``n_draws`` and ``seed``: those with which
+    the run's metrics were computed. Generations are not needed.
     """
     made = Environment(trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
     page = files("trustlab.html").joinpath("templates", "run", "report.txt")

@@ -30,13 +30,13 @@ CONFIDENCE = _KEYS | {
 
 @dataclass(frozen=True)
 class Run:
-    """The tables of one benchmark, each tidy (one observation a row), and what made them.
+    """The tables of one benchmark, each tidy (one row for each observation), and what made them.
 
-    - ``answers`` and ``confidence`` have :data:`ANSWERS` and :data:`CONFIDENCE`, ``calls`` a row a
-      request. An answer that the backend failed to give is neither right nor wrong, and ``missing``
-      says why.
-    - ``generations``: the records themselves; of a large run empty. ``folder``: where it was saved,
-      with every reply.
+    - ``answers`` and ``confidence`` have the columns :data:`ANSWERS` and :data:`CONFIDENCE`;
+      ``calls`` has one row for each request. An answer that the backend failed to give is neither
+      right nor wrong, and ``missing`` says why.
+    - ``generations``: the records themselves; empty for a large run. ``folder``: where the run was
+      saved, with every reply.
     """
 
     answers: pd.DataFrame
@@ -48,7 +48,7 @@ class Run:
 
     @property
     def methods(self) -> list[str]:
-        """The methods that were asked for, in order; of tables alone those that they hold."""
+        """The requested methods, in order; if the run has only tables, the methods in them."""
         return list(self.parameters.get("methods") or self.confidence["method"].unique())
 
     @cached_property

@@ -188,7 +188,7 @@ class Keep:
 
 
 class Flat:
-    """What all choices can: be copied with changes, and be taken from a notebook's variables."""
+    """What all choices can do: be copied with changes, and be read from a notebook's variables."""
 
     def with_(self, **changes: Any) -> Self:
         """A copy with these choices changed, checked again."""
@@ -196,7 +196,7 @@ class Flat:
 
     @classmethod
     def of(cls, variables: Mapping[str, Any]) -> Self:
-        """The literals among a notebook's variables (``globals()``) and in its dict ``more``.
+        """The choices in a notebook's literals (``globals()``) and in its dict ``more``.
         Replies are kept in ``runs/replies.sqlite``, all else in ``run_dir``, by default
         ``runs/interactive``."""
         literal, known = (str, int, float, list, dict, type(None)), names_of(cls)
@@ -216,8 +216,8 @@ OPEN |= {"retriever": "an open retriever", "medconf": "a tl.MedConf"}
 
 @choices
 class Setup(Keep, Ask, Flat):
-    """All choices of a run, flat; what a study asks further is in its own ``Asked``.
-    :func:`trustlab.workbench.opened` checks and opens what is named here."""
+    """All choices of a run, flat; the further choices of a study are in its own ``Asked``.
+    :func:`trustlab.workbench.opened` checks and opens everything that is named here."""
 
     @model_validator(mode="after")
     def _fitting(self) -> Self:
@@ -246,7 +246,7 @@ class Setup(Keep, Ask, Flat):
         return self
 
     def repliers(self) -> list[Any]:
-        """All who reply: the models that are asked, then those with a role of their own."""
+        """Every model that replies: those that are asked, then those with a role of their own."""
         own = [self.assessor, self.doctor, self.reviewer, self.wording]
         own += [] if self.panel is None else as_list(self.panel)
         own += [None if self.patient == "facts" else self.patient]
@@ -254,17 +254,17 @@ class Setup(Keep, Ask, Flat):
 
     @property
     def chosen(self) -> Parameters:
-        """The methods' open choices, those that are set here as they are set here."""
+        """The methods' open choices; one that is set here replaces that of ``parameters``."""
         panel = {} if self.n_doctors is None else {"n_doctors": self.n_doctors}
         own = {name: getattr(self, given) for name, given in GIVEN_AS.items()}
         return replace(self.parameters, **own, **panel)
 
     def most_tokens(self, *names: Budget) -> dict[str, int]:
-        """Those budgets that are set, by name."""
+        """The budgets that are set, by name."""
         return {name: self.budgets[name] for name in names if name in self.budgets}
 
     def options(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """A backend's options, with the budget for thought where they do not have their own."""
+        """A backend's options, with the budget for thought if they do not have their own."""
         thought = self.thinking_tokens(options)
         return dict(options) | ({"thinking_tokens": thought} if thought else {})
 

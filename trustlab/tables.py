@@ -21,8 +21,8 @@ _LONGEST = 160
 
 
 class DataError(ValueError):
-    """A file that cannot be used as it is: where, what was found, what is allowed.
-    ``row`` counts from 1 and leaves the header out; ``None``: the fault is the whole file's."""
+    """A file that cannot be used as it is: the place, what was found there, and what is allowed.
+    ``row`` counts from 1, without the header; ``None``: the fault concerns the whole file."""
 
     def __init__(self, file: Path | str, row: int | None, field: str, value: object, allowed: str):
         super().__init__(str(file), row, field, value, allowed)

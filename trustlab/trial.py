@@ -54,9 +54,9 @@ def ask_everything(model: CachedModel, shown: Sequence[View], bench: Workbench) 
 
 
 def try_model(model: Any, cases: Sequence[Case] | None = None, setup: Setup | None = None) -> Trial:
-    """How much of what a model says can be read: three views of every purpose, before a run.
+    """Test how much of a model's replies can be read: three views of each purpose, before a run.
 
-    - ``model``: open, or a name; ``cases``: starter cases where ``None``; ``setup``: a ``Setup``.
+    - ``model``: an open model or a name; ``cases=None``: starter cases; ``setup``: a ``Setup``.
     - Each purpose is printed when it ends, unless ``setup.quiet``.
     - ``trial.table()`` has counts by purpose; ``trial.lines()`` shows replies.
     """

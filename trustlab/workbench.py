@@ -38,8 +38,8 @@ from trustlab.settings import MEMORY, Role, Setup, as_list
 
 
 def opened(setup: Setup | Workbench | None = None) -> Workbench:
-    """The workbench of a setup, whose names are checked first (:func:`check_names`); one that is
-    open already as it is. Each part is opened when first needed."""
+    """The workbench of a setup, whose names are checked first (:func:`check_names`); an open
+    workbench is returned as it is. Each part is opened when first needed."""
     if isinstance(setup, Workbench):
         return setup
     if not isinstance(setup, Setup | None):
@@ -49,8 +49,8 @@ def opened(setup: Setup | Workbench | None = None) -> Workbench:
 
 
 def check_names(setup: Setup) -> None:
-    """``ValueError`` or ``FileNotFoundError``, before anything is opened, for a name in ``setup``
-    that stands for nothing: data set, method, grader, model, option, folder."""
+    """Raise ``ValueError`` or ``FileNotFoundError``, before anything is opened, for a name in
+    ``setup`` that names nothing: data set, method, grader, model, option, folder."""
     check_sets(setup.dataset, setup.path, setup.data_options, setup.n)
     if setup.methods is not None:
         select(setup.methods)
@@ -77,9 +77,9 @@ def check_names(setup: Setup) -> None:
 
 
 class Workbench:
-    """A setup with what it names, each part opened once, when first needed.
+    """A setup with everything that it names; each part is opened once, when first needed.
 
-    Its choices are read from it as from the setup: ``bench.seed`` is ``bench.setup.seed``.
+    The setup's choices are also those of the workbench: ``bench.seed`` is ``bench.setup.seed``.
     """
 
     def __init__(self, setup: Setup) -> None:
@@ -91,7 +91,7 @@ class Workbench:
         return getattr(self.setup, name)
 
     def with_(self, **changes: Any) -> Workbench:
-        """Another with these choices changed, checked again."""
+        """Another workbench with these choices changed, checked again."""
         return opened(self.setup.with_(**changes))
 
     @property
@@ -115,7 +115,7 @@ class Workbench:
         return self.opened_grader(self.grader)
 
     def opened_grader(self, grader: str | Grader) -> Grader:
-        """A grader by name; what it asks and encodes is kept as everything else is."""
+        """A grader by name; its replies and vectors are kept as all others are."""
         judged: Any = str(grader).startswith(JUDGE)
         options = self.setup.options(self.reader_options) | {"n_jobs": self.n_jobs}
         how = {"cache": self.store, "reading": self.reading}
@@ -131,7 +131,7 @@ class Workbench:
 
     @cached_property
     def readers(self) -> Readers:
-        """Who reads meaning; what they find is kept in files beside the replies."""
+        """The models that read meaning; files beside the replies keep what they find."""
         store, encoder, medical = self.store, self.encoder, self.medical_encoder
         entailment = self.entailment
         vectors = store and store.with_name("vectors.sqlite")
@@ -145,14 +145,14 @@ class Workbench:
         return Readers(encoder, medical, entailment)
 
     def cases(self) -> list[Case]:
-        """The cases of the data sets; of a shard its own among them."""
+        """The cases of the data sets; with a shard, only those of the shard."""
         how: dict[str, Any] = {"path": self.path, "n": self.n, "seed": self.seed}
         cases = load_sets(self.dataset, options=self.data_options, **how)
         return [case for case in cases if paths.in_shard(case.case_id, self.shard)]
 
     def models(self, given: Any = None) -> list[Model]:
-        """The models to ask: one or several that are given, each open or by its name, else the
-        setup's. ``ValueError`` for what is neither."""
+        """The models to ask: one or several that are given, each open or by its name, else those of
+        the setup. ``ValueError`` for anything else."""
         options = self.setup.options(self.model_options)
         each = as_list(self.model if given is None else given)
         if not all(isinstance(model, str) or hasattr(model, "generate") for model in each):
@@ -161,19 +161,19 @@ class Workbench:
         return [_opened(model, options, self.n_jobs) for model in each]
 
     def prompts_for(self, model: Any) -> Prompts:
-        """The prompts that a model, or one of this name, is asked with."""
+        """The prompts with which a model, or the model of this name, is asked."""
         taught = taught_by(model) if isinstance(model, str) else getattr(model, "taught", {})
         chosen = named(taught.get("set") if self.prompts is None else self.prompts)
         return chosen.having(self.demonstrations, self.seed)
 
     @cached_property
     def tried(self) -> Trial | None:
-        """The trial of models that were not taught our prompts; ``None`` without one."""
+        """The trial of models that were not taught our prompts; ``None`` without a trial."""
         return Trial(quiet=self.quiet) if self.trial is True else self.trial or None
 
     def cached(self, model: Any) -> CachedModel:
-        """A model over the store, or one that is over a store already, with the setup's prompts
-        and, where it was not taught them, its trial."""
+        """The model over the store, or over the one that it has already, with the setup's prompts.
+        A model that was not taught them also gets the trial."""
         if not isinstance(model, CachedModel):
             model = CachedModel(model, self.store)
         model.prompts = self.prompts_for(model)
@@ -183,14 +183,14 @@ class Workbench:
         return model
 
     def who(self, name: Role, models: Sequence[Any] = ()) -> Any:
-        """Who has a role where ``models`` are asked, by name; ``None``: they have it themselves."""
+        """Who has a role, by name, when ``models`` are asked; ``None``: they have it themselves."""
         who, names = getattr(self, name), [getattr(one, "name", one) for one in models]
         apart = name not in ("assessor", "patient") and names and set(names) <= set(DIAGNOSING)
         return CLINIC if who is None and apart else who
 
     def role(self, name: Role, models: Sequence[Any] = ()) -> Any:
-        """The same, opened, a panel as a list; ``None``, and a patient "facts", stay what they
-        are."""
+        """The same, opened, a panel as a list. ``None``, and a patient "facts", are returned
+        unchanged."""
         who = self.who(name, models)
         if who is None or who == "facts":
             return who
@@ -199,7 +199,7 @@ class Workbench:
         return each if name == "panel" else each[0]
 
     def shared(self) -> Workbench:
-        """The same with everything open and one store, for several runs to share."""
+        """A copy with everything open and one store, which several runs can share."""
         return self.with_(
             encoder=self.readers.encoder,
             medical_encoder=self.readers.medical,
@@ -213,12 +213,12 @@ class Workbench:
 
     @cached_property
     def assessed_by(self) -> CachedModel | None:
-        """MedConf's own model over the store, where it has one."""
+        """MedConf's own model over the store, if it has one."""
         who = self.role("assessor")
         return None if who is None else self.cached(who)
 
     def below(self, folder: str) -> Workbench:
-        """The same, shared, with the tables in a folder of ``run_dir`` (nowhere without one)."""
+        """A shared copy with the tables in a folder of ``run_dir`` (nowhere without one)."""
         return self.shared().with_(run_dir=self.run_dir and self.run_dir / folder)
 
 

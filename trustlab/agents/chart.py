@@ -28,8 +28,8 @@ NOT_RECORDED, NONE = "not recorded", "none"
 
 @dataclass(frozen=True)
 class Chart:
-    """``None`` means not recorded; an empty tuple that there is none. ``age`` is in years,
-    ``renal_function`` the eGFR in ml/min/1.73 m²."""
+    """A patient's chart. ``None`` means not recorded; an empty tuple means that there is none.
+    ``age`` is in years, ``renal_function`` is the eGFR in ml/min/1.73 m²."""
 
     age: int | None = None
     sex: str | None = None
@@ -73,8 +73,8 @@ def by_phrase(facts: Mapping[str, ChartFact]) -> dict[str, ChartFact]:
 
 
 def chart_of(case: Case, shown: Sequence[Statement] | None = None) -> Chart:
-    """The chart of a case whose statements ``shown`` (``None``: all) have been told.
-    ``ValueError`` names a field that holds what it cannot."""
+    """The chart of a case after the statements ``shown`` (``None``: all) have been told.
+    ``ValueError`` names a field whose value is not allowed."""
     chart = chart_from(case.patient, case.case_id)
     told = case.statements if shown is None else shown
     affirmed = {s.finding for s in told if s.affirmed and s.finding}

@@ -107,12 +107,12 @@ def consult(
     stop: Callable[[Sequence[Consultation]], Sequence[bool]] | None = None,
     reading: Reading = "chat",
 ) -> tuple[Consultation, ...]:
-    """A consultation for each case, to its full length; all cases take each turn together.
+    """One consultation for each case, at full length; all cases go through each turn together.
 
-    - ``patient`` ``None``: the doctor's model itself; ``ask`` ``None``: requests are put at once.
-    - A question is greedy; for a repetition or an unreadable one up to ``tries - 1`` more are drawn
-      at temperature 1. Where all fail the consultation ends early.
-    - ``stop``: asked before each question of those that still go on; True ends one, confident.
+    - ``patient=None``: the doctor's model answers; ``ask=None``: requests are sent at once.
+    - A question is greedy. For a repeated or unreadable one, up to ``tries - 1`` more are drawn at
+      temperature 1. If all fail, the consultation ends early.
+    - ``stop``: called before each question with those that still go on; True ends one, confident.
     - ``ValueError``: no turn, no try, a case without statements, a ``stop`` that skips one.
     """
     if max_turns < 1 or tries < 1:

@@ -26,12 +26,12 @@ SWITCHES = ("retrieval", "profile", "structure", "importance")
 
 @dataclass(frozen=True)
 class MedConf:
-    """The procedure's parameters; each of :data:`SWITCHES`, off, is one of the paper's ablations.
+    """The procedure's parameters. Each of :data:`SWITCHES`, off, is one of the paper's ablations.
 
     - ``retrieval`` off: the profile comes from the model's memory.
     - ``profile`` off: the score comes straight from the passages.
     - ``structure`` off: the profile is prose, and there is no table of evidence.
-    - ``importance`` off: criteria carry none.
+    - ``importance`` off: criteria have no importance.
     """
 
     retrieval: bool = True
@@ -52,7 +52,7 @@ class MedConf:
 
     @property
     def options(self) -> frozenset[str]:
-        """The names of what is switched on, as the prompts know them."""
+        """The names of the switches that are on, as the prompts know them."""
         return frozenset(name for name in SWITCHES if getattr(self, name))
 
 
@@ -75,15 +75,15 @@ def assess(
     profiles: Profiles | None = None,
     about: Sequence[About] | None = None,
 ) -> list[Assessment]:
-    """One :class:`Assessment` for each (patient information, diagnosis), and perhaps what the case
-    asks (:data:`Topic`); greedy, every step in one batch.
+    """One :class:`Assessment` for each (patient information, diagnosis); a third entry may be the
+    case's question (:data:`Topic`). Decoding is greedy; each step is one batch.
 
-    - ``assessor``, where given, does all that follows the diagnosis in the model's place.
-    - A step that fails leaves the assessment missing with its reason and stops that one only.
-    - ``reading``: how replies are read (:mod:`trustlab.parsing`); ``ask``: how requests are put,
-      at once where ``None``.
-    - ``profiles``: of diagnoses from earlier calls, not asked for again; this call's are added.
-    - ``about``: whose each question is; keyword and profile of a diagnosis are the first's.
+    - ``assessor``: if given, does every step after the diagnosis in the model's place.
+    - If a step fails, only that assessment stops; it is missing, with its reason.
+    - ``reading``: how replies are read (:mod:`trustlab.parsing`). ``ask``: how requests are sent;
+      ``ask=None``: at once.
+    - ``profiles``: those of earlier calls, not requested again; this call adds its own.
+    - ``about``: the view behind each question; for a diagnosis's keyword and profile, the first.
     """
     judge, p = assessor or model, parameters or MedConf()
     topics: list[Topic] = [(q[1], q[2] if len(q) > 2 else "") for q in questions]

@@ -77,8 +77,8 @@ def convene(
     reasoning_from: ReasoningFrom = "section",
     ask: Ask | None = None,
 ) -> list[Panel]:
-    """The panel's opinions and its majority for each view; doctors of a model share one request a
-    view. ``ValueError`` where a doctor is listed twice."""
+    """The panel's opinions and its majority for each view. Doctors of one model share one request
+    for each view. ``ValueError`` if a doctor is listed twice."""
     if len({(id(d.model), d.number) for d in doctors}) < len(doctors):
         raise ValueError("a doctor is listed twice; doctors of one model need different numbers")
     given: dict[tuple[int, int], list[Reply]] = {}

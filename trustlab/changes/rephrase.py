@@ -28,10 +28,10 @@ _WHAT = {"Doctor": "question", "Patient": "reply"}
 
 @dataclass(frozen=True)
 class Rephrased:
-    """The cases in a model's words, and what it made of each distinct statement.
-    ``wordings``: a row a statement: ``text``, ``wording`` (the same where nothing usable came
-    back), ``n`` (how often the cases hold it), ``reworded`` and ``missing`` (why not). ``n_named``:
-    statements that keep their words in a case since the new ones name its diagnosis."""
+    """The cases in a model's words, and what the model made of each distinct statement.
+    ``wordings``: one row for each statement: ``text``, ``wording`` (the same text if no usable one
+    came back), ``n`` (times it occurs in the cases), ``reworded`` and ``missing`` (why not).
+    ``n_named``: statements that keep the old words in a case because the new name its diagnosis."""
 
     cases: tuple[Case, ...]
     wordings: pd.DataFrame
@@ -39,14 +39,14 @@ class Rephrased:
 
 
 def rephrase(cases: Sequence[Case], model: Model, reading: Reading = "chat") -> Rephrased:
-    """``cases`` as ``model`` words them, ``-reworded`` added to their data set and ids; which
-    finding a statement tells stays.
+    """``cases`` in the words of ``model``; ``-reworded`` is added to their data set and ids. Each
+    statement keeps its finding.
 
-    - A statement of the form ``Doctor: ...`` / ``Patient: ...`` takes two prompts (question, then
-      reply), any other one; who speaks stays.
-    - Where either reply cannot be read, the whole statement keeps its words, counted with the
-      reason. That the new words mean the same is not checked here.
-    - ``ValueError`` where no statement at all got new words.
+    - A statement of the form ``Doctor: ...`` / ``Patient: ...`` needs two prompts (question, then
+      reply), any other statement one. The speaker stays the same.
+    - If either reply cannot be read, the whole statement keeps its words and is counted with the
+      reason. ``rephrase`` does not check that the new words mean the same.
+    - ``ValueError`` if no statement at all got new words.
     """
     statements = [(case, s.text) for case in cases for s in case.statements]
     counts = Counter(text for _, text in statements)

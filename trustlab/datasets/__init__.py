@@ -54,11 +54,11 @@ def load_cases(
     seed: int = 0,
     **options: Any,
 ) -> list[Case]:
-    """The cases of data set ``name``, in file order; ``n`` of them picked at random where given.
-    ``seed`` decides the pick, and order or wording where the data set leaves them open; picks with
-    one seed nest. ``options`` are the loader's own, such as ``ids`` of medqa. ``ValueError`` for an
-    unknown name or option, a missing path or an ``n`` out of reach, and its subclass
-    :class:`DataError` for a file that breaks its format."""
+    """The cases of data set ``name``, in file order; if ``n`` is given, a random ``n`` of them.
+    ``seed`` decides which, and the order or wording if the data set leaves them open; with the same
+    seed, a larger pick contains a smaller one. ``options`` are the loader's own, such as ``ids`` of
+    medqa. ``ValueError``: an unknown name or option, a missing path, an ``n`` out of range; its
+    subclass :class:`DataError`: a file that breaks its format."""
     return _picked(_some(name, path, seed, options), name, n, seed)
 
 
@@ -70,11 +70,11 @@ def load_sets(
     seed: int = 0,
     options: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> list[Case]:
-    """The cases of one data set or several, one set after the other; ``n`` of each set (a list: one
-    for each), or all where it has fewer. ``path``: one for one data set, a list for several,
-    ``None`` where none is needed. ``options``: the loaders' own, by data set. As
-    :func:`load_cases`; ``ValueError`` too where names, paths, numbers or options do not pair up or
-    a case is there twice."""
+    """The cases of one or several data sets, one set after the other; ``n`` of each set, or all if
+    it has fewer (a list: one number for each set). ``path``: one path for one data set, a list for
+    several, ``None`` if none is needed. ``options``: the loaders' own, by data set. Otherwise as
+    :func:`load_cases`. ``ValueError`` also if names, paths, numbers or options do not pair up, or
+    if a case occurs twice."""
     pairs, chosen = _pairs(names, path, options or {}, n), options or {}
     cases: list[Case] = []
     for name, where, most in pairs:
@@ -120,8 +120,8 @@ def check_sets(names: Any, path: Any, options: Any, n: Any = None) -> None:
 
 
 def read_data(name: str, *, path: str | Path | None = None, seed: int = 0, **options: Any) -> Read:
-    """The cases that the loader of ``name`` makes of ``path``, and what was dropped and why; errors
-    as :func:`load_cases`."""
+    """The cases that the loader of ``name`` makes of ``path``, and what it dropped and why. Errors
+    are those of :func:`load_cases`."""
     file = _checked_path(name, path, options)
     if type(seed) is not int:
         raise ValueError(f"seed is {seed!r}; allowed is a whole number")

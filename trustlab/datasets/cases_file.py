@@ -30,9 +30,9 @@ N_NAMED = 5  # how many of the dropped entries are named for each reason
 @dataclass(frozen=True)
 class Read:
     """What a loader made of a file.
-    ``cases`` are in file order and may be made only when looked at. ``n_entries``: rows, dialogues
-    or questions read. ``dropped``: reason -> row numbers or ids of what became no case. ``counts``:
-    the loader's further counts, by what they count."""
+    ``cases`` are in file order and may be made only when they are used. ``n_entries``: how many
+    rows, dialogues or questions were read. ``dropped``: reason -> row numbers or ids of the entries
+    that became no case. ``counts``: the loader's further counts, by what they count."""
 
     cases: Sequence[Case]
     n_entries: int
@@ -41,12 +41,12 @@ class Read:
 
     @cached_property
     def facts(self) -> dict[str, int]:
-        """``counts``, and how many cases name their diagnosis. Every case is made."""
+        """``counts``, and how many cases name their diagnosis. This makes every case."""
         return {**self.counts, NAMED: sum(map(names_its_diagnosis, self.cases))}
 
     @property
     def losses(self) -> list[str]:
-        """A line for each reason: how many were dropped, and the first of them."""
+        """One line for each reason: how many entries were dropped, and the first of them."""
         return [
             f"{reason}: {len(entries):,}"
             f" ({', '.join(entries[:N_NAMED])}{', ...' * (len(entries) > N_NAMED)})"

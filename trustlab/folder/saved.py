@@ -76,10 +76,10 @@ def manifest(run: Run) -> dict[str, Any]:
 
 def load_run(folder: str | Path, records: bool | None = None) -> Run:
     """A saved run, from its folder alone: no model, no encoder, no download.
-    Its tables, parameters and, where they were kept and ``records`` are wanted, its generations;
-    ``None``: of a run of at most :data:`KEPT_UP_TO` answers. ``ValueError`` for a folder that is no
-    run's, with what is missing, and for a file that is damaged, with its line;
-    ``FileNotFoundError`` where there is no such folder."""
+    It has the tables, the parameters and, if they were saved and ``records`` is true, the
+    generations; ``None``: only if the run has at most :data:`KEPT_UP_TO` answers. ``ValueError``: a
+    folder that is no run's, with what is missing, or a damaged file, with its line.
+    ``FileNotFoundError``: there is no such folder."""
     folder = Path(folder)
     if not folder.is_dir():
         raise FileNotFoundError(f"there is no folder {folder}")

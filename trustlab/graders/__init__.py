@@ -73,14 +73,14 @@ class ByRule:
         return names_of(case, knowledge), knowledge
 
     def correct(self, answer: str | None, case: Case) -> int:
-        """As :class:`Grader`; the error says the reason."""
+        """As in :class:`Grader`; the error gives the reason."""
         grade = self.grade([answer], [case])[0]
         if grade.correct is None:
             raise ValueError(f"{answer!r} could not be graded: {grade.missing}")
         return grade.correct
 
     def grade(self, answers: Sequence[str | None], cases: Sequence[Case]) -> list[Grade]:
-        """As :class:`Grader`; ``ValueError`` unless there are as many answers as cases."""
+        """As in :class:`Grader`; ``ValueError`` unless there are as many answers as cases."""
         if len(answers) != len(cases):
             received = f"{len(answers)} answers and {len(cases)} cases"
             raise ValueError(f"each answer needs its case; received {received}")
@@ -104,25 +104,25 @@ def _graded(kind: str) -> Grade:
 
 @dataclass(frozen=True)
 class ExactGrader(ByRule):
-    """Right when the answer is the case's own name, but for case, punctuation and article."""
+    """Only the case's own name is right; capitals, punctuation and articles do not count."""
 
     name = "exact"
 
     def rule(self, answer: str | None, case: Case) -> Grade:
-        """``same`` or ``other``."""
+        """The grade is ``same`` or ``other``."""
         return Grade(int(bool(spellings(answer or "") & spellings(case.diagnosis))))
 
 
 @dataclass(frozen=True)
 class SynonymGrader(ByRule):
-    """Right when the answer is one of ``case.accepted``, names the same condition, or a kind of it
-    (:func:`~trustlab.graders.same_or_narrower.verdict`); ``knowledge``: ours unless given."""
+    """An answer is right if it is one of ``case.accepted``, names the same condition, or a kind of
+    it (:func:`~trustlab.graders.same_or_narrower.verdict`). Our ``knowledge`` is the default."""
 
     knowledge: Knowledge | None = None
     name = "synonym"
 
     def rule(self, answer: str | None, case: Case) -> Grade:
-        """``same`` or ``narrower``; anything else is wrong."""
+        """The grade is ``same`` or ``narrower``; anything else is wrong."""
         return _graded(verdict(answer or "", *self.names_of(case)))
 
 
@@ -171,12 +171,12 @@ DECIMALS = 3
 
 @dataclass(frozen=True)
 class EncoderGrader(ByRule):
-    """Right when the answer's cosine with one of the true names is ``threshold`` or more, where no
-    rule (:func:`by_rule`) decides: between names without a clash of qualifiers that have every word
-    in common, misspelt or not, or none. It forgives slips, and is no medical dictionary. The
-    threshold is for the packaged all-MiniLM-L6-v2: the smallest multiple of 0.05 at which none of
-    22,656 pairs (name of the table, other condition) is called the same. Another encoder needs its
-    own."""
+    """An answer is right if its cosine with one of the true names is ``threshold`` or more. Cosines
+    count where no rule (:func:`by_rule`) decides, and only between names without a clash of
+    qualifiers that share every word, misspelt or not, or no word. The grader forgives slips; it is
+    no medical dictionary. The threshold fits the packaged all-MiniLM-L6-v2: it is the smallest
+    multiple of 0.05 at which none of 22,656 pairs (name of the table, other condition) is called
+    the same. Another encoder needs its own."""
 
     encoder: Encoder = field(default_factory=Encoder)
     threshold: float = THRESHOLD
@@ -189,7 +189,7 @@ class EncoderGrader(ByRule):
             raise ValueError(f"{allowed}; received {self.threshold}")
 
     def judged(self, left: Mapping[Key, Case], times: Mapping[Key, int]) -> dict[Key, Grade]:
-        """By cosine; all distinct names are encoded together."""
+        """Grades by cosine; all distinct names are encoded together."""
         pairs: dict[Key, list[tuple[str, str]]] = {}
         for key, case in left.items():
             names = comparable(str(key.answer), self.names_of(case)[0])
@@ -205,13 +205,13 @@ SHOWN = 60
 
 
 class JudgeGrader(ByRule):
-    """Right when a model says that the answer and the true diagnosis are one disease: asked
-    greedily, once a pair, shown the names (prompt ``judge``) and nothing of the patient.
+    """An answer is right if a model says that it and the true diagnosis are one disease.
 
-    - What the rules settle (:func:`by_rule`) is not asked.
-    - No verdict (:func:`~trustlab.parsing.scores.true_or_false`), a cut reply and a failed call
-      leave the answer ungraded, never wrong.
-    - ``cache``: the SQLite file of replies (memory where ``None``; a ``CachedModel`` has its own).
+    - Each pair is asked about once, greedily, with the names (prompt ``judge``), not the patient.
+    - Answers that the rules settle (:func:`by_rule`) are not asked about.
+    - Without a verdict (:func:`~trustlab.parsing.scores.true_or_false`), with a cut reply or a
+      failed call, the answer stays ungraded, never wrong.
+    - ``cache``: the SQLite file of replies (``None``: in memory; a ``CachedModel`` has its own).
     """
 
     is_judge = True
@@ -231,11 +231,11 @@ class JudgeGrader(ByRule):
 
     @property
     def name(self) -> str:
-        """What tables call it: with the model, since two judges are two graders."""
+        """The grader's name in tables; it contains the model, since two judges are two graders."""
         return f"judge {self.model.name}"
 
     def judged(self, left: Mapping[Key, Case], times: Mapping[Key, int]) -> dict[Key, Grade]:
-        """What the model says; all distinct questions are put together."""
+        """The model's verdicts; all distinct questions are sent together."""
         names = {key: self.names_of(case)[0] for key, case in left.items()}
         asked: list[Request] = []
         for key, case in left.items():
@@ -299,10 +299,10 @@ def check_grader(grader: object) -> None:
 def open_grader(
     grader: str | Grader, *, cache: str | Path | None = None, reading: Reading = "chat", **options
 ) -> Grader:
-    """The grader given, or of that name: one of :data:`GRADERS`, or ``"judge:MODEL"``.
-    MODEL and ``options`` are as :func:`trustlab.open_model` takes them; ``cache``: the SQLite file
-    that keeps the judge's replies, beside which the encoder keeps its vectors; ``reading``: how
-    replies are read. ``ValueError`` for an unknown name."""
+    """Open a grader by name, of :data:`GRADERS` or ``"judge:MODEL"``; an open one is returned.
+    MODEL and ``options`` are as in :func:`trustlab.open_model`. ``cache`` is the SQLite file of the
+    judge's replies; the encoder keeps its vectors beside it. ``reading``: how replies are read.
+    ``ValueError`` for an unknown name."""
     check_grader(grader)
     if not isinstance(grader, str):
         return grader

@@ -70,9 +70,9 @@ class Choice(NamedTuple):
 
 
 def show(run: Run, case_id: str, level: int, model: str | None = None) -> Html:
-    """The page of one answer, of the run's first model where ``None``: dialogue, answer, every
-    confidence, evidence and, of a saved run, every prompt with its raw replies. ``ValueError``
-    where there is no such answer."""
+    """The page of one answer, of the run's first model if ``model`` is ``None``. The page has
+    dialogue, answer, every confidence, evidence and, for a saved run, every prompt with its raw
+    replies. ``ValueError`` where there is no such answer."""
     model = model or next(iter(run.parameters["models"]))
     rows, sure, g = of_answer(run, model, case_id, level)
     if rows.empty:

@@ -25,8 +25,8 @@ def prompts_of(purposes: Iterable[str]) -> list[str]:
 
 
 def prompts_shown(purposes: Iterable[str], setup: Setup | Workbench | None = None) -> Html:
-    """Every prompt that requests of these ``purposes`` use, folded: what it is for, its system and
-    its user text with their slots, in the sets that the models of ``setup`` are asked with."""
+    """Every prompt that requests of these ``purposes`` use, folded. Each shows its purpose, its
+    system text and its user text with their slots, in the sets that the models of ``setup`` use."""
     bench = opened(setup)
     sets = {(p := bench.prompts_for(model)).name: p for model in bench.repliers()}
     prompts = []

@@ -33,7 +33,7 @@ _TAG = re.compile(r"\{[%{#].*?[%}#]\}", re.DOTALL)
 
 
 class Html(str):
-    """HTML that a notebook shows as such, and that a template takes as it is."""
+    """HTML that a notebook renders and that a template inserts unchanged."""
 
     def _repr_html_(self) -> str:
         return str(self)
@@ -45,7 +45,7 @@ class Html(str):
 
 
 def render(page: str, **values: Any) -> Html:
-    """The template ``page`` filled in; every value is escaped that is not HTML already."""
+    """The filled-in template ``page``; every value that is not HTML already is escaped."""
     return Html(_templates().get_template(f"{page}.html").render(values))
 
 
@@ -93,12 +93,12 @@ def graded(correct: float) -> tuple[str, str]:
 
 
 def dialogue(statements: Iterable[Statement | str]) -> Html:
-    """Doctor's and patient's turns, told apart by side, colour and name; other sentences plain."""
+    """Doctor's and patient's turns, which differ in side, colour and name; other text is plain."""
     return render("dialogue", told=list(map(str, statements)))
 
 
 def tokens(reply: Reply, n_alternatives: int = 3) -> Html:
-    """The diagnosis's tokens as boxes, darker the more probable, with their best alternatives."""
+    """The diagnosis's tokens as boxes with their best alternatives; darker is more probable."""
     boxes, trace = [], reply.trace
     if trace is not None and trace.tokens:
         n = len(trace)
@@ -111,7 +111,7 @@ def tokens(reply: Reply, n_alternatives: int = 3) -> Html:
 
 
 def votes(samples: Sequence[Reply] | None) -> Html:
-    """The distinct diagnoses among the samples with their counts, most frequent first, as bars."""
+    """Bars of the distinct diagnoses among the samples with their counts, most frequent first."""
     n, readable = len(samples or ()), [r.text for r in samples or () if r.text is not None]
     spellings: dict[str, Counter[str]] = {}
     for text in readable:
@@ -122,7 +122,7 @@ def votes(samples: Sequence[Reply] | None) -> Html:
 
 
 def replies(generation: Generation) -> Html:
-    """What the model replied when asked how sure it is, as it came, beside the number read."""
+    """The model's unchanged replies when asked how sure it is, beside the number read from them."""
     methods, usual = [], ("ce", "cot_ce", "topk_ce", "p_true")
     for name in dict.fromkeys((*usual, *generation.probes)):
         came = generation.probes.get(name) or ()
@@ -150,14 +150,14 @@ def passages(passages: Sequence[Passage], n: int = 5) -> Html:
 
 
 def evidence(assessment: Assessment) -> Html:
-    """MedConf's table: each criterion, how important it is, the verdict, and which words show it.
-    Without a table (an ablation, or a step that failed): profile, prose, reasoning, score."""
+    """MedConf's table: each criterion, its importance, the verdict, and the words that show it.
+    Without a table (an ablation, or a failed step): profile, prose, reasoning, score."""
     return render("evidence", a=assessment)
 
 
 def evidence_beside(assessments: Mapping[str, Assessment]) -> Html:
-    """MedConf's tables of several patients or models beside each other, each under its title:
-    criteria (where their words are known), importance, verdict; counts and scores below."""
+    """MedConf's tables of several patients or models side by side, each under its title: criteria
+    (where their words are known), importance and verdict; counts and scores are below."""
     return render("beside", assessments=assessments)
 
 
@@ -184,8 +184,8 @@ def summary(a: Assessment) -> list[str]:
 
 
 def transcript(consultation: Consultation, rows: pd.DataFrame, methods: Sequence[str]) -> Html:
-    """What was said, and after each turn the diagnosis with the confidence of each of ``methods``.
-    ``rows``: level answer correct, and a column a method, a row a level that was reached."""
+    """The dialogue, and after each turn the diagnosis with the confidence of each of ``methods``.
+    ``rows``: level, answer, correct and a column for each method; a row for each level reached."""
     states = rows.set_index("level").to_dict("index")
     return render("transcript", consultation=consultation, states=states, methods=methods)
 
@@ -209,7 +209,7 @@ OBJECTIONS = ("UNSAFE", "SAFE WITH CAUTION", "RISKY", "REDUNDANT")
 
 def worth_reading(checked: Sequence[Checked], model: str) -> Checked:
     """The case of ``model`` that shows most: doctors who differ, a plan, objections to it.
-    The first of the best, panels before single doctors. ``ValueError`` where ``model`` has none."""
+    Panels come before single doctors, then the first one. ``ValueError``: ``model`` has none."""
     if mine := [c for c in checked if c.model == model]:
         return max(mine, key=_worth)
     known = list(dict.fromkeys(c.model for c in checked))

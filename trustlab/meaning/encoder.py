@@ -134,10 +134,10 @@ class Named:
 class Encoder(Named):
     """A sentence encoder that remembers what it encoded.
 
-    - ``name_or_path``: None for the packaged all-MiniLM-L6-v2, which never touches the network;
-      else a folder or a hub name. ``device``: None takes a GPU if there is one.
-    - ``cache_path``: an SQLite file that keeps the vectors; the model is loaded for others alone.
-    - ``n_jobs``: processes of one thread that share many new texts.
+    - ``name_or_path``: None for the packaged all-MiniLM-L6-v2, which never uses the network; else a
+      folder or a hub name. ``device``: None uses a GPU if there is one.
+    - ``cache_path``: an SQLite file that keeps the vectors; only other texts load the model.
+    - ``n_jobs``: processes of one thread each, which share many new texts.
 
     With TRUSTLAB_OFFLINE=1 nothing is encoded: a text whose vector is neither in ``cache_path``
     nor, where that is None, in runs/ raises ``LookupError``.
@@ -159,14 +159,14 @@ class Encoder(Named):
 
     @property
     def revision(self) -> str:
-        """The encoder in a manifest's words."""
+        """The encoder as a manifest names it."""
         return f"{PACKAGE} {self.fingerprint[:16]}" if self._asked is None else super().revision
 
     @cached_property
     @seldom_collected()
     def model(self) -> SentenceTransformer:
         """The encoder itself, loaded when first needed; ValueError if the packaged weights are not
-        the expected ones, or a folder's are a pickle."""
+        the expected ones, or the weights in a folder are a pickle."""
         if self._asked is None:
             self._folder = packaged_folder()
         # Imported here: it takes seconds, and remembered vectors need none of it.
@@ -176,7 +176,7 @@ class Encoder(Named):
 
     def encode(self, texts: Sequence[str], keep: bool = True) -> np.ndarray:
         """Unit vectors of the texts, (n, d) float32; ValueError if a text is no string or a vector
-        not finite. ``keep``: new ones are kept, and not only what is read off them."""
+        is not finite. ``keep``: new vectors are kept, not only numbers derived from them."""
         for i, text in enumerate(texts):
             if not isinstance(text, str):
                 raise ValueError(f"texts must be strings, text {i} is {text!r}")
@@ -186,7 +186,7 @@ class Encoder(Named):
         return np.stack([vectors[text] for text in texts])
 
     def windows(self, text: str) -> list[str]:
-        """``text`` cut between words into the fewest parts that the encoder reads whole; a single
+        """``text`` split between words into the fewest parts that the encoder reads whole; a single
         word may be longer."""
         if len(text) <= SURELY_WHOLE:
             return [text]
@@ -203,8 +203,8 @@ class Encoder(Named):
         return [text] if len(parts) == 1 else [" ".join(part) for part in parts]
 
     def similarities(self, groups: Sequence[Sequence[str]]) -> list[np.ndarray]:
-        """Of each group the cosine of every pair of its texts, (K, K) in [-1, 1], exactly 1 where
-        two are the same; the pairs of all groups are found together."""
+        """The cosine of every pair of texts in each group, (K, K) in [-1, 1], exactly 1 where two
+        are the same; the pairs of all groups are computed together."""
         pairs = ((a, b) for group in map(dict.fromkeys, groups) for a in group for b in group)
         return squares(groups, pair_cosines(self, pairs), 1.0)
 

@@ -19,8 +19,8 @@ TOLERANCE = 1e-9  # how far outside [0, 1] a probability may lie through roundin
 
 def brier(correct: ArrayLike, confidence: ArrayLike) -> float:
     """Brier score, the mean squared distance of probability and outcome, in [0, 1]; 0 is best.
-    ``correct`` (n,) holds 0 or 1, ``confidence`` (n,) probabilities; else ``ValueError``. NaN
-    without rows."""
+    ``correct`` (n,) contains 0 or 1, ``confidence`` (n,) probabilities; else ``ValueError``. The
+    score is NaN without rows."""
     hit, prob = _check_probability(correct, confidence)
     return float(np.mean((prob - hit) ** 2)) if len(hit) else float("nan")
 
@@ -58,8 +58,8 @@ def brier_parts_weighted(
 
 def ece(correct: ArrayLike, confidence: ArrayLike, bins: int = 15) -> float:
     """Expected calibration error over ``bins`` equal-mass bins, in [0, 1]; 0 is best.
-    A row's bin is that of its mean rank: equal confidences share one, and bins may be empty.
-    Arguments and errors as in :func:`brier`. Biased upwards on few rows."""
+    A row's mean rank decides its bin: equal confidences share one, and bins may be empty.
+    Arguments and errors are as in :func:`brier`. ECE is biased upwards on few rows."""
     hit, prob = _check_probability(correct, confidence)
     return float(ece_weighted(hit, prob, np.ones((1, len(hit))), bins)[0])
 
@@ -106,11 +106,11 @@ def ece_by_chance(
 def cross_fitted(
     correct: ArrayLike, confidence: ArrayLike, case_ids: ArrayLike, n_folds: int = 5, seed: int = 0
 ) -> np.ndarray:
-    """Calibrated probabilities (n,), each by an isotonic curve fitted on other cases.
+    """Calibrated probabilities (n,), each from an isotonic curve fitted on other cases.
 
-    - ``correct`` (n,) holds 0 or 1, ``confidence`` (n,) finite numbers, higher surer, ``case_ids``
-      (n,) each row's case; else ``ValueError``.
-    - The folds follow from the set of cases and the seed; no case is split.
+    - ``correct`` (n,) contains 0 or 1, ``confidence`` (n,) finite numbers (higher is surer),
+      ``case_ids`` (n,) the case of each row; else ``ValueError``.
+    - The folds depend only on the set of cases and the seed; no case is split.
     - All NaN with fewer cases than folds, or where the cases outside a fold have one class.
     """
     hit, score = check_pair(correct, confidence)

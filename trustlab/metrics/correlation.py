@@ -25,7 +25,7 @@ SAME = 1e-9  # coefficients nearer to each other than this differ by rounding al
 
 def pearson(x: ArrayLike, y: ArrayLike) -> float:
     """Pearson correlation of two series (n,), in [-1, 1]; read it beside :func:`rising_band`.
-    NaN below 3 points, or when a side is constant up to rounding. ``ValueError`` on NaN or other
+    NaN below 3 points, or if a series is constant up to rounding. ``ValueError`` on NaN or other
     shapes."""
     left, right = _check_series(x, y)
     return float(pearson_rows(left[None], right[None])[0])
@@ -39,8 +39,8 @@ def spearman(x: ArrayLike, y: ArrayLike) -> float:
 
 def spearman_permutation_p(x: ArrayLike, y: ArrayLike) -> float:
     """Exact two-sided p-value of Spearman's rho: the share of all n! pairings at least as far from
-    0.
-    Series (n,) with n at most 8, else ``ValueError``. NaN where :func:`spearman` is."""
+    0. The series have (n,) points with n at most 8, else ``ValueError``. NaN where :func:`spearman`
+    is NaN."""
     left, right = _check_series(x, y)
     return pearson_permutation_p(rankdata(tied(left)), rankdata(tied(right)))
 
@@ -66,8 +66,8 @@ def pearson_permutation_p(x: ArrayLike, y: ArrayLike) -> float:
 
 def spearman_exact_p(rho: float, n: int, rounding: float = 0.0005) -> float:
     """Exact two-sided p-value of a rank correlation of ``n`` points without ties.
-    An order counts where its |rho| is at least |``rho``| - ``rounding``, half a unit of the last
-    digit printed. NaN below 3 points or for a ``rho`` of NaN. ``ValueError`` above 8 points, for a
+    An order counts if its |rho| is at least |``rho``| - ``rounding``, half a unit of the last
+    printed digit. NaN below 3 points or for a ``rho`` of NaN. ``ValueError`` above 8 points, for a
     ``rho`` outside -1 to 1, or a negative ``rounding``."""
     if not np.isnan(rho) and not -1 <= rho <= 1:
         raise ValueError(f"a correlation must lie between -1 and 1; received {rho}")
@@ -83,9 +83,9 @@ def spearman_exact_p(rho: float, n: int, rounding: float = 0.0005) -> float:
 
 
 def spearman_values(n: int) -> np.ndarray:
-    """The values that a rank correlation of ``n`` points without ties can take, ascending, (m,).
-    1 - 6 D / (n (n² - 1)), with D any even number up to n (n² - 1) / 3 (not 4 of 3 points).
-    ``ValueError`` below 3 points."""
+    """The possible values of a rank correlation of ``n`` points without ties, ascending, (m,).
+    They are 1 - 6 D / (n (n² - 1)), with D any even number up to n (n² - 1) / 3 (not 4 for 3
+    points). ``ValueError`` below 3 points."""
     if not float(n).is_integer() or n < 3:
         raise ValueError(f"n must be whole, from 3; received {n}")
     n = int(n)

@@ -13,16 +13,16 @@ from trustlab.metrics.ties import numbers, same_shape, tied
 
 
 def auroc(correct: ArrayLike, confidence: ArrayLike) -> float:
-    """Area under the ROC curve: how often a right answer is surer than a wrong one, ties half.
-    ``correct`` (n,) holds 0 or 1, ``confidence`` (n,) finite numbers, else ``ValueError``. NaN when
-    only one class is present."""
+    """Area under the ROC curve: how often a right answer is surer than a wrong one; a tie is half.
+    ``correct`` (n,) contains 0 or 1, ``confidence`` (n,) finite numbers, else ``ValueError``. NaN
+    if only one class is present."""
     hit, score = check_pair(correct, confidence)
     return float("nan") if one_class(hit) else float(roc_auc_score(hit, tied(score)))
 
 
 def auprc(correct: ArrayLike, confidence: ArrayLike) -> float:
-    """Average precision, in (0, 1], positive = correct; its chance level is the accuracy, not 0.5.
-    Arguments, NaN and errors as in :func:`auroc`."""
+    """Average precision of the right answers, in (0, 1]; its chance level is the accuracy, not 0.5.
+    Arguments, NaN and errors are as in :func:`auroc`."""
     hit, score = check_pair(correct, confidence)
     return float("nan") if one_class(hit) else float(average_precision_score(hit, tied(score)))
 

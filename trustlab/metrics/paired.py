@@ -45,13 +45,13 @@ def paired_differences(
     - ``table`` is tidy: case_id dataset level model, the name of the column (``by``), confidence
       and correct (0, 1 or NaN), maybe method (compared within) and missing. Each column is judged
       by its own ``correct``.
-    - A row a model, data set, method, column, metric and level: 'pooled' and 'within' (mean over
-      the levels with both classes in both columns) for auroc and auprc, 'across' for pearson and
-      spearman.
+    - One row for each model, data set, method, column, metric and level. Levels are 'pooled' and
+      'within' (mean over the levels with both classes in both columns) for auroc and auprc,
+      'across' for pearson and spearman.
     - ``difference`` is ``value`` (the column's) minus ``reference``; ``low`` and ``high`` bound it;
-      ``p`` is two-sided, ``p_holm`` over one :data:`FAMILY`.
-    - On the ``n`` rows that both have; ``n_rarer`` is of the column that has fewer.
-    - Withheld below ``min_per_class`` right or wrong answers; ``missing`` says why.
+      ``p`` is two-sided, ``p_holm`` is over one :data:`FAMILY`.
+    - Both are measured on the ``n`` shared rows; ``n_rarer`` is of the column that has fewer.
+    - Values are withheld below ``min_per_class`` right or wrong answers; ``missing`` says why.
     - ``ValueError`` for lacking columns, unknown metric or reference, repeated rows, no other
       column.
     """
@@ -226,9 +226,9 @@ def compare_methods(
     seed: int = 0,
     min_per_class: int = 10,
 ) -> pd.DataFrame:
-    """The AUROC of every method against ``reference``, on the rows that the two share.
-    The rows of :func:`paired_differences`, with ``family`` and ``against``; ``p_holm`` is over all
-    methods of a model, data set, metric and level. ``ValueError`` for an unknown reference."""
+    """The AUROC of every method against ``reference``, on the rows that both have.
+    The rows are those of :func:`paired_differences`, with ``family`` and ``against``; ``p_holm`` is
+    over all methods of a model, data set, metric and level. ``ValueError``: unknown reference."""
     table = _joined(answers, confidence, reference)
     how: dict[str, Any] = {"n_draws": n_draws, "seed": seed, "min_per_class": min_per_class}
     if len(set(table["method"])) == 1:
@@ -249,14 +249,14 @@ def best_of_families(
     seed: int = 0,
     min_per_class: int = 10,
 ) -> pd.DataFrame:
-    """In each family the method with the highest level-stratified AUROC, against ``reference``.
+    """The method with the highest level-stratified AUROC in each family, against ``reference``.
 
-    - On the rows that all methods of a family and the reference have; a method with a value on less
-      than half of the graded answers is named in ``left_out``; ``n_methods`` counts the others.
-    - The best is chosen on the cases that it is judged on: ``chosen_in`` is the share of draws in
-      which it would be. ``low``, ``high``, ``p`` (``p_holm``: over the families),
-      ``standard_error`` and ``cases_needed`` hold the method fixed.
-    - Withheld as in :func:`compare_methods`; equals are named in ``missing``.
+    - It uses the rows that all methods of the family and the reference have. ``left_out`` names
+      methods with a value on less than half of the graded answers; ``n_methods`` counts the others.
+    - The best is chosen on the cases on which it is judged: ``chosen_in`` is the share of draws in
+      which it would be best. ``low``, ``high``, ``p`` (``p_holm``: over the families),
+      ``standard_error`` and ``cases_needed`` treat the method as fixed.
+    - Values are withheld as in :func:`compare_methods`; ``missing`` names equally good methods.
     """
     statistic = engine.within(RANKING["auroc"][0])
     few = engine.at_least(min_per_class)

@@ -25,7 +25,7 @@ ROW = ["case_id", "level"]
 
 @dataclass(frozen=True)
 class Tables:
-    """The two tables of a run to measure: a row a case, level and model (and method)."""
+    """The two tables of a run to measure: one row for each case, level, model (and method)."""
 
     answers: pd.DataFrame
     confidence: pd.DataFrame
@@ -158,22 +158,22 @@ def metrics_table(
 ) -> pd.DataFrame:
     """Accuracy, mean confidence, discrimination, correlation and calibration of every method.
 
-    - A value a row, with the columns of :mod:`trustlab.metrics.schema`. ``run``: what has the two
-      tables of :class:`Tables`.
+    - One row for each value, with the columns of :mod:`trustlab.metrics.schema`. ``run`` has the
+      two tables of :class:`Tables`.
     - ``level``: '1' to '100', 'pooled' (all rows), 'within' (mean over the levels that have both
       classes) or 'across' (accuracy against mean confidence over the levels).
-    - ``low`` and ``high``: :func:`~trustlab.metrics.estimate.estimate`, all levels of a case
+    - ``low`` and ``high``: :func:`~trustlab.metrics.estimate.estimate`, with all levels of a case
       together.
     - ``chance``: 0.5 for AUROC, the accuracy for AUPRC, :func:`.rising_band` for a correlation,
       :func:`.ece_by_chance` for ECE; ``chance_low`` and ``chance_high``: the middle 95 %.
     - ``p`` of a correlation: exact, two-sided, by permutation, up to 8 levels.
     - Accuracy has method '' and counts an unreadable answer as wrong. Where answers were cut off or
-      unreadable, ``accuracy_asked`` counts all (one cut off is not right), ``accuracy_read`` those
-      read.
+      unreadable, ``accuracy_asked`` counts all (one cut off is not right), ``accuracy_read`` only
+      those read.
     - All else uses the ``n`` rows with a value. An answer not had or not graded is left out of all.
     - AUROC and AUPRC are withheld below ``min_per_class`` right or wrong answers. Brier and ECE are
       given where ``scales`` (method -> scale) says 'probability'.
-    - ``ValueError`` as :func:`rows_of_methods`.
+    - ``ValueError`` as in :func:`rows_of_methods`.
     """
     every = rows_of_methods(run.answers, run.confidence, n_draws, seed)
     least = max(min_per_class, 1)

@@ -43,11 +43,11 @@ def views(
     seed: int = 0,
     none: str = NOT_WHOLE,
 ) -> list[Rows]:
-    """Rows for a statistic of :data:`CVS`, of each of ``confidences``, all on the same rows.
+    """Rows for a statistic of :data:`CVS`, for each of ``confidences``, all on the same rows.
 
-    - Each is (n, C): a row for each case (and level), a column for each of at least 2 conditions.
-    - Known are the rows where each has a value in every condition; for CV sample also a mean above
-      0. ``none`` is said where no row is known.
+    - Each is (n, C): n rows, one for each case (and level), and C conditions, at least 2.
+    - A row is known if each has a value in every condition; for CV sample also a mean above 0.
+      ``none`` is the reason where no row is known.
     - ``ValueError`` on other shapes, infinite or negative values.
     """
     asked = [_checked(values, case_ids) for values in confidences]
@@ -61,14 +61,14 @@ def cv_group(
     confidence: ArrayLike, case_ids: ArrayLike, n_draws: int = 2000, seed: int = 0
 ) -> dict[str, Any]:
     """How far the mean confidence differs between conditions: an estimate in percent.
-    Arguments and errors as in :func:`views`; ``n_zero``: the rows with mean 0."""
+    Arguments and errors are as in :func:`views`; ``n_zero`` counts the rows with mean 0."""
     return _measured("cv_group", confidence, case_ids, n_draws, seed)
 
 
 def cv_sample(
     confidence: ArrayLike, case_ids: ArrayLike, n_draws: int = 2000, seed: int = 0
 ) -> dict[str, Any]:
-    """How far one answer's confidence differs: as :func:`cv_group`, but without its ``n_zero``."""
+    """How far one answer's confidence differs: as :func:`cv_group`, without the ``n_zero`` rows."""
     return _measured("cv_sample", confidence, case_ids, n_draws, seed)
 
 

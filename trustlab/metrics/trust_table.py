@@ -58,8 +58,8 @@ Masks = dict[str, np.ndarray]  # index -> which cases (n,)
 
 @dataclass(frozen=True)
 class Choices:
-    """What the sources leave open; ``ValueError`` for what is not :data:`ALLOWED`.
-    As in :mod:`trustlab.metrics.trust`; ``rx_variant``: default the formulation's own."""
+    """The choices that the sources leave open; ``ValueError`` for what is not in :data:`ALLOWED`.
+    See :mod:`trustlab.metrics.trust`; the default of ``rx_variant`` is the formulation's own."""
 
     formulation: str = "trust-x"
     rx_variant: str = ""
@@ -81,22 +81,22 @@ def trust_indices(
     seed: int = 0,
     **choices: Any,
 ) -> pd.DataFrame:
-    """Every one of :data:`INDICES` of every model, data set, level, configuration and safety.
+    """Every index of :data:`INDICES` for every model, data set, level, configuration and safety.
 
-    - ``reviews``: a row for each of these and case, with the columns :data:`NEEDED`: ``diagnoses``
-      a tuple with an entry a doctor (None where unreadable), ``diagnosis`` the panel's, ``tied``
-      the names that tied, ``correct_share`` the share of them that are right, ``cosine`` and
-      ``cosine_med`` means over doctors, counts of the plan's ratings, and reasons for what is
-      missing.
-    - :data:`OPTIONAL`: ``n_no_answer`` doctors whose reply is no answer; who stood in for the
-      biomedical encoder (``proxy`` of RDC); why too few replies could be read.
-    - In percent, but for accuracy, cdr, rdc and eti of ``trust-x``: fractions, of which ``fti``
-      takes ETI times 100 and ``fti_as_printed`` does not. ``accuracy_shared`` counts a tie by
+    - ``reviews``: one row for each of these and each case, with the columns :data:`NEEDED`.
+      ``diagnoses`` is a tuple with one entry for each doctor (None where unreadable), ``diagnosis``
+      the panel's, ``tied`` the names that tied, ``correct_share`` the share of them that are right.
+      ``cosine`` and ``cosine_med`` are means over doctors. Others count the plan's ratings, or give
+      reasons for what is missing.
+    - :data:`OPTIONAL`: ``n_no_answer`` counts doctors whose reply is no answer; others say who
+      stood in for the biomedical encoder (``proxy`` of RDC), and why too few replies could be read.
+    - Values are in percent, but accuracy, cdr, rdc and eti of ``trust-x`` are fractions: ``fti``
+      uses ETI times 100, ``fti_as_printed`` does not. ``accuracy_shared`` counts a tie by
       ``correct_share``. Percentages pool the items of all readable plans.
-    - ``n``: the cases behind an index, of ETI, OSI and FTI the fewest of their parts; where these
-      differ, and what no draw moves, is said in ``missing``.
+    - ``n``: the cases behind an index; for ETI, OSI and FTI the fewest of their parts. ``missing``
+      says where these differ, and which parts are the same in all draws.
     - The same cases are drawn for all indices and all configurations of a data set.
-    - ``choices``: of :class:`Choices`. ``ValueError`` for others, and as :func:`check_reviews`.
+    - ``choices``: see :class:`Choices`. ``ValueError`` for others, and as in :func:`check_reviews`.
     """
     made = Choices(formulation, **choices)
     every = configurations(check_reviews(reviews), made, draws, seed)
@@ -107,7 +107,7 @@ def trust_indices(
 def review_counts(
     reviews: pd.DataFrame, formulation: str = "trust-x", **choices: Any
 ) -> pd.DataFrame:
-    """The counts behind the indices of :func:`trust_indices`: a row a configuration and safety.
+    """The counts behind :func:`trust_indices`: one row for each configuration and safety.
     ``n_judged``, ``n_readable``, ``n_cosine`` of the ``n_cases`` are behind accuracy, CDR, RDC.
     ``rx_unrated_percent`` and ``tests_unrated_percent`` are of what was proposed, with safety on.
     """

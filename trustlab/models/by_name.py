@@ -30,13 +30,13 @@ def open_model(name: str, *, n_jobs: int = 1, **options) -> Model:
     """Open a model: one of :data:`EMBEDDED`, ``"hf:NAME_OR_PATH"``, ``"openai:NAME"``, or
     ``"openai-batch:NAME"``.
 
-    - ``hf:`` any Hugging Face causal language model, or a GGUF file (or a folder with one), whose
-      weights are opened as float32; ``openai:`` a model behind any OpenAI-compatible server
-      (``OPENAI_BASE_URL``, ``OPENAI_API_KEY``), ``openai-batch:`` one asked by files.
-    - ``n_jobs``: processes that ask a local model on the CPU (-1: all); each holds it in memory.
+    - ``hf:`` is any Hugging Face causal language model, or a GGUF file (or a folder with one),
+      whose weights are opened as float32. ``openai:`` is a model behind any OpenAI-compatible
+      server (``OPENAI_BASE_URL``, ``OPENAI_API_KEY``), ``openai-batch:`` one asked by files.
+    - ``n_jobs``: processes that ask a local model on the CPU (-1: all); each loads it into memory.
     - ``options`` go to the backend (``device``, ``dtype``; ``base_url``, ``max_calls``).
 
-    ``ValueError`` names what is allowed; ``FileNotFoundError``: the model is not there.
+    ``ValueError`` names what is allowed; ``FileNotFoundError``: there is no such model.
     """
     check_model_name(name)
     kind, _, rest = name.partition(":")

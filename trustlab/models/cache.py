@@ -381,15 +381,15 @@ class CachedModel:
 
     - ``path`` None keeps them in memory.
     - ``block``: how many distinct message lists go to the model before the replies are committed. A
-      model that streams gets all at once, and each reply is committed as it comes.
+      model that streams gets all at once, and each reply is committed when it arrives.
     - ``offline`` (None: as TRUSTLAB_OFFLINE says, or where the file may not be written): a reply
-      that is not there raises :class:`CacheMiss`.
-    - ``calls`` lists the requests served, ``counts`` what became of their replies, by purpose
-      (:mod:`trustlab.parsing.counts`); ``served`` counts the replies by the model that their
-      server says it used, where it says so. ``recorder`` is told of each request with its replies.
+      that is not in the file raises :class:`CacheMiss`.
+    - ``calls`` lists the requests served; ``counts`` says what became of their replies, by purpose
+      (:mod:`trustlab.parsing.counts`). ``served`` counts replies by the model that the server says
+      it used, if it says so. ``recorder`` receives each request with its replies.
     - ``trial`` sees the requests first (:class:`trustlab.models.trial.Trial`).
-    - Several processes may share the file: what one has asked for is not asked for again, but two
-      that miss the same reply at the same time both ask.
+    - Several processes may share the file. A reply that one has asked for is not asked for again,
+      but two that miss the same reply at the same time both ask.
     """
 
     shows_progress = True
@@ -432,7 +432,7 @@ class CachedModel:
 
     @property
     def lacks(self) -> Mapping[str, str]:
-        """Need -> why the model cannot meet it, where it says so."""
+        """Need -> why the model cannot meet it, if it says why."""
         return self._told_of("lacks")
 
     def _told_of(self, what: str) -> Any:
@@ -443,7 +443,7 @@ class CachedModel:
     @property
     def window(self) -> float:
         """Tokens that prompt and reply may have together; infinite where that is not known, also
-        offline to a file that was kept before it was asked for."""
+        offline where the file does not contain it."""
         try:
             return self.abilities.window
         except LookupError:
@@ -451,7 +451,7 @@ class CachedModel:
 
     @cached_property
     def abilities(self) -> Abilities:
-        """What the model can do; kept in the file where the model had to find it out, so that a
+        """What the model can do. The file keeps it if the model had to find it out, so that a
         replay need not."""
         model: Any = self.model
         if not finds_out(model):
@@ -467,8 +467,8 @@ class CachedModel:
         return self._once(self._key("provides"), decode, lambda: abilities_of(model), why)
 
     def count_tokens(self, messages: Messages) -> int | None:
-        """Tokens of a prompt; ``None`` where the model does not count. Kept in the file where it
-        has to be asked."""
+        """Tokens of a prompt; ``None`` where the model does not count. The file keeps the number if
+        the model has to be asked."""
         if not self.abilities.counts:
             return None
         model: Any = self.model
@@ -501,9 +501,9 @@ class CachedModel:
     def generate(
         self, requests: Sequence[Request], *, progress: Callable[[int], None] | None = None
     ) -> list[list[Reply]]:
-        """Answer every request, asking the model only for those with a reply unknown.
-        ``progress`` is called with the number of requests done since it was last called, as
-        ``tqdm.update`` takes it."""
+        """Answer every request; the model is asked only for those with an unknown reply.
+        ``progress`` is called with the number of requests done since its last call, as
+        ``tqdm.update`` expects."""
         if self.trial is not None:
             self.trial(self, requests)
         report = progress or (lambda n_done: None)
@@ -674,11 +674,11 @@ class CachedModel:
         return "\n  ".join(lines)
 
     def calls_table(self) -> pd.DataFrame:
-        """One row per request served since the last reset.
-        ``n_tokens_in`` counts the prompt once, ``n_tokens_out`` all ``n`` replies, kept or new;
+        """One row for each request served since the last reset.
+        ``n_tokens_in`` counts the prompt once, ``n_tokens_out`` all ``n`` replies, kept or new.
         ``seconds`` is the request's share, by tokens out, of its block's wall time (0 where nothing
-        was asked); ``n_made`` replies were asked of the model now, ``n_cached`` were served without
-        (of 15 with 10 known, 5 are asked for)."""
+        was asked). ``n_made`` replies were asked of the model now, ``n_cached`` were served without
+        it (of 15 with 10 known, 5 are asked for)."""
         import pandas as pd
 
         kinds = dict.fromkeys(CALL_COLUMNS, "int64") | {"seconds": "float64", "purpose": "str"}

@@ -205,27 +205,27 @@ IN_THOUGHT = "the template opens a thought, where no given text is scored (templ
 
 
 class HuggingFaceModel:
-    """A causal language model, or one of images and text asked for text alone, with all token
-    statistics.
+    """A causal language model, or one of images and text that is asked for text alone, with all
+    token statistics.
 
     - ``name_or_path``: a folder or a hub name.
-    - ``device``: None takes a GPU if there is one. ``device_map`` in its place ("auto", or modules
-      by device) spreads the model over several (needs accelerate).
-    - ``dtype``: one of :data:`DTYPES`; "auto" is the checkpoint's own, and what None means on a
-      GPU, with ``device_map`` and for a quantised checkpoint; else None is float32.
-    - ``batch_tokens``: of a batch, rows x (longest prompt + max_tokens) at most (None:
+    - ``device``: None uses a GPU if there is one. ``device_map`` ("auto", or modules by device)
+      replaces it and spreads the model over several devices (needs accelerate).
+    - ``dtype``: one of :data:`DTYPES`. None means "auto", the checkpoint's own, on a GPU, with
+      ``device_map`` and for a quantised checkpoint; elsewhere None means float32.
+    - ``batch_tokens``: the most that a batch has, rows x (longest prompt + max_tokens) (None:
       :func:`tokens_that_fit`); it falls by itself when memory runs out.
     - ``thinking``: how thought is told from the answer (:mod:`trustlab.models.thought`);
       ``thinking_tokens`` are added to every budget.
-    - ``structured``: replies that shall be JSON, a number or True or False are held to that form
-      (:class:`~trustlab.models.forms.Forms`), names never.
+    - ``structured``: replies that must be JSON, a number, or True or False are kept to that form
+      (:class:`~trustlab.models.forms.Forms`); names never are.
     - ``window``: tokens of prompt and reply together, where the tokenizer's files say fewer than
       the model reads.
     - ``template_options``: for the chat template (``{"enable_thinking": False}``); ``today``
       (YYYY-MM-DD) is the date that it prints, else :data:`~trustlab.models.templates.TODAY`.
 
-    Where the window ends a reply is cut, with finish "length". ``revision`` names what else than
-    the defaults shapes the replies.
+    A reply that reaches the end of the window is cut, with finish "length". ``revision`` names the
+    choices that shape the replies and are not the defaults.
     """
 
     provides: frozenset[str] = frozenset({"text", *STATISTICS})
@@ -313,10 +313,10 @@ class HuggingFaceModel:
                 raise ValueError(f"{name} is {n!r}; it must be an integer of at least 1")
 
     def generate(self, requests: Sequence[Request]) -> list[list[Reply]]:
-        """Answer every request with its ``n`` replies, in order; missing to a prompt longer than
-        the window. A reply has a trace, without the final end token, when its request wants any
-        statistic. ValueError for an impossible request; MemoryError if one reply to one prompt does
-        not fit."""
+        """Answer every request with its ``n`` replies, in order; they are missing where the prompt
+        is longer than the window. A reply has a trace, without the final end token, if its request
+        wants any statistic. ValueError for an impossible request; MemoryError if one reply to one
+        prompt does not fit."""
         if given := [q for q in requests if q.continuation is not None]:
             drawn = iter(self.generate([q for q in requests if q.continuation is None]))
             scored = self._continued(given)

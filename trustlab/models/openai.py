@@ -100,27 +100,27 @@ class _Run:
 class OpenAIModel:
     """A model behind an OpenAI-compatible server, at ``base_url`` (``http://localhost:8000/v1``).
 
-    - ``concurrency``: most calls at once, fewer where the server refuses them.
-    - ``timeout_s``: of a call from beginning to end; it is tried again ``max_retries`` times, with
-      growing pauses or as the server says. A refusal for too many calls does not count while others
-      get through, and a server that was never reached is tried twice.
-    - ``max_calls``, ``max_tokens_total`` (in and out): a budget of this object; once it is spent
-      :class:`~trustlab.models.stops.Stopped` hands over what is finished.
-    - ``n_top``: alternatives asked for at each position.
+    - ``concurrency``: the most calls at once; fewer where the server refuses them.
+    - ``timeout_s``: seconds for a call from beginning to end. A call is tried again ``max_retries``
+      times, with growing pauses or as the server says. A refusal for too many calls does not count
+      while others get through, and a server that was never reached is tried twice.
+    - ``max_calls``, ``max_tokens_total`` (in and out): the budget of this object. Once it is spent,
+      :class:`~trustlab.models.stops.Stopped` hands over the finished replies.
+    - ``n_top``: alternatives that are asked for at each position.
     - ``vocabulary_size``: for distances from the uniform distribution.
-    - ``window``: tokens of prompt and reply together, where the server does not tell.
-    - ``temperature``: "default" never sends one, for a model that takes no other than its own.
+    - ``window``: tokens of prompt and reply together, where the server does not say.
+    - ``temperature``: "default" never sends one, for a model that accepts only its own.
     - ``template_options``: for the server's chat template (``{"enable_thinking": False}``);
-      ``reasoning_effort`` among them goes by itself.
-    - ``structured``: a reply that shall be JSON is held to its schema, where the server does that.
+      ``reasoning_effort`` among them is sent by itself.
+    - ``structured``: a reply that must be JSON is kept to its schema, where the server does that.
     - ``thinking``: how thought is told from the answer (:mod:`trustlab.models.thought`);
       ``thinking_tokens`` are added to every budget.
-    - ``extra_body``: goes into every chat call, and may not contradict what the run says of itself.
-    - ``provides``: what the server gives, where it shall not be tried out.
+    - ``extra_body``: goes into every chat call; it may not contradict what the run says of itself.
+    - ``provides``: what the server gives; if set, this is not tried out.
 
     After 10 calls given up in a row, or where the server asks for a pause of more than 120 s,
-    :class:`~trustlab.models.stops.Gone` hands over what is finished. Reply i of a request has the
-    seed (a hash of the request's seed and messages) + i, in one call with n as alone.
+    :class:`~trustlab.models.stops.Gone` hands over the finished replies. Reply i of a request has
+    the seed (a hash of the request's seed and messages) + i, alone or in one call with n.
     """
 
     def __init__(
@@ -208,10 +208,10 @@ class OpenAIModel:
 
     @property
     def abilities(self) -> Abilities:
-        """What the server gives and accepts; settled by at most :data:`MOST_ASKED` small calls when
-        first read, and printed, unless told. ``ConnectionError``: it cannot be reached.
-        ``PermissionError``, ``FileNotFoundError``: it refuses the key, or knows no such model.
-        ``RuntimeError``: any other failure."""
+        """What the server gives and accepts. Unless told, at most :data:`MOST_ASKED` small calls
+        settle it when it is first read, and it is printed. ``ConnectionError``: the server cannot
+        be reached. ``PermissionError``, ``FileNotFoundError``: it refuses the key, or knows no such
+        model. ``RuntimeError``: any other failure."""
         if self._abilities is None:
             self.abilities = able = self._line.run(self._settle(_Run(left=MOST_ASKED)))
             window = "" if math.isinf(able.window) else f"; window {able.window:,.0f} tokens"
@@ -224,7 +224,7 @@ class OpenAIModel:
 
     @abilities.setter
     def abilities(self, found: Abilities) -> None:
-        """What was settled before; what the user told counts more."""
+        """Use what was settled before; what the user told counts more."""
         self._abilities, told = found, self._told
         new = told.with_kept(found.dialect)
         self._speak(replace(
@@ -246,7 +246,7 @@ class OpenAIModel:
 
     @property
     def provides(self) -> frozenset[str]:
-        """What it can give: "text", and which statistics."""
+        """What the server can give: "text", and which statistics."""
         return self.abilities.provides
 
     @property
@@ -256,11 +256,11 @@ class OpenAIModel:
 
     @property
     def window(self) -> float:
-        """Tokens that prompt and reply may have together; infinite where nobody tells."""
+        """Tokens that prompt and reply may have together; infinite where nobody says."""
         return self.abilities.window
 
     def count_tokens(self, messages: Messages) -> int | None:
-        """Tokens of a prompt as the server counts them; ``None``: it does not."""
+        """Tokens of a prompt as the server counts them; ``None`` if it does not count."""
         return self._line.run(self._count_tokens(messages, _Run()))
 
     streams = True
@@ -268,12 +268,12 @@ class OpenAIModel:
     def generate(
         self, requests: Sequence[Request], *, keep: Keep | None = None
     ) -> list[list[Reply]]:
-        """Answer every request with its ``n`` replies, in order. What fails after its retries is
-        missing, with the reason. ``keep(i, k, replies)`` gets replies ``k`` and on of request ``i``
-        as they come, in another thread. :class:`~trustlab.models.stops.Stopped` hands over what is
-        finished when a budget is spent, the server refuses the key or the model or is gone, or the
-        user interrupts. ``PermissionError``, ``FileNotFoundError``: refused, and nothing is
-        finished. ``ValueError``: an impossible request."""
+        """Answer every request with its ``n`` replies, in order. A reply that fails after its
+        retries is missing, with the reason. ``keep(i, k, replies)`` gets replies ``k`` and on of
+        request ``i`` as they arrive, in another thread. :class:`~trustlab.models.stops.Stopped`
+        hands over what is finished when a budget is spent, the server refuses the key or the model
+        or is gone, or the user interrupts. ``PermissionError``, ``FileNotFoundError``: refused, and
+        nothing is finished. ``ValueError``: an impossible request."""
         for request in requests:
             check(request)
         if not requests:
@@ -297,7 +297,7 @@ class OpenAIModel:
         raise (Gone if run.error is Gone else Stopped)(why, replies)
 
     def close(self) -> None:
-        """Give the connections back. A later call opens them anew."""
+        """Close the connections. A later call opens them again."""
         self._line.close()
 
     # What follows runs in the client's thread.

@@ -69,20 +69,20 @@ def curves(
 ) -> list[Axes]:
     """A line for each value of ``by`` over ``x``, a panel for each value of ``panels``; the axes.
 
-    - ``families``: of each method that ``by``, or else ``panels``, names. ``x``: a column of
-      numbers, or of words, spaced evenly; its intervals are ``<x>_low`` and ``<x>_high``.
-    - ``words``: at the x axis and at the y axis. ``limits``: of the y axis.
+    - ``families``: the family of each method that ``by``, or else ``panels``, names. ``x``: a
+      column of numbers, or of words, spaced evenly; its intervals are ``<x>_low`` and ``<x>_high``.
+    - ``words``: the words at the x axis and at the y axis. ``limits``: those of the y axis.
     - ``references``: values of ``by`` that are no method -> look in matplotlib's words (default:
-      black without marks); in every panel if its own is missing.
-    - ``guides``: thin dashed lines: words, and the y of each or "diagonal".
-    - ``bands``, ``bars``: the values of ``by`` whose intervals are bands, at most two, or bars.
+      black without marks). A reference without a panel is in every panel.
+    - ``guides``: thin dashed lines: words -> the y of each, or "diagonal".
+    - ``bands``, ``bars``: the values of ``by`` whose intervals are bands (at most two) or bars.
     - ``filled``: a column; marks are filled where it is 1, hollow where 0, crossed where missing.
-      Without it marks of fewer than twelve cases are hollow.
+      Without it, marks of fewer than twelve cases are hollow.
     - ``joined``: False draws marks alone; references keep their lines.
     - ``names``: lines are named at their "ends" (two panels in a row) or in a "legend" (four).
     - ``percent``: the axes of "xy" whose shares are written as percent.
     - ``ValueError`` for a table without rows, of several models or data sets, or with two rows at
-      one place; for a line of no family; for a name that the table does not hold.
+      one place; for a line without a family; for a name that the table does not contain.
     """
     references, guides = references or {}, guides or {}
     ends = ["low", "high"] if len(bands) or len(bars) else []

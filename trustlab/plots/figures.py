@@ -19,9 +19,9 @@ LONGEST_TITLE = 70
 
 class Figures:
     """Captions and saves the figures of one notebook: ``show = tl.Figures("01", setup, run)``.
-    ``run``: whose answers captions count and whose ``parameters`` name a stand-in; ``answers`` in
-    place of its own. ``models``: their order, the first has no ending in its files' names.
-    ``notes``, ``interval`` and ``facts``: what all captions say."""
+    Captions count the answers of ``run`` (or ``answers``); its ``parameters`` name a stand-in.
+    ``models``: the order of models; the first has no ending in its files' names. ``notes``,
+    ``interval`` and ``facts`` are in all captions."""
 
     def __init__(
         self,
@@ -55,10 +55,10 @@ class Figures:
         facts: Mapping[str, Any] | None = None,
         **words: Any,
     ) -> None:
-        """Caption and save a figure beside the table that it draws, under a fixed ``title``;
+        """Caption a figure and save it beside the table that it draws, under a fixed ``title``;
         ``ValueError`` above :data:`LONGEST_TITLE` characters.
         ``about``: a model (on its first data set), a (model, data set), answers, or a run; without
-        any it is about all answers. Where there are no answers, words in place of counts. ``facts``
+        any, all answers. Where there are no answers, a text in it replaces the counts. ``facts``
         and ``words`` go to the caption."""
         run, who, where = self.run, None, None
         for one in about:

@@ -94,19 +94,19 @@ def rows(
 ) -> list[Axes]:
     """A mark at ``x`` for each line of ``table``, with its interval ``low`` to ``high``.
 
-    - Hollow below twelve cases (``n_cases``); without a value the row has its reason (``missing``).
+    - Marks below twelve cases (``n_cases``) are hollow; a row without a value shows ``missing``.
     - ``families``: family by method; a mark of the method '' is black.
     - ``row``, ``series``, ``panels``, ``groups``: columns that name the rows, the marks under one
-      another in a row, the panels side by side, and the rows' groups under a heading, all as they
-      first come in the table, rows as in ``order`` where given.
+      another in a row, the panels side by side, and the headings of groups of rows. All are in the
+      order of the table; ``order`` gives another order of rows.
     - ``names``: value -> its word. ``pale``: series in paler colours. ``sure``, ``band``,
       ``lines``: see :class:`Sure` and so on. ``ghost``: the panel that the last one repeats, small
       and grey.
     - ``columns``: heading -> a format such as ``"{n:,.0f}"`` or a function of the line.
-    - ``unit``: all that is drawn is multiplied by it. ``limits``: what an axis holds at least.
+    - ``unit``: a factor for all that is drawn. ``limits``: the least range of an axis.
     - ``stretched``: panels whose axis is stretched towards 1 and -1 (Fisher's z).
     - ``limits`` and ``xlabel`` may be given by panel; panels with one label share a scale.
-    - Without ``reasons`` a series without a value where others have one has no room in a row.
+    - Without ``reasons``, a series has no room in a row where it has no value and others have one.
     - ``ValueError`` for lacking columns, no lines, two lines for one mark, or an unknown name.
     """
     given = {"_panel": panels, "_group": groups, "_row": row, "_series": series}
@@ -408,10 +408,10 @@ STRATA = {"pooled": "Pooled over levels", "within": "Level-stratified (mean over
 
 
 def auroc_rows(table: pd.DataFrame, families: Mapping[str, str]) -> Any:
-    """AUROC of each method beside its interval, of the lines of one data set in a
+    """AUROC of each method with its interval, from the lines of one data set in a
     ``metrics_table``; level-stratified too where there is more than one level.
-    Several models stand in one row, a mark each, in the order of the first one. What no model has
-    stands once."""
+    Several models share a row, one mark each, in the order of the first model. A method without a
+    value in any model has one line."""
     stratified = table.loc[table["level"].str.isdigit(), "level"].nunique() > 1
     last = "within" if stratified else "pooled"
     part: Any = table[table["level"].isin(["pooled", last])]

@@ -59,10 +59,10 @@ class Retriever(Protocol):
 
 
 class BM25:
-    """The reference retriever: each query is scored against all passages, in memory.
+    """The reference retriever: it scores each query against all passages, in memory.
 
-    Words weigh by Okapi's idf where :func:`okapi_weighs`, else by Lucene's. ``ValueError`` where no
-    passage holds a word, and for settings out of range.
+    Words are weighted by Okapi's idf if :func:`okapi_weighs` is true, else by Lucene's.
+    ``ValueError``: no passage contains a word, or a setting is out of range.
     """
 
     def __init__(self, passages: Sequence[Passage], k1: float = K1, b: float = B):
@@ -80,11 +80,11 @@ class BM25:
         self.revision = f"bm25 {revision(self.passages, k1, b)}"
 
     def search(self, query: str, k: int = N_BEST) -> list[Passage]:
-        """The ``k`` best passages that hold a word of the query, ties in corpus order."""
+        """The ``k`` best passages that contain a word of the query; ties in corpus order."""
         return [self.passages[i] for i in best(self.scores(query), k)]
 
     def scores(self, query: str) -> np.ndarray:
-        """Each passage's score, shape (passages,); above 0 where it holds a word of the query."""
+        """Each passage's score, shape (passages,); above 0 if it contains a word of the query."""
         return np.asarray(self._index.get_scores(terms(query)))
 
 

@@ -38,7 +38,8 @@ READ = {
 REFUSED = (
     "I'm not 85% sure.", "From 0 to 100.", "134", "[134]", "Confidence: 134%", "85 or 95",
     "Confidence: 85 or 95", "-85", "The patient is 85% certain.", "85 of my patients had it.",
-    "[85] or [95]", "Isn't done.", "",
+    "[85] or [95]", "Isn't done.", "", "Temperature: 38", "My age: 85", "No Confidence: 85",
+    "I have no idea. Confidence: 85",
 )  # fmt: skip
 """Replies without a confidence, or with a doubtful one."""
 
@@ -47,7 +48,7 @@ REFUSED = (
 def reader(answer: Any) -> str:
     if not callable(answer):
         return f"a function is needed; this is {type(answer).__name__}"
-    if all(answer(reply) is None for reply in READ):
+    if all(answer(reply) in (None, ...) for reply in READ):
         return "it reads nothing yet"
     for reply, right in READ.items():
         found = answer(reply)

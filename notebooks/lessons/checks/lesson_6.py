@@ -15,6 +15,8 @@ from trustlab.metrics import auroc, ece
 def two_bins(answer: Any) -> str:
     slips = {
         0.025: "the gaps of two bins must not cancel: take each without its sign",
+        -0.025: "the gaps of two bins must not cancel: take each without its sign",
+        1.1: "this is the sum over all answers; divide it by their number",
         0.55: "this is the sum of the gaps; each bin has half of the answers",
         0.475: "this is the mean gap of single answers; take the means of each bin first",
         0.525: "this is the mean confidence",

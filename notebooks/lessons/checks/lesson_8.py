@@ -14,18 +14,20 @@ from trustlab.metrics.trust import cdr, eti, fti, osi
 def never_right(answer: Any) -> str:
     slips = {
         0.6: "this is the ETI; half of 100 times the ETI goes into the FTI",
+        50.0: "an accuracy of 0 does not make the ETI 0",
         60.0: "this is 100 times the ETI; the FTI is the mean of it and the OSI",
         50.3: "the ETI is a fraction and the OSI a percentage; take the ETI times 100",
         0.8: "the FTI is in percent, up to 100",
         100.0: "what the doctors say is never right, so the accuracy is 0",
-        65.0: "if all agree, the CDR is 0, and it enters as 1 - CDR",
-        50.0: "an accuracy of 0 does not make the ETI 0",
+        65.0: "one of two parts is lost: 1 - CDR is 1 if all agree, and RDC is 1 here",
+        95.0: "the accuracy is 0 here",
         30.0: "the reviewer never objects, so the OSI is not 0",
     }
     return number(answer, 80.0, slips)
 
 
 VOTES: tuple[list[str | None], ...] = (
+    ["cold", "flu", "flu", "flu", "flu", "gout", "gout"],
     ["flu", "flu", "cold"],
     ["flu", "flu", "flu"],
     ["flu", "cold", "angina", "flu", "flu"],

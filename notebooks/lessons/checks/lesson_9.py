@@ -34,6 +34,8 @@ def paired(answer: Any) -> str:
         try:
             found = answer(one, other)
         except (ValueError, ZeroDivisionError) as error:
+            if "ambiguous" in str(error):
+                return "paired_p takes two counts: count the patients for whom only one is right"
             if only + back:
                 raise
             return f"where no patient tells the two apart it ends in an error ({error}), not in 1"
@@ -59,11 +61,15 @@ def letters(model: Any) -> set[str]:
     return named | ({"C"} if any(w.startswith("smollm") for w in words) else set())
 
 
-MADE = "generated|starter|synthetic|simulated|artificial|made[ -]up"
+MADE = "(?<!not )(generated|starter|synthetic|simulated|artificial|virtual|vignette|made[ -]up)"
 KEYS = ["model", "against", "patients", "n", "unread", "accuracy", "low", "high", "p", "better"]
 
 
-SLIPS = {18 / 30: "this is B's", 20: "this is a number of patients; divide it by all"}
+SLIPS = {
+    18 / 30: "this is B's",
+    20: "this is a number of patients; divide it by all",
+    2 / 30: "this is the difference; give A's accuracy",
+}
 
 
 @exercise("9c")
@@ -75,7 +81,7 @@ def sentence(answer: Any) -> str:
     if letters(answer["model"]) != {"A"} or letters(answer["against"]) != {"B"}:
         return "the question is about model A against model B"
     if not re.search(MADE, str(answer["patients"]).casefold()):
-        return "patients: a reader would take these for patients of a hospital; what are they?"
+        return "patients: a reader would take them for a hospital's; say that they are generated"
     more = "each patient counts once, whatever the number of models"
     if wrong := number(answer["n"], 30, {60: more, 90: more}):
         return f"n: {wrong}"
