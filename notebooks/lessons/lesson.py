@@ -69,7 +69,10 @@ def predict(question: str, guess: Any) -> None:
     if guess is ...:
         print(f"Write your guess in place of the dots: {question}")
         return
-    guesses = _guesses() | {question: guess}
+    if isinstance(guess, bool) or not isinstance(guess, int | float | np.number):
+        print(f"A guess is a number; this is {guess!r}")
+        return
+    guesses = _guesses() | {question: float(guess)}
     GUESSES.parent.mkdir(parents=True, exist_ok=True)
     paths.save_json(guesses, GUESSES)
     print(f"Kept. Your guess: {guess}")
@@ -119,7 +122,7 @@ def number(answer: Any, right: float, slips: Mapping[float, str] | None = None) 
         answer = answer.item()
     if isinstance(answer, bool) or not isinstance(answer, int | float):
         return f"a number is needed; this is {type(answer).__name__}"
-    for slip, why in (slips or {}).items():
+    for slip, why in sorted((slips or {}).items(), key=lambda item: abs(item[0] - answer)):
         if math.isclose(answer, slip, rel_tol=0.01, abs_tol=5e-4):
             return why
     if math.isclose(answer, right, rel_tol=0.01, abs_tol=5e-4):
