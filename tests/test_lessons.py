@@ -33,6 +33,13 @@ def executed(lesson: Path) -> dict[str, Any]:
     return found
 
 
+def test_how_to_read_it_takes_two_sentences_at_most() -> None:
+    for file in [*FOLDER.glob("*.ipynb"), *FOLDER.parent.glob("*.ipynb")]:
+        words = "\n\n".join(cell.source for cell in nbformat.read(file, as_version=4).cells)
+        for told in re.findall(r"\*How to read it\*: (.*?)(?:\n\n|$)", words, re.DOTALL):
+            assert len(re.findall(r"[.!?](?=\s|$)", told)) <= 2, (file.name, told)
+
+
 @pytest.mark.parametrize("lesson", sorted(FOLDER.glob("*.ipynb")), ids=lambda file: file.stem)
 def test_a_lesson_runs_and_its_exercises_tell_right_from_wrong(
     lesson: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
