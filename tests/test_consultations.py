@@ -100,7 +100,9 @@ def test_policies_stop_four_cases_by_hand() -> None:
         assert stopped.to_list() == table.loc["decides itself", means].to_list()
         assert set(given["policy"]) - set(table.index) == {"ce at 0.9"}
     with pytest.raises(ValueError, match="no method 'apples'"):
-        tables.Asked(threshold={"apples": 1.0})
+        tables.Asked(max_turns=3, price=0.1, threshold={"apples": 1.0})
+    with pytest.raises(ValueError, match="max_turns is not given; it must be a whole number"):
+        tables.Asked(price=0.1)  # pyright: ignore[reportCallIssue]
 
 
 def test_a_threshold_is_never_chosen_on_the_case_it_is_tried_on() -> None:

@@ -114,7 +114,8 @@ import sys, trustlab as tl
 sys.path.insert(0, tests)
 from gate_models import Manner
 from fake_model import made_cases
-setup = tl.Setup.of(globals()).with_(samples=3, levels=[20, 60, 100], methods=["ce", "poc"])
+setup = tl.Setup.of(quiet=quiet, run_dir=run_dir, more=more).with_(samples=3, methods=["ce", "poc"])
+setup = setup.with_(levels=[20, 60, 100])
 run = tl.benchmark(made_cases(12), [Manner(manner)], setup=setup)
 tl.metrics_table(run, n_draws=10).to_csv(setup.run_dir / "metrics.csv", index=False)
 """
@@ -124,7 +125,7 @@ def notebook(path: Path) -> Path:
     head = f"# Is it read?\n\n{BEGIN}\nold\n{END}\n\n*No use.*"
     made = nbformat.v4.new_notebook()
     choices = f"manner = 'plain'\nquiet = True\ntests = {str(Path(__file__).parent)!r}"
-    choices += "\nrun_dir = None"
+    choices += "\nrun_dir = None\nmore = {}"
     chosen = nbformat.v4.new_code_cell(choices, metadata={"tags": ["parameters"]})
     made.cells = [nbformat.v4.new_markdown_cell(head), chosen, nbformat.v4.new_code_cell(CODE)]
     made.metadata["kernelspec"] = {"name": "python3", "display_name": "", "language": "python"}

@@ -74,7 +74,7 @@ def test_what_each_ablation_asks_and_leaves_empty(on: dict[str, bool]) -> None:
 def test_retrieval_and_profile_cannot_both_be_off() -> None:
     with pytest.raises(ValueError, match="retrieval and profile are both off"):
         MedConf(retrieval=False, profile=False)
-    with pytest.raises(ValueError, match="n_passages is 0; at least 1"):
+    with pytest.raises(ValueError, match="n_passages is 0; it must be a whole number, at least 1"):
         MedConf(n_passages=0)
 
 

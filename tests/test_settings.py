@@ -96,9 +96,9 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"parameters": []}, "parameters is []; it must be a dict"),
     ({"grader": "nonsense"}, "grader is 'nonsense'; allowed are synonym, exact"),
     ({"grader": "judge:nonsense"}, "model is 'nonsense'; allowed are embedded"),
-    ({"grader": None}, "grader is None; allowed are"),
+    ({"grader": None}, "grader is None; it must be a grader's name"),
     *(({name: value}, "") for name in NAMED for value in ({"a": 1}, [], 3, [["a"]])),
-    ({"wording": 3}, "model is 3; allowed are embedded"),
+    ({"wording": 3}, "wording is 3; it must be a model's name"),
     ({"corpus": "nowhere"}, "path is 'nowhere', which is no file or folder"),
     ({"medical_encoder": "./no"}, "medical_encoder is './no'; there is no such file or folder"),
     ({"entailment": "./no"}, "entailment is './no'; there is no such file or folder"),
@@ -225,8 +225,8 @@ def test_embedded_models_have_a_sibling_for_what_they_were_not_taught() -> None:
 
 def test_a_notebook_s_variables_become_its_setup(monkeypatch):
     monkeypatch.setattr(paths, "REPLIES", RUNS / "replies.sqlite")
-    variables = default_parameters(notebook_path("04_consultation"))
-    asked = choices_of("04_consultation").of(variables | {"tl": tl, "seed": 3, "grader": object()})
+    cell = default_parameters(notebook_path("04_consultation"))
+    asked = choices_of("04_consultation").of(**cell | {"more": {"seed": 3}})
     assert (asked.seed, asked.max_turns, asked.grader) == (3, 6, "synonym")
     assert asked.run_dir == RUNS / "interactive" and asked.store == RUNS / "replies.sqlite"
 

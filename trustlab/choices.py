@@ -10,6 +10,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, dataclass_transform
 
+import numpy as np
+import pandas as pd
 from pydantic import ConfigDict, Field, ValidationError
 from pydantic.dataclasses import dataclass
 
@@ -89,18 +91,37 @@ def check_no_key(called: str, value: object) -> None:
         raise ValueError(f"{called} holds what looks like a key; {where}")
 
 
+ARRAYS = (np.ndarray, pd.Series, pd.Index, pd.api.extensions.ExtensionArray)
+
+
+def plain(value: Any) -> Any:
+    """``value`` in Python's own types: a NumPy or pandas scalar as the number or text that it is;
+    an array, a column, a range or a tuple as a list; what a dict or a list contains likewise."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, ARRAYS):
+        return plain(value.tolist())
+    if isinstance(value, dict):
+        return {plain(name): plain(part) for name, part in value.items()}
+    if isinstance(value, list | tuple | range):
+        return [plain(part) for part in value]
+    return value
+
+
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def choices(chosen: Chosen) -> Chosen:
     """Make the class a frozen dataclass whose values pydantic checks.
 
     Its errors are one line: parameter, received value, what is allowed. What may be a key is
-    refused first, so that no other error repeats it.
+    refused first, so that no other error repeats it. Values of NumPy and pandas become Python's
+    (:func:`plain`).
     """
     made: Any = dataclass(frozen=True, kw_only=True, config=STRICT)(chosen)
     checked = made.__init__
 
     @functools.wraps(checked)
-    def init(self: Any, **values: Any) -> None:
+    def init(self: Any, **received: Any) -> None:
+        values = {name: plain(value) for name, value in received.items()}
         for name, value in values.items():
             check_no_key(name, value)
             if not utf8(value):
@@ -123,6 +144,8 @@ def _told(chosen: type[Any], error: ValidationError, values: Mapping[str, Any]) 
         return unknown(name, names_of(chosen))
     about = chosen.__pydantic_fields__.get(name)
     allowed = about.description if about and about.description else first["msg"]
+    if first["type"] == "missing":
+        return f"{name} is not given; it must be {allowed}"
     return f"{name} is {values.get(name, first['input'])!r}; it must be {allowed}"
 
 
@@ -134,8 +157,8 @@ def unknown(name: str, known: Sequence[str], of: str = "there is") -> str:
 
 
 def names_of(chosen: type[Any]) -> list[str]:
-    """The names that a class of choices has."""
-    return [f.name for f in fields(chosen)]
+    """The names that a class of choices takes: its fields without those that it says are unused."""
+    return [f.name for f in fields(chosen) if f.name not in getattr(chosen, "UNUSED", ())]
 
 
 Count = Annotated[int, Field(ge=1, description="a whole number, at least 1")]

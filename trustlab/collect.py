@@ -209,8 +209,8 @@ def collect(
         for i, assessment in zip(pairs, found, strict=True):
             generations[i] = replace(generations[i], assessment=assessment)
     if "panel" in needs:
-        team = doctors_of(doctors or [model], max(p.n_doctors, len(doctors)))
-        how |= {"temperature": p.doctor_temperature, "max_tokens": settings.max_tokens_doctor}
+        team = doctors_of(doctors or [model], p.n_doctors)
+        how |= {"temperature": p.panel_temperature, "max_tokens": settings.max_tokens_doctor}
         panels = convene(views, team, **how, reasoning_from=p.reasoning_from)
         pairs = zip(generations, panels, strict=True)
         generations = [replace(g, panel=panel) for g, panel in pairs]

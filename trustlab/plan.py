@@ -65,7 +65,7 @@ def plan_benchmark(setup: Setup | Workbench) -> pd.DataFrame:
             asked += probe_requests(v, v.case.diagnosis, needs, settings, prompts).values()
             if "panel" in needs:
                 most: Any = {"n": p.n_doctors, "max_tokens": settings.max_tokens_doctor}
-                warmth = p.doctor_temperature
+                warmth = p.panel_temperature
                 asked.append(doctor_request(v, prompts, warmth, settings.seed, **most))
             rows += [_row(r, thought) for r in asked]
         if "assessment" in needs:
@@ -191,7 +191,8 @@ def plan_study(name: str, choices: Setup) -> tuple[pd.DataFrame, str]:
         stands.append(StandIn("judge", answers, aside, own))
         roles["grader"] = JudgeGrader(stands[-1])
     for role in ROLES:
-        if (who := asked.who(role, names)) not in (None, "facts"):
+        who = None if role in asked.UNUSED else asked.who(role, names)
+        if who not in (None, "facts"):
             each = [StandIn(f"{role} {n}", answers, aside, taught_by(n)) for n in as_list(who)]
             roles[role] = each if role == "panel" else each[0]
             stands += each

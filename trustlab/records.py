@@ -56,13 +56,21 @@ class Parameters:
     n_doctors: Count = 3
     """K of a panel: doctors who judge a patient independently."""
     doctor_temperature: Annotated[
-        float, Field(ge=0, lt=100, description="a number, at least 0 and below 100")
-    ] = 0.5
-    """Temperature of a panel's doctors: not stated by the sources."""
+        float | None, Field(ge=0, lt=100, description="a number, at least 0 and below 100, or None")
+    ] = None
+    """Temperature of a panel's doctors, which the sources do not state; ``None``: that of the
+    samples."""
     reading: Readings = "chat"
     """Replies are read also as chat models write them, or ("strict") in the printed form alone."""
     reasoning_from: Reasoned = "section"
     """A doctor's reasoning: its section, or ("thought") where there is none what was thought."""
+
+    @property
+    def panel_temperature(self) -> float:
+        """The temperature at which a panel's doctors are asked."""
+        if self.doctor_temperature is None:
+            return self.sample_temperature
+        return self.doctor_temperature
 
 
 PARAMETERS = Parameters()

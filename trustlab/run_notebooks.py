@@ -214,7 +214,8 @@ def _from_shell(name: str, value: str) -> Any:
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML 1.2: ``no`` and a date are text, ``010`` is 10, ``1e2`` is 100. Each key once."""
+    """YAML 1.2: ``no`` and a date are text, ``010`` is 10, ``1e2`` is 100. Each key once. Python's
+    ``None`` is null, too."""
 
     yaml_implicit_resolvers = {}
 
@@ -235,7 +236,7 @@ class _Loader(yaml.SafeLoader):
 
 
 PLAIN = {
-    "null": r"~|null|Null|NULL|",
+    "null": r"~|null|Null|NULL|None|",
     "bool": r"true|True|TRUE|false|False|FALSE",
     "int": r"[-+]?\d+",
     "float": r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d{1,2})?",
@@ -264,17 +265,22 @@ def check_parameters(path: Path, values: Mapping[str, Any]) -> Any:
 
     - A notebook with ``more`` among its parameters takes every choice of its study. Of a notebook
       of the user's own they are the choices of ``Setup`` among its parameters.
-    - ``ValueError`` for one that it does not have (papermill would only warn).
+    - ``ValueError`` for one that it does not have (papermill would only warn), also in the cell of
+      a notebook with a study, and for one that is given twice.
     """
-    defaults, choices = default_parameters(path), choices_of(path.stem)
-    allowed = parameters_of(path)
-    defaults.pop("run_dir", None)  # the runner gives it
+    choices, allowed = choices_of(path.stem), parameters_of(path)
+    known = names_of(choices)
+    cell = {name: of for name, of in default_parameters(path).items() if name != "run_dir"}
+    if study_of(path.stem):
+        for name in cell.keys() - {*known, "more"}:
+            raise ValueError(f"the parameters cell of {path}: {unknown(name, known)}")
     for name in values:
         if name not in allowed:
             raise ValueError(unknown(name, allowed, f"{path.stem} has"))
-    asked = with_more(defaults | dict(values), allowed, f"{path.stem} has") | dict(values)
-    taken = names_of(choices) if is_own(path) or "more" in defaults else list(defaults)
-    chosen = choices(**{name: value for name, value in asked.items() if name in taken})
+    named = cell | dict(values)
+    more = named.pop("more", {})
+    asked = with_more(named, more, allowed, f"{path.stem} has")
+    chosen = choices(**{name: value for name, value in asked.items() if name in known})
     if isinstance(chosen, Setup):
         check_names(chosen)
     return chosen
@@ -381,15 +387,12 @@ def run_notebook(
 
 
 def placed(path: Path, values: Mapping[str, Any]) -> dict[str, Any]:
-    """``values`` as the notebook's parameters cell takes them: what it does not name, in ``more``.
-
-    A value named beside ``more`` goes before the one within.
-    """
+    """Checked ``values`` as the notebook's parameters cell takes them: what it does not name, in
+    ``more``."""
     shown = default_parameters(path)
     named = {name: value for name, value in values.items() if name in shown}
-    if rest := {name: value for name, value in values.items() if name not in shown}:
-        named["more"] = {**values.get("more", {}), **rest}
-    return named
+    rest = {name: value for name, value in values.items() if name not in shown}
+    return named | {"more": {**values.get("more", {}), **rest}} if rest else named
 
 
 NESTED = {"more": "", "corpora": "corpus", "data_options": "more"}

@@ -9,13 +9,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeVar, cast, get_args
+from types import MappingProxyType
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    Protocol,
+    Self,
+    TypeVar,
+    cast,
+    get_args,
+    runtime_checkable,
+)
 
 from pydantic import BeforeValidator, Field, model_validator
 
 from trustlab import paths
 from trustlab.choices import Count, Options, Seed, Switch, Warmth, choices, names_of, unknown
-from trustlab.records import PARAMETERS, Parameters, Readings, Reasoned
+from trustlab.records import PARAMETERS, Grader, Parameters, Readings, Reasoned
 
 T = TypeVar("T")
 
@@ -27,10 +39,64 @@ MEMORY = ":memory:"
 GIVEN_AS = {
     "n_samples": "samples",
     "sample_temperature": "temperature",
+    "n_doctors": "n_doctors",
     "reading": "reading",
     "reasoning_from": "reasoning_from",
 }
 """Open choices that a :class:`Setup` has itself, by its own names."""
+
+
+@runtime_checkable
+class Replier(Protocol):
+    """An open model: it answers requests."""
+
+    def generate(self, requests: Any) -> Any:
+        """Replies to the requests, in order."""
+        ...
+
+
+@runtime_checkable
+class TextEncoder(Protocol):
+    """An open sentence encoder: it makes vectors of texts."""
+
+    def encode(self, texts: Any) -> Any:
+        """A row of numbers for each text."""
+        ...
+
+
+@runtime_checkable
+class EntailmentJudge(Protocol):
+    """An open judge of entailment: it gives probabilities for pairs of texts."""
+
+    def probabilities(self, pairs: Any) -> Any:
+        """A row of three probabilities for each pair."""
+        ...
+
+
+@runtime_checkable
+class Searcher(Protocol):
+    """An open retriever: it finds passages."""
+
+    def search(self, query: str, k: int) -> Any:
+        """The ``k`` best passages."""
+        ...
+
+
+@runtime_checkable
+class OpenTrial(Protocol):
+    """A trial that several runs share."""
+
+    def apart(self, models: Any) -> Any:
+        """A context in which the models' calls are the trial's."""
+        ...
+
+
+@runtime_checkable
+class Procedure(Protocol):
+    """MedConf's parameters."""
+
+    n_passages: int
+    max_tokens_profile: int
 
 
 def _parameters(value: Any) -> Any:
@@ -42,12 +108,13 @@ def _parameters(value: Any) -> Any:
 
 
 def _folder(value: Any) -> Any:
-    return Path(value).expanduser() if isinstance(value, str) else value
+    return Path(value).expanduser() if isinstance(value, str) and value else value
 
 
 def as_list(value: Any) -> list[Any]:
     """One or several, as a list."""
-    return list(value) if isinstance(value, list | tuple) else [value]
+    several = isinstance(value, Sequence) and not isinstance(value, str)
+    return list(value) if several else [value]
 
 
 Budget = Literal[
@@ -59,6 +126,12 @@ Cases = Annotated[int, Field(ge=1)] | None
 NAMES = "a name or a list of names (str or list)"
 Names = Annotated[str | Sequence[str], Field(description=NAMES)]
 Rate = Annotated[float | None, Field(ge=0, description="US dollars for a million tokens")]
+SOMEBODY = "a model's name, an open model (tl.open_model), or None"
+Somebody = Annotated[str | Replier | None, Field(description=SOMEBODY)]
+SEVERAL = "a model's name, an open model (tl.open_model), or a list of these, each once"
+Somebodies = str | Replier | Annotated[Sequence[str | Replier], Field(min_length=1)]
+ENCODER = "a name, a folder, an open sentence encoder, or None"
+Encoding = Annotated[str | Path | TextEncoder | None, Field(description=ENCODER)]
 
 
 @choices
@@ -81,9 +154,10 @@ class Ask:
         None, min_length=1, description="whole numbers from 1 to 100, at least one (list)"
     )
     """Percent of a case's statements; ``None``: the study's own."""
-    samples: Count = 15
-    temperature: Warmth = 0.5
-    """Of the samples, and of doctors on a panel; the answer itself is greedy."""
+    samples: Count = PARAMETERS.n_samples
+    temperature: Warmth = PARAMETERS.sample_temperature
+    """Of the samples and, unless ``parameters`` have a ``doctor_temperature``, of doctors on a
+    panel; the answer itself is greedy."""
     seed: Seed = 0
     budgets: dict[Budget, Count] = Field(
         default_factory=dict,
@@ -98,56 +172,60 @@ class Ask:
         None, ge=0, le=4, description="a whole number from 0 to 4, or None (int)"
     )
     """Worked examples before each question; ``None``: the set's own number (2 of "chat")."""
-    trial: Any = True
+    trial: bool | OpenTrial = Field(True, description="True or False")
     """Models that were not taught our prompts answer three views of each purpose first; ``False``:
     they do not."""
-    reading: Readings = "chat"
+    reading: Readings = PARAMETERS.reading
     """Replies are read also as chat models write them, or ("strict") in the printed form alone."""
-    reasoning_from: Reasoned = "section"
+    reasoning_from: Reasoned = PARAMETERS.reasoning_from
     """Of a panel's doctors: "thought" stands in where a reply has no section of reasoning."""
     parameters: Annotated[Parameters, BeforeValidator(_parameters)] = Field(
         PARAMETERS, description="a dict or tl.Parameters"
     )
     """The methods' open choices."""
-    medconf: Any = None
+    medconf: Procedure | None = Field(None, description="a tl.MedConf, or None")
     """A :class:`~trustlab.agents.medconf.MedConf`, where its parts are switched off or sized."""
 
     # Who replies: a model's name or the model itself. None: the model that is asked, or, where that
     # is one of the project's own, the sibling that was taught this role.
-    model: Any = "embedded"
+    model: Somebodies = Field("embedded", description=SEVERAL)
     """One or several."""
     model_options: Options = Field(default_factory=dict)
     """For the backend, such as a budget: ``{"max_calls": 1000}``."""
-    assessor: Any = None
+    assessor: Somebody = None
     """MedConf's own model."""
-    doctor: Any = None
+    doctor: Somebody = None
     """Who asks in a consultation."""
-    patient: Any = None
+    patient: Somebody = None
     """Who answers there: the doctor's own where ``None``; "facts" is a rule without a model."""
-    reviewer: Any = None
+    reviewer: Somebody = None
     """Marks the plans of all doctors."""
-    wording: Any = None
+    wording: Somebody = None
     """Words statements anew."""
     reader_options: Options = Field(default_factory=dict)
     """For the backends of these roles and of a judge."""
-    n_doctors: int | None = Field(None, ge=1, description="a whole number, at least 1 (int)")
-    """K of a panel; ``None``: that of ``parameters``."""
-    panel: Any = None
+    n_doctors: Count = PARAMETERS.n_doctors
+    """K of a panel: at least as many as ``panel`` has models."""
+    panel: Somebodies | None = Field(None, description=f"{SEVERAL}; or None")
     """The doctors of a panel are of these models in turn, one or several."""
 
     # Who reads the replies: a name, a path or the object itself.
-    grader: Any = "synonym"
+    grader: str | Grader = Field("synonym", description="a grader's name, or an open grader")
     """Who says that an answer is right: "exact", "synonym", "encoder" or "judge:MODEL"."""
-    encoder: Any = None
-    medical_encoder: Any = None
+    encoder: Encoding = None
+    medical_encoder: Encoding = None
     """Without one its method is missing."""
     medical_proxy: Switch = True
     """Trust indices alone: the general encoder stands in for a medical one, by name."""
-    entailment: Any = None
+    entailment: str | Path | EntailmentJudge | None = Field(
+        None, description="a name, a folder, an open judge of entailment, or None"
+    )
     """An NLI cross-encoder; ``None`` is the rule-based proxy."""
-    corpus: Any = None
+    corpus: str | Path | Sequence[str | Path] | None = Field(
+        None, description="a file or folder, a list of them, or None"
+    )
     """MedConf's library: a file or folder of passages, or a list; ``None`` is the project's own."""
-    retriever: Any = None
+    retriever: Searcher | None = Field(None, description="an open retriever, or None")
     """A retriever in place of ``corpus``."""
 
 
@@ -195,23 +273,21 @@ class Flat:
         return replace(cast(Any, self), **changes)
 
     @classmethod
-    def of(cls, variables: Mapping[str, Any]) -> Self:
-        """The choices in a notebook's literals (``globals()``) and in its dict ``more``.
-        Replies are kept in ``runs/replies.sqlite``, all else in ``run_dir``, by default
-        ``runs/interactive``."""
-        literal, known = (str, int, float, list, dict, type(None)), names_of(cls)
-        named = with_more(variables, known)
-        values = {name: named[name] for name in known if isinstance(named.get(name, ...), literal)}
-        values["run_dir"] = values.get("run_dir") or paths.RUNS / "interactive"
-        if "cache" in known:
-            values["cache"] = values.get("cache") or paths.REPLIES
+    def of(cls, *, more: Mapping[str, Any] = MappingProxyType({}), **named: Any) -> Self:
+        """The choices of a notebook: each of its cell by name, the others in ``more``.
+
+        - Replies are kept in ``runs/replies.sqlite`` unless ``cache`` names another file, all else
+          in ``run_dir``; ``None`` is ``runs/interactive``.
+        - ``ValueError`` for a name that is no choice, one given twice, and a value that is not
+          allowed.
+        """
+        taken = names_of(cls)
+        values = with_more(named, more, taken)
+        if values.get("run_dir") is None:
+            values["run_dir"] = paths.RUNS / "interactive"
+        if "cache" in taken and values.get("cache") is None:
+            values["cache"] = paths.REPLIES
         return cls(**values)
-
-
-A_NAME = "a name, or what is open already"
-OPEN = dict.fromkeys(("model", *ROLES, "encoder", "medical_encoder", "entailment"), A_NAME)
-OPEN |= {"retriever": "an open retriever", "medconf": "a tl.MedConf"}
-"""Choices that name something or are it -> what is allowed."""
 
 
 @choices
@@ -219,28 +295,34 @@ class Setup(Keep, Ask, Flat):
     """All choices of a run, flat; the further choices of a study are in its own ``Asked``.
     :func:`trustlab.workbench.opened` checks and opens everything that is named here."""
 
+    UNUSED: ClassVar[tuple[str, ...]] = ()
+    """Choices without an effect in a study, which refuses them."""
+
     @model_validator(mode="after")
     def _fitting(self) -> Self:
+        known = vars(type(self))["__pydantic_fields__"]
+        for name in self.UNUSED:
+            value = getattr(self, name)
+            if value != known[name].default:
+                raise ValueError(f"{name} is {value!r}; it has no effect here: leave it out")
+        for name, choice in GIVEN_AS.items():
+            theirs, ours = getattr(self.parameters, name), getattr(self, choice)
+            if theirs not in (ours, getattr(PARAMETERS, name)):
+                both = f"parameters has {name} {theirs!r}, and {choice} is {ours!r}"
+                raise ValueError(f"{both}; it must be given as {choice}")
         if self.levels is not None and len(set(self.levels)) < len(self.levels):
             raise ValueError(f"levels is {self.levels!r}; each must be given once")
-        for name, allowed in OPEN.items():
-            value = getattr(self, name)
-            several = name in ("model", "panel") and isinstance(value, list | tuple)
-            if several and not value:
-                raise ValueError(f"{name} is {value!r}; at least one is needed")
-            for one in value if several else [value]:
-                number = isinstance(one, int | float) and name not in ("model", *ROLES)
-                unnamed = isinstance(one, str) and allowed != A_NAME
-                if number or unnamed or isinstance(one, Mapping | list | tuple):
-                    raise ValueError(f"{name} is {value!r}; it must be {allowed}")
         models = as_list(self.model)
         if self.panel is not None and len(models) > 1:
             raise ValueError(f"panel is given, and model is {self.model!r}; one model is needed")
         panel = [] if self.panel is None else as_list(self.panel)
-        if len({id(m) if hasattr(m, "generate") else m for m in panel}) < len(panel):
+        if len({m if isinstance(m, str) else id(m) for m in panel}) < len(panel):
             raise ValueError(f"panel is {self.panel!r}; each model must be given once")
+        if len(panel) > self.n_doctors:
+            few = f"panel has {len(panel)} models, and n_doctors is {self.n_doctors}"
+            raise ValueError(f"{few}; it must be at least {len(panel)}: a doctor for each model")
         n = self.budgets.get("thinking")
-        if n and any(hasattr(m, "generate") for m in self.repliers()):
+        if n and not all(isinstance(m, str) for m in self.repliers()):
             told = "budgets has 'thinking', and a model is open already"
             raise ValueError(f"{told}; open it with thinking_tokens={n}")
         return self
@@ -254,10 +336,10 @@ class Setup(Keep, Ask, Flat):
 
     @property
     def chosen(self) -> Parameters:
-        """The methods' open choices; one that is set here replaces that of ``parameters``."""
-        panel = {} if self.n_doctors is None else {"n_doctors": self.n_doctors}
-        own = {name: getattr(self, given) for name, given in GIVEN_AS.items()}
-        return replace(self.parameters, **own, **panel)
+        """The methods' open choices, with those that are set here."""
+        own = {name: getattr(self, choice) for name, choice in GIVEN_AS.items()}
+        parameters = replace(self.parameters, **own)
+        return replace(parameters, doctor_temperature=parameters.panel_temperature)
 
     def most_tokens(self, *names: Budget) -> dict[str, int]:
         """The budgets that are set, by name."""
@@ -286,13 +368,17 @@ def given(*values: T | None) -> T:
 
 
 def with_more(
-    values: Mapping[str, Any], known: Sequence[str], of: str = "there is"
+    named: Mapping[str, Any], more: object, known: Sequence[str], of: str = "there is"
 ) -> dict[str, Any]:
-    """``values`` with those that their "more" holds by name; ``ValueError`` for others there."""
-    more = values.get("more", {})
+    """Choices by name, with those in ``more``. ``ValueError`` for a name that is not ``known``, and
+    for one that is given in both."""
     if not isinstance(more, Mapping):
         raise ValueError(f"more is {more!r}; it must be a mapping of names to values (a dict)")
-    for name in more:
+    for name in [*named, *more]:
         if name not in known:
             raise ValueError(unknown(str(name), known, of))
-    return {**values, **more}
+    for name in more:
+        if name in named:
+            twice = f"{name} is {named[name]!r}, and {more[name]!r} in more"
+            raise ValueError(f"{twice}; it must be given once")
+    return {**named, **more}

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
+
+from pydantic import model_validator
 
 from trustlab import paths
 from trustlab.agents.medconf import MedConf
+from trustlab.choices import choices
 from trustlab.collect import Settings
 from trustlab.confidence import select
 from trustlab.corpora import corpus_files
@@ -34,7 +37,7 @@ from trustlab.models.trial import Trial
 from trustlab.prompts import Prompts, named
 from trustlab.records import Case
 from trustlab.retrieval import Retriever
-from trustlab.settings import MEMORY, Role, Setup, as_list
+from trustlab.settings import MEMORY, Replier, Role, Setup, as_list
 
 
 def opened(setup: Setup | Workbench | None = None) -> Workbench:
@@ -44,8 +47,8 @@ def opened(setup: Setup | Workbench | None = None) -> Workbench:
         return setup
     if not isinstance(setup, Setup | None):
         raise TypeError(f"setup is {setup!r}; it must be a tl.Setup")
-    check_names(setup := setup or Setup())
-    return Workbench(setup)
+    chosen = setup or Setup()
+    return Workbench(**{field.name: getattr(chosen, field.name) for field in fields(Setup)})
 
 
 def check_names(setup: Setup) -> None:
@@ -59,7 +62,7 @@ def check_names(setup: Setup) -> None:
         named(setup.prompts)
     models, others = as_list(setup.model), setup.repliers()[len(as_list(setup.model)) :]
     for name in [*models, *others]:
-        if not hasattr(name, "generate"):
+        if isinstance(name, str):
             check_model_name(name)
     if isinstance(setup.grader, str) and setup.grader.startswith(JUDGE):
         others.append(setup.grader.removeprefix(JUDGE))
@@ -76,23 +79,17 @@ def check_names(setup: Setup) -> None:
         corpus_files(setup.corpus)
 
 
-class Workbench:
+@choices
+class Workbench(Setup):
     """A setup with everything that it names; each part is opened once, when first needed.
 
-    The setup's choices are also those of the workbench: ``bench.seed`` is ``bench.setup.seed``.
+    ``ValueError`` or ``FileNotFoundError`` for a name that names nothing (:func:`check_names`).
     """
 
-    def __init__(self, setup: Setup) -> None:
-        self.setup = setup
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "setup" or name.startswith("__"):
-            raise AttributeError(name)
-        return getattr(self.setup, name)
-
-    def with_(self, **changes: Any) -> Workbench:
-        """Another workbench with these choices changed, checked again."""
-        return opened(self.setup.with_(**changes))
+    @model_validator(mode="after")
+    def _names(self) -> Self:
+        check_names(self)
+        return self
 
     @property
     def procedure(self) -> MedConf:
@@ -105,9 +102,9 @@ class Workbench:
     @property
     def settings(self) -> Settings:
         """How answers are asked for."""
-        chosen = self.setup.most_tokens("answer", "score", "reasoning", "guesses", "doctor")
+        chosen = self.most_tokens("answer", "score", "reasoning", "guesses", "doctor")
         budgets: Any = {f"max_tokens_{name}": most for name, most in chosen.items()}
-        return Settings(self.setup.chosen, seed=self.seed, medconf=self.procedure, **budgets)
+        return Settings(self.chosen, seed=self.seed, medconf=self.procedure, **budgets)
 
     @cached_property
     def judge(self) -> Grader:
@@ -116,24 +113,27 @@ class Workbench:
 
     def opened_grader(self, grader: str | Grader) -> Grader:
         """A grader by name; its replies and vectors are kept as all others are."""
-        judged: Any = str(grader).startswith(JUDGE)
-        options = self.setup.options(self.reader_options) | {"n_jobs": self.n_jobs}
-        how = {"cache": self.store, "reading": self.reading}
-        made: Any = open_grader(grader, **how, **(options if judged else {}))
+        options: dict[str, Any] = {}
+        if judged := str(grader).startswith(JUDGE):
+            options = self.options(self.reader_options) | {"n_jobs": self.n_jobs}
+        opened: Any = open_grader(grader, cache=self.store, reading=self.reading, **options)
         if judged:
-            self.cached(made.model)
-        return made
+            self.cached(opened.model)
+        return opened
 
     @cached_property
     def library(self) -> Retriever:
         """MedConf's retriever."""
-        return self.retriever or open_retriever(self.corpus)
+        retriever: Any = self.retriever
+        return open_retriever(self.corpus) if retriever is None else retriever
 
     @cached_property
     def readers(self) -> Readers:
         """The models that read meaning; files beside the replies keep what they find."""
-        store, encoder, medical = self.store, self.encoder, self.medical_encoder
-        entailment = self.entailment
+        store = self.store
+        encoder: Any = self.encoder
+        medical: Any = self.medical_encoder
+        entailment: Any = self.entailment
         vectors = store and store.with_name("vectors.sqlite")
         if isinstance(encoder, str | Path | None):
             encoder = Encoder(encoder, cache_path=vectors, n_jobs=self.n_jobs)
@@ -153,9 +153,9 @@ class Workbench:
     def models(self, given: Any = None) -> list[Model]:
         """The models to ask: one or several that are given, each open or by its name, else those of
         the setup. ``ValueError`` for anything else."""
-        options = self.setup.options(self.model_options)
+        options = self.options(self.model_options)
         each = as_list(self.model if given is None else given)
-        if not all(isinstance(model, str) or hasattr(model, "generate") for model in each):
+        if not all(isinstance(model, str | Replier) for model in each):
             allowed = "an open model (tl.open_model), a model's name, or a list of these"
             raise ValueError(f"models is {given!r}; it must be {allowed}")
         return [_opened(model, options, self.n_jobs) for model in each]
@@ -169,7 +169,8 @@ class Workbench:
     @cached_property
     def tried(self) -> Trial | None:
         """The trial of models that were not taught our prompts; ``None`` without a trial."""
-        return Trial(quiet=self.quiet) if self.trial is True else self.trial or None
+        shared: Any = self.trial or None
+        return Trial(quiet=self.quiet) if self.trial is True else shared
 
     def cached(self, model: Any) -> CachedModel:
         """The model over the store, or over the one that it has already, with the setup's prompts.
@@ -194,7 +195,7 @@ class Workbench:
         who = self.who(name, models)
         if who is None or who == "facts":
             return who
-        options = self.setup.options(self.reader_options)
+        options = self.options(self.reader_options)
         each = [_opened(one, options, self.n_jobs) for one in as_list(who)]
         return each if name == "panel" else each[0]
 

@@ -52,17 +52,19 @@ SAMPLED = tuple(m.name for m in _CONSISTENCY if "similarity_med" not in m.needs)
 
 
 @choices
-class Asked(Setup):
+class Asked(Workbench):
     """The choices of notebook 03."""
 
-    n_passages: Counts = (1, 3, 5, 15, 30)
+    UNUSED = ("doctor", "patient", "reviewer", "wording", "medical_proxy")
+
+    n_passages: Counts
     """Passages that MedConf looks up."""
     corpora: Options = pydantic.Field(default_factory=dict)
     """Further libraries, name -> file or folder of passages."""
-    n_samples: Counts = (2, 3, 5, 10, 15)
+    n_samples: Counts
     temperatures: Annotated[
         Sequence[Warmth], pydantic.Field(min_length=1, description="a list of numbers above 0")
-    ] = (0.2, 0.5, 1.0)
+    ]
     cosines: Annotated[
         Sequence[Annotated[float, pydantic.Field(ge=-1, le=1)]],
         pydantic.Field(description="a list of numbers from -1 to 1"),
@@ -77,6 +79,9 @@ class Asked(Setup):
         for path in self.corpora.values():
             corpus_files(path)
         return self
+
+
+setup = Asked.of
 
 
 @dataclass(frozen=True)

@@ -20,18 +20,23 @@ from trustlab.metrics.estimate import grouped, mean, measure
 from trustlab.parsing.counts import totals
 from trustlab.records import LEVELS, Case
 from trustlab.run import Run
-from trustlab.settings import Setup
+from trustlab.workbench import Workbench
 
 
 @choices
-class Asked(Setup):
+class Asked(Workbench):
     """The choices of notebook 01."""
+
+    UNUSED = ("doctor", "patient", "reviewer", "medical_proxy")
 
     task: Annotated[
         Literal["free", "choice", "unlisted"], Field(description="'free', 'choice' or 'unlisted'")
     ] = "free"
     """"choice" asks, beside the free answers, which of five candidates each model takes, listed in
     the prompt; "unlisted" asks for a diagnosis and lists none."""
+
+
+setup = Asked.of
 
 
 def bayes_optimal_table(

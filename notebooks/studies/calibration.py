@@ -11,13 +11,24 @@ import pandas as pd
 from scipy.optimize import isotonic_regression
 from scipy.stats import rankdata
 
+from trustlab.choices import choices
 from trustlab.metrics import schema
 from trustlab.metrics.calibration import CALIBRATION, cross_fitted, ece_by_chance
 from trustlab.metrics.estimate import NAN, Metric, Rows, at_least, estimate, grouped, mean, of_kind
 from trustlab.metrics.paired import MIN_COVERAGE
 from trustlab.metrics.run_tables import BAND, CHANCE, rows_of_methods
 from trustlab.metrics.selective import risk_at
+from trustlab.workbench import Workbench
 
+
+@choices
+class Asked(Workbench):
+    """The choices of notebook 07."""
+
+    UNUSED = ("doctor", "patient", "reviewer", "wording", "medical_proxy")
+
+
+setup = Asked.of
 RUN = ["model", "dataset"]
 AS_GIVEN = "as given"
 HOWS = (AS_GIVEN, "isotonic")

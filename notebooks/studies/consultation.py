@@ -43,15 +43,17 @@ KEPT = ("turns", "ended", "enough", "answers", "confidence", "calls")
 
 
 @choices
-class Asked(Setup):
+class Asked(Workbench):
     """The choices of notebook 04."""
 
-    max_turns: Count = 12
+    UNUSED = ("levels", "reviewer", "wording", "medical_proxy")
+
+    max_turns: Count
     """Questions in the longest consultation."""
     tries: Count = 4
     folds: Annotated[int, Field(ge=2, description="a whole number, at least 2")] = 5
     """A threshold is chosen on the other folds than the one it is tried on."""
-    price: Weight = 0.005
+    price: Weight
     """Of one utterance, as a share of accuracy, when a threshold is chosen."""
     threshold: float | dict[str, float] | None = Field(
         None, description="a number, numbers by method (a dict), or None"
@@ -63,6 +65,9 @@ class Asked(Setup):
         if isinstance(self.threshold, dict):
             select(list(self.threshold))
         return self
+
+
+setup = Asked.of
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,23 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
+from trustlab.choices import choices
 from trustlab.graders import Grader, open_grader
 from trustlab.metrics.agreement import COUNTS, agreement
 from trustlab.metrics.run_tables import KEYS
 from trustlab.metrics.schema import need, table
 from trustlab.records import Case
+from trustlab.workbench import Workbench
 
+
+@choices
+class Asked(Workbench):
+    """The choices of notebook 08."""
+
+    UNUSED = ("doctor", "patient", "reviewer", "wording", "medical_proxy")
+
+
+setup = Asked.of
 RULES = ("exact", "synonym", "encoder")
 """Graders that need no model."""
 

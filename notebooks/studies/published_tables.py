@@ -14,19 +14,20 @@ from trustlab.settings import Flat, Folder
 class Asked(Flat):
     """The choices of notebook 06."""
 
-    n_points: Annotated[int, Field(ge=3, le=7, description="a whole number from 3 to 7")] = 6
+    n_points: Annotated[int, Field(ge=3, le=7, description="a whole number from 3 to 7")]
     """Information levels that each correlation is taken over."""
-    alpha: Chance = 0.05
-    draws: Count = 20000
+    alpha: Chance
+    draws: Count
     """Pairs of rising series behind the chance band."""
-    seed: Seed = 0
-    max_n: Count = 120
+    seed: Seed
+    max_n: Count
     """Largest number of consultations tried."""
-    share_right: Chance = 0.5
+    share_right: Chance
     """Of the answers, for the sampling error of an AUROC."""
-    auroc_correlation: Annotated[
-        float, Field(ge=0, lt=1, description="a number from 0 to below 1")
-    ] = 0.0
+    auroc_correlation: Annotated[float, Field(ge=0, lt=1, description="a number from 0 to below 1")]
     """Of two methods' AUROCs over samples of patients."""
-    power: Chance = 0.8
+    power: Chance
     run_dir: Folder = None
+
+
+setup = Asked.of

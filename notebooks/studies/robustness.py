@@ -44,13 +44,15 @@ WORDING_COLUMNS = ["text", "wording", "verdict", "how", "why", "used", "n"]
 
 
 @choices
-class Asked(Setup):
+class Asked(Workbench):
     """The choices of notebook 02."""
 
-    changes: Annotated[Sequence[str], Field(description="a list of names of changes")] = CHANGES
+    UNUSED = ("doctor", "patient", "reviewer", "medical_proxy")
+
+    changes: Annotated[Sequence[str], Field(description="a list of names of changes")]
     paraphrase_seeds: Annotated[
         Sequence[Seed], Field(description="a list of whole numbers, at least 0, or []")
-    ] = SEEDS
+    ]
     """A paraphrased condition for each."""
     two_at_once: Switch = True
     """Whether two patients are shown as one, too."""
@@ -59,6 +61,9 @@ class Asked(Setup):
     def _changes(self) -> Self:
         ways.named(self.changes)
         return self
+
+
+setup = Asked.of
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ from trustlab.models.cache import CachedModel
 from trustlab.parsing.counts import Counts, add, why_few
 from trustlab.parsing.reply import CUT
 from trustlab.paths import NOTICE, save_json, save_tables
-from trustlab.records import FLAGS, RATINGS, Case, Mark, Opinion, Panel, Parameters, View
+from trustlab.records import FLAGS, RATINGS, Case, Mark, Opinion, Panel, View
 from trustlab.run import given_once
 from trustlab.safety import review as reviewing
 from trustlab.safety.review import Checked, Proposed, Review
@@ -130,13 +130,13 @@ PROXY = "proxy: {}, no biomedical encoder"
 
 
 @choices
-class Asked(Setup):
-    """The choices of notebook 05, whose doctors have one temperature in both its parts."""
+class Asked(Workbench):
+    """The choices of notebook 05."""
 
-    @property
-    def chosen(self) -> Parameters:
-        """The methods' open choices, the doctors' temperature among them."""
-        return replace(super().chosen, doctor_temperature=self.temperature)
+    UNUSED = ("doctor", "patient", "wording")
+
+
+setup = Asked.of
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ def trust(
 ) -> TrustRun:
     """Convene, plan and review for every model, case and level.
 
-    - ``levels``: those of ``setup``, else 100. Its ``n_doctors``, at its ``temperature``, are of
+    - ``levels``: those of ``setup``, else 100. Its ``n_doctors``, at their temperature, are of
       the model itself or its sibling for that, or of those of ``panel`` in turn.
     - ``setup.reviewer`` marks the plans (``None``: the model of the doctor in charge, the first who
       voted for the panel's diagnosis, who draws the plan).
@@ -196,7 +196,7 @@ def trust(
         attach(*cached.values(), verdicts)
         for m in models:
             team = [cached[id(d)] for d in panel or [m]]
-            doctors = agents.doctors_of(team, max(n_doctors, len(panel)))
+            doctors = agents.doctors_of(team, n_doctors)
             checked += _checked(m.name, doctors, shown, cached.get(id(reviewer)), proxy, setup)
         checked = _graded(checked, judge)
     runs.refuse_waiting([*cached.values(), judge])
@@ -213,7 +213,8 @@ def trust(
     parameters |= {"dataset": sorted({c.dataset for c in cases}), "cases": len(cases)}
     parameters |= {**runs.sharded(setup), "cases_sha256": runs.cases_hash(cases)}
     parameters |= {"levels": list(levels), "n_doctors": n_doctors}
-    parameters |= {"doctor_temperature": setup.temperature, "seed": setup.seed}
+    warmth = setup.chosen.doctor_temperature
+    parameters |= {"doctor_temperature": warmth, "seed": setup.seed}
     parameters |= {"panel": {m.name: m.revision for m in panel} or None}
     parameters |= {"budgets": dict(setup.budgets), "reading": setup.reading}
     parameters |= {"reasoning_from": setup.reasoning_from, "replies_read": counts}
@@ -288,7 +289,7 @@ def _checked(
     most = {step: {"max_tokens": n} for step in steps if (n := setup.budgets.get(step))}
     how: dict[str, dict[str, Any]] = {step: asked | most.get(step, {}) for step in steps}
     for step in ("doctor", "plan"):
-        how[step]["temperature"] = setup.temperature
+        how[step]["temperature"] = setup.chosen.panel_temperature
     panels = agents.convene(views, doctors, **how["doctor"], reasoning_from=setup.reasoning_from)
     panels = with_cosines(setup.readers.encoder, panels)
     medical: Any = setup.readers.encoder if proxy else setup.readers.medical

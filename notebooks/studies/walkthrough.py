@@ -28,7 +28,7 @@ from trustlab.metrics.ties import reaches
 from trustlab.paths import DATA, save_json
 from trustlab.records import Assessment, Case
 from trustlab.run import Run
-from trustlab.settings import Keep, Setup
+from trustlab.settings import Keep
 from trustlab.workbench import Workbench
 
 PACK = DATA / "walkthrough"
@@ -149,11 +149,16 @@ def _with_confidence(run: Run, methods: list[str]) -> pd.DataFrame:
 
 
 @choices
-class Asked(Setup):
+class Asked(Workbench):
     """The choices of notebook 00."""
 
-    live: Switch = False
+    UNUSED = ("doctor", "patient", "reviewer", "wording", "medical_proxy")
+
+    live: Switch
     """Whether a model is asked even where ``data/walkthrough`` has the answers."""
+
+
+setup = Asked.of
 
 
 CHOICES, HELD, HELD_WORDS = "choices.json", "held.jsonl.gz", "held.json"
@@ -167,8 +172,9 @@ class Answers:
     The pack has those of its own choices, cases, methods and levels; where a run is kept and its
     draws change no answer. What is taken from it is copied to ``run_dir``."""
 
-    def __init__(self, setup: Workbench) -> None:
-        self.setup = setup
+    def __init__(self, setup: Asked) -> None:
+        assert setup.run_dir, "study.setup names a folder"
+        self.setup, self.run_dir = setup, setup.run_dir
 
     @cached_property
     def models(self) -> list[Any]:
@@ -181,7 +187,7 @@ class Answers:
         if self.setup.live or self.setup.shard or not (PACK / CHOICES).is_file():
             return False
         kept = {f.name: getattr(self.setup, f.name) for f in fields(Keep)}
-        return self.setup.setup == Asked(**{**_json(PACK / CHOICES), **kept})
+        return self.setup == Asked(**{**_json(PACK / CHOICES), **kept, "live": False})
 
     def of(
         self, part: str, cases: Sequence[Case], methods: Sequence[str], levels: Sequence[int]
@@ -191,7 +197,7 @@ class Answers:
             facts = _json(PACK / part / RUN)["benchmark"]
             asked = [m.name for m in select(methods)], list(levels), cases_hash(cases)
             if asked == (facts["methods"], facts["levels"], facts["cases_sha256"]):
-                copied = shutil.copytree(PACK / part, self.setup.run_dir / part, dirs_exist_ok=True)
+                copied = shutil.copytree(PACK / part, self.run_dir / part, dirs_exist_ok=True)
                 return load_run(copied)
         return benchmark(cases, self.models, methods, levels, self.setup.below(part))
 
@@ -203,8 +209,8 @@ class Answers:
         model = self.setup.cached(self.models[0])
         questions = [(words, diagnosis) for words in told]
         found = assess(model, questions, self.setup.library, seed=self.setup.seed)
-        save_records(found, self.setup.run_dir / HELD)
-        save_json(asked, self.setup.run_dir / HELD_WORDS)
+        save_records(found, self.run_dir / HELD)
+        save_json(asked, self.run_dir / HELD_WORDS)
         return found
 
 

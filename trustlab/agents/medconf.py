@@ -7,11 +7,14 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Self
+
+from pydantic import model_validator
 
 from trustlab.agents.asking import Ask, fits, put, read_by, reply_room, request
+from trustlab.choices import Count, Switch, choices
 from trustlab.knowledge import load_knowledge
 from trustlab.models.base import About, Model, Request
 from trustlab.parsing.medconf import read_evidence, read_profile, read_prose, read_score
@@ -24,7 +27,7 @@ from trustlab.words import word_lists
 SWITCHES = ("retrieval", "profile", "structure", "importance")
 
 
-@dataclass(frozen=True)
+@choices
 class MedConf:
     """The procedure's parameters. Each of :data:`SWITCHES`, off, is one of the paper's ablations.
 
@@ -34,21 +37,21 @@ class MedConf:
     - ``importance`` off: criteria have no importance.
     """
 
-    retrieval: bool = True
-    profile: bool = True
-    structure: bool = True
-    importance: bool = True
-    n_passages: int = 15
-    max_tokens_keyword: int = 32
-    max_tokens_profile: int = 1024
-    max_tokens_evidence: int = 2048
+    retrieval: Switch = True
+    profile: Switch = True
+    structure: Switch = True
+    importance: Switch = True
+    n_passages: Count = 15
+    max_tokens_keyword: Count = 32
+    max_tokens_profile: Count = 1024
+    max_tokens_evidence: Count = 2048
 
-    def __post_init__(self) -> None:
+    @model_validator(mode="after")
+    def _something_left(self) -> Self:
         if not (self.retrieval or self.profile):
             none = "nothing is left to hold the patient's words against"
             raise ValueError(f"retrieval and profile are both off: {none}")
-        if self.n_passages < 1:
-            raise ValueError(f"n_passages is {self.n_passages}; at least 1 is needed")
+        return self
 
     @property
     def options(self) -> frozenset[str]:

@@ -32,9 +32,11 @@ class Doctor:
 
 
 def doctors_of(models: Sequence[Model], n: int) -> tuple[Doctor, ...]:
-    """``n`` doctors, of the models in turn. ``ValueError`` for fewer than one, or no model."""
-    if n < 1 or not models:
-        raise ValueError(f"{n} doctors of {len(models)} models; at least one of each is needed")
+    """``n`` doctors, of the models in turn. ``ValueError`` for no model, and for more models than
+    doctors."""
+    if n < len(models) or not models:
+        many = f"{n} doctors of {len(models)} models"
+        raise ValueError(f"{many}; at least one model is needed, and a doctor for each")
     return tuple(Doctor(models[i % len(models)], i // len(models)) for i in range(n))
 
 
