@@ -70,10 +70,10 @@ OBJECTS: dict[str, tuple[Any, Any]] = {
 }
 """Kind -> a value of it, and what it means in Python's own types."""
 WORDS: dict[str, Any] = {
-    "3": 3, "007": 7, "0.5": 0.5, "1e2": 100, "true": True, "False": False, "no": "no", "yes": "yes",
-    "null": None, "None": None, "~": None, "": None, "exact": "exact", "'3'": "3", "[20, 100]": [20, 100],
-    "(20, 100)": "(20, 100)", "range(3)": "range(3)", "[exact]": ["exact"], "{answer: 9}": {"answer": 9},
-    "2026-01-01": "2026-01-01", "nan": "nan", "[]": [],
+    "3": 3, "007": 7, "0.5": 0.5, "1e2": 100, "true": True, "False": False, "no": "no",
+    "yes": "yes", "null": None, "None": None, "~": None, "": None, "exact": "exact", "'3'": "3",
+    "[20, 100]": [20, 100], "(20, 100)": "(20, 100)", "range(3)": "range(3)", "[]": [],
+    "[exact]": ["exact"], "{answer: 9}": {"answer": 9}, "2026-01-01": "2026-01-01", "nan": "nan",
 }  # fmt: skip
 """Text of a shell or a file -> what it means."""
 
@@ -238,7 +238,7 @@ def test_a_default_stands_once():
 @each(
     ("choices", "words"),
     [
-        ({"parameters": tl.Parameters(n_samples=3)}, "parameters has n_samples 3, and samples is 15"),
+        ({"parameters": tl.Parameters(n_samples=3)}, "n_samples 3, and samples is 15"),
         ({"parameters": tl.Parameters(reading="strict")}, "reading is 'chat'"),
         ({"parameters": tl.Parameters(n_doctors=5)}, "it must be given as n_doctors"),
         ({"parameters": {"n_doctors": 5}}, "it must be given as n_doctors"),
