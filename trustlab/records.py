@@ -208,6 +208,10 @@ class Reply:
 NO_DIAGNOSIS = "no diagnosis in square brackets"
 PLACEHOLDER = "a placeholder in place of a diagnosis"
 """Why an answer is missing whose brackets hold the words of a form ("[Insert diagnosis here]")."""
+DOUBT = "in doubt: "
+"""How the reason begins why an answer is missing that was given and may be read in several ways."""
+SEVERAL = f"{DOUBT}several different names in square brackets"
+CITED = f"{DOUBT}only a source or a label in square brackets"
 UNNAMED = (None, NO_DIAGNOSIS, PLACEHOLDER)
 """What ``missing`` says of an answer that was given and cannot be read: it is wrong."""
 NO_VERDICT = "neither True nor False"

@@ -17,7 +17,7 @@ from trustlab.metrics.discrimination import RANKING
 from trustlab.metrics.estimate import NAN, Draws, Metric, Rows, at_least, estimate, groups, mean
 from trustlab.metrics.schema import need, refuse, table
 from trustlab.processes import spread
-from trustlab.records import CUT
+from trustlab.records import CUT, DOUBT
 
 KEYS = ["case_id", "dataset", "level", "model"]
 ROW = ["case_id", "level"]
@@ -49,7 +49,7 @@ def checked_answers(answers: pd.DataFrame) -> pd.DataFrame:
     bad = ~failed & ~ungraded & ~table["correct"].isin([0, 1])
     refuse(table, bad, f"correct must be {allowed}")
     correct = table["correct"].where(readable & ~ungraded, 0).astype(int)
-    cut = failed & reason.astype(str).str.startswith(CUT)
+    cut = failed & reason.astype(str).str.startswith((CUT, DOUBT))
     states = {"readable": readable, "failed": failed, "cut": cut, "ungraded": ungraded}
     return table.assign(correct=correct, **states)
 

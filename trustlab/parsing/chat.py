@@ -267,6 +267,21 @@ def _value(found: re.Match[str]) -> float:
     return float(next(d for d in found.groups() if d and d[0].isdigit()))
 
 
+def rivals(before: str, after: str, patient: str | None) -> set[float]:
+    """The numbers from 0 to 100 beside a bracketed one that could be the score in its place: all
+    but those of a list, a scale, an age and the like, and the ``patient``'s, unless they look like
+    a score or stand in front of the bracket. A number in words is 100."""
+    before = SAYS["measure"].sub(" ", _plain(before))
+    beside = before.rstrip(" \t\r\n%.,:;")
+    rest = f"{before};{SAYS['measure'].sub(' ', _plain(after))}"
+    found = {_value(one) for one in SAYS["alone"].finditer(rest)} - all_numbers(patient or "")
+    found |= {_value(one) for one in SAYS["looks"].finditer(rest)}
+    found |= {_value(one) for one in SAYS["alone"].finditer(beside) if one.end() == len(beside)}
+    if SAYS["tens"].search(rest):
+        found.add(100)
+    return {value for value in found if value <= 100}
+
+
 _MARKS = re.compile(r"(?<![0-9])[*_`$]+|[*_`$]+(?![0-9])")
 
 
