@@ -45,7 +45,6 @@ from trustlab.paths import Growing
 from trustlab.processes import beside, seldom_collected
 from trustlab.prompts import prompts_of
 from trustlab.records import (
-    CITED,
     CUT,
     LEVELS,
     NO_DIAGNOSIS,
@@ -264,8 +263,7 @@ def _own_answers(kept: Kept, setup: Workbench) -> list[tuple]:
 def _read_of(generations: Iterable[Generation]) -> Counts:
     """What is known of replies that somebody else asked for: which answers were read."""
     counts: Counts = {}
-    kinds = {"": "read", PLACEHOLDER: "placeholder"}
-    kinds |= dict.fromkeys((NO_DIAGNOSIS, SEVERAL, CITED), "unread")
+    kinds = {"": "read", NO_DIAGNOSIS: "unread", SEVERAL: "unread", PLACEHOLDER: "placeholder"}
     for g in generations:
         why = (g.answer.missing or "") if g.answer else "not had"
         if kind := "cut" if why.startswith(CUT) else kinds.get(why):

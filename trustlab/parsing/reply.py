@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from trustlab.parsing import chat
 from trustlab.parsing.marks import own_turn, own_words
-from trustlab.records import CITED, CUT, NO_DIAGNOSIS, PLACEHOLDER, SEVERAL, Reading, Reply, normalise
+from trustlab.records import CUT, NO_DIAGNOSIS, PLACEHOLDER, SEVERAL, Reading, Reply, normalise
 
 THINKING = f"{CUT} while thinking"  # before its answer
 THOUGHT = "thought, and gave no answer"  # it ended by itself
@@ -122,7 +122,8 @@ def diagnosis(text: str | None, reading: Reading = "chat") -> Span | None:
     words = own_words(text or "")
     named = _named(words)
     if named:
-        return named[-1] if _are_one(named) else None
+        names = {normalise(span.text) for span in named}
+        return named[-1] if len(names) == 1 else None
     place = chat.name(words) if words and reading == "chat" else None
     if place is None:
         return None
@@ -133,10 +134,6 @@ def diagnosis(text: str | None, reading: Reading = "chat") -> Span | None:
 def _named(words: str) -> list[Span]:
     """The groups that can name a disease."""
     return [one for one in groups(words) if _can_name(one.text) and not _escaped(words, one)]
-
-
-def _are_one(named: list[Span]) -> bool:
-    return len({normalise(span.text) for span in named}) == 1
 
 
 def diagnosis_reply(reply: Reply, reading: Reading = "chat") -> Reply:
@@ -175,14 +172,13 @@ def is_placeholder(text: str) -> bool:
 
 
 def unnamed(text: str | None) -> str:
-    """Why a reply names no diagnosis: :data:`SEVERAL`, :data:`PLACEHOLDER`, :data:`CITED` or
+    """Why a reply names no diagnosis: :data:`SEVERAL`, :data:`PLACEHOLDER` or
     :data:`NO_DIAGNOSIS`."""
     words = own_words(text or "")
     if _named(words):
         return SEVERAL
-    if any(is_placeholder(span.text) or _escaped(words, span) for span in groups(words)):
-        return PLACEHOLDER
-    return NO_DIAGNOSIS if words == own_turn(text or "") else CITED
+    blank = any(is_placeholder(span.text) or _escaped(words, span) for span in groups(words))
+    return PLACEHOLDER if blank else NO_DIAGNOSIS
 
 
 def _escaped(text: str, span: Span) -> bool:

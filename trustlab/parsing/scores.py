@@ -29,7 +29,6 @@ _PLAIN_NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*%?")
 _OUT_OF = r"\s*%?\s*(?:/|\b(?:out\s+)?of\b)\s*"
 _OUT_OF_Y = re.compile(_OUT_OF + r"\[?\s*[0-9]", re.IGNORECASE)
 _X_OUT_OF = re.compile(r"[0-9]" + _OUT_OF + r"\Z", re.IGNORECASE)
-_LINK = re.compile(r"\s*\]+\([^()\n]*\)")
 _GUESS = re.compile(r"(?<!\w)G([0-9]+)[* \t]*:")
 _NEAR = 40  # characters looked at on each side of a bracketed number for "x out of y"
 _DECORATION = " \t\r\n\v\f.,!\"'`*_()[]{}<>\u2018\u2019\u201c\u201d\u00ab\u00bb\u00a0"
@@ -164,7 +163,7 @@ def _score(text: str, patient: str | None) -> tuple[int, float] | None:
         return None
     start, stop = numeric[0].start, numeric[0].stop
     plain = _PLAIN_NUMBER.fullmatch(numeric[0].text)
-    if plain is None or float(plain[1]) > 100 or _LINK.match(text, stop):
+    if plain is None or float(plain[1]) > 100:
         return None
     before, after = text[:start].rstrip("[ \t"), text[stop:].lstrip("] \t")
     value = float(plain[1])
