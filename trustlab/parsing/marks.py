@@ -2,9 +2,9 @@
 
 Patterns of chat.yml: ``others`` begins somebody else's turn, ``end`` ends a turn or begins another,
 ``mark`` is any mark of a chat template, ``front`` are those in front of a reply's own turn, perhaps
-with the question again. "[PAD]" is also a disease: it is a mark only behind a bracket. ``cited`` are
-brackets that are no answer: the text of a link, a footnote, a source, a year, or a label such as
-"Confidence: high".
+with the question again. "[PAD]" is also a disease: it is a mark only behind a bracket. ``cited``
+are brackets that are no answer: the text of a link, a footnote, a source, a year, or a label such
+as "Confidence: high".
 """
 
 from __future__ import annotations
