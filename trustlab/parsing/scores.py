@@ -166,7 +166,6 @@ def _score(text: str, patient: str | None) -> tuple[int, float] | None:
     if plain is None or float(plain[1]) > 100:
         return None
     before, after = text[:start].rstrip("[ \t"), text[stop:].lstrip("] \t")
-    value = float(plain[1])
-    if out_of(before, after) or chat.rivals(before, after, patient) - {value}:
+    if out_of(before, after) or chat.rivals(before, after, patient):
         return None
-    return start, value
+    return start, float(plain[1])
