@@ -85,7 +85,7 @@ GUESSES = [
 ]  # fmt: skip
 
 NAMES = [
-    Nasty("a list of differentials", "1. [Flu]\n2. [Croup]\n3. [Mumps]", diagnosis="Mumps"),
+    Nasty("a list of differentials", "1. [Flu]\n2. [Croup]\n3. [Mumps]"),
     Nasty("empty brackets", "[]"),
     Nasty("a ticked box", "- [x] Pneumonia\n- [ ] Asthma"),
     Nasty("the letter of an option", "[B]"),

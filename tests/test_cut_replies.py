@@ -36,7 +36,7 @@ from trustlab.parsing.agents import (
     read_wording,
 )
 from trustlab.parsing.reply import Unreadable, diagnosis_reply
-from trustlab.records import Reply, TokenTrace
+from trustlab.records import SEVERAL, Reply, TokenTrace
 
 REASON = "ran out of tokens"
 ASK = Request((("user", "Cough?"),), max_tokens=2)
@@ -46,7 +46,8 @@ IDS = [c.case_id for c in made_cases(4)]
 
 
 class Cut(FakeModel):
-    """Diagnoses by case: "cut" says ``text`` and runs out of tokens, "unread" has no brackets.
+    """Diagnoses by case: "cut" says ``text`` and runs out of tokens, "unread" has no brackets,
+    "doubt" has two names in them.
 
     All other cases are [Influenza], and so are all samples.
     """
@@ -54,7 +55,8 @@ class Cut(FakeModel):
     def __init__(self, text: str = "", **cases: str) -> None:
         super().__init__("cutter")
         self.cases = cases
-        self.says = {"cut": (text, "length"), "unread": ("Influenza?", "stop")}
+        doubt = "[Influenza], given [fever]", "stop"
+        self.says = {"cut": (text, "length"), "unread": ("Influenza?", "stop"), "doubt": doubt}
 
     def reply(self, request: Request, i: int) -> Reply:
         found = super().reply(request, i)
@@ -79,6 +81,7 @@ def run_of(model: FakeModel, **options):
     return cases, ask(benchmark, cases, [model], **{**how, **options})
 
 
+SHARES = ["accuracy_asked", "accuracy", "accuracy_read"]
 POOLED = "metric == 'accuracy' and level == 'pooled'"
 
 
@@ -103,6 +106,18 @@ def test_a_cut_answer_is_neither_right_nor_wrong_and_an_unreadable_one_is_wrong(
     named = either_named(run.answers, dict.fromkeys(IDS, tuple(cases[:2])), SynonymGrader())
     named = named.set_axis(run.answers["case_id"])
     assert named["a"].isna().all() and (named["b"] == 0).all()
+
+
+def test_an_answer_in_doubt_is_neither_right_nor_wrong_and_counts_as_unread() -> None:
+    _, run = run_of(Cut(a="doubt", b="unread"), levels=[100])
+    doubt, unread, *_ = run.answers.to_dict("records")
+    assert math.isnan(doubt["correct"]) and doubt["missing"] == SEVERAL
+    assert unread["correct"] == 0
+    assert set(run.confidence.query("case_id == 'a'")["missing"]) == {SEVERAL}
+    assert run.parameters["replies_read"]["cutter"]["diagnosis"]["unread"] == 2
+    shares = metrics_table(run, n_draws=20).query("level == 'pooled'").set_index("metric")
+    assert list(shares.loc[SHARES, "n"]) == [4, 3, 2]
+    assert list(shares.loc[SHARES, "value"]) == [2 / 4, 2 / 3, 1]
 
 
 def test_cut_samples_are_dropped_and_the_rest_count(monkeypatch) -> None:

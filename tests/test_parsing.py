@@ -12,13 +12,14 @@ import numpy as np
 import pytest
 from each import each
 from fake_medconf import CRITERIA, LEVELS, PATIENT, evidence_json, profile_json, rows_of
+from fake_panel import plan_json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from nasty_replies import FIVE, NASTY, READ, Nasty
 
 from trustlab.parsing.agents import read_flags, read_opinion, read_plan, read_ratings
 from trustlab.parsing.medconf import read_evidence, read_profile, read_score
-from trustlab.parsing.reply import THINKING, Unreadable, diagnosis, diagnosis_reply
+from trustlab.parsing.reply import THINKING, Unreadable, diagnosis, diagnosis_reply, whole
 from trustlab.parsing.scores import (
     NO_GUESSES,
     NO_SCORE,
@@ -27,7 +28,17 @@ from trustlab.parsing.scores import (
     score_0_100,
     true_or_false,
 )
-from trustlab.records import CUT, IMPORTANCES, NO_DIAGNOSIS, NO_VERDICT, Reading, Reply, TokenTrace
+from trustlab.records import (
+    CUT,
+    IMPORTANCES,
+    NO_DIAGNOSIS,
+    NO_VERDICT,
+    PLACEHOLDER,
+    SEVERAL,
+    Reading,
+    Reply,
+    TokenTrace,
+)
 
 
 def box(words: str) -> str:
@@ -163,7 +174,10 @@ def traced(*pieces: str) -> Reply:
     [
         (("[", "Fl", "u", "]"), "Flu", (1, 2)),
         (("It is", " [Flu", "]."), "Flu", (1,)),
-        (("[", "Flu", "] [", "Cro", "up", "]"), "Croup", (3, 4)),
+        (("[", "flu", "]: [", "Fl", "u", "]"), "Flu", (3, 4)),
+        (("[", "Flu", "]", "</s>", "<s>", "[", "Croup", "]"), "Flu", (1,)),
+        (("<s>", "[/", "INST", "]", " [", "Flu", "] [", "END", "]"), "Flu", (5,)),
+        (("[Cold](https://cdc.gov) says ", "[", "Flu", "]"), "Flu", (2,)),
         (("[", "M", "", "é", "ni", "]"), "Méni", (1, 2, 3, 4)),
         (("It", " is", " **", "Croup", "**", "."), "Croup", (3,)),
         ((box("\\text{"), "Acute", " otitis", "}}"), "Acute otitis", (1, 2)),
@@ -244,6 +258,34 @@ def test_a_second_name_turns_an_answer_into_none(form: str) -> None:
         assert named(f"{answer}\n{second}", "chat") is None
 
 
+MARKS = ["</s>", "<|im_end|>\n[no]", " [/INST] {}", "<end_of_turn>", "<|endoftext|>", " [EOS]"]
+MARKS += ["<\uff5cend\u2581of\u2581sentence\uff5c>", "<|eot_id|>", "<|END_OF_TURN_TOKEN|>"]
+
+
+@each("mark", MARKS)
+def test_no_reader_sees_a_template_s_marks_or_the_turn_behind_them(mark: str) -> None:
+    thought = "<thinking_process>Cough.</thinking_process>[Flu]"
+    assert read_opinion(Reply(f"{thought}{mark}")) == ("Cough.", "Flu", "")
+    for reply in (evidence_json(), profile_json(), plan_json("Aspirin"), thought, "[Flu]", "80"):
+        assert whole(Reply(f"{reply}{mark}")).strip() == reply
+        assert whole(Reply(f"<s><|assistant|>\n{reply}")).strip() == reply
+
+
+@each(
+    ("text", "why"),
+    [
+        ("[Flu] or [Croup]", SEVERAL),
+        ("[Flu], given [fever]", SEVERAL),
+        ("[Flu] [Patient's Name] [Croup]", SEVERAL),
+        ("[CDC], [NICE 2023], [^1]", NO_DIAGNOSIS),
+        ("[Diagnosis] [CDC]", PLACEHOLDER),
+    ],
+)
+@each("reading", READINGS)
+def test_an_answer_in_doubt_says_why(text: str, why: str, reading: Reading) -> None:
+    assert diagnosis_reply(Reply(text), reading).missing == why
+
+
 # JSON that is cut, mended, laid out
 
 PROFILE, EVIDENCE = profile_json(), evidence_json()
@@ -299,6 +341,6 @@ HUGE += ["Diagnosis: ", "Confidence: ", "G1: 1", "} {", "[1] out of ", "\n", "\u
 @each("piece", HUGE)
 def test_twenty_thousand_characters_of_anything_are_refused(piece: str) -> None:
     text = piece * (20_000 // len(piece))
-    for whole in (f"{text}\nConfidence: 85 or", f'{{"criteria": [{text}]}}'):
+    for reply in (f"{text}\nConfidence: 85 or", f'{{"criteria": [{text}]}}'):
         for step, read in STEPS.items():
-            assert read(whole, text, "chat") in (None, (None, None)), step
+            assert read(reply, text, "chat") in (None, (None, None)), step

@@ -170,6 +170,24 @@ def test_lists_in_cells_are_json_or_have_semicolons_between(told, tmp_path):
     assert value(run, "poc") == value(run, "p_true") == 0.5
 
 
+@each("mark", ["</s>", "<|im_end|>", " [/INST] [Asthma]", "<end_of_turn>\n", "<|eot_id|>[50]"])
+def test_a_template_s_marks_are_no_part_of_a_reply(mark):
+    replies = {"answer": f"Influenza{mark}", "ce": f"80{mark}"}
+    replies |= {"samples": json.dumps([f"influenza{mark}", "Influenza"])}
+    replies["p_true"] = json.dumps(["True", f"False{mark}"])
+    run = scored(ROW | replies, methods=["ce", "p_true", "poc"])
+    assert run.answers["answer"][0] == "Influenza" and run.answers["correct"][0] == 1
+    assert [value(run, name) for name in ("ce", "p_true", "poc")] == [0.8, 0.5, 1]
+
+
+@each(
+    "said", ["85 [2]", "I'm 85 % sure [2].", "[1] CDC. Confidence: 85", "eighty-five percent [2]"]
+)
+def test_a_footnote_s_number_is_no_score(said):
+    run = scored(ROW | {"ce": said, "cot_ce": said}, methods=["ce", "cot_ce"])
+    assert run.confidence["confidence"].isna().all()
+
+
 @each("word", ["NaN", "None", "N/A", "<NA>", "null", "-", pd.NA])
 def test_a_word_for_an_empty_cell_is_no_truth_and_no_value(word):
     with pytest.raises(tl.DataError, match="row 1 .*, truth: received .*; allowed: a name"):

@@ -11,7 +11,7 @@ from tiny_models import byte_tokenizer, speaking
 from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel
 from trustlab.models.thought import MARKERS, apart, check_thinking, parts
-from trustlab.parsing.reply import THINKING, THOUGHT, no_answer
+from trustlab.parsing.reply import THINKING, THOUGHT, diagnosis_reply, no_answer
 from trustlab.records import Reply, TokenTrace
 
 WANT = frozenset({"logprobs", "distributions"})
@@ -40,11 +40,10 @@ CHANNELS += "<|channel|>final<|message|>[Cold]<|return|>"
         ("</think>[Cold]", "", "[Cold]"),
         ("Well. <think>a</think> [Cold]", "a", "[Cold]"),
         ("[Flu]<think>or not", "or not", ""),
-        (CHANNELS, "a<|end|><|start|>assistant", "[Cold]"),
+        (CHANNELS, "a<|end|><|start|>assistant", "[Cold]<|return|>"),
         ("## Thinking\n\na\n\n## Final Response\n\n[Cold]", "a", "[Cold]"),
         ("## Thinking\na\n## Diagnosis\n[Cold]", None, None),
-        ("<think>a</think>\n<answer>\n[Cold]\n</answer>\n", "a", "[Cold]"),
-        ("<response>[Cold]</response>", None, "[Cold]"),
+        ("<think>a</think>\n<answer>[Cold]</answer>\n", "a", "<answer>[Cold]</answer>"),
         ("a < b and c > d [Cold]", None, None),
     ],
 )
@@ -57,10 +56,10 @@ def test_the_tokens_are_those_inside_the_answer_s_marks() -> None:
     tokens = ("<think>", "a", "</think>", "\n<answer>[", "Cold", "]</", "answer>", "\n")
     reply = Reply("".join(tokens), trace=TokenTrace(tokens, np.arange(8.0)))
     found = apart(reply, pieces=tokens, named=tokens)
-    assert found.trace is not None and found.trace.tokens == ("[", "Cold", "]")
-    assert found.trace.logprobs is not None and list(found.trace.logprobs) == [3, 4, 5]
-    served = apart(Reply("<answer>[Cold]</answer>", reasoning="a"))
-    assert (served.text, served.reasoning) == ("[Cold]", "a")
+    named = diagnosis_reply(found)
+    assert (named.text, named.reasoning) == ("Cold", "a")
+    assert named.trace is not None and named.trace.tokens == ("Cold",)
+    assert named.trace.logprobs is not None and list(named.trace.logprobs) == [4]
 
 
 def test_markers_of_ones_own_and_none() -> None:

@@ -44,7 +44,17 @@ from trustlab.parsing.schemas import HELD
 from trustlab.paths import Growing
 from trustlab.processes import beside, seldom_collected
 from trustlab.prompts import prompts_of
-from trustlab.records import CUT, LEVELS, NO_DIAGNOSIS, PLACEHOLDER, Case, Generation, Reply, View
+from trustlab.records import (
+    CUT,
+    LEVELS,
+    NO_DIAGNOSIS,
+    PLACEHOLDER,
+    SEVERAL,
+    Case,
+    Generation,
+    Reply,
+    View,
+)
 from trustlab.run import Run, answer_rows, confidence_rows, confidence_table, given_once
 from trustlab.settings import Setup, given
 from trustlab.workbench import Workbench, opened
@@ -253,7 +263,7 @@ def _own_answers(kept: Kept, setup: Workbench) -> list[tuple]:
 def _read_of(generations: Iterable[Generation]) -> Counts:
     """What is known of replies that somebody else asked for: which answers were read."""
     counts: Counts = {}
-    kinds = {"": "read", NO_DIAGNOSIS: "unread", PLACEHOLDER: "placeholder"}
+    kinds = {"": "read", NO_DIAGNOSIS: "unread", SEVERAL: "unread", PLACEHOLDER: "placeholder"}
     for g in generations:
         why = (g.answer.missing or "") if g.answer else "not had"
         if kind := "cut" if why.startswith(CUT) else kinds.get(why):

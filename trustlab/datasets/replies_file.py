@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from trustlab.parsing.marks import own_turn
 from trustlab.parsing.medconf import read_evidence, read_profile
 from trustlab.parsing.scores import probes_read
 from trustlab.paths import read_yaml
@@ -58,6 +59,11 @@ def _text(value: Any) -> str:
     if isinstance(value, str | int) and not isinstance(value, bool) and str(value).strip():
         return str(value).strip()
     raise ValueError
+
+
+def _reply(value: Any) -> str:
+    """Text without the marks of a template around it."""
+    return _text(own_turn(_text(value)))
 
 
 def _name(value: Any) -> str:
@@ -161,7 +167,8 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "text": _text,
     "name": _name,
     "names": _each(_name),
-    "texts": _each(_text, gaps=True),
+    "reply": _reply,
+    "replies": _each(_reply, gaps=True),
     "flag": _flag,
     "verdicts": _each(_verdict, gaps=True),
     "level": partial(_whole, low=1, high=100),

@@ -17,7 +17,7 @@ from trustlab.metrics.discrimination import RANKING
 from trustlab.metrics.estimate import NAN, Draws, Metric, Rows, at_least, estimate, groups, mean
 from trustlab.metrics.schema import need, refuse, table
 from trustlab.processes import spread
-from trustlab.records import CUT
+from trustlab.records import CUT, SEVERAL
 
 KEYS = ["case_id", "dataset", "level", "model"]
 ROW = ["case_id", "level"]
@@ -35,8 +35,8 @@ def checked_answers(answers: pd.DataFrame) -> pd.DataFrame:
     """The answers with ``correct`` 0 or 1 and four flags: ``readable``, ``failed``, ``cut``,
     ``ungraded``.
     An unreadable answer is wrong; the ``correct`` of a failed (none was had; ``cut``: out of
-    tokens) or ungraded one is 0 and must not be used. ``ValueError`` on missing columns, repeated
-    keys, or a ``correct`` lacking without a reason."""
+    tokens, or in doubt) or ungraded one is 0 and must not be used. ``ValueError`` on missing
+    columns, repeated keys, or a ``correct`` lacking without a reason."""
     need(answers, [*KEYS, "answer", "correct"], "answers")
     table = answers[[*KEYS, "answer", "correct"]].assign(level=answers["level"].astype(int))
     refuse(table, table.duplicated(KEYS), "answers must hold each case, level and model once")
@@ -49,7 +49,7 @@ def checked_answers(answers: pd.DataFrame) -> pd.DataFrame:
     bad = ~failed & ~ungraded & ~table["correct"].isin([0, 1])
     refuse(table, bad, f"correct must be {allowed}")
     correct = table["correct"].where(readable & ~ungraded, 0).astype(int)
-    cut = failed & reason.astype(str).str.startswith(CUT)
+    cut = failed & reason.astype(str).str.startswith((CUT, SEVERAL))
     states = {"readable": readable, "failed": failed, "cut": cut, "ungraded": ungraded}
     return table.assign(correct=correct, **states)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,13 +14,7 @@ from trustlab.paths import read_yaml
 from trustlab.records import Reply, TokenTrace
 
 _WRITTEN = read_yaml(Path(__file__).with_name("thought.yml"))
-MARKERS, IN_WORDS, AROUND = (
-    tuple(map(tuple, _WRITTEN[name])) for name in ("markers", "in_words", "around")
-)
-_MARK = re.compile(
-    "|".join(re.escape(mark) for pair in (*MARKERS, *IN_WORDS, *AROUND) for mark in pair)
-)
-ENDINGS: list[str] = _WRITTEN["endings"]
+MARKERS, IN_WORDS = (tuple(map(tuple, _WRITTEN[name])) for name in ("markers", "in_words"))
 Thinking = str | Sequence[str]  # "auto" (MARKERS), "none", or a beginning and an end of one's own
 
 
@@ -58,11 +51,7 @@ def opened(prompt: str, thinking: Thinking = "auto") -> bool:
 def parts(text: str, thinking: Thinking = "auto") -> Parts:
     """Where thought ends and the answer begins: behind the last end of any pair, unless a beginning
     stands behind that."""
-    if thinking == "auto" and not _MARK.search(text):  # of most replies
-        return Parts(None, 0, len(text))
     stop = len(text.rstrip())
-    for ending in ENDINGS if thinking == "auto" else ():
-        stop = stop - len(ending) if text[:stop].endswith(ending) else stop
     pairs = [*_markers(thinking)]
     if thinking == "auto":
         pairs += [p for p in IN_WORDS if text.lstrip().startswith(p[0]) and p[1] in text]
@@ -75,19 +64,8 @@ def parts(text: str, thinking: Thinking = "auto") -> Parts:
     if end >= 0:
         thought = text[first + length : end] if first < end else text[:end]
         answer = text[end + closing :]
-        return Parts(thought, *_within(text, len(text) - len(answer.lstrip()), stop, thinking))
-    return Parts(None, *_within(text, 0, len(text), thinking))
-
-
-def _within(text: str, start: int, stop: int, thinking: Thinking) -> tuple[int, int]:
-    """Where the answer stands inside its own marks (:data:`AROUND`), where it has some."""
-    said = text[start:stop].strip()
-    for opens, closes in AROUND if thinking == "auto" else ():
-        if said.startswith(opens) and said.endswith(closes):
-            answer = said[len(opens) : -len(closes)].strip()
-            start = text.index(answer, text.index(opens, start) + len(opens))
-            return start, start + len(answer)
-    return start, stop
+        return Parts(thought, len(text) - len(answer.lstrip()), stop)
+    return Parts(None, 0, len(text))
 
 
 def with_thought(requests: Sequence[Request], n_tokens: int) -> list[Request]:

@@ -90,7 +90,7 @@ def _only(reply: Reply, what: str, reading: Reading) -> str:
 
 def _line(reply: Reply, what: str, reading: Reading) -> str:
     """The one line that a reply is, as chat models write it; '' where there is none."""
-    text = reply.text or ""
+    text = whole(reply)
     label = f"(?x:{chat.SAYS['line_label'].pattern}){'|patient' if what == 'answer' else ''}"
     place = chat.spoken(text, label) if reading == "chat" else None
     line = " ".join(text[slice(*place)].split()) if place else ""

@@ -18,6 +18,7 @@ r"""Reads replies as chat models write them.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -204,7 +205,7 @@ def _stated_score(text: str, patient: str | None) -> float | None:
     said = [one.strip() for one in re.split(r"(?<=[.!?])\s+|\n", _plain(text))]
     given = [(k, found) for k, one in enumerate(said) if (found := SAYS["says"].search(one))]
     values = {number(next(filter(None, found.groups()))) for _, found in given}
-    others = {_value(found) for found in SAYS["looks"].finditer(_plain(text))}
+    others = _values("looks", _plain(text))
     for k, found in given[-1:]:
         others |= all_numbers("\n".join([said[k][found.end() :], *said[k + 1 :]]))
     if field := SAYS["field"].fullmatch(text):
@@ -240,7 +241,7 @@ def guess(part: str) -> float | None:
 
 def all_numbers(text: str) -> set[float]:
     """Every number of ``text`` in plain digits."""
-    return set(map(_value, SAYS["plain"].finditer(text)))
+    return _values("plain", text)
 
 
 def number(said: str) -> float | None:
@@ -267,6 +268,22 @@ def _value(found: re.Match[str]) -> float:
     return float(next(d for d in found.groups() if d and d[0].isdigit()))
 
 
+def rivals(before: str, after: str, patient: str | None) -> set[float]:
+    """The numbers around a bracketed one that could be the score in its place: all but those of a
+    list, a scale, an age and the like, and the ``patient``'s, unless they look like a score or
+    stand right in front of the bracket. One in words is NaN; none is over 100."""
+    rest = SAYS["measure"].sub(" ", _plain(f"{before};{after}"))
+    numbers = _values("alone", rest) - all_numbers(patient or "")
+    numbers |= _values("looks", rest) | _values("beside", rest)
+    if SAYS["tens"].search(rest):
+        numbers.add(math.nan)
+    return {number for number in numbers if not number > 100}
+
+
+def _values(form: str, text: str) -> set[float]:
+    return {_value(number) for number in SAYS[form].finditer(text)}
+
+
 _MARKS = re.compile(r"(?<![0-9])[*_`$]+|[*_`$]+(?![0-9])")
 
 
@@ -277,9 +294,9 @@ def _plain(text: str) -> str:
 
 def _told(patient: str, manner: str) -> set[float]:
     """The numbers that stand in the patient's words as a score, or in the manner of this one."""
-    found = {_value(one) for one in SAYS["looks"].finditer(_plain(patient))}
+    found = _values("looks", _plain(patient))
     more = {"percent": "percent", "bare": "plain", "words": "plain"}.get(manner)
-    return found | {_value(one) for one in SAYS[more].finditer(patient)} if more else found
+    return found | _values(more, patient) if more else found
 
 
 def verdict(text: str) -> bool | None:

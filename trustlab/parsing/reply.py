@@ -10,7 +10,8 @@ from itertools import accumulate
 from typing import TypeVar
 
 from trustlab.parsing import chat
-from trustlab.records import CUT, NO_DIAGNOSIS, PLACEHOLDER, Reading, Reply
+from trustlab.parsing.marks import own_turn, own_words
+from trustlab.records import CUT, NO_DIAGNOSIS, PLACEHOLDER, SEVERAL, Reading, Reply, normalise
 
 THINKING = f"{CUT} while thinking"  # before its answer
 THOUGHT = "thought, and gave no answer"  # it ended by itself
@@ -51,10 +52,11 @@ def no_answer(reply: Reply) -> str:
 
 
 def whole(reply: Reply) -> str:
-    """The reply's text; :class:`Unreadable` where it is missing or was cut off."""
+    """The reply's own turn (:func:`trustlab.parsing.marks.own_turn`); :class:`Unreadable` where
+    it is missing or was cut off."""
     if why := no_answer(reply):
         raise Unreadable(why)
-    return reply.text or ""
+    return own_turn(reply.text or "")
 
 
 def writable(reply: Reply) -> str:
@@ -109,20 +111,29 @@ def groups(text: str) -> Iterator[Span]:
 
 @lru_cache(maxsize=1 << 12)
 def diagnosis(text: str | None, reading: Reading = "chat") -> Span | None:
-    """The last group that can name a disease, with its place in ``text``.
+    """The one name in square brackets, with its place in ``text`` (the last, if it stands there
+    several times); ``None`` where there is none, or several different ones.
 
     It holds a letter and at most 200 characters that a file can hold. Passed over are a number
-    ("1e2"), one Latin letter (``[x]``) and a placeholder (:func:`is_placeholder`); "unknown" is
-    graded. Without a group ``reading="chat"`` takes :func:`trustlab.parsing.chat.name`.
+    ("1e2"), one Latin letter (``[x]``), a placeholder (:func:`is_placeholder`), sources and labels
+    (:func:`trustlab.parsing.marks.own_words`); "unknown" is graded. Without a group
+    ``reading="chat"`` takes :func:`trustlab.parsing.chat.name`.
     """
-    found = None
-    for span in groups(text or ""):
-        if _can_name(span.text) and not _escaped(text, span):
-            found = span
-    if found is None and text and reading == "chat" and (place := chat.name(text)):
-        span = Span(text[slice(*place)], *place)
-        found = span if _can_name(span.text) else None
-    return found
+    words = own_words(text or "")
+    named = _named(words)
+    if named:
+        names = {normalise(span.text) for span in named}
+        return named[-1] if len(names) == 1 else None
+    place = chat.name(words) if words and reading == "chat" else None
+    if place is None:
+        return None
+    span = Span(words[slice(*place)], *place)
+    return span if _can_name(span.text) else None
+
+
+def _named(words: str) -> list[Span]:
+    """The groups that can name a disease."""
+    return [one for one in groups(words) if _can_name(one.text) and not _escaped(words, one)]
 
 
 def diagnosis_reply(reply: Reply, reading: Reading = "chat") -> Reply:
@@ -161,14 +172,18 @@ def is_placeholder(text: str) -> bool:
 
 
 def unnamed(text: str | None) -> str:
-    """Why a reply names no diagnosis: :data:`PLACEHOLDER` or :data:`NO_DIAGNOSIS`."""
-    held = any(is_placeholder(span.text) or _escaped(text, span) for span in groups(text or ""))
-    return PLACEHOLDER if held else NO_DIAGNOSIS
+    """Why a reply names no diagnosis: :data:`SEVERAL`, :data:`PLACEHOLDER` or
+    :data:`NO_DIAGNOSIS`."""
+    words = own_words(text or "")
+    if _named(words):
+        return SEVERAL
+    blank = any(is_placeholder(span.text) or _escaped(words, span) for span in groups(words))
+    return PLACEHOLDER if blank else NO_DIAGNOSIS
 
 
-def _escaped(text: str | None, span: Span) -> bool:
+def _escaped(text: str, span: Span) -> bool:
     """Whether the bracket in front of this content is escaped."""
-    return (text or "")[: span.start].rstrip(" \t").rstrip("[").endswith("\\")
+    return text[: span.start].rstrip(" \t").rstrip("[").endswith("\\")
 
 
 def _can_name(text: str) -> bool:

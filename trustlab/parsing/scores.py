@@ -3,8 +3,9 @@
 A group is *numeric* when it has digits and no letters; others are passed over. A *plain number* is
 digits, perhaps a point and digits, perhaps a ``%``, at its word (``[0.85]`` is 0.85 of 100).
 Refused are signs, ranges, lists, decimal commas, "x out of y", inside the brackets or across them,
-the text of a link, and a number that the patient has in square brackets. Beyond any rule: a
-footnote's ``[1]`` in a reply with no other number is read as 1.
+the text of a link, a number that the patient has in square brackets, and one beside another number
+that could be the score (:func:`trustlab.parsing.chat.rivals`): it may be a footnote's. Beyond any
+rule: a footnote's ``[1]`` in a reply with no other number is read as 1.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from itertools import islice
 from typing import Any
 
 from trustlab.parsing import chat
+from trustlab.parsing.marks import own_words
 from trustlab.parsing.reply import Span, groups, no_answer
 from trustlab.records import GIVEN, NO_VERDICT, Generation, Reading, Reply
 
@@ -27,7 +29,6 @@ _PLAIN_NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*%?")
 _OUT_OF = r"\s*%?\s*(?:/|\b(?:out\s+)?of\b)\s*"
 _OUT_OF_Y = re.compile(_OUT_OF + r"\[?\s*[0-9]", re.IGNORECASE)
 _X_OUT_OF = re.compile(r"[0-9]" + _OUT_OF + r"\Z", re.IGNORECASE)
-_LINK = re.compile(r"\s*\]+\([^()\n]*\)")
 _GUESS = re.compile(r"(?<!\w)G([0-9]+)[* \t]*:")
 _NEAR = 40  # characters looked at on each side of a bracketed number for "x out of y"
 _DECORATION = " \t\r\n\v\f.,!\"'`*_()[]{}<>\u2018\u2019\u201c\u201d\u00ab\u00bb\u00a0"
@@ -40,13 +41,15 @@ def score_0_100(
     """The one bracketed number of a reply, 0 to 100; ``None`` if there is any doubt.
 
     There must be exactly one numeric group, a plain number (``[85%]`` is 85) that the ``patient``'s
-    words do not have in square brackets. ``reading="chat"`` tries the score's other forms
-    (:func:`trustlab.parsing.chat.score`) where that is refused.
+    words do not have in square brackets, beside no number that could be the score.
+    ``reading="chat"`` tries the score's other forms (:func:`trustlab.parsing.chat.score`) where
+    that is refused.
     """
-    found = _score(text or "")
+    words = own_words(text or "")
+    found = _score(words, patient)
     if found is not None and found[1] not in _bracketed(patient):
         return found[1]
-    return chat.score(text or "", patient) if reading == "chat" else None
+    return chat.score(words, patient) if reading == "chat" else None
 
 
 @lru_cache(maxsize=1 << 12)
@@ -61,15 +64,16 @@ def guesses(
     - ``reading="chat"``: numbers as a score's, or a list (:func:`trustlab.parsing.chat.listed`).
     - Guesses that all stand in the ``patient``'s words (in square brackets) are refused.
     """
-    before, *rest = _GUESS.split(text or "")
+    words = own_words(text or "")
+    before, *rest = _GUESS.split(words)
     labels, parts = rest[::2], rest[1::2]
     known = chat.all_numbers(patient or "")
     if not labels and reading == "chat":
-        plain = chat.listed(text or "", n)
+        plain = chat.listed(words, n)
         return plain if plain and not set(plain) <= known else None
     if labels != [str(k) for k in range(1, n + 1)] or any(_numeric(before)):
         return None
-    scores = _bracketed_guesses(parts)
+    scores = _bracketed_guesses(parts, patient)
     if scores is not None and not set(scores) <= _bracketed(patient):
         return scores
     if reading == "strict":
@@ -78,11 +82,11 @@ def guesses(
     return tuple(written) if len(written) == n and not set(written) <= known else None
 
 
-def _bracketed_guesses(parts: Sequence[str]) -> tuple[float, ...] | None:
+def _bracketed_guesses(parts: Sequence[str], patient: str | None) -> tuple[float, ...] | None:
     """The bracketed number that each part begins with; ``None`` where one has none, or another."""
     scores = []
     for part in parts:
-        found = _score(part)
+        found = _score(part, patient)
         if found is None or part[: found[0]].strip(" \t\r\n*["):
             return None
         scores.append(found[1])
@@ -93,8 +97,9 @@ def true_or_false(text: str | None, reading: Reading = "chat") -> bool | None:
     r"""Whether the reply is the one word True or False, in any case, whatever marks stand around
     it. Only ``reading="chat"`` reads "Answer: True", ``\boxed{True}`` and "True. It fits."
     """
-    found = {"true": True, "false": False}.get((text or "").strip(_DECORATION).lower())
-    return chat.verdict(text or "") if found is None and reading == "chat" else found
+    words = own_words(text or "")
+    found = {"true": True, "false": False}.get(words.strip(_DECORATION).lower())
+    return chat.verdict(words) if found is None and reading == "chat" else found
 
 
 def probed(probe: str, told: str | None, reply: Reply, reading: Reading) -> Any:
@@ -151,14 +156,16 @@ def _bracketed(patient: str | None) -> set[float]:
     return {float(number[1]) for number in plain if number}
 
 
-def _score(text: str) -> tuple[int, float] | None:
+def _score(text: str, patient: str | None) -> tuple[int, float] | None:
     """Where the one bracketed number of ``text`` begins and what it is, by the rules at the top."""
     numeric = list(islice(_numeric(text), 2))
     if len(numeric) != 1:
         return None
     start, stop = numeric[0].start, numeric[0].stop
     plain = _PLAIN_NUMBER.fullmatch(numeric[0].text)
-    if plain is None or float(plain[1]) > 100 or _LINK.match(text, stop):
+    if plain is None or float(plain[1]) > 100:
         return None
-    is_share = out_of(text[:start].rstrip("[ \t"), text[stop:].lstrip("] \t"))
-    return None if is_share else (start, float(plain[1]))
+    before, after = text[:start].rstrip("[ \t"), text[stop:].lstrip("] \t")
+    if out_of(before, after) or chat.rivals(before, after, patient):
+        return None
+    return start, float(plain[1])
