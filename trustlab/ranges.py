@@ -23,4 +23,4 @@ def is_untold(logprob: float | None) -> bool:
 def are_alternatives(listed: Iterable[tuple[str, float]]) -> bool:
     """Whether (token, log-probability) can be different tokens of one place: their probabilities
     sum to at most 1."""
-    return not sum(math.exp(logprob) for _, logprob in listed) > 1 + EXCESS
+    return sum(math.exp(logprob) for _, logprob in listed) <= 1 + EXCESS

@@ -108,9 +108,11 @@ def json_object(bad: Bad, line: str) -> dict:
     if not isinstance(row, dict):
         raise bad("line", row, "one JSON object a line")
     if not writable:
-        pairs = ((field, one) for name in row for field, one in (("key", name), (name, row[name])))
-        field, value = next(pair for pair in pairs if not utf8(pair[1]))
-        raise bad(field, value, WRITABLE)
+        for name in row:
+            if not utf8(name):
+                raise bad("key", name, WRITABLE)
+        field = next(name for name in row if not utf8(row[name]))
+        raise bad(field, row[field], WRITABLE)
     return row
 
 

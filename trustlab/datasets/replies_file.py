@@ -62,6 +62,10 @@ UNREADABLE = (
 )  # fmt: skip
 
 
+class Untold(Exception):
+    """A cell with a log-probability that is not told."""
+
+
 def _text(value: Any) -> str:
     if isinstance(value, float) and value == int(value):
         value = int(value)  # what pandas makes of a number where another is missing
@@ -133,9 +137,8 @@ def _token(value: Any) -> str:
 
 
 def _logprob(value: Any) -> float:
-    """NaN where it is not told."""
     if _missing(value) or is_untold(float(value)):
-        return math.nan
+        raise Untold
     return min(_number(value, high=ROUNDING), 0.0)
 
 
@@ -253,7 +256,14 @@ def read_replies(table: pd.DataFrame | str | Path, parameters: Parameters, seed:
         bad = partial(DataError, file, number)
         found = {name: _cell(bad, name, value) for name, value in row.items() if name in COLUMNS}
         found = {name: value for name, value in found.items() if value is not None}
-        _take(kept, bad, found, parameters, seed, reasons)
+        untold = {
+            need: f"{name} lacks a token in this row: -9999, -inf or nothing stands there"
+            for need, name in NEEDED_BY.items()
+            if name not in found and not _missing(row.get(name))
+        }
+        if "answer.logprobs" in untold:
+            found.pop("alternatives", None)  # which are read beside them
+        _take(kept, bad, found, parameters, seed, reasons | untold)
         view = kept.views[-1]
         key = (view.case.dataset, view.case.case_id, view.level, kept.generations[-1].model)
         if key in seen:
@@ -333,6 +343,8 @@ def _cell(bad: Bad, name: str, value: Any) -> Any:
     column = COLUMNS[name]
     try:
         return READERS[column.read](value)
+    except Untold:
+        return None
     except UNREADABLE as error:
         raise bad(name, _plain(value), column.allowed) from error
 
