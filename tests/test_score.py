@@ -341,8 +341,9 @@ def test_a_log_probability_that_is_not_told_is_missing_in_its_row_alone(untold):
 
 ENCODED = {
     "answer": "Crohn&#39;s disease", "truth": "Crohn&#x27;s", "patient": "He drinks &amp; smokes.",
-    "accepted": ["Flu", "Ã¢ge"], "samples": "MÃ©niÃ¨re; Flu", "missing": "itâ€™s gone",
-    "cot_ce": "It is \ufffd. [80]", "model": "a 38 Â°C one", "dataset": "Î²-blocker",
+    "accepted": ["Flu", "Ã¢ge", "Ã\x89tat"], "samples": "MÃ©niÃ¨re; Flu", "missing": "itâ€™s gone",
+    "p_true": ["True", "It is 38Â\xa0C."], "cot_ce": "It is \ufffd. [80]",
+    "model": "a 38 Â°C one", "dataset": "Î²-blocker",
 }  # fmt: skip
 
 

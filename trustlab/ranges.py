@@ -1,4 +1,4 @@
-"""Says which values a token's statistics may have, whoever tells them: a server, a table, a cache."""
+"""Says which values a token's statistics may have, from a server, a table or a cache."""
 
 from __future__ import annotations
 

@@ -203,13 +203,17 @@ def on_one_line(text: str) -> bool:
     return len(text.splitlines()) <= 1
 
 
+_as_text = json.JSONEncoder(ensure_ascii=False, skipkeys=True, default=str).encode
+"""A cell's text, or its texts, as their characters are."""
+
+
 def warn_of_encoded(file: object, rows: Iterable[Mapping[str, object]], stacklevel: int) -> None:
     """Warn, with row and column, of text that another program has encoded; it is read as it is."""
     places = [
         f"row {number}, {column}"
         for number, row in enumerate(rows, 1)
         for column, value in row.items()
-        if not column.endswith(_OF_TOKENS) and _ENCODED.search(str(value))
+        if not column.endswith(_OF_TOKENS) and _ENCODED.search(_as_text(value))
     ]
     if places:
         words = "text that another program encoded (&#39;, Ã¢, U+FFFD), read as it is"

@@ -271,7 +271,7 @@ def read_replies(table: pd.DataFrame | str | Path, parameters: Parameters, seed:
             raise bad("case_id", view.case.case_id, once)
         seen[key] = number
     for model in {g.model for g in kept.generations}:
-        _check_percent(file, [g for g in kept.generations if g.model == model])
+        _check_percent(file, model, kept.generations)
     warn_of_encoded(file, rows, stacklevel=4)
     return kept
 
@@ -294,11 +294,12 @@ def _rows(table: pd.DataFrame | str | Path) -> tuple[Path | str, list[dict[str, 
     return file, _frame_rows(file, frame)
 
 
-def _check_percent(file: Path | str, generations: Sequence[Generation]) -> None:
-    """Refuse a column of scores of which half or more are shares of one: read as percent they would
-    all be near 0."""
+def _check_percent(file: Path | str, model: str, generations: Sequence[Generation]) -> None:
+    """Refuse a model's column of scores of which half or more are shares of one: read as percent
+    they would all be near 0."""
     for name in ("ce", "cot_ce", "topk_ce", "medconf"):
-        every = [100 * METHODS[name].evaluate(g).confidence for g in generations]
+        own = (g for g in generations if g.model == model)
+        every = [100 * METHODS[name].evaluate(g).confidence for g in own]
         scores = [score for score in every if score > 0]  # not those that are missing
         n_shares = sum(score < 1 for score in scores)
         if scores and (max(scores) <= 1 or 2 * n_shares >= len(scores)):
