@@ -75,14 +75,16 @@ def _text(value: Any) -> str:
 
 
 def _name(value: Any) -> str:
-    if not is_name(name := _text(value)):
+    name = _text(value)
+    if not is_name(name):
         raise ValueError
     return name
 
 
 def _answer(value: Any) -> str:
     """What a model names: on one line, but any character may be in it."""
-    if not on_one_line(answer := _text(value)):
+    answer = _text(value)
+    if not on_one_line(answer):
         raise ValueError
     return answer
 
@@ -148,7 +150,8 @@ def _pair(value: Any) -> tuple[str, float]:
 
 
 def _alternatives(value: Any) -> list[tuple[str, float]]:
-    if not are_alternatives(listed := _each(_pair)(value)):
+    listed = _each(_pair)(value)
+    if not are_alternatives(listed):
         raise ValueError
     return listed
 
