@@ -89,9 +89,10 @@ class FakeModel:
         if "distributions" in request.want:
             found |= {"entropies": 2 * entropies, "renyi": renyi, "fisher_rao": fisher_rao}
             others = range(1, request.n_alternatives)
+            rests = np.log1p(-np.exp(-logprobs))  # each takes half of what those before it leave
             found["alternatives"] = tuple(
-                ((token, float(-p)), *((f"x{i}", float(-p - i)) for i in others))
-                for token, p in zip(tokens, logprobs, strict=True)
+                ((token, float(-p)), *((f"x{i}", float(rest - i * np.log(2))) for i in others))
+                for token, p, rest in zip(tokens, logprobs, rests, strict=True)
             )
         return TokenTrace(tuple(tokens), **found)
 

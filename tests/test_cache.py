@@ -56,7 +56,7 @@ def trace_of(text: str) -> TokenTrace:
     """Numbers with full mantissas, all decided by the text."""
     rng, tokens = np.random.default_rng(list(text.encode())), tuple(text.split())
     n = len(tokens)
-    others = (tuple((f"{t}'", float(-rng.exponential())) for _ in range(3)) for t in tokens)
+    others = (tuple((f"{t}'", -2.0 - rng.exponential()) for _ in range(3)) for t in tokens)
     return TokenTrace(
         tokens=tokens,
         logprobs=-rng.exponential(size=n),
@@ -218,7 +218,7 @@ TWO = np.array([-0.0, -5e-324])
     [
         Reply("", None),
         Reply("x", TokenTrace(())),
-        Reply("x", TokenTrace(("a", "b"), TWO, prior_logprobs=np.array([-1 / 3, -1e308]))),
+        Reply("x", TokenTrace(("a", "b"), TWO, prior_logprobs=np.array([-1 / 3, -9997.999]))),
         Reply("x", TokenTrace(("a",), alternatives=(((" a", -0.1),),)), raw="\u2028{x}\x00"),
         Reply("x", TokenTrace((), logprobs=np.zeros(0), alternatives=()), finish="length"),
         Reply("x", reasoning="so", served_by="toy-1"),
@@ -600,6 +600,17 @@ DAMAGED = {
     r"prior_logprobs\.0 is 0.001": {"trace": {**TRACE, "prior_logprobs": [1e-3]}},
     r"alternatives\.0\.0\.1 is 0.5": {"trace": {**TRACE, "alternatives": [[["a", 0.5]]]}},
     r"entropies\.0 is -0.5": {"trace": {**TRACE, "entropies": [-0.5]}},
+    r"logprobs\.0 is -9999.0": {"trace": {**TRACE, "logprobs": [-9999.0]}},
+    r"prior_logprobs\.0 is -9998.0": {"trace": {**TRACE, "prior_logprobs": [-9998.0]}},
+    r"alternatives\.0\.0\.1 is -9999.0": {"trace": {**TRACE, "alternatives": [[["a", -9999.0]]]}},
+    "alternatives of a token .* sum to over 1": {
+        "trace": {**TRACE, "alternatives": [[["a", -0.5], ["b", -0.5], ["c", -9.0]]]}
+    },
+    r"entropies\.0 is 9999.0": {"trace": {**TRACE, "entropies": [9999.0]}},
+    r"renyi\.0 is -0.01": {"trace": {**TRACE, "renyi": [-0.01]}},
+    r"renyi\.0 is 16.7": {"trace": {**TRACE, "renyi": [16.7]}},
+    r"fisher_rao\.0 is 1.0": {"trace": {**TRACE, "fisher_rao": [1.0]}},
+    r"fisher_rao\.0 is -0.2": {"trace": {**TRACE, "fisher_rao": [-0.2]}},
     "n_tokens_in is -7": {"n_tokens_in": -7},
     "n_tokens_out is 1000": {"n_tokens_out": 10**30},
     "hex escape": {"reasoning": HALF},
@@ -721,6 +732,27 @@ def test_another_s_file_is_no_reply_cache(tmp_path):
     (tmp_path / "text").write_text("no database, " * 100)
     with pytest.raises(ValueError, match="not an SQLite file"):
         CachedModel(Fake(), tmp_path / "text")
+
+
+@each(
+    "statement",
+    [
+        "CREATE VIEW replies AS SELECT 'a' AS key, 'b' AS value",
+        "CREATE TABLE kept (key, value); CREATE VIEW Replies AS SELECT * FROM kept",
+        "CREATE VIRTUAL TABLE replies USING fts5(key, value)",
+        "CREATE TABLE kept (key); CREATE INDEX replies ON kept (key)",
+        "CREATE TABLE kept (key); CREATE TRIGGER replies AFTER INSERT ON kept BEGIN SELECT 1; END",
+    ],
+)
+def test_replies_that_are_no_table_are_refused(statement, tmp_path):
+    with closing(sqlite3.connect(path := tmp_path / "theirs")) as theirs:
+        theirs.executescript(statement)
+    before, words = path.read_bytes(), "theirs holds no table of replies: CREATE "
+    for opens in (lambda: CachedModel(Fake(), path), lambda: import_cache(tmp_path / "c", path)):
+        with pytest.raises(ValueError, match=words):
+            opens()
+    assert re.search(words, cache.damaged_rows(path)["the file"])
+    assert path.read_bytes() == before and n_rows(tmp_path / "c") == 0
 
 
 # Files that may not be written

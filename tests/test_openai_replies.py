@@ -21,6 +21,7 @@ from trustlab.models.openai_replies import (
     NOT_ALL,
     NOT_NUMBERS,
     NOT_SPELT,
+    OVER_ONE,
     Reply,
     end_of,
     pieces,
@@ -133,10 +134,10 @@ def test_alternatives_come_best_first_with_the_chosen_token_among_them():
 
 
 def test_the_chosen_token_is_called_as_in_the_trace_wherever_a_server_writes_it_otherwise():
-    listed = [("Ġflu", -0.7), ("Ġgout", -0.7), ("Ġcold", -3.0)]
-    reply = read(" flu", [said("Ġflu", -0.7, listed, raw=list(b" flu"))])
+    listed = [("Ġflu", -0.8), ("Ġgout", -0.8), ("Ġcold", -3.0)]
+    reply = read(" flu", [said("Ġflu", -0.8, listed, raw=list(b" flu"))])
     assert reply.trace is not None and reply.trace.tokens == (" flu",)
-    assert reply.trace.alternatives == (((" flu", -0.7), *listed[1:]),)
+    assert reply.trace.alternatives == (((" flu", -0.8), *listed[1:]),)
 
 
 @each(
@@ -166,6 +167,14 @@ def test_a_list_that_contradicts_the_chosen_token_gives_no_distribution(own, lis
     trace = read("flu", [said("flu", own, listed)], n_top=3).trace
     assert trace is not None and trace.entropies is trace.alternatives is None
     assert trace.lacks["entropies"] == CONTRADICTED and trace.logprobs is not None
+
+
+@each("listed", [[("flu", 0.6), ("cold", 0.5)], [("flu", 0.9), ("cold", 0.9)]])
+def test_alternatives_that_cannot_all_be_so_likely_give_no_distribution(listed):
+    top = [(token, math.log(p)) for token, p in listed]
+    trace = read("flu", [said("flu", top[0][1], top)]).trace
+    assert trace is not None and trace.entropies is trace.alternatives is None
+    assert trace.lacks["alternatives"] == trace.lacks["entropies"] == OVER_ONE
 
 
 @each(

@@ -243,7 +243,27 @@ BAD = {
     "level": ([ROW | {"level": 0}], "level: received 0", "a whole number from 1 to 100"),
     "positive": ([ROW | {"logprobs": [-1.0, 0.5]}], "logprobs", "at most 0"),
     "no numbers": ([ROW | {"logprobs": "high"}], "logprobs: received 'high'", "at most 0"),
-    "NaN among": ([ROW | {"logprobs": [-1.0, float("nan")]}], "logprobs", "at most 0"),
+    "no entropy": ([ROW | {"entropies": [-9999.0]}], "entropies: received [-9999.0]", "from 0"),
+    "infinite entropy": ([ROW | {"entropies": "inf;1"}], "entropies: received 'inf;1'", "16.6"),
+    "no null for one": ([ROW | {"entropies": [None, 1]}], "entropies: received", "from 0"),
+    "Rényi": ([ROW | {"renyi": [-0.5]}], "renyi: received [-0.5]", "from 0 to ln"),
+    "far too far": ([ROW | {"renyi": [9999.0]}], "renyi: received [9999.0]", "16.6"),
+    "Fisher-Rao": ([ROW | {"fisher_rao": [0.2, 1.0]}], "fisher_rao", "below 1"),
+    "Fisher-Rao below 0": ([ROW | {"fisher_rao": "-0.2"}], "fisher_rao", "below 1"),
+    "a likely sample": ([ROW | {"samples": ["a"], "sample_logprobs": [[0.1]]}], "at most 0"),
+    "alternatives over 1": (
+        [ROW | {"tokens": ["a"], "logprobs": [-0.1], "alternatives": [[["a", -0.1], ["b", -0.1]]]}],
+        "alternatives: received", "sum to at most 1",
+    ),
+    "names between bars": ([ROW | {"accepted": "Flu|Grippe"}], "accepted: received", "without |"),
+    "a bar in a list": ([ROW | {"accepted": ["Flu", "Grippe|flu"]}], "accepted", "without |"),
+    "names on lines": ([ROW | {"accepted": "Flu\nGrippe"}], "accepted: received", "semicolons"),
+    "two truths": ([ROW, ROW | {"case_id": "b", "truth": "Flu|Cold"}], "row 2", "truth: received"),
+    "a truth on two lines": ([ROW | {"truth": "Flu\rCold"}], "truth: received", "on one line"),
+    "samples between bars": ([ROW | {"samples": "Flu|Cold|Flu"}], "samples", "semicolons between"),
+    "samples on lines": ([ROW | {"samples": "Flu\nCold"}], "samples: received", "semicolons"),
+    "a sample on two lines": ([ROW | {"samples": ["Flu\u2028Cold"]}], "samples", "on one line"),
+    "a whole reply": ([ROW | {"answer": "Flu\n\nIt began at night."}], "answer", "on one line"),
     "lengths": ([ROW | {"tokens": ["a"], "logprobs": [-1.0, -2.0]}], "1 tokens", "as many of each"),
     "score": ([ROW | {"ce": 101}], "ce: received 101", "from 0 to 100"),
     "negative": ([ROW | {"medconf": -0.5}], "medconf: received -0.5", "from 0 to 100"),
@@ -270,6 +290,114 @@ def test_bad_rows_name_place_value_and_what_is_allowed(name):
         scored(*rows)
     for word in words:
         assert word in str(raised.value)
+
+
+SHARES: dict[str, list[Any]] = {
+    "ce": [0.8, "0.9", "[0.95]", "I'd say [1]."],
+    "cot_ce": ["It fits after 3 days: [0.8]", "0.9 or so", "It is clear. [0.7]", None],
+    "topk_ce": [[0.8, 0.9, 0.7, 0.8, 0.6], "0.8;0.9;0.7;0.8;0.6", "[0.8, 0.9, 0.7, 1, 0]"]
+    + ["G1: [0.8] G2: [0.9] G3: [0.7] G4: [0.8] G5: [0.6]"],
+    "medconf": [0.8, "0.9", 1, 0.7],
+}
+
+
+def each_as_a_row(column: str, cells: list[Any], **more: Any) -> list[dict[str, Any]]:
+    return [ROW | {"case_id": f"{i}", column: cell} | more for i, cell in enumerate(cells)]
+
+
+@each("column", SHARES)
+def test_shares_in_a_column_of_percent_are_refused(column):
+    only_ones = [[1] * 5, [0] * 5] if column == "topk_ce" else [1, 0, "1"]
+    among_others = SHARES[column] + ([[80] * 5] * 2 if column == "topk_ce" else [100, 80])
+    for cells in (SHARES[column], only_ones, among_others):
+        with pytest.raises(tl.DataError, match=f"{column}: received .*percent.*shares by 100"):
+            scored(*each_as_a_row(column, cells))
+    shared = each_as_a_row(column, SHARES[column], model="b")
+    percent = each_as_a_row(column, [[90] * 5 if column == "topk_ce" else 90] * 9, model="a")
+    with pytest.raises(tl.DataError, match="shares"):  # of one model among others
+        scored(*shared, *percent)
+
+
+@each(
+    ("column", "cells"),
+    [
+        ("ce", [0, 0, "[0]"]),
+        ("ce", [0.5, 80, "[95]"]),
+        ("cot_ce", ["After 0.5 days: [80]", "It is 0.9 cm wide. [70]"]),
+        ("topk_ce", [[80, 10, 5, 2, 0.5]]),
+        ("medconf", [100, 1]),
+    ],
+)
+def test_percent_are_read_where_a_few_are_small(column, cells):
+    rows = each_as_a_row(column, cells)
+    assert scored(*rows, methods=[column]).confidence["confidence"].notna().all()
+
+
+UNTOLD = [-9999.0, -9999, -1e30, float("-inf"), float("nan"), None, "-9999.0", "NaN"]
+
+
+@each("untold", UNTOLD)
+def test_a_log_probability_that_is_not_told_is_missing_in_its_row_alone(untold):
+    told = {"tokens": ["F", "lu"], "logprobs": [-0.1, -0.2], "prior_logprobs": [-1, -2]}
+    told |= {"samples": ["Flu", "Cold"], "sample_logprobs": [[-0.1], [-0.2]]}
+    told |= {"alternatives": [[["F", -0.1], ["C", -3.0]], [["lu", -0.2]]]}
+    columns = {
+        "logprobs": ([-0.1, untold], ["asp", "msp", "perplexity", "sequence_probability", "pmi"]),
+        "prior_logprobs": ([untold, -2], ["pmi"]),
+        "sample_logprobs": ([[-0.1], [untold]], ["mc_se", "semantic_entropy", "sentence_sar"]),
+        "alternatives": ([[["F", -0.1], ["C", untold]], [["lu", -0.2]]], ["ccp"]),
+    }
+    for column, (cell, methods) in columns.items():
+        rows = [ROW | told | {column: cell}, ROW | told | {"case_id": "b", "answer": "Flu"}]
+        confidence = scored(*rows, methods=methods).confidence.set_index(["case_id", "method"])
+        assert confidence.loc["a", "confidence"].isna().all(), column
+        (why,) = set(confidence.loc["a", "missing"])
+        assert why.startswith(f"{column} lacks a token in this row: -9999, -inf or nothing")
+        whole = [m for m in methods if m != "ccp"]  # too few alternatives
+        assert confidence.loc["b", "confidence"][whole].notna().all(), column
+
+
+ENCODED = {
+    "answer": "Crohn&#39;s disease", "truth": "Crohn&#x27;s", "patient": "He drinks &amp; smokes.",
+    "accepted": ["Flu", "Ã¢ge", "Ã\x89tat"], "samples": "MÃ©niÃ¨re; Flu", "missing": "itâ€™s gone",
+    "p_true": ["True", "It is 38Â\xa0C."], "cot_ce": "It is \ufffd. [80]",
+    "model": "a 38 Â°C one", "dataset": "Î²-blocker",
+}  # fmt: skip
+
+
+@each("column", ENCODED)
+def test_text_that_another_program_encoded_is_read_as_it_is_and_told_by_place(column, tmp_path):
+    rows = [ROW, ROW | {"case_id": "b", column: ENCODED[column]}]
+    with pytest.warns(UserWarning, match=rf"1 cells with .* encoded .*: row 2, {column}$") as told:
+        run = scored(*rows)
+    assert told[0].filename == __file__
+    if column == "answer":
+        assert run.answers["answer"].tolist() == ["Influenza", ENCODED[column]]
+    pd.DataFrame(rows).to_json(tmp_path / "r.jsonl", orient="records", lines=True)
+    with pytest.warns(UserWarning, match=f"r.jsonl: 1 cells .*: row 2, {column}$"):
+        tl.score(tmp_path / "r.jsonl", "ce", Setup(**QUIET))
+
+
+PLAIN = "Ménière’s “disease” at 38 °C; Sjögren & co., R&D; 5 µg of β-blocker, Âge, groß“, É» â"
+
+
+def test_other_signs_and_parts_of_characters_are_no_warning():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        scored(ROW | {"patient": PLAIN, "tokens": ["\ufffd", "Ã©"], "logprobs": [-0.1, -0.2]})
+
+
+def test_a_report_of_scored_replies_says_what_is_not_known(tmp_path):
+    run = scored(ROW | {"logprobs": [-0.1], "ce": 80}, ROW | {"case_id": "b", "samples": "Flu;Flu"})
+    save_run(run, tmp_path / "run")
+    for one in (run, tl.load_run(tmp_path / "run")):
+        found = tl.report(one)
+        assert "Answers: 2 from a table; 0 without a verdict" in found.text
+        assert "Asked: nothing" in found.text and "greedy" not in found.text
+        assert "Samples: K" not in found.text and tl.NOTICE in found.text
+        priced = tl.report(one, usd_in=1, usd_out=2)
+        assert priced.costs["usd"].isna().all() and "never asked: diagnosis, ce" in str(priced)
+        assert "never asked" in priced._repr_html_()
 
 
 @each("kind", ["csv", "jsonl", "parquet"])

@@ -170,6 +170,8 @@ def refused(file: Path, row: int | None, field: str) -> DataError:
         ({"id": "007", "statements": []}, "id"),
         *(({"diagnosis": d}, "diagnosis") for d in ("", "?", "NaN", "NULL", "None", "n/a")),
         *(({"accepted": ["Gout", name]}, "accepted 2") for name in ("nan", "?")),
+        *(({"diagnosis": d}, "diagnosis") for d in ("Gout|Podagra", "Gout\nPodagra", "Gout\x85a")),
+        *(({"accepted": [d]}, "accepted 1") for d in ("Gout|Podagra", "Gouty\narthritis", "|")),
         ({"text": "Both are filled."}, "text"),
     ],
     ids=str,
@@ -177,6 +179,23 @@ def refused(file: Path, row: int | None, field: str) -> DataError:
 def test_a_bad_row_is_refused(tmp_path: Path, write, changes: dict, field: str) -> None:
     first = {"text": ""} | ROW
     refused(write(tmp_path, first, first | {"id": "b"} | changes), 2, field)
+
+
+@each(
+    ("column", "cell"),
+    [
+        ("diagnosis", "Crohn&#39;s disease"), ("accepted", ["Crohnâ€™s disease"]),
+        ("statements", [*TOLD, "He is \ufffd."]), ("age", "58&nbsp;years"), ("job", "Ã¢"),
+    ],
+)  # fmt: skip
+@WRITERS
+def test_text_that_another_program_encoded_is_read_as_it_is(tmp_path, write, column, cell) -> None:
+    file = write(tmp_path, {"job": "", **ROW}, {"job": "", **ROW, "id": "b", column: cell})
+    with pytest.warns(UserWarning, match=rf"1 cells with .*: row 2, {column}$") as told:
+        cases = tl.load_cases("table", path=file)
+    assert told[0].filename == __file__ and [c.case_id for c in cases] == ["007", "b"]
+    if column == "diagnosis":
+        assert cases[1].diagnosis == cell
 
 
 @each("change", ["", "index", "index twice", "empty columns", "short rows", "sep=,\r\n", "SEP=,\n"])

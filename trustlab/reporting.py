@@ -135,7 +135,11 @@ def _facts(run: Run) -> dict[str, Any]:
         "n_cases": cases["dataset"].value_counts(sort=False).to_dict(),
         "families": {family: names for family, names in named.items() if names},
         "chosen": {name: p[name] for name, by in CHOICES.items() if by & reading},
-        "off": [of for of in ("profile", "structure", "importance") if not p["medconf"][of]],
+        "off": [
+            of
+            for of in ("profile", "structure", "importance")
+            if p.get("medconf", {}).get(of) is False
+        ],
         "readers": {who: name for who, name in known.items() if who in asked and name},
         "without": without,
         "remarks": formatted.remark_lines(p),

@@ -6,8 +6,9 @@ import csv
 import io
 import json
 import re
+import warnings
 from codecs import getincrementaldecoder
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -107,9 +108,11 @@ def json_object(bad: Bad, line: str) -> dict:
     if not isinstance(row, dict):
         raise bad("line", row, "one JSON object a line")
     if not writable:
-        pairs = ((field, one) for name in row for field, one in (("key", name), (name, row[name])))
-        field, value = next(pair for pair in pairs if not utf8(pair[1]))
-        raise bad(field, value, WRITABLE)
+        for name in row:
+            if not utf8(name):
+                raise bad("key", name, WRITABLE)
+        field = next(name for name in row if not utf8(row[name]))
+        raise bad(field, row[field], WRITABLE)
     return row
 
 
@@ -121,6 +124,15 @@ AS_CSV = "save the table as CSV, with commas, in UTF-8"
 HEAD = 1 << 16  # bytes of a table that are looked at before it is read
 NO_NAMES = ("", "na", "n a", "n a n a", "nan", "nat", "null", "nil", "none", "1 ind", "1 qnan")
 """What other programs write for an empty cell, normalised."""
+NAME = "a name with a letter or digit, on one line and without |, and no word for an empty cell"
+NAME += " (NaN, null, n/a)"
+_LATER = "[\x80-\xbf€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ]"
+_ENCODED = re.compile(
+    rf"&(#\d+|#[xX][\da-fA-F]+|[a-zA-Z]\w+);|\ufffd|[ÂÃÄÅÎÏÐÑ]{_LATER}|[âï]{_LATER}{{2}}|â€|ðŸ"
+)
+"""HTML's entities, what stands for lost bytes, and UTF-8 that was read as Latin-1 or cp1252."""
+_OF_TOKENS = ("tokens", "logprobs", "alternatives")
+"""How columns end whose texts may be parts of characters."""
 _NAMELESS = re.compile(r"(Unnamed: \d+(\.\d+)?)?")
 """How a column without a name is called, by pandas too."""
 
@@ -179,6 +191,34 @@ def named_columns(
             raise bad(name, "a name for every column, and no name twice")
         kept.append(place)
     return kept
+
+
+def is_name(text: str) -> bool:
+    """Whether a text can be one name: :data:`NAME`."""
+    return normalise(text) not in NO_NAMES and "|" not in text and on_one_line(text)
+
+
+def on_one_line(text: str) -> bool:
+    """Whether there are no line ends within a text."""
+    return len(text.splitlines()) <= 1
+
+
+_as_text = json.JSONEncoder(ensure_ascii=False, skipkeys=True, default=str).encode
+"""A cell's text, or its texts, as their characters are."""
+
+
+def warn_of_encoded(file: object, rows: Iterable[Mapping[str, object]], stacklevel: int) -> None:
+    """Warn, with row and column, of text that another program has encoded; it is read as it is."""
+    places = [
+        f"row {number}, {column}"
+        for number, row in enumerate(rows, 1)
+        for column, value in row.items()
+        if not column.endswith(_OF_TOKENS) and _ENCODED.search(_as_text(value))
+    ]
+    if places:
+        words = "text that another program encoded (&#39;, Ã¢, U+FFFD), read as it is"
+        shown = "; ".join(places[:9])
+        warnings.warn(f"{file}: {len(places)} cells with {words}: {shown}", stacklevel=stacklevel)
 
 
 def table_rows(

@@ -14,9 +14,9 @@ from pydantic_core import PydanticCustomError
 
 from trustlab.agents.giveaway import giveaway
 from trustlab.choices import utf8
-from trustlab.records import Case, Statement, normalise
+from trustlab.records import Case, Statement
 from trustlab.sentences import sentences
-from trustlab.tables import NO_NAMES, Bad, DataError, table_rows
+from trustlab.tables import NAME, Bad, DataError, is_name, table_rows, warn_of_encoded
 
 MIN_STATEMENTS = 11
 """Cases need more than 10 statements (Ren et al. 2026, section on the benchmark)."""
@@ -133,13 +133,7 @@ def _parts(between: str, value: object) -> object:
     return value
 
 
-Name = Annotated[
-    str,
-    allowed(
-        "a name with a letter or digit, and no word for an empty cell (NaN, null, n/a)",
-        lambda name: normalise(name) not in NO_NAMES,
-    ),
-]
+Name = Annotated[str, allowed(NAME, is_name)]
 
 
 class _Own(Row):
@@ -162,12 +156,13 @@ def read_table(path: Path, seed: int = 0) -> Read:
     """The cases of the table ``path`` in file order: ``.csv``, ``.tsv`` or ``.jsonl``, in UTF-8.
     The columns: data/README.md, *Your own cases*; of a dialogue in ``text`` an exchange is a
     statement. Left out and counted: cases with 10 statements or fewer, empty rows.
-    :class:`DataError`: a row or header that breaks the format, also of those left out. ``seed``:
-    not used."""
+    :class:`DataError`: a row or header that breaks the format, also of those left out. A warning
+    names cells that another program has encoded (``&#39;``). ``seed``: not used."""
     cases: list[Case] = []
     seen: dict[str, int] = {}
     left_out: dict[str, list[str]] = {_SHORT: [], _BLANK: []}
     rows = table_rows(path, _check_header)
+    warn_of_encoded(path, rows, stacklevel=6)
     for number, row in enumerate(rows, 1):
         if all(value in _EMPTY for value in row.values()):
             left_out[_BLANK].append(str(number))

@@ -14,10 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from trustlab.confidence import METHODS
 from trustlab.parsing.marks import own_turn
 from trustlab.parsing.medconf import read_evidence, read_profile
 from trustlab.parsing.scores import probes_read
 from trustlab.paths import read_yaml
+from trustlab.ranges import MOST_NATS, ROUNDING, are_alternatives, is_untold
 from trustlab.records import (
     NO_DIAGNOSIS,
     Assessment,
@@ -31,9 +33,17 @@ from trustlab.records import (
     View,
     normalise,
 )
-from trustlab.tables import NO_NAMES, Bad, DataError, named_columns, table_rows
+from trustlab.tables import (
+    NO_NAMES,
+    Bad,
+    DataError,
+    is_name,
+    named_columns,
+    on_one_line,
+    table_rows,
+    warn_of_encoded,
+)
 
-NOISE = 1e-6  # a log-probability that is above 0 by less is rounding
 KINDS = "a .csv, .tsv, .jsonl or .parquet one"
 
 
@@ -53,6 +63,10 @@ UNREADABLE = (
 )  # fmt: skip
 
 
+class Untold(Exception):
+    """A cell with a log-probability that is not told."""
+
+
 def _text(value: Any) -> str:
     if isinstance(value, float) and value == int(value):
         value = int(value)  # what pandas makes of a number where another is missing
@@ -61,15 +75,19 @@ def _text(value: Any) -> str:
     raise ValueError
 
 
-def _reply(value: Any) -> str:
-    """Text without the marks of a template around it."""
-    return _text(own_turn(_text(value)))
-
-
 def _name(value: Any) -> str:
-    if normalise(name := _text(value)) in NO_NAMES:
+    name = _text(value)
+    if not is_name(name):
         raise ValueError
     return name
+
+
+def _answer(value: Any) -> str:
+    """What a model names, without the marks of a template: on one line, any character in it."""
+    answer = _text(own_turn(_text(value)))
+    if not on_one_line(answer):
+        raise ValueError
+    return answer
 
 
 def _number(value: Any, low: float = -math.inf, high: float = math.inf) -> float:
@@ -99,7 +117,10 @@ def _each(read: Callable[[Any], Any], gaps: bool = False) -> Callable[[Any], lis
     def every(value: Any) -> list[Any]:
         if isinstance(value, str):
             shown = value.strip()
-            value = json.loads(shown) if shown[:1] == "[" else [v.strip() for v in shown.split(";")]
+            if shown[:1] == "[":
+                value = json.loads(shown)
+            elif "|" not in shown and on_one_line(shown):
+                value = [item.strip() for item in shown.split(";")]
         if not isinstance(value, list | tuple | np.ndarray) or len(value) == 0:
             raise ValueError
         return [None if gaps and _empty(item) else read(item) for item in _plain(value)]
@@ -119,12 +140,21 @@ def _token(value: Any) -> str:
 
 
 def _logprob(value: Any) -> float:
-    return min(_number(value, high=NOISE), 0.0)
+    if _missing(value) or is_untold(float(value)):
+        raise Untold
+    return min(_number(value, high=ROUNDING), 0.0)
 
 
 def _pair(value: Any) -> tuple[str, float]:
     token, logprob = _plain(value)
     return _token(token), _logprob(logprob)
+
+
+def _alternatives(value: Any) -> list[tuple[str, float]]:
+    listed = _each(_pair)(value)
+    if not are_alternatives(listed):
+        raise ValueError
+    return listed
 
 
 def _score(value: Any) -> str:
@@ -165,10 +195,10 @@ def _bounds(value: Any) -> dict[str, str]:
 
 READERS: dict[str, Callable[[Any], Any]] = {
     "text": _text,
+    "answer": _answer,
     "name": _name,
     "names": _each(_name),
-    "reply": _reply,
-    "replies": _each(_reply, gaps=True),
+    "answers": _each(_answer, gaps=True),
     "flag": _flag,
     "verdicts": _each(_verdict, gaps=True),
     "level": partial(_whole, low=1, high=100),
@@ -180,9 +210,9 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "token_lists": _each(_each(_token), gaps=True),
     "logprobs": _each(_logprob),
     "logprob_lists": _each(_each(_logprob), gaps=True),
-    "entropies": _each(partial(_number, low=0)),
-    "numbers": _each(_number),
-    "alternatives": _each(_each(_pair)),
+    "nats": _each(partial(_number, low=-ROUNDING, high=MOST_NATS)),
+    "distances": _each(partial(_number, low=-ROUNDING, high=math.nextafter(1, 0))),
+    "alternatives": _each(_alternatives),
     "bounds": _bounds,
     "evidence": _evidence,
 }
@@ -219,7 +249,6 @@ def read_replies(table: pd.DataFrame | str | Path, parameters: Parameters, seed:
     file, rows = _rows(table)
     if not rows:
         raise DataError(file, None, "rows", "none", "a row an answer")
-    _check_percent(file, rows)
     _check_names(file, list(dict.fromkeys(name for row in rows for name in row)))
     there = {name for row in rows for name, value in row.items() if value is not None}
     reasons = NOT_HERE | {
@@ -231,13 +260,23 @@ def read_replies(table: pd.DataFrame | str | Path, parameters: Parameters, seed:
         bad = partial(DataError, file, number)
         found = {name: _cell(bad, name, value) for name, value in row.items() if name in COLUMNS}
         found = {name: value for name, value in found.items() if value is not None}
-        _take(kept, bad, found, parameters, seed, reasons)
+        untold = {
+            need: f"{name} lacks a token in this row: -9999, -inf or nothing stands there"
+            for need, name in NEEDED_BY.items()
+            if name not in found and not _missing(row.get(name))
+        }
+        if "answer.logprobs" in untold:
+            found.pop("alternatives", None)  # which are read beside them
+        _take(kept, bad, found, parameters, seed, reasons | untold)
         view = kept.views[-1]
         key = (view.case.dataset, view.case.case_id, view.level, kept.generations[-1].model)
         if key in seen:
             once = f"a data set, case, level and model once (row {seen[key]} has it)"
             raise bad("case_id", view.case.case_id, once)
         seen[key] = number
+    for model in {g.model for g in kept.generations}:
+        _check_percent(file, model, kept.generations)
+    warn_of_encoded(file, rows, stacklevel=4)
     return kept
 
 
@@ -259,17 +298,17 @@ def _rows(table: pd.DataFrame | str | Path) -> tuple[Path | str, list[dict[str, 
     return file, _frame_rows(file, frame)
 
 
-def _check_percent(file: Path | str, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Refuse a column of scores that are shares: read as percent they would all be near 0."""
-    for name in ("ce", "cot_ce", "medconf"):
-        found = [row[name] for row in rows if not _missing(row.get(name))]
-        try:
-            numbers = [float(value) for value in found]
-        except (TypeError, ValueError):
-            continue
-        if any(0 < n < 1 for n in numbers) and max(numbers) <= 1:
-            allowed = "percent, 0 to 100; none of this column is above 1: are they shares?"
-            raise DataError(file, None, name, found[0], allowed)
+def _check_percent(file: Path | str, model: str, generations: Sequence[Generation]) -> None:
+    """Refuse a model's column of scores of which half or more are shares of one: read as percent
+    they would all be near 0."""
+    for name in ("ce", "cot_ce", "topk_ce", "medconf"):
+        own = (g for g in generations if g.model == model)
+        every = [100 * METHODS[name].evaluate(g).confidence for g in own]
+        scores = [score for score in every if score > 0]  # not those that are missing
+        n_shares = sum(score < 1 for score in scores)
+        if scores and (max(scores) <= 1 or 2 * n_shares >= len(scores)):
+            allowed = "percent, 0 to 100; most of this column are at most 1, as shares of one are:"
+            raise DataError(file, None, name, scores[0], f"{allowed} multiply shares by 100")
 
 
 def _frame_rows(file: Path | str, table: pd.DataFrame) -> list[dict[str, Any]]:
@@ -309,6 +348,8 @@ def _cell(bad: Bad, name: str, value: Any) -> Any:
     column = COLUMNS[name]
     try:
         return READERS[column.read](value)
+    except Untold:
+        return None
     except UNREADABLE as error:
         raise bad(name, _plain(value), column.allowed) from error
 
@@ -348,8 +389,9 @@ def _take(
         evidence, score = row.get("evidence", ()), row.get("medconf")
         lacks = reasons["assessment"] if score is None else "the table has no evidence"
         profile = tuple(e.criterion for e in evidence)
-        about = {"profile": profile, "evidence": evidence, "score": score, "missing": lacks}
-        assessment = Assessment(str(answer), **about)
+        assessment = Assessment(
+            str(answer), profile=profile, evidence=evidence, score=score, missing=lacks
+        )
     if answer is None:
         reply = Reply(None, missing=why or NO_DIAGNOSIS)
     else:

@@ -29,7 +29,6 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from trustlab.models.abilities import Abilities, TextOnly, abilities_of, finds_out, too_long
 from trustlab.models.base import Messages, Model, Request
-from trustlab.models.decoding import ROUNDING
 from trustlab.models.openai_wire import MOST_TOKENS
 from trustlab.models.opening import Later
 from trustlab.models.stops import Stopped
@@ -37,6 +36,7 @@ from trustlab.models.thought import apart
 from trustlab.parsing.counts import ReadReply, count, read_reply
 from trustlab.paths import offline as told_offline
 from trustlab.paths import whole
+from trustlab.ranges import MOST_NATS, ROUNDING, SENTINEL, are_alternatives
 from trustlab.records import Reply, TokenTrace
 from trustlab.tables import problem, shortened
 
@@ -49,10 +49,10 @@ K = TypeVar("K", bound=BaseModel)
 # How a value is kept: as JSON, numbers in full precision, no field more and none less
 
 _as_array = AfterValidator(lambda values: np.array(values, dtype=np.float64))
-LogProb = Annotated[float, Field(le=ROUNDING)]
-Numbers = Annotated[list[float], _as_array]
+LogProb = Annotated[float, Field(gt=SENTINEL, le=ROUNDING)]
 LogProbs = Annotated[list[LogProb], _as_array]
-Entropies = Annotated[list[Annotated[float, Field(ge=-ROUNDING)]], _as_array]
+Nats = Annotated[list[Annotated[float, Field(ge=-ROUNDING, le=MOST_NATS)]], _as_array]
+Distances = Annotated[list[Annotated[float, Field(ge=-ROUNDING, lt=1)]], _as_array]
 Tokens = Annotated[int, Field(ge=0, le=MOST_TOKENS)]
 
 
@@ -63,9 +63,9 @@ class _Kept(BaseModel):
 class _Trace(_Kept):
     tokens: tuple[str, ...]
     logprobs: LogProbs | None
-    entropies: Entropies | None
-    renyi: Numbers | None
-    fisher_rao: Numbers | None
+    entropies: Nats | None
+    renyi: Nats | None
+    fisher_rao: Distances | None
     prior_logprobs: LogProbs | None
     alternatives: tuple[tuple[tuple[str, LogProb], ...], ...] | None
     bounds: dict[str, Literal["lower", "upper"]]
@@ -77,6 +77,8 @@ class _Trace(_Kept):
             values = getattr(self, name)
             if values is not None and len(values) != len(self.tokens):
                 raise ValueError(f"{name} are {len(values)} of {len(self.tokens)} tokens")
+        if not all(map(are_alternatives, self.alternatives or ())):
+            raise ValueError("alternatives of a token have probabilities that sum to over 1")
         return self
 
 
@@ -754,13 +756,21 @@ def _replies(path: str | os.PathLike[str] | None) -> Store:
     table, or one whose own description is damaged: an empty table there would be asked all anew."""
     if path not in (None, ":memory:") and Path(path).is_file():
         with suppress(sqlite3.Error), closing(sqlite3.connect(path)) as look:
-            named = "SELECT count(*) FROM sqlite_master WHERE name = 'replies'"
-            there, n_pages = look.execute(
-                f"SELECT ({named}), page_count FROM pragma_page_count"
-            ).fetchone()
-            if not there and n_pages > 1:
-                raise ValueError(f"{path} holds no table of replies: another's file, or {DAMAGED}")
+            _refuse_another(look, path)
     return connect(path, SCHEMA)
+
+
+_NAMED = "SELECT sql FROM sqlite_master WHERE name = 'replies' COLLATE NOCASE"
+
+
+def _refuse_another(look: sqlite3.Connection, path: object) -> None:
+    """``ValueError`` where a file that is not empty has no table ``replies``."""
+    made_by, n_pages = look.execute(
+        f"SELECT ifnull(({_NAMED}), ''), page_count FROM pragma_page_count"
+    ).fetchone()
+    if not made_by.startswith("CREATE TABLE") and (made_by or n_pages > 1):
+        what = made_by or f"another's file, or {DAMAGED}"
+        raise ValueError(f"{path} holds no table of replies: {what[:100]}")
 
 
 def _drop(connection: Store, keys: Iterable[str]) -> None:
@@ -921,6 +931,7 @@ def import_cache(path: str | os.PathLike[str], source: str | os.PathLike[str]) -
 def _kept_rows(source: Path) -> Iterator[tuple[str, str]]:
     try:
         with closing(_to_read(source)) as connection:
+            _refuse_another(connection, source)
             for key, value, why in _checked_rows(connection):
                 if why:
                     raise ValueError(f"row {key}: {why}")

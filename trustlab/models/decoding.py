@@ -17,9 +17,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from trustlab.models.base import STATISTICS, Messages, Request
-
-ROUNDING = 1e-6  # a rest below it is what servers lose by rounding, not hidden tokens
-EXCESS = 1e-3  # probabilities that sum to more than 1 + this are no distribution at temperature 1
+from trustlab.ranges import EXCESS, ROUNDING
 
 BOUNDS = {"entropies": "lower", "renyi": "upper", "fisher_rao": "upper"}
 """Which side of the truth each statistic of :func:`bounds` lies on."""
@@ -39,7 +37,7 @@ def bounds(
     if not len(known) or rest < -EXCESS:
         return None
     values, counts = known, np.ones(len(known))
-    if rest > ROUNDING:
+    if rest > ROUNDING:  # servers lose less by rounding
         # The rest packed into as few hidden tokens as the cap allows.
         most = 1.0 if cap is None else math.exp(cap)
         n_full = math.floor(rest / most) if most > 0 else 0

@@ -12,12 +12,12 @@ import numpy as np
 from pydantic import BaseModel, TypeAdapter, ValidationError, WrapValidator
 
 from trustlab.models.base import Request
-from trustlab.models.decoding import BOUNDS, ROUNDING, bounds
+from trustlab.models.decoding import BOUNDS, bounds
 from trustlab.models.openai_wire import MOST_TOKENS, SERVERS, field, shortened
 from trustlab.models.thought import Thinking, apart
+from trustlab.ranges import ROUNDING, SENTINEL, are_alternatives, is_untold
 from trustlab.records import Reply, TokenTrace
 
-SENTINEL = -9998.0  # servers write -9999 for a log-probability that they do not tell
 NEAR = 0.01  # nats by which the chosen token's log-probability may differ from its own in the list
 
 ENDS = {end: set(words.split()) for end, words in SERVERS["ends"].items()}
@@ -32,6 +32,7 @@ NOT_ALL = "the server tells no log-probability of a token"
 NOT_NUMBERS = "the server's log-probabilities are not all numbers of at most 0"
 ALL_ZERO = "the server's log-probabilities are all 0"
 CONTRADICTED = "the server's list of alternatives contradicts the reply's own token"
+OVER_ONE = "the probabilities of a token's alternatives sum to more than 1"
 WIDE = (*BOUNDS, "alternatives")
 NEEDED = (*TokenTrace.ARRAYS, "alternatives")
 
@@ -278,22 +279,23 @@ def trace_of(
             bounds(*_known(s, top, n_top), alpha=request.renyi_alpha, vocabulary_size=size)
             for s, top in zip(said, lists, strict=True)
         ]
-        for k, name in enumerate(BOUNDS):
-            column = [None if row is None else row[k] for row in at_least]
-            whole = all(value is not None for value in column)
-            wide[name] = np.array(column, dtype=np.float64) if whole else None
         named = zip(said, lists, tokens, strict=True)
-        wide["alternatives"] = tuple(
-            _best(s, top, t, request.n_alternatives) for s, top, t in named
-        )
-        wide["bounds"] = {name: side for name, side in BOUNDS.items() if wide[name] is not None}
+        best = tuple(_best(s, top, t, request.n_alternatives) for s, top, t in named)
+        if None in at_least or not all(map(are_alternatives, best)):
+            lacks |= dict.fromkeys(WIDE, OVER_ONE)
+        else:
+            wide = {"alternatives": best, "bounds": {}}
+            for name, column in zip(BOUNDS, zip(*at_least, strict=True), strict=True):
+                if None not in column:
+                    wide[name] = np.array(column, dtype=np.float64)
+                    wide["bounds"][name] = BOUNDS[name]
     shown = logprobs if "logprobs" in request.want else None
     return TokenTrace(tuple(tokens), shown, lacks=lacks, **wide)
 
 
 def _doubtful(values: Sequence[float | None]) -> str:
     """Why a reply's log-probabilities are not believed; "" where they are."""
-    if any(value is None or value <= SENTINEL for value in values):
+    if any(map(is_untold, values)):
         return NOT_ALL
     if not all(SENTINEL < (value or 0.0) <= ROUNDING for value in values):  # NaN, too
         return NOT_NUMBERS
@@ -315,7 +317,7 @@ def _listed(said: Said) -> list[Top]:
 
 def _own(said: Said, top: list[Top]) -> float | None:
     """The chosen token's log-probability where it is told, and not in the list."""
-    told = said.logprob is not None and said.logprob > SENTINEL
+    told = not is_untold(said.logprob)
     return said.logprob if told and said.token not in {t.token for t in top} else None
 
 
