@@ -532,9 +532,9 @@ def test_rotary_factors_by_length_are_those_of_each_row(kind, patients, tmp_path
 
     monkeypatch.setattr(model, "_reply", noting)
     prior = (("user", "D" * (SWITCH - 12)),)
-    model.generate([ask(p, max_tokens=16, prior_messages=prior) for p in patients])
+    model.generate([ask(p, max_tokens=8, prior_messages=prior) for p in patients])
     model.generate(
-        [ask(p, max_tokens=16, n=2, temperature=1.0, prior_messages=prior) for p in patients]
+        [ask(p, max_tokens=8, n=2, temperature=1.0, prior_messages=prior) for p in patients]
     )
     assert len(made) == 3 * len(patients)
     for request, said, reply in made:

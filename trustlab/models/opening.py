@@ -182,15 +182,19 @@ def refuse_named(folder: Path) -> None:
     (:data:`KERNEL`), or it or an index of safetensors names weights that are a pickle."""
     config = _json(folder / "config.json")
     if kernel := re.search(KERNEL, json.dumps(config)):
-        what = f"config.json has {kernel[0]}, code to download, and none is ever run here"
-        raise ValueError(f"{str(folder)!r}: {what}; write 'sdpa' there")
+        raise ValueError(
+            f"{str(folder)!r}: config.json has {kernel[0]}, code to download, and none is ever run"
+            " here; write 'sdpa' there"
+        )
     named = [config.get("transformers_weights") or ".safetensors"]
     for index in folder.glob("*.safetensors.index.json"):
         named += map(str, dict(_json(index).get("weight_map") or {}).values())
     for name in named:
         if not name.endswith((".safetensors", ".safetensors.index.json")):
-            what = f"{name!r} is named as weights, a pickle, which can run code when it is opened"
-            raise ValueError(f"{str(folder)!r}: {what}; use safetensors")
+            raise ValueError(
+                f"{str(folder)!r}: {name!r} is named as weights, a pickle, which can run code when"
+                " it is opened; use safetensors"
+            )
 
 
 def _json(file: Path) -> dict[str, Any]:
@@ -237,7 +241,7 @@ def locate(name_or_path: str | os.PathLike[str]) -> tuple[str, str | None, str]:
         config = Path(cached_file(source, "config.json", local_files_only=not there) or "")
         commit = config.parent.name  # .../snapshots/<commit>/config.json
         cached_file(
-            source, WHOLE[1], revision=commit, local_files_only=not there,
+            source, "model.safetensors.index.json", revision=commit, local_files_only=not there,
             _raise_exceptions_for_missing_entries=False,
         )  # fmt: skip
     except OSError as error:
