@@ -4,21 +4,32 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 import math
 import os
 import random
+import warnings
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from each import each
 from scipy import stats
-from tiny_models import IMAGE_TEXT, KINDS, byte_tokenizer, metaspace_tokenizer, save_tiny
+from tiny_models import (
+    BY_LENGTH,
+    IMAGE_TEXT,
+    KINDS,
+    SWITCH,
+    byte_tokenizer,
+    metaspace_tokenizer,
+    save_tiny,
+)
 
 from trustlab.models.base import STATISTICS, Model, Request
 from trustlab.models.by_name import EMBEDDED
-from trustlab.models.decoding import Ids, Passes, text_pieces
+from trustlab.models.decoding import Ids, Passes, rotary_switch, text_pieces
 from trustlab.models.huggingface import HuggingFaceModel
 from trustlab.models.logits import PART, Logits
 
@@ -429,3 +440,139 @@ def test_a_model_that_passes_over_a_mask_is_asked_without_and_one_never_as_alone
     model._model.forward = odd_model(model, other)
     with pytest.raises(ValueError, match="LlamaForCausalLM gives other probabilities here than"):
         Passes(model._model, "cpu")
+
+
+# The cache, under either of its names
+
+
+CACHELESS = ("rwkv", "recurrent_gemma")
+
+
+@each("kind", [*KINDS, *IMAGE_TEXT])
+def test_a_token_is_read_once_or_its_price_is_said(kind, tmp_path, monkeypatch):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = HuggingFaceModel(save_tiny(tmp_path, kind), device="cpu")
+    warned = [str(w.message) for w in caught if "no cache" in str(w.message)]
+    assert len(warned) == (kind in CACHELESS)
+    assert all("24 tokens costs about 24 times" in text for text in warned)
+    model._ends = []
+    shapes = count_rows(model, monkeypatch)
+    ((reply,),) = model.generate([ask("cough " * 9, want=frozenset(), prior_messages=None)])
+    assert reply.n_tokens_out == 8 and len(shapes) == 8
+    widths = [width for _, width in shapes]
+    n = widths[0]
+    assert widths == ([*range(n, n + 8)] if kind in CACHELESS else [n] + [1] * 7)
+
+
+@each("name", ["cache", "past_key_values"])
+def test_the_cache_has_either_name(name, folder, llama, monkeypatch):
+    """Transformers renamed ``past_key_values`` to ``cache`` in 5.24."""
+    model = HuggingFaceModel(folder, device="cpu")
+    forward, own = model._model.forward, model._passes.cache
+
+    def renamed(input_ids=None, attention_mask=None, position_ids=None, use_cache=None,
+                logits_to_keep=0, **more):  # fmt: skip
+        assert set(more) <= {name}
+        out = forward(
+            input_ids=input_ids, attention_mask=attention_mask, position_ids=position_ids,
+            use_cache=use_cache, logits_to_keep=logits_to_keep, **{own: more.get(name)},
+        )  # fmt: skip
+        return SimpleNamespace(**{"logits": out.logits, name: getattr(out, own)})
+
+    plain = list(inspect.signature(renamed).parameters.values())[:-1]
+    cache = inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None)
+    renamed.__signature__ = inspect.Signature([*plain, cache])  # type: ignore[attr-defined]
+    monkeypatch.setattr(model._model, "forward", renamed)
+    model._passes = Passes(model._model, "cpu")
+    assert model._passes.cache == name and model._passes.has_room and model._passes.trees
+    shapes = count_rows(model, monkeypatch)
+    requests = [ask(p, n=2, temperature=1.0) for p in PATIENTS]
+    for ours, theirs in zip(model.generate(requests), llama.generate(requests), strict=True):
+        for mine, other in zip(ours, theirs, strict=True):
+            assert_same(mine, other)
+    assert sum(width == 1 for _, width in shapes) == 7  # eight tokens, the first with the prompts
+
+
+# Rotary factors that follow the longest row of a pass
+
+
+def anew(model: HuggingFaceModel, prompt: list[int], said: list[int]) -> np.ndarray:
+    """Log-probability of each token of ``said``, the model reading all before it anew, (L,)."""
+    rows = []
+    for k, token in enumerate(said):
+        with torch.no_grad():
+            logits = model._model(input_ids=torch.tensor([prompt + said[:k]])).logits[0, -1]
+        rows.append(torch.log_softmax(logits.double(), dim=-1)[token].item())
+    return np.array(rows)
+
+
+OPENING = "he has had a cough and a fever"
+BOTH_SIDES = ("he has had", "he has had a cough", OPENING, f"{OPENING}, {OPENING}")
+LENGTHS = {
+    "all below": ("cough", "rash"),
+    "beyond beside below": ("cough", f"{OPENING}, {OPENING}"),
+    "replies that pass the switch": ("cough and a fever, so", "cough and a rash, and", "cough"),
+}
+
+
+@each(
+    ("kind", "patients"),
+    [*itertools.product(["phi3"], LENGTHS.values()), *itertools.product(BY_LENGTH, [BOTH_SIDES])],
+)
+def test_rotary_factors_by_length_are_those_of_each_row(kind, patients, tmp_path, monkeypatch):
+    model = HuggingFaceModel(save_tiny(tmp_path, kind), device="cpu")
+    assert model._passes.switch == SWITCH
+    made: list[tuple[Request, list[int], Any]] = []
+    reply_of = model._reply
+
+    def noting(grown, r, *rest):
+        made.append((grown.requests[r], list(grown.ids(r)), reply_of(grown, r, *rest)))
+        return made[-1][2]
+
+    monkeypatch.setattr(model, "_reply", noting)
+    prior = (("user", "D" * (SWITCH - 12)),)
+    model.generate([ask(p, max_tokens=8, prior_messages=prior) for p in patients])
+    model.generate(
+        [ask(p, max_tokens=8, n=2, temperature=1.0, prior_messages=prior) for p in patients]
+    )
+    assert len(made) == 3 * len(patients)
+    for request, said, reply in made:
+        alone = anew(model, prompt_of(model, request.messages), said)
+        np.testing.assert_allclose(reply.trace.logprobs, alone, atol=2e-4)
+        alone = anew(model, prompt_of(model, prior), said)
+        np.testing.assert_allclose(reply.trace.prior_logprobs, alone, atol=2e-4)
+
+
+@each("patient", ["cough", "he has had a cough", OPENING])
+def test_given_texts_are_scored_with_the_factors_of_each_length(patient, tmp_path):
+    model = HuggingFaceModel(save_tiny(tmp_path, "phi3"), device="cpu")
+    texts = ("flu", "a common cold", "pneumonia of the left lung, or a cold")
+    want = frozenset({"logprobs"})
+    asked = [ask(patient, continuation=t, want=want, prior_messages=None) for t in texts]
+    for request, (reply,) in zip(asked, model.generate(asked), strict=True):
+        ids = model._cut([request.continuation or ""])[0]
+        alone = anew(model, prompt_of(model, request.messages), ids)
+        assert reply.trace is not None
+        np.testing.assert_allclose(reply.trace.logprobs, alone, atol=2e-4)
+
+
+def test_factors_that_grow_with_every_length_are_never_reached(tmp_path):
+    """Dynamic ones do so beyond max_position_embeddings, which is the window."""
+    rope = {"rope_type": "dynamic", "rope_theta": 100.0, "factor": 16.0}
+    folder = save_tiny(tmp_path, max_position_embeddings=SWITCH, rope_parameters=rope)
+    model = HuggingFaceModel(folder, device="cpu")
+    how = {"prior_messages": None, "want": frozenset(), "max_tokens": 64}
+    long, short = model.generate([ask(f"{OPENING}, {OPENING}", **how), ask("cough", **how)])
+    assert long[0].missing and "48" in long[0].missing
+    assert short[0].n_tokens_in + short[0].n_tokens_out == SWITCH + 1
+    with pytest.raises(ValueError, match="window is 64; allowed are whole numbers from 1 to 48"):
+        HuggingFaceModel(folder, device="cpu", window=64)
+
+
+def test_two_lengths_at_which_factors_change_are_refused():
+    own, other = ({"rope_type": "longrope", "original_max_position_embeddings": n} for n in (8, 9))
+    config = transformers.PreTrainedConfig()
+    config.rope_parameters = {"full_attention": own, "sliding_attention": other}
+    with pytest.raises(ValueError, match="too many values"):
+        rotary_switch(config)

@@ -288,6 +288,80 @@ def test_a_folder_whose_weights_are_a_pickle_is_refused_before_it_is_opened(tmp_
         assert f"'{tmp_path}'" in str(told.value) and "(weights.pt)" in str(told.value)
 
 
+def changed(file: Path, **values: Any) -> None:
+    """The values put into a JSON file."""
+    before = json.loads(file.read_text()) if file.exists() else {}
+    file.write_text(json.dumps(before | values))
+
+
+KERNELS: list[dict[str, Any]] = [
+    {"attn_implementation": "kernels-community/flash-attn"},
+    {"_attn_implementation": "somebody/attention@main:fast"},
+    {"attn_implementation": {"": "paged|kernels-community/flash-attn3"}},
+    {"text_config": {"attn_implementation": {"}": "sdpa", "": "some\\/kernel"}}},
+    {"_experts_implementation": "kernels-community/megablocks"},
+]
+
+
+@each("named", KERNELS)
+def test_a_config_that_names_code_of_the_hub_is_refused_before_anything_is_loaded(
+    named, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("transformers.AutoConfig.from_pretrained", lambda *_, **__: pytest.fail())
+    changed(save_tiny(tmp_path) / "config.json", **named)
+    for opened in (
+        lambda: HuggingFaceModel(tmp_path, device="cpu"),
+        lambda: open_model(f"hf:{tmp_path}"),
+        lambda: tl.opened(Setup(encoder=tmp_path)),
+    ):
+        with pytest.raises(ValueError, match="_implementation.*, code to download, and none is"):
+            opened()
+
+
+@each("plain", ["sdpa", "eager", None, {"": "sdpa", "text_config": "eager"}])
+def test_the_library_s_own_attention_may_be_named(plain, tmp_path):
+    changed(save_tiny(tmp_path) / "config.json", attn_implementation=plain)
+    assert HuggingFaceModel(tmp_path, device="cpu").window == 512
+
+
+@each(
+    ("file", "named", "whole"),
+    [
+        ("model.safetensors.index.json", {"weight_map": {"lm_head.weight": "shard.bin"}}, False),
+        ("model.safetensors.index.json", {"weight_map": {"lm_head.weight": "shard.bin"}}, True),
+        (
+            "model.safetensors.index.json",
+            {"weight_map": {"a": "a.safetensors", "b": "w.dat"}},
+            True,
+        ),
+        ("pytorch_model.bin.index.json", {"weight_map": {"lm_head.weight": "shard"}}, False),
+        ("other.safetensors.index.json", {"weight_map": {"lm_head.weight": "../x.pt"}}, True),
+        ("config.json", {"transformers_weights": "weights.bin"}, True),
+    ],
+)
+def test_an_index_that_names_a_pickle_is_refused_before_anything_is_loaded(
+    file, named, whole, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("torch.load", lambda *_, **__: pytest.fail("it was opened"))
+    monkeypatch.setattr("transformers.AutoConfig.from_pretrained", lambda *_, **__: pytest.fail())
+    save_tiny(tmp_path)
+    if not whole:
+        (tmp_path / "model.safetensors").unlink()
+    changed(tmp_path / file, metadata={}, **named)
+    for opened in (
+        lambda: HuggingFaceModel(tmp_path, device="cpu"),
+        lambda: open_model(f"hf:{tmp_path}"),
+    ):
+        with pytest.raises(ValueError, match="pickle.*, which can run code when it is opened; use"):
+            opened()
+
+
+def test_an_index_of_pickles_beside_safetensors_is_not_opened(tmp_path):
+    save_tiny(tmp_path)
+    changed(tmp_path / "pytorch_model.bin.index.json", weight_map={"lm_head.weight": "shard.bin"})
+    assert HuggingFaceModel(tmp_path, device="cpu").window == 512
+
+
 def test_models_of_the_hub_show_their_commit_or_say_what_is_needed(tmp_path, monkeypatch):
     commit = "0123456789abcdef0123456789abcdef01234567"
     home = tmp_path / "models--org--tiny"
@@ -298,6 +372,14 @@ def test_models_of_the_hub_show_their_commit_or_say_what_is_needed(tmp_path, mon
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     model = HuggingFaceModel("org/tiny", device="cpu")
     assert (model.name, model.revision) == ("org/tiny", commit)
+    index = home / "snapshots" / commit / "model.safetensors.index.json"
+    changed(index, weight_map={"lm_head.weight": "shard.bin"})
+    with pytest.raises(ValueError, match=r"'shard\.bin' is named as weights, a pickle"):
+        HuggingFaceModel("org/tiny", device="cpu")
+    index.unlink()
+    changed(index.with_name("config.json"), attn_implementation="kernels-community/flash-attn")
+    with pytest.raises(ValueError, match="kernels-community/flash-attn.*, code to download"):
+        HuggingFaceModel("org/tiny", device="cpu")
     with pytest.raises(FileNotFoundError, match="'nobody/nothing'.*hub"):
         HuggingFaceModel("nobody/nothing")
     with pytest.raises(FileNotFoundError, match=r"config\.json"):

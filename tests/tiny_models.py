@@ -3,6 +3,7 @@ trouble."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,27 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
 (rwkv); a recurrent state in the cache (mamba) or inside the modules
 (recurrent_gemma)."""
 
+SWITCH = 48
+LONGROPE = {
+    "rope_type": "longrope", "rope_theta": 100.0, "original_max_position_embeddings": SWITCH,
+    "short_factor": [1.0] * 4, "long_factor": [20.0] * 4,
+}  # fmt: skip
+BY_LENGTH: dict[str, tuple[str, dict[str, Any]]] = {
+    "phi3": ("Phi3Config", SHAPE | {
+        "rope_parameters": LONGROPE, "pad_token_id": 0,
+        "original_max_position_embeddings": SWITCH}),
+    "llama_longrope": ("LlamaConfig", SHAPE | {"rope_parameters": LONGROPE}),
+    "gemma3_by_layer": ("Gemma3TextConfig", SHAPE | {
+        "head_dim": 8, "sliding_window": 600, "query_pre_attn_scalar": 8,
+        "layer_types": ["full_attention", "sliding_attention"],
+        "rope_parameters": {"full_attention": LONGROPE, "sliding_attention": {
+            "rope_type": "default", "rope_theta": 100.0}}}),
+    "phimoe": ("PhimoeConfig", SHAPE | {
+        "num_local_experts": 2, "num_experts_per_tok": 1,
+        "rope_parameters": LONGROPE | {"short_mscale": 1.0, "long_mscale": 1.5}}),
+}  # fmt: skip
+"""Models whose rotary factors change where a row of a pass has more than :data:`SWITCH` tokens, as
+those of Phi-3.5 and Phi-4-mini beyond 4,096."""
 
 SEES = {
     "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2,
@@ -152,8 +174,8 @@ def adds(tokenizer: Any, single: str) -> Any:
 def save_tiny(
     folder: Path, kind: str = "llama", tokenizer: Any = None, dtype: str = "float32", **changes: Any
 ) -> Path:
-    """A random model of one of :data:`KINDS` or :data:`IMAGE_TEXT` with its tokenizer; ``changes``
-    go to the config (of the text)."""
+    """A random model of one of :data:`KINDS`, :data:`BY_LENGTH` or :data:`IMAGE_TEXT` with its
+    tokenizer; ``changes`` go to the config (of the text)."""
     import torch
     import transformers
 
@@ -165,8 +187,9 @@ def save_tiny(
         config = getattr(transformers, name)(text_config=text, vision_config=vision, **values)
         auto: Any = transformers.AutoModelForImageTextToText
     else:
-        name, values = KINDS[kind]
-        config = getattr(transformers, name)(**{"vocab_size": len(tokenizer), **values, **changes})
+        name, values = (KINDS | BY_LENGTH)[kind]
+        given = {"vocab_size": len(tokenizer), **copy.deepcopy(values), **changes}
+        config = getattr(transformers, name)(**given)
         auto = transformers.AutoModelForCausalLM
     model: Any = auto.from_config(config)
     model.to(getattr(torch, dtype)).save_pretrained(folder)

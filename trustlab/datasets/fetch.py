@@ -275,9 +275,9 @@ def unpack(
             zipfile.ZipFile(archive) as opened,
             tempfile.TemporaryDirectory(dir=folder.parent, prefix=".unpacking-") as passing,
         ):
-            members = opened.infolist()
+            # Not the folder itself ("./"), which newer Pythons do not unpack.
+            members = [m for m in opened.infolist() if safe_place(m.filename).parts]
             for member in members:
-                safe_place(member.filename)
                 if stat.S_IFMT(member.external_attr >> 16) not in (0, stat.S_IFREG, stat.S_IFDIR):
                     name = repr(member.filename)
                     raise ValueError(f"{name} is a link or a device; allowed are plain files")
@@ -287,7 +287,7 @@ def unpack(
                 raise ValueError(f"{held}; allowed are {most:,} and {n_members:,}")
             whole = Path(passing) / "whole"
             whole.mkdir()
-            opened.extractall(whole)
+            opened.extractall(whole, members)
             whole.rename(folder)
     except Exception as error:  # a broken archive raises of a dozen kinds
         raise ValueError(f"{archive.name} is not unpacked: {error}") from error

@@ -152,8 +152,9 @@ class GrowingReplies:
         return tuple(self.tokens[r, : self.length[r]].tolist())
 
 
-CACHES = ("past_key_values", "cache_params")
-"""What the cache is called among a model's arguments and outputs."""
+CACHES = ("cache", "past_key_values", "cache_params")
+"""What the cache is called among a model's arguments and outputs: from transformers 5.24 on, before
+it, and before it in recurrent models."""
 NARROW = re.compile("window(?!_layers)|chunk|local|span")
 """In names of a config's numbers that may bound how far a token sees."""
 ATTENTION = {"full_attention", "sliding_attention", "chunked_attention"}
@@ -176,11 +177,29 @@ def reaches(config: Any) -> list[int]:
     return [n for n in numbers if type(n) is int and n > 0]
 
 
+NEVER = 1 << 62
+
+
+def rotary_switch(config: Any) -> int:
+    """After how many tokens a model turns every position by other factors (longrope): the library
+    chooses them by the longest row of a pass. :data:`NEVER` where it has one set; those of
+    "dynamic" change beyond max_position_embeddings alone, where no window reaches."""
+    rotary = config.to_dict().get("rope_parameters") or {}
+    [switch] = {
+        kind["original_max_position_embeddings"]
+        for kind in (rotary, *rotary.values())
+        if isinstance(kind, dict) and kind.get("rope_type") == "longrope"
+    } or {NEVER}
+    return switch
+
+
 class Passes:
     """The forward pass of ``model`` on ``device``.
     ``pads``: rows of different lengths may share a pass, which was tried: each has the logits that
-    it has alone. ``has_room``: its cache may be :func:`with_room`. ValueError where a prompt has
-    other logits than in the model's own pass, with positions and without."""
+    it has alone. ``has_room``: its cache may be :func:`with_room`. ``cache``: the name of a cache
+    whose rows can be chosen, or "". ``switch``: :func:`rotary_switch`, beyond which all is read
+    again. ValueError where a prompt has other logits than in the model's own pass, with positions
+    and without."""
 
     def __init__(self, model: Any, device: str) -> None:
         import torch
@@ -191,13 +210,17 @@ class Passes:
         self._is_exact = model.dtype.itemsize >= 4
         config = model.config.get_text_config()
         layers = set(getattr(config, "layer_types", None) or ())
-        masked = layers <= ATTENTION and not getattr(model, "_is_stateful", False)
-        self.pads = masked and {"attention_mask", "position_ids"} <= self._accepts
-        self._cache = next((name for name in CACHES if name in self._accepts), None)
-        self.has_room = self._cache == CACHES[0] and self.pads and layers <= {"full_attention"}
+        self.switch = rotary_switch(config)
+        stateless = layers <= ATTENTION and not getattr(model, "_is_stateful", False)
+        self.pads = (
+            stateless
+            and self.switch == NEVER
+            and {"attention_mask", "position_ids"} <= self._accepts
+        )
+        self.cache = next((name for name in CACHES if name in self._accepts), "")
         # Some keep their state in the modules, where rows cannot be chosen.
         if any(hasattr(module, "_setup_cache") for module in model.modules()):
-            self._cache, self.has_room = None, False
+            self.cache = ""
         least, most = PROBED
         n = max([least, *(reach for reach in reaches(config) if reach <= most)])
         if (positions := getattr(config, "max_position_embeddings", None) or 0) > 0:
@@ -208,12 +231,12 @@ class Passes:
         if "position_ids" in self._accepts and not self._as_alone(1):
             # Some count positions from elsewhere (RoBERTa from its padding's): they count alone.
             self._accepts -= {"position_ids"}
-            self.pads = self.has_room = False
+            self.pads = False
             if not self._as_alone(1):
                 kind = type(model).__name__
                 raise ValueError(f"{kind} gives other probabilities here than alone")
-        if self.pads and not self._as_alone(len(self._probes)):
-            self.pads = self.has_room = False
+        self.pads = self.pads and self._as_alone(len(self._probes))
+        self.has_room = bool(self.cache) and self.pads and layers <= {"full_attention"}
 
     def _as_alone(self, n_rows: int) -> bool:
         """Whether logits after prompts that share a pass are those of the model's own for each."""
@@ -243,8 +266,8 @@ class Passes:
         plain = self.run(*left_padded(probes), 0, with_room(), keep=1)[0][:, 0]
         try:
             found, _ = self.run_tree(tree_of(probes, range(len(probes))))
-        except (TypeError, ValueError, RuntimeError, LookupError, AttributeError, AssertionError):
-            return 0  # not a mask that it takes
+        except Exception:  # a model raises anything at a mask that it does not take
+            return 0
         width = getattr(config, "hidden_size", 0)
         return min(PIECE, max(256, 3 * width // 2)) if self._alike(found, plain) else 0
 
@@ -256,10 +279,10 @@ class Passes:
         with torch.inference_mode():
             out = self.model(
                 input_ids=self._tensor(tree.ids[None]), position_ids=self._tensor(tree.depth[None]),
-                attention_mask=mask[None, None], past_key_values=with_room(), use_cache=True,
+                attention_mask=mask[None, None], use_cache=True, **{self.cache: with_room()},
                 logits_to_keep=self._tensor(np.array([path[-1] for path in tree.paths])),
             )  # fmt: skip
-        return out.logits[0], out.past_key_values
+        return out.logits[0], getattr(out, self.cache)
 
     def run(
         self, ids: np.ndarray, padding: np.ndarray, past: int, cache: Any, keep: int
@@ -273,18 +296,18 @@ class Passes:
             "input_ids": self._tensor(ids),
             "position_ids": self._tensor(np.maximum(columns[past:] - padding[:, None], 0)),
             "logits_to_keep": keep,  # spares the vocabulary-wide product elsewhere
-            "use_cache": self._cache is not None,
+            "use_cache": False,
         }
         if self.pads:
             inputs["attention_mask"] = self._tensor((columns >= padding[:, None]).astype(np.int64))
         given = {name: value for name, value in inputs.items() if name in self._accepts}
-        if self._cache:
-            given |= {"use_cache": True, self._cache: cache}
+        if self.cache:
+            given |= {"use_cache": True, self.cache: cache}
         with self._torch.inference_mode():
             out = self.model(**given)
-        held = getattr(out, self._cache, None) if self._cache else None
+        held = getattr(out, self.cache, None)
         if not hasattr(held, "reorder_cache"):
-            self._cache = held = None
+            self.cache, held = "", None
         return out.logits[:, -keep:], held
 
 
@@ -420,11 +443,13 @@ class Branches:
 
     def read(self) -> Any:
         """Logits of the next token at every node, a tensor (n, N)."""
+        if self._past == self._passes.switch:
+            self._past, self._cache = 0, None  # read with other factors
         if not self._past and self._passes.has_room:
             return self._begin()
-        now = self._ids, self._padding, self._past, self._cache
+        now = self._ids[:, self._past :], self._padding, self._past, self._cache
         logits, self._cache = self._passes.run(*now, keep=1)
-        self._past += self._ids.shape[1] if self._cache is not None else 0
+        self._past = self._ids.shape[1] if self._cache is not None else 0
         return logits[:, 0]
 
     def _begin(self) -> Any:
@@ -463,15 +488,12 @@ class Branches:
 
     def extend(self, parent: np.ndarray, token: np.ndarray) -> np.ndarray:
         """Replace the nodes by ``parent[i]`` followed by ``token[i]``, (m,); their rows (m,)."""
-        rows = np.arange(len(parent))
-        if self._cache is None:
-            self._ids = np.concatenate([self._ids[parent], token[:, None]], axis=1)
-            self._padding = self._padding[parent]
-            return rows
-        if not np.array_equal(parent, np.arange(len(self._padding))):
+        rows, n_rows = np.arange(len(parent)), len(self._padding)
+        if self._cache is not None and not np.array_equal(parent, np.arange(n_rows)):
             rows = self._arrange(parent)
         order = np.argsort(rows)
-        self._ids, self._padding = token[order, None], self._padding[parent[order]]
+        longer = np.concatenate([self._ids[parent], token[:, None]], axis=1)
+        self._ids, self._padding = longer[order], self._padding[parent[order]]
         return rows
 
     def _arrange(self, parent: np.ndarray) -> np.ndarray:

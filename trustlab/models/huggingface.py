@@ -201,6 +201,11 @@ BESIDE = {"name_or_path", "name", "device", "device_map", "batch_tokens"}  # the
 CONTEXT = 4  # tokens before an alternative that can change its text: a character's bytes at most
 EVERY = 8  # tokens after which greedy replies are looked at for repeating themselves
 TAIL = 64  # last tokens of a prompt, where its template may have opened a thought
+NO_CACHE = (
+    "{} has no cache that can be used here: every new token reads its whole prompt again, and a"
+    " reply of 24 tokens costs about 24 times as much as its first token, one of 300 about 300"
+    " times"
+)
 IN_THOUGHT = "the template opens a thought, where no given text is scored (template_options)"
 
 
@@ -278,6 +283,8 @@ class HuggingFaceModel:
             self.device = str(model.device)
         self._model = opening.prepacked(model.eval())
         self._passes = Passes(self._model, self.device)
+        if not self._passes.cache:
+            warnings.warn(NO_CACHE.format(self.name), stacklevel=2)
         self.batch_tokens: int = batch_tokens or tokens_that_fit(model, self.device)
         kind = str(model.dtype).removeprefix("torch.")
         self.revision = revision if kind == "float32" else f"{revision}-{kind}"
@@ -574,6 +581,11 @@ class HuggingFaceModel:
             ids, padding = decoding.left_padded([prompt + said[:-1] for prompt, said in here])
             keep = max(len(said) for _, said in here)
             rows, _ = self._passes.run(ids, padding, 0, None, keep)
+            switch = self._passes.switch
+            before = keep + switch - ids.shape[1]
+            if 0 < before < keep:  # rows of one length: what is up to the switch is read without
+                early, _ = self._passes.run(ids[:, :switch], padding, 0, None, before)
+                rows = self._torch.cat([early, rows[:, before:]], dim=1)
             found = {}
             for (prompt, said), row in zip(here, rows, strict=True):
                 last = self._logits(row[-len(said) :])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import json
 import math
 import os
 import re
@@ -24,7 +25,7 @@ MODEL_FILES = (
 """What the revision of a local folder is a hash of."""
 WHOLE = ("model.safetensors", "model.safetensors.index.json")
 """Where one of these is, the libraries open no pickle beside it."""
-PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
+PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".bin.index.json")
 NO_WEIGHTS = ("training_args", "openvino")  # how names of other files with such endings begin
 BOTH_WAYS = ("bert-generation", "xlnet")
 """Model types that read both ways, beside those listed by the library as masked language models."""
@@ -52,9 +53,9 @@ def gguf_of(path: Path) -> Path | None:
     for a form that is not opened, with what to do."""
     whole = any((path / name).is_file() for name in WHOLE)
     if (file := path / "adapter_config.json").is_file() and not whole:
-        base = re.search('"base_model_name_or_path": *"(.*?)"', file.read_text("utf-8", "replace"))
+        base = _json(file).get("base_model_name_or_path")
         how = "merge the two with peft (merge_and_unload), save_pretrained them into a folder"
-        of = f" of {base[1]}" if base else ""
+        of = f" of {base}" if base else ""
         raise ValueError(f"{str(path)!r} is an adapter (LoRA){of}, and no whole model: {how}")
     if (file := path / "config.json").is_file():
         text = file.read_text("utf-8", "replace")
@@ -162,13 +163,46 @@ def check_path(source: str) -> None:
 
 def refuse_pickle(folder: Path, *, within: bool = False) -> None:
     """ValueError, before anything is opened, where a folder, or with ``within`` one in it, holds
-    its weights as a pickle alone."""
+    its weights as a pickle alone, or names code or a pickle (:func:`refuse_named`)."""
     for place in [folder, *sorted(p for p in folder.rglob("*") if within and p.is_dir())]:
-        found = sorted(p.name for p in place.iterdir() if p.suffix in PICKLES)
+        refuse_named(place)
+        found = sorted(p.name for p in place.iterdir() if p.name.endswith(PICKLES))
         found = [name for name in found if not name.startswith(NO_WEIGHTS)]
         if found and not any((place / name).is_file() for name in WHOLE):
             what = f"as a pickle ({found[0]}), which can run code when it is opened"
             raise ValueError(f"{str(place)!r} holds its weights {what}; use safetensors")
+
+
+KERNEL = r'"\w*_implementation\w*": (?!null|"[\w|.-]*"|{("\w*": (null|"[\w|.-]*"),? ?)*})[^,}]*'
+"""In a config: attention, say, that is more than the name of one of the library's own."""
+
+
+def refuse_named(folder: Path) -> None:
+    """ValueError, before anything is opened, where a folder's config.json names code of the hub
+    (:data:`KERNEL`), or it or an index of safetensors names weights that are a pickle."""
+    config = _json(folder / "config.json")
+    if kernel := re.search(KERNEL, json.dumps(config)):
+        raise ValueError(
+            f"{str(folder)!r}: config.json has {kernel[0]}, code to download, and none is ever run"
+            " here; write 'sdpa' there"
+        )
+    named = [config.get("transformers_weights") or ".safetensors"]
+    for index in folder.glob("*.safetensors.index.json"):
+        named += map(str, dict(_json(index).get("weight_map") or {}).values())
+    for name in named:
+        if not name.endswith((".safetensors", ".safetensors.index.json")):
+            raise ValueError(
+                f"{str(folder)!r}: {name!r} is named as weights, a pickle, which can run code when"
+                " it is opened; use safetensors"
+            )
+
+
+def _json(file: Path) -> dict[str, Any]:
+    """What a JSON file holds; nothing where it cannot be read, as the library says itself."""
+    try:
+        return dict(json.loads(file.read_text("utf-8")))
+    except (OSError, TypeError, ValueError):
+        return {}
 
 
 HUB_WAIT_S = 5.0  # the library itself tries for half a minute
@@ -188,7 +222,8 @@ def hub_answers() -> bool:
 
 def locate(name_or_path: str | os.PathLike[str]) -> tuple[str, str | None, str]:
     """What to open, its commit (None for a local folder) and the revision to show.
-    FileNotFoundError: it is absent. PermissionError: gated, and not open to this account."""
+    FileNotFoundError: it is absent. PermissionError: gated, and not open to this account.
+    ValueError: what it names is refused (:func:`refuse_named`)."""
     from huggingface_hub.errors import GatedRepoError
     from transformers.utils.hub import cached_file
 
@@ -204,6 +239,11 @@ def locate(name_or_path: str | os.PathLike[str]) -> tuple[str, str | None, str]:
     there = hub_answers()
     try:
         config = Path(cached_file(source, "config.json", local_files_only=not there) or "")
+        commit = config.parent.name  # .../snapshots/<commit>/config.json
+        cached_file(
+            source, "model.safetensors.index.json", revision=commit, local_files_only=not there,
+            _raise_exceptions_for_missing_entries=False,
+        )  # fmt: skip
     except OSError as error:
         if isinstance(error.__cause__, GatedRepoError):
             page, login = f"https://huggingface.co/{source}", "hf auth login, or HF_TOKEN"
@@ -212,7 +252,8 @@ def locate(name_or_path: str | os.PathLike[str]) -> tuple[str, str | None, str]:
         reason = str(error).splitlines()[0] if there else "it cannot be reached"
         what = f"not a local folder, and not to be had from the hub: {reason}"
         raise FileNotFoundError(f"no model {source!r}: {what}") from error
-    return source, config.parent.name, config.parent.name  # .../snapshots/<commit>/config.json
+    refuse_named(config.parent)
+    return source, commit, commit
 
 
 def open_tokenizer(source: str, commit: str | None) -> tuple[Any, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
@@ -69,7 +70,8 @@ def _open(opened: bytes) -> Any:
 
     torch.set_num_threads(1)
     source, options = pickle.loads(opened)
-    return HuggingFaceModel(source, **options)
+    with warnings.catch_warnings(action="ignore"):  # the caller's own model has said it
+        return HuggingFaceModel(source, **options)
 
 
 def _asked(
