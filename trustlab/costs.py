@@ -54,6 +54,11 @@ COSTS = ["model", "method", "family", "purposes", "n_answers", "n_values", *AMOU
 COSTS += ["not_counted", "missing"]
 
 
+def whole_sum(column: pd.Series) -> Any:
+    """The sum of a column; NaN where any of it is missing."""
+    return column.sum(skipna=False)
+
+
 def purposes_of(method: Method) -> tuple[str, ...]:
     """The purposes of all requests that ``method`` reads: the answer's, then its own."""
     own = (purposes for needs, purposes in PURPOSES if needs & set(method.needs))
@@ -89,15 +94,17 @@ def method_costs(
       diagnosis (MedConf's keyword and profile) is spread over all answers, an assessor's and a
       panel's replies over all models'. A prompt counts once, however many replies it has.
     - ``usd``: from US dollars for a million tokens; NaN without.
-    - ``n_values`` of the answers have a value. ``not_counted``: other readers, and PMI's scoring of
-      the answer without the patient, which no table of requests holds.
+    - ``n_values`` of the answers have a value. ``not_counted``: other readers, PMI's scoring of the
+      answer without the patient, which no table of requests holds, and tokens that the server does
+      not count, of one request or more: their columns are then NaN, and so is ``usd``.
     - ``ValueError`` for lacking columns, and negative or half-given rates.
     """
     schema.need(run.calls, CALLS, "calls")
     rates = (usd_in, usd_out)
     if any((rate is None) != (usd_in is None) or (rate or 0) < 0 for rate in rates):
         raise ValueError(f"usd_in and usd_out must be both given, at least 0; received {rates}")
-    spent = run.calls.assign(n_replies=run.calls["n"]).groupby(["model", "purpose"])[AMOUNTS].sum()
+    asked_for = run.calls.assign(n_replies=run.calls["n"]).groupby(["model", "purpose"])
+    spent = asked_for[AMOUNTS].agg(whole_sum)
     every = [ANSWER, *(purpose for _, purposes in PURPOSES for purpose in purposes)]
 
     def of_model(model: str) -> pd.DataFrame:
@@ -118,6 +125,8 @@ def method_costs(
             values = mine[mine["method"] == method.name]
             asked = own.loc[list(purposes_of(method))]
             scored = "scoring without the patient" * ("answer.prior_logprobs" in method.needs)
+            gaps = asked["n_replies"].notna() & asked[AMOUNTS].isna().any(axis=1)
+            tokens = f"tokens of {', '.join(asked.index[gaps])}" * bool(gaps.any())
             rows.append(
                 {
                     **about,
@@ -127,7 +136,7 @@ def method_costs(
                     "n_answers": len(part),
                     "n_values": int(values["confidence"].notna().sum()),
                     **(asked.sum(skipna=False) / len(part)).to_dict(),
-                    "not_counted": ", ".join(filter(None, [scored, readers(method)])),
+                    "not_counted": ", ".join(filter(None, [tokens, scored, readers(method)])),
                     "missing": "; ".join(_notes(asked, values, aside)),
                 }
             )
