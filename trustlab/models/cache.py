@@ -347,6 +347,10 @@ def _plain(key: str, kept: object) -> str:
     return value
 
 
+def _whole_sum(counts: Sequence[int | None]) -> int | None:
+    return None if None in counts else sum(n or 0 for n in counts)
+
+
 def contains(longer: str, shorter: str) -> bool:
     """Whether one text is the other with three words or more put in at one place."""
     begin = os.path.commonprefix([longer, shorter])
@@ -442,7 +446,7 @@ class CachedModel:
         self.counts: dict[str, dict[str, int]] = {}
         self.served: Counter[str] = Counter()
         self.n_cut_prompts = 0
-        self._last: dict[str, tuple[str, int | None]] = {}
+        self._last: dict[str, tuple[str, int]] = {}
         self.recorder: Recorder | None = None
         self.trial: Callable[[CachedModel, Sequence[Request]], None] | None = None
         self._connection = _replies(path)
@@ -633,11 +637,11 @@ class CachedModel:
         """Count a request that was served, and tell the recorder."""
         self.served.update(reply.served_by for reply in replies if reply.served_by)
         answered = [reply for reply in replies if reply.missing is None or reply.n_tokens_in]
-        prompts = [reply.n_tokens_in or None for reply in answered]  # 0: of an older version
-        n_in = None if None in prompts else max(prompts, default=0)
-        outs = [reply.n_tokens_out for reply in answered]
-        n_out = None if None in outs else sum(outs)
-        self._compare(request, n_in)
+        n_out = _whole_sum([reply.n_tokens_out for reply in answered])
+        prompts = {reply.n_tokens_in or None for reply in answered}  # 0: of an older version
+        n_in = max((n or 0 for n in prompts), default=0) if None not in prompts else None
+        if n_in and finds_out(self.model):
+            self._compare(request, n_in)
         n_cached = 0 if n_made and request.temperature == 0 else request.n - n_made
         found = [read_reply(reply, request.about) for reply in replies]
         examples = {text for role, text in request.messages if role == "assistant"}
@@ -649,13 +653,13 @@ class CachedModel:
         call = (request.purpose, request.n, n_in, n_out, seconds, n_made, n_cached)
         self.calls.append(dict(zip(CALL_COLUMNS, call, strict=True)))
 
-    def _compare(self, request: Request, n_tokens: int | None) -> None:
-        """Count a prompt of as many tokens as the one before it for the same purpose, of which one
-        contains the other: the server cuts prompts, or miscounts them."""
+    def _compare(self, request: Request, n_tokens: int) -> None:
+        """Count a prompt that a server says to have as many tokens as the one before it for the
+        same purpose, of which one contains the other: it cuts prompts, or miscounts them."""
         prompt = "\n".join(content for _, content in request.messages)
-        before, n_before = self._last.get(request.purpose, ("", None))
+        before, n_before = self._last.get(request.purpose, ("", 0))
         self._last[request.purpose] = prompt, n_tokens
-        if n_tokens and n_tokens == n_before:
+        if n_tokens == n_before:
             shorter, longer = sorted([before, prompt], key=len)
             self.n_cut_prompts += contains(longer, shorter)
 
