@@ -54,11 +54,6 @@ COSTS = ["model", "method", "family", "purposes", "n_answers", "n_values", *AMOU
 COSTS += ["not_counted", "missing"]
 
 
-def whole_sum(column: pd.Series) -> Any:
-    """The sum of a column; NaN where any of it is missing."""
-    return column.sum(skipna=False)
-
-
 def purposes_of(method: Method) -> tuple[str, ...]:
     """The purposes of all requests that ``method`` reads: the answer's, then its own."""
     own = (purposes for needs, purposes in PURPOSES if needs & set(method.needs))
@@ -103,8 +98,8 @@ def method_costs(
     rates = (usd_in, usd_out)
     if any((rate is None) != (usd_in is None) or (rate or 0) < 0 for rate in rates):
         raise ValueError(f"usd_in and usd_out must be both given, at least 0; received {rates}")
-    asked_for = run.calls.assign(n_replies=run.calls["n"]).groupby(["model", "purpose"])
-    spent = asked_for[AMOUNTS].agg(whole_sum)
+    requests = run.calls.assign(n_replies=run.calls["n"]).groupby(["model", "purpose"])
+    spent = requests[AMOUNTS].sum(skipna=False)
     every = [ANSWER, *(purpose for _, purposes in PURPOSES for purpose in purposes)]
 
     def of_model(model: str) -> pd.DataFrame:
@@ -125,8 +120,8 @@ def method_costs(
             values = mine[mine["method"] == method.name]
             asked = own.loc[list(purposes_of(method))]
             scored = "scoring without the patient" * ("answer.prior_logprobs" in method.needs)
-            gaps = asked["n_replies"].notna() & asked[AMOUNTS].isna().any(axis=1)
-            tokens = f"tokens of {', '.join(asked.index[gaps])}" * bool(gaps.any())
+            gaps = asked[asked["n_replies"].notna() & asked.isna().any(axis=1)].index
+            tokens = f"tokens of {', '.join(gaps)}" * bool(len(gaps))
             rows.append(
                 {
                     **about,

@@ -17,7 +17,6 @@ import pandas as pd
 from trustlab.collect import SAMPLE_NEEDS, needs_of
 from trustlab.confidence import METHODS
 from trustlab.confidence.registry import label
-from trustlab.costs import whole_sum
 from trustlab.metrics.coverage import NOT_HELD
 from trustlab.metrics.estimate import MIN_CASES, groups, most_frequent
 from trustlab.metrics.run_tables import KEYS
@@ -131,7 +130,7 @@ def cost_table(calls: pd.DataFrame) -> pd.DataFrame:
     "not counted" where the server does not count those of every request."""
     asked = calls.assign(n_requests=1).rename(columns={"n": "n_replies"})
     amounts = ["n_requests", "n_replies", "n_tokens_in", "n_tokens_out", "n_made", "n_cached"]
-    spent = asked.groupby(["model", "purpose"], sort=False)[amounts].agg(whole_sum)
+    spent = asked.groupby(["model", "purpose"], sort=False)[amounts].sum(skipna=False)
     return spent.astype(object).fillna("not counted").infer_objects().reset_index()
 
 

@@ -229,18 +229,18 @@ class Growing:
         for name, of in self._columns.items():
             if self._keep:
                 table = pd.DataFrame(self._rows[name], columns=list(of))
-                counts = [column for column, kind in of.items() if kind == "int64"]
-                found[name] = whole_numbers(table, counts)
+                found[name] = typed(table, {c: kind for c, kind in of.items() if kind == "int64"})
             else:
                 table = read_table(self._folder / f"{name}.parquet")
                 found[name] = table.to_pandas(split_blocks=True, self_destruct=True)
         return found
 
 
-def whole_numbers(table: pd.DataFrame, columns: Iterable[str]) -> pd.DataFrame:
-    """The table with these columns as int64, or as float64 where a number is missing."""
-    gaps = {c: bool(table[c].isna().any()) for c in columns}
-    return table.astype({c: "float64" if gap else "int64" for c, gap in gaps.items()})
+def typed(table: pd.DataFrame, kinds: Mapping[str, str]) -> pd.DataFrame:
+    """The table with its columns of these ``kinds``; whole numbers of which one is missing are
+    float64."""
+    gaps = {column: "float64" for column in kinds if table[column].isna().any()}
+    return table.astype({**kinds, **gaps})
 
 
 NOTICE = "Research only. Not for clinical use."

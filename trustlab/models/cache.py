@@ -35,7 +35,7 @@ from trustlab.models.opening import Later
 from trustlab.models.stops import Stopped
 from trustlab.models.thought import apart
 from trustlab.parsing.counts import ReadReply, count, read_reply
-from trustlab.paths import PRIVATE, whole, whole_numbers
+from trustlab.paths import PRIVATE, typed, whole
 from trustlab.paths import offline as told_offline
 from trustlab.records import Reply, TokenTrace
 from trustlab.tables import problem, shortened
@@ -347,10 +347,6 @@ def _plain(key: str, kept: object) -> str:
     return value
 
 
-def _whole_sum(counts: Sequence[int | None]) -> int | None:
-    return None if None in counts else sum(n or 0 for n in counts)
-
-
 def contains(longer: str, shorter: str) -> bool:
     """Whether one text is the other with three words or more put in at one place."""
     begin = os.path.commonprefix([longer, shorter])
@@ -446,7 +442,7 @@ class CachedModel:
         self.counts: dict[str, dict[str, int]] = {}
         self.served: Counter[str] = Counter()
         self.n_cut_prompts = 0
-        self._last: dict[str, tuple[str, int]] = {}
+        self._last = "", 0
         self.recorder: Recorder | None = None
         self.trial: Callable[[CachedModel, Sequence[Request]], None] | None = None
         self._connection = _replies(path)
@@ -637,9 +633,10 @@ class CachedModel:
         """Count a request that was served, and tell the recorder."""
         self.served.update(reply.served_by for reply in replies if reply.served_by)
         answered = [reply for reply in replies if reply.missing is None or reply.n_tokens_in]
-        n_out = _whole_sum([reply.n_tokens_out for reply in answered])
-        prompts = {reply.n_tokens_in or None for reply in answered}  # 0: of an older version
-        n_in = max((n or 0 for n in prompts), default=0) if None not in prompts else None
+        prompts = [reply.n_tokens_in or None for reply in answered]  # 0: of an older version
+        n_in = None if None in prompts else max(filter(None, prompts), default=0)
+        outs = [reply.n_tokens_out for reply in answered]
+        n_out = None if None in outs else sum(filter(None, outs))
         if n_in and finds_out(self.model):
             self._compare(request, n_in)
         n_cached = 0 if n_made and request.temperature == 0 else request.n - n_made
@@ -654,11 +651,11 @@ class CachedModel:
         self.calls.append(dict(zip(CALL_COLUMNS, call, strict=True)))
 
     def _compare(self, request: Request, n_tokens: int) -> None:
-        """Count a prompt that a server says to have as many tokens as the one before it for the
-        same purpose, of which one contains the other: it cuts prompts, or miscounts them."""
+        """Count a prompt that a server says to have as many tokens as the one before it, of which
+        one contains the other: it cuts prompts, or miscounts them."""
         prompt = "\n".join(content for _, content in request.messages)
-        before, n_before = self._last.get(request.purpose, ("", 0))
-        self._last[request.purpose] = prompt, n_tokens
+        before, n_before = self._last
+        self._last = prompt, n_tokens
         if n_tokens == n_before:
             shorter, longer = sorted([before, prompt], key=len)
             self.n_cut_prompts += contains(longer, shorter)
@@ -724,15 +721,12 @@ class CachedModel:
         it (of 15 with 10 known, 5 are asked for)."""
         import pandas as pd
 
-        table = pd.DataFrame(self.calls, columns=list(CALL_COLUMNS))
-        table = table.astype({"seconds": "float64", "purpose": "str"})
-        counts = [column for column in CALL_COLUMNS if column not in ("seconds", "purpose")]
-        return whole_numbers(table, counts)
+        kinds = dict.fromkeys(CALL_COLUMNS, "int64") | {"seconds": "float64", "purpose": "str"}
+        return typed(pd.DataFrame(self.calls, columns=list(CALL_COLUMNS)), kinds)
 
     def reset_calls(self) -> None:
         """Forget the rows of ``calls``, and what ``served`` counted."""
         self.calls.clear()
-        self._last.clear()
         self.n_cut_prompts = 0
         self.counts.clear()
         self.served.clear()
