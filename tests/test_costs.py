@@ -207,6 +207,9 @@ def test_a_budget_of_tokens_is_refused_where_they_are_not_counted(kind, server, 
         model.generate([asks(str(k)) for k in range(4)])
     assert len(server.chats()) == n_before + 2
     run_of(opened(max_calls=30))  # which is kept to
+    server.plan = lambda k, body: UNCOUNTED[kind] if "n" in body else None  # the third question
+    with pytest.raises(ValueError, match="max_calls"):
+        _ = opened(max_tokens_total=300).abilities
 
 
 def test_an_old_cache_whose_server_counted_nothing_is_no_cost_of_0(server, opened, tmp_path):

@@ -225,6 +225,8 @@ def test_a_temperature_or_a_schema_that_is_refused_amid_a_run_stops_it(server, o
     server.refuses = {"response_format"}  # of the first reply: no other has come
     with pytest.raises(ValueError, match="response_format.*without structured=True"):
         model.generate([Request(ASKED, schema=schema_of("plan"))])
+    one, other = model.generate([Request(ASKED, schema=schema_of("plan")), ask("b")])
+    assert "response_format" in str(one[0].missing) and other[0].text
 
 
 def test_what_a_server_takes_is_settled_by_twelve_calls_at_most_and_kept(server, opened, tmp_path):

@@ -377,6 +377,13 @@ def test_where_nothing_was_settled_the_first_refusal_teaches_and_later_ones_do_n
     assert "logprobs" in str(rows[0][0].missing) and rows[1][0].trace
 
 
+def test_a_refusal_of_other_things_is_none_of_a_temperature_that_is_not_sent(server, opened):
+    refusal = (400, b'{"error": {"message": "this prompt is not for us"}}')
+    server.plan = lambda k, body: refusal
+    ((reply,),) = opened(temperature="default").generate([ask()])
+    assert "not for us" in str(reply.missing)
+
+
 PACKED = {
     "gzip": gzip.compress,
     "gzip, gzip": lambda data: gzip.compress(gzip.compress(data)),

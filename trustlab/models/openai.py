@@ -77,7 +77,7 @@ class _Run:
     """Calls that belong together: the requests of one ``generate`` and what has come so far, or at
     most ``left`` calls that settle what a server can do. ``last``: what the last call brought;
     ``unsure``: what failed and may pass another time; ``stopped``, ``error``: why it stopped, if it
-    did."""
+    did; ``hint``: what to do where nothing at all came."""
 
     requests: Sequence[Request] = ()
     rows: Sequence[list[Reply | None]] = ()
@@ -86,6 +86,7 @@ class _Run:
     last: Outcome | None = None
     unsure: str = ""
     stopped: str = ""
+    hint: str = ""
     error: type[Exception] | None = None
 
     def doubt(self, outcome: Outcome) -> None:
@@ -289,9 +290,11 @@ class OpenAIModel:
             run.stop(None, "interrupted")
         unasked = answers.missing(f"not asked: {run.stopped}")
         replies = [[unasked if reply is None else reply for reply in row] for row in rows]
+        cells = [reply.text is not None for row in replies for reply in row]
+        if run.hint and not any(cells):
+            raise ValueError(run.hint)
         if not run.stopped:
             return replies
-        cells = [reply.text is not None for row in replies for reply in row]
         if run.error not in (None, Gone) and not any(cells):
             raise run.error(run.stopped)
         larger = " with a larger one" if run.stopped.startswith("the budget") else ""
@@ -463,14 +466,17 @@ class OpenAIModel:
         reply has come: from then on a refusal concerns its reply alone. At the beginning of a run
         not to one that asks for something else than the run says, or ``provides``."""
         learned, hint = self._dialect.after(sent, outcome), ""
-        if learned.coldest > self._dialect.coldest or not learned.takes_temperature:
+        colder = learned.coldest > self._dialect.coldest
+        if colder or learned.takes_temperature < self._dialect.takes_temperature:
             hint = "for a model that takes only its own temperature give temperature='default'"
         elif self._dialect.takes_schema and not learned.takes_schema:
             hint = "without structured=True its JSON is asked for in words"
         if run.left is not None:
             self._speak(learned)
         elif hint and not self._answered:
-            run.stop(ValueError, f"{self._refused(outcome)}; {hint}")
+            run.hint = f"{self._refused(outcome)}; {hint}"
+            if not self._settled:
+                run.stop(ValueError, run.hint)
         elif not (self._answered or self._settled) and (
             learned.takes_logprobs or self._abilities is None
         ):
@@ -597,8 +603,6 @@ class OpenAIModel:
                 where = f"{self.name!r} cannot be reached at {self._line.address.shown}"
                 raise ConnectionError(f"{where}: {outcome.reason}")
             raise (FATAL.get(outcome.status) or RuntimeError)(self._refused(outcome))
-        if run.error is not None:
-            raise run.error(run.stopped)
         choices = answers.choices_of(outcome.answer)
         if not choices:
             raise RuntimeError(self._read(outcome, {}, _GREEDY, 1)[0].missing)
@@ -625,6 +629,8 @@ class OpenAIModel:
             provides |= {"prior"}
         if not math.isinf(window):
             counts = await self._count_tokens(_GREEDY.messages, run) is not None
+        if run.error is not None:
+            raise run.error(run.stopped)
         able = self._able(frozenset(provides), window, counts)
         able = replace(able, structured=bool(held) or not self.structured, unsure=run.unsure)
         if run.unsure and "prior" not in provides:
