@@ -239,7 +239,7 @@ class Growing:
 def typed(table: pd.DataFrame, kinds: Mapping[str, str]) -> pd.DataFrame:
     """The table with its columns of these ``kinds``; whole numbers of which one is missing are
     float64."""
-    gaps = {column: "float64" for column in kinds if table[column].isna().any()}
+    gaps = {column: "float64" for column in kinds if table[column].isna().to_numpy().any()}
     return table.astype({**kinds, **gaps})
 
 
