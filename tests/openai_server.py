@@ -150,7 +150,8 @@ class Server(Loopback):
     ``plan(k, body)`` names what happens to the k-th request (from 0): None for an answer, a number
     for that HTTP status, or one of "garbage", "no choices", "null content", "hang", "drip", "cut",
     "filter", "refusal", "redirect" (to ``elsewhere``), "echo" (of the key) and "digits"; or is a
-    function that makes the answer odd: another one, or its bytes. ``models``: the list's bytes.
+    function that makes the answer odd: another one, or its bytes; or status, bytes and headers of
+    an answer. ``models``: the list's bytes.
     ``refuses``: parameters that get a 400 by name, ``refuses_in`` the status. ``said``: tokens
     (bytes) of every reply, ``finish`` and ``message`` how it ends and what is in its message
     besides. ``per_second``: calls that are answered in each second, others get a 429.
@@ -354,6 +355,8 @@ class Handler(Quiet):
             self.answer(action, error, server.retry_after)
         elif problem is not None:
             self.answer(*problem, server.retry_after)
+        elif isinstance(action, tuple):
+            self.answer(*action)
         elif action in BODIES:
             self.answer(200, BODIES[action])
         elif callable(action):

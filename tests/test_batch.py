@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,7 +18,7 @@ import trustlab as tl
 from trustlab.models import batch
 from trustlab.models.base import Request
 from trustlab.models.batch import BatchModel
-from trustlab.models.cache import import_cache
+from trustlab.models.cache import CachedModel, import_cache
 from trustlab.models.stops import Waiting
 from trustlab.settings import Setup
 
@@ -227,3 +228,24 @@ def test_options_are_checked_with_a_run_s_settings(tmp_path):
     (model,) = tl.opened(Setup(model="openai-batch:toy", model_options=options)).models()
     assert isinstance(model, BatchModel) and model.window == 300
     assert model.provides == {"text", "logprobs"}
+
+
+@each("usage", [None, {}, {"prompt_tokens": 0, "completion_tokens": 0}, {"prompt_tokens": None}])
+def test_batch_files_are_the_user_s_alone_and_may_count_no_tokens(usage, tmp_path):
+    def uncounted(rows: list[dict]) -> list[dict]:
+        for row in rows:
+            row["response"]["body"]["usage"] = usage
+        return rows
+
+    before = os.umask(0)
+    try:
+        cached = CachedModel(BatchModel("toy", batch_dir=tmp_path, provides=[]), None)
+        cached.generate(asks(2))
+        cached.model.next_step()  # pyright: ignore
+    finally:
+        os.umask(before)
+    assert [oct(f.stat().st_mode & 0o777) for f in tmp_path.iterdir()] == ["0o600"]
+    answered(tmp_path, Server(), uncounted)
+    cached = CachedModel(BatchModel("toy", batch_dir=tmp_path, provides=[]), None)
+    assert all(row[0].text for row in cached.generate(asks(2)))
+    assert cached.calls_table()[["n_tokens_in", "n_tokens_out"]].isna().all(axis=None)

@@ -784,5 +784,88 @@ def test_a_cache_that_may_not_be_written_is_read_and_nothing_is_asked(read_only)
         CachedModel(Fake(), read_only, offline=False)
 
 
+# Whose file it is
+
+
+@each("umask", [0o000, 0o022, 0o077])
+def test_a_cache_and_what_it_is_exported_to_are_the_user_s_alone(umask, tmp_path):
+    file, before = tmp_path / "new" / "replies.sqlite", os.umask(umask)
+    try:
+        cached = CachedModel(Fake(), file)
+        cached.generate(batch(4))
+        modes = {path.name: oct(path.stat().st_mode & 0o777) for path in file.parent.iterdir()}
+        cached.close()
+        for name in ("a.jsonl.gz", "a.jsonl.xz"):
+            export_cache(file, tmp_path / name)
+        import_cache(tmp_path / "other.sqlite", tmp_path / "a.jsonl.gz")
+    finally:
+        os.umask(before)
+    assert modes == dict.fromkeys([file.name, f"{file.name}-wal", f"{file.name}-shm"], "0o600")
+    assert {oct(f.stat().st_mode & 0o777) for f in tmp_path.iterdir() if f.is_file()} == {"0o600"}
+
+
+def test_a_file_whose_rights_the_user_widened_keeps_them(tmp_path):
+    file = tmp_path / "replies.sqlite"
+    CachedModel(Fake(), file).close()
+    file.chmod(0o660)
+    CachedModel(Fake(), file).close()
+    assert file.stat().st_mode & 0o777 == 0o660
+
+
+@each("words", ["locking protocol", "disk I/O error", "database or disk is full", "unable to open"])
+def test_what_sqlite_cannot_do_names_the_file_and_the_way_out(words, tmp_path):
+    store = cache.connect(tmp_path / "a.sqlite", cache.SCHEMA)
+    with pytest.raises(sqlite3.OperationalError) as caught, store.named():
+        raise sqlite3.OperationalError(words)
+    store.close()
+    said = str(caught.value)
+    assert said.startswith(f"{tmp_path / 'a.sqlite'}: {words}")
+    assert "cache=" in said and "TRUSTLAB_RUNS" in said and said.count("cache=") == 1
+
+
+# Prompts that contain each other
+
+
+class Counting(Fake):
+    """A server that says ``n_tokens(prompt)``."""
+
+    def __init__(self, n_tokens: Any) -> None:
+        super().__init__()
+        self.n_tokens = n_tokens
+
+    @property
+    def provides(self) -> frozenset[str]:  # pyright: ignore
+        return frozenset({"text"})
+
+    def reply(self, request: Request, i: int) -> Reply:
+        return Reply("[flu]", n_tokens_in=self.n_tokens(request.messages[-1][1]), n_tokens_out=3)
+
+
+PROMPTS = ("Patient: cough.", "Patient: cough. Fever since Monday evening.", "Hi.")
+
+
+@each(
+    ("n_tokens", "prompts", "n"),
+    [
+        (lambda text: 9, PROMPTS, 1),
+        (lambda text: 9, PROMPTS[::-1], 1),  # whichever comes first
+        (lambda text: min(len(text.split()), 2), PROMPTS[:2], 1),  # cut at a window
+        (lambda text: len(text.split()), PROMPTS, 0),
+        (lambda text: 0, PROMPTS, 0),  # nothing is counted, which is said elsewhere
+        (lambda text: None, PROMPTS, 0),
+        (lambda text: 9, ("a cough", "a coughing"), 0),  # may be one token
+        (lambda text: 9, ("a dry cough and pain", "a wet cough, fever and much pain"), 0),
+        (lambda text: 9, ("a cough. So?", "a cough and fever since Monday. So?"), 1),
+        (lambda text: 9, ("a cough", "a cough"), 0),
+    ],
+)
+def test_prompts_that_contain_each_other_cannot_have_as_many_tokens(n_tokens, prompts, n):
+    cached = CachedModel(Counting(n_tokens), None)
+    cached.generate([replace(ONE, messages=(("user", text),)) for text in prompts])
+    assert cached.n_cut_prompts == n
+    cached.reset_calls()
+    assert cached.n_cut_prompts == 0
+
+
 if __name__ == "__main__":
     run_until(*sys.argv[1:])

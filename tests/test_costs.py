@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import sqlite3
+from contextlib import closing
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,13 +14,19 @@ import pytest
 from asking import ask
 from each import each
 from fake_model import TEXT_ONLY, FakeEncoder, FakeModel, made_cases
+from openai_server import ask as asks
 
+import trustlab as tl
 from trustlab.confidence import METHODS
 from trustlab.costs import CALLS, method_costs, purposes_of
 from trustlab.experiment import benchmark
+from trustlab.formatted import cost_table
+from trustlab.models.openai import OpenAIModel
+from trustlab.models.stops import Stopped
 from trustlab.records import Reply
 from trustlab.reporting import report
 from trustlab.run import Run
+from trustlab.settings import Setup
 
 ONE_OF_EACH = list({METHODS[name].needs: name for name in METHODS}.values())
 """A method for each set of needs."""
@@ -122,3 +131,103 @@ def test_what_is_missing_failed_or_unread_is_counted_apart_and_the_costs_stand_b
     assert "US dollars" in str(found) and "US dollars" not in str(report(run))
     page = found._repr_html_()
     assert "<b>," not in page and "&lt;b&gt;" in page
+
+
+# Tokens that a server does not count
+
+
+def without(answer: dict) -> dict:
+    del answer["usage"]
+    return answer
+
+
+def usage(**fields: Any) -> Any:
+    return lambda answer: answer | {"usage": answer["usage"] | fields}
+
+
+UNCOUNTED = {
+    "none": without,
+    "null": lambda answer: answer | {"usage": None},
+    "empty": lambda answer: answer | {"usage": {}},
+    "zeros": usage(prompt_tokens=0, completion_tokens=0),
+    "words": usage(prompt_tokens="many", completion_tokens="few"),
+    "prompt alone": usage(completion_tokens=None),
+    "reply alone": usage(prompt_tokens=None),
+    "below 0": usage(prompt_tokens=-1, completion_tokens=-1),
+}
+
+
+def run_of(model: OpenAIModel, n: int = 2, **choices: Any) -> Run:
+    setup = Setup(samples=2, cache=choices.pop("cache", ":memory:"), quiet=True, **choices)
+    return tl.benchmark(tl.load_cases("starter", n=n), [model], ["poc", "ce"], [100], setup)
+
+
+@each("kind", UNCOUNTED)
+def test_what_a_server_does_not_count_costs_nobody_knows_what(kind, server, opened, tmp_path):
+    server.logprobs = "null"  # else the reply's tokens can be counted
+    server.plan = lambda k, body: UNCOUNTED[kind]
+    run = run_of(opened(), run_dir=str(tmp_path))
+    lost = [c for c in ("n_tokens_in", "n_tokens_out") if run.calls[c].isna().all()]
+    one = {"prompt alone": ["n_tokens_out"], "reply alone": ["n_tokens_in"]}.get(kind)
+    assert lost == (one or ["n_tokens_in", "n_tokens_out"])
+    assert (cost_table(run.calls)[lost] == "not counted").all(axis=None)
+    for made in (run, tl.load_run(tmp_path)):
+        found = report(made, usd_in=1, usd_out=2)
+        assert found.costs[[*lost, "usd"]].isna().all(axis=None)
+        assert found.costs["not_counted"].str.startswith("tokens of diagnosis").all()
+        assert "- Tokens: not counted for 6 of 6 requests" in found.text
+        assert "the server does not count them" in found.text and "0.0000" not in str(found)
+
+
+def test_a_part_that_is_not_counted_is_no_cost_of_0_and_counted_ones_stay_whole(server, opened):
+    server.plan = lambda k, body: without if k % 3 == 0 and "n" in body else None
+    run = run_of(opened(), n=6)
+    n_lost = int(run.calls["n_tokens_in"].isna().sum())
+    assert 0 < n_lost < 6 and f"not counted for {n_lost} of 18 requests" in report(run).text
+    spent = cost_table(run.calls).set_index("purpose")
+    assert spent["n_tokens_in"].eq("not counted").to_dict() == {
+        "diagnosis": False, "samples": True, "ce": False,
+    }  # fmt: skip
+    costs = report(run, usd_in=1, usd_out=1).costs.set_index("method")
+    assert costs["usd"].isna().to_dict() == {"poc": True, "ce": False}
+    server.plan = lambda k, body: None
+    counted = run_of(opened())
+    assert counted.calls["n_tokens_in"].dtype == "int64"
+    assert "not counted for" not in report(counted).text
+
+
+@each("kind", UNCOUNTED)
+def test_a_budget_of_tokens_is_refused_where_they_are_not_counted(kind, server, opened):
+    server.plan, n_before = lambda k, body: UNCOUNTED[kind], len(server.chats())
+    with pytest.raises(ValueError, match=r"usage.* max_tokens_total .*give max_calls"):
+        run_of(opened(max_tokens_total=300))
+    assert len(server.chats()) == n_before + 1  # of the questions before the first case
+    model = opened(max_tokens_total=300, provides=["text"], concurrency=1)
+    with pytest.raises(Stopped, match=r"usage.*1 of 4 replies are finished"):
+        model.generate([asks(str(k)) for k in range(4)])
+    assert len(server.chats()) == n_before + 2
+    run_of(opened(max_calls=30))  # which is kept to
+    server.plan = lambda k, body: UNCOUNTED[kind] if "n" in body else None  # the third question
+    with pytest.raises(ValueError, match="max_calls"):
+        _ = opened(max_tokens_total=300).abilities
+
+
+def test_an_old_cache_whose_server_counted_nothing_is_no_cost_of_0(server, opened, tmp_path):
+    file = tmp_path / "replies.sqlite"
+    run_of(opened(), cache=str(file))
+    with closing(sqlite3.connect(file)) as kept, kept:  # as an older version kept them
+        rows = kept.execute("SELECT key, value FROM replies").fetchall()
+        for key, value in rows:
+            words = re.sub(r'"n_tokens_in":\d+', '"n_tokens_in":0', value.partition("\n")[0])
+            kept.execute("UPDATE replies SET value = ? WHERE key = ?", (words, key))
+    assert run_of(opened(), cache=str(file)).calls["n_tokens_in"].isna().all()
+
+
+def test_a_withheld_reply_without_tokens_is_counted(server, opened):
+    def empty(answer: dict) -> dict:
+        answer["choices"][0]["message"]["content"] = ""
+        return usage(completion_tokens=0)(answer)
+
+    server.logprobs, server.plan = "null", lambda k, body: empty
+    model = opened(max_tokens_total=10_000, provides=["text"])
+    assert [reply.n_tokens_out for (reply,) in model.generate([asks("a")])] == [0]

@@ -222,9 +222,11 @@ def test_a_temperature_or_a_schema_that_is_refused_amid_a_run_stops_it(server, o
     server.refuses, server.holds = set(), True
     model = opened(structured=True)
     assert model.abilities.structured
-    server.refuses = {"response_format"}
+    server.refuses = {"response_format"}  # of the first reply: no other has come
     with pytest.raises(ValueError, match="response_format.*without structured=True"):
         model.generate([Request(ASKED, schema=schema_of("plan"))])
+    one, other = model.generate([Request(ASKED, schema=schema_of("plan")), ask("b")])
+    assert "response_format" in str(one[0].missing) and other[0].text
 
 
 def test_what_a_server_takes_is_settled_by_twelve_calls_at_most_and_kept(server, opened, tmp_path):
@@ -474,3 +476,19 @@ def test_options_that_contradict_a_run_or_look_like_a_key_are_refused(options, m
         told = f"{caught.value} {again.value}"
         assert "77" not in told and "ABCDEF" not in told
     opened(extra_body={"ban_eos_token": True, "stop_token_ids": [1], "keyword": "x"})
+
+
+def test_prompts_that_a_server_cuts_are_said(server, opened, tmp_path):
+    """More of a case is never as many tokens."""
+    server.n_tokens = 9
+    setup = Setup(**IN_MEMORY, samples=2, run_dir=str(tmp_path))
+    for n_tokens in (9, None):
+        server.n_tokens = n_tokens
+        run = tl.benchmark(tl.load_cases("starter", n=2), [opened()], ["asp"], [20, 100], setup)
+        lines = [line for line in remark_lines(run.parameters) if "cut prompts" in line]
+        assert bool(lines) == (n_tokens == 9) and lines == [
+            line for line in manifest(run)["warnings"] if "cut prompts" in line
+        ]
+    modes = {file.name: file.stat().st_mode & 0o777 for file in tmp_path.iterdir()}
+    assert {"answers.csv", "replies.jsonl.gz", "run.json", "generations.jsonl.gz"} <= modes.keys()
+    assert set(modes.values()) == {0o600}

@@ -3,16 +3,22 @@ the key reaches nothing."""
 
 from __future__ import annotations
 
+import gzip
+import json
 import logging
 import os
+import select
 import signal
 import sqlite3
 import time
 import traceback
+import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing
 from email.utils import formatdate
+from multiprocessing import get_context
 
 import pytest
 from each import each
@@ -316,8 +322,8 @@ def test_what_a_server_says_of_itself_is_counted_as_far_as_it_can_be(server, ope
         cached = CachedModel(model, tmp_path / "replies.sqlite")
         rows = cached.generate(asks(4))
         assert cached.served == {"toy-1": 3, "toy-2": 1}
-        assert (rows[0][0].n_tokens_in, model.usage["n_tokens_in"]) == (0, 0)
-        assert cached.calls_table()["n_tokens_in"].tolist() == [0] * 4
+        assert (rows[0][0].n_tokens_in, model.usage["n_tokens_in"]) == (None, 0)
+        assert cached.calls_table()["n_tokens_in"].isna().all()
         cached.close()
     assert len(server.chats()) == 4
 
@@ -332,7 +338,198 @@ def test_a_text_only_view_of_a_server_is_opened_again_without_asking_it(server, 
     assert again.generate([ask()]) == [row] and len(server.received) == calls
 
 
+REFUSALS = (
+    "system role is not supported here", "logprobs are not available for this prompt",
+    "'n' must be 1", "Unsupported value: 'temperature'", "seed is not allowed",
+    "response_format is not supported", "Unsupported parameter: 'max_tokens'", "top_p",
+)  # fmt: skip
+
+
+@each("words", REFUSALS)
+@each("status", [400, 422])
+def test_a_refusal_amid_a_run_concerns_its_reply_alone(words, status, server, opened):
+    """Before the first case it teaches a dialect; then nothing is switched off any more."""
+    model = opened(provides=None)
+    assert "distributions" in model.provides
+    bad = (status, json.dumps({"error": {"message": words}}).encode())
+    server.plan = lambda k, body: bad if patient_of(body) == "1" else None
+    want, n_before = frozenset({"logprobs", "distributions"}), len(server.chats())
+    rows = model.generate([ask(str(k), n=2, temperature=0.5, want=want) for k in range(4)])
+    assert [reply.text is None for row in rows for reply in row] == [k in (2, 3) for k in range(8)]
+    assert all(reply.missing and words in reply.missing for reply in rows[1])
+    assert all(reply.trace and reply.trace.alternatives for k in (0, 2, 3) for reply in rows[k])
+    sent = server.chats()[n_before:]
+    assert len(sent) == 4 and len({tuple(sorted(body)) for body in sent}) == 1
+    assert "server" not in model.asked_with
+
+
+def test_where_nothing_was_settled_the_first_refusal_teaches_and_later_ones_do_not(server, opened):
+    server.refuses = {"seed"}
+    model = opened(concurrency=1)
+    assert model.generate(asks(2))[1][0].text and len(server.chats()) == 3
+    server.refuses = {"seed", "top_p"}
+    one, other = model.generate([ask("warm", temperature=0.5), ask("cold")])
+    assert "top_p" in str(one[0].missing) and other[0].text and len(server.chats()) == 5
+    refusal = (400, b'{"error": {"message": "logprobs are not available"}}')
+    server.plan = lambda k, body: refusal if patient_of(body) == "0" else None
+    told = opened(provides=["logprobs"], concurrency=1)  # what a user names counts
+    rows = told.generate([ask(str(k), want=frozenset({"logprobs"})) for k in range(2)])
+    assert "logprobs" in str(rows[0][0].missing) and rows[1][0].trace
+
+
+def test_a_refusal_of_other_things_is_none_of_a_temperature_that_is_not_sent(server, opened):
+    refusal = (400, b'{"error": {"message": "this prompt is not for us"}}')
+    server.plan = lambda k, body: refusal
+    ((reply,),) = opened(temperature="default").generate([ask()])
+    assert "not for us" in str(reply.missing)
+
+
+PACKED = {
+    "gzip": gzip.compress,
+    "gzip, gzip": lambda data: gzip.compress(gzip.compress(data)),
+    "deflate": zlib.compress,
+    "X-GZIP": gzip.compress,
+    "br": bytes,
+    "zstd": bytes,
+}
+
+
+@each("encoding", PACKED)
+def test_a_packed_answer_is_refused_before_it_is_unpacked(encoding, server, opened):
+    bomb = PACKED[encoding](b" " * 150_000_000 if encoding == "gzip, gzip" else b'{"choices": []}')
+    head = {"content-encoding": encoding}
+    server.plan = lambda k, body: (200, bomb, head) if patient_of(body) == "1" else None
+    began = time.monotonic()
+    model = opened()
+    rows = model.generate(asks(3))
+    assert [row[0].text is None for row in rows] == [False, True, False]
+    why = f"the server's answer is packed ({encoding}), and not read"
+    assert rows[1][0].missing == why and time.monotonic() - began < 2
+    # A packed refusal is one of its status.
+    n_before = len(server.chats())
+    server.plan = lambda k, body: (503, bomb, head) if len(server.chats()) == n_before + 1 else None
+    assert model.generate([ask("again")])[0][0].text and len(server.chats()) == n_before + 2
+    server.plan = lambda k, body: (400, bomb, head)
+    assert "HTTP 400" in str(model.generate([ask("never")])[0][0].missing)
+
+
+def test_an_answer_that_says_it_is_not_packed_is_read(server, opened):
+    def plan(k: int, body: dict) -> tuple[int, bytes, dict[str, str]]:
+        return 200, json.dumps(server.chat(body, None)).encode(), {"content-encoding": "identity"}
+
+    server.plan = plan
+    assert opened().generate([ask()])[0][0].text
+
+
+# A forked process
+
+
+def replies_of(model: OpenAIModel, patient: str) -> str | None:
+    return model.generate([ask(patient)])[0][0].text
+
+
+SHARED: dict[str, OpenAIModel] = {}  # what a pool's processes have of this one
+
+
+def of_shared(patient: str) -> str | None:
+    return replies_of(SHARED["model"], patient)
+
+
+def in_child(work: Callable[[], object]) -> str:
+    """What ``work`` gives, or says, in a forked process; it is killed after 20 s."""
+    read, write = os.pipe()
+    if (child := os.fork()) == 0:
+        try:
+            text = str(work())
+        except BaseException as error:
+            text = f"{type(error).__name__}: {error}"
+        os.write(write, text.encode())
+        os._exit(0)
+    os.close(write)
+    try:
+        ready, _, _ = select.select([read], [], [], 20)
+        return os.read(read, 10_000).decode() if ready else "hangs"
+    finally:
+        os.close(read)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
+forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="no process is forked here")
+
+
+@forks
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@each("before", ["unused", "used", "closed"])
+def test_a_model_that_was_opened_before_a_fork_asks_in_both_processes(before, server, opened):
+    model = opened(timeout_s=5.0)
+    if before != "unused":
+        assert replies_of(model, "one")
+    if before == "closed":
+        model.close()
+    texts = [in_child(lambda: replies_of(model, "two")) for _ in range(2)]
+    assert texts == [replies_of(model, "two")] * 2
+    assert in_child(model.close) == "None" and replies_of(model, "three")
+    nested = in_child(lambda: in_child(lambda: replies_of(model, "two")))
+    assert nested == texts[0]
+
+
+@forks
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_pool_of_forked_processes_may_ask(server, opened):
+    SHARED["model"] = opened()
+    expected = [of_shared(text) for text in "abcd"]
+    with ProcessPoolExecutor(2, mp_context=get_context("fork")) as pool:
+        assert list(pool.map(of_shared, "abcd", timeout=20)) == expected
+
+
+@forks
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@each("path", ["replies.sqlite", None])
+def test_a_cache_that_was_opened_before_a_fork_says_so(path, server, opened, tmp_path):
+    """SQLite's locks do not reach the forked process; replies in memory do."""
+    file = path and tmp_path / path
+    cached = CachedModel(opened(), file)
+    first = cached.generate([ask("a")])[0][0].text
+    words = in_child(lambda: cached.generate([ask("a")])[0][0].text)
+    assert words == first if file is None else ("forked" in words and str(file) in words)
+    if file is not None:
+        again = in_child(lambda: CachedModel(opened(), file).generate([ask("a")])[0][0].text)
+        assert again == first
+    assert cached.generate([ask("b")])[0][0].text
+    cached.close()
+
+
 # Addresses and keys
+
+
+@each("path", ["", "/", "/api", "/api/", "/openai", "/chat/completions"])
+@each("provides", [None, ["text"]])
+def test_an_address_without_v1_is_said_where_nothing_is_found(path, provides, server, opened):
+    url = server.url.removesuffix("/v1") + path
+    model = opened(base_url=url, provides=provides)
+    with pytest.raises(FileNotFoundError, match=r"HTTP 404: no such path; .* lack /v1") as caught:
+        model.generate([ask()]) if provides else model.abilities
+    assert "refuses" not in str(caught.value)
+
+
+@each("path", ["/v1", "/v1/", "/v1//", "/v1/chat/completions", "/v1/chat/completions/"])
+def test_an_address_is_the_same_with_the_path_of_a_call(path, server, opened):
+    model = opened(base_url=server.url.removesuffix("/v1") + path)
+    assert model.generate([ask()])[0][0].text and set(server.paths) == {"/v1/chat/completions"}
+
+
+@each("status", [200, 405])
+def test_a_page_in_place_of_a_server_may_lack_v1_and_a_model_that_is_not_there_does_not(
+    status, server, opened
+):
+    server.plan = lambda k, body: (status, b"<html>Welcome</html>")
+    with pytest.raises(RuntimeError, match="Welcome.* lack /v1"):
+        _ = opened(provides=None, max_retries=0, base_url=server.url.removesuffix("/v1")).provides
+    server.plan = lambda k, body: 404
+    with pytest.raises(FileNotFoundError, match="refuses 'toy': HTTP 404") as caught:
+        _ = opened(provides=None).provides
+    assert "lack" not in str(caught.value)
 
 
 def test_a_server_that_is_not_there_is_named():
@@ -424,10 +621,44 @@ def test_the_key_reaches_no_file_log_exception_or_name(server, opened, tmp_path,
     assert [text[:500] for text in seen if KEY in text] == []
 
 
-@each("shown", [KEY, "sk-other-0123456789", "sk-ab********wxyz", "Bearer abcdef"])
+LOGIN = "http://user:open-sesame@host"
+BASIC = "Basic dXNlcjpwYXNzd29yZA=="
+
+
+@each(
+    "shown",
+    [
+        KEY,
+        "sk-other-0123456789",
+        "sk-ab********wxyz",
+        "Bearer abcdef",
+        "bearer abcdef",
+        BASIC,
+        "basic YWRtaW46c2VzYW1l",
+        "Authorization: Basic dTpwMQ==",
+        LOGIN,
+        "https://token7@host",
+    ],
+)
 def test_what_looks_like_a_key_in_a_servers_words_is_cut_out(shown, opened):
     model = opened()
     model.generate([ask()])
     words = model._line.scrubbed(f"Incorrect API key provided: {shown}. See the manual.")
-    assert "[key]" in words and shown.split()[-1] not in words
+    secret = shown.partition("://")[2].partition("@")[0] or shown.split()[-1]
+    assert "[key]" in words and secret not in words
     assert words.startswith("Incorrect") and "manual" in words
+
+
+@each(
+    "words", ["a basic metabolic panel", "Basic Metabolic Panel", "basic life support", "at a://b"]
+)
+def test_ordinary_words_are_not_cut_out(words, opened):
+    model = opened()
+    assert model._line.scrubbed(f"Flagged: {words}.") == f"Flagged: {words}."
+
+
+@each("value", [BASIC, "basic dXNlcjpwYXNzd29yZA", LOGIN, "say Bearer abcdef77"])
+def test_parameters_that_hold_credentials_are_refused_and_not_repeated(value, opened):
+    with pytest.raises(ValueError, match="key") as caught:
+        opened(extra_body={"user": value})
+    assert value.split()[-1] not in str(caught.value)

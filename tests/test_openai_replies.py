@@ -318,7 +318,19 @@ POOR = {"message": "Insufficient credits", "code": 402}
         ({"base_resp": {"status_code": 1008, "status_msg": "insufficient balance"}}, 402),
         ({"success": False, "msg": "who knows"}, 200),
         (b'data: {"error": {"code": 429, "message": "slow down"}}\n\n', 429),
+        ({"error": BUSY, "choices": [{"message": {"content": ""}, "finish_reason": "stop"}]}, 429),
+        ({"error": BUSY, "choices": [{"message": {"content": None}}]}, 429),
+        ({"error": BUSY, "choices": [{"message": FLU, "finish_reason": "error"}]}, 429),
+        ({"errors": [BUSY], "choices": [{}]}, 429),
+        (
+            {
+                "base_resp": {"status_code": 1008, "status_msg": "insufficient balance"},
+                "choices": [{"message": {"content": ""}}],
+            },
+            402,
+        ),
         ({"error": None, "choices": [{"message": FLU}]}, None),
+        ({"error": {}, "choices": [{"message": FLU}]}, None),
         ({"choices": [{"error": BUSY}, {"message": FLU}]}, None),
         ({"count": 3, "message": "ok"}, None),
     ],
@@ -343,6 +355,21 @@ def test_an_error_inside_a_200_is_tried_again_or_a_stop(error, n_calls, stopped,
         ((reply,),) = model.generate([ask("a")])
         assert "inside HTTP 200 after 1 retry" in str(reply.missing)
     assert len(server.chats()) == n_calls
+
+
+@each("choices", [[], None, "gone", {}, [{"error": BUSY, "message": {"content": ""}}]])
+def test_an_answer_without_a_choice_is_missing_and_settles_nothing(choices, server, opened):
+    """With the server's words, and without the rest of the run."""
+    blocked = {"choices": choices, "prompt_filter_results": "Blocked by a filter"}
+    server.plan = lambda k, body: (lambda answer: blocked) if bad(body) else None
+    (first,), (good,) = opened().generate([ask("bad"), ask("good", want=WANT)])
+    assert first.text is None and first.finish == "error" and good.text and good.trace
+    assert ("Blocked" if not isinstance(choices, list) or not choices else "Rate") in str(
+        first.missing
+    )
+    server.plan = lambda k, body: lambda answer: blocked
+    with pytest.raises(RuntimeError):  # nothing is taken for a server that gives text alone
+        _ = opened(provides=None).provides
 
 
 @each(

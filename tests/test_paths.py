@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -54,6 +54,29 @@ def test_a_file_takes_its_name_once_it_is_whole_and_else_the_old_one_stays(error
         assert error
     assert path.read_text() == ("old" if error else "half")
     assert list(path.parent.iterdir()) == [path]
+
+
+@each("umask", [0o000, 0o022, 0o077])
+@each("error", [None, ValueError])
+def test_whatever_is_written_is_the_user_s_alone(umask, error, tmp_path):
+    before = os.umask(umask)
+    try:
+        (tmp_path / "old.txt").write_text("old")
+        (tmp_path / "old.txt").chmod(0o644)
+        for name in ("old.txt", "new.txt"):
+            with suppress(ValueError), whole(tmp_path / name) as beside:
+                assert beside.stat().st_mode & 0o777 == 0o600  # from the beginning
+                beside.write_text("words", encoding="utf-8")
+                if error:
+                    raise error
+        save_table(MANY[:2], tmp_path / "a.csv")
+        save_table(MANY[:2], tmp_path / "a.parquet")
+        save_json({}, tmp_path / "a.json")
+    finally:
+        os.umask(before)
+    modes = {file.name: oct(file.stat().st_mode & 0o777) for file in tmp_path.iterdir()}
+    kept = {"old.txt": "0o644"} if error else {"old.txt": "0o600", "new.txt": "0o600"}
+    assert modes == dict.fromkeys(("a.csv", "a.parquet", "a.json"), "0o600") | kept
 
 
 def drawn(folder: Path) -> Callable[[], object]:

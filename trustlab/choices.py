@@ -46,9 +46,12 @@ KEY_LIKE = re.compile(
     r"(?<![\w-])(?:(?:sk-|gh[oprsu]_|github_pat_|glpat-)(?:(?=[\w-]*\d)[\w-]{6,}|[\w-]{16,})"
     r"|(?:gsk_|hf_|r8_|AIza|ya29\.)(?:(?=[^\W_]*\d)[^\W_]{8,}|[\w-]{16,})|eyJ[\w-]{8,}\.[\w.-]+"
     r"|(?:nvapi-|pplx-|xai-|tgp_|xox[abprs]-)[\w-]{20,}|(?:AKIA|ASIA)[0-9A-Z]{12,})"
-    r"|(?<=[Bb]earer )\S{8,}|-----BEGIN [A-Z ]*PRIVATE KEY"
+    r"|(?i:(?<=bearer ))\S{8,}|-----BEGIN [A-Z ]*PRIVATE KEY"
+    r"|(?i:(?<=basic ))(?=\S*(?:\d|=|[a-z][A-Z]))[\w+/-]{6,}={0,2}"
+    r"|(?<=://)[^\s/@:]*:[^\s/@]+(?=@)"
 )
-"""What looks like a key, whoever gives it out."""
+"""What looks like a key, whoever gives it out: also ``Basic`` credentials (base64 mixes cases, and
+words do not), and a login in an address."""
 
 
 def names_key(name: str) -> bool:

@@ -89,15 +89,17 @@ def method_costs(
       diagnosis (MedConf's keyword and profile) is spread over all answers, an assessor's and a
       panel's replies over all models'. A prompt counts once, however many replies it has.
     - ``usd``: from US dollars for a million tokens; NaN without.
-    - ``n_values`` of the answers have a value. ``not_counted``: other readers, and PMI's scoring of
-      the answer without the patient, which no table of requests holds.
+    - ``n_values`` of the answers have a value. ``not_counted``: other readers, PMI's scoring of the
+      answer without the patient, which no table of requests holds, and tokens that the server does
+      not count, of one request or more: their columns are then NaN, and so is ``usd``.
     - ``ValueError`` for lacking columns, and negative or half-given rates.
     """
     schema.need(run.calls, CALLS, "calls")
     rates = (usd_in, usd_out)
     if any((rate is None) != (usd_in is None) or (rate or 0) < 0 for rate in rates):
         raise ValueError(f"usd_in and usd_out must be both given, at least 0; received {rates}")
-    spent = run.calls.assign(n_replies=run.calls["n"]).groupby(["model", "purpose"])[AMOUNTS].sum()
+    requests = run.calls.assign(n_replies=run.calls["n"]).groupby(["model", "purpose"])
+    spent = requests[AMOUNTS].sum(skipna=False)
     every = [ANSWER, *(purpose for _, purposes in PURPOSES for purpose in purposes)]
 
     def of_model(model: str) -> pd.DataFrame:
@@ -118,6 +120,8 @@ def method_costs(
             values = mine[mine["method"] == method.name]
             asked = own.loc[list(purposes_of(method))]
             scored = "scoring without the patient" * ("answer.prior_logprobs" in method.needs)
+            gaps = asked[asked["n_replies"].notna() & asked.isna().any(axis=1)].index
+            tokens = f"tokens of {', '.join(gaps)}" * bool(len(gaps))
             rows.append(
                 {
                     **about,
@@ -127,7 +131,7 @@ def method_costs(
                     "n_answers": len(part),
                     "n_values": int(values["confidence"].notna().sum()),
                     **(asked.sum(skipna=False) / len(part)).to_dict(),
-                    "not_counted": ", ".join(filter(None, [scored, readers(method)])),
+                    "not_counted": ", ".join(filter(None, [tokens, scored, readers(method)])),
                     "missing": "; ".join(_notes(asked, values, aside)),
                 }
             )

@@ -408,6 +408,7 @@ def how_asked(models: Iterable[Any]) -> dict[str, Any]:
         "own_temperature": [name for name, able in known.items() if not able.temperature],
         "nearly_greedy": [name for name, able in known.items() if able.coldest],
         "unstructured": [name for name, able in known.items() if not able.structured],
+        "cut_prompts": [name for name, m in asked.items() if getattr(m, "n_cut_prompts", 0)],
     }
 
 

@@ -46,6 +46,8 @@ NAMED = {
     "samples_alike": "all samples alike (temperature ignored?)",
     "own_temperature": "asked at its own temperature, since it takes no other: not greedily",
     "nearly_greedy": "asked at temperature 0.01 in place of 0, which it does not take",
+    "cut_prompts": "counts as many tokens for a prompt as for a longer one that contains it: its"
+    " server may cut prompts, or does not count them",
     "small_library": "MedConf's library holds the 65 conditions of the starter data alone, other"
     " diagnoses have no passage: corpus=FOLDER takes MedRAG's snippets (docs/scale.md)",
     "unstructured": "its server does not hold replies to a schema: they were asked for in words",
@@ -124,10 +126,12 @@ def to_latex(table: pd.DataFrame, caption: str = "", label: str = "") -> str:
 
 
 def cost_table(calls: pd.DataFrame) -> pd.DataFrame:
-    """What was asked, by purpose, each request once, whatever number of methods read it."""
+    """What was asked, by purpose, each request once, whatever number of methods read it; tokens are
+    "not counted" where the server does not count those of every request."""
     asked = calls.assign(n_requests=1).rename(columns={"n": "n_replies"})
     amounts = ["n_requests", "n_replies", "n_tokens_in", "n_tokens_out", "n_made", "n_cached"]
-    return asked.groupby(["model", "purpose"], sort=False)[amounts].sum().reset_index()
+    spent = asked.groupby(["model", "purpose"], sort=False)[amounts].sum(skipna=False)
+    return spent.astype(object).fillna("not counted").infer_objects().reset_index()
 
 
 def coverage_table(

@@ -20,6 +20,8 @@ from trustlab.files import DATA, ROOT, read_yaml  # noqa: F401
 if TYPE_CHECKING:
     import pandas as pd
 
+PRIVATE = 0o600
+"""Rights of each file that is written, whatever the system gives to new ones."""
 _ABOVE = (Path.cwd(), *Path.cwd().parents)
 WORK = next((f for f in _ABOVE if (f / "notebooks" / "parameters").is_dir()), _ABOVE[0])
 """The nearest folder from the working folder upwards that has notebooks and their parameters; else
@@ -102,13 +104,15 @@ def _is_dead(process: str) -> bool:
 def whole(path: Path) -> Iterator[Path]:
     """A name beside ``path`` to write to; it becomes ``path`` once the block ends, so that no half
     file is ever there. Where the block fails the old file stays; a kill leaves what was written,
-    ending in ``.part``, until the same file is written again."""
+    ending in ``.part``, until the same file is written again. Only the user may read it: patients'
+    words may be in it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     for left in path.parent.glob(f"{glob.escape(path.name)}.*.part"):
         if _is_dead(left.name.split(".")[-2]):
             left.unlink(missing_ok=True)
     beside = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
+        beside.touch(PRIVATE)
         yield beside
         beside.replace(path)
     except OSError as error:
@@ -224,12 +228,19 @@ class Growing:
         found: dict[str, pd.DataFrame] = {}
         for name, of in self._columns.items():
             if self._keep:
-                whole_numbers = {c: kind for c, kind in of.items() if kind == "int64"}
-                found[name] = pd.DataFrame(self._rows[name], columns=list(of)).astype(whole_numbers)
+                table = pd.DataFrame(self._rows[name], columns=list(of))
+                found[name] = typed(table, {c: kind for c, kind in of.items() if kind == "int64"})
             else:
                 table = read_table(self._folder / f"{name}.parquet")
                 found[name] = table.to_pandas(split_blocks=True, self_destruct=True)
         return found
+
+
+def typed(table: pd.DataFrame, kinds: Mapping[str, str]) -> pd.DataFrame:
+    """The table with its columns of these ``kinds``; whole numbers of which one is missing are
+    float64."""
+    gaps = {column: "float64" for column in kinds if table[column].isna().to_numpy().any()}
+    return table.astype({**kinds, **gaps})
 
 
 NOTICE = "Research only. Not for clinical use."

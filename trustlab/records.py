@@ -199,13 +199,14 @@ class Reply:
     - ``raw``: the unchanged words, where ``text`` was parsed out of them.
     - ``finish``: "stop", "error", or "length": the tokens ran out, which is no answer, whatever the
       text says (:func:`trustlab.parsing.reply.no_answer`).
+    - ``n_tokens_in``, ``n_tokens_out``: ``None`` where the server does not count them.
     - ``served_by``: the model that the server names, or ''; ``reasoning``: the thought before it.
     """
 
     text: str | None
     trace: TokenTrace | None = None
-    n_tokens_in: int = 0
-    n_tokens_out: int = 0
+    n_tokens_in: int | None = 0
+    n_tokens_out: int | None = 0
     finish: str = "stop"
     missing: str | None = None
     raw: str | None = None

@@ -126,6 +126,8 @@ def _facts(run: Run) -> dict[str, Any]:
         "missing": confidence["confidence"].isna().sum(),
     }
     reading = needs | {m.name for m in methods}
+    tokens = run.calls.reindex(columns=["n_tokens_in", "n_tokens_out"])
+    n |= {"requests": len(tokens), "without_usage": tokens.isna().any(axis=1).sum()}
     return {
         "p": p,
         "needs": needs,

@@ -356,6 +356,8 @@ def run_notebook(
         "TRUSTLAB_RUNS": named if Path(named).is_absolute() and not shard else str(runs),
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",  # it warns of frozen modules
     }
+    if alone:
+        target.touch(paths.PRIVATE)  # papermill, which saves it meanwhile, keeps its rights
     try:
         with paths.environment(variables):
             papermill.execute_notebook(
@@ -380,7 +382,7 @@ def run_notebook(
     finally:
         manifest["finished"] = datetime.now(UTC).isoformat(timespec="seconds")
         paths.save_json(manifest | _run_facts(folder), folder / MANIFEST)
-        if target.is_file():
+        if target.is_file() and target.stat().st_size:
             fill_opening(target, folder, manifest["ok"])
             write_html(target)
     return folder

@@ -40,8 +40,8 @@ class Spent:
 
     level: int
     purpose: str
-    n_tokens_in: int
-    n_tokens_out: int
+    n_tokens_in: int | None
+    n_tokens_out: int | None
 
 
 @dataclass(frozen=True)

@@ -34,8 +34,8 @@ from trustlab.models.opening import Later
 from trustlab.models.stops import Stopped
 from trustlab.models.thought import apart
 from trustlab.parsing.counts import ReadReply, count, read_reply
+from trustlab.paths import PRIVATE, typed, whole
 from trustlab.paths import offline as told_offline
-from trustlab.paths import whole
 from trustlab.ranges import MOST_NATS, ROUNDING, SENTINEL, are_alternatives
 from trustlab.records import Reply, TokenTrace
 from trustlab.tables import problem, shortened
@@ -87,8 +87,8 @@ class _Reply(_Kept):
     raw: str | None
     finish: str
     trace: _Trace | None
-    n_tokens_in: Tokens
-    n_tokens_out: Tokens
+    n_tokens_in: Tokens | None
+    n_tokens_out: Tokens | None
     served_by: str = ""
     reasoning: str | None = None
 
@@ -178,6 +178,13 @@ SCHEMA = "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, value TEXT)"
 INSERT = "INSERT OR IGNORE INTO replies VALUES (?, ?)"
 
 
+FORKED = "opened before this process was forked; open the model in the forked process"
+ELSEWHERE = (
+    "a network file system may lack what SQLite needs, a disk may be full: with cache=FILE, or"
+    " TRUSTLAB_RUNS=FOLDER, replies are kept on another, local disk"
+)
+
+
 class CacheMiss(LookupError):
     """Offline, a reply is not in the cache. ``request`` is the first one missing."""
 
@@ -214,18 +221,23 @@ def request_keys(request: Request, name: str, revision: str) -> list[str]:
 
 
 class Store(sqlite3.Connection):
-    """An SQLite file whose errors name it."""
+    """An SQLite file whose errors name it. It serves the process that opened it alone: SQLite's
+    locks do not reach a forked one."""
 
     path: object = ":memory:"
+    process: int
 
     @contextmanager
     def named(self) -> Iterator[None]:
-        """An error within names the file."""
+        """An error within names the file, and says what to do where its folder is no good one."""
+        if self.process != os.getpid() and self.path not in (None, ":memory:"):
+            raise sqlite3.ProgrammingError(f"{self.path}: {FORKED}")
         try:
             yield
         except sqlite3.Error as error:
             if str(self.path) not in str(error):
-                error.args = (f"{self.path}: {error}",)
+                hint = f" ({ELSEWHERE})" if isinstance(error, sqlite3.OperationalError) else ""
+                error.args = (f"{self.path}: {error}{hint}",)
             raise
 
     def execute(self, *args: Any) -> sqlite3.Cursor:
@@ -245,7 +257,7 @@ class Store(sqlite3.Connection):
 
 def _opened(path: object, target: str, statements: Iterable[str], **how: Any) -> Store:
     connection = sqlite3.connect(target, check_same_thread=False, factory=Store, **how)
-    connection.path = path
+    connection.path, connection.process = path, os.getpid()
     connection.text_factory = lambda raw: raw.decode(errors="surrogateescape")  # damage is text
     try:
         for statement in statements:
@@ -269,6 +281,8 @@ def connect(path: str | os.PathLike[str] | None, schema: str) -> Store:
         if is_read_only(target):
             return _to_read(target)
         Path(target).parent.mkdir(parents=True, exist_ok=True)
+        if not Path(target).exists():
+            Path(target).touch(PRIVATE)  # what SQLite puts beside it has the same rights
     statements = "PRAGMA journal_mode=WAL", "PRAGMA synchronous=NORMAL", schema
     deadline = time.monotonic() + BUSY_TIMEOUT_S
     while True:
@@ -333,6 +347,13 @@ def _plain(key: str, kept: object) -> str:
     if mark and total not in (_checksum(key + value), _checksum(value)):
         raise ValueError(f"its checksum is not {total!r}")
     return value
+
+
+def contains(longer: str, shorter: str) -> bool:
+    """Whether one text is the other with three words or more put in at one place."""
+    begin = os.path.commonprefix([longer, shorter])
+    is_longer = len(longer.split()) > len(shorter.split()) + 2
+    return is_longer and longer.endswith(shorter[len(begin) :])
 
 
 # The model
@@ -422,6 +443,8 @@ class CachedModel:
         self.calls: list[dict[str, object]] = []
         self.counts: dict[str, dict[str, int]] = {}
         self.served: Counter[str] = Counter()
+        self.n_cut_prompts = 0
+        self._last = "", 0
         self.recorder: Recorder | None = None
         self.trial: Callable[[CachedModel, Sequence[Request]], None] | None = None
         self._connection = _replies(path)
@@ -569,7 +592,7 @@ class CachedModel:
             raise ValueError(f"{self.name} returned {[*map(len, answers)]} replies for n={n}")
         fresh = self._keep(parts, answers, kept)
         known |= fresh | self._look_up(fresh)  # another process may have been the first
-        tokens = [sum(reply.n_tokens_out for reply in row) for row in answers]
+        tokens = [sum(reply.n_tokens_out or 0 for reply in row) for row in answers]
         made: dict[int, tuple[int, float]] = {}
         for (at, part, _), n_tokens in zip(parts, tokens, strict=True):
             n_made, seconds = made.get(at, (0, 0.0))
@@ -588,7 +611,7 @@ class CachedModel:
             fresh |= dict(zip(part.keys, replies, strict=False))
         self._store({key: reply for key, reply in fresh.items() if key not in kept})
         for part, replies in zip(parts, answers, strict=True):
-            n = replies[0].n_tokens_in if replies and replies[0].missing else 0
+            n = replies[0].n_tokens_in or 0 if replies and replies[0].missing else 0
             if n and replies[0] == too_long(self.name, self.window, n):
                 self._once(
                     self._key("n_tokens", part.request.messages), _decode_count, partial(int, n), ""
@@ -611,7 +634,13 @@ class CachedModel:
     def _count(self, request: Request, replies: list[Reply], n_made: int, seconds: float) -> None:
         """Count a request that was served, and tell the recorder."""
         self.served.update(reply.served_by for reply in replies if reply.served_by)
-        n_in, n_out = max(r.n_tokens_in for r in replies), sum(r.n_tokens_out for r in replies)
+        answered = [reply for reply in replies if reply.missing is None or reply.n_tokens_in]
+        prompts = [reply.n_tokens_in or None for reply in answered]  # 0: of an older version
+        n_in = None if None in prompts else max(filter(None, prompts), default=0)
+        outs = [reply.n_tokens_out for reply in answered]
+        n_out = None if None in outs else sum(filter(None, outs))
+        if n_in and finds_out(self.model):
+            self._compare(request, n_in)
         n_cached = 0 if n_made and request.temperature == 0 else request.n - n_made
         found = [read_reply(reply, request.about) for reply in replies]
         examples = {text for role, text in request.messages if role == "assistant"}
@@ -622,6 +651,16 @@ class CachedModel:
             self.recorder(self.name, request, replies, found, counted)
         call = (request.purpose, request.n, n_in, n_out, seconds, n_made, n_cached)
         self.calls.append(dict(zip(CALL_COLUMNS, call, strict=True)))
+
+    def _compare(self, request: Request, n_tokens: int) -> None:
+        """Count a prompt that a server says to have as many tokens as the one before it, of which
+        one contains the other: it cuts prompts, or miscounts them."""
+        prompt = "\n".join(content for _, content in request.messages)
+        before, n_before = self._last
+        self._last = prompt, n_tokens
+        if n_tokens == n_before:
+            shorter, longer = sorted([before, prompt], key=len)
+            self.n_cut_prompts += contains(longer, shorter)
 
     def _found_too_long(
         self, requests: Sequence[Request], unknown: Sequence[int]
@@ -677,18 +716,20 @@ class CachedModel:
 
     def calls_table(self) -> pd.DataFrame:
         """One row for each request served since the last reset.
-        ``n_tokens_in`` counts the prompt once, ``n_tokens_out`` all ``n`` replies, kept or new.
+        ``n_tokens_in`` counts the prompt once, ``n_tokens_out`` all ``n`` replies, kept or new; NaN
+        where the server does not count them.
         ``seconds`` is the request's share, by tokens out, of its block's wall time (0 where nothing
         was asked). ``n_made`` replies were asked of the model now, ``n_cached`` were served without
         it (of 15 with 10 known, 5 are asked for)."""
         import pandas as pd
 
         kinds = dict.fromkeys(CALL_COLUMNS, "int64") | {"seconds": "float64", "purpose": "str"}
-        return pd.DataFrame(self.calls, columns=list(CALL_COLUMNS)).astype(kinds)
+        return typed(pd.DataFrame(self.calls, columns=list(CALL_COLUMNS)), kinds)
 
     def reset_calls(self) -> None:
         """Forget the rows of ``calls``, and what ``served`` counted."""
         self.calls.clear()
+        self.n_cut_prompts = 0
         self.counts.clear()
         self.served.clear()
 

@@ -40,6 +40,8 @@ LEAST = {
 }  # fmt: skip
 FATAL = {401: PermissionError, 403: PermissionError, 404: FileNotFoundError, 402: None}
 """HTTP statuses that every further call would get too."""
+NOT_THERE = (200, 404, 405)
+"""HTTP statuses of a place where no server of this kind is: some answer anything with a page."""
 GONE_AFTER = 10  # calls given up in a row, none passing meanwhile, after which a server is gone
 MOST_ASKED = 12
 """Calls that settle what a server can do: six questions, and some again in another dialect."""
@@ -75,7 +77,7 @@ class _Run:
     """Calls that belong together: the requests of one ``generate`` and what has come so far, or at
     most ``left`` calls that settle what a server can do. ``last``: what the last call brought;
     ``unsure``: what failed and may pass another time; ``stopped``, ``error``: why it stopped, if it
-    did."""
+    did; ``hint``: what to do where nothing at all came."""
 
     requests: Sequence[Request] = ()
     rows: Sequence[list[Reply | None]] = ()
@@ -84,6 +86,7 @@ class _Run:
     last: Outcome | None = None
     unsure: str = ""
     stopped: str = ""
+    hint: str = ""
     error: type[Exception] | None = None
 
     def doubt(self, outcome: Outcome) -> None:
@@ -173,6 +176,7 @@ class OpenAIModel:
         self._abilities: Abilities | None = None
         if provides is not None:
             self.abilities = self._able(frozenset({"text", *provides}), self._window, False)
+        self._settled = self._answered = False  # by questions; a reply of a run
         shaping: list[Any] = [self._extra, n_top, "auto", None, vocabulary_size]
         shaping += [thinking, thinking_tokens] if thinking != "auto" or thinking_tokens else []
         shaping += [f"temperature {temperature}"] if temperature != "asked" else []
@@ -225,7 +229,7 @@ class OpenAIModel:
     @abilities.setter
     def abilities(self, found: Abilities) -> None:
         """Use what was settled before; what the user told counts more."""
-        self._abilities, told = found, self._told
+        self._abilities, self._settled, told = found, True, self._told
         new = told.with_kept(found.dialect)
         self._speak(replace(
             new, takes_n=told.takes_n and new.takes_n,
@@ -286,9 +290,11 @@ class OpenAIModel:
             run.stop(None, "interrupted")
         unasked = answers.missing(f"not asked: {run.stopped}")
         replies = [[unasked if reply is None else reply for reply in row] for row in rows]
+        cells = [reply.text is not None for row in replies for reply in row]
+        if run.hint and not any(cells):
+            raise ValueError(run.hint)
         if not run.stopped:
             return replies
-        cells = [reply.text is not None for row in replies for reply in row]
         if run.error not in (None, Gone) and not any(cells):
             raise run.error(run.stopped)
         larger = " with a larger one" if run.stopped.startswith("the budget") else ""
@@ -350,8 +356,11 @@ class OpenAIModel:
         if run.keep is not None:
             run.keep(i, start, replies)
         run.rows[i][start : start + len(replies)] = replies
-        if len(replies) < n:  # the server ignores n
+        ignores_n = len(replies) < n
+        if ignores_n and not self._answered:
             self._dialect = replace(self._dialect, takes_n=False)
+        self._answered = self._answered or replies[0].text is not None
+        if ignores_n:
             await self._answer(run, i, start + len(replies), n - len(replies))
 
     @property
@@ -416,7 +425,8 @@ class OpenAIModel:
                 await limiter.give(taken, passed=passed, pause=pause)
             run.last = outcome = replace(outcome, retries=retries)
             self._reached = self._reached or outcome.reached
-            self._count(outcome)
+            if kind == "chat" and outcome.answer is not None:
+                self._count(run, outcome.answer)
             if outcome.answer is not None or not needed:
                 run.doubt(outcome)
                 return outcome, sent
@@ -452,16 +462,24 @@ class OpenAIModel:
         return not run.stopped
 
     def _learn(self, run: _Run, sent: dict[str, Any], outcome: Outcome) -> None:
-        """Turn to the dialect that avoids what was refused; amid a run not to one that asks for
-        something else than the run says."""
+        """Turn to the dialect that avoids what was refused, as long as none was settled and no
+        reply has come: from then on a refusal concerns its reply alone. At the beginning of a run
+        not to one that asks for something else than the run says, or ``provides``."""
         learned, hint = self._dialect.after(sent, outcome), ""
-        if learned.coldest > self._dialect.coldest or not learned.takes_temperature:
+        colder = learned.coldest > self._dialect.coldest
+        if colder or learned.takes_temperature < self._dialect.takes_temperature:
             hint = "for a model that takes only its own temperature give temperature='default'"
         elif self._dialect.takes_schema and not learned.takes_schema:
             hint = "without structured=True its JSON is asked for in words"
-        if hint and run.left is None:
-            run.stop(ValueError, f"{self._refused(outcome)}; {hint}")
-        else:
+        if run.left is not None:
+            self._speak(learned)
+        elif hint and not self._answered:
+            run.hint = f"{self._refused(outcome)}; {hint}"
+            if not self._settled:
+                run.stop(ValueError, run.hint)
+        elif not (self._answered or self._settled) and (
+            learned.takes_logprobs or self._abilities is None
+        ):
             self._speak(learned)
 
     def _tries_again(self, run: _Run, outcome: Outcome) -> bool:
@@ -491,7 +509,11 @@ class OpenAIModel:
             run.stop(FATAL.get(outcome.status or 0), self._refused(outcome))
 
     def _refused(self, outcome: Outcome) -> str:
-        return f"{self._line.address.shown} refuses {self.name!r}: {outcome.reason}"
+        address = self._line.address
+        if outcome.status in NOT_THERE and not re.search(r"/v\d", address.url):
+            usual = "the address may lack /v1 (base_url='http://HOST:PORT/v1')"
+            return f"{address.shown} does not answer: {outcome.reason}; {usual}"
+        return f"{address.shown} refuses {self.name!r}: {outcome.reason}"
 
     def _spent(self) -> str:
         """Which budget is spent, '' if none."""
@@ -505,10 +527,13 @@ class OpenAIModel:
                 return f"the budget of {most} {what} is spent"
         return ""
 
-    def _count(self, outcome: Outcome) -> None:
-        """Add a call's tokens to ``usage``."""
-        self.usage["n_tokens_in"] += answers.count_of(outcome.answer, "prompt_tokens") or 0
-        self.usage["n_tokens_out"] += answers.count_of(outcome.answer, "completion_tokens") or 0
+    def _count(self, run: _Run, answer: Any) -> None:
+        """Add a call's tokens to ``usage``; without them no budget of tokens can be kept to."""
+        n_in, n_out = answers.counts_of(answer)
+        self.usage["n_tokens_in"] += n_in or 0
+        self.usage["n_tokens_out"] += n_out or 0
+        if self.max_tokens_total is not None and (n_in is None or n_out is None):
+            run.stop(ValueError, f"{self._line.address.shown} {answers.NO_USAGE}")
 
     def _read(
         self, outcome: Outcome, sent: dict[str, Any], request: Request, asked: int
@@ -520,11 +545,11 @@ class OpenAIModel:
             return [answers.missing(outcome.reason)] * asked
         if not (choices := answers.choices_of(answer)):
             words = wire.shortened(self._line.scrubbed(json.dumps(answer)))
-            form = f"the server's answer has another form: {words}"
-            why = form if choices is None else "the server sent no choices"
-            return [answers.missing(why)] * asked
-        n_in = answers.count_of(answer, "prompt_tokens") or 0
-        n_out = round((answers.count_of(answer, "completion_tokens") or 0) / len(choices))
+            form = "the server's answer has another form"
+            form = form if choices is None else "the server sent no choices"
+            return [answers.missing(f"{form}: {words}")] * asked
+        n_in, n_out = answers.counts_of(answer)
+        n_out = None if n_out is None else round(n_out / len(choices))
         n_top, size = sent.get("top_logprobs", 0), self.vocabulary_size
         served = answer.get("model")
         served = wire.shortened(served) if isinstance(served, str) else ""
@@ -578,8 +603,11 @@ class OpenAIModel:
                 where = f"{self.name!r} cannot be reached at {self._line.address.shown}"
                 raise ConnectionError(f"{where}: {outcome.reason}")
             raise (FATAL.get(outcome.status) or RuntimeError)(self._refused(outcome))
+        choices = answers.choices_of(outcome.answer)
+        if not choices:
+            raise RuntimeError(self._read(outcome, {}, _GREEDY, 1)[0].missing)
         provides = {"text"}
-        said = answers.said_in((answers.choices_of(outcome.answer) or [None])[0])
+        said = answers.said_in(choices[0])
         if any(s.logprob is not None for s in said):
             listed = any(s.top_logprobs for s in said)
             provides |= {"logprobs", "distributions"} if listed else {"logprobs"}
@@ -601,6 +629,8 @@ class OpenAIModel:
             provides |= {"prior"}
         if not math.isinf(window):
             counts = await self._count_tokens(_GREEDY.messages, run) is not None
+        if run.error is not None:
+            raise run.error(run.stopped)
         able = self._able(frozenset(provides), window, counts)
         able = replace(able, structured=bool(held) or not self.structured, unsure=run.unsure)
         if run.unsure and "prior" not in provides:

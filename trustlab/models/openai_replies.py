@@ -22,6 +22,10 @@ NEAR = 0.01  # nats by which the chosen token's log-probability may differ from 
 
 ENDS = {end: set(words.split()) for end, words in SERVERS["ends"].items()}
 
+NO_USAGE = (
+    "does not tell how many tokens a call took (usage), so max_tokens_total cannot be kept to;"
+    " give max_calls in its place"
+)
 NO_LOGPROBS = "the server tells no log-probabilities"
 NO_LIST = "the server lists no alternative tokens"
 NO_SIZE = "the server does not tell the size of its vocabulary; give vocabulary_size"
@@ -82,7 +86,11 @@ _SAID: Any = TypeAdapter(list[Said])
 _PROMPT: Any = TypeAdapter(list[dict[str, PromptToken] | None])
 
 
-def missing(reason: str, n_tokens: tuple[int, int] = (0, 0)) -> Reply:
+Counts = tuple[int | None, int | None]
+"""Tokens in and out; ``None``: the server does not count them."""
+
+
+def missing(reason: str, n_tokens: Counts = (0, 0)) -> Reply:
     """A reply that could not be had, with its reason and the tokens it cost, in and out."""
     return Reply(None, None, *n_tokens, finish="error", missing=reason)
 
@@ -107,6 +115,13 @@ def count_of(answer: Any, name: str) -> int | None:
     n = field(answer, "usage", name)
     n = int(n) if isinstance(n, float) and n.is_integer() else n
     return n if type(n) is int and 0 <= n <= MOST_TOKENS else None
+
+
+def counts_of(answer: Any) -> Counts:
+    """Tokens of a chat call. A 0 is none of a prompt, nor of replies that have a text."""
+    n_in, n_out = (count_of(answer, name) for name in ("prompt_tokens", "completion_tokens"))
+    texts = [field(choice, "message", "content") for choice in choices_of(answer) or ()]
+    return n_in or None, None if n_out == 0 and any(texts) else n_out
 
 
 def choices_of(answer: Any) -> list[Any] | None:
@@ -149,7 +164,7 @@ def _texts(part: Any, kind: str = "text") -> Iterator[tuple[str, str]]:
 
 
 def reply_of(
-    choice: Any, request: Request, n_tokens: tuple[int, int], n_top: int,
+    choice: Any, request: Request, n_tokens: Counts, n_top: int,
     vocabulary_size: int | None, thinking: Thinking = "auto",
 ) -> Reply:  # fmt: skip
     """One reply, with its trace where the request wants statistics and the server's tokens spell
@@ -183,7 +198,7 @@ def reply_of(
     if end in ("broken", "unknown"):
         how = "broke the reply off" if end == "broken" else "ended the reply in a way nobody knows"
         return missing(f"the server {how} (finish {shortened(str(finish))!r})", counts)
-    cut = end == "length" or (not end and counts[1] >= request.max_tokens)
+    cut = end == "length" or (not end and (counts[1] or 0) >= request.max_tokens)
     thought = "" if thinking == "none" else thought
     if not any(k == "text" for k, _ in parts) and not cut and not thought:
         return missing(f"the server sent no text (finish {finish!r})", counts)

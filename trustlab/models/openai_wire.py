@@ -33,8 +33,7 @@ HIDDEN = "[key]"
 ECHOED = "the server echoed the key"
 SHORTEST_KEY = 8  # characters of a key that is searched for: a shorter one may be part of a word
 MOST_BYTES = 64 * 2**20
-"""Of an answer with replies; of any other a sixteenth, of a packed one a 128th."""
-PACKED = ("gzip", "deflate", "br", "zstd")
+"""Of an answer with replies; of any other a sixteenth."""
 MOST_TOKENS = 10_000_000  # of one call, in or out; a server that counts more is not believed
 PATHS = {"chat": "/chat/completions", "models": "/models", "tokenize": "/tokenize"}
 NEARLY_GREEDY = 0.01  # the temperature of greedy replies where a server takes none of 0
@@ -170,15 +169,14 @@ def error_in(answer: Any) -> Any:
         return next((found for one in answer if (found := error_in(one)) is not None), None)
     if not isinstance(answer, dict):
         return None
-    choices = answer.get("choices")
-    choices = choices if isinstance(choices, list) else []
-    errors = [c.get("error") for c in choices if isinstance(c, dict)]
-    if choices and not all(errors):
-        return None
-    if found := answer.get("error") or answer.get("errors") or next(iter(errors), None):
-        return found
+    if beside := answer.get("error") or answer.get("errors"):
+        return beside  # what comes with an error is no answer
     if field(answer, "base_resp", "status_code"):
         return answer["base_resp"]
+    choices = answer.get("choices")
+    if isinstance(choices, list) and choices:
+        errors = [field(choice, "error") for choice in choices]
+        return errors[0] if all(errors) else None
     given = {"choices", "data", "count", "prompt_logprobs"} & answer.keys()
     is_error = answer.get("object") == "error" or answer.get("success") is False
     bare = not given and any(answer.get(name) for name in _WORDS)
@@ -290,13 +288,14 @@ class Unfit(Exception):
 
 
 class Line:
-    """A client with its event loop, in a thread of its own; opened by the first call, and again
-    after :meth:`close`. ``limiter``: places for calls, to be taken inside the thread."""
+    """A client with its event loop, in a thread of its own; opened by the first call, again after
+    :meth:`close`, and by the first in a forked process. ``limiter``: places for calls, to be taken
+    inside the thread."""
 
     def __init__(self, address: Address, *, timeout_s: float, concurrency: int) -> None:
         self.address, self.timeout_s, self.concurrency = address, timeout_s, concurrency
         self._secret = ""
-        self._opening = threading.Lock()
+        self._process, self._opening = os.getpid(), threading.Lock()
         self.limiter, self._client = Limiter(concurrency), None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._finalizer: weakref.finalize | None = None
@@ -317,6 +316,8 @@ class Line:
             raise
 
     def _opened(self) -> asyncio.AbstractEventLoop:
+        if self._process != os.getpid():  # the thread stayed behind, in the process before the fork
+            self._process, self._opening, self._loop = os.getpid(), threading.Lock(), None
         with self._opening:
             if self._loop is None:
                 key = key_for(self.address)
@@ -356,7 +357,8 @@ class Line:
     def scrubbed(self, text: str) -> str:
         """``text`` without the key, or anything that looks like one."""
         text = text.replace(self._secret, HIDDEN) if self._secret else text
-        return re.sub(rf"{KEY_LIKE.pattern}|\bsk-[\w*.-]{{4,}}|(?<=Bearer )\S+", HIDDEN, text)
+        shorter = r"\bsk-[\w*.-]{4,}|(?i:(?<=bearer ))\S+|(?<=://)[^\s/@]+(?=@)"
+        return re.sub(f"{KEY_LIKE.pattern}|{shorter}", HIDDEN, text)
 
     def echoes(self, *texts: str | None) -> bool:
         """Whether one of the texts holds the key."""
@@ -456,17 +458,19 @@ def _http() -> Any:
 
 def _hooks(url: str) -> dict[str, list[Any]]:
     """What a client does with each request and response: it follows no redirect to another host
-    and reads no endless answer."""
+    and reads no endless answer and no packed one, whose size nobody knows before it is unpacked."""
     home = _http().URL(url)
 
     class Bounded(_http().AsyncByteStream):
-        """An answer as long as it has no more than ``most`` bytes."""
+        """An answer as long as it has no more than ``most`` bytes; of 0 nothing is read."""
 
         def __init__(self, stream: Any, most: int) -> None:
             self._stream, self._most = stream, most
 
         async def __aiter__(self):
             n_bytes = 0
+            if not self._most:
+                return
             async for part in self._stream:
                 n_bytes += len(part)
                 if n_bytes > self._most:
@@ -482,9 +486,13 @@ def _hooks(url: str) -> dict[str, list[Any]]:
 
     async def bound(response: Any) -> None:
         replies = response.status_code < 400 and response.request.url.path.endswith("completions")
-        packed = response.headers.get("content-encoding", "").strip().lower() in PACKED
-        share = 128 if packed else 1 if replies else 16
-        response.stream = Bounded(response.stream, MOST_BYTES // share)
+        most = MOST_BYTES if replies else MOST_BYTES // 16
+        packed = response.headers.pop("content-encoding", "identity")
+        if packed.strip().lower() not in ("", "identity"):
+            most = 0  # of a refusal the status is enough
+            if response.status_code < 400:
+                raise Unfit(f"the server's answer is packed ({shortened(packed)}), and not read")
+        response.stream = Bounded(response.stream, most)
 
     return {"request": [stay], "response": [bound]}
 

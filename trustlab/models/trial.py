@@ -104,7 +104,9 @@ class Trial:
         for (model, purpose), of in self.purposes().items():
             n = {kind: sum(r["kind"] == kind for r in of) for kind in KINDS if kind != "chat"}
             n |= {"asked": len(of), "chat": sum(r["chat"] for r in of)}
-            mean = {k: sum(r[k] for r in of) / len(of) for k in ("seconds", "n_tokens_out")}
+            mean = (
+                pd.DataFrame(of)[["seconds", "n_tokens_out"]].astype("float64").mean(skipna=False)
+            )
             rows.append({"model": model, "purpose": purpose, **n, **mean})
         return pd.DataFrame(rows, columns=["model", "purpose", *KINDS, "seconds", "n_tokens_out"])
 
