@@ -11,7 +11,6 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-import seaborn as sns
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
@@ -56,6 +55,7 @@ VALUES = (
 )  # fmt: skip
 """Columns that figures draw: a table that has some of them, all without a value, draws nothing."""
 DPI = 150
+STYLE = Path(__file__).with_name("trustlab.mplstyle")
 SVG: Any = {"svg.fonttype": "none", "svg.hashsalt": "trustlab"}
 """Text stays text, and the names of an SVG's parts do not change from one run to the next."""
 
@@ -153,25 +153,9 @@ def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> np.n
 
 
 def use_style() -> None:
-    """Set matplotlib's defaults for this process: white grid, 10 to 11 point text, 150 dpi."""
-    inked = ("text.color", "axes.labelcolor", "xtick.color", "ytick.color")
-    sizes = ("font.size", "xtick.labelsize", "ytick.labelsize", "legend.fontsize")
-    rc: dict[str, Any] = {
-        # DejaVu Sans comes with matplotlib; Verdana is as wide, for SVG viewers.
-        "font.family": ["sans-serif"],
-        "font.sans-serif": ["DejaVu Sans", "Verdana"],
-        "axes.titlesize": 11,
-        "axes.labelsize": 10.5,
-        "axes.edgecolor": "#B5B5B5",
-        "grid.color": "#E6E6E6",
-        "grid.linewidth": 0.8,
-        "axes.linewidth": 0.8,
-        "lines.linewidth": 1.8,
-        "figure.dpi": DPI,
-        "savefig.dpi": DPI,
-    }
-    rc |= dict.fromkeys(inked, INK) | dict.fromkeys(sizes, 10) | SVG
-    sns.set_theme(context="notebook", style="whitegrid", rc=rc)
+    """Set how figures of this process look: matplotlib's own defaults, whatever the user's
+    matplotlibrc says, and ``trustlab.mplstyle`` over them."""
+    plt.style.use(["default", STYLE])
 
 
 LONGEST = 60
@@ -320,6 +304,7 @@ def save_figure(
         return None
     png, svg, csv = (Path(folder) / f"{name}.{ending}" for ending in ("png", "svg", "csv"))
     look: Any = {"dpi": DPI, "bbox_inches": "tight", "pad_inches": 0.12, "facecolor": "white"}
+    look["transparent"] = False
     with plt.rc_context(SVG), whole(png) as dots, whole(svg) as lines:
         fig.savefig(dots, format="png", metadata={"Software": None}, **look)
         fig.savefig(lines, format="svg", metadata={"Date": None, "Creator": None}, **look)
