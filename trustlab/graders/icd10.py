@@ -13,6 +13,7 @@ import unicodedata
 import warnings
 from collections import defaultdict
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
@@ -65,10 +66,8 @@ def _places() -> Places:
     places = _kept(file, key)
     if places is None:
         places = _read()
-        try:
+        with suppress(OSError):  # a folder that is read-only, or full: the next process reads anew
             paths.save_text(_as_text(places, key), file)
-        except OSError:  # a folder that is read-only, or full: the next process reads anew
-            pass
     return places
 
 

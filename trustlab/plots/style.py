@@ -20,23 +20,10 @@ from matplotlib.text import Text
 from scipy.optimize import isotonic_regression
 
 from trustlab.confidence.registry import label  # noqa: F401 (figures take it from here)
+from trustlab.families import FAMILY_COLOURS, FAMILY_LABELS, FAMILY_MARKERS
 from trustlab.metrics.estimate import MIN_CASES
 from trustlab.paths import save_table, whole
 
-_FAMILIES = {
-    "token": ("#0072B2", "o", "token"),
-    "consistency": ("#E69F00", "s", "consistency"),
-    "verbalized": ("#009E73", "^", "self-verbalised"),
-    "medconf": ("#D55E00", "D", "MedConf"),
-    "baseline": ("#56B4E9", "X", "baseline"),
-    "trust": ("#CC79A7", "P", "trust"),
-    "reference": ("#000000", "*", "reference (no method)"),
-}
-FAMILY_COLOURS = {family: colour for family, (colour, _, _) in _FAMILIES.items()}
-"""Okabe and Ito's colours, which colour-blind readers can tell apart."""
-FAMILY_MARKERS = {family: marker for family, (_, marker, _) in _FAMILIES.items()}
-"""One shape per family, so that a figure printed in grey can still be read."""
-FAMILY_LABELS = {family: words for family, (_, _, words) in _FAMILIES.items()}
 MARKER_POINTS = {"o": 8.0, "s": 7.5, "^": 9.0, "D": 7.5, "X": 9.5, "P": 9.5, "*": 11.0}
 """Sizes at which the families' shapes look equally large."""
 
