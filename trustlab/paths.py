@@ -32,12 +32,12 @@ another folder."""
 REPLIES = RUNS / "replies.sqlite"  # the reply cache of whatever names no other
 
 
-def user_cache() -> Path | None:
+def user_cache() -> Path:
     """The user's folder for what takes seconds to make and holds nothing of a run: "trustlab" in
-    the folder that the environment variable XDG_CACHE_HOME names, else in ``~/.cache``. ``None``
-    where the user has no home."""
+    the folder that the environment variable XDG_CACHE_HOME names, else in ``~/.cache``; of a user
+    without a home :data:`RUNS`."""
     folder = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))
-    return folder / "trustlab" if folder.is_absolute() else None
+    return folder / "trustlab" if folder.is_absolute() else RUNS
 
 
 def use_studies() -> None:

@@ -20,7 +20,7 @@ from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, get_args, get_origin
+from typing import Any, get_args, get_origin
 
 import yaml
 
@@ -34,9 +34,6 @@ from trustlab.models.stops import Gone, Unread, Waiting
 from trustlab.settings import ROLES, Setup, with_more
 from trustlab.tables import read_text
 from trustlab.workbench import check_names
-
-if TYPE_CHECKING:
-    from jupyter_client.manager import AsyncKernelManager
 
 MANIFEST, RUN = "manifest.json", "run.json"
 ORDER = "00 01 02 03 07 05 08 04 06"
@@ -368,7 +365,7 @@ def run_notebook(
                 progress_bar=alone,
                 request_save_on_cell_execute=alone,  # each saves all cells
                 extra_arguments=[*PLAIN_KERNEL, f"--ipython-dir={profile}"],
-                kernel_manager_class=_own_kernel(variables),
+                kernel_manager_class=own_kernel(variables),
             )
         manifest["ok"] = True
         write_answers(folder)
@@ -387,7 +384,7 @@ def run_notebook(
     return folder
 
 
-def _own_kernel(variables: dict[str, str]) -> type[AsyncKernelManager]:
+def own_kernel(variables: dict[str, str]) -> type[Any]:
     """Starts kernels of this very Python with these environment variables, whatever kernelspec
     goes by the name python3."""
     from ipykernel.kernelspec import get_kernel_dict  # with papermill: only what runs needs it

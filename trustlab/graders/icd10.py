@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import unicodedata
 import warnings
 from collections import defaultdict
 from collections.abc import Iterable
@@ -19,8 +18,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
-from trustlab import files, paths, records, words
-from trustlab.graders import disease_names, same_diagnosis
+from trustlab import paths
 from trustlab.graders.disease_names import read_name
 from trustlab.processes import seldom_collected
 
@@ -46,24 +44,17 @@ class Place(NamedTuple):
 
 
 Places = dict[frozenset[str], list[Place]]
-_MODULES = (disease_names, same_diagnosis, records, words, files)
-RULES = (
-    Path(__file__),
-    *(Path(str(module.__file__)) for module in _MODULES),
-    *sorted(Path(str(words.__file__)).parent.glob("*.yml")),
-)
-"""The files that decide how a name is read: our code, and the lists of words."""
+PACKAGE = Path(__file__).parents[1]
+RULES = ("graders/*.py", "words/*.*", "records.py", "files.py")
+"""The files of the package that decide how a name is read."""
 
 
 @lru_cache(maxsize=1)
 def _places() -> Places:
-    """The reading as it is kept, else a fresh one, which is kept where the folder can be
-    written."""
-    key, folder = _key(), paths.user_cache()
-    if folder is None:
-        return _read()
-    file = folder / f"icd10cm-{key}.json"
-    places = _kept(file, key)
+    """The reading in the user's cache folder, else a fresh one, which is put there."""
+    key = _key()
+    file = paths.user_cache() / f"icd10cm-{key}.json"
+    places = _stored(file, key)
     if places is None:
         places = _read()
         with suppress(OSError):  # a folder that is read-only, or full: the next process reads anew
@@ -72,37 +63,35 @@ def _places() -> Places:
 
 
 def _key() -> str:
-    """What a reading depends on: the terminology's version, and a hash of our rules and of the
-    version of Unicode."""
-    digest = hashlib.sha256(unicodedata.unidata_version.encode())
-    for file in RULES:
-        digest.update(file.read_bytes())
+    """What a reading depends on: the terminology's version, and a hash of our rules."""
+    digest = hashlib.sha256()
+    for pattern in RULES:
+        for file in sorted(PACKAGE.glob(pattern)):
+            digest.update(file.read_bytes())
     return f"{version('simple-icd-10-cm')}-{digest.hexdigest()[:16]}"
 
 
-def _kept(file: Path, key: str) -> Places | None:
+def _stored(file: Path, key: str) -> Places | None:
     """The reading in a file; ``None`` unless it is there, whole, and of this key."""
     try:
-        digest, _, text = file.read_text(encoding="utf-8").partition("\n")
+        digest, text = file.read_text(encoding="utf-8").split("\n")
     except (OSError, ValueError):
         return None
     if digest != _digest(text, key):
         return None
     with seldom_collected():
-        return {
-            frozenset(name.split()): [Place(*place) for place in places]
-            for name, places in json.loads(text)
-        }
+        names = json.loads(text)
+        return {frozenset(name.split()): [Place(*at) for at in places] for name, places in names}
 
 
 def _as_text(places: Places, key: str) -> str:
     """A line with a digest, which tells a torn or another file, then the reading as JSON."""
-    text = json.dumps([(" ".join(sorted(name)), of) for name, of in places.items()])
+    text = json.dumps([(" ".join(sorted(name)), at) for name, at in places.items()])
     return f"{_digest(text, key)}\n{text}"
 
 
 def _digest(text: str, key: str) -> str:
-    return hashlib.sha256(f"{key}\n{text}".encode()).hexdigest()
+    return hashlib.sha256((key + text).encode()).hexdigest()
 
 
 def _read() -> Places:
@@ -111,7 +100,7 @@ def _read() -> Places:
         warnings.simplefilter("ignore", DeprecationWarning)  # of its way to read its own files
         import simple_icd_10_cm as icd
 
-    places: defaultdict[frozenset[str], list[Place]] = defaultdict(list)
+    places = defaultdict(list)
     for code in icd.get_all_codes():
         known = not (icd.is_chapter_or_block(code) or icd.is_extended_subcategory(code))
         if _LEFT_OUT.match(code) or not known:
@@ -127,7 +116,7 @@ def _read() -> Places:
         for i, name in enumerate(both):
             close = only or (i < len(terms) and not name.endswith("NOS"))
             places[_words(name)].append(Place(code if close else "", False, only))
-    return dict(places)
+    return places
 
 
 def _words(name: str) -> frozenset[str]:
