@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import posixpath
+import re
+import socket
 import subprocess
 import sys
+import time
 import zipfile
+from contextlib import closing, suppress
 from pathlib import Path
+from urllib.error import URLError
+from urllib.request import urlopen
 
 import nbformat
 import pytest
@@ -205,6 +212,45 @@ def test_what_is_no_notebook_is_refused_with_the_reason(tmp_path):
     ):
         with pytest.raises(ValueError, match=told):
             default_parameters(file)
+
+
+@pytest.mark.slow
+def test_jupyterlab_starts_at_the_notebooks_with_the_documentation_in_reach(tmp_path):
+    """As ``make lab`` starts it, asked where its links lead."""
+    recipe = (ROOT / "Makefile").read_text().partition("\nlab: ")[2].splitlines()[1]
+    options = recipe.partition("jupyter lab")[2].split()
+    assert options and not [word for word in options if not word.startswith("--")]
+    with closing(socket.socket()) as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    options += ["--no-browser", "--allow-root", "--IdentityProvider.token=x", f"--port={port}"]
+    command = [sys.executable, "-m", "jupyterlab", *options]
+    env = os.environ | {"HOME": str(tmp_path), "JUPYTER_RUNTIME_DIR": str(tmp_path)}
+    process = subprocess.Popen(command, cwd=ROOT, env=env, stderr=subprocess.DEVNULL)
+
+    def answer(path: str) -> tuple[str, str]:
+        with urlopen(f"http://127.0.0.1:{port}/{path}?token=x") as reply:
+            return reply.url, reply.read().decode()
+
+    try:
+        for _ in range(120):
+            with suppress(URLError):
+                answer("api/status")
+                break
+            time.sleep(0.5)
+        assert "/lab/tree/notebooks" in answer("")[0]
+        for name in ("01_benchmark", "lessons/1_tokens"):
+            book = json.loads(answer(f"api/contents/notebooks/{name}.ipynb")[1])["content"]
+            text = "".join(cell["source"] for cell in book["cells"])
+            links = [link.partition("#")[0] for link in re.findall(r"\]\((\.\./[^)]+)\)", text)]
+            for link in links:
+                folder = posixpath.dirname(f"notebooks/{name}")
+                path = posixpath.normpath(posixpath.join(folder, link))
+                assert json.loads(answer(f"api/contents/{path}")[1])["path"] == path
+        assert links
+    finally:
+        process.terminate()
+        process.wait()
 
 
 MOST_MIB = 70

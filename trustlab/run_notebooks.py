@@ -392,9 +392,12 @@ def own_kernel(variables: dict[str, str]) -> type[Any]:
     from jupyter_client.manager import AsyncKernelManager
 
     literal = {name: value.replace("$", "$$") for name, value in variables.items()}
+    spec = KernelSpec(**get_kernel_dict(), env=literal)
 
     class OwnKernel(AsyncKernelManager):
-        kernel_spec = KernelSpec(**get_kernel_dict(), env=literal)
+        @property
+        def kernel_spec(self) -> KernelSpec:
+            return spec
 
     return OwnKernel
 
