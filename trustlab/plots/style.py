@@ -291,7 +291,6 @@ def save_figure(
         return None
     png, svg, csv = (Path(folder) / f"{name}.{ending}" for ending in ("png", "svg", "csv"))
     look: Any = {"dpi": DPI, "bbox_inches": "tight", "pad_inches": 0.12, "facecolor": "white"}
-    look["transparent"] = False
     with plt.rc_context(SVG), whole(png) as dots, whole(svg) as lines:
         fig.savefig(dots, format="png", metadata={"Software": None}, **look)
         fig.savefig(lines, format="svg", metadata={"Date": None, "Creator": None}, **look)
