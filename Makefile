@@ -11,7 +11,7 @@ export TOKENIZERS_PARALLELISM := false
 help:
 	@echo "make run          execute every notebook into runs/ (trustlab run all)"
 	@echo "make first        execute notebook 00 alone, one patient"
-	@echo "make lab          open the notebooks in JupyterLab"
+	@echo "make lab          open the notebooks in JupyterLab, whose root is the repository"
 	@echo "make docs         build the documentation into docs/_build/html, without a network (half a minute)"
 	@echo "make test         run the tests that every change must pass (2 minutes on two cores)"
 	@echo "make test-slow    run the others: what is made again in full, killed, or served (6 minutes)"
@@ -84,8 +84,9 @@ VLLM := 0.32.0
 test-e2e: .venv/e2e/.ready .venv/vllm/.ready
 	.venv/bin/python -m pytest tests/e2e
 
+# From the root: a notebook's links to docs/ lead out of notebooks/.
 lab: .venv/.ready
-	.venv/bin/jupyter lab notebooks
+	.venv/bin/jupyter lab --LabApp.default_url=/lab/tree/notebooks
 
 docs: .venv/.ready
 	.venv/bin/python -m sphinx -W --keep-going -q -E docs docs/_build/html

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import posixpath
+import re
+import socket
 import subprocess
 import sys
+import time
 import zipfile
+from contextlib import closing, suppress
 from pathlib import Path
+from urllib.error import URLError
+from urllib.request import urlopen
 
 import nbformat
 import pytest
@@ -16,7 +23,7 @@ from typer.testing import CliRunner
 import trustlab as tl
 from trustlab.cli import app
 from trustlab.paths import ROOT
-from trustlab.run_notebooks import default_parameters, notebook_names
+from trustlab.run_notebooks import default_parameters, notebook_names, own_kernel
 
 HEAVY = ("pandas", "torch", "scipy", "sklearn", "matplotlib")
 
@@ -39,6 +46,38 @@ print(own, set(tl.__all__) <= set(dir(tl)))"""
     assert python(code, tmp_path) == "[]\n['confidence', 'metrics'] True"
     modules = {file.stem for file in (ROOT / "trustlab").iterdir()}
     assert set(tl.__all__) & modules == {"confidence", "metrics"}  # no module hides a name
+
+
+UNUSED = "torch transformers sentence_transformers openai papermill matplotlib seaborn sklearn"
+
+
+def test_a_small_table_is_scored_without_what_only_others_need(tmp_path):
+    rows = [{"case_id": k, "truth": "Influenza", "answer": "Influenza", "ce": 80} for k in "abc"]
+    (tmp_path / "r.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    code = f"""
+import sys
+from typer.testing import CliRunner
+from trustlab.cli import app
+done = CliRunner().invoke(app, ["score", "r.jsonl"])
+print(done.exit_code, [m for m in {UNUSED.split()} if m in sys.modules])"""
+    assert python(code, tmp_path) == "0 []"
+    assert (tmp_path / "runs" / "score-r" / "metrics.csv").is_file()
+
+
+def test_a_command_draws_whatever_matplotlib_of_the_user_s_is_set_to(tmp_path):
+    rc = "text.usetex: True\nbackend: QtAgg\nfigure.constrained_layout.use: True\n"
+    (tmp_path / "matplotlibrc").write_text(rc)
+    lines = (ROOT / "data" / "workbench" / "replies.jsonl").read_text().splitlines()
+    rows = [json.loads(line) | {"samples": None, "sample_logprobs": None} for line in lines]
+    made = [row | {"case_id": f"{row['case_id']}-{k}"} for k in range(3) for row in rows]
+    (tmp_path / "r.jsonl").write_text("\n".join(map(json.dumps, made)))
+    code = """
+from typer.testing import CliRunner
+from trustlab.cli import app
+done = CliRunner().invoke(app, ["score", "r.jsonl", "-p", "methods=[ce]", "-p", "draws=50"])
+print(done.exit_code)"""
+    assert python(code, tmp_path, MPLBACKEND="no such") == "0"
+    assert (tmp_path / "runs" / "score-r" / "figures" / "score_auroc.png").is_file()
 
 
 PLACES = "from trustlab import paths; print(paths.RUNS, paths.NOTEBOOKS, paths.FIGURES, sep='|')"
@@ -109,6 +148,59 @@ def test_a_notebook_of_one_s_own_runs_where_it_lies(tmp_path, monkeypatch):
     assert planned.exit_code == 2 and "a notebook of your own" in planned.stderr
 
 
+def kernelspec(folder: Path, name: str = "python3") -> None:
+    """The kernel of another Python."""
+    (folder / "kernels" / name).mkdir(parents=True)
+    spec = {"argv": ["/another/python", "-f", "{connection_file}"], "env": {"WHOSE": "another"}}
+    spec |= {"display_name": "Python 3", "language": "python"}
+    (folder / "kernels" / name / "kernel.json").write_text(json.dumps(spec))
+
+
+@pytest.mark.parametrize("where", ["JUPYTER_PATH", "JUPYTER_DATA_DIR", "HOME", "as Python3", ""])
+def test_a_kernel_is_of_this_python_whatever_kernelspecs_there_are(where, tmp_path, monkeypatch):
+    below = ".local/share/jupyter" if where == "HOME" else ""
+    kernelspec(tmp_path / below, "Python3" if where == "as Python3" else "python3")
+    monkeypatch.setenv(where if where.isupper() else "JUPYTER_PATH", str(tmp_path))
+    if not where:
+        monkeypatch.setenv("JUPYTER_PREFER_ENV_PATH", "0")
+    kernel = own_kernel({"RUNS": "/a $HOME/${b}"})(kernel_name="python3").kernel_spec
+    assert kernel.argv[0] == sys.executable and kernel.language == "python"
+    assert kernel.env == {"RUNS": "/a $$HOME/$${b}"}  # what Jupyter reads as it is meant
+
+
+@pytest.mark.notebook
+def test_nothing_of_the_user_s_jupyter_runs_in_a_notebook(tmp_path, monkeypatch):
+    kernelspec(tmp_path / "jupyter")
+    startup = tmp_path / "ipython" / "profile_default" / "startup"
+    startup.mkdir(parents=True)
+    breaks = "raise SystemExit('of the user')"
+    (startup / "00.py").write_text(breaks)
+    (tmp_path / "first.py").write_text("whose = 'the user'")
+    own_notebook(
+        tmp_path / "mine.ipynb",
+        "n = 1",
+        "import json, os, sys\nimport matplotlib.pyplot as plt\nfrom trustlab import paths\n"
+        "print(plt.figure())\n"
+        "told = [sys.executable, 'whose' in globals(), os.environ.get('WHOSE'), str(paths.RUNS)]\n"
+        "open('told.json', 'w').write(json.dumps(told))",
+    )
+    runs = tmp_path / "$HOME runs"
+    for name, value in {
+        "JUPYTER_PATH": tmp_path / "jupyter",
+        "IPYTHONDIR": tmp_path / "ipython",
+        "PYTHONSTARTUP": tmp_path / "first.py",
+        "MPLBACKEND": "TkAgg",
+        "TRUSTLAB_RUNS": runs,
+    }.items():
+        monkeypatch.setenv(name, str(value))
+    monkeypatch.setattr("trustlab.paths.RUNS", runs)
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, ["run", "mine.ipynb"])
+    assert done.exit_code == 0, done.output
+    told = json.loads((tmp_path / "told.json").read_text())
+    assert told == [sys.executable, False, None, str(runs)]
+
+
 def test_what_is_no_notebook_is_refused_with_the_reason(tmp_path):
     bare = own_notebook(tmp_path / "bare.ipynb", "n = 2", "1", tag="other")
     odd = own_notebook(tmp_path / "odd.ipynb", "n = len('ab')", "1")
@@ -120,6 +212,45 @@ def test_what_is_no_notebook_is_refused_with_the_reason(tmp_path):
     ):
         with pytest.raises(ValueError, match=told):
             default_parameters(file)
+
+
+@pytest.mark.slow
+def test_jupyterlab_starts_at_the_notebooks_with_the_documentation_in_reach(tmp_path):
+    """As ``make lab`` starts it, asked where its links lead."""
+    recipe = (ROOT / "Makefile").read_text().partition("\nlab: ")[2].splitlines()[1]
+    options = recipe.partition("jupyter lab")[2].split()
+    assert options and not [word for word in options if not word.startswith("--")]
+    with closing(socket.socket()) as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    options += ["--no-browser", "--allow-root", "--IdentityProvider.token=x", f"--port={port}"]
+    command = [sys.executable, "-m", "jupyterlab", *options]
+    env = os.environ | {"HOME": str(tmp_path), "JUPYTER_RUNTIME_DIR": str(tmp_path)}
+    process = subprocess.Popen(command, cwd=ROOT, env=env, stderr=subprocess.DEVNULL)
+
+    def answer(path: str) -> tuple[str, str]:
+        with urlopen(f"http://127.0.0.1:{port}/{path}?token=x") as reply:
+            return reply.url, reply.read().decode()
+
+    try:
+        for _ in range(120):
+            with suppress(URLError):
+                answer("api/status")
+                break
+            time.sleep(0.5)
+        assert "/lab/tree/notebooks" in answer("")[0]
+        for name in ("01_benchmark", "lessons/1_tokens"):
+            book = json.loads(answer(f"api/contents/notebooks/{name}.ipynb")[1])["content"]
+            text = "".join(cell["source"] for cell in book["cells"])
+            links = [link.partition("#")[0] for link in re.findall(r"\]\((\.\./[^)]+)\)", text)]
+            for link in links:
+                folder = posixpath.dirname(f"notebooks/{name}")
+                path = posixpath.normpath(posixpath.join(folder, link))
+                assert json.loads(answer(f"api/contents/{path}")[1])["path"] == path
+        assert links
+    finally:
+        process.terminate()
+        process.wait()
 
 
 MOST_MIB = 70

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -106,6 +107,13 @@ def collected(method: str, **parameters):
     settings = Settings(Parameters(n_samples=4, **parameters))
     readers = Readers.of(FakeEncoder())  # type: ignore[arg-type]
     return collect(FakeModel(), VIEWS, select(method), settings, readers=readers)
+
+
+def test_replies_without_tokens_ask_the_encoder_nothing():
+    encoder = Counting()
+    made = [replace(g, answer=Reply("x"), samples=[Reply("x")]) for g in collected("ce")]
+    done = Readers.of(encoder).read(made, VIEWS, {"relevance", "sample_relevance"})  # type: ignore[arg-type]
+    assert encoder.groups == [] and done[0].relevance is None and done[0].sample_relevance is None
 
 
 def test_contexts_are_parameters_and_the_stand_in_refuses_patient_information():

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from drawn_figures import Drawn, pixels_of, rendered, whole_of
 
-from trustlab.plots import rows, save_figure
+from trustlab.plots import rows, save_figure, style, use_style
 
 PLACE = {"model": "embedded", "dataset": "starter (structured)", "n_cases": 120, "n_rows": 1440}
 pytestmark = pytest.mark.usefixtures("house_style")
@@ -50,3 +50,43 @@ def test_a_figure_without_anything_to_draw_is_not_saved_and_says_why(table, why,
     assert save_figure(figure, pd.DataFrame(table), "auroc", tmp_path) is None
     assert not list(tmp_path.iterdir()) and not plt.fignum_exists(figure.number)
     assert capsys.readouterr().out == f"Nothing to draw for auroc: {why}\n"
+
+
+SETTINGS = {
+    "TeX": {"text.usetex": True},
+    "layout": {"figure.autolayout": True},
+    "constrained": {"figure.constrained_layout.use": True},
+    "fonts": {"font.family": "Helvetica", "font.size": 22, "axes.unicode_minus": False},
+    "saved": {"savefig.transparent": True, "savefig.format": "pdf", "savefig.bbox": None,
+              "savefig.pad_inches": 2, "savefig.facecolor": "red", "savefig.dpi": 40},
+    "dark": {"figure.facecolor": "black", "axes.facecolor": "black", "text.color": "white"},
+    "by hand": {"path.sketch": (1, 100, 2)},
+    "ticks": {"xtick.top": True, "ytick.right": True, "axes.formatter.useoffset": False,
+              "xtick.minor.visible": True, "axes.spines.top": False, "axes.xmargin": 0.4},
+    "SVG": {"svg.fonttype": "path", "svg.hashsalt": None, "svg.image_inline": False},
+    "lines": {"lines.marker": "s", "lines.linestyle": ":", "axes.prop_cycle": plt.cycler(lw=[9])},
+}  # fmt: skip
+
+
+def drawn_bytes(folder) -> list[bytes]:
+    use_style()
+    table = pd.DataFrame({"method": ["asp", "ce"], "value": [0.7, 0.6], "low": [0.6, 0.5]})
+    table = table.assign(high=[0.8, 0.7], n=72, n_cases=12, missing="")
+    axes = rows(table, {"asp": "token", "ce": "verbalized"}, xlabel="AUROC")
+    saved = save_figure(axes[0].figure, table, "x", folder)
+    plt.close("all")
+    assert saved is not None
+    return [path.read_bytes() for path in saved]
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_settings_of_the_user_s_own_change_no_byte(name, tmp_path):
+    plain = drawn_bytes(tmp_path / "plain")
+    plt.rcParams.update(SETTINGS[name])
+    assert drawn_bytes(tmp_path / "own") == plain
+
+
+def test_the_style_has_the_resolution_and_the_inks_of_the_code():
+    assert plt.rcParams["figure.dpi"] == plt.rcParams["savefig.dpi"] == style.DPI
+    assert plt.rcParams["text.color"] == style.INK
+    assert plt.rcParams["svg.hashsalt"] == style.SVG["svg.hashsalt"]

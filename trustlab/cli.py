@@ -82,7 +82,8 @@ than :data:`trustlab.parsing.counts.LEAST_READ`. The manifest says which, as ``n
 def main(
     traceback: Annotated[bool, _option("show where an error was raised", "--traceback")] = False,
 ) -> None:
-    """The options of all commands."""
+    """The options of all commands. Their figures are files: no display of the user's counts."""
+    os.environ["MPLBACKEND"] = "agg"
 
 
 @app.command()

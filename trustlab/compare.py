@@ -15,6 +15,7 @@ import pandas as pd
 
 from trustlab import formatted
 from trustlab.confidence import METHODS
+from trustlab.families import FAMILY_LABELS
 from trustlab.folder.saved import load_run
 from trustlab.measures import families
 from trustlab.metrics import schema
@@ -120,8 +121,6 @@ class Comparison:
 
     def _drawn(self) -> pd.DataFrame:
         """The lines of the figure: each side's AUROC, the others' differences beside it."""
-        from trustlab.plots.style import FAMILY_LABELS
-
         key = ["model", "dataset", "method"]
         gaps = _of_metric(self.differences, "auroc")
         gaps = gaps[[*key, "difference", "p_holm", "cases_needed"]]

@@ -34,6 +34,14 @@ another folder."""
 REPLIES = RUNS / "replies.sqlite"  # the reply cache of whatever names no other
 
 
+def user_cache() -> Path:
+    """The user's folder for what takes seconds to make and holds nothing of a run: "trustlab" in
+    the folder that the environment variable XDG_CACHE_HOME names, else in ``~/.cache``; of a user
+    without a home :data:`RUNS`."""
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))
+    return folder / "trustlab" if folder.is_absolute() else RUNS
+
+
 def use_studies() -> None:
     """Make ``notebooks/studies`` importable as ``studies``, also in joblib's workers; a folder of
     that name beside the running notebook has priority."""

@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import Any, get_args, get_origin
 
@@ -38,8 +39,9 @@ MANIFEST, RUN = "manifest.json", "run.json"
 ORDER = "00 01 02 03 07 05 08 04 06"
 """The order in which notebooks begin that run at once, by the first two letters of their names: the
 first to look at, then the longest."""
-QUIET = ["--IPKernelApp.log_level=50"]
-"""For a kernel: no word that it speaks TCP (to this machine alone), or is stopped at its end."""
+PLAIN_KERNEL = ["--IPKernelApp.log_level=50", "--InteractiveShellApp.exec_PYTHONSTARTUP=False"]
+"""For a kernel: no word that it speaks TCP (to this machine alone), or is stopped at its end; and
+nothing of the user's is executed first."""
 SECTION = r"[0-9][0-9]_"  # how the name of a notebook begins, and no parameter's
 
 
@@ -355,11 +357,12 @@ def run_notebook(
     variables = {
         "TRUSTLAB_RUNS": named if Path(named).is_absolute() and not shard else str(runs),
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",  # it warns of frozen modules
+        "MPLBACKEND": "module://matplotlib_inline.backend_inline",
     }
     if alone:
         target.touch(paths.PRIVATE)  # papermill, which saves it meanwhile, keeps its rights
     try:
-        with paths.environment(variables):
+        with TemporaryDirectory(ignore_cleanup_errors=True) as profile:
             papermill.execute_notebook(
                 str(source),
                 str(target),
@@ -369,7 +372,8 @@ def run_notebook(
                 language="python",
                 progress_bar=alone,
                 request_save_on_cell_execute=alone,  # each saves all cells
-                extra_arguments=QUIET,
+                extra_arguments=[*PLAIN_KERNEL, f"--ipython-dir={profile}"],
+                kernel_manager_class=own_kernel(variables),
             )
         manifest["ok"] = True
         write_answers(folder)
@@ -386,6 +390,24 @@ def run_notebook(
             fill_opening(target, folder, manifest["ok"])
             write_html(target)
     return folder
+
+
+def own_kernel(variables: dict[str, str]) -> type[Any]:
+    """Starts kernels of this very Python with these environment variables, whatever kernelspec
+    goes by the name python3."""
+    from ipykernel.kernelspec import get_kernel_dict  # with papermill: only what runs needs it
+    from jupyter_client.kernelspec import KernelSpec
+    from jupyter_client.manager import AsyncKernelManager
+
+    literal = {name: value.replace("$", "$$") for name, value in variables.items()}
+    spec = KernelSpec(**get_kernel_dict(), env=literal)
+
+    class OwnKernel(AsyncKernelManager):
+        @property
+        def kernel_spec(self) -> KernelSpec:
+            return spec
+
+    return OwnKernel
 
 
 def placed(path: Path, values: Mapping[str, Any]) -> dict[str, Any]:

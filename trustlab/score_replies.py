@@ -14,7 +14,6 @@ from trustlab.folder.saved import read_table, save_run, table_in
 from trustlab.formatted import MAIN, coverage_table, main_table, to_latex, with_interval
 from trustlab.measures import metrics_table
 from trustlab.paths import save_table, save_text
-from trustlab.plots.figures import Figures
 from trustlab.run import Run
 from trustlab.settings import Setup
 from trustlab.workbench import Workbench, opened
@@ -55,25 +54,32 @@ def scored(
 
 def _draw(run: Run, metrics: pd.DataFrame, setup: Workbench, folder: Path) -> list[str]:
     """AUROC of each model on each data set, where there is any; where each figure is, in words."""
-    from trustlab import plots
-    from trustlab.plots.rows import auroc_rows
-
-    plots.use_style()
     for old in (folder / "figures").glob("score_*"):  # of another table
         old.unlink()
     auroc: Any = metrics[metrics["metric"] == "auroc"]
-    models, sets = (list(dict.fromkeys(run.answers[c])) for c in ("model", "dataset"))
-    show, lines = Figures("score", setup, run, models=models), []
+    lines = []
     for (who, where), part in auroc.groupby(["model", "dataset"], sort=False):
         if part["value"].notna().any():
-            axes = auroc_rows(part, run.families)
-            show(axes, part, "auroc", (who, where), title="AUROC by method")
-            ending = plots.file_ending(who, models) + plots.file_ending(where, sets)
-            lines.append(f"figures/score_auroc{ending}.png: AUROC of {who} on {where}")
+            name = _drawn(run, part, setup, who, where)
+            lines.append(f"figures/{name}.png: AUROC of {who} on {where}")
         else:
             why = next(iter(part["missing"].replace("", pd.NA).dropna()), "no values")
             lines.append(f"no figure of AUROC for {who} on {where}: {why}")
     return lines
+
+
+def _drawn(run: Run, part: pd.DataFrame, setup: Workbench, who: str, where: str) -> str:
+    """Draw the AUROC of model ``who`` on data set ``where``; returns the figure's name."""
+    # Imported here: matplotlib takes its time, and a small table has nothing to draw.
+    from trustlab import plots
+    from trustlab.plots.figures import Figures
+    from trustlab.plots.rows import auroc_rows
+
+    plots.use_style()
+    models, sets = (list(dict.fromkeys(run.answers[c])) for c in ("model", "dataset"))
+    show = Figures("score", setup, run, models=models)
+    show(auroc_rows(part, run.families), part, "auroc", (who, where), title="AUROC by method")
+    return f"score_auroc{plots.file_ending(who, models)}{plots.file_ending(where, sets)}"
 
 
 def _summary(run: Run, metrics: pd.DataFrame, main: pd.DataFrame) -> list[str]:

@@ -1,18 +1,26 @@
 """Looks a disease's name up in ICD-10-CM.
 
-The terminology takes seconds to open, so it is opened at the first name that nothing else settles.
+To read the terminology takes seconds, so it is read at the first name that nothing else settles,
+and the reading is kept in the user's cache folder.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 import warnings
 from collections import defaultdict
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import lru_cache
+from importlib.metadata import version
+from pathlib import Path
 from typing import NamedTuple
 
+from trustlab import paths
 from trustlab.graders.disease_names import read_name
+from trustlab.processes import seldom_collected
 
 _LEFT_OUT = re.compile(r"[VWXYZ]|[ST].{5}|.{7}")
 """Codes of circumstances, and those of most detail: sides, joints, encounters."""
@@ -35,8 +43,58 @@ class Place(NamedTuple):
     only: bool = False
 
 
+Places = dict[frozenset[str], list[Place]]
+PACKAGE = Path(__file__).parents[1]
+RULES = ("graders/*.py", "words/*.*", "records.py", "files.py")
+"""The files of the package that decide how a name is read."""
+
+
 @lru_cache(maxsize=1)
-def _places() -> dict[frozenset[str], list[Place]]:
+def _places() -> Places:
+    """The reading in the user's cache folder, else a fresh one, which is put there."""
+    key = _key()
+    file = paths.user_cache() / f"icd10cm-{key}.json"
+    places = _stored(file, key)
+    if places is None:
+        places = _read()
+        with suppress(OSError):  # a folder that is read-only, or full: the next process reads anew
+            paths.save_text(_as_text(places, key), file)
+    return places
+
+
+def _key() -> str:
+    """What a reading depends on: the terminology's version, and a hash of our rules."""
+    digest = hashlib.sha256()
+    for pattern in RULES:
+        for file in sorted(PACKAGE.glob(pattern)):
+            digest.update(file.read_bytes())
+    return f"{version('simple-icd-10-cm')}-{digest.hexdigest()[:16]}"
+
+
+def _stored(file: Path, key: str) -> Places | None:
+    """The reading in a file; ``None`` unless it is there, whole, and of this key."""
+    try:
+        digest, text = file.read_text(encoding="utf-8").split("\n")
+    except (OSError, ValueError):
+        return None
+    if digest != _digest(text, key):
+        return None
+    with seldom_collected():
+        names = json.loads(text)
+        return {frozenset(name.split()): [Place(*at) for at in places] for name, places in names}
+
+
+def _as_text(places: Places, key: str) -> str:
+    """A line with a digest, which tells a torn or another file, then the reading as JSON."""
+    text = json.dumps([(" ".join(sorted(name)), at) for name, at in places.items()])
+    return f"{_digest(text, key)}\n{text}"
+
+
+def _digest(text: str, key: str) -> str:
+    return hashlib.sha256((key + text).encode()).hexdigest()
+
+
+def _read() -> Places:
     """The words of every title and inclusion term -> where it stands."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of its way to read its own files

@@ -26,6 +26,7 @@ from trustlab.agents.consultation import ENDING
 from trustlab.confidence import METHODS
 from trustlab.confidence.registry import absence, label
 from trustlab.costs import ASSESSED
+from trustlab.families import FAMILY_COLOURS, FAMILY_LABELS
 from trustlab.folder.records_file import NAME as RECORDS
 from trustlab.folder.records_file import find_records
 from trustlab.folder.replies_log import NAME as REPLIES
@@ -35,7 +36,6 @@ from trustlab.html.show import GREY, Html, dialogue, evidence, render, replies, 
 from trustlab.metrics.run_tables import KEYS
 from trustlab.parsing.counts import TOO_FEW
 from trustlab.paths import save_text
-from trustlab.plots.style import FAMILY_COLOURS, FAMILY_LABELS
 from trustlab.records import GIVEN, Generation
 from trustlab.run import Run
 

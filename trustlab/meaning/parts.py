@@ -83,7 +83,7 @@ def _with_relevance(
     of_samples = "sample_relevance" in needs
     samples = [[pieces_of(s) for s in g.samples or ()] if of_samples else [] for g in done]
     asked = [(p, x) for a, ss, x in zip(answers, samples, after, strict=True) for p in (a, *ss)]
-    distinct = list(dict.fromkeys(asked))
+    distinct = [one for one in dict.fromkeys(asked) if one[0]]
     found = dict(zip(distinct, relevances(encoder, distinct), strict=True))
     out = []
     for g, a, ss, x in zip(done, answers, samples, after, strict=True):

@@ -7,8 +7,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import isotonic_regression
 from scipy.stats import rankdata
-from sklearn.isotonic import IsotonicRegression
-from sklearn.model_selection import GroupKFold
 
 from trustlab.metrics.discrimination import check_pair, check_weights, one_class
 from trustlab.metrics.estimate import Metric, Rows, of_answers, of_kind, part
@@ -113,6 +111,10 @@ def cross_fitted(
     - The folds depend only on the set of cases and the seed; no case is split.
     - All NaN with fewer cases than folds, or where the cases outside a fold have one class.
     """
+    # Imported here: they take time at the command line's start, and few runs calibrate.
+    from sklearn.isotonic import IsotonicRegression
+    from sklearn.model_selection import GroupKFold
+
     hit, score = check_pair(correct, confidence)
     cases = np.asarray(case_ids)
     same_shape(correct=hit, case_ids=cases)

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.metrics import average_precision_score, roc_auc_score
 
 from trustlab.metrics.estimate import Rows, Statistic, of_answers, of_kind, part
 from trustlab.metrics.ties import numbers, same_shape, tied
@@ -16,6 +15,8 @@ def auroc(correct: ArrayLike, confidence: ArrayLike) -> float:
     """Area under the ROC curve: how often a right answer is surer than a wrong one; a tie is half.
     ``correct`` (n,) contains 0 or 1, ``confidence`` (n,) finite numbers, else ``ValueError``. NaN
     if only one class is present."""
+    from sklearn.metrics import roc_auc_score  # here, since it slows the command line's start
+
     hit, score = check_pair(correct, confidence)
     return float("nan") if one_class(hit) else float(roc_auc_score(hit, tied(score)))
 
@@ -23,6 +24,8 @@ def auroc(correct: ArrayLike, confidence: ArrayLike) -> float:
 def auprc(correct: ArrayLike, confidence: ArrayLike) -> float:
     """Average precision of the right answers, in (0, 1]; its chance level is the accuracy, not 0.5.
     Arguments, NaN and errors are as in :func:`auroc`."""
+    from sklearn.metrics import average_precision_score  # here as in auroc
+
     hit, score = check_pair(correct, confidence)
     return float("nan") if one_class(hit) else float(average_precision_score(hit, tied(score)))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -106,6 +107,8 @@ class Figures:
 def _display(figure: Figure, image: Path) -> None:
     """In a notebook the saved image, now, in place of the figure at the end of the cell; its
     metadata say its file, title and caption, and both in one (``alt``)."""
+    if "IPython" not in sys.modules:  # no notebook; the import would slow the command line
+        return
     from IPython.core.interactiveshell import InteractiveShell
     from IPython.display import display
 

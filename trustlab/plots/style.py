@@ -11,7 +11,6 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-import seaborn as sns
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
@@ -21,23 +20,10 @@ from matplotlib.text import Text
 from scipy.optimize import isotonic_regression
 
 from trustlab.confidence.registry import label  # noqa: F401 (figures take it from here)
+from trustlab.families import FAMILY_COLOURS, FAMILY_LABELS, FAMILY_MARKERS
 from trustlab.metrics.estimate import MIN_CASES
 from trustlab.paths import save_table, whole
 
-_FAMILIES = {
-    "token": ("#0072B2", "o", "token"),
-    "consistency": ("#E69F00", "s", "consistency"),
-    "verbalized": ("#009E73", "^", "self-verbalised"),
-    "medconf": ("#D55E00", "D", "MedConf"),
-    "baseline": ("#56B4E9", "X", "baseline"),
-    "trust": ("#CC79A7", "P", "trust"),
-    "reference": ("#000000", "*", "reference (no method)"),
-}
-FAMILY_COLOURS = {family: colour for family, (colour, _, _) in _FAMILIES.items()}
-"""Okabe and Ito's colours, which colour-blind readers can tell apart."""
-FAMILY_MARKERS = {family: marker for family, (_, marker, _) in _FAMILIES.items()}
-"""One shape per family, so that a figure printed in grey can still be read."""
-FAMILY_LABELS = {family: words for family, (_, _, words) in _FAMILIES.items()}
 MARKER_POINTS = {"o": 8.0, "s": 7.5, "^": 9.0, "D": 7.5, "X": 9.5, "P": 9.5, "*": 11.0}
 """Sizes at which the families' shapes look equally large."""
 
@@ -56,6 +42,7 @@ VALUES = (
 )  # fmt: skip
 """Columns that figures draw: a table that has some of them, all without a value, draws nothing."""
 DPI = 150
+STYLE = Path(__file__).with_name("trustlab.mplstyle")
 SVG: Any = {"svg.fonttype": "none", "svg.hashsalt": "trustlab"}
 """Text stays text, and the names of an SVG's parts do not change from one run to the next."""
 
@@ -153,25 +140,9 @@ def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> np.n
 
 
 def use_style() -> None:
-    """Set matplotlib's defaults for this process: white grid, 10 to 11 point text, 150 dpi."""
-    inked = ("text.color", "axes.labelcolor", "xtick.color", "ytick.color")
-    sizes = ("font.size", "xtick.labelsize", "ytick.labelsize", "legend.fontsize")
-    rc: dict[str, Any] = {
-        # DejaVu Sans comes with matplotlib; Verdana is as wide, for SVG viewers.
-        "font.family": ["sans-serif"],
-        "font.sans-serif": ["DejaVu Sans", "Verdana"],
-        "axes.titlesize": 11,
-        "axes.labelsize": 10.5,
-        "axes.edgecolor": "#B5B5B5",
-        "grid.color": "#E6E6E6",
-        "grid.linewidth": 0.8,
-        "axes.linewidth": 0.8,
-        "lines.linewidth": 1.8,
-        "figure.dpi": DPI,
-        "savefig.dpi": DPI,
-    }
-    rc |= dict.fromkeys(inked, INK) | dict.fromkeys(sizes, 10) | SVG
-    sns.set_theme(context="notebook", style="whitegrid", rc=rc)
+    """Set how figures of this process look: matplotlib's own defaults, whatever the user's
+    matplotlibrc says, and ``trustlab.mplstyle`` over them."""
+    plt.style.use(["default", STYLE])
 
 
 LONGEST = 60
