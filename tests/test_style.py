@@ -1,5 +1,6 @@
 """Figures as files: the same bytes every time, table and caption, none where nothing is drawn."""
 
+import warnings
 from io import BytesIO
 
 import matplotlib
@@ -12,7 +13,7 @@ import pandas as pd
 import pytest
 from drawn_figures import Drawn, pixels_of, rendered, whole_of
 
-from trustlab.plots import rows, save_figure
+from trustlab.plots import rows, save_figure, use_style
 
 PLACE = {"model": "embedded", "dataset": "starter (structured)", "n_cases": 120, "n_rows": 1440}
 pytestmark = pytest.mark.usefixtures("house_style")
@@ -50,3 +51,20 @@ def test_a_figure_without_anything_to_draw_is_not_saved_and_says_why(table, why,
     assert save_figure(figure, pd.DataFrame(table), "auroc", tmp_path) is None
     assert not list(tmp_path.iterdir()) and not plt.fignum_exists(figure.number)
     assert capsys.readouterr().out == f"Nothing to draw for auroc: {why}\n"
+
+
+@pytest.mark.parametrize(
+    ("message", "category", "line"),
+    [
+        ("few cases", UserWarning, "Warning: few cases\n"),
+        (UserWarning("13 % of 429\nreplies"), UserWarning, "Warning: 13 % of 429 replies\n"),
+        ("soon gone", FutureWarning, "FutureWarning: soon gone\n"),
+        ("", RuntimeWarning, "RuntimeWarning: \n"),
+    ],
+)
+def test_the_style_of_notebooks_writes_a_warning_as_one_line_without_its_place(
+    message, category, line, monkeypatch
+):
+    monkeypatch.setattr(warnings, "formatwarning", warnings.formatwarning)
+    use_style()
+    assert warnings.formatwarning(message, category, "/a b/c.py", 3) == line

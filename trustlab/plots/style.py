@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -153,7 +154,9 @@ def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> np.n
 
 
 def use_style() -> None:
-    """Set matplotlib's defaults for this process: white grid, 10 to 11 point text, 150 dpi."""
+    """Set matplotlib's defaults for this process: white grid, 10 to 11 point text, 150 dpi; and
+    warnings to plain lines (:func:`plain_warning`)."""
+    warnings.formatwarning = plain_warning
     inked = ("text.color", "axes.labelcolor", "xtick.color", "ytick.color")
     sizes = ("font.size", "xtick.labelsize", "ytick.labelsize", "legend.fontsize")
     rc: dict[str, Any] = {
@@ -172,6 +175,12 @@ def use_style() -> None:
     }
     rc |= dict.fromkeys(inked, INK) | dict.fromkeys(sizes, 10) | SVG
     sns.set_theme(context="notebook", style="whitegrid", rc=rc)
+
+
+def plain_warning(message: object, category: type[Warning], *_: Any) -> str:
+    """A warning as one line, without the file and the code that it was raised from."""
+    words = " ".join(str(message).split())
+    return f"{category.__name__.removeprefix('User')}: {words}\n"
 
 
 LONGEST = 60
