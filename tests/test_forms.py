@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 
@@ -15,6 +16,7 @@ from trustlab.cli import app
 from trustlab.datasets import load_cases
 from trustlab.experiment import benchmark
 from trustlab.models.base import TAUGHT, About, Request
+from trustlab.models.by_name import open_model
 from trustlab.models.cache import CachedModel
 from trustlab.models.forms import repeats_itself
 from trustlab.models.huggingface import HuggingFaceModel
@@ -23,11 +25,13 @@ from trustlab.models.trial import ADVICE, Trial, spread
 from trustlab.parsing.agents import read_opinion
 from trustlab.parsing.medconf import read_evidence, read_score
 from trustlab.parsing.reply import CYCLE, no_answer
-from trustlab.parsing.schemas import schema_of
+from trustlab.parsing.schemas import schema_of, taught_schema_of
 from trustlab.parsing.scores import probed
+from trustlab.prompts import json_rows
 from trustlab.records import Criterion, Reply
 from trustlab.settings import Setup
 from trustlab.trial import try_model
+from trustlab.workbench import opened
 
 WHOLE = ("retrieval", "profile", "structure", "importance")
 CASES = load_cases("starter", n=5, seed=1)
@@ -201,3 +205,102 @@ def test_a_trial_counts_in_no_run(tmp_path):
     model.generate([Request((("user", str(i)),), purpose="x", about=about) for i in range(5)])
     assert model.counts["x"]["asked"] == 5 and len(model.calls) == 5 + 3
     assert sum(call["n_made"] for call in model.calls) == 5 and trial.table()["asked"].sum() == 3
+
+
+FORM = ("profile", "structure", "importance")
+QUOTED = """He said "no", {x}, \\ or \'},\'"""
+
+
+def rows_of(*names: str, weighed: bool = True) -> list[dict]:
+    weight = {"importance": "moderate"} if weighed else {}
+    return [{"id": i, **weight, "description": name} for i, name in enumerate(names, 1)]
+
+
+def assessed(rows: list[dict], quote: str | None) -> str:
+    """An assessment of these criteria in the form that the embedded models were taught."""
+    verdict = {"evidence": quote, "support_level": "missing" if quote is None else "supported"}
+    listed = json_rows({**row, **verdict} for row in rows)
+    ids = [row["id"] for row in rows]
+    some, none = ids if quote else [], [] if quote else ids
+    each = {"supported": some, "missing": none, "contradicted": []}
+    if "importance" in rows[0]:
+        each = {k: {"strong": [], "moderate": v, "weak": []} for k, v in each.items()}
+    confidence = {"reasoning": "Supported 1 of 1.", "confidence_score": "<<37>>"}
+    end = f'"summary": {json.dumps(each)},\n"confidence": {json.dumps(confidence)}'
+    return f'{{"criteria": {listed},\n{end}}}'
+
+
+@pytest.fixture(scope="module")
+def embedded():
+    pytest.importorskip("llguidance")
+    return open_model("embedded", structured="taught", device="cpu")
+
+
+def n_taken(model, rows: list[dict], text: str) -> tuple[int, int, bool]:
+    """How many tokens of a text the form takes, of how many, and whether it is whole then."""
+    options = FORM if "importance" in rows[0] else FORM[:2]
+    schema = taught_schema_of("evidence", options, json_rows(rows))
+    matcher = model._forms.begin(Request((("user", ""),), schema=schema))
+    tokens = model._tokenizer(text, add_special_tokens=False)["input_ids"]
+    n = matcher.try_consume_tokens(tokens)
+    return n, len(tokens), matcher.is_accepting()
+
+
+@pytest.mark.parametrize("weighed", [True, False])
+@pytest.mark.parametrize("names", [["a cough"], ["fièvre > 38.5 °C", QUOTED], list("abcdefgh")])
+@pytest.mark.parametrize("quote", [None, "It's 7/10 (a lot), since Monday."])
+def test_the_taught_form_takes_what_was_taught(embedded, weighed, names, quote):
+    rows = rows_of(*names, weighed=weighed)
+    text = assessed(rows, quote)
+    n, most, whole = n_taken(embedded, rows, text)
+    assert n == most and whole
+    profile = tuple(Criterion(r["id"], r["description"], r.get("importance")) for r in rows)
+    found, agrees = read_evidence(text, profile, f"Patient: {quote}", "strict")
+    assert len(found) == len(names) and agrees and read_score(text)[0] == 37
+
+
+def test_the_taught_form_refuses_another_order_row_or_criterion_and_a_loop(embedded):
+    rows = rows_of("a cough", "fever")
+    right = assessed(rows, None)
+    for wrong in (
+        right.replace('"importance": "moderate", "description"', '"description"', 1),
+        right.replace("fever", "gout"),
+        right.replace('"id": 2', '"id": 3'),
+        right.replace("<<37>>", "<<137>>"),
+        right.replace("null", json.dumps("I run and " * 60), 1),
+        right.replace("null", '"' + "ab" * 100 + '"', 1),
+    ):
+        n, most, whole = n_taken(embedded, rows, wrong)
+        assert n < most and not whole, wrong
+
+
+def test_a_run_is_held_to_the_taught_form_by_an_option_of_its_own_and_the_rest_stays(tmp_path):
+    pytest.importorskip("llguidance")
+    how = {"n": 1, "levels": [20, 100], "samples": 2, "methods": ["medconf", "poc"], "quiet": True}
+    made = {}
+    for form in (False, True):
+        setup = Setup(taught_form=form, cache=tmp_path / "replies.sqlite", **how)  # pyright: ignore
+        bench = opened(setup)
+        made[form] = run = benchmark(bench.cases(), bench.models(), setup=setup)
+        held = {"embedded": ["evidence"]} if form else {}
+        assert run.parameters["held_to_a_form"] == held
+        options = {"embedded": {"structured": "taught"}} if form else {}
+        assert run.parameters["model_options"] == options
+    again = made[True].calls.groupby("purpose")["n_made"].sum()
+    assert again["evidence"] > 0 and again.drop("evidence").sum() == 0
+    free, held = (run.confidence.set_index("method") for run in made.values())
+    assert free.loc["poc", "confidence"].tolist() == held.loc["poc", "confidence"].tolist()
+
+
+def test_who_was_not_taught_is_not_held_to_it_and_without_llguidance_it_is_refused(
+    tiny, monkeypatch
+):
+    with pytest.raises(ValueError, match="structured is 'taught'; .* allows True and False alone"):
+        HuggingFaceModel(tiny, structured="taught", device="cpu")
+    for step, options in (("profile", FORM), ("ce", ()), ("evidence", ("structure",))):
+        assert taught_schema_of(step, options, "") is None
+    monkeypatch.setattr("trustlab.workbench.find_spec", lambda name: None)
+    needs = r'taught_form=True needs llguidance: pip install "trustlab\[chat\]"'
+    with pytest.raises(ImportError, match=needs):
+        opened(Setup(taught_form=True))
+    opened(Setup())

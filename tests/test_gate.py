@@ -91,8 +91,10 @@ def test_a_cut_reply_counts_among_those_asked_for_alone() -> None:
     share = right / (36 - n_cut)
     told = {"accuracy": share, "accuracy_asked": right / 36, "accuracy_read": share}
     assert pooled["value"].to_dict() == told
-    (line,) = accuracies(run.answers)
-    assert f"of 36 asked, {percent(int(right), 36 - n_cut)} of {36 - n_cut} not cut" in line
+    (row,) = accuracies(run.answers)
+    not_cut = f"{percent(int(right), 36 - n_cut)} of {36 - n_cut}"
+    shares = [row.shares[f"all, {name}"] for name in ("asked", "not cut", "read")]
+    assert shares == [f"{percent(int(right), 36)} of 36", not_cut, not_cut] and not row.missing
 
 
 def test_half_is_enough_and_others_answer_in_a_model_s_place() -> None:

@@ -46,7 +46,7 @@ def direct_dependencies() -> dict[str, SpecifierSet]:
 OTHERWISE_CALLED = {"PIL": "pillow", "sklearn": "scikit-learn", "yaml": "pyyaml"}
 """Imported by another name than its project's."""
 BROUGHT = {"bs4", "IPython", "nbconvert", "nbformat", "traitlets", "pydantic_core"}
-BROUGHT |= {"huggingface_hub", "safetensors", "ipykernel", "jupyter_client"}
+BROUGHT |= {"huggingface_hub", "safetensors", "ipykernel", "jupyter_client", "tqdm"}
 """Packages imported that come with jupyterlab, pydantic or transformers."""
 
 

@@ -3,6 +3,8 @@ somewhere, words that stay words."""
 
 from __future__ import annotations
 
+import gzip
+import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -10,11 +12,16 @@ from urllib.parse import unquote, urlsplit
 
 import nbformat
 import pytest
+from bs4 import BeautifulSoup
 
+from trustlab.folder.replies_log import NAME as REPLIES
+from trustlab.html.formulas import mathml
 from trustlab.html.index import write_index
-from trustlab.html.notebook import write_html
+from trustlab.html.notebook import RESULT, write_html
+from trustlab.html.opening import opening
 from trustlab.parsing.counts import KINDS
-from trustlab.paths import NOTICE, save_json
+from trustlab.paths import NOTEBOOKS, NOTICE, save_json
+from trustlab.run_notebooks import notebook_names, notebook_path
 
 NASTY = "<script>alert('x')</script> & \"pain\""
 BARS = (
@@ -140,9 +147,13 @@ def test_the_index_lists_runs_with_first_figure_facts_and_links_and_escapes_all(
     assert "script" not in seen.tags and seen.alts == [f"a {NASTY}"] and "begun" not in seen.text
     for words in ("2026-11-25", "starter, own", "cases 24", "answers by case", "calls.parquet",
                   "44 % of 9 replies read (5 unread)", f"{NASTY}: only 4 of 9", NOTICE,
-                  "<m>, d: level 20: 100 % of 1; level 100: 50 % of 2",
-                  "over all levels 50 % of 4 asked, 67 % of 3 not cut"):  # fmt: skip
+                  "1 tokens", "9 your model"):  # fmt: skip
         assert words in seen.text, words
+    rows = BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser").find_all("tr")
+    assert [[cell.get_text() for cell in row.find_all(["th", "td"])] for row in rows] == [
+        ["right answers", "", "level 20", "level 100", "all, asked", "all, not cut", "all, read"],
+        ["<m>", "d", "100 % of 1", "50 % of 2", "50 % of 4", "67 % of 3", "100 % of 2"],
+    ]
 
 
 @pytest.mark.notebook
@@ -153,3 +164,118 @@ def test_every_link_heading_and_picture_of_a_run_s_pages(smoke_runs):
         assert faults(page) == []
     alts = Page((folder / "00_walkthrough.html").read_text(encoding="utf-8")).alts
     assert len(alts) > 2 and all("research only" in alt for alt in alts)
+
+
+def page_of(folder: Path, *cells) -> BeautifulSoup:
+    """The page of a notebook of these cells."""
+    nbformat.write(nbformat.v4.new_notebook(cells=list(cells)), folder / "a.ipynb")
+    return BeautifulSoup(write_html(folder / "a.ipynb").read_text("utf-8"), "html.parser")
+
+
+def markdown(text: str):
+    return nbformat.v4.new_markdown_cell(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "n_formulas", "words"),
+    [
+        ("so $p_1 < 0.5$ holds", 1, ["so ", " holds"]),
+        ("$$\\begin{aligned} a &= b \\\\ c &= d \\end{aligned}$$", 1, []),
+        ("\\begin{align*} a &= b \\end{align*}", 1, []),
+        ("$$x = \\begin{cases} 1 & y > 0 \\\\ 0 & \\text{else} \\end{cases}$$", 1, ["else"]),
+        ("## Is $x$ it?", 1, ["Is ", " it?"]),
+        ("it costs $5 and $10", 0, ["it costs $5 and $10"]),
+        ("US$5-US$10, \\$3 and $x$", 1, ["US$5-US$10, $3 and "]),
+        ("`$HOME` and $ 5 $", 0, ["$HOME", "$ 5 $"]),
+        ("$\\unknown{x}$", 0, ["\\unknown{x}"]),
+        ("$\\text{a <script>alert(1)</script> & b}$", 1, ["alert(1)"]),
+    ],
+)
+def test_formulas_are_mathml_money_stays_money_and_what_is_not_known_its_source(
+    tmp_path, text, n_formulas, words
+):
+    main = page_of(tmp_path, markdown(f"# Title\n\n{text}")).find("main")
+    assert len(main.find_all("math")) == n_formulas
+    assert all(some in main.get_text() for some in words)
+    assert not main.find_all("script", string=lambda s: "alert(1)" in (s or ""))
+    assert "&" not in {part.get_text() for part in main.select("math mi, math mo")}
+
+
+def formulas(file: Path) -> list[str]:
+    cells = nbformat.read(file, 4).cells
+    text = "\n\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+    text = re.sub(r"```.*?```|`[^`]*`", "", text, flags=re.DOTALL)
+    return ["".join(pair) for pair in re.findall(r"\$\$(.+?)\$\$|\$([^$\n]+)\$", text, re.DOTALL)]
+
+
+def test_every_formula_of_the_notebooks_and_lessons_is_mathml():
+    files = [*map(notebook_path, notebook_names()), *(NOTEBOOKS / "lessons").glob("*.ipynb")]
+    every = {tex for file in files for tex in formulas(file)}
+    assert len(every) > 60 and [tex for tex in every if not mathml(tex).startswith("<math")] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("/a b/c.py:3: UserWarning: few cases\n  warn('few')\n", "Warning: few cases\n"),
+        ("C:\\x\\y.py:12: FutureWarning: soon\n", "FutureWarning: soon\n"),
+        ("<stdin>:1: RuntimeWarning: divide: by 0\n", "RuntimeWarning: divide: by 0\n"),
+        ("sys:1: UserWarning: a\n/a.py:2: UserWarning: b\n  f()\n", "Warning: a\nWarning: b\n"),
+        ("Warning: few cases\n", "Warning: few cases\n"),
+        ("at 10:30: no\n  as it is\n", "at 10:30: no\n  as it is\n"),
+    ],
+)  # fmt: skip
+def test_a_warning_on_a_page_is_a_line_without_a_path(tmp_path, text, shown):
+    code = nbformat.v4.new_code_cell("f()", outputs=[stderr(text)])
+    page = page_of(tmp_path, markdown("# Title"), code)
+    (words,) = page.find_all(attrs={"data-mime-type": "application/vnd.jupyter.stderr"})
+    assert words.get_text().strip() == shown.strip()
+
+
+def test_a_page_shows_its_first_result_behind_its_first_cell(tmp_path):
+    tables = [
+        {"text/html": f'<table class="dataframe"><tr><td>{n}</td></tr></table>'} for n in "ab"
+    ]
+    outputs = [nbformat.v4.new_output("display_data", data=data) for data in tables]
+    first = nbformat.v4.new_code_cell("x = 1", outputs=[stderr("few\n"), *outputs])
+    first.metadata["tags"] = [RESULT]
+    other = nbformat.v4.new_code_cell("y = 1", outputs=outputs[1:])
+    page = page_of(tmp_path, markdown("# Is it so?"), markdown("long words"), other, first)
+    text = page.find("main").get_text(" ", strip=True)
+    assert re.match(r"Is it so\?.{0,3}First result a long words Code", text)
+    assert len(page.find_all("details", class_="code")) == 2
+    without = page_of(tmp_path, markdown("# Is it so?"), other)
+    assert "First result" not in without.get_text()
+
+
+def test_every_notebook_names_the_cell_of_its_first_result():
+    for name in notebook_names():
+        cells = nbformat.read(notebook_path(name), 4).cells
+        (cell,) = [c for c in cells if RESULT in c.metadata.get("tags", ())]
+        assert any("data" in output for output in cell.outputs), name
+
+
+@pytest.mark.parametrize("percent", [0, 4, 5, 6, 60])
+def test_unread_replies_stand_below_folded_unless_they_are_above_5_percent(tmp_path, percent):
+    counts = dict.fromkeys(KINDS, 0) | {"asked": 100, "read": 100 - percent, "unread": percent}
+    run = {
+        "models": {"m": "1"},
+        "dataset": "d",
+        "cases": 100,
+        "replies_read": {"m": {"ce": counts}},
+    }
+    save_json({"benchmark": run}, tmp_path / "run.json")
+    lost = [{"kind": "unread", "raw": f"[5\n\n{NASTY} $x$ **b**"}] * percent
+    row = {"model": "m", "purpose": "ce", "replies": [*lost, {"kind": "read", "raw": "[5]"}]}
+    with gzip.open(tmp_path / REPLIES, "wt") as file:
+        file.write(json.dumps(row) + "\n")
+    block = opening(tmp_path)
+    page = page_of(tmp_path, markdown(f"# Title\n\n{block}"))
+    text, details = page.find("main").get_text(), page.find_all("summary")
+    assert block.startswith("- **m: ") == (percent > 5) and page.find("math") is None
+    shown = [pre.get_text() for pre in page.find_all("pre")]
+    assert shown == ([lost[0]["raw"]] if percent else [])
+    assert ("this run" in text.partition("[5")[0]) == (percent <= 5)
+    folds = [f"Replies that could not be read: {percent}, the most common of them"]
+    heads = [head.get_text() for head in details if "purpose" not in head.get_text()]
+    assert [head for head in heads if head != "Contents"] == (folds if 0 < percent <= 5 else [])

@@ -1,5 +1,6 @@
 """Figures as files: the same bytes every time, table and caption, none where nothing is drawn."""
 
+import warnings
 from io import BytesIO
 
 import matplotlib
@@ -90,3 +91,20 @@ def test_the_style_has_the_resolution_and_the_inks_of_the_code():
     assert plt.rcParams["figure.dpi"] == plt.rcParams["savefig.dpi"] == style.DPI
     assert plt.rcParams["text.color"] == style.INK
     assert plt.rcParams["svg.hashsalt"] == style.SVG["svg.hashsalt"]
+
+
+@pytest.mark.parametrize(
+    ("message", "category", "line"),
+    [
+        ("few cases", UserWarning, "Warning: few cases\n"),
+        (UserWarning("13 % of 429\nreplies"), UserWarning, "Warning: 13 % of 429 replies\n"),
+        ("soon gone", FutureWarning, "FutureWarning: soon gone\n"),
+        ("", RuntimeWarning, "RuntimeWarning: \n"),
+    ],
+)
+def test_the_style_of_notebooks_writes_a_warning_as_one_line_without_its_place(
+    message, category, line, monkeypatch
+):
+    monkeypatch.setattr(warnings, "formatwarning", warnings.formatwarning)
+    use_style()
+    assert warnings.formatwarning(message, category, "/a b/c.py", 3) == line

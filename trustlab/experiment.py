@@ -40,7 +40,7 @@ from trustlab.models.cache import CachedModel
 from trustlab.models.stops import Waiting
 from trustlab.models.trial import spread
 from trustlab.parsing.counts import Counts, ReadReply, add, count, totals
-from trustlab.parsing.schemas import HELD
+from trustlab.parsing.schemas import HELD, TAUGHT_STEPS
 from trustlab.paths import Growing
 from trustlab.processes import beside, seldom_collected
 from trustlab.prompts import prompts_of
@@ -399,12 +399,16 @@ def how_asked(models: Iterable[Any]) -> dict[str, Any]:
     asked = {m.name: m for m in models}
     inner = {name: getattr(m, "model", m) for name, m in asked.items()}
     options = {name: dict(getattr(m, "asked_with", {})) for name, m in inner.items()}
-    held = [name for name, m in inner.items() if getattr(m, "structured", False)]
+    held = {
+        name: TAUGHT_STEPS if getattr(m, "taught", None) else HELD
+        for name, m in inner.items()
+        if getattr(m, "structured", False)
+    }
     known = {name: able for name, m in asked.items() if (able := vars(m).get("abilities"))}
     return {
         "model_options": {name: given for name, given in options.items() if given},
         "prompts": {name: prompts_of(m).facts for name, m in asked.items()},
-        "held_to_a_form": {name: list(HELD) for name in held},
+        "held_to_a_form": {name: list(steps) for name, steps in held.items()},
         "own_temperature": [name for name, able in known.items() if not able.temperature],
         "nearly_greedy": [name for name, able in known.items() if able.coldest],
         "unstructured": [name for name, able in known.items() if not able.structured],

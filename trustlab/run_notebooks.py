@@ -478,7 +478,8 @@ def fill_opening(notebook: Path, folder: Path, ok: bool = True) -> None:
     for cell in places if block else ():
         cell.source = opening.filled(cell.source, block)
     counts = opening.counts_of(opening.runs_in(folder).values())
-    if not places and (unread := opening.unread(folder, counts)):
+    if not places and opening.much_unread(counts):
+        unread = opening.unread(folder, counts)
         made.cells.insert(0, nbformat.v4.new_markdown_cell(unread, id="opening"))
     with paths.whole(notebook) as beside:
         nbformat.write(made, beside)

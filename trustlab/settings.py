@@ -192,6 +192,9 @@ class Ask:
     """One or several."""
     model_options: Options = Field(default_factory=dict)
     """For the backend, such as a budget: ``{"max_calls": 1000}``."""
+    taught_form: Switch = False
+    """MedConf's evidence by the embedded models is held to the form that they were taught; other
+    models and other replies are not."""
     assessor: Somebody = None
     """MedConf's own model."""
     doctor: Somebody = None

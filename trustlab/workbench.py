@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Self
 
@@ -26,6 +27,7 @@ from trustlab.models.base import Model
 from trustlab.models.by_name import (
     CLINIC,
     DIAGNOSING,
+    EMBEDDED,
     check_model_name,
     check_options,
     open_model,
@@ -68,6 +70,9 @@ def check_names(setup: Setup) -> None:
         others.append(setup.grader.removeprefix(JUDGE))
     check_options("model_options", setup.model_options, models)
     check_options("reader_options", setup.reader_options, others)
+    if setup.taught_form and find_spec("llguidance") is None:
+        how = 'pip install "trustlab[chat]"; taught_form=False asks freely'
+        raise ImportError(f"taught_form=True needs llguidance: {how}")
     for name in ("encoder", "medical_encoder", "entailment"):
         if isinstance(value := getattr(setup, name), str | Path):
             folder = Path(value).expanduser()
@@ -158,7 +163,7 @@ class Workbench(Setup):
         if not all(isinstance(model, str | Replier) for model in each):
             allowed = "an open model (tl.open_model), a model's name, or a list of these"
             raise ValueError(f"models is {given!r}; it must be {allowed}")
-        return [_opened(model, options, self.n_jobs) for model in each]
+        return [self._opened(model, options) for model in each]
 
     def prompts_for(self, model: Any) -> Prompts:
         """The prompts with which a model, or the model of this name, is asked."""
@@ -196,7 +201,7 @@ class Workbench(Setup):
         if who is None or who == "facts":
             return who
         options = self.options(self.reader_options)
-        each = [_opened(one, options, self.n_jobs) for one in as_list(who)]
+        each = [self._opened(one, options) for one in as_list(who)]
         return each if name == "panel" else each[0]
 
     def shared(self) -> Workbench:
@@ -222,6 +227,9 @@ class Workbench(Setup):
         """A shared copy with the tables in a folder of ``run_dir`` (nowhere without one)."""
         return self.shared().with_(run_dir=self.run_dir and self.run_dir / folder)
 
-
-def _opened(model: Any, options: Mapping[str, Any], n_jobs: int) -> Any:
-    return open_model(model, n_jobs=n_jobs, **options) if isinstance(model, str) else model
+    def _opened(self, model: Any, options: Mapping[str, Any]) -> Any:
+        if not isinstance(model, str):
+            return model
+        if self.taught_form and model in EMBEDDED:
+            options = {**options, "structured": "taught"}
+        return open_model(model, n_jobs=self.n_jobs, **options)

@@ -8,8 +8,8 @@ from typing import Any
 
 from trustlab.models.base import About, Model, Request, most_tokens
 from trustlab.parsing.counts import both
-from trustlab.parsing.schemas import schema_of
-from trustlab.prompts import Prompts, render
+from trustlab.parsing.schemas import schema_of, taught_schema_of
+from trustlab.prompts import EMBEDDED, Prompts, prompts_of
 from trustlab.records import Reading, Reply
 
 Ask = Callable[[Model, list[Request], str], list[list[Reply]]]
@@ -33,10 +33,22 @@ def request(
     ids: Sequence[int] = (),
     **fill: Any,
 ) -> Request:
-    """What prompt ``name`` asks, greedy; ``ids`` of its schema, ``fill`` as :func:`render`."""
-    how: Any = {"max_tokens": max_tokens, "seed": seed, "purpose": name, "about": about}
-    schema = schema_of(name, fill.get("options", ()), ids)
-    return Request(render(name, to=to, **fill), schema=schema, **how)
+    """What prompt ``name`` asks, greedy; ``ids`` of its schema, ``fill`` as :meth:`Prompts.render`.
+    The schema is of the form that the prompts ask for."""
+    prompts = to if isinstance(to, Prompts) else prompts_of(to)
+    options = fill.get("options", ())
+    if prompts.folders[-1:] == EMBEDDED.folders:
+        schema = taught_schema_of(name, options, fill.get("profile", ""))
+    else:
+        schema = schema_of(name, options, ids)
+    return Request(
+        prompts.render(name, **fill),
+        max_tokens=max_tokens,
+        seed=seed,
+        purpose=name,
+        about=about,
+        schema=schema,
+    )
 
 
 def read_by(about: About | None, read: Callable[..., Any], reading: Reading) -> About | None:

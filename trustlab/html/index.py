@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from contextlib import suppress
-from html import unescape
 from pathlib import Path
 from typing import Any
 
 from trustlab.formatted import read_line
-from trustlab.html.opening import parameters_of, right_of
+from trustlab.html.opening import accuracies_of, heads_of, parameters_of
 from trustlab.html.pages import PAGE
 from trustlab.html.show import Html, render
 from trustlab.paper import PARTS, tables
-from trustlab.paths import save_table, save_text
+from trustlab.paths import NOTEBOOKS, save_table, save_text
 
 INDEX, PAPER = "index.html", "paper.html"
 
@@ -34,7 +34,10 @@ def write_index(runs: Path) -> Path:
         except (OSError, ValueError, LookupError, TypeError) as error:  # a table of another hand
             (runs / PAPER).unlink(missing_ok=True)
             lacks = f"{PAPER} is not made: {type(error).__name__}: {error}"
-    save_text(render("runs", runs=found, paper=paper, lacks=lacks), runs / INDEX)
+    lessons = sorted((NOTEBOOKS / "lessons").glob("*.ipynb"))
+    links = [Path(os.path.relpath(lesson, runs.resolve())).as_posix() for lesson in lessons]
+    page = render("runs", runs=found, lessons=links, paper=paper, lacks=lacks)
+    save_text(page, runs / INDEX)
     return runs / INDEX
 
 
@@ -69,7 +72,8 @@ def _entry(folder: Path, facts: Mapping[str, Any]) -> dict[str, Any]:
         "figure": next((of for of in shown if (folder / of.get("file", "/")).is_file()), None),
         "read": read_line(facts.get("replies_read", {})),
         "unread": [*facts.get("nothing_claimed", []), *facts.get("warnings", [])],
-        "right": [unescape(line) for line in right_of(folder)],
+        "accuracies": (accuracies := accuracies_of(folder)),
+        "heads": heads_of(accuracies),
         "ended": "" if facts.get("ok") else "stopped: the notebook as far as it came",
         "facts": {
             "date": str(facts.get("started", ""))[:10],

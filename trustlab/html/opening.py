@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -71,18 +71,24 @@ def opening(folder: Path) -> str:
     if not (runs := runs_in(folder)):
         return ""
     counts = counts_of(runs.values())
-    facts = _render("facts", **_facts(folder, runs, counts))
-    rows = table_rows(counts)
-    purposes = _render("purposes", heads=HEADS, rows=rows) if rows else ""
-    return "\n\n".join(filter(None, [unread(folder, counts), facts, purposes]))
+    parts = [_render("facts", **_facts(folder, runs, counts))]
+    if accuracies := accuracies_of(folder):
+        parts.append(_render("accuracies", heads=heads_of(accuracies), rows=accuracies))
+    if rows := table_rows(counts):
+        parts.append(_render("purposes", heads=HEADS, rows=rows))
+    parts.insert(0 if much_unread(counts) else len(parts), unread(folder, counts))
+    return "\n\n".join(filter(None, parts))
+
+
+def much_unread(counts: Counts) -> list[str]:
+    """A line for each model and purpose of which more than 5 % could not be read."""
+    return [f"{_words(m)}: {_words(s)}" for m in counts for s in not_read({m: counts[m]})]
 
 
 def unread(folder: Path, counts: Counts) -> str:
-    """What the page begins with where more than 5 % of a purpose could not be read: how much, and
-    the replies that most often could not be."""
-    lines = [f"{_words(m)}: {_words(s)}" for m in counts for s in not_read({m: counts[m]})]
-    if not lines:
-        return ""
+    """The replies that most often could not be read, folded; under :func:`much_unread`, where that
+    is so, in sight: then the page begins with them. '' where all were read."""
+    lines = much_unread(counts)
     seen: Counter[tuple[str, str, str]] = Counter()
     for file in sorted(folder.rglob(NAME)):
         with suppress(ValueError):
@@ -90,12 +96,15 @@ def unread(folder: Path, counts: Counts) -> str:
                 row = json.loads(line)
                 lost = [r for r in row["replies"] if r.get("kind") not in ("", "read", None)]
                 seen.update((row["model"], row["purpose"], r["raw"] or "") for r in lost)
-    return _render("unread", lines=lines, commonest=seen.most_common(EXAMPLES))
+    if not lines and not seen:
+        return ""
+    commonest = seen.most_common(EXAMPLES)
+    return _render("unread", lines=lines, n=seen.total(), commonest=commonest)
 
 
 def _facts(folder: Path, runs: Mapping[str, Mapping[str, Any]], counts: Counts) -> dict[str, Any]:
-    """What the table shows: models, data and n, read, accuracy by level; and who graded models
-    that were not taught our prompts."""
+    """What the table shows: models, data and n, read; and who graded models that were not taught
+    our prompts."""
     asked = [parameters_of(of) for of in runs.values()]
     sets: dict[str, int] = {}  # the most cases that a run had of it, or of several
     for of in asked:
@@ -115,15 +124,23 @@ def _facts(folder: Path, runs: Mapping[str, Mapping[str, Any]], counts: Counts) 
         "models": sorted({name for of in asked for name in of.get("models", ())} | set(counts)),
         "sets": {name: counted(n, "case") for name, n in sets.items()},
         "read": read,
-        "right": right_of(folder),
-        "table": "metrics.csv" if (folder / "metrics.csv").is_file() else "answers.csv",
         "graded": list(dict.fromkeys(graded)),
     }
 
 
-def right_of(folder: Path) -> list[str]:
-    """The lines of :func:`accuracies` of a folder's first run, of the inputs as they are; none
-    where it holds no such answers."""
+class Accuracy(NamedTuple):
+    """The right answers of a model on a data set: column -> how many of how many; or why there are
+    none."""
+
+    model: str
+    dataset: str
+    shares: dict[str, str]
+    missing: str = ""
+
+
+def accuracies_of(folder: Path) -> list[Accuracy]:
+    """The :func:`accuracies` of a folder's first run, of the inputs as they are; none where it
+    holds no such answers."""
     inner = [f.parent for kind in ("csv", "parquet") for f in folder.rglob(f"answers.{kind}")]
     places = sorted({folder, *inner}, key=lambda place: (len(place.parts), place))
     with suppress(ValueError, LookupError):
@@ -136,32 +153,37 @@ def right_of(folder: Path) -> list[str]:
     return []
 
 
-def accuracies(answers: pd.DataFrame) -> Iterator[str]:
-    """A line for each model and data set: the share of right answers at each level, each with its
-    n; then, over all levels, with each denominator that differs."""
+def accuracies(answers: pd.DataFrame) -> Iterator[Accuracy]:
+    """Of each model and data set the right answers at each level, then over all levels among those
+    asked, not cut and read."""
     table: Any = checked_answers(answers)
     for (model, dataset), part in table.groupby(["model", "dataset"], sort=False, observed=True):
         graded = part[~part["failed"] & ~part["ungraded"]]
-        about = f"{_words(model)}, {_words(dataset)}"
         if graded.empty:
             whys: Any = answers.loc[part.index].get("missing", pd.Series(dtype=object))
-            yield f"{about}: – ({_words(str(next(iter(whys.mode()), 'no answer')))})"
+            yield Accuracy(model, dataset, {}, str(next(iter(whys.mode()), "no answer")))
             continue
         turns = str(dataset).endswith(ENDING)
-        each = [
-            f"{counted(level, 'question') if turns else f'level {level}'}: {_share(of)}"
+        columns = {
+            counted(level, "question") if turns else f"level {level}": of
             for level, of in graded.groupby("level")
-        ]
-        asked = part[part["cut"] | part.index.isin(graded.index)]
-        among = {"asked": asked, "not cut": graded, "read": graded[graded["readable"]]}
-        over = ", ".join(f"{_share(of)} {name}" for name, of in among.items() if len(of))
-        differ = len({len(of) for of in among.values()}) > 1
-        yield f"{about}: {'; '.join(each)}" + (f"; over all levels {over}" if differ else "")
+        }
+        columns["all, asked"] = part[part["cut"] | part.index.isin(graded.index)]
+        columns["all, not cut"] = graded
+        columns["all, read"] = graded[graded["readable"]]
+        shares = {name: _share(of) for name, of in columns.items() if len(of)}
+        yield Accuracy(model, dataset, shares)
 
 
 def _share(of: pd.DataFrame) -> str:
     right: Any = of["correct"].sum()
     return f"{percent(int(right), len(of))} of {len(of):,}"
+
+
+def heads_of(rows: Iterable[Accuracy]) -> list[str]:
+    """The columns of several accuracies, those over all levels last."""
+    heads = dict.fromkeys(name for row in rows for name in row.shares)
+    return sorted(heads, key=lambda name: name.startswith("all, "))
 
 
 def _render(part: str, **values: Any) -> str:
@@ -179,7 +201,7 @@ def _words(words: object) -> str:
 def _raw(reply: str) -> str:
     """A model's words as a page shows them: nothing in them is Markdown, mathematics or HTML."""
     cut = reply if len(reply) <= LONGEST else f"{reply[:LONGEST]}…"
-    return _spelt(cut, "`$\\-*_[]") or "(nothing)"
+    return _spelt(cut, "`$\\-*_[]\n") or "(nothing)"
 
 
 def _spelt(words: str, marks: str) -> str:

@@ -43,6 +43,8 @@ class Forms:
         from llguidance import LLMatcher
 
         schema = json.loads(request.schema)
+        if schema["type"] == "grammar":
+            return LLMatcher(self._tokens, schema["lark"])
         if schema["type"] == "string":
             return LLMatcher(self._tokens, LLMatcher.grammar_from_regex(schema["pattern"]))
         grammar = LLMatcher.grammar_from_json_schema(request.schema, overrides=COMPACT)

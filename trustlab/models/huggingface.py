@@ -223,7 +223,8 @@ class HuggingFaceModel:
     - ``thinking``: how thought is told from the answer (:mod:`trustlab.models.thought`);
       ``thinking_tokens`` are added to every budget.
     - ``structured``: replies that must be JSON, a number, or True or False are kept to that form
-      (:class:`~trustlab.models.forms.Forms`); names never are.
+      (:class:`~trustlab.models.forms.Forms`); names never are. "taught": of a model that we
+      taught, which True leaves free, MedConf's evidence is kept to the form that it was taught.
     - ``window``: tokens of prompt and reply together, where the tokenizer's files say fewer than
       the model reads.
     - ``template_options``: for the chat template (``{"enable_thinking": False}``); ``today``
@@ -241,7 +242,7 @@ class HuggingFaceModel:
         device: str | None = None, dtype: str | None = None, batch_tokens: int | None = None,
         thinking: Thinking = "auto", thinking_tokens: int = 0,
         template_options: Mapping[str, Any] | None = None,
-        device_map: str | Mapping[str, Any] | None = None, structured: bool = False,
+        device_map: str | Mapping[str, Any] | None = None, structured: bool | str = False,
         window: int | None = None,
     ) -> None:  # fmt: skip
         """FileNotFoundError: no such model, or a part of it is absent. ValueError: bad option,
@@ -300,7 +301,9 @@ class HuggingFaceModel:
             self.revision += f"-ends {more}"  # what was kept before ran over them
         self._ends = np.array(ends + more, dtype=np.int64)
         self._stops_cycles = not self.taught.get("free", False)
-        self.structured = structured and self._stops_cycles
+        if structured == "taught" and self._stops_cycles:
+            raise ValueError(f"structured is 'taught'; {self.name} allows True and False alone")
+        self.structured = structured == "taught" or structured and self._stops_cycles
         n_tokens = model.config.get_text_config().vocab_size
         self._forms = Forms(tokenizer, self._ends.tolist(), n_tokens) if self.structured else None
         self._special = frozenset(tokenizer.all_special_ids)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -141,8 +142,16 @@ def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> np.n
 
 def use_style() -> None:
     """Set how figures of this process look: matplotlib's own defaults, whatever the user's
-    matplotlibrc says, and ``trustlab.mplstyle`` over them."""
+    matplotlibrc says, and ``trustlab.mplstyle`` over them; and warnings to plain lines
+    (:func:`plain_warning`)."""
+    warnings.formatwarning = plain_warning
     plt.style.use(["default", STYLE])
+
+
+def plain_warning(message: object, category: type[Warning], *_: Any) -> str:
+    """A warning as one line, without the file and the code that it was raised from."""
+    words = " ".join(str(message).split())
+    return f"{category.__name__.removeprefix('User')}: {words}\n"
 
 
 LONGEST = 60

@@ -1,0 +1,56 @@
+"""Writes a notebook as HTML with its formulas as MathML, which browsers draw by themselves."""
+
+from __future__ import annotations
+
+from html import escape, unescape
+from typing import Any
+from xml.etree.ElementTree import tostring
+
+from jinja2 import pass_context
+from latex2mathml.converter import convert_to_element
+from nbconvert import HTMLExporter
+from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath, MathInlineParser
+
+DOLLARS = r"(?<![$\\])\$(?P<math_inline_tex>[^\s$](?:[^$]*?[^\s$\\])?)\$(?!\d)"
+"""An inline formula: no space stands inside next to its dollars, and no digit behind them, so that
+"$5 and $10" is money."""
+
+
+def mathml(tex: str, display: str = "inline") -> str:
+    """A formula as MathML; as its source, in ``<code>``, where a part of it is not known."""
+    source = f"<code>{escape(tex)}</code>"
+    try:
+        root = convert_to_element(tex.replace("{aligned}", "{align*}"), display=display)
+    except Exception:  # the library raises whatever its parser meets
+        return source
+    root.attrib.pop("xmlns")  # HTML needs none, and headings are written anew with what it names
+    for part in root.iter():
+        part.text = unescape(part.text or "")  # the library writes characters by number
+    html = tostring(root, encoding="unicode")
+    return source if "\\" in html or "<mi>&amp;" in html else html
+
+
+class _Renderer(IPythonRenderer):
+    def inline_math(self, body):
+        return mathml(body)
+
+    def block_math(self, body):
+        return mathml(body, "block")
+
+    def latex_environment(self, name, body):
+        return mathml(rf"\begin{{{name}}}{body}\end{{{name}}}", "block")
+
+
+class _Parser(MathInlineParser):
+    SPECIFICATION = MathInlineParser.SPECIFICATION | {"inline_math_tex": DOLLARS}
+
+
+class Exporter(HTMLExporter):
+    """nbconvert's exporter with formulas as MathML."""
+
+    @pass_context
+    def markdown2html(self, context: Any, source: str) -> str:
+        """Markdown of a cell or an output as HTML; ``context`` may hold the cell."""
+        attachments = context.get("cell", {}).get("attachments", {})
+        renderer = _Renderer(escape=False, attachments=attachments, embed_images=self.embed_images)
+        return MarkdownWithMath(renderer, inline=_Parser(hard_wrap=False)).render(source)
