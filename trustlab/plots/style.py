@@ -177,10 +177,9 @@ def use_style() -> None:
     sns.set_theme(context="notebook", style="whitegrid", rc=rc)
 
 
-def plain_warning(message: object, category: type[Warning], *_: Any) -> str:
+def plain_warning(message: object, category: type[Warning], *_: object) -> str:
     """A warning as one line, without the file and the code that it was raised from."""
-    words = " ".join(str(message).split())
-    return f"{category.__name__.removeprefix('User')}: {words}\n"
+    return f"{category.__name__.removeprefix('User')}: {' '.join(str(message).split())}\n"
 
 
 LONGEST = 60
