@@ -17,7 +17,7 @@ from bs4 import BeautifulSoup
 from trustlab.folder.replies_log import NAME as REPLIES
 from trustlab.html.formulas import mathml
 from trustlab.html.index import write_index
-from trustlab.html.notebook import RESULT, write_html
+from trustlab.html.notebook import write_html
 from trustlab.html.opening import opening
 from trustlab.parsing.counts import KINDS
 from trustlab.paths import NOTEBOOKS, NOTICE, save_json
@@ -238,7 +238,7 @@ def test_a_page_shows_its_first_result_behind_its_first_cell(tmp_path):
     ]
     outputs = [nbformat.v4.new_output("display_data", data=data) for data in tables]
     first = nbformat.v4.new_code_cell("x = 1", outputs=[stderr("few\n"), *outputs])
-    first.metadata["tags"] = [RESULT]
+    first.metadata["tags"] = ["result"]
     other = nbformat.v4.new_code_cell("y = 1", outputs=outputs[1:])
     page = page_of(tmp_path, markdown("# Is it so?"), markdown("long words"), other, first)
     text = page.find("main").get_text(" ", strip=True)
@@ -251,7 +251,7 @@ def test_a_page_shows_its_first_result_behind_its_first_cell(tmp_path):
 def test_every_notebook_names_the_cell_of_its_first_result():
     for name in notebook_names():
         cells = nbformat.read(notebook_path(name), 4).cells
-        (cell,) = [c for c in cells if RESULT in c.metadata.get("tags", ())]
+        (cell,) = [c for c in cells if "result" in c.metadata.get("tags", ())]
         assert any("data" in output for output in cell.outputs), name
 
 

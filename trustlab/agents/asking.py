@@ -33,21 +33,14 @@ def request(
     ids: Sequence[int] = (),
     **fill: Any,
 ) -> Request:
-    """What prompt ``name`` asks, greedy; ``ids`` of its schema, ``fill`` as :meth:`Prompts.render`.
-    The schema is of the form that the prompts ask for."""
+    """What prompt ``name`` asks, greedy; ``ids`` of its schema, ``fill`` as :func:`render`."""
     prompts = to if isinstance(to, Prompts) else prompts_of(to)
-    options = fill.get("options", ())
+    schema = schema_of(name, fill.get("options", ()), ids)
     if prompts.folders[-1:] == EMBEDDED.folders:
-        schema = taught_schema_of(name, options, fill.get("profile", ""))
-    else:
-        schema = schema_of(name, options, ids)
+        schema = taught_schema_of(name, fill.get("options", ()), fill.get("profile", ""))
+    messages = prompts.render(name, **fill)
     return Request(
-        prompts.render(name, **fill),
-        max_tokens=max_tokens,
-        seed=seed,
-        purpose=name,
-        about=about,
-        schema=schema,
+        messages, max_tokens=max_tokens, seed=seed, purpose=name, about=about, schema=schema
     )
 
 

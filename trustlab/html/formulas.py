@@ -1,14 +1,14 @@
-"""Writes a notebook as HTML with its formulas as MathML, which browsers draw by themselves."""
+"""Writes Markdown as HTML with its formulas as MathML, which browsers draw by themselves."""
 
 from __future__ import annotations
 
+from functools import partial
 from html import escape, unescape
 from typing import Any
 from xml.etree.ElementTree import tostring
 
 from jinja2 import pass_context
 from latex2mathml.converter import convert_to_element
-from nbconvert import HTMLExporter
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath, MathInlineParser
 
 DOLLARS = r"(?<![$\\])\$(?P<math_inline_tex>[^\s$](?:[^$]*?[^\s$\\])?)\$(?!\d)"
@@ -30,27 +30,18 @@ def mathml(tex: str, display: str = "inline") -> str:
     return source if "\\" in html or "<mi>&amp;" in html else html
 
 
-class _Renderer(IPythonRenderer):
-    def inline_math(self, body):
-        return mathml(body)
-
-    def block_math(self, body):
-        return mathml(body, "block")
-
-    def latex_environment(self, name, body):
-        return mathml(rf"\begin{{{name}}}{body}\end{{{name}}}", "block")
-
-
-class _Parser(MathInlineParser):
-    SPECIFICATION = MathInlineParser.SPECIFICATION | {"inline_math_tex": DOLLARS}
+@pass_context
+def markdown2html(context: Any, source: str) -> str:
+    """Markdown of a cell or an output as HTML; ``context`` may hold the cell."""
+    attachments = context.get("cell", {}).get("attachments", {})
+    renderer: Any = IPythonRenderer(escape=False, attachments=attachments, embed_images=True)
+    renderer.inline_math = mathml
+    renderer.block_math = partial(mathml, display="block")
+    renderer.latex_environment = _environment
+    parser = MathInlineParser(hard_wrap=False)
+    parser.specification["inline_math_tex"] = DOLLARS
+    return MarkdownWithMath(renderer, inline=parser).render(source)
 
 
-class Exporter(HTMLExporter):
-    """nbconvert's exporter with formulas as MathML."""
-
-    @pass_context
-    def markdown2html(self, context: Any, source: str) -> str:
-        """Markdown of a cell or an output as HTML; ``context`` may hold the cell."""
-        attachments = context.get("cell", {}).get("attachments", {})
-        renderer = _Renderer(escape=False, attachments=attachments, embed_images=self.embed_images)
-        return MarkdownWithMath(renderer, inline=_Parser(hard_wrap=False)).render(source)
+def _environment(name: str, body: str) -> str:
+    return mathml(rf"\begin{{{name}}}{body}\end{{{name}}}", "block")

@@ -17,8 +17,6 @@ BAR = re.compile(r"\[\d+:\d\d(?:<|, )|^(?:\s|\x1b\[A)*$")
 """A line of stderr that is a progress bar, or what is left where one was."""
 PLACE = re.compile(r"^\S.*?:\d+: (?:User)?(\w*Warning: .*)\n(?:  .*(?:\n|\Z))?", re.MULTILINE)
 """A warning with its file and line in front, as Python writes it, and the code of that line."""
-RESULT = "result"
-"""Tag of the cell whose first table or figure a page shows at its beginning."""
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
@@ -29,9 +27,10 @@ def write_html(notebook: Path) -> Path:
     is folded."""
     import nbformat
     from bs4 import BeautifulSoup
+    from nbconvert import HTMLExporter
     from traitlets.config import Config
 
-    from trustlab.html.formulas import Exporter
+    from trustlab.html.formulas import markdown2html
 
     shown = nbformat.read(notebook, 4)
     shown.metadata.pop("widgets", None)
@@ -39,42 +38,29 @@ def write_html(notebook: Path) -> Path:
         if cell.cell_type == "code":
             cell.outputs = without_progress(cell.outputs)
     text = "\n\n".join(cell.source for cell in shown.cells if cell.cell_type == "markdown")
-    shown.cells = with_first_result(shown.cells)
+    heads = BeautifulSoup(markdown2html({}, text), "html.parser").find_all(["h1", "h2", "h3"])
+    listed = [(h.name, h.get("id"), h.get_text().removesuffix("¶")) for h in heads]
+    facts = {
+        "heading": next((words for level, _, words in listed if level == "h1"), notebook.stem),
+        "contents": [head for head in listed if head[1] and head[0] != "h1"],
+        "links": [(PAGE, "Answers by case")] if (notebook.parent / PAGE).is_file() else [],
+        "notice": NOTICE,
+        "policy": POLICY,
+    }
     with as_file(files("trustlab.html") / "templates") as templates:
-        exporter = Exporter(
+        exporter = HTMLExporter(
             extra_template_basedirs=[str(templates)],
             template_name="run",
             embed_images=True,
             exclude_input_prompt=True,
             exclude_output_prompt=True,
+            filters={"markdown2html": markdown2html},
             config=Config(CSSHTMLHeaderPreprocessor={"style": "xcode"}),  # of enough contrast
         )
-        html = BeautifulSoup(exporter.markdown2html({}, text), "html.parser")
-        heads = html.find_all(["h1", "h2", "h3"])
-        listed = [(h.name, h.get("id"), h.get_text().removesuffix("¶")) for h in heads]
-        facts = {
-            "heading": next((words for level, _, words in listed if level == "h1"), notebook.stem),
-            "contents": [head for head in listed if head[1] and head[0] != "h1"],
-            "links": [(PAGE, "Answers by case")] if (notebook.parent / PAGE).is_file() else [],
-            "notice": NOTICE,
-            "policy": POLICY,
-        }
         body, _ = exporter.from_notebook_node(shown, resources=facts)
     target = notebook.with_suffix(".html")
     save_text(body, target)
     return target
-
-
-def with_first_result(cells: list[Any]) -> list[Any]:
-    """The cells, behind the first one a copy of what the cell tagged :data:`RESULT` shows first."""
-    from nbformat.v4 import new_code_cell, new_markdown_cell
-
-    tagged = [cell for cell in cells if RESULT in cell.metadata.get("tags", ())]
-    shown = [output for cell in tagged for output in cell.outputs if "data" in output]
-    if not shown:
-        return cells
-    first = [new_markdown_cell("**First result**"), new_code_cell(outputs=shown[:1])]
-    return [cells[0], *first, *cells[1:]]
 
 
 def without_progress(outputs: Iterable[Any]) -> list[Any]:

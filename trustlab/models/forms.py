@@ -26,14 +26,19 @@ def repeats_itself(ids: np.ndarray) -> bool:
 
 class Forms:
     """What the replies of one model may say next. A request with a ``schema`` is held to it, unless
-    it wants token statistics: no method sees a constrained distribution."""
+    it wants token statistics: no method sees a constrained distribution. ``whole``: where a
+    model leaves the form, what can only come next comes in the longest tokens, as in replies that
+    it was taught, and is not spelt by letters."""
 
-    def __init__(self, tokenizer: Any, ends: Sequence[int], n_tokens: int) -> None:
+    def __init__(
+        self, tokenizer: Any, ends: Sequence[int], n_tokens: int, whole: bool = False
+    ) -> None:
         try:
             import llguidance.hf
         except ImportError as error:
             how = 'pip install "trustlab[chat]"'
             raise ImportError(f"structured=True needs llguidance: {how}") from error
+        self._whole = whole
         self._tokens = llguidance.hf.from_tokenizer(tokenizer, n_tokens, list(ends))
 
     def begin(self, request: Request) -> Any:
@@ -66,5 +71,11 @@ class Forms:
             barred = np.ones(logits.shape[1], dtype=bool)
             allowed = np.unpackbits(words[0].view(np.uint8), bitorder="little")[:n_tokens]
             barred[: len(allowed)] = allowed[: len(barred)] == 0
+            if self._whole and barred[int(logits[row].argmax())]:
+                fixed, decoded = matcher.compute_ff_bytes(), self._tokens.decode_bytes
+                allowed = np.flatnonzero(~barred).tolist() if fixed else []
+                begun = [token for token in allowed if fixed.startswith(decoded([token]))]
+                begun.sort(key=lambda token: len(decoded([token])))
+                barred[begun[:-1]] = True
             logits[row].masked_fill_(torch.from_numpy(barred).to(logits.device), -torch.inf)
         return logits

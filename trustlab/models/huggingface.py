@@ -305,7 +305,8 @@ class HuggingFaceModel:
             raise ValueError(f"structured is 'taught'; {self.name} allows True and False alone")
         self.structured = structured == "taught" or structured and self._stops_cycles
         n_tokens = model.config.get_text_config().vocab_size
-        self._forms = Forms(tokenizer, self._ends.tolist(), n_tokens) if self.structured else None
+        ends, whole = self._ends.tolist(), structured == "taught"
+        self._forms = Forms(tokenizer, ends, n_tokens, whole) if self.structured else None
         self._special = frozenset(tokenizer.all_special_ids)
         self._shown = functools.lru_cache(1 << 16)(self._text_after)
 

@@ -2,13 +2,14 @@
 
 Each has bounds, so that a reply comes to its end. A list stands inside an object, since services
 take no other. One of type "string" has the ``pattern`` of a whole reply that is no JSON, one of
-type "grammar" the form that our small models were taught. Names are never held to a form.
+type "grammar" a grammar of llguidance's. Names are never held to a form.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Collection
+from pathlib import Path
 from typing import Any, get_args
 
 from trustlab.parsing.agents import _Flagged, _Rated
@@ -85,38 +86,18 @@ def _table(options: Collection[str], ids: Collection[int]) -> dict[str, Any]:
     return {"criteria": _object(**{str(i): row for i in ids})}
 
 
-TAUGHT_STEPS = ("evidence",)
-"""Steps whose replies are held to the form that the embedded models were taught."""
-_TAUGHT = r"""%llguidance {"no_forcing": true}
-start: "{\"criteria\": [\n" ROWS "\n],\n\"summary\": " summary ",\n" confidence "}"
-verdict: ", \"evidence\": " (/null/ | quotation) ", \"support_level\": \"" LEVEL "\"}"
-quotation: "\"" words "\""
-words[max_tokens=40]: /[^"\\\x00-\x1f]+/
-LEVEL: "supported" | "missing" | "contradicted"
-summary: "{\"supported\": " SUMS ", \"missing\": " SUMS ", \"contradicted\": " SUMS "}"
-weighed: "{\"strong\": " ids ", \"moderate\": " ids ", \"weak\": " ids "}"
-ids: /\[([1-9][0-9]?(, [1-9][0-9]?){0,9})?\]/
-confidence: "\"confidence\": {\"reasoning\": " reasoning ", \"confidence_score\": " score "}"
-reasoning: /"[^"\\\x00-\x1f]{0,300}"/
-score: /"<<(100|[1-9]?[0-9])>>"/
-"""
-"""The form of the evidence that they were taught, in llguidance's grammar. They chose among tokens
-as long as a line, which ``no_forcing`` leaves them; words that they quote as they stand have at
-most 36 (make run), so that 40 cut loops alone."""
+TAUGHT_STEPS = ("evidence",)  # held to the form of prompts/embedded/*.lark, which was taught
 
 
 def taught_schema_of(step: str, options: Collection[str] = (), profile: str = "") -> str | None:
-    """The grammar of a step's reply in the form that the embedded models were taught, in JSON; for
-    one of :data:`TAUGHT_STEPS`. ``options`` as in :func:`schema_of`; ``profile`` as the prompt
-    shows it, a criterion a line: each begins its row of the reply."""
+    """The grammar of one of :data:`TAUGHT_STEPS`, in JSON; ``profile`` as the prompt shows it."""
     if step not in TAUGHT_STEPS or not {"profile", "structure"} <= set(options):
         return None
+    form = (Path(__file__).parents[1] / "prompts" / "embedded" / f"{step}.lark").read_text("utf-8")
     begun = json.dumps(profile.removeprefix("[\n").removesuffix("}\n]"), ensure_ascii=False)
     rows = begun.replace(r"},\n", r'" verdict ",\n') + " verdict"
     sums = "weighed" if "importance" in options else "ids"
-    return json.dumps(
-        {"type": "grammar", "lark": _TAUGHT.replace("SUMS", sums).replace("ROWS", rows)}
-    )
+    return json.dumps({"type": "grammar", "lark": form.replace("SUMS", sums).replace("ROWS", rows)})
 
 
 HELD = (*_WHOLE, "profile", "evidence", "plan", "review_prescriptions", "review_tests")

@@ -148,10 +148,9 @@ def use_style() -> None:
     plt.style.use(["default", STYLE])
 
 
-def plain_warning(message: object, category: type[Warning], *_: Any) -> str:
+def plain_warning(message: object, category: type[Warning], *_: object) -> str:
     """A warning as one line, without the file and the code that it was raised from."""
-    words = " ".join(str(message).split())
-    return f"{category.__name__.removeprefix('User')}: {words}\n"
+    return f"{category.__name__.removeprefix('User')}: {' '.join(str(message).split())}\n"
 
 
 LONGEST = 60
