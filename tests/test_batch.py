@@ -212,11 +212,22 @@ def test_what_a_cut_output_lacks_is_asked_again(tmp_path):
     assert all(row[0].text for row in asked(tmp_path, asks(3)))
 
 
-def test_a_server_s_dialect_is_learned_from_what_it_refused(tmp_path):
-    request = Request(ASKED.messages, n=2, temperature=0.5, max_tokens=4)
-    server = Server(limit="max_completion_tokens")
-    replies, rounds = in_rounds(tmp_path, server, lambda: asked(tmp_path, [request]))
-    assert all(reply.text for reply in replies[0]) and rounds == [1, 1]
+def test_a_refusal_in_a_file_names_the_option_that_cures_it(tmp_path):
+    server, more = Server(limit="max_completion_tokens"), {}
+
+    def run() -> Any:
+        model = BatchModel("toy", batch_dir=tmp_path, **more)
+        rows = model.generate([ASKED])
+        if model.waiting:
+            raise Waiting(model.next_step(), rows)
+        return rows
+
+    ((reply,),), rounds = in_rounds(tmp_path, server, run)
+    assert "HTTP 400" in str(reply.missing) and rounds == [1]
+    assert str(reply.missing).endswith("; the option for it: limit='max_completion_tokens'")
+    more = {"limit": "max_completion_tokens"}
+    ((reply,),), rounds = in_rounds(tmp_path, server, run)
+    assert reply.text and rounds == [1]
 
 
 def test_options_are_checked_with_a_run_s_settings(tmp_path):

@@ -107,16 +107,18 @@ def test_samples_are_the_same_where_a_server_gives_one_reply_a_call(how, server,
     server.ignores_n, server.refuses = False, set()
     request = ask(n=4, temperature=1.0, want=frozenset({"logprobs"}))
     (together,) = opened().generate([request])
-    n_before = len(server.chats())
     server.ignores_n, server.refuses = how == "ignored", {"n"} if how == "refused" else set()
     model = opened()
+    assert model.provides
+    n_before = len(server.chats())
     (alone,) = model.generate([request])
     assert [reply.text for reply in alone] == [reply.text for reply in together]
     assert all(reply.trace and "".join(reply.trace.tokens) == reply.text for reply in alone)
-    n_first = len(server.chats()) - n_before
-    assert n_first == {"ignored": 4, "refused": 5}[how]
-    model.generate([request])
-    assert len(server.chats()) - n_before - n_first == 4  # remembered: n is not tried again
+    assert len(server.chats()) - n_before == 4  # remembered: n is not tried again
+    if how == "ignored":  # what was not settled is noticed in each call
+        (again,) = opened(provides=["logprobs"]).generate([request])
+        assert [reply.text for reply in again] == [reply.text for reply in alone]
+        assert len(server.chats()) - n_before == 8
 
 
 def test_no_more_calls_are_in_flight_than_allowed_and_connections_are_used_again(server, opened):
@@ -204,6 +206,7 @@ def test_what_a_server_refuses_is_left_out_and_remembered(refusal, gone, sent, s
         setattr(server, name, value)
     request = Request(ASKED, max_tokens=8, temperature=1.0, want=WIDE, n_alternatives=8)
     model = opened(max_retries=0)
+    assert model.provides and model.usage["probes"] <= 12
     ((reply,),) = model.generate([request])
     assert reply.text is not None and (reply.trace is None) == ("logprobs" in gone)
     n_calls, body = len(server.chats()), server.chats()[-1]
@@ -213,20 +216,31 @@ def test_what_a_server_refuses_is_left_out_and_remembered(refusal, gone, sent, s
     server.most_top, server.system = 20, True
 
 
-def test_a_temperature_or_a_schema_that_is_refused_amid_a_run_stops_it(server, opened):
-    server.refuses = {"temperature"}
-    why = "'temperature' is not supported.*give temperature='default'"
-    with pytest.raises(ValueError, match=why):
-        opened(provides=["text"], concurrency=1).generate([ask(temperature=0.5)] * 3)
-    assert len(server.chats()) == 1
-    server.refuses, server.holds = set(), True
-    model = opened(structured=True)
-    assert model.abilities.structured
-    server.refuses = {"response_format"}  # of the first reply: no other has come
-    with pytest.raises(ValueError, match="response_format.*without structured=True"):
-        model.generate([Request(ASKED, schema=schema_of("plan"))])
-    one, other = model.generate([Request(ASKED, schema=schema_of("plan")), ask("b")])
-    assert "response_format" in str(one[0].missing) and other[0].text
+@each(
+    ("part", "cure", "options"),
+    [
+        ("temperature", "temperature='default'", {"temperature": "default"}),
+        ("response_format", "structured=False", {"structured": False}),
+        ("max_tokens", "limit='max_completion_tokens'", {"limit": "max_completion_tokens"}),
+        ("logprobs", "provides without logprobs", {"provides": []}),
+    ],
+)
+def test_a_part_that_is_refused_amid_a_run_names_the_option(part, cure, options, server, opened):
+    """Nothing is left out by itself, and the option that is named helps."""
+    server.refuses, server.limit = {part}, "max_tokens"
+    if part == "max_tokens":
+        server.refuses, server.limit = set(), "max_completion_tokens"
+    n_before, more = len(server.chats()), {"provides": ["logprobs"], "structured": True}
+    model, form = opened(**more), schema_of("plan")
+    want = frozenset({"logprobs"})
+    request = Request(ASKED, max_tokens=8, temperature=0.5, schema=form, want=want)
+    ((reply,),) = model.generate([request])
+    assert len(server.chats()) == n_before + 1 and "server" not in model.asked_with
+    assert reply.missing.startswith("HTTP 400: Unsupported parameter")
+    assert reply.missing.endswith(f"; the option for it: {cure}")
+    model = opened(**more | options)
+    ((reply,),) = model.generate([replace(request, want=want & model.provides)])
+    assert reply.text
 
 
 def test_what_a_server_takes_is_settled_by_twelve_calls_at_most_and_kept(server, opened, tmp_path):
@@ -453,6 +467,7 @@ NAMES = ("token", "api-key", "hfToken", "x_auth", "client_secret", "pwd", "jwt",
         ({"window": 0}, "window must be at least 1, got 0"),
         ({"timeout_s": 0}, "timeout_s must be above 0"),
         ({"temperature": 0.5}, "temperature must be one of asked, default, got 0.5"),
+        ({"limit": "tokens"}, "limit must be one of max_tokens, max_completion_tokens, got"),
         ({"provides": ["wisdom"]}, r"got \['wisdom'\]"),
         ({"base_url": "localhost:8000"}, "http://HOST/PATH"),
         *(({"extra_body": body}, "extra_body") for body in (

@@ -155,7 +155,7 @@ class BatchModel(OpenAIModel):
         n_top: int = 20, vocabulary_size: int | None = None,
         extra_body: Mapping[str, Any] | None = None, thinking: Thinking = "auto",
         thinking_tokens: int = 0, template_options: Mapping[str, Any] | None = None,
-        temperature: str = "asked", structured: bool = False,
+        temperature: str = "asked", structured: bool = False, limit: str = "max_tokens",
     ) -> None:  # fmt: skip
         """Reads the files that are there. ``ValueError``: an option out of range."""
         given = dict(locals())

@@ -47,6 +47,15 @@ MOST_ASKED = 12
 """Calls that settle what a server can do: six questions, and some again in another dialect."""
 MODERATED = re.compile(r"flagged|moderat|content.?(policy|filter|management)|safety", re.I)
 """Words of a refusal (403) that is of one prompt, and not of all."""
+LIMITS = ("max_tokens", "max_completion_tokens")
+CURES = {
+    "max_tokens": "limit='max_completion_tokens'",
+    "temperature": "temperature='default'",
+    "response_format": "structured=False",
+    "logprobs": "provides without logprobs",
+    "top_logprobs": "a smaller n_top",
+}
+"""Part of a call that a server refuses by name -> the option that leaves it out."""
 ELSEWHERE = ("takes_temperature", "coldest", "takes_schema", "schema_form")
 """Parts of a dialect that :class:`~trustlab.models.abilities.Abilities` name themselves."""
 BESIDE = {
@@ -77,7 +86,7 @@ class _Run:
     """Calls that belong together: the requests of one ``generate`` and what has come so far, or at
     most ``left`` calls that settle what a server can do. ``last``: what the last call brought;
     ``unsure``: what failed and may pass another time; ``stopped``, ``error``: why it stopped, if it
-    did; ``hint``: what to do where nothing at all came."""
+    did."""
 
     requests: Sequence[Request] = ()
     rows: Sequence[list[Reply | None]] = ()
@@ -86,7 +95,6 @@ class _Run:
     last: Outcome | None = None
     unsure: str = ""
     stopped: str = ""
-    hint: str = ""
     error: type[Exception] | None = None
 
     def doubt(self, outcome: Outcome) -> None:
@@ -113,6 +121,8 @@ class OpenAIModel:
     - ``vocabulary_size``: for distances from the uniform distribution.
     - ``window``: tokens of prompt and reply together, where the server does not say.
     - ``temperature``: "default" never sends one, for a model that accepts only its own.
+    - ``limit``: what a call names its budget of tokens, "max_completion_tokens" for a model that
+      refuses "max_tokens"; only where ``provides`` is set, or in batch files, must it be said.
     - ``template_options``: for the server's chat template (``{"enable_thinking": False}``);
       ``reasoning_effort`` among them is sent by itself.
     - ``structured``: a reply that must be JSON is kept to its schema, where the server does that.
@@ -134,6 +144,7 @@ class OpenAIModel:
         provides: Iterable[str] | None = None, thinking: Thinking = "auto",
         thinking_tokens: int = 0, template_options: Mapping[str, Any] | None = None,
         temperature: str = "asked", window: int | None = None, structured: bool = False,
+        limit: str = "max_tokens",
     ) -> None:  # fmt: skip
         """Nothing is sent yet. ``ValueError``: an option out of range, or no address."""
         given = dict(locals())
@@ -147,9 +158,9 @@ class OpenAIModel:
             raise ValueError("name is empty; give the model's name as the server knows it")
         if not 0 < timeout_s < math.inf:
             raise ValueError(f"timeout_s must be above 0 and finite, got {timeout_s}")
-        if temperature not in TEMPERATURES:
-            allowed = ", ".join(TEMPERATURES)
-            raise ValueError(f"temperature must be one of {allowed}, got {temperature!r}")
+        for option, allowed in (("temperature", TEMPERATURES), ("limit", LIMITS)):
+            if (value := given[option]) not in allowed:
+                raise ValueError(f"{option} must be one of {', '.join(allowed)}, got {value!r}")
         if unknown := set(provides or ()) - {"text", *base.STATISTICS}:
             allowed = f"among text, {', '.join(base.STATISTICS)}"
             raise ValueError(f"provides must be {allowed}, got {sorted(unknown)}")
@@ -168,7 +179,7 @@ class OpenAIModel:
         self._line = Line(address, timeout_s=timeout_s, concurrency=concurrency)
         self._max_retries, self._reached = max_retries, False
         self._dialect = self._told = Dialect(
-            most_top=n_top,
+            limit=limit, most_top=n_top,
             takes_temperature=temperature == "asked", takes_schema=structured,
         )  # fmt: skip
         self._window = math.inf if window is None else window
@@ -176,7 +187,6 @@ class OpenAIModel:
         self._abilities: Abilities | None = None
         if provides is not None:
             self.abilities = self._able(frozenset({"text", *provides}), self._window, False)
-        self._settled = self._answered = False  # by questions; a reply of a run
         shaping: list[Any] = [self._extra, n_top, "auto", None, vocabulary_size]
         shaping += [thinking, thinking_tokens] if thinking != "auto" or thinking_tokens else []
         shaping += [f"temperature {temperature}"] if temperature != "asked" else []
@@ -229,18 +239,13 @@ class OpenAIModel:
     @abilities.setter
     def abilities(self, found: Abilities) -> None:
         """Use what was settled before; what the user told counts more."""
-        self._abilities, self._settled, told = found, True, self._told
-        new = told.with_kept(found.dialect)
-        self._speak(replace(
-            new, takes_n=told.takes_n and new.takes_n,
+        self._abilities, told = found, self._told
+        self._dialect = replace(
+            told.with_kept(found.dialect),
             takes_temperature=told.takes_temperature and found.temperature, coldest=found.coldest,
             takes_schema=told.takes_schema and found.structured, schema_form=found.schema_form,
-        ))  # fmt: skip
-
-    def _speak(self, dialect: Dialect) -> None:
-        """Use this dialect from now on; what the user told otherwise is noted in ``asked_with``."""
-        self._dialect = dialect
-        if differing := dialect.differing(self._told):
+        )  # fmt: skip
+        if differing := self._dialect.differing(told):
             self.asked_with["server"] = differing
 
     def _able(self, provides: frozenset[str], window: float, counts: bool) -> Abilities:
@@ -291,8 +296,6 @@ class OpenAIModel:
         unasked = answers.missing(f"not asked: {run.stopped}")
         replies = [[unasked if reply is None else reply for reply in row] for row in rows]
         cells = [reply.text is not None for row in replies for reply in row]
-        if run.hint and not any(cells):
-            raise ValueError(run.hint)
         if not run.stopped:
             return replies
         if run.error not in (None, Gone) and not any(cells):
@@ -356,12 +359,8 @@ class OpenAIModel:
         if run.keep is not None:
             run.keep(i, start, replies)
         run.rows[i][start : start + len(replies)] = replies
-        ignores_n = len(replies) < n
-        if ignores_n and not self._answered:
-            self._dialect = replace(self._dialect, takes_n=False)
-        self._answered = self._answered or replies[0].text is not None
-        if ignores_n:
-            await self._answer(run, i, start + len(replies), n - len(replies))
+        rest = range(start + len(replies), start + n)
+        await asyncio.gather(*(self._answer(run, i, k, 1) for k in rest))
 
     @property
     def _room(self) -> float:
@@ -430,13 +429,11 @@ class OpenAIModel:
             if outcome.answer is not None or not needed:
                 run.doubt(outcome)
                 return outcome, sent
-            if kind == "chat" and body(self._dialect) == sent:
-                self._learn(run, sent, outcome)
-            if body(self._dialect) != sent:
-                begun = False
-                continue
             if run.left is None:
                 self._give_up(run, outcome)
+            elif body(learned := self._dialect.after(sent, outcome)) != sent:
+                self._dialect, begun = learned, False
+                continue
             if not self._tries_again(run, outcome):
                 if outcome.lost and run.left is None:
                     self._miss(run, outcome)
@@ -461,27 +458,6 @@ class OpenAIModel:
             self.usage["retries" if again else "requests"] += 1
         return not run.stopped
 
-    def _learn(self, run: _Run, sent: dict[str, Any], outcome: Outcome) -> None:
-        """Turn to the dialect that avoids what was refused, as long as none was settled and no
-        reply has come: from then on a refusal concerns its reply alone. At the beginning of a run
-        not to one that asks for something else than the run says, or ``provides``."""
-        learned, hint = self._dialect.after(sent, outcome), ""
-        colder = learned.coldest > self._dialect.coldest
-        if colder or learned.takes_temperature < self._dialect.takes_temperature:
-            hint = "for a model that takes only its own temperature give temperature='default'"
-        elif self._dialect.takes_schema and not learned.takes_schema:
-            hint = "without structured=True its JSON is asked for in words"
-        if run.left is not None:
-            self._speak(learned)
-        elif hint and not self._answered:
-            run.hint = f"{self._refused(outcome)}; {hint}"
-            if not self._settled:
-                run.stop(ValueError, run.hint)
-        elif not (self._answered or self._settled) and (
-            learned.takes_logprobs or self._abilities is None
-        ):
-            self._speak(learned)
-
     def _tries_again(self, run: _Run, outcome: Outcome) -> bool:
         """Whether a failed call has another try."""
         if not outcome.passing or outcome.pause > LONGEST_WAIT_S or run.stopped:
@@ -503,9 +479,9 @@ class OpenAIModel:
         if outcome.pause > LONGEST_WAIT_S and outcome.passing:
             shown = f"{self._line.address.shown} asks to wait {outcome.pause:,.0f} s"
             run.stop(Gone, f"{shown}: {outcome.reason}")
-        elif outcome.status == 403 and MODERATED.search(outcome.named):
+        elif outcome.status == 403 and MODERATED.search(outcome.words):
             return
-        elif outcome.status in FATAL or outcome.code == "insufficient_quota":
+        elif outcome.status in FATAL or "insufficient_quota" in outcome.code:
             run.stop(FATAL.get(outcome.status or 0), self._refused(outcome))
 
     def _refused(self, outcome: Outcome) -> str:
@@ -542,7 +518,9 @@ class OpenAIModel:
         as many missing ones."""
         answer = outcome.answer
         if answer is None:
-            return [answers.missing(outcome.reason)] * asked
+            cure = CURES.get(outcome.param)
+            hint = f"; the option for it: {cure}" if cure else ""
+            return [answers.missing(outcome.reason + hint)] * asked
         if not (choices := answers.choices_of(answer)):
             words = wire.shortened(self._line.scrubbed(json.dumps(answer)))
             form = "the server's answer has another form"

@@ -138,14 +138,14 @@ def choices_of(answer: Any) -> list[Any] | None:
 
 
 def end_of(said: Any) -> str:
-    """A key of :data:`ENDS` for a finish reason in any spelling; "" where none is told, and
-    "unknown" for words that nobody knows."""
+    """The key of :data:`ENDS` that has all words of a finish reason; "" where none is told, and
+    "unknown" for other words."""
     said = said.get("type") if isinstance(said, Mapping) else said
     if not isinstance(said, str) or not said.strip():
         return ""
     spread = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", said).lower()
     words = set(re.findall("[a-z]+", spread.replace("finish_reason", "")))
-    return next((end for end, known in ENDS.items() if words & known), "unknown")
+    return next((end for end, known in ENDS.items() if words and words <= known), "unknown")
 
 
 def _texts(part: Any, kind: str = "text") -> Iterator[tuple[str, str]]:
@@ -173,11 +173,8 @@ def reply_of(
     off has finish "length", perhaps with an empty text; where the server does not say how it ended,
     its tokens are counted."""
     message = field(choice, "message")
-    if message is None and isinstance(field(choice, "text"), str):
-        message = choice["text"]
-    message = {"content": message} if isinstance(message, str) else message
-    if not isinstance(message, Mapping):
-        error = field(choice, "error")
+    error = field(choice, "error")
+    if error or not isinstance(message, Mapping):
         what = "is an error" if error else "has another form"
         return missing(f"the server's choice {what}: {shortened(json.dumps(error or choice))}")
     said = said_in(choice)
@@ -195,9 +192,9 @@ def reply_of(
     end = end_of(finish)
     if end == "withheld":
         return missing("withheld by the server's content filter", counts)
-    if end in ("broken", "unknown"):
-        how = "broke the reply off" if end == "broken" else "ended the reply in a way nobody knows"
-        return missing(f"the server {how} (finish {shortened(str(finish))!r})", counts)
+    if end == "unknown":
+        how = f"(finish {shortened(str(finish))!r})"
+        return missing(f"the server ended the reply in a way nobody knows {how}", counts)
     cut = end == "length" or (not end and (counts[1] or 0) >= request.max_tokens)
     thought = "" if thinking == "none" else thought
     if not any(k == "text" for k, _ in parts) and not cut and not thought:

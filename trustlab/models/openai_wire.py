@@ -39,7 +39,6 @@ PATHS = {"chat": "/chat/completions", "models": "/models", "tokenize": "/tokeniz
 NEARLY_GREEDY = 0.01  # the temperature of greedy replies where a server takes none of 0
 CONNECT_S = 4.0  # a connection takes no longer, or the server is not there
 UNFIT = 0  # in place of an HTTP status: the server did what is not allowed, and would do it again
-MOST_NAMED = 2_000  # characters of a server's complaint in which parameters are looked for
 MAX_WORDS = 200  # characters of a server's own words that a reason quotes
 
 
@@ -106,15 +105,15 @@ def key_for(address: Address) -> str:
 @dataclass(frozen=True)
 class Outcome:
     """What one call brought: its JSON in ``answer``, else a ``reason``.
-    ``status``: of HTTP, or of an error inside an HTTP 200 (``None``: no answer came). ``named``:
-    parameter and words of the complaint. ``pause``: seconds that the server asks to wait.
+    ``status``: of HTTP, or of an error inside an HTTP 200 (``None``: no answer came). ``param``:
+    the part of the call that the error names. ``pause``: seconds that the server asks to wait.
     ``reached``: there was a connection. The reason is ``what``, the ``retries``, ``words``."""
 
     answer: Any = None
     what: str = ""
     words: str = ""
     status: int | None = None
-    named: str = ""
+    param: str = ""
     code: str = ""
     pause: float = 0.0
     retries: int = 0
@@ -131,7 +130,7 @@ class Outcome:
     def refused(self) -> bool:
         """Whether the server takes no more calls for now; said inside an HTTP 200 it may be for
         good, and does not count."""
-        said = self.what.startswith("HTTP") and self.code != "insufficient_quota"
+        said = self.what.startswith("HTTP") and "insufficient_quota" not in self.code
         return self.status in (429, 503) and said
 
     @property
@@ -148,12 +147,8 @@ class Outcome:
 
 
 SERVERS: dict[str, Any] = read_yaml(Path(__file__).with_name("servers.yml"))
-_MEANINGS: dict[int, str] = SERVERS["meanings"]
-_WORDS: list[str] = SERVERS["words"]
-_OTHERS = re.compile(
-    r"(?<!not )\b(supported|allowed|accepted|permitted|valid)\b[^.;:]*(:| are\b)[^.;]*", re.I
-)
-"""The list of what a server takes, behind its word on what it does not take."""
+REFUSALS = (400, 403, 422, 500, 501)
+"""HTTP statuses of a server that may take the same call without one of its parts."""
 
 
 def field(value: Any, *names: str) -> Any:
@@ -164,31 +159,13 @@ def field(value: Any, *names: str) -> Any:
 
 
 def error_in(answer: Any) -> Any:
-    """The error that an answer holds in place of what was asked for, wherever it stands."""
-    if isinstance(answer, list):
-        return next((found for one in answer if (found := error_in(one)) is not None), None)
-    if not isinstance(answer, dict):
-        return None
-    if beside := answer.get("error") or answer.get("errors"):
-        return beside  # what comes with an error is no answer
+    """The error that an answer holds; what comes with one is no answer."""
     if field(answer, "base_resp", "status_code"):
         return answer["base_resp"]
-    choices = answer.get("choices")
-    if isinstance(choices, list) and choices:
-        errors = [field(choice, "error") for choice in choices]
-        return errors[0] if all(errors) else None
-    given = {"choices", "data", "count", "prompt_logprobs"} & answer.keys()
-    is_error = answer.get("object") == "error" or answer.get("success") is False
-    bare = not given and any(answer.get(name) for name in _WORDS)
-    return answer if is_error or bare else None
-
-
-def _status_in(codes: str, words: str) -> int:
-    """The HTTP status that an error inside an HTTP 200 means; 200 where it does not say."""
-    if number := re.search(r"(?<!\d)[45]\d\d(?!\d)", codes):
-        return int(number[0])
-    meant = ((text, status) for text in (codes, words) for status in _MEANINGS)
-    return next((s for text, s in meant if re.search(_MEANINGS[s], text, re.IGNORECASE)), 200)
+    choices = field(answer, "choices")
+    errors = [field(choice, "error") for choice in choices] if isinstance(choices, list) else []
+    in_choices = errors[0] if errors and all(errors) else None
+    return field(answer, "error") or field(answer, "errors") or in_choices
 
 
 def pause_of(headers: Mapping[str, str]) -> float:
@@ -201,10 +178,6 @@ def pause_of(headers: Mapping[str, str]) -> float:
         until = parsedate_to_datetime(headers.get("retry-after", ""))
         return max(0.0, until.timestamp() - time.time())
     return 0.0
-
-
-_NAMED_N = re.compile(r"['\"`]n['\"`]|\bn\s*(=|>|!=|must|is not|should)|only one completion", re.I)
-_SYSTEM_ROLE = re.compile(r"system.{0,20}role|role.{0,80}system|roles must alternate", re.I | re.S)
 
 
 @dataclass(frozen=True)
@@ -220,7 +193,6 @@ class Dialect:
     coldest: float = 0.0
     takes_schema: bool = False
     schema_form: str = "json_schema"
-    fewest_top: int = 0
     most_top: int = 20
     system_role: str = "auto"
 
@@ -234,53 +206,30 @@ class Dialect:
         return replace(self, **known)
 
     def after(self, sent: Mapping[str, Any], outcome: Outcome) -> Dialect:
-        """The dialect that avoids all that was refused; the same one where the refusal names
-        nothing that can be left out. Without a temperature the reply comes from another
-        distribution than the one asked for: only who says so may leave it out."""
-        words, status = _OTHERS.sub("", _own_words(outcome.named, sent)), outcome.status
-        too_long = "context" in outcome.code or "context length" in words
-        if too_long or status not in (400, 403, 422, 500, 501):
-            return self
+        """The dialect without one part of a settling call that its refusal names, the parts that
+        shape a reply last; the same one where it names none."""
+        words = f"{outcome.param}{outcome.words}"
 
         def refused(part: str, names: str = "") -> bool:
-            may_be = part in sent and (status != 403 or part == "logprobs")
-            return may_be and bool(re.search(rf"(?<!\w)({names or part})(?!\w)", words))
+            return part in sent and bool(re.search(rf"(?<!\w)({names or part})(?!\w)", words))
 
-        new: dict[str, Any] = {}
-        if refused("max_tokens", "max_completion_tokens"):
-            new["limit"] = "max_completion_tokens"
-        if refused("logprobs", "top_logprobs|logprobs"):
-            n_top = sent.get("top_logprobs", 0)
-            if n_top == 0 and self.fewest_top == 0:
-                new["fewest_top"] = 1
-            elif n_top > 1 and status != 403:
-                new["most_top"] = min(self.most_top, 5 if n_top > 5 else 1)
-            else:
-                new["takes_logprobs"] = False
-        both = re.search(r"\bboth\b", words) and refused("top_p")
-        if refused("temperature") and not both:
-            if sent["temperature"] == 0 and self.coldest == 0 and "default" not in words:
-                new["coldest"] = NEARLY_GREEDY
-            else:
-                new["takes_temperature"] = False
-        if refused("response_format", "response_format|json_schema|schema"):
-            new["takes_schema"] = False
-        new |= {f"takes_{part}": False for part in ("seed", "top_p") if refused(part)}
-        if status != 403 and "n" in sent and (words.startswith("n ") or _NAMED_N.search(words)):
-            new["takes_n"] = False
-        if not new and status != 403 and self.system_role == "auto" and _SYSTEM_ROLE.search(words):
-            new["system_role"] = "user"
-        return replace(self, **new)
-
-
-def _own_words(words: str, sent: Mapping[str, Any]) -> str:
-    """A server's words without those that it quotes of the prompt, three in a row or more: a
-    patient has a temperature, too."""
-    prompt = " ".join(" ".join(turn["content"].split()) for turn in sent.get("messages", ()))
-    each = words[:MOST_NAMED].split()
-    starts = [i for i in range(len(each) - 2) if " ".join(each[i : i + 3]) in prompt]
-    quoted = {i + k for i in starts for k in range(3)}
-    return " ".join(word for i, word in enumerate(each) if i not in quoted)
+        if outcome.status not in REFUSALS:
+            return self
+        if refused("max_tokens"):
+            return replace(self, limit="max_completion_tokens")
+        if refused("top_logprobs", "(top_)?logprobs"):
+            if (n_top := sent["top_logprobs"]) > 1:
+                return replace(self, most_top=5 if n_top > 5 else 1)
+            return replace(self, takes_logprobs=False)
+        for part in ("seed", "top_p", "n"):
+            if refused(part):
+                return replace(self, **{f"takes_{part}": False})
+        if refused("temperature"):
+            if sent["temperature"] == 0 and "default" not in words:
+                return replace(self, coldest=NEARLY_GREEDY)
+            return replace(self, takes_temperature=False)
+        is_role = re.search(r"\broles?\b", words)
+        return replace(self, system_role="user") if is_role else self
 
 
 class Unfit(Exception):
@@ -408,11 +357,8 @@ class Line:
         """The JSON of an answer's ``content``; an error inside, and an answer that holds the key,
         are none."""
         text = content.decode("utf-8-sig", "replace")
-        streamed = re.match(r"(?:event:[^\n]*\n\s*)?data:\s*(\{.*\})\s", text)
         try:
-            answer = json.loads(streamed[1] if streamed else text)
-            if streamed and error_in(answer) is None:
-                raise ValueError("a stream, which was not asked for")
+            answer = json.loads(text)
             if "\\" in text:
                 plain = json.dumps(answer, ensure_ascii=False)
                 if re.search(r"\\u[dD][89a-fA-F]", text):  # halves of characters
@@ -429,23 +375,18 @@ class Line:
         return Outcome(answer, status=200) if error is None else self._refusal(200, error, pause)
 
     def _refusal(self, status: int | None, error: Any, pause: float = 0.0) -> Outcome:
-        """What an error says, in whichever form: a text, a list, or fields, perhaps deeper down."""
-        one = error[0] if isinstance(error, list) and len(error) == 1 else error
-        told = one if isinstance(one, dict) else {}
-        while isinstance(inner := told.get("error"), dict):
-            told = inner
-        said = next((told[name] for name in (*_WORDS, "error") if told.get(name)), one)
-        words = shortened(self.scrubbed(str(said or "no reason is given")))
-        codes = [str(told[name]) for name in SERVERS["codes"] if told.get(name) is not None]
-        codes = " ".join(codes)[:MAX_WORDS]
+        """What an error says: OpenAI's fields, else all of it."""
+        said = field(error, "message") or error or "no reason is given"
+        words = shortened(self.scrubbed(str(said)))
+        codes = f"{field(error, 'code')} {field(error, 'type')}"
         what = "the batch brought no answer" if status is None else f"HTTP {status}"
         if status == 200:
-            what, status = "an error inside HTTP 200", _status_in(codes, words)
+            what, number = "an error inside HTTP 200", re.search(r"\b[45]\d\d\b", codes)
+            status = int(number[0]) if number else 200
         elif status == 500 and "validation error" in words:
             status = 400  # llama-cpp-python refuses a parameter so: no other try helps
-        named = f"{told['param']} {said}" if told.get("param") else str(said)
-        code = "insufficient_quota" if "insufficient_quota" in codes else codes
-        return Outcome(None, what, f": {words}", status, named, code, pause)
+        param = str(field(error, "param") or "")
+        return Outcome(None, what, f": {words}", status, param, codes, pause)
 
 
 def _http() -> Any:
@@ -545,8 +486,7 @@ def chat_body(
         body["n"] = n
     if request.want and dialect.takes_logprobs:
         wished = max(n_top, request.n_alternatives) if "distributions" in request.want else 0
-        n_top = max(min(wished, dialect.most_top), dialect.fewest_top)
-        body |= {"logprobs": True, "top_logprobs": n_top}
+        body |= {"logprobs": True, "top_logprobs": min(wished, dialect.most_top)}
     schema = json.loads(request.schema) if request.schema and dialect.takes_schema else {}
     if schema.get("type") == "object":  # other forms are for local models
         named = {"name": "reply", "strict": True, "schema": schema}
