@@ -180,6 +180,19 @@ def test_a_template_s_marks_are_no_part_of_a_reply(mark):
     assert [value(run, name) for name in ("ce", "p_true", "poc")] == [0.8, 0.5, 1]
 
 
+def test_thought_is_no_part_of_a_cell_and_a_citation_none_of_an_answer():
+    thought = "<think>Perhaps [60].</think> "
+    replies = {
+        "answer": f"{thought}Influenza [1]",
+        "ce": f"{thought}Sure.",
+        "cot_ce": f"{thought}[85]",
+    }
+    replies["samples"] = ["Influenza [1]", "Influenza ([cdc.gov](https://cdc.gov/x))"]
+    run = scored(ROW | replies, methods=["ce", "cot_ce", "poc"])
+    assert run.answers["answer"][0] == "Influenza" and value(run, "poc") == 1
+    assert reason(run, "ce").startswith("no single number") and value(run, "cot_ce") == 0.85
+
+
 @each(
     "said", ["85 [2]", "I'm 85 % sure [2].", "[1] CDC. Confidence: 85", "eighty-five percent [2]"]
 )

@@ -15,7 +15,8 @@ import numpy as np
 import pandas as pd
 
 from trustlab.confidence import METHODS
-from trustlab.parsing.marks import own_turn
+from trustlab.models.thought import apart
+from trustlab.parsing.marks import own_words, without_footnotes
 from trustlab.parsing.medconf import read_evidence, read_profile
 from trustlab.parsing.scores import probes_read
 from trustlab.paths import read_yaml
@@ -83,8 +84,9 @@ def _name(value: Any) -> str:
 
 
 def _answer(value: Any) -> str:
-    """What a model names, without the marks of a template: on one line, any character in it."""
-    answer = _text(own_turn(_text(value)))
+    """What a model names, without thought, marks of a template and citations: on one line, any
+    character in it."""
+    answer = _text(without_footnotes(own_words(apart(Reply(_text(value))).text or "")))
     if not on_one_line(answer):
         raise ValueError
     return answer
@@ -381,9 +383,11 @@ def _take(
         samples = tuple(_samples(bad, row))
     elif {"sample_tokens", "sample_logprobs"} & set(row):
         raise bad("samples", None, "the samples themselves, beside their tokens")
-    probes: dict[str, Any] = {n: (Reply(row[n]),) for n in ("ce", "cot_ce", "topk_ce") if n in row}
+    probes: dict[str, Any] = {
+        n: (apart(Reply(row[n])),) for n in ("ce", "cot_ce", "topk_ce") if n in row
+    }
     if "p_true" in row:
-        probes["p_true"] = tuple(Reply(v) for v in row["p_true"])
+        probes["p_true"] = tuple(apart(Reply(v)) for v in row["p_true"])
     assessment = None
     if {"medconf", "evidence"} & set(row):
         evidence, score = row.get("evidence", ()), row.get("medconf")

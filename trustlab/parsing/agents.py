@@ -12,6 +12,7 @@ from pydantic import Field, StringConstraints
 from trustlab.choices import utf8
 from trustlab.parsing import chat, json_reply
 from trustlab.parsing.json_reply import Id, Strict, valid
+from trustlab.parsing.marks import own_words, without_footnotes
 from trustlab.parsing.reply import BLANK, Unreadable, diagnosis, groups, unnamed, whole, writable
 from trustlab.records import Mark, Plan, Prescription, Reading, ReasoningFrom, Reply, normalise
 
@@ -64,7 +65,7 @@ def read_enough(reply: Reply, reading: Reading = "chat") -> bool:
 def read_replies(reply: Reply, reading: Reading = "chat") -> list[str]:
     """What the patient says: every group in square brackets, :data:`MAX_GROUPS` at most, or in chat
     the one line that the reply is, white space made single."""
-    found = [" ".join(span.text.split()) for span in islice(groups(whole(reply)), MAX_GROUPS + 1)]
+    found = [" ".join(span.text.split()) for span in islice(groups(_words(reply)), MAX_GROUPS + 1)]
     if len(found) > MAX_GROUPS:
         raise Unreadable(f"more than {MAX_GROUPS} groups in square brackets")
     if not found and (line := _line(reply, "answer", reading)) and not _SPEAKER.search(line):
@@ -76,8 +77,13 @@ def read_replies(reply: Reply, reading: Reading = "chat") -> list[str]:
     return found
 
 
+def _words(reply: Reply) -> str:
+    return without_footnotes(own_words(whole(reply)))
+
+
 def _only(reply: Reply, what: str, reading: Reading) -> str:
-    found = [span.text for span in groups(whole(reply))]
+    words = _words(reply)
+    found = [span.text for span in groups(words)]
     if not found and (line := _line(reply, what, reading)):
         return line
     if len(found) == 1 and _BLANK.fullmatch(found[0]):
@@ -85,12 +91,14 @@ def _only(reply: Reply, what: str, reading: Reading) -> str:
     if len(found) != 1:
         several = f"{len(found)} {what}s" if found else f"no {what}"
         raise Unreadable(f"{several} in square brackets, one is needed")
+    if what == "question" and "?" in words and "?" not in found[0]:
+        raise Unreadable("the question stands outside the square brackets")
     return " ".join(found[0].split())
 
 
 def _line(reply: Reply, what: str, reading: Reading) -> str:
     """The one line that a reply is, as chat models write it; '' where there is none."""
-    text = whole(reply)
+    text = _words(reply)
     label = f"(?x:{chat.SAYS['line_label'].pattern}){'|patient' if what == 'answer' else ''}"
     place = chat.spoken(text, label) if reading == "chat" else None
     line = " ".join(text[slice(*place)].split()) if place else ""

@@ -61,8 +61,8 @@ def name(text: str) -> Place | None:
         return None
     boxed = [_trimmed(text, *found.span(1)) for found in boxes]
     labelled = [place for line in lines if (place := _after_label(text, *line))]
-    told_of = [(a, b) for a, b in labelled if b > lines[-1][0] or _is_whole(text, a, b)]
-    given = [found for found in SAYS["stated"].finditer(text) if _is_whole(text, *found.span(1))]
+    told_of = [(a, b) for a, b in labelled if b > lines[-1][0] or is_whole(text, a, b)]
+    given = [found for found in SAYS["stated"].finditer(text) if is_whole(text, *found.span(1))]
     before = [(text[max(0, found.start() - 300) : found.start()], found) for found in given]
     stated = [found.span(1) for lead, found in before if SAYS["leads_in"].search(lead)]
     bold = [_unlabelled(text, *found.span(1)) for found in SAYS["bold"].finditer(text)]
@@ -74,14 +74,14 @@ def name(text: str) -> Place | None:
     taken = taken or told
     names = {" ".join(text[slice(*_trimmed(text, *r))].casefold().split()) for r in rivals}
     if not rivals and (place := spoken(text, "(?:final[ _])?(?:diagnosis|disease|answer|keyword)")):
-        return _trimmed(text, *place) if _is_whole(text, *place) else None
+        return _trimmed(text, *place) if is_whole(text, *place) else None
     if not taken or len(names) != 1:
         return None
     a, b = _trimmed(text, *taken[-1])
     return None if SAYS["names_none"].search(text[a:b]) else (a, b)
 
 
-def _is_whole(text: str, start: int, stop: int) -> bool:
+def is_whole(text: str, start: int, stop: int) -> bool:
     """Whether these words are a bare name, and the next line does not go on with another."""
     words = text[slice(*_trimmed(text, start, stop))]
     if not SAYS["bare_name"].fullmatch(words) or SAYS["goes_on"].match(text, stop):
@@ -166,8 +166,6 @@ def _alone(lines: list[str], value: float) -> bool:
     """Whether a number on a line of its own, the last of these, is one: no part of a list, not
     another number beside one, and not said of something else."""
     above = lines[-2].rstrip(" *") if len(lines) > 1 else ""
-    if any(number(_plain(line)) not in (None, value) for line in lines[:-1]):
-        return False
     listed_above = re.match(rf"[-*\s]*{value - 1:g}[.)]|[-*\u2022][ \t]", above)
     if listed_above or SAYS["another"].search(above):
         return False
@@ -191,7 +189,8 @@ def _last_line(text: str, patient: str | None) -> float | None:
     manner, value = _number(said[label.end() :] if label else said)
     if value is None or SAYS["tenths"].search(text):
         return None
-    if not label and not _alone([text[slice(*line)] for line in lines], value):
+    alone = _alone([text[slice(*line)] for line in lines], value)
+    if not label and (not alone or rivals(text[: lines[-1][0]], "", patient) - {value}):
         return None
     looks = [(found["bracket"], _value(found)) for found in SAYS["looks"].finditer(_plain(text))]
     if {v for _, v in looks} - {value} or sum(b is not None for b, _ in looks) > 1:
@@ -272,10 +271,11 @@ def rivals(before: str, after: str, patient: str | None) -> set[float]:
     """The numbers around a bracketed one that could be the score in its place: all but those of a
     list, a scale, an age and the like, and the ``patient``'s, unless they look like a score or
     stand right in front of the bracket. One in words is NaN; none is over 100."""
-    rest = SAYS["measure"].sub(" ", _plain(f"{before};{after}"))
-    numbers = _values("alone", rest) - all_numbers(patient or "")
-    numbers |= _values("looks", rest) | _values("beside", rest)
-    if SAYS["tens"].search(rest):
+    rest = SAYS["scale"].sub(" ", _plain(f"{before};{after}"))
+    few = SAYS["measure"].sub(" ", rest)
+    numbers = _values("alone", few) - all_numbers(patient or "")
+    numbers |= _values("looks", rest) | _values("beside", few)
+    if SAYS["in_words"].search(rest):
         numbers.add(math.nan)
     return {number for number in numbers if not number > 100}
 
@@ -427,6 +427,7 @@ def _confident(held: dict[str, Any]) -> dict[str, Any]:
         found = {"confidence_score": found}
     if not isinstance(found, dict):
         return held
-    value = number(str(found.get("confidence_score")))
+    said = str(found.get("confidence_score"))
+    value = None if "[" in said else number(said)
     said = {} if value is None else {"confidence_score": f"<<{value!r}>>"}
     return held | {"confidence": found | said}

@@ -32,3 +32,8 @@ def own_turn(text: str) -> str:
 def own_words(text: str) -> str:
     """:func:`own_turn` without brackets that name a source, or say how sure something is."""
     return SAYS["cited"].sub(_blanks, own_turn(text))
+
+
+def without_footnotes(words: str) -> str:
+    """An answer that is no number, without small numbers in brackets right behind it."""
+    return SAYS["footnote"].sub(_blanks, words)

@@ -126,8 +126,9 @@ def _confidence(value: Any, text: str) -> tuple[float, str | None]:
     _at_most(text, "confidence_score", 1)
     said = found.confidence_score
     number = _SCORE.search(said) if said.count("<<") == 1 else None
-    is_share = number and out_of(said[: number.start()], said[number.end() :])
-    if number is None or is_share or float(number[1]) > 100:
+    around = (said[: number.start()], said[number.end() :]) if number else ("", "")
+    doubted = out_of(*around) or chat.rivals(*around, None)
+    if number is None or doubted or float(number[1]) > 100:
         raise Unreadable("no single number from 0 to 100 in double angle brackets")
     return float(number[1]), found.reasoning
 

@@ -10,7 +10,7 @@ from itertools import accumulate
 from typing import TypeVar
 
 from trustlab.parsing import chat
-from trustlab.parsing.marks import own_turn, own_words
+from trustlab.parsing.marks import own_turn, own_words, without_footnotes
 from trustlab.records import CUT, NO_DIAGNOSIS, PLACEHOLDER, SEVERAL, Reading, Reply, normalise
 
 THINKING = f"{CUT} while thinking"  # before its answer
@@ -112,7 +112,8 @@ def groups(text: str) -> Iterator[Span]:
 @lru_cache(maxsize=1 << 12)
 def diagnosis(text: str | None, reading: Reading = "chat") -> Span | None:
     """The one name in square brackets, with its place in ``text`` (the last, if it stands there
-    several times); ``None`` where there is none, or several different ones.
+    several times); ``None`` where there is none, it is denied ("not [Flu]"), or there are several
+    different ones, in brackets or around them ("Diagnosis: Flu [Croup]").
 
     It holds a letter and at most 200 characters that a file can hold. Passed over are a number
     ("1e2"), one Latin letter (``[x]``), a placeholder (:func:`is_placeholder`), sources and labels
@@ -123,8 +124,8 @@ def diagnosis(text: str | None, reading: Reading = "chat") -> Span | None:
     named = _named(words)
     if named:
         names = {normalise(span.text) for span in named}
-        return named[-1] if len(names) == 1 else None
-    place = chat.name(words) if words and reading == "chat" else None
+        return named[-1] if len(names) == 1 and not _doubted(words, named) else None
+    place = chat.name(without_footnotes(words)) if words and reading == "chat" else None
     if place is None:
         return None
     span = Span(words[slice(*place)], *place)
@@ -134,6 +135,25 @@ def diagnosis(text: str | None, reading: Reading = "chat") -> Span | None:
 def _named(words: str) -> list[Span]:
     """The groups that can name a disease."""
     return [one for one in groups(words) if _can_name(one.text) and not _escaped(words, one)]
+
+
+def _doubted(words: str, named: list[Span]) -> bool:
+    """Whether one of these groups is denied, or the words around them give another name."""
+    around = words
+    for span in named:
+        if chat.SAYS["denied_here"].search(words[max(0, span.start - 40) : span.start]):
+            return True
+        around = around[: span.start] + " " * len(span.text) + around[span.stop :]
+    around = re.sub(r"\[+ +\]+", lambda empty: " " * len(empty[0]), without_footnotes(around))
+    place = chat.name(around)
+    if place is None or not chat.is_whole(around, *place):
+        return False
+    other = around[slice(*place)]
+    lead = around[: named[0].start].rstrip("[( \t\n*")
+    bare = re.findall(r"\w+", other) == re.findall(r"\w+", around)  # a name in front of the group
+    if bare and (named[0].start < place[0] or chat.SAYS["goes_in"].search(lead)):
+        return False
+    return normalise(other) != normalise(named[-1].text)
 
 
 def diagnosis_reply(reply: Reply, reading: Reading = "chat") -> Reply:

@@ -4,8 +4,8 @@ A group is *numeric* when it has digits and no letters; others are passed over. 
 digits, perhaps a point and digits, perhaps a ``%``, at its word (``[0.85]`` is 0.85 of 100).
 Refused are signs, ranges, lists, decimal commas, "x out of y", inside the brackets or across them,
 the text of a link, a number that the patient has in square brackets, and one beside another number
-that could be the score (:func:`trustlab.parsing.chat.rivals`): it may be a footnote's. Beyond any
-rule: a footnote's ``[1]`` in a reply with no other number is read as 1.
+that could be the score (:func:`trustlab.parsing.chat.rivals`) or right behind a word: it may be a
+footnote's. Beyond any rule: one alone behind a finished sentence ("Likely. [1]") is read as 1.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from itertools import islice
 from typing import Any
 
 from trustlab.parsing import chat
-from trustlab.parsing.marks import own_words
+from trustlab.parsing.marks import own_words, without_footnotes
 from trustlab.parsing.reply import Span, groups, no_answer
 from trustlab.records import GIVEN, NO_VERDICT, Generation, Reading, Reply
 
@@ -97,7 +97,7 @@ def true_or_false(text: str | None, reading: Reading = "chat") -> bool | None:
     r"""Whether the reply is the one word True or False, in any case, whatever marks stand around
     it. Only ``reading="chat"`` reads "Answer: True", ``\boxed{True}`` and "True. It fits."
     """
-    words = own_words(text or "")
+    words = without_footnotes(own_words(text or ""))
     found = {"true": True, "false": False}.get(words.strip(_DECORATION).lower())
     return chat.verdict(words) if found is None and reading == "chat" else found
 
@@ -158,6 +158,8 @@ def _bracketed(patient: str | None) -> set[float]:
 
 def _score(text: str, patient: str | None) -> tuple[int, float] | None:
     """Where the one bracketed number of ``text`` begins and what it is, by the rules at the top."""
+    if len(set(text.split())) == 1:  # the same once more
+        text = text.split()[0]
     numeric = list(islice(_numeric(text), 2))
     if len(numeric) != 1:
         return None
@@ -165,7 +167,10 @@ def _score(text: str, patient: str | None) -> tuple[int, float] | None:
     plain = _PLAIN_NUMBER.fullmatch(numeric[0].text)
     if plain is None or float(plain[1]) > 100:
         return None
+    line = text[:start].rpartition("\n")[2]
+    if re.search(r"\w", line) and not chat.SAYS["place"].search(line[-_NEAR:]):
+        return None
     before, after = text[:start].rstrip("[ \t"), text[stop:].lstrip("] \t")
-    if out_of(before, after) or chat.rivals(before, after, patient):
+    if out_of(before, after) or chat.rivals(before, after, patient) - {float(plain[1])}:
         return None
     return start, float(plain[1])
