@@ -415,7 +415,8 @@ def test_replies_are_held_to_their_schemas_where_that_is_asked_for(server, opene
     server.holds = True
     procedure = MedConf(retrieval=False)
     for structured in (False, True):
-        run = benchmarked([opened(structured=structured)], "medconf", medconf=procedure)
+        how = {"medconf": procedure, "prompts": "chat"}  # what embedded was taught is held locally
+        run = benchmarked([opened(structured=structured)], "medconf", **how)
         sent = [b["response_format"] for b in server.chats() if "response_format" in b]
         assert run.parameters["unstructured"] == []
         if not structured:
