@@ -185,6 +185,7 @@ def test_notebooks_that_run_at_once_share_a_folder_for_runs_and_leave_nothing_be
     for name, seconds in (("07_a", 0), ("08_b", 2), ("09_c", 0)):
         wait = f"import time\ntime.sleep({seconds})"
         small_notebook(bench / "notebooks", wait, told, name=name)
+    monkeypatch.setenv("MPLBACKEND", "agg")  # a command sets it for good
     before = dict(os.environ)
     done = CliRunner().invoke(app, ["run", "all"])
     assert done.exit_code == 0, done.output
