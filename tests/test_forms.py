@@ -26,7 +26,6 @@ from trustlab.parsing.agents import read_opinion
 from trustlab.parsing.medconf import read_evidence, read_score
 from trustlab.parsing.reply import CYCLE, no_answer
 from trustlab.parsing.schemas import schema_of, taught_schema_of
-from trustlab.parsing.scores import probed
 from trustlab.prompts import json_rows
 from trustlab.records import Criterion, Reply
 from trustlab.settings import Setup
