@@ -45,7 +45,8 @@ def on_few_cases(folder: Path) -> Path:
     values = yaml.safe_load(FILE.read_text(encoding="utf-8"))
     for section in (of for name, of in values.items() if "samples" in of):
         section |= {name: few for name, few in FEW.items() if name in section} | {"trial": False}
-        section["levels"] = section.get("levels", [20, 60, 100])[-3:]
+        if "max_turns" not in section:  # a consultation has questions, and no levels
+            section["levels"] = section.get("levels", [20, 60, 100])[-3:]
     file = folder / "paper.yml"
     file.write_text(yaml.safe_dump(values), encoding="utf-8")
     return file
