@@ -217,7 +217,7 @@ class Reply:
 NO_DIAGNOSIS = "no diagnosis in square brackets"
 PLACEHOLDER = "a placeholder in place of a diagnosis"
 """Why an answer is missing whose brackets hold the words of a form ("[Insert diagnosis here]")."""
-SEVERAL = "in doubt: several different names in square brackets"
+SEVERAL = "in doubt: several different names"
 """Why an answer is missing that names more than one: it is neither right nor wrong."""
 UNNAMED = (None, NO_DIAGNOSIS, PLACEHOLDER)
 """What ``missing`` says of an answer that was given and cannot be read: it is wrong."""
