@@ -1,12 +1,13 @@
-"""Do the intervals hold what they promise? ``python -m benchmarks.intervals --keep``, 40 minutes on
-two cores.
+"""Do the intervals hold what they promise? ``python -m benchmarks.intervals --keep``, a quarter of
+an hour on two cores.
 
-Laws whose truth is known from a very large sample (or by construction) give clustered cases: six
-answers each, one an information level, which go together, since an easy case is answered rightly,
-and confidently, at most levels; or plans, panels and paraphrased conditions of a case. In each
-repetition a new sample of 12, 24, 60 or 240 cases is drawn and every kind of interval made as the
-tables make it. The table says how often the truth lies inside: ``trustlab/metrics/coverage.csv``,
-shown in ``docs/coverage.md``. The package prints no interval that does not hold there.
+Laws whose truth is known from a very large sample (or by construction) give clustered cases: one
+answer or six, each an information level, which go together, since an easy case is answered rightly,
+and confidently, at most levels; or plans, panels and paraphrased conditions of a case. The
+published answers are a law, too: cases are drawn from them. In each repetition a new sample of 12,
+24, 48, 100 or 240 cases is drawn and every kind of interval made as the tables make it. The table
+says how often the truth lies inside: ``trustlab/metrics/coverage.csv``, shown in
+``docs/coverage.md``. The package prints no interval that does not hold there.
 """
 
 # pandas' types leave open what a row of a table holds.
@@ -17,10 +18,11 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import replace
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import cache, partial
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -29,142 +31,375 @@ from scipy.special import expit, logit
 
 from trustlab.metrics import coverage
 from trustlab.metrics.agreement import AGREEMENT
-from trustlab.metrics.calibration import CALIBRATION
+from trustlab.metrics.calibration import CALIBRATION, ece, ece_by_chance
 from trustlab.metrics.correlation import OVER_LEVELS
-from trustlab.metrics.discrimination import RANKING
+from trustlab.metrics.discrimination import RANKING, STRATIFIED, auprc, pairs
 from trustlab.metrics.estimate import (
     Draws,
-    Metric,
     Rows,
+    Statistic,
     across,
-    at_least,
     difference,
-    estimate,
+    interval_of,
     mean,
-    of_kind,
-    within,
+    rate,
 )
-from trustlab.metrics.paired import best_against
-from trustlab.metrics.selective import SELECTIVE, risk_at
+from trustlab.metrics.selective import RISK, risk_at
 from trustlab.metrics.significance import holm
 from trustlab.metrics.stability import CVS, views
-from trustlab.metrics.trust_table import COUNTS, INDICES, INTERVALS, RX, TESTS, Choices, indices
+from trustlab.metrics.trust_table import (
+    COUNTS,
+    INDICES,
+    INTERVALS,
+    RX,
+    TESTS,
+    Choices,
+    indices,
+    makers,
+)
 from trustlab.paths import ROOT
 
 sys.path.insert(0, str(ROOT / "notebooks"))
 from studies.calibration import _recalibrated
 from studies.trust_indices import CORRELATIONS
 
-SIZES = {12: 300, 24: 300, 60: 300, 240: 100}
-"""Cases -> repetitions."""
-TRUTH = 8_000
-"""Cases of the very large sample; five of them are averaged."""
+SIZES = (12, 24, 48, 100, 240)
+"""Cases of a sample."""
+TRUTH = 40_000
+"""Cases of the very large sample."""
 LEVELS = 6
 N_METHODS = 27
-"""Methods of Holm's family, and 13 of those a best is chosen from."""
-Found = dict[str, dict[str, Any]]
-"""Kind of interval -> its estimate."""
-FEW = at_least(10)
-RISING = (0.0, 0.12, 0.24, 0.36, 0.48, 0.60)
+"""Methods of Holm's family."""
+MIN_RARER = 10
+"""Cases with a right answer, and with a wrong one, from which a jackknife interval is printed."""
 
 
-def _answers(
-    rng: np.random.Generator, n: int, draws: int, *, ease: float = 0.0, signal: float = 0.7,
-    other: float | None = None, steps: int = 0, offsets: tuple[float, ...] = RISING,
-    honest: tuple[float, float] | None = None,
-) -> Found:  # fmt: skip
-    """Answers of two methods. ``signal``: how far right answers lie above wrong ones, in standard
-    deviations of the noise; ``honest`` (k, c): the first method's confidence is the chance of being
-    right, p, as expit(k logit p + c). ``offsets``: what a level adds to a confidence."""
-    case, level = np.repeat(np.arange(n), LEVELS), np.tile(np.arange(LEVELS), n)
-    easy = rng.normal(size=n)[case]
-    p = expit(-1.0 + 0.45 * level + 1.2 * easy + ease)
-    right = (rng.random(len(case)) < p).astype(float)
-    common = rng.normal(size=len(case))
+class Made(NamedTuple):
+    """One interval: the value, its ends, and how many cases have an answer of the rarer outcome.
+    ``truth``: NaN where the law's own counts."""
 
-    def confidence(strength: float) -> np.ndarray:
-        noise = np.sqrt(0.5) * (common + rng.normal(size=len(case)))
-        by_level = np.array(offsets)[level]
-        sure = expit(strength * (right - 0.5) + by_level + 0.4 * easy + noise)
-        return np.round(sure * steps) / steps if steps else sure
+    value: float
+    low: float
+    high: float
+    rarer: int = sys.maxsize
+    truth: float = float("nan")
 
-    sides = [confidence(signal), confidence(signal if other is None else other)]
-    if honest:
-        sides[0] = expit(honest[0] * logit(np.clip(p, 1e-9, 1 - 1e-9)) + honest[1])
-    keys = {"case_id": case, "level": level, "correct": right}
-    drawn = Draws.of(case, draws, int(rng.integers(1 << 30)))
-    every = np.ones(len(case), bool)
-    theirs, mine = (
-        Rows(pd.DataFrame({**keys, "confidence": c}), every, drawn) for c in sides[::-1]
-    )
-    mine = replace(mine, reference=theirs)
-    one = {name: of for name, (of, _) in RANKING.items()}
-    each: dict[str, Any] = {name: Metric(of, FEW) for name, of in one.items()}
-    each |= {f"{name} within": Metric(within(of), FEW) for name, of in one.items()}
-    each |= {name: Metric(across(of)) for name, of in OVER_LEVELS.items()}
-    each |= {"mean": Metric(mean("confidence"))}
-    compared = [*each]
-    each |= CALIBRATION | {name: Metric(of, FEW) for name, of in SELECTIVE.items()}
-    each |= {"share": mean("correct")}
-    found = {name: estimate(mine, of) for name, of in each.items()}
-    if not honest:
-        for name in compared:
-            gap = Metric(difference(each[name].statistic), each[name].withheld)
-            found[f"difference of {name}"] = estimate(mine, gap)
-    last = mine.by("level")[LEVELS - 1]
-    found["share @ one level"] = estimate(last, mean("correct"))
-    found["auroc @ one level"] = estimate(last, each["auroc"])
-    correct, sure = mine["correct"], mine["confidence"]
-    curve = mine.over(lambda w: risk_at(correct, sure, w.astype(int), [0.5]).T)[0]
-    found["risk"] = estimate(mine, Metric(of_kind("risk", lambda _: curve), FEW))
-    if honest and draws and mine.rarer:
-        at, one_point = min(_recalibrated(mine), key=lambda point: abs(point[0] - np.median(sure)))
-        k, c = honest
-        found["recalibration"] = one_point | {"truth": float(expit((logit(at) - c) / k))}
-    return found
+
+Found = dict[str, Made]
+"""Kind of interval -> what was made of a sample."""
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Answers of n cases at L levels: whether each is right, and the confidence of two methods, NaN
+    where missing; ``chance`` is that of being right, where the first confidence is of it."""
+
+    correct: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+    chance: np.ndarray | None = None
+
+    def rows(self, draws: int, seed: int) -> Rows:
+        """The answers with both confidences, the second as the reference of the first."""
+        n, levels = self.correct.shape
+        keys = {"case_id": np.repeat(np.arange(n), levels), "level": np.tile(range(levels), n)}
+        keys["correct"] = self.correct.ravel().astype(float)
+        drawn = Draws.of(keys["case_id"], draws, seed)
+        known = ~np.isnan(self.first + self.second).ravel()
+        one, other = (
+            Rows(pd.DataFrame({**keys, "confidence": side.ravel()}), known, drawn)
+            for side in (self.first, self.second)
+        )
+        return replace(one, reference=other)
+
+
+RISING = tuple(np.linspace(-1.0, 1.25, LEVELS))
+STEEP = (-1.2, 0.3, 1.7, 3.3, 4.8, 6.2)
+"""Accuracies of 0.3 to 0.98, as of simple cases that are told more and more."""
+FIVE = (-1.5, -1.0, -0.3, 0.2)
+"""The ends between five values."""
+
+
+def normal(
+    rng: np.random.Generator, n: int, *, offsets: tuple[float, ...] = RISING, ease: float = 1.2,
+    follow: float = 0.4, signal: float = 0.7, other: float | None = None, noise: float = 0.7,
+    own: float = 0.0, overconfident: float = 0.0, ends: tuple[float, ...] = (),
+) -> Answers:  # fmt: skip
+    """Confidences that follow how easy a case is and whether the answer is right, with noise.
+    ``own``: noise of a case, alike at all levels; ``overconfident``: share of the cases whose wrong
+    answers are surest; ``ends``: between the few values that there are."""
+    shape, easy = (n, len(offsets)), rng.normal(size=(n, 1))
+    correct = rng.random(shape) < expit(ease * easy + np.array(offsets))
+    bold = rng.random((n, 1)) < overconfident
+    sides = []
+    for strength in (signal, signal if other is None else other):
+        value = follow * easy + strength * correct + own * rng.normal(size=(n, 1))
+        value = value + noise * rng.normal(size=shape) + 4 * (bold & ~correct)
+        sides.append(np.digitize(value, ends).astype(float) if ends else value)
+    return Answers(correct, *sides)
+
+
+def lacking(rng: np.random.Generator, n: int) -> Answers:
+    """Values that are missing more often where the answer is wrong, or unsure."""
+    made = normal(rng, n, offsets=tuple(np.linspace(-1, 3, LEVELS)), signal=0.8, follow=0.5)
+    kept = np.where(made.correct, 0.95, 0.5) * np.where(made.first < 0, 0.6, 1)
+    return replace(made, first=np.where(rng.random(kept.shape) < kept, made.first, np.nan))
+
+
+def saturated(rng: np.random.Generator, n: int) -> Answers:
+    """Nine of ten confidences are the same."""
+    made = normal(rng, n, offsets=tuple(np.linspace(-1, 3, LEVELS)), ease=1.5)
+    rare = np.where(made.correct, 0.03, 0.12)
+    sides = (-(rng.random(rare.shape) < rare).astype(float) for _ in range(2))
+    return Answers(made.correct, *sides)
+
+
+def shares_of_five(rng: np.random.Generator, n: int) -> Answers:
+    """How many of five samples agree."""
+    easy = rng.normal(size=(n, 1))
+    correct = rng.random((n, LEVELS)) < expit(1.5 * easy + np.linspace(-1, 4, LEVELS))
+    chance = expit(1.5 * easy + 1.2 * correct + 0.3)
+    sides = (np.maximum(rng.binomial(5, chance), 1) / 5 for _ in range(2))
+    return Answers(correct, *sides)
+
+
+def mixed(
+    rng: np.random.Generator, n: int, *, offset: float = 1.4, ease: float = 0.0, levels: int = 1,
+    overconfident: float = 0.1,
+) -> Answers:  # fmt: skip
+    """Wrong answers are surest of all in a share of the cases, else less sure than any right one.
+    The second method has the same AUROC, from normal values."""
+    correct = rng.random((n, levels)) < expit(ease * rng.normal(size=(n, 1)) + offset)
+    bold, place = rng.random((n, 1)) < overconfident, rng.random(correct.shape)
+    first = np.where(correct, place, np.where(bold, 2.0, place - 1.0))
+    apart = _shift(1 - overconfident)
+    second = apart * correct + 0.95 * rng.normal(size=(n, 1)) + 0.31 * rng.normal(size=place.shape)
+    return Answers(correct, first, second)
+
+
+def _shift(area: float) -> float:
+    """How far apart normal values of standard deviation 1 lie that have this AUROC."""
+    from scipy.stats import norm  # here, since it is not needed elsewhere
+
+    return float(np.sqrt(2) * norm.ppf(area))
+
+
+def alike(rng: np.random.Generator, n: int, *, accuracy: float, hard: float = 1.0) -> Answers:
+    """The answers of a case are all right or all wrong; ``hard`` below 1: half of those of a share
+    of the cases are wrong, and no others."""
+    if hard < 1:
+        some = rng.random((n, 1)) < 2 * (1 - accuracy)
+        correct = ~(some & (rng.random((n, LEVELS)) < 0.5))
+    else:
+        correct = np.repeat(rng.random((n, 1)) < accuracy, LEVELS, axis=1)
+    sides = (0.8 * correct + rng.normal(size=(n, 1)) + np.zeros((n, LEVELS)) for _ in range(2))
+    return Answers(correct, *sides)
+
+
+def probable(
+    rng: np.random.Generator, n: int, *, slope: float = 1.0, more: float = 0.0, ease: float = 1.2,
+    offset: float = 0.0,
+) -> Answers:  # fmt: skip
+    """The first confidence is the chance p of being right, as expit(slope · logit p + more)."""
+    latent = 1.2 * rng.normal(size=(n, 1)) + np.array(RISING) + offset
+    together = np.sqrt(0.6) * rng.normal(size=(n, 1)) + np.sqrt(0.4) * rng.normal(size=(n, LEVELS))
+    chance = expit(ease * latent)
+    correct = _below(together) < chance
+    first = expit(slope * ease * latent + more)
+    return Answers(correct, first, np.round(first, 1), chance)
+
+
+def _below(values: np.ndarray) -> np.ndarray:
+    """The standard normal distribution."""
+    from scipy.special import ndtr
+
+    return ndtr(values)
+
+
+def skewed(rng: np.random.Generator, n: int, *, spread: float = 1.0) -> Answers:
+    """Confidences of a few cases lie far below all others (minus log-normal)."""
+    made = normal(rng, n)
+    sides = (-np.exp(spread * (side - side.mean())) for side in (made.first, made.second))
+    return replace(made, **dict(zip(("first", "second"), sides, strict=True)))
 
 
 @cache
-def _area(strength: float) -> float:
-    """The pooled AUROC of a method of this strength."""
-    large = _answers(np.random.default_rng(7), 40_000, 0, signal=strength)
-    return large["auroc"]["value"]
+def published(model: str, dataset: str, first: str, second: str) -> Answers:
+    """The answers of the published run (figures/reference) of a model and data set, as a
+    population of cases."""
+    folder = ROOT / "figures" / "reference" / "01_benchmark"
+    mine = {"model": model, "dataset": dataset}
+    filters = [(name, "==", value) for name, value in mine.items()]
+    answers = pd.read_parquet(folder / "answers.parquet", filters=filters)
+    values = pd.read_parquet(folder / "confidence.parquet", filters=filters)
+    keys = {"index": "case_id", "columns": "level"}
+    correct = answers.assign(correct=answers["correct"].astype(float)).pivot(
+        **keys, values="correct"
+    )
+    correct = correct.dropna()
+    sides = (
+        values[values["method"] == method].pivot(**keys, values="confidence").reindex_like(correct)
+        for method in (first, second)
+    )
+    return Answers(correct.to_numpy() > 0, *(side.to_numpy(dtype=float) for side in sides))
 
 
-def _many(
-    rng: np.random.Generator, n: int, draws: int, *, better: float = 0.0, ahead: float = 0.0
-) -> Found:
-    """Many methods against one: the best of 13, and what Holm finds among 27 that are equal.
+def resampled(rng: np.random.Generator, n: int, *, of: tuple[str, str, str, str]) -> Answers:
+    """Cases drawn from the published ones."""
+    whole = published(*of)
+    some = rng.integers(len(whole.correct), size=n)
+    return Answers(whole.correct[some], whole.first[some], whole.second[some])
 
-    They know equally much, but for the first (by ``better``) and the one (by ``ahead``).
-    """
-    case, level = np.repeat(np.arange(n), LEVELS), np.tile(np.arange(LEVELS), n)
-    easy = rng.normal(size=n)[case]
-    right = (rng.random(len(case)) < expit(-1 + 0.45 * level + 1.2 * easy)).astype(float)
-    common = rng.normal(size=len(case))
-    equal = better == ahead == 0
-    # Holm over 27 asks for p below 0.0018, which 500 draws cannot show.
-    drawn = Draws.of(case, 4 * draws if equal else draws, int(rng.integers(1 << 30)))
-    auroc, made = RANKING["auroc"][0], []
-    for extra in (ahead, better, *[0.0] * ((N_METHODS if equal else 13) - 1)):
-        noise = np.sqrt(0.5) * (common + rng.normal(size=len(case)))
-        sure = (0.7 + extra) * right + np.array(RISING)[level] + 0.4 * easy + noise
-        table = pd.DataFrame({"case_id": case, "correct": right, "confidence": sure})
-        made.append(Rows(table, np.ones(len(case), bool), drawn))
-    areas = np.stack([rows.drawn(auroc) for rows in made[:14]])
-    best = best_against(areas[1:, 0], areas[1:, 1:], areas[0, 0], areas[0, 1:], case)
-    chosen = better if best["which"] == 0 else 0.0
-    ends = {"value": best["difference"], "low": best["low"], "high": best["high"]}
-    found = {"best": ends | {"truth": _area(0.7 + chosen) - _area(0.7 + ahead)}}
-    if equal:
-        pairs = [replace(rows, reference=made[0]) for rows in made[1:]]
-        p = [estimate(pair, difference(auroc), test=True)["p"] for pair in pairs]
-        wrong = float(np.nanmin(holm(p), initial=1) < 0.05)
-        found["Holm's correction"] = {"value": 0.0, "low": -1.0 + 2 * wrong, "high": 1.0}
+
+def made_of(rows: Rows, statistic: Statistic) -> Made:
+    """The interval of a statistic as the tables make it, whatever is printed."""
+    value, interval = interval_of(rows, statistic)
+    return Made(value, interval.low, interval.high, rows.rarer_cases)
+
+
+def _inside(rows: Rows) -> Rows:
+    """The answers of the levels that have both right and wrong ones."""
+    return rows.where("level", [q for q, part in rows.by("level").items() if part.rarer])
+
+
+def of_answers(rng: np.random.Generator, made: Answers, draws: int) -> Found:
+    """Every kind of interval that is made of answers with confidences."""
+    rows = made.rows(draws, int(rng.integers(1 << 30)))
+    several = made.correct.shape[1] > 1
+    found = {"share": made_of(rows, rate("correct")), "mean": made_of(rows, mean("confidence"))}
+    for name, statistic in RANKING.items():
+        found[name] = made_of(rows, statistic)
+        found[f"difference of {name}"] = made_of(rows, difference(statistic))
+    if several:
+        inside, last = _inside(rows), rows.by("level")[made.correct.shape[1] - 1]
+        for name, statistic in STRATIFIED.items():
+            found[f"{name} within"] = made_of(inside, statistic)
+            found[f"difference of {name} within"] = made_of(inside, difference(statistic))
+        found["share @ one level"] = made_of(last, rate("correct"))
+        found["auroc @ one level"] = made_of(last, RANKING["auroc"])
+        for name, of in OVER_LEVELS.items():
+            found[f"difference of {name}"] = made_of(rows, difference(across(of)))
+    found |= _given(rows)
+    if made.chance is not None:
+        found |= _of_chances(rows, made)
     return found
 
 
-def _conditions(
+def _given(rows: Rows, share: float = 0.5) -> Found:
+    """The risk among the surest half of the answers."""
+    sure = rows.ranked
+    asked = rows.asked.assign(wrong=1 - rows.asked["correct"])
+    given = rows.known.copy()
+    given[rows.known] = sure >= np.sort(sure)[len(sure) - int(np.ceil(share * len(sure)))]
+    value = risk_at(rows["correct"], sure, [share])
+    part = replace(rows, asked=asked, reference=None).at(given)
+    return {"risk": made_of(part, replace(RISK, values=lambda _: value))}
+
+
+def _of_chances(rows: Rows, made: Answers) -> Found:
+    """What is made of a confidence that is a chance."""
+    assert made.chance is not None
+    right, sure = rows["correct"], rows["confidence"]
+    found = {"brier": made_of(rows, CALIBRATION["brier"].statistic)}
+    if np.allclose(made.chance, made.first):
+        band = ece_by_chance(right, sure, rows.case)
+        found["ECE by chance"] = Made(ece(right, sure), -1.0, band[2], truth=ece(right, sure))
+    if rows.draws.times.shape[1] and rows.rarer:
+        at, line = min(_recalibrated(rows), key=lambda point: abs(point[0] - np.median(sure)))
+        truth = float(np.interp(at, np.sort(made.first.ravel()), np.sort(made.chance.ravel())))
+        found["recalibration"] = Made(line["value"], line["low"], line["high"], truth=truth)
+    return found
+
+
+def truths_of_answers(law: Law) -> dict[str, float]:
+    """Every kind's value in a very large sample, or in the population."""
+    rng = np.random.default_rng((9, _number(law.name)))
+    large = published(*law.how["of"]) if law.make is resampled else law.answers(rng, TRUTH)
+    rows = large.rows(0, 0)
+    several = large.correct.shape[1] > 1
+    found = {"share": _value(rows, rate("correct")), "mean": _value(rows, mean("confidence"))}
+    sides = (rows, rows.reference)
+    for suffix, strata in (("", False), (" within", True)):
+        for name, of in (("auroc", _large_auroc), ("auprc", _large_auprc)):
+            one, other = (of(side, strata) for side in sides)
+            found |= {name + suffix: one, f"difference of {name}{suffix}": one - other}
+    if several:
+        last = rows.by("level")[large.correct.shape[1] - 1]
+        found["share @ one level"] = _value(last, rate("correct"))
+        found["auroc @ one level"] = _large_auroc(last, False)
+        for name, of in OVER_LEVELS.items():
+            found[f"difference of {name}"] = _value(rows, difference(across(of)))
+    found["risk"] = float(risk_at(rows["correct"], rows.ranked, [0.5])[0])
+    if large.chance is not None:
+        found["brier"] = _value(rows, CALIBRATION["brier"].statistic)
+    return found
+
+
+def _value(rows: Rows, statistic: Statistic) -> float:
+    return float(rows.sample.drawn(statistic)[0])
+
+
+def _large_auroc(rows: Rows, strata: bool) -> float:
+    stratum = rows["level"].astype(int) if strata else np.zeros(len(rows), int)
+    return float(pairs(rows["correct"], rows.ranked, rows.case, stratum).shares()[0])
+
+
+def _large_auprc(rows: Rows, strata: bool) -> float:
+    parts = [part for part in rows.by("level").values() if part.rarer] if strata else [rows]
+    weights = [float(part.rarer) * (len(part) - part.rarer) for part in parts]
+    values = [auprc(part["correct"], part["confidence"]) for part in parts]
+    return float(np.average(values, weights=weights))
+
+
+def of_methods(
+    rng: np.random.Generator, n: int, draws: int, *, ease: float = 1.2, apart: bool = False
+) -> Found:
+    """What Holm finds among 27 methods as good as a reference; ``apart``: they err in a few wholly
+    overconfident cases each, the reference in many a little. Then the same of CV sample."""
+    correct = rng.random((n, LEVELS)) < expit(ease * rng.normal(size=(n, 1)) + 1.2)
+    keys = {"case_id": np.repeat(np.arange(n), LEVELS), "correct": correct.ravel() * 1.0}
+    drawn, every = Draws.of(keys["case_id"], 0), np.ones(correct.size, bool)
+
+    def rows(value: np.ndarray) -> Rows:
+        return Rows(pd.DataFrame({**keys, "confidence": value.ravel()}), every, drawn)
+
+    common = rng.normal(size=(n, 1))
+    share = 0.12
+    reference = _shift(1 - share) * correct + 0.95 * common + 0.31 * rng.normal(size=correct.shape)
+    pairs_of, other = [], rows(reference)
+    for _ in range(N_METHODS):
+        bold, place = rng.random((n, 1)) < share, rng.random(correct.shape)
+        value = np.where(correct, place, np.where(bold, 2.0, place - 1.0))
+        if not apart:
+            noise = 0.95 * rng.normal(size=(n, 1)) + 0.31 * rng.normal(size=correct.shape)
+            value = _shift(1 - share) * correct + noise
+        pairs_of.append(replace(rows(value), reference=other))
+    return _found_by_holm("Holm's correction", pairs_of, RANKING["auroc"])
+
+
+def of_conditions_compared(
+    rng: np.random.Generator, n: int, draws: int, *, noise: float = 0.3
+) -> Found:
+    """What Holm finds among 27 methods that are as steady as a reference."""
+    case = np.repeat(np.arange(n), 2)
+    easy = rng.normal(size=n)[case, None]
+    sides = [expit(easy + noise * rng.normal(size=(len(case), 3))) for _ in range(N_METHODS + 1)]
+    # Holm over 27 asks for p below 0.0018, which a few hundred draws cannot show.
+    made = views("cv_sample", sides, case, 2000, int(rng.integers(1 << 30)))
+    several = [replace(rows, reference=made[0]) for rows in made[1:]]
+    return _found_by_holm("Holm's correction of draws", several, CVS["cv_sample"])
+
+
+def _found_by_holm(kind: str, several: list[Rows], statistic: Statistic) -> Found:
+    enough = [pair for pair in several if pair.rarer_cases >= MIN_RARER]
+    if not enough:
+        return {}
+    p = [interval_of(pair, difference(statistic))[1].p for pair in enough]
+    wrong = float(np.nanmin(holm(p), initial=1) < 0.05)
+    return {kind: Made(0.0, -1.0 + 2 * wrong, 1.0)}
+
+
+def of_conditions(
     rng: np.random.Generator, n: int, draws: int, *, effect: float = 0.0, noise: float = 0.3
 ) -> Found:
     """Two methods under three conditions at two levels; ``effect``: what a condition adds to a
@@ -173,15 +408,17 @@ def _conditions(
     easy = rng.normal(size=n)[case, None]
     shift = effect * np.array([-1.0, 0.0, 1.0])
     sides = [expit(easy + shift + noise * rng.normal(size=(len(case), 3))) for _ in range(2)]
-    found, seed = {}, int(rng.integers(1 << 30))
+    seed = int(rng.integers(1 << 30))
+    found = {}
     for name, of in CVS.items():
         mine, theirs = views(name, sides, case, draws, seed)
-        found[name] = estimate(mine, of)
-        found[f"difference of {name}"] = estimate(replace(mine, reference=theirs), difference(of))
+        found[f"difference of {name}"] = made_of(replace(mine, reference=theirs), difference(of))
+        if name == "cv_sample":
+            found[name] = made_of(mine, of)
     return found
 
 
-def _graders(rng: np.random.Generator, n: int, draws: int, *, differ: float = 0.1) -> Found:
+def of_graders(rng: np.random.Generator, n: int, draws: int, *, differ: float = 0.1) -> Found:
     """Two graders of six answers a case, who differ on this share of them."""
     case = np.repeat(np.arange(n), LEVELS)
     first = (rng.random(len(case)) < expit(1.2 * rng.normal(size=n)[case])).astype(float)
@@ -192,12 +429,12 @@ def _graders(rng: np.random.Generator, n: int, draws: int, *, differ: float = 0.
     table["same"] = (table["first"] == table["second"]).astype(float)
     rows = Rows.of(table, "same", draws, int(rng.integers(1 << 30)))
     return {
-        "kappa": estimate(rows, AGREEMENT["kappa"]),
-        "share": estimate(rows, AGREEMENT["agreement"]),
+        "kappa": made_of(rows, AGREEMENT["kappa"].statistic),
+        "share": made_of(rows, AGREEMENT["agreement"]),
     }
 
 
-def _panels(
+def of_panels(
     rng: np.random.Generator, n: int, draws: int, *, right: float = 0.6, apart: float = 0.3,
     unsafe: float = 0.2,
 ) -> Found:  # fmt: skip
@@ -207,199 +444,274 @@ def _panels(
     that is objected to, half of it with the worse word.
     """
     easy, seed = rng.normal(size=n), int(rng.integers(1 << 30))
-
-    def configuration() -> pd.DataFrame:
-        dissent = rng.binomial(2, expit(logit(apart) - 0.8 * easy))
-        table = pd.DataFrame(0.0, index=range(n), columns=[*COUNTS, "n_rx_rated", "n_tests_rated"])
-        for total, kinds in (("n_prescriptions", RX), ("n_tests", TESTS)):
-            some = rng.integers(1, 6, size=n)
-            hit = rng.binomial(some, expit(logit(unsafe) + 0.8 * rng.normal(size=n)))
-            worse = rng.binomial(hit, 0.5)
-            table[total] = some
-            table[kinds] = np.stack([some - hit, hit - worse, worse], axis=1)
-        table["n_rx_rated"], table["n_tests_rated"] = table["n_prescriptions"], table["n_tests"]
-        hit = (rng.random(n) < expit(logit(right) + easy)).astype(float)
-        more = {"right": hit, "shared": hit, "apart": dissent / 3, "safety": 1.0, "planned": 1.0}
-        cosine = np.clip(0.5 + 0.15 * rng.normal(size=n), -1, 1)
-        return table.assign(**more, cosine=cosine, diagnosed=1.0, case_id=np.arange(n))
-
-    one, other = (Rows.of(configuration(), "right", draws, seed) for _ in range(2))
-    pair, found = replace(one, reference=other), {}
-    for name in ("accuracy", "cdr", "rdc", "eti_percent", "unsafe_rx_percent", "osi", "fti"):
-        unit = 100 if name in ("eti_percent", "unsafe_rx_percent", "osi", "fti") else 1
-        kind, of = INTERVALS[name], partial(_index, INDICES.index(name), unit)
-        found[kind if kind != "share" else "share @ a row a case"] = estimate(one, of)
-        found[f"difference of {kind}"] = estimate(pair, difference(of))
+    one, other = (
+        Rows.of(_panel(rng, easy, right, apart, unsafe), "right", draws, seed) for _ in range(2)
+    )
+    pair, maker, found = replace(one, reference=other), makers(Choices()), {}
+    for name in ("accuracy", "cdr", "rdc", "eti_percent", "unsafe_rx_percent", "osi", "fti",
+                 "fti_as_printed"):  # fmt: skip
+        values = partial(_index, INDICES.index(name))
+        of = Statistic(values, INTERVALS[name], maker[name])
+        where = " @ a row a case" if of.kind == "share" else ""
+        found[of.kind + where] = made_of(one, of)
+        found[f"difference of {of.kind}{where}"] = made_of(pair, difference(of))
     return found
 
 
-def _index(place: int, unit: int, rows: Rows) -> np.ndarray:
-    return rows.drawn(indices(Choices()))[place] / unit
+def _panel(
+    rng: np.random.Generator, easy: np.ndarray, right: float, apart: float, unsafe: float
+) -> pd.DataFrame:
+    n = len(easy)
+    dissent = rng.binomial(2, expit(logit(apart) - 0.8 * easy))
+    table = pd.DataFrame(0.0, index=range(n), columns=[*COUNTS, "n_rx_rated", "n_tests_rated"])
+    for total, kinds in (("n_prescriptions", RX), ("n_tests", TESTS)):
+        some = rng.integers(1, 6, size=n)
+        hit = rng.binomial(some, expit(logit(unsafe) + 0.8 * rng.normal(size=n)))
+        worse = rng.binomial(hit, 0.5)
+        table[total] = some
+        table[kinds] = np.stack([some - hit, hit - worse, worse], axis=1)
+    table["n_rx_rated"], table["n_tests_rated"] = table["n_prescriptions"], table["n_tests"]
+    table["n_objected"] = table["n_unsafe"]
+    table["n_alerts"] = table["n_risky"] + table["n_redundant"]
+    hit = (rng.random(n) < expit(logit(right) + easy)).astype(float)
+    more = {"right": hit, "shared": hit, "apart": dissent / 3, "safety": 1.0, "planned": 1.0}
+    cosine = np.clip(0.5 + 0.15 * rng.normal(size=n), -1, 1)
+    return table.assign(**more, cosine=cosine, diagnosed=1.0, case_id=np.arange(n))
 
 
-def _pairs(rng: np.random.Generator, n: int, draws: int, *, rho: float) -> Found:
+def _index(place: int, rows: Rows) -> np.ndarray:
+    return rows.drawn(indices(Choices()))[place]
+
+
+def of_numbers(rng: np.random.Generator, n: int, draws: int, *, rho: float) -> Found:
     """Two numbers a case that go together."""
     x, z = rng.normal(size=(2, n))
     table = pd.DataFrame({"case_id": np.arange(n), "x": x, "y": rho * x + np.sqrt(1 - rho**2) * z})
     rows = Rows.of(table, "x", draws, int(rng.integers(1 << 30)))
-    return {f"{name} of cases": estimate(rows, of) for name, of in CORRELATIONS.items()}
+    return {f"{name} of cases": made_of(rows, of.statistic) for name, of in CORRELATIONS.items()}
 
 
-ZIGZAG, DIPS = (0.0, 0.7, 0.1, 0.8, 0.3, 0.9), (0.0, 0.3, 0.2, 0.5, 0.45, 0.7)
-WORLDS: dict[str, tuple[Callable[..., Found], dict[str, Any]]] = {
-    "knows nothing": (_answers, {"signal": 0.0}),
-    "middle": (_answers, {}),
-    "middle, falls between levels": (_answers, {"offsets": ZIGZAG}),
-    "middle, dips": (_answers, {"offsets": DIPS}),
-    "a little better": (_answers, {"signal": 0.9, "other": 0.6}),
-    "strong, 15 steps": (_answers, {"signal": 1.6, "steps": 15}),
-    "nearly perfect": (_answers, {"signal": 4.0}),
-    "few wrong": (_answers, {"ease": 2.0}),
-    "hardly any wrong": (_answers, {"ease": 4.0}),
-    "few right": (_answers, {"ease": -2.5}),
-    "calibrated": (_answers, {"honest": (1.0, 0.0)}),
-    "ECE 0.02": (_answers, {"honest": (1.15, 0.0)}),
-    "ECE 0.05": (_answers, {"honest": (1.4, 0.1)}),
-    "ECE 0.10": (_answers, {"honest": (1.6, 0.6)}),
-    "ECE 0.20": (_answers, {"honest": (1.2, 1.3)}),
-    "ECE 0.30": (_answers, {"honest": (1.0, 2.0)}),
-    "equal methods": (_many, {}),
-    "one is better": (_many, {"better": 0.5}),
-    "conditions change nothing": (_conditions, {}),
-    "conditions change little": (_conditions, {"effect": 0.05}),
-    "conditions change much": (_conditions, {"effect": 0.4}),
-    "steady answers": (_conditions, {"noise": 0.03}),
-    "graders agree": (_graders, {"differ": 0.02}),
-    "graders differ": (_graders, {"differ": 0.15}),
-    "panel, middle": (_panels, {}),
-    "panel, near the edge": (_panels, {"right": 0.95, "apart": 0.03, "unsafe": 0.03}),
-    "panel, bad": (_panels, {"right": 0.25, "apart": 0.5, "unsafe": 0.5}),
-    "unrelated": (_pairs, {"rho": 0.0}),
-    "related": (_pairs, {"rho": 0.5}),
-    "much alike": (_pairs, {"rho": 0.95}),
-    "one is a little better": (_many, {"better": 0.2}),
-    "all are a little worse": (_many, {"ahead": 0.2}),
-    "all are worse": (_many, {"ahead": 0.7}),
-    "all are far worse": (_many, {"ahead": 1.8}),
-}
-"""Name -> how its samples are made. Methods and configurations of a pair are equal unless named."""
+@dataclass(frozen=True)
+class Law:
+    """A way to simulate cases: a function that gives :class:`Answers`, or what was :data:`Found`
+    itself, with its choices."""
+
+    name: str
+    make: Callable
+    how: dict
+    gives_answers: bool = True
+
+    def answers(self, rng: np.random.Generator, n: int) -> Answers:
+        """Answers of n cases."""
+        return self.make(rng, n, **self.how)
+
+    def found(self, rng: np.random.Generator, n: int, draws: int) -> Found:
+        """The intervals of one sample of n cases."""
+        if self.gives_answers:
+            return of_answers(rng, self.answers(rng, n), draws)
+        return self.make(rng, n, draws, **self.how)
 
 
-def truths(name: str) -> dict[str, float]:
-    """Every kind's value in very large samples; 0 where two are equal, or nothing changes."""
-    make, how = WORLDS[name]
-    if make is _many:
-        gap = _area(0.7 + how.get("better", 0.0)) - _area(0.7 + how.get("ahead", 0.0))
-        return {"best": gap, "Holm's correction": 0.0}
-    large = [make(np.random.default_rng((9, i)), TRUTH, 0, **how) for i in range(5)]
-    found = {kind: float(np.mean([one[kind]["value"] for one in large])) for kind in large[0]}
-    if "other" not in how:
-        equal = [kind for kind in found if kind.startswith("difference of")]
-        found |= dict.fromkeys(equal if "honest" not in how else [], 0.0)
-    if "effect" in WORLDS[name][1] or make is not _conditions:
-        return found
-    return found | {"cv_group": 0.0}
+STARTER, DDXPLUS = ("embedded", "starter"), ("embedded", "ddxplus")
+LAWS = [
+    Law("knows nothing", normal, {"signal": 0.0}),
+    Law("middle", normal, {}),
+    Law("a little better", normal, {"signal": 0.9, "other": 0.6}),
+    Law("rising like DDXPlus", normal,
+        {"offsets": STEEP, "ease": 1.5, "follow": 0.75, "noise": 0.6}),
+    Law("the last three levels", normal,
+        {"offsets": STEEP[3:], "ease": 1.5, "follow": 0.75, "noise": 0.6}),
+    Law("some overconfident", normal,
+        {"offsets": STEEP, "ease": 1.5, "signal": 1.5, "noise": 0.5, "overconfident": 0.12}),
+    Law("near 1", normal, {"offsets": tuple(np.linspace(0, 3, 6)), "ease": 1.5, "follow": 0.3,
+        "signal": 4.0, "noise": 1.1}),
+    Law("near 1, strong dependence", normal, {"offsets": (1.0,) * 6, "ease": 4.0, "follow": 0.0,
+        "signal": 2.6, "noise": 0.1, "own": 1.0}),
+    Law("five values", normal, {"offsets": tuple(np.linspace(-1, 3, 6)), "ease": 1.5,
+        "signal": 0.5, "noise": 0.6, "ends": FIVE}),
+    Law("nine of ten alike", saturated, {}),
+    Law("five samples", shares_of_five, {}),
+    Law("missing not at random", lacking, {}),
+    Law("one level", normal, {"offsets": (2.0,), "ease": 0.0, "follow": 0.0, "signal": 1.2,
+        "noise": 1.0}),
+    Law("one level, near 1", normal, {"offsets": (2.0,), "ease": 0.0, "follow": 0.0,
+        "signal": 2.9, "noise": 1.0}),
+    Law("one level, 10 % overconfident", mixed, {}),
+    Law("one level, 5 % overconfident", mixed, {"overconfident": 0.05}),
+    Law("8 % overconfident, strong dependence", mixed,
+        {"offset": 4.0, "ease": 6.0, "levels": 6, "overconfident": 0.08}),
+    Law("few right", normal, {"offsets": tuple(np.linspace(-3, -1, 6))}),
+    Law("few wrong", normal, {"offsets": tuple(np.linspace(2, 5, 6))}),
+    Law("accuracy 0.3, one level", normal, {"offsets": (-0.85,), "ease": 0.0}),
+    Law("accuracy 0.81, one level", normal, {"offsets": (1.45,), "ease": 0.0}),
+    Law("accuracy 0.98, one level", normal, {"offsets": (3.9,), "ease": 0.0}),
+    *(Law(f"answers alike, accuracy {a}", alike, {"accuracy": a}) for a in (0.3, 0.6, 0.9, 0.97)),
+    *(Law(f"hard cases, accuracy {a}", alike, {"accuracy": a, "hard": 0.5}) for a in (0.9, 0.97)),
+    Law("skewed confidences", skewed, {}),
+    Law("very skewed confidences", skewed, {"spread": 2.0}),
+    Law("calibrated", probable, {}),
+    Law("calibrated, sure", probable, {"offset": 2.5}),
+    Law("ECE 0.05", probable, {"slope": 1.4, "more": 0.1}),
+    Law("ECE 0.20", probable, {"slope": 1.2, "more": 1.3}),
+    Law("ECE 0.30", probable, {"more": 2.0, "offset": -0.5}),
+    Law("published, dialogues", resampled, {"of": (*STARTER, "medconf", "sequence_probability")}),
+    Law("published, dialogues, ties", resampled, {"of": (*STARTER, "ce", "poc")}),
+    Law("published, DDXPlus", resampled, {"of": (*DDXPLUS, "medconf", "sequence_probability")}),
+    Law("published, DDXPlus, ties", resampled, {"of": (*DDXPLUS, "ce", "poc")}),
+    Law("equal methods", of_methods, {}, False),
+    Law("equal methods, strong dependence", of_methods, {"ease": 4.0}, False),
+    Law("equal methods that err otherwise", of_methods, {"apart": True}, False),
+    Law("equal methods that err otherwise, strong dependence", of_methods,
+        {"apart": True, "ease": 4.0}, False),
+    Law("equally steady methods", of_conditions_compared, {}, False),
+    Law("conditions change nothing", of_conditions, {}, False),
+    Law("conditions change little", of_conditions, {"effect": 0.05}, False),
+    Law("conditions change much", of_conditions, {"effect": 0.4}, False),
+    Law("steady answers", of_conditions, {"noise": 0.03}, False),
+    Law("graders agree", of_graders, {"differ": 0.02}, False),
+    Law("graders differ", of_graders, {"differ": 0.15}, False),
+    Law("panel, middle", of_panels, {}, False),
+    Law("panel, near the edge", of_panels, {"right": 0.95, "apart": 0.03, "unsafe": 0.03}, False),
+    Law("panel, bad", of_panels, {"right": 0.25, "apart": 0.5, "unsafe": 0.5}, False),
+    Law("unrelated", of_numbers, {"rho": 0.0}, False),
+    Law("related", of_numbers, {"rho": 0.5}, False),
+    Law("much alike", of_numbers, {"rho": 0.95}, False),
+]  # fmt: skip
 
 
-def repetition(name: str, n_cases: int, key: int, n_draws: int) -> list[dict[str, Any]]:
-    """One sample: a line a kind."""
-    coverage.withheld = lambda *_: ""  # type: ignore[assignment]  # every interval is made
-    make, how = WORLDS[name]
-    rng = np.random.default_rng((list(WORLDS).index(name), n_cases, key))
-    ends = ("value", "low", "high", "truth")
-    return [
-        {"kind": kind, **{end: found.get(end, np.nan) for end in ends}}
-        for kind, found in make(rng, n_cases, n_draws, **how).items()
-    ]
+def truths(law: Law) -> dict[str, float]:
+    """Every kind's value in very large samples; 0 of what is equal by construction."""
+    if law.gives_answers:
+        return truths_of_answers(law)
+    if law.make in (of_methods, of_conditions_compared):
+        return dict.fromkeys(("Holm's correction", "Holm's correction of draws"), 0.0)
+    large = [law.found(np.random.default_rng((9, i)), TRUTH // 5, 0) for i in range(5)]
+    found = {kind: float(np.mean([one[kind].value for one in large])) for kind in large[0]}
+    return found | {kind: 0.0 for kind in found if kind.startswith("difference of")}
 
 
-def simulated(name: str, n_draws: int, jobs: int, share: float) -> pd.DataFrame:
+def _number(name: str) -> int:
+    return zlib.crc32(name.encode())
+
+
+def _repetitions(law: Law, n_cases: int, keys: range, draws: int) -> list[dict]:
+    """Samples: a line a kind and sample."""
+    lines = []
+    for key in keys:
+        rng = np.random.default_rng((_number(law.name), n_cases, key))
+        found = law.found(rng, n_cases, draws)
+        lines += [{"kind": kind, **made._asdict()} for kind, made in found.items()]
+    return lines
+
+
+def simulated(law: Law, repetitions: int, draws: int, jobs: int) -> Iterator[dict]:
     """All sizes of one law: a row a kind and size."""
-    right, lines = truths(name), []
-    for n_cases, repetitions in SIZES.items():
-        keys = range(int(repetitions * share))
-        calls = (delayed(repetition)(name, n_cases, key, n_draws) for key in keys)
-        done: Any = Parallel(n_jobs=jobs, backend="multiprocessing")(calls)
-        table = pd.DataFrame([row for rows in done for row in rows])
-        for kind, part in table.groupby("kind", sort=False):
-            truth = right.get(kind, np.nan)
-            lines.append(_line(name, str(kind), n_cases, truth, part))
-    return pd.DataFrame(lines)
+    coverage.withheld = lambda *_: ""  # type: ignore[assignment]  # every interval is made
+    right = truths(law)
+    for n_cases in SIZES:
+        parts = [range(i, min(i + 50, repetitions)) for i in range(0, repetitions, 50)]
+        calls = (delayed(_repetitions)(law, n_cases, keys, draws) for keys in parts)
+        done = Parallel(n_jobs=jobs, backend="multiprocessing")(calls)
+        table = pd.DataFrame([line for lines in done for line in lines])
+        for kind, part in table.groupby("kind", sort=False) if len(table) else ():
+            yield _line(law.name, str(kind), n_cases, right.get(str(kind), np.nan), part) | {
+                "repetitions": repetitions
+            }
 
 
-def _line(name: str, kind: str, n_cases: int, truth: float, part: Any) -> dict[str, Any]:
+def _line(name: str, kind: str, n_cases: int, truth: float, part: pd.DataFrame) -> dict:
     """How often the intervals of one kind, law and size hold the truth."""
-    made, (kind, _, where) = part.dropna(subset="low"), kind.partition(" @ ")
+    kind, _, where = kind.partition(" @ ")
+    made = part.dropna(subset="low")
     of_each = made["truth"].fillna(truth)
-    share = float(((made["low"] <= of_each) & (of_each <= made["high"])).mean())
-    low, middle, high = part["value"].quantile([0.05, 0.5, 0.95])
+    held = made["low"].le(of_each + 1e-12) & made["high"].ge(of_each - 1e-12)
+    least = MIN_RARER if "auroc" in kind or "auprc" in kind else 0
+    printed = made["rarer"] >= least
+    n_printed, among = int(printed.sum()), held[printed].mean()
     return {
         "kind": kind,
         "law": ", ".join(filter(None, [name, where])),
         "n_cases": n_cases,
+        "rarer": least,
         "truth": truth if np.isfinite(truth) else part["truth"].mean(),
-        "low": low,
-        "middle": middle,
-        "high": high,
-        "coverage": share,
-        "standard_error": float(np.sqrt(share * (1 - share) / max(len(made), 1))),
-        "repetitions": len(part),
-        "with_interval": len(made),
+        "n_made": len(made),
+        "coverage": held.mean(),
+        "n_printed": n_printed,
+        "coverage_printed": among,
+        "standard_error": np.sqrt(among * (1 - among) / n_printed) if n_printed else np.nan,
+        "width": (made["high"] - made["low"])[printed].mean(),
     }
 
 
 HEAD = """# Which intervals hold
 
 A 95 % interval should contain the truth 95 times in 100 (its *coverage*). We tried each kind of
-interval on simulated cases whose truth is known (`python -m benchmarks.intervals --keep`: 500
-bootstrap draws; 300 samples, or 100 of 240 cases). `trustlab/metrics/coverage.csv` has every truth
-with its standard error. **The package reads this table.** It prints an interval near an estimate
-only if all truths that give such estimates have a coverage of at least 90 %, less one standard
-error of the simulation, with this number of cases and with more. Below 12 cases it prints none.
+interval on simulated cases whose truth is known, and on cases drawn from the published answers
+(`python -m benchmarks.intervals --keep`). `trustlab/metrics/coverage.csv` has every law.
+**The package reads this table.** Which intervals it prints depends on the kind of interval, on the
+number of cases, and for AUROC on how many cases have an answer of the rarer outcome (10, right or
+wrong), and never on the estimate. A kind is printed from the number of cases on from which it holds
+the truth in at least 90 % of the samples, in every law, at this size and at all larger ones; or not
+at all. Holm's correction must find nothing in 94 % of the families of 27 equal methods.
 
-A *law* is a way to simulate cases. A cell has the lowest and the highest coverage over all laws.
-**Bold** means that all laws reach the 90 % from this number of cases on. Otherwise it depends on
-the estimate: the second table lists the truths at which the interval fails. *Holm's correction*
-succeeds in a sample if it calls none of 27 equal methods different.
+- **Shares** (accuracy, risk, agreement, what is rated): Agresti and Coull's interval, with
+  Student's quantile for the number of cases. Answers of a case go together, so `n` is an effective
+  one: the answers by a design effect of at least 1, or as many as there are cases where fewer than
+  10 cases have an answer of the rarer outcome. Where cases have different numbers of what is rated
+  or given, it is (Σm)²/Σm².
+- **AUROC and its differences**: the jackknife over cases, with two cases of the most extreme values
+  added (0 and 1; −1 and 1). p has one case added that speaks against the difference. There are no
+  draws, so no least p.
+- **The rest**: percentile bootstrap over cases.
+- **No interval** is known that holds for every truth for Pearson and Spearman over levels, ECE, the
+  parts of the Brier score, CV group, AURC, the prediction–rejection ratio and the best of several
+  methods. Bootstrap intervals of these held the truth in 0 to 99 % of the samples. The tables give
+  the value, and beside it what chance gives.
+
+*Printed* is the share of samples in which the interval is printed. The two other numbers are the
+lowest coverage of all laws: in all samples, and in those in which it is printed.
 """
 
 
 def page(table: pd.DataFrame) -> str:
     """``docs/coverage.md``: one row for each kind, then what fails."""
-    table = table.assign(holds=table["coverage"] + table["standard_error"] >= coverage.LEAST)
-    known = table.dropna(subset="coverage")
-    lines = [
-        HEAD,
-        "| kind of interval | laws | 12 cases | 24 | 60 | 240 |",
-        "|---|---|---|---|---|---|",
-    ]
-    for kind, part in known.groupby("kind", sort=False):
-        cells = []
-        for size in SIZES:
-            at, on = part[part["n_cases"].eq(size)]["coverage"], part[part["n_cases"].ge(size)]
-            low, high = at.min(), at.max()
-            words = f"{low:.2f}" if f"{low:.2f}" == f"{high:.2f}" else f"{low:.2f} to {high:.2f}"
-            words = words if len(at) else "–"
-            cells.append(f"**{words}**" if len(at) and on["holds"].all() else words)
-        lines.append(f"| {' | '.join([str(kind), str(part['law'].nunique()), *cells])} |")
+    table = table.assign(holds=coverage.holds(table))
+    sizes = " | ".join(f"{size} cases" for size in SIZES)
+    lines = [HEAD, f"| kind of interval | laws | printed from | {sizes} |"]
+    lines.append("|---|---|---|" + "---|" * len(SIZES))
+    first = coverage.sizes()
+    for kind, part in table.groupby("kind", sort=False):
+        size = first[str(kind)].n_cases
+        printed = "never" if size == float("inf") else f"{size:.0f} cases"
+        cells = [_cell(part[part["n_cases"].eq(size)]) for size in SIZES]
+        lines.append(f"| {' | '.join([str(kind), str(part['law'].nunique()), printed, *cells])} |")
     lines += [
+        "\nA cell has the share printed and the lowest coverage, in all samples / where printed.",
         "\n## Where it fails\n",
-        "| kind | law | truth | cases | held ± standard error | middle estimate |",
+        "| kind | law | truth | cases | printed | in all samples | where printed |",
+        "|---|---|---|---|---|---|---|",
     ]
-    lines += ["|---|---|---|---|---|---|"]
-    for r in known[~known["holds"]].sort_values(["kind", "law", "n_cases"]).itertuples():
-        held = f"{r.coverage:.2f} ± {r.standard_error:.2f}"
-        lines.append(
-            f"| {r.kind} | {r.law} | {r.truth:.3g} | {r.n_cases} | {held} | {r.middle:.3g} |"
-        )
+    for r in table[~table["holds"]].sort_values(["kind", "law", "n_cases"]).itertuples():
+        shown = f"{100 * r.n_printed / r.repetitions:.0f} % | {r.coverage:.3f}"
+        among = "–" if np.isnan(r.coverage_printed) else f"{r.coverage_printed:.3f}"
+        lines.append(f"| {r.kind} | {r.law} | {r.truth:.3g} | {r.n_cases} | {shown} | {among} |")
     return "\n".join(lines) + "\n"
+
+
+def _cell(part: pd.DataFrame) -> str:
+    if part["coverage"].isna().all():
+        return "–"
+    share = part["n_printed"].sum() / part["repetitions"].sum()
+    among = part["coverage_printed"].min()
+    where = "–" if np.isnan(among) else f"{among:.2f}"
+    return f"{100 * share:.0f} %: {part['coverage'].min():.2f} / {where}"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="benchmarks.intervals", description=__doc__)
-    parser.add_argument("--draws", type=int, default=500, help="of each sample (%(default)s)")
+    parser.add_argument("--draws", type=int, default=300, help="of each sample (%(default)s)")
     parser.add_argument("--jobs", type=int, default=2, help="processes (%(default)s)")
-    parser.add_argument("--share", type=float, default=1.0, help="of the repetitions (%(default)s)")
+    parser.add_argument("--repetitions", type=int, default=400, help="samples (%(default)s)")
     parser.add_argument("--only", default="", help="laws whose name holds this")
     parser.add_argument("--keep", action="store_true", help="write the table and its page")
     parser.add_argument("--page", action="store_true", help="write the page of the kept table")
@@ -407,19 +719,21 @@ def main() -> None:
     if o.page:
         (ROOT / "docs" / "coverage.md").write_text(page(pd.read_csv(coverage.FILE)))
         return
-    began, parts = time.perf_counter(), []
-    for name in WORLDS:
-        if o.only in name:
-            parts.append(simulated(name, o.draws, o.jobs, o.share))
-            print(f"{name}: {time.perf_counter() - began:.0f} s", flush=True)
-    table = pd.concat(parts, ignore_index=True)
+    began, lines = time.perf_counter(), []
+    for law in LAWS:
+        if o.only in law.name:
+            lines += simulated(law, o.repetitions, o.draws, o.jobs)
+            print(f"{law.name}: {time.perf_counter() - began:.0f} s", flush=True)
+    table = pd.DataFrame(lines)
     print(table.to_string(float_format=lambda x: f"{x:.3f}"))
-    if o.keep and o.only:
+    if not o.keep:
+        return
+    if o.only:
         kept = pd.read_csv(coverage.FILE)
         table = pd.concat([kept[~kept["law"].str.contains(o.only)], table], ignore_index=True)
-    if o.keep:
-        table.to_csv(coverage.FILE, index=False, float_format="%.4g")
-        (ROOT / "docs" / "coverage.md").write_text(page(pd.read_csv(coverage.FILE)))
+    table.to_csv(coverage.FILE, index=False, float_format="%.4g")
+    coverage.sizes.cache_clear()
+    (ROOT / "docs" / "coverage.md").write_text(page(pd.read_csv(coverage.FILE)))
 
 
 if __name__ == "__main__":

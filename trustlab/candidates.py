@@ -17,7 +17,7 @@ from trustlab.knowledge import Condition, load_knowledge
 from trustlab.levels import views
 from trustlab.metrics.calibration import CALIBRATION
 from trustlab.metrics.discrimination import RANKING
-from trustlab.metrics.estimate import NAN, Metric, at_least, mean, measure
+from trustlab.metrics.estimate import NAN, Metric, at_least, measure, rate
 from trustlab.metrics.run_tables import KEYS, rows_of_methods, stratified
 from trustlab.metrics.schema import table
 from trustlab.models.base import About, Request
@@ -28,9 +28,9 @@ from trustlab.workbench import Workbench, opened
 SCORINGS = ("likelihood", "per_token", "contrast")
 """What of a name is normalised over the candidates: the log-likelihood of its tokens, summed; their
 mean; the sum less that of the same name where nothing of the patient is told."""
-AUROC = {"auroc": Metric(RANKING["auroc"][0], at_least(10))}
+AUROC = {"auroc": Metric(RANKING["auroc"], at_least(10))}
 METRICS: dict[str, dict[str, Any]] = {
-    "": {"accuracy": mean("correct")},
+    "": {"accuracy": rate("correct")},
     "probability": AUROC | {name: CALIBRATION[name] for name in ("brier", "ece")},
     "margin": AUROC,
 }

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
 
 from trustlab import formatted
@@ -20,7 +19,7 @@ from trustlab.folder.saved import load_run
 from trustlab.measures import families
 from trustlab.metrics import schema
 from trustlab.metrics.calibration import CALIBRATION
-from trustlab.metrics.estimate import Draws, Rows, estimate, groups, mean
+from trustlab.metrics.estimate import Draws, Rows, estimate, groups, rate
 from trustlab.metrics.paired import compared, corrected, paired_differences
 from trustlab.metrics.run_tables import KEYS, checked_answers, joined, rows_of_methods, stratified
 from trustlab.metrics.significance import ALPHA
@@ -277,7 +276,7 @@ def _metrics(
     lines = []
     for label, rows in rows_of_methods(answers, confidence, n_draws, seed):
         if not label["method"]:
-            found = estimate(rows, mean("correct"))
+            found = estimate(rows, rate("correct"))
             lines.append({**label, "metric": "accuracy", "level": "pooled", **found})
             continue
         lines.append({**label, "metric": "auroc", "level": "within", **stratified(rows, "auroc")})
@@ -322,7 +321,7 @@ def _accuracies(
             other = Rows(theirs[columns], both, draws, none)
             pair = Rows(mine[columns], both, draws, none, other)
             key = {"model": "", "dataset": name, "method": "", "variant": label, "level": "pooled"}
-            yield {**key, "metric": "accuracy", **compared(pair, mean("correct"))}
+            yield {**key, "metric": "accuracy", **compared(pair, rate("correct"))}
 
 
 def _left_out(every: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
@@ -344,14 +343,6 @@ def _cautions(
     for side in sides:
         for line in formatted.remark_lines(side.run.parameters, None, [side.model]):
             yield line if line.startswith(side.label) else f"{side.label}: {line}"
-    tests = differences[differences["metric"].eq("auroc")].groupby("dataset")["p"].count()
-    most = int(tests.max()) if len(tests) else 0
-    if most >= ALPHA * (n_draws + 1):
-        least = int(np.ceil(most / ALPHA))
-        yield (
-            f"with {n_draws:,} draws no p can be below {ALPHA} after Holm over {most} tests: take"
-            f" at least {least:,} draws"
-        )
 
 
 def _of_metric(table: pd.DataFrame, metric: str) -> pd.DataFrame:

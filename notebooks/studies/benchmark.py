@@ -16,7 +16,7 @@ from trustlab.choices import choices
 from trustlab.collect import NOT_KNOWN
 from trustlab.levels import views
 from trustlab.metrics import schema
-from trustlab.metrics.estimate import grouped, mean, measure
+from trustlab.metrics.estimate import grouped, measure, rate
 from trustlab.parsing.counts import totals
 from trustlab.records import LEVELS, Case
 from trustlab.run import Run
@@ -56,7 +56,7 @@ def bayes_optimal_table(
         rows.append(key | {"right": right})
     how: dict[str, Any] = {"n_draws": n_draws, "seed": seed, "none": NOT_KNOWN}
     labelled = grouped(pd.DataFrame(rows), ["dataset", "level"], "right", **how)
-    lines = measure(labelled, {"bayes_optimal_accuracy": mean("right")})
+    lines = measure(labelled, {"bayes_optimal_accuracy": rate("right")})
     return schema.table(list(lines), ["dataset", "level"])
 
 

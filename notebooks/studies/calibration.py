@@ -14,10 +14,19 @@ from scipy.stats import rankdata
 from trustlab.choices import choices
 from trustlab.metrics import schema
 from trustlab.metrics.calibration import CALIBRATION, cross_fitted, ece_by_chance
-from trustlab.metrics.estimate import NAN, Metric, Rows, at_least, estimate, grouped, mean, of_kind
+from trustlab.metrics.estimate import (
+    NAN,
+    Metric,
+    Rows,
+    Statistic,
+    at_least,
+    estimate,
+    grouped,
+    rate,
+)
 from trustlab.metrics.paired import MIN_COVERAGE
 from trustlab.metrics.run_tables import BAND, CHANCE, rows_of_methods
-from trustlab.metrics.selective import risk_at
+from trustlab.metrics.selective import RISK, risk_at
 from trustlab.workbench import Workbench
 
 
@@ -87,7 +96,8 @@ def _calibrated(
         no = why or ("" if name in WITHOUT_CLASSES else few)
         found = estimate(rows, replace(metric, withheld=lambda _, no=no: no))
         if name == "ece" and not no:
-            found |= dict(zip(BAND, ece_by_chance(rows["confidence"]), strict=True))
+            band = ece_by_chance(rows["correct"], rows["confidence"], rows.case)
+            found |= dict(zip(BAND, band, strict=True))
         yield {"metric": name, **found}
 
 
@@ -117,7 +127,7 @@ def recalibration_curves(
 
 def _recalibrated(rows: Rows) -> Iterator[tuple[float, dict[str, Any]]]:
     if not rows.rarer:
-        one_class = Metric(mean("correct"), lambda _: "right answers alone, or wrong ones alone")
+        one_class = Metric(rate("correct"), lambda _: "right answers alone, or wrong ones alone")
         yield NAN, estimate(rows, one_class)
         return
     values, group = np.unique(rows["confidence"], return_inverse=True)
@@ -134,7 +144,8 @@ def _recalibrated(rows: Rows) -> Iterator[tuple[float, dict[str, Any]]]:
 
     curve = rows.over(lambda weights: np.stack([fit(weight) for weight in weights], axis=1))
     for point, drawn in zip(picked, curve, strict=True):
-        yield float(point), estimate(rows, of_kind("recalibration", lambda _, drawn=drawn: drawn))
+        fitted = Statistic(lambda _, drawn=drawn: drawn, "recalibration")
+        yield float(point), estimate(rows, fitted)
 
 
 def reliability_table(
@@ -162,7 +173,7 @@ def reliability_table(
         for b in np.unique(bin_of):
             part = rows.at(bin_of == b)
             place = {"bin": int(b), "confidence": float(part["confidence"].mean())}
-            found = estimate(part, mean("correct"))
+            found = estimate(part, rate("correct"))
             lines.append({**label, **place, "metric": "accuracy", **found})
     return schema.table(lines, ["model", "method", "bin", "confidence"])
 
@@ -221,20 +232,23 @@ def _curves(several: dict[str, Rows], coverages: Sequence[float], least: int) ->
             continue
         alone = f"a value in {len(rows)} of {len(rows.asked)} answers only: not compared"
         why = few if method in compared else alone
-        found = estimate(rows, Metric(mean("correct"), lambda _, why=why: why))
+        found = estimate(rows, Metric(rate("correct"), lambda _, why=why: why))
         yield {"method": method, "role": "method", "metric": "risk", **found, "n_rarer": NAN}
 
 
 def _curve(rows: Rows, name: str, role: str, coverages: Sequence[float]) -> Iterator[dict]:
     """One curve: at each coverage the risk among those given, with the counts of these."""
     correct, sure = rows["correct"], rows.ranked
-    curve = rows.over(lambda weights: risk_at(correct, sure, weights.astype(int), coverages).T)
+    rows = replace(rows, asked=rows.asked.assign(wrong=1 - rows.asked["correct"]))
     of_all = {"n_shared": len(rows), "n_rarer": rows.rarer}
     of_all["n_missing"] = len(rows.asked) - len(rows)
-    for coverage, drawn in zip(map(float, coverages), curve, strict=True):
+    for coverage, risk in zip(
+        map(float, coverages), risk_at(correct, sure, coverages), strict=True
+    ):
         last = max(int(np.ceil(round(coverage * len(rows), 9))), 1)
         given = rows.known.copy()
         given[rows.known] = sure >= np.sort(sure)[len(sure) - last]
-        found = estimate(rows.at(given), of_kind("risk", lambda _, drawn=drawn: drawn))
+        of = Statistic(lambda _, risk=risk: np.array([risk]), RISK.kind, RISK.interval)
+        found = estimate(rows.at(given), of)
         label = {"method": name, "role": role, "coverage": coverage, "metric": "risk"}
         yield label | found | of_all

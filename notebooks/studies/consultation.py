@@ -20,7 +20,7 @@ from trustlab.confidence import select
 from trustlab.experiment import benchmark, refuse_waiting, with_progress
 from trustlab.folder.replies_log import recording
 from trustlab.formatted import together
-from trustlab.metrics.estimate import Draws, Rows, mean, measure
+from trustlab.metrics.estimate import Draws, Rows, mean, measure, rate
 from trustlab.metrics.schema import table
 from trustlab.metrics.stopping import along, best_threshold, fold_of, stop_turns, thresholds_of
 from trustlab.metrics.ties import reaches
@@ -268,7 +268,12 @@ def consult_until(
     return made, pd.concat([r.answers for r in runs], ignore_index=True)
 
 
-REACHED = {name: mean(name) for name in ("accuracy", "utterances", "early", "questions")}
+REACHED = {
+    "accuracy": rate("accuracy"),
+    "utterances": mean("utterances"),
+    "early": rate("early"),
+    "questions": mean("questions"),
+}
 """Means a case; ``early`` is the share of cases that stop before the last turn."""
 
 

@@ -28,7 +28,7 @@ from trustlab.meaning.relevance import cosines, with_cosines
 from trustlab.metrics import trust as formulas
 from trustlab.metrics import trust_table as made
 from trustlab.metrics.correlation import pearson_rows, spearman_rows
-from trustlab.metrics.estimate import NAN, Metric, Rows, groups, of_kind
+from trustlab.metrics.estimate import NAN, Metric, Rows, Statistic, groups
 from trustlab.metrics.paired import compared, corrected
 from trustlab.metrics.schema import need, table
 from trustlab.metrics.trust_table import INDICES, KEYS, RUN, Choices, check_reviews
@@ -445,7 +445,7 @@ def _over_cases(correlation: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> 
         return correlation(rows["x"][again], rows["y"][again])
 
     kind = correlation.__name__.replace("rows", "of cases")
-    of = of_kind(kind, lambda rows: rows.over(partial(drawn, rows)))
+    of = Statistic(lambda rows: rows.over(partial(drawn, rows)), kind)
     return Metric(of, withheld=lambda rows: rows.none)
 
 
@@ -481,7 +481,7 @@ def configuration_differences(
             def scaled(rows: Rows, place: int = place, unit: int = unit) -> np.ndarray:
                 return unit * rows.drawn(made.indices(choices))[place]
 
-            found = compared(pair, of_kind(made.INTERVALS[name], scaled, 100))
+            found = compared(pair, Statistic(scaled, made.INTERVALS[name]))
             lines.append({**label, "against": against, "metric": name, **found})
     return corrected(lines, [*FAMILY, "configuration", "against"], family=FAMILY)
 

@@ -22,7 +22,7 @@ from trustlab.experiment import benchmark, cases_hash
 from trustlab.folder.records_file import read_records, save_records
 from trustlab.folder.saved import RUN, load_run
 from trustlab.knowledge import Knowledge
-from trustlab.metrics.estimate import NAN, Draws, Rows, grouped, groups, mean, measure
+from trustlab.metrics.estimate import NAN, Draws, Rows, grouped, groups, mean, measure, rate
 from trustlab.metrics.schema import table
 from trustlab.metrics.ties import reaches
 from trustlab.paths import DATA, save_json
@@ -121,7 +121,8 @@ def consistent_table(
             about |= {"level": level, "threshold": threshold, "n_answers": len(had)}
             for name in columns:
                 rows = Rows.of(chosen, name, draws, none="" if len(chosen) else "no answer")
-                lines += measure([(about, rows)], {name: mean(name)})
+                statistic = rate(name) if name == "accuracy" else mean(name)
+                lines += measure([(about, rows)], {name: statistic})
     return table(lines, ["model", "level", "threshold"], ["n_answers"])
 
 

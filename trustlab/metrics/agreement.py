@@ -9,15 +9,17 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from trustlab.metrics.estimate import Metric, Rows, estimate, mean, of_kind
+from trustlab.metrics.estimate import Metric, Rows, Statistic, estimate, rate
 from trustlab.metrics.ties import numbers, same_shape
 
 AGREEMENT = {
     "kappa": Metric(
-        of_kind("kappa", lambda r: r.over(partial(cohen_kappa_weighted, r["first"], r["second"]))),
+        Statistic(
+            lambda r: r.over(partial(cohen_kappa_weighted, r["first"], r["second"])), "kappa"
+        ),
         undefined="kappa is undefined: each grader says the same of all answers",
     ),
-    "agreement": mean("same"),
+    "agreement": rate("same"),
 }
 """Cohen's kappa, in [-1, 1], and the share of answers graded alike."""
 COUNTS = {"both_right": (1, 1), "only_first": (1, 0), "only_second": (0, 1), "both_wrong": (0, 0)}

@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike
 from scipy.optimize import isotonic_regression
 from scipy.stats import rankdata
 
-from trustlab.metrics.discrimination import check_pair, check_weights, one_class
-from trustlab.metrics.estimate import Metric, Rows, of_answers, of_kind, part
+from trustlab.metrics.discrimination import check_pair, of_answers, one_class
+from trustlab.metrics.estimate import Metric, Rows, Statistic
 from trustlab.metrics.ties import numbers, same_shape
 
 TOLERANCE = 1e-9  # how far outside [0, 1] a probability may lie through rounding
@@ -23,35 +23,25 @@ def brier(correct: ArrayLike, confidence: ArrayLike) -> float:
     return float(np.mean((prob - hit) ** 2)) if len(hit) else float("nan")
 
 
-def brier_parts_weighted(
-    correct: ArrayLike, confidence: ArrayLike, weights: ArrayLike
-) -> np.ndarray:
-    """Miscalibration, discrimination and uncertainty in each of B weightings (B, n): (B, 3).
+def brier_parts(correct: ArrayLike, confidence: ArrayLike) -> tuple[float, float, float]:
+    """Miscalibration, discrimination and uncertainty.
 
     - Brier = miscalibration (0 is best) - discrimination (higher is better) + uncertainty, exactly.
-    - By isotonic recalibration in each weighting, without bins (Dimitriadis, Gneiting & Jordan
-      2021); on few rows the first two are biased upwards.
+    - By isotonic recalibration, without bins (Dimitriadis, Gneiting & Jordan 2021); on few rows the
+      first two are biased upwards.
     - NaN where the answers are all right or all wrong.
     """
     hit, prob = _check_probability(correct, confidence)
-    weight = check_weights(weights, len(hit))
-    found = np.full((len(weight), 3), np.nan)
-    if len(hit) == 0:
-        return found
-    values, mass, right = _by_value(prob, weight, hit)
-    total = mass.sum(axis=0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        share, rate = right.sum(axis=0) / total, right / mass
-        at = values[:, None]
-        score = (mass * at**2 - 2 * right * at + right).sum(axis=0) / total
-    for b in np.flatnonzero((share > 0) & (share < 1)):
-        held = mass[:, b] > 0
-        fit = isotonic_regression(rate[held, b], weights=mass[held, b]).x
-        # Each pool's fit is its own rate: the score is the share less the mean square of the fit.
-        squared = mass[held, b] @ fit**2 / total[b]
-        lost, gained = max(score[b] - share[b] + squared, 0), max(squared - share[b] ** 2, 0)
-        found[b] = lost, gained, share[b] * (1 - share[b])
-    return found
+    if one_class(hit):
+        return np.nan, np.nan, np.nan
+    _, group = np.unique(prob, return_inverse=True)
+    mass = np.bincount(group)
+    fit = isotonic_regression(np.bincount(group, hit) / mass, weights=mass).x
+    # Each pool's fit is its own rate: the score is the share less the mean square of the fit.
+    share, squared = hit.mean(), mass @ fit**2 / len(hit)
+    score = np.mean((prob - hit) ** 2)
+    lost, gained = max(score - share + squared, 0.0), max(squared - share**2, 0.0)
+    return float(lost), float(gained), float(share * (1 - share))
 
 
 def ece(correct: ArrayLike, confidence: ArrayLike, bins: int = 15) -> float:
@@ -59,46 +49,66 @@ def ece(correct: ArrayLike, confidence: ArrayLike, bins: int = 15) -> float:
     A row's mean rank decides its bin: equal confidences share one, and bins may be empty.
     Arguments and errors are as in :func:`brier`. ECE is biased upwards on few rows."""
     hit, prob = _check_probability(correct, confidence)
-    return float(ece_weighted(hit, prob, np.ones((1, len(hit))), bins)[0])
-
-
-def ece_weighted(
-    correct: ArrayLike, confidence: ArrayLike, weights: ArrayLike, bins: int = 15
-) -> np.ndarray:
-    """:func:`ece` under each of B weightings (B, n) of the same rows, bins formed anew in each:
-    (B,)."""
-    hit, prob = _check_probability(correct, confidence)
-    weight = check_weights(weights, len(hit))
     if bins < 1:
         raise ValueError(f"bins must be at least 1; received {bins}")
     if len(hit) == 0:
-        return np.full(len(weight), np.nan)
-    _, mass, gap = _by_value(prob, weight, hit - prob)
-    total = mass.sum(axis=0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        middle = (np.cumsum(mass, axis=0) - mass / 2) / total
-    # A group without weight adds nothing, wherever it is put.
-    place = np.minimum(np.nan_to_num(middle * bins), bins - 1).astype(np.int64)
-    cell = place + bins * np.arange(len(total))
-    gaps = np.bincount(cell.ravel(), gap.ravel(), bins * len(total)).reshape(len(total), bins)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(total > 0, np.abs(gaps).sum(axis=1) / total, np.nan)
+        return float("nan")
+    gaps = np.bincount(_bin_of(prob, bins), hit - prob, bins)
+    return float(np.abs(gaps).sum() / len(hit))
+
+
+def _bin_of(prob: np.ndarray, bins: int) -> np.ndarray:
+    """The equal-mass bin of each probability, (n,), from 0."""
+    middle = (rankdata(prob) - 0.5) / len(prob)
+    return np.minimum(middle * bins, bins - 1).astype(int)
 
 
 def ece_by_chance(
-    confidence: ArrayLike, bins: int = 15, n_draws: int = 200, seed: int = 0
+    correct: ArrayLike,
+    confidence: ArrayLike,
+    case_ids: ArrayLike,
+    bins: int = 15,
+    n_draws: int = 200,
+    seed: int = 0,
 ) -> tuple[float, float, float]:
     """(low, median, high) of the ECE that this ``confidence`` (n,) would have were it calibrated.
-    Each answer is drawn right with its confidence as the chance, independently. NaN without rows.
+
+    - Each answer is drawn right with its confidence as the chance. The answers of a case go
+      together, as far as they do in the sample (:func:`dependence`).
+    - Arguments and errors are as in :func:`ece`, ``case_ids`` (n,). NaN without rows.
     """
-    prob = np.sort(numbers("confidence", confidence, low=0, high=1))
+    hit, prob = _check_probability(correct, confidence)
+    case = np.unique(np.asarray(case_ids), return_inverse=True)[1]
+    same_shape(correct=hit, case_ids=case)
     if not len(prob):
         return np.nan, np.nan, np.nan
-    place = np.minimum((rankdata(prob) - 0.5) / len(prob) * bins, bins - 1).astype(int)
-    rng = np.random.default_rng(seed)
-    gaps = [np.bincount(place, (rng.random(len(prob)) < prob) - prob, bins) for _ in range(n_draws)]
-    low, middle, high = np.quantile(np.abs(gaps).sum(axis=1) / len(prob), [0.025, 0.5, 0.975])
+    together, place = np.sqrt(dependence(hit - prob, prob, case)), _bin_of(prob, bins)
+    rng, drawn = np.random.default_rng(seed), []
+    for _ in range(n_draws):
+        of_case = rng.random(case.max() + 1)[case]
+        level = np.where(rng.random(len(prob)) < together, of_case, rng.random(len(prob)))
+        gaps = np.bincount(place, (level < prob) - prob, bins)
+        drawn.append(np.abs(gaps).sum() / len(prob))
+    low, middle, high = np.quantile(drawn, [0.025, 0.5, 0.975])
     return float(low), float(middle), float(high)
+
+
+def dependence(residuals: np.ndarray, prob: np.ndarray, case: np.ndarray) -> float:
+    """How far the answers (n,) of a case are right together, in [0, 1].
+    The sum of the products of ``residuals`` (right less ``prob``) over pairs of a case, by the
+    largest it could be; ``case`` is a number from 0. 0 without such pairs."""
+    order = np.lexsort((prob, case))
+    counts = np.bincount(case)
+    later = np.cumsum(counts)[case[order]] - np.arange(1, len(case) + 1)
+    largest = np.sum(prob[order] * later) - _pair_products(prob, case)
+    shared = _pair_products(residuals, case)
+    return float(np.clip(shared / largest, 0, 1)) if largest > 0 else 0.0
+
+
+def _pair_products(values: np.ndarray, case: np.ndarray) -> float:
+    """The sum of the products of two values (n,), over the pairs of a case."""
+    squares = np.bincount(case, values) ** 2 - np.bincount(case, values**2)
+    return float(squares.sum() / 2)
 
 
 def cross_fitted(
@@ -133,19 +143,6 @@ def cross_fitted(
     return found
 
 
-def _by_value(
-    prob: np.ndarray, weight: np.ndarray, amount: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The distinct probabilities (G,), and the weight and weighed ``amount`` (n,) of each: (G, B)
-    twice."""
-    values, group = np.unique(prob, return_inverse=True)
-    order = np.argsort(group, kind="stable")
-    starts = np.searchsorted(group[order], np.arange(len(values)))
-    ordered = weight.T[order].astype(np.float64)
-    mass = np.add.reduceat(ordered, starts, axis=0)
-    return values, mass, np.add.reduceat(ordered * amount[order, None], starts, axis=0)
-
-
 def _check_probability(correct: ArrayLike, confidence: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     hit, prob = check_pair(correct, confidence)
     prob = numbers("a probability", prob, low=-TOLERANCE, high=1 + TOLERANCE)
@@ -158,11 +155,10 @@ def brier_over(rows: Rows) -> np.ndarray:
     return rows.mean((prob - hit) ** 2)
 
 
-_PARTS = of_answers(lambda *given: brier_parts_weighted(*given).T)
-CALIBRATION = {
-    "brier": Metric(of_kind("brier", brier_over)),
-    "miscalibration": Metric(of_kind("miscalibration", part(_PARTS, 0)), excess=True),
-    "discrimination": Metric(of_kind("discrimination", part(_PARTS, 1)), excess=True),
-    "uncertainty": Metric(of_kind("uncertainty", part(_PARTS, 2))),
-    "ece": Metric(of_kind("ece", of_answers(ece_weighted)), excess=True),
+_PARTS = ("miscalibration", "discrimination", "uncertainty")
+CALIBRATION = {"brier": Metric(Statistic(brier_over, "brier"))}
+CALIBRATION |= {
+    name: Metric(of_answers(lambda *answers, i=i: brier_parts(*answers)[i]))
+    for i, name in enumerate(_PARTS)
 }
+CALIBRATION["ece"] = Metric(of_answers(ece))

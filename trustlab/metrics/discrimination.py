@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from trustlab.metrics.estimate import Rows, Statistic, of_answers, of_kind, part
+from trustlab.metrics.estimate import Rows, Statistic, by_jackknife, no_interval
 from trustlab.metrics.ties import numbers, same_shape, tied
 
 
@@ -30,43 +31,101 @@ def auprc(correct: ArrayLike, confidence: ArrayLike) -> float:
     return float("nan") if one_class(hit) else float(average_precision_score(hit, tied(score)))
 
 
-def ranking_weighted(
-    correct: ArrayLike, confidence: ArrayLike, weights: ArrayLike
-) -> tuple[np.ndarray, np.ndarray]:
-    """AUROC and average precision under each of B weightings (B, n), each (B,), from one sort.
-    Only equal confidences tie. NaN where a weighting leaves one class. ``ValueError`` on other
-    shapes or values. Fastest when ``weights.T`` is C-contiguous and of float64."""
+@dataclass(frozen=True)
+class Pairs:
+    """Pairs of a right and a wrong answer within strata: how many, and how many of them are
+    concordant (the right answer is surer; equal ones count half). ``n_with`` and
+    ``concordant_with`` (C,) are of the pairs that each case is in."""
+
+    n: float
+    concordant: float
+    n_with: np.ndarray
+    concordant_with: np.ndarray
+
+    def shares(self) -> np.ndarray:
+        """The share of concordant pairs, in all and without each case, (1 + C,); NaN of none."""
+        n = np.append(self.n, self.n - self.n_with)
+        concordant = np.append(self.concordant, self.concordant - self.concordant_with)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(n > 0, concordant / n, np.nan)
+
+
+def pairs(
+    correct: ArrayLike, confidence: ArrayLike, case: np.ndarray, stratum: np.ndarray
+) -> Pairs:
+    """The :class:`Pairs` of answers (n,) within each ``stratum``.
+    ``case`` and ``stratum`` (n,) are numbers from 0. A pair within a case counts once. Only equal
+    confidences tie. ``ValueError`` on other shapes or values."""
     hit, score = check_pair(correct, confidence)
-    weight = check_weights(weights, len(hit)).astype(float, copy=False)
-    (true, until), (false, wrong_until) = cumulated(hit, score, weight)
-    gains = np.flatnonzero(np.diff(until)) + 1  # other groups add to neither sum
-    gained, lost = np.diff(true[until[np.append(0, gains)]], axis=0), false[wrong_until[gains]]
-    reached = np.maximum(true[until[gains]] + lost, np.finfo(float).tiny)  # of none, none is gained
-    average = np.einsum("gb,gb->b", gained, np.divide(true[until[gains]], reached, out=reached))
-    # Each gained positive is beaten by the negatives above it and by half of those it ties with.
-    lost += false[wrong_until[gains - 1]]
-    lost = np.einsum("gb,gb->b", gained, lost) / 2
-    n_true, n_false = true[-1], false[-1]
-    both = (n_true > 0) & (n_false > 0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        area, average = 1 - lost / (n_true * n_false), average / n_true
-    return np.where(both, area, np.nan), np.where(both, average, np.nan)
+    same_shape(correct=hit, case=case, stratum=stratum)
+    n_cases = int(case.max(initial=-1)) + 1
+    rank = np.unique(score, return_inverse=True)[1]
+    n, concordant = _pairs_of_each(hit, rank, stratum)
+    n_own, own = _pairs_of_each(hit, rank, stratum * n_cases + case)  # each from both sides
+    return Pairs(
+        n=float(n[hit].sum()),
+        concordant=float(concordant[hit].sum()),
+        n_with=np.bincount(case, n - n_own / 2, n_cases),
+        concordant_with=np.bincount(case, concordant - own / 2, n_cases),
+    )
 
 
-def cumulated(
-    hit: np.ndarray, score: np.ndarray, weight: np.ndarray
-) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Of right, then of wrong answers: their weights, the surest first, cumulated (1 + n, B); and
-    how many of them stand before all and after each group of equal confidences, (G + 1,)."""
+def _pairs_of_each(
+    hit: np.ndarray, rank: np.ndarray, group: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The pairs that each answer (n,) is in within its group, and the concordant ones, (n,) each.
+    ``rank`` is that of its confidence, from 0; one sort of each outcome by group and rank."""
+    n_ranks = int(rank.max(initial=0)) + 1
+    first = group * n_ranks
+    n, concordant = np.zeros(len(hit)), np.zeros(len(hit))
+    for outcome in (True, False):
+        mine, others = hit == outcome, np.sort((first + rank)[hit != outcome])
+        start = np.searchsorted(others, first[mine])
+        end = np.searchsorted(others, first[mine] + n_ranks)
+        below = np.searchsorted(others, (first + rank)[mine])
+        until = np.searchsorted(others, (first + rank)[mine], side="right")
+        lower = (below + until) / 2 - start
+        n[mine] = end - start
+        concordant[mine] = lower if outcome else end - start - lower
+    return n, concordant
+
+
+def precisions(
+    correct: ArrayLike, confidence: ArrayLike, case: np.ndarray, n_cases: int
+) -> np.ndarray:
+    """:func:`auprc` of answers (n,), in all and without each case (numbers from 0), (1 + C,).
+    Only equal confidences tie. NaN where one class is left."""
+    hit, score = check_pair(correct, confidence)
+    if not len(hit):
+        return np.full(1 + n_cases, np.nan)
     order = np.argsort(-score, kind="stable")
-    falling, right = score[order], hit[order]
-    ends = np.flatnonzero(np.append(falling[1:] != falling[:-1], np.ones(min(1, len(hit)), bool)))
+    hit, case, ends = hit[order], case[order], cumulated(hit, score)[0][1:] - 1
     found = []
-    for kind in (right, ~right):
-        total = np.zeros((np.count_nonzero(kind) + 1, len(weight)), weight.dtype)
-        np.cumsum(weight.T[order[kind]], axis=0, out=total[1:])
-        found.append((total, np.append(0, np.cumsum(kind)[ends])))
-    return found
+    for some in np.array_split(np.arange(-1, n_cases), max(1, n_cases * len(hit) // PART)):
+        kept = case != some[:, None]
+        given = np.cumsum(kept, axis=1, dtype=float)[:, ends]
+        right = np.cumsum(kept & hit, axis=1, dtype=float)[:, ends]
+        precision = right / np.maximum(given, 1)
+        precision[:, 1:] *= np.diff(right, axis=1)
+        precision[:, :1] *= right[:, :1]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            average = precision.sum(axis=1) / right[:, -1]
+        found.append(np.where(right[:, -1] < given[:, -1], average, np.nan))
+    return np.concatenate(found)
+
+
+PART = 1 << 20
+"""Weights of answers that are handled at once."""
+
+
+def cumulated(hit: np.ndarray, score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Answers and right ones, the surest first: before all and after each group of equal
+    confidences, (G + 1,) each."""
+    order = np.argsort(-score, kind="stable")
+    falling = score[order]
+    ends = np.flatnonzero(np.append(falling[1:] != falling[:-1], np.ones(min(1, len(hit)), bool)))
+    reached = np.append(0, ends + 1)
+    return reached, np.append(0, np.cumsum(hit[order]))[reached]
 
 
 def check_pair(correct: ArrayLike, confidence: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
@@ -76,25 +135,79 @@ def check_pair(correct: ArrayLike, confidence: ArrayLike) -> tuple[np.ndarray, n
     return hit.astype(bool), score
 
 
-def check_weights(weights: ArrayLike, n: int) -> np.ndarray:
-    """``weights`` as an array (B, n); ``ValueError`` unless finite and non-negative."""
-    weight = np.asarray(weights)
-    if weight.ndim != 2 or weight.shape[1] != n:
-        raise ValueError(f"weights must have shape (B, {n}); received {weight.shape}")
-    if weight.size and not (weight.min() >= 0 and np.isfinite(weight.max())):
-        ends = f"{weight.min()} to {weight.max()}"
-        raise ValueError(f"weights must be finite and at least 0; received {ends}")
-    return weight
-
-
 def one_class(hit: np.ndarray) -> bool:
     """Whether all of the answers (n,) are right, or all wrong, or there are none."""
     return bool(hit.all() or not hit.any())
 
 
-_RANKED = of_answers(ranking_weighted, ranked=True)
-RANKING: dict[str, tuple[Statistic, Callable[[Rows], float]]] = {
-    "auroc": (of_kind("auroc", part(_RANKED, 0)), lambda rows: 0.5),
-    "auprc": (of_kind("auprc", part(_RANKED, 1)), lambda rows: float(rows["correct"].mean())),
-}
-"""Metric -> its statistic, and what a confidence that knows nothing has."""
+def _strata(rows: Rows, column: str) -> np.ndarray:
+    """The stratum of each row, a place from 0: its value of the column, one for '' (n,)."""
+    if not column:
+        return np.zeros(len(rows), int)
+    return np.unique(rows[column], return_inverse=True)[1]
+
+
+def _cases(rows: Rows) -> np.ndarray:
+    """The place of each row's case among those of these rows, (n,)."""
+    return np.unique(rows.case, return_inverse=True)[1]
+
+
+def area(column: str = "") -> Statistic:
+    """AUROC: concordant pairs by pairs, of answers with the same value of ``column``.
+    It gives the value, then that without each case."""
+
+    def values(rows: Rows) -> np.ndarray:
+        strata = _strata(rows, column)
+        return pairs(rows["correct"], rows.ranked, _cases(rows), strata).shares()
+
+    return Statistic(values, f"auroc{' within' if column else ''}", by_jackknife)
+
+
+def average_precision(column: str = "") -> Statistic:
+    """AUPRC; of several strata the mean, weighted by their pairs of a right and a wrong answer."""
+
+    def values(rows: Rows) -> np.ndarray:
+        case, strata, right = _cases(rows), _strata(rows, column), rows["correct"].astype(bool)
+        total = weights = np.zeros(2 + case.max(initial=-1))
+        for stratum in np.unique(strata):
+            at = strata == stratum
+            weight = _left(case[at & right], total.shape) * _left(case[at & ~right], total.shape)
+            each = precisions(right[at], rows.ranked[at], case[at], len(total) - 1)
+            total, weights = total + np.where(weight > 0, weight * each, 0), weights + weight
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return total / weights
+
+    return Statistic(values, f"auprc{' within' if column else ''}", by_jackknife)
+
+
+def _left(case: np.ndarray, shape: tuple[int]) -> np.ndarray:
+    """How many answers of these cases (n,) there are, in all and without each case, (1 + C,)."""
+    return len(case) - np.bincount(case + 1, minlength=shape[0])
+
+
+def of_answers(measure: Callable[[ArrayLike, ArrayLike], float], ranked: bool = False) -> Statistic:
+    """A function of ``correct`` and confidences (near-ties made ties: ``ranked``), as a statistic
+    that has no interval."""
+
+    def values(rows: Rows) -> np.ndarray:
+        return np.array([measure(rows["correct"], rows.ranked if ranked else rows["confidence"])])
+
+    return Statistic(values, interval=no_interval)
+
+
+RANKING = {"auroc": area(), "auprc": average_precision()}
+"""Metric -> its statistic over all answers."""
+STRATIFIED = {"auroc": area("level"), "auprc": average_precision("level")}
+"""Metric -> the same of answers of one level. The AUROC is the chance that a right answer is surer
+than a wrong one of the same level: concordant pairs by pairs, over all levels together."""
+
+
+def chance(metric: str, rows: Rows, column: str = "") -> float:
+    """The value of a confidence that knows nothing: 0.5 of "auroc", of "auprc" the accuracy, of
+    several strata their mean as :func:`average_precision` weighs it."""
+    if metric == "auroc":
+        return 0.5
+    hit = rows["correct"].astype(float)
+    n, right = (np.bincount(_strata(rows, column), each) for each in (np.ones(len(hit)), hit))
+    weight = right * (n - right)
+    return float(np.sum(weight * right / n) / weight.sum())

@@ -1,24 +1,23 @@
 """Measures a statistic with its interval, counts and reasons.
 
-- A *statistic* is a function of :class:`Rows` that gives its value in the sample first, then in
-  every bootstrap draw: (1 + draws,), NaN where undefined.
+- A :class:`Statistic` gives its value in the sample first, then in every bootstrap draw, or without
+  each of the cases, and says how its interval is made.
 - :func:`estimate` is one line of a table, :func:`measure` many.
-- :func:`within`, :func:`across` and :func:`difference` make statistics of statistics.
+- :func:`across` and :func:`difference` make statistics of statistics.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Any
-from weakref import WeakKeyDictionary
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from trustlab.metrics import coverage
+from trustlab.metrics import coverage, intervals
 from trustlab.metrics.ties import numbers, tied
 from trustlab.records import PRODUCTS
 
@@ -27,6 +26,7 @@ MIN_CASES = 12
 """Fewer cases than this give no interval: resampling three patients says nothing of a fourth."""
 TOO_FEW = f"no interval: fewer than {MIN_CASES} cases"
 UNDEFINED = f"no interval: undefined in more than {100 * MAX_UNDEFINED:.0f} % of the draws"
+NO_LEAVES = "no interval: undefined without one of the cases"
 ALIKE = 1e-12
 """Draws nearer to each other than this differ by rounding alone (times their size above 1)."""
 CHUNK = 250
@@ -220,6 +220,23 @@ class Rows:
         mine = min(right, len(self) - right)
         return mine if self.reference is None else min(mine, self.reference.rarer)
 
+    @cached_property
+    def rarer_cases(self) -> int:
+        """How many cases have an answer of the rarer kind; all cases where none is right or wrong.
+        With a reference the fewer."""
+        if not self.has("correct"):
+            return self.n_cases
+        right = self["correct"] > 0
+        each = [len(np.unique(self.case[answers])) for answers in (right, ~right)]
+        return min(each if self.reference is None else [*each, self.reference.rarer_cases])
+
+    @cached_property
+    def sample(self) -> Rows:
+        """The same rows without draws, for what is not resampled."""
+        part = self._cut(np.ones(len(self.known), bool), self.reference and self.reference.sample)
+        part.__dict__["draws"] = Draws(self.draws.cases, self.draws.times[:, :0])
+        return part
+
     @property
     def why(self) -> str:
         """Why no row has a value."""
@@ -267,7 +284,7 @@ class Rows:
         kept._made[column] = {v: part for v, part in self.by(column).items() if v in wanted}
         return kept
 
-    def drawn(self, statistic: Statistic) -> np.ndarray:
+    def drawn(self, statistic: Values) -> np.ndarray:
         """The statistic of these rows, made once: (..., 1 + draws)."""
         if statistic not in self._made:
             self._made[statistic] = statistic(self)
@@ -297,22 +314,104 @@ class Rows:
         return np.concatenate([np.asarray(part) for part in made], axis=-1)
 
 
-Statistic = Callable[[Rows], np.ndarray]
-"""Rows -> (1 + draws,): the value in the sample, then in every draw; NaN where undefined."""
-Kind = Callable[[Rows], str]
-_KINDS: WeakKeyDictionary[Statistic, tuple[Kind, float]] = WeakKeyDictionary()
+class Interval(NamedTuple):
+    """The ends of an interval, or why there is none; p and standard error of a difference, and the
+    least p that so many draws can show."""
+
+    low: float = NAN
+    high: float = NAN
+    missing: str = ""
+    p: float = NAN
+    standard_error: float = NAN
+    p_least: float = 0.0
 
 
-def of_kind(kind: str | Kind, statistic: Statistic, unit: float = 1.0) -> Statistic:
-    """The statistic, with its interval's kind (:func:`.coverage.withheld`); values are ``unit``
-    times as large as those simulated."""
-    _KINDS[statistic] = kind if callable(kind) else lambda _: kind, unit
-    return statistic
+Values = Callable[[Rows], np.ndarray]
+"""Rows -> (1 + R,): the value in the sample, then in every draw, or without each of the cases."""
+Maker = Callable[[np.ndarray, Rows], Interval]
+"""What :data:`Values` gave of rows, and the rows -> their interval."""
 
 
-def kind_of(statistic: Statistic) -> tuple[Kind, float]:
-    """What gives the kind of a statistic of some rows, '' where nobody said, and its unit."""
-    return _KINDS.get(statistic, (lambda _: "", 1.0))
+def by_draws(values: np.ndarray, rows: Rows) -> Interval:
+    """The percentile bootstrap over cases: the middle 95 % of the draws, and their p."""
+    if len(values) < 2:
+        return Interval(missing="no draws")
+    low, high, why = bounded_interval(values[1:], rows.case)
+    if why:
+        return Interval(missing=why)
+    error = float(np.nanstd(values[1:], ddof=1))
+    return Interval(low, high, "", bootstrap_p(values[1:]), error, 1 / len(values))
+
+
+def by_jackknife(values: np.ndarray, rows: Rows) -> Interval:
+    """The jackknife over cases of a statistic in [0, 1], with a case of 0 and one of 1 added."""
+    return _with_extremes(values, rows, (0.0, 1.0))
+
+
+def by_opposed_jackknife(values: np.ndarray, rows: Rows) -> Interval:
+    """The same of a difference of two, with cases of -1 and 1; p with one against it."""
+    made = _with_extremes(values, rows, (-1.0, 1.0))
+    p = intervals.opposed_p(values[0], made.standard_error, rows.rarer_cases)
+    return made if made.missing else made._replace(p=float(p))
+
+
+def _with_extremes(values: np.ndarray, rows: Rows, ends: tuple[float, float]) -> Interval:
+    if np.isnan(values).any():
+        return Interval(missing=NO_LEAVES)
+    error = intervals.jackknife_error(values[1:])
+    low, high = intervals.with_extremes(float(values[0]), error, rows.rarer_cases, ends)
+    return Interval(low, high, standard_error=error)
+
+
+def no_interval(values: np.ndarray, rows: Rows) -> Interval:
+    """None: no way of making one is known that holds for every truth."""
+    return Interval(missing=coverage.NOT_HELD)
+
+
+@dataclass(frozen=True, eq=False)
+class Statistic:
+    """A number of rows, and how its interval is made.
+
+    - ``values``: :data:`Values`.
+    - ``kind``: of its interval; it is printed from the size on that :mod:`.coverage` knows.
+    - ``interval``: makes it; only :func:`by_draws` reads draws.
+    """
+
+    values: Values
+    kind: str = ""
+    interval: Maker = by_draws
+
+    def __call__(self, rows: Rows) -> np.ndarray:
+        """The :data:`Values` of rows."""
+        return self.values(rows)
+
+
+def ratio(
+    column: str, of: str = "", *, kind: str = "share", unit: float = 1.0, kish: bool = False
+) -> Statistic:
+    """The sum of a column by that of column ``of`` (default: by the number of rows), a share.
+    It has Agresti and Coull's interval, by :func:`.intervals.effective_n`, or with ``kish`` by
+    :func:`.intervals.kish_n`; value and ends are ``unit`` times the share."""
+
+    def sides(rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+        hits = rows[column].astype(np.float64)
+        return hits, rows[of].astype(np.float64) if of else np.ones(len(rows))
+
+    def values(rows: Rows) -> np.ndarray:
+        hits, counts = (rows.total(each) for each in sides(rows))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return unit * hits / counts
+
+    def interval(found: np.ndarray, rows: Rows) -> Interval:
+        hits, counts = (np.bincount(rows.case, each) for each in sides(rows))
+        hits, counts = hits[counts > 0], counts[counts > 0]
+        if len(counts) < MIN_CASES:
+            return Interval(missing=TOO_FEW)
+        n = intervals.kish_n(counts) if kish else intervals.effective_n(hits, counts)
+        low, high = intervals.agresti_coull(float(found[0]) / unit, n, len(counts))
+        return Interval(unit * low, unit * high)
+
+    return Statistic(values, kind, interval)
 
 
 def _count(rows: Rows) -> np.ndarray:
@@ -331,71 +430,37 @@ def most_frequent(lost: Any) -> str:
 
 @lru_cache
 def mean(column: str) -> Statistic:
-    """The mean of a column; where it has 0 and 1 alone, a share."""
-
-    def kind(rows: Rows) -> str:
-        return "share" if np.isin(rows[column].astype(np.float64), (0, 1)).all() else "mean"
-
-    return of_kind(kind, lambda rows: rows.mean(rows[column].astype(np.float64)))
+    """The mean of a column of numbers; of one of 0 and 1 alone it is a :func:`ratio`."""
+    return Statistic(lambda rows: rows.mean(rows[column].astype(np.float64)), "mean")
 
 
 @lru_cache
-def of_answers(weighted: Callable[..., Any], ranked: bool = False) -> Statistic:
-    """A statistic from a function of ``correct``, ``confidence`` (or :attr:`Rows.ranked`) and
-    weights (B, n): (..., B)."""
-
-    def of(rows: Rows) -> np.ndarray:
-        answers = rows["correct"], rows.ranked if ranked else rows["confidence"]
-        return rows.over(lambda weights: weighted(*answers, weights))
-
-    return of
-
-
-def part(statistic: Statistic, place: int) -> Statistic:
-    """One of the several that a statistic gives at once, (k, 1 + draws): its ``place``."""
-    return lambda rows: rows.drawn(statistic)[place]
-
-
-def within(statistic: Statistic, column: str = "level") -> Statistic:
-    """The mean of a statistic over the levels at which the sample has it, in every draw too.
-    A draw that leaves a level without it has the mean over the others."""
-
-    def of(rows: Rows) -> np.ndarray:
-        nothing = [np.full(1 + rows.draws.times.shape[1], NAN)]
-        each = [part.drawn(statistic) for part in rows.by(column).values() if len(part)]
-        return mean_of_known(np.stack([d for d in each if not np.isnan(d[0])] or nothing))
-
-    kind, unit = kind_of(statistic)
-    return of_kind(lambda rows: f"{kind(rows)} within", of, unit)
+def rate(column: str) -> Statistic:
+    """The share of rows that have 1, not 0, in a column."""
+    return ratio(column)
 
 
 def across(correlation: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Statistic:
     """A correlation (B, levels), (B, levels) -> (B,) of accuracy and mean confidence by level."""
 
-    def of(rows: Rows) -> np.ndarray:
+    def values(rows: Rows) -> np.ndarray:
         parts = [part for part in rows.by("level").values() if len(part)]
         both = mean("correct"), mean("confidence")
         return correlation(*(np.stack([p.drawn(of) for p in parts], axis=1) for of in both))
 
-    return of_kind(correlation.__name__.removesuffix("_rows"), of)
+    return Statistic(values, correlation.__name__.removesuffix("_rows"), no_interval)
 
 
 def difference(statistic: Statistic) -> Statistic:
-    """A statistic of the rows less that of their reference, in the same draws."""
+    """A statistic of the rows less that of their reference, in the same draws or cases."""
 
-    def of(rows: Rows) -> np.ndarray:
+    def values(rows: Rows) -> np.ndarray:
         assert rows.reference is not None, "these rows have no reference"
         return rows.drawn(statistic) - rows.reference.drawn(statistic)
 
-    kind, unit = kind_of(statistic)
-    return of_kind(lambda rows: f"difference of {kind(rows)}", of, unit)
-
-
-def mean_of_known(values: np.ndarray) -> np.ndarray:
-    """The mean over the first axis of what is not NaN, (k, ...) -> (...); NaN where all is."""
-    known = ~np.isnan(values)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(known, values, 0).sum(axis=0) / known.sum(axis=0)
+    paired = statistic.interval is by_jackknife
+    kind = f"difference of {statistic.kind}"
+    return Statistic(values, kind, by_opposed_jackknife if paired else by_draws)
 
 
 def at_least(least: int) -> Callable[[Rows], str]:
@@ -410,13 +475,11 @@ class Metric:
 
     - ``withheld``: the reason why rows are not measured, or ''.
     - ``undefined``: why the sample's value is NaN.
-    - ``excess``: a draw's value lies above the sample's by chance (:func:`without_excess`).
     """
 
     statistic: Statistic
     withheld: Callable[[Rows], str] = lambda rows: ""
     undefined: str = "undefined"
-    excess: bool = False
 
 
 def estimate(
@@ -425,57 +488,52 @@ def estimate(
     """One line of a table: value, interval, counts and the reason for what is missing.
 
     - Keys: value low high n n_cases n_missing missing; ``n_rarer`` where rows have ``correct``.
-    - ``low`` and ``high``: 95 % percentile bootstrap over cases; NaN below 12 cases, or where draws
-      are alike or more than 10 % of them undefined.
+    - ``low`` and ``high``: :func:`interval_of`.
     - ``note`` is in ``missing`` whether or not there is a value.
-    - ``test``: also ``p`` (two-sided, of the value being 0) and ``standard_error``, from the draws.
+    - ``test``: also ``p`` (two-sided, of the value being 0), ``p_least`` and ``standard_error``.
     """
     made = metric if isinstance(metric, Metric) else Metric(metric)
-    found: dict[str, Any] = {"value": NAN, "low": NAN, "high": NAN}
-    found |= {"p": NAN, "standard_error": NAN} if test else {}
-    told = [note] if note else []
+    reasons = [note] if note else []
     n_asked = len(rows.known)
+    value, interval = NAN, Interval()
     if not len(rows) and (n_asked or rows.none):
-        told = [rows.why]
+        reasons = [rows.why]
     elif why := made.withheld(rows):
-        told = [why]
+        reasons = [why]
     elif not len(rows):
-        told = [rows.why]
+        reasons = [rows.why]
     else:
-        drawn = rows.drawn(made.statistic)
-        found["value"] = float(drawn[0])
-        told += [made.undefined] if np.isnan(drawn[0]) else []
-        if not np.isnan(drawn[0]):
-            draws = drawn[1:]
-            if made.excess and len(draws):
-                draws = without_excess(draws, found["value"])
-            kind, unit = kind_of(made.statistic)
-            found |= interval(draws, rows.case, test, kind(rows), found["value"] / unit)
-            told += [found["missing"]] if found["missing"] else []
-    found |= {"n": len(rows), "n_cases": rows.n_cases, "n_missing": n_asked - len(rows)}
-    found |= {"n_rarer": rows.rarer} if rows.has("correct") else {}
-    return found | {"missing": "; ".join(filter(None, told + rows.notes))}
+        value, interval = interval_of(rows, made.statistic)
+        reasons.append(made.undefined if np.isnan(value) else interval.missing)
+    line: dict[str, Any] = {"value": value, "low": interval.low, "high": interval.high}
+    if test:
+        line |= {"p": interval.p, "standard_error": interval.standard_error}
+        line |= {"p_least": interval.p_least}
+    line |= {"n": len(rows), "n_cases": rows.n_cases, "n_missing": n_asked - len(rows)}
+    line |= {"n_rarer": rows.rarer} if rows.has("correct") else {}
+    return line | {"missing": "; ".join(filter(None, reasons + rows.notes))}
+
+
+def interval_of(rows: Rows, statistic: Statistic) -> tuple[float, Interval]:
+    """The value of a statistic, and its interval where intervals of its kind hold.
+    Whether one is printed depends on the kind, on the number of cases and on that of the rarer
+    outcome (:func:`.coverage.withheld`), never on the value."""
+    resampled = statistic.interval is by_draws
+    values = (rows if resampled else rows.sample).drawn(statistic)
+    value = float(values[0])
+    if np.isnan(value):
+        return value, Interval()
+    why = "" if enough_cases(rows.case) else TOO_FEW
+    if statistic.interval is not no_interval:
+        why = why or coverage.withheld(statistic.kind, rows.n_cases, rows.rarer_cases)
+    return value, Interval(missing=why) if why else statistic.interval(values, rows)
 
 
 def share(rows: Rows, column: str, wanted: Any = True, *, note: str = "") -> dict[str, Any]:
     """:func:`estimate` of the share of rows whose ``column`` is ``wanted``: ``n_hits`` of them."""
-    hits = of_kind("share", lambda of: of.mean(of[column] == wanted))
-    return estimate(rows, hits, note=note) | {"n_hits": int(np.sum(rows[column] == wanted))}
-
-
-def interval(
-    draws: np.ndarray, case_ids: ArrayLike, test: bool = False, kind: str = "", value: float = NAN
-) -> dict[str, Any]:
-    """``low``, ``high``, ``missing`` of draws (B,); ``test``: also ``p``, ``standard_error``.
-    None where those of its ``kind`` do not hold near ``value`` (:func:`.coverage.withheld`)."""
-    low, high, why = bounded_interval(draws, case_ids) if len(draws) else (NAN, NAN, "no draws")
-    if not why and (why := coverage.withheld(kind, len(np.unique(case_ids)), float(value))):
-        low = high = NAN
-    found: dict[str, Any] = {"low": low, "high": high, "missing": why}
-    if test:
-        error = NAN if why else float(np.nanstd(draws, ddof=1))
-        found |= {"p": NAN if why else bootstrap_p(draws), "standard_error": error}
-    return found
+    hits = rows.asked.assign(hit=rows.asked[column] == wanted)
+    found = estimate(replace(rows, asked=hits), rate("hit"), note=note)
+    return found | {"n_hits": int(np.sum(rows[column] == wanted))}
 
 
 Labelled = Iterable[tuple[dict[str, Any], Rows]]  # what a line is about (its keys), and its rows
@@ -541,15 +599,6 @@ def bootstrap_p(draws: ArrayLike) -> float:
         return NAN
     rarer = min(int(np.sum(known <= ALIKE)), int(np.sum(known >= -ALIKE)))
     return min((2 * rarer + 1) / (len(known) + 1), 1.0)
-
-
-def without_excess(draws: ArrayLike, value: float) -> np.ndarray:
-    """Draws (B,) of a measure that cannot be below 0, less their mean excess over ``value``; (B,).
-    A draw repeats cases, so that miscalibration, discrimination and ECE are larger in it by chance.
-    NaN stays. ``ValueError`` without draws or for infinite ones."""
-    drawn = checked_draws(draws)
-    known = drawn[~np.isnan(drawn)]
-    return np.maximum(drawn - (known.mean() - value), 0.0) if len(known) else drawn
 
 
 def all_alike(values: np.ndarray) -> bool:

@@ -4,7 +4,7 @@ family."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,10 +15,10 @@ from numpy.typing import ArrayLike
 from trustlab.metrics import coverage, schema
 from trustlab.metrics import estimate as engine
 from trustlab.metrics.correlation import OVER_LEVELS
-from trustlab.metrics.discrimination import RANKING
+from trustlab.metrics.discrimination import RANKING, STRATIFIED
 from trustlab.metrics.estimate import Draws, Metric, Rows, Statistic, estimate, groups
 from trustlab.metrics.run_tables import FLAT, KEYS, ROW
-from trustlab.metrics.significance import holm, sample_size_for_power
+from trustlab.metrics.significance import ALPHA, holm, sample_size_for_power
 from trustlab.metrics.ties import numbers, tied
 
 METRICS = (*RANKING, *OVER_LEVELS)
@@ -46,7 +46,7 @@ def paired_differences(
       and correct (0, 1 or NaN), maybe method (compared within) and missing. Each column is judged
       by its own ``correct``.
     - One row for each model, data set, method, column, metric and level. Levels are 'pooled' and
-      'within' (mean over the levels with both classes in both columns) for auroc and auprc,
+      'within' (pairs of answers of the same level) for auroc and auprc,
       'across' for pearson and spearman.
     - ``difference`` is ``value`` (the column's) minus ``reference``; ``low`` and ``high`` bound it;
       ``p`` is two-sided, ``p_holm`` is over one :data:`FAMILY`.
@@ -80,25 +80,50 @@ def corrected(
 ) -> pd.DataFrame:
     """Lines of differences as a table: Holm within each ``family`` where it holds, and
     ``cases_needed``, :func:`~trustlab.metrics.significance.sample_size_for_power` of the difference
-    observed."""
-    found = schema.table(lines, keys, [*DIFFERENCE, "cases_needed", *more])
+    observed. ``missing`` says where draws are too few for any p to stand after Holm."""
+    rows = list(lines)
+    found = schema.table(rows, keys, [*DIFFERENCE, "cases_needed", *more])
+    if not len(found):
+        return found.assign(p_holm=np.nan, cases_needed=np.nan)
     each = zip(found["difference"], found["standard_error"], found["n_cases"], strict=True)
     needed = [sample_size_for_power(float(d), float(e), int(n)) for d, e, n in each]
-    p: Any = found.groupby(list(family), sort=False)["p"].transform(holm) if len(found) else np.nan
-    few = [bool(coverage.withheld("Holm's correction", n, 0.0)) for n in found["n_cases"]]
-    return found.assign(p_holm=np.where(few, np.nan, p), cases_needed=np.array(needed, dtype=float))
+    tests = found.groupby(list(family), sort=False)["p"]
+    holds = [_holm_holds(*one) for one in zip(found["metric"], found["n_cases"], strict=True)]
+    least = tests.transform("count") * np.array([row.get("p_least", 0.0) for row in rows])
+    beyond = found["p"].notna() & (least >= ALPHA)
+    remarks = found["missing"].where(found["missing"].eq(""), found["missing"] + "; ")
+    return found.assign(
+        p_holm=tests.transform(holm).where(holds),
+        cases_needed=np.array(needed, dtype=float),
+        missing=found["missing"].mask(beyond, remarks + FEW_DRAWS),
+    )
 
 
-def compared(pair: Rows, statistic: Statistic, **how: Any) -> dict[str, Any]:
+FEW_DRAWS = "too few draws for any p to be below 0.05 after Holm"
+
+
+def _holm_holds(metric: str, n_cases: int) -> bool:
+    """Whether Holm's correction errs as seldom as it should, of p-values of this metric."""
+    kind = "Holm's correction" if metric in RANKING else "Holm's correction of draws"
+    return not coverage.withheld(kind, n_cases, n_cases)
+
+
+def compared(
+    pair: Rows,
+    statistic: Statistic,
+    *,
+    withheld: Callable[[Rows], str] = lambda rows: "",
+    undefined: str = "undefined",
+    note: str = "",
+) -> dict[str, Any]:
     """One line of a difference: the rows' value, their reference's, and the first minus the second.
-    ``how``: ``withheld`` and ``undefined`` of :class:`~trustlab.metrics.estimate.Metric`, ``note``.
-    """
-    note = how.pop("note", "")
-    found = estimate(pair, Metric(engine.difference(statistic), **how), note=note, test=True)
-    made = len(pair) and not how.get("withheld", lambda _: "")(pair)
+    ``withheld`` and ``undefined``: of :class:`~trustlab.metrics.estimate.Metric`."""
+    metric = Metric(engine.difference(statistic), withheld, undefined)
+    found = estimate(pair, metric, note=note, test=True)
     assert pair.reference is not None
-    sides = (pair, pair.reference)
-    values = [float(side.drawn(statistic)[0]) if made else np.nan for side in sides]
+    values = [np.nan, np.nan]
+    if len(pair) and not withheld(pair):
+        values = [float(side.drawn(statistic)[0]) for side in (pair, pair.reference)]
     return found | {"value": values[0], "reference": values[1], "difference": found["value"]}
 
 
@@ -152,10 +177,10 @@ def _lines(pair: Rows, metrics: Sequence[str], least: int) -> Iterator[dict[str,
     left_out = ", ".join(str(q) for q, part in levels.items() if q not in mixed and len(part))
     note = f"one class only at level {left_out}: left out" if left_out else ""
     for metric in (m for m in RANKING if m in metrics):
-        statistic = RANKING[metric][0]
-        for level, rows, said in (("pooled", pair, ""), ("within", inside, note)):
-            of = engine.within(statistic) if level == "within" else statistic
-            found = compared(rows, of, withheld=few, undefined="", note="" if few(rows) else said)
+        strata = (("pooled", pair, RANKING, ""), ("within", inside, STRATIFIED, note))
+        for level, rows, of, words in strata:
+            remark = "" if few(rows) else words
+            found = compared(rows, of[metric], withheld=few, undefined="", note=remark)
             found["n_missing"] = len(pair.asked) - found["n"]
             yield {"metric": metric, "level": level, **found}
     short = "fewer than 3 levels" if sum(len(part) > 0 for part in levels.values()) < 3 else ""
@@ -163,38 +188,6 @@ def _lines(pair: Rows, metrics: Sequence[str], least: int) -> Iterator[dict[str,
         of = engine.across(OVER_LEVELS[metric])
         found = compared(pair, of, withheld=lambda _: short, undefined=FLAT)
         yield {"metric": metric, "level": "across", **found}
-
-
-def best_against(
-    values: ArrayLike,
-    draws: ArrayLike,
-    reference: float,
-    reference_draws: ArrayLike,
-    case_ids: ArrayLike,
-) -> dict[str, Any]:
-    """The best of M methods, (M,) and draws (M, B), against one with a value and draws (B,).
-
-    - All are of the same cases in the same draws.
-    - ``which``: its place, the first of equals; ``tied``: the others; ``chosen_in``:
-      :func:`chosen_in`.
-    - ``difference``: best minus reference; ``low``, ``high``, ``p`` and ``standard_error`` as if it
-      had been named beforehand, where such an interval holds (:mod:`.coverage`), else ``missing``.
-    - ``ValueError`` for other shapes, no method, or values that are not finite.
-    """
-    each, other = numbers("values", values), float(numbers("reference", reference, n_dim=0))
-    drawn = numbers("draws", draws, n_dim=2, missing=True)
-    again = numbers("reference_draws", reference_draws, missing=True)
-    if not len(each) or drawn.shape != (*each.shape, *again.shape):
-        wanted = "values must be (M,) with M at least 1, draws (M, B), reference_draws (B,)"
-        raise ValueError(f"{wanted}; received {each.shape}, {drawn.shape} and {again.shape}")
-    level = tied(each)
-    which, *equals = (int(i) for i in np.flatnonzero(level == level.max()))
-    gaps = drawn[which] - again
-    difference = float(each[which] - other)
-    held = engine.interval(gaps, case_ids, True, "best", difference)
-    share = float(chosen_in(drawn)[which]) if engine.enough_cases(case_ids) else np.nan
-    found = {"which": which, "tied": tuple(equals), "chosen_in": share, "difference": difference}
-    return found | held
 
 
 def chosen_in(draws: ArrayLike) -> np.ndarray:
@@ -253,12 +246,11 @@ def best_of_families(
 
     - It uses the rows that all methods of the family and the reference have. ``left_out`` names
       methods with a value on less than half of the graded answers; ``n_methods`` counts the others.
-    - The best is chosen on the cases on which it is judged: ``chosen_in`` is the share of draws in
-      which it would be best. ``low``, ``high``, ``p`` (``p_holm``: over the families),
-      ``standard_error`` and ``cases_needed`` treat the method as fixed.
+    - The best is chosen on the cases on which it is judged, so that no interval and no p of it
+      holds. ``chosen_in`` is the share of draws of cases in which it would be best, each draw by
+      what the cases add to the values (the linear part of the bootstrap).
     - Values are withheld as in :func:`compare_methods`; ``missing`` names equally good methods.
     """
-    statistic = engine.within(RANKING["auroc"][0])
     few = engine.at_least(min_per_class)
     lines: list[dict[str, Any]] = []
     for run_label, run in groups(_joined(answers, confidence, reference), RUN):
@@ -282,33 +274,48 @@ def best_of_families(
             rows = Rows(asked, known, draws, none)
             mixed = [q for q, part in rows.by("level").items() if part.rarer]
             counts = {"n_methods": len(kept), "left_out": ", ".join(left_out)}
-            found = _best(rows, mixed, kept, reference, statistic, few) | counts
+            found = _best(rows, mixed, kept, reference, few) | counts
             found["n_missing"] = n_asked - found["n"]
             lines.append({**label, "metric": "auroc", "family": family, **found})
     return corrected(lines, BEST, OF_BEST)
 
 
 def _best(
-    whole: Rows, levels: Any, kept: Sequence[str], reference: str, statistic: Statistic, few: Any
+    whole: Rows,
+    levels: Sequence[Any],
+    kept: Sequence[str],
+    reference: str,
+    few: Callable[[Rows], str],
 ) -> dict[str, Any]:
     """The best of ``kept`` on the rows of these levels, or the reason why it is withheld."""
+    statistic = STRATIFIED["auroc"]
     rows = whole.where("level", levels)
     if not len(rows) or few(rows):
         return {**estimate(rows, Metric(statistic, few)), "method": ""}
-    drawn = {}
+    leaves = {}
     for method in [*kept, reference]:
         asked = whole.asked.assign(confidence=whole.asked[method], method=method)
-        drawn[method] = replace(whole, asked=asked).where("level", levels).drawn(statistic)
-    theirs = drawn.pop(reference)
-    each = np.stack(list(drawn.values()))
-    best = best_against(each[:, 0], each[:, 1:], theirs[0], theirs[1:], rows.case)
-    method, equals = kept[best.pop("which")], [str(kept[i]) for i in best.pop("tied")]
-    same = f"as good: {', '.join(equals)}" if equals else ""
-    best["missing"] = "; ".join(filter(None, [best["missing"], same]))
-    other = float(theirs[0])
-    values = {"method": method, "value": other + best["difference"], "reference": other}
-    counts = {"n": len(rows), "n_cases": rows.n_cases, "n_rarer": rows.rarer}
-    return counts | best | values
+        leaves[method] = replace(whole, asked=asked).where("level", levels).drawn(statistic)
+    other = float(leaves.pop(reference)[0])
+    each = np.stack(list(leaves.values()))
+    level = tied(each[:, 0])
+    which, *equals = np.flatnonzero(level == level.max())
+    enough = engine.enough_cases(rows.case)
+    share = float(chosen_in(_linear_draws(each, rows))[which]) if enough else np.nan
+    same = f"as good: {', '.join(kept[i] for i in equals)}" if equals else ""
+    value = float(each[which, 0])
+    found: dict[str, Any] = {"method": kept[which], "value": value, "reference": other}
+    found |= {"difference": value - other, "chosen_in": share}
+    found |= {"n": len(rows), "n_cases": rows.n_cases, "n_rarer": rows.rarer}
+    return found | {"missing": "; ".join(filter(None, [coverage.NOT_HELD, same]))}
+
+
+def _linear_draws(leaves: np.ndarray, rows: Rows) -> np.ndarray:
+    """Values in each draw of cases, (M, B), from those in all and without each case, (M, 1 + C)."""
+    times = rows.draws.times[np.unique(rows.case)].astype(float)
+    without = leaves[:, 1:]
+    added = (len(times) - 1) * (without.mean(axis=1, keepdims=True) - without)
+    return leaves[:, :1] + added @ times / len(times)
 
 
 def reference_of(methods: Iterable[str], wanted: str = "medconf") -> str:

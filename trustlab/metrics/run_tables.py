@@ -13,8 +13,18 @@ from trustlab.metrics import estimate as engine
 from trustlab.metrics.bands import rising_band
 from trustlab.metrics.calibration import CALIBRATION, ece_by_chance
 from trustlab.metrics.correlation import MAX_EXACT, OVER_LEVELS, PERMUTATION_P
-from trustlab.metrics.discrimination import RANKING
-from trustlab.metrics.estimate import NAN, Draws, Metric, Rows, at_least, estimate, groups, mean
+from trustlab.metrics.discrimination import RANKING, STRATIFIED, chance
+from trustlab.metrics.estimate import (
+    NAN,
+    Draws,
+    Metric,
+    Rows,
+    at_least,
+    estimate,
+    groups,
+    mean,
+    rate,
+)
 from trustlab.metrics.schema import need, refuse, table
 from trustlab.processes import spread
 from trustlab.records import CUT, SEVERAL
@@ -160,8 +170,8 @@ def metrics_table(
 
     - One row for each value, with the columns of :mod:`trustlab.metrics.schema`. ``run`` has the
       two tables of :class:`Tables`.
-    - ``level``: '1' to '100', 'pooled' (all rows), 'within' (mean over the levels that have both
-      classes) or 'across' (accuracy against mean confidence over the levels).
+    - ``level``: '1' to '100', 'pooled' (all rows), 'within' (pairs of answers of the
+      same level) or 'across' (accuracy against mean confidence over the levels).
     - ``low`` and ``high``: :func:`~trustlab.metrics.estimate.estimate`, with all levels of a case
       together.
     - ``chance``: 0.5 for AUROC, the accuracy for AUPRC, :func:`.rising_band` for a correlation,
@@ -201,7 +211,7 @@ def _accuracy(rows: Rows) -> Iterator[dict[str, Any]]:
             each[f"accuracy_{name}"] = replace(rows, known=known)
     for name, part_of in each.items():
         for level, part in {**part_of.by("level"), "pooled": part_of}.items():
-            yield {"metric": name, "level": str(level), **estimate(part, mean("correct"))}
+            yield {"metric": name, "level": str(level), **estimate(part, rate("correct"))}
 
 
 def _of_method(rows: Rows, is_probability: bool, least: int) -> Iterator[dict[str, Any]]:
@@ -211,10 +221,10 @@ def _of_method(rows: Rows, is_probability: bool, least: int) -> Iterator[dict[st
         found = estimate(part, mean("confidence"))
         yield {"metric": "mean_confidence", "level": str(level), **found}
     few = at_least(least)
-    for metric, (statistic, chance) in RANKING.items():
+    for metric, statistic in RANKING.items():
         for level, part in {"pooled": rows, **levels}.items():
             found = estimate(part, Metric(statistic, few))
-            found |= {} if few(part) else {"chance": chance(part)}
+            found |= {} if few(part) else {"chance": chance(metric, part)}
             yield {"metric": metric, "level": str(level), **found}
         yield {"metric": metric, "level": "within", **stratified(rows, metric, least)}
     yield from _across(rows)
@@ -222,25 +232,24 @@ def _of_method(rows: Rows, is_probability: bool, least: int) -> Iterator[dict[st
         for name in ("brier", "ece"):
             found = estimate(rows, CALIBRATION[name])
             if name == "ece":
-                found |= dict(zip(BAND, ece_by_chance(rows["confidence"]), strict=True))
+                band = ece_by_chance(rows["correct"], rows["confidence"], rows.case)
+                found |= dict(zip(BAND, band, strict=True))
             yield {"metric": name, "level": "pooled", **found}
 
 
 def stratified(rows: Rows, metric: str, least: int = 10) -> dict[str, Any]:
     """The estimate of "auroc" or "auprc", level-stratified, and what ``chance`` would give.
-    The mean over the levels that have both classes; withheld below ``least`` right or wrong there.
+    Answers of the levels that have both classes count; withheld below ``least`` right or wrong
+    there.
     """
     levels, few = rows.by("level"), at_least(least)
     mixed = [level for level, part in levels.items() if part.rarer]
     inside = rows.where("level", mixed) if len(rows) else rows
     left_out = ", ".join(str(level) for level in levels if level not in mixed)
     note = f"one class only at level {left_out}: left out" if left_out else ""
-    statistic, chance = RANKING[metric]
     none = few(inside)
-    found = estimate(inside, Metric(engine.within(statistic), few), note="" if none else note)
-    if not none:
-        found["chance"] = float(np.mean([chance(levels[q]) for q in mixed]))
-    return found
+    found = estimate(inside, Metric(STRATIFIED[metric], few), note="" if none else note)
+    return found if none else found | {"chance": chance(metric, inside, "level")}
 
 
 def _across(rows: Rows) -> Iterator[dict[str, Any]]:

@@ -14,7 +14,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from trustlab.metrics.estimate import NAN, Draws, Metric, Rows, Statistic, estimate, of_kind
+from trustlab.metrics.estimate import (
+    NAN,
+    Draws,
+    Metric,
+    Rows,
+    Statistic,
+    estimate,
+    no_interval,
+)
 from trustlab.metrics.ties import numbers
 
 SHUFFLED = 100  # shufflings at a time, to keep memory small
@@ -29,8 +37,8 @@ def _of_means(rows: Rows) -> np.ndarray:
 
 
 CVS: dict[str, Statistic] = {
-    "cv_group": of_kind("cv_group", _of_means),
-    "cv_sample": of_kind("cv_sample", lambda rows: rows.mean(rows["cv"])),
+    "cv_group": Statistic(_of_means, "cv_group", no_interval),
+    "cv_sample": Statistic(lambda rows: rows.mean(rows["cv"]), "cv_sample"),
 }
 """The statistics of :func:`views`."""
 

@@ -14,7 +14,7 @@ import pandas as pd
 
 from trustlab.metrics import estimate as engine
 from trustlab.metrics import schema, trust
-from trustlab.metrics.estimate import Draws, Metric, Rows, Statistic
+from trustlab.metrics.estimate import Draws, Maker, Metric, Rows, Statistic, ratio
 
 RUN = ["model", "dataset", "level"]
 KEYS = [*RUN, "configuration", "safety"]
@@ -43,7 +43,7 @@ PARTS |= {"osi": tuple(KINDS), "fti": ("eti", "osi"), "fti_as_printed": ("eti", 
 INDICES = [*MEANS, "eti", "eti_percent", *KINDS, "osi", "fti", "fti_as_printed"]
 INTERVALS = {"accuracy": "share", "accuracy_shared": "share", "cdr": "cdr", "rdc": "mean"}
 INTERVALS |= {"eti": "eti", "eti_percent": "eti", "osi": "osi"} | dict.fromkeys(KINDS, "rated")
-INTERVALS |= {"fti": "fti", "fti_as_printed": "fti"}
+INTERVALS |= {"fti": "fti", "fti_as_printed": "fti as printed"}
 """Index -> the kind of its interval."""
 BY_DEFINITION = "0 by definition with one doctor"
 CDR_VARIANTS = {
@@ -125,7 +125,7 @@ def review_counts(
             n_cases_without_prescriptions=~none & (each["n_prescriptions"] == 0),
             n_cases_without_tests=~none & (each["n_tests"] == 0),
             **each[[*COUNTS, "n_rx_rated", "n_tests_rated"]],
-            n_alerts=each["n_risky"] + each["n_redundant"],
+            n_alerts=each["n_alerts"],
         )
         lines.append(label | counted.sum().astype(int).to_dict())
     found = pd.DataFrame(lines).drop(columns="formulation")
@@ -153,6 +153,7 @@ def each_case(part: pd.DataFrame, choices: Choices) -> pd.DataFrame:
     ``safety``, ``diagnosed`` and ``planned`` (a readable plan), 0 or 1; all counts, and how many
     are rated."""
     none = part["diagnosis"].isna()
+    objections = ["n_unsafe"] if choices.rx_variant == "unsafe" else ["n_unsafe", "n_caution"]
     unanswered = part["n_no_answer"] >= part["n_doctors"]  # else it is wrong
     instead = np.where(unanswered, np.nan, 0.0)
     each = part[COUNTS].assign(
@@ -165,6 +166,8 @@ def each_case(part: pd.DataFrame, choices: Choices) -> pd.DataFrame:
         planned=part["plan_missing"].fillna("") == "",
         n_rx_rated=part[RX].sum(axis=1),
         n_tests_rated=part[TESTS].sum(axis=1),
+        n_objected=part[objections].sum(axis=1),
+        n_alerts=part[["n_risky", "n_redundant"]].sum(axis=1),
     )
     return each.astype(float).assign(case_id=part["case_id"].astype(str))
 
@@ -194,6 +197,18 @@ def indices(choices: Choices) -> Statistic:
         return np.stack([*thought, rx, tests, osi, *ftis])
 
     return of
+
+
+def makers(choices: Choices) -> dict[str, Maker]:
+    """Index -> what makes its interval of rows of :func:`each_case`: shares have their own."""
+    full = 1 if choices.formulation == "trust-x" else 100
+    found: dict[str, Maker] = dict.fromkeys(INDICES, engine.by_draws)
+    for name in ("accuracy", "accuracy_shared"):
+        found[name] = ratio(MEANS[name], unit=full).interval
+    for name, column in zip(KINDS, ("n_objected", "n_alerts"), strict=True):
+        of = KINDS[name][1]
+        found[name] = ratio(column, of, kind="rated", unit=100, kish=True).interval
+    return found
 
 
 def answered(each: pd.DataFrame, choices: Choices) -> pd.DataFrame:
@@ -227,7 +242,7 @@ def _fewest(masks: list[np.ndarray]) -> np.ndarray:
 def _lines(part: pd.DataFrame, rows: Rows, choices: Choices) -> Iterator[dict[str, Any]]:
     """A line for each index of one configuration."""
     drawn = dict(zip(INDICES, rows.drawn(indices(choices)), strict=True))
-    value = {name: found[0] for name, found in drawn.items()}
+    value, maker = {name: found[0] for name, found in drawn.items()}, makers(choices)
     having = _having(rows.asked, choices, _fewest)
     rated = {name: (rows.asked[of] > 0).to_numpy() for name, (_, of) in KINDS.items()}
     why, exact = _words(part, value, rated, choices)
@@ -245,8 +260,7 @@ def _lines(part: pd.DataFrame, rows: Rows, choices: Choices) -> Iterator[dict[st
         if len(set(n.values())) > 1 and not np.isnan(value[name]):
             told += [f"n differs: {', '.join(f'{p} {k}' for p, k in n.items())}"]
         mine = replace(rows, known=held[name], none=why[name])
-        fraction = name in {*MEANS, "eti"} and choices.formulation == "trust-x"
-        of = engine.of_kind(INTERVALS[name], lambda _, n=name: drawn[n], 1 if fraction else 100)
+        of = Statistic(lambda _, n=name: drawn[n], INTERVALS[name], maker[name])
         metric = Metric(of, undefined=why[name])
         found = engine.estimate(mine, metric, note="; ".join(filter(None, told)))
         certain = [leaf for p in n for leaf in PARTS.get(p, (p,)) if leaf in still]
