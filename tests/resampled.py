@@ -1,17 +1,16 @@
-"""What the weighted metrics give of one sample, and how often each row is in a bootstrap draw."""
+"""What metrics give of one sample, without each case, and how often each row is in a draw."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from trustlab.metrics.agreement import cohen_kappa_weighted
-from trustlab.metrics.calibration import brier, brier_parts_weighted
-from trustlab.metrics.discrimination import ranking_weighted
+from trustlab.metrics.calibration import brier, brier_parts
 from trustlab.metrics.estimate import Draws
-from trustlab.metrics.selective import selective_weighted
 
 
 class BrierParts(NamedTuple):
@@ -39,25 +38,14 @@ def case_weights(case_ids: Any, n_draws: int = 2000, seed: int = 0) -> np.ndarra
     return draws.times[draws.index.get_indexer(np.asarray(case_ids))].astype(int).T
 
 
-def auroc_weighted(correct: Any, confidence: Any, weights: Any) -> np.ndarray:
-    return ranking_weighted(correct, confidence, weights)[0]
-
-
-def auprc_weighted(correct: Any, confidence: Any, weights: Any) -> np.ndarray:
-    return ranking_weighted(correct, confidence, weights)[1]
-
-
-def aurc(correct: Any, confidence: Any) -> float:
-    return float(selective_weighted(correct, confidence, once(correct))[0][0])
-
-
-def prediction_rejection_ratio(correct: Any, confidence: Any) -> float:
-    return float(selective_weighted(correct, confidence, once(correct))[1][0])
+def without_each(measure: Callable[..., float], case_ids: Any, *columns: Any) -> np.ndarray:
+    """A measure of columns (n,) without each of the cases, one after another, (C,)."""
+    case, values = np.asarray(case_ids), [np.asarray(column) for column in columns]
+    return np.array([measure(*(x[case != one] for x in values)) for one in np.unique(case)])
 
 
 def brier_decomposition(correct: Any, confidence: Any) -> BrierParts:
-    parts = brier_parts_weighted(correct, confidence, once(correct))[0]
-    return BrierParts(brier(correct, confidence), *map(float, parts))
+    return BrierParts(brier(correct, confidence), *brier_parts(correct, confidence))
 
 
 def cohen_kappa(a: Any, b: Any) -> float:

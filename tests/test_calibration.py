@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from each import each
-from resampled import brier_decomposition, case_weights
+from resampled import brier_decomposition
 from sklearn.isotonic import IsotonicRegression
 from sklearn.model_selection import GroupKFold
 
@@ -18,7 +18,8 @@ from studies.calibration import (
 )
 from trustlab.measures import metrics_table
 from trustlab.metrics import brier, ece
-from trustlab.metrics.calibration import brier_parts_weighted, cross_fitted
+from trustlab.metrics.calibration import cross_fitted
+from trustlab.metrics.intervals import agresti_coull
 from trustlab.metrics.selective import risk_at
 
 pytestmark = pytest.mark.usefixtures("every_interval")
@@ -54,14 +55,6 @@ def test_brier_parts_add_up_and_agree_with_scikit_learns_isotonic_fit(decimals):
     score, fitted = brier(correct, confidence), brier(correct, fit)
     parts = brier_decomposition(correct, confidence)
     assert parts == pytest.approx((score, score - fitted, plain - fitted, plain), abs=1e-12)
-
-
-def test_a_weight_is_a_repetition():
-    correct, confidence = scored(40, decimals=1)
-    weights = case_weights(np.arange(40), n_draws=12)
-    again = [brier_decomposition(np.repeat(correct, w), np.repeat(confidence, w)) for w in weights]
-    found = brier_parts_weighted(correct, confidence, weights)
-    np.testing.assert_allclose(found, [parts[1:] for parts in again], atol=1e-12)
 
 
 def test_every_answer_is_calibrated_on_the_other_folds_of_cases():
@@ -200,12 +193,11 @@ def test_curves_stand_on_the_rows_that_all_compared_methods_have_beside_two_refe
     assert curves["any order"].tolist() == pytest.approx([rate] * 3) == curves["flat"].tolist()
     assert curves["oracle"].tolist() == pytest.approx([0, max(0, 1 - right.mean() / 0.5), rate])
     said = confidence.query("method == 'bad'")["confidence"].to_numpy()[shared]
-    expected = risk_at(right, said, np.ones((1, 59), int), [0.25, 0.5, 1.0])[0]
+    expected = risk_at(right, said, [0.25, 0.5, 1.0])
     assert curves["bad"].tolist() == pytest.approx(expected)
-    # the same draws for all: where all answers are given, one interval
+    # where all answers are given, one interval, with as many answers as the cases are worth
     at_all = drawn[drawn["coverage"] == 1].groupby("method")[["low", "high"]].first()
-    draws = case_weights(answers["case_id"], 100, 0)[:, shared]
-    expected = np.quantile(draws @ (1 - right) / draws.sum(axis=1), [0.025, 0.975])
+    expected = agresti_coull(rate, 59**2 / (29 * 4 + 1), 30)
     np.testing.assert_allclose(at_all, [expected] * len(at_all))
     reasons = found.set_index("method")["missing"]
     assert reasons["gone"] == "no confidence: none"

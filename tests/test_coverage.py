@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,11 @@ from each import each
 
 from benchmarks import intervals
 from trustlab.metrics import coverage
-from trustlab.metrics.calibration import CALIBRATION, ece, ece_by_chance
+from trustlab.metrics.calibration import CALIBRATION, dependence, ece, ece_by_chance
 from trustlab.metrics.correlation import OVER_LEVELS
-from trustlab.metrics.discrimination import RANKING
-from trustlab.metrics.estimate import Rows, across, difference, estimate, kind_of, mean, within
-from trustlab.metrics.selective import SELECTIVE
+from trustlab.metrics.discrimination import RANKING, STRATIFIED
+from trustlab.metrics.estimate import Rows, across, difference, estimate, mean, no_interval, rate
+from trustlab.metrics.selective import RISK
 from trustlab.metrics.stability import CVS
 from trustlab.metrics.trust_table import INTERVALS
 from trustlab.paths import ROOT
@@ -37,60 +38,96 @@ def rows(table: pd.DataFrame) -> Rows:
 
 
 def test_every_kind_that_a_table_prints_was_simulated_at_every_size() -> None:
-    known, some = coverage.simulated(), rows(answers())
-    ranked = [of for of, _ in RANKING.values()]
-    levels = [across(of) for of in OVER_LEVELS.values()]
-    single = [*(m.statistic for m in CALIBRATION.values()), *SELECTIVE.values(), *CVS.values()]
-    paired = [*ranked, *map(within, ranked), *levels, *CVS.values()]
-    printed = [*ranked, *map(within, ranked), *levels, *single, *map(difference, paired)]
-    kinds = {kind_of(of)[0](some) for of in [*printed, mean("correct"), mean("confidence")]}
-    kinds |= {"kappa", "risk", "recalibration", "best", *INTERVALS.values()}
+    shares = [rate("correct"), RISK, mean("confidence")]
+    ranked = [*RANKING.values(), *STRATIFIED.values()]
+    single = [m.statistic for m in CALIBRATION.values()]
+    paired = [*ranked, rate("correct"), *map(across, OVER_LEVELS.values()), *CVS.values()]
+    printed = [*shares, *ranked, *single, *CVS.values(), *map(difference, paired)]
+    kinds = {of.kind for of in printed if of.interval is not no_interval}
+    kinds |= {"kappa", "recalibration", *INTERVALS.values()}
     kinds |= {f"{name} of cases" for name in OVER_LEVELS}
-    kinds |= {f"difference of {kind}" for kind in ("share", "mean", "eti", "osi", "fti")}
-    assert kinds <= set(known), kinds - set(known)
-    for kind, table in known.items():
-        assert set(table["n_cases"]) == {12, 24, 60, 240}, kind
-    every = pd.concat(known.values())
-    assert (every["repetitions"] >= np.where(every["n_cases"] == 240, 100, 300)).all()
+    kinds |= {f"difference of {kind}" for kind in ("eti", "osi", "fti")}
+    kinds |= {"Holm's correction", "Holm's correction of draws"}
+    table = pd.read_csv(coverage.FILE)
+    assert kinds <= set(table["kind"]), kinds - set(table["kind"])
+    for kind, part in table.groupby("kind"):
+        assert set(part["n_cases"]) == set(intervals.SIZES), kind
+    assert (table["repetitions"] >= 200).all()
+
+
+def test_whether_an_interval_is_printed_has_no_hole_and_does_not_hang_on_the_estimate() -> None:
+    assert [*signature(coverage.withheld).parameters] == ["kind", "n_cases", "rarer"]
+    for kind in coverage.sizes():
+        printed = [
+            [coverage.withheld(kind, n, r) == "" for r in (0, 1, 9, 10, 11, 50)]
+            for n in (1, 11, 12, 23, 24, 36, 42, 47, 48, 99, 100, 239, 240, 5000)
+        ]
+        for axis in (0, 1):
+            assert (np.diff(np.array(printed, int), axis=axis) >= 0).all(), kind
 
 
 @each(
-    ("kind", "n_cases", "value", "printed"),
+    ("kind", "n_cases", "rarer", "why"),
     [
-        ("share", 60, 0.7, True),
-        ("auroc", 60, 0.7, True),
-        ("auroc", 60, 0.998, False),  # one law has no estimate at this size
-        ("difference of auroc within", 60, 0.0, True),
-        ("pearson", 240, 0.999, False),
-        ("share", 11, 0.7, False),
-        ("a statistic of one's own", 12, 0.7, True),
+        ("share", 24, 0, ""),
+        ("share", 11, 5, "no interval: it holds from 12 cases on (docs/coverage.md)"),
+        ("auroc within", 24, 10, ""),
+        ("auroc within", 500, 9, "no interval: fewer than 10 cases with right answers, or with"),
+        ("a statistic of one's own", 500, 500, "no interval: a statistic of one's own was not"),
     ],
 )
-def test_what_is_printed(kind: str, n_cases: int, value: float, printed: bool) -> None:
-    assert (coverage.withheld(kind, n_cases, value) == "") is printed
+def test_what_is_printed(kind: str, n_cases: int, rarer: int, why: str) -> None:
+    found = coverage.withheld(kind, n_cases, rarer)
+    assert found.startswith(why) and bool(found) is bool(why)
+
+
+@each("correct", [0, 1, 24, 36, 42, 47, 48])
+def test_every_accuracy_of_48_cases_has_an_interval(correct: int) -> None:
+    right = np.arange(48) < correct
+    table = pd.DataFrame({"case_id": np.arange(48), "correct": right.astype(float)})
+    found = estimate(Rows.of(table, "correct", 0), rate("correct"))
+    assert found["low"] <= found["value"] <= found["high"] and found["missing"] == ""
 
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
-    def use(lines: list[tuple[int, float, float, float, float]]) -> None:
-        names = ["n_cases", "low", "high", "coverage", "standard_error"]
-        table = pd.DataFrame(lines, columns=names).assign(kind="k")
+    def use(lines: list[tuple[int, float, float]], kind: str = "k", rarer: int = 0) -> None:
+        table = pd.DataFrame(lines, columns=["n_cases", "coverage", "coverage_printed"])
+        table = table.assign(kind=kind, rarer=rarer, standard_error=0.01)
         table.to_csv(tmp_path / "c.csv", index=False)
         monkeypatch.setattr(coverage, "FILE", tmp_path / "c.csv")
-        coverage.simulated.cache_clear()
-        coverage.withheld.cache_clear()
+        coverage.sizes.cache_clear()
 
     yield use
     monkeypatch.undo()
-    coverage.simulated.cache_clear()
-    coverage.withheld.cache_clear()
+    coverage.sizes.cache_clear()
 
 
-def test_a_larger_size_that_fails_takes_the_smaller_with_it(made: Any) -> None:
-    made([(12, 0, 1, 0.95, 0.01), (24, 0, 1, 0.80, 0.01), (60, 0, 1, 0.89, 0.02)])
-    found = {n: coverage.withheld("k", n, 0.5) for n in (11, 12, 23, 24, 59, 60, 1000)}
-    assert [n for n, why in found.items() if not why] == [60, 1000]  # 0.89 + 0.02 is enough
-    assert "docs/coverage.md" in found[24]
+NAN = float("nan")
+
+
+@each(
+    ("lines", "printed"),
+    [
+        ([(12, 0.95, 0.95), (24, 0.80, 0.95), (48, 0.90, 0.90)], [48, 1000]),  # one law fails at 24
+        ([(12, 0.95, 0.95), (12, 0.89, 0.95), (24, 0.95, 0.895), (48, 0.95, 0.95)], [24, 48, 1000]),
+        ([(12, 0.95, 0.95), (24, 0.95, 0.88), (48, 0.95, 0.95)], [48, 1000]),  # where printed
+        ([(12, NAN, NAN), (24, 0.95, NAN), (48, 0.95, 0.95)], [12, 24, 48, 1000]),
+        ([(12, 0.95, 0.95), (24, 0.95, 0.95), (48, 0.85, 0.95)], []),
+    ],
+)
+def test_a_larger_size_that_fails_takes_the_smaller_with_it(
+    made: Any, lines: list[Any], printed: list[int]
+) -> None:
+    made(lines)
+    found = {n: coverage.withheld("k", n, n) for n in (11, 12, 24, 48, 1000)}
+    assert [n for n, why in found.items() if not why] == printed
+    assert "docs/coverage.md" in found[11]
+
+
+def test_holm_must_err_in_at_most_six_of_a_hundred_families(made: Any) -> None:
+    made([(24, 0.93, 0.93), (48, 0.95, 0.95)], kind="Holm's correction")
+    assert [bool(coverage.withheld("Holm's correction", n, n)) for n in (24, 48)] == [True, False]
 
 
 def test_a_table_has_no_bracket_that_does_not_hold_and_says_why() -> None:
@@ -98,18 +135,34 @@ def test_a_table_has_no_bracket_that_does_not_hold_and_says_why() -> None:
     pearson = estimate(some, across(OVER_LEVELS["pearson"]))
     assert pearson["value"] > 0.95 and np.isnan(pearson["low"]) and np.isnan(pearson["high"])
     assert pearson["missing"] == coverage.NOT_HELD
-    accuracy = estimate(some, mean("correct"))
+    accuracy = estimate(some, rate("correct"))
     assert accuracy["low"] < accuracy["value"] < accuracy["high"] and accuracy["missing"] == ""
     tested = estimate(some, across(OVER_LEVELS["pearson"]), test=True)
     assert np.isnan(tested["p"]) and np.isnan(tested["standard_error"])
 
 
-def test_chance_gives_the_ece_of_a_calibrated_confidence() -> None:
-    sure = np.random.default_rng(1).random(60)
-    drawn = [np.random.default_rng(k).random(60) < sure for k in range(200)]
-    values = [ece(right.astype(float), sure) for right in drawn]
-    assert ece_by_chance(sure) == pytest.approx(np.quantile(values, [0.025, 0.5, 0.975]), rel=0.1)
-    assert ece_by_chance([0.0, 1.0]) == (0.0, 0.0, 0.0)
+@each("together", [False, True])
+def test_chance_gives_the_ece_of_a_calibrated_confidence(together: bool) -> None:
+    """Answers of a case that are right or wrong together vary more, and so does the ECE."""
+    rng, case = np.random.default_rng(1), np.repeat(np.arange(60), 4)
+    sure = np.round(rng.random(60), 2)[case] if together else rng.random(240)
+
+    def answers_by_chance() -> np.ndarray:
+        return (rng.random(60)[case] if together else rng.random(240)) < sure
+
+    values = [ece(answers_by_chance(), sure) for _ in range(400)]
+    found = np.median([ece_by_chance(answers_by_chance(), sure, case) for _ in range(5)], axis=0)
+    assert found == pytest.approx(np.quantile(values, [0.025, 0.5, 0.975]), rel=0.15)
+
+
+def test_dependence_by_hand() -> None:
+    case, prob = np.array([0, 0, 1, 1, 2]), np.array([0.5, 0.5, 0.2, 0.6, 0.9])
+    # Of pairs 0.5, 0.5 and 0.2, 0.6 the largest: 0.5 - 0.25 and 0.2 - 0.12
+    right = np.array([1, 1, 0, 1, 1])
+    products = 0.5 * 0.5 + (0 - 0.2) * (1 - 0.6)
+    assert dependence(right - prob, prob, case) == pytest.approx(products / 0.33)
+    assert dependence(right - prob, prob, np.arange(5)) == 0
+    assert ece_by_chance([0, 1], [0.0, 1.0], [0, 1]) == (0.0, 0.0, 0.0)
 
 
 def test_the_page_shows_the_table() -> None:

@@ -6,7 +6,7 @@ NaN (with a reason, where there is a place for one), the number that the definit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, is_dataclass
 from functools import partial
 from types import SimpleNamespace
@@ -43,9 +43,10 @@ REFUSED, NOTHING, A_SHARE = "ValueError", "no number at all", "numbers from 0 to
 """What may be expected beside numbers."""
 
 
-def once(n: int | Iterable[Any]) -> np.ndarray:
-    """Two weightings in which every row counts once."""
-    return np.ones((2, n if isinstance(n, int) else len(list(n))), int)
+def apart(answers: Any) -> tuple[np.ndarray, np.ndarray]:
+    """A case for each of the answers, and one stratum for all."""
+    n = len(list(answers))
+    return np.arange(n), np.zeros(n, int)
 
 
 def numbers(result: Any) -> list[float]:
@@ -97,14 +98,18 @@ ECE = (NAN, 0.3, 1.4 / 3, 0, (2 * 0.3 + 3 * (0.8 - 1 / 3)) / 5)
 OF_PAIRS: dict[str, tuple[Callable[[Any, Any], Any], tuple[Any, ...]]] = {
     "discrimination.auroc": (discrimination.auroc, (*NO_VALUE, 0.5, 2.5 / 6)),
     "discrimination.auprc": (discrimination.auprc, (*NO_VALUE, 0.5, 11 / 30)),
-    "discrimination.ranking_weighted": (
-        lambda c, s: np.stack(discrimination.ranking_weighted(c, s, once(c)), axis=1),
-        (*NO_VALUE, (0.5, 0.5), (2.5 / 6, 11 / 30)),
+    "discrimination.pairs": (
+        lambda c, s: discrimination.pairs(c, s, *apart(c)).shares()[0],
+        (*NO_VALUE, 0.5, 2.5 / 6),
+    ),
+    "discrimination.precisions": (
+        lambda c, s: discrimination.precisions(c, s, apart(c)[0], np.size(c))[0],
+        (*NO_VALUE, 0.5, 11 / 30),
     ),
     "calibration.brier": (calibration.brier, (NAN, 0.09, 0.3, 0.25, 0.4)),
     "calibration.ece": (calibration.ece, ECE),
-    "calibration.brier_parts_weighted": (
-        lambda c, s: calibration.brier_parts_weighted(c, s, once(c)),
+    "calibration.brier_parts": (
+        calibration.brier_parts,
         (NO_VALUE, NO_VALUE, NO_VALUE, (0, 0, 0.25), (0.16, 0, 0.24)),
     ),
     "calibration.cross_fitted": (
@@ -112,12 +117,13 @@ OF_PAIRS: dict[str, tuple[Callable[[Any, Any], Any], tuple[Any, ...]]] = {
         (NOTHING, NAN, NAN, A_SHARE, A_SHARE),
     ),
     "selective.risk_at": (
-        lambda c, s: selective.risk_at(c, s, once(c), [1.0]),
+        lambda c, s: selective.risk_at(c, s, [1.0]),
         (NAN, 0, 0, 0.5, 0.6),
     ),
-    "selective.selective_weighted": (
-        lambda c, s: np.stack(selective.selective_weighted(c, s, once(c)), axis=1),
-        (*NO_VALUE, (0.5, 0), (0.645, -0.045 / (0.6 - 0.86 / 3))),
+    "selective.aurc": (selective.aurc, (*NO_VALUE, 0.5, 0.645)),
+    "selective.prediction_rejection_ratio": (
+        selective.prediction_rejection_ratio,
+        (*NO_VALUE, 0, -0.045 / (0.6 - 0.86 / 3)),
     ),
 }
 
@@ -173,10 +179,6 @@ OF_TIES = [
     (ties.reaches, [0, 0], [0.0, INF], NAN),
     (partial(ties.numbers, missing=True), REFUSED, "x", [INF]),
     (ties.numbers, REFUSED, "x", [NAN]),
-    *(
-        (discrimination.check_weights, REFUSED, weights, 2)
-        for weights in (np.ones(2), np.ones((3, 3)), [[1, -1]], [[1, NAN]], [[1, INF]])
-    ),
 ]
 OF_DRAWS = [
     *((estimate.percentile_interval, REFUSED, of) for of in ([], [1.0, INF], [[1.0, 2.0]])),
@@ -184,23 +186,11 @@ OF_DRAWS = [
     *((estimate.bounded_interval, NAN, of, MANY) for of in (LOST, ALIKE, [0.5, *[1.0] * 99])),
     *((estimate.bounded_interval, NAN, np.arange(50), cases) for cases in (FEW, [])),
     (estimate.all_alike, True, np.array([])),
-    (estimate.without_excess, NAN, LOST, 0.5),
-    (estimate.without_excess, 0.5, ALIKE, 0.5),
-    (estimate.without_excess, REFUSED, [0.1, INF], 0.5),
     *((estimate.bootstrap_p, NAN, of) for of in (ALIKE, LOST, [0.4])),
     *((estimate.bootstrap_p, REFUSED, of) for of in ([], [0.1, INF], [[0.1, 0.2]])),
-    *((partial(estimate.interval, test=True), NAN, of, MANY) for of in (ALIKE, np.full(9, NAN))),
-    (partial(estimate.interval, test=True), NAN, np.arange(9.0), np.zeros(9)),
     *((paired.chosen_in, REFUSED, of) for of in (np.empty((0, 5)), np.zeros(5))),
     *((paired.chosen_in, NAN, of) for of in (np.empty((2, 0)), np.full((2, 5), NAN))),
     (paired.chosen_in, 0.25, np.ones((4, 5))),
-    (paired.best_against, REFUSED, [], np.empty((0, 5)), 0.5, ALIKE[:5], MANY),
-    *((paired.best_against, REFUSED, [v], [ALIKE], 0.5, ALIKE, MANY) for v in (NAN, INF)),
-    (
-        paired.best_against,
-        (0, 1, 0.5, 0, *[NAN] * 4),
-        *([0.25, 0.25], [ALIKE, ALIKE], 0.25, ALIKE, MANY),
-    ),
     (significance.holm, NOTHING, []),
     (significance.holm, NAN, [NAN, NAN]),
     *((significance.holm, REFUSED, p) for p in ([0.1, INF], [-0.1], [1.1], [[0.1, 0.2]], 0.3)),
@@ -213,15 +203,14 @@ OF_DRAWS = [
 CHANCE = stability.cv_group_by_chance
 KAPPA, ALL_AGREE = agreement.cohen_kappa_weighted, partial(agreement.agreement, n_draws=50)
 OF_GRADERS = [
-    *((KAPPA, NAN, said, said, once(len(said))) for said in ([], [1, 1])),
-    *((KAPPA, REFUSED, *of, once(1)) for of in [([NAN], [1]), ([1, 0], [1]), ([2], [1])]),
+    *((KAPPA, NAN, said, said, np.ones((2, len(said)))) for said in ([], [1, 1])),
+    *((KAPPA, REFUSED, *of, np.ones((2, 1))) for of in [([NAN], [1]), ([1, 0], [1]), ([2], [1])]),
     (agreement.agreement, (0, 0, 0, 0, *NO_VALUE, 0, 0, 0), [], [], []),
     (ALL_AGREE, (6, 0, 0, 6, 1, NAN, NAN, 12, 12, 0), MANY % 2, MANY % 2, MANY),
     (agreement.agreement, REFUSED, [INF], [1], ["a"]),
 ]
 OF_RISKS = [
-    *((selective.risk_at, REFUSED, [1, 0], SHORT, [[1, 1]], [at]) for at in (0.0, 1.1, NAN)),
-    *((selective.selective_weighted, REFUSED, [1, 0], SHORT, w) for w in ([[0.5, 1]], [[-1, 1]])),
+    *((selective.risk_at, REFUSED, [1, 0], SHORT, [at]) for at in (0.0, 1.1, NAN)),
 ]
 OF_VIEWS = [  # value, low, high, n, n_cases, n_missing, n_zero
     *(

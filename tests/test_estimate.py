@@ -7,14 +7,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from each import each
-from resampled import auroc_weighted, case_weights
+from resampled import case_weights, without_each
 
 from trustlab.metrics import schema
 from trustlab.metrics.discrimination import RANKING, auroc
 from trustlab.metrics.estimate import (
     CHUNK,
+    NO_LEAVES,
     TOO_FEW,
-    UNDEFINED,
     Draws,
     Metric,
     Rows,
@@ -25,13 +25,15 @@ from trustlab.metrics.estimate import (
     mean,
     most_frequent,
     percentile_interval,
-    without_excess,
+    rate,
+    ratio,
 )
+from trustlab.metrics.intervals import agresti_coull, effective_n, opposed_p, with_extremes
 from trustlab.paths import ROOT
 
 pytestmark = pytest.mark.usefixtures("every_interval")
 NAN = float("nan")
-AUROC = RANKING["auroc"][0]
+AUROC = RANKING["auroc"]
 
 
 def made(n_cases: int = 20, levels=(1, 40, 100), seed: int = 0) -> pd.DataFrame:
@@ -51,17 +53,43 @@ WEIGHTS = case_weights(TABLE["case_id"], 600, 3)
 
 def test_a_line_has_value_interval_and_counts_whatever_the_chunks_of_draws():
     assert CHUNK < 600
-    answers = TABLE["correct"], TABLE["confidence"]
-    np.testing.assert_allclose(ROWS.drawn(AUROC)[1:], auroc_weighted(*answers, WEIGHTS))
-    right = TABLE["correct"].to_numpy()
-    shares = WEIGHTS @ right / WEIGHTS.sum(axis=1)
-    np.testing.assert_allclose(ROWS.drawn(mean("correct")), [right.mean(), *shares])
-    found = estimate(ROWS, AUROC)
-    ends = percentile_interval(auroc_weighted(*answers, WEIGHTS))
-    assert (found["value"], found["low"], found["high"]) == pytest.approx((auroc(*answers), *ends))
+    sure, right = TABLE["confidence"].to_numpy(), TABLE["correct"].to_numpy()
+    means = WEIGHTS @ sure / WEIGHTS.sum(axis=1)
+    np.testing.assert_allclose(ROWS.drawn(mean("confidence")), [sure.mean(), *means])
+    found = estimate(ROWS, mean("confidence"))
+    ends = percentile_interval(means)
+    assert (found["value"], found["low"], found["high"]) == pytest.approx((sure.mean(), *ends))
     n = int(right.sum())
     counts = {"n": 60, "n_cases": 20, "n_missing": 0, "n_rarer": min(n, 60 - n)}
     assert {name: found[name] for name in counts} == counts and found["missing"] == ""
+
+
+def test_an_auroc_has_the_interval_of_its_values_without_each_case():
+    answers = TABLE["correct"], TABLE["confidence"]
+    leaves = without_each(auroc, TABLE["case_id"], *answers)
+    np.testing.assert_allclose(ROWS.drawn(AUROC), [auroc(*answers), *leaves])
+    found = estimate(ROWS, AUROC)
+    assert ROWS.rarer_cases == min(
+        TABLE[TABLE["correct"] == hit]["case_id"].nunique() for hit in (0, 1)
+    )
+    error = np.sqrt(19 / 20 * np.sum((leaves - leaves.mean()) ** 2))
+    ends = with_extremes(auroc(*answers), error, ROWS.rarer_cases, (0, 1))
+    assert (found["low"], found["high"]) == pytest.approx(ends)
+    assert estimate(ROWS.sample, AUROC) == found  # no draw is read
+
+
+def test_a_share_has_an_interval_also_where_all_are_right():
+    found = estimate(ROWS, rate("correct"))
+    right = TABLE.groupby("case_id")["correct"].sum()
+    ends = agresti_coull(found["value"], effective_n(right, np.full(20, 3)), 20)
+    assert (found["low"], found["high"]) == pytest.approx(ends)
+    every = estimate(Rows.of(TABLE.assign(correct=1), "confidence", 0), rate("correct"))
+    assert every["high"] == 1 and 0.7 < every["low"] < 0.9 and every["missing"] == ""
+    some = TABLE.assign(n=np.tile([1, 2, 5], 20), hit=np.tile([0, 1, 3], 20))
+    found = estimate(Rows.of(some, "n", 0), ratio("hit", "n", unit=100, kish=True))
+    assert found["value"] == pytest.approx(50)
+    ends = 100 * np.array(agresti_coull(0.5, 20, 20))  # the cases weigh alike
+    assert (found["low"], found["high"]) == pytest.approx(tuple(ends))
 
 
 def test_cases_are_drawn_with_all_their_rows_and_the_same_for_all_that_is_compared():
@@ -83,10 +111,24 @@ def test_a_difference_is_taken_in_the_same_draws_and_tested():
     worse = TABLE.assign(confidence=made(seed=5)["confidence"].to_numpy())
     theirs = Rows.of(worse, "confidence", ROWS.draws)
     pair = Rows(ROWS.asked, ROWS.known, ROWS.draws, reference=theirs)
-    found = estimate(pair, difference(AUROC), test=True)
-    gaps = ROWS.drawn(AUROC) - theirs.drawn(AUROC)
+    found = estimate(pair, difference(mean("confidence")), test=True)
+    gaps = ROWS.drawn(mean("confidence")) - theirs.drawn(mean("confidence"))
     assert (found["value"], found["p"]) == (pytest.approx(gaps[0]), bootstrap_p(gaps[1:]))
     assert found["standard_error"] == pytest.approx(gaps[1:].std(ddof=1))
+    assert found["p_least"] == 1 / 601
+    found = estimate(pair, difference(AUROC), test=True)
+    sides = (
+        np.append(auroc(t["correct"], t["confidence"]),
+                  without_each(auroc, t["case_id"], t["correct"], t["confidence"]))
+        for t in (TABLE, worse)
+    )  # fmt: skip
+    gap = np.subtract(*sides)
+    error = np.sqrt(19 * np.var(gap[1:]))
+    assert (found["value"], found["standard_error"]) == pytest.approx((gap[0], error))
+    assert found["p"] == pytest.approx(opposed_p(gap[0], error, pair.rarer_cases))
+    assert found["p_least"] == 0
+    ends = with_extremes(gap[0], error, pair.rarer_cases, (-1, 1))
+    assert (found["low"], found["high"]) == pytest.approx(ends)
     low = pair.where("level", [40])
     assert low.reference is not None and len(low.reference) == len(low) == 20
     expected = (TABLE["confidence"] - worse["confidence"])[TABLE["level"] == 40].mean()
@@ -97,8 +139,8 @@ NOT_HAD = TABLE.assign(confidence=NAN, missing="no logprobs")
 ONE_RIGHT = TABLE.assign(correct=[1, 1, 1] + [0] * 57)  # one case alone is right
 WHY = [
     (made(9), mean("confidence"), 0.0, TOO_FEW),
-    (TABLE.assign(correct=1), mean("correct"), 1.0, "no interval: all draws alike"),
-    (ONE_RIGHT, AUROC, None, UNDEFINED),
+    (TABLE.assign(confidence=1.0), mean("confidence"), 1.0, "no interval: all draws alike"),
+    (ONE_RIGHT, AUROC, None, NO_LEAVES),
     (TABLE.assign(correct=1), AUROC, NAN, "undefined"),
     (NOT_HAD, AUROC, NAN, "no confidence: no logprobs"),
     (TABLE, Metric(AUROC, at_least(40)), NAN, "fewer than 40 correct or wrong"),
@@ -125,12 +167,6 @@ def test_bounds_and_answers_that_were_not_had_are_told():
     lost = pd.DataFrame({"missing": ["b", "a", "a", "b", None, ""]})
     reasons = [most_frequent(part) for part in (lost, lost.iloc[4:], lost.iloc[:0])]
     assert reasons == ["a", "no reason given", "no row in the table"]  # the first by name
-
-
-def test_the_mean_excess_of_draws_is_taken_off_down_to_nothing():
-    found = without_excess([0.25, 0.5, 0.75, NAN], 0.125)
-    np.testing.assert_allclose(found, [0, 0.125, 0.375, NAN])
-    np.testing.assert_allclose(without_excess([0.25, 0.75], 0.5), [0.25, 0.75])  # no excess
 
 
 def test_every_column_is_described_in_the_documentation():

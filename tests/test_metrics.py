@@ -5,21 +5,15 @@ from itertools import permutations
 import numpy as np
 import pytest
 from each import each
-from resampled import (
-    auprc_weighted,
-    aurc,
-    auroc_weighted,
-    case_weights,
-    cohen_kappa,
-    prediction_rejection_ratio,
-)
+from resampled import case_weights, cohen_kappa, without_each
 from sklearn.metrics import average_precision_score, cohen_kappa_score, roc_auc_score
 
 from trustlab.metrics import auprc, auroc, brier, ece
 from trustlab.metrics.agreement import COUNTS, agreement, cohen_kappa_weighted
-from trustlab.metrics.calibration import ece_weighted
+from trustlab.metrics.discrimination import pairs, precisions
 from trustlab.metrics.estimate import TOO_FEW, UNDEFINED, bounded_interval, percentile_interval
-from trustlab.metrics.selective import risk_at, selective_weighted
+from trustlab.metrics.intervals import agresti_coull, effective_n
+from trustlab.metrics.selective import aurc, prediction_rejection_ratio, risk_at
 from trustlab.metrics.stopping import best_threshold, fold_of, stop_turns, thresholds_of
 from trustlab.metrics.ties import reaches, tied
 
@@ -54,27 +48,52 @@ def test_a_threshold_is_reached_from_the_width_of_a_tie_below_it():
 
 
 @each("n_values", [1, 2, 5, 10_000])
-@each("whole", [True, False])
-def test_discrimination_agrees_with_scikit_learn(n_values, whole):
+@each("n_cases", [4, 20, 60])
+def test_discrimination_agrees_with_scikit_learn_also_without_each_case(n_values, n_cases):
     correct, confidence = scored(60, n_values)
-    rng = np.random.default_rng(1)
-    weights = rng.integers(0, 4, (20, 60)) if whole else rng.random((20, 60))
-    for plain, weighted, theirs in (
-        (auroc, auroc_weighted, roc_auc_score),
-        (auprc, auprc_weighted, average_precision_score),
+    case = np.random.default_rng(1).permutation(np.arange(60) % n_cases)
+    whole = np.zeros(60, int)
+    for plain, leaves, theirs in (
+        (auroc, pairs(correct, confidence, case, whole).shares(), roc_auc_score),
+        (auprc, precisions(correct, confidence, case, n_cases), average_precision_score),
     ):
         assert plain(correct, confidence) == pytest.approx(theirs(correct, confidence), abs=1e-12)
-        expected = [theirs(correct, confidence, sample_weight=w) for w in weights]
-        np.testing.assert_allclose(weighted(correct, confidence, weights), expected, atol=1e-12)
+        expected = without_each(theirs, case, correct, confidence)
+        np.testing.assert_allclose(leaves[1:], expected, atol=1e-12)
+        assert leaves[0] == pytest.approx(theirs(correct, confidence), abs=1e-12)
 
 
-def test_auroc_by_hand_and_missing_where_a_weighting_leaves_one_class():
+def stratified_by_hand(correct, confidence, stratum) -> float:
+    """Every pair of a right and a wrong answer of one stratum, one after another."""
+    won = n = 0.0
+    for i, j in permutations(range(len(correct)), 2):
+        if stratum[i] == stratum[j] and correct[i] and not correct[j]:
+            n += 1
+            won += (confidence[i] > confidence[j]) + 0.5 * (confidence[i] == confidence[j])
+    return won / n if n else np.nan
+
+
+@each("seed", range(4))
+def test_pairs_within_strata_count_alike_and_those_within_a_case_once(seed):
+    rng = np.random.default_rng(seed)
+    correct, confidence = scored(40, 6, seed)
+    case, stratum = rng.integers(0, 9, 40), rng.integers(0, 3, 40)
+    case[:9] = np.arange(9)
+    shares = pairs(correct, confidence, case, stratum).shares()
+    assert shares[0] == pytest.approx(stratified_by_hand(correct, confidence, stratum))
+    expected = without_each(stratified_by_hand, case, correct, confidence, stratum)
+    np.testing.assert_allclose(shares[1:], expected)
+    order = rng.permutation(40)
+    again = pairs(correct[order], confidence[order] * 3 - 1, case[order], 2 - stratum[order])
+    np.testing.assert_allclose(again.shares(), shares)
+
+
+def test_auroc_by_hand_and_missing_where_one_class_is_left():
     # Pairs (correct, wrong): 0.9>0.8, 0.9>0.1, 0.5<0.8, 0.5>0.1, 0.8=0.8, 0.8>0.1: 4 won, 1 tied
     assert auroc([1, 0, 1, 1, 0], [0.9, 0.8, 0.5, 0.8, 0.1]) == pytest.approx(4.5 / 6)
-    weights = np.array([[1, 1, 1], [1, 0, 1], [0, 2, 0], [0, 0, 0]])
-    found = auroc_weighted([1, 0, 1], [0.9, 0.5, 0.1], weights)
-    np.testing.assert_array_equal(found, [0.5, np.nan, np.nan, np.nan])
-    assert np.isnan(auprc_weighted([1, 0, 1], [0.9, 0.5, 0.1], weights)[1:]).all()
+    shares = pairs([1, 0, 1], [0.9, 0.5, 0.1], np.arange(3), np.zeros(3, int)).shares()
+    np.testing.assert_array_equal(shares, [0.5, 0, np.nan, 1])
+    assert np.isnan(precisions([1, 0, 1], [0.9, 0.5, 0.1], np.arange(3), 3)[2])
 
 
 def test_brier_and_ece_by_hand():
@@ -86,14 +105,6 @@ def test_brier_and_ece_by_hand():
     for value in (1.1, -0.1):
         with pytest.raises(ValueError, match=str(value)):
             brier([1, 0], [0.5, value])
-
-
-@each("weighted, plain", [(auroc_weighted, auroc), (ece_weighted, ece)])
-def test_a_weight_is_a_repetition(weighted, plain):
-    correct, confidence = scored(50, 20)
-    weights = case_weights(np.arange(50), n_draws=8)
-    again = [plain(np.repeat(correct, w), np.repeat(confidence / 2, w)) for w in weights]
-    np.testing.assert_allclose(weighted(correct, confidence / 2, weights), again, atol=1e-12)
 
 
 def test_percentile_interval_by_hand_leaves_out_undefined_draws_up_to_a_tenth():
@@ -159,22 +170,10 @@ def test_risk_and_area_are_means_over_every_order_of_equal_confidences(seed):
     correct, confidence = np.append(rng.integers(0, 2, 4), [0, 1]), rng.integers(0, 3, 6)
     expected = risks(correct, confidence)
     assert aurc(correct, confidence) == pytest.approx(expected.mean())
-    found = risk_at(correct, confidence, np.ones((1, 6), int), np.arange(1, 7) / 6)
-    np.testing.assert_allclose(found[0], expected)
-
-
-def test_a_weight_is_a_repetition_of_risks_too():
-    rng = np.random.default_rng(0)
-    correct = rng.integers(0, 2, 30)
-    confidence = np.floor((rng.random(30) + 0.4 * correct) * 4)
-    weights = case_weights(np.arange(30), n_draws=10)
-    areas, ratios = selective_weighted(correct, confidence, weights)
-    again = [(np.repeat(correct, w), np.repeat(confidence, w)) for w in weights]
-    np.testing.assert_allclose(areas, [aurc(c, s) for c, s in again])
-    np.testing.assert_allclose(ratios, [prediction_rejection_ratio(c, s) for c, s in again])
-    grid = [0.1, 0.55, 1.0]
-    single = [risk_at(c, s, np.ones((1, 30), int), grid)[0] for c, s in again]
-    np.testing.assert_allclose(risk_at(correct, confidence, weights, grid), single)
+    found = risk_at(correct, confidence, np.arange(1, 7) / 6)
+    np.testing.assert_allclose(found, expected)
+    between = risk_at(correct, confidence, [1.5 / 6])  # half of the second answer counts
+    assert between == pytest.approx((2 * expected[1] + expected[0]) / 3)
 
 
 # Two graders
@@ -206,11 +205,14 @@ def test_kappa_by_hand_and_as_scikit_learn_has_it():
 def test_the_counts_say_where_two_graders_part_and_intervals_resample_cases():
     found = agreement(FIRST, SECOND, HALVES, n_draws=300, seed=3)
     drawn = [np.repeat(np.arange(50), weights) for weights in case_weights(HALVES, 300, 3)]
-    for line, of in zip(found, (cohen_kappa, lambda a, b: (a == b).mean()), strict=True):
+    for line, value in zip(found, (0.4, 0.7), strict=True):
         assert [line[k] for k in ("n", *COUNTS)] == [50, 20, 5, 10, 15] and line["n_cases"] == 25
-        assert line["value"] == pytest.approx(of(FIRST, SECOND))
-        draws = [of(FIRST[rows], SECOND[rows]) for rows in drawn]
-        assert (line["low"], line["high"]) == pytest.approx(percentile_interval(draws))
+        assert line["value"] == pytest.approx(value)
+    draws = [cohen_kappa(FIRST[rows], SECOND[rows]) for rows in drawn]
+    assert (found[0]["low"], found[0]["high"]) == pytest.approx(percentile_interval(draws))
+    same = np.bincount(HALVES, FIRST == SECOND)
+    ends = agresti_coull(0.7, effective_n(same, np.full(25, 2)), 25)
+    assert (found[1]["low"], found[1]["high"]) == pytest.approx(ends)
 
 
 def test_what_one_did_not_grade_is_missing_and_nothing_that_both_graded_is_no_agreement():

@@ -13,7 +13,9 @@ from trustlab.measures import metrics_table
 from trustlab.metrics import auprc, auroc, brier, ece, pearson, spearman
 from trustlab.metrics.bands import rising_band
 from trustlab.metrics.correlation import pearson_permutation_p, spearman_permutation_p
+from trustlab.metrics.coverage import NOT_HELD
 from trustlab.metrics.estimate import percentile_interval
+from trustlab.metrics.intervals import jackknife_error, with_extremes
 
 pytestmark = pytest.mark.usefixtures("every_interval")
 LEVELS = (1, 20, 40, 60, 80, 100)
@@ -70,9 +72,11 @@ def statistics(rows: pd.DataFrame) -> dict[tuple[str, str], float]:
     right, sure = rows["correct"], rows["confidence"]
     means = rows.groupby("level")[["correct", "confidence"]].mean()
     inner = {q: auprc(part["correct"], part["confidence"]) for q, part in rows.groupby("level")}
+    n_right = rows.groupby("level")["correct"].sum()
+    pairs = n_right * (rows.groupby("level").size() - n_right)
     return {
         ("auroc", "pooled"): auroc(right, sure),
-        ("auprc", "within"): float(np.nanmean(list(inner.values()))),
+        ("auprc", "within"): float(np.average(list(inner.values()), weights=pairs)),
         ("auprc", "20"): inner[20],
         ("auprc", "100"): inner[100],
         ("mean_confidence", "40"): means.loc[40, "confidence"],
@@ -83,10 +87,8 @@ def statistics(rows: pd.DataFrame) -> dict[tuple[str, str], float]:
     }
 
 
-def test_values_are_those_of_the_functions_and_intervals_of_a_bootstrap_done_by_hand():
+def test_values_are_those_of_the_functions_and_intervals_by_hand():
     run = a_run(n_cases=12)
-    # a draw without case 0 has one class here
-    run.answers.loc[run.answers["level"] == 100, "correct"] = [0] + [1] * 11
     table, rows = table_of(run, n_draws=60, seed=7, min_per_class=1), judged(run)
     accuracy = entry(table, "accuracy", "pooled", "")
     assert (accuracy["value"], accuracy["n"]) == (run.answers["correct"].mean(), 72)
@@ -94,13 +96,19 @@ def test_values_are_those_of_the_functions_and_intervals_of_a_bootstrap_done_by_
         assert entry(table, metric, level)["value"] == pytest.approx(value), metric
     weights = case_weights(rows["case_id"], 60, seed=7)
     drawn = pd.DataFrame([statistics(rows.loc[np.repeat(rows.index, w)]) for w in weights])
-    assert drawn.pop(("auprc", "100")).isna().any()
-    for metric, level in drawn:
+    for metric, level in (("mean_confidence", "40"), ("brier", "pooled")):
         found, values = entry(table, metric, level), drawn[metric, level].to_numpy()
-        # a draw repeats cases, which makes ECE larger
-        excess = np.mean(values) - found["value"] if metric == "ece" else 0.0
-        expected = pytest.approx(percentile_interval(values - excess), abs=1e-9)
+        expected = pytest.approx(percentile_interval(values), abs=1e-9)
         assert (found["low"], found["high"]) == expected, metric
+    leaves = [statistics(rows[rows["case_id"] != case]) for case in rows["case_id"].unique()]
+    for metric, level in (("auroc", "pooled"), ("auprc", "within")):
+        found, values = entry(table, metric, level), [leaf[metric, level] for leaf in leaves]
+        r = min(rows[rows["correct"] == hit]["case_id"].nunique() for hit in (0, 1))
+        ends = with_extremes(found["value"], jackknife_error(values), r, (0, 1))
+        assert (found["low"], found["high"]) == pytest.approx(ends), metric
+    for metric in ("pearson", "spearman"):
+        assert entry(table, metric, "across")["missing"] == NOT_HELD
+    assert np.isnan(entry(table, "ece", "pooled")["low"])
 
 
 def test_discrimination_stands_beside_chance():

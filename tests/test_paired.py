@@ -7,10 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from each import each
-from resampled import auroc_weighted, case_weights
+from resampled import without_each
 
-from trustlab.metrics.estimate import TOO_FEW, bootstrap_p, percentile_interval
-from trustlab.metrics.paired import best_against, chosen_in, paired_differences
+from trustlab.metrics.estimate import bootstrap_p
+from trustlab.metrics.intervals import jackknife_error, opposed_p, with_extremes
+from trustlab.metrics.paired import FEW_DRAWS, chosen_in, corrected, paired_differences
 from trustlab.metrics.significance import cases_shown, holm, sample_size_for_power
 
 KEY = {"dataset": "made", "model": "m"}
@@ -61,23 +62,40 @@ def test_four_answers_by_hand_and_too_few_for_an_interval():
     assert one["missing"].startswith("one class only at level 100: left out")
 
 
+def within_levels(correct, confidence, level) -> float:
+    """Concordant pairs by pairs, level by level."""
+    won = n = 0.0
+    for q in np.unique(level):
+        right, wrong = (confidence[(level == q) & (correct == hit)] for hit in (1, 0))
+        gaps = right[:, None] - wrong
+        won, n = won + (gaps > 0).sum() + 0.5 * (gaps == 0).sum(), n + gaps.size
+    return won / n
+
+
 @each("variant", ["good", "bad"])
-def test_interval_p_and_error_come_from_both_columns_in_the_same_draws(variant):
+def test_interval_p_and_error_come_from_both_columns_without_the_same_case(variant):
     table = many()
-    found = paired_differences(table, "base", n_draws=300, seed=5)
-    one, sides = row(found, level="within", variant=variant), []
+    one, sides = row(paired_differences(table, "base"), level="within", variant=variant), []
     for name in (variant, "base"):
-        part = table[table["variant"] == name].sort_values(["level", "case_id"])
-        weights = case_weights(part["case_id"], 300, 5)
-        right, said = part["correct"].to_numpy(), part["confidence"].to_numpy()
-        at = [part["level"].to_numpy() == q for q in (20, 60, 100)]
-        areas = [auroc_weighted(right[q], said[q], weights[:, q]) for q in at]
-        sides.append(np.mean(areas, axis=0))
-    gaps = sides[0] - sides[1]
-    assert (one["low"], one["high"]) == pytest.approx(percentile_interval(gaps))
-    assert one["p"] == pytest.approx((2 * min((gaps <= 0).sum(), (gaps >= 0).sum()) + 1) / 301)
-    assert one["standard_error"] == pytest.approx(gaps.std(ddof=1))
+        part = table[table["variant"] == name]
+        columns = [part[c].to_numpy() for c in ("correct", "confidence", "level")]
+        leaves = without_each(within_levels, part["case_id"], *columns)
+        sides.append(np.append(within_levels(*columns), leaves))
+    gaps, base = sides[0] - sides[1], table[table["variant"] == "base"]
+    r = min(base[base["correct"] == hit]["case_id"].nunique() for hit in (0, 1))
+    error = jackknife_error(gaps[1:])
+    assert one["difference"] == pytest.approx(gaps[0])
+    assert one["standard_error"] == pytest.approx(error)
+    assert (one["low"], one["high"]) == pytest.approx(with_extremes(gaps[0], error, r, (-1, 1)))
+    assert one["p"] == pytest.approx(opposed_p(gaps[0], error, r))
     assert (one["low"] > 0) == (variant == "good")
+
+
+def test_draws_that_are_too_few_for_any_p_after_holm_are_told():
+    line = {"model": "m", "dataset": "d", "level": "all", "n_cases": 40, "missing": ""}
+    some = [line | {"metric": m, "p": 0.01, "p_least": 0.01} for m in ["auc"] * 4 + ["cv"] * 5]
+    found = corrected(some, ["model", "dataset", "level"])
+    assert found["missing"].tolist() == [""] * 4 + [FEW_DRAWS] * 5
 
 
 def test_holm_is_over_what_one_model_and_data_set_compare_by_one_metric_at_one_level():
@@ -133,21 +151,7 @@ def test_cases_needed_by_hand():
     assert shown == ["67", "1,234", "10,000", "> 10,000", "–"]
 
 
-def test_the_best_is_held_against_the_reference_as_if_it_had_been_named(every_interval):
+def test_the_best_is_best_in_a_share_of_draws():
     # first: draw 1, a third of draw 3; second: draw 2, a third of draw 3; the fourth does not count
     draws = [[3, 1, 2, 2], [1, 2, 2, NAN], [0, 1, 2, 9]]
     assert chosen_in(draws).tolist() == pytest.approx([4 / 9, 4 / 9, 1 / 9])
-    scores = np.random.default_rng(0).normal(0, 1, (30, 5))  # the reference last
-    scores[:, 0] += 0.8
-    cases = np.arange(30)
-    values, draws = scores.mean(axis=0), (case_weights(cases, 400) @ scores / 30).T
-    found = best_against(values[:-1], draws[:-1], values[-1], draws[-1], cases)
-    gaps = draws[0] - draws[-1]
-    assert (found["which"], found["tied"], found["missing"]) == (0, (), "")
-    assert found["difference"] == pytest.approx(values[0] - values[-1])
-    assert (found["low"], found["high"]) == pytest.approx(percentile_interval(gaps))
-    assert found["standard_error"] == pytest.approx(gaps.std(ddof=1))
-    assert 0.9 < found["chosen_in"] <= 1
-    few = best_against(values[:-1], draws[:-1], values[-1], draws[-1], cases[:11])
-    assert few["missing"] == TOO_FEW
-    assert np.isnan([few[name] for name in ("low", "p", "standard_error", "chosen_in")]).all()

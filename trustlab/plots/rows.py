@@ -404,7 +404,7 @@ def _of_rest(
     return [Line2D([], [], label=words, **look) for words, look in looks.items()]
 
 
-STRATA = {"pooled": "Pooled over levels", "within": "Level-stratified (mean over levels)"}
+STRATA = {"pooled": "Pooled over levels", "within": "Level-stratified"}
 
 
 def auroc_rows(table: pd.DataFrame, families: Mapping[str, str]) -> Any:
