@@ -1,12 +1,11 @@
 """How long do the intervals take? ``python -m benchmarks.metrics``.
 
-2,000 bootstrap draws for 28 methods on 3,498 answers (583 cases at six levels): the AUROC over all
-levels alone, as the package makes it (each method's answers put in order once, and weighed by how
-often each case is drawn), with one process and with two; the whole ``metrics_table``, which holds
-AUROC and AUPRC also at each level and level-stratified, calibration and correlations; and a plain
-loop that draws the rows of each draw's cases and hands them to scikit-learn's ``roc_auc_score``.
-The loop is timed on ``--few`` draws and scaled up. Both sides must give the same numbers on the
-draws that both make, else the exit status is 1.
+The AUROC of 28 methods on 3,498 answers (583 cases at six levels) with its jackknife over cases, as
+the package makes it (each method's answers put in order once); the whole ``metrics_table``, which
+holds AUROC and AUPRC also at each level and level-stratified, calibration and correlations; and a
+plain loop that hands the answers without each case to scikit-learn's ``roc_auc_score``. The loop is
+timed on ``--few`` cases and scaled up. Both sides must give the same numbers, else the exit status
+is 1.
 """
 
 from __future__ import annotations
@@ -22,16 +21,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from joblib import Parallel, delayed
 from sklearn.metrics import roc_auc_score
 
 from trustlab.measures import metrics_table
-from trustlab.metrics.discrimination import ranking_weighted
-from trustlab.metrics.estimate import Draws, percentile_interval
+from trustlab.metrics.discrimination import pairs
 
 LEVELS = (1, 20, 40, 60, 80, 100)
-AIM_S = 20
-CHUNK = 250
 
 
 def made(n_cases: int, n_methods: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -71,39 +66,19 @@ def run_of(case: np.ndarray, correct: np.ndarray, sure: np.ndarray) -> SimpleNam
     return SimpleNamespace(answers=answers, confidence=pd.concat(parts, ignore_index=True))
 
 
-def ours(
-    case: np.ndarray, correct: np.ndarray, sure: np.ndarray, n_draws: int, n_jobs: int
-) -> np.ndarray:
-    """The interval of every method's AUROC, (methods, 2)."""
-    cases, code = np.unique(case, return_inverse=True)
-    draws = Draws.of(cases, n_draws).times
-    found: Any = Parallel(n_jobs=n_jobs)(
-        delayed(_interval)(correct, row, draws, code) for row in sure
-    )
-    return np.array(found)
+def ours(case: np.ndarray, correct: np.ndarray, sure: np.ndarray) -> np.ndarray:
+    """Every method's AUROC, then that without each case, (methods, 1 + cases)."""
+    whole = np.zeros(len(case), int)
+    return np.stack([pairs(correct, row, case, whole).shares() for row in sure])
 
 
-def _interval(
-    correct: np.ndarray, sure: np.ndarray, draws: np.ndarray, code: np.ndarray
-) -> tuple[float, float]:
-    chunks = [
-        ranking_weighted(correct, sure, draws[:, i : i + CHUNK][code].T)[0]
-        for i in range(0, draws.shape[1], CHUNK)
-    ]
-    return percentile_interval(np.concatenate(chunks))
-
-
-def loop(
-    case: np.ndarray, correct: np.ndarray, sure: np.ndarray, n_draws: int, few: int
-) -> np.ndarray:
-    """The first ``few`` of ``n_draws`` draws of every method, by scikit-learn on the rows drawn:
-    (methods, few)."""
-    weights = Draws.of(case, n_draws).times[case, :few].T.astype(int)  # cases are 0, 1, 2 ...
+def loop(case: np.ndarray, correct: np.ndarray, sure: np.ndarray, few: int) -> np.ndarray:
+    """The same without each of the first ``few`` cases, by scikit-learn: (methods, few)."""
     found = np.empty((len(sure), few))
-    for b, weight in enumerate(weights):
-        rows = np.repeat(np.arange(len(case)), weight)
+    for left_out in range(few):  # cases are 0, 1, 2 ...
+        kept = case != left_out
         for m, row in enumerate(sure):
-            found[m, b] = roc_auc_score(correct[rows], row[rows])
+            found[m, left_out] = roc_auc_score(correct[kept], row[kept])
     return found
 
 
@@ -116,57 +91,40 @@ def seconds(task: Callable[[], Any]) -> tuple[float, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(
-        prog="benchmarks.metrics", description="Time the bootstrap of AUROC and the whole table."
+        prog="benchmarks.metrics", description="Time the jackknife of AUROC and the whole table."
     )
     parser.add_argument(
         "--cases", type=int, default=583, help="cases, six answers each (default: %(default)s)"
     )
     parser.add_argument("--methods", type=int, default=28)
-    parser.add_argument("--draws", type=int, default=2000)
+    parser.add_argument("--draws", type=int, default=2000, help="of what is resampled")
     parser.add_argument(
-        "--few", type=int, default=20, help="draws of the plain loop (default: %(default)s)"
+        "--few", type=int, default=20, help="cases of the plain loop (default: %(default)s)"
     )
     o = parser.parse_args()
     case, correct, sure = made(o.cases, o.methods, 0)
     run: Any = run_of(case, correct, sure)
     scales = {f"m{i:02d}": "probability" if i % 2 else "score" for i in range(o.methods)}
     load = os.getloadavg()[0]
-    weights = Draws.of(case, o.draws).times[case, : o.few].T
-    same = np.stack([ranking_weighted(correct, row, weights)[0] for row in sure])
-    few = loop(case, correct, sure, o.draws, o.few)
-    apart = float(np.abs(few - same).max())
-    Parallel(n_jobs=2)(
-        delayed(_interval)(correct, row, np.ones((o.cases, 2)), case) for row in sure[:2]
-    )  # starts the processes
-    wall, busy = seconds(lambda: loop(case, correct, sure, o.draws, o.few))
-    plain, plain_busy = wall * o.draws / o.few, busy * o.draws / o.few
-    print(f"{len(case):,} answers of {o.cases} cases, {o.methods} methods, {o.draws:,} draws\n")
+    same = ours(case, correct, sure)[:, 1 : 1 + o.few]
+    apart = float(np.abs(loop(case, correct, sure, o.few) - same).max())
+    wall, busy = seconds(lambda: loop(case, correct, sure, o.few))
+    plain, plain_busy = wall * o.cases / o.few, busy * o.cases / o.few
+    print(f"{len(case):,} answers of {o.cases} cases, {o.methods} methods\n")
     print(f"{'':<44}{'seconds':>10}{'processor':>11}{'times faster':>14}{'processor':>11}")
-    print(
-        f"{f'roc_auc_score in a loop ({o.few} draws, scaled)':<44}{plain:>10.2f}{plain_busy:>11.2f}"
-    )
+    words = f"roc_auc_score in a loop ({o.few} cases, scaled)"
+    print(f"{words:<44}{plain:>10.2f}{plain_busy:>11.2f}")
     whole = {"n_draws": o.draws, "scales": scales}
-    for name, n, task in (
-        ("AUROC, one process", 1, lambda: ours(case, correct, sure, o.draws, 1)),
-        ("AUROC, two processes", 2, lambda: ours(case, correct, sure, o.draws, 2)),
-        ("metrics_table, all metrics, one process", 1, lambda: metrics_table(run, **whole)),
-        (
-            "metrics_table, all metrics, two processes",
-            2,
-            lambda: metrics_table(run, **whole, n_jobs=2),
-        ),
+    for name, task in (
+        ("AUROC with its jackknife", lambda: ours(case, correct, sure)),
+        (f"metrics_table, all metrics, {o.draws:,} draws", lambda: metrics_table(run, **whole)),
     ):
         wall, busy = seconds(task)
-        own = (f"{busy:>11.2f}", f"{plain_busy / busy:>11.1f}") if n == 1 else ("", "")
-        print(f"{name:<44}{wall:>10.2f}{own[0]:>11}{plain / wall:>14.1f}{own[1]:>11}", flush=True)
-    print(
-        f"\nlargest difference from scikit-learn on the same draws {apart:.1e}; aim {AIM_S} s on"
-        " two cores"
-    )
-    print(
-        f"load before the start {load:.2f}; {platform.machine()}, {os.cpu_count()} cores, numpy"
-        f" {np.__version__}"
-    )
+        faster = f"{plain / wall:>14.1f}{plain_busy / busy:>11.1f}"
+        print(f"{name:<44}{wall:>10.2f}{busy:>11.2f}{faster}", flush=True)
+    print(f"\nlargest difference from scikit-learn {apart:.1e}")
+    machine = f"{platform.machine()}, {os.cpu_count()} cores, numpy {np.__version__}"
+    print(f"load before the start {load:.2f}; {machine}")
     sys.exit(int(apart > 1e-9))
 
 

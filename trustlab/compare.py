@@ -114,7 +114,7 @@ class Comparison:
         headline(figure, TITLE)
         about = formatted.about(self.answers)
         about["model"] = list(dict.fromkeys(of["model"] for of in self.origins.values()))
-        interval = formatted.interval_words(table, "95 % case-bootstrap interval")
+        interval = formatted.interval_words(table, "95 % interval over cases")
         caption(figure, **about, note=OWN_ANSWERS, interval=interval)
         return axes
 

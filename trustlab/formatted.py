@@ -17,7 +17,7 @@ import pandas as pd
 from trustlab.collect import SAMPLE_NEEDS, needs_of
 from trustlab.confidence import METHODS
 from trustlab.confidence.registry import label
-from trustlab.metrics.coverage import NOT_HELD
+from trustlab.metrics.coverage import PAGE
 from trustlab.metrics.estimate import MIN_CASES, groups, most_frequent
 from trustlab.metrics.run_tables import KEYS
 from trustlab.metrics.significance import cases_shown
@@ -220,7 +220,7 @@ def interval_words(table: pd.DataFrame, words: str) -> str:
     """What a caption says of the intervals of ``table``: ``words``, or why some or all lack one."""
     if "low" not in table or table["low"].notna().to_numpy().any():
         why = table["missing"].astype(str) if "missing" in table else pd.Series(dtype=str)
-        return words + ", where it holds" * bool(why.str.contains(NOT_HELD, regex=False).any())
+        return words + ", where it holds" * bool(why.str.contains(PAGE, regex=False).any())
     return f"no intervals: fewer than {MIN_CASES} cases, values all alike, or none that holds"
 
 

@@ -15,7 +15,8 @@ LEAST = 0.90
 LEAST_HOLM = 0.94
 """Share of the families of equal methods in which Holm's correction must find no difference."""
 FILE = Path(__file__).with_name("coverage.csv")
-NOT_HELD = "no interval: none of its kind holds for every truth (docs/coverage.md)"
+PAGE = "(docs/coverage.md)"
+NOT_HELD = f"no interval: none of its kind holds for every truth {PAGE}"
 
 
 class Size(NamedTuple):
@@ -54,9 +55,9 @@ def withheld(kind: str, n_cases: int, rarer: int) -> str:
     right or wrong. A kind that was not simulated is not printed."""
     size = sizes().get(kind)
     if size is None:
-        return f"no interval: {kind or 'this kind'} was not simulated (docs/coverage.md)"
+        return f"no interval: {kind or 'this kind'} was not simulated {PAGE}"
     if n_cases < size.n_cases:
-        enough = f"it holds from {size.n_cases:.0f} cases on (docs/coverage.md)"
+        enough = f"it holds from {size.n_cases:.0f} cases on {PAGE}"
         return NOT_HELD if size.n_cases == float("inf") else f"no interval: {enough}"
     if rarer < size.rarer:
         return f"no interval: fewer than {size.rarer} cases with right answers, or with wrong ones"

@@ -33,7 +33,7 @@ class Figures:
         answers: pd.DataFrame | None = None,
         models: Sequence[str] = (),
         notes: Sequence[str] = (),
-        interval: str = "95 % case-bootstrap interval",
+        interval: str = "95 % interval over cases",
         facts: Mapping[str, Any] | None = None,
     ) -> None:
         self.number, self.folder, self.run = number, setup.run_dir / "figures", run

@@ -203,7 +203,7 @@ def caption(
     counts: str = "",
     levels: Sequence[int] = (),
     note: str = "",
-    interval: str = "95 % case-bootstrap interval",
+    interval: str = "95 % interval over cases",
 ) -> Text:
     """Say in small print under the figure (or that of axes) what was measured; returns the text.
 
