@@ -24,7 +24,7 @@ import pandas as pd
 from sklearn.metrics import roc_auc_score
 
 from trustlab.measures import metrics_table
-from trustlab.metrics.discrimination import pairs
+from trustlab.metrics.discrimination import concordance
 
 LEVELS = (1, 20, 40, 60, 80, 100)
 
@@ -69,7 +69,7 @@ def run_of(case: np.ndarray, correct: np.ndarray, sure: np.ndarray) -> SimpleNam
 def ours(case: np.ndarray, correct: np.ndarray, sure: np.ndarray) -> np.ndarray:
     """Every method's AUROC, then that without each case, (methods, 1 + cases)."""
     whole = np.zeros(len(case), int)
-    return np.stack([pairs(correct, row, case, whole).shares() for row in sure])
+    return np.stack([concordance(correct, row, case, whole) for row in sure])
 
 
 def loop(case: np.ndarray, correct: np.ndarray, sure: np.ndarray, few: int) -> np.ndarray:

@@ -17,7 +17,16 @@ from trustlab.metrics import coverage
 from trustlab.metrics.calibration import CALIBRATION, dependence, ece, ece_by_chance
 from trustlab.metrics.correlation import OVER_LEVELS
 from trustlab.metrics.discrimination import RANKING, STRATIFIED
-from trustlab.metrics.estimate import Rows, across, difference, estimate, mean, no_interval, rate
+from trustlab.metrics.estimate import (
+    Rows,
+    across,
+    difference,
+    estimate,
+    mean,
+    mean_share,
+    no_interval,
+    rate,
+)
 from trustlab.metrics.selective import RISK
 from trustlab.metrics.stability import CVS
 from trustlab.metrics.trust_table import INTERVALS
@@ -38,10 +47,10 @@ def rows(table: pd.DataFrame) -> Rows:
 
 
 def test_every_kind_that_a_table_prints_was_simulated_at_every_size() -> None:
-    shares = [rate("correct"), RISK, mean("confidence")]
+    shares = [rate("correct"), RISK, mean("confidence"), mean_share("confidence")]
     ranked = [*RANKING.values(), *STRATIFIED.values()]
     single = [m.statistic for m in CALIBRATION.values()]
-    paired = [*ranked, rate("correct"), *map(across, OVER_LEVELS.values()), *CVS.values()]
+    paired = [*ranked, rate("correct"), *CVS.values()]
     printed = [*shares, *ranked, *single, *CVS.values(), *map(difference, paired)]
     kinds = {of.kind for of in printed if of.interval is not no_interval}
     kinds |= {"kappa", "recalibration", *INTERVALS.values()}

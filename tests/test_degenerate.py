@@ -98,13 +98,9 @@ ECE = (NAN, 0.3, 1.4 / 3, 0, (2 * 0.3 + 3 * (0.8 - 1 / 3)) / 5)
 OF_PAIRS: dict[str, tuple[Callable[[Any, Any], Any], tuple[Any, ...]]] = {
     "discrimination.auroc": (discrimination.auroc, (*NO_VALUE, 0.5, 2.5 / 6)),
     "discrimination.auprc": (discrimination.auprc, (*NO_VALUE, 0.5, 11 / 30)),
-    "discrimination.pairs": (
-        lambda c, s: discrimination.pairs(c, s, *apart(c)).shares()[0],
+    "discrimination.concordance": (
+        lambda c, s: discrimination.concordance(c, s, *apart(c))[0],
         (*NO_VALUE, 0.5, 2.5 / 6),
-    ),
-    "discrimination.precisions": (
-        lambda c, s: discrimination.precisions(c, s, apart(c)[0], np.size(c))[0],
-        (*NO_VALUE, 0.5, 11 / 30),
     ),
     "calibration.brier": (calibration.brier, (NAN, 0.09, 0.3, 0.25, 0.4)),
     "calibration.ece": (calibration.ece, ECE),
@@ -206,7 +202,13 @@ OF_GRADERS = [
     *((KAPPA, NAN, said, said, np.ones((2, len(said)))) for said in ([], [1, 1])),
     *((KAPPA, REFUSED, *of, np.ones((2, 1))) for of in [([NAN], [1]), ([1, 0], [1]), ([2], [1])]),
     (agreement.agreement, (0, 0, 0, 0, *NO_VALUE, 0, 0, 0), [], [], []),
-    (ALL_AGREE, (6, 0, 0, 6, 1, NAN, NAN, 12, 12, 0), MANY % 2, MANY % 2, MANY),
+    (
+        ALL_AGREE,
+        (6, 0, 0, 6, 1, NAN, NAN, 12, 12, 0, 6, 0, 0, 6, 1, 0.6680314034205064, 1, 12, 12, 0),
+        MANY % 2,
+        MANY % 2,
+        MANY,
+    ),
     (agreement.agreement, REFUSED, [INF], [1], ["a"]),
 ]
 OF_RISKS = [

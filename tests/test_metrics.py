@@ -10,7 +10,7 @@ from sklearn.metrics import average_precision_score, cohen_kappa_score, roc_auc_
 
 from trustlab.metrics import auprc, auroc, brier, ece
 from trustlab.metrics.agreement import COUNTS, agreement, cohen_kappa_weighted
-from trustlab.metrics.discrimination import pairs, precisions
+from trustlab.metrics.discrimination import concordance
 from trustlab.metrics.estimate import TOO_FEW, UNDEFINED, bounded_interval, percentile_interval
 from trustlab.metrics.intervals import agresti_coull, effective_n
 from trustlab.metrics.selective import aurc, prediction_rejection_ratio, risk_at
@@ -53,14 +53,11 @@ def test_discrimination_agrees_with_scikit_learn_also_without_each_case(n_values
     correct, confidence = scored(60, n_values)
     case = np.random.default_rng(1).permutation(np.arange(60) % n_cases)
     whole = np.zeros(60, int)
-    for plain, leaves, theirs in (
-        (auroc, pairs(correct, confidence, case, whole).shares(), roc_auc_score),
-        (auprc, precisions(correct, confidence, case, n_cases), average_precision_score),
-    ):
+    for plain, theirs in ((auroc, roc_auc_score), (auprc, average_precision_score)):
         assert plain(correct, confidence) == pytest.approx(theirs(correct, confidence), abs=1e-12)
-        expected = without_each(theirs, case, correct, confidence)
-        np.testing.assert_allclose(leaves[1:], expected, atol=1e-12)
-        assert leaves[0] == pytest.approx(theirs(correct, confidence), abs=1e-12)
+    shares = concordance(correct, confidence, case, whole)
+    expected = without_each(roc_auc_score, case, correct, confidence)
+    np.testing.assert_allclose(shares, [auroc(correct, confidence), *expected], atol=1e-12)
 
 
 def stratified_by_hand(correct, confidence, stratum) -> float:
@@ -79,21 +76,20 @@ def test_pairs_within_strata_count_alike_and_those_within_a_case_once(seed):
     correct, confidence = scored(40, 6, seed)
     case, stratum = rng.integers(0, 9, 40), rng.integers(0, 3, 40)
     case[:9] = np.arange(9)
-    shares = pairs(correct, confidence, case, stratum).shares()
+    shares = concordance(correct, confidence, case, stratum)
     assert shares[0] == pytest.approx(stratified_by_hand(correct, confidence, stratum))
     expected = without_each(stratified_by_hand, case, correct, confidence, stratum)
     np.testing.assert_allclose(shares[1:], expected)
     order = rng.permutation(40)
-    again = pairs(correct[order], confidence[order] * 3 - 1, case[order], 2 - stratum[order])
-    np.testing.assert_allclose(again.shares(), shares)
+    again = concordance(correct[order], confidence[order] * 3 - 1, case[order], 2 - stratum[order])
+    np.testing.assert_allclose(again, shares)
 
 
 def test_auroc_by_hand_and_missing_where_one_class_is_left():
     # Pairs (correct, wrong): 0.9>0.8, 0.9>0.1, 0.5<0.8, 0.5>0.1, 0.8=0.8, 0.8>0.1: 4 won, 1 tied
     assert auroc([1, 0, 1, 1, 0], [0.9, 0.8, 0.5, 0.8, 0.1]) == pytest.approx(4.5 / 6)
-    shares = pairs([1, 0, 1], [0.9, 0.5, 0.1], np.arange(3), np.zeros(3, int)).shares()
+    shares = concordance([1, 0, 1], [0.9, 0.5, 0.1], np.arange(3), np.zeros(3, int))
     np.testing.assert_array_equal(shares, [0.5, 0, np.nan, 1])
-    assert np.isnan(precisions([1, 0, 1], [0.9, 0.5, 0.1], np.arange(3), 3)[2])
 
 
 def test_brier_and_ece_by_hand():

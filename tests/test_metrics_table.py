@@ -94,20 +94,20 @@ def test_values_are_those_of_the_functions_and_intervals_by_hand():
     assert (accuracy["value"], accuracy["n"]) == (run.answers["correct"].mean(), 72)
     for (metric, level), value in statistics(rows).items():
         assert entry(table, metric, level)["value"] == pytest.approx(value), metric
+    score = entry(table_of(run, n_draws=60, seed=7, scales={}), "mean_confidence", "40")
     weights = case_weights(rows["case_id"], 60, seed=7)
     drawn = pd.DataFrame([statistics(rows.loc[np.repeat(rows.index, w)]) for w in weights])
-    for metric, level in (("mean_confidence", "40"), ("brier", "pooled")):
-        found, values = entry(table, metric, level), drawn[metric, level].to_numpy()
-        expected = pytest.approx(percentile_interval(values), abs=1e-9)
-        assert (found["low"], found["high"]) == expected, metric
+    values = drawn["mean_confidence", "40"].to_numpy()
+    assert (score["low"], score["high"]) == pytest.approx(percentile_interval(values))
     leaves = [statistics(rows[rows["case_id"] != case]) for case in rows["case_id"].unique()]
-    for metric, level in (("auroc", "pooled"), ("auprc", "within")):
+    rarer = min(rows[rows["correct"] == hit]["case_id"].nunique() for hit in (0, 1))
+    three = (("auroc", "pooled", rarer), ("brier", "pooled", 12), ("mean_confidence", "40", 12))
+    for metric, level, r in three:
         found, values = entry(table, metric, level), [leaf[metric, level] for leaf in leaves]
-        r = min(rows[rows["correct"] == hit]["case_id"].nunique() for hit in (0, 1))
         ends = with_extremes(found["value"], jackknife_error(values), r, (0, 1))
         assert (found["low"], found["high"]) == pytest.approx(ends), metric
-    for metric in ("pearson", "spearman"):
-        assert entry(table, metric, "across")["missing"] == NOT_HELD
+    for metric, level in (("pearson", "across"), ("spearman", "across"), ("auprc", "within")):
+        assert entry(table, metric, level)["missing"] == NOT_HELD
     assert np.isnan(entry(table, "ece", "pooled")["low"])
 
 
@@ -173,7 +173,7 @@ def test_a_failed_answer_changes_nothing_but_what_is_counted_as_missing():
     for metric, level, method, expected in [
         ("accuracy", "20", "", (27, 3, "3 answers missing")),
         ("accuracy", "40", "", (30, 0, "")),
-        ("ece", "pooled", "good", (174, 6, "6 answers missing")),
+        ("brier", "pooled", "good", (174, 6, "6 answers missing")),
     ]:
         assert counted(entry(found, metric, level, method)) == expected, (metric, level)
 

@@ -88,7 +88,7 @@ def test_interval_p_and_error_come_from_both_columns_without_the_same_case(varia
     assert one["standard_error"] == pytest.approx(error)
     assert (one["low"], one["high"]) == pytest.approx(with_extremes(gaps[0], error, r, (-1, 1)))
     assert one["p"] == pytest.approx(opposed_p(gaps[0], error, r))
-    assert (one["low"] > 0) == (variant == "good")
+    assert (one["p"] < 0.05) == (variant == "bad")  # 0.12 is little for 40 cases
 
 
 def test_draws_that_are_too_few_for_any_p_after_holm_are_told():

@@ -216,7 +216,7 @@ def test_the_difference_is_drawn_from_both_on_the_same_cases(metric):
     found = cv_differences(table, n_draws=300).query("metric == 'cv_sample' and level == '100'")
     sample = found.set_index("method")  # a more stable method lies below 0
     assert sample.loc["asp", "high"] < 0 < sample.loc["semantic_poc", "low"]
-    assert sample.loc["asp", "p_holm"] < 0.05
+    assert sample.loc["asp", "p"] < 0.05
 
 
 def test_an_answer_that_was_not_had_names_nobody() -> None:

@@ -13,7 +13,8 @@ from made_reviews import EMPTY_PLAN, SAFETY_OFF, many_cases, review, two_cases
 from resampled import case_weights
 
 from trustlab.metrics import trust
-from trustlab.metrics.estimate import percentile_interval
+from trustlab.metrics.estimate import TOO_FEW, percentile_interval
+from trustlab.metrics.intervals import agresti_coull, kish_n
 from trustlab.metrics.trust_table import INDICES, NEEDED, review_counts, trust_indices
 
 pytestmark = pytest.mark.usefixtures("every_interval")
@@ -59,7 +60,7 @@ def test_two_cases_by_hand() -> None:
     assert holds(row, accuracy=0.5, cdr=1 / 6, rdc=0.3, eti=0.54, eti_percent=54)
     assert holds(row, unsafe_rx_percent=25, test_alerts_percent=40, osi=67.5)
     assert holds(row, fti=60.75, fti_as_printed=34.02)
-    assert {row[f"{name}_missing"] for name in INDICES} == {"no draws"}
+    assert {row[f"{name}_missing"] for name in INDICES} == {TOO_FEW}
     assert holds(row, n_doctors=3, n_cases=2, n_judged=2, n_readable=2, n_cosine=2, n_ties=0)
     assert holds(row, n_prescriptions=5, n_rx_rated=4, n_safe=2, n_caution=1, n_unsafe=1)
     assert holds(row, n_rx_unknown=1, n_tests=5, n_tests_rated=5, n_alerts=2, n_risky=1)
@@ -82,8 +83,8 @@ def test_with_safety_off_there_are_no_percentages_and_the_diagnosis_is_judged_th
     assert holds(row, rx_unrated_percent=NAN, tests_unrated_percent=NAN)
     assert row["unsafe_rx_percent_missing"] == row["test_alerts_percent_missing"] == "safety off"
     by_rule = formulation == "trust-x"
-    assert row["osi_missing"] == ("0 by rule; no draws" if by_rule else "safety off")
-    assert row["fti_missing"] == ("no draws" if by_rule else "without osi")
+    assert row["osi_missing"] == (f"0 by rule; {TOO_FEW}" if by_rule else "safety off")
+    assert row["fti_missing"] == (TOO_FEW if by_rule else "without osi")
     on, off = (one(t, formulation) for t in (many_cases(20), many_cases(20).assign(**SAFETY_OFF)))
     assert on[INDICES[:6]].tolist() == off[INDICES[:6]].tolist()
     assert holds(off, osi=osi_, osi_n=20 * by_rule, fti_n=20 * by_rule)  # 0 by rule, for all
@@ -92,8 +93,7 @@ def test_with_safety_off_there_are_no_percentages_and_the_diagnosis_is_judged_th
 def test_parts_that_no_draw_moves_have_no_interval_and_the_whole_names_them() -> None:
     votes = [["flu", "flu" if i % 2 else "cold"] for i in range(12)]
     row = one(rows(*(review(f"{i}", said) for i, said in enumerate(votes))), draws=60)
-    alike = ["rdc", "unsafe_rx_percent", "test_alerts_percent", "osi"]
-    assert told(row, "no interval: all draws alike") == alike
+    assert told(row, "no interval: all draws alike") == ["rdc", "osi"]
     assert row["eti_missing"] == row["eti_percent_missing"] == "the interval takes as certain: rdc"
     certain = "the interval takes as certain: rdc, unsafe_rx_percent, test_alerts_percent"
     assert row["fti_missing"] == row["fti_as_printed_missing"] == certain
@@ -175,9 +175,18 @@ def test_intervals_draw_the_same_cases_for_all_components() -> None:
     for times in case_weights(cases["case_id"], 20, 3):
         drawn = cases.loc[np.repeat(cases.index, times)].assign(case_id=np.arange(20).astype(str))
         found.append(wide(trust_indices(drawn, draws=0)))
-    for name in INDICES:
+    shares = {"accuracy", "accuracy_shared", "unsafe_rx_percent", "test_alerts_percent"}
+    for name in set(INDICES) - shares:
         expected = pytest.approx(percentile_interval([f[name] for f in found]))
         assert (row[f"{name}_low"], row[f"{name}_high"]) == expected, name
+    right = agresti_coull(row["accuracy"], 20, 20)
+    assert (row["accuracy_low"], row["accuracy_high"]) == pytest.approx(right)
+    rated = cases[["n_safe", "n_caution", "n_unsafe"]].sum(axis=1).to_numpy()
+    ends = agresti_coull(
+        row["unsafe_rx_percent"] / 100, kish_n(rated[rated > 0]), (rated > 0).sum()
+    )
+    expected = pytest.approx([100 * end for end in ends])
+    assert [row["unsafe_rx_percent_low"], row["unsafe_rx_percent_high"]] == expected
     assert told(row, "no interval") == [] and row["osi_low"] < row["osi"] < row["osi_high"]
 
 

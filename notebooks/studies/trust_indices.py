@@ -487,7 +487,7 @@ def configuration_differences(
 
 
 def indices_on_shared_cases(reviews: pd.DataFrame, of: Sequence[str] = RUN) -> pd.DataFrame:
-    """The indices (``trust-x``), without intervals, of the cases that all configurations could
+    """The indices (``trust-x``), without draws, of the cases that all configurations could
     answer.
     "All" are those of a group ``of`` keys whose ETI has a case at all; where they share no case,
     every index is missing."""
@@ -498,8 +498,10 @@ def indices_on_shared_cases(reviews: pd.DataFrame, of: Sequence[str] = RUN) -> p
         shared = set[str].intersection(*filter(None, could)) if any(could) else set()
         kept = group[group["case_id"].astype(str).isin(shared)]
         indices = made.trust_indices(kept if len(kept) else group, draws=0)
-        none = {"value": NAN, "n": 0, "n_cases": 0, "missing": "no case that all could answer"}
-        found.append(indices if len(kept) else indices.assign(**none))
+        if not len(kept):
+            indices = indices.assign(value=NAN, low=NAN, high=NAN, n=0, n_cases=0)
+            indices["missing"] = "no case that all could answer"
+        found.append(indices)
     return pd.concat(found, ignore_index=True)
 
 

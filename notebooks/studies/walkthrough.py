@@ -22,7 +22,7 @@ from trustlab.experiment import benchmark, cases_hash
 from trustlab.folder.records_file import read_records, save_records
 from trustlab.folder.saved import RUN, load_run
 from trustlab.knowledge import Knowledge
-from trustlab.metrics.estimate import NAN, Draws, Rows, grouped, groups, mean, measure, rate
+from trustlab.metrics.estimate import NAN, Draws, Rows, grouped, groups, mean_share, measure, rate
 from trustlab.metrics.schema import table
 from trustlab.metrics.ties import reaches
 from trustlab.paths import DATA, save_json
@@ -69,7 +69,7 @@ def _group_means(
     draws = Draws.of(rows["case_id"].to_numpy(), n_draws, seed)
     enough = rows.groupby(by)[columns[0]].transform("size") >= MIN_ANSWERS
     held = grouped(rows[enough].sort_values(by), by, columns[0], n_draws=draws)
-    return table(measure(held, {name: mean(name) for name in columns}), by)
+    return table(measure(held, {name: mean_share(name) for name in columns}), by)
 
 
 def agreement_table(run: Run, knowledge: Knowledge) -> pd.DataFrame:
@@ -121,7 +121,7 @@ def consistent_table(
             about |= {"level": level, "threshold": threshold, "n_answers": len(had)}
             for name in columns:
                 rows = Rows.of(chosen, name, draws, none="" if len(chosen) else "no answer")
-                statistic = rate(name) if name == "accuracy" else mean(name)
+                statistic = rate(name) if name == "accuracy" else mean_share(name)
                 lines += measure([(about, rows)], {name: statistic})
     return table(lines, ["model", "level", "threshold"], ["n_answers"])
 

@@ -32,8 +32,7 @@ ALIKE = 1e-12
 CHUNK = 250
 """Draws handled at once: keeps the working arrays near the processor's cache."""
 MOST = 1 << 24
-"""Numbers held at once, 128 MiB; above it fewer draws are handled at once, and counts kept in a
-byte."""
+"""Numbers held at once, 128 MiB; above it fewer draws are handled at once."""
 NAN = float("nan")
 
 
@@ -42,19 +41,16 @@ def enough_cases(case_ids: ArrayLike) -> bool:
     return len(np.unique(np.asarray(case_ids))) >= MIN_CASES
 
 
+@lru_cache(maxsize=4)
 def _drawn(n_cases: int, n_draws: int, seed: int) -> np.ndarray:
-    """How often each case is in each draw, (n_cases, n_draws); made some at a time."""
-    # 255 of one case in a draw: never, of so many
-    found = np.empty((n_cases, n_draws), np.float64 if n_cases * n_draws <= MOST else np.uint8)
+    """How often each case is in each draw, (n_cases, n_draws)."""
+    times = np.zeros((n_cases, n_draws))
     if n_cases:
         rng, chances = np.random.default_rng(seed), np.full(n_cases, 1 / n_cases)
         for some in _in_parts(n_draws, n_cases):
-            found[:, some] = rng.multinomial(n_cases, chances, size=some.stop - some.start).T
-    found.flags.writeable = False  # it is shared
-    return found
-
-
-_small, _large = lru_cache(maxsize=16)(_drawn), lru_cache(maxsize=1)(_drawn)
+            times[:, some] = rng.multinomial(n_cases, chances, size=some.stop - some.start).T
+    times.flags.writeable = False  # it is shared
+    return times
 
 
 def _in_parts(n_draws: int, n_rows: int) -> Iterator[slice]:
@@ -83,43 +79,7 @@ class Draws:
         if n_draws < 0:
             raise ValueError(f"n_draws must be at least 0; received {n_draws}")
         cases = np.unique(np.asarray(case_ids))
-        times = _small if len(cases) * n_draws <= MOST else _large
-        return cls(cases, times(len(cases), n_draws, seed))
-
-
-class _Whole:
-    """A table whose rows are measured in parts: what the parts read of it, each made once."""
-
-    def __init__(self, table: pd.DataFrame, draws: Draws) -> None:
-        self.table, self._draws = table, draws
-        self._columns: dict[str, np.ndarray] = {}
-
-    def __getitem__(self, column: str) -> np.ndarray:
-        """A column, (rows,)."""
-        if column not in self._columns:
-            self._columns[column] = self.table[column].to_numpy()
-        return self._columns[column]
-
-    @cached_property
-    def case(self) -> np.ndarray:
-        """The place of each row's case among those drawn, -1 where it is not, (rows,)."""
-        return self._draws.index.get_indexer(self["case_id"])
-
-    @cached_property
-    def ranked(self) -> np.ndarray:
-        """The confidences with near-ties made ties, whatever the levels and draws, (rows,)."""
-        product = "method" in self.table and bool(PRODUCTS & set(self["method"]))
-        return tied(self["confidence"], product)
-
-    @cached_property
-    def bounds(self) -> np.ndarray:
-        """Which rows have a value that is a bound, (rows,)."""
-        if "bound" not in self.table:
-            return np.zeros(len(self.table), bool)
-        values = self["bound"]
-        found = np.asarray(pd.notna(values))
-        found[found] = values[found].astype(bool)
-        return found
+        return cls(cases, _drawn(len(cases), n_draws, seed))
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,34 +116,25 @@ class Rows:
         return cls(asked, known, n_draws, none)
 
     @cached_property
-    def _whole(self) -> _Whole:
-        return _Whole(self.asked, self.draws)
-
-    @cached_property
-    def _places(self) -> np.ndarray:
-        """Where each asked row stands in the whole that these are a part of."""
-        return np.arange(len(self.known))
-
-    def __getattr__(self, name: str) -> Any:
-        """A part's ``asked``: cut out where it is read as a table, which few statistics do."""
-        if name != "asked" or "_places" not in self.__dict__:
-            raise AttributeError(name)
-        self.__dict__[name] = self._whole.table.iloc[self._places]
-        return self.__dict__[name]
-
-    @cached_property
     def table(self) -> Any:
         """The n rows that have a value."""
         return self.asked[self.known]
 
     @cached_property
-    def _held(self) -> np.ndarray:
-        return self._places[self.known]
+    def _places(self) -> np.ndarray:
+        """The place of each asked row's case among those drawn, -1 where it is not."""
+        return self.draws.index.get_indexer(self.all("case_id"))
+
+    @cached_property
+    def _ranked(self) -> np.ndarray:
+        """The confidences of all asked rows with near-ties made ties, before parts are cut out."""
+        product = self.has("method") and bool(PRODUCTS & set(self.all("method")))
+        return tied(self.all("confidence"), product)
 
     @cached_property
     def case(self) -> np.ndarray:
         """The place of each row's case among those drawn, (n,); ``ValueError`` where it is not."""
-        place = self._whole.case[self._held]
+        place = self._places[self.known]
         if (place < 0).any():
             raise ValueError(f"case {self['case_id'][place.argmin()]!r} was not drawn")
         return place
@@ -193,20 +144,20 @@ class Rows:
         return {}
 
     def __len__(self) -> int:
-        return len(self._held)
+        return int(np.count_nonzero(self.known))
 
     def __getitem__(self, column: str) -> np.ndarray:
         """A column of the rows that have a value, (n,)."""
-        return self._whole[column][self._held]
+        return self.all(column)[self.known]
 
     @property
     def ranked(self) -> np.ndarray:
         """The confidences, (n,), near-ties of the whole that these are a part of made ties."""
-        return self._whole.ranked[self._held]
+        return self._ranked[self.known]
 
     def all(self, column: str) -> np.ndarray:
         """A column of all rows that were asked for, (len(asked),)."""
-        return self._whole[column][self._places]
+        return self.asked[column].to_numpy()
 
     @cached_property
     def n_cases(self) -> int:
@@ -233,8 +184,10 @@ class Rows:
     @cached_property
     def sample(self) -> Rows:
         """The same rows without draws, for what is not resampled."""
-        part = self._cut(np.ones(len(self.known), bool), self.reference and self.reference.sample)
-        part.__dict__["draws"] = Draws(self.draws.cases, self.draws.times[:, :0])
+        part = self.at(np.ones(len(self.known), bool))
+        for rows in (part, part.reference):
+            if rows is not None:
+                rows.__dict__["draws"] = Draws(self.draws.cases, self.draws.times[:, :0])
         return part
 
     @property
@@ -245,7 +198,8 @@ class Rows:
     @cached_property
     def notes(self) -> list[str]:
         """What a reader should know of these rows: bounds among them, answers not had."""
-        bounds = int(np.sum(self._whole.bounds[self._held]))
+        marks = self["bound"] if self.has("bound") else []
+        bounds = sum(bool(mark) for mark in marks if pd.notna(mark))
         found = [f"{bounds} of {len(self)} confidences are bounds"] if bounds else []
         for column, word in (("failed", "missing"), ("ungraded", "ungraded")):
             lost = int(np.sum(self.all(column))) if self.has(column) else 0
@@ -255,34 +209,27 @@ class Rows:
 
     def has(self, column: str) -> bool:
         """Whether the rows have such a column."""
-        return column in self._whole.table
+        return column in self.asked
 
     def at(self, keep: np.ndarray) -> Rows:
         """The rows of ``asked`` where ``keep`` (len(asked),) is true, in the same draws."""
-        return self._cut(keep, self.reference and self.reference.at(keep))
-
-    def _cut(self, keep: np.ndarray, reference: Rows | None) -> Rows:
-        part = object.__new__(Rows)
-        same = {"draws": self.draws, "none": self.none, "_whole": self._whole}
-        cut = {"known": self.known[keep], "_places": self._places[keep], "reference": reference}
-        part.__dict__.update(same | cut)
+        reference = self.reference and self.reference.at(keep)
+        part = replace(self, asked=self.asked[keep], known=self.known[keep], reference=reference)
+        part.__dict__["_places"] = self._places[keep]
+        if self.has("confidence"):
+            part.__dict__["_ranked"] = self._ranked[keep]
         return part
 
     def by(self, column: str) -> dict[Any, Rows]:
         """The rows of each value of a column, ascending; made once."""
         if column not in self._made:
             values = self.all(column)
-            theirs = self.reference.by(column) if self.reference else {}
-            cut = {v: self._cut(values == v, theirs.get(v)) for v in np.unique(values)}
-            self._made[column] = cut
+            self._made[column] = {v: self.at(values == v) for v in np.unique(values)}
         return self._made[column]
 
     def where(self, column: str, wanted: Sequence[Any]) -> Rows:
-        """The rows whose ``column`` has one of these values, with the parts of :meth:`by`."""
-        theirs = self.reference and self.reference.where(column, wanted)
-        kept = self._cut(np.isin(self.all(column), list(wanted)), theirs)
-        kept._made[column] = {v: part for v, part in self.by(column).items() if v in wanted}
-        return kept
+        """The rows whose ``column`` has one of these values."""
+        return self.at(np.isin(self.all(column), list(wanted)))
 
     def drawn(self, statistic: Values) -> np.ndarray:
         """The statistic of these rows, made once: (..., 1 + draws)."""
@@ -293,11 +240,7 @@ class Rows:
     def total(self, values: ArrayLike) -> np.ndarray:
         """The sum of ``values`` (n,) in the sample and in every draw, (1 + draws,)."""
         each = np.bincount(self.case, np.asarray(values, dtype=np.float64), len(self.draws.cases))
-        times = self.draws.times
-        if times.dtype == np.float64:
-            return np.r_[each.sum(), each @ times]
-        parts = _in_parts(times.shape[1], len(each))
-        return np.r_[each.sum(), *(each @ times[:, some].astype(np.float64) for some in parts)]
+        return np.append(each.sum(), each @ self.draws.times)
 
     def mean(self, values: ArrayLike) -> np.ndarray:
         """The mean of ``values`` (n,) in the sample and in every draw, (1 + draws,)."""
@@ -310,7 +253,7 @@ class Rows:
         It takes weights (B, n), some draws at a time, and gives (..., B), or a tuple of (B,)."""
         times, made = self.draws.times, [weighted(np.ones((1, len(self))))]
         for some in _in_parts(times.shape[1], len(self)):
-            made.append(weighted(times[:, some][self.case].T.astype(np.float64, copy=False)))
+            made.append(weighted(times[:, some][self.case].T))
         return np.concatenate([np.asarray(part) for part in made], axis=-1)
 
 
@@ -344,22 +287,28 @@ def by_draws(values: np.ndarray, rows: Rows) -> Interval:
 
 
 def by_jackknife(values: np.ndarray, rows: Rows) -> Interval:
-    """The jackknife over cases of a statistic in [0, 1], with a case of 0 and one of 1 added."""
-    return _with_extremes(values, rows, (0.0, 1.0))
+    """The jackknife over cases of a statistic of pairs in [0, 1], with a case of 0 and one of 1
+    added to the cases of the rarer outcome."""
+    return _with_extremes(values, rows.rarer_cases, (0.0, 1.0))
+
+
+def by_jackknife_of_mean(values: np.ndarray, rows: Rows) -> Interval:
+    """The same of a mean of numbers in [0, 1], where every case counts."""
+    return _with_extremes(values, rows.n_cases, (0.0, 1.0))
 
 
 def by_opposed_jackknife(values: np.ndarray, rows: Rows) -> Interval:
     """The same of a difference of two, with cases of -1 and 1; p with one against it."""
-    made = _with_extremes(values, rows, (-1.0, 1.0))
-    p = intervals.opposed_p(values[0], made.standard_error, rows.rarer_cases)
-    return made if made.missing else made._replace(p=float(p))
+    made = _with_extremes(values, rows.rarer_cases, (-1.0, 1.0))
+    p = intervals.opposed_p(float(values[0]), made.standard_error, rows.rarer_cases)
+    return made if made.missing else made._replace(p=p)
 
 
-def _with_extremes(values: np.ndarray, rows: Rows, ends: tuple[float, float]) -> Interval:
+def _with_extremes(values: np.ndarray, n: int, ends: tuple[float, float]) -> Interval:
     if np.isnan(values).any():
         return Interval(missing=NO_LEAVES)
     error = intervals.jackknife_error(values[1:])
-    low, high = intervals.with_extremes(float(values[0]), error, rows.rarer_cases, ends)
+    low, high = intervals.with_extremes(float(values[0]), error, n, ends)
     return Interval(low, high, standard_error=error)
 
 
@@ -375,11 +324,13 @@ class Statistic:
     - ``values``: :data:`Values`.
     - ``kind``: of its interval; it is printed from the size on that :mod:`.coverage` knows.
     - ``interval``: makes it; only :func:`by_draws` reads draws.
+    - ``of_difference``: makes that of a :func:`difference`.
     """
 
     values: Values
     kind: str = ""
     interval: Maker = by_draws
+    of_difference: Maker = by_draws
 
     def __call__(self, rows: Rows) -> np.ndarray:
         """The :data:`Values` of rows."""
@@ -430,8 +381,27 @@ def most_frequent(lost: Any) -> str:
 
 @lru_cache
 def mean(column: str) -> Statistic:
-    """The mean of a column of numbers; of one of 0 and 1 alone it is a :func:`ratio`."""
+    """The mean of a column of any numbers; see :func:`rate` and :func:`mean_share`."""
     return Statistic(lambda rows: rows.mean(rows[column].astype(np.float64)), "mean")
+
+
+@lru_cache
+def mean_share(column: str) -> Statistic:
+    """The mean of a column of numbers in [0, 1], such as probabilities."""
+    return bounded_mean(lambda rows: rows[column].astype(np.float64), "mean of shares")
+
+
+def bounded_mean(numbers_of: Callable[[Rows], np.ndarray], kind: str) -> Statistic:
+    """The mean of a number in [0, 1] of each row, then that without each case."""
+
+    def values(rows: Rows) -> np.ndarray:
+        case, numbers = np.unique(rows.case, return_inverse=True)[1], numbers_of(rows)
+        total, n = (np.bincount(case, each) for each in (numbers, np.ones(len(rows))))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            leaves = (total.sum() - total) / (n.sum() - n)
+        return np.append(numbers.mean(), leaves)
+
+    return Statistic(values, kind, by_jackknife_of_mean, no_interval)
 
 
 @lru_cache
@@ -445,10 +415,10 @@ def across(correlation: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Stati
 
     def values(rows: Rows) -> np.ndarray:
         parts = [part for part in rows.by("level").values() if len(part)]
-        both = mean("correct"), mean("confidence")
-        return correlation(*(np.stack([p.drawn(of) for p in parts], axis=1) for of in both))
+        sides = (np.array([[p[of].mean() for p in parts]]) for of in ("correct", "confidence"))
+        return correlation(*sides)
 
-    return Statistic(values, correlation.__name__.removesuffix("_rows"), no_interval)
+    return Statistic(values, "", no_interval, no_interval)
 
 
 def difference(statistic: Statistic) -> Statistic:
@@ -458,9 +428,7 @@ def difference(statistic: Statistic) -> Statistic:
         assert rows.reference is not None, "these rows have no reference"
         return rows.drawn(statistic) - rows.reference.drawn(statistic)
 
-    paired = statistic.interval is by_jackknife
-    kind = f"difference of {statistic.kind}"
-    return Statistic(values, kind, by_opposed_jackknife if paired else by_draws)
+    return Statistic(values, f"difference of {statistic.kind}", statistic.of_difference)
 
 
 def at_least(least: int) -> Callable[[Rows], str]:

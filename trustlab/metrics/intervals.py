@@ -18,27 +18,25 @@ MIN_RARER = 10
 """Cases of either outcome from which the spread between cases can be estimated."""
 
 
-def effective_n(hits: ArrayLike, counts: ArrayLike) -> float:
+def effective_n(hits: np.ndarray, counts: np.ndarray) -> float:
     """How many independent answers the answers of cases (C,) are worth, for a share of them.
 
     - ``counts``: answers of each case, above 0; ``hits``: how many of them count, from 0.
     - Their number by a design effect of at least 1, from the variance between cases. Kish's
       (Σm)²/Σm² of the counts m where fewer than :data:`MIN_RARER` cases have a hit, or a miss.
     """
-    each, of = np.asarray(hits, dtype=np.float64), np.asarray(counts, dtype=np.float64)
-    total, n_cases = of.sum(), len(of)
-    rarer = min(np.count_nonzero(each > 0), np.count_nonzero(each < of))
-    if rarer < MIN_RARER or of.max() == 1:
-        return kish_n(of)
-    share = each.sum() / total
-    between = n_cases / (n_cases - 1) * np.sum((each - share * of) ** 2) / total**2
+    total, n_cases = counts.sum(), len(counts)
+    rarer = min(np.count_nonzero(hits > 0), np.count_nonzero(hits < counts))
+    if rarer < MIN_RARER or counts.max() == 1:
+        return kish_n(counts)
+    share = hits.sum() / total
+    between = n_cases / (n_cases - 1) * np.sum((hits - share * counts) ** 2) / total**2
     return float(min(total, share * (1 - share) / between) if between else total)
 
 
-def kish_n(counts: ArrayLike) -> float:
+def kish_n(counts: np.ndarray) -> float:
     """(Σm)²/Σm² of the answers m (C,) of each case: as many cases of equal weight (Kish 1965)."""
-    of = np.asarray(counts, dtype=np.float64)
-    return float(of.sum() ** 2 / np.sum(of**2))
+    return float(counts.sum() ** 2 / np.sum(counts**2))
 
 
 def agresti_coull(share: float, n: float, n_cases: int) -> tuple[float, float]:
@@ -51,8 +49,7 @@ def agresti_coull(share: float, n: float, n_cases: int) -> tuple[float, float]:
 
 def jackknife_error(leaves: ArrayLike) -> float:
     """The standard error of a statistic, from its values without each of the cases (C,)."""
-    values = np.asarray(leaves, dtype=np.float64)
-    return float(np.sqrt((len(values) - 1) * np.var(values)))
+    return float(np.sqrt((np.size(leaves) - 1) * np.var(leaves)))
 
 
 def with_extremes(
@@ -67,17 +64,10 @@ def with_extremes(
     return max(float(middle - reach), ends[0]), min(float(middle + reach), ends[1])
 
 
-def opposed_p(difference: ArrayLike, error: ArrayLike, n: ArrayLike) -> np.ndarray:
-    """Two-sided p of a difference being 0, with one case added that differs by 1 the other way.
-    As :func:`with_extremes`, element by element; 1 where the added case alone turns it round."""
-    t = opposed_t(difference, error, n)
-    return np.where(t > 0, 2 * student.sf(t, n), 1.0)
-
-
-def opposed_t(difference: ArrayLike, error: ArrayLike, n: ArrayLike) -> np.ndarray:
-    """Student's t of :func:`opposed_p`, with ``n`` degrees of freedom."""
-    size, cases = np.abs(difference), np.asarray(n, dtype=np.float64)
-    middle = (cases * size - 1) / (cases + 1)
-    squares = (cases - 1) * cases * np.square(error) + cases * (size - middle) ** 2
-    squares += (1 + middle) ** 2
-    return middle / np.sqrt(squares / (cases * (cases + 1)))
+def opposed_p(difference: float, error: float, n: int) -> float:
+    """Two-sided p of a difference being 0, with a case added that differs by 1 the other way.
+    Arguments as :func:`with_extremes`; 1 where the added case alone turns the difference round."""
+    middle = (n * abs(difference) - 1) / (n + 1)
+    squares = (n - 1) * n * error**2 + n * (abs(difference) - middle) ** 2 + (1 + middle) ** 2
+    t = middle / np.sqrt(squares / (n * (n + 1)))
+    return float(2 * student.sf(t, n)) if t > 0 else 1.0

@@ -23,6 +23,7 @@ from trustlab.metrics.estimate import (
     estimate,
     groups,
     mean,
+    mean_share,
     rate,
 )
 from trustlab.metrics.schema import need, refuse, table
@@ -217,8 +218,9 @@ def _accuracy(rows: Rows) -> Iterator[dict[str, Any]]:
 def _of_method(rows: Rows, is_probability: bool, least: int) -> Iterator[dict[str, Any]]:
     """Every metric of one method: mean confidence, discrimination, correlation, calibration."""
     levels = rows.by("level")
+    of = mean_share if is_probability else mean
     for level, part in levels.items():
-        found = estimate(part, mean("confidence"))
+        found = estimate(part, of("confidence"))
         yield {"metric": "mean_confidence", "level": str(level), **found}
     few = at_least(least)
     for metric, statistic in RANKING.items():

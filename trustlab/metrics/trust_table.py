@@ -41,7 +41,7 @@ PARTS = {name: ("accuracy", "cdr", "rdc") for name in ("eti", "eti_percent")}
 PARTS |= {"osi": tuple(KINDS), "fti": ("eti", "osi"), "fti_as_printed": ("eti", "osi")}
 """What each index is made of, parts first."""
 INDICES = [*MEANS, "eti", "eti_percent", *KINDS, "osi", "fti", "fti_as_printed"]
-INTERVALS = {"accuracy": "share", "accuracy_shared": "share", "cdr": "cdr", "rdc": "mean"}
+INTERVALS = {"accuracy": "share", "accuracy_shared": "share", "cdr": "cdr", "rdc": "rdc"}
 INTERVALS |= {"eti": "eti", "eti_percent": "eti", "osi": "osi"} | dict.fromkeys(KINDS, "rated")
 INTERVALS |= {"fti": "fti", "fti_as_printed": "fti as printed"}
 """Index -> the kind of its interval."""
