@@ -208,7 +208,7 @@ def compare_runs(*runs: Run | str | Path, n_draws: int = 2000, seed: int = 0) ->
         origins={side.label: {"model": side.model, "run": side.where} for side in sides},
         left_out=_left_out(every, answers),
         answers=answers,
-        notes=(*notes, *_cautions(sides, answers, differences, n_draws)),
+        notes=(*notes, *_cautions(sides, answers)),
         n_draws=n_draws,
         seed=seed,
     )
@@ -333,9 +333,7 @@ def _left_out(every: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
     return counts.assign(n_left_out=counts["n_answers"] - counts["n_shared"])
 
 
-def _cautions(
-    sides: Sequence[_Side], answers: pd.DataFrame, differences: pd.DataFrame, n_draws: int
-) -> Iterator[str]:
+def _cautions(sides: Sequence[_Side], answers: pd.DataFrame) -> Iterator[str]:
     """What to know before the numbers are believed."""
     words = answers.groupby(VIEW)["n_words"].nunique() if "n_words" in answers else pd.Series()
     if n := int(words.gt(1).sum()):
