@@ -179,11 +179,8 @@ OF_TIES = [
 OF_DRAWS = [
     *((estimate.percentile_interval, REFUSED, of) for of in ([], [1.0, INF], [[1.0, 2.0]])),
     (estimate.percentile_interval, NAN, LOST),
-    *((estimate.bounded_interval, NAN, of, MANY) for of in (LOST, ALIKE, [0.5, *[1.0] * 99])),
-    *((estimate.bounded_interval, NAN, np.arange(50), cases) for cases in (FEW, [])),
+    *((estimate.bounded_interval, NAN, of) for of in (LOST, ALIKE, [0.5, *[1.0] * 99])),
     (estimate.all_alike, True, np.array([])),
-    *((estimate.bootstrap_p, NAN, of) for of in (ALIKE, LOST, [0.4])),
-    *((estimate.bootstrap_p, REFUSED, of) for of in ([], [0.1, INF], [[0.1, 0.2]])),
     *((paired.chosen_in, REFUSED, of) for of in (np.empty((0, 5)), np.zeros(5))),
     *((paired.chosen_in, NAN, of) for of in (np.empty((2, 0)), np.full((2, 5), NAN))),
     (paired.chosen_in, 0.25, np.ones((4, 5))),

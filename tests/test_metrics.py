@@ -11,7 +11,7 @@ from sklearn.metrics import average_precision_score, cohen_kappa_score, roc_auc_
 from trustlab.metrics import auprc, auroc, brier, ece
 from trustlab.metrics.agreement import COUNTS, agreement, cohen_kappa_weighted
 from trustlab.metrics.discrimination import concordance
-from trustlab.metrics.estimate import TOO_FEW, UNDEFINED, bounded_interval, percentile_interval
+from trustlab.metrics.estimate import UNDEFINED, bounded_interval, percentile_interval
 from trustlab.metrics.intervals import agresti_coull, effective_n
 from trustlab.metrics.selective import aurc, prediction_rejection_ratio, risk_at
 from trustlab.metrics.stopping import best_threshold, fold_of, stop_turns, thresholds_of
@@ -113,22 +113,21 @@ ALIKE = "no interval: all draws alike"
 
 
 @each(
-    ("draws", "n_cases", "reason"),
+    ("draws", "reason"),
     [
-        (np.arange(101.0), 11, TOO_FEW),
-        (np.arange(101.0), 12, ""),
-        (np.linspace(0.5, 0.5 + 1e-9, 101), 12, ""),
-        ([np.nan] * 11 + list(range(90)), 12, UNDEFINED),
-        ([np.nan] * 101, 12, UNDEFINED),
-        ([0.7] * 100 + [np.nan], 12, ALIKE),
-        ([0.1 + 0.2] * 50 + [0.3] * 51, 12, ALIKE),  # equal but for rounding
-        ([1e9 * (0.1 + 0.2)] * 50 + [0.3e9] * 51, 12, ALIKE),
-        ([0.0] + [1.0] * 100, 12, "no interval: nearly all draws alike"),
-        ([0.0] * 5 + [1.0] * 95, 12, ""),
+        (np.arange(101.0), ""),
+        (np.linspace(0.5, 0.5 + 1e-9, 101), ""),
+        ([np.nan] * 11 + list(range(90)), UNDEFINED),
+        ([np.nan] * 101, UNDEFINED),
+        ([0.7] * 100 + [np.nan], ALIKE),
+        ([0.1 + 0.2] * 50 + [0.3] * 51, ALIKE),  # equal but for rounding
+        ([1e9 * (0.1 + 0.2)] * 50 + [0.3e9] * 51, ALIKE),
+        ([0.0] + [1.0] * 100, "no interval: nearly all draws alike"),
+        ([0.0] * 5 + [1.0] * 95, ""),
     ],
 )
-def test_an_interval_needs_cases_values_and_width_and_else_gives_the_reason(draws, n_cases, reason):
-    low, high, why = bounded_interval(draws, np.repeat(np.arange(n_cases), 3))
+def test_an_interval_needs_values_and_width_and_else_gives_the_reason(draws, reason):
+    low, high, why = bounded_interval(draws)
     assert why == reason
     expected = (np.nan, np.nan) if reason else percentile_interval(draws)
     assert (low, high) == pytest.approx(expected, nan_ok=True) and (reason or low < high)

@@ -9,9 +9,8 @@ import pytest
 from each import each
 from resampled import without_each
 
-from trustlab.metrics.estimate import bootstrap_p
 from trustlab.metrics.intervals import jackknife_error, opposed_p, with_extremes
-from trustlab.metrics.paired import FEW_DRAWS, chosen_in, corrected, paired_differences
+from trustlab.metrics.paired import chosen_in, paired_differences
 from trustlab.metrics.significance import cases_shown, holm, sample_size_for_power
 
 KEY = {"dataset": "made", "model": "m"}
@@ -91,13 +90,6 @@ def test_interval_p_and_error_come_from_both_columns_without_the_same_case(varia
     assert (one["p"] < 0.05) == (variant == "bad")  # 0.12 is little for 40 cases
 
 
-def test_draws_that_are_too_few_for_any_p_after_holm_are_told():
-    line = {"model": "m", "dataset": "d", "level": "all", "n_cases": 40, "missing": ""}
-    some = [line | {"metric": m, "p": 0.01, "p_least": 0.01} for m in ["auc"] * 4 + ["cv"] * 5]
-    found = corrected(some, ["model", "dataset", "level"])
-    assert found["missing"].tolist() == [""] * 4 + [FEW_DRAWS] * 5
-
-
 def test_holm_is_over_what_one_model_and_data_set_compare_by_one_metric_at_one_level():
     table = pd.concat([many().assign(method="x"), many(1).assign(method="y")])
     found = paired_differences(pd.concat([table, table.assign(model="other")]), "base", n_draws=200)
@@ -134,13 +126,6 @@ def test_p_values_by_hand():
     # Sorted 0.01, 0.02, 0.04: 3 x 0.01 = 0.03, 2 x 0.02 = 0.04, 1 x 0.04. The missing one is none.
     assert holm([0.04, NAN, 0.01, 0.02]) == pytest.approx([0.04, NAN, 0.03, 0.04], nan_ok=True)
     assert holm([0.01, 0.011])[1] == 0.02  # never below the one before it
-    # 2 of 99 draws at or below 0, one of them 0 itself: (2·2 + 1)/100, also of the mirror image.
-    draws = np.concatenate([[-1.0, 0.0], np.linspace(0.1, 2, 97)])
-    assert bootstrap_p(draws) == pytest.approx(0.05) and bootstrap_p(-draws) == pytest.approx(0.05)
-    assert bootstrap_p([-1, 0, 0, 1]) == 1  # at most 1
-    known = [-1.0, *[1.0] * 17]  # undefined draws are left out up to a tenth
-    assert bootstrap_p([*known, NAN, NAN]) == bootstrap_p(known) == pytest.approx(3 / 19)
-    assert np.isnan(bootstrap_p([*known, NAN, NAN, NAN]))
 
 
 def test_cases_needed_by_hand():

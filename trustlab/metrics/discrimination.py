@@ -119,15 +119,23 @@ def area(column: str = "") -> Statistic:
 
 def average_precision(column: str = "") -> Statistic:
     """AUPRC; of several strata the mean, weighted by their pairs of a right and a wrong answer."""
+    return Statistic(
+        lambda rows: np.array([_mean_precision(rows, column, rows.ranked)]),
+        "auprc",
+        no_interval,
+        no_interval,
+    )
 
-    def values(rows: Rows) -> np.ndarray:
-        strata, weight = _strata(rows, column), _weights(rows, column)
-        parts = [strata == place for place in np.flatnonzero(weight)]
-        hit, score = check_pair(rows["correct"], rows.ranked)
-        each = [_precision(hit[at], score[at]) for at in parts]
-        return np.array([_mean(each, weight[weight > 0])])
 
-    return Statistic(values, "auprc", no_interval, no_interval)
+def _mean_precision(rows: Rows, column: str, confidence: np.ndarray) -> float:
+    hit, score = check_pair(rows["correct"], confidence)
+    strata, total, pairs = _strata(rows, column), 0.0, 0
+    for stratum in np.unique(strata):
+        right, values = hit[strata == stratum], score[strata == stratum]
+        weight = int(right.sum() * (~right).sum())
+        total += weight * _precision(right, values) if weight else 0.0
+        pairs += weight
+    return total / pairs if pairs else float("nan")
 
 
 def _strata(rows: Rows, column: str) -> np.ndarray:
@@ -135,17 +143,6 @@ def _strata(rows: Rows, column: str) -> np.ndarray:
     if not column:
         return np.zeros(len(rows), int)
     return np.unique(rows[column], return_inverse=True)[1]
-
-
-def _weights(rows: Rows, column: str) -> np.ndarray:
-    """The pairs of a right and a wrong answer in each stratum."""
-    n = np.bincount(_strata(rows, column))
-    right = np.bincount(_strata(rows, column), rows["correct"].astype(float))
-    return right * (n - right)
-
-
-def _mean(values: ArrayLike, weights: np.ndarray) -> float:
-    return float(np.average(values, weights=weights)) if weights.sum() else float("nan")
 
 
 def of_answers(measure: Callable[[ArrayLike, ArrayLike], float], ranked: bool = False) -> Statistic:
@@ -166,9 +163,6 @@ than a wrong one of the same level: concordant pairs by pairs, over all levels t
 
 
 def chance(metric: str, rows: Rows, column: str = "") -> float:
-    """The value of a confidence that knows nothing: 0.5 of "auroc", of "auprc" the accuracy, of
-    several strata their mean as :func:`average_precision` weighs it."""
-    if metric == "auroc":
-        return 0.5
-    right = np.bincount(_strata(rows, column), rows["correct"].astype(float))
-    return _mean(right / np.bincount(_strata(rows, column)), _weights(rows, column))
+    """The value of a confidence that is the same of all: 0.5 of "auroc", of "auprc" the accuracy,
+    or the mean of that of several strata."""
+    return 0.5 if metric == "auroc" else _mean_precision(rows, column, np.zeros(len(rows)))

@@ -29,10 +29,8 @@ UNDEFINED = f"no interval: undefined in more than {100 * MAX_UNDEFINED:.0f} % of
 NO_LEAVES = "no interval: undefined without one of the cases"
 ALIKE = 1e-12
 """Draws nearer to each other than this differ by rounding alone (times their size above 1)."""
-CHUNK = 250
-"""Draws handled at once: keeps the working arrays near the processor's cache."""
-MOST = 1 << 24
-"""Numbers held at once, 128 MiB; above it fewer draws are handled at once."""
+MOST = 1 << 20
+"""Weights of rows that are handled at once."""
 NAN = float("nan")
 
 
@@ -47,17 +45,9 @@ def _drawn(n_cases: int, n_draws: int, seed: int) -> np.ndarray:
     times = np.zeros((n_cases, n_draws))
     if n_cases:
         rng, chances = np.random.default_rng(seed), np.full(n_cases, 1 / n_cases)
-        for some in _in_parts(n_draws, n_cases):
-            times[:, some] = rng.multinomial(n_cases, chances, size=some.stop - some.start).T
+        times[:] = rng.multinomial(n_cases, chances, size=n_draws).T
     times.flags.writeable = False  # it is shared
     return times
-
-
-def _in_parts(n_draws: int, n_rows: int) -> Iterator[slice]:
-    """The draws in parts of :data:`CHUNK`, of many rows in smaller ones."""
-    size = max(1, min(CHUNK, MOST // 32 // max(n_rows, 1)))
-    for start in range(0, n_draws, size):
-        yield slice(start, min(start + size, n_draws))
 
 
 @dataclass(frozen=True)
@@ -252,21 +242,19 @@ class Rows:
         """``weighted`` of how often each row is in the sample and in each draw, (..., 1 + draws).
         It takes weights (B, n), some draws at a time, and gives (..., B), or a tuple of (B,)."""
         times, made = self.draws.times, [weighted(np.ones((1, len(self))))]
-        for some in _in_parts(times.shape[1], len(self)):
-            made.append(weighted(times[:, some][self.case].T))
+        for some in np.array_split(times, 1 + times.shape[1] * len(self) // MOST, axis=1):
+            made.append(weighted(some[self.case].T))
         return np.concatenate([np.asarray(part) for part in made], axis=-1)
 
 
 class Interval(NamedTuple):
-    """The ends of an interval, or why there is none; p and standard error of a difference, and the
-    least p that so many draws can show."""
+    """The ends of an interval, or why there is none; p and standard error of a difference."""
 
     low: float = NAN
     high: float = NAN
     missing: str = ""
     p: float = NAN
     standard_error: float = NAN
-    p_least: float = 0.0
 
 
 Values = Callable[[Rows], np.ndarray]
@@ -276,14 +264,16 @@ Maker = Callable[[np.ndarray, Rows], Interval]
 
 
 def by_draws(values: np.ndarray, rows: Rows) -> Interval:
-    """The percentile bootstrap over cases: the middle 95 % of the draws, and their p."""
+    """The percentile bootstrap over cases: the middle 95 % of the draws; p by Student's t of the
+    value by the standard deviation of the draws."""
     if len(values) < 2:
         return Interval(missing="no draws")
-    low, high, why = bounded_interval(values[1:], rows.case)
+    low, high, why = bounded_interval(values[1:])
     if why:
         return Interval(missing=why)
     error = float(np.nanstd(values[1:], ddof=1))
-    return Interval(low, high, "", bootstrap_p(values[1:]), error, 1 / len(values))
+    p = intervals.student_p(float(values[0]), error, rows.n_cases - 1)
+    return Interval(low, high, "", p, error)
 
 
 def by_jackknife(values: np.ndarray, rows: Rows) -> Interval:
@@ -458,7 +448,7 @@ def estimate(
     - Keys: value low high n n_cases n_missing missing; ``n_rarer`` where rows have ``correct``.
     - ``low`` and ``high``: :func:`interval_of`.
     - ``note`` is in ``missing`` whether or not there is a value.
-    - ``test``: also ``p`` (two-sided, of the value being 0), ``p_least`` and ``standard_error``.
+    - ``test``: also ``p`` (two-sided, of the value being 0) and ``standard_error``.
     """
     made = metric if isinstance(metric, Metric) else Metric(metric)
     reasons = [note] if note else []
@@ -476,7 +466,6 @@ def estimate(
     line: dict[str, Any] = {"value": value, "low": interval.low, "high": interval.high}
     if test:
         line |= {"p": interval.p, "standard_error": interval.standard_error}
-        line |= {"p_least": interval.p_least}
     line |= {"n": len(rows), "n_cases": rows.n_cases, "n_missing": n_asked - len(rows)}
     line |= {"n_rarer": rows.rarer} if rows.has("correct") else {}
     return line | {"missing": "; ".join(filter(None, reasons + rows.notes))}
@@ -540,13 +529,11 @@ def percentile_interval(draws: ArrayLike) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def bounded_interval(draws: ArrayLike, case_ids: ArrayLike) -> tuple[float, float, str]:
+def bounded_interval(draws: ArrayLike) -> tuple[float, float, str]:
     """(low, high, missing): :func:`percentile_interval`, or NaN twice and why there is none.
-    None below 12 different ``case_ids`` (n,), where more than 10 % of the draws are undefined, or
-    where the middle draws are all alike. Raises as :func:`percentile_interval`."""
+    None where more than 10 % of the draws are undefined, or where the middle draws are all alike.
+    Raises as :func:`percentile_interval`."""
     values = checked_draws(draws)
-    if not enough_cases(case_ids):
-        return NAN, NAN, TOO_FEW
     low, high = percentile_interval(values)
     if np.isnan(low):
         return NAN, NAN, UNDEFINED
@@ -554,19 +541,6 @@ def bounded_interval(draws: ArrayLike, case_ids: ArrayLike) -> tuple[float, floa
         every = "all" if all_alike(values[~np.isnan(values)]) else "nearly all"
         return NAN, NAN, f"no interval: {every} draws alike"
     return low, high, ""
-
-
-def bootstrap_p(draws: ArrayLike) -> float:
-    """Two-sided p of a difference being 0, from draws (B,): (2 · min(#{d <= 0}, #{d >= 0}) + 1) /
-    (B + 1).
-    At most 1. Efron & Tibshirani 1993, ch. 15 (achieved significance level). NaN where more than 10
-    % of the draws are NaN, or all alike. ``ValueError`` as :func:`checked_draws`."""
-    values = checked_draws(draws)
-    known = values[~np.isnan(values)]
-    if len(values) - len(known) > MAX_UNDEFINED * len(values) or all_alike(known):
-        return NAN
-    rarer = min(int(np.sum(known <= ALIKE)), int(np.sum(known >= -ALIKE)))
-    return min((2 * rarer + 1) / (len(known) + 1), 1.0)
 
 
 def all_alike(values: np.ndarray) -> bool:

@@ -69,5 +69,9 @@ def opposed_p(difference: float, error: float, n: int) -> float:
     Arguments as :func:`with_extremes`; 1 where the added case alone turns the difference round."""
     middle = (n * abs(difference) - 1) / (n + 1)
     squares = (n - 1) * n * error**2 + n * (abs(difference) - middle) ** 2 + (1 + middle) ** 2
-    t = middle / np.sqrt(squares / (n * (n + 1)))
-    return float(2 * student.sf(t, n)) if t > 0 else 1.0
+    return student_p(max(middle, 0.0), np.sqrt(squares / (n * (n + 1))), n)
+
+
+def student_p(value: float, error: float, freedom: int) -> float:
+    """Two-sided p of a value being 0, by Student's t with so many degrees of ``freedom``."""
+    return float(2 * student.sf(abs(value) / error, freedom))

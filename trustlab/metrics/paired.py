@@ -18,7 +18,7 @@ from trustlab.metrics.correlation import OVER_LEVELS
 from trustlab.metrics.discrimination import RANKING, STRATIFIED
 from trustlab.metrics.estimate import Draws, Metric, Rows, Statistic, estimate, groups
 from trustlab.metrics.run_tables import FLAT, KEYS, ROW
-from trustlab.metrics.significance import ALPHA, holm, sample_size_for_power
+from trustlab.metrics.significance import holm, sample_size_for_power
 from trustlab.metrics.ties import numbers, tied
 
 METRICS = (*RANKING, *OVER_LEVELS)
@@ -52,6 +52,7 @@ def paired_differences(
       ``p`` is two-sided, ``p_holm`` is over one :data:`FAMILY`.
     - Both are measured on the ``n`` shared rows; ``n_rarer`` is of the column that has fewer.
     - Values are withheld below ``min_per_class`` right or wrong answers; ``missing`` says why.
+    - None of these metrics reads draws: ``n_draws`` and ``seed`` change nothing.
     - ``ValueError`` for lacking columns, unknown metric or reference, repeated rows, no other
       column.
     """
@@ -80,26 +81,16 @@ def corrected(
 ) -> pd.DataFrame:
     """Lines of differences as a table: Holm within each ``family`` where it holds, and
     ``cases_needed``, :func:`~trustlab.metrics.significance.sample_size_for_power` of the difference
-    observed. ``missing`` says where draws are too few for any p to stand after Holm."""
-    rows = list(lines)
-    found = schema.table(rows, keys, [*DIFFERENCE, "cases_needed", *more])
+    observed."""
+    found = schema.table(lines, keys, [*DIFFERENCE, "cases_needed", *more])
     if not len(found):
         return found.assign(p_holm=np.nan, cases_needed=np.nan)
     each = zip(found["difference"], found["standard_error"], found["n_cases"], strict=True)
     needed = [sample_size_for_power(float(d), float(e), int(n)) for d, e, n in each]
     tests = found.groupby(list(family), sort=False)["p"]
     holds = [_holm_holds(*one) for one in zip(found["metric"], found["n_cases"], strict=True)]
-    least = tests.transform("count") * np.array([row.get("p_least", 0.0) for row in rows])
-    beyond = found["p"].notna() & (least >= ALPHA)
-    remarks = found["missing"].where(found["missing"].eq(""), found["missing"] + "; ")
-    return found.assign(
-        p_holm=tests.transform(holm).where(holds),
-        cases_needed=np.array(needed, dtype=float),
-        missing=found["missing"].mask(beyond, remarks + FEW_DRAWS),
-    )
-
-
-FEW_DRAWS = "too few draws for any p to be below 0.05 after Holm"
+    needs = np.array(needed, dtype=float)
+    return found.assign(p_holm=tests.transform(holm).where(holds), cases_needed=needs)
 
 
 def _holm_holds(metric: str, n_cases: int) -> bool:
@@ -151,7 +142,6 @@ def _pairs(
     """Each column with the reference beside it, on all rows of either; what both have is known."""
     values = ["confidence", "correct"]
     has = {name: side.index[side[values].notna().all(axis=1)] for name, side in sides.items()}
-    made: list[tuple[Any, np.ndarray, Rows]] = []  # the reference on the same rows is drawn once
     for name, side in sides.items():
         if name == reference:
             continue
@@ -163,9 +153,7 @@ def _pairs(
             none = f"no confidence: {engine.most_frequent(lost[0])}"
         columns = ["correct", "confidence", *({"method"} & set(side))]
         mine, theirs = (x[columns].reindex(every).reset_index() for x in (side, sides[reference]))
-        drawn = [rows for at, mask, rows in made if at.equals(every) and np.array_equal(mask, both)]
-        made += [] if drawn else [(every, both, Rows(theirs, both, draws, none))]
-        yield name, Rows(mine, both, draws, none, drawn[0] if drawn else made[-1][2])
+        yield name, Rows(mine, both, draws, none, Rows(theirs, both, draws, none))
 
 
 def _lines(pair: Rows, metrics: Sequence[str], least: int) -> Iterator[dict[str, Any]]:
