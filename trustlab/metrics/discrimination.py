@@ -21,10 +21,9 @@ def auroc(correct: ArrayLike, confidence: ArrayLike) -> float:
     """Area under the ROC curve: how often a right answer is surer than a wrong one; a tie is half.
     ``correct`` (n,) contains 0 or 1, ``confidence`` (n,) finite numbers, else ``ValueError``. NaN
     if only one class is present."""
-    from sklearn.metrics import roc_auc_score  # here, since it slows the command line's start
-
     hit, score = check_pair(correct, confidence)
-    return float("nan") if one_class(hit) else float(roc_auc_score(hit, tied(score)))
+    whole = np.zeros(len(hit), int)
+    return float(concordance(hit, tied(score), whole, whole)[0])
 
 
 def auprc(correct: ArrayLike, confidence: ArrayLike) -> float:

@@ -175,9 +175,10 @@ class Rows:
     def sample(self) -> Rows:
         """The same rows without draws, for what is not resampled."""
         part = self.at(np.ones(len(self.known), bool))
-        for rows in (part, part.reference):
-            if rows is not None:
-                rows.__dict__["draws"] = Draws(self.draws.cases, self.draws.times[:, :0])
+        none = Draws(self.draws.cases, self.draws.times[:, :0])
+        part.__dict__["draws"] = none
+        if part.reference is not None:
+            part.reference.__dict__["draws"] = none
         return part
 
     @property
@@ -203,7 +204,7 @@ class Rows:
 
     def at(self, keep: np.ndarray) -> Rows:
         """The rows of ``asked`` where ``keep`` (len(asked),) is true, in the same draws."""
-        reference = self.reference and self.reference.at(keep)
+        reference = None if self.reference is None else self.reference.at(keep)
         part = replace(self, asked=self.asked[keep], known=self.known[keep], reference=reference)
         part.__dict__["_places"] = self._places[keep]
         if self.has("confidence"):
