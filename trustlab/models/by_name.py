@@ -50,8 +50,12 @@ def open_model(name: str, *, n_jobs: int = 1, **options) -> Model:
     if name not in EMBEDDED:
         return opened()
     opened = partial(opened, name=name)
-    plain = not options.keys() - {"batch_tokens"} and not may_have_gpu()
-    model = Later(name, EMBEDDED[name], opened) if plain else opened()
+    taught = options.get("structured") == "taught"
+    others = options.keys() - {"batch_tokens"} - ({"structured"} if taught else set())
+    if others or may_have_gpu():
+        model = opened()
+    else:
+        model = Later(name, EMBEDDED[name], opened, taught=taught)
     return TextOnly(model) if name in CLOSED else model
 
 

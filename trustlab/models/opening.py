@@ -111,11 +111,14 @@ class Later:
     _NONE = ("abilities", "lacks", "waiting", "next_step", "model", "_model", "_opened")
     """What models of this kind do not have, or not yet."""
 
-    def __init__(self, name: str, folder: Path, opened: Callable[[], Any]) -> None:
+    def __init__(
+        self, name: str, folder: Path, opened: Callable[[], Any], *, taught: bool = False
+    ) -> None:
+        """``taught``: it will hold its replies to the form that it was taught."""
         self.name, self.revision, self._opened = name, folder_revision(folder), opened
-        self.taught, self.structured = taught_in(folder), False
+        self.taught, self.structured = taught_in(folder), taught
         self.usage: dict[str, float] = {}
-        self.asked_with: dict[str, Any] = {}
+        self.asked_with: dict[str, Any] = {"structured": "taught"} if taught else {}
         self.thinking, self.thinking_tokens = "auto", 0
 
     @cached_property
