@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pandas as pd
 from asking import ask
 from each import each
 from fake_model import FakeEncoder, FakeModel
@@ -19,7 +18,7 @@ DISTINCT = ["keyword", "profile"]
 """Asked once a distinct answer, which nobody knows beforehand."""
 
 
-def plan_of(setup: Setup) -> pd.DataFrame:
+def plan_of(setup: Setup) -> Any:
     return plan_study("01_benchmark", setup)[0]
 
 

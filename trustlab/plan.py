@@ -112,7 +112,7 @@ def plan_study(name: str, choices: Setup) -> tuple[pd.DataFrame, str]:
     - ``ValueError`` for a notebook that asks no model.
     """
     of_benchmark = name in BENCHMARKS
-    dry_run = getattr(study_of(name), "dry_run", None)
+    dry_run: Any = getattr(study_of(name), "dry_run", None)
     if not (of_benchmark or dry_run):
         raise ValueError(f"{name} asks no model: there is nothing to plan")
     asked = opened(choices)
