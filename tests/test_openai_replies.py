@@ -86,20 +86,19 @@ def test_bytes_decide_where_tokens_are_parts_of_a_character():
 
 
 @each(
-    ("told", "spelt"),
+    "named",
     [
-        (["[M", "Ã©", "niÃ¨re]"], ["[M", "é", "nière]"]),  # GPT-2's alphabet
-        (["\u2581[M", "<0xC3>", "<0xA9>", "nière]"], ["[M", "", "é", "nière]"]),  # SentencePiece's
-        (["[Hypoxia]"], None),
+        ["[M", "Ã©", "niÃ¨re]"],  # GPT-2's alphabet of bytes
+        ["[M", "é", "niĠre]"],
+        ["\u2581[M", "<0xC3>", "<0xA9>", "nière]"],  # SentencePiece's names
+        ["[Ménière", "]</w>"],
+        ["[Hypoxia]"],
     ],
 )
-def test_tokens_named_in_bytes_spell_the_reply_and_others_are_not_used(told, spelt):
-    trace = read("[Ménière]", [said(token, -0.5) for token in told]).trace
-    assert trace is not None
-    if spelt is None:
-        assert trace.lacks["logprobs"] == NOT_SPELT and trace.logprobs is trace.entropies is None
-    else:
-        assert list(trace.tokens) == spelt and trace.logprobs is not None
+def test_tokens_that_do_not_spell_the_reply_as_they_stand_are_not_used(named):
+    trace = read("[Ménière]", [said(token, -0.5) for token in named]).trace
+    assert trace is not None and trace.tokens == ("[Ménière]",)
+    assert trace.lacks["logprobs"] == NOT_SPELT and trace.logprobs is trace.entropies is None
 
 
 @each(

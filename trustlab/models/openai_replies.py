@@ -41,12 +41,7 @@ WIDE = (*BOUNDS, "alternatives")
 NEEDED = (*TokenTrace.ARRAYS, "alternatives")
 
 _SPECIAL = re.compile(rb"\s*(<[^<>\s]*>|\[/?(INST|EOS|PAD|BOS)\])?\s*", re.DOTALL)
-_SHOWN = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-_HIDDEN = (b for b in range(0x100) if b not in _SHOWN)
-BYTES = {chr(b): b for b in _SHOWN} | {chr(0x100 + i): b for i, b in enumerate(_HIDDEN)}
-"""GPT-2's byte alphabet: character -> byte."""
 _ESCAPED = re.compile(r"bytes:((?:\\x[0-9a-fA-F]{2})+)")
-_BYTE = re.compile("<0x([0-9a-fA-F]{2})>")
 
 
 def _or_none(value: Any, validate: Any) -> Any:
@@ -222,19 +217,6 @@ def _token_bytes(said: Said) -> bytes:
     return said.token.encode("utf-8", "replace")
 
 
-def _alphabet_bytes(said: Said) -> bytes:
-    """Of a token named in GPT-2's byte alphabet ("Ã©" for "é"); 0xFF, which no text has, of any
-    other."""
-    return bytes(BYTES.get(c, 0xFF) for c in said.token)
-
-
-def _piece_bytes(said: Said) -> bytes:
-    """Of a token named as SentencePiece does ("▁flu", "<0xC3>")."""
-    if one := _BYTE.fullmatch(said.token):
-        return bytes.fromhex(one[1])
-    return said.token.replace("\u2581", " ").encode("utf-8", "replace")
-
-
 def pieces(text: str, parts: Sequence[bytes]) -> tuple[int, list[str]] | None:
     """Where the tokens ``parts`` that make up ``text`` begin, and the text that each adds ('' for
     one that completes no character); ``None`` if they do not spell it. Tokens before the text are
@@ -269,9 +251,7 @@ def trace_of(
     reply are 0, or no numbers. What follows from the lists of alternatives is a bound
     (:func:`~trustlab.models.decoding.bounds`); none is taken from a list that contradicts the
     chosen token."""
-    spellings = ([of(s) for s in said] for of in (_token_bytes, _alphabet_bytes, _piece_bytes))
-    found = next(filter(None, (pieces(text, parts) for parts in spellings)), None)
-    if found is None:
+    if (found := pieces(text, [_token_bytes(s) for s in said])) is None:
         return TokenTrace((text,), lacks=dict.fromkeys(NEEDED, NOT_SPELT))
     first, tokens = found
     if (doubt := _doubtful([s.logprob for s in said])) in (NOT_NUMBERS, ALL_ZERO):
