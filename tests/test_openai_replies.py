@@ -23,6 +23,7 @@ from trustlab.models.openai_replies import (
     NOT_SPELT,
     OVER_ONE,
     Reply,
+    choices_of,
     end_of,
     pieces,
     prior_of,
@@ -212,17 +213,31 @@ def test_system_messages_go_before_the_user_where_a_server_knows_no_system():
 @each(
     ("end", "finish"),
     [
-        *((end, "stop") for end in ("eos", "eos_token", "STOP", "end_turn", "COMPLETE")),
-        *((end, "length") for end in ("max_output_tokens", "TOKEN_LIMIT", "model_length")),
-        ("length", "length"),
-        *((end, "withheld") for end in ("content_filter", "contentFilter", "FINISH_REASON_SAFETY")),
-        *((end, "unknown") for end in ("RECITATION", "ERROR_TOXIC", "abort", "tool_calls", "###")),
-        *((end, "unknown") for end in ("time_limit", "userStopped", "guardrail", "flux")),
-        ("", ""), (None, ""), (1, ""),
+        *((end, "stop") for end in ("stop", "STOP", "eos", "eos_token", "COMPLETE")),
+        *((end, "length") for end in ("length", "MAX_TOKENS", "model_length")),
+        *((end, "withheld") for end in ("content_filter", "SAFETY")),
+        *((end, "unknown") for end in ("RECITATION", "abort", "tool_calls", "###", " ")),
+        *((end, "unknown") for end in ("contentFilter", "FINISH_REASON_SAFETY", "TOKEN_LIMIT")),
+        *((end, "unknown") for end in (0, 1, {"type": "length"}, ["stop"], "stop length")),
+        ("", ""), (None, ""),
     ],
 )  # fmt: skip
-def test_an_end_is_known_in_any_spelling(end, finish):
+def test_an_end_is_one_of_those_that_servers_document(end, finish):
     assert end_of(end) == finish
+
+
+@each(
+    ("indices", "order"),
+    [
+        ([0, 1, 2], [0, 1, 2]), ([2, 0, 1], [1, 2, 0]), ([1, 0, 3], [1, 0]), ([None, None], [0, 1]),
+        ([0, 0, 0], [2]), ([0, 1, 1], [0, 2]), ([1, 2], [0, 1]), ([{}, "x"], [0, 1]), ([], []),
+    ],
+)  # fmt: skip
+def test_choices_stand_in_the_order_of_their_index_up_to_the_first_gap(indices, order):
+    choices = [{"index": index, "place": place} for place, index in enumerate(indices)]
+    in_order = choices_of({"choices": choices})
+    assert in_order is not None and [choice["place"] for choice in in_order] == order
+    assert choices_of({"choices": {"0": 1}}) is None
 
 
 @each(
@@ -265,8 +280,8 @@ FLU = {"content": "[Flu]"}
 ONE: list[tuple[Callable[[dict], Any], str | None, str]] = [
     # what is odd of one choice, the text that it has then, part of why it has none
     (ended("MAX_TOKENS"), "", "ran out of tokens"),
-    (ended({"type": "length", "length": 8}), "", "ran out of tokens"),
-    (ended("FINISH_REASON_SAFETY"), None, "withheld"),
+    (ended({"type": "length", "length": 8}), None, "nobody knows (finish"),
+    (ended("SAFETY"), None, "withheld"),
     (ended("insufficient_system_resource"), None, "nobody knows (finish 'insufficient"),
     (ended("flux"), None, "in a way nobody knows (finish 'flux')"),
     (message(content=[{"type": "text", "text": "[Flu]"}]), "[Flu]", ""),

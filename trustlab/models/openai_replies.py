@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import count, takewhile
 from typing import Annotated, Any
 
 import numpy as np
@@ -121,26 +122,22 @@ def counts_of(answer: Any) -> Counts:
 
 def choices_of(answer: Any) -> list[Any] | None:
     """The choices of an answer in the order of their ``index``, up to the first that is not there;
-    ``None``: it has another form."""
+    as they came where none is numbered. ``None``: it has another form."""
     choices = field(answer, "choices")
     if not isinstance(choices, list):
         return None
-    at = [field(choice, "index") for choice in choices]
-    if 0 not in at or len(set(at)) < len(at) or not all(type(k) is int for k in at):
-        return choices
-    there = next(k for k in range(len(at) + 1) if k not in at)
-    return [choices[at.index(k)] for k in range(there)]
+    numbered = {str(field(choice, "index")): choice for choice in choices}
+    in_order = [numbered[k] for k in takewhile(numbered.__contains__, map(str, count()))]
+    return in_order or choices
 
 
-def end_of(said: Any) -> str:
-    """The key of :data:`ENDS` that has all words of a finish reason; "" where none is told, and
-    "unknown" for other words."""
-    said = said.get("type") if isinstance(said, Mapping) else said
-    if not isinstance(said, str) or not said.strip():
+def end_of(finish: Any) -> str:
+    """The key of :data:`ENDS` that a finish reason belongs to; "" where none is told, and "unknown"
+    for any other."""
+    if finish in (None, ""):
         return ""
-    spread = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", said).lower()
-    words = set(re.findall("[a-z]+", spread.replace("finish_reason", "")))
-    return next((end for end, known in ENDS.items() if words and words <= known), "unknown")
+    word = str(finish).lower()
+    return next((end for end, words in ENDS.items() if word in words), "unknown")
 
 
 def _texts(part: Any, kind: str = "text") -> Iterator[tuple[str, str]]:
