@@ -275,7 +275,8 @@ def ended(finish: Any) -> Callable[[dict], dict]:
     return on_first(lambda choice: choice.update(finish_reason=finish))
 
 
-PARTS = [{"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}, "[", {"text": "Flu]"}]
+PARTS = [{"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}]
+PARTS += [{"type": "text", "text": text} for text in ("[", "Flu]")]
 FLU = {"content": "[Flu]"}
 ONE: list[tuple[Callable[[dict], Any], str | None, str]] = [
     # what is odd of one choice, the text that it has then, part of why it has none
@@ -286,13 +287,19 @@ ONE: list[tuple[Callable[[dict], Any], str | None, str]] = [
     (ended("flux"), None, "in a way nobody knows (finish 'flux')"),
     (message(content=[{"type": "text", "text": "[Flu]"}]), "[Flu]", ""),
     (message(content=PARTS), "[Flu]", ""),
-    (message(content={"type": "output_text", "text": {"value": "[Flu]"}}), "[Flu]", ""),
+    (message(content={"type": "output_text", "text": {"value": "[Flu]"}}), None, "be read: Value"),
+    (message(content=[{"type": "text", "text": "[Flu"}, "]"]), None, 'its content is "]"'),
+    (message(content=[{"text": "[Flu]"}]), None, 'of its content is {"text": "[Flu]"}'),
+    (message(content=[{"type": "tool_use", "name": "x"}]), None, 'is {"type": "tool_use"'),
+    (message(content=[{"type": "text", "text": 7}]), None, "cannot be read: TypeError"),
+    (message(content="[Flu]", reasoning=[{"type": "text", "text": "Hm."}]), "[Flu]", ""),
     (message(content=[{"type": "refusal", "refusal": "No."}]), None, "refused: No."),
     (message(content=None, reasoning_content="It is [Flu]."), "", "thought, and gave no answer"),
-    (message(content="", reasoning_details=[{"text": "Hm."}]), "", "thought, and gave no answer"),
+    (message(content="", reasoning="Hm."), "", "thought, and gave no answer"),
+    (message(content="[Flu]", reasoning_details=[{"data": "gAAAA"}]), "[Flu]", ""),
     (message(content="[Fl\ud800u]"), "[Fl?u]", ""),
     (message(content="\u200b[Flu]\ufeff"), "\u200b[Flu]\ufeff", ""),
-    (message(content=7), None, "no text"),
+    (message(content=7), None, "cannot be read: TypeError"),
     (on_first(lambda choice: "nonsense"), None, "another form"),
     (on_first(lambda choice: {"index": 0}), None, "another form"),
     (on_first(lambda choice: {"error": {"message": "too busy"}}), None, "an error: "),

@@ -530,7 +530,8 @@ class OpenAIModel:
             try:
                 reply = answers.reply_of(choice, request, (n_in, n_out), n_top, size, self.thinking)
             except (ValueError, TypeError, ArithmeticError, LookupError, RecursionError) as error:
-                why = f"the server's choice cannot be read: {type(error).__name__}"
+                words = wire.shortened(f"{type(error).__name__}: {error}")
+                why = f"the server's choice cannot be read: {words}"
                 reply = answers.missing(why)
             if self._line.echoes(reply.text, reply.raw, reply.reasoning):
                 reply = answers.missing(wire.ECHOED)

@@ -140,19 +140,21 @@ def end_of(finish: Any) -> str:
     return next((end for end, words in ENDS.items() if word in words), "unknown")
 
 
-def _texts(part: Any, kind: str = "text") -> Iterator[tuple[str, str]]:
-    """(kind, text) of all that a content says, in parts or whole; kinds: text, thought, refusal."""
-    if isinstance(part, str):
-        yield kind, part
-    elif isinstance(part, list):
-        for one in part:
-            yield from _texts(one, kind)
-    elif isinstance(part, Mapping):
-        named = str(part.get("type") or "")
-        is_thought = re.search("think|reason|thought", named) or part.get("thought") is True
-        kind = "refusal" if named == "refusal" else "thought" if is_thought else kind
-        names = ("text", "thinking", "reasoning", "summary", "refusal", "content", "value")
-        yield from _texts(next((part[n] for n in names if part.get(n)), None), kind)
+KINDS = {"text": "text", "thinking": "thought", "refusal": "refusal"}
+"""Type of a content's part -> kind of its text."""
+
+
+def _texts(content: Any, kind: str = "text") -> Iterator[tuple[str, str]]:
+    """(kind, text) of a content: a text, or parts of the types in :data:`KINDS`, each with what it
+    says under its type's name; within a thought all is thought. ValueError for other parts."""
+    if isinstance(content, str):
+        yield kind, content
+        return
+    for part in content or ():
+        named = field(part, "type")
+        if named not in KINDS:
+            raise ValueError(f"a part of its content is {shortened(json.dumps(part))}")
+        yield from _texts(part.get(named), kind if kind == "thought" else KINDS[named])
 
 
 def reply_of(
@@ -172,9 +174,8 @@ def reply_of(
     said = said_in(choice)
     counts = n_tokens[0], len(said) or n_tokens[1]
     parts = [*_texts(message.get("content"))]
-    fields = ("reasoning", "reasoning_content", "thinking", "reasoning_details")
-    apart_from = next((message[name] for name in fields if message.get(name)), None)
-    parts += [("thought", text) for _, text in _texts(apart_from)]
+    apart_from = message.get("reasoning") or message.get("reasoning_content")
+    parts += _texts(apart_from, "thought")
     text, thought, refusal = (
         "".join(t for k, t in parts if k == kind) for kind in ("text", "thought", "refusal")
     )

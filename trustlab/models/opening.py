@@ -343,13 +343,10 @@ def _multiplied(weight: Any, bias: Any, values: Any) -> Any:
     return found[: len(rows)].unflatten(0, values.shape[:-1])
 
 
-def quantised(config: Any) -> str | None:
-    """How the checkpoint's weights are quantised; None: they are not."""
-    for holder in (config, config.get_text_config()):
-        if found := getattr(holder, "quantization_config", None):
-            told = found if isinstance(found, dict) else vars(found)
-            return str(told.get("quant_method") or "bitsandbytes")
-    return None
+def is_quantised(config: Any) -> bool:
+    """Whether the checkpoint's weights are quantised."""
+    holders = (config, config.get_text_config())
+    return any(getattr(holder, "quantization_config", None) for holder in holders)
 
 
 def class_of(config: Any, source: str) -> str:
