@@ -205,8 +205,8 @@ class OpenAIModel:
         given = set(map(str, extra))
         if wrong := sorted(given & DECIDED):
             raise ValueError(
-                f"extra_body has {wrong[0]!r}, which the run sets, or may hold what it sets; allowed"
-                " is what no parameter names, such as top_k or repetition_penalty"
+                f"extra_body has {wrong[0]!r}, which the run sets, or may hold what it sets;"
+                " allowed is what no parameter names, such as top_k or repetition_penalty"
             )
         if template and (wrong := sorted(given & {KWARGS, EFFORT})):
             raise ValueError(f"extra_body has {wrong[0]!r}, and so have template_options; give one")
