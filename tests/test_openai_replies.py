@@ -78,7 +78,7 @@ def test_tokens_are_cut_to_spell_the_text_or_are_not_used(text, tokens, expected
 
 
 def test_bytes_decide_where_tokens_are_parts_of_a_character():
-    listed = [said("[Sj", -1.0), said("bytes:\\xc3", -2.0)]
+    listed = [said("[Sj", -1.0), said("bytes:\\xc3", -2.0, raw=[0xC3])]
     listed += [said("?", -3.0, raw=[0xB6]), said("gren]", -4.0)]
     reply = diagnosis_reply(read("[Sjögren]", listed))
     assert reply.trace is not None and reply.trace.logprobs is not None
@@ -91,6 +91,7 @@ def test_bytes_decide_where_tokens_are_parts_of_a_character():
     [
         ["[M", "Ã©", "niÃ¨re]"],  # GPT-2's alphabet of bytes
         ["[M", "é", "niĠre]"],
+        ["[M", "bytes:\\xc3\\xa9", "nière]"],
         ["\u2581[M", "<0xC3>", "<0xA9>", "nière]"],  # SentencePiece's names
         ["[Ménière", "]</w>"],
         ["[Hypoxia]"],

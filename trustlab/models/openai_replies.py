@@ -42,7 +42,6 @@ WIDE = (*BOUNDS, "alternatives")
 NEEDED = (*TokenTrace.ARRAYS, "alternatives")
 
 _SPECIAL = re.compile(rb"\s*(<[^<>\s]*>|\[/?(INST|EOS|PAD|BOS)\])?\s*", re.DOTALL)
-_ESCAPED = re.compile(r"bytes:((?:\\x[0-9a-fA-F]{2})+)")
 
 
 def _or_none(value: Any, validate: Any) -> Any:
@@ -210,8 +209,6 @@ def said_in(choice: Any) -> list[Said]:
 def _token_bytes(said: Said) -> bytes:
     if said.bytes is not None and all(0 <= b < 256 for b in said.bytes):
         return bytes(said.bytes)
-    if escaped := _ESCAPED.fullmatch(said.token):
-        return bytes.fromhex(escaped[1].replace("\\x", ""))
     return said.token.encode("utf-8", "replace")
 
 

@@ -238,9 +238,9 @@ def open_tokenizer(source: str, commit: str | None) -> tuple[Any, Any]:
     """The config and the tokenizer, with its chat template, of what :func:`locate` found.
     FileNotFoundError: no tokenizer. ValueError: a file is damaged, or the model continues no
     text."""
-    is_file = "gguf_file" in _at(source, commit)[1]
     from transformers import AutoConfig, AutoTokenizer
 
+    is_file = _at(source, commit)[1] is not None
     config = _read(AutoConfig, source, commit, "the GGUF file" if is_file else "config.json")
     class_of(config, source)
     tokenizer = _read(AutoTokenizer, source, commit, "the tokenizer")
@@ -252,18 +252,19 @@ def open_tokenizer(source: str, commit: str | None) -> tuple[Any, Any]:
     return config, tokenizer
 
 
-def _at(source: str, commit: str | None) -> tuple[str, dict[str, Any]]:
-    """What the library's from_pretrained takes for a source of :func:`locate`."""
-    how: dict[str, Any] = {"trust_remote_code": False}
+def _at(source: str, commit: str | None) -> tuple[str, str | None]:
+    """The folder or hub name of a source of :func:`locate`, and its GGUF file, if it is one."""
     if commit is None and source.endswith(GGUF):
-        return os.path.dirname(source) or ".", how | {"gguf_file": os.path.basename(source)}
-    return source, how | ({"revision": commit} if commit else {})
+        return os.path.dirname(source) or ".", os.path.basename(source)
+    return source, None
 
 
 def _read(auto: Any, source: str, commit: str | None, what: str) -> Any:
-    place, at = _at(source, commit)
+    place, file = _at(source, commit)
     try:
-        return auto.from_pretrained(place, **at)
+        return auto.from_pretrained(
+            place, revision=commit or "main", gguf_file=file, trust_remote_code=False
+        )
     except Exception as error:  # the library raises whatever its parsers raise
         raise _refusal(source, f"{what} cannot be read", error) from error
 
@@ -289,11 +290,13 @@ def open_weights(
 
     if device_map is not None and find_spec("accelerate") is None:
         raise ImportError(f"{source!r} with device_map needs accelerate: pip install accelerate")
-    spread = {} if device_map is None else {"device_map": device_map}
-    place, at = _at(source, commit)
+    place, file = _at(source, commit)
     auto: Any = getattr(transformers, class_of(config, source))
     try:
-        opened = auto.from_pretrained(place, dtype=dtype, output_loading_info=True, **spread, **at)
+        model, report = auto.from_pretrained(
+            place, revision=commit or "main", gguf_file=file, trust_remote_code=False,
+            dtype=dtype, device_map=device_map, output_loading_info=True,
+        )  # fmt: skip
     except SafetensorError as error:
         damaged = f"is damaged or cut short ({error})"
         raise ValueError(f"a weight file of {source!r} {damaged}; get it anew") from error
@@ -304,7 +307,6 @@ def open_weights(
         raise ImportError(f"{source!r} needs a library: {error}") from error
     except (RuntimeError, ValueError) as error:
         raise _refusal(source, "the weights cannot be read", error) from error
-    model, report = opened
     # The library would fill them with random numbers.
     if missing := sorted(report["missing_keys"]):
         what = f"{len(missing)} of the model's tensors, {missing[0]} among them"
