@@ -11,7 +11,7 @@ from typing import Any
 
 from trustlab.models.abilities import TextOnly
 from trustlab.models.base import Model, taught_in
-from trustlab.models.opening import Later, check_path, may_have_gpu
+from trustlab.models.opening import Later, local_model, may_have_gpu
 from trustlab.paths import DATA
 from trustlab.processes import seldom_collected
 
@@ -80,7 +80,7 @@ def check_model_name(name: object) -> None:
         allowed = f"{', '.join(EMBEDDED)}, hf:NAME_OR_PATH, openai:NAME and openai-batch:NAME"
         raise ValueError(f"model is {name!r}; allowed are {allowed}")
     if kind == "hf":
-        check_path(rest)
+        local_model(rest)
 
 
 def taught_by(name: str) -> dict[str, Any]:

@@ -272,7 +272,7 @@ class HuggingFaceModel:
         self.window: float = opening.window_of(config, tokenizer, window)
         self.device = device or ("cuda" if torch.cuda.is_available() else "cpu")
         placed = device_map
-        if device_map is None and opening.quantised(config):
+        if device_map is None and opening.is_quantised(config):
             placed = {"": self.device}
         if dtype is None:
             dtype = "auto" if placed is not None or self.device.startswith("cuda") else "float32"
