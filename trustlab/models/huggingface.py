@@ -282,7 +282,7 @@ class HuggingFaceModel:
             model.to(self.device)
         else:
             self.device = str(model.device)
-        self._model = opening.prepacked(model.eval())
+        self._model = model.eval()
         self._passes = Passes(self._model, self.device)
         if not self._passes.cache:
             warnings.warn(NO_CACHE.format(self.name), stacklevel=2)

@@ -8,7 +8,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -315,37 +315,6 @@ def open_weights(
         what = f"{len(missing)} of the model's tensors, {missing[0]} among them"
         raise ValueError(f"the weights of {source!r} lack {what}")
     return model
-
-
-PACKED = 1 << 28  # bytes of an output layer's weights that are at most kept a second time
-ROWS = 16  # rows are filled up to a multiple: oneDNN keeps code for each number of rows
-
-
-def prepacked(model: Any) -> Any:
-    """The model; its output layer, in float32 on a processor, multiplies by oneDNN with weights
-    laid out once. MKL lays them out for every token, which takes longer than the product."""
-    import torch
-
-    layer: Any = model.get_output_embeddings()
-    weight, kind = getattr(layer, "weight", torch.empty(0)), type(layer)
-    fits = kind is torch.nn.Linear and weight.nbytes <= PACKED
-    if fits and (weight.device.type, weight.dtype) == ("cpu", torch.float32):
-        try:
-            laid = torch.ops.mkldnn._reorder_linear_weight(weight.detach(), None)
-            _multiplied(laid, layer.bias, weight.detach()[:1])
-        except (AttributeError, RuntimeError):  # a torch without oneDNN
-            return model
-        layer.forward = partial(_multiplied, laid, layer.bias)
-    return model
-
-
-def _multiplied(weight: Any, bias: Any, values: Any) -> Any:
-    import torch
-
-    rows = values.flatten(0, -2)
-    filled = torch.nn.functional.pad(rows, (0, 0, 0, -len(rows) % ROWS))
-    found = torch.ops.mkldnn._linear_pointwise(filled, weight, bias, "none", [], "")
-    return found[: len(rows)].unflatten(0, values.shape[:-1])
 
 
 def is_quantised(config: Any) -> bool:
