@@ -536,6 +536,11 @@ def traced(**change: object) -> str:
     return row(trace={**GOOD["trace"], **change})
 
 
+def abilities(**change: object) -> str:
+    value = {"provides": ["text"], "lacks": {}, **change}
+    return json.dumps({"key": "0" * 64, "value": value})
+
+
 @each(
     ("line", "message"),
     [
@@ -552,7 +557,9 @@ def traced(**change: object) -> str:
         (traced(logprobs=[float("nan")]), "logprobs.0 is NaN: Input should be a finite number"),
         (traced(logprobs=[5.0]), "logprobs.0 is 5.0: Input should be less than or equal to"),
         (row().replace("-0.5", "-1e999"), "logprobs.0 is -Infinity: Input should be a finite"),
-        (row(provides=["magic"], lacks={}), r"provides\.0 is"),
+        (abilities(provides=["magic"]), r"provides\.\d is \"magic\": String should match"),
+        (abilities(window=0), "window is 0: Input should be greater than or equal to 1"),
+        (abilities(magic=1), "magic is 1: Unexpected keyword argument"),
         (traced(alternatives=[3]), r"trace\.alternatives\.0 is 3"),
     ],
 )

@@ -1,24 +1,27 @@
-"""docs/claims.md and docs/findings.md: each number of ours is that of the cell which a comment
-behind it names (tests/findings.py)."""
+"""The pages that say what came out: each number of ours is that of the cell which a comment behind
+it names (tests/findings.py), and each verdict is no larger than its cells."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from pkgutil import resolve_name
+from typing import Any
 
 from each import each
-from findings import CELL, PAGES, in_cell
+from findings import CELL, PAGES, in_cell, table_of, value_of
 
+from trustlab.confidence import PAPER
 from trustlab.paths import ROOT
 from trustlab.run_notebooks import notebook_path
 
-CLAIMS, FINDINGS = (page.read_text(encoding="utf-8") for page in PAGES)
+CLAIMS, FINDINGS, SOURCES = (page.read_text(encoding="utf-8") for page in PAGES)
 ROWS = [line.strip("| ").split(" | ") for line in CLAIMS.splitlines() if line.startswith("| ")][1:]
 FOUND = re.findall(r"^\*\*Finding\.\*\* (.+)$", FINDINGS, re.M)
 
 
-@each("cell", [*CELL.finditer(CLAIMS), *CELL.finditer(FINDINGS)])
+@each("cell", [cell for page in (CLAIMS, FINDINGS, SOURCES) for cell in CELL.finditer(page)])
 def test_a_number_is_that_of_its_cell(cell: re.Match[str]) -> None:
     assert in_cell(cell) == cell[0]
 
@@ -28,6 +31,113 @@ def test_no_number_of_ours_stands_without_its_cell(row: list[str]) -> None:
     claim, *_, ours = row
     assert not re.search(r"\d", re.sub(r"`[^`]*`", "", CELL.sub("", ours))), claim
     assert len(row) == 5 and (CELL.search(ours) or "Cannot speak" in ours), claim
+
+
+METRICS = "figures/reference/01_benchmark/metrics.csv"
+COMPARED, PARTS = "figures/01_compared.csv", "figures/03_parts.csv"
+FRONTIER, TURNED = "figures/04_frontier.csv", "figures/01_turned.csv"
+PANEL = "kept:05_trust_indices/panel-table"
+STABLE = "kept:02_robustness/more-stable-code"
+TWO = "kept:02_robustness/two-code"
+OF_CE = "dataset == 'starter' and metric == 'CV sample' and method == 'ce'"
+WITHIN = "model == 'embedded' and dataset == 'starter' and level == 'within' and metric == 'auroc'"
+ECE = "model == 'embedded' and dataset == 'starter' and level == 'pooled' and metric == 'ece'"
+PICKED = "drawn == 'picked elsewhere' and metric == "
+
+
+def rows(name: str, query: str) -> Any:
+    """The rows of a table that a verdict is about."""
+    return table_of(name).query(query)
+
+
+def best_within() -> str:
+    """The method with the highest level-stratified AUROC, references aside."""
+    listed = rows(METRICS, f"{WITHIN} and method != 'exact_posterior'").set_index("method")
+    return str(listed["value"].idxmax())
+
+
+def spans_zero(name: str, query: str, low: str = "low", high: str = "high") -> bool:
+    (row,) = rows(name, query).to_dict("records")
+    return row[low] < 0 < row[high]
+
+
+def near_chance(method: str) -> bool:
+    """Whether an ECE is at most 0.02 above what a calibrated confidence shows."""
+    (row,) = rows(METRICS, f"{ECE} and method == '{method}'").to_dict("records")
+    return row["value"] <= row["chance_high"] + 0.02
+
+
+def as_right(method: str, other: str) -> bool:
+    """Whether two rules that stop a consultation are right equally often, to two in a hundred."""
+    first = value_of(FRONTIER, f"method == '{method}' and {PICKED} 'accuracy'", "value")
+    second = value_of(FRONTIER, f"method == '{other}' and {PICKED} 'accuracy'", "value")
+    return abs(first - second) < 0.02
+
+
+def costliest() -> str:
+    told = rows("figures/02_accuracy.csv", "dataset == 'starter' and level == 'all'")
+    told = told[told["metric"] == "difference"].set_index("condition")
+    return str(told["value"].idxmin())
+
+
+VERDICTS = [
+    ("the probability of the whole diagnosis has the highest AUROC",
+     lambda: best_within() == "sequence_probability" and "sequence_probability" not in PAPER),
+    ("it was picked on these very answers, and its lead over MC-SE",
+     lambda: spans_zero("paired:embedded/starter/sequence_probability/mc_se", "level == 'within'")),
+    ("**A model that is too sure** changes the ranking",
+     lambda: value_of(TURNED, "model == 'embedded' and dataset == 'starter' and method == "
+                      "'sequence_probability'", "low") > 0
+     and value_of(TURNED, "model == 'embedded-overconfident' and dataset == 'starter' and "
+                  "method == 'sequence_probability'", "high") < 0),
+    ("small talk costs most", lambda: costliest() == "small_talk"),
+    ("after Holm that is not beyond chance",
+     lambda: value_of(STABLE, OF_CE, "p_Holm") > 0.05),
+    ("No part of MedConf is shown to help",
+     lambda: not len(rows(PARTS, "dataset == 'starter' and method == 'medconf' and against == "
+                          "'MedConf without a part' and p_holm < 0.05 and difference < 0"))),
+    ("Nor are the right passages",
+     lambda: spans_zero(PARTS, "dataset == 'starter' and method == 'medconf' and variant == "
+                        "'control: passages of another disease'")),
+    ("the fixed number with about the same accuracy", lambda: as_right("medconf", "fixed 12")),
+    ("The index does not show that a panel is better than one doctor",
+     lambda: spans_zero(PANEL, "dataset == 'starter' and metric == 'FTI'", "difference_low",
+                        "difference_high")),
+    ("with intervals that end at",
+     lambda: (rows(PANEL, "dataset != 'starter' and metric == 'FTI'")["difference_high"] < 0).all()
+     and len(rows(PANEL, "dataset != 'starter' and metric == 'FTI'")) == 2),
+    ("CE is nearly calibrated and PoC is not",
+     lambda: near_chance("ce") and not near_chance("poc")),
+    ("MC-SE leads by",
+     lambda: value_of(COMPARED, "level == 'within' and method == 'mc_se'", "low") > 0),
+    ("After Holm only the first is beyond chance",
+     lambda: set(rows(STABLE, "dataset == 'starter' and metric == 'CV sample' and p_Holm < 0.05")
+                 ["method"]) & {"asp", "ce", "poc"} == {"asp"}),
+    ("the accuracy (either diagnosis counts) changes by",
+     lambda: value_of(TWO, "dataset == 'ddxplus' and method == 'accuracy (either diagnosis)'",
+                      "difference_high") < 0
+     < value_of(TWO, "dataset == 'ddxplus' and method == 'medconf'", "difference_low")),
+    ("is above the band of any rising confidence on generated patients",
+     lambda: set(rows(METRICS, "model == 'embedded' and method == 'medconf' and "
+                      "metric == 'pearson' and value > chance_high")["dataset"])
+     == {"starter", "ddxplus"}),
+    ("Ours does not bear it out",
+     lambda: value_of("kept:05_trust_indices/ranks-figure", "index_dataset == 'starter'", "10")
+     == -1),
+]  # fmt: skip
+"""Words of a page, and what must be so in the tables for them to be no larger than their cells."""
+
+
+@each(("words", "holds"), VERDICTS)
+def test_a_verdict_is_no_larger_than_its_cells(words: str, holds: Callable[[], bool]) -> None:
+    assert sum(words in CELL.sub("", page) for page in (CLAIMS, FINDINGS, SOURCES)) == 1
+    assert holds(), f"the tables no longer bear out: {words}"
+
+
+@each("words", ["intervals overlap", "intervals that overlap", "nearly half", "clearly better"])
+def test_no_page_reads_a_difference_from_intervals_side_by_side(words: str) -> None:
+    pages = (CLAIMS, FINDINGS, SOURCES, (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert not any(words in page for page in pages)
 
 
 def test_a_notebook_s_finding_has_three_sentences_and_six_numbers_at_most() -> None:

@@ -164,6 +164,21 @@ def test_select_refuses_unknown_names(methods: str | list[str], message: str) ->
         select(methods)
 
 
+CHANCES = {
+    "asp", "msp", "sequence_probability", "min_token_probability", "ccp", "poc", "semantic_poc",
+    "ce", "ce_expected", "cot_ce", "topk_ce", "p_true", "p_true_probability", "medconf",
+    "exact_posterior",
+}  # fmt: skip
+"""The methods whose value is meant as a chance."""
+TRUE_ZERO = CHANCES | {"medconf_weighted", "deg", "lexical_similarity", "num_set"}
+"""The methods with a true zero."""
+
+
+def test_what_is_meant_as_a_chance_and_what_has_a_true_zero() -> None:
+    assert {name for name, m in METHODS.items() if m.scale == "probability"} == CHANCES
+    assert {name for name, m in METHODS.items() if m.ratio} == TRUE_ZERO
+
+
 FEW = "fewer than two readable diagnoses in the panel"
 
 

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 
 import numpy as np
+import pandas as pd
 import pytest
 from fake_model import EVERYTHING, FakeModel
 from tiny_models import save_tiny
@@ -273,7 +274,9 @@ def test_the_taught_form_refuses_another_order_row_or_criterion_and_a_loop(embed
         assert n < most and not whole, wrong
 
 
-def test_a_run_is_held_to_the_taught_form_by_an_option_of_its_own_and_the_rest_stays(tmp_path):
+def test_a_run_is_held_to_the_taught_form_by_an_option_of_its_own_and_the_rest_stays(
+    tmp_path, monkeypatch
+):
     pytest.importorskip("llguidance")
     how = {"n": 1, "levels": [20, 100], "samples": 2, "methods": ["medconf", "poc"], "quiet": True}
     made = {}
@@ -289,6 +292,12 @@ def test_a_run_is_held_to_the_taught_form_by_an_option_of_its_own_and_the_rest_s
     assert again["evidence"] > 0 and again.drop("evidence").sum() == 0
     free, held = (run.confidence.set_index("method") for run in made.values())
     assert free.loc["poc", "confidence"].tolist() == held.loc["poc", "confidence"].tolist()
+    # From the cache the model is not opened.
+    monkeypatch.setattr("trustlab.models.by_name._opened", lambda *_, **__: pytest.fail("opened"))
+    bench = opened(setup)
+    kept = benchmark(bench.cases(), bench.models(), setup=setup)
+    pd.testing.assert_frame_equal(kept.confidence, made[True].confidence)
+    assert kept.parameters["held_to_a_form"] == {"embedded": ["evidence"]}
 
 
 def test_who_was_not_taught_is_not_held_to_it_and_without_llguidance_it_is_refused(

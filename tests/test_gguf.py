@@ -1,5 +1,5 @@
-"""What people have on disk: a GGUF file is opened, other forms say what to do; a small chat model
-comes out of a package."""
+"""What people have on disk: a GGUF file is opened, other forms are named; a small chat model comes
+out of a package."""
 
 from __future__ import annotations
 
@@ -35,14 +35,23 @@ FORMS = yaml.safe_load((Path(__file__).parent / "data" / "forms_on_disk.yml").re
 
 
 @each(("names", "content", "words"), FORMS)
-def test_each_form_on_disk_says_what_to_do(names, content, words, tmp_path) -> None:
+def test_what_is_no_model_on_disk_is_named_with_what_is_expected(
+    names, content, words, tmp_path
+) -> None:
     for file in (tmp_path / name for name in names.split()):
         file.parent.mkdir(exist_ok=True)
         file.write_text(content)
-    for where in (tmp_path, *tmp_path.glob("*.[!gj]*")):  # weights by their own name, too
-        with pytest.raises(ValueError, match=re.escape(words)) as raised:
-            tl.open_model(f"hf:{where}")
-        assert "\n" not in str(raised.value)
+    with pytest.raises(ValueError, match=re.escape(words)) as raised:
+        tl.open_model(f"hf:{tmp_path}")
+    assert "\n" not in str(raised.value)
+
+
+@each("name", ["model.onnx", "epoch=3.ckpt", "model.safetensors", "weights.bin", "config.json"])
+def test_a_single_file_is_a_model_only_as_gguf(name, tmp_path) -> None:
+    (tmp_path / name).write_text("{}")
+    expected = f"expected a folder with config.json.*, or one GGUF file; found '{name}'"
+    with pytest.raises(ValueError, match=f"{expected} .docs/your_model.md"):
+        tl.open_model(f"hf:{tmp_path / name}")
 
 
 def test_a_gguf_file_is_the_model_that_it_was_made_of(tmp_path, monkeypatch) -> None:

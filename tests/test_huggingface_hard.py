@@ -236,6 +236,19 @@ def _without_a_tensor(folder: Path) -> None:
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
 
 
+def _packed_by_mlx(folder: Path) -> None:
+    """Eight numbers of 4 bits in one, as mlx_lm writes them."""
+    from safetensors.torch import load_file, save_file
+
+    tensors, name = load_file(folder / "model.safetensors"), "model.layers.0.mlp.up_proj"
+    rows, columns = tensors[f"{name}.weight"].shape
+    tensors[f"{name}.weight"] = torch.zeros(rows, columns // 8, dtype=torch.int32)
+    tensors[f"{name}.scales"] = torch.ones(rows, 1)
+    tensors[f"{name}.biases"] = torch.zeros(rows, 1)
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    changed(folder / "config.json", quantization={"group_size": 64, "bits": 4})
+
+
 def _reads_both_ways(folder: Path) -> None:
     transformers.BertConfig().save_pretrained(folder)
 
@@ -252,12 +265,13 @@ def _own_code(folder: Path) -> None:
 @each(
     ("change", "error", "words"),
     [
-        (_no_weights, FileNotFoundError, "has no weights"),
+        (_no_weights, ValueError, "weights as safetensors.*; found .*, config.json, gen"),
         (_cut_short, ValueError, "damaged or cut short"),
         (_without_a_tensor, ValueError, r"lack 1 of the model's tensors, model\.layers\.1\.mlp"),
-        (_no_config, (FileNotFoundError, ValueError), "config.json"),
+        (_no_config, ValueError, "folder with config.json"),
+        (_packed_by_mlx, ValueError, "the weights cannot be read"),
         (_own_code, ValueError, "none is ever run here"),
-        (_reads_both_ways, ValueError, "reads a text both ways.*'bert'"),
+        (_reads_both_ways, ValueError, "a causal language model.*; found .*'bert'"),
     ],
 )
 def test_a_folder_that_is_no_whole_causal_model_is_refused(change, error, words, tmp_path):

@@ -474,6 +474,7 @@ NAMES = ("token", "api-key", "hfToken", "x_auth", "client_secret", "pwd", "jwt",
         *(({"extra_body": body}, "extra_body") for body in (
             {"temperature": 1}, {"n": 3}, {"max_tokens": 10}, ["top_k"],
             {"options": {"temperature": 0.1}}, {"generation_config": '{"max_new_tokens": 5}'},
+            {"sampling_params": {}}, {"parameters": "seed=3"}, {"options": {"num_ctx": 8192}},
         )),
         ({"template_options": "enable_thinking"}, "template_options"),
         ({"extra_body": {"chat_template_kwargs": {}}, "template_options": {"x": 1}}, "give one"),

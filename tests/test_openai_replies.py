@@ -23,6 +23,7 @@ from trustlab.models.openai_replies import (
     NOT_SPELT,
     OVER_ONE,
     Reply,
+    choices_of,
     end_of,
     pieces,
     prior_of,
@@ -77,7 +78,7 @@ def test_tokens_are_cut_to_spell_the_text_or_are_not_used(text, tokens, expected
 
 
 def test_bytes_decide_where_tokens_are_parts_of_a_character():
-    listed = [said("[Sj", -1.0), said("bytes:\\xc3", -2.0)]
+    listed = [said("[Sj", -1.0), said("bytes:\\xc3", -2.0, raw=[0xC3])]
     listed += [said("?", -3.0, raw=[0xB6]), said("gren]", -4.0)]
     reply = diagnosis_reply(read("[Sjögren]", listed))
     assert reply.trace is not None and reply.trace.logprobs is not None
@@ -86,20 +87,20 @@ def test_bytes_decide_where_tokens_are_parts_of_a_character():
 
 
 @each(
-    ("told", "spelt"),
+    "named",
     [
-        (["[M", "Ã©", "niÃ¨re]"], ["[M", "é", "nière]"]),  # GPT-2's alphabet
-        (["\u2581[M", "<0xC3>", "<0xA9>", "nière]"], ["[M", "", "é", "nière]"]),  # SentencePiece's
-        (["[Hypoxia]"], None),
+        ["[M", "Ã©", "niÃ¨re]"],  # GPT-2's alphabet of bytes
+        ["[M", "é", "niĠre]"],
+        ["[M", "bytes:\\xc3\\xa9", "nière]"],
+        ["\u2581[M", "<0xC3>", "<0xA9>", "nière]"],  # SentencePiece's names
+        ["[Ménière", "]</w>"],
+        ["[Hypoxia]"],
     ],
 )
-def test_tokens_named_in_bytes_spell_the_reply_and_others_are_not_used(told, spelt):
-    trace = read("[Ménière]", [said(token, -0.5) for token in told]).trace
-    assert trace is not None
-    if spelt is None:
-        assert trace.lacks["logprobs"] == NOT_SPELT and trace.logprobs is trace.entropies is None
-    else:
-        assert list(trace.tokens) == spelt and trace.logprobs is not None
+def test_tokens_that_do_not_spell_the_reply_as_they_stand_are_not_used(named):
+    trace = read("[Ménière]", [said(token, -0.5) for token in named]).trace
+    assert trace is not None and trace.tokens == ("[Ménière]",)
+    assert trace.lacks["logprobs"] == NOT_SPELT and trace.logprobs is trace.entropies is None
 
 
 @each(
@@ -213,17 +214,31 @@ def test_system_messages_go_before_the_user_where_a_server_knows_no_system():
 @each(
     ("end", "finish"),
     [
-        *((end, "stop") for end in ("eos", "eos_token", "STOP", "end_turn", "COMPLETE")),
-        *((end, "length") for end in ("max_output_tokens", "TOKEN_LIMIT", "model_length")),
-        ("length", "length"),
-        *((end, "withheld") for end in ("content_filter", "contentFilter", "FINISH_REASON_SAFETY")),
-        *((end, "unknown") for end in ("RECITATION", "ERROR_TOXIC", "abort", "tool_calls", "###")),
-        *((end, "unknown") for end in ("time_limit", "userStopped", "guardrail", "flux")),
-        ("", ""), (None, ""), (1, ""),
+        *((end, "stop") for end in ("stop", "STOP", "eos", "eos_token", "COMPLETE")),
+        *((end, "length") for end in ("length", "MAX_TOKENS", "model_length")),
+        *((end, "withheld") for end in ("content_filter", "SAFETY")),
+        *((end, "unknown") for end in ("RECITATION", "abort", "tool_calls", "###", " ")),
+        *((end, "unknown") for end in ("contentFilter", "FINISH_REASON_SAFETY", "TOKEN_LIMIT")),
+        *((end, "unknown") for end in (0, 1, {"type": "length"}, ["stop"], "stop length")),
+        ("", ""), (None, ""),
     ],
 )  # fmt: skip
-def test_an_end_is_known_in_any_spelling(end, finish):
+def test_an_end_is_one_of_those_that_servers_document(end, finish):
     assert end_of(end) == finish
+
+
+@each(
+    ("indices", "order"),
+    [
+        ([0, 1, 2], [0, 1, 2]), ([2, 0, 1], [1, 2, 0]), ([1, 0, 3], [1, 0]), ([None, None], [0, 1]),
+        ([0, 0, 0], [2]), ([0, 1, 1], [0, 2]), ([1, 2], [0, 1]), ([{}, "x"], [0, 1]), ([], []),
+    ],
+)  # fmt: skip
+def test_choices_stand_in_the_order_of_their_index_up_to_the_first_gap(indices, order):
+    choices = [{"index": index, "place": place} for place, index in enumerate(indices)]
+    in_order = choices_of({"choices": choices})
+    assert in_order is not None and [choice["place"] for choice in in_order] == order
+    assert choices_of({"choices": {"0": 1}}) is None
 
 
 @each(
@@ -261,24 +276,31 @@ def ended(finish: Any) -> Callable[[dict], dict]:
     return on_first(lambda choice: choice.update(finish_reason=finish))
 
 
-PARTS = [{"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}, "[", {"text": "Flu]"}]
+PARTS = [{"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}]
+PARTS += [{"type": "text", "text": text} for text in ("[", "Flu]")]
 FLU = {"content": "[Flu]"}
 ONE: list[tuple[Callable[[dict], Any], str | None, str]] = [
     # what is odd of one choice, the text that it has then, part of why it has none
     (ended("MAX_TOKENS"), "", "ran out of tokens"),
-    (ended({"type": "length", "length": 8}), "", "ran out of tokens"),
-    (ended("FINISH_REASON_SAFETY"), None, "withheld"),
+    (ended({"type": "length", "length": 8}), None, "nobody knows (finish"),
+    (ended("SAFETY"), None, "withheld"),
     (ended("insufficient_system_resource"), None, "nobody knows (finish 'insufficient"),
     (ended("flux"), None, "in a way nobody knows (finish 'flux')"),
     (message(content=[{"type": "text", "text": "[Flu]"}]), "[Flu]", ""),
     (message(content=PARTS), "[Flu]", ""),
-    (message(content={"type": "output_text", "text": {"value": "[Flu]"}}), "[Flu]", ""),
+    (message(content={"type": "output_text", "text": {"value": "[Flu]"}}), None, "be read: Value"),
+    (message(content=[{"type": "text", "text": "[Flu"}, "]"]), None, 'its content is "]"'),
+    (message(content=[{"text": "[Flu]"}]), None, 'of its content is {"text": "[Flu]"}'),
+    (message(content=[{"type": "tool_use", "name": "x"}]), None, 'is {"type": "tool_use"'),
+    (message(content=[{"type": "text", "text": 7}]), None, "cannot be read: TypeError"),
+    (message(content="[Flu]", reasoning=[{"type": "text", "text": "Hm."}]), "[Flu]", ""),
     (message(content=[{"type": "refusal", "refusal": "No."}]), None, "refused: No."),
     (message(content=None, reasoning_content="It is [Flu]."), "", "thought, and gave no answer"),
-    (message(content="", reasoning_details=[{"text": "Hm."}]), "", "thought, and gave no answer"),
+    (message(content="", reasoning="Hm."), "", "thought, and gave no answer"),
+    (message(content="[Flu]", reasoning_details=[{"data": "gAAAA"}]), "[Flu]", ""),
     (message(content="[Fl\ud800u]"), "[Fl?u]", ""),
     (message(content="\u200b[Flu]\ufeff"), "\u200b[Flu]\ufeff", ""),
-    (message(content=7), None, "no text"),
+    (message(content=7), None, "cannot be read: TypeError"),
     (on_first(lambda choice: "nonsense"), None, "another form"),
     (on_first(lambda choice: {"index": 0}), None, "another form"),
     (on_first(lambda choice: {"error": {"message": "too busy"}}), None, "an error: "),

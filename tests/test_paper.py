@@ -13,12 +13,13 @@ import pytest
 from each import each
 from test_run_pages import NASTY, Page, faults, made
 
+from studies import ablations, calibration, consultation, graders
 from tests import paper_page
 from trustlab.html.index import PAPER, write_index
 from trustlab.paper import PARTS, Table, beside_printed, tables
-from trustlab.paths import NOTICE, save_table
-from trustlab.published import TABLES
-from trustlab.run_notebooks import notebook_path
+from trustlab.paths import NOTICE, ROOT, save_table
+from trustlab.published import MODELS, TABLES
+from trustlab.run_notebooks import notebook_path, read_sections
 
 ODD = "m_1 | <b> & 5 %"
 WHY = "no confidence: the backend gives no logprobs"
@@ -202,5 +203,41 @@ def test_a_part_names_a_heading_of_its_notebook(name: str) -> None:
         assert stem.replace("auprc_grid", "_grid") in source, file
 
 
+ABSENT = ("Table 1", "Figures 1 and 2", "Figures 5 and 6", "Figures A1 to A13")
+
+
+def test_the_page_says_what_is_absent_and_what_was_never_run() -> None:
+    assert [name for name, part in PARTS.items() if not part.notebook] == sorted(
+        ABSENT, key=list(PARTS).index
+    )
+    head = paper_page.PAGE.read_text(encoding="utf-8").split(paper_page.MARK)[0]
+    lines = dict(re.findall(r"^- \*\*(.+?)\*\*: (.+)$", head, re.M))
+    for words in ("Figures 1 and 2", "Figures 5 and 6", "A1 to A13", "Table 1"):
+        assert words in lines["Absent or elsewhere"]
+    for words in (*MODELS.values(), "MediTOD", "MedQA"):
+        assert words in lines["Never run here"]
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "The paper's models, MediTOD and MedQA were never run here" in readme
+
+
+def test_the_page_names_the_notebooks_that_refuse_new_words() -> None:
+    page = paper_page.PAGE.read_text(encoding="utf-8")
+    (named,) = re.findall(r"notebooks ([\d, and]+) show DDXPlus in our templates' words", page)
+    paper = (ROOT / "notebooks" / "parameters" / "paper.yml").read_text(encoding="utf-8")
+    studies = {"03": ablations, "04": consultation, "07": calibration, "08": graders}
+    assert re.findall(r"\d+", named) == list(studies)
+    assert all("wording" in study.Asked.UNUSED for study in studies.values())
+    assert f"{named} in our templates' words alone" in paper
+
+
 def test_the_documentation_s_page_is_that_of_the_reference_run() -> None:
     assert paper_page.PAGE.read_text(encoding="utf-8") == paper_page.page()
+
+
+def test_the_paper_s_file_asks_each_study_about_the_set_that_its_source_names() -> None:
+    file = ROOT / "notebooks" / "parameters" / "paper.yml"
+    sections, needs, _ = read_sections(file)
+    panel = sections["05_trust_indices"]
+    assert (panel["dataset"], panel["path"]) == ("medqa", "$medqa")
+    assert sections["01_benchmark"]["dataset"] == ["ddxplus", "meditod", "medqa"]
+    assert "Bio_ClinicalBERT" in needs["medbert"]

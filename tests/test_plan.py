@@ -10,12 +10,16 @@ from fake_model import FakeEncoder, FakeModel
 
 from trustlab.datasets import load_cases
 from trustlab.experiment import benchmark
-from trustlab.plan import plan_benchmark
+from trustlab.plan import plan_study
 from trustlab.settings import Setup
 
 DEFAULTS: dict[str, Any] = {"samples": 15, "levels": [1, 20, 40, 60, 80, 100]}
 DISTINCT = ["keyword", "profile"]
 """Asked once a distinct answer, which nobody knows beforehand."""
+
+
+def plan_of(setup: Setup) -> Any:
+    return plan_study("01_benchmark", setup)[0]
 
 
 @each(
@@ -27,7 +31,7 @@ DISTINCT = ["keyword", "profile"]
 )
 def test_a_run_asks_what_was_planned(changed):
     setup = Setup(**DEFAULTS | changed)
-    plan = plan_benchmark(setup).set_index("purpose")
+    plan = plan_of(setup).set_index("purpose")
     cases, model = load_cases("starter", n=setup.n, seed=0), FakeModel()
     how = {"levels": setup.levels, "samples": setup.samples, "methods": setup.methods}
     run = ask(benchmark, cases, [model], **how, encoder=FakeEncoder())
@@ -39,7 +43,7 @@ def test_a_run_asks_what_was_planned(changed):
 
 
 def test_the_counts_of_the_defaults_by_hand():
-    plan = plan_benchmark(Setup(n=20, **DEFAULTS)).set_index("purpose")
+    plan = plan_of(Setup(n=20, **DEFAULTS)).set_index("purpose")
     distinct = dict.fromkeys(DISTINCT, len({c.diagnosis for c in load_cases("starter", n=20)}))
     once = dict.fromkeys(("diagnosis", "ce", "cot_ce", "topk_ce", "evidence"), 120)
     sampled = {"samples": 1800, "p_true": 1800}
@@ -56,7 +60,7 @@ def test_a_judge_is_counted_once_an_answer_and_new_wordings_once_a_statement_wha
         n=3, levels=[20, 100], methods=["random"], model=["embedded", "embedded-closed"],
         grader="judge:embedded", wording="embedded",
     )  # fmt: skip
-    plan = plan_benchmark(setup).set_index("purpose")["n_replies"]
+    plan = plan_of(setup).set_index("purpose")["n_replies"]
     statements = {s.text for c in load_cases("starter", n=3, seed=0) for s in c.statements}
     questions = {text.split("\n")[0] for text in statements}
     assert len(questions) < len(statements)
@@ -66,8 +70,22 @@ def test_a_judge_is_counted_once_an_answer_and_new_wordings_once_a_statement_wha
 
 def test_room_for_thought_is_counted_with_every_reply():
     setup = Setup(n=2, levels=[100], methods=["poc", "medconf"], grader="judge:embedded")
-    without = plan_benchmark(setup).set_index("purpose")
+    without = plan_of(setup).set_index("purpose")
     more = setup.with_(budgets={"thinking": 100}, reader_options={"thinking_tokens": 7})
-    table = plan_benchmark(more).set_index("purpose")
+    table = plan_of(more).set_index("purpose")
     added = (table["n_tokens_out"] - without["n_tokens_out"]) / without["n_replies"]
     assert added.to_dict() == {purpose: 100 for purpose in table.index} | {"judge": 7}
+
+
+def test_models_and_roles_apart_are_each_asked_for_themselves():
+    how: dict[str, Any] = {"n": 2, "levels": [100]}
+    two = Setup(**how, methods=["medconf"], model=["openai:x", "openai:y"], assessor="openai:z")
+    assert plan_of(two).set_index("purpose").at["evidence", "n_requests"] == 4
+    team = Setup(**how, methods=["agreement"], model="openai:x", panel=["openai:a", "openai:b"])
+    doctors = plan_of(team).set_index("purpose").loc["doctor", ["n_replies", "n_requests"]]
+    assert doctors.tolist() == [6, 4]
+
+
+def test_text_that_only_some_backends_score_is_counted():
+    plan = plan_of(Setup(n=2, levels=[100], methods=["p_true_probability"])).set_index("purpose")
+    assert plan["n_requests"].to_dict() == {"diagnosis": 2, "p_true_probability": 4}

@@ -20,7 +20,9 @@ from trustlab.metrics.stopping import stop_turns, thresholds_of
 pytestmark = pytest.mark.usefixtures("every_interval")
 
 
-OF_SPREAD = 5e-7
+OF_SPREAD = 3e-7
+FEW = range(2, 21)
+"""Numbers of values of which one far value moves the 5th or the 95th percentile."""
 
 
 def assert_same(one: pd.Series, other: pd.Series) -> None:
@@ -112,3 +114,56 @@ def test_a_product_of_probabilities_is_compared_by_its_logarithm(method: str) ->
     sure[:5] = 0
     none = ranked_metrics(right, sure, method)
     assert none["auroc", "pooled", "value"] == pytest.approx(roc_auc_score(right, sure), abs=1e-12)
+
+
+@each("far", [1e9, -1e9, 1e3, -50.0])
+def test_one_far_value_ties_no_others(far: float) -> None:
+    rng = np.random.default_rng(4)
+    for n in (*FEW, 21, 40, 300):
+        others = np.sort(rng.choice(100_000, n - 1, replace=False)) / 1e5
+        values = np.append(others, far)
+        np.testing.assert_array_equal(ties.tied(values), values)
+        if n < 21:
+            assert ties.width(values) < 1e-5
+            equal = np.append(np.full(n - 1, 0.5), far)
+            assert not ties.reaches(equal, 0.501)[0]
+
+
+@each("far", [[], [1e3]])
+def test_few_values_that_differ_by_noise_are_tied_beside_a_far_one(far: list[float]) -> None:
+    for n in range(4, 19):
+        values = np.concatenate([np.linspace(0.1, 0.9, n), [0.1 + 1e-9, 0.9 - 1e-9], far])
+        assert len(np.unique(ties.tied(values))) == n + len(far)
+
+
+@each("n", [2, 3, 4, 6, 12, 20, 21, 50])
+def test_width_follows_the_unit_and_not_the_order(n: int) -> None:
+    values = np.random.default_rng(n).lognormal(size=n)
+    for unit in (2.0**-20, 2.0**7):  # a power of two moves the last place alike
+        expected = pytest.approx(unit * ties.width(values), rel=1e-12, abs=0)
+        assert ties.width(unit * values) == expected
+    assert ties.width(-values[::-1]) == pytest.approx(ties.width(values), rel=1e-12, abs=0)
+
+
+@each("n", [21, 22, 60])
+def test_many_values_have_the_width_of_their_percentiles(n: int) -> None:
+    values = np.random.default_rng(n).lognormal(size=n)
+    low, high = np.quantile(values, [0.05, 0.95])
+    assert ties.width(values) == pytest.approx(1e-6 * (high - low), rel=1e-12, abs=0)
+    values = np.concatenate([[0.5], np.ones(n - 2), [3.0]])  # no distance of percentiles
+    assert ties.width(values) == pytest.approx(2.5e-6, rel=1e-12, abs=0)
+
+
+@each(
+    ("values", "spread"),
+    [
+        ([0.2], 0.0),
+        ([0.2, 0.7], 0.0),
+        ([0.2, 0.3, 0.7], 0.1),
+        ([0.2, 0.6, 0.7], 0.1),
+        ([0.2, 0.3, 0.6, 0.7], 0.4),
+    ],
+)
+def test_few_values_have_the_width_of_all_but_one(values: list[float], spread: float) -> None:
+    least = 16 * np.spacing(max(values))
+    assert ties.width(values) == pytest.approx(max(1e-6 * spread, least), rel=1e-9, abs=0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from decimal import Decimal, getcontext
 
 import numpy as np
 import pytest
@@ -73,6 +74,57 @@ def test_a_probability_too_small_for_a_float_keeps_its_logarithm(name: str) -> N
     alone = meant(0, 1, samples=(nothing, replace(nothing, text="Croup")), similarity=np.eye(2))
     expected = -log(2) if name == "semantic_entropy_normalised" else -600 * log(10)
     assert METHODS[name].score(alone) == pytest.approx(expected, rel=1e-12)
+
+
+def exact_sentence_sar(
+    logprobs: list[float], alike: np.ndarray, t: float, printed: bool
+) -> Decimal:
+    """Equations A24 and A25 with forty digits."""
+    getcontext().prec = 40
+    chances = [Decimal(value).exp() for value in logprobs]
+    total = Decimal(0)
+    for k, chance in enumerate(chances):
+        support = Decimal(0)
+        for j, other in enumerate(chances):
+            if j != k:
+                support += Decimal(float(min(max(alike[k, j], 0.0), 1.0))) * other
+        support /= Decimal(t)
+        total += chance.ln() + support if printed else (chance + support).ln()
+    return total / len(chances)
+
+
+@each(
+    "logprobs",
+    [
+        [-800.0, -800.0, -800.0],
+        [-800.0, -801.5, -799.0],
+        [-800.0, -2.0, -900.0],
+        [-708.0, -745.2, -746.0],
+        [-5000.0, -5001.0, -4999.0],
+        [-0.7, -1.2, -3.4],
+    ],
+)
+def test_sentence_sar_is_exact_where_a_probability_is_no_float(logprobs: list[float]) -> None:
+    alike = cosines(0.9, 0.3, -0.2)
+    replies = [said("Flu", (0.5, 0.25)) for _ in logprobs]
+    samples = tuple(
+        replace(reply, trace=replace(reply.trace, logprobs=array([0.25 * value, 0.75 * value])))
+        for reply, value in zip(replies, logprobs, strict=True)
+    )
+    for t in (0.001, 1e-12, 10.0):
+        made = replace(
+            meant(0, 1, 2, samples=samples, similarity=alike),
+            parameters=replace(PARAMETERS, sar_temperature=t),
+        )
+        equal = replace(made, sample_relevance=tuple(np.ones(2) for _ in samples))
+        halves = [value / 2 for value in logprobs]
+        for name, of, record, printed in (
+            ("sentence_sar", logprobs, made, False),
+            ("sentence_sar_printed", logprobs, made, True),
+            ("sar", halves, equal, False),
+        ):
+            expected = float(exact_sentence_sar(of, alike, t, printed))
+            assert METHODS[name].score(record) == pytest.approx(expected, rel=1e-13), name
 
 
 def entailing(pairs: dict[tuple[int, int], float], k: int = 3) -> Generation:

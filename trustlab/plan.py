@@ -1,7 +1,6 @@
 """Counts what a run would ask before anything is spent.
 
-A benchmark's questions are known: :func:`plan_benchmark` writes and counts them. Of every other
-notebook :func:`plan_study` makes a dry run of what it asks, on a stand-in for each model that talks
+:func:`plan_study` makes a dry run of what a notebook asks, on a stand-in for each model that talks
 on as long as it can: what depends on replies is the most, or nearly, that can be.
 """
 
@@ -19,18 +18,16 @@ from typing import Any
 
 import pandas as pd
 
-from trustlab.agents.medconf import library_text, profile_text
-from trustlab.agents.panel import doctor_request
+from trustlab.agents.medconf import profile_text
 from trustlab.changes.rephrase import rephrase_requests
-from trustlab.collect import Settings, answer_requests, needs_of, probe_requests
+from trustlab.collect import collect, needs_of
 from trustlab.confidence import select
 from trustlab.graders import JUDGE, JudgeGrader, judge_request
 from trustlab.levels import views
-from trustlab.models.base import STATISTICS, Request
+from trustlab.models.base import Request
 from trustlab.models.by_name import taught_by
 from trustlab.prompts import Prompts
-from trustlab.records import LEVELS, Criterion, Reply, View
-from trustlab.retrieval import Retriever
+from trustlab.records import LEVELS, Case, Criterion, Generation, Reply
 from trustlab.run_notebooks import check_parameters, filled, notebook_path, study_of
 from trustlab.settings import ROLES, Setup, as_list, given
 from trustlab.workbench import Workbench, opened
@@ -40,48 +37,6 @@ WORDS_PER_TOKEN = 0.75
 estimates."""
 PROFILE = [Criterion(i, "a criterion of some words", "moderate") for i in range(1, 9)]
 """A symptom profile of as many criteria as in the paper's case study."""
-
-
-def plan_benchmark(setup: Setup | Workbench) -> pd.DataFrame:
-    """Requests, replies and tokens by purpose, for a benchmark with this setup.
-
-    - Tokens in are estimated from words, a prompt once a request; tokens out are the most that is
-      allowed, thought included. Several models are counted together, each with every statistic.
-    - MedConf asks for keyword and profile once a distinct answer; here that is each distinct true
-      diagnosis, an estimate. A judge is counted once an answer, the most it can be; new wordings
-      once, whatever the number of models.
-    """
-    setup = opened(setup)
-    cases, p = setup.cases(), setup.chosen
-    shown = views(cases, given(setup.levels, LEVELS))
-    needs = needs_of(select(given(setup.methods, "paper")))
-    settings = setup.settings
-    thought, aside = map(setup.thinking_tokens, (setup.model_options, setup.reader_options))
-    rows = []
-    for model in as_list(setup.model):
-        prompts = setup.prompts_for(model)
-        for v in shown:
-            asked = answer_requests(v, needs, frozenset(("text", *STATISTICS)), settings, prompts)
-            asked += probe_requests(v, v.case.diagnosis, needs, settings, prompts).values()
-            if "panel" in needs:
-                most: Any = {"n": p.n_doctors, "max_tokens": settings.max_tokens_doctor}
-                warmth = p.panel_temperature
-                asked.append(doctor_request(v, prompts, warmth, settings.seed, **most))
-            rows += [_row(r, thought) for r in asked]
-        if "assessment" in needs:
-            most = thought if setup.assessor is None else aside
-            judged = prompts if setup.assessor is None else setup.prompts_for(setup.assessor)
-            medconf = _medconf_requests(shown, settings, setup.library, judged)
-            rows += [_row(r, most) for r in medconf]
-        if (grader := str(setup.grader)).startswith(JUDGE):
-            judge = setup.prompts_for(grader.removeprefix(JUDGE))
-            each = [v.case for v in shown]
-            names = [(c.diagnosis, c.accepted, 0, judge, c.question) for c in each]
-            rows += [_row(judge_request(*one), aside) for one in names]
-    if setup.wording:
-        requests = rephrase_requests(cases, setup.prompts_for(setup.wording))
-        rows += [_row(r, aside) for r in dict.fromkeys(r for rs in requests.values() for r in rs)]
-    return _table(rows)
 
 
 def _table(rows: Sequence[tuple[str, int, int, int]]) -> pd.DataFrame:
@@ -95,30 +50,8 @@ def _row(r: Request, thought: int) -> tuple[str, int, int, int]:
     return r.purpose, r.n, round(words / WORDS_PER_TOKEN), r.n * (r.max_tokens + thought)
 
 
-def _medconf_requests(
-    shown: Sequence[View], settings: Settings, library: Retriever, prompts: Prompts
-) -> Iterator[Request]:
-    """What MedConf would ask if every answer were right, the keyword its name and the profile as
-    long as the paper's."""
-    p, profile = settings.medconf, profile_text(PROFILE)
-
-    def asked(purpose: str, max_tokens: int, **slots: Any) -> Request:
-        messages = prompts.render(purpose, **slots)
-        return Request(messages, max_tokens=max_tokens, purpose=purpose)
-
-    for answer, asks in dict.fromkeys((v.case.diagnosis, v.case.question) for v in shown):
-        passages, slots = library_text(library.search(answer, p.n_passages)), {"asks": asks}
-        yield asked("keyword", p.max_tokens_keyword, answer=answer, **slots)
-        slots |= {"answer": answer, "passages": passages, "options": p.options}
-        yield asked("profile", p.max_tokens_profile, **slots)
-    for v in shown:
-        slots = {"patient": v.text, "answer": v.case.diagnosis, "profile": profile}
-        slots |= {"asks": v.case.question, "options": p.options}
-        yield asked("evidence", p.max_tokens_evidence, **slots)
-
-
 MOST_CASES = 12
-"""Of a data set in a dry run; of more cases the counts are multiplied."""
+"""Of a data set in a dry run of a study; of more cases the counts are multiplied."""
 
 
 @dataclass
@@ -133,8 +66,10 @@ class StandIn:
     thought: int = 0
     taught: dict[str, Any] = field(default_factory=dict)
     rows: list[tuple[str, int, int, int]] = field(default_factory=list)
+    prompts: Prompts | None = None
     revision = "plan"
     provides = frozenset({"text"})
+    scores_text = True
 
     def generate(self, requests: Sequence[Request]) -> list[list[Reply]]:
         """Count the requests; one reply said ``n`` times to each."""
@@ -167,20 +102,22 @@ _TAGGED = re.compile(r"<(\w+)>\n?(.*?)\n?</\1>", re.DOTALL)
 
 
 def plan_study(name: str, choices: Setup) -> tuple[pd.DataFrame, str]:
-    """The same table for any notebook that asks models, and how it was found.
+    """Requests, replies and tokens by purpose of a notebook that asks models, and how it was found.
 
-    A study says what it asks by ``dry_run(cases, models, setup)``; of more than :data:`MOST_CASES`
-    cases so many are asked about, and counts multiplied. ``ValueError`` for a notebook that asks no
-    model.
+    - Tokens in are estimated from words, a prompt once a request; tokens out are the most that is
+      allowed, thought included. Several models are counted together.
+    - A benchmark is asked about all cases (:func:`_benchmark`). A study says what it asks by
+      ``dry_run(cases, models, setup)``; of more than :data:`MOST_CASES` cases so many are asked
+      about, and counts multiplied. New wordings are counted once, whatever the number of models.
+    - ``ValueError`` for a notebook that asks no model.
     """
-    if name in BENCHMARKS:
-        return plan_benchmark(opened(choices)), ""
-    dry_run = getattr(study_of(name), "dry_run", None)
-    if dry_run is None:
+    of_benchmark = name in BENCHMARKS
+    dry_run: Any = getattr(study_of(name), "dry_run", None)
+    if not (of_benchmark or dry_run):
         raise ValueError(f"{name} asks no model: there is nothing to plan")
     asked = opened(choices)
     every = asked.cases()
-    cases = every[:: -(-len(every) // MOST_CASES)]
+    cases = every if of_benchmark else every[:: -(-len(every) // MOST_CASES)]
     answers = sorted({c.diagnosis for c in cases})
     thought, aside = map(asked.thinking_tokens, (asked.model_options, asked.reader_options))
     names, roles = as_list(asked.model), {}
@@ -196,6 +133,9 @@ def plan_study(name: str, choices: Setup) -> tuple[pd.DataFrame, str]:
             each = [StandIn(f"{role} {n}", answers, aside, taught_by(n)) for n in as_list(who)]
             roles[role] = each if role == "panel" else each[0]
             stands += each
+    if of_benchmark:
+        _benchmark(cases, models, asked, roles)
+        return _table([row for one in stands for row in one.rows]), ""
     plain: Any = {"model_options": {}, "reader_options": {}, "trial": False, "n_jobs": 1}
     plain["budgets"] = {k: n for k, n in asked.budgets.items() if k != "thinking"}
     with TemporaryDirectory() as folder, warnings.catch_warnings():
@@ -209,6 +149,50 @@ def plan_study(name: str, choices: Setup) -> tuple[pd.DataFrame, str]:
     table[counted] = (table[counted] * times).round().astype(int)
     told = f"a dry run on {len(cases)} of {len(every)} cases, multiplied; at most, or nearly"
     return table, told
+
+
+class Unread:
+    """In place of encoders and judges of entailment: what replies mean is left open."""
+
+    def read(self, generations: Sequence[Generation], *_: object) -> list[Generation]:
+        """The generations as they are."""
+        return list(generations)
+
+
+def _benchmark(
+    cases: Sequence[Case], models: Sequence[Any], setup: Workbench, roles: Mapping[str, Any]
+) -> None:
+    """Ask what a benchmark asks; no encoder is opened.
+
+    MedConf asks for keyword and profile once a distinct answer, here of the data's own diagnoses. A
+    judge is asked once an answer, the most it can be.
+    """
+    shown = views(cases, given(setup.levels, LEVELS))
+    methods = select(given(setup.methods, "paper"))
+    unread: Any = Unread()
+    assessor, doctors = roles.get("assessor"), roles.get("panel", [])
+    for one in (*models, *doctors, *filter(None, [assessor])):
+        one.prompts = setup.prompts_for(one)
+    for model in models:
+        collect(
+            model,
+            shown,
+            methods,
+            setup.settings,
+            readers=unread,
+            retriever=setup.library if "assessment" in needs_of(methods) else None,
+            assessor=assessor,
+            doctors=doctors,
+        )
+    if "grader" in roles:
+        judge = roles["grader"].model.model
+        prompts = setup.prompts_for(judge)
+        cases_judged = [v.case for v in shown] * len(models)
+        asked = [(c.diagnosis, c.accepted, 0, prompts, c.question) for c in cases_judged]
+        judge.generate([judge_request(*each) for each in asked])
+    if setup.wording:
+        requests = rephrase_requests(cases, setup.prompts_for(setup.wording)).values()
+        roles["wording"].generate(list(dict.fromkeys(r for each in requests for r in each)))
 
 
 def plan_all(

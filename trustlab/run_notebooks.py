@@ -39,9 +39,13 @@ MANIFEST, RUN = "manifest.json", "run.json"
 ORDER = "00 01 02 03 07 05 08 04 06"
 """The order in which notebooks begin that run at once, by the first two letters of their names: the
 first to look at, then the longest."""
-PLAIN_KERNEL = ["--IPKernelApp.log_level=50", "--InteractiveShellApp.exec_PYTHONSTARTUP=False"]
-"""For a kernel: no word that it speaks TCP (to this machine alone), or is stopped at its end; and
-nothing of the user's is executed first."""
+PLAIN_KERNEL = [
+    "--IPKernelApp.log_level=50",
+    "--InteractiveShellApp.exec_PYTHONSTARTUP=False",
+    "--InteractiveShell.cache_size=0",
+]
+"""For a kernel: no word that it speaks TCP (to this machine alone), or is stopped at its end;
+nothing of the user's is executed first; no output is kept a second time."""
 SECTION = r"[0-9][0-9]_"  # how the name of a notebook begins, and no parameter's
 
 

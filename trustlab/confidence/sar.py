@@ -50,7 +50,7 @@ def sentence_sar_printed(generation: Generation) -> float:
     """Mean of each sample's log-probability plus the others' probability that mean alike, by
     ``sar_temperature``; as printed."""
     logprobs = np.array([logprobs.sum() for logprobs in sample_logprobs(generation)])
-    support = _support(generation, np.exp(logprobs)) / generation.parameters.sar_temperature
+    support = _likeness(generation) @ np.exp(logprobs) / generation.parameters.sar_temperature
     return float((logprobs + support).mean())
 
 
@@ -74,15 +74,15 @@ def weighed(logprobs: np.ndarray, relevance: np.ndarray) -> float:
     return float(np.where(kept > 0, logprobs, 0.0) @ kept / total) if total else fmean(logprobs)
 
 
-def _support(generation: Generation, probabilities: np.ndarray) -> np.ndarray:
-    """For each sample, the others' probabilities times how alike they are, summed, (K,)."""
+def _likeness(generation: Generation) -> np.ndarray:
+    """How alike two samples are, in [0, 1]; a sample and itself 0, (K, K)."""
     alike = np.clip(square(generation.similarity, len(readable(generation))), 0.0, 1.0)
-    return (alike - np.diag(np.diag(alike))) @ probabilities
+    np.fill_diagonal(alike, 0.0)
+    return alike
 
 
 def _sentence_sar(generation: Generation, logprobs: list[float]) -> float:
-    own = np.exp(np.array(logprobs))
-    supported = own + _support(generation, own) / generation.parameters.sar_temperature
-    # a probability too small for a float has no logarithm; its own is known, others only add to it
-    known = np.array(logprobs, dtype=float)
-    return float(np.log(np.maximum(supported, 0.0), out=known, where=supported > 0).mean())
+    support = _likeness(generation) / generation.parameters.sar_temperature
+    weights = np.eye(len(logprobs)) + support
+    terms = np.log(weights) + np.array(logprobs)
+    return float(np.logaddexp.reduce(terms, axis=1).mean())

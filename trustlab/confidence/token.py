@@ -130,14 +130,14 @@ def ccp(generation: Generation) -> float:
     return float(token_shares(generation).prod())
 
 
-@_method("CCP (smallest)", "probability", NEEDS, "A12 (variant)", "fadeeva2024fact")
+@_method("CCP (smallest)", "score", NEEDS, "A12 (variant)", "fadeeva2024fact")
 def ccp_min(generation: Generation) -> float:
     """Smallest over tokens of the share of entailing among entailing and contradicting
     alternatives, in [0, 1]."""
     return float(token_shares(generation).min())
 
 
-@_method("CCP (mean)", "probability", NEEDS, "A12 (variant)", "fadeeva2024fact")
+@_method("CCP (mean)", "score", NEEDS, "A12 (variant)", "fadeeva2024fact")
 def ccp_mean(generation: Generation) -> float:
     """Mean over tokens of the share of entailing among entailing and contradicting alternatives, in
     [0, 1]."""

@@ -9,6 +9,8 @@ from numpy.typing import ArrayLike
 
 SHARE, UNITS = 1e-6, 16
 """How wide a tie may be: this share of the values' spread, or so many units in the last place."""
+FEW = 21
+"""From here on, one far value moves neither the 5th nor the 95th percentile."""
 
 
 def numbers(
@@ -47,16 +49,27 @@ def same_shape(**arrays: np.ndarray) -> None:
 
 def width(values: ArrayLike, size: float = 0.0) -> float:
     """How far apart values (...) may lie and still be a tie, in their own unit, at least 0.
-    The larger of :data:`SHARE` of the distance of their 5th and 95th percentile (where 0, of their
-    range) and :data:`UNITS` in the last place of the largest in size, or of ``size``. NaN and
-    infinite values are left out."""
+    The larger of :data:`SHARE` of their :func:`_spread` and :data:`UNITS` in the last place of the
+    largest in size, or of ``size``. NaN and infinite values are left out."""
     given = np.asarray(values, dtype=np.float64)
-    known = given[np.isfinite(given)]
-    if not len(known):
+    finite = given[np.isfinite(given)]
+    if not len(finite):
         return 0.0
-    low, high = np.quantile(known, [0.05, 0.95])
-    spread = high - low if high > low else np.ptp(known)
-    return float(max(SHARE * spread, UNITS * np.spacing(max(np.abs(known).max(), size))))
+    largest = max(np.abs(finite).max(), size)
+    return float(max(SHARE * _spread(finite), UNITS * np.spacing(largest)))
+
+
+def _spread(values: np.ndarray) -> float:
+    """How far apart values (n,) lie, without a far one.
+    The distance of the 5th and 95th percentile (where 0, the range). Of fewer than :data:`FEW`, the
+    range without the smallest or without the largest value, whichever is less."""
+    if len(values) < 2:
+        return 0.0
+    if len(values) < FEW:
+        rising = np.sort(values)
+        return min(rising[-2] - rising[0], rising[-1] - rising[1])
+    low, high = np.quantile(values, [0.05, 0.95])
+    return high - low if high > low else np.ptp(values)
 
 
 def tied(values: ArrayLike, product: bool = False) -> np.ndarray:

@@ -6,7 +6,9 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from inspect import signature
-from typing import Any, cast
+from typing import Annotated, Any, cast
+
+from pydantic import ConfigDict, Field
 
 from trustlab.choices import check_no_key
 from trustlab.models.base import Model, Request
@@ -21,11 +23,14 @@ class Abilities:
     ``lacks`` others (need -> reason), its ``window`` in tokens (infinite: not known), whether it
     ``counts`` a prompt's tokens, takes a ``temperature`` (``coldest``: in place of 0) and holds a
     reply to a schema. ``dialect``: what else it takes otherwise than was wished. ``unsure``: what
-    failed in passing meanwhile; such abilities hold for now, and are not kept."""
+    failed in passing meanwhile; such abilities hold for now, and are not kept. The fields are
+    strict where a cache is read (:func:`trustlab.models.cache.decode_abilities`)."""
 
-    provides: frozenset[str]
+    __pydantic_config__ = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+
+    provides: frozenset[Annotated[str, Field(pattern="^(text|logprobs|distributions|prior)$")]]
     lacks: Mapping[str, str] = field(default_factory=dict)
-    window: float = math.inf
+    window: Annotated[float, Field(ge=1)] = math.inf
     counts: bool = False
     temperature: bool = True
     coldest: float = 0.0

@@ -11,7 +11,7 @@ from typing import Any
 
 from trustlab.models.abilities import TextOnly
 from trustlab.models.base import Model, taught_in
-from trustlab.models.opening import Later, check_path, may_have_gpu
+from trustlab.models.opening import Later, local_model, may_have_gpu
 from trustlab.paths import DATA
 from trustlab.processes import seldom_collected
 
@@ -50,8 +50,12 @@ def open_model(name: str, *, n_jobs: int = 1, **options) -> Model:
     if name not in EMBEDDED:
         return opened()
     opened = partial(opened, name=name)
-    plain = not options.keys() - {"batch_tokens"} and not may_have_gpu()
-    model = Later(name, EMBEDDED[name], opened) if plain else opened()
+    taught = options.get("structured") == "taught"
+    others = options.keys() - {"batch_tokens"} - ({"structured"} if taught else set())
+    if others or may_have_gpu():
+        model = opened()
+    else:
+        model = Later(name, EMBEDDED[name], opened, taught=taught)
     return TextOnly(model) if name in CLOSED else model
 
 
@@ -76,7 +80,7 @@ def check_model_name(name: object) -> None:
         allowed = f"{', '.join(EMBEDDED)}, hf:NAME_OR_PATH, openai:NAME and openai-batch:NAME"
         raise ValueError(f"model is {name!r}; allowed are {allowed}")
     if kind == "hf":
-        check_path(rest)
+        local_model(rest)
 
 
 def taught_by(name: str) -> dict[str, Any]:

@@ -25,7 +25,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal, NamedTuple, Self, TypeVar
 
 import numpy as np
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
 
 from trustlab.models.abilities import Abilities, TextOnly, abilities_of, finds_out, too_long
 from trustlab.models.base import Messages, Model, Request
@@ -44,7 +52,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 T = TypeVar("T")
-K = TypeVar("K", bound=BaseModel)
 
 # How a value is kept: as JSON, numbers in full precision, no field more and none less
 
@@ -93,18 +100,6 @@ class _Reply(_Kept):
     reasoning: str | None = None
 
 
-class _Abilities(_Kept):
-    provides: frozenset[Literal["text", "logprobs", "distributions", "prior"]]
-    lacks: dict[str, str]
-    window: Annotated[int, Field(ge=1)] = 0
-    counts: bool = False
-    temperature: bool = True
-    coldest: float = 0.0
-    structured: bool = True
-    schema_form: str = "json_schema"
-    dialect: dict[str, Any] = {}
-
-
 class _Count(_Kept):
     n_tokens: Tokens
 
@@ -143,23 +138,23 @@ def encode_reply(reply: Reply) -> str:
 def decode_reply(value: str) -> Reply:
     """The reply that :func:`encode_reply` wrote, arrays as float64 (L,); ``ValueError`` if it is
     anything else, or what no reply can hold (log-probabilities above 0, half a character)."""
-    kept = _read(_Reply, value)
+    kept = _read(_Reply.model_validate_json, value)
     trace = None if kept.trace is None else TokenTrace(**vars(kept.trace))
     return Reply(**{**vars(kept), "trace": trace})
 
 
 def decode_abilities(value: str) -> Abilities:
     """What a model can do, as it was kept in JSON; ``ValueError`` if it is anything else."""
-    return Abilities(**_read(_Abilities, value).model_dump(exclude_unset=True))
+    return _read(TypeAdapter(Abilities).validate_json, value)
 
 
 def _decode_count(value: str) -> int:
-    return _read(_Count, value).n_tokens
+    return _read(_Count.model_validate_json, value).n_tokens
 
 
-def _read(kind: type[K], value: str) -> K:
+def _read(validate: Callable[[str], T], value: str) -> T:
     try:
-        return kind.model_validate_json(value)
+        return validate(value)
     except ValidationError as error:
         raise ValueError(problem(error)) from None
 

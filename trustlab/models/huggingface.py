@@ -272,7 +272,7 @@ class HuggingFaceModel:
         self.window: float = opening.window_of(config, tokenizer, window)
         self.device = device or ("cuda" if torch.cuda.is_available() else "cpu")
         placed = device_map
-        if device_map is None and opening.quantised(config):
+        if device_map is None and opening.is_quantised(config):
             placed = {"": self.device}
         if dtype is None:
             dtype = "auto" if placed is not None or self.device.startswith("cuda") else "float32"
@@ -282,7 +282,7 @@ class HuggingFaceModel:
             model.to(self.device)
         else:
             self.device = str(model.device)
-        self._model = opening.prepacked(model.eval())
+        self._model = model.eval()
         self._passes = Passes(self._model, self.device)
         if not self._passes.cache:
             warnings.warn(NO_CACHE.format(self.name), stacklevel=2)

@@ -16,7 +16,6 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -63,7 +62,7 @@ BESIDE = {
 }  # fmt: skip
 """Options that shape no reply."""
 DECIDED = set(wire.SERVERS["decided"].split())
-"""Parts of a call that a run decides, and says of itself."""
+"""Parts of a call that a run decides and says of itself, and servers' own groups of options."""
 KWARGS, EFFORT = "chat_template_kwargs", "reasoning_effort"
 """A template's options in a call, and the one that servers take by itself."""
 
@@ -204,15 +203,10 @@ class OpenAIModel:
             if not isinstance(value, Mapping):
                 raise ValueError(f"{called} is {value!r}; it must be a mapping of names to values")
         given = set(map(str, extra))
-        for group in wire.SERVERS["groups"]:  # servers' own options
-            value = extra.get(group)
-            with suppress(ValueError):  # some take the group as a text
-                value = json.loads(value) if isinstance(value, str) else value
-            given |= set(map(str, value)) if isinstance(value, Mapping) else set()
         if wrong := sorted(given & DECIDED):
             raise ValueError(
-                f"extra_body has {wrong[0]!r}, which the run sets, and says of itself; allowed is"
-                " what no parameter names, such as top_k or repetition_penalty"
+                f"extra_body has {wrong[0]!r}, which the run sets, or may hold what it sets;"
+                " allowed is what no parameter names, such as top_k or repetition_penalty"
             )
         if template and (wrong := sorted(given & {KWARGS, EFFORT})):
             raise ValueError(f"extra_body has {wrong[0]!r}, and so have template_options; give one")
@@ -536,7 +530,8 @@ class OpenAIModel:
             try:
                 reply = answers.reply_of(choice, request, (n_in, n_out), n_top, size, self.thinking)
             except (ValueError, TypeError, ArithmeticError, LookupError, RecursionError) as error:
-                why = f"the server's choice cannot be read: {type(error).__name__}"
+                words = wire.shortened(f"{type(error).__name__}: {error}")
+                why = f"the server's choice cannot be read: {words}"
                 reply = answers.missing(why)
             if self._line.echoes(reply.text, reply.raw, reply.reasoning):
                 reply = answers.missing(wire.ECHOED)

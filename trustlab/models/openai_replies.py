@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import count, takewhile
 from typing import Annotated, Any
 
 import numpy as np
@@ -41,12 +42,6 @@ WIDE = (*BOUNDS, "alternatives")
 NEEDED = (*TokenTrace.ARRAYS, "alternatives")
 
 _SPECIAL = re.compile(rb"\s*(<[^<>\s]*>|\[/?(INST|EOS|PAD|BOS)\])?\s*", re.DOTALL)
-_SHOWN = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-_HIDDEN = (b for b in range(0x100) if b not in _SHOWN)
-BYTES = {chr(b): b for b in _SHOWN} | {chr(0x100 + i): b for i, b in enumerate(_HIDDEN)}
-"""GPT-2's byte alphabet: character -> byte."""
-_ESCAPED = re.compile(r"bytes:((?:\\x[0-9a-fA-F]{2})+)")
-_BYTE = re.compile("<0x([0-9a-fA-F]{2})>")
 
 
 def _or_none(value: Any, validate: Any) -> Any:
@@ -126,41 +121,39 @@ def counts_of(answer: Any) -> Counts:
 
 def choices_of(answer: Any) -> list[Any] | None:
     """The choices of an answer in the order of their ``index``, up to the first that is not there;
-    ``None``: it has another form."""
+    as they came where none is numbered. ``None``: it has another form."""
     choices = field(answer, "choices")
     if not isinstance(choices, list):
         return None
-    at = [field(choice, "index") for choice in choices]
-    if 0 not in at or len(set(at)) < len(at) or not all(type(k) is int for k in at):
-        return choices
-    there = next(k for k in range(len(at) + 1) if k not in at)
-    return [choices[at.index(k)] for k in range(there)]
+    numbered = {str(field(choice, "index")): choice for choice in choices}
+    in_order = [numbered[k] for k in takewhile(numbered.__contains__, map(str, count()))]
+    return in_order or choices
 
 
-def end_of(said: Any) -> str:
-    """The key of :data:`ENDS` that has all words of a finish reason; "" where none is told, and
-    "unknown" for other words."""
-    said = said.get("type") if isinstance(said, Mapping) else said
-    if not isinstance(said, str) or not said.strip():
+def end_of(finish: Any) -> str:
+    """The key of :data:`ENDS` that a finish reason belongs to; "" where none is told, and "unknown"
+    for any other."""
+    if finish in (None, ""):
         return ""
-    spread = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", said).lower()
-    words = set(re.findall("[a-z]+", spread.replace("finish_reason", "")))
-    return next((end for end, known in ENDS.items() if words and words <= known), "unknown")
+    word = str(finish).lower()
+    return next((end for end, words in ENDS.items() if word in words), "unknown")
 
 
-def _texts(part: Any, kind: str = "text") -> Iterator[tuple[str, str]]:
-    """(kind, text) of all that a content says, in parts or whole; kinds: text, thought, refusal."""
-    if isinstance(part, str):
-        yield kind, part
-    elif isinstance(part, list):
-        for one in part:
-            yield from _texts(one, kind)
-    elif isinstance(part, Mapping):
-        named = str(part.get("type") or "")
-        is_thought = re.search("think|reason|thought", named) or part.get("thought") is True
-        kind = "refusal" if named == "refusal" else "thought" if is_thought else kind
-        names = ("text", "thinking", "reasoning", "summary", "refusal", "content", "value")
-        yield from _texts(next((part[n] for n in names if part.get(n)), None), kind)
+KINDS = {"text": "text", "thinking": "thought", "refusal": "refusal"}
+"""Type of a content's part -> kind of its text."""
+
+
+def _texts(content: Any, kind: str = "text") -> Iterator[tuple[str, str]]:
+    """(kind, text) of a content: a text, or parts of the types in :data:`KINDS`, each with what it
+    says under its type's name; within a thought all is thought. ValueError for other parts."""
+    if isinstance(content, str):
+        yield kind, content
+        return
+    for part in content or ():
+        named = field(part, "type")
+        if named not in KINDS:
+            raise ValueError(f"a part of its content is {shortened(json.dumps(part))}")
+        yield from _texts(part.get(named), kind if kind == "thought" else KINDS[named])
 
 
 def reply_of(
@@ -180,9 +173,8 @@ def reply_of(
     said = said_in(choice)
     counts = n_tokens[0], len(said) or n_tokens[1]
     parts = [*_texts(message.get("content"))]
-    fields = ("reasoning", "reasoning_content", "thinking", "reasoning_details")
-    apart_from = next((message[name] for name in fields if message.get(name)), None)
-    parts += [("thought", text) for _, text in _texts(apart_from)]
+    apart_from = message.get("reasoning") or message.get("reasoning_content")
+    parts += _texts(apart_from, "thought")
     text, thought, refusal = (
         "".join(t for k, t in parts if k == kind) for kind in ("text", "thought", "refusal")
     )
@@ -217,22 +209,7 @@ def said_in(choice: Any) -> list[Said]:
 def _token_bytes(said: Said) -> bytes:
     if said.bytes is not None and all(0 <= b < 256 for b in said.bytes):
         return bytes(said.bytes)
-    if escaped := _ESCAPED.fullmatch(said.token):
-        return bytes.fromhex(escaped[1].replace("\\x", ""))
     return said.token.encode("utf-8", "replace")
-
-
-def _alphabet_bytes(said: Said) -> bytes:
-    """Of a token named in GPT-2's byte alphabet ("Ã©" for "é"); 0xFF, which no text has, of any
-    other."""
-    return bytes(BYTES.get(c, 0xFF) for c in said.token)
-
-
-def _piece_bytes(said: Said) -> bytes:
-    """Of a token named as SentencePiece does ("▁flu", "<0xC3>")."""
-    if one := _BYTE.fullmatch(said.token):
-        return bytes.fromhex(one[1])
-    return said.token.replace("\u2581", " ").encode("utf-8", "replace")
 
 
 def pieces(text: str, parts: Sequence[bytes]) -> tuple[int, list[str]] | None:
@@ -269,9 +246,7 @@ def trace_of(
     reply are 0, or no numbers. What follows from the lists of alternatives is a bound
     (:func:`~trustlab.models.decoding.bounds`); none is taken from a list that contradicts the
     chosen token."""
-    spellings = ([of(s) for s in said] for of in (_token_bytes, _alphabet_bytes, _piece_bytes))
-    found = next(filter(None, (pieces(text, parts) for parts in spellings)), None)
-    if found is None:
+    if (found := pieces(text, [_token_bytes(s) for s in said])) is None:
         return TokenTrace((text,), lacks=dict.fromkeys(NEEDED, NOT_SPELT))
     first, tokens = found
     if (doubt := _doubtful([s.logprob for s in said])) in (NOT_NUMBERS, ALL_ZERO):

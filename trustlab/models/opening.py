@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-import inspect
 import json
 import math
 import os
 import re
 from collections.abc import Callable, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from trustlab.models.base import Messages, Request, taught_in
 from trustlab.records import Reply
+from trustlab.tables import shortened
 
 MODEL_FILES = (
     "*.safetensors", "*.bin", "*.model", "*.index.json", "config.json", "generation_config.json",
@@ -29,51 +29,43 @@ PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".bin.index.json")
 NO_WEIGHTS = ("training_args", "openvino")  # how names of other files with such endings begin
 BOTH_WAYS = ("bert-generation", "xlnet")
 """Model types that read both ways, beside those listed by the library as masked language models."""
-NOT_ONWARDS = ("paligemma", "diffusion_gemma", "shieldgemma2")
-"""Model types of images and text which read a prompt both ways, fill a canvas, or only classify."""
-NO_MODEL = "no model at {!r}: expected a folder with config.json, weights and a tokenizer"
+NOT_ONWARDS = (
+    "paligemma", "diffusion_gemma", "shieldgemma2", "blip", "blip-2", "instructblip",
+    "instructblipvideo", "pi0",
+)  # fmt: skip
+"""Model types of images and text which read a prompt both ways, fill a canvas, only classify, or
+answer nothing without an image."""
 NO_LENGTH = 1_000_000  # a tokenizer's model_max_length from here on stands for unknown
 GGUF = ".gguf"
 NO_CHAT = 'a GGUF file needs gguf and accelerate: pip install "trustlab[chat]"'
-_ELSEWHERE = "a form that is not opened here: the model's own repository has safetensors"
-_PICKLED = (
-    "a training checkpoint, a pickle, which can run code when it is opened: load it with the code"
-    " that wrote it, and save_pretrained model and tokenizer into a folder"
+NO_MODEL = (
+    "no model at {!r}: expected a folder with config.json of a causal language model, its weights"
+    " as safetensors and its tokenizer, or one GGUF file; found {}"
+    " (docs/your_model.md, Files on a disk, says what to do with other forms)"
 )
-OTHER_FORMS = {
-    ".safetensors": "weights alone: name a folder that has config.json and the tokenizer, too",
-    **dict.fromkeys((".onnx", ".mlpackage", ".tflite", ".msgpack", ".h5"), _ELSEWHERE),
-    **dict.fromkeys(PICKLES, _PICKLED),
-}
-"""What a file of weights is, and what to do with it, by its ending."""
 
 
-def gguf_of(path: Path) -> Path | None:
-    """The GGUF file that is named, or that a folder without config.json holds alone; ``ValueError``
-    for a form that is not opened, with what to do."""
-    whole = any((path / name).is_file() for name in WHOLE)
-    if (file := path / "adapter_config.json").is_file() and not whole:
-        base = _json(file).get("base_model_name_or_path")
-        how = "merge the two with peft (merge_and_unload), save_pretrained them into a folder"
-        of = f" of {base}" if base else ""
-        raise ValueError(f"{str(path)!r} is an adapter (LoRA){of}, and no whole model: {how}")
-    if (file := path / "config.json").is_file():
-        text = file.read_text("utf-8", "replace")
-        if '"quantization":' in text and '"quant_method"' not in text:
-            how = "MLX's quantised weights: serve them by mlx_lm.server, and name openai:NAME"
-            raise ValueError(f"{str(path)!r} holds {how}")
+def local_model(source: str) -> Path | None:
+    """The folder that ``source`` names, or the GGUF file that it names or that stands alone in it;
+    ``None`` for a name of the hub. Nothing is opened. FileNotFoundError: nothing is there.
+    ValueError: it is no model of these two forms, or refused by :func:`refuse_pickle`."""
+    path = Path(source).expanduser()
+    if not path.exists():
+        if is_path(source):
+            raise FileNotFoundError(NO_MODEL.format(source, "nothing"))
         return None
-    inside = sorted(path.iterdir()) if path.is_dir() else [path] if path.is_file() else []
-    files = [p for p in inside if p.suffix == GGUF and not p.name.startswith("mmproj")]
-    if len(files) == 1:
-        return files[0]
-    if several := files or [p for p in inside if any(p.glob("*config.json"))]:
-        names, kind = ", ".join(p.name for p in several), "GGUF files" if files else "checkpoints"
-        raise ValueError(f"{str(path)!r} holds {kind}: {names}; name one, hf:{several[-1]}")
-    for p in inside:
-        if p.suffix in OTHER_FORMS and not p.name.startswith(NO_WEIGHTS):
-            raise ValueError(f"{str(path)!r}: {p.name} is {OTHER_FORMS[p.suffix]}")
-    return None
+    files = sorted(path.iterdir()) if path.is_dir() else [path]
+    if (path / "config.json").is_file():
+        refuse_pickle(path)
+        named = _json(path / "config.json").get("transformers_weights")
+        if named or any((path / name).is_file() for name in WHOLE):
+            return path
+    else:
+        weights = [p for p in files if p.suffix == GGUF and not p.name.startswith("mmproj")]
+        if len(weights) == 1:
+            return weights[0]
+    names = ", ".join(p.name for p in files)
+    raise ValueError(NO_MODEL.format(source, shortened(names) if names else "nothing"))
 
 
 def shown_name(source: str) -> str:
@@ -111,11 +103,14 @@ class Later:
     _NONE = ("abilities", "lacks", "waiting", "next_step", "model", "_model", "_opened")
     """What models of this kind do not have, or not yet."""
 
-    def __init__(self, name: str, folder: Path, opened: Callable[[], Any]) -> None:
+    def __init__(
+        self, name: str, folder: Path, opened: Callable[[], Any], *, taught: bool = False
+    ) -> None:
+        """``taught``: it will hold its replies to the form that it was taught."""
         self.name, self.revision, self._opened = name, folder_revision(folder), opened
-        self.taught, self.structured = taught_in(folder), False
+        self.taught, self.structured = taught_in(folder), taught
         self.usage: dict[str, float] = {}
-        self.asked_with: dict[str, Any] = {}
+        self.asked_with: dict[str, Any] = {"structured": "taught"} if taught else {}
         self.thinking, self.thinking_tokens = "auto", 0
 
     @cached_property
@@ -149,16 +144,6 @@ class Later:
 def is_path(text: str) -> bool:
     """Whether this can only be the path of a local file or folder: the hub has no such names."""
     return re.match(r"[./~\\]|[A-Za-z]:|[^/]+/[^/]+/", text) is not None
-
-
-def check_path(source: str) -> None:
-    """FileNotFoundError for what can only be a local path, where there is nothing; ValueError for
-    weights in a form that is not opened."""
-    path = Path(source).expanduser()
-    if is_path(source) and not path.exists():
-        raise FileNotFoundError(NO_MODEL.format(source))
-    if gguf_of(path) is None and path.is_dir():
-        refuse_pickle(path)
 
 
 def refuse_pickle(folder: Path, *, within: bool = False) -> None:
@@ -223,19 +208,15 @@ def hub_answers() -> bool:
 def locate(name_or_path: str | os.PathLike[str]) -> tuple[str, str | None, str]:
     """What to open, its commit (None for a local folder) and the revision to show.
     FileNotFoundError: it is absent. PermissionError: gated, and not open to this account.
-    ValueError: what it names is refused (:func:`refuse_named`)."""
+    ValueError: it is refused (:func:`local_model`, :func:`refuse_named`)."""
     from huggingface_hub.errors import GatedRepoError
     from transformers.utils.hub import cached_file
 
     source = os.path.expanduser(os.fspath(name_or_path))
-    if (file := gguf_of(Path(source))) is not None:
-        if find_spec("gguf") is None or find_spec("accelerate") is None:
+    if (place := local_model(source)) is not None:
+        if place.is_file() and not (find_spec("gguf") and find_spec("accelerate")):
             raise ImportError(NO_CHAT)
-        return str(file), None, folder_revision(file)
-    if os.path.isfile(os.path.join(source, "config.json")):
-        return source, None, folder_revision(Path(source))
-    if os.path.exists(source) or is_path(source):
-        raise FileNotFoundError(NO_MODEL.format(source))
+        return str(place), None, folder_revision(place)
     there = hub_answers()
     try:
         config = Path(cached_file(source, "config.json", local_files_only=not there) or "")
@@ -258,13 +239,11 @@ def locate(name_or_path: str | os.PathLike[str]) -> tuple[str, str | None, str]:
 
 def open_tokenizer(source: str, commit: str | None) -> tuple[Any, Any]:
     """The config and the tokenizer, with its chat template, of what :func:`locate` found.
-    FileNotFoundError: no tokenizer. ValueError: a file is damaged, the model continues no text, or
-    a folder's weights are a pickle."""
-    is_file = "gguf_file" in _at(source, commit)[1]
-    if commit is None and not is_file:
-        refuse_pickle(Path(source))
+    FileNotFoundError: no tokenizer. ValueError: a file is damaged, or the model continues no
+    text."""
     from transformers import AutoConfig, AutoTokenizer
 
+    is_file = _at(source, commit)[1] is not None
     config = _read(AutoConfig, source, commit, "the GGUF file" if is_file else "config.json")
     class_of(config, source)
     tokenizer = _read(AutoTokenizer, source, commit, "the tokenizer")
@@ -276,18 +255,19 @@ def open_tokenizer(source: str, commit: str | None) -> tuple[Any, Any]:
     return config, tokenizer
 
 
-def _at(source: str, commit: str | None) -> tuple[str, dict[str, Any]]:
-    """What the library's from_pretrained takes for a source of :func:`locate`."""
-    how: dict[str, Any] = {"trust_remote_code": False}
+def _at(source: str, commit: str | None) -> tuple[str, str | None]:
+    """The folder or hub name of a source of :func:`locate`, and its GGUF file, if it is one."""
     if commit is None and source.endswith(GGUF):
-        return os.path.dirname(source) or ".", how | {"gguf_file": os.path.basename(source)}
-    return source, how | ({"revision": commit} if commit else {})
+        return os.path.dirname(source) or ".", os.path.basename(source)
+    return source, None
 
 
 def _read(auto: Any, source: str, commit: str | None, what: str) -> Any:
-    place, at = _at(source, commit)
+    place, file = _at(source, commit)
     try:
-        return auto.from_pretrained(place, **at)
+        return auto.from_pretrained(
+            place, revision=commit or "main", gguf_file=file, trust_remote_code=False
+        )
     except Exception as error:  # the library raises whatever its parsers raise
         raise _refusal(source, f"{what} cannot be read", error) from error
 
@@ -313,11 +293,13 @@ def open_weights(
 
     if device_map is not None and find_spec("accelerate") is None:
         raise ImportError(f"{source!r} with device_map needs accelerate: pip install accelerate")
-    spread = {} if device_map is None else {"device_map": device_map}
-    place, at = _at(source, commit)
+    place, file = _at(source, commit)
     auto: Any = getattr(transformers, class_of(config, source))
     try:
-        opened = auto.from_pretrained(place, dtype=dtype, output_loading_info=True, **spread, **at)
+        model, report = auto.from_pretrained(
+            place, revision=commit or "main", gguf_file=file, trust_remote_code=False,
+            dtype=dtype, device_map=device_map, output_loading_info=True,
+        )  # fmt: skip
     except SafetensorError as error:
         damaged = f"is damaged or cut short ({error})"
         raise ValueError(f"a weight file of {source!r} {damaged}; get it anew") from error
@@ -328,7 +310,6 @@ def open_weights(
         raise ImportError(f"{source!r} needs a library: {error}") from error
     except (RuntimeError, ValueError) as error:
         raise _refusal(source, "the weights cannot be read", error) from error
-    model, report = opened
     # The library would fill them with random numbers.
     if missing := sorted(report["missing_keys"]):
         what = f"{len(missing)} of the model's tensors, {missing[0]} among them"
@@ -336,44 +317,10 @@ def open_weights(
     return model
 
 
-PACKED = 1 << 28  # bytes of an output layer's weights that are at most kept a second time
-ROWS = 16  # rows are filled up to a multiple: oneDNN keeps code for each number of rows
-
-
-def prepacked(model: Any) -> Any:
-    """The model; its output layer, in float32 on a processor, multiplies by oneDNN with weights
-    laid out once. MKL lays them out for every token, which takes longer than the product."""
-    import torch
-
-    layer: Any = model.get_output_embeddings()
-    weight, kind = getattr(layer, "weight", torch.empty(0)), type(layer)
-    fits = kind is torch.nn.Linear and weight.nbytes <= PACKED
-    if fits and (weight.device.type, weight.dtype) == ("cpu", torch.float32):
-        try:
-            laid = torch.ops.mkldnn._reorder_linear_weight(weight.detach(), None)
-            _multiplied(laid, layer.bias, weight.detach()[:1])
-        except (AttributeError, RuntimeError):  # a torch without oneDNN
-            return model
-        layer.forward = partial(_multiplied, laid, layer.bias)
-    return model
-
-
-def _multiplied(weight: Any, bias: Any, values: Any) -> Any:
-    import torch
-
-    rows = values.flatten(0, -2)
-    filled = torch.nn.functional.pad(rows, (0, 0, 0, -len(rows) % ROWS))
-    found = torch.ops.mkldnn._linear_pointwise(filled, weight, bias, "none", [], "")
-    return found[: len(rows)].unflatten(0, values.shape[:-1])
-
-
-def quantised(config: Any) -> str | None:
-    """How the checkpoint's weights are quantised; None: they are not."""
-    for holder in (config, config.get_text_config()):
-        if found := getattr(holder, "quantization_config", None):
-            told = found if isinstance(found, dict) else vars(found)
-            return str(told.get("quant_method") or "bitsandbytes")
-    return None
+def is_quantised(config: Any) -> bool:
+    """Whether the checkpoint's weights are quantised."""
+    holders = (config, config.get_text_config())
+    return any(getattr(holder, "quantization_config", None) for holder in holders)
 
 
 def class_of(config: Any, source: str) -> str:
@@ -383,26 +330,14 @@ def class_of(config: Any, source: str) -> str:
 
     kind, own_code = config.model_type, getattr(config, "auto_map", None) or {}
     reads_on = getattr(config, "is_decoder", False) or getattr(config, "causal", False)
-    if config.is_encoder_decoder or config.get_text_config().is_encoder_decoder:
-        what = "an encoder-decoder (sequence-to-sequence) model"
-    elif kind in (*auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES, *BOTH_WAYS) and not reads_on:
-        what = "an encoder, which reads a text both ways"
-    elif type(config) in auto.MODEL_FOR_CAUSAL_LM_MAPPING or "AutoModelForCausalLM" in own_code:
-        return "AutoModelForCausalLM"
-    elif kind in NOT_ONWARDS:
-        what = "a model that does not read and write from left to right"
-    elif type(config) in auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING:
-        opens: Any = auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING[type(config)]
-        given = inspect.signature(opens.forward).parameters
-        plain = (p for p in given.values() if p.kind is p.POSITIONAL_OR_KEYWORD)
-        needs = {p.name for p in plain if p.default is p.empty}
-        if "input_ids" in given and needs <= {"self", "input_ids"}:
+    both_ways = (*auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES, *BOTH_WAYS)
+    translates = config.is_encoder_decoder or config.get_text_config().is_encoder_decoder
+    if not translates and (reads_on or kind not in both_ways):
+        if type(config) in auto.MODEL_FOR_CAUSAL_LM_MAPPING or "AutoModelForCausalLM" in own_code:
+            return "AutoModelForCausalLM"
+        if type(config) in auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING and kind not in NOT_ONWARDS:
             return "AutoModelForImageTextToText"
-        what = "a model that answers nothing without an image"
-    else:
-        what = "of another kind"
-    is_none = f"{source!r} is {what} (model_type {kind!r})"
-    raise ValueError(f"{is_none}; a causal language model is needed")
+    raise ValueError(NO_MODEL.format(source, f"config.json with model_type {kind!r}"))
 
 
 class Window(int):
