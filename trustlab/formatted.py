@@ -39,7 +39,7 @@ MAIN = {
 }
 """What a main table shows of ``metrics_table``: (metric, level) -> the column's name."""
 COVERAGE = ["model", "method", "family", "access", "judge", "status", "n", "n_bound", "bound"]
-COVERAGE += ["n_missing", "reasons", "note"]
+COVERAGE += ["n_missing", "accuracy_with", "accuracy_without", "reasons", "note"]
 JUDGED = {"entailment", "contradiction", "alternative_entailment"}
 """Needs that a judge of entailment meets."""
 NAMED = {
@@ -81,6 +81,9 @@ def p_shown(p: float) -> str:
 # Tables
 
 
+OWN_ROWS = "*: on answers of its own, not on those that the others share"
+
+
 def pivoted(
     table: pd.DataFrame,
     index: Sequence[str],
@@ -89,13 +92,17 @@ def pivoted(
     counted: bool = False,
 ) -> pd.DataFrame:
     """``value [low, high]`` as text: a row for each of ``index``, a column for each of ``columns``,
-    in the table's order; ``counted`` adds each value's own ``n``."""
+    in the table's order; ``counted`` adds each value's own ``n``. A star (:data:`OWN_ROWS`) is at a
+    value of ``own_rows``."""
     rows = table[list(index)].drop_duplicates()
     if table.empty:
         return rows
     cells = _intervals(table, ["value", "low", "high"], digits)
     if counted:
         cells = [f"{cell}, n {n:,}" for cell, n in zip(cells, table["n"], strict=True)]
+    if "own_rows" in table:
+        own = table["own_rows"].fillna(False).astype(bool)
+        cells = [f"{cell} *" if star else cell for cell, star in zip(cells, own, strict=True)]
     wide = table.assign(shown=cells).pivot(index=list(index), columns=columns, values="shown")
     wide = wide[list(dict.fromkeys(table[columns]))].reset_index().rename_axis(columns=None)
     return rows.merge(wide, on=list(index), validate="one_to_one")
@@ -135,7 +142,9 @@ def cost_table(calls: pd.DataFrame) -> pd.DataFrame:
 
 
 def coverage_table(
-    confidence: pd.DataFrame, parameters: Mapping[str, Any] | None = None
+    confidence: pd.DataFrame,
+    parameters: Mapping[str, Any] | None = None,
+    answers: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
     """What each model gave of each method: a row a model and method.
 
@@ -144,10 +153,13 @@ def coverage_table(
     - ``n`` values, ``n_bound`` bounds among them, of the kind ``bound``: "upper", "lower" or
       "lower, upper"; ``reasons`` of the ``n_missing`` rows without one, most frequent first.
     - ``family`` and ``access``: '' for a method that is not registered.
+    - With a run's ``answers`` also their accuracy where the method has a value, and where not: what
+      is missing is rarely so at random.
     - With a run's ``parameters`` also the ``judge`` of entailment, where a method needs one, and
       ``note``, its :func:`remarks`, where there are any.
     """
     rows = []
+    correct: Any = None if answers is None else answers.set_index(KEYS)["correct"]
     for row, part in groups(confidence, ["model", "method"]):
         known, has = METHODS.get(row["method"]), part["confidence"].notna()
         bounds = part.loc[has, "bound"].astype(object).fillna("")
@@ -161,9 +173,13 @@ def coverage_table(
         row |= {"status": status if has.any() else "missing", "n": has.sum()}
         row |= {"n_bound": len(bounds), "bound": ", ".join(sorted(bounds.unique()))}
         row |= {"n_missing": len(why)}
+        if correct is not None:
+            right = correct.reindex(pd.MultiIndex.from_frame(part[KEYS])).set_axis(part.index)
+            row |= {"accuracy_with": right[has].mean(), "accuracy_without": right[~has].mean()}
         row["reasons"] = "; ".join(f"{r} ({n})" for r, n in why.value_counts().items())
         rows.append(row)
     unused = {"judge"} if parameters is None else set()
+    unused |= {"accuracy_with", "accuracy_without"} if answers is None else set()
     unused |= set() if any(row.get("note") for row in rows) else {"note"}
     return pd.DataFrame(rows, columns=[name for name in COVERAGE if name not in unused])
 

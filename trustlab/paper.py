@@ -16,7 +16,7 @@ import pandas as pd
 
 from trustlab.confidence import METHODS, PAPER
 from trustlab.confidence.registry import label
-from trustlab.formatted import for_latex, p_shown, with_interval
+from trustlab.formatted import OWN_ROWS, for_latex, p_shown, with_interval
 from trustlab.paths import DATA, from_spreadsheet, read_yaml
 from trustlab.plots.style import FAMILY_LABELS, GREY
 from trustlab.published import DATASETS, MODELS, TABLES, published_table
@@ -48,17 +48,18 @@ SOURCE = ["source", "model", "dataset"]
 @dataclass(frozen=True)
 class Table:
     """``cells``: text, methods and metrics down, :data:`SOURCE` across, in ``**`` where
-    significant; ``notes``: why values are missing."""
+    significant; ``notes``: why values are missing; ``stars``: what a star means, if any."""
 
     name: str
     cells: pd.DataFrame
     notes: tuple[str, ...] = ()
+    stars: tuple[str, ...] = ()
 
     @property
     def words(self) -> str:
         """What it shows, and its notes."""
         notes = [f"note {k}: {why}" for k, why in enumerate(self.notes, 1)]
-        return "; ".join([f"{self.name}. {PARTS[self.name].about}", *notes])
+        return "; ".join([f"{self.name}. {PARTS[self.name].about}", *notes, *self.stars])
 
     def flat(self, marked: bool = False) -> pd.DataFrame:
         """One row of heads and no index; ``marked`` keeps the ``**``."""
@@ -107,6 +108,8 @@ def tables(runs: Path) -> dict[str, Table]:
             ours = pd.read_csv(file, dtype=str, keep_default_na=False).map(from_spreadsheet)
             numbers = ours.reindex(columns=["value", "low", "high", "p", "n"])
             ours = ours.assign(**numbers.apply(pd.to_numeric))
+            if "own_rows" in ours:
+                ours["own_rows"] = ours["own_rows"].eq("True")
         found[f"Table {number}"] = beside_printed(kind, ours)
     return found
 
@@ -115,13 +118,15 @@ def beside_printed(kind: str, ours: pd.DataFrame | None) -> Table:
     """The paper's table ``kind`` (of :data:`TABLES`) with ``ours`` before it: the long table that
     :data:`PARTS` names, or ``None``."""
     part = PARTS[name := f"Table {TABLES[kind]}"]
-    notes = (f"not run: no line of {part.notebook}/{part.files[0]}",)
+    notes, stars = (f"not run: no line of {part.notebook}/{part.files[0]}",), ()
     theirs, mine = _printed(kind), pd.DataFrame([dict.fromkeys(SOURCE, "")])
     if ours is not None and len(lines := _lines(kind, ours)):
         why = lines["missing"].fillna("").replace("", "no reason given")
         notes = tuple(dict.fromkeys(why[lines["value"].isna()]))
+        own = "own_rows" in lines and lines["own_rows"].eq(True).any()
         note = [notes.index(reason) + 1 if reason in notes else 0 for reason in why]
         mine = lines.assign(shown=list(map(_cell, lines.to_dict("records"), note)))
+        stars = (OWN_ROWS,) if own else ()
     mine, theirs = mine.assign(source=OURS), theirs.assign(source=THEIRS)
     heads: Any = pd.concat([mine, theirs])[SOURCE].drop_duplicates()
     every: Any = pd.concat([theirs, mine], ignore_index=True).dropna(subset="shown")
@@ -138,7 +143,7 @@ def beside_printed(kind: str, ours: pd.DataFrame | None) -> Table:
     cells = every.pivot(index=down, columns=SOURCE, values="shown")
     cells = cells.reindex(index).reindex(columns=columns)
     absent = {head: "not run" if head[0] == OURS else "not printed" for head in cells}
-    return Table(name, cells.astype(object).fillna(absent), notes)
+    return Table(name, cells.astype(object).fillna(absent), notes, stars)
 
 
 def _printed(kind: str) -> pd.DataFrame:
@@ -175,7 +180,8 @@ def _lines(kind: str, ours: Any) -> Any:
     ours = ours[ours["method"].isin(methods) & ours["metric"].isin(printed["metric"])]
     if kind == "comparison":
         best = ours[ours["metric"].eq("auroc")].assign(family=ours["method"].map(FAMILY))
-        best = best.sort_values("value", ascending=False, kind="stable")
+        best = best.assign(shared=~best["own_rows"].astype(bool))
+        best = best.sort_values(["shared", "value"], ascending=False, kind="stable")
         best = best.drop_duplicates([*SOURCE[1:], "family"])[[*SOURCE[1:], "method"]]
         ours = ours.merge(best)
     return ours.copy() if kind == "correlation" else ours.assign(p=float("nan"))
@@ -188,5 +194,6 @@ def _cell(line: Mapping[str, Any], note: int) -> str:
     ends = line["value"], line["low"], line["high"]
     text = with_interval(*ends, digits=DIGITS.get(line["metric"], 3)).replace("-", "−")
     p = "" if pd.isna(line["p"]) else f" ({p_shown(line['p'])})"
-    text = f"{text}{p}, n {line['n']:,.0f}"
+    star = " *" if line.get("own_rows") is True else ""
+    text = f"{text}{p}, n {line['n']:,.0f}{star}"
     return f"**{text}**" if line["p"] <= 0.05 else text

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -366,8 +367,8 @@ def most_frequent(lost: Any) -> str:
         return "no row in the table"
     if "missing" not in lost:
         return "no reason given"
-    words = lost["missing"].astype(object).fillna("").replace("", "no reason given").astype(str)
-    return str(words.mode().iloc[0])
+    counts = Counter(lost["missing"].astype(object).fillna(""))
+    return max(sorted(counts), key=counts.__getitem__) or "no reason given"
 
 
 @lru_cache

@@ -85,21 +85,28 @@ def joined(answers: pd.DataFrame, confidence: pd.DataFrame) -> pd.DataFrame:
 
 def _judged(table: Any) -> pd.DataFrame:
     """The rows without a confidence where the answer could not be read or graded, and why."""
-    readable, failed, ungraded = (table[c].astype(bool) for c in ("readable", "failed", "ungraded"))
-    why = table["missing"].where(readable | failed, "unreadable answer")
-    untold = why.isna() | why.eq("")
-    why = why.mask(failed & untold, "failed answer").mask(ungraded & untold, "ungraded answer")
-    return table.assign(confidence=table["confidence"].where(readable & ~ungraded), missing=why)
+    readable, failed, ungraded = (
+        table[name].to_numpy(bool) for name in ("readable", "failed", "ungraded")
+    )
+    missing = table["missing"].astype(object).fillna("").to_numpy()
+    why = np.where(readable | failed, missing, "unreadable answer").astype(object)
+    untold = why == ""
+    why[failed & untold] = "failed answer"
+    why[ungraded & untold] = "ungraded answer"
+    confidence = table["confidence"].where(readable & ~ungraded)
+    return table.assign(confidence=confidence, missing=pd.Series(why, table.index, object))
 
 
 def rows_of_methods(
     answers: pd.DataFrame, confidence: pd.DataFrame, n_draws: int = 2000, seed: int = 0
-) -> Iterator[tuple[dict[str, str], Rows]]:
-    """(model dataset method, rows) of a run: the answers themselves (method ''), then each method.
+) -> Iterator[tuple[dict[str, Any], Rows]]:
+    """(model dataset method own_rows, rows) of a run: the answers themselves (method ''), then each
+    method.
 
     - ``asked``: every answer, with ``correct confidence level bound failed ungraded readable
       missing`` and further columns of ``answers``; ``known``: those with a confidence (method '': a
-      grade).
+      grade), of :func:`shared_rows` alone, so that methods stand side by side on the same answers.
+      A method that is not among those has ``own_rows``.
     - The methods of a model and data set share their draws, of all cases that were asked.
     - ``ValueError`` as :func:`checked_answers` and :func:`joined`.
     """
@@ -107,6 +114,8 @@ def rows_of_methods(
     of_methods = ["method", "confidence", "bound", "missing"]
     more = [name for name in answers.columns if name not in {*table.columns, *of_methods}]
     whole = table.assign(**{name: answers[name] for name in more})
+    texts = whole.select_dtypes("string").columns  # parts are cut out often: of objects at once
+    whole = whole.astype(dict.fromkeys(texts, object))
     need(confidence, [*KEYS, *of_methods], "confidence")
     places = _places(confidence)  # a method at a time: of a large run all together fill the memory
     known = set(whole[["dataset", "model"]].itertuples(index=False, name=None))
@@ -120,26 +129,64 @@ def rows_of_methods(
         none = "no graded answer" if asked["ungraded"].any() else "no answer"
         if "missing" in answers and len(told := answers.loc[asked.index, "missing"].unique()) == 1:
             none = str(told[0] or none)
+        yield label | {"method": "", "own_rows": False}, Rows(asked, graded, draws, none)
         place = pd.MultiIndex.from_frame(asked[ROW])
-        yield label | {"method": ""}, Rows(asked, graded, draws, none)
-        for method in [m for *who, m in places if who == [run["dataset"], run["model"]]]:
-            part = confidence.iloc[places[run["dataset"], run["model"], method]]
-            every = _beside(asked, place, part)
-            known = every["confidence"].notna().to_numpy()
-            yield label | {"method": str(method)}, Rows(every, known, draws)
+        judged = graded & asked["readable"].to_numpy()
+        parts, at, has = {}, {}, {}
+        for *who, method in places:
+            if who == [run["dataset"], run["model"]]:
+                parts[method] = part = confidence.iloc[places[*who, method]]
+                at[method] = place.get_indexer(pd.MultiIndex.from_frame(_rows_of(part)))
+                has[method] = np.zeros(len(asked), bool)
+                has[method][at[method]] = part["confidence"].notna()
+                has[method] &= judged
+        shared, members = shared_rows(has, judged, asked["correct"].eq(1).to_numpy())
+        for method, part in parts.items():
+            every = _beside(asked, at[method], part)
+            own = method not in members and bool(has[method].any())
+            known = shared if method in members else has[method]
+            yield label | {"method": str(method), "own_rows": own}, Rows(every, known, draws)
 
 
-def _beside(asked: pd.DataFrame, place: pd.MultiIndex, part: Any) -> pd.DataFrame:
+LEAST_SHARED = 0.9
+"""Share of the right, and of the wrong answers that shared rows keep."""
+
+
+def shared_rows(
+    has: Mapping[str, np.ndarray], judged: np.ndarray, correct: np.ndarray
+) -> tuple[np.ndarray, list[str]]:
+    """The answers on which methods stand side by side (n,), and the methods that do.
+
+    - ``has``: method -> the answers (n,) with a value; ``judged``: those read and graded.
+    - Methods enter by the number of their values, equal ones by name, while the answers that all
+      have keep :data:`LEAST_SHARED` of the right and of the wrong ones.
+    """
+    shared, members = judged, []
+    for method in sorted(has, key=lambda name: (-has[name].sum(), name)):
+        rows = shared & has[method]
+        kept = [
+            (rows & of).sum() >= LEAST_SHARED * (judged & of).sum() for of in (correct, ~correct)
+        ]
+        if all(kept):
+            shared = rows
+            members.append(method)
+    return shared, members
+
+
+def _rows_of(part: Any) -> pd.DataFrame:
+    return part[ROW].astype({"level": int})
+
+
+def _beside(asked: pd.DataFrame, at: np.ndarray, part: Any) -> pd.DataFrame:
     """``asked`` with what :func:`joined` says of one method's rows, :data:`NO_ROW` where it has
-    none; ``place``: its cases and levels. ``ValueError`` as that."""
-    at = place.get_indexer(pd.MultiIndex.from_frame(part[ROW].astype({"level": int})))
+    none; ``at``: their places in it, -1 for none. ``ValueError`` as that."""
     if (at < 0).any() or len(np.unique(at)) < len(at) or np.isinf(part["confidence"]).any():
         joined(asked, part)  # which tells what is wrong
     types = {"method": object, "confidence": float, "bound": object, "missing": object}
     values = part[list(types)].astype(types).set_axis(at).reindex(range(len(asked)))
     every = _judged(asked.assign(**values.set_axis(asked.index)))
     every.loc[~np.isin(np.arange(len(asked)), at), "missing"] = NO_ROW
-    return every
+    return every.copy()  # in one piece
 
 
 NO_ROW = "no row in the table"
@@ -181,7 +228,10 @@ def metrics_table(
     - Accuracy has method '' and counts an unreadable answer as wrong. Where answers were cut off or
       unreadable, ``accuracy_asked`` counts all (one cut off is not right), ``accuracy_read`` only
       those read.
-    - All else uses the ``n`` rows with a value. An answer not had or not graded is left out of all.
+    - All else uses the ``n`` answers that the methods share (:func:`shared_rows`), or with
+      ``own_rows`` those that the method has. An answer not had or not graded is left out of all.
+    - ``least_sure``: AUROC and AUPRC, pooled and level-stratified, of all graded answers, where a
+      missing confidence is the least sure.
     - AUROC and AUPRC are withheld below ``min_per_class`` right or wrong answers. Brier and ECE are
       given where ``scales`` (method -> scale) says 'probability'.
     - ``ValueError`` as in :func:`rows_of_methods`.
@@ -192,7 +242,8 @@ def metrics_table(
         (label, rows, scales.get(label["method"]) == "probability", least) for label, rows in every
     )
     done = spread(_lines, calls, n_jobs)
-    return table([line for lines in done for line in lines], COLUMNS, ["n_rarer", *CHANCE, "p"])
+    more = ["own_rows", "least_sure", "n_rarer", *CHANCE, "p"]
+    return table([line for lines in done for line in lines], COLUMNS, more)
 
 
 def _lines(label: dict[str, str], rows: Rows, is_probability: bool, least: int) -> list[dict]:
@@ -222,13 +273,16 @@ def _of_method(rows: Rows, is_probability: bool, least: int) -> Iterator[dict[st
     for level, part in levels.items():
         found = estimate(part, of("confidence"))
         yield {"metric": "mean_confidence", "level": str(level), **found}
-    few = at_least(least)
+    few, everyone = at_least(least), missing_least_sure(rows)
     for metric, statistic in RANKING.items():
         for level, part in {"pooled": rows, **levels}.items():
             found = estimate(part, Metric(statistic, few))
             found |= {} if few(part) else {"chance": chance(metric, part)}
+            found |= {"least_sure": everyone.drawn(statistic)[0]} if level == "pooled" else {}
             yield {"metric": metric, "level": str(level), **found}
-        yield {"metric": metric, "level": "within", **stratified(rows, metric, least)}
+        found = stratified(rows, metric, least)
+        found["least_sure"] = everyone.drawn(STRATIFIED[metric])[0]
+        yield {"metric": metric, "level": "within", **found}
     yield from _across(rows)
     if is_probability:
         for name in ("brier", "ece"):
@@ -237,6 +291,17 @@ def _of_method(rows: Rows, is_probability: bool, least: int) -> Iterator[dict[st
                 band = ece_by_chance(rows["correct"], rows["confidence"], rows.case)
                 found |= dict(zip(BAND, band, strict=True))
             yield {"metric": name, "level": "pooled", **found}
+
+
+def missing_least_sure(rows: Rows) -> Rows:
+    """All graded answers by the rank of their confidence, -1 where it is missing; none where all
+    are."""
+    has = ~np.isnan(rows.all("confidence").astype(float))
+    ranks = np.full(len(has), -1.0)
+    ranks[has] = np.unique(replace(rows, known=has).ranked, return_inverse=True)[1]
+    graded = ~(rows.all("failed") | rows.all("ungraded")).astype(bool) & has.any()
+    every = rows.asked.drop(columns="method").assign(confidence=ranks)
+    return Rows(every, graded, rows.draws)
 
 
 def stratified(rows: Rows, metric: str, least: int = 10) -> dict[str, Any]:

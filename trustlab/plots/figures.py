@@ -86,7 +86,8 @@ class Figures:
         parameters = getattr(run, "parameters", {})
         about_run = formatted.run_notes(parameters, table.get("method"), told.get("model"))
         notes = [note, *about_run, *self.notes]
-        notes.append("*: on rows of its own" if any(table.get("own_rows", ())) else "")
+        own = table["own_rows"].eq(True).any() if "own_rows" in table else False
+        notes.append(formatted.OWN_ROWS if own else "")
         said = self.interval if interval is None else interval
         figure = (axes[0] if isinstance(axes, list | tuple) else axes).figure
         if len(title) > LONGEST_TITLE:

@@ -95,6 +95,7 @@ def rows(
     """A mark at ``x`` for each line of ``table``, with its interval ``low`` to ``high``.
 
     - Marks below twelve cases (``n_cases``) are hollow; a row without a value shows ``missing``.
+      The name of one with ``own_rows`` has a star.
     - ``families``: family by method; a mark of the method '' is black.
     - ``row``, ``series``, ``panels``, ``groups``: columns that name the rows, the marks under one
       another in a row, the panels side by side, and the headings of groups of rows. All are in the
@@ -123,6 +124,8 @@ def rows(
     called = {name: called.get(name, name) for of in known.values() for name in of}
 
     row_names = {name: (names or {}).get(name, label(name)) for name in known["_row"]}
+    for name in _with_own_rows(marks):
+        row_names[name] += " *"
     row_names = {name: textwrap.wrap(words, 40) or [""] for name, words in row_names.items()}
     groups_named = {name: called[name] for name in known["_group"]}
     marks, headings, height = _placed(marks, groups_named, order or known["_row"], row_names)
@@ -166,6 +169,14 @@ def _checked(
     marks[list(held)] = unit * table[list(held)].astype(float)
     why = table["missing"].astype(object).fillna("") if "missing" in table else ""
     return marks.assign(_reason=why)
+
+
+def _with_own_rows(marks: pd.DataFrame) -> list[str]:
+    """The rows that are not on the answers which the others share."""
+    if "own_rows" not in marks:
+        return []
+    own = marks["own_rows"].fillna(False).astype(bool) & marks["value"].notna()
+    return list(dict.fromkeys(marks.loc[own, "_row"]))
 
 
 def _with_values(marks: pd.DataFrame, x: str) -> Any:
