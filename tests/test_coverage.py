@@ -57,7 +57,7 @@ def test_every_kind_that_a_table_prints_was_simulated_at_every_size() -> None:
     kinds |= {f"{name} of cases" for name in OVER_LEVELS}
     kinds |= {f"difference of {kind}" for kind in ("eti", "osi", "fti")}
     kinds |= {"Holm's correction", "Holm's correction of draws"}
-    table = pd.read_csv(coverage.FILE)
+    table: Any = pd.read_csv(coverage.FILE)
     assert kinds <= set(table["kind"]), kinds - set(table["kind"])
     for kind, part in table.groupby("kind"):
         assert set(part["n_cases"]) == set(intervals.SIZES), kind

@@ -279,7 +279,7 @@ def _best(
     other = float(leaves.pop(reference)[0])
     each = np.stack(list(leaves.values()))
     level = tied(each[:, 0])
-    which, *equals = np.flatnonzero(level == level.max())
+    which, *equals = (int(i) for i in np.flatnonzero(level == level.max()))
     enough = engine.enough_cases(rows.case)
     share = float(chosen_in(_linear_draws(each, rows))[which]) if enough else np.nan
     same = f"as good: {', '.join(kept[i] for i in equals)}" if equals else ""
