@@ -1,5 +1,5 @@
-"""Do the intervals hold what they promise? ``python -m benchmarks.intervals --keep``, a quarter of
-an hour on two cores.
+"""Do the intervals hold what they promise? ``python -m benchmarks.intervals --keep``, about
+20 minutes on one core.
 
 Laws whose truth is known from a very large sample (or by construction) give clustered cases: one
 answer or six, each an information level, which go together, since an easy case is answered rightly,
@@ -707,8 +707,8 @@ def _cell(part: Any) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="benchmarks.intervals", description=__doc__)
     parser.add_argument("--draws", type=int, default=300, help="of each sample (%(default)s)")
-    parser.add_argument("--jobs", type=int, default=2, help="processes (%(default)s)")
-    parser.add_argument("--repetitions", type=int, default=400, help="samples (%(default)s)")
+    parser.add_argument("--jobs", type=int, default=1, help="processes (%(default)s)")
+    parser.add_argument("--repetitions", type=int, default=300, help="samples (%(default)s)")
     parser.add_argument("--only", default="", help="laws whose name holds this")
     parser.add_argument("--keep", action="store_true", help="write the table and its page")
     parser.add_argument("--page", action="store_true", help="write the page of the kept table")
