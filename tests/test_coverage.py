@@ -57,7 +57,7 @@ def test_every_kind_that_a_table_prints_was_simulated_at_every_size() -> None:
     kinds |= {f"{name} of cases" for name in OVER_LEVELS}
     kinds |= {f"difference of {kind}" for kind in ("eti", "osi", "fti")}
     kinds |= {"Holm's correction", "Holm's correction of draws"}
-    table = pd.read_csv(coverage.FILE)
+    table: Any = pd.read_csv(coverage.FILE)
     assert kinds <= set(table["kind"]), kinds - set(table["kind"])
     for kind, part in table.groupby("kind"):
         assert set(part["n_cases"]) == set(intervals.SIZES), kind
@@ -166,10 +166,11 @@ def test_chance_gives_the_ece_of_a_calibrated_confidence(together: bool) -> None
 
 def test_dependence_by_hand() -> None:
     case, prob = np.array([0, 0, 1, 1, 2]), np.array([0.5, 0.5, 0.2, 0.6, 0.9])
-    # Of pairs 0.5, 0.5 and 0.2, 0.6 the largest: 0.5 - 0.25 and 0.2 - 0.12
     right = np.array([1, 1, 0, 1, 1])
     products = 0.5 * 0.5 + (0 - 0.2) * (1 - 0.6)
-    assert dependence(right - prob, prob, case) == pytest.approx(products / 0.33)
+    assert dependence(right - prob, prob, case) == pytest.approx(
+        products / (0.25 + np.sqrt(0.16 * 0.24))
+    )
     assert dependence(right - prob, prob, np.arange(5)) == 0
     assert ece_by_chance([0, 1], [0.0, 1.0], [0, 1]) == (0.0, 0.0, 0.0)
 

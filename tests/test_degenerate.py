@@ -181,8 +181,6 @@ OF_DRAWS = [
     (estimate.percentile_interval, NAN, LOST),
     *((estimate.bounded_interval, NAN, of) for of in (LOST, ALIKE, [0.5, *[1.0] * 99])),
     (estimate.all_alike, True, np.array([])),
-    *((paired.chosen_in, REFUSED, of) for of in (np.empty((0, 5)), np.zeros(5))),
-    *((paired.chosen_in, NAN, of) for of in (np.empty((2, 0)), np.full((2, 5), NAN))),
     (paired.chosen_in, 0.25, np.ones((4, 5))),
     (significance.holm, NOTHING, []),
     (significance.holm, NAN, [NAN, NAN]),

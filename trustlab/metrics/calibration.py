@@ -94,15 +94,12 @@ def ece_by_chance(
 
 
 def dependence(residuals: np.ndarray, prob: np.ndarray, case: np.ndarray) -> float:
-    """How far the answers (n,) of a case are right together, in [0, 1].
-    The sum of the products of ``residuals`` (right less ``prob``) over pairs of a case, by the
-    largest it could be; ``case`` is a number from 0. 0 without such pairs."""
-    order = np.lexsort((prob, case))
-    counts = np.bincount(case)
-    later = np.cumsum(counts)[case[order]] - np.arange(1, len(case) + 1)
-    largest = np.sum(prob[order] * later) - _pair_products(prob, case)
+    """The correlation of two answers of a case, in [0, 1]; 0 without such pairs.
+    Over pairs of a case (numbers from 0, (n,)): the products of ``residuals`` (right less ``prob``)
+    by those of their standard deviations."""
+    spread = _pair_products(np.sqrt(prob * (1 - prob)), case)
     shared = _pair_products(residuals, case)
-    return float(np.clip(shared / largest, 0, 1)) if largest > 0 else 0.0
+    return float(np.clip(shared / spread, 0, 1)) if spread > 0 else 0.0
 
 
 def _pair_products(values: np.ndarray, case: np.ndarray) -> float:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -27,7 +27,7 @@ class Size(NamedTuple):
     rarer: int
 
 
-def holds(table: pd.DataFrame) -> pd.Series:
+def holds(table: pd.DataFrame) -> Any:
     """Which rows of a table of coverages hold: in all samples, and, up to one standard error, in
     those in which the interval is printed. A row without any interval says nothing against it."""
     least = table["kind"].str.startswith("Holm").map({True: LEAST_HOLM, False: LEAST})
@@ -38,7 +38,7 @@ def holds(table: pd.DataFrame) -> pd.Series:
 @cache
 def sizes() -> dict[str, Size]:
     """Kind -> from which :class:`Size` on all laws hold, at every larger size simulated."""
-    table = pd.read_csv(FILE)
+    table: Any = pd.read_csv(FILE)
     table["holds"] = holds(table)
     found = {}
     for kind, part in table.groupby("kind"):

@@ -68,14 +68,12 @@ def _pairs_of_each(
     """The pairs that each answer (n,) is in within its group, and the concordant ones, (n,) each.
     ``rank`` is that of its confidence, from 0; one sort of each outcome by group and rank."""
     n_ranks = int(rank.max(initial=0)) + 1
-    first = group * n_ranks
+    first, key = group * n_ranks, group * n_ranks + rank
     pairs, won = np.zeros(len(hit)), np.zeros(len(hit))
     for outcome in (True, False):
-        mine, others = hit == outcome, np.sort((first + rank)[hit != outcome])
-        start = np.searchsorted(others, first[mine])
-        end = np.searchsorted(others, first[mine] + n_ranks)
-        below = np.searchsorted(others, (first + rank)[mine])
-        until = np.searchsorted(others, (first + rank)[mine], side="right")
+        mine, others = hit == outcome, np.sort(key[hit != outcome])
+        ends = (first, key, key + 1, first + n_ranks)  # of the group, and of equals within
+        start, below, until, end = (np.searchsorted(others, at[mine]) for at in ends)
         lower = (below + until) / 2 - start
         pairs[mine] = end - start
         won[mine] = lower if outcome else end - start - lower

@@ -8,8 +8,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.stats import t as student
 
 LEVEL = 0.975
@@ -47,7 +48,7 @@ def agresti_coull(share: float, n: float, n_cases: int) -> tuple[float, float]:
     return max(float(middle - reach), 0.0), min(float(middle + reach), 1.0)
 
 
-def jackknife_error(leaves: ArrayLike) -> float:
+def jackknife_error(leaves: Sequence[float] | np.ndarray) -> float:
     """The standard error of a statistic, from its values without each of the cases (C,)."""
     return float(np.sqrt((np.size(leaves) - 1) * np.var(leaves)))
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
 
 from trustlab.metrics import coverage, schema
 from trustlab.metrics import estimate as engine
@@ -19,7 +18,7 @@ from trustlab.metrics.discrimination import RANKING, STRATIFIED
 from trustlab.metrics.estimate import Draws, Metric, Rows, Statistic, estimate, groups
 from trustlab.metrics.run_tables import FLAT, KEYS, ROW
 from trustlab.metrics.significance import holm, sample_size_for_power
-from trustlab.metrics.ties import numbers, tied
+from trustlab.metrics.ties import tied
 
 METRICS = (*RANKING, *OVER_LEVELS)
 MIN_COVERAGE = 0.5
@@ -178,16 +177,9 @@ def _lines(pair: Rows, metrics: Sequence[str], least: int) -> Iterator[dict[str,
         yield {"metric": metric, "level": "across", **found}
 
 
-def chosen_in(draws: ArrayLike) -> np.ndarray:
-    """The share of draws (M, B) in which each of M methods is best, (M,); equals share a draw.
-    A draw in which a method has no value (NaN) does not count; NaN where none counts."""
-    drawn = numbers("draws", draws, n_dim=2, missing=True)
-    if not len(drawn):
-        raise ValueError(f"draws must be (M, B) with M at least 1; received {drawn.shape}")
-    known = drawn[:, ~np.isnan(drawn).any(axis=0)]
-    if not known.shape[1]:
-        return np.full(len(known), np.nan)
-    level = tied(known.T).T
+def chosen_in(draws: np.ndarray) -> np.ndarray:
+    """The share of draws (M, B) in which each of M methods is best, (M,); equals share a draw."""
+    level = tied(draws.T).T
     first = level == level.max(axis=0)
     return (first / first.sum(axis=0)).mean(axis=1)
 
@@ -287,7 +279,7 @@ def _best(
     other = float(leaves.pop(reference)[0])
     each = np.stack(list(leaves.values()))
     level = tied(each[:, 0])
-    which, *equals = np.flatnonzero(level == level.max())
+    which, *equals = (int(i) for i in np.flatnonzero(level == level.max()))
     enough = engine.enough_cases(rows.case)
     share = float(chosen_in(_linear_draws(each, rows))[which]) if enough else np.nan
     same = f"as good: {', '.join(kept[i] for i in equals)}" if equals else ""

@@ -14,7 +14,7 @@ import pandas as pd
 
 from trustlab.metrics import estimate as engine
 from trustlab.metrics import schema, trust
-from trustlab.metrics.estimate import Draws, Maker, Metric, Rows, Statistic, ratio
+from trustlab.metrics.estimate import Draws, Maker, Metric, Rows, Statistic, Values, ratio
 
 RUN = ["model", "dataset", "level"]
 KEYS = [*RUN, "configuration", "safety"]
@@ -173,7 +173,7 @@ def each_case(part: pd.DataFrame, choices: Choices) -> pd.DataFrame:
 
 
 @lru_cache
-def indices(choices: Choices) -> Statistic:
+def indices(choices: Choices) -> Values:
     """All of :data:`INDICES` of rows of :func:`each_case`, (indices, 1 + draws)."""
     form, full = choices.formulation, 1 if choices.formulation == "trust-x" else 100
 

@@ -32,7 +32,7 @@ def by_level(answer: Any) -> str:
     right, pooled = 2 / 3, auroc(correct, confidence)
     slips = {
         pooled: "this is the pooled AUROC",
-        2 * right: "this is the sum; the mean is asked for",
+        2 * right: "this is the sum; the mean over all pairs is asked for",
     }
     wrong = _stratified(answer, (level, correct, confidence), right, slips)
     if wrong:
@@ -49,9 +49,9 @@ def by_level(answer: Any) -> str:
         return f"for a third level that has right answers only: {wrong}"
     uneven = np.array([20] * 6 + [1] * 2), np.array([0, 0, 0, 1, 1, 1, 0, 1])
     uneven = *uneven, np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.9, 0.9])
-    slips = {(9 * 1 + 0.5) / 10: "levels count by their pairs; each level counts the same"}
-    slips |= {(6 * 1 + 2 * 0.5) / 8: "levels count by their answers; each level counts the same"}
-    wrong = _stratified(answer, uneven, 0.75, slips)
+    slips = {0.75: "each level counts the same; levels count by their pairs"}
+    slips |= {(6 * 1 + 2 * 0.5) / 8: "levels count by their answers; they count by their pairs"}
+    wrong = _stratified(answer, uneven, (9 * 1 + 0.5) / 10, slips)
     return f"for a large level and a small one with a tie: {wrong}" if wrong else ""
 
 
