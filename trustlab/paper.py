@@ -108,8 +108,6 @@ def tables(runs: Path) -> dict[str, Table]:
             ours = pd.read_csv(file, dtype=str, keep_default_na=False).map(from_spreadsheet)
             numbers = ours.reindex(columns=["value", "low", "high", "p", "n"])
             ours = ours.assign(**numbers.apply(pd.to_numeric))
-            if "own_rows" in ours:
-                ours["own_rows"] = ours["own_rows"].eq("True")
         found[f"Table {number}"] = beside_printed(kind, ours)
     return found
 
@@ -123,10 +121,9 @@ def beside_printed(kind: str, ours: pd.DataFrame | None) -> Table:
     if ours is not None and len(lines := _lines(kind, ours)):
         why = lines["missing"].fillna("").replace("", "no reason given")
         notes = tuple(dict.fromkeys(why[lines["value"].isna()]))
-        own = "own_rows" in lines and lines["own_rows"].eq(True).any()
         note = [notes.index(reason) + 1 if reason in notes else 0 for reason in why]
         mine = lines.assign(shown=list(map(_cell, lines.to_dict("records"), note)))
-        stars = (OWN_ROWS,) if own else ()
+        stars = (OWN_ROWS,) if lines["own_rows"].any() else ()
     mine, theirs = mine.assign(source=OURS), theirs.assign(source=THEIRS)
     heads: Any = pd.concat([mine, theirs])[SOURCE].drop_duplicates()
     every: Any = pd.concat([theirs, mine], ignore_index=True).dropna(subset="shown")
@@ -164,6 +161,8 @@ def _lines(kind: str, ours: Any) -> Any:
     """The lines of a run's long table that the paper prints: its methods, levels and metrics."""
     printed = _printed(kind)
     methods: Any = printed["method"]
+    own = ours["own_rows"].astype(str) if "own_rows" in ours else ""  # of a file: text
+    ours = ours.assign(own_rows=own == "True")
     if kind == "consultation":
         metric = ours["metric"].replace("accuracy", "accuracy_percent")
         ours = ours.assign(method=ours["policy"], metric=metric)
@@ -180,8 +179,8 @@ def _lines(kind: str, ours: Any) -> Any:
     ours = ours[ours["method"].isin(methods) & ours["metric"].isin(printed["metric"])]
     if kind == "comparison":
         best = ours[ours["metric"].eq("auroc")].assign(family=ours["method"].map(FAMILY))
-        best = best.assign(shared=~best["own_rows"].astype(bool))
-        best = best.sort_values(["shared", "value"], ascending=False, kind="stable")
+        best = best.sort_values("value", ascending=False, kind="stable")
+        best = best.sort_values("own_rows", kind="stable")
         best = best.drop_duplicates([*SOURCE[1:], "family"])[[*SOURCE[1:], "method"]]
         ours = ours.merge(best)
     return ours.copy() if kind == "correlation" else ours.assign(p=float("nan"))
@@ -194,6 +193,6 @@ def _cell(line: Mapping[str, Any], note: int) -> str:
     ends = line["value"], line["low"], line["high"]
     text = with_interval(*ends, digits=DIGITS.get(line["metric"], 3)).replace("-", "−")
     p = "" if pd.isna(line["p"]) else f" ({p_shown(line['p'])})"
-    star = " *" if line.get("own_rows") is True else ""
+    star = " *" * line["own_rows"]
     text = f"{text}{p}, n {line['n']:,.0f}{star}"
     return f"**{text}**" if line["p"] <= 0.05 else text

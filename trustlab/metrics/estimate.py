@@ -367,8 +367,9 @@ def most_frequent(lost: Any) -> str:
         return "no row in the table"
     if "missing" not in lost:
         return "no reason given"
-    counts = Counter(lost["missing"].astype(object).fillna(""))
-    return max(sorted(counts), key=counts.__getitem__) or "no reason given"
+    reasons = lost["missing"].astype(object).fillna("")
+    counts = Counter(str(reason) or "no reason given" for reason in reasons)
+    return max(sorted(counts), key=counts.__getitem__)
 
 
 @lru_cache
