@@ -650,7 +650,8 @@ interval on simulated cases whose truth is known, and on cases drawn from the pu
 number of cases, and for AUROC on how many cases have an answer of the rarer outcome (10, right or
 wrong), and never on the estimate. A kind is printed from the number of cases on from which it holds
 the truth in at least 90 % of the samples, in every law, at this size and at all larger ones; or not
-at all. Holm's correction must find nothing in 94 % of the families of 27 equal methods.
+at all. Holm's correction must find nothing in 94 % of the families of 27 equal methods, up to one
+standard error.
 
 - **Shares** (accuracy, risk, agreement, what is rated): Agresti and Coull's interval, with
   Student's quantile for the number of cases. Answers of a case go together, so `n` is an effective

@@ -29,10 +29,13 @@ class Size(NamedTuple):
 
 def holds(table: pd.DataFrame) -> Any:
     """Which rows of a table of coverages hold: in all samples, and, up to one standard error, in
-    those in which the interval is printed. A row without any interval says nothing against it."""
-    least = table["kind"].str.startswith("Holm").map({True: LEAST_HOLM, False: LEAST})
+    those in which the interval is printed; Holm's correction up to one standard error. A row
+    without any interval says nothing against it."""
+    of_holm = table["kind"].str.startswith("Holm")
+    least = of_holm.map({True: LEAST_HOLM, False: LEAST})
+    every = table["coverage"] + table["standard_error"].where(of_holm, 0)
     printed = table["coverage_printed"] + table["standard_error"]
-    return ~(table["coverage"].lt(least) | printed.lt(least))
+    return ~(every.lt(least) | printed.lt(least))
 
 
 @cache
