@@ -193,3 +193,44 @@ def test_bad_tables_are_refused(which, change, message):
     setattr(run, which, change(getattr(run, which)))
     with pytest.raises(ValueError, match=message):
         table_of(run, n_draws=5)
+
+
+def test_methods_stand_on_the_answers_that_they_share_and_others_have_a_mark():
+    run = a_run(methods=("a", "b", "few", "hard"))
+    rng = np.random.default_rng(1)
+    table = run.confidence.merge(run.answers[[*KEYS, "correct"]], on=KEYS)
+    lost = (
+        (table["method"].eq("b") & (rng.random(len(table)) < 0.05))
+        | (table["method"].eq("few") & (rng.random(len(table)) < 0.4))
+        | (table["method"].eq("hard") & table["correct"].eq(0) & (rng.random(len(table)) < 0.3))
+    )
+    run.confidence = table.assign(confidence=table["confidence"].mask(lost)).drop(columns="correct")
+    found = table_of(run, scales={}).query("method != ''")
+    own = found.groupby("method")["own_rows"].unique().map(list).to_dict()
+    assert own == {"a": [False], "b": [False], "few": [True], "hard": [True]}
+    beside = found[~found["own_rows"].astype(bool)]
+    assert (beside.groupby(["metric", "level"])["n"].nunique() == 1).all()
+
+    has = run.confidence.set_index(["method", *KEYS])["confidence"].unstack("method")
+    correct = run.answers.set_index(KEYS)["correct"].reindex(has.index)
+    shared = has[["a", "b"]].notna().all(axis=1)
+    for method, rows in (("a", shared), ("b", shared), ("hard", has["hard"].notna())):
+        line = entry(found, "auroc", "pooled", method)
+        value = auroc(correct[rows], has.loc[rows, method])
+        assert (line["n"], line["value"]) == (rows.sum(), pytest.approx(value)), method
+        least = auroc(correct, has[method].fillna(-1))
+        assert line["least_sure"] == pytest.approx(least), method
+
+
+def test_a_method_without_any_value_takes_no_answer_from_the_others():
+    run = a_run(methods=("a", "none"))
+    nothing = run.confidence["method"].eq("none")
+    run.confidence = run.confidence.assign(
+        confidence=run.confidence["confidence"].mask(nothing),
+        missing=np.where(nothing, "no reply", ""),
+    )
+    found = table_of(run, scales={})
+    assert entry(found, "auroc", "pooled", "a")["n"] == len(run.answers)
+    none = entry(found, "auroc", "pooled", "none")
+    assert (none["n"], none["own_rows"], none["missing"]) == (0, False, "no confidence: no reply")
+    assert np.isnan(none["value"]) and np.isnan(none["least_sure"])
