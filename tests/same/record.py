@@ -26,7 +26,7 @@ from trustlab.meaning import encoder, entailment
 from trustlab.models import cache
 from trustlab.models.huggingface import HuggingFaceModel
 from trustlab.paths import offline
-from trustlab.run_notebooks import check_parameters, notebook_path, read_sections
+from trustlab.run_notebooks import check_parameters, notebook_path, placed, read_sections
 
 
 class Recorder:
@@ -100,8 +100,8 @@ def record(name: str, values: dict[str, Any], folder: Path) -> dict[str, Table]:
             recorder.cell = f"cell {cell.id}"
             code = cell.source
             if "parameters" in cell.metadata.get("tags", []):
-                given = {**values, "run_dir": str(folder)}
-                code += "".join(f"\n{key} = {value!r}" for key, value in given.items())
+                choices = {**placed(source, values), "run_dir": str(folder)}
+                code += "".join(f"\n{key} = {value!r}" for key, value in choices.items())
             with contextlib.redirect_stdout(io.StringIO()) as out:
                 done = shell.run_cell(code)
             if not done.success:
