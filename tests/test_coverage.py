@@ -54,7 +54,6 @@ def test_every_kind_that_a_table_prints_was_simulated_at_every_size() -> None:
     printed = [*shares, *ranked, *single, *CVS.values(), *map(difference, paired)]
     kinds = {of.kind for of in printed if of.interval is not no_interval}
     kinds |= {"kappa", "recalibration", *INTERVALS.values()}
-    kinds |= {f"{name} of cases" for name in OVER_LEVELS}
     kinds |= {f"difference of {kind}" for kind in ("eti", "osi", "fti")}
     kinds |= {"Holm's correction", "Holm's correction of draws"}
     table: Any = pd.read_csv(coverage.FILE)

@@ -28,7 +28,7 @@ from trustlab.meaning.relevance import cosines, with_cosines
 from trustlab.metrics import trust as formulas
 from trustlab.metrics import trust_table as made
 from trustlab.metrics.correlation import pearson_rows, spearman_rows
-from trustlab.metrics.estimate import NAN, Metric, Rows, Statistic, groups
+from trustlab.metrics.estimate import NAN, Metric, Rows, Statistic, groups, no_interval
 from trustlab.metrics.paired import compared, corrected
 from trustlab.metrics.schema import need, table
 from trustlab.metrics.trust_table import INDICES, KEYS, RUN, Choices, check_reviews
@@ -437,16 +437,13 @@ def _winner(eti: pd.Series) -> dict[str, Any]:
 
 
 def _over_cases(correlation: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Metric:
-    """A correlation (B, n), (B, n) -> (B,) of ``x`` and ``y``, each case as often as drawn."""
+    """A correlation (B, n), (B, n) -> (B,) of ``x`` and ``y``, a row a case. It has no interval:
+    with one far case none holds."""
 
-    def drawn(rows: Rows, times: np.ndarray) -> np.ndarray:
-        places = np.tile(np.arange(len(rows)), len(times))
-        again = np.repeat(places, times.astype(int).ravel()).reshape(len(times), -1)
-        return correlation(rows["x"][again], rows["y"][again])
+    def values(rows: Rows) -> np.ndarray:
+        return correlation(rows["x"][None], rows["y"][None])
 
-    kind = correlation.__name__.replace("rows", "of cases")
-    of = Statistic(lambda rows: rows.over(partial(drawn, rows)), kind)
-    return Metric(of, withheld=lambda rows: rows.none)
+    return Metric(Statistic(values, interval=no_interval), withheld=lambda rows: rows.none)
 
 
 CORRELATIONS = {"pearson": _over_cases(pearson_rows), "spearman": _over_cases(spearman_rows)}
