@@ -19,6 +19,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_rgb, to_rgba
 
+from trustlab.formatted import pivoted
 from trustlab.plots.curves import curves
 from trustlab.plots.rows import Band, Line, Sure, by_value, rows
 from trustlab.plots.simplex import HEIGHT, WEIGHTS, winners
@@ -319,3 +320,23 @@ REFUSED = [
 def test_what_cannot_be_drawn_is_refused(call: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_a_method_on_answers_of_its_own_has_a_star_in_figures_and_tables() -> None:
+    lines = [
+        {"method": method, "level": level, "value": 0.5 + level / 1000, "low": NAN, "high": NAN}
+        | {"n": 50, "n_cases": 20, "own_rows": method == "medconf", "missing": ""}
+        for method in ("asp", "medconf")
+        for level in (1, 100)
+    ]
+    table = pd.DataFrame(lines)
+    axes = [
+        *curves(table, FAMILIES, words=("Level", "Value")),
+        *rows(table[table["level"].eq(1)], FAMILIES, xlabel="Value"),
+    ]
+    for ax in axes:
+        texts = {text.get_text() for text in ax.figure.findobj(plt.Text)}
+        assert "MedConf *" in texts and "ASP *" not in texts
+    shown = pivoted(table, ["method"], "level").set_index("method")
+    assert shown.loc["medconf"].str.endswith(" *").all()
+    assert not shown.loc["asp"].str.contains("*", regex=False).any()

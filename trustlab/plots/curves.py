@@ -138,7 +138,7 @@ def _check(
 def _points(table: pd.DataFrame, own: dict[str, str], ticks: list[Any]) -> pd.DataFrame:
     """The table with this module's names; what it lacks is missing, words become places."""
     own |= {"x_low": f"{own['x']}_low", "x_high": f"{own['x']}_high"}
-    own |= {name: name for name in ("low", "high", "n", "n_cases", "missing")}
+    own |= {name: name for name in ("low", "high", "n", "n_cases", "missing", "own_rows")}
     found = pd.DataFrame({new: table.get(old, np.nan) for new, old in own.items()})
     if not own["panel"]:
         found["panel"] = ""
@@ -173,6 +173,8 @@ def _lines(
         look |= {"color": style.FAMILY_COLOURS[family], "marker": style.FAMILY_MARKERS[family]}
         look |= {"ls": dashes if joined else "", "lw": 1.8, "zorder": 3}
         words = label(name) if isinstance(name, str) else f"{by.replace('_', ' ')} {name:g}"
+        if own["own_rows"].eq(True).any():
+            words += " *"
         return Line(name, words, own, look, {"color": style.text_colour(family)}, False)
 
     found: dict[str, list[Line]] = {}

@@ -175,7 +175,7 @@ def _with_own_rows(marks: pd.DataFrame) -> list[str]:
     """The rows that are not on the answers which the others share."""
     if "own_rows" not in marks:
         return []
-    own = marks["own_rows"].fillna(False).astype(bool) & marks["value"].notna()
+    own = marks["own_rows"].fillna(False).astype(bool)
     return list(dict.fromkeys(marks.loc[own, "_row"]))
 
 
