@@ -181,10 +181,16 @@ EMBEDDED = {
 """What captions say of the project's own models."""
 
 
+def lay_out(figure: Figure) -> None:
+    """Give the axes of a figure with a layout engine their places, as drawing it would."""
+    if engine := figure.get_layout_engine():
+        engine.execute(figure)
+
+
 def text_beside(figure: Any, gap: float, **look: Any) -> tuple[Text, float]:
     """An empty text ``gap`` inches above all that is drawn, or under it (negative), and the width
     of what is drawn."""
-    figure.draw_without_rendering()
+    lay_out(figure)
     box = figure.get_tightbbox()  # in inches
     width, height = figure.get_size_inches()
     y = box.y1 + gap if gap > 0 else box.y0 + gap
@@ -214,7 +220,7 @@ def caption(
     """
     figure = ax_or_fig if isinstance(ax_or_fig, Figure) else ax_or_fig.figure
     assert isinstance(figure, Figure)
-    figure.draw_without_rendering()
+    lay_out(figure)
     figure.set_layout_engine("none")
     text, width = text_beside(figure, -0.12, size=CAPTION_POINTS, color=GREY, linespacing=1.35)
     models, sets = ([x] if isinstance(x, str) else list(x) for x in (model, dataset))
@@ -298,7 +304,7 @@ def save_figure(
         plt.close(fig)
         return None
     png, svg, csv = (Path(folder) / f"{name}.{ending}" for ending in ("png", "svg", "csv"))
-    fig.draw_without_rendering()  # once for both files, not for each as "tight" does
+    lay_out(fig)  # once for both files, not for each as "tight" does
     edges = fig.get_tightbbox().padded(0.12)
     look: Any = {"dpi": DPI, "bbox_inches": edges, "facecolor": "white"}
     with plt.rc_context(SVG), whole(png) as dots, whole(svg) as lines:
