@@ -178,6 +178,29 @@ def test_all_answers_are_listed_and_each_link_is_the_page_of_its_answer(saved, t
     assert NOTICE in text and not re.search(r"<[^>]* on\w+=", text)
 
 
+def test_pages_are_made_again_where_what_they_are_made_from_changed(saved, tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(saved, folder)
+    write_answers(folder)
+    (page, *others) = sorted(folder.glob("answers/*/*.html"))
+    first = page.read_text(encoding="utf-8")
+
+    page.write_text("kept", encoding="utf-8")
+    write_answers(folder)
+    assert page.read_text(encoding="utf-8") == "kept"  # the sources are the same
+
+    others[0].unlink()
+    write_answers(folder)
+    assert others[0].is_file() and page.read_text(encoding="utf-8") == first
+
+    file = folder / "answers.csv"
+    answers = pd.read_csv(file, dtype=str)
+    answers.assign(truth="another truth").to_csv(file, index=False)
+    page.write_text("kept", encoding="utf-8")
+    write_answers(folder)
+    assert "another truth" in page.read_text(encoding="utf-8")
+
+
 def test_an_unread_answer_says_why_and_several_runs_are_one_list(tmp_path):
     class Silent(FakeModel):
         def reply(self, request: Request, i: int) -> Reply:

@@ -10,12 +10,14 @@ every word of models and files.
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import re
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -35,11 +37,12 @@ from trustlab.folder.saved import RUN, find_table, load_run, of_answer
 from trustlab.html.show import GREY, Html, dialogue, evidence, render, replies, tokens, votes
 from trustlab.metrics.run_tables import KEYS
 from trustlab.parsing.counts import TOO_FEW
-from trustlab.paths import save_text
+from trustlab.paths import save_text, sha256_of
 from trustlab.records import GIVEN, Generation
 from trustlab.run import Run
 
-ANSWERS, PAGE = "answers", "answers.html"
+ANSWERS, PAGE, SOURCES = "answers", "answers.html", "made_from.txt"
+PACKAGE = Path(__file__).parents[1]
 MOST = 200
 """Answers with a page of their own beside ``answers.html``; its runs share them."""
 PREFERRED = ("medconf", "asp", "poc", "ce")
@@ -249,14 +252,14 @@ def write_answers(folder: Path, into: Path | None = None) -> int:
     places = sorted(f.parent for f in folder.rglob(RUN) if find_table(f.parent, "answers"))
     for place in places:
         where, most = place.relative_to(folder), max(MOST // len(places), 10)
-        for old in (into / where / ANSWERS).glob("*/*.html"):  # of an earlier run
-            old.unlink()
-        found, bodies = _of_run(place, most)
-        for of, body in bodies.items():
-            write_page(f"Case {of.case_id}", body, into / where / page_path(of))
+        run = load_run(place, records=False)
+        table = _listed(run)
+        chosen = dict.fromkeys(table.loc[_worth_reading(table)[:most], "choice"])
+        _write_pages(run, chosen, into / where)
+        found = table.fillna({"answer": "", "truth": ""}).to_dict("records")
         for row in found:
             page = (where / page_path(row["choice"])).as_posix()
-            row["href"] = quote(page) if row["choice"] in bodies else ""
+            row["href"] = quote(page) if row["choice"] in chosen else ""
             row["run"] = where.as_posix() if where.parts else ""
         rows += found
     if not rows:
@@ -279,14 +282,48 @@ def write_answers(folder: Path, into: Path | None = None) -> int:
     return len(rows)
 
 
-def _of_run(place: Path, most: int) -> tuple[list[dict[str, Any]], dict[Choice, Html]]:
-    """The answers of a run, with the pages of those that tell most."""
-    run = load_run(place, records=False)
-    table, kept = _listed(run), place / RECORDS
-    chosen = dict.fromkeys(table.loc[_worth_reading(table)[:most], "choice"])
-    run = replace(run, generations=tuple(find_records(kept, chosen)) if kept.is_file() else ())
-    rows = table.fillna({"answer": "", "truth": ""}).to_dict("records")
-    return rows, {of: show(run, *of) for of in chosen}
+def _write_pages(run: Run, chosen: Collection[Choice], into: Path) -> None:
+    """The pages of ``chosen`` below ``into``, in place of those there, unless these were made from
+    the same files by the same program."""
+    pages = {of: into / page_path(of) for of in chosen}
+    made_from, sources = into / ANSWERS / SOURCES, _sources(run)
+    same = made_from.is_file() and made_from.read_text(encoding="utf-8") == sources
+    if same and {*pages.values()} == {*into.glob(f"{ANSWERS}/*/*.html")}:
+        return
+    made_from.unlink(missing_ok=True)
+    for old in into.glob(f"{ANSWERS}/*/*.html"):
+        old.unlink()
+    assert run.folder is not None
+    kept = run.folder / RECORDS
+    generations = tuple(find_records(kept, chosen)) if kept.is_file() else ()
+    run = replace(run, generations=generations)
+    for of, page in pages.items():
+        write_page(f"Case {of.case_id}", show(run, *of), page)
+    save_text(sources, made_from)
+
+
+def _sources(run: Run) -> str:
+    """What a run's pages are made from, a line each: this program, the run's parameters, its files,
+    and the replies beside its folder (a consultation's)."""
+    assert run.folder is not None
+    folder = run.folder
+    parameters = {name: of for name, of in run.parameters.items() if name != "collect_s"}
+    lines = [_program(), json.dumps(parameters, sort_keys=True)]
+    tables = [find_table(folder, name) for name in ("answers", "confidence")]
+    for file in [*tables, folder / RECORDS, folder / REPLIES, folder.parent / REPLIES]:
+        if file is not None and file.is_file():
+            lines.append(f"{file.name} {sha256_of(file)}")
+    return "\n".join(lines)
+
+
+@cache
+def _program() -> str:
+    """A hash of the package's code and templates."""
+    digest = hashlib.sha256()
+    for file in sorted(PACKAGE.rglob("*")):
+        if file.suffix in (".py", ".html"):
+            digest.update(file.read_bytes())
+    return digest.hexdigest()
 
 
 def _listed(run: Run, method: str | None = None) -> pd.DataFrame:
