@@ -284,7 +284,8 @@ def _metrics(
         if known and known.scale == "probability":
             found = estimate(rows, CALIBRATION["ece"])
             lines.append({**label, "metric": "ece", "level": "pooled", **found})
-    return schema.table(lines, ["model", "dataset", "method", "level"], ["n_rarer"])
+    more = ["n_rarer", "own_rows"]
+    return schema.table(lines, ["model", "dataset", "method", "level"], more)
 
 
 def _differences(
