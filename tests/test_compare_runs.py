@@ -126,9 +126,10 @@ def test_what_a_side_lacks_is_missing_with_its_reason():
     lost = one.confidence.assign(confidence=one.confidence["confidence"].mask(gone), missing=why)
     one = tl.Run(one.answers, lost, one.calls, one.parameters)
     found: Any = tl.compare_runs(one, other, n_draws=50)
-    asp = line(found.differences, method="asp")
-    assert math.isnan(asp["difference"]) and asp["n"] == 0 and asp["n_missing"] == 2 * N
-    assert asp["missing"] == "no confidence: this side has no such method"
+    assert set(found.differences["method"]) == {"", "poc"}
+    assert set(found.metrics["method"]) == {"", *KNOWS}
+    alone = tl.compare_runs(made("a", knows={"asp": 1.0}), other, n_draws=50)
+    assert set(alone.differences["method"]) == {""} and len(alone.notes) == 2
     poc = line(found.differences, method="poc")
     assert (poc["n"], poc["n_cases"], poc["n_missing"]) == (2 * (N - 10), N - 10, 20)
     assert found.notes == ("b has no asp, random",)

@@ -13,15 +13,13 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from trustlab import formatted
-from trustlab.confidence import METHODS
 from trustlab.families import FAMILY_LABELS
 from trustlab.folder.saved import load_run
-from trustlab.measures import families
+from trustlab.measures import families, metrics_table
 from trustlab.metrics import schema
-from trustlab.metrics.calibration import CALIBRATION
-from trustlab.metrics.estimate import Draws, Rows, estimate, groups, rate
+from trustlab.metrics.estimate import Draws, Rows, groups, rate
 from trustlab.metrics.paired import compared, corrected, paired_differences
-from trustlab.metrics.run_tables import KEYS, checked_answers, joined, rows_of_methods, stratified
+from trustlab.metrics.run_tables import KEYS, Tables, checked_answers, joined
 from trustlab.metrics.significance import ALPHA
 from trustlab.paths import NOTICE, save_json, save_table
 from trustlab.run import Run
@@ -61,8 +59,10 @@ class Comparison:
     """Two or more sides on the answers that they share; the first side is the reference.
 
     - ``metrics``: the accuracy of each side (``model``), and the level-stratified AUROC of each
-      method; also its ECE if it gives a probability.
-    - ``differences``: each other side minus the first, in accuracy and level-stratified AUROC.
+      method on the answers that the side's methods share, or ``own_rows``; also its ECE if it gives
+      a probability.
+    - ``differences``: each other side minus the first, in accuracy and level-stratified AUROC of
+      the methods that both have.
     - ``origins``: each side's model and run. ``left_out``: counts of answers by side and data set.
       ``answers``: the shared ones. ``notes``: what to know before you believe the numbers.
     """
@@ -115,7 +115,9 @@ class Comparison:
         about = formatted.about(self.answers)
         about["model"] = list(dict.fromkeys(of["model"] for of in self.origins.values()))
         interval = formatted.interval_words(table, "95 % interval over cases")
-        caption(figure, **about, note=OWN_ANSWERS, interval=interval)
+        own = table["own_rows"].eq(True).any()
+        note = f"{OWN_ANSWERS}; {formatted.OWN_ROWS}" if own else OWN_ANSWERS
+        caption(figure, **about, note=note, interval=interval)
         return axes
 
     def _drawn(self) -> pd.DataFrame:
@@ -198,7 +200,7 @@ def compare_runs(*runs: Run | str | Path, n_draws: int = 2000, seed: int = 0) ->
     answers = every[n_sides.eq(len(sides))].reset_index(drop=True)
     if answers.empty:
         raise ValueError(f"no data set, case and level is shared by all of {where}")
-    confidence, notes = _confidences(sides, answers)
+    confidence = _confidences(sides, answers)
     labels = tuple(side.label for side in sides)
     differences = _differences(answers, confidence, labels, n_draws, seed)
     return Comparison(
@@ -208,7 +210,7 @@ def compare_runs(*runs: Run | str | Path, n_draws: int = 2000, seed: int = 0) ->
         origins={side.label: {"model": side.model, "run": side.where} for side in sides},
         left_out=_left_out(every, answers),
         answers=answers,
-        notes=(*notes, *_cautions(sides, answers)),
+        notes=tuple(_cautions(sides, answers, confidence)),
         n_draws=n_draws,
         seed=seed,
     )
@@ -247,45 +249,26 @@ def _same_truths(every: pd.DataFrame, where: Mapping[str, str]) -> None:
             raise ValueError(f"case {of['case_id']!r} of {of['dataset']} {truths}")
 
 
-def _confidences(sides: Sequence[_Side], answers: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """A row for each shared answer and each method of any side, and which methods a side lacks."""
+def _confidences(sides: Sequence[_Side], answers: pd.DataFrame) -> pd.DataFrame:
+    """Every side's confidences in the shared answers."""
     columns = [*KEYS, "method", "confidence", "bound", "missing"]
     for side in sides:
         schema.need(side.run.confidence, columns, f"the confidences of {side.where}")
-    known = pd.concat([side.part(side.run.confidence)[columns] for side in sides])
-    known = known.astype({"confidence": float}).reset_index(drop=True)
-    known = known.merge(answers[KEYS], on=KEYS, validate="many_to_one")
-    schema.refuse(known, known.duplicated([*KEYS, "method"]), "a confidence stands twice")
-    methods = list(dict.fromkeys(known["method"]))
-    grid = answers[KEYS].merge(pd.DataFrame({"method": methods}, dtype=object), how="cross")
-    grid = grid.merge(known, on=[*KEYS, "method"], how="left", validate="one_to_one")
-    why, notes = grid["missing"].astype(object).fillna(""), []
-    for side in sides:
-        has = set(known.loc[known["model"].eq(side.label), "method"])
-        if lacking := [m for m in methods if m not in has]:
-            notes.append(f"{side.label} has no {', '.join(lacking)}")
-            none = grid["model"].eq(side.label) & grid["method"].isin(lacking)
-            why = why.mask(none, "this side has no such method")
-    return grid.assign(missing=why, bound=grid["bound"].astype(object).fillna("")), notes
+    every = pd.concat([side.part(side.run.confidence)[columns] for side in sides])
+    return every.merge(answers[KEYS], on=KEYS, validate="many_to_one")
+
+
+SHOWN = [("accuracy", "pooled"), ("auroc", "within"), ("ece", "pooled")]
+"""Metric and level of what is compared of each side."""
 
 
 def _metrics(
     answers: pd.DataFrame, confidence: pd.DataFrame, n_draws: int, seed: int
 ) -> pd.DataFrame:
     """Accuracy of each side; AUROC, and ECE of a probability, of each of its methods."""
-    lines = []
-    for label, rows in rows_of_methods(answers, confidence, n_draws, seed):
-        if not label["method"]:
-            found = estimate(rows, rate("correct"))
-            lines.append({**label, "metric": "accuracy", "level": "pooled", **found})
-            continue
-        lines.append({**label, "metric": "auroc", "level": "within", **stratified(rows, "auroc")})
-        known = METHODS.get(label["method"])
-        if known and known.scale == "probability":
-            found = estimate(rows, CALIBRATION["ece"])
-            lines.append({**label, "metric": "ece", "level": "pooled", **found})
-    more = ["n_rarer", "own_rows"]
-    return schema.table(lines, ["model", "dataset", "method", "level"], more)
+    found = metrics_table(Tables(answers, confidence), n_draws=n_draws, seed=seed)
+    pairs = pd.Series(zip(found["metric"], found["level"], strict=True), found.index)
+    return found[pairs.isin(SHOWN)].reset_index(drop=True)
 
 
 def _differences(
@@ -297,7 +280,9 @@ def _differences(
     read = read.assign(correct=read["correct"].where(graded).astype(float))
     keys = ["model", "dataset", "method", "variant", "level"]
     parts = [corrected(list(_accuracies(read, labels, n_draws, seed)), keys, ["n_rarer"])]
-    if len(confidence):
+    of_first = confidence.loc[confidence["model"].eq(labels[0]), "method"]
+    confidence = confidence[confidence["method"].isin(of_first)]
+    if confidence["model"].nunique() > 1:
         table = joined(checked_answers(answers), confidence)
         table = table.assign(variant=table["model"], model="")
         found = paired_differences(table, labels[0], metrics=["auroc"], n_draws=n_draws, seed=seed)
@@ -311,18 +296,17 @@ def _differences(
 def _accuracies(
     read: pd.DataFrame, labels: Sequence[str], n_draws: int, seed: int
 ) -> Iterator[dict[str, Any]]:
-    for name, part in read.groupby("dataset", sort=False):
+    for key, part in groups(read, ["dataset"]):
         draws = Draws.of(part["case_id"].to_numpy(), n_draws, seed)
-        by_side = {who: mine.sort_values(VIEW) for who, mine in part.groupby("model")}
-        theirs = by_side[labels[0]].reset_index(drop=True)
+        wide = part.pivot(index=["case_id", "level"], columns="model", values="correct")
+        wide = wide.reset_index()
         for label in labels[1:]:
-            mine = by_side[label].reset_index(drop=True)
-            both = (mine["correct"].notna() & theirs["correct"].notna()).to_numpy()
-            columns, none = ["case_id", "correct"], "no graded answer that both have"
-            other = Rows(theirs[columns], both, draws, none)
-            pair = Rows(mine[columns], both, draws, none, other)
-            key = {"model": "", "dataset": name, "method": "", "variant": label, "level": "pooled"}
-            yield {**key, "metric": "accuracy", **compared(pair, rate("correct"))}
+            both = wide[[labels[0], label]].notna().all(axis=1).to_numpy()
+            theirs, mine = (wide.assign(correct=wide[side]) for side in (labels[0], label))
+            none = "no graded answer that both have"
+            pair = Rows(mine, both, draws, none, Rows(theirs, both, draws, none))
+            about = {"model": "", "method": "", "variant": label, "level": "pooled"}
+            yield key | about | {"metric": "accuracy"} | compared(pair, rate("correct"))
 
 
 def _left_out(every: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
@@ -334,8 +318,15 @@ def _left_out(every: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
     return counts.assign(n_left_out=counts["n_answers"] - counts["n_shared"])
 
 
-def _cautions(sides: Sequence[_Side], answers: pd.DataFrame) -> Iterator[str]:
+def _cautions(
+    sides: Sequence[_Side], answers: pd.DataFrame, confidence: pd.DataFrame
+) -> Iterator[str]:
     """What to know before the numbers are believed."""
+    methods = list(dict.fromkeys(confidence["method"]))
+    for side in sides:
+        has = set(confidence.loc[confidence["model"].eq(side.label), "method"])
+        if lacking := [method for method in methods if method not in has]:
+            yield f"{side.label} has no {', '.join(lacking)}"
     words = answers.groupby(VIEW)["n_words"].nunique() if "n_words" in answers else pd.Series()
     if n := int(words.gt(1).sum()):
         yield f"{formatted.counted(n, 'shared answer')} on other words"
