@@ -20,7 +20,6 @@ from trustlab.metrics import schema
 from trustlab.metrics.estimate import Draws, Rows, groups, rate
 from trustlab.metrics.paired import compared, corrected, paired_differences
 from trustlab.metrics.run_tables import KEYS, Tables, checked_answers, joined
-from trustlab.metrics.significance import ALPHA
 from trustlab.paths import NOTICE, save_json, save_table
 from trustlab.run import Run
 
@@ -80,34 +79,22 @@ class Comparison:
     def figure(self) -> list[Axes]:
         """Level-stratified AUROC, with a caption: one panel for each data set, one row for each
         method, one mark for each side. ``ValueError`` if no method was compared."""
-        from trustlab.plots.rows import Line, Sure, by_value, rows
+        from trustlab.plots.rows import Line, by_value, rows
         from trustlab.plots.style import caption, headline
 
         table = self._drawn()
         if table.empty:
             raise ValueError("the runs have no confidence method: there is nothing to draw")
         several = len(set(table["dataset"])) > 1
-        columns: dict[str, Any] = {
-            "AUROC": "{value:.2f}",
-            "n": "{n:,.0f}",
-            "difference": "{difference:+.2f}",
-            "p (Holm)": lambda of: _or_nan(of["p_holm"], formatted.p_shown),
-        }
-        if not several:
-            shown = formatted.cases_shown
-            columns["cases for\n80 % power"] = lambda of: _or_nan(of["cases_needed"], shown)
-        names = {name: name.replace("$", r"\$") for name in self.sides}  # no formula in a legend
-        first = self.sides[0]
         axes = rows(
             table,
             series="model",
             panels="dataset" if several else "",
             groups="family",
-            order=by_value(table[table["model"].eq(first)]),
-            names=names,
-            sure=Sure("sure", f"differs from {names[first]} beyond chance (Holm)"),
+            order=by_value(table[table["model"].eq(self.sides[0])]),
+            names={name: name.replace("$", r"\$") for name in self.sides},  # no formula
             lines=[Line(0.5, "chance 0.50")],
-            columns=columns,
+            columns={"AUROC": "{value:.2f}", "n": "{n:,.0f}", "difference": "{difference:+.2f}"},
             xlabel="level-stratified AUROC, 0 to 1",
         )
         figure: Any = axes[0].figure
@@ -121,19 +108,15 @@ class Comparison:
         return axes
 
     def _drawn(self) -> pd.DataFrame:
-        """The lines of the figure: each side's AUROC, the others' differences beside it."""
+        """The figure's lines by family: each side's AUROC, the others' differences beside it."""
         key = ["model", "dataset", "method"]
-        gaps = _of_metric(self.differences, "auroc")
-        gaps = gaps[[*key, "difference", "p_holm", "cases_needed"]]
+        gaps = _of_metric(self.differences, "auroc")[[*key, "difference", "p_holm"]]
         table = _of_metric(self.metrics, "auroc")
         table = table.merge(gaps, on=key, how="left", validate="one_to_one")
         family = table["method"].map(families()).fillna("other")
-        words = family.map(FAMILY_LABELS).fillna(family)
-        words = words.str[:1].str.upper() + words.str[1:]
-        table = table.assign(family=words, sure=table["p_holm"].lt(ALPHA))
-        place = {name: i for i, name in enumerate(FAMILY_LABELS)}
-        by: Any = family.map(place).fillna(len(place))
-        return table.iloc[by.argsort(kind="stable")].reset_index(drop=True)
+        order = {name: i for i, name in enumerate([*FAMILY_LABELS, "other"])}
+        table = table.assign(family=family.map(FAMILY_LABELS).fillna(family))
+        return table.iloc[family.map(order).argsort(kind="stable")].reset_index(drop=True)
 
     def save(self, folder: str | Path) -> Path:
         """Save tables and figure in ``folder``, and return it.
@@ -337,8 +320,3 @@ def _cautions(
 
 def _of_metric(table: pd.DataFrame, metric: str) -> pd.DataFrame:
     return pd.DataFrame(table[table["metric"].eq(metric)])
-
-
-def _or_nan(value: float, shown: Any) -> str:
-    """A number in words; "nan", which a figure leaves blank, where there is none."""
-    return "nan" if pd.isna(value) else shown(value)
