@@ -166,7 +166,7 @@ def of_conditions() -> pd.DataFrame:
 
 def of_sides() -> pd.DataFrame:
     run = kept_run()
-    return compare_runs(run, run, **DRAWS).metrics
+    return compare_runs(run, run).metrics
 
 
 def of_risk() -> pd.DataFrame:

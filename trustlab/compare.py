@@ -73,8 +73,6 @@ class Comparison:
     left_out: pd.DataFrame
     answers: pd.DataFrame
     notes: tuple[str, ...]
-    n_draws: int
-    seed: int
 
     def figure(self) -> list[Axes]:
         """Level-stratified AUROC, with a caption: one panel for each data set, one row for each
@@ -139,7 +137,7 @@ class Comparison:
                 save_figure(figure, table, "compare_auroc", folder / "figures")
                 pyplot.close(figure)
         facts = {"notice": NOTICE, "sides": list(self.sides), "notes": list(self.notes)}
-        facts |= {"origins": self.origins, "n_draws": self.n_draws, "seed": self.seed}
+        facts |= {"origins": self.origins}
         save_json(facts, folder / "compare.json")
         return folder
 
@@ -159,7 +157,7 @@ class Comparison:
     __repr__ = __str__
 
 
-def compare_runs(*runs: Run | str | Path, n_draws: int = 2000, seed: int = 0) -> Comparison:
+def compare_runs(*runs: Run | str | Path) -> Comparison:
     """Compare models or settings: the answers of several runs on the cases that they share.
 
     - ``runs``: runs, or their folders. docs/replies.md, *Side by side*, says which sides there are
@@ -169,8 +167,6 @@ def compare_runs(*runs: Run | str | Path, n_draws: int = 2000, seed: int = 0) ->
     - ``ValueError``: fewer than two sides or more than :data:`MOST`, nothing shared, one case with
       two truths, a path that is no run's folder.
     """
-    if n_draws < 1:
-        raise ValueError(f"n_draws must be at least 1; received {n_draws}")
     sides = [side for k, run in enumerate(runs, 1) for side in _sides(run, k)]
     where = ", ".join(dict.fromkeys(side.where for side in sides)) or "no run"
     if not 2 <= len(sides) <= MOST:
@@ -185,17 +181,15 @@ def compare_runs(*runs: Run | str | Path, n_draws: int = 2000, seed: int = 0) ->
         raise ValueError(f"no data set, case and level is shared by all of {where}")
     confidence = _confidences(sides, answers)
     labels = tuple(side.label for side in sides)
-    differences = _differences(answers, confidence, labels, n_draws, seed)
+    differences = _differences(answers, confidence, labels)
     return Comparison(
         sides=labels,
-        metrics=_metrics(answers, confidence, n_draws, seed),
+        metrics=_metrics(answers, confidence),
         differences=differences,
         origins={side.label: {"model": side.model, "run": side.where} for side in sides},
         left_out=_left_out(every, answers),
         answers=answers,
         notes=tuple(_cautions(sides, answers, confidence)),
-        n_draws=n_draws,
-        seed=seed,
     )
 
 
@@ -245,30 +239,28 @@ SHOWN = [("accuracy", "pooled"), ("auroc", "within"), ("ece", "pooled")]
 """Metric and level of what is compared of each side."""
 
 
-def _metrics(
-    answers: pd.DataFrame, confidence: pd.DataFrame, n_draws: int, seed: int
-) -> pd.DataFrame:
+def _metrics(answers: pd.DataFrame, confidence: pd.DataFrame) -> pd.DataFrame:
     """Accuracy of each side; AUROC, and ECE of a probability, of each of its methods."""
-    found = metrics_table(Tables(answers, confidence), n_draws=n_draws, seed=seed)
+    found = metrics_table(Tables(answers, confidence))
     pairs = pd.Series(zip(found["metric"], found["level"], strict=True), found.index)
     return found[pairs.isin(SHOWN)].reset_index(drop=True)
 
 
 def _differences(
-    answers: pd.DataFrame, confidence: pd.DataFrame, labels: Sequence[str], n_draws: int, seed: int
+    answers: pd.DataFrame, confidence: pd.DataFrame, labels: Sequence[str]
 ) -> pd.DataFrame:
     """Each other side against the first: accuracy, and the AUROC of each method."""
     read = checked_answers(answers)
     graded = ~(read["failed"] | read["ungraded"])
     read = read.assign(correct=read["correct"].where(graded).astype(float))
     keys = ["model", "dataset", "method", "variant", "level"]
-    parts = [corrected(list(_accuracies(read, labels, n_draws, seed)), keys, ["n_rarer"])]
+    parts = [corrected(list(_accuracies(read, labels)), keys, ["n_rarer"])]
     of_first = confidence.loc[confidence["model"].eq(labels[0]), "method"]
     confidence = confidence[confidence["method"].isin(of_first)]
     if confidence["model"].nunique() > 1:
         table = joined(checked_answers(answers), confidence)
         table = table.assign(variant=table["model"], model="")
-        found = paired_differences(table, labels[0], metrics=["auroc"], n_draws=n_draws, seed=seed)
+        found = paired_differences(table, labels[0], metrics=["auroc"])
         parts.append(found[found["level"].eq("within")])
     whole = pd.concat([part for part in parts if len(part)], ignore_index=True)
     whole = whole.assign(model=whole["variant"]).drop(columns="variant")
@@ -276,11 +268,9 @@ def _differences(
     return whole
 
 
-def _accuracies(
-    read: pd.DataFrame, labels: Sequence[str], n_draws: int, seed: int
-) -> Iterator[dict[str, Any]]:
+def _accuracies(read: pd.DataFrame, labels: Sequence[str]) -> Iterator[dict[str, Any]]:
     for key, part in groups(read, ["dataset"]):
-        draws = Draws.of(part["case_id"].to_numpy(), n_draws, seed)
+        draws = Draws.of(part["case_id"].to_numpy())
         wide = part.pivot(index=["case_id", "level"], columns="model", values="correct")
         wide = wide.reset_index()
         for label in labels[1:]:
