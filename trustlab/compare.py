@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from trustlab import formatted
@@ -100,7 +101,7 @@ class Comparison:
         about = formatted.about(self.answers)
         about["model"] = list(dict.fromkeys(of["model"] for of in self.origins.values()))
         interval = formatted.interval_words(table, "95 % interval over cases")
-        own = table["own_rows"].eq(True).any()
+        own = bool(np.any(table["own_rows"].eq(True)))
         note = f"{OWN_ANSWERS}; {formatted.OWN_ROWS}" if own else OWN_ANSWERS
         caption(figure, **about, note=note, interval=interval)
         return axes
@@ -243,7 +244,7 @@ def _metrics(answers: pd.DataFrame, confidence: pd.DataFrame) -> pd.DataFrame:
     """Accuracy of each side; AUROC, and ECE of a probability, of each of its methods."""
     found = metrics_table(Tables(answers, confidence))
     pairs = pd.Series(zip(found["metric"], found["level"], strict=True), found.index)
-    return found[pairs.isin(SHOWN)].reset_index(drop=True)
+    return pd.DataFrame(found[pairs.isin(SHOWN)]).reset_index(drop=True)
 
 
 def _differences(
@@ -256,9 +257,9 @@ def _differences(
     keys = ["model", "dataset", "method", "variant", "level"]
     parts = [corrected(list(_accuracies(read, labels)), keys, ["n_rarer"])]
     of_first = confidence.loc[confidence["model"].eq(labels[0]), "method"]
-    confidence = confidence[confidence["method"].isin(of_first)]
-    if confidence["model"].nunique() > 1:
-        table = joined(checked_answers(answers), confidence)
+    of_both: Any = confidence[confidence["method"].isin(of_first)]
+    if of_both["model"].nunique() > 1:
+        table = joined(checked_answers(answers), of_both)
         table = table.assign(variant=table["model"], model="")
         found = paired_differences(table, labels[0], metrics=["auroc"])
         parts.append(found[found["level"].eq("within")])
