@@ -3,6 +3,12 @@ beside the reference run's, with its command, its notebook and its files."""
 
 from __future__ import annotations
 
+import pandas as pd
+
+from trustlab import formatted
+from trustlab.confidence import PAPER
+from trustlab.confidence.registry import label
+from trustlab.folder.saved import table_in
 from trustlab.paper import PARTS, tables
 from trustlab.paths import FIGURES, ROOT
 from trustlab.published import TABLES
@@ -11,6 +17,13 @@ PAGE = ROOT / "docs" / "paper.md"
 MARK = "<!-- from here on `python -m tests.paper_page` writes this page -->\n"
 RUNS = FIGURES / "reference"
 PRINTED = {f"Table {number}": [f"{kind}.csv"] for kind, number in TABLES.items()}
+BENCHMARK = RUNS / "01_benchmark"
+LACKING = (
+    "Answers of the benchmark without a value, for the paper's methods, and how many of the answers"
+    " are right where there is a value and where there is none: what is missing is rarely missing"
+    " at random. A method that is not listed has a value for every answer of the model and data"
+    " set, or for none."
+)
 HEADS = ("| of the paper | command | notebook and heading | files |", "|---|---|---|---|")
 
 
@@ -42,13 +55,35 @@ def figure(name: str) -> str:
     return "\n\n".join([f"{about}.", *images])
 
 
+def lacking(answers: pd.DataFrame, confidence: pd.DataFrame) -> list[str]:
+    """Lines of a table: a row a model, data set and method that has a value for some answers."""
+    counted = "with a value | right of these | without a value | right of these"
+    lines = [f"| model | data set | method | {counted} |", "|---|---|---|--:|--:|--:|--:|"]
+    mine = confidence[confidence["method"].isin(PAPER)]
+    for dataset, part in mine.groupby("dataset", sort=False):
+        for row in formatted.coverage_table(part, answers=answers).itertuples():
+            if row.status == "partly":
+                with_value = f"{row.n:,} | {100 * row.accuracy_with:.0f} %"
+                without = f"{row.n_missing:,} | {100 * row.accuracy_without:.0f} %"
+                about = f"{row.model} | {dataset} | {label(row.method)}"
+                lines.append(f"| {about} | {with_value} | {without} |")
+    return lines
+
+
+def missing_values() -> str:
+    """The section on answers without a value, from the tables of the reference run."""
+    read = {name: table_in(BENCHMARK, name) for name in ("answers", "confidence")}
+    lines = lacking(*(pd.read_parquet(file) for file in read.values()))
+    return "\n".join(["\n## What is missing\n", LACKING, "", *lines])
+
+
 def page() -> str:
     """The head as it is, and the rest made anew."""
     head = PAGE.read_text(encoding="utf-8").split(MARK)[0]
     shown = {name: table.markdown() for name, table in tables(RUNS).items()}
     rows = [*HEADS, *map(row, PARTS)]
     sections = [f"\n## {name}\n\n{shown.get(name) or figure(name)}" for name in PARTS]
-    return "\n".join([head + MARK, *rows, *sections, ""])
+    return "\n".join([head + MARK, *rows, *sections, missing_values(), ""])
 
 
 def main() -> None:

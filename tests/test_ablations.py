@@ -12,8 +12,10 @@ from studies import ablations as study
 from trustlab.paths import DATA
 from trustlab.published import published_table
 from trustlab.retrieval import BM25, Passage
+from trustlab.run import Run
 
 CASES, LEVELS = made_cases(4), [20, 100]
+NAN = float("nan")
 
 
 def made(variants=study.PARTS) -> study.Ablations:
@@ -39,42 +41,49 @@ def test_every_variant_switches_one_part_off_and_has_a_row_for_each_answer_and_m
     assert whole.calls.set_index("variant").loc["without_importance", "n_cached"] > 0
 
 
-def on_hand(values: dict[tuple[str, str], list[float | None]]) -> study.Ablations:
-    """(method, variant) -> a confidence for each of the answers c0, c1, ..."""
+def on_hand(values: dict[tuple[str, str], list[float]]) -> study.Ablations:
+    """(method, variant) -> a confidence for each of the answers c00, c01, ...; half are right."""
     key = {"model": "m", "dataset": "d", "level": 100}
+    n = len(next(iter(values.values())))
+    cases = [key | {"case_id": f"c{i:02d}"} for i in range(n)]
+    answers = pd.DataFrame([of | {"answer": "a", "correct": i % 2} for i, of in enumerate(cases)])
     rows = [
-        key | {"case_id": f"c{i}", "method": m, "variant": v, "confidence": c}
-        for (m, v), column in values.items()
-        for i, c in enumerate(column)
+        of | {"method": method, "variant": variant, "confidence": value}
+        for (method, variant), column in values.items()
+        for of, value in zip(cases, column, strict=True)
     ]
-    table = pd.DataFrame(rows).astype({"confidence": float})
+    table = pd.DataFrame(rows).astype({"confidence": float}).assign(bound="")
     table["missing"] = table["confidence"].isna().map({True: "lost", False: ""})
-    return study.Ablations(pd.DataFrame(), table, pd.DataFrame(), {})
+    medconf = {"medconf": {"n_passages": 15}}
+    facts = {name: {"n_samples": int(name), "sample_temperature": 0.5} for _, name in values}
+    runs = {
+        name: Run(answers, table[:0], pd.DataFrame(), of | medconf) for name, of in facts.items()
+    }
+    return study.Ablations(pd.DataFrame(), table, pd.DataFrame(), runs)
 
 
-def kept(made: study.Ablations) -> dict[tuple[str, str], str]:
-    """(method, variant) -> the digits of the answers that have a value."""
-    known = made.confidence.dropna(subset="confidence").groupby(["method", "variant"])
-    return {key: "".join(part["case_id"].str[1:]) for key, part in known}
+def without(*lost: int) -> list[float]:
+    """A value for each of 40 answers but these."""
+    return [NAN if i in lost else i % 7 / 7 for i in range(40)]
 
 
-POINTS = {
-    ("a", "1"): [1, 2, 3, 4, None, None],
-    ("a", "2"): [1, 2, 3, None, 5, None],
-    ("b", "1"): [1, None, 3, 4, 5, None],
-    ("b", "2"): [None, 2, None, None, None, None],
-    ("b", "3"): [None] * 6,
-}
-
-
-def test_points_of_a_line_are_compared_on_the_answers_that_all_of_them_have():
-    shared = study.on_shared_rows(on_hand(POINTS))
-    assert kept(shared) == {("a", "1"): "02", ("a", "2"): "02", ("b", "1"): "02"}
-    why = shared.confidence.set_index(["method", "variant", "case_id"])["missing"]
-    assert why["b", "2", "c1"] == "a value for only 1 of 5 answers"
-    assert why["b", "3", "c0"] == why["a", "2", "c3"] == "lost"
-    assert (why["a", "1", "c1"], why["a", "1", "c0"]) == (study.UNSHARED, "")
-    assert len(shared.confidence) == 30
+def test_variants_stand_on_the_answers_that_they_share_and_others_have_a_mark():
+    points = {
+        ("poc", "2"): without(1),
+        ("poc", "5"): without(3),
+        ("ecc", "2"): without(*range(0, 12, 2)),  # too many of the wrong ones
+        ("ecc", "5"): without(*range(40)),
+    }
+    found = study.variants_table(on_hand(points), n_draws=20)
+    pooled = found[found["metric"].eq("auroc") & found["level"].eq("pooled")]
+    shown = ["method", "variant", "n", "own_rows", "n_samples", "temperature", "n_passages"]
+    assert pooled[shown].to_numpy().tolist() == [
+        ["poc", "2", 38, False, 2, 0.5, 15],
+        ["poc", "5", 38, False, 5, 0.5, 15],
+        ["ecc", "2", 34, True, 2, 0.5, 15],
+        ["ecc", "5", 0, False, 5, 0.5, 15],
+    ]
+    assert found["method"].isin(["poc", "ecc"]).all()
 
 
 def passage(number: int, title: str, content: str) -> Passage:

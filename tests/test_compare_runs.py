@@ -24,7 +24,7 @@ from trustlab.metrics.intervals import jackknife_error, opposed_p, with_extremes
 from trustlab.paths import NOTICE, ROOT
 
 LEVELS = (20, 100)
-N, DRAWS = 40, 100
+N = 40
 REFERENCE = ROOT / "figures" / "reference" / "01_benchmark"
 KNOWS = {"asp": 1.0, "poc": 0.6, "random": 0.0}
 
@@ -81,7 +81,7 @@ def two() -> tuple[tl.Run, tl.Run]:
 
 @pytest.fixture(scope="module")
 def compared(two) -> Any:
-    return tl.compare_runs(*two, n_draws=DRAWS, seed=3)
+    return tl.compare_runs(*two)
 
 
 def test_differences_intervals_holm_and_sample_sizes_are_those_worked_out_apart(two, compared):
@@ -125,10 +125,11 @@ def test_what_a_side_lacks_is_missing_with_its_reason():
     why = one.confidence["missing"].mask(gone, "no votes")
     lost = one.confidence.assign(confidence=one.confidence["confidence"].mask(gone), missing=why)
     one = tl.Run(one.answers, lost, one.calls, one.parameters)
-    found: Any = tl.compare_runs(one, other, n_draws=50)
-    asp = line(found.differences, method="asp")
-    assert math.isnan(asp["difference"]) and asp["n"] == 0 and asp["n_missing"] == 2 * N
-    assert asp["missing"] == "no confidence: this side has no such method"
+    found: Any = tl.compare_runs(one, other)
+    assert set(found.differences["method"]) == {"", "poc"}
+    assert set(found.metrics["method"]) == {"", *KNOWS}
+    alone = tl.compare_runs(made("a", knows={"asp": 1.0}), other)
+    assert set(alone.differences["method"]) == {""} and len(alone.notes) == 2
     poc = line(found.differences, method="poc")
     assert (poc["n"], poc["n_cases"], poc["n_missing"]) == (2 * (N - 10), N - 10, 20)
     assert found.notes == ("b has no asp, random",)
@@ -136,7 +137,7 @@ def test_what_a_side_lacks_is_missing_with_its_reason():
 
 def test_of_three_sides_only_what_all_share_is_compared_and_holm_is_over_all():
     runs = made("a"), made("b", 1, range(10, N)), made("c", 2, range(N - 5))
-    found: Any = tl.compare_runs(*runs, n_draws=60)
+    found: Any = tl.compare_runs(*runs)
     auroc = found.differences[found.differences["metric"].eq("auroc")]
     assert (auroc["n_cases"] == 25).all() and len(auroc) == 6
     assert auroc["p_holm"].min() >= min(1, 6 * auroc["p"].min())
@@ -161,13 +162,11 @@ def test_what_cannot_be_compared_is_refused_by_name(tmp_path):
     for words, runs in refused.items():
         with pytest.raises((ValueError, FileNotFoundError), match=re.escape(words)):
             tl.compare_runs(*runs)
-    with pytest.raises(ValueError, match="n_draws must be at least 1"):
-        tl.compare_runs(here, here, n_draws=0)
 
 
 def test_files_and_figure_of_sides_with_hostile_names(tmp_path):
     runs = made("<b>x", note="<script>"), made("y & co $a$", seed=1, note="$1")
-    found: Any = tl.compare_runs(*runs, n_draws=60)
+    found: Any = tl.compare_runs(*runs)
     assert found.save(tmp_path) == tmp_path
     names = {str(f.relative_to(tmp_path)) for f in tmp_path.rglob("*") if f.is_file()}
     drawn = {f"figures/compare_auroc.{kind}" for kind in ("png", "svg", "csv")}
@@ -190,7 +189,7 @@ def test_the_command_compares_the_models_of_a_run_and_refuses_in_one_line(tmp_pa
             table = table[table["method"].eq("medconf")]
         table.to_csv(run / f"{name}.csv", index=False)
     (run / "run.json").write_text(json.dumps({"benchmark": {"models": {"embedded": "1"}}}))
-    told = trustlab("compare", run, "--out", out, "--draws", 60, "--seed", 1)
+    told = trustlab("compare", run, "--out", out)
     assert "p (Holm)" in told and NOTICE in told and "compare_auroc.png" in told
     none = tmp_path / "none"
     refused = trustlab("compare", run, none, status=2)

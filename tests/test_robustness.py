@@ -30,7 +30,7 @@ from trustlab.graders import SynonymGrader
 from trustlab.knowledge import load_knowledge
 from trustlab.levels import view
 from trustlab.metrics.estimate import TOO_FEW, percentile_interval
-from trustlab.metrics.stability import cv_group_by_chance
+from trustlab.metrics.stability import NO_MEAN, cv_group_by_chance
 from trustlab.models.base import Request
 from trustlab.records import Case, Reply
 
@@ -146,9 +146,20 @@ def varied(rows, method: str = "poc", names=CONDITIONS) -> pd.DataFrame:
     ).assign(changed=lambda t: t["condition"] != ORIGINAL.name)
 
 
+def answers_of(table: pd.DataFrame, correct: dict[str, float] | None = None) -> pd.DataFrame:
+    """The answers behind confidences: all right, but for ``correct`` of a case."""
+    keys = ["dataset", "model", "case_id", "level", "condition"]
+    found = table[keys].drop_duplicates(ignore_index=True)
+    return found.assign(answer="a", correct=found["case_id"].map(correct or {}).fillna(1.0))
+
+
+def varied_table(table: pd.DataFrame, *more: int) -> pd.DataFrame:
+    return variation_table(answers_of(table), table, *more)
+
+
 def test_variation_is_over_the_paraphrased_conditions_alone() -> None:
     other = varied([[0.0], [0.1]], names=["small_talk"])
-    found = variation_table(pd.concat([varied(ROWS), other]), 50, 7)
+    found = varied_table(pd.concat([varied(ROWS), other]), 50, 7)
     # Means 0.4, 0.5, 0.6: sd 0.081650, 16.3299 %. Rows: 40.8248 % and 0 %, on average 20.4124 %.
     group, sample = (one(found, level="all", metric=m) for m in ("cv_group", "cv_sample"))
     assert [group["value"], sample["value"]] == pytest.approx([16.3299, 20.4124], abs=1e-4)
@@ -157,8 +168,8 @@ def test_variation_is_over_the_paraphrased_conditions_alone() -> None:
     chance = cv_group_by_chance([row[1:] for row in ROWS], 50, 7)
     assert group["chance"] == chance > 0 and np.isnan(sample["chance"])
     assert list(found["level"].unique()) == ["100", "all"]
-    assert variation_table(varied(ROWS, "entropy")).empty  # no ratio scale
-    assert variation_table(varied([[0.1]], names=["paraphrase_1"])).empty
+    assert varied_table(varied(ROWS, "entropy")).empty  # no ratio scale
+    assert varied_table(varied([[0.1]], names=["paraphrase_1"])).empty
 
 
 def test_rows_that_did_not_change_or_show_one_text_twice_are_left_out_and_counted() -> None:
@@ -166,21 +177,60 @@ def test_rows_that_did_not_change_or_show_one_text_twice_are_left_out_and_counte
     twin = table["case_id"].eq("c0") & table["condition"].eq("paraphrase_2")
     counts = ["value", "n", "n_same", "n_missing"]
     same = table.assign(changed=table["changed"] & ~twin)
-    row = one(variation_table(same, 50), level="all", metric="cv_sample")
+    row = one(varied_table(same, 50), level="all", metric="cv_sample")
     assert (row["value"], row["n"], row["n_missing"]) == (0, 1, 1)
     table.loc[twin, "shown"] = "paraphrase_1"
-    row = one(variation_table(table, 50), level="all", metric="cv_sample")
+    row = one(varied_table(table, 50), level="all", metric="cv_sample")
     assert row[counts].tolist() == [0, 1, 1, 0]
-    row = one(variation_table(table.assign(shown="one text"), 50), level="100", metric="cv_group")
+    row = one(varied_table(table.assign(shown="one text"), 50), level="100", metric="cv_group")
     assert (row["n"], row["n_same"], row["missing"]) == (0, 2, SAME)
     assert np.isnan([row["value"], row["chance"]]).all()
-    lacking = varied([[0.9, NAN, 0.4, 0.6], [0.9, 0.3, 0.3, 0.3]], "asp")
-    found = variation_table(pd.concat([varied(ROWS), lacking]), 50)
-    for method in ("poc", "asp"):  # over the rows that all methods have
-        row = one(found, method=method, level="all", metric="cv_sample")
-        assert (row["value"], row["n"], row["n_missing"], row["own_rows"]) == (0, 1, 1, False)
+    ungraded = answers_of(table).assign(correct=NAN)
+    row = one(variation_table(ungraded, table, 50), level="all", metric="cv_sample")
+    assert row[["n", "n_missing"]].tolist() == [0, 1]
+
+
+@each(
+    ("lost", "wrong", "own"),
+    [
+        ([19], [0, 1], False),  # a tenth of the right ones may be lost
+        ([18, 19], [0, 1], True),
+        ([0], [0, 1], True),  # half of the wrong ones
+        ([0], list(range(10)), False),
+        ([], [], False),
+    ],
+)
+def test_methods_share_views_by_the_rule_of_the_metrics_table(lost, wrong, own) -> None:
+    whole = varied(ROWS * 10)
+    rows = [[0.9, NAN, 0.4, 0.6] if i in lost else ROWS[i % 2] for i in range(20)]
+    few = varied([row if i < 3 else [NAN] * 4 for i, row in enumerate(rows)], "ce")
+    table = pd.concat([whole, varied(rows, "asp"), few])
+    right = {f"c{i}": 0.0 for i in wrong}
+    found = variation_table(answers_of(table, right), table, 50).query("level == 'all'")
+    n = found[found["metric"].eq("cv_sample")].set_index("method")[["n", "own_rows"]]
+    shared = 20 if own else 20 - len(lost)
+    assert n.loc["poc"].tolist() == [shared, False]
+    assert n.loc["asp"].tolist() == [20 - len(lost), own]
+    assert n.loc["ce", "own_rows"]
+
+
+def test_a_view_of_mean_zero_has_no_variation_of_its_own_beside_other_methods() -> None:
+    zeros = varied([[0.5, 0, 0, 0]] + ROWS * 10, "asp")
+    table = pd.concat([varied([[0.5, 0.5, 0.5, 0.6]] + ROWS * 10), zeros])
+    found = varied_table(table, 50).query("level == 'all'").set_index(["metric", "method"])
+    columns = ["n", "n_missing", "n_zero", "own_rows"]
+    assert found.loc[("cv_sample", "asp"), columns].tolist() == [20, 1, 1, False]
+    assert found.loc[("cv_sample", "poc"), columns].tolist() == [20, 1, 0, False]
+    assert found.loc[("cv_group", "asp"), columns].tolist() == [21, 0, 1, False]
+    nothing = varied_table(varied([[0.5, 0, 0, 0]] * 2), 50).set_index("metric")
+    assert set(nothing["missing"]) == {NO_MEAN}
+
+
+def test_a_pair_without_a_common_view_has_its_reason() -> None:
     apart = pd.concat([varied([ROWS[0], [NAN] * 4]), varied([[NAN] * 4, ROWS[0]], "asp")])
-    assert set(variation_table(apart, 50)["missing"]) == {NOT_SHARED}
+    assert varied_table(apart, 50)["own_rows"].all()
+    found = cv_differences(answers_of(apart), apart, "poc", 50)
+    assert set(found["missing"]) == {NOT_SHARED}
 
 
 def wobbling() -> pd.DataFrame:
@@ -202,9 +252,14 @@ def cv_of(metric: str, rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
 @each("metric", ["cv_group", "cv_sample"])
 def test_the_difference_is_drawn_from_both_on_the_same_cases(metric):
     table = wobbling()
-    row = one(cv_differences(table, n_draws=300, seed=2), method="asp", metric=metric, level="all")
+    row = one(
+        cv_differences(answers_of(table), table, n_draws=300, seed=2),
+        method="asp",
+        metric=metric,
+        level="all",
+    )
     weights = case_weights(np.unique(table["case_id"]), 300, 2).astype(float)
-    variation, drawn = variation_table(table, 10), []
+    variation, drawn = varied_table(table, 10), []
     for name, column in (("asp", "value"), ("medconf", "reference")):
         mine = table[table["method"] == name]
         wide = mine.pivot(index="case_id", columns="condition", values="confidence")
@@ -213,7 +268,9 @@ def test_the_difference_is_drawn_from_both_on_the_same_cases(metric):
         assert row[column] == pytest.approx(expected)
     assert (row["low"], row["high"]) == pytest.approx(percentile_interval(drawn[0] - drawn[1]))
     assert row["difference"] == pytest.approx(row["value"] - row["reference"])
-    found = cv_differences(table, n_draws=300).query("metric == 'cv_sample' and level == '100'")
+    found = cv_differences(answers_of(table), table, n_draws=300).query(
+        "metric == 'cv_sample' and level == '100'"
+    )
     sample = found.set_index("method")  # a more stable method lies below 0
     assert sample.loc["asp", "high"] < 0 < sample.loc["semantic_poc", "low"]
     assert sample.loc["asp", "p"] < 0.05

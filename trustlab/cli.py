@@ -409,15 +409,13 @@ def score(
 def compare(
     runs: Annotated[list[Path], _argument("each model is a side, the first the reference")],
     out: Out = None,
-    draws: Annotated[int, _option("bootstrap draws of cases")] = 2000,
-    seed: Annotated[int, _option("of the draws")] = 0,
 ) -> None:
     """Put models or settings side by side on the cases that their runs share: differences in pairs,
     Holm-corrected, tables and a figure. No model is asked.
 
     Exit codes: 0 done, 2 refused.
     """
-    made = tl.compare_runs(*runs, n_draws=draws, seed=seed)
+    made = tl.compare_runs(*runs)
     folder = made.save((out or paths.RUNS / "compare").resolve())
     drawn = folder / "figures" / "compare_auroc.png"
     typer.echo(f"{made}\n  {_short(drawn if drawn.is_file() else folder)}\n{NOTICE}")

@@ -10,19 +10,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from trustlab import formatted
-from trustlab.confidence import METHODS
 from trustlab.families import FAMILY_LABELS
 from trustlab.folder.saved import load_run
-from trustlab.measures import families
+from trustlab.measures import families, metrics_table
 from trustlab.metrics import schema
-from trustlab.metrics.calibration import CALIBRATION
-from trustlab.metrics.estimate import Draws, Rows, estimate, groups, rate
+from trustlab.metrics.estimate import Draws, Rows, groups, rate
 from trustlab.metrics.paired import compared, corrected, paired_differences
-from trustlab.metrics.run_tables import KEYS, checked_answers, joined, rows_of_methods, stratified
-from trustlab.metrics.significance import ALPHA
+from trustlab.metrics.run_tables import KEYS, Tables, checked_answers, joined
 from trustlab.paths import NOTICE, save_json, save_table
 from trustlab.run import Run
 
@@ -61,8 +59,10 @@ class Comparison:
     """Two or more sides on the answers that they share; the first side is the reference.
 
     - ``metrics``: the accuracy of each side (``model``), and the level-stratified AUROC of each
-      method; also its ECE if it gives a probability.
-    - ``differences``: each other side minus the first, in accuracy and level-stratified AUROC.
+      method on the answers that the side's methods share, or ``own_rows``; also its ECE if it gives
+      a probability.
+    - ``differences``: each other side minus the first, in accuracy and level-stratified AUROC of
+      the methods that both have.
     - ``origins``: each side's model and run. ``left_out``: counts of answers by side and data set.
       ``answers``: the shared ones. ``notes``: what to know before you believe the numbers.
     """
@@ -74,40 +74,26 @@ class Comparison:
     left_out: pd.DataFrame
     answers: pd.DataFrame
     notes: tuple[str, ...]
-    n_draws: int
-    seed: int
 
     def figure(self) -> list[Axes]:
         """Level-stratified AUROC, with a caption: one panel for each data set, one row for each
         method, one mark for each side. ``ValueError`` if no method was compared."""
-        from trustlab.plots.rows import Line, Sure, by_value, rows
+        from trustlab.plots.rows import Line, by_value, rows
         from trustlab.plots.style import caption, headline
 
         table = self._drawn()
         if table.empty:
             raise ValueError("the runs have no confidence method: there is nothing to draw")
         several = len(set(table["dataset"])) > 1
-        columns: dict[str, Any] = {
-            "AUROC": "{value:.2f}",
-            "n": "{n:,.0f}",
-            "difference": "{difference:+.2f}",
-            "p (Holm)": lambda of: _or_nan(of["p_holm"], formatted.p_shown),
-        }
-        if not several:
-            shown = formatted.cases_shown
-            columns["cases for\n80 % power"] = lambda of: _or_nan(of["cases_needed"], shown)
-        names = {name: name.replace("$", r"\$") for name in self.sides}  # no formula in a legend
-        first = self.sides[0]
         axes = rows(
             table,
             series="model",
             panels="dataset" if several else "",
             groups="family",
-            order=by_value(table[table["model"].eq(first)]),
-            names=names,
-            sure=Sure("sure", f"differs from {names[first]} beyond chance (Holm)"),
+            order=by_value(table[table["model"].eq(self.sides[0])]),
+            names={name: name.replace("$", r"\$") for name in self.sides},  # no formula
             lines=[Line(0.5, "chance 0.50")],
-            columns=columns,
+            columns={"AUROC": "{value:.2f}", "n": "{n:,.0f}", "difference": "{difference:+.2f}"},
             xlabel="level-stratified AUROC, 0 to 1",
         )
         figure: Any = axes[0].figure
@@ -115,23 +101,21 @@ class Comparison:
         about = formatted.about(self.answers)
         about["model"] = list(dict.fromkeys(of["model"] for of in self.origins.values()))
         interval = formatted.interval_words(table, "95 % interval over cases")
-        caption(figure, **about, note=OWN_ANSWERS, interval=interval)
+        own = bool(np.any(table["own_rows"].eq(True)))
+        note = f"{OWN_ANSWERS}; {formatted.OWN_ROWS}" if own else OWN_ANSWERS
+        caption(figure, **about, note=note, interval=interval)
         return axes
 
     def _drawn(self) -> pd.DataFrame:
-        """The lines of the figure: each side's AUROC, the others' differences beside it."""
+        """The figure's lines by family: each side's AUROC, the others' differences beside it."""
         key = ["model", "dataset", "method"]
-        gaps = _of_metric(self.differences, "auroc")
-        gaps = gaps[[*key, "difference", "p_holm", "cases_needed"]]
+        gaps = _of_metric(self.differences, "auroc")[[*key, "difference", "p_holm"]]
         table = _of_metric(self.metrics, "auroc")
         table = table.merge(gaps, on=key, how="left", validate="one_to_one")
         family = table["method"].map(families()).fillna("other")
-        words = family.map(FAMILY_LABELS).fillna(family)
-        words = words.str[:1].str.upper() + words.str[1:]
-        table = table.assign(family=words, sure=table["p_holm"].lt(ALPHA))
-        place = {name: i for i, name in enumerate(FAMILY_LABELS)}
-        by: Any = family.map(place).fillna(len(place))
-        return table.iloc[by.argsort(kind="stable")].reset_index(drop=True)
+        order = {name: i for i, name in enumerate([*FAMILY_LABELS, "other"])}
+        table = table.assign(family=family.map(FAMILY_LABELS).fillna(family))
+        return table.iloc[family.map(order).argsort(kind="stable")].reset_index(drop=True)
 
     def save(self, folder: str | Path) -> Path:
         """Save tables and figure in ``folder``, and return it.
@@ -154,7 +138,7 @@ class Comparison:
                 save_figure(figure, table, "compare_auroc", folder / "figures")
                 pyplot.close(figure)
         facts = {"notice": NOTICE, "sides": list(self.sides), "notes": list(self.notes)}
-        facts |= {"origins": self.origins, "n_draws": self.n_draws, "seed": self.seed}
+        facts |= {"origins": self.origins}
         save_json(facts, folder / "compare.json")
         return folder
 
@@ -174,7 +158,7 @@ class Comparison:
     __repr__ = __str__
 
 
-def compare_runs(*runs: Run | str | Path, n_draws: int = 2000, seed: int = 0) -> Comparison:
+def compare_runs(*runs: Run | str | Path) -> Comparison:
     """Compare models or settings: the answers of several runs on the cases that they share.
 
     - ``runs``: runs, or their folders. docs/replies.md, *Side by side*, says which sides there are
@@ -184,8 +168,6 @@ def compare_runs(*runs: Run | str | Path, n_draws: int = 2000, seed: int = 0) ->
     - ``ValueError``: fewer than two sides or more than :data:`MOST`, nothing shared, one case with
       two truths, a path that is no run's folder.
     """
-    if n_draws < 1:
-        raise ValueError(f"n_draws must be at least 1; received {n_draws}")
     sides = [side for k, run in enumerate(runs, 1) for side in _sides(run, k)]
     where = ", ".join(dict.fromkeys(side.where for side in sides)) or "no run"
     if not 2 <= len(sides) <= MOST:
@@ -198,19 +180,17 @@ def compare_runs(*runs: Run | str | Path, n_draws: int = 2000, seed: int = 0) ->
     answers = every[n_sides.eq(len(sides))].reset_index(drop=True)
     if answers.empty:
         raise ValueError(f"no data set, case and level is shared by all of {where}")
-    confidence, notes = _confidences(sides, answers)
+    confidence = _confidences(sides, answers)
     labels = tuple(side.label for side in sides)
-    differences = _differences(answers, confidence, labels, n_draws, seed)
+    differences = _differences(answers, confidence, labels)
     return Comparison(
         sides=labels,
-        metrics=_metrics(answers, confidence, n_draws, seed),
+        metrics=_metrics(answers, confidence),
         differences=differences,
         origins={side.label: {"model": side.model, "run": side.where} for side in sides},
         left_out=_left_out(every, answers),
         answers=answers,
-        notes=(*notes, *_cautions(sides, answers)),
-        n_draws=n_draws,
-        seed=seed,
+        notes=tuple(_cautions(sides, answers, confidence)),
     )
 
 
@@ -247,59 +227,41 @@ def _same_truths(every: pd.DataFrame, where: Mapping[str, str]) -> None:
             raise ValueError(f"case {of['case_id']!r} of {of['dataset']} {truths}")
 
 
-def _confidences(sides: Sequence[_Side], answers: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """A row for each shared answer and each method of any side, and which methods a side lacks."""
+def _confidences(sides: Sequence[_Side], answers: pd.DataFrame) -> pd.DataFrame:
+    """Every side's confidences in the shared answers."""
     columns = [*KEYS, "method", "confidence", "bound", "missing"]
     for side in sides:
         schema.need(side.run.confidence, columns, f"the confidences of {side.where}")
-    known = pd.concat([side.part(side.run.confidence)[columns] for side in sides])
-    known = known.astype({"confidence": float}).reset_index(drop=True)
-    known = known.merge(answers[KEYS], on=KEYS, validate="many_to_one")
-    schema.refuse(known, known.duplicated([*KEYS, "method"]), "a confidence stands twice")
-    methods = list(dict.fromkeys(known["method"]))
-    grid = answers[KEYS].merge(pd.DataFrame({"method": methods}, dtype=object), how="cross")
-    grid = grid.merge(known, on=[*KEYS, "method"], how="left", validate="one_to_one")
-    why, notes = grid["missing"].astype(object).fillna(""), []
-    for side in sides:
-        has = set(known.loc[known["model"].eq(side.label), "method"])
-        if lacking := [m for m in methods if m not in has]:
-            notes.append(f"{side.label} has no {', '.join(lacking)}")
-            none = grid["model"].eq(side.label) & grid["method"].isin(lacking)
-            why = why.mask(none, "this side has no such method")
-    return grid.assign(missing=why, bound=grid["bound"].astype(object).fillna("")), notes
+    every = pd.concat([side.part(side.run.confidence)[columns] for side in sides])
+    return every.merge(answers[KEYS], on=KEYS, validate="many_to_one")
 
 
-def _metrics(
-    answers: pd.DataFrame, confidence: pd.DataFrame, n_draws: int, seed: int
-) -> pd.DataFrame:
+SHOWN = [("accuracy", "pooled"), ("auroc", "within"), ("ece", "pooled")]
+"""Metric and level of what is compared of each side."""
+
+
+def _metrics(answers: pd.DataFrame, confidence: pd.DataFrame) -> pd.DataFrame:
     """Accuracy of each side; AUROC, and ECE of a probability, of each of its methods."""
-    lines = []
-    for label, rows in rows_of_methods(answers, confidence, n_draws, seed):
-        if not label["method"]:
-            found = estimate(rows, rate("correct"))
-            lines.append({**label, "metric": "accuracy", "level": "pooled", **found})
-            continue
-        lines.append({**label, "metric": "auroc", "level": "within", **stratified(rows, "auroc")})
-        known = METHODS.get(label["method"])
-        if known and known.scale == "probability":
-            found = estimate(rows, CALIBRATION["ece"])
-            lines.append({**label, "metric": "ece", "level": "pooled", **found})
-    return schema.table(lines, ["model", "dataset", "method", "level"], ["n_rarer"])
+    found = metrics_table(Tables(answers, confidence))
+    pairs = pd.Series(zip(found["metric"], found["level"], strict=True), found.index)
+    return pd.DataFrame(found[pairs.isin(SHOWN)]).reset_index(drop=True)
 
 
 def _differences(
-    answers: pd.DataFrame, confidence: pd.DataFrame, labels: Sequence[str], n_draws: int, seed: int
+    answers: pd.DataFrame, confidence: pd.DataFrame, labels: Sequence[str]
 ) -> pd.DataFrame:
     """Each other side against the first: accuracy, and the AUROC of each method."""
     read = checked_answers(answers)
     graded = ~(read["failed"] | read["ungraded"])
     read = read.assign(correct=read["correct"].where(graded).astype(float))
     keys = ["model", "dataset", "method", "variant", "level"]
-    parts = [corrected(list(_accuracies(read, labels, n_draws, seed)), keys, ["n_rarer"])]
-    if len(confidence):
-        table = joined(checked_answers(answers), confidence)
+    parts = [corrected(list(_accuracies(read, labels)), keys, ["n_rarer"])]
+    of_first = confidence.loc[confidence["model"].eq(labels[0]), "method"]
+    of_both: Any = confidence[confidence["method"].isin(of_first)]
+    if of_both["model"].nunique() > 1:
+        table = joined(checked_answers(answers), of_both)
         table = table.assign(variant=table["model"], model="")
-        found = paired_differences(table, labels[0], metrics=["auroc"], n_draws=n_draws, seed=seed)
+        found = paired_differences(table, labels[0], metrics=["auroc"])
         parts.append(found[found["level"].eq("within")])
     whole = pd.concat([part for part in parts if len(part)], ignore_index=True)
     whole = whole.assign(model=whole["variant"]).drop(columns="variant")
@@ -307,21 +269,18 @@ def _differences(
     return whole
 
 
-def _accuracies(
-    read: pd.DataFrame, labels: Sequence[str], n_draws: int, seed: int
-) -> Iterator[dict[str, Any]]:
-    for name, part in read.groupby("dataset", sort=False):
-        draws = Draws.of(part["case_id"].to_numpy(), n_draws, seed)
-        by_side = {who: mine.sort_values(VIEW) for who, mine in part.groupby("model")}
-        theirs = by_side[labels[0]].reset_index(drop=True)
+def _accuracies(read: pd.DataFrame, labels: Sequence[str]) -> Iterator[dict[str, Any]]:
+    for key, part in groups(read, ["dataset"]):
+        draws = Draws.of(part["case_id"].to_numpy())
+        wide = part.pivot(index=["case_id", "level"], columns="model", values="correct")
+        wide = wide.reset_index()
         for label in labels[1:]:
-            mine = by_side[label].reset_index(drop=True)
-            both = (mine["correct"].notna() & theirs["correct"].notna()).to_numpy()
-            columns, none = ["case_id", "correct"], "no graded answer that both have"
-            other = Rows(theirs[columns], both, draws, none)
-            pair = Rows(mine[columns], both, draws, none, other)
-            key = {"model": "", "dataset": name, "method": "", "variant": label, "level": "pooled"}
-            yield {**key, "metric": "accuracy", **compared(pair, rate("correct"))}
+            both = wide[[labels[0], label]].notna().all(axis=1).to_numpy()
+            theirs, mine = (wide.assign(correct=wide[side]) for side in (labels[0], label))
+            none = "no graded answer that both have"
+            pair = Rows(mine, both, draws, none, Rows(theirs, both, draws, none))
+            about = {"model": "", "method": "", "variant": label, "level": "pooled"}
+            yield key | about | {"metric": "accuracy"} | compared(pair, rate("correct"))
 
 
 def _left_out(every: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
@@ -333,8 +292,15 @@ def _left_out(every: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
     return counts.assign(n_left_out=counts["n_answers"] - counts["n_shared"])
 
 
-def _cautions(sides: Sequence[_Side], answers: pd.DataFrame) -> Iterator[str]:
+def _cautions(
+    sides: Sequence[_Side], answers: pd.DataFrame, confidence: pd.DataFrame
+) -> Iterator[str]:
     """What to know before the numbers are believed."""
+    methods = list(dict.fromkeys(confidence["method"]))
+    for side in sides:
+        has = set(confidence.loc[confidence["model"].eq(side.label), "method"])
+        if lacking := [method for method in methods if method not in has]:
+            yield f"{side.label} has no {', '.join(lacking)}"
     words = answers.groupby(VIEW)["n_words"].nunique() if "n_words" in answers else pd.Series()
     if n := int(words.gt(1).sum()):
         yield f"{formatted.counted(n, 'shared answer')} on other words"
@@ -345,8 +311,3 @@ def _cautions(sides: Sequence[_Side], answers: pd.DataFrame) -> Iterator[str]:
 
 def _of_metric(table: pd.DataFrame, metric: str) -> pd.DataFrame:
     return pd.DataFrame(table[table["metric"].eq(metric)])
-
-
-def _or_nan(value: float, shown: Any) -> str:
-    """A number in words; "nan", which a figure leaves blank, where there is none."""
-    return "nan" if pd.isna(value) else shown(value)

@@ -14,7 +14,7 @@ import pydantic
 
 from trustlab.agents.medconf import MedConf
 from trustlab.choices import Counts, Options, Warmth, choices
-from trustlab.confidence import select
+from trustlab.confidence import METHODS, select
 from trustlab.corpora import CorpusPath, corpus_files, load_corpus
 from trustlab.disk_index import open_retriever
 from trustlab.experiment import benchmark, each_asked
@@ -24,8 +24,8 @@ from trustlab.knowledge import load_knowledge
 from trustlab.meaning.encoder import Encoder
 from trustlab.meaning.entailment import Entailment
 from trustlab.meaning.parts import Readers
-from trustlab.metrics.estimate import NAN
-from trustlab.metrics.paired import MIN_COVERAGE
+from trustlab.metrics import run_tables
+from trustlab.metrics.run_tables import Tables
 from trustlab.models.base import Model
 from trustlab.records import Case, Context, View, normalise
 from trustlab.retrieval import BM25, N_BEST, Passage, Retriever
@@ -45,7 +45,6 @@ PARTS: Mapping[str, Mapping[str, Any]] = {
 MEDCONF = ("medconf", "medconf_weighted")
 ASKED_WITH = ("entropy", "pmi")
 """Methods that make the answer's request the benchmark's own: its reply is found, not asked for."""
-UNSHARED = "no value in another variant that it is compared with"
 _CONSISTENCY = [m for m in select("variants") if m.family == "consistency"]
 SAMPLED = tuple(m.name for m in _CONSISTENCY if "similarity_med" not in m.needs)
 """The consistency family, without the method that needs a medical encoder."""
@@ -95,11 +94,6 @@ class Ablations:
     confidence: pd.DataFrame
     calls: pd.DataFrame
     runs: Mapping[str, Run] = field(repr=False)
-
-    def run_shown(self, variant: str) -> Run:
-        """A variant's run with the confidences that ``confidence`` has of it."""
-        shown = self.confidence[self.confidence["variant"] == variant]
-        return replace(self.runs[variant], confidence=shown)
 
     def judged(self) -> pd.DataFrame:
         """The confidences with ``correct`` beside them, as ``paired_differences`` takes them."""
@@ -167,28 +161,37 @@ def sampling(counts: Sequence[int], temperatures: Sequence[float]) -> dict[str, 
     }
 
 
-def on_shared_rows(made: Ablations, by_method: bool = False) -> Ablations:
-    """The same on one set of answers: no variant looks better for having lost the hard ones.
-    Of each model and data set (and method, with ``by_method``) the answers stay for which every
-    variant and method compared has a confidence; the others become missing, with the reason. A
-    variant of a method with values for less than ``MIN_COVERAGE`` of the answers that any of these
-    has is not compared, and loses all."""
-    part = ["model", "dataset", *(["method"] if by_method else [])]
-    point = ["model", "dataset", "method", "variant"]
-    found = made.confidence.copy()
-    known: Any = found["confidence"].notna()
-    row = [found[c] for c in dict.fromkeys([*part, *KEYS])]
-    any_known = known.groupby(row).transform("any")
-    of = [found[c] for c in point]
-    n_known, n_any = (has.groupby(of).transform("sum") for has in (known, any_known))
-    compared = n_known >= MIN_COVERAGE * n_any
-    few = known & ~compared
-    unshared = known & compared & ~(known | ~compared).groupby(row).transform("all")
-    left_out = "a value for only " + n_known.astype(str) + " of " + n_any.astype(str) + " answers"
-    found.loc[few, "missing"] = left_out[few]
-    found.loc[unshared, "missing"] = UNSHARED
-    found.loc[few | unshared, "confidence"] = NAN
-    return replace(made, confidence=found)
+def variants_table(made: Ablations, **options: Any) -> pd.DataFrame:
+    """Every metric of every method in every variant, and the settings of the variant.
+
+    - All variants and methods of a model and data set stand on the answers that they share
+      (:func:`~trustlab.metrics.run_tables.shared_rows`): no variant looks better for having lost
+      the hard ones. One that would take too many away has ``own_rows``.
+    - Columns of :func:`~trustlab.metrics.run_tables.metrics_table` (``options`` too), then
+      ``variant n_samples temperature n_passages``. Accuracy, which no variant changes, is absent.
+    """
+    point = made.confidence["method"] + ", " + made.confidence["variant"]
+    names = made.confidence[["method", "variant"]].assign(point=point).drop_duplicates()
+    names = names.set_index("point")
+    scales = {name: METHODS[method].scale for name, method in names["method"].items()}
+    answers = next(iter(made.runs.values())).answers
+    tables = Tables(answers, made.confidence.assign(method=point))
+    found = run_tables.metrics_table(tables, scales, **options)
+    found = found[found["method"].ne("")].reset_index(drop=True)
+    settings = pd.DataFrame([_settings(run.parameters) for run in made.runs.values()])
+    settings = settings.assign(variant=list(made.runs))
+    variant = found["method"].map(names["variant"])
+    found = found.assign(variant=variant, method=found["method"].map(names["method"]))
+    return found.merge(settings, on="variant", how="left", validate="many_to_one")
+
+
+def _settings(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """What variants of sampling and of passages differ in."""
+    return {
+        "n_samples": parameters["n_samples"],
+        "temperature": parameters["sample_temperature"],
+        "n_passages": parameters["medconf"]["n_passages"],
+    }
 
 
 def _stacked(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:

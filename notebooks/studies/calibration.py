@@ -21,10 +21,8 @@ from trustlab.metrics.estimate import (
     Statistic,
     at_least,
     estimate,
-    grouped,
     rate,
 )
-from trustlab.metrics.paired import MIN_COVERAGE
 from trustlab.metrics.run_tables import BAND, CHANCE, rows_of_methods
 from trustlab.metrics.selective import RISK, risk_at
 from trustlab.workbench import Workbench
@@ -76,7 +74,7 @@ def calibration_table(
             if how != AS_GIVEN or scales.get(method) == "probability":
                 made = _calibrated(rows, how, few(rows), n_folds, seed)
                 lines += [label | {"how": how} | line for line in made]
-    return schema.table(lines, [*RUN, "method", "how"], CHANCE)
+    return schema.table(lines, [*RUN, "method", "how"], [*CHANCE, "own_rows"])
 
 
 def _calibrated(
@@ -122,7 +120,7 @@ def recalibration_curves(
         if scales.get(label["method"]) == "probability":
             for point, found in _recalibrated(rows):
                 lines.append({**label, "confidence": point, "metric": "accuracy", **found})
-    return schema.table(lines, [*RUN, "method", "confidence"])
+    return schema.table(lines, [*RUN, "method", "confidence"], ["own_rows"])
 
 
 def _recalibrated(rows: Rows) -> Iterator[tuple[float, dict[str, Any]]]:
@@ -157,17 +155,14 @@ def reliability_table(
     seed: int = 0,
 ) -> pd.DataFrame:
     """Per method on the probability scale: the accuracy in equal-mass bins of its confidence.
-    A row a model, method and ``bin``: ``confidence`` is the bin's mean, ``value`` its accuracy.
-    Ties share a bin; bins are held fixed in the draws. Answers that could not be had are left
-    out."""
-    probable = [name for name, scale in scales.items() if scale == "probability"]
-    told = confidence[confidence["method"].isin(probable) & confidence["confidence"].notna()]
-    keys = ["case_id", "dataset", "level", "model"]
-    graded = answers[[*keys, "correct"]].dropna()
-    known = told.drop(columns="bound").merge(graded, on=keys, validate="many_to_one")
-    how: dict[str, Any] = {"n_draws": n_draws, "seed": seed}
+    A row a model, data set, method and ``bin``: ``confidence`` is the bin's mean, ``value`` its
+    accuracy. On the answers that the run's methods share, or ``own_rows``. Ties share a bin; bins
+    are held fixed in the draws."""
     lines: list[dict[str, Any]] = []
-    for label, rows in grouped(known, ["model", "method"], "confidence", **how):
+    for label, rows in rows_of_methods(answers, confidence, n_draws, seed):
+        if scales.get(label["method"]) != "probability" or not len(rows):
+            continue
+        rows = rows.at(rows.known)
         rank = rankdata(rows["confidence"])
         bin_of = np.minimum((bins * (rank - 0.5) / len(rows)).astype(int), bins - 1)
         for b in np.unique(bin_of):
@@ -175,7 +170,7 @@ def reliability_table(
             place = {"bin": int(b), "confidence": float(part["confidence"].mean())}
             found = estimate(part, rate("correct"))
             lines.append({**label, **place, "metric": "accuracy", **found})
-    return schema.table(lines, ["model", "method", "bin", "confidence"])
+    return schema.table(lines, [*RUN, "method", "bin", "confidence"], ["own_rows"])
 
 
 COVERAGES = tuple(np.round(np.arange(0.05, 1.0001, 0.05), 2))
@@ -195,60 +190,58 @@ def risk_coverage_table(
 ) -> pd.DataFrame:
     """Risk (share of wrong answers among those given) at each coverage, a row a point of a curve.
 
-    - Curves of ``methods`` in that order, on the ``n_shared`` rows of a model and data set that all
-      have; a method with a value in fewer than half of the answers is left out, in one row.
+    - Curves of ``methods`` in that order, on the ``n_shared`` rows of a model and data set that the
+      run's methods share; one with ``own_rows`` on those that it has.
     - ``role`` is "method", or "reference": of "oracle" (right answers first) and "any order".
     - ``coverage`` is of the shared rows; ``n``: the answers given there, of ``n_cases`` cases
       (equal confidences at the end all counted in).
     - Below ``min_per_class`` right or wrong answers a row a method, and why there is no curve.
     """
-    several: dict[tuple[str, str], dict[str, Rows]] = {}
+    several: dict[tuple[str, str], dict[str, tuple[Rows, bool]]] = {}
     for label, rows in rows_of_methods(answers, confidence, n_draws, seed):
-        several.setdefault((label["model"], label["dataset"]), {})[label["method"]] = rows
+        of_run = several.setdefault((label["model"], label["dataset"]), {})
+        of_run[label["method"]] = rows, label["own_rows"]
     lines: list[dict[str, Any]] = []
     for run, of in several.items():
         ordered = {method: of[method] for method in methods if method in of}
         label = dict(zip(RUN, run, strict=True))
         lines += [label | line for line in _curves(ordered, coverages, min_per_class)]
-    return schema.table(lines, [*RUN, "method", "role", "coverage"], ["n_shared", "n_rarer"])
+    more = ["n_shared", "n_rarer", "own_rows"]
+    return schema.table(lines, [*RUN, "method", "role", "coverage"], more)
 
 
-def _curves(several: dict[str, Rows], coverages: Sequence[float], least: int) -> Iterator[dict]:
+def _curves(
+    several: dict[str, tuple[Rows, bool]], coverages: Sequence[float], least: int
+) -> Iterator[dict]:
     """The curves of one model and data set, the two references first."""
-    compared = {m: rows for m, rows in several.items() if rows.known.mean() >= MIN_COVERAGE}
-    shared = np.all([rows.known for rows in compared.values()], axis=0) if compared else np.False_
-    on_shared = [(method, replace(rows, known=shared)) for method, rows in compared.items()]
-    few = at_least(least)(on_shared[0][1]) if shared.any() else "no row that all methods have"
-    if not few:
-        first = on_shared[0][1]
-        for name, of in REFERENCES.items():
-            asked = first.asked.assign(confidence=NAN, bound=False)
-            asked.loc[shared, "confidence"] = of(first)
-            yield from _curve(replace(first, asked=asked), name, "reference", coverages)
-        for method, rows in on_shared:
-            yield from _curve(rows, method, "method", coverages)
-    for method, rows in several.items():
-        if method in compared and not few:
+    few = at_least(least)
+    beside = [rows for rows, own in several.values() if not (own or few(rows))]
+    for name, order in REFERENCES.items() if beside else ():
+        asked = beside[0].asked.assign(confidence=NAN, bound=False)
+        asked.loc[beside[0].known, "confidence"] = order(beside[0])
+        about = {"method": name, "role": "reference", "own_rows": False}
+        for point in _curve(replace(beside[0], asked=asked), coverages):
+            yield about | point
+    for name, (rows, own) in several.items():
+        about = {"method": name, "role": "method", "own_rows": own}
+        if why := few(rows):
+            found = estimate(rows, Metric(rate("correct"), lambda _, why=why: why))
+            yield about | found | {"metric": "risk", "n_rarer": NAN}
             continue
-        alone = f"a value in {len(rows)} of {len(rows.asked)} answers only: not compared"
-        why = few if method in compared else alone
-        found = estimate(rows, Metric(rate("correct"), lambda _, why=why: why))
-        yield {"method": method, "role": "method", "metric": "risk", **found, "n_rarer": NAN}
+        for point in _curve(rows, coverages):
+            yield about | point
 
 
-def _curve(rows: Rows, name: str, role: str, coverages: Sequence[float]) -> Iterator[dict]:
+def _curve(rows: Rows, coverages: Sequence[float]) -> Iterator[dict]:
     """One curve: at each coverage the risk among those given, with the counts of these."""
     correct, sure = rows["correct"], rows.ranked
     rows = replace(rows, asked=rows.asked.assign(wrong=1 - rows.asked["correct"]))
-    of_all = {"n_shared": len(rows), "n_rarer": rows.rarer}
+    of_all = {"metric": "risk", "n_shared": len(rows), "n_rarer": rows.rarer}
     of_all["n_missing"] = len(rows.asked) - len(rows)
-    for coverage, risk in zip(
-        map(float, coverages), risk_at(correct, sure, coverages), strict=True
-    ):
+    risks = risk_at(correct, sure, coverages)
+    for coverage, risk in zip(map(float, coverages), risks, strict=True):
         last = max(int(np.ceil(round(coverage * len(rows), 9))), 1)
         given = rows.known.copy()
         given[rows.known] = sure >= np.sort(sure)[len(sure) - last]
         of = Statistic(lambda _, risk=risk: np.array([risk]), RISK.kind, RISK.interval)
-        found = estimate(rows.at(given), of)
-        label = {"method": name, "role": role, "coverage": coverage, "metric": "risk"}
-        yield label | found | of_all
+        yield {"coverage": coverage} | estimate(rows.at(given), of) | of_all

@@ -24,6 +24,7 @@ from trustlab.knowledge import load_knowledge
 from trustlab.measures import families
 from trustlab.metrics import paired, stability
 from trustlab.metrics.estimate import groups
+from trustlab.metrics.run_tables import shared_rows
 from trustlab.metrics.schema import table
 from trustlab.models.base import About, Model
 from trustlab.models.cache import CachedModel
@@ -231,57 +232,72 @@ def _stacked(
 
 RUN = ["model", "dataset"]
 ROW = [*RUN, "case_id", "level"]
-LEAST_SHARE = 0.5
-"""A method with a value on a smaller share of the rows would take too many from the others."""
+COEFFICIENTS = {"cv_group": stability.cv_group, "cv_sample": stability.cv_sample}
 SAME = "the paraphrased conditions show the same text"
-NOT_SHARED = "no row has a value of every compared method"
+NOT_SHARED = "no row has a value of both methods"
 
 
-def variation_table(confidence: pd.DataFrame, n_draws: int = 2000, seed: int = 0) -> pd.DataFrame:
+def variation_table(
+    answers: pd.DataFrame, confidence: pd.DataFrame, n_draws: int = 2000, seed: int = 0
+) -> pd.DataFrame:
     """CV group and CV sample (percent) of each method on a ratio scale over the paraphrases.
 
     - Left out are views where two paraphrased conditions show the same text (``n_same``), or where
-      one changed nothing or has no value, the original included (``n_missing``).
-    - Methods stand on the rows that they share; one that has fewer than half on its own
-      (``own_rows``). ``chance``: :func:`~trustlab.metrics.stability.cv_group_by_chance`.
+      one changed nothing, has no graded answer or no value, the original included (``n_missing``).
+    - CV sample is also without views whose mean is 0 (``n_zero``, among ``n_missing``).
+    - Methods stand on the rows that they share, where an answer is right or wrong as the original's
+      is; one that would take too many away on its own (``own_rows``), see :func:`compared_rows`.
+    - ``chance``: :func:`~trustlab.metrics.stability.cv_group_by_chance`.
     - Empty where there are fewer than two paraphrased conditions.
     """
-    lines = []
-    for about, part in groups(compared_views(confidence), [*RUN, "level", "method"]):
-        apart = part[~part["same"]]
-        values = apart[conditions(apart)].where(apart["used"])
-        lost = (apart["whole"] & apart["possible"]).any() and not apart["used"].any()
-        alike = part["same"].any() and not part["possible"].any()
-        why = NOT_SHARED if lost else SAME if alike else ""
-        about |= {"own_rows": part["own"].any(), "n_same": part["same"].sum()}
-        how = values, apart["case_id"], n_draws, seed
-        group, each = stability.cv_group(*how), stability.cv_sample(*how)
-        group["chance"] = stability.cv_group_by_chance(values, n_draws, seed)
-        for metric, line in (("cv_group", group), ("cv_sample", each)):
-            lines.append(about | line | {"metric": metric, "missing": why or line["missing"]})
+    lines, by = [], [*RUN, "level", "method"]
+    for metric, coefficient in COEFFICIENTS.items():
+        for about, part in groups(compared_views(answers, confidence, metric), by):
+            apart = part[~part["same"]]
+            values = apart[conditions(apart)].where(apart["used"])
+            line = coefficient(values, apart["case_id"], n_draws, seed)
+            alike = part["same"].any() and not part["possible"].any()
+            none = part["zero"].any() and not part["used"].any()
+            line["missing"] = SAME if alike else stability.NO_MEAN if none else line["missing"]
+            if metric == "cv_group":
+                line["chance"] = stability.cv_group_by_chance(values, n_draws, seed)
+            counts = {"n_same": part["same"].sum(), "n_zero": part["zero"].sum()}
+            own = {"own_rows": part["own"].any(), "metric": metric}
+            lines.append(about | line | counts | own)
     return table(lines, [*RUN, "method", "level"], ["n_same", "n_zero", "chance", "own_rows"])
 
 
-def compared_views(confidence: pd.DataFrame) -> pd.DataFrame:
-    """What variation is taken over: a row for each method on a ratio scale, view and level.
+def compared_views(answers: pd.DataFrame, confidence: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """What a variation is taken over: a row for each method on a ratio scale, view and level.
+    ``metric``: "cv_group" or "cv_sample".
     Columns model dataset method case_id percent level; a value for each condition, original
-    included; ``same``: two paraphrased conditions show one text; ``possible``: they do not, and
-    each changed something; ``whole``: every condition has a value; those of
-    :func:`compared_rows`."""
+    included; ``same``: two paraphrased conditions show one text; ``possible``: they do not, each
+    changed something, and every answer is graded; ``correct``: whether the original's is right;
+    ``zero``: the mean over the paraphrases is 0; ``whole``: every condition has a value, for CV
+    sample not ``zero``; those of :func:`compared_rows`."""
     again = conditions(confidence["condition"].unique())
     ratio = [m.name for m in select("ratio")]
-    ours = confidence["condition"].isin([ways.ORIGINAL.name, *again])
-    ours &= confidence["method"].isin(ratio)
+    compared = [ways.ORIGINAL.name, *again]
+    ours = confidence["condition"].isin(compared) & confidence["method"].isin(ratio)
     asked: Any = confidence[ours & (len(again) > 1)]
     texts = asked.drop_duplicates([*ROW, "condition"]).set_index([*ROW, "condition"])
     shown, changed = (texts[name].unstack("condition") for name in ("shown", "changed"))
     moved = changed[conditions(changed)].astype(bool).all(axis=1)
     same = moved & (shown[conditions(shown)].nunique(axis=1) < len(again))
-    views = pd.DataFrame({"same": same, "possible": moved & ~same}).reset_index()
+    grades: Any = answers[answers["condition"].isin(compared)]
+    grades = grades.pivot(index=ROW, columns="condition", values="correct")
+    grades = grades.reindex(index=moved.index, columns=compared)
+    possible = moved & ~same & grades.notna().all(axis=1)
+    views = pd.DataFrame({"same": same, "possible": possible})
+    views = views.assign(correct=grades[ways.ORIGINAL.name]).reset_index()
     values = asked.pivot(index=[*ROW, "method"], columns="condition", values="confidence")
     found = asked[[*RUN, "method"]].drop_duplicates().merge(views, on=RUN)
     found = found.join(values, on=[*ROW, "method"])
     found["whole"] = found[values.columns].notna().all(axis=1)
+    mean = found[conditions(values)].mean(axis=1, skipna=False)
+    found["zero"] = found["whole"] & found["possible"] & mean.eq(0)
+    if metric == "cv_sample":
+        found["whole"] &= ~found["zero"]
     return compared_rows(by_level(found, RUN), [*RUN, "level"])
 
 
@@ -292,15 +308,19 @@ def conditions(names: Any) -> list[str]:
 
 def compared_rows(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """``used``: which rows of each method are compared; ``own``: whether it stands on its own.
-    Methods ``whole`` on half of the ``possible`` rows share those where all are; the others keep
-    their own."""
-    had = rows.assign(used=rows["whole"] & rows["possible"])
-    of_method: Any = had.groupby([*by, "method"])[["used", "possible"]].transform("sum")
-    own = of_method["used"] < LEAST_SHARE * of_method["possible"]
-    own |= of_method["possible"].eq(0)
-    free = had.assign(used=had["used"] | own)
-    shared = free.groupby([*by, "case_id", "percent"])["used"].transform("all")
-    return had.assign(used=had["used"] & (shared | own), own=own & (of_method["used"] > 0))
+    Of the ``possible`` rows, by :func:`~trustlab.metrics.run_tables.shared_rows`."""
+    used = pd.Series(False, rows.index)
+    own = used.copy()
+    for _, part in groups(rows, by):
+        of_methods = dict(list(part.groupby("method", sort=False)))
+        first = next(iter(of_methods.values()))
+        judged, correct = first["possible"].to_numpy(), first["correct"].eq(1).to_numpy()
+        has = {name: of["whole"].to_numpy() & judged for name, of in of_methods.items()}
+        shared, members = shared_rows(has, judged, correct)
+        for name, of in of_methods.items():
+            used[of.index] = shared if name in members else has[name]
+            own[of.index] = name not in members and bool(has[name].any())
+    return rows.assign(used=used, own=own)
 
 
 def by_level(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
@@ -308,37 +328,42 @@ def by_level(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     rows = rows.rename(columns={"level": "percent"})
     each = [rows[rows["percent"] == q].assign(level=str(q)) for q in sorted(set(rows["percent"]))]
     found = pd.concat([*each, rows.assign(level="all")])
-    return found.sort_values(by, key=lambda column: pd.factorize(column)[0], kind="stable")
+    return found.sort_values(
+        by, key=lambda column: pd.factorize(column)[0], kind="stable", ignore_index=True
+    )
 
 
 KEYS = [*RUN, "method", "family", "against", "level"]
 
 
 def cv_differences(
-    confidence: pd.DataFrame, reference: str = "medconf", n_draws: int = 2000, seed: int = 0
+    answers: pd.DataFrame,
+    confidence: pd.DataFrame,
+    reference: str = "medconf",
+    n_draws: int = 2000,
+    seed: int = 0,
 ) -> pd.DataFrame:
     """CV group and CV sample of each method against those of ``reference``, at each level and all.
     On the views of ``variation_table``; a method with rows of its own on those that it and the
     reference have; CV sample without views of mean 0. ``ValueError`` for a reference without
     values."""
     lines = []
-    for about, every in groups(compared_views(confidence), [*RUN, "level"]):
-        of = {str(m): mine for m, mine in every.groupby("method", sort=False)}
-        if reference not in of:
-            raise ValueError(f"reference is {reference!r}; the run has {list(of)}")
-        for method in (m for m in of if m != reference):
-            both = of[method], of[reference]
-            where = "possible" if any(part["own"].any() for part in both) else "used"
-            shown = [part[conditions(part)].where(part["whole"] & part[where]) for part in both]
-            values = [some.to_numpy(float) for some in shown]
-            label = about | {"against": reference, "method": method}
-            label["family"] = families().get(method, "other")
-            for metric, statistic in stability.CVS.items():
+    for metric, statistic in stability.CVS.items():
+        for about, every in groups(compared_views(answers, confidence, metric), [*RUN, "level"]):
+            of = {str(m): mine for m, mine in every.groupby("method", sort=False)}
+            if reference not in of:
+                raise ValueError(f"reference is {reference!r}; the run has {list(of)}")
+            for method in (m for m in of if m != reference):
+                both = of[method], of[reference]
+                where = "possible" if any(part["own"].any() for part in both) else "used"
+                shown = [part[conditions(part)].where(part["whole"] & part[where]) for part in both]
+                values = [some.to_numpy(float) for some in shown]
                 how = both[0]["case_id"], n_draws, seed, NOT_SHARED
                 mine, theirs = stability.views(metric, values, *how)
                 pair = replace(mine, reference=theirs)
                 found = paired.compared(pair, statistic, undefined=stability.NO_MEAN)
-                lines.append(label | {"metric": metric} | found)
+                label = about | {"against": reference, "method": method, "metric": metric}
+                lines.append(label | {"family": families().get(method, "other")} | found)
     return paired.corrected(lines, KEYS)
 
 

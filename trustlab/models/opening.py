@@ -44,6 +44,11 @@ NO_MODEL = (
     " (docs/your_model.md, Files on a disk, says what to do with other forms)"
 )
 
+ALLOWED = (
+    "allowed are whole files that transformers itself opens, and no code of a model's own is ever"
+    " run (docs/your_model.md, Files on a disk)"
+)
+
 
 def local_model(source: str) -> Path | None:
     """The folder that ``source`` names, or the GGUF file that it names or that stands alone in it;
@@ -286,8 +291,8 @@ def open_weights(
     source: str, commit: str | None, config: Any, dtype: Any, device_map: Any = None
 ) -> Any:
     """The model of what :func:`locate` found, on the CPU, or spread as ``device_map`` says;
-    ``dtype``: torch's, or "auto". FileNotFoundError: the weights are absent. ValueError: they are
-    damaged, or ``device_map`` is wrong. ImportError: a library is absent."""
+    ``dtype``: torch's, or "auto". ValueError: the weights are absent or damaged, or ``device_map``
+    is wrong. ImportError: a library is absent."""
     import transformers
     from safetensors import SafetensorError
 
@@ -300,15 +305,9 @@ def open_weights(
             place, revision=commit or "main", gguf_file=file, trust_remote_code=False,
             dtype=dtype, device_map=device_map, output_loading_info=True,
         )  # fmt: skip
-    except SafetensorError as error:
-        damaged = f"is damaged or cut short ({error})"
-        raise ValueError(f"a weight file of {source!r} {damaged}; get it anew") from error
-    except OSError as error:
-        first = str(error).splitlines()[0]
-        raise FileNotFoundError(f"{source!r} has no weights: {first}") from error
     except ImportError as error:  # of a quantised checkpoint, say
         raise ImportError(f"{source!r} needs a library: {error}") from error
-    except (RuntimeError, ValueError) as error:
+    except (SafetensorError, OSError, RuntimeError, ValueError) as error:
         raise _refusal(source, "the weights cannot be read", error) from error
     # The library would fill them with random numbers.
     if missing := sorted(report["missing_keys"]):
@@ -388,10 +387,5 @@ def ends_of_turn(tokenizer: Any) -> set[int]:
 
 
 def _refusal(source: str, what: str, error: Exception) -> ValueError:
-    words = str(error)
-    if "trust_remote_code" in words:
-        needs = "code from its own repository (trust_remote_code), and none is ever run here"
-        other = "a version made for the library itself, or serve it behind an API"
-        return ValueError(f"{source!r} needs {needs}; use {other}")
-    first = words.splitlines()[0] if words else type(error).__name__
-    return ValueError(f"{source!r}: {what}: {first}")
+    first = str(error).partition("\n")[0] or type(error).__name__
+    return ValueError(f"{source!r}: {what}: {first}; {ALLOWED}")
