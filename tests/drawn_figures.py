@@ -64,6 +64,7 @@ def seen(figure: Figure) -> list[Text]:
 
 def assert_legible(figure: Figure, most: float = 3) -> None:
     """No text leaves the figure or runs ``most`` pixels into another, and no ink is at an edge."""
+    figure.draw_without_rendering()  # a legend's words get their places by it
     whole = whole_of(figure)
     box = whole.transformed(figure.dpi_scale_trans)
     extents = [(text, Text.get_window_extent(text)) for text in seen(figure)]  # no arrows

@@ -346,9 +346,10 @@ def _plain(key: str, kept: object) -> str:
 
 def contains(longer: str, shorter: str) -> bool:
     """Whether one text is the other with three words or more put in at one place."""
+    if len(longer.split()) <= len(shorter.split()) + 2:
+        return False
     begin = os.path.commonprefix([longer, shorter])
-    is_longer = len(longer.split()) > len(shorter.split()) + 2
-    return is_longer and longer.endswith(shorter[len(begin) :])
+    return longer.endswith(shorter[len(begin) :])
 
 
 # The model

@@ -21,6 +21,7 @@ import json
 import math
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -238,9 +239,10 @@ def guess(part: str) -> float | None:
     return _in_range(found) if found and not more else None
 
 
-def all_numbers(text: str) -> set[float]:
+@lru_cache(maxsize=64)  # a patient's words stand behind several questions
+def all_numbers(text: str) -> frozenset[float]:
     """Every number of ``text`` in plain digits."""
-    return _values("plain", text)
+    return frozenset(_values("plain", text))
 
 
 def number(said: str) -> float | None:

@@ -93,6 +93,7 @@ def _bracketed_guesses(parts: Sequence[str], patient: str | None) -> tuple[float
     return tuple(scores)
 
 
+@lru_cache(maxsize=1 << 12)
 def true_or_false(text: str | None, reading: Reading = "chat") -> bool | None:
     r"""Whether the reply is the one word True or False, in any case, whatever marks stand around
     it. Only ``reading="chat"`` reads "Answer: True", ``\boxed{True}`` and "True. It fits."
