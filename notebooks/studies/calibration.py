@@ -63,8 +63,7 @@ def calibration_table(
       :data:`~trustlab.metrics.calibration.CALIBRATION`; beside "ece" what
       :func:`~trustlab.metrics.calibration.ece_by_chance` gives.
     - ``how``: "as given" only where ``scales`` (method -> scale) says 'probability'; "isotonic" is
-      :func:`~trustlab.metrics.calibration.cross_fitted` and held fixed in the draws; the
-      recalibration behind the parts and the bins of ECE are formed anew in each.
+      :func:`~trustlab.metrics.calibration.cross_fitted`.
     - What needs right and wrong answers is withheld below ``min_per_class`` of either.
     - ``ValueError`` as :func:`~trustlab.metrics.run_tables.rows_of_methods`.
     """
@@ -114,7 +113,7 @@ def recalibration_curves(
     - A row a model, data set, method on the probability scale and distinct confidence (at most 60,
       evenly by rank); ``value`` is the isotonic fit of correct on confidence, straight between two.
       Dimitriadis, Gneiting & Jordan 2021.
-    - ``low`` and ``high`` are pointwise, fitted anew in each draw.
+    - ``low`` and ``high`` are pointwise, fitted anew without each case.
     - One row, with its reason, for a method without both right and wrong answers.
     """
     lines: list[dict[str, Any]] = []
@@ -134,17 +133,17 @@ def _recalibrated(rows: Rows) -> Iterator[tuple[float, dict[str, Any]]]:
     spaced = np.linspace(0, len(values) - 1, MAX_POINTS).round().astype(int)
     picked, right = values[np.unique(spaced)], rows["correct"].astype(np.float64)
 
-    def fit(weight: np.ndarray) -> np.ndarray:
-        mass = np.bincount(group, weight, len(values))
-        held = mass > 0
-        if not held.any():
-            return np.full(len(picked), NAN)
-        rate = np.bincount(group, weight * right, len(values))[held] / mass[held]
-        return np.interp(picked, values[held], isotonic_regression(rate, weights=mass[held]).x)
+    def fit(kept: np.ndarray) -> np.ndarray:
+        mass = np.bincount(group[kept], minlength=len(values))
+        some = mass > 0
+        rate = np.bincount(group[kept], right[kept], len(values))[some] / mass[some]
+        return np.interp(picked, values[some], isotonic_regression(rate, weights=mass[some]).x)
 
-    curve = rows.over(lambda weights: np.stack([fit(weight) for weight in weights], axis=1))
-    for point, drawn in zip(picked, curve, strict=True):
-        fitted = Statistic(lambda _, drawn=drawn: drawn, "recalibration")
+    curves = [fit(np.ones(len(rows), bool))]
+    if rows.n_cases > 1:
+        curves += [fit(rows.case != one) for one in range(rows.n_cases)]
+    for point, at in zip(picked, np.transpose(curves), strict=True):
+        fitted = Statistic(lambda _, at=at: at, "recalibration")
         yield float(point), estimate(rows, fitted)
 
 
@@ -158,7 +157,7 @@ def reliability_table(
 ) -> pd.DataFrame:
     """Per method on the probability scale: the accuracy in equal-mass bins of its confidence.
     A row a model, method and ``bin``: ``confidence`` is the bin's mean, ``value`` its accuracy.
-    Ties share a bin; bins are held fixed in the draws. Answers that could not be had are left
+    Ties share a bin; bins stay as they are without a case. Answers that could not be had are left
     out."""
     probable = [name for name, scale in scales.items() if scale == "probability"]
     told = confidence[confidence["method"].isin(probable) & confidence["confidence"].notna()]
@@ -248,7 +247,7 @@ def _curve(rows: Rows, name: str, role: str, coverages: Sequence[float]) -> Iter
         last = max(int(np.ceil(round(coverage * len(rows), 9))), 1)
         given = rows.known.copy()
         given[rows.known] = sure >= np.sort(sure)[len(sure) - last]
-        of = Statistic(lambda _, risk=risk: np.array([risk]), RISK.kind, RISK.interval)
+        of = replace(RISK, values=lambda _, risk=risk: np.array([risk]))
         found = estimate(rows.at(given), of)
         label = {"method": name, "role": role, "coverage": coverage, "metric": "risk"}
         yield label | found | of_all
