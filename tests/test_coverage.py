@@ -172,5 +172,31 @@ def test_dependence_by_hand() -> None:
     assert ece_by_chance([0, 1], [0.0, 1.0], [0, 1]) == (0.0, 0.0, 0.0)
 
 
+LAWS = {law.name: law for law in intervals.LAWS}
+
+
+@each(
+    ("name", "kinds"),
+    [
+        ("4 % of the cases wholly wrong and sure", ["auroc", "difference of auroc", "risk"]),
+        ("panel, nearly perfect", ["cdr", "rdc", "osi", "fti as printed", "difference of osi"]),
+        ("few answers move", ["cv_sample", "difference of cv_sample"]),
+        ("changes in 3 % of the cases", ["difference of share", "mean"]),
+        ("graders agree, few wrong", ["kappa"]),
+    ],
+)
+def test_intervals_hold_where_those_of_resampled_cases_do_not(
+    monkeypatch: pytest.MonkeyPatch, name: str, kinds: list[str]
+) -> None:
+    monkeypatch.setattr(coverage, "withheld", lambda *_: "")
+    truth = intervals.truths(LAWS[name])
+    samples = [LAWS[name].found(np.random.default_rng((1, key)), 48) for key in range(40)]
+    for kind in kinds:
+        made = [one[kind] for one in samples]
+        assert all(np.isfinite([one.low, one.high]).all() for one in made)  # never withheld
+        held = [one.low <= truth[kind] <= one.high for one in made]
+        assert np.mean(held) >= 0.85, kind
+
+
 def test_the_page_shows_the_table() -> None:
     assert (ROOT / "docs" / "coverage.md").read_text() == intervals.page(pd.read_csv(coverage.FILE))

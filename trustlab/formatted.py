@@ -236,7 +236,7 @@ def interval_words(table: pd.DataFrame, words: str) -> str:
     if "low" not in table or table["low"].notna().to_numpy().any():
         why = table["missing"].astype(str) if "missing" in table else pd.Series(dtype=str)
         return words + ", where it holds" * bool(why.str.contains(PAGE, regex=False).any())
-    return f"no intervals: fewer than {MIN_CASES} cases, values all alike, or none that holds"
+    return f"no intervals: fewer than {MIN_CASES} cases, or none that holds"
 
 
 def lacking_words(table: pd.DataFrame, confidence: pd.DataFrame) -> str:

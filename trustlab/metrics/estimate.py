@@ -30,11 +30,6 @@ ALIKE = 1e-12
 NAN = float("nan")
 
 
-def enough_cases(case_ids: ArrayLike) -> bool:
-    """Whether ``case_ids`` (n,) name enough different cases for an interval."""
-    return len(np.unique(np.asarray(case_ids))) >= MIN_CASES
-
-
 @dataclass(frozen=True)
 class Draws:
     """The different cases among some; ``n_draws`` and ``seed`` change nothing."""
