@@ -21,7 +21,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,12 +34,10 @@ from trustlab.metrics.agreement import AGREEMENT
 from trustlab.metrics.calibration import CALIBRATION, ece, ece_by_chance
 from trustlab.metrics.discrimination import RANKING, STRATIFIED, concordance
 from trustlab.metrics.estimate import (
-    Draws,
     Rows,
     Statistic,
     difference,
     interval_of,
-    mean,
     mean_share,
     rate,
 )
@@ -47,16 +45,7 @@ from trustlab.metrics.intervals import jackknife_error, opposed_p
 from trustlab.metrics.selective import RISK, risk_at
 from trustlab.metrics.significance import holm
 from trustlab.metrics.stability import CVS, views
-from trustlab.metrics.trust_table import (
-    COUNTS,
-    INDICES,
-    INTERVALS,
-    RX,
-    TESTS,
-    Choices,
-    indices,
-    makers,
-)
+from trustlab.metrics.trust_table import COUNTS, RX, TESTS, Choices, statistics
 from trustlab.paths import ROOT
 
 sys.path.insert(0, str(ROOT / "notebooks"))
@@ -100,15 +89,14 @@ class Answers:
     chance: np.ndarray | None = None
     curve: bool = False
 
-    def rows(self, draws: int, seed: int) -> Rows:
+    def rows(self) -> Rows:
         """The answers with both confidences, the second as the reference of the first."""
         n, levels = self.correct.shape
         keys = {"case_id": np.repeat(np.arange(n), levels), "level": np.tile(range(levels), n)}
         keys["correct"] = self.correct.ravel().astype(float)
-        drawn = Draws.of(keys["case_id"], draws, seed)
         known = ~np.isnan(self.first + self.second).ravel()
         one, other = (
-            Rows(pd.DataFrame({**keys, "confidence": side.ravel()}), known, drawn)
+            Rows(pd.DataFrame({**keys, "confidence": side.ravel()}), known)
             for side in (self.first, self.second)
         )
         return replace(one, reference=other)
@@ -197,6 +185,20 @@ def alike(rng: np.random.Generator, n: int, *, accuracy: float, hard: float = 1.
     return Answers(correct, *sides)
 
 
+def surely_wrong(
+    rng: np.random.Generator, n: int, *, hard: float, slips: float = 0.06, signal: float = 1.5
+) -> Answers:
+    """All answers of a share ``hard`` of the cases are wrong, and the first method is surest of
+    them, the second of half of them; of the other answers a share ``slips`` is wrong."""
+    wrong = rng.random((n, 1)) < hard
+    correct = ~wrong & (rng.random((n, LEVELS)) >= slips)
+    sides = []
+    for bold in (wrong, wrong & (rng.random((n, 1)) < 0.5)):
+        value = signal * correct + 0.5 * rng.normal(size=(n, 1)) + rng.normal(size=correct.shape)
+        sides.append(np.where(bold, 6.0 + value, value))
+    return Answers(correct, *sides)
+
+
 def probable(
     rng: np.random.Generator, n: int, *, slope: float = 1.0, more: float = 0.0, ease: float = 1.2,
     offset: float = 0.0, curve: bool = False,
@@ -265,18 +267,19 @@ def _inside(rows: Rows) -> Rows:
     return rows.where("level", [q for q, part in rows.by("level").items() if part.rarer])
 
 
-def of_answers(rng: np.random.Generator, made: Answers, draws: int) -> Found:
+def of_answers(made: Answers) -> Found:
     """Every kind of interval that is made of answers with confidences."""
-    rows = made.rows(draws, int(rng.integers(1 << 30)))
+    pair = made.rows()
+    rows = replace(pair, reference=None)
     several = made.correct.shape[1] > 1
-    found = {"share": made_of(rows, rate("correct")), "mean": made_of(rows, mean("confidence"))}
+    found = {"share": made_of(rows, rate("correct"))}
     if _are_shares(made.first):
-        found["mean of shares"] = made_of(rows, mean_share("confidence"))
+        found["mean"] = made_of(rows, mean_share("confidence"))
     found["auroc"] = made_of(rows, RANKING["auroc"])
-    found["difference of auroc"] = made_of(rows, difference(RANKING["auroc"]))
+    found["difference of auroc"] = made_of(pair, difference(RANKING["auroc"]))
     if several:
-        inside, last = _inside(rows), rows.by("level")[made.correct.shape[1] - 1]
-        found["auroc within"] = made_of(inside, STRATIFIED["auroc"])
+        inside, last = _inside(pair), rows.by("level")[made.correct.shape[1] - 1]
+        found["auroc within"] = made_of(replace(inside, reference=None), STRATIFIED["auroc"])
         found["difference of auroc within"] = made_of(inside, difference(STRATIFIED["auroc"]))
         found["share @ one level"] = made_of(last, rate("correct"))
         found["auroc @ one level"] = made_of(last, RANKING["auroc"])
@@ -297,7 +300,7 @@ def _given(rows: Rows, share: float = 0.5) -> Found:
     given = rows.known.copy()
     given[rows.known] = sure >= np.sort(sure)[len(sure) - int(np.ceil(share * len(sure)))]
     value = risk_at(rows["correct"], sure, [share])
-    part = replace(rows, asked=asked, reference=None).at(given)
+    part = replace(rows, asked=asked).at(given)
     return {"risk": made_of(part, replace(RISK, values=lambda _: value))}
 
 
@@ -309,7 +312,7 @@ def _of_chances(rows: Rows, made: Answers) -> Found:
     if np.allclose(made.chance, made.first):
         band = ece_by_chance(right, sure, rows.case)
         found["ECE by chance"] = Made(ece(right, sure), -1.0, band[2], truth=ece(right, sure))
-    if rows.draws.times.shape[1] and rows.rarer and made.curve:
+    if rows.rarer and made.curve:
         at, line = min(_recalibrated(rows), key=lambda point: abs(point[0] - np.median(sure)))
         truth = float(np.interp(at, np.sort(made.first.ravel()), np.sort(made.chance.ravel())))
         found["recalibration"] = Made(line["value"], line["low"], line["high"], truth=truth)
@@ -320,11 +323,11 @@ def truths_of_answers(law: Law) -> dict[str, float]:
     """Every kind's value in a very large sample, or in the population."""
     rng = np.random.default_rng((9, _number(law.name)))
     large = published(*law.how["of"]) if law.make is resampled else law.answers(rng, TRUTH)
-    rows = large.rows(0, 0)
+    rows = large.rows()
     several = large.correct.shape[1] > 1
-    found = {"share": _value(rows, rate("correct")), "mean": _value(rows, mean("confidence"))}
+    found = {"share": _value(rows, rate("correct"))}
     if _are_shares(large.first):
-        found["mean of shares"] = found["mean"]
+        found["mean"] = _value(rows, mean_share("confidence"))
     sides = (rows, rows.reference)
     for name, strata in (("auroc", False), ("auroc within", True)):
         one, other = (_large_auroc(side, strata) for side in sides)
@@ -340,7 +343,7 @@ def truths_of_answers(law: Law) -> dict[str, float]:
 
 
 def _value(rows: Rows, statistic: Statistic) -> float:
-    return float(rows.sample.drawn(statistic)[0])
+    return float(rows.computed(statistic)[0])
 
 
 def _large_auroc(rows: Rows, strata: bool) -> float:
@@ -349,15 +352,20 @@ def _large_auroc(rows: Rows, strata: bool) -> float:
 
 
 def of_methods(
-    rng: np.random.Generator, n: int, draws: int, *, ease: float = 1.2, apart: bool = False
+    rng: np.random.Generator, n: int, *, ease: float = 1.2, apart: bool = False, hard: float = 0.0
 ) -> Found:
     """What Holm finds among 27 methods as good as a reference; ``apart``: they err in a few wholly
-    overconfident cases each, the reference in many a little. Then the same of CV sample."""
+    overconfident cases each, the reference in many a little; ``hard``: share of the cases whose
+    answers are all wrong, each method being wholly sure of half of them."""
     correct = rng.random((n, LEVELS)) < expit(ease * rng.normal(size=(n, 1)) + 1.2)
+    wrong = rng.random((n, 1)) < hard
+    correct &= ~wrong
     rarer = min(correct.any(axis=1).sum(), (~correct).any(axis=1).sum())
     if rarer < MIN_RARER:
         return {}
     case, whole, share = np.repeat(np.arange(n), LEVELS), np.zeros(correct.size, int), 0.12
+    worth = min(rarer, max(2.0, min(correct.sum(), (~correct).sum()) / LEVELS))
+    worth = float(np.sqrt(worth * rarer))
     leaves = []
     for method in range(N_METHODS + 1):
         noise = 0.95 * rng.normal(size=(n, 1)) + 0.31 * rng.normal(size=correct.shape)
@@ -365,88 +373,155 @@ def of_methods(
         if apart and method:
             bold, place = rng.random((n, 1)) < share, rng.random(correct.shape)
             value = np.where(correct, place, np.where(bold, 2.0, place - 1.0))
+        value = value + 5 * (wrong & (rng.random((n, 1)) < 0.5))
         leaves.append(concordance(correct.ravel(), value.ravel(), case, whole))
     gaps = np.array(leaves[1:]) - leaves[0]
-    p = [opposed_p(float(gap[0]), jackknife_error(gap[1:]), int(rarer)) for gap in gaps]
-    return _found_by_holm("Holm's correction", p)
+    return _by_holm([opposed_p(float(g[0]), jackknife_error(g[1:]), worth) for g in gaps])
 
 
 def of_conditions_compared(
-    rng: np.random.Generator, n: int, draws: int, *, noise: float = 0.3
+    rng: np.random.Generator, n: int, *, noise: float = 0.3, moved: float = 1.0
 ) -> Found:
-    """What Holm finds among 27 methods that are as steady as a reference."""
-    case = np.repeat(np.arange(n), 2)
-    easy = rng.normal(size=n)[case, None]
-    sides = [expit(easy + noise * rng.normal(size=(len(case), 3))) for _ in range(N_METHODS + 1)]
-    # Holm over 27 asks for p below 0.0018, which a few hundred draws cannot show.
-    made = views("cv_sample", sides, case, 2000, int(rng.integers(1 << 30)))
-    several = [replace(rows, reference=made[0]) for rows in made[1:]]
-    p = [interval_of(pair, difference(CVS["cv_sample"]))[1].p for pair in several]
-    return _found_by_holm("Holm's correction of draws", p)
+    """What Holm finds among 27 methods that are as steady as a reference; ``moved``: the share of
+    the answers that a condition changes at all."""
+    easy, sides = rng.normal(size=(n, 1, 1)), []
+    for _ in range(N_METHODS + 1):
+        some = rng.random((n, 2, 1)) < moved
+        value = expit(easy + some * noise * rng.normal(size=(n, 2, 3)))
+        sides.append(100 * (value.std(axis=2) / value.mean(axis=2)).mean(axis=1))
+    return _by_holm([_p(side - sides[0], 100 * np.sqrt(2)) for side in sides[1:]])
 
 
-def _found_by_holm(kind: str, p: list[float]) -> Found:
+def of_accuracies_compared(
+    rng: np.random.Generator, n: int, *, right: float = 0.8, moved: float = 0.1
+) -> Found:
+    """What Holm finds among 27 models that are as often right as a reference, of one answer a case
+    or some that are alike; ``moved``: the share of the cases in which they differ by chance."""
+    base = rng.random(n) < right
+    first, *others = (
+        np.where(rng.random(n) < moved, rng.random(n) < right, base).astype(float)
+        for _ in range(N_METHODS + 1)
+    )
+    return _by_holm([_p(other - first, 1.0) for other in others])
+
+
+def _p(gaps: np.ndarray, most: float) -> float:
+    """The p of the mean of what each case adds to a difference, (n,), each at most
+    ``most`` away from 0."""
+    n = len(gaps)
+    leaves = (gaps.sum() - gaps) / (n - 1)
+    return opposed_p(float(gaps.mean()) / most, jackknife_error(leaves) / most, n)
+
+
+def _by_holm(p: list[float]) -> Found:
     wrong = float(np.nanmin(holm(p), initial=1) < 0.05)
-    return {kind: Made(0.0, -1.0 + 2 * wrong, 1.0)}
+    return {"Holm's correction": Made(0.0, -1.0 + 2 * wrong, 1.0)}
 
 
 def of_conditions(
-    rng: np.random.Generator, n: int, draws: int, *, effect: float = 0.0, noise: float = 0.3
-) -> Found:
-    """Two methods under three conditions at two levels; ``effect``: what a condition adds to a
-    confidence (as a logit), none of it changes anything; ``noise``: of a single answer."""
+    rng: np.random.Generator, n: int, *, effect: float = 0.0, noise: float = 0.3,
+    moved: float = 1.0, zero: float = 0.0, lost: float = 0.0, other: float = 1.0,
+) -> Found:  # fmt: skip
+    """Two methods under three conditions at two levels.
+
+    ``effect``: what a condition adds to a confidence (as a logit), none of it changes anything;
+    ``noise``: of a single answer, of the second method ``other`` times as much; ``moved``: the
+    share of the cases that a condition changes at all; ``zero``: of the confidences that are 0;
+    ``lost``: of the answers that are missing, more often where unsure.
+    """
     case = np.repeat(np.arange(n), 2)
     easy = rng.normal(size=n)[case, None]
     shift = effect * np.array([-1.0, 0.0, 1.0])
-    sides = [expit(easy + shift + noise * rng.normal(size=(len(case), 3))) for _ in range(2)]
-    seed = int(rng.integers(1 << 30))
+    sides = []
+    for size in (noise, noise * other):
+        some = (rng.random(n) < moved)[case, None]
+        value = expit(easy + some * (shift + size * rng.normal(size=(len(case), 3))))
+        value = np.where(rng.random(value.shape) < zero, 0.0, value)
+        gone = rng.random((len(case), 1)) < np.where(easy < 0, 1.5, 0.5) * lost
+        sides.append(np.where(gone, np.nan, value))
     found = {}
-    for name, of in CVS.items():
-        mine, theirs = views(name, sides, case, draws, seed)
-        found[f"difference of {name}"] = made_of(replace(mine, reference=theirs), difference(of))
-        if name == "cv_sample":
-            found[name] = made_of(mine, of)
+    mine, theirs = views("cv_sample", sides, case)
+    if len(mine):
+        pair = replace(mine, reference=theirs)
+        found["cv_sample"] = made_of(mine, CVS["cv_sample"])
+        found["difference of cv_sample"] = made_of(pair, difference(CVS["cv_sample"]))
     return found
 
 
-def of_graders(rng: np.random.Generator, n: int, draws: int, *, differ: float = 0.1) -> Found:
-    """Two graders of six answers a case, who differ on this share of them."""
+def of_graders(
+    rng: np.random.Generator, n: int, *, differ: float = 0.1, offset: float = 0.0
+) -> Found:
+    """Two graders of six answers a case, who differ on this share of them; ``offset``: of the logit
+    of a right answer."""
     case = np.repeat(np.arange(n), LEVELS)
-    first = (rng.random(len(case)) < expit(1.2 * rng.normal(size=n)[case])).astype(float)
+    right = expit(1.2 * rng.normal(size=n)[case] + offset)
+    first = (rng.random(len(case)) < right).astype(float)
     other = rng.random(len(case)) < expit(logit(differ) + rng.normal(size=n)[case])
     table = pd.DataFrame(
         {"case_id": case, "first": first, "second": np.where(other, 1 - first, first)}
     )
     table["same"] = (table["first"] == table["second"]).astype(float)
-    rows = Rows.of(table, "same", draws, int(rng.integers(1 << 30)))
+    rows = Rows.of(table, "same")
     return {
         "kappa": made_of(rows, AGREEMENT["kappa"].statistic),
         "share": made_of(rows, AGREEMENT["agreement"]),
     }
 
 
+def of_changes(
+    rng: np.random.Generator, n: int, *, won: float = 0.03, lost: float = 0.0,
+    levels: int = LEVELS, right: float = 0.5,
+) -> Found:  # fmt: skip
+    """Two accuracies whose answers differ in few cases: the first alone is right in a share ``won``
+    of them, the second alone in ``lost``, at all levels; and the mean of a number that is 1 in a
+    share ``won`` of the cases, else small."""
+    place, same = rng.random(n), rng.random((n, levels)) < right
+    one, two = (place < won)[:, None], ((place >= won) & (place < won + lost))[:, None]
+    keys = {"case_id": np.repeat(np.arange(n), levels)}
+    sides = [(same & ~two) | one, (same & ~one) | two]
+    first, second = (
+        Rows.of(pd.DataFrame({**keys, "correct": side.ravel().astype(float)}), "correct")
+        for side in sides
+    )
+    few = np.where(one, 1.0, 0.02 * rng.random((n, levels)))
+    rare = Rows.of(pd.DataFrame({**keys, "confidence": few.ravel()}), "confidence")
+    pair = replace(first, reference=second)
+    return {
+        "difference of share": made_of(pair, difference(rate("correct"))),
+        "difference of mean": made_of(pair, difference(mean_share("correct"))),
+        "mean": made_of(rare, mean_share("confidence")),
+    }
+
+
+PANEL = ("accuracy", "cdr", "rdc", "eti_percent", "unsafe_rx_percent", "osi", "fti",
+         "fti_as_printed")  # fmt: skip
+"""Indices whose intervals are made of a panel."""
+
+
 def of_panels(
-    rng: np.random.Generator, n: int, draws: int, *, right: float = 0.6, apart: float = 0.3,
-    unsafe: float = 0.2, beside: float = 0.0,
+    rng: np.random.Generator, n: int, *, right: float = 0.6, apart: float = 0.3,
+    unsafe: float = 0.2, beside: float = 0.0, more: float = 0.0, other: float = 0.0,
 ) -> Found:  # fmt: skip
     """Two configurations of three doctors and two reviewers, a case a row.
 
     ``right``: the share that is; ``apart``: of doctors who dissent; ``unsafe``: of what is proposed
     that is objected to, half of it with the worse word; ``beside``: the share of cases whose
-    reasoning is beside the diagnosis (cosine about 0), where the others have about 0.9.
+    reasoning is beside the diagnosis (cosine about 0), where the others have about 0.9; ``more``:
+    how many more items there are where the plan is unsafe; ``other``: how much less often the
+    second is right, and more often apart and unsafe (as a logit).
     """
-    easy, seed = rng.normal(size=n), int(rng.integers(1 << 30))
-    one, other = (
-        Rows.of(_panel(rng, easy, right, apart, unsafe, beside), "right", draws, seed)
-        for _ in range(2)
-    )
-    pair, maker, found = replace(one, reference=other), makers(Choices()), {}
-    for name in ("accuracy", "cdr", "rdc", "eti_percent", "unsafe_rx_percent", "osi", "fti",
-                 "fti_as_printed"):  # fmt: skip
-        values = partial(_index, INDICES.index(name))
-        of = Statistic(values, INTERVALS[name], maker[name])
+    easy = rng.normal(size=n)
+    one, two = (
+        _panel(rng, easy, *(expit(logit(x) + s) for x, s in ((right, -d), (apart, d), (unsafe, d))),
+               beside, more)
+        for d in (0.0, other)
+    )  # fmt: skip
+    mine = Rows.of(one, "right")
+    pair, found = replace(mine, reference=Rows.of(two, "right")), {}
+    for name in PANEL:
+        of = statistics(Choices())[name]
         where = " @ a row a case" if of.kind == "share" else ""
-        found[of.kind + where] = made_of(one, of)
+        found[of.kind + where] = made_of(mine, of)
         found[f"difference of {of.kind}{where}"] = made_of(pair, difference(of))
     return found
 
@@ -458,29 +533,28 @@ def _panel(
     apart: float,
     unsafe: float,
     beside: float,
+    more: float,
 ) -> pd.DataFrame:
     n = len(easy)
     dissent = rng.binomial(2, expit(logit(apart) - 0.8 * easy))
-    table = pd.DataFrame(0.0, index=range(n), columns=[*COUNTS, "n_rx_rated", "n_tests_rated"])
+    table: dict[str, Any] = dict.fromkeys(COUNTS, np.zeros(n))
+    danger = rng.normal(size=n)
     for total, kinds in (("n_prescriptions", RX), ("n_tests", TESTS)):
-        some = rng.integers(1, 6, size=n)
-        hit = rng.binomial(some, expit(logit(unsafe) + 0.8 * rng.normal(size=n)))
+        own = danger if more else rng.normal(size=n)
+        some = rng.integers(1, 6, size=n) + rng.poisson(more * np.maximum(own, 0.0) ** 2)
+        hit = rng.binomial(some, expit(logit(unsafe) + (1.5 if more else 0.8) * own))
         worse = rng.binomial(hit, 0.5)
-        table[total] = some
-        table[kinds] = np.stack([some - hit, hit - worse, worse], axis=1)
-    table["n_rx_rated"], table["n_tests_rated"] = table["n_prescriptions"], table["n_tests"]
-    table["n_objected"] = table["n_unsafe"]
-    table["n_alerts"] = table["n_risky"] + table["n_redundant"]
+        table |= {total: some} | dict(zip(kinds, (some - hit, hit - worse, worse), strict=True))
+    table |= {"n_rx_rated": table["n_prescriptions"], "n_tests_rated": table["n_tests"]}
+    table |= {"n_objected": table["n_unsafe"]}
+    table |= {"n_alerts": table["n_risky"] + table["n_redundant"]}
     hit = (rng.random(n) < expit(logit(right) + easy)).astype(float)
-    more = {"right": hit, "shared": hit, "apart": dissent / 3, "safety": 1.0, "planned": 1.0}
+    others = {"right": hit, "shared": hit, "apart": dissent / 3, "safety": 1.0, "planned": 1.0}
     cosine = np.clip(0.5 + 0.15 * rng.normal(size=n), -1, 1)
     if beside:
         cosine = np.where(rng.random(n) < beside, 0.0, 0.9) + 0.03 * rng.normal(size=n)
-    return table.assign(**more, cosine=cosine, diagnosed=1.0, case_id=np.arange(n))
-
-
-def _index(place: int, rows: Rows) -> np.ndarray:
-    return rows.drawn(indices(Choices()))[place]
+    table |= others | {"cosine": cosine, "diagnosed": 1.0, "case_id": np.arange(n)}
+    return pd.DataFrame(table, dtype=float)
 
 
 @dataclass(frozen=True)
@@ -497,13 +571,17 @@ class Law:
         """Answers of n cases."""
         return self.make(rng, n, **self.how)
 
-    def found(self, rng: np.random.Generator, n: int, draws: int) -> Found:
+    def found(self, rng: np.random.Generator, n: int) -> Found:
         """The intervals of one sample of n cases."""
-        if self.gives_answers:
-            return of_answers(rng, self.answers(rng, n), draws)
-        return self.make(rng, n, draws, **self.how)
+        return (
+            of_answers(self.answers(rng, n))
+            if self.gives_answers
+            else self.make(rng, n, **self.how)
+        )
 
 
+OF_HOLM = (of_methods, of_conditions_compared, of_accuracies_compared)
+"""Laws of families of equal methods."""
 STARTER, DDXPLUS = ("embedded", "starter"), ("embedded", "ddxplus")
 LAWS = [
     Law("knows nothing", normal, {"signal": 0.0}),
@@ -550,23 +628,52 @@ LAWS = [
     Law("published, dialogues, ties", resampled, {"of": (*STARTER, "ce", "poc")}),
     Law("published, DDXPlus", resampled, {"of": (*DDXPLUS, "medconf", "sequence_probability")}),
     Law("published, DDXPlus, ties", resampled, {"of": (*DDXPLUS, "ce", "poc")}),
+    *(Law(f"{100 * x:.0f} % of the cases wholly wrong and sure", surely_wrong, {"hard": x})
+      for x in (0.04, 0.06, 0.08)),
+    Law("8 % of the cases wholly wrong and sure, else nearly always right", surely_wrong,
+        {"hard": 0.08, "slips": 0.03}),
+    Law("6 % of the cases wholly wrong and sure, else near 1", surely_wrong,
+        {"hard": 0.06, "signal": 4.0}),
     Law("equal methods", of_methods, {}, False),
     Law("equal methods, strong dependence", of_methods, {"ease": 4.0}, False),
     Law("equal methods that err otherwise", of_methods, {"apart": True}, False),
     Law("equal methods that err otherwise, strong dependence", of_methods,
         {"apart": True, "ease": 4.0}, False),
+    Law("equal methods, hard cases", of_methods, {"hard": 0.06}, False),
     Law("equally steady methods", of_conditions_compared, {}, False),
+    Law("equally steady methods, few answers move", of_conditions_compared, {"moved": 0.05}, False),
+    Law("equal accuracies", of_accuracies_compared, {}, False),
+    Law("equal accuracies, answers that go their own way", of_accuracies_compared,
+        {"right": 0.9, "moved": 0.8}, False),
     Law("conditions change nothing", of_conditions, {}, False),
     Law("conditions change little", of_conditions, {"effect": 0.05}, False),
     Law("conditions change much", of_conditions, {"effect": 0.4}, False),
     Law("steady answers", of_conditions, {"noise": 0.03}, False),
+    Law("few answers move", of_conditions, {"noise": 1.0, "moved": 0.04}, False),
+    Law("a confidence of 0 now and then", of_conditions, {"noise": 0.1, "zero": 0.04}, False),
+    Law("views missing", of_conditions, {"effect": 0.1, "lost": 0.3}, False),
+    Law("one method less steady", of_conditions, {"effect": 0.1, "other": 3.0}, False),
     Law("graders agree", of_graders, {"differ": 0.02}, False),
     Law("graders differ", of_graders, {"differ": 0.15}, False),
+    Law("graders agree, few wrong", of_graders, {"differ": 0.02, "offset": 3.0}, False),
+    Law("changes in 3 % of the cases", of_changes, {}, False),
+    Law("changes in 6 % of the cases", of_changes, {"won": 0.06}, False),
+    Law("changes both ways", of_changes, {"won": 0.03, "lost": 0.01}, False),
+    Law("changes in 5 % of the cases, one answer a case", of_changes,
+        {"won": 0.05, "levels": 1}, False),
     Law("panel, middle", of_panels, {}, False),
     Law("panel, near the edge", of_panels, {"right": 0.95, "apart": 0.03, "unsafe": 0.03}, False),
     Law("panel, bad", of_panels, {"right": 0.25, "apart": 0.5, "unsafe": 0.5}, False),
     Law("panel, rarely at fault", of_panels,
         {"right": 0.98, "apart": 0.01, "unsafe": 0.01, "beside": 0.03}, False),
+    Law("panel, nearly perfect", of_panels,
+        {"right": 0.995, "apart": 0.005, "unsafe": 0.005, "beside": 0.02}, False),
+    Law("panel, 2 % unsafe", of_panels, {"unsafe": 0.02}, False),
+    Law("panel, more items where unsafe", of_panels, {"unsafe": 0.1, "more": 1.5}, False),
+    Law("panel, many more items where unsafe", of_panels, {"unsafe": 0.03, "more": 4.0}, False),
+    Law("panel, one better", of_panels, {"unsafe": 0.1, "other": 0.8}, False),
+    Law("panel, one nearly perfect", of_panels,
+        {"right": 0.99, "apart": 0.01, "unsafe": 0.01, "beside": 0.02, "other": 1.5}, False),
 ]  # fmt: skip
 
 
@@ -574,36 +681,35 @@ def truths(law: Law) -> dict[str, float]:
     """Every kind's value in very large samples; 0 of what is equal by construction."""
     if law.gives_answers:
         return truths_of_answers(law)
-    if law.make in (of_methods, of_conditions_compared):
-        return dict.fromkeys(("Holm's correction", "Holm's correction of draws"), 0.0)
-    large = [law.found(np.random.default_rng((9, i)), TRUTH // 5, 0) for i in range(5)]
-    found = {kind: float(np.mean([one[kind].value for one in large])) for kind in large[0]}
-    return found | {kind: 0.0 for kind in found if kind.startswith("difference of")}
+    if law.make in OF_HOLM:
+        return {"Holm's correction": 0.0}
+    large = [law.found(np.random.default_rng((9, i)), TRUTH // 5) for i in range(5)]
+    return {kind: float(np.mean([one[kind].value for one in large])) for kind in large[0]}
 
 
 def _number(name: str) -> int:
     return zlib.crc32(name.encode())
 
 
-def _repetitions(law: Law, n_cases: int, keys: range, draws: int) -> list[dict]:
+def _repetitions(law: Law, n_cases: int, keys: range) -> list[dict]:
     """Samples: a line a kind and sample."""
     lines = []
     for key in keys:
         rng = np.random.default_rng((_number(law.name), n_cases, key))
-        found = law.found(rng, n_cases, draws)
+        found = law.found(rng, n_cases)
         lines += [{"kind": kind, **made._asdict()} for kind, made in found.items()]
     return lines
 
 
-def simulated(law: Law, repetitions: int, draws: int, jobs: int) -> Iterator[dict]:
+def simulated(law: Law, repetitions: int, jobs: int) -> Iterator[dict]:
     """All sizes of one law: a row a kind and size."""
     coverage.withheld = lambda *_: ""  # type: ignore[assignment]  # every interval is made
     right = truths(law)
-    if law.make is of_methods:
+    if law.make in OF_HOLM:
         repetitions *= 3  # it is quick, and errs seldom
     for n_cases in SIZES:
         parts = [range(i, min(i + 50, repetitions)) for i in range(0, repetitions, 50)]
-        calls = (delayed(_repetitions)(law, n_cases, keys, draws) for keys in parts)
+        calls = (delayed(_repetitions)(law, n_cases, keys) for keys in parts)
         done: Any = Parallel(n_jobs=jobs, backend="multiprocessing")(calls)
         table = pd.DataFrame([line for lines in done for line in lines])
         if not len(table):
@@ -656,18 +762,21 @@ standard error.
   Student's quantile for the number of cases. Answers of a case go together, so `n` is an effective
   one: the answers by a design effect of at least 1, or as many as there are cases where fewer than
   10 cases have an answer of the rarer outcome. Where cases have different numbers of what is rated
-  or given, it is (Σm)²/Σm².
-- **AUROC and its differences**: the jackknife over cases, with two cases of the most extreme values
-  added (0 and 1; −1 and 1). p has one case added that speaks against the difference. There are no
-  draws, so no least p.
-- **Means of numbers in [0, 1]** (probabilities, Brier score): the jackknife, with a case of 0 and
-  one of 1 added.
-- **The rest**: percentile bootstrap over cases.
-- **No interval** is known that holds for every truth for AUPRC, Pearson and Spearman over levels
-  and their differences, ECE, the parts of the Brier score, CV group, AURC, the prediction–rejection
-  ratio and the best of several methods. Their bootstrap intervals held the truth in 0 to 100 % of
-  the samples, the jackknife of AUPRC on the logit scale in 2 to 100 %. The tables give the value,
-  and beside it what chance gives.
+  or given, it is at most (Σm)²/Σm².
+- **All else** (AUROC, means, Brier score, kappa, CV sample, trust indices, recalibrated accuracy,
+  and every difference): the jackknife over cases, with two cases of the most extreme values added,
+  such as 0 and 1, or −1 and 1 of a difference. The p of a difference has one case added that speaks
+  against it. There are no draws, so no least p.
+- **How many cases stand behind an AUROC**: as many as the answers of the rarer outcome fill. Where
+  4 to 8 % of the cases are wholly wrong and wholly sure, a case with one slip among them is worth
+  less than one whose answers are all wrong. Of a difference it is the geometric mean of that and of
+  the cases of the rarer outcome.
+- **No interval** is known that holds for every truth for AUPRC, Pearson and Spearman over levels,
+  ECE, the parts of the Brier score, CV group, AURC, the prediction–rejection ratio, their
+  differences, the best of several methods, and the mean of a number without known ends. Percentile
+  intervals of these from resampled cases held the truth in 0 to 100 % of the samples, the jackknife
+  of AUPRC on the logit scale in 2 to 100 %. The tables give the value, and beside it what chance
+  gives.
 
 *Printed* is the share of samples in which the interval is printed. The two other numbers are the
 lowest coverage of all laws: in all samples, and in those in which it is printed.
@@ -711,7 +820,6 @@ def _cell(part: Any) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="benchmarks.intervals", description=__doc__)
-    parser.add_argument("--draws", type=int, default=300, help="of each sample (%(default)s)")
     parser.add_argument("--jobs", type=int, default=1, help="processes (%(default)s)")
     parser.add_argument("--repetitions", type=int, default=300, help="samples (%(default)s)")
     parser.add_argument("--only", default="", help="laws whose name holds this")
@@ -724,7 +832,7 @@ def main() -> None:
     began, lines = time.perf_counter(), []
     for law in LAWS:
         if o.only in law.name:
-            lines += simulated(law, o.repetitions, o.draws, o.jobs)
+            lines += simulated(law, o.repetitions, o.jobs)
             print(f"{law.name}: {time.perf_counter() - began:.0f} s", flush=True)
     table = pd.DataFrame(lines)
     print(table.to_string(float_format=lambda x: f"{x:.3f}"))

@@ -1,4 +1,4 @@
-"""What metrics give of one sample, without each case, and how often each row is in a draw."""
+"""What metrics give of one sample and without each case, and the interval of that."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from trustlab.metrics.agreement import cohen_kappa_weighted
+from trustlab.metrics.agreement import kappa
 from trustlab.metrics.calibration import brier, brier_parts
-from trustlab.metrics.estimate import Draws
+from trustlab.metrics.intervals import jackknife_error, with_extremes
 
 
 class BrierParts(NamedTuple):
@@ -28,20 +28,17 @@ def one_row(table: pd.DataFrame, **where: object) -> pd.Series:
     return table.iloc[0]
 
 
-def once(values: Any) -> np.ndarray:
-    return np.ones((1, np.size(values)), int)
-
-
-def case_weights(case_ids: Any, n_draws: int = 2000, seed: int = 0) -> np.ndarray:
-    """How often each row is in each draw of cases, (n_draws, n)."""
-    draws = Draws.of(np.asarray(case_ids), n_draws, seed)
-    return draws.times[draws.index.get_indexer(np.asarray(case_ids))].astype(int).T
-
-
 def without_each(measure: Callable[..., float], case_ids: Any, *columns: Any) -> np.ndarray:
     """A measure of columns (n,) without each of the cases, one after another, (C,)."""
     case, values = np.asarray(case_ids), [np.asarray(column) for column in columns]
     return np.array([measure(*(x[case != one] for x in values)) for one in np.unique(case)])
+
+
+def jackknife(
+    value: float, leaves: Any, ends: tuple[float, float], n: float = 0
+) -> tuple[float, float]:
+    """The interval from the values without each case, (C,); ``n``: cases behind it (0: all)."""
+    return with_extremes(value, jackknife_error(leaves), n or len(leaves), ends)
 
 
 def brier_decomposition(correct: Any, confidence: Any) -> BrierParts:
@@ -49,4 +46,5 @@ def brier_decomposition(correct: Any, confidence: Any) -> BrierParts:
 
 
 def cohen_kappa(a: Any, b: Any) -> float:
-    return float(cohen_kappa_weighted(a, b, once(a))[0])
+    one, other = np.asarray(a, float), np.asarray(b, float)
+    return float(kappa(one.mean(), other.mean(), (one == other).mean()))

@@ -98,7 +98,7 @@ def test_the_best_of_a_family_is_the_one_with_the_highest_auroc_against_the_refe
     assert list(found["family"]) == ["token", "consistency", "verbalized", "baseline"]
     token, alone = row(found, family="token"), row(found, family="consistency")
     assert token[["method", "n_methods", "n", "n_missing"]].tolist() == ["asp", 2, 120, 0]
-    assert alone["chosen_in"] == 1 and token["chosen_in"] > 0.9
+    assert alone["method"] == "poc"
     every = compare_methods(ANSWERS, SURE, n_draws=200, seed=3)
     same = row(every, method="asp", level="within")
     assert token[ENDS[:3]].tolist() == pytest.approx(same[ENDS[:3]].tolist())
@@ -120,7 +120,6 @@ def test_all_of_a_family_stand_on_the_rows_that_all_have_and_who_has_few_is_name
     found = best_of_families(ANSWERS, with_twin("asp", "perplexity"), n_draws=50)
     one = row(found, family="token")
     assert (one["method"], one["missing"]) == ("asp", f"{NOT_HELD}; as good: perplexity")
-    assert one["chosen_in"] <= 0.5
 
 
 def test_a_family_or_a_reference_without_values_has_no_best_and_says_why():

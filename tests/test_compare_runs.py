@@ -65,12 +65,14 @@ def by_hand(one: tl.Run, other: tl.Run, method: str) -> tuple[np.ndarray, int]:
             pairs.append(right.sum() * (1 - right).sum())
         return float(np.average(areas, weights=pairs))
 
-    values, rarer = [], []
+    values, rarer, answers = [], [], []
     for side in (each.loc[index] for each in sides):
         columns = side["correct"].to_numpy(), side["confidence"].to_numpy(), level
         values.append(np.append(stratified(*columns), without_each(stratified, ids, *columns)))
         rarer += [len(np.unique(ids[side["correct"] == hit])) for hit in (0, 1)]
-    return values[1] - values[0], min(rarer)
+        answers += [(side["correct"] == hit).sum() for hit in (0, 1)]
+    filled = min(answers) * len(np.unique(ids)) / len(ids)
+    return values[1] - values[0], float(np.sqrt(filled * min(rarer)))
 
 
 @pytest.fixture(scope="module")

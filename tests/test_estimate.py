@@ -7,27 +7,26 @@ import numpy as np
 import pandas as pd
 import pytest
 from each import each
-from resampled import case_weights, without_each
-from scipy.stats import t as student
+from resampled import jackknife, without_each
 
 from trustlab.metrics import schema
+from trustlab.metrics.coverage import NOT_HELD
 from trustlab.metrics.discrimination import RANKING, auroc
 from trustlab.metrics.estimate import (
-    NO_LEAVES,
     TOO_FEW,
-    Draws,
     Metric,
     Rows,
     at_least,
     difference,
     estimate,
     mean,
+    mean_between,
+    mean_share,
     most_frequent,
-    percentile_interval,
     rate,
     ratio,
 )
-from trustlab.metrics.intervals import agresti_coull, effective_n, opposed_p, with_extremes
+from trustlab.metrics.intervals import agresti_coull, effective_n, opposed_p
 from trustlab.paths import ROOT
 
 pytestmark = pytest.mark.usefixtures("every_interval")
@@ -46,16 +45,15 @@ def made(n_cases: int = 20, levels=(1, 40, 100), seed: int = 0) -> pd.DataFrame:
 
 
 TABLE = made()
-ROWS = Rows.of(TABLE, "confidence", 600, 3)
-WEIGHTS = case_weights(TABLE["case_id"], 600, 3)
+ROWS = Rows.of(TABLE, "confidence")
 
 
 def test_a_line_has_value_interval_and_counts():
     sure, right = TABLE["confidence"].to_numpy(), TABLE["correct"].to_numpy()
-    means = WEIGHTS @ sure / WEIGHTS.sum(axis=1)
-    np.testing.assert_allclose(ROWS.drawn(mean("confidence")), [sure.mean(), *means])
-    found = estimate(ROWS, mean("confidence"))
-    ends = percentile_interval(means)
+    leaves = without_each(np.mean, TABLE["case_id"], sure)
+    np.testing.assert_allclose(ROWS.computed(mean_share("confidence")), [sure.mean(), *leaves])
+    found = estimate(ROWS, mean_share("confidence"))
+    ends = jackknife(sure.mean(), leaves, (0, 1))
     assert (found["value"], found["low"], found["high"]) == pytest.approx((sure.mean(), *ends))
     n = int(right.sum())
     counts = {"n": 60, "n_cases": 20, "n_missing": 0, "n_rarer": min(n, 60 - n)}
@@ -65,15 +63,31 @@ def test_a_line_has_value_interval_and_counts():
 def test_an_auroc_has_the_interval_of_its_values_without_each_case():
     answers = TABLE["correct"], TABLE["confidence"]
     leaves = without_each(auroc, TABLE["case_id"], *answers)
-    np.testing.assert_allclose(ROWS.drawn(AUROC), [auroc(*answers), *leaves])
+    np.testing.assert_allclose(ROWS.computed(AUROC), [auroc(*answers), *leaves])
     found = estimate(ROWS, AUROC)
     assert ROWS.rarer_cases == min(
         TABLE[TABLE["correct"] == hit]["case_id"].nunique() for hit in (0, 1)
     )
-    error = np.sqrt(19 / 20 * np.sum((leaves - leaves.mean()) ** 2))
-    ends = with_extremes(auroc(*answers), error, ROWS.rarer_cases, (0, 1))
+    slips = min(int(TABLE["correct"].sum()), 60 - int(TABLE["correct"].sum()))
+    assert ROWS.rarer_worth == pytest.approx(slips / 3)  # of three answers a case
+    ends = jackknife(auroc(*answers), leaves, (0, 1), slips / 3)
     assert (found["low"], found["high"]) == pytest.approx(ends)
-    assert estimate(ROWS.sample, AUROC) == found  # no draw is read
+
+
+@each(
+    ("wrong", "worth"),
+    [
+        ([3] * 10 + [0] * 10, 10),  # wholly wrong: as many as cases
+        ([1] * 12 + [0] * 8, 4),  # a slip each
+        ([1] * 3 + [0] * 17, 2),  # no fewer than two
+        ([2, 1] * 10, 10),
+    ],
+)
+def test_a_case_with_one_slip_is_not_worth_one_that_is_all_wrong(
+    wrong: list[int], worth: float
+) -> None:
+    correct = np.ravel([[0] * n + [1] * (3 - n) for n in wrong])
+    assert Rows.of(TABLE.assign(correct=correct), "confidence").rarer_worth == worth
 
 
 def test_a_share_has_an_interval_also_where_all_are_right():
@@ -81,40 +95,39 @@ def test_a_share_has_an_interval_also_where_all_are_right():
     right = TABLE.groupby("case_id")["correct"].sum()
     ends = agresti_coull(found["value"], effective_n(right, np.full(20, 3)), 20)
     assert (found["low"], found["high"]) == pytest.approx(ends)
-    every = estimate(Rows.of(TABLE.assign(correct=1), "confidence", 0), rate("correct"))
+    every = estimate(Rows.of(TABLE.assign(correct=1), "confidence"), rate("correct"))
     assert every["high"] == 1 and 0.7 < every["low"] < 0.9 and every["missing"] == ""
     some = TABLE.assign(n=np.tile([1, 2, 5], 20), hit=np.tile([0, 1, 3], 20))
-    found = estimate(Rows.of(some, "n", 0), ratio("hit", "n", unit=100, kish=True))
+    found = estimate(Rows.of(some, "n"), ratio("hit", "n", unit=100, uneven=True))
     assert found["value"] == pytest.approx(50)
     ends = 100 * np.array(agresti_coull(0.5, 20, 20))  # the cases weigh alike
     assert (found["low"], found["high"]) == pytest.approx(tuple(ends))
 
 
-def test_cases_are_drawn_with_all_their_rows_and_the_same_for_all_that_is_compared():
-    every = Draws.of(TABLE["case_id"].to_numpy(), 50, 1)
-    assert every.times.shape == (20, 50) and (every.times.sum(axis=0) == 20).all()
-    part = Rows.of(TABLE[TABLE["level"] == 40], "confidence", every)
-    np.testing.assert_array_equal(part.draws.times, every.times)
-    with pytest.raises(ValueError, match="read-only"):
-        every.times[0, 0] = 2
-    shuffled = Rows.of(TABLE.sample(frac=1, random_state=0), "confidence", 50, 1)
-    again = Rows.of(TABLE, "confidence", 50, 1)
-    np.testing.assert_allclose(shuffled.drawn(mean("correct")), again.drawn(mean("correct")))
-    few = Draws.of(TABLE["case_id"].iloc[:30].to_numpy(), 20)
-    with pytest.raises(ValueError, match="was not drawn"):
-        Rows.of(TABLE, "confidence", few).drawn(mean("correct"))
+def test_a_mean_lies_between_the_ends_that_its_column_has():
+    table = TABLE.assign(asked=5.0, none=0.0, all=12.0)
+    found = estimate(Rows.of(table, "asked"), mean_between("asked", "none", "all"))
+    assert (found["low"], found["high"]) == pytest.approx(jackknife(5.0, np.full(20, 5.0), (0, 12)))
+    found = estimate(Rows.of(table, "asked"), mean("asked"))
+    assert found["value"] == 5 and np.isnan(found["low"]) and found["missing"] == NOT_HELD
 
 
-def test_a_difference_is_taken_in_the_same_draws_and_tested():
+def test_the_order_of_rows_changes_nothing():
+    shuffled = estimate(Rows.of(TABLE.sample(frac=1, random_state=0), "confidence"), AUROC)
+    assert shuffled == pytest.approx(estimate(ROWS, AUROC))
+
+
+def test_a_difference_is_taken_on_the_same_cases_and_tested():
     worse = TABLE.assign(confidence=made(seed=5)["confidence"].to_numpy())
-    theirs = Rows.of(worse, "confidence", ROWS.draws)
-    pair = Rows(ROWS.asked, ROWS.known, ROWS.draws, reference=theirs)
-    found = estimate(pair, difference(mean("confidence")), test=True)
-    gaps = ROWS.drawn(mean("confidence")) - theirs.drawn(mean("confidence"))
-    assert found["value"] == pytest.approx(gaps[0])
-    t = abs(gaps[0]) / gaps[1:].std(ddof=1)
-    assert found["p"] == pytest.approx(2 * student.sf(t, 19))
-    assert found["standard_error"] == pytest.approx(gaps[1:].std(ddof=1))
+    pair = Rows(ROWS.asked, ROWS.known, reference=Rows.of(worse, "confidence"))
+    found = estimate(pair, difference(mean_share("confidence")), test=True)
+    gaps = TABLE["confidence"] - worse["confidence"]
+    leaves = without_each(np.mean, TABLE["case_id"], gaps)
+    ends = jackknife(gaps.mean(), leaves, (-1, 1))
+    assert (found["value"], found["low"], found["high"]) == pytest.approx((gaps.mean(), *ends))
+    assert found["p"] == pytest.approx(opposed_p(gaps.mean(), found["standard_error"], 20))
+    found = estimate(pair, difference(rate("correct")), test=True)  # of nothing but noughts
+    assert found["low"] < 0 < found["high"] and (found["value"], found["p"]) == (0, 1)
     found = estimate(pair, difference(AUROC), test=True)
     sides = (
         np.append(auroc(t["correct"], t["confidence"]),
@@ -124,8 +137,9 @@ def test_a_difference_is_taken_in_the_same_draws_and_tested():
     gap = np.subtract(*sides)
     error = np.sqrt(19 * np.var(gap[1:]))
     assert (found["value"], found["standard_error"]) == pytest.approx((gap[0], error))
-    assert found["p"] == pytest.approx(opposed_p(gap[0], error, pair.rarer_cases))
-    ends = with_extremes(gap[0], error, pair.rarer_cases, (-1, 1))
+    worth = np.sqrt(pair.rarer_worth * pair.rarer_cases)
+    assert found["p"] == pytest.approx(opposed_p(gap[0], error, worth))
+    ends = jackknife(gap[0], gap[1:], (-1, 1), worth)
     assert (found["low"], found["high"]) == pytest.approx(ends)
     low = pair.where("level", [40])
     assert low.reference is not None and len(low.reference) == len(low) == 20
@@ -134,23 +148,26 @@ def test_a_difference_is_taken_in_the_same_draws_and_tested():
 
 
 NOT_HAD = TABLE.assign(confidence=NAN, missing="no logprobs")
-ONE_RIGHT = TABLE.assign(correct=[1, 1, 1] + [0] * 57)  # one case alone is right
 WHY = [
     (made(9), mean("confidence"), 0.0, TOO_FEW),
-    (TABLE.assign(confidence=1.0), mean("confidence"), 1.0, "no interval: all draws alike"),
-    (ONE_RIGHT, AUROC, None, NO_LEAVES),
+    (TABLE, mean("confidence"), 0.0, NOT_HELD),
     (TABLE.assign(correct=1), AUROC, NAN, "undefined"),
     (NOT_HAD, AUROC, NAN, "no confidence: no logprobs"),
     (TABLE, Metric(AUROC, at_least(40)), NAN, "fewer than 40 correct or wrong"),
-    (TABLE, mean("confidence"), 0.0, "no draws"),
 ]
 
 
 @each("table, metric, value, why", WHY, ids=[why for *_, why in WHY])
 def test_what_is_missing_says_why(table, metric, value, why: str):
-    found = estimate(Rows.of(table, "confidence", 0 if why == "no draws" else 100), metric)
-    assert np.isnan(value) == np.isnan(found["value"]) if value is not None else found["value"] > 0
+    found = estimate(Rows.of(table, "confidence"), metric)
+    assert np.isnan(value) == np.isnan(found["value"])
     assert np.isnan([found["low"], found["high"]]).all() and found["missing"] == why
+
+
+def test_a_value_that_is_undefined_without_a_case_counts_as_the_farther_end():
+    one_right = TABLE.assign(correct=[1, 1, 1] + [0] * 57)  # one case alone is right
+    found = estimate(Rows.of(one_right, "confidence"), AUROC)
+    assert (found["low"], found["high"], found["missing"]) == (0, 1, "")
 
 
 def test_bounds_and_answers_that_were_not_had_are_told():
@@ -158,7 +175,9 @@ def test_bounds_and_answers_that_were_not_had_are_told():
     asked.loc[0, "bound"], asked.loc[4, "bound"] = "lower", NAN
     asked.loc[[1, 2], "failed"], asked.loc[3, "ungraded"] = True, True
     asked.loc[[1, 2, 3], "confidence"] = NAN
-    found = estimate(Rows.of(asked, "confidence", 50), mean("confidence"), note="level 20 left out")
+    found = estimate(
+        Rows.of(asked, "confidence"), mean_share("confidence"), note="level 20 left out"
+    )
     notes = ["level 20 left out", "1 of 57 confidences are bounds", "2 answers missing"]
     assert found["missing"] == "; ".join([*notes, "1 answer ungraded"])
     assert (found["n"], found["n_missing"]) == (57, 3)

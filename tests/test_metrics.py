@@ -5,13 +5,12 @@ from itertools import permutations
 import numpy as np
 import pytest
 from each import each
-from resampled import case_weights, cohen_kappa, without_each
+from resampled import cohen_kappa, jackknife, without_each
 from sklearn.metrics import average_precision_score, cohen_kappa_score, roc_auc_score
 
 from trustlab.metrics import auprc, auroc, brier, ece
-from trustlab.metrics.agreement import COUNTS, agreement, cohen_kappa_weighted
+from trustlab.metrics.agreement import COUNTS, agreement
 from trustlab.metrics.discrimination import concordance
-from trustlab.metrics.estimate import UNDEFINED, bounded_interval, percentile_interval
 from trustlab.metrics.intervals import agresti_coull, effective_n
 from trustlab.metrics.selective import aurc, prediction_rejection_ratio, risk_at
 from trustlab.metrics.stopping import best_threshold, fold_of, stop_turns, thresholds_of
@@ -103,36 +102,6 @@ def test_brier_and_ece_by_hand():
             brier([1, 0], [0.5, value])
 
 
-def test_percentile_interval_by_hand_leaves_out_undefined_draws_up_to_a_tenth():
-    assert percentile_interval(np.arange(101.0)) == pytest.approx((2.5, 97.5))
-    assert percentile_interval(np.append(np.arange(9.0), np.nan)) == pytest.approx((0.2, 7.8))
-    assert np.isnan(percentile_interval(np.append(np.arange(8.0), [np.nan, np.nan]))).all()
-
-
-ALIKE = "no interval: all draws alike"
-
-
-@each(
-    ("draws", "reason"),
-    [
-        (np.arange(101.0), ""),
-        (np.linspace(0.5, 0.5 + 1e-9, 101), ""),
-        ([np.nan] * 11 + list(range(90)), UNDEFINED),
-        ([np.nan] * 101, UNDEFINED),
-        ([0.7] * 100 + [np.nan], ALIKE),
-        ([0.1 + 0.2] * 50 + [0.3] * 51, ALIKE),  # equal but for rounding
-        ([1e9 * (0.1 + 0.2)] * 50 + [0.3e9] * 51, ALIKE),
-        ([0.0] + [1.0] * 100, "no interval: nearly all draws alike"),
-        ([0.0] * 5 + [1.0] * 95, ""),
-    ],
-)
-def test_an_interval_needs_values_and_width_and_else_gives_the_reason(draws, reason):
-    low, high, why = bounded_interval(draws)
-    assert why == reason
-    expected = (np.nan, np.nan) if reason else percentile_interval(draws)
-    assert (low, high) == pytest.approx(expected, nan_ok=True) and (reason or low < high)
-
-
 # Risk and coverage
 
 
@@ -192,19 +161,16 @@ def test_kappa_by_hand_and_as_scikit_learn_has_it():
         one, other = rng.random((2, 40)) < share
         theirs = cohen_kappa_score(one, other, labels=[0, 1])
         assert cohen_kappa(one, other) == pytest.approx(theirs)
-    weights = np.array([np.ones(50), np.zeros(50), (FIRST == SECOND).astype(float)])
-    found = cohen_kappa_weighted(FIRST, SECOND, weights)  # a weight counts an answer that often
-    assert found == pytest.approx([0.4, np.nan, 1], nan_ok=True)
 
 
-def test_the_counts_say_where_two_graders_part_and_intervals_resample_cases():
-    found = agreement(FIRST, SECOND, HALVES, n_draws=300, seed=3)
-    drawn = [np.repeat(np.arange(50), weights) for weights in case_weights(HALVES, 300, 3)]
+def test_the_counts_say_where_two_graders_part_and_intervals_are_over_cases():
+    found = agreement(FIRST, SECOND, HALVES)
     for line, value in zip(found, (0.4, 0.7), strict=True):
         assert [line[k] for k in ("n", *COUNTS)] == [50, 20, 5, 10, 15] and line["n_cases"] == 25
         assert line["value"] == pytest.approx(value)
-    draws = [cohen_kappa(FIRST[rows], SECOND[rows]) for rows in drawn]
-    assert (found[0]["low"], found[0]["high"]) == pytest.approx(percentile_interval(draws))
+    leaves = without_each(cohen_kappa, HALVES, FIRST, SECOND)
+    ends = jackknife(0.4, leaves, (-1, 1))
+    assert (found[0]["low"], found[0]["high"]) == pytest.approx(ends)
     same = np.bincount(HALVES, FIRST == SECOND)
     ends = agresti_coull(0.7, effective_n(same, np.full(25, 2)), 25)
     assert (found[1]["low"], found[1]["high"]) == pytest.approx(ends)

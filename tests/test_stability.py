@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from each import each
-from resampled import case_weights
+from resampled import jackknife
 
 from benchmarks.records import random_records
 from trustlab.confidence import METHODS, select
 from trustlab.metrics.coverage import NOT_HELD
-from trustlab.metrics.estimate import percentile_interval
 from trustlab.metrics.stability import CVS, cv_group, cv_group_by_chance, cv_sample, views
 
 pytestmark = pytest.mark.usefixtures("every_interval")
@@ -53,24 +52,24 @@ def test_chance_is_what_shuffled_conditions_give() -> None:
 
 
 @each("metric", CVS)
-def test_the_draws_are_of_the_cases_that_are_used(metric) -> None:
+def test_what_is_used_is_left_out_a_case_at_a_time(metric) -> None:
     rows = MANY.copy()
     rows[:3] = [[NAN, 0.2, 0.3], [0.0, 0.0, 0.0], [0.1, 0.2, NAN]]  # the first case: one row left
     used = ~np.isnan(rows).any(axis=1) & ((rows.mean(axis=1) > 0) | (metric == "cv_group"))
-    kept, weights = rows[used], case_weights(CASES[used], 300, 5).astype(float)
-    means = weights @ kept / weights.sum(axis=1, keepdims=True)
-    single = weights @ (100 * kept.std(axis=1) / np.where(kept.mean(axis=1), kept.mean(axis=1), 1))
-    drawn = {
-        "cv_group": 100 * means.std(axis=1) / means.mean(axis=1),
-        "cv_sample": single / weights.sum(axis=1),
-    }
-    found = {"cv_group": cv_group, "cv_sample": cv_sample}[metric](rows, CASES, 300, 5)
-    ends = percentile_interval(drawn[metric]) if metric == "cv_sample" else (NAN, NAN)
-    assert (found["low"], found["high"]) == pytest.approx(ends, nan_ok=True)
-    assert found["missing"] == ("" if metric == "cv_sample" else NOT_HELD)
+    (rows_of,) = views(metric, [rows], CASES)
+    values = rows_of.computed(CVS[metric])
+    without = [rows[used & (case != CASES)] for case in np.unique(CASES[used])]
+    found = {"cv_group": cv_group, "cv_sample": cv_sample}[metric](rows, CASES)
+    if metric == "cv_group":
+        means = np.array([kept.mean(axis=0) for kept in without])
+        np.testing.assert_allclose(values[1:], 100 * means.std(axis=1) / means.mean(axis=1))
+        assert np.isnan(found["low"]) and found["missing"] == NOT_HELD
+    else:
+        single = [(100 * kept.std(axis=1) / kept.mean(axis=1)).mean() for kept in without]
+        np.testing.assert_allclose(values[1:], single)
+        ends = jackknife(found["value"], values[1:], (0, 100 * 2**0.5))  # one of three is not 0
+        assert (found["low"], found["high"]) == pytest.approx(ends) and found["missing"] == ""
     assert found["n_missing"] == 2
-    (rows_of,) = views(metric, [rows], CASES, 300, 5)
-    np.testing.assert_allclose(rows_of.drawn(CVS[metric])[1:], drawn[metric])
 
 
 def test_the_ratio_scale_holds_every_probability_and_no_method_that_can_be_negative() -> None:

@@ -10,12 +10,18 @@ import pandas as pd
 import pytest
 from each import each
 from made_reviews import EMPTY_PLAN, SAFETY_OFF, many_cases, review, two_cases
-from resampled import case_weights
+from resampled import jackknife
 
 from trustlab.metrics import trust
-from trustlab.metrics.estimate import TOO_FEW, percentile_interval
-from trustlab.metrics.intervals import agresti_coull, kish_n
-from trustlab.metrics.trust_table import INDICES, NEEDED, review_counts, trust_indices
+from trustlab.metrics.estimate import TOO_FEW
+from trustlab.metrics.intervals import agresti_coull, effective_n, kish_n
+from trustlab.metrics.trust_table import (
+    BY_DEFINITION,
+    INDICES,
+    NEEDED,
+    review_counts,
+    trust_indices,
+)
 
 pytestmark = pytest.mark.usefixtures("every_interval")
 NAN = float("nan")
@@ -30,9 +36,9 @@ def wide(found: pd.DataFrame) -> pd.Series:
     return pd.Series(made, dtype=object)
 
 
-def one(table: pd.DataFrame, *args, draws: int = 0, seed: int = 0, **choices) -> pd.Series:
+def one(table: pd.DataFrame, *args, **choices) -> pd.Series:
     """The indices of the only configuration, and the counts behind them."""
-    found = trust_indices(table, *args, draws=draws, seed=seed, **choices)
+    found = trust_indices(table, *args, **choices)
     (counts,) = review_counts(table, *args, **choices).to_dict("records")
     assert (found["n"] + found["n_missing"] == len(table)).all()
     assert found["n"].equals(found["n_cases"])
@@ -83,21 +89,21 @@ def test_with_safety_off_there_are_no_percentages_and_the_diagnosis_is_judged_th
     assert holds(row, rx_unrated_percent=NAN, tests_unrated_percent=NAN)
     assert row["unsafe_rx_percent_missing"] == row["test_alerts_percent_missing"] == "safety off"
     by_rule = formulation == "trust-x"
-    assert row["osi_missing"] == (f"0 by rule; {TOO_FEW}" if by_rule else "safety off")
+    assert row["osi_missing"] == ("0 by rule" if by_rule else "safety off")
     assert row["fti_missing"] == (TOO_FEW if by_rule else "without osi")
     on, off = (one(t, formulation) for t in (many_cases(20), many_cases(20).assign(**SAFETY_OFF)))
     assert on[INDICES[:6]].tolist() == off[INDICES[:6]].tolist()
     assert holds(off, osi=osi_, osi_n=20 * by_rule, fti_n=20 * by_rule)  # 0 by rule, for all
 
 
-def test_parts_that_no_draw_moves_have_no_interval_and_the_whole_names_them() -> None:
+def test_parts_that_no_case_moves_have_an_interval_but_for_what_is_so_by_definition() -> None:
     votes = [["flu", "flu" if i % 2 else "cold"] for i in range(12)]
-    row = one(rows(*(review(f"{i}", said) for i, said in enumerate(votes))), draws=60)
-    assert told(row, "no interval: all draws alike") == ["rdc", "osi"]
-    assert row["eti_missing"] == row["eti_percent_missing"] == "the interval takes as certain: rdc"
-    certain = "the interval takes as certain: rdc, unsafe_rx_percent, test_alerts_percent"
-    assert row["fti_missing"] == row["fti_as_printed_missing"] == certain
-    assert row["cdr_low"] < row["cdr"] < row["cdr_high"] and row["eti_low"] < row["eti_high"]
+    row = one(rows(*(review(f"{i}", said) for i, said in enumerate(votes))))
+    assert [row[f"{name}_missing"] for name in INDICES] == [""] * len(INDICES)
+    for name in INDICES:
+        assert row[f"{name}_low"] < row[f"{name}_high"], name
+    alone = one(rows(*(review(f"{i}", ["flu"]) for i in range(12))))
+    assert alone["cdr_missing"] == BY_DEFINITION and np.isnan(alone["cdr_low"])
 
 
 def test_a_plan_that_cannot_be_read_is_missing_and_an_empty_one_counts_without_an_interval() -> (
@@ -111,7 +117,7 @@ def test_a_plan_that_cannot_be_read_is_missing_and_an_empty_one_counts_without_a
     assert holds(row, n_no_plan=1, n_cases_without_prescriptions=0, osi=67.5)
     cases = many_cases(12)
     cases.loc[:2, ["n_prescriptions", "n_safe", "n_caution", "n_unsafe"]] = 0
-    row = one(cases, draws=50)
+    row = one(cases)
     assert holds(row, unsafe_rx_percent_n=9, osi_n=12, fti_n=12)
     few = ["unsafe_rx_percent", "osi", "fti", "fti_as_printed"]
     assert told(row, "no interval: fewer than 12 cases") == few
@@ -164,27 +170,32 @@ def test_fault_eti_and_fti_rest_on_the_smallest_n_of_their_parts_and_say_so() ->
     cases.loc[15:, [n for n in NEEDED if n.startswith("n_") and n != "n_doctors"]] = 0
     row = one(cases)
     assert holds(row, eti_n=17, osi_n=15, fti_n=15, n_cosine=17)
-    assert row["eti_missing"] == "n differs: accuracy 20, cdr 19, rdc 17; no draws"
-    assert row["fti_missing"] == "n differs: eti 17, osi 15; no draws"
-    assert row["eti_percent_missing"] == row["eti_missing"] and row["osi_missing"] == "no draws"
+    assert row["eti_missing"] == "n differs: accuracy 20, cdr 19, rdc 17"
+    assert row["fti_missing"] == "n differs: eti 17, osi 15"
+    assert row["eti_percent_missing"] == row["eti_missing"] and row["osi_missing"] == ""
 
 
-def test_intervals_draw_the_same_cases_for_all_components() -> None:
-    cases, found = many_cases(20), []
-    row = one(cases, draws=20, seed=3)
-    for times in case_weights(cases["case_id"], 20, 3):
-        drawn = cases.loc[np.repeat(cases.index, times)].assign(case_id=np.arange(20).astype(str))
-        found.append(wide(trust_indices(drawn, draws=0)))
+ENDS = {"cdr": (0, 1), "rdc": (-1, 1), "eti": (-0.3, 1), "eti_percent": (-30, 100)}
+ENDS |= {"osi": (0, 100), "fti": (-15, 100), "fti_as_printed": (-0.15, 50.5)}
+"""Between which each index lies."""
+
+
+def test_intervals_leave_the_same_case_out_of_all_components() -> None:
+    cases = many_cases(20)
+    row = one(cases)
+    leaves = [wide(trust_indices(cases.drop(index=i))) for i in cases.index]
     shares = {"accuracy", "accuracy_shared", "unsafe_rx_percent", "test_alerts_percent"}
-    for name in set(INDICES) - shares:
-        expected = pytest.approx(percentile_interval([f[name] for f in found]))
+    assert set(ENDS) == set(INDICES) - shares
+    for name, ends in ENDS.items():
+        values = np.array([leaf[name] for leaf in leaves], dtype=float)
+        expected = pytest.approx(jackknife(row[name], values, ends))
         assert (row[f"{name}_low"], row[f"{name}_high"]) == expected, name
     right = agresti_coull(row["accuracy"], 20, 20)
     assert (row["accuracy_low"], row["accuracy_high"]) == pytest.approx(right)
     rated = cases[["n_safe", "n_caution", "n_unsafe"]].sum(axis=1).to_numpy()
-    ends = agresti_coull(
-        row["unsafe_rx_percent"] / 100, kish_n(rated[rated > 0]), (rated > 0).sum()
-    )
+    objected, some = cases["n_unsafe"].to_numpy(), rated > 0
+    n = min(kish_n(rated[some]), effective_n(objected[some], rated[some]))
+    ends = agresti_coull(row["unsafe_rx_percent"] / 100, n, some.sum())
     expected = pytest.approx([100 * end for end in ends])
     assert [row["unsafe_rx_percent_low"], row["unsafe_rx_percent_high"]] == expected
     assert told(row, "no interval") == [] and row["osi_low"] < row["osi"] < row["osi_high"]
@@ -198,7 +209,6 @@ MIXED = rows(*(review(c, ["flu"] * n, configuration="p") for n, c in enumerate("
     [
         (two_cases(), {"formulation": "both"}, r"is 'both'; allowed are \['trust-x', 'medguard-x"),
         (two_cases(), {"rx_variant": "x"}, "rx_variant is 'x'; allowed are"),
-        (two_cases(), {"draws": -1}, "draws must be at least 0; received -1"),
         (two_cases(case_id="a"), {}, "each case may come once in a .*'case_id': 'a'"),
         (two_cases(cosine=1.1), {}, "cosine must lie between -1 and 1"),
         (two_cases(n_risky=-1), {}, "counts must be whole and not negative"),

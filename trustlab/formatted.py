@@ -193,7 +193,7 @@ def differences_shown(
 ) -> pd.DataFrame:
     """A table of differences to read: ``names`` first, values, intervals as text, "–" for none.
 
-    Of bests also the share of draws in which this one is best, and who was left out.
+    Of bests also who was left out.
     """
     shown: Any = table[list(names)].reset_index(drop=True)
     if "metric" in shown:
@@ -206,8 +206,7 @@ def differences_shown(
         "p": list(map(p_shown, table["p"])),
         "p (Holm)": list(map(p_shown, table["p_holm"])),
     }
-    if "chosen_in" in table:
-        columns["best in"] = [f"{100 * x:.0f} %" if x == x else "–" for x in table["chosen_in"]]
+    if "left_out" in table:
         columns["left out"] = table["left_out"].to_numpy()
     for column, head in (("n", "n"), ("n_cases", "cases")):
         if column in table:
@@ -237,7 +236,7 @@ def interval_words(table: pd.DataFrame, words: str) -> str:
     if "low" not in table or table["low"].notna().to_numpy().any():
         why = table["missing"].astype(str) if "missing" in table else pd.Series(dtype=str)
         return words + ", where it holds" * bool(why.str.contains(PAGE, regex=False).any())
-    return f"no intervals: fewer than {MIN_CASES} cases, values all alike, or none that holds"
+    return f"no intervals: fewer than {MIN_CASES} cases, or none that holds"
 
 
 def lacking_words(table: pd.DataFrame, confidence: pd.DataFrame) -> str:

@@ -61,8 +61,7 @@ def calibration_table(
       :data:`~trustlab.metrics.calibration.CALIBRATION`; beside "ece" what
       :func:`~trustlab.metrics.calibration.ece_by_chance` gives.
     - ``how``: "as given" only where ``scales`` (method -> scale) says 'probability'; "isotonic" is
-      :func:`~trustlab.metrics.calibration.cross_fitted` and held fixed in the draws; the
-      recalibration behind the parts and the bins of ECE are formed anew in each.
+      :func:`~trustlab.metrics.calibration.cross_fitted`.
     - What needs right and wrong answers is withheld below ``min_per_class`` of either.
     - ``ValueError`` as :func:`~trustlab.metrics.run_tables.rows_of_methods`.
     """
@@ -112,7 +111,7 @@ def recalibration_curves(
     - A row a model, data set, method on the probability scale and distinct confidence (at most 60,
       evenly by rank); ``value`` is the isotonic fit of correct on confidence, straight between two.
       Dimitriadis, Gneiting & Jordan 2021.
-    - ``low`` and ``high`` are pointwise, fitted anew in each draw.
+    - ``low`` and ``high`` are pointwise, fitted anew without each case.
     - One row, with its reason, for a method without both right and wrong answers.
     """
     lines: list[dict[str, Any]] = []
@@ -132,17 +131,17 @@ def _recalibrated(rows: Rows) -> Iterator[tuple[float, dict[str, Any]]]:
     spaced = np.linspace(0, len(values) - 1, MAX_POINTS).round().astype(int)
     picked, right = values[np.unique(spaced)], rows["correct"].astype(np.float64)
 
-    def fit(weight: np.ndarray) -> np.ndarray:
-        mass = np.bincount(group, weight, len(values))
-        held = mass > 0
-        if not held.any():
-            return np.full(len(picked), NAN)
-        rate = np.bincount(group, weight * right, len(values))[held] / mass[held]
-        return np.interp(picked, values[held], isotonic_regression(rate, weights=mass[held]).x)
+    def fit(kept: np.ndarray) -> np.ndarray:
+        mass = np.bincount(group[kept], minlength=len(values))
+        some = mass > 0
+        rate = np.bincount(group[kept], right[kept], len(values))[some] / mass[some]
+        return np.interp(picked, values[some], isotonic_regression(rate, weights=mass[some]).x)
 
-    curve = rows.over(lambda weights: np.stack([fit(weight) for weight in weights], axis=1))
-    for point, drawn in zip(picked, curve, strict=True):
-        fitted = Statistic(lambda _, drawn=drawn: drawn, "recalibration")
+    curves = [fit(np.ones(len(rows), bool))]
+    if rows.n_cases > 1:
+        curves += [fit(rows.case != one) for one in range(rows.n_cases)]
+    for point, at in zip(picked, np.transpose(curves), strict=True):
+        fitted = Statistic(lambda _, at=at: at, "recalibration")
         yield float(point), estimate(rows, fitted)
 
 
@@ -157,7 +156,7 @@ def reliability_table(
     """Per method on the probability scale: the accuracy in equal-mass bins of its confidence.
     A row a model, data set, method and ``bin``: ``confidence`` is the bin's mean, ``value`` its
     accuracy. On the answers that the run's methods share, or ``own_rows``. Ties share a bin; bins
-    are held fixed in the draws."""
+    stay as they are without a case."""
     lines: list[dict[str, Any]] = []
     for label, rows in rows_of_methods(answers, confidence, n_draws, seed):
         if scales.get(label["method"]) != "probability" or not len(rows):
@@ -243,5 +242,5 @@ def _curve(rows: Rows, coverages: Sequence[float]) -> Iterator[dict]:
         last = max(int(np.ceil(round(coverage * len(rows), 9))), 1)
         given = rows.known.copy()
         given[rows.known] = sure >= np.sort(sure)[len(sure) - last]
-        of = Statistic(lambda _, risk=risk: np.array([risk]), RISK.kind, RISK.interval)
+        of = replace(RISK, values=lambda _, risk=risk: np.array([risk]))
         yield {"coverage": coverage} | estimate(rows.at(given), of) | of_all

@@ -20,7 +20,7 @@ from trustlab.confidence import select
 from trustlab.experiment import benchmark, refuse_waiting, with_progress
 from trustlab.folder.replies_log import recording
 from trustlab.formatted import together
-from trustlab.metrics.estimate import Draws, Rows, mean, measure, rate
+from trustlab.metrics.estimate import Rows, mean_between, measure, rate
 from trustlab.metrics.schema import table
 from trustlab.metrics.stopping import along, best_threshold, fold_of, stop_turns, thresholds_of
 from trustlab.metrics.ties import reaches
@@ -270,11 +270,12 @@ def consult_until(
 
 REACHED = {
     "accuracy": rate("accuracy"),
-    "utterances": mean("utterances"),
+    "utterances": mean_between("utterances", "fewest", "most"),
     "early": rate("early"),
-    "questions": mean("questions"),
+    "questions": mean_between("questions", "none", "length"),
 }
-"""Means a case; ``early`` is the share of cases that stop before the last turn."""
+"""Means a case; ``early`` is the share of cases that stop before the last turn. Utterances and
+questions lie between those of stopping at once and of never stopping."""
 
 
 @dataclass(frozen=True)
@@ -290,7 +291,6 @@ class Grid:
     enough: np.ndarray
     confidence: dict[str, np.ndarray]
     left_out: np.ndarray
-    draws: Draws
 
     @property
     def known(self) -> dict[str, np.ndarray]:
@@ -318,7 +318,6 @@ def grid(run: ConsultationRun, model: str, n_draws: int = 2000, seed: int = 0) -
         enough=wide(decided, "enough").reindex(cases, columns=correct.columns).to_numpy(),
         confidence={m: wide(p, "confidence").loc[cases].to_numpy() for m, p in parts.items()},
         left_out=every.index.difference(cases).to_numpy(),
-        draws=Draws.of(cases.to_numpy(), n_draws, seed),
     )
 
 
@@ -399,13 +398,17 @@ def _stopped(g: Grid, at: np.ndarray, threshold: Any = np.nan) -> Rows:
     reached = {
         "accuracy": along(g.correct, at),
         "utterances": along(g.utterances, at),
+        "fewest": g.utterances[:, 0],
+        "most": g.utterances.max(axis=1),
         "early": (at < g.correct.shape[1] - 1).astype(float),
         "questions": np.minimum(at, g.length),
+        "none": 0,
+        "length": g.length,
         "threshold": threshold,
     }
     cases = pd.DataFrame(reached, index=pd.Index(g.case_ids, name="case_id"))
     every = cases.reindex([*g.case_ids, *g.left_out]).reset_index()
-    return Rows.of(every, "accuracy", g.draws, none="no consultation could be judged throughout")
+    return Rows.of(every, "accuracy", none="no consultation could be judged throughout")
 
 
 def dry_run(cases: Sequence[Case], models: Sequence[Any], asked: Any) -> None:

@@ -28,10 +28,10 @@ from trustlab.meaning.relevance import cosines, with_cosines
 from trustlab.metrics import trust as formulas
 from trustlab.metrics import trust_table as made
 from trustlab.metrics.correlation import pearson_rows, spearman_rows
-from trustlab.metrics.estimate import NAN, Metric, Rows, Statistic, groups, no_interval
+from trustlab.metrics.estimate import NAN, Metric, Rows, Statistic, between, groups
 from trustlab.metrics.paired import compared, corrected
 from trustlab.metrics.schema import need, table
-from trustlab.metrics.trust_table import INDICES, KEYS, RUN, Choices, check_reviews
+from trustlab.metrics.trust_table import KEYS, RUN, Choices, check_reviews
 from trustlab.models.base import Model
 from trustlab.models.cache import CachedModel
 from trustlab.parsing.counts import Counts, add, why_few
@@ -443,7 +443,7 @@ def _over_cases(correlation: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> 
     def values(rows: Rows) -> np.ndarray:
         return correlation(rows["x"][None], rows["y"][None])
 
-    return Metric(Statistic(values, interval=no_interval), withheld=lambda rows: rows.none)
+    return Metric(Statistic(values), withheld=lambda rows: rows.none)
 
 
 CORRELATIONS = {"pearson": _over_cases(pearson_rows), "spearman": _over_cases(spearman_rows)}
@@ -452,19 +452,25 @@ SHOWN = ("accuracy", "eti_percent", "osi", "fti")
 FAMILY = [*RUN, "safety"]
 
 
+def percent(share: Statistic) -> Statistic:
+    """A share in [0, 1], times 100."""
+    values = share.values
+    return replace(share, values=lambda rows: 100 * values(rows), ends=between(0.0, 100.0))
+
+
 def configuration_differences(
     reviews: pd.DataFrame, against: str = ONE, draws: int = 2000, seed: int = 0
 ) -> pd.DataFrame:
     """Each configuration's indices (:data:`SHOWN`, ``trust-x``) minus those of ``against``, in
     percent.
-    Over the ``n`` cases that both could answer (:func:`trustlab.metrics.trust_table.answered`), in
-    the same draws; ``p_holm`` is over the rows of a :data:`FAMILY`. A team without ``against`` has
+    Over the ``n`` cases that both could answer (:func:`trustlab.metrics.trust_table.answered`);
+    ``p_holm`` is over the rows of a :data:`FAMILY`. A team without ``against`` has
     no row; ``ValueError`` where it is nowhere."""
     table, choices = check_reviews(reviews), Choices()
     if against not in (teams := list(table["configuration"].unique())):
         raise ValueError(f"against is {against!r}; the reviews hold {teams}")
     lines: list[dict[str, Any]] = []
-    every = made.configurations(table, choices, draws, seed)
+    every = made.configurations(table, choices)
     of = {(label["configuration"], *map(label.get, FAMILY)): rows for label, _, rows in every}
     for (configuration, *run), mine in of.items():
         theirs = of.get((against, *run))
@@ -472,29 +478,25 @@ def configuration_differences(
             continue
         label = dict(zip(FAMILY, run, strict=True)) | {"configuration": configuration}
         for name in SHOWN:
-            unit = 100 if name == "accuracy" else 1
-            place, pair = INDICES.index(name), _pair(mine, theirs, name, choices)
-
-            def scaled(rows: Rows, place: int = place, unit: int = unit) -> np.ndarray:
-                return unit * rows.drawn(made.indices(choices))[place]
-
-            found = compared(pair, Statistic(scaled, made.INTERVALS[name]))
+            pair = _pair(mine, theirs, name, choices)
+            statistic = made.statistics(choices)[name]
+            found = compared(pair, percent(statistic) if name == "accuracy" else statistic)
             lines.append({**label, "against": against, "metric": name, **found})
     return corrected(lines, [*FAMILY, "configuration", "against"], family=FAMILY)
 
 
 def indices_on_shared_cases(reviews: pd.DataFrame, of: Sequence[str] = RUN) -> pd.DataFrame:
-    """The indices (``trust-x``), without draws, of the cases that all configurations could
+    """The indices (``trust-x``) of the cases that all configurations could
     answer.
     "All" are those of a group ``of`` keys whose ETI has a case at all; where they share no case,
     every index is missing."""
     choices, found = Choices(), []
     for _, group in groups(check_reviews(reviews), of):
-        cases = (rows.asked for _, _, rows in made.configurations(group, choices, draws=0))
+        cases = (rows.asked for _, _, rows in made.configurations(group, choices))
         could = [{*each["case_id"][made.answered(each, choices)["eti"]]} for each in cases]
         shared = set[str].intersection(*filter(None, could)) if any(could) else set()
         kept = group[group["case_id"].astype(str).isin(shared)]
-        indices = made.trust_indices(kept if len(kept) else group, draws=0)
+        indices = made.trust_indices(kept if len(kept) else group)
         if not len(kept):
             indices = indices.assign(value=NAN, low=NAN, high=NAN, n=0, n_cases=0)
             indices["missing"] = "no case that all could answer"
@@ -512,7 +514,7 @@ def _pair(mine: Rows, theirs: Rows, name: str, choices: Choices) -> Rows:
     none = "one of the two has no value" if shared.any() else "no case that both have"
     none = "no case that both could answer" if each[0].any() and each[1].any() else none
     both, asked = each[0] & each[1], [side.reindex(cases).reset_index() for side in sides]
-    return Rows(asked[0], both, mine.draws, none, Rows(asked[1], both, mine.draws, none))
+    return Rows(asked[0], both, none=none, reference=Rows(asked[1], both, none=none))
 
 
 BY = ["model", "dataset", "level", "kind"]

@@ -22,7 +22,7 @@ from trustlab.experiment import benchmark, cases_hash
 from trustlab.folder.records_file import read_records, save_records
 from trustlab.folder.saved import RUN, load_run
 from trustlab.knowledge import Knowledge
-from trustlab.metrics.estimate import NAN, Draws, Rows, grouped, groups, mean_share, measure, rate
+from trustlab.metrics.estimate import NAN, Rows, grouped, groups, mean_share, measure, rate
 from trustlab.metrics.schema import table
 from trustlab.metrics.ties import reaches
 from trustlab.paths import DATA, save_json
@@ -66,9 +66,8 @@ def _group_means(
     rows: Any, by: list[str], columns: list[str], n_draws: int, seed: int
 ) -> pd.DataFrame:
     """The means of ``columns`` by group, ascending, of groups of at least 10 answers."""
-    draws = Draws.of(rows["case_id"].to_numpy(), n_draws, seed)
     enough = rows.groupby(by)[columns[0]].transform("size") >= MIN_ANSWERS
-    held = grouped(rows[enough].sort_values(by), by, columns[0], n_draws=draws)
+    held = grouped(rows[enough].sort_values(by), by, columns[0])
     return table(measure(held, {name: mean_share(name) for name in columns}), by)
 
 
@@ -114,13 +113,12 @@ def consistent_table(
     answers["shown"] = answers["n_statements"] / whole
     columns, lines = ["accuracy", "poc", "medconf", "shown"], []
     for about, part in groups(answers, ["model"]):
-        draws = Draws.of(part["case_id"].to_numpy(), n_draws, seed)
         for level, every in part.groupby("level"):
             had = every[every["accuracy"].notna()]
             chosen = had.loc[reaches(had["poc"], threshold), ["case_id", *columns]]
             about |= {"level": level, "threshold": threshold, "n_answers": len(had)}
             for name in columns:
-                rows = Rows.of(chosen, name, draws, none="" if len(chosen) else "no answer")
+                rows = Rows.of(chosen, name, none="" if len(chosen) else "no answer")
                 statistic = rate(name) if name == "accuracy" else mean_share(name)
                 lines += measure([(about, rows)], {name: statistic})
     return table(lines, ["model", "level", "threshold"], ["n_answers"])

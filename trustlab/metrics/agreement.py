@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from trustlab.metrics.estimate import Metric, Rows, Statistic, estimate, rate
+from trustlab.metrics.estimate import Metric, Rows, Statistic, between, estimate, rate
 from trustlab.metrics.ties import numbers, same_shape
+
+
+def _kappa(rows: Rows) -> np.ndarray:
+    return kappa(*(rows.mean(rows[name]) for name in ("first", "second", "same")))
+
 
 AGREEMENT = {
     "kappa": Metric(
-        Statistic(
-            lambda r: r.over(partial(cohen_kappa_weighted, r["first"], r["second"])), "kappa"
-        ),
+        Statistic(_kappa, "kappa", between(-1.0, 1.0)),
         undefined="kappa is undefined: each grader says the same of all answers",
     ),
     "agreement": rate("same"),
@@ -26,18 +28,13 @@ COUNTS = {"both_right": (1, 1), "only_first": (1, 0), "only_second": (0, 1), "bo
 """What the first and the second grader say of the answers counted."""
 
 
-def cohen_kappa_weighted(a: ArrayLike, b: ArrayLike, weights: ArrayLike) -> np.ndarray:
-    """Cohen's kappa of two graders (n,) under each of B weightings (B, n): (B,), in [-1, 1].
-    Grades are 0 or 1, else ``ValueError``. NaN without rows, or where each grader says the same of
-    all."""
-    one, other = _grades(a, b)
-    weight = np.asarray(weights, dtype=np.float64)
-    total = weight.sum(axis=1)
+def kappa(first: np.ndarray, second: np.ndarray, same: np.ndarray) -> np.ndarray:
+    """Cohen's kappa, in [-1, 1], of the shares (B,) that each grader calls right and of those that
+    both grade alike. NaN where each says the same of all, or a share is NaN."""
+    one_sided = np.isin(first, (0, 1)) & np.isin(second, (0, 1))
+    chance = first * second + (1 - first) * (1 - second)
     with np.errstate(divide="ignore", invalid="ignore"):
-        right, also, agreed = (weight @ x / total for x in (one, other, one == other))
-        chance = right * also + (1 - right) * (1 - also)
-        kappa = (agreed - chance) / (1 - chance)
-    return np.where(np.isin(right, (0, 1)) & np.isin(also, (0, 1)), np.nan, kappa)
+        return np.where(one_sided, np.nan, (same - chance) / (1 - chance))
 
 
 def agreement(

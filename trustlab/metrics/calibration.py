@@ -9,7 +9,7 @@ from scipy.optimize import isotonic_regression
 from scipy.stats import rankdata
 
 from trustlab.metrics.discrimination import check_pair, of_answers, one_class
-from trustlab.metrics.estimate import Metric, Rows, bounded_mean
+from trustlab.metrics.estimate import Metric, Rows, Statistic
 from trustlab.metrics.ties import numbers, same_shape
 
 TOLERANCE = 1e-9  # how far outside [0, 1] a probability may lie through rounding
@@ -146,13 +146,13 @@ def _check_probability(correct: ArrayLike, confidence: ArrayLike) -> tuple[np.nd
     return hit, np.clip(prob, 0, 1)
 
 
-def _squared(rows: Rows) -> np.ndarray:
+def _brier(rows: Rows) -> np.ndarray:
     hit, prob = _check_probability(rows["correct"], rows["confidence"])
-    return (prob - hit) ** 2
+    return rows.mean((prob - hit) ** 2)
 
 
 _PARTS = ("miscalibration", "discrimination", "uncertainty")
-CALIBRATION = {"brier": Metric(bounded_mean(_squared, "brier"))}
+CALIBRATION = {"brier": Metric(Statistic(_brier, "brier"))}
 CALIBRATION |= {
     name: Metric(of_answers(lambda *answers, i=i: brier_parts(*answers)[i]))
     for i, name in enumerate(_PARTS)

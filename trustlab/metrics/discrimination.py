@@ -7,13 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from trustlab.metrics.estimate import (
-    Rows,
-    Statistic,
-    by_jackknife,
-    by_opposed_jackknife,
-    no_interval,
-)
+from trustlab.metrics.estimate import Rows, Statistic
 from trustlab.metrics.ties import numbers, same_shape, tied
 
 
@@ -107,21 +101,28 @@ def area(column: str = "") -> Statistic:
     It gives the value, then that without each case."""
 
     def values(rows: Rows) -> np.ndarray:
-        case = np.unique(rows.case, return_inverse=True)[1]
-        return concordance(rows["correct"], rows.ranked, case, _strata(rows, column))
+        return concordance(rows["correct"], rows.ranked, rows.case, _strata(rows, column))
 
     kind = "auroc within" if column else "auroc"
-    return Statistic(values, kind, by_jackknife, by_opposed_jackknife)
+    return Statistic(values, kind, worth=_worth)
+
+
+def _worth(rows: Rows) -> float:
+    """As how many cases the answers count behind an AUROC, or behind a difference of two.
+
+    It is less than the cases of the rarer outcome wherever some of these have a single slip:
+    where 4 to 8 % of the cases are wholly wrong and wholly sure, intervals by these held the truth
+    in as few as 0.77. Of a difference it is the geometric mean of both: two methods share the
+    cases, and the cases of the rarer outcome alone held it in 0.81.
+    """
+    if rows.reference is None:
+        return rows.rarer_worth
+    return float(np.sqrt(rows.rarer_worth * rows.rarer_cases))
 
 
 def average_precision(column: str = "") -> Statistic:
     """AUPRC; of several strata the mean, weighted by their pairs of a right and a wrong answer."""
-    return Statistic(
-        lambda rows: np.array([_mean_precision(rows, column, rows.ranked)]),
-        "auprc",
-        no_interval,
-        no_interval,
-    )
+    return Statistic(lambda rows: np.array([_mean_precision(rows, column, rows.ranked)]))
 
 
 def _mean_precision(rows: Rows, column: str, confidence: np.ndarray) -> float:
@@ -149,7 +150,7 @@ def of_answers(measure: Callable[[ArrayLike, ArrayLike], float], ranked: bool = 
     def values(rows: Rows) -> np.ndarray:
         return np.array([measure(rows["correct"], rows.ranked if ranked else rows["confidence"])])
 
-    return Statistic(values, interval=no_interval)
+    return Statistic(values)
 
 
 RANKING = {"auroc": area(), "auprc": average_precision()}

@@ -1,7 +1,7 @@
 """Measures a statistic with its interval, counts and reasons.
 
-- A :class:`Statistic` gives its value in the sample first, then in every bootstrap draw, or without
-  each of the cases, and says how its interval is made.
+- A :class:`Statistic` gives its value in the sample first, then without each of the cases, and says
+  between which ends it lies; that makes its interval.
 - :func:`estimate` is one line of a table, :func:`measure` many.
 - :func:`across` and :func:`difference` make statistics of statistics.
 """
@@ -19,58 +19,27 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from trustlab.metrics import coverage, intervals
-from trustlab.metrics.ties import numbers, tied
+from trustlab.metrics.ties import tied
 from trustlab.records import PRODUCTS
 
-MAX_UNDEFINED = 0.1  # largest share of draws without a value under which an interval is still given
 MIN_CASES = 12
-"""Fewer cases than this give no interval: resampling three patients says nothing of a fourth."""
+"""Fewer cases than this give no interval: three patients say nothing of a fourth."""
 TOO_FEW = f"no interval: fewer than {MIN_CASES} cases"
-UNDEFINED = f"no interval: undefined in more than {100 * MAX_UNDEFINED:.0f} % of the draws"
-NO_LEAVES = "no interval: undefined without one of the cases"
 ALIKE = 1e-12
-"""Draws nearer to each other than this differ by rounding alone (times their size above 1)."""
-MOST = 1 << 20
-"""Weights of rows that are handled at once."""
+"""Values nearer to each other than this differ by rounding alone (times their size above 1)."""
 NAN = float("nan")
-
-
-def enough_cases(case_ids: ArrayLike) -> bool:
-    """Whether ``case_ids`` (n,) name enough different cases for an interval."""
-    return len(np.unique(np.asarray(case_ids))) >= MIN_CASES
-
-
-@lru_cache(maxsize=4)
-def _drawn(n_cases: int, n_draws: int, seed: int) -> np.ndarray:
-    """How often each case is in each draw, (n_cases, n_draws)."""
-    times = np.zeros((n_cases, n_draws))
-    if n_cases:
-        rng, chances = np.random.default_rng(seed), np.full(n_cases, 1 / n_cases)
-        times[:] = rng.multinomial(n_cases, chances, size=n_draws).T
-    times.flags.writeable = False  # it is shared
-    return times
 
 
 @dataclass(frozen=True)
 class Draws:
-    """The cases (C,) that are resampled, sorted, each once, and how often (C, draws) each is in a
-    draw."""
+    """The different cases among some; ``n_draws`` and ``seed`` change nothing."""
 
     cases: np.ndarray
-    times: np.ndarray
-
-    @cached_property
-    def index(self) -> pd.Index:
-        """The cases, to look up the place of one."""
-        return pd.Index(self.cases, dtype=object if self.cases.dtype.kind in "OUT" else None)
 
     @classmethod
     def of(cls, case_ids: ArrayLike, n_draws: int = 2000, seed: int = 0) -> Draws:
-        """The draws of these cases (n,), by their set and the seed, whatever the rows' order."""
-        if n_draws < 0:
-            raise ValueError(f"n_draws must be at least 0; received {n_draws}")
-        cases = np.unique(np.asarray(case_ids))
-        return cls(cases, _drawn(len(cases), n_draws, seed))
+        """Of these cases (n,), each once."""
+        return cls(np.unique(np.asarray(case_ids)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,14 +49,14 @@ class Rows:
     - ``asked``: a row for each thing that should have a value, with ``case_id`` and what a
       statistic reads; maybe ``missing`` (why none), ``bound``, ``failed`` and ``ungraded``.
     - ``known`` (len(asked),): which of them have a value; all others count as missing.
-    - ``draws``: of the cases, the same for all that is compared.
+    - ``draws``: changes nothing.
     - ``none``: why there is no value where no row has one (default: the commonest ``missing``).
     - ``reference``: the same rows as something else judged them, for :func:`difference`.
     """
 
     asked: pd.DataFrame
     known: np.ndarray
-    draws: Draws
+    draws: Draws | None = None
     none: str = ""
     reference: Rows | None = None
 
@@ -100,11 +69,8 @@ class Rows:
         seed: int = 0,
         none: str = "",
     ) -> Rows:
-        """The rows of ``asked`` with a value in ``column``, in draws of its cases or these."""
-        known = asked[column].notna().to_numpy()
-        if not isinstance(n_draws, Draws):
-            n_draws = Draws.of(asked.loc[known, "case_id"].to_numpy(), n_draws, seed)
-        return cls(asked, known, n_draws, none)
+        """The rows of ``asked`` with a value in ``column``."""
+        return cls(asked, asked[column].notna().to_numpy(), none=none)
 
     @cached_property
     def table(self) -> Any:
@@ -112,9 +78,9 @@ class Rows:
         return self.asked[self.known]
 
     @cached_property
-    def _places(self) -> np.ndarray:
-        """The place of each asked row's case among those drawn, -1 where it is not."""
-        return self.draws.index.get_indexer(self.all("case_id"))
+    def _cases(self) -> np.ndarray:
+        """A number for the case of each asked row."""
+        return pd.factorize(self.all("case_id"))[0]
 
     @cached_property
     def _ranked(self) -> np.ndarray:
@@ -124,11 +90,8 @@ class Rows:
 
     @cached_property
     def case(self) -> np.ndarray:
-        """The place of each row's case among those drawn, (n,); ``ValueError`` where it is not."""
-        place = self._places[self.known]
-        if (place < 0).any():
-            raise ValueError(f"case {self['case_id'][place.argmin()]!r} was not drawn")
-        return place
+        """The case of each row that has a value, a number from 0 without gaps, (n,)."""
+        return np.unique(self._cases[self.known], return_inverse=True)[1]
 
     @cached_property
     def _made(self) -> dict[Any, Any]:
@@ -153,7 +116,7 @@ class Rows:
     @cached_property
     def n_cases(self) -> int:
         """Different cases among the rows that have a value."""
-        return int(np.count_nonzero(np.bincount(self.case)))
+        return int(self.case.max(initial=-1)) + 1
 
     @cached_property
     def rarer(self) -> int:
@@ -173,14 +136,15 @@ class Rows:
         return min(each if self.reference is None else [*each, self.reference.rarer_cases])
 
     @cached_property
-    def sample(self) -> Rows:
-        """The same rows without draws, for what is not resampled."""
-        part = self.at(np.ones(len(self.known), bool))
-        none = Draws(self.draws.cases, self.draws.times[:, :0])
-        part.__dict__["draws"] = none
-        if part.reference is not None:
-            part.reference.__dict__["draws"] = none
-        return part
+    def rarer_worth(self) -> float:
+        """As how many cases the answers of the rarer kind count.
+        Their number by the answers a case, at least 2 and at most :attr:`rarer_cases`: a case with
+        one slip is not worth one whose answers are all wrong. All cases where none is right or
+        wrong; with a reference the fewer."""
+        if not self.has("correct"):
+            return float(self.n_cases)
+        worth = max(self.rarer * self.n_cases / len(self), 2.0)
+        return min(worth, float(self.rarer_cases))
 
     @property
     def why(self) -> str:
@@ -204,10 +168,10 @@ class Rows:
         return column in self.asked
 
     def at(self, keep: np.ndarray) -> Rows:
-        """The rows of ``asked`` where ``keep`` (len(asked),) is true, in the same draws."""
+        """The rows of ``asked`` where ``keep`` (len(asked),) is true."""
         reference = None if self.reference is None else self.reference.at(keep)
         part = replace(self, asked=self.asked[keep], known=self.known[keep], reference=reference)
-        part.__dict__["_places"] = self._places[keep]
+        part.__dict__["_cases"] = self._cases[keep]
         if self.has("confidence"):
             part.__dict__["_ranked"] = self._ranked[keep]
         return part
@@ -223,30 +187,21 @@ class Rows:
         """The rows whose ``column`` has one of these values."""
         return self.at(np.isin(self.all(column), list(wanted)))
 
-    def drawn(self, statistic: Values) -> np.ndarray:
-        """The statistic of these rows, made once: (..., 1 + draws)."""
+    def computed(self, statistic: Values) -> np.ndarray:
+        """The statistic of these rows, computed once: its :data:`Values`."""
         if statistic not in self._made:
             self._made[statistic] = statistic(self)
         return self._made[statistic]
 
     def total(self, values: ArrayLike) -> np.ndarray:
-        """The sum of ``values`` (n,) in the sample and in every draw, (1 + draws,)."""
-        each = np.bincount(self.case, np.asarray(values, dtype=np.float64), len(self.draws.cases))
-        return np.append(each.sum(), each @ self.draws.times)
+        """The sum of ``values`` (n,), then that without each case, (1 + cases,)."""
+        each = np.bincount(self.case, np.asarray(values, dtype=np.float64), self.n_cases)
+        return np.append(0.0, -each) + each.sum()
 
     def mean(self, values: ArrayLike) -> np.ndarray:
-        """The mean of ``values`` (n,) in the sample and in every draw, (1 + draws,)."""
-        count = self.drawn(_count)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return self.total(values) / count
-
-    def over(self, weighted: Callable[[np.ndarray], Any]) -> np.ndarray:
-        """``weighted`` of how often each row is in the sample and in each draw, (..., 1 + draws).
-        It takes weights (B, n), some draws at a time, and gives (..., B), or a tuple of (B,)."""
-        times, made = self.draws.times, [weighted(np.ones((1, len(self))))]
-        for some in np.array_split(times, 1 + times.shape[1] * len(self) // MOST, axis=1):
-            made.append(weighted(some[self.case].T))
-        return np.concatenate([np.asarray(part) for part in made], axis=-1)
+        """The mean of ``values`` (n,), then that without each case, (1 + cases,)."""
+        count = self.total(np.ones(len(self)))
+        return self.total(values) / np.where(count > 0, count, NAN)
 
 
 class Interval(NamedTuple):
@@ -260,53 +215,17 @@ class Interval(NamedTuple):
 
 
 Values = Callable[[Rows], np.ndarray]
-"""Rows -> (1 + R,): the value in the sample, then in every draw, or without each of the cases."""
+"""Rows -> (..., 1 + cases): the value, then that without each case. Without an interval the value
+alone is enough, (1,)."""
+Ends = Callable[[Rows], tuple[float, float]]
+"""Rows -> the lowest and the highest value that a statistic can have."""
 Maker = Callable[[np.ndarray, Rows], Interval]
 """What :data:`Values` gave of rows, and the rows -> their interval."""
 
 
-def by_draws(values: np.ndarray, rows: Rows) -> Interval:
-    """The percentile bootstrap over cases: the middle 95 % of the draws; p by Student's t of the
-    value by the standard deviation of the draws."""
-    if len(values) < 2:
-        return Interval(missing="no draws")
-    low, high, why = bounded_interval(values[1:])
-    if why:
-        return Interval(missing=why)
-    error = float(np.nanstd(values[1:], ddof=1))
-    p = intervals.student_p(float(values[0]), error, rows.n_cases - 1)
-    return Interval(low, high, "", p, error)
-
-
-def by_jackknife(values: np.ndarray, rows: Rows) -> Interval:
-    """The jackknife over cases of a statistic of pairs in [0, 1], with a case of 0 and one of 1
-    added to the cases of the rarer outcome."""
-    return _with_extremes(values, rows.rarer_cases, (0.0, 1.0))
-
-
-def by_jackknife_of_mean(values: np.ndarray, rows: Rows) -> Interval:
-    """The same of a mean of numbers in [0, 1], where every case counts."""
-    return _with_extremes(values, rows.n_cases, (0.0, 1.0))
-
-
-def by_opposed_jackknife(values: np.ndarray, rows: Rows) -> Interval:
-    """The same of a difference of two, with cases of -1 and 1; p with one against it."""
-    made = _with_extremes(values, rows.rarer_cases, (-1.0, 1.0))
-    p = intervals.opposed_p(float(values[0]), made.standard_error, rows.rarer_cases)
-    return made if made.missing else made._replace(p=p)
-
-
-def _with_extremes(values: np.ndarray, n: int, ends: tuple[float, float]) -> Interval:
-    if np.isnan(values).any():
-        return Interval(missing=NO_LEAVES)
-    error = intervals.jackknife_error(values[1:])
-    low, high = intervals.with_extremes(float(values[0]), error, n, ends)
-    return Interval(low, high, standard_error=error)
-
-
-def no_interval(values: np.ndarray, rows: Rows) -> Interval:
-    """None: no way of making one is known that holds for every truth."""
-    return Interval(missing=coverage.NOT_HELD)
+def between(low: float, high: float) -> Ends:
+    """The same ends for all rows."""
+    return lambda rows: (low, high)
 
 
 @dataclass(frozen=True, eq=False)
@@ -314,27 +233,46 @@ class Statistic:
     """A number of rows, and how its interval is made.
 
     - ``values``: :data:`Values`.
-    - ``kind``: of its interval; it is printed from the size on that :mod:`.coverage` knows.
-    - ``interval``: makes it; only :func:`by_draws` reads draws.
-    - ``of_difference``: makes that of a :func:`difference`.
+    - ``kind``: of its interval; it is printed from the size on that :mod:`.coverage` knows, and ''
+      never.
+    - ``ends``: between which the statistic lies.
+    - ``interval``: makes it otherwise than by the jackknife with a case of each end added.
+    - ``worth``: how many cases stand behind it, in that jackknife.
+    - ``compares``: it is a difference, which has a p.
     """
 
     values: Values
     kind: str = ""
-    interval: Maker = by_draws
-    of_difference: Maker = by_draws
+    ends: Ends = between(0.0, 1.0)
+    interval: Maker | None = None
+    worth: Callable[[Rows], float] = lambda rows: rows.n_cases
+    compares: bool = False
 
     def __call__(self, rows: Rows) -> np.ndarray:
         """The :data:`Values` of rows."""
         return self.values(rows)
 
 
+def jackknife(statistic: Statistic, values: np.ndarray, rows: Rows) -> Interval:
+    """The interval of ``values``, (1 + cases,), with a case of each end added; of a difference also
+    p, with one case against it. A value that is undefined without a case counts as the end that is
+    farther away."""
+    low, high = statistic.ends(rows)
+    value, worth = float(values[0]), statistic.worth(rows)
+    far = low if value - low > high - value else high
+    error = intervals.jackknife_error(np.nan_to_num(values[1:], nan=far))
+    ends = intervals.with_extremes(value, error, worth, (low, high))
+    p = intervals.opposed_p(value / high, error / high, worth) if statistic.compares else NAN
+    return Interval(*ends, p=p, standard_error=error)
+
+
 def ratio(
-    column: str, of: str = "", *, kind: str = "share", unit: float = 1.0, kish: bool = False
+    column: str, of: str = "", *, kind: str = "share", unit: float = 1.0, uneven: bool = False
 ) -> Statistic:
     """The sum of a column by that of column ``of`` (default: by the number of rows), a share.
-    It has Agresti and Coull's interval, by :func:`.intervals.effective_n`, or with ``kish`` by
-    :func:`.intervals.kish_n`; value and ends are ``unit`` times the share."""
+    It has Agresti and Coull's interval, of :func:`.intervals.effective_n` answers; ``uneven``: of
+    at most :func:`.intervals.kish_n`, since cases have more or fewer. Value and ends are ``unit``
+    times the share."""
 
     def sides(rows: Rows) -> tuple[np.ndarray, np.ndarray]:
         hits = rows[column].astype(np.float64)
@@ -342,23 +280,20 @@ def ratio(
 
     def values(rows: Rows) -> np.ndarray:
         hits, counts = (rows.total(each) for each in sides(rows))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return unit * hits / counts
+        return unit * hits / np.where(counts > 0, counts, NAN)
 
     def interval(found: np.ndarray, rows: Rows) -> Interval:
         hits, counts = (np.bincount(rows.case, each) for each in sides(rows))
         hits, counts = hits[counts > 0], counts[counts > 0]
         if len(counts) < MIN_CASES:
             return Interval(missing=TOO_FEW)
-        n = intervals.kish_n(counts) if kish else intervals.effective_n(hits, counts)
+        n = intervals.effective_n(hits, counts)
+        if uneven:
+            n = min(n, intervals.kish_n(counts))
         low, high = intervals.agresti_coull(float(found[0]) / unit, n, len(counts))
         return Interval(unit * low, unit * high)
 
-    return Statistic(values, kind, interval)
-
-
-def _count(rows: Rows) -> np.ndarray:
-    return rows.total(np.ones(len(rows)))
+    return Statistic(values, kind, between(0.0, unit), interval)
 
 
 def most_frequent(lost: Any) -> str:
@@ -374,27 +309,25 @@ def most_frequent(lost: Any) -> str:
 
 @lru_cache
 def mean(column: str) -> Statistic:
-    """The mean of a column of any numbers; see :func:`rate` and :func:`mean_share`."""
-    return Statistic(lambda rows: rows.mean(rows[column].astype(np.float64)), "mean")
+    """The mean of a column of any numbers. It has no interval: none holds however far the farthest
+    lie. See :func:`rate`, :func:`mean_share` and :func:`mean_between`."""
+    return Statistic(lambda rows: rows.mean(rows[column]))
 
 
 @lru_cache
 def mean_share(column: str) -> Statistic:
     """The mean of a column of numbers in [0, 1], such as probabilities."""
-    return bounded_mean(lambda rows: rows[column].astype(np.float64), "mean of shares")
+    return Statistic(lambda rows: rows.mean(rows[column]), "mean")
 
 
-def bounded_mean(numbers_of: Callable[[Rows], np.ndarray], kind: str) -> Statistic:
-    """The mean of a number in [0, 1] of each row, then that without each case."""
-
-    def values(rows: Rows) -> np.ndarray:
-        case, numbers = np.unique(rows.case, return_inverse=True)[1], numbers_of(rows)
-        total, n = (np.bincount(case, each) for each in (numbers, np.ones(len(rows))))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            leaves = (total.sum() - total) / (n.sum() - n)
-        return np.append(numbers.mean(), leaves)
-
-    return Statistic(values, kind, by_jackknife_of_mean, no_interval)
+@lru_cache
+def mean_between(column: str, least: str, most: str) -> Statistic:
+    """The mean of a column whose numbers lie between those of two others in each row."""
+    return Statistic(
+        lambda rows: rows.mean(rows[column]),
+        "mean",
+        lambda rows: (float(rows[least].min()), float(rows[most].max())),
+    )
 
 
 @lru_cache
@@ -411,17 +344,22 @@ def across(correlation: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Stati
         sides = (np.array([[p[of].mean() for p in parts]]) for of in ("correct", "confidence"))
         return correlation(*sides)
 
-    return Statistic(values, "", no_interval, no_interval)
+    return Statistic(values)
 
 
 def difference(statistic: Statistic) -> Statistic:
-    """A statistic of the rows less that of their reference, in the same draws or cases."""
+    """A statistic of the rows less that of their reference, of the same rows of the same cases."""
 
     def values(rows: Rows) -> np.ndarray:
         assert rows.reference is not None, "these rows have no reference"
-        return rows.drawn(statistic) - rows.reference.drawn(statistic)
+        return rows.computed(statistic) - rows.reference.computed(statistic)
 
-    return Statistic(values, f"difference of {statistic.kind}", statistic.of_difference)
+    def ends(rows: Rows) -> tuple[float, float]:
+        low, high = statistic.ends(rows)
+        return low - high, high - low
+
+    kind = statistic.kind and f"difference of {statistic.kind}"
+    return Statistic(values, kind, ends, None, statistic.worth, True)
 
 
 def at_least(least: int) -> Callable[[Rows], str]:
@@ -478,15 +416,19 @@ def interval_of(rows: Rows, statistic: Statistic) -> tuple[float, Interval]:
     """The value of a statistic, and its interval where intervals of its kind hold.
     Whether one is printed depends on the kind, on the number of cases and on that of the rarer
     outcome (:func:`.coverage.withheld`), never on the value."""
-    resampled = statistic.interval is by_draws
-    values = (rows if resampled else rows.sample).drawn(statistic)
+    values = rows.computed(statistic)
     value = float(values[0])
     if np.isnan(value):
         return value, Interval()
-    why = "" if enough_cases(rows.case) else TOO_FEW
-    if statistic.interval is not no_interval:
-        why = why or coverage.withheld(statistic.kind, rows.n_cases, rows.rarer_cases)
-    return value, Interval(missing=why) if why else statistic.interval(values, rows)
+    why = "" if statistic.kind else coverage.NOT_HELD
+    if rows.n_cases < MIN_CASES:
+        why = TOO_FEW
+    why = why or coverage.withheld(statistic.kind, rows.n_cases, rows.rarer_cases)
+    if why:
+        return value, Interval(missing=why)
+    if statistic.interval is not None:
+        return value, statistic.interval(values, rows)
+    return value, jackknife(statistic, values, rows)
 
 
 def share(rows: Rows, column: str, wanted: Any = True, *, note: str = "") -> dict[str, Any]:
@@ -521,39 +463,6 @@ def grouped(table: pd.DataFrame, by: Sequence[str], column: str, **how: Any) -> 
         yield label, Rows.of(part, column, **how)
 
 
-def percentile_interval(draws: ArrayLike) -> tuple[float, float]:
-    """(low, high) of the middle 95 % of the draws (B,); NaN where more than 10 % are undefined.
-    ``ValueError`` for no draws or infinite ones."""
-    values = checked_draws(draws)
-    known = values[~np.isnan(values)]
-    if len(values) - len(known) > MAX_UNDEFINED * len(values):
-        return NAN, NAN
-    low, high = np.quantile(known, [0.025, 0.975])
-    return float(low), float(high)
-
-
-def bounded_interval(draws: ArrayLike) -> tuple[float, float, str]:
-    """(low, high, missing): :func:`percentile_interval`, or NaN twice and why there is none.
-    None where more than 10 % of the draws are undefined, or where the middle draws are all alike.
-    Raises as :func:`percentile_interval`."""
-    values = checked_draws(draws)
-    low, high = percentile_interval(values)
-    if np.isnan(low):
-        return NAN, NAN, UNDEFINED
-    if all_alike(np.array([low, high])):
-        every = "all" if all_alike(values[~np.isnan(values)]) else "nearly all"
-        return NAN, NAN, f"no interval: {every} draws alike"
-    return low, high, ""
-
-
 def all_alike(values: np.ndarray) -> bool:
     """Whether the finite values (n,) are one and the same up to rounding; so are none."""
     return len(values) == 0 or bool(np.ptp(values) <= ALIKE * max(1.0, float(np.abs(values).max())))
-
-
-def checked_draws(draws: ArrayLike) -> np.ndarray:
-    """``draws`` as an array (B,); ``ValueError`` for none, other shapes, or infinite ones."""
-    values = numbers("draws", draws, missing=True)
-    if not len(values):
-        raise ValueError("draws must be (B,) with B at least 1; received none")
-    return values

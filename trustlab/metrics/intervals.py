@@ -2,8 +2,8 @@
 
 - A share: Agresti & Coull 1998, with Student's quantile for the number of cases and the number of
   independent answers that these cases are worth.
-- A statistic of pairs: the jackknife over cases with extreme cases added, so that an interval also
-  holds where all answers are alike, or nearly so.
+- All else: the jackknife over cases with extreme cases added, so that an interval also holds where
+  all answers are alike, or nearly so.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.stats import t as student
+from scipy.special import stdtr, stdtrit
 
 LEVEL = 0.975
 """Of each end of an interval."""
@@ -42,7 +42,7 @@ def kish_n(counts: np.ndarray) -> float:
 
 def agresti_coull(share: float, n: float, n_cases: int) -> tuple[float, float]:
     """(low, high) of a ``share`` of ``n`` independent answers, in [0, 1]; of at least 2 cases."""
-    q = student.ppf(LEVEL, n_cases - 1)
+    q = stdtrit(n_cases - 1, LEVEL)
     middle = (share * n + q**2 / 2) / (n + q**2)
     reach = q * np.sqrt(middle * (1 - middle) / (n + q**2))
     return max(float(middle - reach), 0.0), min(float(middle + reach), 1.0)
@@ -54,25 +54,22 @@ def jackknife_error(leaves: Sequence[float] | np.ndarray) -> float:
 
 
 def with_extremes(
-    value: float, error: float, n: int, ends: tuple[float, float]
+    value: float, error: float, n: float, ends: tuple[float, float]
 ) -> tuple[float, float]:
     """(low, high) of a statistic, with a case of each of its extreme values ``ends`` added.
-    ``error``: its :func:`jackknife_error`; ``n``: cases of the rarer outcome, at least 2."""
+    ``error``: its :func:`jackknife_error`; ``n``: how many cases stand behind it, at least 2."""
     middle = (n * value + sum(ends)) / (n + 2)
     squares = (n - 1) * n * error**2 + n * (value - middle) ** 2
     squares += sum((end - middle) ** 2 for end in ends)
-    reach = student.ppf(LEVEL, n + 1) * np.sqrt(squares / ((n + 1) * (n + 2)))
+    reach = stdtrit(n + 1, LEVEL) * np.sqrt(squares / ((n + 1) * (n + 2)))
     return max(float(middle - reach), ends[0]), min(float(middle + reach), ends[1])
 
 
-def opposed_p(difference: float, error: float, n: int) -> float:
-    """Two-sided p of a difference being 0, with a case added that differs by 1 the other way.
+def opposed_p(difference: float, error: float, n: float) -> float:
+    """Two-sided p of a difference being 0, with a case added that differs by 1 the other way, the
+    most that a difference in [-1, 1] can; by Student's t with ``n`` degrees of freedom.
     Arguments as :func:`with_extremes`; 1 where the added case alone turns the difference round."""
     middle = (n * abs(difference) - 1) / (n + 1)
     squares = (n - 1) * n * error**2 + n * (abs(difference) - middle) ** 2 + (1 + middle) ** 2
-    return student_p(max(middle, 0.0), np.sqrt(squares / (n * (n + 1))), n)
-
-
-def student_p(value: float, error: float, freedom: int) -> float:
-    """Two-sided p of a value being 0, by Student's t with so many degrees of ``freedom``."""
-    return float(2 * student.sf(abs(value) / error, freedom))
+    ratio = max(middle, 0.0) / np.sqrt(squares / (n * (n + 1)))
+    return float(2 * stdtr(n, -ratio))

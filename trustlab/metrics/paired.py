@@ -1,6 +1,5 @@
 """Asks whether one method beats another on the same answers. Each against a reference, and the
-best. Everything is paired: the same rows, the same draws of cases; p-values corrected over a
-family."""
+best. Everything is paired: the same rows of the same cases; p-values corrected over a family."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from trustlab.metrics import coverage, schema
 from trustlab.metrics import estimate as engine
 from trustlab.metrics.correlation import OVER_LEVELS
 from trustlab.metrics.discrimination import RANKING, STRATIFIED
-from trustlab.metrics.estimate import Draws, Metric, Rows, Statistic, estimate, groups
+from trustlab.metrics.estimate import Metric, Rows, Statistic, estimate, groups
 from trustlab.metrics.run_tables import FLAT, KEYS, ROW
 from trustlab.metrics.significance import holm, sample_size_for_power
 from trustlab.metrics.ties import tied
@@ -59,14 +58,13 @@ def paired_differences(
     inner = _inner(table, by)
     lines: list[dict[str, Any]] = []
     for of_run, run in groups(checked, ["model", "dataset"]):
-        draws = Draws.of(run["case_id"].to_numpy(), n_draws, seed)
         for within_run, part in groups(run, inner):
             label = of_run | within_run
             each = part.set_index(["case_id", "level"]).groupby(by, sort=False)
             sides = {str(name): side for name, side in each}
             if reference not in sides:
                 raise ValueError(f"{by} has no {reference!r} for {label}; it has {list(sides)}")
-            for name, pair in _pairs(sides, reference, draws):
+            for name, pair in _pairs(sides, reference):
                 made = _lines(pair, metrics, max(min_per_class, 1))
                 lines += [{**label, by: name, **line} for line in made]
     return corrected(lines, ["model", "dataset", *inner, by, "level"], ["n_rarer"])
@@ -87,15 +85,9 @@ def corrected(
     each = zip(found["difference"], found["standard_error"], found["n_cases"], strict=True)
     needed = [sample_size_for_power(float(d), float(e), int(n)) for d, e, n in each]
     tests = found.groupby(list(family), sort=False)["p"]
-    holds = [_holm_holds(*one) for one in zip(found["metric"], found["n_cases"], strict=True)]
+    holds = [not coverage.withheld("Holm's correction", n, n) for n in found["n_cases"]]
     needs = np.array(needed, dtype=float)
     return found.assign(p_holm=tests.transform(holm).where(holds), cases_needed=needs)
-
-
-def _holm_holds(metric: str, n_cases: int) -> bool:
-    """Whether Holm's correction errs as seldom as it should, of p-values of this metric."""
-    kind = "Holm's correction" if metric in RANKING else "Holm's correction of draws"
-    return not coverage.withheld(kind, n_cases, n_cases)
 
 
 def compared(
@@ -113,7 +105,7 @@ def compared(
     assert pair.reference is not None
     values = [np.nan, np.nan]
     if len(pair) and not withheld(pair):
-        values = [float(side.drawn(statistic)[0]) for side in (pair, pair.reference)]
+        values = [float(side.computed(statistic)[0]) for side in (pair, pair.reference)]
     return found | {"value": values[0], "reference": values[1], "difference": found["value"]}
 
 
@@ -135,9 +127,7 @@ def _inner(given: pd.DataFrame, by: str) -> list[str]:
     return ["method"] if "method" in given and by != "method" else []
 
 
-def _pairs(
-    sides: dict[str, pd.DataFrame], reference: str, draws: Draws
-) -> Iterator[tuple[str, Rows]]:
+def _pairs(sides: dict[str, pd.DataFrame], reference: str) -> Iterator[tuple[str, Rows]]:
     """Each column with the reference beside it, on all rows of either; what both have is known."""
     values = ["confidence", "correct"]
     has = {name: side.index[side[values].notna().all(axis=1)] for name, side in sides.items()}
@@ -152,7 +142,7 @@ def _pairs(
             none = f"no confidence: {engine.most_frequent(lost[0])}"
         columns = ["correct", "confidence", *({"method"} & set(side))]
         mine, theirs = (x[columns].reindex(every).reset_index() for x in (side, sides[reference]))
-        yield name, Rows(mine, both, draws, none, Rows(theirs, both, draws, none))
+        yield name, Rows(mine, both, none=none, reference=Rows(theirs, both, none=none))
 
 
 def _lines(pair: Rows, metrics: Sequence[str], least: int) -> Iterator[dict[str, Any]]:
@@ -177,16 +167,9 @@ def _lines(pair: Rows, metrics: Sequence[str], least: int) -> Iterator[dict[str,
         yield {"metric": metric, "level": "across", **found}
 
 
-def chosen_in(draws: np.ndarray) -> np.ndarray:
-    """The share of draws (M, B) in which each of M methods is best, (M,); equals share a draw."""
-    level = tied(draws.T).T
-    first = level == level.max(axis=0)
-    return (first / first.sum(axis=0)).mean(axis=1)
-
-
 RUN = ["model", "dataset"]
 BEST = [*RUN, "family", "method", "against", "level"]
-OF_BEST = ["chosen_in", "n_methods", "left_out", "n_rarer"]
+OF_BEST = ["n_methods", "left_out", "n_rarer"]
 """What a table of bests has beside the columns of differences."""
 
 
@@ -227,15 +210,13 @@ def best_of_families(
     - It uses the rows that all methods of the family and the reference have. ``left_out`` names
       methods with a value on less than half of the graded answers; ``n_methods`` counts the others.
     - The best is chosen on the cases on which it is judged, so that no interval and no p of it
-      holds. ``chosen_in`` is the share of draws of cases in which it would be best, each draw by
-      what the cases add to the values (the linear part of the bootstrap).
+      holds.
     - Values are withheld as in :func:`compare_methods`; ``missing`` names equally good methods.
     """
     few = engine.at_least(min_per_class)
     lines: list[dict[str, Any]] = []
     for run_label, run in groups(_joined(answers, confidence, reference), RUN):
         label = {**run_label, "against": reference, "level": "within"}
-        draws = Draws.of(run["case_id"].to_numpy(), n_draws, seed)
         graded = run.dropna(subset="correct")
         wide = graded.pivot(index=ROW, columns="method", values="confidence")
         right = graded.drop_duplicates(ROW).set_index(ROW)["correct"].reindex(wide.index)
@@ -251,7 +232,7 @@ def best_of_families(
             known = np.full(len(asked), not none)
             if not none:
                 known = asked[[*kept, reference]].notna().all(axis=1).to_numpy()
-            rows = Rows(asked, known, draws, none)
+            rows = Rows(asked, known, none=none)
             mixed = [q for q, part in rows.by("level").items() if part.rarer]
             counts = {"n_methods": len(kept), "left_out": ", ".join(left_out)}
             found = _best(rows, mixed, kept, reference, few) | counts
@@ -272,30 +253,20 @@ def _best(
     rows = whole.where("level", levels)
     if not len(rows) or few(rows):
         return {**estimate(rows, Metric(statistic, few)), "method": ""}
-    leaves = {}
+    values = {}
     for method in [*kept, reference]:
         asked = whole.asked.assign(confidence=whole.asked[method], method=method)
-        leaves[method] = replace(whole, asked=asked).where("level", levels).drawn(statistic)
-    other = float(leaves.pop(reference)[0])
-    each = np.stack(list(leaves.values()))
-    level = tied(each[:, 0])
+        part = replace(whole, asked=asked).where("level", levels)
+        values[method] = float(part.computed(statistic)[0])
+    other = values.pop(reference)
+    level = tied(np.array(list(values.values())))
     which, *equals = (int(i) for i in np.flatnonzero(level == level.max()))
-    enough = engine.enough_cases(rows.case)
-    share = float(chosen_in(_linear_draws(each, rows))[which]) if enough else np.nan
     same = f"as good: {', '.join(kept[i] for i in equals)}" if equals else ""
-    value = float(each[which, 0])
+    value = values[kept[which]]
     found: dict[str, Any] = {"method": kept[which], "value": value, "reference": other}
-    found |= {"difference": value - other, "chosen_in": share}
+    found |= {"difference": value - other}
     found |= {"n": len(rows), "n_cases": rows.n_cases, "n_rarer": rows.rarer}
     return found | {"missing": "; ".join(filter(None, [coverage.NOT_HELD, same]))}
-
-
-def _linear_draws(leaves: np.ndarray, rows: Rows) -> np.ndarray:
-    """Values in each draw of cases, (M, B), from those in all and without each case, (M, 1 + C)."""
-    times = rows.draws.times[np.unique(rows.case)].astype(float)
-    without = leaves[:, 1:]
-    added = (len(times) - 1) * (without.mean(axis=1, keepdims=True) - without)
-    return leaves[:, :1] + added @ times / len(times)
 
 
 def reference_of(methods: Iterable[str], wanted: str = "medconf") -> str:

@@ -16,7 +16,6 @@ from trustlab.metrics.correlation import MAX_EXACT, OVER_LEVELS, PERMUTATION_P
 from trustlab.metrics.discrimination import RANKING, STRATIFIED, chance
 from trustlab.metrics.estimate import (
     NAN,
-    Draws,
     Metric,
     Rows,
     at_least,
@@ -107,7 +106,7 @@ def rows_of_methods(
       missing`` and further columns of ``answers``; ``known``: those with a confidence (method '': a
       grade), of :func:`shared_rows` alone, so that methods stand side by side on the same answers.
       A method that is not among those has ``own_rows``.
-    - The methods of a model and data set share their draws, of all cases that were asked.
+    - ``n_draws`` and ``seed`` change nothing.
     - ``ValueError`` as :func:`checked_answers` and :func:`joined`.
     """
     table = checked_answers(answers)
@@ -123,13 +122,12 @@ def rows_of_methods(
         if key[:2] not in known:
             joined(table, confidence.iloc[places[key]])  # which tells what is wrong
     for run, asked in groups(whole, ["dataset", "model"]):
-        draws = Draws.of(asked["case_id"].to_numpy(), n_draws, seed)
         label = {"model": str(run["model"]), "dataset": str(run["dataset"])}
         graded = ~(asked["failed"] | asked["ungraded"]).to_numpy()
         none = "no graded answer" if asked["ungraded"].any() else "no answer"
         if "missing" in answers and len(told := answers.loc[asked.index, "missing"].unique()) == 1:
             none = str(told[0] or none)
-        yield label | {"method": "", "own_rows": False}, Rows(asked, graded, draws, none)
+        yield label | {"method": "", "own_rows": False}, Rows(asked, graded, none=none)
         place = pd.MultiIndex.from_frame(asked[ROW])
         judged = graded & asked["readable"].to_numpy()
         parts, at, has = {}, {}, {}
@@ -145,7 +143,7 @@ def rows_of_methods(
             every = _beside(asked, at[method], part)
             own = method not in members and bool(has[method].any())
             known = shared if method in members else has[method]
-            yield label | {"method": str(method), "own_rows": own}, Rows(every, known, draws)
+            yield label | {"method": str(method), "own_rows": own}, Rows(every, known)
 
 
 LEAST_SHARED = 0.9
@@ -278,10 +276,10 @@ def _of_method(rows: Rows, is_probability: bool, least: int) -> Iterator[dict[st
         for level, part in {"pooled": rows, **levels}.items():
             found = estimate(part, Metric(statistic, few))
             found |= {} if few(part) else {"chance": chance(metric, part)}
-            found |= {"least_sure": everyone.drawn(statistic)[0]} if level == "pooled" else {}
+            found |= {"least_sure": everyone.computed(statistic)[0]} if level == "pooled" else {}
             yield {"metric": metric, "level": str(level), **found}
         found = stratified(rows, metric, least)
-        found["least_sure"] = everyone.drawn(STRATIFIED[metric])[0]
+        found["least_sure"] = everyone.computed(STRATIFIED[metric])[0]
         yield {"metric": metric, "level": "within", **found}
     yield from _across(rows)
     if is_probability:
@@ -301,7 +299,7 @@ def missing_least_sure(rows: Rows) -> Rows:
     ranks[has] = np.unique(replace(rows, known=has).ranked, return_inverse=True)[1]
     graded = ~(rows.all("failed") | rows.all("ungraded")).astype(bool) & has.any()
     every = rows.asked.drop(columns="method").assign(confidence=ranks)
-    return Rows(every, graded, rows.draws)
+    return Rows(every, graded)
 
 
 def stratified(rows: Rows, metric: str, least: int = 10) -> dict[str, Any]:

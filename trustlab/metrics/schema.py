@@ -22,7 +22,7 @@ KEYS = (
 """What a row is about."""
 MEASURED = (
     "metric", "value", "reference", "difference", "low", "high", "p", "p_holm",
-    "standard_error", "chosen_in", "chance", "chance_low", "chance_high", "n", "n_cases",
+    "standard_error", "chance", "chance_low", "chance_high", "n", "n_cases",
     "n_answers", "n_methods", "left_out", "n_shared", "n_rarer", "n_hits", "n_missing",
     "n_zero", "n_same", "cases_needed", "both_right", "only_first", "only_second", "both_wrong",
     "own_rows", "least_sure", "winner", "tied", "margin", "proxy", "missing",

@@ -60,7 +60,7 @@ def _curve(hit: np.ndarray, score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return reached, reached - right
 
 
-RISK = ratio("wrong", kind="risk", kish=True)
+RISK = ratio("wrong", kind="risk", uneven=True)
 """The share of ``wrong`` answers among those given, however many each case has of these."""
 SELECTIVE = {
     "aurc": of_answers(aurc, ranked=True),

@@ -31,7 +31,7 @@ def sample_size_for_power(difference: float, standard_error: float, n_cases: int
     """How many cases would tell ``difference`` from 0 with 80 % power: a whole number, at least 2.
 
     - Two-sided, at 5 %: ``n_cases`` times ((z(0.975) + z(0.8)) standard errors / difference)
-      squared; ``standard_error`` is that over ``n_cases`` cases, of paired draws over cases.
+      squared; ``standard_error`` is that over ``n_cases`` cases, by the jackknife.
     - Too small for a difference that was chosen as the largest of many.
     - NaN where the difference is 0 or something is missing or without spread; ``ValueError`` for a
       negative standard error or number of cases.

@@ -14,15 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from trustlab.metrics.estimate import (
-    NAN,
-    Draws,
-    Metric,
-    Rows,
-    Statistic,
-    estimate,
-    no_interval,
-)
+from trustlab.metrics.estimate import NAN, Metric, Rows, Statistic, estimate
 from trustlab.metrics.ties import numbers
 
 SHUFFLED = 100  # shufflings at a time, to keep memory small
@@ -36,9 +28,15 @@ def _of_means(rows: Rows) -> np.ndarray:
     return _cv(np.stack([rows.mean(under[name]) for name in under], axis=-1))
 
 
+def _ends(rows: Rows) -> tuple[float, float]:
+    """A CV is largest where all but one condition have 0."""
+    n_conditions = len(rows.table.filter(like="under ").columns)
+    return 0.0, 100 * np.sqrt(n_conditions - 1)
+
+
 CVS: dict[str, Statistic] = {
-    "cv_group": Statistic(_of_means, "cv_group", no_interval),
-    "cv_sample": Statistic(lambda rows: rows.mean(rows["cv"]), "cv_sample"),
+    "cv_group": Statistic(_of_means),
+    "cv_sample": Statistic(lambda rows: rows.mean(rows["cv"]), "cv_sample", _ends),
 }
 """The statistics of :func:`views`."""
 
@@ -61,8 +59,7 @@ def views(
     asked = [_checked(values, case_ids) for values in confidences]
     need = "cv" if metric == "cv_sample" else "mean"
     known = np.all([table[need].notna() for table in asked], axis=0)
-    draws = Draws.of(np.asarray(case_ids)[known], n_draws, seed)
-    return [Rows(table, known, draws, none) for table in asked]
+    return [Rows(table, known, none=none) for table in asked]
 
 
 def cv_group(

@@ -14,7 +14,7 @@ import pandas as pd
 
 from trustlab.metrics import estimate as engine
 from trustlab.metrics import schema, trust
-from trustlab.metrics.estimate import Draws, Maker, Metric, Rows, Statistic, Values, ratio
+from trustlab.metrics.estimate import NAN, Metric, Rows, Statistic, Values, between, ratio
 
 RUN = ["model", "dataset", "level"]
 KEYS = [*RUN, "configuration", "safety"]
@@ -45,12 +45,19 @@ INTERVALS = {"accuracy": "share", "accuracy_shared": "share", "cdr": "cdr", "rdc
 INTERVALS |= {"eti": "eti", "eti_percent": "eti", "osi": "osi"} | dict.fromkeys(KINDS, "rated")
 INTERVALS |= {"fti": "fti", "fti_as_printed": "fti as printed"}
 """Index -> the kind of its interval."""
+COUNTED = {"accuracy": ("right", ""), "accuracy_shared": ("shared", "")}
+COUNTED |= {"unsafe_rx_percent": ("n_objected", "n_rx_rated")}
+COUNTED |= {"test_alerts_percent": ("n_alerts", "n_tests_rated")}
+"""Index that is a share -> what is counted, and of what ('': of the cases)."""
 BY_DEFINITION = "0 by definition with one doctor"
 CDR_VARIANTS = {
     "largest vote": trust.cdr,
     "any disagreement": trust.any_disagreement,
     "unreadable disagrees": partial(trust.cdr, unreadable="disagrees"),
 }
+TOTALS = ("n_unsafe", "n_caution", "n_rx_rated", "n_prescriptions")
+TOTALS += ("n_risky", "n_redundant", "n_tests_rated", "n_tests", "safety", "planned")
+"""What is added up over cases, of :func:`each_case`."""
 ALLOWED: dict[str, Any] = {"formulation": trust.FORMULATIONS, "rx_variant": trust.RX_VARIANTS}
 ALLOWED |= {"cdr_variant": CDR_VARIANTS}
 Masks = dict[str, np.ndarray]  # index -> which cases (n,)
@@ -94,12 +101,12 @@ def trust_indices(
       uses ETI times 100, ``fti_as_printed`` does not. ``accuracy_shared`` counts a tie by
       ``correct_share``. Percentages pool the items of all readable plans.
     - ``n``: the cases behind an index; for ETI, OSI and FTI the fewest of their parts. ``missing``
-      says where these differ, and which parts are the same in all draws.
-    - The same cases are drawn for all indices and all configurations of a data set.
+      says where these differ. What is 0 by definition or by rule has no interval.
+    - ``draws`` and ``seed`` change nothing.
     - ``choices``: see :class:`Choices`. ``ValueError`` for others, and as in :func:`check_reviews`.
     """
     made = Choices(formulation, **choices)
-    every = configurations(check_reviews(reviews), made, draws, seed)
+    every = configurations(check_reviews(reviews), made)
     lines = [{**of, **line} for of, part, rows in every for line in _lines(part, rows, made)]
     return schema.table(lines, [*KEYS, "formulation", "n_doctors"], ["proxy"])
 
@@ -112,7 +119,7 @@ def review_counts(
     ``rx_unrated_percent`` and ``tests_unrated_percent`` are of what was proposed, with safety on.
     """
     made, lines = Choices(formulation, **choices), []
-    for label, part, rows in configurations(check_reviews(reviews), made, draws=0):
+    for label, part, rows in configurations(check_reviews(reviews), made):
         each, none = rows.asked, rows.asked["planned"] == 0
         counted = pd.DataFrame(index=each.index).assign(
             n_cases=1,
@@ -136,14 +143,11 @@ def review_counts(
 
 
 def configurations(
-    reviews: pd.DataFrame, choices: Choices, draws: int = 2000, seed: int = 0
+    reviews: pd.DataFrame, choices: Choices
 ) -> Iterator[tuple[dict[str, Any], pd.DataFrame, Rows]]:
-    """What each configuration is, its reviews (n), and its rows (:func:`each_case`), in draws of
-    all cases of the data set."""
-    ids = reviews["case_id"].astype(str)
-    of = {name: Draws.of(part, draws, seed) for name, part in ids.groupby(reviews["dataset"])}
+    """What each configuration is, its reviews (n), and its rows (:func:`each_case`)."""
     for label, part in engine.groups(reviews, [*KEYS, "n_doctors"]):
-        rows = Rows(each_case(part, choices), np.ones(len(part), bool), of[label["dataset"]])
+        rows = Rows(each_case(part, choices), np.ones(len(part), bool))
         yield label | {"formulation": choices.formulation}, part, rows
 
 
@@ -172,17 +176,22 @@ def each_case(part: pd.DataFrame, choices: Choices) -> pd.DataFrame:
     return each.astype(float).assign(case_id=part["case_id"].astype(str))
 
 
+def _mean_known(rows: Rows, column: str) -> np.ndarray:
+    """The mean of a column where it is known, then that without each case; NaN without any."""
+    values = rows[column]
+    known = ~np.isnan(values)
+    count = rows.total(known)
+    return rows.total(np.where(known, values, 0.0)) / np.where(count > 0, count, NAN)
+
+
 @lru_cache
 def indices(choices: Choices) -> Values:
-    """All of :data:`INDICES` of rows of :func:`each_case`, (indices, 1 + draws)."""
+    """All of :data:`INDICES` of rows of :func:`each_case`, (indices, 1 + cases)."""
     form, full = choices.formulation, 1 if choices.formulation == "trust-x" else 100
 
     def of(rows: Rows) -> np.ndarray:
-        each = rows.table.drop(columns="case_id")
-        total: dict[str, Any] = {name: rows.total(each[name].fillna(0)) for name in each}
-        with np.errstate(divide="ignore", invalid="ignore"):
-            mean = (total[name] / rows.total(each[name].notna()) for name in MEANS.values())
-            right, shared, apart, cosine = mean
+        right, shared, apart, cosine = (_mean_known(rows, name) for name in MEANS.values())
+        total: dict[str, np.ndarray] = {name: rows.total(rows[name]) for name in TOTALS}
         accuracy, cdr, rdc = full * right, full * apart, trust.rdc_from_cosine(cosine, form)
         eti = trust.eti(accuracy, cdr, rdc, formulation=form)
         objections = (total["n_unsafe"], total["n_caution"], total["n_rx_rated"])
@@ -199,15 +208,37 @@ def indices(choices: Choices) -> Values:
     return of
 
 
-def makers(choices: Choices) -> dict[str, Maker]:
-    """Index -> what makes its interval of rows of :func:`each_case`: shares have their own."""
-    full = 1 if choices.formulation == "trust-x" else 100
-    found: dict[str, Maker] = dict.fromkeys(INDICES, engine.by_draws)
-    for name in ("accuracy", "accuracy_shared"):
-        found[name] = ratio(MEANS[name], unit=full).interval
-    for name, column in zip(KINDS, ("n_objected", "n_alerts"), strict=True):
-        of = KINDS[name][1]
-        found[name] = ratio(column, of, kind="rated", unit=100, kish=True).interval
+def extremes(choices: Choices) -> dict[str, tuple[float, float]]:
+    """Index -> the lowest and the highest value that it can have."""
+    form, full = choices.formulation, 1 if choices.formulation == "trust-x" else 100
+    found: dict[str, tuple[float, float]] = dict.fromkeys(INDICES, (0.0, 100.0))
+    found |= dict.fromkeys(("accuracy", "accuracy_shared", "cdr"), (0.0, float(full)))
+    found["rdc"] = trust.rdc_from_cosine(-1.0, form), trust.rdc_from_cosine(1.0, form)
+    worst, best = (0.0, float(full), found["rdc"][0]), (float(full), 0.0, found["rdc"][1])
+    etis = [trust.eti(*parts, formulation=form) for parts in (worst, best)]
+    found["eti"] = etis[0], etis[1]
+    found["eti_percent"] = etis[0] * 100 / full, etis[1] * 100 / full
+    for name, raw in (("fti", False), ("fti_as_printed", True)):
+        low, high = (
+            trust.fti(eti, osi, trust.HALVES, form, raw)
+            for eti, osi in zip(etis, (0.0, 100.0), strict=True)
+        )
+        found[name] = low, high
+    return found
+
+
+@lru_cache
+def statistics(choices: Choices) -> dict[str, Statistic]:
+    """Index -> its statistic, of rows of :func:`each_case`."""
+    found, compute = {}, indices(choices)
+    for place, (name, ends) in enumerate(extremes(choices).items()):
+
+        def values(rows: Rows, place: int = place) -> np.ndarray:
+            return rows.computed(compute)[place]
+
+        counted = COUNTED.get(name)
+        own = counted and ratio(*counted, unit=ends[1], uneven=name in KINDS).interval
+        found[name] = Statistic(values, INTERVALS[name], between(*ends), own)
     return found
 
 
@@ -241,13 +272,11 @@ def _fewest(masks: list[np.ndarray]) -> np.ndarray:
 
 def _lines(part: pd.DataFrame, rows: Rows, choices: Choices) -> Iterator[dict[str, Any]]:
     """A line for each index of one configuration."""
-    drawn = dict(zip(INDICES, rows.drawn(indices(choices)), strict=True))
-    value, maker = {name: found[0] for name, found in drawn.items()}, makers(choices)
+    computed = dict(zip(INDICES, rows.computed(indices(choices)), strict=True))
+    value = {name: float(found[0]) for name, found in computed.items()}
     having = _having(rows.asked, choices, _fewest)
     rated = {name: (rows.asked[of] > 0).to_numpy() for name, (_, of) in KINDS.items()}
     why, exact = _words(part, value, rated, choices)
-    known = {name: found[~np.isnan(found)] for name, found in drawn.items()}
-    still = {p for p in known if not np.isnan(value[p]) and engine.all_alike(known[p])} - {*exact}
     behind = having | rated  # the cases that an index counts
     held = behind | {name: rows.known for name in exact if name in rated}  # 0 without any case
     # an interval needs ten of those
@@ -260,13 +289,11 @@ def _lines(part: pd.DataFrame, rows: Rows, choices: Choices) -> Iterator[dict[st
         if len(set(n.values())) > 1 and not np.isnan(value[name]):
             told += [f"n differs: {', '.join(f'{p} {k}' for p, k in n.items())}"]
         mine = replace(rows, known=held[name], none=why[name])
-        of = Statistic(lambda _, n=name: drawn[n], INTERVALS[name], maker[name])
+        of = replace(statistics(choices)[name], values=lambda _, n=name: computed[n])
         metric = Metric(of, undefined=why[name])
         found = engine.estimate(mine, metric, note="; ".join(filter(None, told)))
-        certain = [leaf for p in n for leaf in PARTS.get(p, (p,)) if leaf in still]
-        if certain and not np.isnan(found["low"]):
-            words = [found["missing"], f"the interval takes as certain: {', '.join(certain)}"]
-            found["missing"] = "; ".join(filter(None, words))
+        if name in exact:
+            found |= {"low": NAN, "high": NAN, "missing": exact[name]}
         has = int(behind[name].sum())
         found |= {"n": has, "n_cases": has, "n_missing": len(part) - has}
         yield {"metric": name, **found, "proxy": proxy.get(name, "")}
