@@ -109,9 +109,15 @@ class Rows:
         """The confidences, (n,), near-ties of the whole that these are a part of made ties."""
         return self._ranked[self.known]
 
+    @cached_property
+    def _columns(self) -> dict[str, np.ndarray]:
+        return {}
+
     def all(self, column: str) -> np.ndarray:
         """A column of all rows that were asked for, (len(asked),)."""
-        return self.asked[column].to_numpy()
+        if column not in self._columns:
+            self._columns[column] = self.asked[column].to_numpy()
+        return self._columns[column]
 
     @cached_property
     def n_cases(self) -> int:
