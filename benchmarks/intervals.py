@@ -511,13 +511,13 @@ def of_panels(
     second is right, and more often apart and unsafe (as a logit).
     """
     easy = rng.normal(size=n)
-    one, two = (
-        _panel(rng, easy, *(expit(logit(x) + s) for x, s in ((right, -d), (apart, d), (unsafe, d))),
-               beside, more)
-        for d in (0.0, other)
-    )  # fmt: skip
-    mine = Rows.of(one, "right")
-    pair, found = replace(mine, reference=Rows.of(two, "right")), {}
+    sides = []
+    for worse in (0.0, other):
+        shifts = zip((right, apart, unsafe), (-worse, worse, worse), strict=True)
+        shares = tuple(float(expit(logit(share) + shift)) for share, shift in shifts)
+        sides.append(Rows.of(_panel(rng, easy, shares, beside, more), "right"))
+    mine, theirs = sides
+    pair, found = replace(mine, reference=theirs), {}
     for name in PANEL:
         of = statistics(Choices())[name]
         where = " @ a row a case" if of.kind == "share" else ""
@@ -529,12 +529,11 @@ def of_panels(
 def _panel(
     rng: np.random.Generator,
     easy: np.ndarray,
-    right: float,
-    apart: float,
-    unsafe: float,
+    shares: tuple[float, ...],
     beside: float,
     more: float,
 ) -> pd.DataFrame:
+    right, apart, unsafe = shares
     n = len(easy)
     dissent = rng.binomial(2, expit(logit(apart) - 0.8 * easy))
     table: dict[str, Any] = dict.fromkeys(COUNTS, np.zeros(n))
@@ -715,7 +714,7 @@ def simulated(law: Law, repetitions: int, jobs: int) -> Iterator[dict]:
         if not len(table):
             continue
         for kind, part in table.groupby("kind", sort=False):
-            if kind not in right and part["truth"].isna().all():
+            if kind not in right and np.isnan(part["truth"].to_numpy()).all():
                 continue  # of some samples alone
             yield _line(law.name, str(kind), n_cases, right.get(str(kind), np.nan), part) | {
                 "repetitions": repetitions
