@@ -759,9 +759,9 @@ standard error.
 
 - **Shares** (accuracy, risk, agreement, what is rated): Agresti and Coull's interval, with
   Student's quantile for the number of cases. Answers of a case go together, so `n` is an effective
-  one: the answers by a design effect of at least 1, or as many as there are cases where fewer than
-  10 cases have an answer of the rarer outcome. Where cases have different numbers of what is rated
-  or given, it is at most (Σm)²/Σm².
+  one: the answers by a design effect of at least 1, and at most as many as there are cases where
+  the answers of the rarer outcome fill fewer than 10 cases. Where cases have different numbers m of
+  what is rated or given, it is at most (Σm)²/Σm².
 - **All else** (AUROC, means, Brier score, kappa, CV sample, trust indices, recalibrated accuracy,
   and every difference): the jackknife over cases, with two cases of the most extreme values added,
   such as 0 and 1, or −1 and 1 of a difference. The p of a difference has one case added that speaks
