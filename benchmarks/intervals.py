@@ -511,13 +511,13 @@ def of_panels(
     second is right, and more often apart and unsafe (as a logit).
     """
     easy = rng.normal(size=n)
-    one, two = (
-        _panel(rng, easy, *(expit(logit(x) + s) for x, s in ((right, -d), (apart, d), (unsafe, d))),
-               beside, more)
-        for d in (0.0, other)
-    )  # fmt: skip
-    mine = Rows.of(one, "right")
-    pair, found = replace(mine, reference=Rows.of(two, "right")), {}
+    sides = []
+    for worse in (0.0, other):
+        shifts = zip((right, apart, unsafe), (-worse, worse, worse), strict=True)
+        shares = tuple(float(expit(logit(share) + shift)) for share, shift in shifts)
+        sides.append(Rows.of(_panel(rng, easy, shares, beside, more), "right"))
+    mine, theirs = sides
+    pair, found = replace(mine, reference=theirs), {}
     for name in PANEL:
         of = statistics(Choices())[name]
         where = " @ a row a case" if of.kind == "share" else ""
@@ -529,12 +529,11 @@ def of_panels(
 def _panel(
     rng: np.random.Generator,
     easy: np.ndarray,
-    right: float,
-    apart: float,
-    unsafe: float,
+    shares: tuple[float, ...],
     beside: float,
     more: float,
 ) -> pd.DataFrame:
+    right, apart, unsafe = shares
     n = len(easy)
     dissent = rng.binomial(2, expit(logit(apart) - 0.8 * easy))
     table: dict[str, Any] = dict.fromkeys(COUNTS, np.zeros(n))
@@ -715,7 +714,7 @@ def simulated(law: Law, repetitions: int, jobs: int) -> Iterator[dict]:
         if not len(table):
             continue
         for kind, part in table.groupby("kind", sort=False):
-            if kind not in right and part["truth"].isna().all():
+            if kind not in right and np.isnan(part["truth"].to_numpy()).all():
                 continue  # of some samples alone
             yield _line(law.name, str(kind), n_cases, right.get(str(kind), np.nan), part) | {
                 "repetitions": repetitions
@@ -760,9 +759,9 @@ standard error.
 
 - **Shares** (accuracy, risk, agreement, what is rated): Agresti and Coull's interval, with
   Student's quantile for the number of cases. Answers of a case go together, so `n` is an effective
-  one: the answers by a design effect of at least 1, or as many as there are cases where fewer than
-  10 cases have an answer of the rarer outcome. Where cases have different numbers of what is rated
-  or given, it is at most (Σm)²/Σm².
+  one: the answers by a design effect of at least 1, and at most as many as there are cases where
+  the answers of the rarer outcome fill fewer than 10 cases. Where cases have different numbers m of
+  what is rated or given, it is at most (Σm)²/Σm².
 - **All else** (AUROC, means, Brier score, kappa, CV sample, trust indices, recalibrated accuracy,
   and every difference): the jackknife over cases, with two cases of the most extreme values added,
   such as 0 and 1, or −1 and 1 of a difference. The p of a difference has one case added that speaks

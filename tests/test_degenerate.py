@@ -205,6 +205,10 @@ OF_GRADERS = [
 OF_RISKS = [
     *((selective.risk_at, REFUSED, [1, 0], SHORT, [at]) for at in (0.0, 1.1, NAN)),
 ]
+STEADY = {
+    CVS[0]: (0, NAN, NAN, 12, 12, 0, 0),
+    CVS[1]: (0, 0, 22.57406183187708, 12, 12, 0, 0),
+}
 OF_VIEWS = [  # value, low, high, n, n_cases, n_missing, n_zero
     *(
         (cv, expected, rows, cases)
@@ -213,7 +217,7 @@ OF_VIEWS = [  # value, low, high, n, n_cases, n_missing, n_zero
             (np.empty((0, 2)), [], (*NO_VALUE, 0, 0, 0, 0)),
             (np.full((3, 2), NAN), [1, 2, 3], (*NO_VALUE, 0, 0, 3, 0)),
             ([[0.4, 0.6]], [1], (20, NAN, NAN, 1, 1, 0, 0)),
-            (np.full((12, 2), 0.4), MANY, (0, NAN, NAN, 12, 12, 0, 0)),
+            (np.full((12, 2), 0.4), MANY, STEADY[cv]),
             *((rows, ["a"] * len(rows), REFUSED) for rows in ([[0.1]], [0.1, 0.2], [[-0.1, 0.2]])),
             ([[0.4, INF]], [1], REFUSED),
         )

@@ -24,6 +24,7 @@ from trustlab.metrics.intervals import (
         ([6] * 12 + [0] * 12, [6] * 24, 23),  # alike: as many as cases, less one
         ([3] * 24, [6] * 24, 144),  # no more than there are answers
         ([6] * 15 + [3] * 9, [6] * 24, 24),  # nine cases with a wrong answer: as many as cases
+        ([5] * 12 + [6] * 12, [6] * 24, 24),  # a slip in each of twelve fills two cases
         ([0] * 24, [6] * 24, 24),
         ([0] * 20, [1, 3] * 10, 16),  # 40² / 100
     ],

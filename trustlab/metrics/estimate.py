@@ -276,8 +276,8 @@ def ratio(
     column: str, of: str = "", *, kind: str = "share", unit: float = 1.0, uneven: bool = False
 ) -> Statistic:
     """The sum of a column by that of column ``of`` (default: by the number of rows), a share.
-    It has Agresti and Coull's interval, of :func:`.intervals.effective_n` answers; ``uneven``: of
-    at most :func:`.intervals.kish_n`, since cases have more or fewer. Value and ends are ``unit``
+    It has Agresti and Coull's interval, of :func:`.intervals.effective_n` answers; ``uneven``:
+    cases have more or fewer of them. Value and ends are ``unit``
     times the share."""
 
     def sides(rows: Rows) -> tuple[np.ndarray, np.ndarray]:
@@ -293,9 +293,7 @@ def ratio(
         hits, counts = hits[counts > 0], counts[counts > 0]
         if len(counts) < MIN_CASES:
             return Interval(missing=TOO_FEW)
-        n = intervals.effective_n(hits, counts)
-        if uneven:
-            n = min(n, intervals.kish_n(counts))
+        n = intervals.effective_n(hits, counts, uneven)
         low, high = intervals.agresti_coull(float(found[0]) / unit, n, len(counts))
         return Interval(unit * low, unit * high)
 

@@ -19,20 +19,22 @@ MIN_RARER = 10
 """Cases of either outcome from which the spread between cases can be estimated."""
 
 
-def effective_n(hits: np.ndarray, counts: np.ndarray) -> float:
+def effective_n(hits: np.ndarray, counts: np.ndarray, uneven: bool = False) -> float:
     """How many independent answers the answers of cases (C,) are worth, for a share of them.
 
     - ``counts``: answers of each case, above 0; ``hits``: how many of them count, from 0.
-    - Their number by a design effect of at least 1, from the variance between cases. Kish's
-      (Σm)²/Σm² of the counts m where fewer than :data:`MIN_RARER` cases have a hit, or a miss.
+    - Their number by a design effect of at least 1, from the variance between cases. At most
+      Kish's (Σm)²/Σm² of the counts m if they are ``uneven``, or where the hits, or the misses,
+      fill fewer than :data:`MIN_RARER` cases: the variance of so few is not known.
     """
     total, n_cases = counts.sum(), len(counts)
-    rarer = min(np.count_nonzero(hits > 0), np.count_nonzero(hits < counts))
-    if rarer < MIN_RARER or counts.max() == 1:
-        return kish_n(counts)
+    if counts.max() == 1:
+        return float(total)
     share = hits.sum() / total
     between = n_cases / (n_cases - 1) * np.sum((hits - share * counts) ** 2) / total**2
-    return float(min(total, share * (1 - share) / between) if between else total)
+    n = float(min(total, share * (1 - share) / between) if between else total)
+    few = min(share, 1 - share) * n_cases < MIN_RARER
+    return min(n, kish_n(counts)) if few or uneven else n
 
 
 def kish_n(counts: np.ndarray) -> float:
