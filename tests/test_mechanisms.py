@@ -66,7 +66,7 @@ def answers_with(tmp_path, **choices: Any) -> walkthrough.Answers:
 
 
 def test_the_pack_answers_its_own_choices_alone(tmp_path):
-    for given in ({}, {"draws": 100}, {"n_jobs": 2}, {"cache": str(tmp_path / "x")}):
+    for given in ({}, {"n_jobs": 2}, {"cache": str(tmp_path / "x")}):
         assert answers_with(tmp_path, **given).packed, given
     others = ({"live": True}, {"model": "embedded-closed"}, {"n": 8}, {"n": None}, {"seed": 1},
               {"samples": 5}, {"temperature": 1.0}, {"levels": [1, 100]}, {"grader": "exact"},
