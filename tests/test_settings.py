@@ -114,6 +114,7 @@ FURTHER: list[tuple[str, dict[str, Any], str]] = [
     ("04_consultation", {"patient": "nobody"}, "model is 'nobody'"),
     ("05_trust_indices", {"panel": ["nobody"]}, "model is 'nobody'"),
     ("05_trust_indices", {"model": ["embedded", "x"], "panel": ["x"]}, "panel is given"),
+    ("06_published_tables", {"draws": 0}, "draws is 0; it must be a whole number, at least 1"),
     ("06_published_tables", {"n_points": 8}, "it must be a whole number from 3 to 7"),
     ("06_published_tables", {"share_right": 1}, "share_right is 1"),
     ("06_published_tables", {"power": 80}, "power is 80"),

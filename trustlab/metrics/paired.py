@@ -181,11 +181,12 @@ def compare_methods(
     The rows are those of :func:`paired_differences`, with ``family`` and ``against``; ``p_holm`` is
     over all methods of a model, data set, metric and level. ``ValueError``: unknown reference."""
     table = _joined(answers, confidence, reference)
-    how: dict[str, Any] = {"by": "method", "min_per_class": min_per_class}
     if len(set(table["method"])) == 1:
         found = corrected([], [*RUN, "method", "level"], ["n_rarer"])
     else:
-        found = paired_differences(table, reference, metrics=["auroc"], **how)
+        found = paired_differences(
+            table, reference, by="method", metrics=["auroc"], min_per_class=min_per_class
+        )
     found.insert(3, "family", [families.get(m, OTHER) for m in found["method"]])
     found.insert(4, "against", reference)
     return found
