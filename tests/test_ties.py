@@ -71,7 +71,7 @@ def ranked_metrics(right: np.ndarray, sure: np.ndarray, method: str = "asp") -> 
     run = one_method(right, sure, method)
     whole = metrics_table(run, {})
     whole = whole[whole["metric"].isin(["auroc", "auprc", "spearman"])]
-    of_methods = rows_of_methods(run.answers, run.confidence, 40)
+    of_methods = rows_of_methods(run.answers, run.confidence)
     area = pd.DataFrame(measure(((k, r) for k, r in of_methods if k["method"]), SELECTIVE))
     both = pd.concat([whole, area.assign(level="pooled")])
     assert len(both) == 2 * 5 + 1 + 2
