@@ -118,11 +118,11 @@ fresh: wheel
 	.venv/fresh/bin/python -m pip install -q "$$(echo dist/trustlab-*.whl)[chat]"
 	.venv/fresh/bin/python -m pip freeze --exclude trustlab | grep -vxFf constraints.txt || true # newer than the tests' versions
 	here=$$PWD && cd "$$(mktemp -d)" && export PATH="$$here/.venv/fresh/bin:$$PATH" && unset PYTHONPATH && \
-		trustlab run 01_benchmark -p n=3 -p samples=3 -p draws=100 && test -s runs/01_benchmark/metrics.csv && \
-		trustlab init bench && cd bench && trustlab score replies.jsonl -p draws=100 && \
+		trustlab run 01_benchmark -p n=3 -p samples=3 && test -s runs/01_benchmark/metrics.csv && \
+		trustlab init bench && cd bench && trustlab score replies.jsonl && \
 		test -s runs/score-replies/figures/score_auroc.png && \
 		trustlab data fetch smollm2 --accept && trustlab run 01_benchmark -p model=hf:smollm2 -p n=1 -p 'levels=[100]' \
-			-p samples=2 -p draws=100 -p 'model_options={structured: true}' && test -s runs/01_benchmark/metrics.csv
+			-p samples=2 -p 'model_options={structured: true}' && test -s runs/01_benchmark/metrics.csv
 
 train-given:
 	@test -n "$(NAME)" -a -n "$(MINUTES)" -a -n "$(SEED)" -a -n "$(TO)" || { echo "Say which model, how long, with which seed and where to: make train NAME=embedded MINUTES=50 SEED=7 TO=FOLDER" >&2; exit 1; }

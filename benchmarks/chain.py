@@ -138,8 +138,8 @@ def intervals(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     )
     run = tl.Run(answers, confidence, calls=pd.DataFrame(), parameters={})
     watch.mark("read the tables")
-    tl.metrics_table(run, n_draws=options.draws)
-    watch.mark(f"metrics with {options.draws:,} draws")
+    tl.metrics_table(run)
+    watch.mark("metrics with their intervals")
     return {"steps": watch.steps, "asked": 0, "cached": 0}
 
 
@@ -272,12 +272,6 @@ def parse() -> argparse.Namespace:
     )
     parser.add_argument(
         "--methods", default="all", help="all, paper or one method (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--draws",
-        type=int,
-        default=2000,
-        help="bootstrap draws of the intervals (default: %(default)s)",
     )
     parser.add_argument("--jobs", type=int, default=1, help="processes (default: %(default)s)")
     parser.add_argument("--phase", choices=PHASES, help=argparse.SUPPRESS)

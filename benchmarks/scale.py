@@ -92,9 +92,9 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     run = tl.benchmark(cases, [model], "all", setup=tl.Setup(**how, samples=options.samples))
     asked = time.perf_counter() - began
     rss = memory.at([0.25, 0.5, 0.75, 1.0], asked)
-    drawn = time.perf_counter()
-    metrics = tl.metrics_table(run, n_draws=options.draws)
-    tables_s = time.perf_counter() - drawn
+    began = time.perf_counter()
+    metrics = tl.metrics_table(run)
+    tables_s = time.perf_counter() - began
     n_views = len(run.answers)
     size = {n: (folder / f"{n}.parquet").stat().st_size for n in TABLES}
     kept = sum(f.stat().st_size for f in folder.glob("*.sqlite*"))
@@ -113,11 +113,11 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     }
 
 
-def report(rows: Sequence[dict[str, Any]], draws: int) -> str:
+def report(rows: Sequence[dict[str, Any]]) -> str:
     """The table in Markdown."""
     heads = ["cases", "views", "replies", "seconds", "of them the model's", "replies/s without it"]
     heads += ["MiB at 25, 50, 75, 100 %", "peak MiB", "tables, bytes a view"]
-    heads += ["replies, kB a view", f"metrics_table, {draws:,} draws, s"]
+    heads += ["replies, kB a view", "metrics_table, s"]
     lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
     for r in rows:
         own = r["seconds"] - r["model_s"]
@@ -133,7 +133,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", type=int, nargs="+", default=[300, 3000])
     parser.add_argument("--samples", type=int, default=15)
-    parser.add_argument("--draws", type=int, default=2000)
     parser.add_argument("--n", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.n is not None:
@@ -143,10 +142,10 @@ def main() -> None:
     rows = []
     for n in options.cases:
         command = [sys.executable, "-m", "benchmarks.scale", "--n", str(n)]
-        command += ["--samples", str(options.samples), "--draws", str(options.draws)]
+        command += ["--samples", str(options.samples)]
         done = subprocess.run(command, check=True, capture_output=True, text=True)
         rows.append(json.loads(done.stdout.splitlines()[-1]))
-        print(report(rows, options.draws), flush=True)
+        print(report(rows), flush=True)
 
 
 if __name__ == "__main__":

@@ -74,7 +74,7 @@ def test_variants_stand_on_the_answers_that_they_share_and_others_have_a_mark():
         ("ecc", "2"): without(*range(0, 12, 2)),  # too many of the wrong ones
         ("ecc", "5"): without(*range(40)),
     }
-    found = study.variants_table(on_hand(points), n_draws=20)
+    found = study.variants_table(on_hand(points))
     pooled = found[found["metric"].eq("auroc") & found["level"].eq("pooled")]
     shown = ["method", "variant", "n", "own_rows", "n_samples", "temperature", "n_passages"]
     assert pooled[shown].to_numpy().tolist() == [

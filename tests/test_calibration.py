@@ -106,14 +106,14 @@ def run() -> Run:
 
 @pytest.fixture(scope="module")
 def calibrated(run: Run) -> pd.DataFrame:
-    return calibration_table(run.answers, run.confidence, SCALES, n_draws=300)
+    return calibration_table(run.answers, run.confidence, SCALES)
 
 
 def test_values_are_those_of_the_metrics_table_and_of_cross_fitted_probabilities(
     run: Run, calibrated: pd.DataFrame
 ):
     mine = calibrated.query("method == 'p' and how == 'as given'").set_index("metric")
-    usual = metrics_table(run, n_draws=300, scales=SCALES)
+    usual = metrics_table(run, scales=SCALES)
     usual = usual.query("method == 'p' and level == 'pooled'").set_index("metric")
     for name, columns in (("brier", ["value", "low", "high"]), ("ece", ["value"])):
         assert mine.loc[name, columns].tolist() == pytest.approx(usual.loc[name, columns].tolist())
@@ -125,7 +125,7 @@ def test_values_are_those_of_the_metrics_table_and_of_cross_fitted_probabilities
 
 
 def test_the_curve_is_the_isotonic_fit_with_a_band(run: Run):
-    found = recalibration_curves(run.answers, run.confidence, SCALES, n_draws=200)
+    found = recalibration_curves(run.answers, run.confidence, SCALES)
     assert set(found["method"]) == {"p", "gone"}
     mine = found[found["method"] == "p"]
     fit = IsotonicRegression().fit(run.said, run.correct.astype(float))
@@ -142,7 +142,7 @@ def binned(rows: list[tuple], bins: int) -> pd.DataFrame:
     table = pd.DataFrame(rows, columns=["case_id", "level", "correct", "confidence"])
     table = table.assign(dataset="d", model="x", answer="a", method="m", bound="", missing="")
     told = table.drop(columns=["answer", "correct"])
-    return reliability_table(table, told, {"m": "probability"}, bins=bins, n_draws=500)
+    return reliability_table(table, told, {"m": "probability"}, bins=bins)
 
 
 def test_bins_hold_equal_numbers_of_answers_and_equal_confidences_share_one():
@@ -181,7 +181,7 @@ def tables() -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def test_curves_stand_on_the_rows_that_all_compared_methods_have_beside_two_references():
     answers, confidence = tables()
-    found = risk_coverage_table(answers, confidence, ALL, coverages=(0.25, 0.5, 1.0), n_draws=100)
+    found = risk_coverage_table(answers, confidence, ALL, coverages=(0.25, 0.5, 1.0))
     assert list(dict.fromkeys(found["method"])) == ["oracle", "any order", *ALL]
     assert found.groupby("method")["role"].first()["oracle"] == "reference"
     drawn = found.dropna(subset="value")

@@ -169,7 +169,7 @@ def test_what_cannot_be_chosen_is_missing_and_chance_is_each_case_s_own() -> Non
     why = made.answers.groupby(["model", "scoring"])["missing"].agg(lambda m: sorted({*m}))
     assert why["mute"].tolist() == [[NO_SCORES.format("mute")]] * 3
     assert why["made"].tolist() == [["", ALONE]] * 3
-    lines = made.metrics(n_draws=50)
+    lines = made.metrics()
     right = lines[lines["metric"].eq("accuracy") & lines["model"].eq("made")]
     assert right["n"].eq(13).all() and right["n_missing"].eq(1).all()
     assert right["chance"].tolist() == pytest.approx([(12 / 5 + 1 / 2) / 13] * len(right))

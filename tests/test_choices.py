@@ -167,6 +167,7 @@ def test_what_is_taken_by_each_way_is_what_was_meant():
     ("choices", "words"),
     [
         ({"sampels": 5}, "there is no parameter 'sampels'; did you mean samples?"),
+        ({"draws": 2000}, "there is no parameter 'draws'; known are dataset"),
         ({"more": {"sampels": 5}}, "there is no parameter 'sampels'; did you mean samples?"),
         ({"more": {"samples": 5}}, "samples is 15, and 5 in more; it must be given once"),
         ({"more": 5}, "more is 5; it must be a mapping"),

@@ -51,9 +51,9 @@ def with_twin(method: str, name: str) -> pd.DataFrame:
 
 
 def test_it_is_the_paired_difference_with_family_reference_and_cases_needed_beside_it():
-    found = compare_methods(ANSWERS, SURE, n_draws=200, seed=3)
+    found = compare_methods(ANSWERS, SURE)
     table = SURE.merge(ANSWERS, on=["case_id", "level", "dataset", "model"])
-    options = {"by": "method", "metrics": ["auroc"], "n_draws": 200, "seed": 3}
+    options = {"by": "method", "metrics": ["auroc"]}
     plain = paired_differences(table, "medconf", **options)
     same = ["method", "metric", "level", *ENDS[:-2], "p_holm", "n", "missing"]
     pd.testing.assert_frame_equal(found[same], plain[same])
@@ -68,20 +68,20 @@ def test_it_is_the_paired_difference_with_family_reference_and_cases_needed_besi
 
 
 def test_each_method_stands_on_the_rows_that_it_shares_with_the_reference():
-    found = compare_methods(ANSWERS, without("asp", 0.25), n_draws=50)
+    found = compare_methods(ANSWERS, without("asp", 0.25))
     assert row(found, method="asp", level="pooled")[["n", "n_missing"]].tolist() == [90, 30]
     assert row(found, method="poc", level="pooled")[["n", "n_missing"]].tolist() == [120, 0]
 
 
 def test_a_twin_of_the_reference_needs_no_number_of_cases():
-    found = compare_methods(ANSWERS, with_twin("medconf", "medconf_weighted"), n_draws=50)
+    found = compare_methods(ANSWERS, with_twin("medconf", "medconf_weighted"))
     one = row(found, method="medconf_weighted", level="within")
     assert one["difference"] == 0 and np.isnan(one["cases_needed"]) and one["missing"] == ""
     assert one["p"] == 1 and one["low"] == pytest.approx(-one["high"])
 
 
 def test_a_reference_without_values_gives_rows_that_say_why_and_an_unknown_one_is_refused():
-    found = compare_methods(ANSWERS, without("medconf"), n_draws=20)
+    found = compare_methods(ANSWERS, without("medconf"))
     assert found["difference"].isna().all()
     assert set(found["missing"]) == {"no confidence: no probabilities"}
     message = r"reference is 'medcof'; the confidences are of \['medconf', 'asp'"
@@ -94,12 +94,12 @@ def test_a_reference_without_values_gives_rows_that_say_why_and_an_unknown_one_i
 
 
 def test_the_best_of_a_family_is_the_one_with_the_highest_auroc_against_the_reference():
-    found = best_of_families(ANSWERS, SURE, n_draws=200, seed=3)
+    found = best_of_families(ANSWERS, SURE)
     assert list(found["family"]) == ["token", "consistency", "verbalized", "baseline"]
     token, alone = row(found, family="token"), row(found, family="consistency")
     assert token[["method", "n_methods", "n", "n_missing"]].tolist() == ["asp", 2, 120, 0]
     assert alone["method"] == "poc"
-    every = compare_methods(ANSWERS, SURE, n_draws=200, seed=3)
+    every = compare_methods(ANSWERS, SURE)
     same = row(every, method="asp", level="within")
     assert token[ENDS[:3]].tolist() == pytest.approx(same[ENDS[:3]].tolist())
     # chosen on the answers that it is judged on, so that nothing more is said of the difference
@@ -113,25 +113,25 @@ def test_the_best_of_a_family_is_the_one_with_the_highest_auroc_against_the_refe
 
 def test_all_of_a_family_stand_on_the_rows_that_all_have_and_who_has_few_is_named():
     for share, expected in ((0.25, ["asp", 90, 2, ""]), (0.6, ["msp", 120, 1, "asp"])):
-        found = best_of_families(ANSWERS, without("asp", share), n_draws=50)
+        found = best_of_families(ANSWERS, without("asp", share))
         token = row(found, family="token")
         assert token[["method", "n", "n_methods", "left_out"]].tolist() == expected
         assert row(found, family="consistency")["n"] == 120
-    found = best_of_families(ANSWERS, with_twin("asp", "perplexity"), n_draws=50)
+    found = best_of_families(ANSWERS, with_twin("asp", "perplexity"))
     one = row(found, family="token")
     assert (one["method"], one["missing"]) == ("asp", f"{NOT_HELD}; as good: perplexity")
 
 
 def test_a_family_or_a_reference_without_values_has_no_best_and_says_why():
-    lost = row(best_of_families(ANSWERS, without("poc"), n_draws=20), family="consistency")
+    lost = row(best_of_families(ANSWERS, without("poc")), family="consistency")
     assert (lost["method"], lost["n"], lost["left_out"]) == ("", 0, "poc")
     assert np.isnan(lost["difference"])
     assert lost["missing"] == "no method has a value on half of the answers"
-    found = best_of_families(ANSWERS, without("medconf"), n_draws=20)
+    found = best_of_families(ANSWERS, without("medconf"))
     assert set(found["missing"]) == {"no medconf: no probabilities"} and len(found) == 4
     assert found["p_holm"].isna().all()
     one_kind = ANSWERS.assign(correct=[float(i >= 9) for i in range(len(ANSWERS))])
-    found = best_of_families(one_kind, SURE, n_draws=20)
+    found = best_of_families(one_kind, SURE)
     assert found["value"].isna().all()
     assert set(found["missing"]) == {"fewer than 10 correct or wrong"}
 
@@ -139,7 +139,7 @@ def test_a_family_or_a_reference_without_values_has_no_best_and_says_why():
 def test_ungraded_answers_and_a_level_with_one_kind_count_for_nothing():
     right = ANSWERS["correct"].mask(ANSWERS["level"] == 100, 1.0)
     lost = ANSWERS.assign(correct=right.where(ANSWERS["case_id"] != "c00"))
-    one = row(best_of_families(lost, SURE, n_draws=20), family="token")
+    one = row(best_of_families(lost, SURE), family="token")
     assert (one["n"], one["n_cases"], one["n_missing"]) == (78, 39, 42)
 
 
@@ -147,6 +147,6 @@ def test_two_runs_are_compared_each_with_its_own():
     other = made(seed=5, model="other")
     answers, sure = (pd.concat(pair) for pair in zip((ANSWERS, SURE), other, strict=True))
     for compare in (compare_methods, best_of_families):
-        both, single = compare(answers, sure, n_draws=50), compare(*other, n_draws=50)
+        both, single = compare(answers, sure), compare(*other)
         mine = both[both["model"] == "other"].reset_index(drop=True)
         pd.testing.assert_frame_equal(mine, single)

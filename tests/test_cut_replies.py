@@ -97,7 +97,7 @@ def test_a_cut_answer_is_neither_right_nor_wrong_and_an_unreadable_one_is_wrong(
         assert [row["correct"] for row in read] == [1, 1]
     why = run.confidence.set_index("case_id")["missing"]
     assert set(why["a"]) == {REASON} and set(why["b"]) == {"unreadable answer"}
-    row = metrics_table(run, n_draws=20).query(POOLED).iloc[0]
+    row = metrics_table(run).query(POOLED).iloc[0]
     assert (row["value"], row["n"], row["n_missing"]) == (4 / 6, 6, 2)
     assert "2 answers missing" in row["missing"]
     for grader in ("exact", JudgeGrader(FakeModel(), knowledge=NO_TABLE)):
@@ -115,7 +115,7 @@ def test_an_answer_in_doubt_is_neither_right_nor_wrong_and_counts_as_unread() ->
     assert unread["correct"] == 0
     assert set(run.confidence.query("case_id == 'a'")["missing"]) == {SEVERAL}
     assert run.parameters["replies_read"]["cutter"]["diagnosis"]["unread"] == 2
-    shares = metrics_table(run, n_draws=20).query("level == 'pooled'").set_index("metric")
+    shares = metrics_table(run).query("level == 'pooled'").set_index("metric")
     assert list(shares.loc[SHARES, "n"]) == [4, 3, 2]
     assert list(shares.loc[SHARES, "value"]) == [2 / 4, 2 / 3, 1]
 

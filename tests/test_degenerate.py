@@ -148,7 +148,7 @@ SERIES = [
     correlation.spearman_permutation_p,
     correlation.pearson_permutation_p,
 ]
-CVS = [partial(of, n_draws=50) for of in (stability.cv_group, stability.cv_sample)]
+CVS = [stability.cv_group, stability.cv_sample]
 OF_SERIES = [
     *((of, NAN, *pair) for of in SERIES for pair in [([], []), (SHORT, SHORT), (FLAT, RISING)]),
     *((of, REFUSED, RISING, y) for of in SERIES for y in ([1, 2, INF, 4], [1, 2, NAN, 4], SHORT)),
@@ -324,18 +324,18 @@ def twice(confidence: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([confidence, confidence.assign(method="same")], ignore_index=True)
 
 
-SCALES, DRAWS = {"m": "probability"}, {"n_draws": 12}
-ONE: dict[str, Any] = {**DRAWS, "min_per_class": 1}
+SCALES = {"m": "probability"}
+ONE: dict[str, Any] = {"min_per_class": 1}
 TABLES: dict[str, Callable[[pd.DataFrame, pd.DataFrame], pd.DataFrame]] = {
     "metrics_table": lambda a, c: tables.metrics_table(
         SimpleNamespace(answers=a, confidence=c), scales=SCALES, **ONE
     ),
     "calibration_table": lambda a, c: study.calibration_table(a, c, SCALES, **ONE),
-    "recalibration_curves": lambda a, c: study.recalibration_curves(a, c, SCALES, **DRAWS),
+    "recalibration_curves": lambda a, c: study.recalibration_curves(a, c, SCALES),
     "risk_coverage_table": lambda a, c: study.risk_coverage_table(
         a, c, list(dict.fromkeys(c["method"])), coverages=(0.5, 1.0), **ONE
     ),
-    "reliability_table": lambda a, c: study.reliability_table(a, c, SCALES, **DRAWS),
+    "reliability_table": lambda a, c: study.reliability_table(a, c, SCALES),
     "compare_methods": lambda a, c: tables.compare_methods(a, twice(c), "m", **ONE),
     "best_of_families": lambda a, c: tables.best_of_families(a, twice(c), "m", **ONE),
 }

@@ -35,7 +35,7 @@ def test_what_is_shown_otherwise_has_no_posterior():
 
 
 def test_the_best_answer_is_right_as_often_as_it_is_sure():
-    table = bayes_optimal_table(CASES, n_draws=200).set_index("level")
+    table = bayes_optimal_table(CASES).set_index("level")
     assert list(table.index) == list(tl.LEVELS) and (table["n"] == 240).all()
     assert table["value"].is_monotonic_increasing
     assert table.loc[1, "value"] < 0.45 and table.loc[100, "value"] > 0.9

@@ -126,7 +126,6 @@ def test_methods_of_a_committed_table_stand_on_the_same_answers_or_have_a_mark(n
 
 LOSSY, SET = "embedded-closed", "starter"
 """A model and data set of the reference run where MedConf lacks many wrong answers."""
-DRAWS = {"n_draws": 20}
 SCALES = {name: method.scale for name, method in METHODS.items()}
 
 
@@ -149,7 +148,7 @@ def of_variants() -> pd.DataFrame:
     runs = dict.fromkeys(("1", "2"), Run(run.answers, run.confidence, run.calls, facts))
     table = pd.concat([confidence, filled])
     made = ablations.Ablations(run.answers, table, pd.DataFrame(), runs)
-    return ablations.variants_table(made, **DRAWS)
+    return ablations.variants_table(made)
 
 
 def of_conditions() -> pd.DataFrame:
@@ -161,7 +160,7 @@ def of_conditions() -> pd.DataFrame:
             for name in (ORIGINAL.name, "paraphrase_1", "paraphrase_2", "paraphrase_3")
         ]
         tables.append(pd.concat(parts, ignore_index=True))
-    return robustness.variation_table(*tables, **DRAWS)
+    return robustness.variation_table(*tables)
 
 
 def of_sides() -> pd.DataFrame:
@@ -172,16 +171,16 @@ def of_sides() -> pd.DataFrame:
 def of_risk() -> pd.DataFrame:
     run = kept_run()
     methods = list(run.confidence["method"].unique())
-    return calibration.risk_coverage_table(run.answers, run.confidence, methods, **DRAWS)
+    return calibration.risk_coverage_table(run.answers, run.confidence, methods)
 
 
 FRESH: dict[str, Callable[[], pd.DataFrame]] = {
-    "metrics_table": lambda: metrics_table(kept_run(), **DRAWS),
+    "metrics_table": lambda: metrics_table(kept_run()),
     "calibration_table": lambda: calibration.calibration_table(
-        kept_run().answers, kept_run().confidence, SCALES, **DRAWS
+        kept_run().answers, kept_run().confidence, SCALES
     ),
     "reliability_table": lambda: calibration.reliability_table(
-        kept_run().answers, kept_run().confidence, SCALES, **DRAWS
+        kept_run().answers, kept_run().confidence, SCALES
     ),
     "risk_coverage_table": of_risk,
     "variants_table": of_variants,

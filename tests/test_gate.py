@@ -49,7 +49,7 @@ def test_a_model_that_answers_as_asked_is_read_to_the_last() -> None:
     run = ran("plain")
     assert counts(run)["samples"] == dict.fromkeys(COUNTED, 0) | {"asked": 108, "read": 108}
     assert read_line(run.parameters["replies_read"]) == "100 % of 180 replies read"
-    table = tl.metrics_table(run, n_draws=10)
+    table = tl.metrics_table(run)
     assert not table["metric"].str.startswith("accuracy_").any() and not not_read({"m": {}})
 
 
@@ -61,7 +61,7 @@ def test_what_is_not_read_enough_is_not_claimed_and_the_rest_is(tmp_path: Path) 
     assert 0 < n["ce"]["read"] < 0.5 * n["ce"]["asked"]
     why = f"only {n['ce']['read']} of {n['ce']['asked']} replies to 'ce' could be read"
     for each in (run, load_run(tmp_path)):
-        table = tl.metrics_table(each, n_draws=10, min_per_class=1)
+        table = tl.metrics_table(each, min_per_class=1)
         ce = table[table["method"].eq("ce")]
         assert ce["value"].isna().all() and ce["missing"].str.contains(why, regex=False).all()
         assert table.loc[table["method"].eq("poc"), "value"].notna().any()
@@ -82,7 +82,7 @@ def test_a_cut_reply_counts_among_those_asked_for_alone() -> None:
             return found
 
     run: Any = ask(tl.benchmark, made_cases(12), [Halves("plain")], ["poc"], LEVELS, samples=3)
-    table = tl.metrics_table(run, n_draws=10)
+    table = tl.metrics_table(run)
     pooled = table[table["level"].eq("pooled") & table["method"].eq("")].set_index("metric")
     n_cut = counts(run)["diagnosis"]["cut"]
     assert 0 < n_cut < 18 and pooled.loc["accuracy_asked", "n"] == 36
@@ -119,7 +119,7 @@ from fake_model import made_cases
 setup = tl.Setup.of(quiet=quiet, run_dir=run_dir, more=more).with_(samples=3, methods=["ce", "poc"])
 setup = setup.with_(levels=[20, 60, 100])
 run = tl.benchmark(made_cases(12), [Manner(manner)], setup=setup)
-tl.metrics_table(run, n_draws=10).to_csv(setup.run_dir / "metrics.csv", index=False)
+tl.metrics_table(run).to_csv(setup.run_dir / "metrics.csv", index=False)
 """
 
 

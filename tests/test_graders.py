@@ -322,7 +322,7 @@ def test_a_case_that_is_lacking_or_has_another_truth_is_refused(table, given, me
 
 def test_graders_are_compared_in_pairs_on_what_both_graded() -> None:
     graded = verdicts(answers(), ["exact", "synonym", Doubtful()], cases())
-    long = agreement_table(*graded, n_draws=100)
+    long = agreement_table(*graded)
     assert list(dict.fromkeys(long["metric"])) == ["kappa", "agreement"]
     table = long[long["metric"] == "kappa"].set_index(["first", "second"])
     pairs = [("exact", "synonym"), ("exact", "doubtful"), ("synonym", "doubtful")]

@@ -74,7 +74,7 @@ def test_a_command_draws_whatever_matplotlib_of_the_user_s_is_set_to(tmp_path):
     code = """
 from typer.testing import CliRunner
 from trustlab.cli import app
-done = CliRunner().invoke(app, ["score", "r.jsonl", "-p", "methods=[ce]", "-p", "draws=50"])
+done = CliRunner().invoke(app, ["score", "r.jsonl", "-p", "methods=[ce]"])
 print(done.exit_code)"""
     assert python(code, tmp_path, MPLBACKEND="no such") == "0"
     assert (tmp_path / "runs" / "score-r" / "figures" / "score_auroc.png").is_file()

@@ -50,7 +50,7 @@ def test_shares_of_priors_and_answers_over_the_threshold_by_hand():
     found = walkthrough.agreement_table(run, knowledge)
     np.testing.assert_allclose(found["prior"][:6], [flu, pneumonia, flu, NAN, NAN, flu])
     np.testing.assert_allclose(found["poc"][:6], [0.9, 1.0, 0.8, 0.5, NAN, 0.7])
-    kept = walkthrough.consistent_table(run, 0.8, 100)
+    kept = walkthrough.consistent_table(run, 0.8)
     of = {metric: part.set_index("level") for metric, part in kept.groupby("metric")}
     right = of["accuracy"]
     assert right["n"].to_dict() == {1: 2, 100: 1} and right["n_answers"].to_dict() == {1: 3, 100: 3}
@@ -66,7 +66,7 @@ def answers_with(tmp_path, **choices: Any) -> walkthrough.Answers:
 
 
 def test_the_pack_answers_its_own_choices_alone(tmp_path):
-    for given in ({}, {"draws": 100}, {"n_jobs": 2}, {"cache": str(tmp_path / "x")}):
+    for given in ({}, {"n_jobs": 2}, {"cache": str(tmp_path / "x")}):
         assert answers_with(tmp_path, **given).packed, given
     others = ({"live": True}, {"model": "embedded-closed"}, {"n": 8}, {"n": None}, {"seed": 1},
               {"samples": 5}, {"temperature": 1.0}, {"levels": [1, 100]}, {"grader": "exact"},

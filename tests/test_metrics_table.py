@@ -42,7 +42,7 @@ def entry(table: pd.DataFrame, metric: str, level: str, method: str = "good") ->
 
 
 def table_of(run, **options) -> pd.DataFrame:
-    return metrics_table(run, **{"n_draws": 60, "scales": {"good": "probability"}, **options})
+    return metrics_table(run, **{"scales": {"good": "probability"}, **options})
 
 
 def judged(run: SimpleNamespace) -> pd.DataFrame:
@@ -51,7 +51,7 @@ def judged(run: SimpleNamespace) -> pd.DataFrame:
 
 def test_table_has_every_metric_once():
     run = a_run(12, methods=("plain", "good"))
-    table = table_of(run, n_draws=20)
+    table = table_of(run)
     levels = [str(level) for level in LEVELS]
     expected = [("", "accuracy", level) for level in [*levels, "pooled"]]
     for method in ("good", "plain"):
@@ -87,12 +87,12 @@ def statistics(rows: pd.DataFrame) -> dict[tuple[str, str], float]:
 
 def test_values_are_those_of_the_functions_and_intervals_by_hand():
     run = a_run(n_cases=12)
-    table, rows = table_of(run, n_draws=60, seed=7, min_per_class=1), judged(run)
+    table, rows = table_of(run, min_per_class=1), judged(run)
     accuracy = entry(table, "accuracy", "pooled", "")
     assert (accuracy["value"], accuracy["n"]) == (run.answers["correct"].mean(), 72)
     for (metric, level), value in statistics(rows).items():
         assert entry(table, metric, level)["value"] == pytest.approx(value), metric
-    score = entry(table_of(run, n_draws=60, seed=7, scales={}), "mean_confidence", "40")
+    score = entry(table_of(run, scales={}), "mean_confidence", "40")
     assert np.isnan(score["low"]) and score["missing"] == NOT_HELD  # it may be any number
     leaves = [statistics(rows[rows["case_id"] != case]) for case in rows["case_id"].unique()]
     rarer = min(rows["correct"].sum(), 72 - rows["correct"].sum()) / 6  # of six answers a case
@@ -187,7 +187,7 @@ def test_bad_tables_are_refused(which, change, message):
     run = a_run(n_cases=3)
     setattr(run, which, change(getattr(run, which)))
     with pytest.raises(ValueError, match=message):
-        table_of(run, n_draws=5)
+        table_of(run)
 
 
 def test_methods_stand_on_the_answers_that_they_share_and_others_have_a_mark():

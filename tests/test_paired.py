@@ -94,7 +94,7 @@ def test_interval_p_and_error_come_from_both_columns_without_the_same_case(varia
 
 def test_holm_is_over_what_one_model_and_data_set_compare_by_one_metric_at_one_level():
     table = pd.concat([many().assign(method="x"), many(1).assign(method="y")])
-    found = paired_differences(pd.concat([table, table.assign(model="other")]), "base", n_draws=200)
+    found = paired_differences(pd.concat([table, table.assign(model="other")]), "base")
     for _, part in found.groupby(["model", "metric", "level"]):
         assert len(part) == 4  # two columns of two methods
         assert part["p_holm"].tolist() == pytest.approx(holm(part["p"]).tolist(), nan_ok=True)

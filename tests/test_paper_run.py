@@ -37,7 +37,7 @@ KIND_OF = {
 }
 
 
-FEW = {"n": 12, "samples": 3, "n_samples": [3], "max_turns": 4, "draws": 100}
+FEW = {"n": 12, "samples": 3, "n_samples": [3], "max_turns": 4}
 
 
 def on_few_cases(folder: Path) -> Path:

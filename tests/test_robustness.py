@@ -154,19 +154,19 @@ def answers_of(table: pd.DataFrame, correct: dict[str, float] | None = None) -> 
     return found.assign(answer="a", correct=found["case_id"].map(correct or {}).fillna(1.0))
 
 
-def varied_table(table: pd.DataFrame, *more: int) -> pd.DataFrame:
-    return variation_table(answers_of(table), table, *more)
+def varied_table(table: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
+    return variation_table(answers_of(table), table, seed)
 
 
 def test_variation_is_over_the_paraphrased_conditions_alone() -> None:
     other = varied([[0.0], [0.1]], names=["small_talk"])
-    found = varied_table(pd.concat([varied(ROWS), other]), 50, 7)
+    found = varied_table(pd.concat([varied(ROWS), other]), 7)
     # Means 0.4, 0.5, 0.6: sd 0.081650, 16.3299 %. Rows: 40.8248 % and 0 %, on average 20.4124 %.
     group, sample = (one(found, level="all", metric=m) for m in ("cv_group", "cv_sample"))
     assert [group["value"], sample["value"]] == pytest.approx([16.3299, 20.4124], abs=1e-4)
     counts = ["n", "n_cases", "n_missing", "n_zero", "missing"]
     assert sample[counts].tolist() == [2, 2, 0, 0, TOO_FEW] and np.isnan(sample["low"])
-    chance = cv_group_by_chance([row[1:] for row in ROWS], 50, 7)
+    chance = cv_group_by_chance([row[1:] for row in ROWS], seed=7)
     assert group["chance"] == chance > 0 and np.isnan(sample["chance"])
     assert list(found["level"].unique()) == ["100", "all"]
     assert varied_table(varied(ROWS, "entropy")).empty  # no ratio scale
@@ -178,16 +178,16 @@ def test_rows_that_did_not_change_or_show_one_text_twice_are_left_out_and_counte
     twin = table["case_id"].eq("c0") & table["condition"].eq("paraphrase_2")
     counts = ["value", "n", "n_same", "n_missing"]
     same = table.assign(changed=table["changed"] & ~twin)
-    row = one(varied_table(same, 50), level="all", metric="cv_sample")
+    row = one(varied_table(same), level="all", metric="cv_sample")
     assert (row["value"], row["n"], row["n_missing"]) == (0, 1, 1)
     table.loc[twin, "shown"] = "paraphrase_1"
-    row = one(varied_table(table, 50), level="all", metric="cv_sample")
+    row = one(varied_table(table), level="all", metric="cv_sample")
     assert row[counts].tolist() == [0, 1, 1, 0]
-    row = one(varied_table(table.assign(shown="one text"), 50), level="100", metric="cv_group")
+    row = one(varied_table(table.assign(shown="one text")), level="100", metric="cv_group")
     assert (row["n"], row["n_same"], row["missing"]) == (0, 2, SAME)
     assert np.isnan([row["value"], row["chance"]]).all()
     ungraded = answers_of(table).assign(correct=NAN)
-    row = one(variation_table(ungraded, table, 50), level="all", metric="cv_sample")
+    row = one(variation_table(ungraded, table), level="all", metric="cv_sample")
     assert row[["n", "n_missing"]].tolist() == [0, 1]
 
 
@@ -207,7 +207,7 @@ def test_methods_share_views_by_the_rule_of_the_metrics_table(lost, wrong, own) 
     few = varied([row if i < 3 else [NAN] * 4 for i, row in enumerate(rows)], "ce")
     table = pd.concat([whole, varied(rows, "asp"), few])
     right = {f"c{i}": 0.0 for i in wrong}
-    found = variation_table(answers_of(table, right), table, 50).query("level == 'all'")
+    found = variation_table(answers_of(table, right), table).query("level == 'all'")
     n = found[found["metric"].eq("cv_sample")].set_index("method")[["n", "own_rows"]]
     shared = 20 if own else 20 - len(lost)
     assert n.loc["poc"].tolist() == [shared, False]
@@ -218,19 +218,19 @@ def test_methods_share_views_by_the_rule_of_the_metrics_table(lost, wrong, own) 
 def test_a_view_of_mean_zero_has_no_variation_of_its_own_beside_other_methods() -> None:
     zeros = varied([[0.5, 0, 0, 0]] + ROWS * 10, "asp")
     table = pd.concat([varied([[0.5, 0.5, 0.5, 0.6]] + ROWS * 10), zeros])
-    found = varied_table(table, 50).query("level == 'all'").set_index(["metric", "method"])
+    found = varied_table(table).query("level == 'all'").set_index(["metric", "method"])
     columns = ["n", "n_missing", "n_zero", "own_rows"]
     assert found.loc[("cv_sample", "asp"), columns].tolist() == [20, 1, 1, False]
     assert found.loc[("cv_sample", "poc"), columns].tolist() == [20, 1, 0, False]
     assert found.loc[("cv_group", "asp"), columns].tolist() == [21, 0, 1, False]
-    nothing = varied_table(varied([[0.5, 0, 0, 0]] * 2), 50).set_index("metric")
+    nothing = varied_table(varied([[0.5, 0, 0, 0]] * 2)).set_index("metric")
     assert set(nothing["missing"]) == {NO_MEAN}
 
 
 def test_a_pair_without_a_common_view_has_its_reason() -> None:
     apart = pd.concat([varied([ROWS[0], [NAN] * 4]), varied([[NAN] * 4, ROWS[0]], "asp")])
-    assert varied_table(apart, 50)["own_rows"].all()
-    found = cv_differences(answers_of(apart), apart, "poc", 50)
+    assert varied_table(apart)["own_rows"].all()
+    found = cv_differences(answers_of(apart), apart, "poc")
     assert set(found["missing"]) == {NOT_SHARED}
 
 

@@ -109,14 +109,14 @@ def test_a_run_s_own_tables_come_out_the_same(asked, tmp_path):
     again = tl.score(asked.answers, confidence=few.reset_index(drop=True))
     pd.testing.assert_frame_equal(again.answers, asked.answers)
     save_run(again, tmp_path / "run")
-    words = ["score", str(tmp_path / "run"), "--out", str(tmp_path / "out"), "-p", "draws=20"]
+    words = ["score", str(tmp_path / "run"), "--out", str(tmp_path / "out")]
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.output
     for name in ("answers", "confidence"):
         files = (tmp_path / folder / f"{name}.csv" for folder in ("run", "out"))
         assert len({file.read_bytes() for file in files}) == 1
     kept = pd.read_csv(tmp_path / "out" / "metrics.csv")
-    ours = tl.metrics_table(again, n_draws=20)
+    ours = tl.metrics_table(again)
     assert len(kept) == len(ours) and "toprule" in (tmp_path / "out" / "main.tex").read_text()
 
 
@@ -462,11 +462,13 @@ def test_confidences_must_fit_the_answers(asked):
 
 def test_the_example_says_what_is_missing(tmp_path):
     example = DATA / "workbench" / "replies.jsonl"
-    words = ["score", str(example), "--out", str(tmp_path), "-p", "draws=20", "-p", "grader=exact"]
+    words = ["score", str(example), "--out", str(tmp_path), "-p", "grader=exact"]
     words += ["-p", "methods=[asp, ccp, ccp_min, ccp_mean, ce]"]
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.output
     assert "embedded on starter: accuracy 0.50" in done.output and tl.NOTICE in done.output
     assert "missing: ccp, ccp_min, ccp_mean: the table has no alternatives" in done.output
-    refused = CliRunner().invoke(app, ["score", str(example), "-p", "draw=3"])
-    assert refused.exit_code == 2 and "no parameter 'draw'; did you mean draws" in refused.stderr
+    refused = CliRunner().invoke(app, ["score", str(example), "-p", "sample=3"])
+    assert (
+        refused.exit_code == 2 and "no parameter 'sample'; did you mean samples" in refused.stderr
+    )

@@ -60,13 +60,12 @@ def test_the_methods_open_choices_are_checked(given: dict, words: str):
 NAMED = ("model", "assessor", "patient", "panel", "encoder", "retriever", "medconf")
 """Choices where a name belongs, and no data."""
 REFUSED: list[tuple[dict[str, Any], str]] = [
-    ({"draws": 0}, "draws is 0; it must be a whole number, at least 1"),
     ({"n_jobs": 0}, "n_jobs is 0; it must be a whole number, at least 1, or -1"),
     ({"seed": -1}, "seed is -1; it must be a whole number, at least 0"),
     ({"seed": None}, "seed is None; it must be"),
     ({"model": "hf:a\ud800"}, r"model is 'hf:a\ud800'; it must be text that UTF-8 can write"),
     ({"data_options": {"starter": {"x\ud800": 1}}}, r"{'x\ud800': 1}}; it must be text that UTF-8"),
-    ({"samples": 0}, "samples is 0; it must be"),
+    ({"samples": 0}, "samples is 0; it must be a whole number, at least 1"),
     ({"budgets": {"answer": 0}}, "budgets is {'answer': 0}; it must be whole numbers of at least"),
     ({"budgets": [5]}, "budgets is [5]; it must be whole numbers of at least 1"),
     ({"budgets": {"thinking": 5}, "model": FakeModel()}, "open it with thinking_tokens=5"),
@@ -115,6 +114,7 @@ FURTHER: list[tuple[str, dict[str, Any], str]] = [
     ("04_consultation", {"patient": "nobody"}, "model is 'nobody'"),
     ("05_trust_indices", {"panel": ["nobody"]}, "model is 'nobody'"),
     ("05_trust_indices", {"model": ["embedded", "x"], "panel": ["x"]}, "panel is given"),
+    ("06_published_tables", {"draws": 0}, "draws is 0; it must be a whole number, at least 1"),
     ("06_published_tables", {"n_points": 8}, "it must be a whole number from 3 to 7"),
     ("06_published_tables", {"share_right": 1}, "share_right is 1"),
     ("06_published_tables", {"power": 80}, "power is 80"),
@@ -135,13 +135,13 @@ def test_the_command_itself_starts_no_kernel_and_loads_no_model():
     """In a process of its own: neither papermill nor torch is needed to refuse."""
     code = (
         "import sys; from trustlab.cli import app\n"
-        "try: app(['run', '01_benchmark', '-p', 'draws=0'])\n"
+        "try: app(['run', '01_benchmark', '-p', 'samples=0'])\n"
         "except SystemExit as end: code = end.code\n"
         "print(sorted({'torch', 'papermill', 'transformers'} & set(sys.modules))); sys.exit(code)"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert (done.returncode, done.stdout.strip()) == (2, "[]")
-    assert done.stderr == "trustlab: draws is 0; it must be a whole number, at least 1\n"
+    assert done.stderr == "trustlab: samples is 0; it must be a whole number, at least 1\n"
 
 
 @each("name", notebook_names())

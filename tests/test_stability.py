@@ -38,7 +38,7 @@ def test_by_hand() -> None:
 def test_chance_is_what_shuffled_conditions_give() -> None:
     moved = MANY + [0, 0.3, 0.6]
     # every row moves with its condition
-    assert cv_group_by_chance(moved, 300) < cv_group(moved, CASES, 10)["value"]
+    assert cv_group_by_chance(moved, 300) < cv_group(moved, CASES)["value"]
     # One row, (0.4, 0.6): whichever way round, sd 0.1, mean 0.5.
     assert cv_group_by_chance([[0.4, 0.6]], 20) == pytest.approx(20)
     # Two rows: half of the shufflings cancel (0 %), half do not (20 %): the 95 % value is larger.

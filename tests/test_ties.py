@@ -69,9 +69,9 @@ def one_method(right: np.ndarray, sure: np.ndarray, method: str = "asp") -> Any:
 def ranked_metrics(right: np.ndarray, sure: np.ndarray, method: str = "asp") -> Any:
     """Values and intervals of every rank metric."""
     run = one_method(right, sure, method)
-    whole = metrics_table(run, {}, n_draws=40)
+    whole = metrics_table(run, {})
     whole = whole[whole["metric"].isin(["auroc", "auprc", "spearman"])]
-    of_methods = rows_of_methods(run.answers, run.confidence, 40)
+    of_methods = rows_of_methods(run.answers, run.confidence)
     area = pd.DataFrame(measure(((k, r) for k, r in of_methods if k["method"]), SELECTIVE))
     both = pd.concat([whole, area.assign(level="pooled")])
     assert len(both) == 2 * 5 + 1 + 2

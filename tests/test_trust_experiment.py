@@ -110,7 +110,7 @@ def test_marks_are_counted_and_what_the_table_does_not_know_is_unknown(run: Trus
     assert counts == (1, 0, 0, 0, 0, 1, *[0] * 6, "")  # the review could not be read
     assert part(row(run, ONE, "b"), *RX, *TESTS, "plan_missing") == (*[0] * 12, "no JSON")
     # Panel, safety on: two rated prescriptions, both objected to; two rated tests, none flagged.
-    found = trust_indices(run.reviews, draws=0)
+    found = trust_indices(run.reviews)
     indices = found.set_index(["configuration", "safety", "metric"])["value"]
     percent = indices[PANEL, True][["unsafe_rx_percent", "test_alerts_percent", "osi", "accuracy"]]
     assert percent.tolist() == [50, 0, 75, pytest.approx(2 / 4)]  # one of the two with caution
@@ -130,7 +130,7 @@ def test_a_reply_that_is_no_answer_is_counted_and_its_panel_is_missing_not_wrong
     run = run_of([scripted(doctor=said, plan="Rest.")])
     assert [row(run, PANEL, i)["n_no_answer"] for i in "abcd"] == [0, 3, 2, 2]
     assert [row(run, ONE, i)["n_no_answer"] for i in "abcd"] == [0, 1, 0, 1]
-    found = trust_indices(run.reviews, draws=0).query("safety and metric == 'accuracy'")
+    found = trust_indices(run.reviews).query("safety and metric == 'accuracy'")
     indices = found.set_index("configuration")[["value", "n"]]
     assert indices.loc[PANEL].tolist() == [pytest.approx(2 / 3), 3]
     assert indices.loc[ONE].tolist() == [0.5, 2]
@@ -178,7 +178,7 @@ def test_a_medical_encoder_gives_its_own_cosines_or_a_named_one_stands_in(
     assert set(run.reviews["cosine_med_proxy"]) == {run.parameters["medical_proxy"]} == {proxy}
     why = "" if cosines[0] == 1 else "no medical encoder is named"
     assert row(run, ONE, "a")["cosine_med_missing"] == why
-    indices = trust_indices(run.reviews, "medguard-x", draws=0)
+    indices = trust_indices(run.reviews, "medguard-x")
     rdc = indices[indices["metric"] == "rdc"]
     assert set(rdc["proxy"]) == {proxy} and rdc["value"].isna().all() == bool(why)
 

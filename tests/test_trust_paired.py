@@ -28,13 +28,13 @@ PANEL = many_cases(30)
 BOTH = pd.concat([alone(PANEL), PANEL], ignore_index=True)
 
 
-def differences(reviews: pd.DataFrame, draws: int = 40, **more) -> pd.DataFrame:
-    return study.configuration_differences(reviews, draws=draws, **more).set_index("metric")
+def differences(reviews: pd.DataFrame, **more) -> pd.DataFrame:
+    return study.configuration_differences(reviews, **more).set_index("metric")
 
 
 def test_differences_are_those_of_the_indices_with_an_interval_over_the_same_cases():
-    found = differences(BOTH, 300, seed=4)
-    indices = trust_indices(BOTH, draws=0).set_index(["configuration", "metric"])["value"]
+    found = differences(BOTH)
+    indices = trust_indices(BOTH).set_index(["configuration", "metric"])["value"]
     assert list(found.index) == ["accuracy", "eti_percent", "osi", "fti"]
     assert set(found["configuration"]) == {"panel of 3"}
     for name, row in found.iterrows():
@@ -62,7 +62,7 @@ def unread() -> pd.DataFrame:
 
 
 def test_fault_two_that_answer_alike_wherever_both_answer_do_not_differ():
-    found = differences(unread(), 500)
+    found = differences(unread())
     assert found.loc["accuracy", "difference"] == found.loc["eti_percent", "difference"] == 0
     assert found["n_cases"].to_dict() == {"accuracy": 11, "eti_percent": 11, "osi": 20, "fti": 11}
     assert found["p"].dropna().tolist() == [1]  # of OSI; the others have 11 cases

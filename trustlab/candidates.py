@@ -85,14 +85,14 @@ class Choices:
     answers: pd.DataFrame
     scores: pd.DataFrame
 
-    def metrics(self, n_draws: int = 2000, seed: int = 0) -> pd.DataFrame:
+    def metrics(self) -> pd.DataFrame:
         """:data:`METRICS` by level, within levels and pooled, with intervals over cases. Accuracy
         has the ``chance`` of a guess beside it (:mod:`trustlab.metrics.schema`)."""
         lines: list[dict[str, Any]] = []
         for scoring, part in self.answers.groupby("scoring", sort=False):
             part = part.assign(chance=1 / part["n_candidates"])
             each = [part.assign(method=m, confidence=part[m], bound="") for m in METRICS if m]
-            for label, rows in rows_of_methods(part, pd.concat(each), n_draws, seed):
+            for label, rows in rows_of_methods(part, pd.concat(each)):
                 label |= {"variant": str(scoring)}
                 for level, at in {"pooled": rows, **rows.by("level")}.items():
                     chance = float(at["chance"].mean()) if len(at) and not label["method"] else NAN

@@ -392,7 +392,7 @@ def score(
 ) -> None:
     """Score replies that you have already, by every method that they allow; no model is asked.
 
-    Parameters are those of tl.Setup: methods, grader, draws, medical_encoder and so on. What the
+    Parameters are those of tl.Setup: methods, grader, seed, medical_encoder and so on. What the
     columns are, docs/replies.md says. Exit codes: 0 done, 2 refused.
     """
     from trustlab.run_notebooks import read_parameters

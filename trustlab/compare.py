@@ -18,7 +18,7 @@ from trustlab.families import FAMILY_LABELS
 from trustlab.folder.saved import load_run
 from trustlab.measures import families, metrics_table
 from trustlab.metrics import schema
-from trustlab.metrics.estimate import Draws, Rows, groups, rate
+from trustlab.metrics.estimate import Rows, groups, rate
 from trustlab.metrics.paired import compared, corrected, paired_differences
 from trustlab.metrics.run_tables import KEYS, Tables, checked_answers, joined
 from trustlab.paths import NOTICE, save_json, save_table
@@ -271,14 +271,13 @@ def _differences(
 
 def _accuracies(read: pd.DataFrame, labels: Sequence[str]) -> Iterator[dict[str, Any]]:
     for key, part in groups(read, ["dataset"]):
-        draws = Draws.of(part["case_id"].to_numpy())
         wide = part.pivot(index=["case_id", "level"], columns="model", values="correct")
         wide = wide.reset_index()
         for label in labels[1:]:
             both = wide[[labels[0], label]].notna().all(axis=1).to_numpy()
             theirs, mine = (wide.assign(correct=wide[side]) for side in (labels[0], label))
             none = "no graded answer that both have"
-            pair = Rows(mine, both, draws, none, Rows(theirs, both, draws, none))
+            pair = Rows(mine, both, none, Rows(theirs, both, none))
             about = {"model": "", "method": "", "variant": label, "level": "pooled"}
             yield key | about | {"metric": "accuracy"} | compared(pair, rate("correct"))
 

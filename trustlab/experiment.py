@@ -203,7 +203,7 @@ def score(
       :data:`trustlab.datasets.replies_file.COLUMNS`. A method whose input is absent is
       missing, with that reason.
     - ``methods``: if ``None``, those of ``setup``, else "variants". The sentence encoder, the judge
-      of entailment, the grader, seed and draws come from ``setup``.
+      of entailment, the grader and seed come from ``setup``.
     - ``confidence``: known confidences, as in a run's table. They are used unchanged, and without
       ``methods`` nothing else is computed.
     - Raises :class:`~trustlab.datasets.DataError` as

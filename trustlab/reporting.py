@@ -81,23 +81,14 @@ def _number(value: Any) -> str:
     return np.format_float_positional(value, precision=3, fractional=False, trim="-")
 
 
-def report(
-    run: Run,
-    usd_in: float | None = None,
-    usd_out: float | None = None,
-    *,
-    n_draws: int = 2000,
-    seed: int = 0,
-) -> Report:
+def report(run: Run, usd_in: float | None = None, usd_out: float | None = None) -> Report:
     """The facts of ``run`` for a methods section, and the cost of each of its methods.
 
-    ``usd_in`` and ``usd_out``: as in ``method_costs``. ``n_draws`` and ``seed``: those with which
-    the run's metrics were computed. Generations are not needed.
+    ``usd_in`` and ``usd_out``: as in ``method_costs``. Generations are not needed.
     """
     made = Environment(trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
     page = files("trustlab.html").joinpath("templates", "run", "report.txt")
-    facts = _facts(run) | {"seed": seed, "NOTICE": NOTICE}
-    facts["n"] |= {"draws": f"{n_draws:,}", "least": MIN_CASES}
+    facts = _facts(run) | {"least": MIN_CASES, "NOTICE": NOTICE}
     text = made.from_string(page.read_text(encoding="utf-8")).render(facts)
     return Report(text.strip(), method_costs(run, usd_in, usd_out))
 

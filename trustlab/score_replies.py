@@ -41,7 +41,7 @@ def scored(
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", UserWarning)
         run = score(replies, setup=setup, confidence=known)
-    metrics = metrics_table(run, n_draws=setup.draws, seed=setup.seed, n_jobs=setup.n_jobs)
+    metrics = metrics_table(run, n_jobs=setup.n_jobs)
     save_run(run, folder)
     save_table(metrics, folder / "metrics.csv")
     main = main_table(metrics)

@@ -234,7 +234,7 @@ class Ask:
 
 @choices
 class Keep:
-    """Where everything goes, and how it is counted."""
+    """Where everything goes, how many processes work, and what a token costs."""
 
     run_dir: Folder = None
     """The run's tables and, unless ``cache`` names another file, its replies."""
@@ -250,8 +250,6 @@ class Keep:
     """Whether a run's records stay in memory and its tables are CSV; else only the tables stay, as
     Parquet. ``None``: up to :data:`trustlab.folder.saved.KEPT_UP_TO` views."""
     quiet: Switch = False
-    draws: Count = 2000
-    """Bootstrap draws for the intervals."""
     shard: Annotated[str | None, Field(description="a share of the cases, such as '1/3'")] = None
     """The i-th of n shares of the cases, by a hash of their ids."""
     usd_in: Rate = None

@@ -39,9 +39,7 @@ class Asked(Workbench):
 setup = Asked.of
 
 
-def bayes_optimal_table(
-    cases: Sequence[Case], levels: Sequence[int] = LEVELS, *, n_draws: int = 2000, seed: int = 0
-) -> pd.DataFrame:
+def bayes_optimal_table(cases: Sequence[Case], levels: Sequence[int] = LEVELS) -> pd.DataFrame:
     """How often the likeliest diagnosis is right where the chance of each is known.
     A line a data set and level, metric "bayes_optimal_accuracy", of the cases that have
     ``posteriors``; the others are missing. Near-ties (1e-6) go to the first by name."""
@@ -54,8 +52,7 @@ def bayes_optimal_table(
             right = float(first in one.case.accepted)
         key = {"dataset": one.case.dataset, "case_id": one.case.case_id, "level": one.level}
         rows.append(key | {"right": right})
-    how: dict[str, Any] = {"n_draws": n_draws, "seed": seed, "none": NOT_KNOWN}
-    labelled = grouped(pd.DataFrame(rows), ["dataset", "level"], "right", **how)
+    labelled = grouped(pd.DataFrame(rows), ["dataset", "level"], "right", NOT_KNOWN)
     lines = measure(labelled, {"bayes_optimal_accuracy": rate("right")})
     return schema.table(list(lines), ["dataset", "level"])
 

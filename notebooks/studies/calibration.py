@@ -50,7 +50,6 @@ def calibration_table(
     confidence: pd.DataFrame,
     scales: Mapping[str, str],
     *,
-    n_draws: int = 500,
     seed: int = 0,
     n_folds: int = 5,
     min_per_class: int = 10,
@@ -67,7 +66,7 @@ def calibration_table(
     """
     few = at_least(min_per_class)
     lines: list[dict[str, Any]] = []
-    for label, rows in rows_of_methods(answers, confidence, n_draws, seed):
+    for label, rows in rows_of_methods(answers, confidence):
         method = label["method"]
         for how in HOWS if method else ():
             if how != AS_GIVEN or scales.get(method) == "probability":
@@ -102,9 +101,6 @@ def recalibration_curves(
     answers: pd.DataFrame,
     confidence: pd.DataFrame,
     scales: Mapping[str, str],
-    *,
-    n_draws: int = 500,
-    seed: int = 0,
 ) -> pd.DataFrame:
     """How often answers of each confidence are right, as a rising curve without bins.
 
@@ -115,7 +111,7 @@ def recalibration_curves(
     - One row, with its reason, for a method without both right and wrong answers.
     """
     lines: list[dict[str, Any]] = []
-    for label, rows in rows_of_methods(answers, confidence, n_draws, seed):
+    for label, rows in rows_of_methods(answers, confidence):
         if scales.get(label["method"]) == "probability":
             for point, found in _recalibrated(rows):
                 lines.append({**label, "confidence": point, "metric": "accuracy", **found})
@@ -150,15 +146,13 @@ def reliability_table(
     confidence: pd.DataFrame,
     scales: Mapping[str, str],
     bins: int = 10,
-    n_draws: int = 2000,
-    seed: int = 0,
 ) -> pd.DataFrame:
     """Per method on the probability scale: the accuracy in equal-mass bins of its confidence.
     A row a model, data set, method and ``bin``: ``confidence`` is the bin's mean, ``value`` its
     accuracy. On the answers that the run's methods share, or ``own_rows``. Ties share a bin; bins
     stay as they are without a case."""
     lines: list[dict[str, Any]] = []
-    for label, rows in rows_of_methods(answers, confidence, n_draws, seed):
+    for label, rows in rows_of_methods(answers, confidence):
         if scales.get(label["method"]) != "probability" or not len(rows):
             continue
         rows = rows.at(rows.known)
@@ -183,8 +177,6 @@ def risk_coverage_table(
     methods: Sequence[str],
     *,
     coverages: Sequence[float] = COVERAGES,
-    n_draws: int = 1000,
-    seed: int = 0,
     min_per_class: int = 10,
 ) -> pd.DataFrame:
     """Risk (share of wrong answers among those given) at each coverage, a row a point of a curve.
@@ -197,7 +189,7 @@ def risk_coverage_table(
     - Below ``min_per_class`` right or wrong answers a row a method, and why there is no curve.
     """
     several: dict[tuple[str, str], dict[str, tuple[Rows, bool]]] = {}
-    for label, rows in rows_of_methods(answers, confidence, n_draws, seed):
+    for label, rows in rows_of_methods(answers, confidence):
         of_run = several.setdefault((label["model"], label["dataset"]), {})
         of_run[label["method"]] = rows, label["own_rows"]
     lines: list[dict[str, Any]] = []

@@ -298,7 +298,7 @@ class Grid:
         return {m: sure for m, sure in self.confidence.items() if not np.isnan(sure).all()}
 
 
-def grid(run: ConsultationRun, model: str, n_draws: int = 2000, seed: int = 0) -> Grid:
+def grid(run: ConsultationRun, model: str) -> Grid:
     """The consultations of ``model`` that were graded throughout."""
 
     def wide(of: Any, value: str) -> pd.DataFrame:
@@ -348,14 +348,12 @@ def stops(g: Grid, picked: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return found | {"oracle": stop_turns(g.correct, 1.0)}
 
 
-def stopped(
-    run: ConsultationRun, model: str, n_draws: int = 2000, seed: int = 0, **how: Any
-) -> dict[str, Rows]:
+def stopped(run: ConsultationRun, model: str, **how: Any) -> dict[str, Rows]:
     """Policy -> a row a case with what it brought: :data:`REACHED` and ``threshold``.
-    ``how``: n_folds and price of :func:`chosen_thresholds`, and a ``threshold``, of all methods or
-    by method: a policy of each that has any value, such as "asp at 0.8"."""
-    g, threshold = grid(run, model, n_draws, seed), how.pop("threshold", None)
-    picked: dict[str, Any] = chosen_thresholds(g, seed=seed, **how)
+    ``how``: n_folds, price and seed of :func:`chosen_thresholds`, and a ``threshold``, of all
+    methods or by method: a policy of each that has any value, such as "asp at 0.8"."""
+    g, threshold = grid(run, model), how.pop("threshold", None)
+    picked: dict[str, Any] = chosen_thresholds(g, **how)
     at, known = stops(g, picked), g.known
     given = threshold if isinstance(threshold, Mapping) else dict.fromkeys(known, threshold)
     for method, level in given.items():
@@ -365,12 +363,10 @@ def stopped(
     return {policy: _stopped(g, at[policy], picked.get(policy, np.nan)) for policy in at}
 
 
-def frontier_table(
-    run: ConsultationRun, model: str, n_draws: int = 2000, seed: int = 0
-) -> pd.DataFrame:
+def frontier_table(run: ConsultationRun, model: str) -> pd.DataFrame:
     """Accuracy, utterances and share of early stops at every threshold of every method.
     Strictest first (infinity: never early). Methods without any value are left out."""
-    g = grid(run, model, n_draws, seed)
+    g = grid(run, model)
     labelled = (
         ({"model": model, "method": m, "threshold": t}, _stopped(g, stop_turns(sure, t)))
         for m, sure in g.known.items()

@@ -65,9 +65,7 @@ def verdicts(
     return answers[[*KEYS, "answer", "truth"]].assign(**graded), names
 
 
-def agreement_table(
-    graded: pd.DataFrame, names: Sequence[str], n_draws: int = 2000, seed: int = 0
-) -> pd.DataFrame:
+def agreement_table(graded: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     """How far every two graders of :func:`verdicts` agree: Cohen's ``kappa``, ``agreement``,
     :data:`COUNTS`.
     Over cases, all models and levels of a case together. Unreadable answers are wrong to both."""
@@ -75,7 +73,7 @@ def agreement_table(
     lines = [
         {"first": first, "second": second, **line}
         for first, second in combinations(names, 2)
-        for line in agreement(graded[first], graded[second], ids, n_draws, seed)
+        for line in agreement(graded[first], graded[second], ids)
     ]
     return table(lines, ["first", "second"], [*COUNTS])
 

@@ -237,9 +237,7 @@ SAME = "the paraphrased conditions show the same text"
 NOT_SHARED = "no row has a value of both methods"
 
 
-def variation_table(
-    answers: pd.DataFrame, confidence: pd.DataFrame, n_draws: int = 2000, seed: int = 0
-) -> pd.DataFrame:
+def variation_table(answers: pd.DataFrame, confidence: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
     """CV group and CV sample (percent) of each method on a ratio scale over the paraphrases.
 
     - Left out are views where two paraphrased conditions show the same text (``n_same``), or where
@@ -247,7 +245,7 @@ def variation_table(
     - CV sample is also without views whose mean is 0 (``n_zero``, among ``n_missing``).
     - Methods stand on the rows that they share, where an answer is right or wrong as the original's
       is; one that would take too many away on its own (``own_rows``), see :func:`compared_rows`.
-    - ``chance``: :func:`~trustlab.metrics.stability.cv_group_by_chance`.
+    - ``chance``: :func:`~trustlab.metrics.stability.cv_group_by_chance` with ``seed``.
     - Empty where there are fewer than two paraphrased conditions.
     """
     lines, by = [], [*RUN, "level", "method"]
@@ -255,12 +253,12 @@ def variation_table(
         for about, part in groups(compared_views(answers, confidence, metric), by):
             apart = part[~part["same"]]
             values = apart[conditions(apart)].where(apart["used"])
-            line = coefficient(values, apart["case_id"], n_draws, seed)
+            line = coefficient(values, apart["case_id"])
             alike = part["same"].any() and not part["possible"].any()
             none = part["zero"].any() and not part["used"].any()
             line["missing"] = SAME if alike else stability.NO_MEAN if none else line["missing"]
             if metric == "cv_group":
-                line["chance"] = stability.cv_group_by_chance(values, n_draws, seed)
+                line["chance"] = stability.cv_group_by_chance(values, seed=seed)
             counts = {"n_same": part["same"].sum(), "n_zero": part["zero"].sum()}
             own = {"own_rows": part["own"].any(), "metric": metric}
             lines.append(about | line | counts | own)
@@ -340,8 +338,6 @@ def cv_differences(
     answers: pd.DataFrame,
     confidence: pd.DataFrame,
     reference: str = "medconf",
-    n_draws: int = 2000,
-    seed: int = 0,
 ) -> pd.DataFrame:
     """CV group and CV sample of each method against those of ``reference``, at each level and all.
     On the views of ``variation_table``; a method with rows of its own on those that it and the
@@ -358,8 +354,8 @@ def cv_differences(
                 where = "possible" if any(part["own"].any() for part in both) else "used"
                 shown = [part[conditions(part)].where(part["whole"] & part[where]) for part in both]
                 values = [some.to_numpy(float) for some in shown]
-                how = both[0]["case_id"], n_draws, seed, NOT_SHARED
-                mine, theirs = stability.views(metric, values, *how)
+                cases = both[0]["case_id"]
+                mine, theirs = stability.views(metric, values, cases, NOT_SHARED)
                 pair = replace(mine, reference=theirs)
                 found = paired.compared(pair, statistic, undefined=stability.NO_MEAN)
                 label = about | {"against": reference, "method": method, "metric": metric}

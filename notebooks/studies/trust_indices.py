@@ -458,9 +458,7 @@ def percent(share: Statistic) -> Statistic:
     return replace(share, values=lambda rows: 100 * values(rows), ends=between(0.0, 100.0))
 
 
-def configuration_differences(
-    reviews: pd.DataFrame, against: str = ONE, draws: int = 2000, seed: int = 0
-) -> pd.DataFrame:
+def configuration_differences(reviews: pd.DataFrame, against: str = ONE) -> pd.DataFrame:
     """Each configuration's indices (:data:`SHOWN`, ``trust-x``) minus those of ``against``, in
     percent.
     Over the ``n`` cases that both could answer (:func:`trustlab.metrics.trust_table.answered`);

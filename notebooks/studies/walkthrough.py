@@ -55,16 +55,14 @@ def token_table(run: Run) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns).assign(n=1)
 
 
-def wrong_by_length(tokens: pd.DataFrame, n_draws: int = 2000, seed: int = 0) -> pd.DataFrame:
+def wrong_by_length(tokens: pd.DataFrame) -> pd.DataFrame:
     """Of wrong answers, by number of tokens: mean probability of all (asp) and of the first."""
     wrong = tokens[tokens["correct"] == 0].groupby([*KEYS, "n_tokens"])["probability"]
     answers = wrong.agg(asp="mean", first="first").reset_index()
-    return _group_means(answers, ["n_tokens"], ["asp", "first"], n_draws, seed)
+    return _group_means(answers, ["n_tokens"], ["asp", "first"])
 
 
-def _group_means(
-    rows: Any, by: list[str], columns: list[str], n_draws: int, seed: int
-) -> pd.DataFrame:
+def _group_means(rows: Any, by: list[str], columns: list[str]) -> pd.DataFrame:
     """The means of ``columns`` by group, ascending, of groups of at least 10 answers."""
     enough = rows.groupby(by)[columns[0]].transform("size") >= MIN_ANSWERS
     held = grouped(rows[enough].sort_values(by), by, columns[0])
@@ -85,9 +83,7 @@ def agreement_table(run: Run, knowledge: Knowledge) -> pd.DataFrame:
     return found[[*KEYS, "answer", "prior", "poc", "correct", "n"]].reset_index(drop=True)
 
 
-def prior_means(
-    table: pd.DataFrame, bins: int = 5, n_draws: int = 2000, seed: int = 0
-) -> pd.DataFrame:
+def prior_means(table: pd.DataFrame, bins: int = 5) -> pd.DataFrame:
     """Mean ``poc`` by fifths of the answers' prior, right and wrong answers apart; from 10 answers
     on.
     ``prior`` is the bin's mean over right and wrong. Equal priors share a bin."""
@@ -98,13 +94,11 @@ def prior_means(
         place = np.minimum(bins * (known["prior"].rank() - 0.5) / len(known), bins - 1)
     known["bin"] = place.astype(int)
     known["prior"] = known.groupby("bin")["prior"].transform("mean")
-    found = _group_means(known, ["correct", "bin", "prior"], ["poc"], n_draws, seed)
+    found = _group_means(known, ["correct", "bin", "prior"], ["poc"])
     return found.sort_values("correct", ascending=False, kind="stable", ignore_index=True)
 
 
-def consistent_table(
-    run: Run, threshold: float = 0.8, n_draws: int = 2000, seed: int = 0
-) -> pd.DataFrame:
+def consistent_table(run: Run, threshold: float = 0.8) -> pd.DataFrame:
     """By level, of the answers whose PoC reaches ``threshold``: four means, 0 to 1.
     ``shown``: the share of the case's statements told. ``n_answers``: all that could be had."""
     total = {(g.case_id, g.level, g.model): g.n_total for g in run.generations}
@@ -168,8 +162,8 @@ JUDGED = ["sequence_probability", "poc", "ce", "medconf"]
 
 class Answers:
     """The notebook's answers: those of the pack where it has them, else the model's, asked now.
-    The pack has those of its own choices, cases, methods and levels; where a run is kept and its
-    draws change no answer. What is taken from it is copied to ``run_dir``."""
+    The pack has those of its own choices, cases, methods and levels; where a run is kept, and
+    by how many processes, changes no answer. What is taken from it is copied to ``run_dir``."""
 
     def __init__(self, setup: Asked) -> None:
         assert setup.run_dir, "study.setup names a folder"

@@ -164,7 +164,7 @@ def test_notebooks_run_from_the_command_line(address, notebook, code, tmp_path):
     command = [str(Path(sys.executable).with_name("trustlab")), "run", notebook]
     # A server's model is asked with "chat" unless it is said what it was taught.
     prompts = "more={prompts: embedded, trial: false}"
-    for given in (f"model=openai:{SERVED}", "n=4", "samples=3", "draws=200", prompts):
+    for given in (f"model=openai:{SERVED}", "n=4", "samples=3", prompts):
         command += ["-p", given]
     env = os.environ | {"OPENAI_BASE_URL": address, "TRUSTLAB_RUNS": str(tmp_path)}
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)

@@ -37,16 +37,14 @@ def kappa(first: np.ndarray, second: np.ndarray, same: np.ndarray) -> np.ndarray
         return np.where(one_sided, np.nan, (same - chance) / (1 - chance))
 
 
-def agreement(
-    a: ArrayLike, b: ArrayLike, case_ids: ArrayLike, n_draws: int = 2000, seed: int = 0
-) -> list[dict[str, Any]]:
+def agreement(a: ArrayLike, b: ArrayLike, case_ids: ArrayLike) -> list[dict[str, Any]]:
     """A line, with :data:`COUNTS`, for each metric of two graders of the same answers.
     ``a`` and ``b`` (n,) hold 0 or 1, NaN where ungraded: such answers are among ``n_missing``."""
     one, other = _grades(a, b, missing=True)
     counts = {name: int(((one == x) & (other == y)).sum()) for name, (x, y) in COUNTS.items()}
     asked = pd.DataFrame({"case_id": np.asarray(case_ids), "first": one, "second": other})
     asked["same"] = np.where(np.isnan(one + other), np.nan, one == other)
-    rows = Rows.of(asked, "same", n_draws, seed, none="no answer that both graded")
+    rows = Rows.of(asked, "same", none="no answer that both graded")
     return [{"metric": m, **counts, **estimate(rows, x)} for m, x in AGREEMENT.items()]
 
 

@@ -30,18 +30,6 @@ ALIKE = 1e-12
 NAN = float("nan")
 
 
-@dataclass(frozen=True)
-class Draws:
-    """The different cases among some; ``n_draws`` and ``seed`` change nothing."""
-
-    cases: np.ndarray
-
-    @classmethod
-    def of(cls, case_ids: ArrayLike, n_draws: int = 2000, seed: int = 0) -> Draws:
-        """Of these cases (n,), each once."""
-        return cls(np.unique(np.asarray(case_ids)))
-
-
 @dataclass(frozen=True, eq=False)
 class Rows:
     """What is measured together: rows of a table, those with a value and those without.
@@ -49,26 +37,17 @@ class Rows:
     - ``asked``: a row for each thing that should have a value, with ``case_id`` and what a
       statistic reads; maybe ``missing`` (why none), ``bound``, ``failed`` and ``ungraded``.
     - ``known`` (len(asked),): which of them have a value; all others count as missing.
-    - ``draws``: changes nothing.
     - ``none``: why there is no value where no row has one (default: the commonest ``missing``).
     - ``reference``: the same rows as something else judged them, for :func:`difference`.
     """
 
     asked: pd.DataFrame
     known: np.ndarray
-    draws: Draws | None = None
     none: str = ""
     reference: Rows | None = None
 
     @classmethod
-    def of(
-        cls,
-        asked: pd.DataFrame,
-        column: str,
-        n_draws: int | Draws = 2000,
-        seed: int = 0,
-        none: str = "",
-    ) -> Rows:
+    def of(cls, asked: pd.DataFrame, column: str, none: str = "") -> Rows:
         """The rows of ``asked`` with a value in ``column``."""
         return cls(asked, asked[column].notna().to_numpy(), none=none)
 
@@ -461,10 +440,10 @@ def groups(table: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[dict[str, A
         yield dict(zip(by, key, strict=True)), part
 
 
-def grouped(table: pd.DataFrame, by: Sequence[str], column: str, **how: Any) -> Labelled:
-    """The rows of each group of ``by``, in the table's order; ``how``: as in :meth:`Rows.of`."""
+def grouped(table: pd.DataFrame, by: Sequence[str], column: str, none: str = "") -> Labelled:
+    """The rows of each group of ``by``, in the table's order; ``none``: as in :class:`Rows`."""
     for label, part in groups(table, by):
-        yield label, Rows.of(part, column, **how)
+        yield label, Rows.of(part, column, none)
 
 
 def all_alike(values: np.ndarray) -> bool:

@@ -34,8 +34,6 @@ def paired_differences(
     *,
     by: str = "variant",
     metrics: Sequence[str] = METRICS,
-    n_draws: int = 2000,
-    seed: int = 0,
     min_per_class: int = 10,
 ) -> pd.DataFrame:
     """Each column of confidences against ``reference`` on the same rows: their metrics and the gap.
@@ -50,7 +48,6 @@ def paired_differences(
       ``p`` is two-sided, ``p_holm`` is over one :data:`FAMILY`.
     - Both are measured on the ``n`` shared rows; ``n_rarer`` is of the column that has fewer.
     - Values are withheld below ``min_per_class`` right or wrong answers; ``missing`` says why.
-    - None of these metrics reads draws: ``n_draws`` and ``seed`` change nothing.
     - ``ValueError`` for lacking columns, unknown metric or reference, repeated rows, no other
       column.
     """
@@ -178,19 +175,18 @@ def compare_methods(
     confidence: pd.DataFrame,
     families: Mapping[str, str],
     reference: str = "medconf",
-    n_draws: int = 2000,
-    seed: int = 0,
     min_per_class: int = 10,
 ) -> pd.DataFrame:
     """The AUROC of every method against ``reference``, on the rows that both have.
     The rows are those of :func:`paired_differences`, with ``family`` and ``against``; ``p_holm`` is
     over all methods of a model, data set, metric and level. ``ValueError``: unknown reference."""
     table = _joined(answers, confidence, reference)
-    how: dict[str, Any] = {"n_draws": n_draws, "seed": seed, "min_per_class": min_per_class}
     if len(set(table["method"])) == 1:
         found = corrected([], [*RUN, "method", "level"], ["n_rarer"])
     else:
-        found = paired_differences(table, reference, by="method", metrics=["auroc"], **how)
+        found = paired_differences(
+            table, reference, by="method", metrics=["auroc"], min_per_class=min_per_class
+        )
     found.insert(3, "family", [families.get(m, OTHER) for m in found["method"]])
     found.insert(4, "against", reference)
     return found
@@ -201,8 +197,6 @@ def best_of_families(
     confidence: pd.DataFrame,
     families: Mapping[str, str],
     reference: str = "medconf",
-    n_draws: int = 2000,
-    seed: int = 0,
     min_per_class: int = 10,
 ) -> pd.DataFrame:
     """The method with the highest level-stratified AUROC in each family, against ``reference``.

@@ -97,7 +97,7 @@ def _judged(table: Any) -> pd.DataFrame:
 
 
 def rows_of_methods(
-    answers: pd.DataFrame, confidence: pd.DataFrame, n_draws: int = 2000, seed: int = 0
+    answers: pd.DataFrame, confidence: pd.DataFrame
 ) -> Iterator[tuple[dict[str, Any], Rows]]:
     """(model dataset method own_rows, rows) of a run: the answers themselves (method ''), then each
     method.
@@ -106,7 +106,6 @@ def rows_of_methods(
       missing`` and further columns of ``answers``; ``known``: those with a confidence (method '': a
       grade), of :func:`shared_rows` alone, so that methods stand side by side on the same answers.
       A method that is not among those has ``own_rows``.
-    - ``n_draws`` and ``seed`` change nothing.
     - ``ValueError`` as :func:`checked_answers` and :func:`joined`.
     """
     table = checked_answers(answers)
@@ -207,8 +206,6 @@ def metrics_table(
     run: Any,
     scales: Mapping[str, str],
     *,
-    n_draws: int = 2000,
-    seed: int = 0,
     min_per_class: int = 10,
     n_jobs: int = 1,
 ) -> pd.DataFrame:
@@ -234,7 +231,7 @@ def metrics_table(
       given where ``scales`` (method -> scale) says 'probability'.
     - ``ValueError`` as in :func:`rows_of_methods`.
     """
-    every = rows_of_methods(run.answers, run.confidence, n_draws, seed)
+    every = rows_of_methods(run.answers, run.confidence)
     least = max(min_per_class, 1)
     calls = (
         (label, rows, scales.get(label["method"]) == "probability", least) for label, rows in every

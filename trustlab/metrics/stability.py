@@ -45,8 +45,6 @@ def views(
     metric: str,
     confidences: Sequence[ArrayLike],
     case_ids: ArrayLike,
-    n_draws: int = 2000,
-    seed: int = 0,
     none: str = NOT_WHOLE,
 ) -> list[Rows]:
     """Rows for a statistic of :data:`CVS`, for each of ``confidences``, all on the same rows.
@@ -62,23 +60,19 @@ def views(
     return [Rows(table, known, none=none) for table in asked]
 
 
-def cv_group(
-    confidence: ArrayLike, case_ids: ArrayLike, n_draws: int = 2000, seed: int = 0
-) -> dict[str, Any]:
+def cv_group(confidence: ArrayLike, case_ids: ArrayLike) -> dict[str, Any]:
     """How far the mean confidence differs between conditions: an estimate in percent.
     Arguments and errors are as in :func:`views`; ``n_zero`` counts the rows with mean 0."""
-    return _measured("cv_group", confidence, case_ids, n_draws, seed)
+    return _measured("cv_group", confidence, case_ids)
 
 
-def cv_sample(
-    confidence: ArrayLike, case_ids: ArrayLike, n_draws: int = 2000, seed: int = 0
-) -> dict[str, Any]:
+def cv_sample(confidence: ArrayLike, case_ids: ArrayLike) -> dict[str, Any]:
     """How far one answer's confidence differs: as :func:`cv_group`, without the ``n_zero`` rows."""
-    return _measured("cv_sample", confidence, case_ids, n_draws, seed)
+    return _measured("cv_sample", confidence, case_ids)
 
 
-def _measured(metric: str, confidence: ArrayLike, *how: Any) -> dict[str, Any]:
-    (rows,) = views(metric, [confidence], *how)
+def _measured(metric: str, confidence: ArrayLike, case_ids: ArrayLike) -> dict[str, Any]:
+    (rows,) = views(metric, [confidence], case_ids)
     zero = rows.asked["mean"].eq(0).to_numpy()
     if metric == "cv_sample":
         rows = replace(rows.at(~zero), none=NO_MEAN if zero.any() else NOT_WHOLE)

@@ -81,12 +81,7 @@ class Choices:
 
 
 def trust_indices(
-    reviews: pd.DataFrame,
-    formulation: str = "trust-x",
-    *,
-    draws: int = 2000,
-    seed: int = 0,
-    **choices: Any,
+    reviews: pd.DataFrame, formulation: str = "trust-x", **choices: Any
 ) -> pd.DataFrame:
     """Every index of :data:`INDICES` for every model, data set, level, configuration and safety.
 
@@ -102,7 +97,6 @@ def trust_indices(
       ``correct_share``. Percentages pool the items of all readable plans.
     - ``n``: the cases behind an index; for ETI, OSI and FTI the fewest of their parts. ``missing``
       says where these differ. What is 0 by definition or by rule has no interval.
-    - ``draws`` and ``seed`` change nothing.
     - ``choices``: see :class:`Choices`. ``ValueError`` for others, and as in :func:`check_reviews`.
     """
     made = Choices(formulation, **choices)
