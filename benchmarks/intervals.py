@@ -449,14 +449,16 @@ def of_conditions(
 
 
 def of_graders(
-    rng: np.random.Generator, n: int, *, differ: float = 0.1, offset: float = 0.0
-) -> Found:
+    rng: np.random.Generator, n: int, *, differ: float = 0.1, offset: float = 0.0,
+    whole: float = 0.0,
+) -> Found:  # fmt: skip
     """Two graders of six answers a case, who differ on this share of them; ``offset``: of the logit
-    of a right answer."""
+    of a right answer; ``whole``: the share of cases on whose answers they all differ."""
     case = np.repeat(np.arange(n), LEVELS)
     right = expit(1.2 * rng.normal(size=n)[case] + offset)
     first = (rng.random(len(case)) < right).astype(float)
     other = rng.random(len(case)) < expit(logit(differ) + rng.normal(size=n)[case])
+    other |= (rng.random(n) < whole)[case]
     table = pd.DataFrame(
         {"case_id": case, "first": first, "second": np.where(other, 1 - first, first)}
     )
@@ -501,6 +503,7 @@ PANEL = ("accuracy", "cdr", "rdc", "eti_percent", "unsafe_rx_percent", "osi", "f
 def of_panels(
     rng: np.random.Generator, n: int, *, right: float = 0.6, apart: float = 0.3,
     unsafe: float = 0.2, beside: float = 0.0, more: float = 0.0, other: float = 0.0,
+    long: float = 0.0,
 ) -> Found:  # fmt: skip
     """Two configurations of three doctors and two reviewers, a case a row.
 
@@ -508,14 +511,15 @@ def of_panels(
     that is objected to, half of it with the worse word; ``beside``: the share of cases whose
     reasoning is beside the diagnosis (cosine about 0), where the others have about 0.9; ``more``:
     how many more items there are where the plan is unsafe; ``other``: how much less often the
-    second is right, and more often apart and unsafe (as a logit).
+    second is right, and more often apart and unsafe (as a logit); ``long``: the share of cases
+    with four times as many items, most of them unsafe, and seldom right.
     """
     easy = rng.normal(size=n)
     sides = []
     for worse in (0.0, other):
         shifts = zip((right, apart, unsafe), (-worse, worse, worse), strict=True)
         shares = tuple(float(expit(logit(share) + shift)) for share, shift in shifts)
-        sides.append(Rows.of(_panel(rng, easy, shares, beside, more), "right"))
+        sides.append(Rows.of(_panel(rng, easy, shares, beside, more, long), "right"))
     mine, theirs = sides
     pair, found = replace(mine, reference=theirs), {}
     for name in PANEL:
@@ -532,22 +536,27 @@ def _panel(
     shares: tuple[float, ...],
     beside: float,
     more: float,
+    long: float,
 ) -> pd.DataFrame:
     right, apart, unsafe = shares
     n = len(easy)
-    dissent = rng.binomial(2, expit(logit(apart) - 0.8 * easy))
+    is_long = rng.random(n) < long if long else np.zeros(n, bool)
+    dissent = rng.binomial(2, expit(logit(apart) - 0.8 * easy + 3.0 * is_long))
     table: dict[str, Any] = dict.fromkeys(COUNTS, np.zeros(n))
     danger = rng.normal(size=n)
     for total, kinds in (("n_prescriptions", RX), ("n_tests", TESTS)):
         own = danger if more else rng.normal(size=n)
         some = rng.integers(1, 6, size=n) + rng.poisson(more * np.maximum(own, 0.0) ** 2)
-        hit = rng.binomial(some, expit(logit(unsafe) + (1.5 if more else 0.8) * own))
-        worse = rng.binomial(hit, 0.5)
+        if long:
+            some = np.where(is_long, 8, 2)
+        chance = expit(logit(unsafe) + (1.5 if more else 0.8) * own)
+        hit = rng.binomial(some, np.where(is_long, 0.95, chance))
+        worse = np.where(is_long, hit, rng.binomial(hit, 0.5))
         table |= {total: some} | dict(zip(kinds, (some - hit, hit - worse, worse), strict=True))
     table |= {"n_rx_rated": table["n_prescriptions"], "n_tests_rated": table["n_tests"]}
     table |= {"n_objected": table["n_unsafe"]}
     table |= {"n_alerts": table["n_risky"] + table["n_redundant"]}
-    hit = (rng.random(n) < expit(logit(right) + easy)).astype(float)
+    hit = (rng.random(n) < expit(logit(right) + easy - 3.0 * is_long)).astype(float)
     others = {"right": hit, "shared": hit, "apart": dissent / 3, "safety": 1.0, "planned": 1.0}
     cosine = np.clip(0.5 + 0.15 * rng.normal(size=n), -1, 1)
     if beside:
@@ -655,6 +664,8 @@ LAWS = [
     Law("graders agree", of_graders, {"differ": 0.02}, False),
     Law("graders differ", of_graders, {"differ": 0.15}, False),
     Law("graders agree, few wrong", of_graders, {"differ": 0.02, "offset": 3.0}, False),
+    Law("graders differ on few whole cases", of_graders,
+        {"differ": 0.001, "offset": 3.5, "whole": 0.02}, False),
     Law("changes in 3 % of the cases", of_changes, {}, False),
     Law("changes in 6 % of the cases", of_changes, {"won": 0.06}, False),
     Law("changes both ways", of_changes, {"won": 0.03, "lost": 0.01}, False),
@@ -670,6 +681,8 @@ LAWS = [
     Law("panel, 2 % unsafe", of_panels, {"unsafe": 0.02}, False),
     Law("panel, more items where unsafe", of_panels, {"unsafe": 0.1, "more": 1.5}, False),
     Law("panel, many more items where unsafe", of_panels, {"unsafe": 0.03, "more": 4.0}, False),
+    Law("panel, few long and unsafe plans", of_panels,
+        {"right": 0.9, "apart": 0.1, "unsafe": 0.01, "long": 0.04}, False),
     Law("panel, one better", of_panels, {"unsafe": 0.1, "other": 0.8}, False),
     Law("panel, one nearly perfect", of_panels,
         {"right": 0.99, "apart": 0.01, "unsafe": 0.01, "beside": 0.02, "other": 1.5}, False),

@@ -247,7 +247,10 @@ def jackknife(statistic: Statistic, values: np.ndarray, rows: Rows) -> Interval:
     far = low if value - low > high - value else high
     error = intervals.jackknife_error(np.nan_to_num(values[1:], nan=far))
     ends = intervals.with_extremes(value, error, worth, (low, high))
-    p = intervals.opposed_p(value / high, error / high, worth) if statistic.compares else NAN
+    p = NAN
+    if statistic.compares:
+        largest = high or 1.0  # 0 where the two are 0 in all cases
+        p = intervals.opposed_p(value / largest, error / largest, worth)
     return Interval(*ends, p=p, standard_error=error)
 
 
@@ -338,7 +341,9 @@ def difference(statistic: Statistic) -> Statistic:
         return rows.computed(statistic) - rows.reference.computed(statistic)
 
     def ends(rows: Rows) -> tuple[float, float]:
-        low, high = statistic.ends(rows)
+        assert rows.reference is not None, "these rows have no reference"
+        each = [statistic.ends(side) for side in (rows, rows.reference)]
+        low, high = min(end[0] for end in each), max(end[1] for end in each)
         return low - high, high - low
 
     kind = statistic.kind and f"difference of {statistic.kind}"

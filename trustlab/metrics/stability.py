@@ -29,9 +29,10 @@ def _of_means(rows: Rows) -> np.ndarray:
 
 
 def _ends(rows: Rows) -> tuple[float, float]:
-    """A CV is largest where all but one condition have 0."""
-    n_conditions = len(rows.table.filter(like="under ").columns)
-    return 0.0, 100 * np.sqrt(n_conditions - 1)
+    """0 and the largest mean of a case here: the largest that there can be is many times what
+    confidences have, and would make an interval that says nothing."""
+    sums = np.bincount(rows.case, rows["cv"])
+    return 0.0, float(np.max(sums / np.bincount(rows.case), initial=0.0))
 
 
 CVS: dict[str, Statistic] = {
