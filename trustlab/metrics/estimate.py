@@ -224,6 +224,8 @@ class Statistic:
     - ``interval``: makes it otherwise than by the jackknife with a case of each end added.
     - ``worth``: how many cases stand behind it, in that jackknife.
     - ``compares``: it is a difference, which has a p.
+    - ``far``: its ends are far from all that occurs; a difference of it has the farthest case seen
+      at each end.
     """
 
     values: Values
@@ -232,6 +234,7 @@ class Statistic:
     interval: Maker | None = None
     worth: Callable[[Rows], float] = lambda rows: rows.n_cases
     compares: bool = False
+    far: bool = False
 
     def __call__(self, rows: Rows) -> np.ndarray:
         """The :data:`Values` of rows."""
@@ -342,12 +345,22 @@ def difference(statistic: Statistic) -> Statistic:
 
     def ends(rows: Rows) -> tuple[float, float]:
         assert rows.reference is not None, "these rows have no reference"
+        if statistic.far:
+            return farthest(values(rows))
         each = [statistic.ends(side) for side in (rows, rows.reference)]
         low, high = min(end[0] for end in each), max(end[1] for end in each)
         return low - high, high - low
 
     kind = statistic.kind and f"difference of {statistic.kind}"
     return Statistic(values, kind, ends, None, statistic.worth, True)
+
+
+def farthest(values: np.ndarray) -> tuple[float, float]:
+    """As far below and above 0 as the case that adds most to ``values``, (1 + cases,): its
+    pseudo-value."""
+    added = values[0] + (len(values) - 2) * (values[0] - values[1:])
+    most = float(np.nanmax(np.abs(added), initial=0.0))
+    return -most, most
 
 
 def at_least(least: int) -> Callable[[Rows], str]:

@@ -45,6 +45,8 @@ INTERVALS = {"accuracy": "share", "accuracy_shared": "share", "cdr": "cdr", "rdc
 INTERVALS |= {"eti": "eti", "eti_percent": "eti", "osi": "osi"} | dict.fromkeys(KINDS, "rated")
 INTERVALS |= {"fti": "fti", "fti_as_printed": "fti as printed"}
 """Index -> the kind of its interval."""
+FAR = ("rdc", "eti", "eti_percent", "osi", "fti", "fti_as_printed")
+"""Indices whose differences are far smaller than they could be."""
 COUNTED = {"accuracy": ("right", ""), "accuracy_shared": ("shared", "")}
 COUNTED |= {"unsafe_rx_percent": ("n_objected", "n_rx_rated")}
 COUNTED |= {"test_alerts_percent": ("n_alerts", "n_tests_rated")}
@@ -232,7 +234,7 @@ def statistics(choices: Choices) -> dict[str, Statistic]:
 
         counted = COUNTED.get(name)
         own = counted and ratio(*counted, unit=ends[1], uneven=name in KINDS).interval
-        found[name] = Statistic(values, INTERVALS[name], between(*ends), own)
+        found[name] = Statistic(values, INTERVALS[name], between(*ends), own, far=name in FAR)
     return found
 
 
