@@ -777,7 +777,8 @@ standard error.
   what is rated or given, it is at most (Σm)²/Σm².
 - **All else** (AUROC, means, Brier score, kappa, CV sample, trust indices, recalibrated accuracy,
   and every difference): the jackknife over cases, with two cases of the most extreme values added,
-  such as 0 and 1, or −1 and 1 of a difference. The p of a difference has one case added that speaks
+  such as 0 and 1, or −1 and 1 of a difference; of CV sample, and of a difference of RDC, ETI, OSI
+  or FTI, the farthest of the cases seen. The p of a difference has one case added that speaks
   against it. There are no draws, so no least p.
 - **How many cases stand behind an AUROC**: as many as the answers of the rarer outcome fill. Where
   4 to 8 % of the cases are wholly wrong and wholly sure, a case with one slip among them is worth

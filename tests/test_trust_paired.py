@@ -61,6 +61,7 @@ def unread() -> pd.DataFrame:
     return pd.DataFrame([*one, *panel])
 
 
+@pytest.mark.usefixtures("every_interval")
 def test_fault_two_that_answer_alike_wherever_both_answer_do_not_differ():
     found = differences(unread())
     assert found.loc["accuracy", "difference"] == found.loc["eti_percent", "difference"] == 0
