@@ -22,6 +22,7 @@ from studies.robustness import (
     cv_differences,
     either_named,
     fate,
+    mean_of,
     robustness,
     variation_table,
 )
@@ -30,7 +31,7 @@ from trustlab.graders import SynonymGrader
 from trustlab.knowledge import load_knowledge
 from trustlab.levels import view
 from trustlab.metrics.coverage import NOT_HELD
-from trustlab.metrics.estimate import TOO_FEW
+from trustlab.metrics.estimate import TOO_FEW, Rows, estimate
 from trustlab.metrics.stability import NO_MEAN, cv_group_by_chance
 from trustlab.models.base import Request
 from trustlab.records import Case, Reply
@@ -278,3 +279,14 @@ def test_an_answer_that_was_not_had_names_nobody() -> None:
     table = pd.DataFrame([{"case_id": "a+b", "answer": a, "correct": c} for a, c in rows])
     found = either_named(table, {"a+b": pair}, SynonymGrader())
     assert found.tolist()[:4] == [1, 1, 0, 0] and np.isnan(found[4])
+
+
+@each(
+    ("method", "low", "missing"),
+    [("", True, ""), ("medconf", True, ""), ("perplexity", False, NOT_HELD)],
+)
+def test_a_mean_of_changes_may_lie_below_zero(method: str, low: bool, missing: str) -> None:
+    table = pd.DataFrame({"case_id": range(100), "value": [-1.0] * 14 + [0.0] * 86})
+    found = estimate(Rows.of(table, "value"), mean_of(method, change=True))
+    assert found["value"] == pytest.approx(-0.14) and found["missing"] == missing
+    assert (found["low"] < -0.14 < found["high"] < 0) == low

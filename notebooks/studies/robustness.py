@@ -23,7 +23,7 @@ from trustlab.graders import Grader
 from trustlab.knowledge import load_knowledge
 from trustlab.measures import families
 from trustlab.metrics import paired, stability
-from trustlab.metrics.estimate import groups
+from trustlab.metrics.estimate import Statistic, between, groups, mean, mean_share, rate
 from trustlab.metrics.run_tables import shared_rows
 from trustlab.metrics.schema import table
 from trustlab.models.base import About, Model
@@ -361,6 +361,19 @@ def cv_differences(
                 label = about | {"against": reference, "method": method, "metric": metric}
                 lines.append(label | {"family": families().get(method, "other")} | found)
     return paired.corrected(lines, KEYS)
+
+
+def mean_of(method: str, column: str = "value", *, change: bool = False) -> Statistic:
+    """The mean of a column of accuracies (``method`` '') or of a method's confidences.
+    ``change``: of differences of two such numbers, in [-1, 1]. What is no probability has no
+    interval."""
+    if method and METHODS[method].scale != "probability":
+        return mean(column)
+    of = mean_share(column) if method else rate(column)
+    if not change:
+        return of
+    values = of.values  # a mean, of whatever the column holds
+    return Statistic(values, f"difference of {of.kind}", between(-1.0, 1.0))
 
 
 def two_at_once(
