@@ -16,7 +16,7 @@ from trustlab.changes import changes as ways
 from trustlab.changes.paraphrase_check import ParaphraseChecker
 from trustlab.changes.rephrase import newly_names, reword
 from trustlab.choices import Seed, Switch, choices
-from trustlab.confidence import select
+from trustlab.confidence import METHODS, select
 from trustlab.experiment import benchmark, each_asked
 from trustlab.folder.replies_log import recording
 from trustlab.graders import Grader
