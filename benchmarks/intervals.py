@@ -823,13 +823,14 @@ counted. Lowest coverage of what is printed, over its laws:
 | difference of FTI, two panels | 0.54 | 0.85 | 0.94 | – |
 
 Holm's correction erred in at most 0.7 % of the families. **Differences of ETI, OSI and FTI do not
-hold below 100 cases** where one of two panels alone has rare cases (4 %) that are all at fault: most
-of the samples without such a case miss the difference. They are still printed there. The values
-below 0.9 of accuracies and Brier scores are of two laws in which hard cases have all their answers and the others fewer than half: less than half of the
-answers can be read, so the gate gives no value to what rests on them. It first found kappa,
-unsafe prescriptions and FTI printed too early (0.59 to 0.86), in laws where few cases decide: two
-graders who differ on whole cases, and rare long plans that are mostly unsafe. Such laws are among
-ours since, and these kinds are printed from more cases on.
+hold below 100 cases** where one of two panels alone has rare cases (4 %) that are all at fault:
+most of the samples without such a case miss the difference. They are still printed there. The
+values below 0.9 of accuracies and Brier scores are of two laws in which hard cases have all their
+answers and the others fewer than half: less than half of the answers can be read, so the gate gives
+no value to what rests on them. It first found kappa, unsafe prescriptions and FTI printed too early
+(0.59 to 0.86), in laws where few cases decide: two graders who differ on whole cases, and rare long
+plans that are mostly unsafe. Such laws are among ours since, and these kinds are printed from more
+cases on.
 """
 
 
