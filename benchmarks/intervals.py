@@ -503,7 +503,7 @@ PANEL = ("accuracy", "cdr", "rdc", "eti_percent", "unsafe_rx_percent", "osi", "f
 def of_panels(
     rng: np.random.Generator, n: int, *, right: float = 0.6, apart: float = 0.3,
     unsafe: float = 0.2, beside: float = 0.0, more: float = 0.0, other: float = 0.0,
-    long: float = 0.0,
+    long: float = 0.0, alone: bool = False,
 ) -> Found:  # fmt: skip
     """Two configurations of three doctors and two reviewers, a case a row.
 
@@ -512,14 +512,15 @@ def of_panels(
     reasoning is beside the diagnosis (cosine about 0), where the others have about 0.9; ``more``:
     how many more items there are where the plan is unsafe; ``other``: how much less often the
     second is right, and more often apart and unsafe (as a logit); ``long``: the share of cases
-    with four times as many items, most of them unsafe, and seldom right.
+    with four times as many items, most of them unsafe, seldom right, and reasoned apart;
+    ``alone``: in the first configuration alone.
     """
     easy = rng.normal(size=n)
     sides = []
-    for worse in (0.0, other):
+    for worse, rare in ((0.0, long), (other, 0.0 if alone else long)):
         shifts = zip((right, apart, unsafe), (-worse, worse, worse), strict=True)
         shares = tuple(float(expit(logit(share) + shift)) for share, shift in shifts)
-        sides.append(Rows.of(_panel(rng, easy, shares, beside, more, long), "right"))
+        sides.append(Rows.of(_panel(rng, easy, shares, beside, more, rare), "right"))
     mine, theirs = sides
     pair, found = replace(mine, reference=theirs), {}
     for name in PANEL:
@@ -541,7 +542,7 @@ def _panel(
     right, apart, unsafe = shares
     n = len(easy)
     is_long = rng.random(n) < long if long else np.zeros(n, bool)
-    dissent = rng.binomial(2, expit(logit(apart) - 0.8 * easy + 3.0 * is_long))
+    dissent = rng.binomial(2, expit(logit(apart) - 0.8 * easy + 6.0 * is_long))
     table: dict[str, Any] = dict.fromkeys(COUNTS, np.zeros(n))
     danger = rng.normal(size=n)
     for total, kinds in (("n_prescriptions", RX), ("n_tests", TESTS)):
@@ -556,11 +557,12 @@ def _panel(
     table |= {"n_rx_rated": table["n_prescriptions"], "n_tests_rated": table["n_tests"]}
     table |= {"n_objected": table["n_unsafe"]}
     table |= {"n_alerts": table["n_risky"] + table["n_redundant"]}
-    hit = (rng.random(n) < expit(logit(right) + easy - 3.0 * is_long)).astype(float)
+    hit = (rng.random(n) < expit(logit(right) + easy - 6.0 * is_long)).astype(float)
     others = {"right": hit, "shared": hit, "apart": dissent / 3, "safety": 1.0, "planned": 1.0}
     cosine = np.clip(0.5 + 0.15 * rng.normal(size=n), -1, 1)
     if beside:
         cosine = np.where(rng.random(n) < beside, 0.0, 0.9) + 0.03 * rng.normal(size=n)
+    cosine = np.where(is_long, -0.3, cosine)
     table |= others | {"cosine": cosine, "diagnosed": 1.0, "case_id": np.arange(n)}
     return pd.DataFrame(table, dtype=float)
 
@@ -683,6 +685,8 @@ LAWS = [
     Law("panel, many more items where unsafe", of_panels, {"unsafe": 0.03, "more": 4.0}, False),
     Law("panel, few long and unsafe plans", of_panels,
         {"right": 0.9, "apart": 0.1, "unsafe": 0.01, "long": 0.04}, False),
+    Law("panel, few long and unsafe plans of one", of_panels,
+        {"right": 0.98, "apart": 0.02, "unsafe": 0.003, "long": 0.04, "alone": True}, False),
     Law("panel, one better", of_panels, {"unsafe": 0.1, "other": 0.8}, False),
     Law("panel, one nearly perfect", of_panels,
         {"right": 0.99, "apart": 0.01, "unsafe": 0.01, "beside": 0.02, "other": 1.5}, False),
@@ -819,18 +823,17 @@ counted. Lowest coverage of what is printed, over its laws:
 | OSI | – | – | – | 0.93 |
 | difference of accuracy, two panels | 0.97 | 0.95 | 0.90 | – |
 | difference of ETI, two panels | 0.77 | 0.85 | 0.94 | – |
-| difference of OSI, two panels | – | 0.83 | 0.95 | – |
-| difference of FTI, two panels | 0.54 | 0.85 | 0.94 | – |
+| difference of OSI, two panels | – | – | 0.95 | – |
+| difference of FTI, two panels | – | – | 0.94 | – |
 
-Holm's correction erred in at most 0.7 % of the families. **Differences of ETI, OSI and FTI do not
-hold below 100 cases** where one of two panels alone has rare cases (4 %) that are all at fault:
-most of the samples without such a case miss the difference. They are still printed there. The
-values below 0.9 of accuracies and Brier scores are of two laws in which hard cases have all their
-answers and the others fewer than half: less than half of the answers can be read, so the gate gives
-no value to what rests on them. It first found kappa, unsafe prescriptions and FTI printed too early
-(0.59 to 0.86), in laws where few cases decide: two graders who differ on whole cases, and rare long
-plans that are mostly unsafe. Such laws are among ours since, and these kinds are printed from more
-cases on.
+Holm's correction erred in at most 0.7 % of the families. **Differences of ETI do not hold below 100
+cases** where one of two panels alone has rare cases (4 %) that are all at fault, and are still
+printed there. The values below 0.9 of accuracies and Brier scores are of two laws in which hard
+cases have all their answers and the others fewer than half: less than half of the answers can be
+read, so the gate gives no value to what rests on them. It first found kappa, unsafe prescriptions
+and FTI printed too early (0.59 to 0.86), in laws where few cases decide: two graders who differ on
+whole cases, and rare long plans that are mostly unsafe. Such laws are among ours since, and these
+kinds are printed from more cases on.
 """
 
 
