@@ -29,12 +29,13 @@ help:
 	@echo "make clean        remove runs/ (with its cache of model replies) and tool caches; .venv stays"
 	@echo "The first of them makes .venv with PYTHON=$(PYTHON), from 3.11.5 to 3.13; choose another: make test PYTHON=python3.12"
 
+# --no-compile: Python compiles what it imports; all that is installed would take a minute.
 .venv/.ready: pyproject.toml constraints.txt
 	@command -v $(PYTHON) >/dev/null || { echo "No $(PYTHON) found. Choose a Python from 3.11.5 to 3.13: make PYTHON=python3.12 ..." >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(0 if (3, 11, 5) <= tuple(sys.version_info[:3]) < (3, 14) else "trustlab needs Python 3.11.5 to 3.13, and $(PYTHON) is %s. Choose another: make PYTHON=python3.12 ..." % sys.version.split()[0])'
 	$(PYTHON) -m venv .venv
-	.venv/bin/python -m pip install -c constraints.txt "torch==$(TORCH)"
-	.venv/bin/python -m pip install -c constraints.txt -e '.[dev]'
+	.venv/bin/python -m pip install --no-compile -c constraints.txt "torch==$(TORCH)"
+	.venv/bin/python -m pip install --no-compile -c constraints.txt -e '.[dev]'
 	touch .venv/.ready
 
 run: .venv/.ready
@@ -114,8 +115,8 @@ wheel: .venv/.ready
 # run with constraints.txt). A library that renames something is seen here alone.
 fresh: wheel
 	rm -rf .venv/fresh && $(PYTHON) -m venv .venv/fresh
-	.venv/fresh/bin/python -m pip install -q "torch==$(TORCH)"
-	.venv/fresh/bin/python -m pip install -q "$$(echo dist/trustlab-*.whl)[chat]"
+	.venv/fresh/bin/python -m pip install --no-compile -q "torch==$(TORCH)"
+	.venv/fresh/bin/python -m pip install --no-compile -q "$$(echo dist/trustlab-*.whl)[chat]"
 	.venv/fresh/bin/python -m pip freeze --exclude trustlab | grep -vxFf constraints.txt || true # newer than the tests' versions
 	here=$$PWD && cd "$$(mktemp -d)" && export PATH="$$here/.venv/fresh/bin:$$PATH" && unset PYTHONPATH && \
 		trustlab run 01_benchmark -p n=3 -p samples=3 && test -s runs/01_benchmark/metrics.csv && \

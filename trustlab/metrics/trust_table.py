@@ -45,7 +45,7 @@ INTERVALS = {"accuracy": "share", "accuracy_shared": "share", "cdr": "cdr", "rdc
 INTERVALS |= {"eti": "eti", "eti_percent": "eti", "osi": "osi"} | dict.fromkeys(KINDS, "rated")
 INTERVALS |= {"fti": "fti", "fti_as_printed": "fti as printed"}
 """Index -> the kind of its interval."""
-FAR = ("rdc", "eti", "eti_percent", "osi", "fti", "fti_as_printed")
+FAR = ("rdc", "osi", "fti", "fti_as_printed")
 """Indices whose differences are far smaller than they could be."""
 COUNTED = {"accuracy": ("right", ""), "accuracy_shared": ("shared", "")}
 COUNTED |= {"unsafe_rx_percent": ("n_objected", "n_rx_rated")}
