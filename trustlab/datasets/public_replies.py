@@ -3,48 +3,33 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from string import ascii_uppercase
+from collections.abc import Sequence
 
-import numpy as np
 import pandas as pd
 
 from trustlab.paths import DATA
 from trustlab.records import SEVERAL, normalise
 
 PUBLIC = DATA / "public"
-NAMES = ("craft_md", "mmlu_pro_health", "gastro", "medagents")
 CONDITIONS = ("vignette", "multiturn", "singleturn", "summarized")
 NOT_READ = "the reply as a whole is no bare name, and no sentence that only names the diagnosis"
 """Why a reply whose short form is "none" is not read."""
 EMPTY = "the reply is empty"
 LONGEST_NAME = 8  # words
-UNUSABLE_TOKENS = "deepseek-chat"
-"""The model of mmlu_pro_health whose token probabilities are all about 1."""
-
-_CRAFT_MD = PUBLIC / "craft_md" / "craft_md_replies.jsonl.xz"
-_NOT_DISEASES = PUBLIC / "craft_md" / "not_diseases.txt"
-_MMLU = PUBLIC / "mmlu_pro_health" / "mmlu_pro_health_14models.csv.xz"
-_GASTRO = PUBLIC / "gastro" / "merged_confidence_correctness_new.csv.xz"
-_MEDAGENTS = PUBLIC / "medagents" / "zero_shot_letters_10models.csv.xz"
 
 _MARKS = re.compile(r"[*_#`]+")
 _ANNOUNCED = re.compile(
-    r"(?:(?:based on|given) [^.:\n]+, )?(?:the )?(?:(?:final|most likely|likely|probable) )*"
+    r"(?i)(?:(?:based on|given) [^.:\n]+, )?(?:the )?(?:(?:final|most likely|likely|probable) )*"
     r"diagnosis(?: (?:in|for) this (?:case|patient))?(?:\s*:| is| would be| appears to be)"
-    r"(?: most likely| likely)?(?: to be)?\s*:?\s+(?P<name>.+)",
-    re.IGNORECASE | re.DOTALL,
+    r"(?: most likely| likely)?(?: to be)?\s*:?\s+(?:an? )?"
 )
 _SENTENCE_END = re.compile(r"(?<=[\w)]{3})\.(?:\s+|$)|\s*\n+\s*")
 _NO_NAME = re.compile(
-    r"\b(?:or|versus|vs|possibl[ey]|potential(?:ly)?|probabl[ey]|likely|suspected|such as"
-    r"|suggest(?:s|ive)|consistent|differential|no|not|none|nothing|unable|unknown|undetermined"
-    r"|insufficient|inconclusive|cannot|pending|further|information|diagnos\w+|i|you|your|is|are"
-    r"|was|were|be|been|has|have|had|would|should|could|may|might|will|do|does|did|please)\b|[?!;:]|\s/|/\s",
-    re.IGNORECASE,
+    r"(?i)\b(?:or|vs|possibl[ey]|potential|probabl[ey]|likely|suspected|such|suggest\w+"
+    r"|consistent|differential|no|not|none|unable|un\w+ed|insufficient|cannot|pending|further"
+    r"|diagnos\w+|i|you|your|is|are|has|have|should|could|may|please)\b|[?!;:]|\s/|/\s"
 )
-_DENIAL = re.compile(r"\b(?:not|none|least|less|unlikely|rather|except)\b", re.IGNORECASE)
-_ARTICLE = re.compile(r"(?:an?|the) ", re.IGNORECASE)
+_DENIAL = re.compile(r"(?i)\b(?:not|none|least|less|unlikely|except)\b")
 
 
 def load_replies(name: str, model: str | None = None, condition: str | None = None) -> pd.DataFrame:
@@ -72,20 +57,13 @@ def load_replies(name: str, model: str | None = None, condition: str | None = No
     "multiturn", "singleturn" or "summarized") keep their rows alone. ``ValueError``: a name, model
     or condition that there is not.
     """
-    if name not in NAMES:
-        raise ValueError(f"name is {name!r}; allowed are {', '.join(NAMES)}")
+    if name not in _TABLES:
+        raise ValueError(f"name is {name!r}; allowed are {', '.join(_TABLES)}")
     if condition is not None and name != "craft_md":
         raise ValueError(f"condition is {condition!r}; {name} has none")
     if condition not in (None, *CONDITIONS):
         raise ValueError(f"condition is {condition!r}; allowed are {', '.join(CONDITIONS)}")
-    if name == "craft_md":
-        table = pd.read_json(_CRAFT_MD, lines=True, compression="xz", dtype=False)
-    elif name == "mmlu_pro_health":
-        table = _mmlu_pro_health()
-    elif name == "gastro":
-        table = _gastro()
-    else:
-        table = _medagents()
+    table = _TABLES[name]()
     models = list(table["model"].unique())
     if model not in (None, *models):
         raise ValueError(f"model is {model!r}; allowed are {', '.join(models)}")
@@ -93,13 +71,12 @@ def load_replies(name: str, model: str | None = None, condition: str | None = No
         table = table[table["model"] == model]
     if condition is not None:
         table = table[table["condition"] == condition]
-    table = table.reset_index(drop=True)
-    return _craft_md(table) if name == "craft_md" else table
+    return table.reset_index(drop=True)
 
 
-def not_diseases() -> frozenset[str]:
+def not_diseases() -> list[str]:
     """The truths of craft_md that are tests, drugs, findings or the like, and no diseases."""
-    return frozenset(_NOT_DISEASES.read_text(encoding="utf-8").splitlines())
+    return (PUBLIC / "craft_md" / "not_diseases.txt").read_text(encoding="utf-8").splitlines()
 
 
 def short_form(extracted: str, text: str) -> tuple[str | None, str]:
@@ -117,14 +94,12 @@ def short_form(extracted: str, text: str) -> tuple[str | None, str]:
     if not text.strip():
         return None, EMPTY
     plain = _MARKS.sub("", text).strip()
-    announced = _ANNOUNCED.fullmatch(plain)
-    sentences = _SENTENCE_END.split(announced["name"] if announced else plain)
-    sentences = [sentence for sentence in sentences if sentence]
-    name = sentences[0].strip(' "') if sentences else ""
-    alone = announced is not None or len(sentences) == 1
-    if not alone or _NO_NAME.search(name) or not 0 < len(name.split()) <= LONGEST_NAME:
+    name = _ANNOUNCED.sub("", plain, count=1) if _ANNOUNCED.match(plain) else plain
+    first, *rest = _SENTENCE_END.split(name)
+    alone = name != plain or not any(rest)
+    if not alone or _NO_NAME.search(first) or not 0 < len(first.split()) <= LONGEST_NAME:
         return None, NOT_READ
-    return _ARTICLE.sub("", name, count=1) if _ARTICLE.match(name) else name, ""
+    return first, ""
 
 
 def option_named(options: Sequence[str], text: str) -> str | None:
@@ -132,8 +107,7 @@ def option_named(options: Sequence[str], text: str) -> str | None:
     in all of it. ``None``: none or several, or words that deny ("not", "least likely")."""
     plain = _MARKS.sub("", text).strip()
     for part in (_SENTENCE_END.split(plain)[0], plain):
-        words = f" {normalise(part)} "
-        named = []
+        words, named = f" {normalise(part)} ", []
         for option in sorted(options, key=len, reverse=True):
             own = f" {normalise(option)} "
             if own in words:
@@ -144,104 +118,80 @@ def option_named(options: Sequence[str], text: str) -> str | None:
     return None
 
 
-def _craft_md(rows: pd.DataFrame) -> pd.DataFrame:
+def _craft_md() -> pd.DataFrame:
+    file = PUBLIC / "craft_md" / "craft_md_replies.jsonl.xz"
+    names = {"dataset": "source", "answers": "texts", "questions": "n_questions"}
+    table = pd.read_json(file, lines=True, dtype=False).rename(columns=names)
+    table["dataset"], table["level"] = "craft_md " + table["condition"], 100
+    table["truth"] = table["truth"].str.strip(' \n"')  # which stand around some
+    table["is_disease"] = ~table["truth"].isin(not_diseases())
     pairs = [
-        [short_form(*pair) for pair in zip(extracted, texts, strict=True)]
-        for extracted, texts in zip(rows["extracted"], rows["answers"], strict=True)
+        [short_form(*each) for each in zip(*five, strict=True)]
+        for five in zip(table.pop("extracted"), table["texts"], strict=True)
     ]
-    truths = [_stripped(truth) for truth in rows["truth"]]
-    options = [[_stripped(option) for option in four] for four in rows["options"]]
-    chosen = [
-        [option_named(four, text) for text in texts]
-        for four, texts in zip(options, rows["chosen"], strict=True)
+    table["samples"] = [[name for name, _ in five] for five in pairs]
+    table["unread"] = [[why for _, why in five] for five in pairs]
+    table["answer"], table["missing"] = table["samples"].str[0], table["unread"].str[0]
+    table["graded"] = [[v if v in (0, 1) else None for v in five] for five in table["graded"]]
+    table["chosen"] = [
+        [option_named(options, text) for text in five]
+        for options, five in zip(table["options"], table["chosen"], strict=True)
     ]
-    strange = not_diseases()
-    return pd.DataFrame(
-        {
-            "case_id": rows["case_id"],
-            "model": rows["model"],
-            "condition": rows["condition"],
-            "dataset": "craft_md " + rows["condition"],
-            "level": 100,
-            "truth": truths,
-            "answer": [five[0][0] for five in pairs],
-            "samples": [[name for name, _ in five] for five in pairs],
-            "missing": [five[0][1] for five in pairs],
-            "texts": rows["answers"],
-            "source": rows["dataset"],
-            "category": rows["category"],
-            "is_disease": [truth not in strange for truth in truths],
-            "unread": [[why for _, why in five] for five in pairs],
-            "graded": [[v if v in (0, 1) else None for v in five] for five in rows["graded"]],
-            "options": options,
-            "option": [_stripped(option) for option in rows["option"]],
-            "chosen": chosen,
-            "n_questions": rows["questions"],
-        }
-    )
-
-
-def _stripped(name: str) -> str:
-    """Without the spaces, line ends and lone quotation marks that the file has around some."""
-    return name.strip(' \n"')
+    return table
 
 
 def _mmlu_pro_health() -> pd.DataFrame:
-    rows = pd.read_csv(_MMLU)
-    tokens = rows["logit_perplexity_confidence"].where(rows["model"] != UNUSABLE_TOKENS)
-    answer = _letters(rows["extracted_answer"], ascii_uppercase[:10])
-    return pd.DataFrame(
-        {
-            "model": rows["model"],
-            "question": rows["row"],
-            "truth": rows["correct_answer"],
-            "answer": answer,
-            "correct": _correct(answer, rows["correct_answer"]),
-            "stated_confidence": _within(rows["verbal_numerical_confidence"], 1),
-            "token_probability": _within(tokens, 1),
-            "n_tokens": rows["token_length"],
-        }
-    )
+    names = {
+        "row": "question",
+        "correct_answer": "truth",
+        "extracted_answer": "answer",
+        "verbal_numerical_confidence": "stated_confidence",
+        "logit_perplexity_confidence": "token_probability",
+        "token_length": "n_tokens",
+    }
+    table = pd.read_csv(PUBLIC / "mmlu_pro_health" / "mmlu_pro_health_14models.csv.xz")
+    table = table.rename(columns=names).drop(columns="verbal_linguistic_confidence")
+    unusable = table["model"] == "deepseek-chat"  # its token probabilities are all about 1
+    table["token_probability"] = table["token_probability"].mask(unusable)
+    return _checked(table)
 
 
 def _gastro() -> pd.DataFrame:
-    wide = pd.read_csv(_GASTRO, dtype=str)
-    ending = "_confidence"
+    file = PUBLIC / "gastro" / "merged_confidence_correctness_new.csv.xz"
+    wide = pd.read_csv(file, na_values=["cell_empty", "no_confidence"])
     parts = []
-    for column in wide.columns:
-        if column.endswith(ending):
-            model = column.removesuffix(ending)
-            part = pd.DataFrame({"model": model, "question": np.arange(1, len(wide) + 1)})
-            part["correct"] = pd.to_numeric(wide[f"{model}_correctness"])
-            stated = pd.to_numeric(
-                wide[column], errors="coerce"
-            )  # blank, cell_empty, no_confidence
-            part["stated_confidence"] = _within(stated, 10) / 10
-            parts.append(part)
-    return pd.concat(parts, ignore_index=True)
+    for column in wide.filter(like="_confidence"):
+        model = column.removesuffix("_confidence")
+        part = pd.DataFrame({"model": model, "question": wide.index + 1})
+        part["correct"] = wide[f"{model}_correctness"]
+        part["stated_confidence"] = wide[column] / 10
+        parts.append(part)
+    return _checked(pd.concat(parts, ignore_index=True))
 
 
 def _medagents() -> pd.DataFrame:
-    wide = pd.read_csv(_MEDAGENTS, dtype=str).rename(columns={"realidx": "question"})
+    wide = pd.read_csv(PUBLIC / "medagents" / "zero_shot_letters_10models.csv.xz")
+    wide = wide.rename(columns={"realidx": "question"})
     keys = ["dataset", "question", "truth"]
-    rows = wide.melt(keys, var_name="model", value_name="answer")
-    for dataset, own in wide.groupby("dataset"):
-        place = rows["dataset"] == dataset
-        rows.loc[place, "answer"] = _letters(rows.loc[place, "answer"], own["truth"])
-    rows["correct"] = _correct(rows["answer"], rows["truth"])
-    return rows[["model", *keys, "answer", "correct"]]
+    return _checked(wide.melt(keys, var_name="model", value_name="answer"))
 
 
-def _letters(answers: pd.Series, options: Iterable[str]) -> pd.Series:
-    """The answers, missing where they are no letter of the options."""
-    return answers.where(answers.isin(list(options)))
+def _checked(table: pd.DataFrame) -> pd.DataFrame:
+    """With answers that are letters, their ``correct`` (1, 0, NaN), confidences from 0 to 1."""
+    if "answer" in table:
+        answer = table["answer"]
+        table["answer"] = answer.where(answer.str.fullmatch("[A-J]", na=False))
+        right = (answer == table["truth"]).astype(float)
+        table["correct"] = right.where(table["answer"].notna())
+    if "stated_confidence" in table:
+        stated = table["stated_confidence"]
+        table["stated_confidence"] = stated.where(stated.between(0, 1))
+    return table
 
 
-def _correct(answer: pd.Series, truth: pd.Series) -> pd.Series:
-    """1 or 0, NaN where there is no answer."""
-    return answer.eq(truth).astype(float).where(answer.notna())
-
-
-def _within(values: pd.Series, most: float) -> pd.Series:
-    """The values, missing where they are outside 0 to ``most``."""
-    return values.where(values.between(0, most))
+_TABLES = {
+    "craft_md": _craft_md,
+    "mmlu_pro_health": _mmlu_pro_health,
+    "gastro": _gastro,
+    "medagents": _medagents,
+}
