@@ -11,6 +11,7 @@ from trustlab.paths import DATA
 from trustlab.records import SEVERAL, normalise
 
 PUBLIC = DATA / "public"
+NAMES = ("craft_md", "mmlu_pro_health", "gastro", "medagents")
 CONDITIONS = ("vignette", "multiturn", "singleturn", "summarized")
 NOT_READ = "the reply as a whole is no bare name, and no sentence that only names the diagnosis"
 """Why a reply whose short form is "none" is not read."""
@@ -57,13 +58,13 @@ def load_replies(name: str, model: str | None = None, condition: str | None = No
     "multiturn", "singleturn" or "summarized") keep their rows alone. ``ValueError``: a name, model
     or condition that there is not.
     """
-    if name not in _TABLES:
-        raise ValueError(f"name is {name!r}; allowed are {', '.join(_TABLES)}")
+    if name not in NAMES:
+        raise ValueError(f"name is {name!r}; allowed are {', '.join(NAMES)}")
     if condition is not None and name != "craft_md":
         raise ValueError(f"condition is {condition!r}; {name} has none")
     if condition not in (None, *CONDITIONS):
         raise ValueError(f"condition is {condition!r}; allowed are {', '.join(CONDITIONS)}")
-    table = _TABLES[name]()
+    table = _craft_md() if name == "craft_md" else _letters_and_numbers(name)
     models = list(table["model"].unique())
     if model not in (None, *models):
         raise ValueError(f"model is {model!r}; allowed are {', '.join(models)}")
@@ -119,7 +120,7 @@ def option_named(options: Sequence[str], text: str) -> str | None:
 
 
 def _craft_md() -> pd.DataFrame:
-    file = PUBLIC / "craft_md" / "craft_md_replies.jsonl.xz"
+    file = PUBLIC / "craft_md" / "replies.jsonl.xz"
     names = {"dataset": "source", "answers": "texts", "questions": "n_questions"}
     table = pd.read_json(file, lines=True, dtype=False).rename(columns=names)
     table["dataset"], table["level"] = "craft_md " + table["condition"], 100
@@ -140,58 +141,19 @@ def _craft_md() -> pd.DataFrame:
     return table
 
 
-def _mmlu_pro_health() -> pd.DataFrame:
-    names = {
-        "row": "question",
-        "correct_answer": "truth",
-        "extracted_answer": "answer",
-        "verbal_numerical_confidence": "stated_confidence",
-        "logit_perplexity_confidence": "token_probability",
-        "token_length": "n_tokens",
-    }
-    table = pd.read_csv(PUBLIC / "mmlu_pro_health" / "mmlu_pro_health_14models.csv.xz")
-    table = table.rename(columns=names).drop(columns="verbal_linguistic_confidence")
-    unusable = table["model"] == "deepseek-chat"  # its token probabilities are all about 1
-    table["token_probability"] = table["token_probability"].mask(unusable)
-    return _checked(table)
-
-
-def _gastro() -> pd.DataFrame:
-    file = PUBLIC / "gastro" / "merged_confidence_correctness_new.csv.xz"
-    wide = pd.read_csv(file, na_values=["cell_empty", "no_confidence"])
-    parts = []
-    for column in wide.filter(like="_confidence"):
-        model = column.removesuffix("_confidence")
-        part = pd.DataFrame({"model": model, "question": wide.index + 1})
-        part["correct"] = wide[f"{model}_correctness"]
-        part["stated_confidence"] = wide[column] / 10
-        parts.append(part)
-    return _checked(pd.concat(parts, ignore_index=True))
-
-
-def _medagents() -> pd.DataFrame:
-    wide = pd.read_csv(PUBLIC / "medagents" / "zero_shot_letters_10models.csv.xz")
-    wide = wide.rename(columns={"realidx": "question"})
-    keys = ["dataset", "question", "truth"]
-    return _checked(wide.melt(keys, var_name="model", value_name="answer"))
-
-
-def _checked(table: pd.DataFrame) -> pd.DataFrame:
-    """With answers that are letters, their ``correct`` (1, 0, NaN), confidences from 0 to 1."""
-    if "answer" in table:
-        answer = table["answer"]
-        table["answer"] = answer.where(answer.str.fullmatch("[A-J]", na=False))
-        right = (answer == table["truth"]).astype(float)
-        table["correct"] = right.where(table["answer"].notna())
-    if "stated_confidence" in table:
+def _letters_and_numbers(name: str) -> pd.DataFrame:
+    empty = ["cell_empty", "no_confidence"]
+    table = pd.read_csv(PUBLIC / name / "replies.csv.xz", na_values=empty)
+    if name == "gastro":
+        table["stated_confidence"] /= 10
+    else:
+        letter = table["answer"].str.fullmatch("[A-J]", na=False)
+        table["answer"] = table["answer"].where(letter)
+        table["correct"] = (table["answer"] == table["truth"]).astype(float).where(letter)
+    if name != "medagents":
         stated = table["stated_confidence"]
         table["stated_confidence"] = stated.where(stated.between(0, 1))
+    if name == "mmlu_pro_health":
+        unusable = table["model"] == "deepseek-chat"  # all about 1
+        table["token_probability"] = table["token_probability"].mask(unusable)
     return table
-
-
-_TABLES = {
-    "craft_md": _craft_md,
-    "mmlu_pro_health": _mmlu_pro_health,
-    "gastro": _gastro,
-    "medagents": _medagents,
-}
