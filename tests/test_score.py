@@ -472,3 +472,79 @@ def test_the_example_says_what_is_missing(tmp_path):
     assert (
         refused.exit_code == 2 and "no parameter 'sample'; did you mean samples" in refused.stderr
     )
+
+
+SAME, OTHER = ["It is gout."] * 3, ["It is gout.", "Gout, I think.", "It is gout."]
+
+
+def with_texts(n_same: int, n_other: int, **more: Any) -> list[dict[str, Any]]:
+    """Rows whose whole replies are one text, then rows in which they differ."""
+    whole = [SAME] * n_same + [OTHER] * n_other
+    row = {"truth": "Gout", "answer": "Gout", "samples": ["Gout", "Gout", "Flu"], **more}
+    return [{**row, "case_id": str(i), "texts": texts} for i, texts in enumerate(whole)]
+
+
+@each(
+    "rows, refused",
+    [
+        (with_texts(20, 0), True),
+        (with_texts(19, 0), False),
+        (with_texts(38, 2), True),
+        (with_texts(37, 3), False),
+        (with_texts(0, 40), False),
+        (with_texts(20, 0, texts=None), True),
+        ([{**row, "texts": json.dumps(row["texts"])} for row in with_texts(20, 0)], True),
+        ([{**row, "texts": [*row["texts"], None, ""]} for row in with_texts(20, 0)], True),
+        ([{**row, "texts": ["It is gout."]} for row in with_texts(30, 0)], False),
+        ([{**row, "dataset": f"set {i % 2}"} for i, row in enumerate(with_texts(30, 0))], False),
+        ([{k: v for k, v in row.items() if k != "texts"} for row in with_texts(30, 0)], False),
+    ],
+)
+def test_copies_are_not_samples(rows: list[dict[str, Any]], refused: bool) -> None:
+    run = scored(*rows, methods=("poc", "lexical_similarity", "num_set", "mc_se", "ce"))
+    of_samples = run.confidence[
+        run.confidence["method"].isin(("poc", "lexical_similarity", "num_set"))
+    ]
+    if refused:
+        assert of_samples["confidence"].isna().all()
+        (why,) = set(of_samples["missing"])
+        assert why.startswith("copies are not samples") and f"of {len(rows)} rows" in why
+        assert reason(run, "mc_se") == why and reason(run, "ce") == "the table has no ce"
+    else:
+        assert of_samples["confidence"].notna().all()
+    assert run.answers["n_samples"].eq(3).all() and run.answers["correct"].eq(1).all()
+
+
+def test_copies_of_one_model_leave_the_others_as_they_are() -> None:
+    rows = [*with_texts(30, 0, model="greedy"), *with_texts(0, 30, model="drawn")]
+    table = scored(*rows, methods=("poc",)).confidence
+    values = table.groupby("model")["confidence"].apply(lambda own: own.notna().all())
+    assert values.to_dict() == {"drawn": True, "greedy": False}
+
+
+@each(
+    "model, condition, refused",
+    [
+        ("mistral-v2", "vignette", True),
+        ("mistral-v2", "multiturn", False),
+        ("gpt4_1106", "vignette", False),
+        ("gpt3_1106", "vignette", False),
+    ],
+)
+def test_copies_in_recorded_replies(model: str, condition: str, refused: bool) -> None:
+    rows = tl.load_replies("craft_md", model, condition)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        table = tl.score(rows[rows["is_disease"]], ["poc"], Setup(**QUIET)).confidence
+    copies = table["missing"].str.startswith("copies are not samples")
+    assert copies.any() == refused and table["confidence"].isna().all() == refused
+    if refused:
+        assert "100.0% of 1,566 rows" in set(table.loc[copies, "missing"]).pop()
+
+
+def test_the_command_says_of_copies_that_they_are_no_samples(tmp_path) -> None:
+    file = tmp_path / "greedy.jsonl"
+    file.write_text("\n".join(map(json.dumps, with_texts(30, 0))), encoding="utf-8")
+    result = CliRunner().invoke(app, ["score", str(file), "--out", str(tmp_path / "out")])
+    assert result.exit_code == 0, result.output
+    assert "copies are not samples" in result.output

@@ -11,6 +11,7 @@ from .compare import Comparison, compare_runs
 from .confidence import METHODS, Parameters
 from .corpora import load_corpus
 from .datasets import DataError, Read, load_cases, load_sets, read_data
+from .datasets.public_replies import load_replies
 from .disk_index import BM25S, open_retriever
 from .experiment import benchmark, score
 from .folder.saved import load_run
@@ -104,6 +105,7 @@ __all__ = [
     "load_cases",
     "load_corpus",
     "load_knowledge",
+    "load_replies",
     "load_run",
     "load_sets",
     "main_table",

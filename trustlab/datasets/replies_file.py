@@ -6,7 +6,7 @@ import json
 import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -201,6 +201,7 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "name": _name,
     "names": _each(_name),
     "answers": _each(_answer, gaps=True),
+    "texts": _each(_text, gaps=True),
     "flag": _flag,
     "verdicts": _each(_verdict, gaps=True),
     "level": partial(_whole, low=1, high=100),
@@ -226,7 +227,12 @@ COLUMNS = {
 ``correct`` are needed."""
 NEEDED_BY = {need: name for name, column in COLUMNS.items() for need in column.needed_by.split()}
 """What methods read -> the column that it comes from."""
+COPIED_ROWS, COPIED_SHARE = 20, 0.95
+"""From so many rows with several whole replies on, and where in so large a share of them these are
+one text, the replies of a model are copies."""
 OF_TOKENS = (*TokenTrace.ARRAYS, "alternatives")
+OF_SAMPLES = [need for need, name in NEEDED_BY.items() if name.startswith("sample")]
+COPIES = "copies are not samples: the whole replies are one text, as of a greedy decoder,"
 NOT_HERE = dict.fromkeys(["panel", "panel.cosines"], "a table of replies has no panel of doctors")
 NOT_HERE["exact"] = "a table of replies has no exact posterior"
 
@@ -234,13 +240,15 @@ NOT_HERE["exact"] = "a table of replies has no exact posterior"
 @dataclass(frozen=True)
 class Kept:
     """Replies of a table, in its order: ``views``, ``generations``, and of each row ``correct``
-    (``None``: to be graded), why there is no verdict, and how many samples it counts."""
+    (``None``: to be graded), why there is no verdict, how many samples it counts, and whether
+    its whole replies are one text (``None``: fewer than two)."""
 
     views: list[View]
     generations: list[Generation]
     correct: list[bool | None]
     missing: list[str]
     n_samples: list[int | None]
+    alike: list[bool | None]
 
 
 def read_replies(table: pd.DataFrame | str | Path, parameters: Parameters, seed: int = 0) -> Kept:
@@ -257,7 +265,7 @@ def read_replies(table: pd.DataFrame | str | Path, parameters: Parameters, seed:
         need: f"{name} is empty in this row" if name in there else f"the table has no {name}"
         for need, name in NEEDED_BY.items()
     }
-    kept, seen = Kept([], [], [], [], []), {}
+    kept, seen = Kept([], [], [], [], [], []), {}
     for number, row in enumerate(rows, 1):
         bad = partial(DataError, file, number)
         found = {name: _cell(bad, name, value) for name, value in row.items() if name in COLUMNS}
@@ -278,6 +286,7 @@ def read_replies(table: pd.DataFrame | str | Path, parameters: Parameters, seed:
         seen[key] = number
     for model in {g.model for g in kept.generations}:
         _check_percent(file, model, kept.generations)
+    _refuse_copies(kept)
     warn_of_encoded(file, rows, stacklevel=4)
     return kept
 
@@ -414,6 +423,22 @@ def _take(
     kept.correct.append(row.get("correct"))
     kept.missing.append(why)
     kept.n_samples.append(row.get("n_samples") if samples is None else len(samples))
+    texts = list(filter(None, row.get("texts", ())))
+    kept.alike.append(len(set(texts)) == 1 if len(texts) > 1 else None)
+
+
+def _refuse_copies(kept: Kept) -> None:
+    """Take the samples of a model from a data set where its replies are copies, and say why."""
+    owners = [
+        f"{v.case.dataset}\n{g.model}" for v, g in zip(kept.views, kept.generations, strict=True)
+    ]
+    counts = pd.Series(kept.alike, dtype=float).groupby(owners).agg(["mean", "count"])
+    for place, made in enumerate(kept.generations):
+        share, n = counts.loc[owners[place]]
+        if n >= COPIED_ROWS and share >= COPIED_SHARE:
+            why = f"{COPIES} in {share:.1%} of {n:,.0f} rows"
+            reasons = {**made.reasons, **dict.fromkeys(OF_SAMPLES, why)}
+            kept.generations[place] = replace(made, samples=None, n_wordings=None, reasons=reasons)
 
 
 def _samples(bad: Bad, row: Mapping[str, Any]) -> Iterator[Reply]:
