@@ -86,9 +86,9 @@ def short_form(extracted: str, text: str) -> tuple[str | None, str]:
     ``extracted``: the short form that the set's authors took from the reply ``text``. Where it is
     "none" or empty, the reply is read instead: as a whole it is a name of at most 8 words, or it
     begins with a sentence such as "The most likely diagnosis is gout.". A name has no word of
-    doubt, of a sentence, or between alternatives. "multiple" stays in doubt.
+    doubt, of a sentence, or between alternatives. "multiple", or a name a line, stays in doubt.
     """
-    if extracted == "multiple":
+    if extracted == "multiple" or "\n" in extracted:
         return None, SEVERAL
     if extracted not in ("", "none"):
         return extracted, ""
