@@ -208,6 +208,7 @@ NO_EFFECT = {
     "05_trust_indices": {"wording", "doctor", "patient"},
     "07_calibration": {"wording", "doctor", "patient", "reviewer"},
     "08_graders": {"wording", "doctor", "patient", "reviewer"},
+    "09_large_models": {"wording", "doctor", "patient", "reviewer"},
 }
 """Notebook -> roles that nobody has in it."""
 
