@@ -1,4 +1,4 @@
-"""Loads recorded replies of large models that come along: four public sets (data/public)."""
+"""Loads recorded replies of large models that come along: four public sets."""
 
 from __future__ import annotations
 
