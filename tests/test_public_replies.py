@@ -10,8 +10,6 @@ from each import each
 
 import trustlab as tl
 from trustlab.datasets.public_replies import (
-    CONDITIONS,
-    EMPTY,
     NOT_READ,
     PUBLIC,
     not_diseases,
@@ -27,7 +25,7 @@ def test_craft_md_has_every_model_case_and_condition() -> None:
     rows = load("craft_md")
     assert len(rows) == 5 * 2004 * 4 == 40_080
     assert rows["case_id"].nunique() == 2004 and rows["model"].nunique() == 5
-    assert set(rows["condition"]) == set(CONDITIONS)
+    assert set(rows["condition"]) == {"vignette", "multiturn", "singleturn", "summarized"}
     assert not rows.duplicated(["model", "case_id", "condition"]).any()
     for column in ("samples", "texts", "unread", "graded", "chosen"):
         assert rows[column].map(len).sum() == 200_400
@@ -40,7 +38,7 @@ def test_craft_md_has_every_model_case_and_condition() -> None:
 def test_craft_md_tells_what_is_missing() -> None:
     rows = load("craft_md")
     reasons = rows["unread"].explode()
-    assert set(reasons) == {"", SEVERAL, NOT_READ, EMPTY}
+    assert set(reasons) == {"", SEVERAL, NOT_READ}
     assert ((reasons != "") == rows["samples"].explode().isna()).all()
     verdicts = rows["graded"].explode()
     assert verdicts.isna().sum() == 62 and set(verdicts.dropna()) == {0, 1}
@@ -115,11 +113,21 @@ def test_medagents() -> None:
     ("name", "model", "condition", "words"),
     [
         ("craftmd", None, None, "name is 'craftmd'; allowed are craft_md, mmlu_pro_health"),
-        ("craft_md", "gpt4", None, "model is 'gpt4'; allowed are gpt4_1106, gpt3_1106, llama2-7b"),
-        ("craft_md", None, "dialogue", "condition is 'dialogue'; allowed are vignette, multiturn"),
-        ("gastro", None, "vignette", "condition is 'vignette'; gastro has none"),
-        ("medagents", "gpt-5", None, "model is 'gpt-5'; allowed are DeepSeek-R1"),
-        ("mmlu_pro_health", "o4", None, "model is 'o4'; allowed are gpt-4.1"),
+        (
+            "craft_md",
+            "gpt4",
+            None,
+            "model is 'gpt4'; allowed of craft_md: gpt4_1106, gpt3_1106, llama2-7b",
+        ),
+        (
+            "craft_md",
+            None,
+            "dialogue",
+            "condition is 'dialogue'; allowed of craft_md: vignette, multiturn",
+        ),
+        ("gastro", None, "vignette", "condition is 'vignette'; allowed of gastro: none"),
+        ("medagents", "gpt-5", None, "model is 'gpt-5'; allowed of medagents: DeepSeek-R1"),
+        ("mmlu_pro_health", "o4", None, "model is 'o4'; allowed of mmlu_pro_health: gpt-4.1"),
     ],
 )
 def test_what_there_is_not_is_refused(name, model, condition, words) -> None:
@@ -167,7 +175,7 @@ def test_what_there_is_not_is_refused(name, model, condition, words) -> None:
         ("none", "Insufficient data for a diagnosis", None, NOT_READ),
         ("none", "one two three four five six seven eight nine", None, NOT_READ),
         ("none", "**", None, NOT_READ),
-        ("none", " \n", None, EMPTY),
+        ("none", " \n", None, NOT_READ),
         ("multiple", "Gout", None, SEVERAL),
     ],
 )

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from trustlab.datasets import cases_file, ddxplus, meditod, medqa, own
+from trustlab.datasets import cases_file, craftmd, ddxplus, meditod, medqa, own
 from trustlab.datasets.cases_file import Read
 from trustlab.records import Case
 from trustlab.tables import DataError, check_table
@@ -27,6 +27,7 @@ ABOUT = {
     "ddxplus-171": "171 cases of DDXPlus that come along, in our words (data/ddxplus, CC BY)",
     "meditod": "MediTOD, interviews: give the repository or its data folder (no licence stated)",
     "medqa": "MedQA (USMLE), questions for a diagnosis: give the JSONL file as path (MIT)",
+    "craftmd": "CRAFT-MD, simulated conversations: the folder of a model's files as path (MIT)",
     "table": "your own cases: give a .csv, .tsv or .jsonl file as path (format: data/README.md)",
 }
 """A line on each data set, for people."""
@@ -39,11 +40,12 @@ LOADERS: dict[str, Callable[..., Read]] = {
     "ddxplus-171": own.read_ddxplus,
     "meditod": meditod.read,
     "medqa": medqa.read,
+    "craftmd": craftmd.read,
     "table": cases_file.read_table,
 }
 """Name -> ``read(path, seed, **options)``."""
 
-NEED_PATH = (ddxplus.read, meditod.read, medqa.read, cases_file.read_table)
+NEED_PATH = (ddxplus.read, meditod.read, medqa.read, craftmd.read, cases_file.read_table)
 
 
 def load_cases(

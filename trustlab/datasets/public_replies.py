@@ -1,4 +1,4 @@
-"""Loads recorded replies of large models that come along: four public sets (data/public)."""
+"""Loads recorded replies of large models that come along: four public sets."""
 
 from __future__ import annotations
 
@@ -12,10 +12,8 @@ from trustlab.records import SEVERAL, normalise
 
 PUBLIC = DATA / "public"
 NAMES = ("craft_md", "mmlu_pro_health", "gastro", "medagents")
-CONDITIONS = ("vignette", "multiturn", "singleturn", "summarized")
 NOT_READ = "the reply as a whole is no bare name, and no sentence that only names the diagnosis"
-"""Why a reply whose short form is "none" is not read."""
-EMPTY = "the reply is empty"
+"""Why a reply whose short form is "none" is not read; one that is empty, too."""
 LONGEST_NAME = 8  # words
 
 _MARKS = re.compile(r"[*_#`]+")
@@ -60,18 +58,14 @@ def load_replies(name: str, model: str | None = None, condition: str | None = No
     """
     if name not in NAMES:
         raise ValueError(f"name is {name!r}; allowed are {', '.join(NAMES)}")
-    if condition is not None and name != "craft_md":
-        raise ValueError(f"condition is {condition!r}; {name} has none")
-    if condition not in (None, *CONDITIONS):
-        raise ValueError(f"condition is {condition!r}; allowed are {', '.join(CONDITIONS)}")
     table = _craft_md() if name == "craft_md" else _letters_and_numbers(name)
-    models = list(table["model"].unique())
-    if model not in (None, *models):
-        raise ValueError(f"model is {model!r}; allowed are {', '.join(models)}")
-    if model is not None:
-        table = table[table["model"] == model]
-    if condition is not None:
-        table = table[table["condition"] == condition]
+    for column, value in (("model", model), ("condition", condition)):
+        if value is not None:
+            choices = list(table[column].unique()) if column in table else ["none"]
+            if value not in choices:
+                allowed = f"allowed of {name}: {', '.join(choices)}"
+                raise ValueError(f"{column} is {value!r}; {allowed}")
+            table = table[table[column] == value]
     return table.reset_index(drop=True)
 
 
@@ -92,8 +86,6 @@ def short_form(extracted: str, text: str) -> tuple[str | None, str]:
         return None, SEVERAL
     if extracted not in ("", "none"):
         return extracted, ""
-    if not text.strip():
-        return None, EMPTY
     plain = _MARKS.sub("", text).strip()
     name = _ANNOUNCED.sub("", plain, count=1) if _ANNOUNCED.match(plain) else plain
     first, *rest = _SENTENCE_END.split(name)
@@ -147,13 +139,6 @@ def _letters_and_numbers(name: str) -> pd.DataFrame:
     if name == "gastro":
         table["stated_confidence"] /= 10
     else:
-        letter = table["answer"].str.fullmatch("[A-J]", na=False)
-        table["answer"] = table["answer"].where(letter)
-        table["correct"] = (table["answer"] == table["truth"]).astype(float).where(letter)
-    if name != "medagents":
-        stated = table["stated_confidence"]
-        table["stated_confidence"] = stated.where(stated.between(0, 1))
-    if name == "mmlu_pro_health":
-        unusable = table["model"] == "deepseek-chat"  # all about 1
-        table["token_probability"] = table["token_probability"].mask(unusable)
+        right = (table["answer"] == table["truth"]).astype(float)
+        table["correct"] = right.where(table["answer"].notna())
     return table
