@@ -65,7 +65,7 @@ def load_replies(name: str, model: str | None = None, condition: str | None = No
             if value not in choices:
                 allowed = f"allowed of {name}: {', '.join(choices)}"
                 raise ValueError(f"{column} is {value!r}; {allowed}")
-            table = table[table[column] == value]
+            table = table.loc[table[column] == value]
     return table.reset_index(drop=True)
 
 
@@ -114,7 +114,7 @@ def option_named(options: Sequence[str], text: str) -> str | None:
 def _craft_md() -> pd.DataFrame:
     file = PUBLIC / "craft_md" / "replies.jsonl.xz"
     names = {"dataset": "source", "answers": "texts", "questions": "n_questions"}
-    table = pd.read_json(file, lines=True, dtype=False).rename(columns=names)
+    table = pd.read_json(file, lines=True).rename(columns=names)
     table["dataset"], table["level"] = "craft_md " + table["condition"], 100
     table["truth"] = table["truth"].str.strip(' \n"')  # which stand around some
     table["is_disease"] = ~table["truth"].isin(not_diseases())
