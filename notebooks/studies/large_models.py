@@ -105,11 +105,11 @@ def falls(answers: pd.DataFrame, confidence: pd.DataFrame, method: str) -> pd.Da
     table = table.dropna(subset=["correct", "confidence"])
     lines: list[dict[str, Any]] = []
     for model, part in table.groupby("model", sort=False):
-        told = part[part["condition"].eq("vignette")].set_index("case_id")
+        told = part[part["condition"].eq("vignette")]
         for condition, other in part.groupby("condition", sort=False):
             if condition == "vignette":
                 continue
-            both = told.join(other.set_index("case_id"), how="inner", rsuffix="_other")
+            both = told.merge(other, on="case_id", suffixes=("", "_other"))
             change = pd.DataFrame(
                 {
                     "accuracy": both["correct"] - both["correct_other"],
@@ -117,7 +117,7 @@ def falls(answers: pd.DataFrame, confidence: pd.DataFrame, method: str) -> pd.Da
                     "least": -1.0,
                     "most": 1.0,
                 }
-            ).reset_index()
+            ).assign(case_id=both["case_id"])
             change["accuracy beyond confidence"] = change["accuracy"] - change["mean confidence"]
             change["lowest"], change["highest"] = -2.0, 2.0
             ends = {"accuracy beyond confidence": ("lowest", "highest")}
