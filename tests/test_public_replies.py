@@ -46,6 +46,8 @@ def test_craft_md_tells_what_is_missing() -> None:
     assert rows.loc[talks, "n_questions"].map(len).eq(5).all()
     assert rows.loc[~talks, "n_questions"].isna().all()
     named = rows["chosen"].explode()
+    strange = [o not in four for o, four in zip(rows["option"], rows["options"], strict=True)]
+    assert set(rows.loc[strange, "case_id"]) == {"case_112"}  # as in the source
     assert 0.05 < named.isna().mean() < 0.1
     assert all(
         set(five) <= {*four, None}

@@ -49,8 +49,10 @@ def read(path: Path, seed: int = 0) -> Read:
     """
     files = sorted(path.glob("case_*.json"))
     if not files:
-        words = "a folder of files case_N.json, such as results/gpt4_1106"
-        raise ValueError(f"path is {str(path)!r}, without a case_N.json; allowed is {words}")
+        raise ValueError(
+            f"path is {str(path)!r}, without a case_N.json; allowed is a folder of files"
+            " case_N.json, such as results/gpt4_1106"
+        )
     dropped: defaultdict[str, list[str]] = defaultdict(list)
     cases, other_truths = [], not_diseases()
     for case in map(_case, files):
@@ -77,5 +79,5 @@ def _case(file: Path) -> Case:
         for ask, answer in zip(turns[::2], turns[1::2], strict=False)  # the doctor speaks last
     ]
     name = entry.correct_ans.strip(' \n"')
-    accepted = load_knowledge().names_for(name)
-    return Case(f"craftmd-{entry.case_id}", "craftmd", tuple(statements), name, accepted)
+    names = load_knowledge().names_for(name)
+    return Case(f"craftmd-{entry.case_id}", "craftmd", tuple(statements), name, names)

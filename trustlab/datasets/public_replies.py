@@ -14,7 +14,6 @@ PUBLIC = DATA / "public"
 NAMES = ("craft_md", "mmlu_pro_health", "gastro", "medagents")
 NOT_READ = "the reply as a whole is no bare name, and no sentence that only names the diagnosis"
 """Why a reply whose short form is "none" is not read; one that is empty, too."""
-LONGEST_NAME = 8  # words
 
 _MARKS = re.compile(r"[*_#`]+")
 _ANNOUNCED = re.compile(
@@ -25,10 +24,10 @@ _ANNOUNCED = re.compile(
 _SENTENCE_END = re.compile(r"(?<=[\w)]{3})\.(?:\s+|$)|\s*\n+\s*")
 _NO_NAME = re.compile(
     r"(?i)\b(?:or|vs|possibl[ey]|potential|probabl[ey]|likely|suspected|such|suggest\w+"
-    r"|consistent|differential|no|not|none|unable|un\w+ed|insufficient|cannot|pending|further"
+    r"|no|not|none|unable|un\w+ed|insufficient|cannot|pending|further"
     r"|diagnos\w+|i|you|your|is|are|has|have|should|could|may|please)\b|[?!;:]|\s/|/\s"
 )
-_DENIAL = re.compile(r"(?i)\b(?:not|none|least|less|unlikely|except)\b")
+_DENIAL = re.compile(r"(?i)\b(?:not|none|least|unlikely)\b")
 
 
 def load_replies(name: str, model: str | None = None, condition: str | None = None) -> pd.DataFrame:
@@ -38,7 +37,7 @@ def load_replies(name: str, model: str | None = None, condition: str | None = No
 
     - "craft_md": a row for each model, case and condition (40,080), in the form that
       :func:`trustlab.score` takes. ``case_id``, ``model``, ``condition``, ``dataset`` ("craft_md"
-      and the condition), ``level`` (100), ``truth``, ``answer`` (the first of five), ``samples``
+      and the condition), ``truth``, ``answer`` (the first of five), ``samples``
       (5 short forms, ``None``: not read), ``missing`` (why there is no answer), ``texts`` (5 whole
       replies); besides ``source`` (their data set), ``category``, ``is_disease`` (False: the truth
       is a test, a drug or the like), ``unread`` (5 reasons, "" where read), ``graded`` (5 verdicts
@@ -63,8 +62,7 @@ def load_replies(name: str, model: str | None = None, condition: str | None = No
         if value is not None:
             choices = list(table[column].unique()) if column in table else ["none"]
             if value not in choices:
-                allowed = f"allowed of {name}: {', '.join(choices)}"
-                raise ValueError(f"{column} is {value!r}; {allowed}")
+                raise ValueError(f"{column} is {value!r}; allowed of {name}: {', '.join(choices)}")
             table = table.loc[table[column] == value]
     return table.reset_index(drop=True)
 
@@ -90,7 +88,7 @@ def short_form(extracted: str, text: str) -> tuple[str | None, str]:
     name = _ANNOUNCED.sub("", plain, count=1) if _ANNOUNCED.match(plain) else plain
     first, *rest = _SENTENCE_END.split(name)
     alone = name != plain or not any(rest)
-    if not alone or _NO_NAME.search(first) or not 0 < len(first.split()) <= LONGEST_NAME:
+    if not alone or _NO_NAME.search(first) or not 0 < len(first.split()) <= 8:
         return None, NOT_READ
     return first, ""
 
@@ -98,7 +96,7 @@ def short_form(extracted: str, text: str) -> tuple[str | None, str]:
 def option_named(options: Sequence[str], text: str) -> str | None:
     """The one of the options that a reply names: in its first sentence, or, where that names none,
     in all of it. ``None``: none or several, or words that deny ("not", "least likely")."""
-    plain = _MARKS.sub("", text).strip()
+    plain = text.strip()
     for part in (_SENTENCE_END.split(plain)[0], plain):
         words, named = f" {normalise(part)} ", []
         for option in sorted(options, key=len, reverse=True):
@@ -115,8 +113,11 @@ def _craft_md() -> pd.DataFrame:
     file = PUBLIC / "craft_md" / "replies.jsonl.xz"
     names = {"dataset": "source", "answers": "texts", "questions": "n_questions"}
     table = pd.read_json(file, lines=True).rename(columns=names)
-    table["dataset"], table["level"] = "craft_md " + table["condition"], 100
-    table["truth"] = table["truth"].str.strip(' \n"')  # which stand around some
+    table["dataset"] = "craft_md " + table["condition"]
+    stray = ' \n"'  # what stands around some names
+    for column in ("truth", "option"):
+        table[column] = table[column].str.strip(stray)
+    table["options"] = [[name.strip(stray) for name in four] for four in table["options"]]
     table["is_disease"] = ~table["truth"].isin(not_diseases())
     pairs = [
         [short_form(*each) for each in zip(*five, strict=True)]

@@ -232,7 +232,6 @@ COPIED_ROWS, COPIED_SHARE = 20, 0.95
 one text, the replies of a model are copies."""
 OF_TOKENS = (*TokenTrace.ARRAYS, "alternatives")
 OF_SAMPLES = [need for need, name in NEEDED_BY.items() if name.startswith("sample")]
-COPIES = "copies are not samples: the whole replies are one text, as of a greedy decoder,"
 NOT_HERE = dict.fromkeys(["panel", "panel.cosines"], "a table of replies has no panel of doctors")
 NOT_HERE["exact"] = "a table of replies has no exact posterior"
 
@@ -436,7 +435,8 @@ def _refuse_copies(kept: Kept) -> None:
     for place, made in enumerate(kept.generations):
         share, n = counts.loc[owners[place]]
         if n >= COPIED_ROWS and share >= COPIED_SHARE:
-            why = f"{COPIES} in {share:.1%} of {n:,.0f} rows"
+            alike = f"the whole replies are one text in {share:.1%} of {n:,.0f} rows"
+            why = f"copies are not samples: {alike}, as a greedy decoder's are"
             reasons = {**made.reasons, **dict.fromkeys(OF_SAMPLES, why)}
             kept.generations[place] = replace(made, samples=None, n_wordings=None, reasons=reasons)
 
