@@ -90,3 +90,20 @@ def test_the_pick_of_cases_keeps_whole_cases():
     some = study.picked(replies, 7, 0)
     assert some["case_id"].nunique() == 7 and len(some) == 28
     assert len(study.picked(replies, None, 0)) == len(replies)
+
+
+def test_unread_is_wrong_only_where_something_is_claimed():
+    keys = {"dataset": "craft_md vignette", "model": ["m", "m", "m", "few", "few"]}
+    table = pd.DataFrame({"case_id": list("abcab"), **keys, "condition": "vignette"})
+    verdicts = table.assign(free=[1.0, np.nan, np.nan, np.nan, np.nan])
+    replies = table.assign(answer=["gout", None, "unheard of", "gout", None])
+    found = study.unread_is_wrong(verdicts, replies)
+    assert found.fillna(-1).to_list() == [1.0, 0.0, -1.0, -1.0, -1.0]
+
+
+def test_graders_stand_side_by_side_on_the_answers_that_all_judge():
+    row = {"free": 1.0, "exact": 0.0, "theirs": 1.0, "choice": 1.0}
+    verdicts = pd.DataFrame([row, row | {"choice": np.nan}, row | {"free": 0.0}])
+    shared = study.judged_by_all(verdicts)
+    assert shared.notna().all(axis=1).to_list() == [True, False, True]
+    assert shared["free"].mean() == 0.5

@@ -1,4 +1,4 @@
-"""All nine notebooks from the paper's file of parameters on a few cases, with a server that replies
+"""All notebooks from the paper's file of parameters on a few cases, with a server that replies
 in form and tiny models made here."""
 
 from __future__ import annotations

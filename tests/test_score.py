@@ -492,7 +492,6 @@ def with_texts(n_same: int, n_other: int, **more: Any) -> list[dict[str, Any]]:
         (with_texts(38, 2), True),
         (with_texts(37, 3), False),
         (with_texts(0, 40), False),
-        (with_texts(20, 0, texts=None), True),
         ([{**row, "texts": json.dumps(row["texts"])} for row in with_texts(20, 0)], True),
         ([{**row, "texts": [*row["texts"], None, ""]} for row in with_texts(20, 0)], True),
         ([{**row, "texts": ["It is gout."]} for row in with_texts(30, 0)], False),
@@ -513,6 +512,13 @@ def test_copies_are_not_samples(rows: list[dict[str, Any]], refused: bool) -> No
     else:
         assert of_samples["confidence"].notna().all()
     assert run.answers["n_samples"].eq(3).all() and run.answers["correct"].eq(1).all()
+
+
+def test_whole_replies_are_a_list_or_json() -> None:
+    """Sentences contain semicolons."""
+    (row,) = with_texts(1, 0)
+    with pytest.raises(tl.DataError, match="texts: received 'Gout; it is gout.'"):
+        scored({**row, "texts": "Gout; it is gout."})
 
 
 def test_copies_of_one_model_leave_the_others_as_they_are() -> None:

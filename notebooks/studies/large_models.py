@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,8 @@ import pandas as pd
 from scipy.stats import kendalltau
 
 from trustlab.choices import choices
+from trustlab.experiment import score
+from trustlab.formatted import together
 from trustlab.graders import open_grader
 from trustlab.measures import compare_methods
 from trustlab.metrics import schema, trust
@@ -22,19 +26,21 @@ from trustlab.metrics.estimate import (
     estimate,
     grouped,
     mean_between,
+    mean_share,
     measure,
     rate,
 )
 from trustlab.metrics.run_tables import Tables
 from trustlab.metrics.significance import holm
 from trustlab.records import Case, normalise
+from trustlab.run import Run
 from trustlab.workbench import Workbench
 
-METHODS = [
-    "poc", "lexical_similarity", "semantic_similarity", "num_set", "eigv", "deg", "ecc",
-    "semantic_entropy_discrete",
-]  # fmt: skip
-"""Black-box consistency: they need several answers, and nothing else."""
+SCORED = ["case_id", "dataset", "model", "truth", "answer", "missing", "samples", "texts"]
+"""Columns of the replies that are scored."""
+GRADERS = ("free", "exact", "theirs", "choice")
+"""Who says that an answer is right: the run's grader, one that takes equal names alone, the model
+that graded for the authors, and, of the choice among options, the options."""
 STATED, TOKENS = "stated confidence", "token probability"
 
 
@@ -61,36 +67,75 @@ def picked(replies: pd.DataFrame, n: int | None, seed: int) -> pd.DataFrame:
     return replies[replies["case_id"].isin(chosen)].reset_index(drop=True)
 
 
-def choices_right(replies: pd.DataFrame) -> pd.Series:
-    """Whether the first choice among the options is the right one; NaN where it names none."""
-    first = replies["chosen"].str[0]
-    return (first == replies["option"]).astype(float).where(first.notna())
+def scored(replies: pd.DataFrame, setup: Workbench) -> Run:
+    """The replies with each way of telling scored by itself, as one run: of a model that could be
+    read in less than half of one way's answers, nothing is claimed there. Prints the warnings."""
+    runs = []
+    for dataset, part in replies.groupby("dataset", sort=False):
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always", UserWarning)
+            runs.append(score(part[SCORED], setup=setup))
+        for warning in told:
+            print(f"{dataset}: {warning.message}")
+    of_models = together(run.parameters for run in runs)
+    return replace(
+        runs[0],
+        answers=with_condition(pd.concat([run.answers for run in runs], ignore_index=True)),
+        confidence=with_condition(pd.concat([run.confidence for run in runs], ignore_index=True)),
+        parameters=runs[0].parameters | of_models,
+        generations=(),
+    )
 
 
-def graded(replies: pd.DataFrame, graders: Sequence[str]) -> pd.DataFrame:
-    """The first answers' keys with a verdict (1, 0 or NaN) of each grader, and of "theirs": the
-    model that graded for the authors of the replies."""
+def with_condition(table: pd.DataFrame) -> pd.DataFrame:
+    """The table with a column ``condition``, the way of telling, from its data set's name."""
+    return table.assign(condition=table["dataset"].str.removeprefix("craft_md "))
+
+
+def graded(replies: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
+    """The first answers' keys with a verdict (1, 0 or NaN) of each of :data:`GRADERS`."""
+    keys = ["case_id", "dataset", "model"]
+    table = replies.merge(answers[[*keys, "correct"]], on=keys, validate="one_to_one")
     cases = [
         Case(case_id, dataset, (), truth, (truth,))
-        for case_id, dataset, truth in replies[["case_id", "dataset", "truth"]].to_numpy()
+        for case_id, dataset, truth in table[["case_id", "dataset", "truth"]].to_numpy()
     ]
-    found = replies[["case_id", "dataset", "model", "condition"]].copy()
-    answers = replies["answer"].astype(object).where(replies["answer"].notna(), None).tolist()
-    for name in graders:
-        grades = open_grader(name).grade(answers, cases)
-        verdicts = pd.Series([g.correct for g in grades], replies.index, dtype=float)
-        found[name] = verdicts.where(replies["answer"].notna())
-    found["theirs"] = replies["graded"].str[0].astype(float)
-    return found
+    names = table["answer"].astype(object).where(table["answer"].notna(), None).tolist()
+    exact = [grade.correct for grade in open_grader("exact").grade(names, cases)]
+    chosen = table["chosen"].str[0]
+    return table[[*keys, "condition"]].assign(
+        free=table["correct"].astype(float),
+        exact=pd.Series(exact, table.index, dtype=float).where(table["answer"].notna()),
+        theirs=table["graded"].str[0].astype(float),
+        choice=(chosen == table["option"]).astype(float).where(chosen.notna()),
+    )
+
+
+def judged_by_all(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """The verdicts of :func:`graded` on the answers that all graders judge; NaN elsewhere."""
+    shared = verdicts[list(GRADERS)].notna().all(axis=1)
+    return verdicts.assign(**{name: verdicts[name].where(shared) for name in GRADERS})
+
+
+def unread_is_wrong(verdicts: pd.DataFrame, replies: pd.DataFrame) -> pd.Series:
+    """The verdicts "free" with 0 where the answer could not be read; NaN as it was where it was
+    read and not judged, and wherever nothing is claimed of a model's way of telling."""
+    keys = ["case_id", "dataset", "model"]
+    unread = verdicts[keys].merge(replies[[*keys, "answer"]], on=keys)["answer"].isna()
+    n_judged: Any = verdicts.groupby(["model", "condition"])["free"].transform("count")
+    claimed = n_judged > 0
+    return verdicts["free"].mask(unread.to_numpy() & claimed, 0.0)
 
 
 def shares(
-    table: pd.DataFrame, columns: Sequence[str], by: Sequence[str], metric: str = "accuracy"
+    table: pd.DataFrame, columns: Sequence[str], metric: str = "accuracy", none: str = "no verdict"
 ) -> pd.DataFrame:
-    """The share of ones in each of ``columns`` by group: a row a group and column (``how``)."""
+    """The share of ones in each of ``columns`` by model and way of telling: a row for each and
+    column (``how``)."""
+    by = ["model", "condition"]
     lines: list[dict[str, Any]] = []
     for name in columns:
-        each = grouped(table[["case_id", *by, name]], by, name, "no verdict")
+        each = grouped(table[["case_id", *by, name]], by, name, none)
         lines += [line | {"how": name} for line in measure(each, {metric: rate(name)})]
     return schema.table(lines, [*by, "how"])
 
@@ -218,16 +263,24 @@ def copies(replies: pd.DataFrame) -> pd.DataFrame:
     """The share of cases in which all five whole replies are one text, by model and condition."""
     texts = replies["texts"].map(lambda five: len({text for text in five if text}) == 1)
     table = replies.assign(same=texts.astype(float))
-    return shares(table, ["same"], ["model", "condition"], "all five replies are one text")
+    return shares(table, ["same"], "all five replies are one text")
 
 
-def naive_agreement(replies: pd.DataFrame) -> pd.DataFrame:
-    """The mean share of the most frequent short name among those read, copies or not."""
-    shares_of_top = replies["samples"].map(_share_of_top)
-    table = replies[["model", "condition"]].assign(agreement=shares_of_top)
-    return table.groupby(["model", "condition"], sort=False)["agreement"].mean().reset_index()
+def naive_agreement(replies: pd.DataFrame, verdicts: pd.DataFrame) -> pd.DataFrame:
+    """The mean share of the most frequent short name, copies or not, beside the accuracy of the
+    same answers: a row a model, way of telling and metric."""
+    table = verdicts[["case_id", "dataset", "model", "condition", "free"]].merge(
+        replies[["case_id", "dataset", "model", "samples"]], on=["case_id", "dataset", "model"]
+    )
+    table["agreement"] = table.pop("samples").map(_share_of_top)
+    known = table["free"].notna() & table["agreement"].notna()
+    table[["free", "agreement"]] = table[["free", "agreement"]].where(known)
+    each = grouped(table, ["model", "condition"], "free", "too few answers read")
+    metrics = {"accuracy": rate("free"), "agreement": mean_share("agreement")}
+    return schema.table(measure(each, metrics), ["model", "condition"])
 
 
 def _share_of_top(names: Sequence[str | None]) -> float:
-    apart = trust.cdr([None if name is None else normalise(name) for name in names])
-    return 1 - apart
+    """The share of the most frequent of the names read; NaN below two."""
+    read = [normalise(name) for name in names if name is not None]
+    return 1 - trust.cdr(read) if len(read) > 1 else float("nan")

@@ -113,15 +113,18 @@ def _flag(value: Any) -> bool:
     return FLAGS[str(value).strip().lower()]
 
 
-def _each(read: Callable[[Any], Any], gaps: bool = False) -> Callable[[Any], list[Any]]:
-    """A list, or as text JSON, or items with semicolons between; with ``gaps`` some may be null."""
+def _each(
+    read: Callable[[Any], Any], gaps: bool = False, semicolons: bool = True
+) -> Callable[[Any], list[Any]]:
+    """A list, or as text JSON, or (``semicolons``) items with these between; with ``gaps`` some may
+    be null."""
 
     def every(value: Any) -> list[Any]:
         if isinstance(value, str):
             shown = value.strip()
             if shown[:1] == "[":
                 value = json.loads(shown)
-            elif "|" not in shown and on_one_line(shown):
+            elif semicolons and "|" not in shown and on_one_line(shown):
                 value = [item.strip() for item in shown.split(";")]
         if not isinstance(value, list | tuple | np.ndarray) or len(value) == 0:
             raise ValueError
@@ -201,7 +204,7 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "name": _name,
     "names": _each(_name),
     "answers": _each(_answer, gaps=True),
-    "texts": _each(_text, gaps=True),
+    "texts": _each(_text, gaps=True, semicolons=False),  # sentences contain them
     "flag": _flag,
     "verdicts": _each(_verdict, gaps=True),
     "level": partial(_whole, low=1, high=100),
