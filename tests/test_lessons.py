@@ -19,7 +19,7 @@ FOLDER = ROOT / "notebooks" / "lessons"
 SOLUTIONS = (ROOT / "docs" / "solutions.md").read_text(encoding="utf-8")
 ANSWERS = yaml.safe_load((Path(__file__).parent / "data" / "lessons.yml").read_text())
 """Exercise -> right answers and wrong ones, as a student writes them into the notebook."""
-SOLVED = re.compile(r"<summary>(\d[abc])</summary>.*?```python\n(.*?)```", re.DOTALL)
+SOLVED = re.compile(r"<summary>(\d[abcd])</summary>.*?```python\n(.*?)```", re.DOTALL)
 
 
 def executed(lesson: Path) -> dict[str, Any]:

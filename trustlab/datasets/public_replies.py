@@ -57,14 +57,15 @@ def load_replies(name: str, model: str | None = None, condition: str | None = No
     """
     if name not in NAMES:
         raise ValueError(f"name is {name!r}; allowed are {', '.join(NAMES)}")
-    table = _craft_md() if name == "craft_md" else _letters_and_numbers(name)
+    table = _recorded(name)
     for column, value in (("model", model), ("condition", condition)):
         if value is not None:
             choices = list(table[column].unique()) if column in table else ["none"]
             if value not in choices:
                 raise ValueError(f"{column} is {value!r}; allowed of {name}: {', '.join(choices)}")
             table = table.loc[table[column] == value]
-    return table.reset_index(drop=True)
+    table = table.reset_index(drop=True)
+    return _craft_md(table) if name == "craft_md" else _letters_and_numbers(table, name)
 
 
 def not_diseases() -> list[str]:
@@ -109,10 +110,17 @@ def option_named(options: Sequence[str], text: str) -> str | None:
     return None
 
 
-def _craft_md() -> pd.DataFrame:
-    file = PUBLIC / "craft_md" / "replies.jsonl.xz"
+def _recorded(name: str) -> pd.DataFrame:
+    """A set as its file has it."""
+    if name == "craft_md":
+        return pd.read_json(PUBLIC / name / "replies.jsonl.xz", lines=True)
+    empty = ["cell_empty", "no_confidence"]
+    return pd.read_csv(PUBLIC / name / "replies.csv.xz", na_values=empty)
+
+
+def _craft_md(table: pd.DataFrame) -> pd.DataFrame:
     names = {"dataset": "source", "answers": "texts", "questions": "n_questions"}
-    table = pd.read_json(file, lines=True).rename(columns=names)
+    table = table.rename(columns=names)
     table["dataset"] = "craft_md " + table["condition"]
     stray = ' \n"'  # what stands around some names
     for column in ("truth", "option"):
@@ -134,12 +142,9 @@ def _craft_md() -> pd.DataFrame:
     return table
 
 
-def _letters_and_numbers(name: str) -> pd.DataFrame:
-    empty = ["cell_empty", "no_confidence"]
-    table = pd.read_csv(PUBLIC / name / "replies.csv.xz", na_values=empty)
+def _letters_and_numbers(table: pd.DataFrame, name: str) -> pd.DataFrame:
     if name == "gastro":
         table["stated_confidence"] /= 10
-    else:
-        right = (table["answer"] == table["truth"]).astype(float)
-        table["correct"] = right.where(table["answer"].notna())
-    return table
+        return table
+    right = (table["answer"] == table["truth"]).astype(float)
+    return table.assign(correct=right.where(table["answer"].notna()))

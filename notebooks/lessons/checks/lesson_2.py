@@ -67,3 +67,13 @@ def two_panels(answer: Any) -> str:
     if b <= a:
         return f"the entropy's confidence is {a:.2f} for A and {b:.2f} for B; B must be higher"
     return ""
+
+
+@exercise("2d")
+def copies(answer: Any) -> str:
+    """The share of vignettes whose five replies are one text."""
+    slips = {
+        0.4626: "these are the short forms; another model took them from the replies",
+        0.0: "this is the share with more than one text",
+    }
+    return number(answer, 1.0, slips)

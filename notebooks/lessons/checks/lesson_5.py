@@ -90,3 +90,14 @@ def paradox(answer: Any) -> str:
     if (pooled := auroc(correct, confidence)) <= 0.5:
         return f"the levels are as they should be; pooled it is {pooled:.2f}, not above 0.5"
     return ""
+
+
+@exercise("5d")
+def stated_or_tokens(answer: Any) -> str:
+    """How much better GPT-4.1's stated confidence ranks than its token probability."""
+    slips = {
+        -0.0583: "this is the token probability less the stated confidence",
+        0.6997: "this is the AUROC of the stated confidence; subtract the other",
+        0.6413: "this is the AUROC of the token probability; subtract it from the other",
+    }
+    return number(answer, 0.0583, slips)

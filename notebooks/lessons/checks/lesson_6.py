@@ -70,3 +70,14 @@ def calibrated_and_useless(answer: Any) -> str:
     if (gap := ece(correct, confidence)) > 0.01:
         return f"its ECE is {gap:.2f}: it does not keep its word"
     return ""
+
+
+@exercise("6d")
+def does_it_keep_its_word(answer: Any) -> str:
+    """ECE of GPT-4.1's stated confidence and of its token probability."""
+    if len(pair := list(answer)) != 2:
+        return f"a pair of numbers is needed; these are {len(pair)}"
+    for name, value, right in zip(("stated", "token"), pair, (0.1819, 0.0606), strict=True):
+        if wrong := number(value, right):
+            return f"the {name} one is wrong: {wrong}"
+    return ""
