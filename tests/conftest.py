@@ -43,7 +43,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             raise pytest.UsageError(f"{item.nodeid} uses smoke_runs: add its file to ON_SMOKE_RUNS")
     if hasattr(config, "workerinput"):
         # Each process begins with two: with the first and third, or the second and fourth.
-        first = [*ON_SMOKE_RUNS, "test_same.py", "test_reference.py"]
+        first = [*ON_SMOKE_RUNS, "test_paper_run.py", "test_reference.py", "test_gguf.py"]
+        first += ["test_same.py", "test_kill.py"]
         items.sort(key=lambda i: (*first, i.path.name).index(i.path.name))
 
 

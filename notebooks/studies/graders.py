@@ -9,8 +9,10 @@ import numpy as np
 import pandas as pd
 
 from trustlab.choices import choices
+from trustlab.datasets.public_replies import PUBLIC, load_replies
 from trustlab.graders import Grader, open_grader
 from trustlab.metrics.agreement import COUNTS, agreement
+from trustlab.metrics.estimate import Rows, estimate, rate
 from trustlab.metrics.run_tables import KEYS
 from trustlab.metrics.schema import need, table
 from trustlab.records import Case
@@ -76,6 +78,76 @@ def agreement_table(graded: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
         for line in agreement(graded[first], graded[second], ids)
     ]
     return table(lines, ["first", "second"], [*COUNTS])
+
+
+THEIRS = "their GPT-4"
+"""The model that graded for the authors of the recorded replies."""
+
+
+def right_of_five(graders: Sequence[Grader]) -> pd.DataFrame:
+    """Of five answers of GPT-4 to a vignette, how many a dermatologist, the authors' model and each
+    grader call right: a row a case (100), a column each. What is ungraded is not called right."""
+    recorded = pd.read_csv(PUBLIC / "craft_md" / "dermatologist_counts.csv", keep_default_na=False)
+    replies = load_replies("craft_md", "gpt4_1106", "vignette").set_index("case_id")
+    replies = replies.loc[recorded["case_id"]]
+    counts = recorded[["case_id"]].assign(
+        dermatologist=recorded["correct_trials_of_5_by_dermatologist"],
+        **{THEIRS: [five.count(1) for five in replies["graded"]]},
+    )
+    answers = recorded[[f"trial_{i}" for i in range(5)]]
+    for grader in graders:
+        right = pd.Series(0, recorded.index)
+        for name in answers:
+            right += _called_right(grader, answers[name], replies["truth"])
+        counts[grader.name] = right
+    return counts
+
+
+def same_counts(counts: pd.DataFrame) -> pd.DataFrame:
+    """How often each grader counts as many right answers of five as the dermatologist."""
+    by = counts["dermatologist"]
+    lines = []
+    for grader in counts.columns.drop(["case_id", "dermatologist"]):
+        same = counts[["case_id"]].assign(same=(counts[grader] == by).astype(float))
+        line = estimate(Rows.of(same, "same"), rate("same"))
+        lines.append({"grader": grader, "metric": "same count", **line})
+    return table(lines, ["grader"])
+
+
+def against_reader(graders: Sequence[Grader]) -> pd.DataFrame:
+    """Agreement, kappa, precision and recall of each grader against a reader who ruled pairs of an
+    answer and a truth; those without a ruling are left out, and ungraded is not called right.
+    ``set``: the pairs on which the lists of names were mended, and those kept back."""
+    pairs = pd.read_csv(PUBLIC / "craft_md" / "ruled_pairs.csv", keep_default_na=False)
+    pairs = pairs[pairs["ruling"].isin(["right", "wrong"])].reset_index(drop=True)
+    pairs["case_id"] = pairs.index.astype(str)
+    pairs["reader"] = pairs["ruling"].eq("right").astype(float)
+    verdicts = {THEIRS: pairs["graded"]}
+    for grader in graders:
+        verdicts[grader.name] = _called_right(grader, pairs["answer"], pairs["truth"])
+    lines = []
+    for name, verdict in verdicts.items():
+        for part, own in pairs.assign(called=verdict.astype(float)).groupby("part", sort=False):
+            label = {"set": part, "grader": name}
+            both = agreement(own["called"], own["reader"], own["case_id"])
+            lines += [{**label, **line} for line in both]
+            for metric, rows, column in (
+                ("precision", own[own["called"].eq(1)], "reader"),
+                ("recall", own[own["reader"].eq(1)], "called"),
+            ):
+                line = estimate(Rows.of(rows, column, "it calls none right"), rate(column))
+                lines.append({**label, "metric": metric, **line})
+    return table(lines, ["set", "grader"])
+
+
+def _called_right(grader: Grader, answers: pd.Series, truths: pd.Series) -> pd.Series:
+    """1 where the grader calls an answer right, 0 where it does not or cannot tell."""
+    names = [answer or None for answer in answers]
+    cases = [
+        Case(str(i), "recorded", (), truth, (truth,)) for i, truth in enumerate(truths.to_list())
+    ]
+    grades = grader.grade(names, cases)
+    return pd.Series([int(grade.correct == 1) for grade in grades], answers.index)
 
 
 def _cases_of(answers: pd.DataFrame, cases: Sequence[Case]) -> list[Case]:
