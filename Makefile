@@ -123,7 +123,7 @@ fresh: wheel
 		trustlab init bench && cd bench && trustlab score replies.jsonl && \
 		test -s runs/score-replies/figures/score_auroc.png && \
 		trustlab data fetch smollm2 --accept && trustlab run 01_benchmark -p model=hf:smollm2 -p n=1 -p 'levels=[100]' \
-			-p samples=2 -p 'model_options={structured: true}' && test -s runs/01_benchmark/metrics.csv
+			-p samples=2 -p 'methods=[asp, poc, ce]' -p 'model_options={structured: true}' && test -s runs/01_benchmark/metrics.csv
 
 train-given:
 	@test -n "$(NAME)" -a -n "$(MINUTES)" -a -n "$(SEED)" -a -n "$(TO)" || { echo "Say which model, how long, with which seed and where to: make train NAME=embedded MINUTES=50 SEED=7 TO=FOLDER" >&2; exit 1; }
