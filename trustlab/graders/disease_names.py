@@ -14,14 +14,23 @@ from trustlab.words import word_lists
 
 _LISTS = word_lists("disease_names")
 _FORM = {form: one for one, forms in _LISTS["forms"].items() for form in forms.split()}
-_SMALL = frozenset(["and", "by", "due", "for", "from", "on", "to", "type", "with"])
+_SMALL = frozenset(
+    ["and", "associated", "by", "due", "for", "from", "induced", "on", "related", "to", "type"]
+    + ["with"]
+)
 """Words that say nothing between two others."""
 _PREFIX = re.compile(r"\b(non|pre|post|pseudo|para|anti) (?=[a-z])")
+_PLURALS = [
+    (re.compile(r"oma(?:s|ta)\b"), "oma"),
+    (re.compile(r"oses\b"), "osis"),
+    (re.compile(r"itides\b"), "itis"),
+    (re.compile(r"metastases\b"), "metastasis"),
+]
 _ISE = re.compile(r"(?<=[a-z]{4})is(ed?|ing|ation)\b")
 _ENDS = ("ss", "us", "is", "as", "os")
 _CUT = re.compile(
     r"[ ,]+(?:with|without|(?:due|secondary|related) to|(?:caused|complicated|triggered|induced) by"
-    r"|associated with|resulting from|leading to|causing|because of|from|following|after"
+    r"|associated with|resulting from|leading to|causing|because of|from|following|after|during"
     r"|in the setting of|on|to|in(?! situ))\b"
 )
 
@@ -40,7 +49,7 @@ def _spelt(text: str) -> str:
     phrases as ``phrases`` reads them."""
     text = normalise(re.sub(r"^a-", "a", folded(text))).replace("ae", "e").replace("oe", "e")
     text = _ISE.sub(r"iz\1", text)
-    for pattern, phrase in _PHRASES:
+    for pattern, phrase in (*_PLURALS, *_PHRASES):
         text = pattern.sub(phrase, text)
     words = _PREFIX.sub(r"\1", text).split()
     return " ".join(
