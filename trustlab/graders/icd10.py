@@ -134,6 +134,12 @@ def is_known(name: str) -> bool:
     return _words(name) in _places()
 
 
+def is_finding(name: str) -> bool:
+    """Whether the name is one of a sign or symptom alone (chapter R)."""
+    codes = {place.code[:1] for place in _places().get(_words(name), ()) if place.code}
+    return codes == {"R"}
+
+
 def relation(name: str, truths: Iterable[str]) -> str:
     """How a name stands to those of the truth: ``same`` (both titles of a code, or a title and its
     only inclusion term of other words), ``narrower`` (under the truth's title), else ''."""

@@ -14,8 +14,12 @@ from trustlab.graders.disease_names import (
     VOCABULARY,
     Name,
     before_the_cause,
+    cause_before,
+    goes_with,
+    is_listed,
     kinds_of,
     read_name,
+    word_set,
 )
 from trustlab.graders.same_diagnosis import (
     CERTAINTY,
@@ -23,6 +27,7 @@ from trustlab.graders.same_diagnosis import (
     EXCLUSIVE,
     content_words,
     exclude,
+    folded,
     is_acronym,
     is_named,
     is_qualifier,
@@ -38,6 +43,13 @@ RIGHT = (SAME, NARROWER)
 BROADER = "broader"
 _IN_BRACKETS = re.compile(r"^([^()]+)\(([^()]+)\)(.*)$")
 _SHORT = re.compile(r" ?\([A-Z][A-Za-z]{0,5}\)")
+_COMMA = re.compile(r" *,(?![^()]*\)) *")  # outside of brackets
+_WORD = re.compile(r"[^\W\d_]+")
+_DISEASE = re.compile(
+    r"(?:itis|oma|osis|asis|emia|pathy|trophy|plasia|penia|herpes|syndrome|disease|disorder|cancer"
+    r"|infection|tumor|fever|deficiency|poisoning|overdose|pneumonia|fracture|palsy)s?\b"
+)
+"""What a name that nothing knows ends with where it may be another disease's."""
 _SLIP = re.compile(r"^[b-z] |\?")  # a letter of a word that was cut off, a question
 _ADJECTIVE = re.compile(r"...(?:[aei]l|ic|ous|[ai]ve|[ai]ry|ed|ing|oid|ar|[ae]nt|an|form)$")
 _STAGES = {"acute", "subacute", "chronic", "recurrent", "latent", "late", "congenital", "neonatal"}
@@ -50,6 +62,31 @@ def verdict(answer: str, names: Sequence[str], knowledge: Knowledge) -> str:
     words that describe the same noun."""
     if is_named(answer, names):
         return SAME
+    answer, names = _without_slips(answer, names)
+    kind = _of_whole(answer, names, knowledge)
+    parts = _COMMA.split(CERTAINTY.sub(" ", plain_name(answer)))
+    if kind in RIGHT or len(parts) == 1:
+        return kind
+    return _of_several(parts, names, knowledge)
+
+
+def _of_several(parts: Sequence[str], names: Sequence[str], knowledge: Knowledge) -> str:
+    """The verdict on "A, B": right where one is, and the others do no harm."""
+    kinds = [_of_whole(part, names, knowledge) for part in parts]
+    if not any(kind in RIGHT for kind in kinds):
+        return OTHER
+    for part, kind in zip(parts, kinds, strict=True):
+        if kind in (*RIGHT, BROADER) or goes_with(part, names) or icd10.is_finding(part):
+            continue
+        if no_diagnosis(part) or is_known(part, knowledge):
+            return OTHER
+        if _DISEASE.search(normalise(part)):
+            return ""
+    return NARROWER
+
+
+def _of_whole(answer: str, names: Sequence[str], knowledge: Knowledge) -> str:
+    """The verdict on an answer that is taken for one name."""
     names = [*names, *(_SHORT.sub("", name) for name in names if _SHORT.search(name))]
     plain = _without_commas(CERTAINTY.sub(" ", plain_name(answer)))
     if _SLIP.search(answer.strip()) or "%" in plain:
@@ -83,6 +120,46 @@ def _of_two(outside: str, inside: str, names: Sequence[str], knowledge: Knowledg
     return ""
 
 
+LONG = 8
+"""Letters of a word, at least, in which one that is wrong is a slip."""
+
+
+def _without_slips(answer: str, names: Sequence[str]) -> tuple[str, list[str]]:
+    """Both with their long words as medicine spells them: one that is no word of medicine, and is
+    a letter off one of the other side, is a slip."""
+    here = set(normalise(folded(answer)).split())
+    there = {word for name in names for word in normalise(folded(name)).split()}
+    mended: dict[str, str] = {}
+    for one in here - there:
+        for other in there - here:
+            if _one_letter_off(one, other) and not exclude({one}, {other}):
+                spelt = [word for word in (one, other) if _is_medical(word)]
+                if len(spelt) == 1:
+                    mended[other if spelt == [one] else one] = spelt[0]
+    if not mended:
+        return answer, list(names)
+    texts = [_WORD.sub(lambda word: mended.get(word[0], word[0]), folded(answer))]
+    texts += [_WORD.sub(lambda word: mended.get(word[0], word[0]), folded(n)) for n in names]
+    return texts[0], texts[1:]
+
+
+def _one_letter_off(one: str, other: str) -> bool:
+    """Whether long words differ by one letter: another, one more, or two that changed places."""
+    short, long = sorted((one, other), key=len)
+    if len(short) < LONG or len(long) > len(short) + 1:
+        return False
+    start = next((i for i, pair in enumerate(zip(short, long, strict=False)) if len(set(pair)) > 1), len(short))
+    if len(long) > len(short):
+        return short[start:] == long[start + 1 :]
+    swapped = short[start + 1 : start + 2] + short[start : start + 1] + short[start + 2 :]
+    return short[start + 1 :] == long[start + 1 :] or swapped == long[start:]
+
+
+def _is_medical(word: str) -> bool:
+    """Whether a word is in a name of our lists or of ICD-10-CM."""
+    return bool(word_set(word) & (VOCABULARY | icd10.vocabulary()))
+
+
 def adds_words(answer: str, names: Sequence[str]) -> bool:
     """Whether an answer is a true name and more."""
     said = content_words(answer)
@@ -92,6 +169,11 @@ def adds_words(answer: str, names: Sequence[str]) -> bool:
 def is_disease(name: str, knowledge: Knowledge) -> bool:
     """Whether the table or ICD-10-CM has the name."""
     return in_table(name, knowledge) or icd10.is_known(name)
+
+
+def is_known(name: str, knowledge: Knowledge) -> bool:
+    """Whether the table, our lists or ICD-10-CM have the name."""
+    return is_disease(name, knowledge) or is_listed(name)
 
 
 def in_table(name: str, knowledge: Knowledge) -> bool:
@@ -115,7 +197,12 @@ def _relation(text: str, names: Sequence[str], knowledge: Knowledge) -> str:
     """How a name without brackets stands to the true ones: a verdict, or ``broader``."""
     head = before_the_cause(text)
     whole = _of_one(text, names, knowledge)
-    if head == text or whole in RIGHT:
+    if whole in RIGHT:
+        return whole
+    caused = cause_before(text)
+    if caused and not whole and _of_one(caused, names, knowledge) in RIGHT:
+        return NARROWER
+    if head == text:
         return whole
     of_head = _of_one(head, names, knowledge)
     return NARROWER if of_head in RIGHT else whole or of_head
