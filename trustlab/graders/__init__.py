@@ -29,6 +29,7 @@ from trustlab.graders.same_or_narrower import (
     RIGHT,
     adds_words,
     is_disease,
+    is_known_answer,
     verdict,
 )
 from trustlab.knowledge import Knowledge, load_knowledge
@@ -98,6 +99,10 @@ class ByRule:
         return [found[key] for key in keys]
 
 
+UNKNOWN = "unknown answer: neither the lists of names nor ICD-10-CM have it"
+"""Why an answer that nothing settles is neither right nor wrong to the synonym grader."""
+
+
 def _graded(kind: str) -> Grade:
     return Grade(int(kind in RIGHT), kind=kind if kind in RIGHT else OTHER)
 
@@ -122,8 +127,12 @@ class SynonymGrader(ByRule):
     name = "synonym"
 
     def rule(self, answer: str | None, case: Case) -> Grade:
-        """The grade is ``same`` or ``narrower``; anything else is wrong."""
-        return _graded(verdict(answer or "", *self.names_of(case)))
+        """The grade is ``same`` or ``narrower``; anything else that is known is wrong."""
+        names, knowledge = self.names_of(case)
+        kind = verdict(answer or "", names, knowledge)
+        if kind or is_known_answer(answer or "", knowledge):
+            return _graded(kind)
+        return Grade(None, UNKNOWN)
 
 
 def by_rule(

@@ -20,12 +20,6 @@ _SMALL = frozenset(
 )
 """Words that say nothing between two others."""
 _PREFIX = re.compile(r"\b(non|pre|post|pseudo|para|anti) (?=[a-z])")
-_PLURALS = [
-    (re.compile(r"oma(?:s|ta)\b"), "oma"),
-    (re.compile(r"oses\b"), "osis"),
-    (re.compile(r"itides\b"), "itis"),
-    (re.compile(r"metastases\b"), "metastasis"),
-]
 _ISE = re.compile(r"(?<=[a-z]{4})is(ed?|ing|ation)\b")
 _ENDS = ("ss", "us", "is", "as", "os")
 _CUT = re.compile(
@@ -35,7 +29,9 @@ _CUT = re.compile(
 )
 
 
-_CAUSED = re.compile(r"(?<=\w)[- ](?:induced|related|associated|triggered|mediated) (?!with|to|by)")
+_CAUSED = re.compile(
+    r"^(.*\w)[- ](?:induced|related|associated|triggered|mediated) (?!with|to|by)(.+)"
+)
 
 
 class Name(NamedTuple):
@@ -52,7 +48,7 @@ def _spelt(text: str) -> str:
     phrases as ``phrases`` reads them."""
     text = normalise(re.sub(r"^a-", "a", folded(text))).replace("ae", "e").replace("oe", "e")
     text = _ISE.sub(r"iz\1", text)
-    for pattern, phrase in (*_PLURALS, *_PHRASES):
+    for pattern, phrase in _PHRASES:
         text = pattern.sub(phrase, text)
     words = _PREFIX.sub(r"\1", text).split()
     return " ".join(
@@ -69,12 +65,6 @@ def _words(name: str) -> list[str]:
 _PHRASES = [(re.compile(rf"\b(?:{p})\b"), phrase) for p, phrase in _LISTS["phrases"].items()]
 _GROUPS = [[_spelt(name) for name in group.split("|")] for group in _LISTS["same"]]
 _FIRST = {name: group[0] for group in _GROUPS for name in group}
-_ALONE = {
-    other: first
-    for first, *others in ([_spelt(n) for n in group.split("|")] for group in _LISTS["alone"])
-    for other in others
-}
-"""Names that mean a disease where nothing else stands beside them."""
 _LONGEST = max(len(name.split()) for name in _FIRST)
 
 
@@ -97,7 +87,6 @@ HARMLESS = word_set(_LISTS["harmless"])
 NOT_NOW = word_set(_LISTS["not_now"])
 _NO_NOUNS = ANATOMY | HARMLESS | word_set(_LISTS["states"])
 AFTER_A_COMMA = _NO_NOUNS | QUALIFIERS
-_SITES = {_spelt(disease): word_set(sites) for disease, sites in _LISTS["sites"].items()}
 _CAUSE = {germ: cause for cause, germs in _LISTS["implied"].items() for germ in word_set(germs)}
 VOCABULARY = AFTER_A_COMMA | HARMLESS | frozenset().union(*_FIRST_OF_WORDS)
 ANOTHER = [
@@ -110,26 +99,16 @@ ANOTHER = [
 def read_name(text: str) -> Name:
     """The name with its listed names put as one, and without harmless words where the rest still
     names a disease."""
-    spelt = _spelt(text)
-    spelt = _by_first_names(_ALONE.get(spelt, spelt).split())
+    spelt = _by_first_names(_spelt(text).split())
     words = _words(spelt)
     if first := _FIRST_OF_WORDS.get(frozenset(words)):
         spelt, words = first, _words(first)
     described = _words(re.split(r" (?:of|in) ", before_the_cause(spelt))[0])
     noun = next((word for word in reversed(described) if _is_noun(word)), "")
-    for disease, sites in _SITES.items():
-        if disease in words:
-            words = [word for word in words if word not in sites]
     words += [_CAUSE[word] for word in words if word in _CAUSE]
     infectious = {"infection"} - set(spelt.split())  # "infective" is no harmless word
     rest = frozenset(words) - (HARMLESS - infectious)
     return Name(rest if any(map(_is_noun, rest)) else frozenset(words), noun, spelt)
-
-
-def is_listed(text: str) -> bool:
-    """Whether the lists have the name."""
-    spelt = _spelt(text)
-    return spelt in _LISTED or frozenset(_words(_by_first_names(spelt.split()))) in _WORDS_LISTED
 
 
 def _by_first_names(words: list[str]) -> str:
@@ -152,10 +131,9 @@ def before_the_cause(text: str) -> str:
     return _CUT.split(text, maxsplit=1)[0]
 
 
-def cause_before(text: str) -> str:
-    """The X of "Y-induced X"; '' where nothing of the kind stands before."""
-    parts = _CAUSED.split(text, maxsplit=1)
-    return parts[1] if len(parts) == 2 else ""
+def cause_behind(text: str) -> str:
+    """As "X due to Y" what is "Y-induced X"."""
+    return _CAUSED.sub(r"\2 due to \1", text, count=1)
 
 
 def kinds_of(names: Iterable[str]) -> list[str]:
@@ -168,24 +146,24 @@ _KINDS = [
     (read_name(name).words, [kind.strip() for kind in kinds.split("|")])
     for name, kinds in _LISTS["kinds"].items()
 ]
-_LISTED = {*_FIRST, *_ALONE}
-_WORDS_LISTED = {*_GROUPS_OF_WORDS, *(read_name(kind).words for _, kinds in _KINDS for kind in kinds)}
-_COMPANIONS = [
-    (read_name(name).words, [read_name(other).words for other in others.split("|")])
-    for name, others in _LISTS["companions"].items()
-]
-_BESIDE = [read_name(name).words for name in _LISTS["beside"]]
 
 
-def goes_with(text: str, names: Iterable[str]) -> bool:
-    """Whether a name is a finding, cause or complication that is listed for one of the diseases,
-    or for any."""
-    other, words = read_name(text).words, [read_name(name).words for name in names]
-    if any(finding <= other for finding in _BESIDE):
+def is_listed(text: str) -> bool:
+    """Whether the lists have the name."""
+    return frozenset(_words(read_name(text).spelt)) in _GROUPS_OF_WORDS
+
+
+_FINDINGS = [read_name(name).words for name in _LISTS["beside"]]
+_COMPANIONS: list[tuple[frozenset[str], frozenset[str]]] = []
+for _name, _others in _LISTS["companions"].items():
+    for _other in _others.split("|"):
+        _pair = read_name(_name).words, read_name(_other).words
+        _COMPANIONS += [_pair, _pair[::-1]]
+
+
+def goes_with(text: str, name: str) -> bool:
+    """Whether a text is a finding of many diseases, or a cause or complication of this one."""
+    other, disease = read_name(text).words, read_name(name).words
+    if any(finding <= other <= finding | AFTER_A_COMMA for finding in _FINDINGS):
         return True
-    for disease, companions in _COMPANIONS:
-        if any(disease <= true for true in words) and any(c <= other for c in companions):
-            return True
-        if disease <= other and any(c <= true for true in words for c in companions):
-            return True
-    return False
+    return any(one <= disease and companion <= other for one, companion in _COMPANIONS)

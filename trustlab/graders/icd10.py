@@ -134,10 +134,10 @@ def is_known(name: str) -> bool:
     return _words(name) in _places()
 
 
-def is_finding(name: str) -> bool:
-    """Whether the name is one of a sign or symptom alone (chapter R)."""
-    codes = {place.code[:1] for place in _places().get(_words(name), ()) if place.code}
-    return codes == {"R"}
+@lru_cache(maxsize=1 << 14)
+def has_words(words: frozenset[str]) -> bool:
+    """Whether one name of ICD-10-CM has all of these words."""
+    return any(words <= name for name in _places())
 
 
 def relation(name: str, truths: Iterable[str]) -> str:

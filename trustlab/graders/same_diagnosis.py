@@ -36,18 +36,16 @@ SAME_WORD = {word: one for one, words in _WORDS["same_word"].items() for word in
 CERTAINTY = re.compile(rf"\b(?:{'|'.join(_WORDS['certainty'])})\b")
 _APOSTROPHES = dict.fromkeys(map(ord, "’‘`´′‵ʹʼʽˈ＇"), "'")
 """Primes and accents that stand as apostrophes."""
-_GREEK = {ord(letter): f"{name} " for letter, name in _WORDS["greek"].items()}
 _POSSESSIVE = re.compile(r"' ?s\b")
 _UNSEEN = {"Cf", "Mn", "Me"}
 """Categories of characters without a place of their own: soft hyphens, joiners, accents."""
 
 
 def folded(name: str) -> str:
-    """In small letters, without accents, invisible characters and possessive 's; α as
-    alpha."""
+    """In small letters, without accents, invisible characters and possessive 's."""
     if name.isascii():
         return _POSSESSIVE.sub("", name.replace("`", "'").casefold()).strip()
-    letters = unicodedata.normalize("NFKD", name.translate(_APOSTROPHES | _GREEK))
+    letters = unicodedata.normalize("NFKD", name.translate(_APOSTROPHES))
     seen = "".join(c for c in letters if unicodedata.category(c) not in _UNSEEN)
     return _POSSESSIVE.sub("", unicodedata.normalize("NFKC", seen).casefold()).strip()
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
+from itertools import permutations
 
 from trustlab.graders import icd10
 from trustlab.graders.disease_names import (
@@ -14,7 +16,7 @@ from trustlab.graders.disease_names import (
     VOCABULARY,
     Name,
     before_the_cause,
-    cause_before,
+    cause_behind,
     goes_with,
     is_listed,
     kinds_of,
@@ -44,12 +46,9 @@ BROADER = "broader"
 _IN_BRACKETS = re.compile(r"^([^()]+)\(([^()]+)\)(.*)$")
 _SHORT = re.compile(r" ?\([A-Z][A-Za-z]{0,5}\)")
 _COMMA = re.compile(r" *,(?![^()]*\)) *")  # outside of brackets
-_WORD = re.compile(r"[^\W\d_]+")
-_DISEASE = re.compile(
-    r"(?:itis|oma|osis|asis|emia|pathy|trophy|plasia|penia|herpes|syndrome|disease|disorder|cancer"
-    r"|infection|tumor|fever|deficiency|poisoning|overdose|pneumonia|fracture|palsy)s?\b"
-)
-"""What a name that nothing knows ends with where it may be another disease's."""
+LONG = 8
+"""Letters of a word, at least, in which one that is wrong is a slip."""
+_LONG_WORD = re.compile(rf"[^\W\d_]{{{LONG},}}")
 _SLIP = re.compile(r"^[b-z] |\?")  # a letter of a word that was cut off, a question
 _ADJECTIVE = re.compile(r"...(?:[aei]l|ic|ous|[ai]ve|[ai]ry|ed|ing|oid|ar|[ae]nt|an|form)$")
 _STAGES = {"acute", "subacute", "chronic", "recurrent", "latent", "late", "congenital", "neonatal"}
@@ -62,7 +61,7 @@ def verdict(answer: str, names: Sequence[str], knowledge: Knowledge) -> str:
     words that describe the same noun."""
     if is_named(answer, names):
         return SAME
-    answer, names = _without_slips(answer, names)
+    answer, *names = _without_slips(answer, names)
     kind = _of_whole(answer, names, knowledge)
     parts = _COMMA.split(CERTAINTY.sub(" ", plain_name(answer)))
     if kind in RIGHT or len(parts) == 1:
@@ -71,17 +70,14 @@ def verdict(answer: str, names: Sequence[str], knowledge: Knowledge) -> str:
 
 
 def _of_several(parts: Sequence[str], names: Sequence[str], knowledge: Knowledge) -> str:
-    """The verdict on "A, B": right where one is, and the others do no harm."""
+    """The verdict on "A, B": right where one is, and no other is another disease."""
     kinds = [_of_whole(part, names, knowledge) for part in parts]
     if not any(kind in RIGHT for kind in kinds):
         return OTHER
     for part, kind in zip(parts, kinds, strict=True):
-        if kind in (*RIGHT, BROADER) or goes_with(part, names) or icd10.is_finding(part):
-            continue
-        if no_diagnosis(part) or is_known(part, knowledge):
+        harmless = kind in (*RIGHT, BROADER) or any(goes_with(part, name) for name in names)
+        if not harmless and (no_diagnosis(part) or is_known(part, knowledge)):
             return OTHER
-        if _DISEASE.search(normalise(part)):
-            return ""
     return NARROWER
 
 
@@ -120,44 +116,33 @@ def _of_two(outside: str, inside: str, names: Sequence[str], knowledge: Knowledg
     return ""
 
 
-LONG = 8
-"""Letters of a word, at least, in which one that is wrong is a slip."""
+def _without_slips(answer: str, names: Sequence[str]) -> list[str]:
+    """The answer and the names, in small letters, without slips in their long words."""
+    texts = [folded(text) for text in (answer, *names)]
+    words = {word for text in texts for word in _LONG_WORD.findall(text)}
+    for slip, word in permutations(sorted(words), 2):
+        if _is_slip(slip, word):
+            texts = [text.replace(slip, word) for text in texts]
+    return texts
 
 
-def _without_slips(answer: str, names: Sequence[str]) -> tuple[str, list[str]]:
-    """Both with their long words as medicine spells them: one that is no word of medicine, and is
-    a letter off one of the other side, is a slip."""
-    here = set(normalise(folded(answer)).split())
-    there = {word for name in names for word in normalise(folded(name)).split()}
-    mended: dict[str, str] = {}
-    for one in here - there:
-        for other in there - here:
-            if _one_letter_off(one, other) and not exclude({one}, {other}):
-                spelt = [word for word in (one, other) if _is_medical(word)]
-                if len(spelt) == 1:
-                    mended[other if spelt == [one] else one] = spelt[0]
-    if not mended:
-        return answer, list(names)
-    texts = [_WORD.sub(lambda word: mended.get(word[0], word[0]), folded(answer))]
-    texts += [_WORD.sub(lambda word: mended.get(word[0], word[0]), folded(n)) for n in names]
-    return texts[0], texts[1:]
-
-
-def _one_letter_off(one: str, other: str) -> bool:
-    """Whether long words differ by one letter: another, one more, or two that changed places."""
-    short, long = sorted((one, other), key=len)
-    if len(short) < LONG or len(long) > len(short) + 1:
+def _is_slip(one: str, word: str) -> bool:
+    """Whether one is a word of medicine but for a letter, and is none itself."""
+    if _cut(one).isdisjoint(_cut(word)) or exclude({one}, {word}):
         return False
-    start = next((i for i, pair in enumerate(zip(short, long, strict=False)) if len(set(pair)) > 1), len(short))
-    if len(long) > len(short):
-        return short[start:] == long[start + 1 :]
-    swapped = short[start + 1 : start + 2] + short[start : start + 1] + short[start + 2 :]
-    return short[start + 1 :] == long[start + 1 :] or swapped == long[start:]
+    return _is_medical(word) and not _is_medical(one)
+
+
+@lru_cache(maxsize=4096)
+def _cut(word: str) -> set[str]:
+    """The word, and what is left of it without one letter."""
+    return {word, *(word[:i] + word[i + 1 :] for i in range(len(word)))}
 
 
 def _is_medical(word: str) -> bool:
     """Whether a word is in a name of our lists or of ICD-10-CM."""
-    return bool(word_set(word) & (VOCABULARY | icd10.vocabulary()))
+    forms = word_set(word)
+    return not (forms.isdisjoint(VOCABULARY) and forms.isdisjoint(icd10.vocabulary()))
 
 
 def adds_words(answer: str, names: Sequence[str]) -> bool:
@@ -174,6 +159,19 @@ def is_disease(name: str, knowledge: Knowledge) -> bool:
 def is_known(name: str, knowledge: Knowledge) -> bool:
     """Whether the table, our lists or ICD-10-CM have the name."""
     return is_disease(name, knowledge) or is_listed(name)
+
+
+def is_known_answer(answer: str, knowledge: Knowledge) -> bool:
+    """Whether an answer has a name that :func:`is_known`, or whose words a name of ICD-10-CM has,
+    outside or inside its brackets, with or without its place, kind and cause."""
+    for part in re.split(r"[()]", CERTAINTY.sub(" ", plain_name(answer))):
+        for name in (part, before_the_cause(cause_behind(part))):
+            words = read_name(name).words
+            core = words - AFTER_A_COMMA - DEGREES or words
+            names = (name, " ".join(sorted(core)))
+            if core and (icd10.has_words(core) or any(is_known(n, knowledge) for n in names)):
+                return True
+    return False
 
 
 def in_table(name: str, knowledge: Knowledge) -> bool:
@@ -195,14 +193,10 @@ def _without_commas(name: str) -> str:
 
 def _relation(text: str, names: Sequence[str], knowledge: Knowledge) -> str:
     """How a name without brackets stands to the true ones: a verdict, or ``broader``."""
-    head = before_the_cause(text)
     whole = _of_one(text, names, knowledge)
-    if whole in RIGHT:
-        return whole
-    caused = cause_before(text)
-    if caused and not whole and _of_one(caused, names, knowledge) in RIGHT:
-        return NARROWER
-    if head == text:
+    behind = cause_behind(text)
+    head = before_the_cause(behind)
+    if head == text or whole in RIGHT or (behind != text and whole == OTHER):
         return whole
     of_head = _of_one(head, names, knowledge)
     return NARROWER if of_head in RIGHT else whole or of_head
