@@ -140,11 +140,11 @@ def by_rule(
 ) -> Grade | None:
     """What the rules alone say of an answer; ``None`` where it takes a reader of meaning. One that
     only adds words to a true name is a judge's, where one is there (``judged``)."""
-    if answer is None or (no_diagnosis(answer, names) and not is_named(answer, names)):
+    kind = verdict(answer or "", names, knowledge)
+    if answer is None or (no_diagnosis(answer, names) and kind not in RIGHT):
         return Grade(0)
     if judged and adds_words(answer, names) and not is_named(answer, names):
         return None
-    kind = verdict(answer, names, knowledge)
     return _graded(kind) if kind else None
 
 

@@ -88,7 +88,7 @@ NOT_NOW = word_set(_LISTS["not_now"])
 _NO_NOUNS = ANATOMY | HARMLESS | word_set(_LISTS["states"])
 AFTER_A_COMMA = _NO_NOUNS | QUALIFIERS
 _CAUSE = {germ: cause for cause, germs in _LISTS["implied"].items() for germ in word_set(germs)}
-VOCABULARY = AFTER_A_COMMA | HARMLESS | frozenset().union(*_FIRST_OF_WORDS)
+VOCABULARY = (AFTER_A_COMMA | HARMLESS | _CAUSE.keys()).union(*_FIRST_OF_WORDS)
 ANOTHER = [
     (frozenset(_words(_spelt(name))), word_set(words))
     for name, words in _LISTS["another_disease"].items()
@@ -154,11 +154,11 @@ def is_listed(text: str) -> bool:
 
 
 _FINDINGS = [read_name(name).words for name in _LISTS["beside"]]
-_COMPANIONS: list[tuple[frozenset[str], frozenset[str]]] = []
-for _name, _others in _LISTS["companions"].items():
-    for _other in _others.split("|"):
-        _pair = read_name(_name).words, read_name(_other).words
-        _COMPANIONS += [_pair, _pair[::-1]]
+_COMPANIONS = [
+    (read_name(name).words, read_name(other).words)
+    for name, others in _LISTS["companions"].items()
+    for other in others.split("|")
+]
 
 
 def goes_with(text: str, name: str) -> bool:
@@ -166,4 +166,6 @@ def goes_with(text: str, name: str) -> bool:
     other, disease = read_name(text).words, read_name(name).words
     if any(finding <= other <= finding | AFTER_A_COMMA for finding in _FINDINGS):
         return True
-    return any(one <= disease and companion <= other for one, companion in _COMPANIONS)
+    return any(
+        (a <= disease and b <= other) or (b <= disease and a <= other) for a, b in _COMPANIONS
+    )

@@ -62,31 +62,13 @@ def verdict(answer: str, names: Sequence[str], knowledge: Knowledge) -> str:
     if is_named(answer, names):
         return SAME
     answer, *names = _without_slips(answer, names)
-    kind = _of_whole(answer, names, knowledge)
-    parts = _COMMA.split(CERTAINTY.sub(" ", plain_name(answer)))
-    if kind in RIGHT or len(parts) == 1:
-        return kind
-    return _of_several(parts, names, knowledge)
-
-
-def _of_several(parts: Sequence[str], names: Sequence[str], knowledge: Knowledge) -> str:
-    """The verdict on "A, B": right where one is, and no other is another disease."""
-    kinds = [_of_whole(part, names, knowledge) for part in parts]
-    if not any(kind in RIGHT for kind in kinds):
-        return OTHER
-    for part, kind in zip(parts, kinds, strict=True):
-        harmless = kind in (*RIGHT, BROADER) or any(goes_with(part, name) for name in names)
-        if not harmless and (no_diagnosis(part) or is_known(part, knowledge)):
-            return OTHER
-    return NARROWER
-
-
-def _of_whole(answer: str, names: Sequence[str], knowledge: Knowledge) -> str:
-    """The verdict on an answer that is taken for one name."""
     names = [*names, *(_SHORT.sub("", name) for name in names if _SHORT.search(name))]
     plain = _without_commas(CERTAINTY.sub(" ", plain_name(answer)))
     if _SLIP.search(answer.strip()) or "%" in plain:
         return OTHER
+    listed = _COMMA.split(plain)
+    if len(listed) > 1:
+        return _of_several(listed, names, knowledge)
     parts = _IN_BRACKETS.match(plain)
     if parts is None:
         return OTHER if no_diagnosis(plain, names) else _relation(plain, names, knowledge)
@@ -98,6 +80,19 @@ def _of_whole(answer: str, names: Sequence[str], knowledge: Knowledge) -> str:
     if not aliases:
         return _relation(outside, names, knowledge)
     return _of_two(outside, aliases[0], names, knowledge)
+
+
+def _of_several(parts: Sequence[str], names: Sequence[str], knowledge: Knowledge) -> str:
+    """The verdict on "A, B": right where one is, and no other is another disease."""
+    kinds = [verdict(part, names, knowledge) for part in parts]
+    if not any(kind in RIGHT for kind in kinds):
+        return OTHER
+    for part, kind in zip(parts, kinds, strict=True):
+        if kind in (*RIGHT, BROADER) or any(goes_with(part, name) for name in names):
+            continue
+        if no_diagnosis(part) or is_disease(part, knowledge) or is_listed(part):
+            return OTHER
+    return NARROWER
 
 
 def _of_two(outside: str, inside: str, names: Sequence[str], knowledge: Knowledge) -> str:
@@ -156,20 +151,16 @@ def is_disease(name: str, knowledge: Knowledge) -> bool:
     return in_table(name, knowledge) or icd10.is_known(name)
 
 
-def is_known(name: str, knowledge: Knowledge) -> bool:
-    """Whether the table, our lists or ICD-10-CM have the name."""
-    return is_disease(name, knowledge) or is_listed(name)
-
-
 def is_known_answer(answer: str, knowledge: Knowledge) -> bool:
-    """Whether an answer has a name that :func:`is_known`, or whose words a name of ICD-10-CM has,
+    """Whether the table or our lists have a name of an answer, or a name of ICD-10-CM its words;
     outside or inside its brackets, with or without its place, kind and cause."""
     for part in re.split(r"[()]", CERTAINTY.sub(" ", plain_name(answer))):
-        for name in (part, before_the_cause(cause_behind(part))):
-            words = read_name(name).words
-            core = words - AFTER_A_COMMA - DEGREES or words
-            names = (name, " ".join(sorted(core)))
-            if core and (icd10.has_words(core) or any(is_known(n, knowledge) for n in names)):
+        if in_table(part, knowledge):
+            return True
+        head = before_the_cause(cause_behind(part))
+        core = " ".join(sorted(read_name(head).words - AFTER_A_COMMA - DEGREES))
+        for name in filter(str.strip, (head, core)):
+            if is_listed(name) or icd10.has_words(read_name(name).words):
                 return True
     return False
 
@@ -185,7 +176,6 @@ def _without_commas(name: str) -> str:
     describes = (
         before_the_cause(f" {part}") == ""
         or set(normalise(part).split()) <= AFTER_A_COMMA | DEGREES
-        or part.strip().endswith((" type", " variant", " form", " subtype"))
         for part in parts[1:]
     )
     return " ".join(parts) if all(describes) else name
