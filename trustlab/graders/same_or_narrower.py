@@ -36,6 +36,7 @@ from trustlab.graders.same_diagnosis import (
     no_diagnosis,
     plain_name,
     readings,
+    spellings,
 )
 from trustlab.knowledge import Knowledge
 from trustlab.records import normalise
@@ -154,9 +155,9 @@ def is_disease(name: str, knowledge: Knowledge) -> bool:
 def is_known_answer(answer: str, knowledge: Knowledge) -> bool:
     """Whether the table or our lists have a name of an answer, or a name of ICD-10-CM its words;
     outside or inside its brackets, with or without its place, kind and cause."""
+    if in_table(answer, knowledge):
+        return True
     for part in re.split(r"[()]", CERTAINTY.sub(" ", plain_name(answer))):
-        if in_table(part, knowledge):
-            return True
         head = before_the_cause(cause_behind(part))
         core = " ".join(sorted(read_name(head).words - AFTER_A_COMMA - DEGREES))
         for name in filter(str.strip, (head, core)):
@@ -167,7 +168,8 @@ def is_known_answer(answer: str, knowledge: Knowledge) -> bool:
 
 def in_table(name: str, knowledge: Knowledge) -> bool:
     """Whether the table has the name."""
-    return any(knowledge.condition_named(key) is not None for key, _ in readings(name))
+    keys = spellings(name).union(key for key, _ in readings(name))
+    return any(knowledge.condition_named(key) is not None for key in keys)
 
 
 def _without_commas(name: str) -> str:
