@@ -3,8 +3,9 @@
 What is right, what is no diagnosis and where names come from: docs/python.md, with ``grader``. To
 all but ``exact`` words of certainty and degree, accents, invisible characters, a possessive 's, a
 leading "Diagnosis:" and words turned round change nothing, but "mild A" for "severe A" is wrong;
-nor, in brackets at the end, an ICD-10 code, a share, the abbreviation or another true name. A
-disease is no syndrome, and more than 200 characters are no diagnosis.
+nor, in brackets at the end, an ICD-10 code, a share, the abbreviation or another true name; nor
+does a finding, cause or complication behind a comma, or one wrong letter in a long word. A disease
+is no syndrome, and more than 200 characters are no diagnosis.
 """
 
 from __future__ import annotations
@@ -121,13 +122,14 @@ class ExactGrader(ByRule):
 @dataclass(frozen=True)
 class SynonymGrader(ByRule):
     """An answer is right if it is one of ``case.accepted``, names the same condition, or a kind of
-    it (:func:`~trustlab.graders.same_or_narrower.verdict`). Our ``knowledge`` is the default."""
+    it (:func:`~trustlab.graders.same_or_narrower.verdict`). One that nothing settles is wrong if
+    its name is known, else ungraded (:data:`UNKNOWN`). Our ``knowledge`` is the default."""
 
     knowledge: Knowledge | None = None
     name = "synonym"
 
     def rule(self, answer: str | None, case: Case) -> Grade:
-        """The grade is ``same`` or ``narrower``; anything else that is known is wrong."""
+        """The grade is ``same``, ``narrower``, ``other``, or missing with :data:`UNKNOWN`."""
         names, knowledge = self.names_of(case)
         kind = verdict(answer or "", names, knowledge)
         if kind or is_known_answer(answer or "", knowledge):
