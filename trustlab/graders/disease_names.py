@@ -14,10 +14,7 @@ from trustlab.words import word_lists
 
 _LISTS = word_lists("disease_names")
 _FORM = {form: one for one, forms in _LISTS["forms"].items() for form in forms.split()}
-_SMALL = frozenset(
-    ["and", "associated", "by", "due", "for", "from", "induced", "on", "related", "to", "type"]
-    + ["with"]
-)
+_SMALL = frozenset(_LISTS["small"].split())
 """Words that say nothing between two others."""
 _PREFIX = re.compile(r"\b(non|pre|post|pseudo|para|anti) (?=[a-z])")
 _ISE = re.compile(r"(?<=[a-z]{4})is(ed?|ing|ation)\b")

@@ -22,8 +22,9 @@ from trustlab import paths
 from trustlab.graders.disease_names import read_name
 from trustlab.processes import seldom_collected
 
-_LEFT_OUT = re.compile(r"[VWXYZ]|[ST].{5}|.{7}")
-"""Codes of circumstances, and those of most detail: sides, joints, encounters."""
+_LEFT_OUT = re.compile(r"[VWXYZ]|[ST].{5}|.{7}|P22$")
+"""Codes of circumstances, and those of most detail: sides, joints, encounters. Respiratory distress
+of the newborn (P22) is read as its syndrome, which is but one kind of it."""
 _RESIDUAL = re.compile(r"^other\b|\bother specified\b|\bunspecified\b|\bnot elsewhere\b", re.I)
 _UNSPECIFIED = re.compile(
     r",? \(?(?:unspecified(?: (?:organism|site|type|part|complications?))*|nos)\)?$"

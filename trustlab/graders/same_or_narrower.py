@@ -36,7 +36,6 @@ from trustlab.graders.same_diagnosis import (
     no_diagnosis,
     plain_name,
     readings,
-    spellings,
 )
 from trustlab.knowledge import Knowledge
 from trustlab.records import normalise
@@ -155,7 +154,7 @@ def is_disease(name: str, knowledge: Knowledge) -> bool:
 def is_known_answer(answer: str, knowledge: Knowledge) -> bool:
     """Whether the table or our lists have a name of an answer, or a name of ICD-10-CM its words;
     outside or inside its brackets, with or without its place, kind and cause."""
-    if in_table(answer, knowledge):
+    if in_table(answer, knowledge) or knowledge.condition_named(answer):
         return True
     for part in re.split(r"[()]", CERTAINTY.sub(" ", plain_name(answer))):
         head = before_the_cause(cause_behind(part))
@@ -168,8 +167,7 @@ def is_known_answer(answer: str, knowledge: Knowledge) -> bool:
 
 def in_table(name: str, knowledge: Knowledge) -> bool:
     """Whether the table has the name."""
-    keys = spellings(name).union(key for key, _ in readings(name))
-    return any(knowledge.condition_named(key) is not None for key in keys)
+    return any(knowledge.condition_named(key) is not None for key, _ in readings(name))
 
 
 def _without_commas(name: str) -> str:
