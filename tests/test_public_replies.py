@@ -78,7 +78,8 @@ def test_craft_md_is_scored_as_it_is() -> None:
     rows = tl.load_replies("craft_md", "gpt4_1106", "vignette").head(40)
     run = tl.score(rows, ["poc"], tl.Setup(cache=":memory:", quiet=True))
     unread, unknown = rows["missing"] != "", run.answers["missing"] == UNKNOWN
-    assert (run.answers["correct"].isna() == (unread | unknown)).all() and unknown.sum() < 4
+    assert (run.answers["correct"].isna() == (unread | unknown)).all()
+    assert 0 < unknown.mean() <= 0.1
     assert (
         run.answers["n_samples"].to_list()
         == rows["samples"].map(lambda s: len(s) - s.count(None)).to_list()

@@ -135,7 +135,6 @@ def is_known(name: str) -> bool:
     return _words(name) in _places()
 
 
-@lru_cache(maxsize=1 << 14)
 def has_words(words: frozenset[str]) -> bool:
     """Whether one name of ICD-10-CM has all of these words."""
     return any(map(words.issubset, _places()))

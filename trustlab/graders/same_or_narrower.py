@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache
 from itertools import permutations
 
 from trustlab.graders import icd10
@@ -128,7 +128,7 @@ def _is_slip(one: str, word: str) -> bool:
     return _is_medical(word) and not _is_medical(one)
 
 
-@lru_cache(maxsize=4096)
+@cache
 def _cut(word: str) -> set[str]:
     """The word, and what is left of it without one letter."""
     return {word, *(word[:i] + word[i + 1 :] for i in range(len(word)))}
