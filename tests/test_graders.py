@@ -27,6 +27,7 @@ from made_graders import (
 from studies.graders import agreement_table, grade, verdicts
 from trustlab.graders import (
     GRADERS,
+    UNKNOWN,
     EncoderGrader,
     ExactGrader,
     Grade,
@@ -122,23 +123,26 @@ WAVES = Knowledge({}, {}, {}, condition_of_name={n: RIPPLES for n in ("ripples",
 
 
 @each(
-    ("grader", "truth", "right", "wrong"),
+    ("grader", "truth", "right", "wrong", "unknown"),
     [
         (SynonymGrader(TABLE), FLU,
          ["  influenza. ", "The Grippe", "a seasonal fever", "Influenza (flu)", "acute influenza"],
-         ["Croup", "Influenza or croup", "Unheard-of disease", "the"]),
+         ["Croup", "Influenza or croup", "the"], ["Unheard-of disease"]),
         # an initial "a" is not always an article
-        (SynonymGrader(TABLE), case("A-fib"), ["A fib", "Atrial fibrillation"], ["fib"]),
-        (SynonymGrader(TABLE), case("Ménière disease"), [NFD], []),
-        (EXACT, case("Influenza", "Flu"), ["The influenza"], ["Flu", "Influenza (flu)"]),
+        (SynonymGrader(TABLE), case("A-fib"), ["A fib", "Atrial fibrillation"], [], ["fib"]),
+        (SynonymGrader(TABLE), case("Ménière disease"), [NFD], [], []),
+        (EXACT, case("Influenza", "Flu"), ["The influenza"], ["Flu", "Influenza (flu)"], []),
         # the table joins names that the case does not list
-        (SynonymGrader(WAVES), case("Ripples"), ["Wavelets"], []),
-        (SynonymGrader(NO_TABLE), case("Ripples"), [], ["Wavelets"]),
+        (SynonymGrader(WAVES), case("Ripples"), ["Wavelets"], [], []),
+        (SynonymGrader(WAVES), case("Spindrift"), [], ["Wavelets"], ["Foam"]),
+        (SynonymGrader(NO_TABLE), case("Ripples"), [], [], ["Wavelets"]),
     ],
 )  # fmt: skip
-def test_names_by_hand(grader: Grader, truth, right: list[str], wrong: list[str]) -> None:
-    assert [grader.correct(answer, truth) for answer in right] == [1] * len(right)
-    assert [grader.correct(answer, truth) for answer in wrong] == [0] * len(wrong)
+def test_names_by_hand(grader: Grader, truth, right, wrong, unknown) -> None:
+    for answers, correct in ((right, 1), (wrong, 0), (unknown, None)):
+        grades = grader.grade(answers, [truth] * len(answers))
+        assert [grade.correct for grade in grades] == [correct] * len(answers)
+        assert all(grade.missing == UNKNOWN for grade in grades if grade.correct is None)
 
 
 def test_every_name_of_the_shipped_table_is_right_for_its_own_condition_only() -> None:
@@ -148,17 +152,118 @@ def test_every_name_of_the_shipped_table_is_right_for_its_own_condition_only() -
             assert {grader.correct(name, case(truth.name)) for name in this.names} == {right}
 
 
-with (Path(__file__).parent / "data/diagnosis_pairs.csv").open(encoding="utf-8") as file:
+DATA = Path(__file__).parent / "data"
+with (DATA / "diagnosis_pairs.csv").open(encoding="utf-8") as file:
     PAIRS = list(csv.DictReader(file))
 
 
+def called_right(rows: list[dict[str, str]]) -> list[bool]:
+    """Whether the default grader calls each answer right; an unknown one is not."""
+    cases = [case(row["truth"]) for row in rows]
+    grades = SynonymGrader().grade([row["answer"] for row in rows], cases)
+    return [grade.correct == 1 for grade in grades]
+
+
 def test_nearly_every_pair_is_graded_as_a_person_does() -> None:
-    called = [SynonymGrader().correct(row["answer"], case(row["truth"])) for row in PAIRS]
+    called = called_right(PAIRS)
     right = [row["expected"] in RIGHT for row in PAIRS]
     wrong = [row for row, c, r in zip(PAIRS, called, right, strict=True) if c != r]
     assert [row for row in wrong if not row["open"]] == []
     both = sum(c and r for c, r in zip(called, right, strict=True))
     assert len(PAIRS) > 700 and both / sum(called) >= 0.99 and both / sum(right) >= 0.97
+
+
+def test_precision_and_recall_on_ruled_pairs_are_those_of_the_docs() -> None:
+    with (DATA / "ruled_pairs.csv").open(encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if row["ruling"] in "RW"]
+    called = called_right(rows)
+    n_right = sum(row["ruling"] == "R" for row in rows)
+    hits = sum(c and row["ruling"] == "R" for c, row in zip(called, rows, strict=True))
+    precision, recall = f"{hits} of {sum(called)}", f"{hits} of {n_right}"
+    docs = (Path(__file__).parents[1] / "docs/python.md").read_text(encoding="utf-8")
+    assert f"{precision} answers that it calls right are right" in docs
+    assert f"it finds {recall} right answers" in docs
+    assert hits / sum(called) >= 0.97 and hits / n_right >= 0.85
+
+
+ONE_DISEASE = [
+    ("Primary CNS lymphoma", "Primary central nervous system lymphoma"),
+    ("Empyema", "Pleural empyema"),
+    ("Renal calculus", "Nephrolithiasis"),
+    ("Ureteral calculus", "Ureterolithiasis"),
+    ("Ureteric stone", "Urolithiasis"),
+    ("Lisinopril-induced angioedema", "Drug-induced angioedema"),
+    ("Angioedema due to enalapril", "Drug-induced angioedema"),
+    ("Ibuprofen-associated gastritis", "Gastritis"),
+    ("Sjoegren's syndrome", "Sjögren syndrome"),
+    ("Guillain Barré syndrome", "Guillain-Barre syndrome"),
+    ("Behçets disease", "Behcet's disease"),
+    ("Ménière's disease", "Meniere disease"),
+    ("Henoch-Schoenlein purpura", "Henoch-Schönlein purpura"),
+    ("Coal workers' pneumoconiosis", "Coal worker' s pneumoconiosis"),
+    ("Premature ovarian failure", "Premature ovarian insufficiency"),
+    ("Adenocarcinoma of the pancreas", "Pancreatic cancer"),
+    ("Testicular tumor", "Testicular cancer"),
+    ("β-thalassemia major", "Beta thalassemia major"),
+    ("Seborrheic keratoses", "Seborrheic keratosis"),
+    ("Acute gout attack", "Acute gout"),
+    # one letter too few, too many, another, two that changed places; on either side
+    ("Pyoderma gangrenosm", "Pyoderma gangrenosum"),
+    ("Dacryocystitis", "Dacryocystittis"),
+    ("Dermatomyositis", "Dermatomyocitis"),
+    ("Central retinal artery occlusion", "Central retinal artery occulsion"),
+]
+TWO_DISEASES = [
+    ("Subdural empyema", "Pleural empyema"),
+    ("Ureteral stone", "Kidney stone"),
+    ("Drug-induced lupus", "Lupus"),
+    ("Drug-induced angioedema", "Lisinopril-induced angioedema"),  # a broader name
+    ("Pancreatic neuroendocrine tumor", "Pancreatic cancer"),
+    ("Lung adenocarcinoma", "Pancreatic adenocarcinoma"),
+    # a letter makes another word of medicine, or the opposite
+    ("Ureteral stricture", "Urethral stricture"),
+    ("Dysphagia", "Dysphasia"),
+    ("Hypercalcemia", "Hypocalcemia"),
+    ("Arteritis", "Arthritis"),
+]
+BESIDE = [
+    ("Systemic vasculitis, polyarteritis nodosa", "Polyarteritis nodosa"),  # a broader name
+    ("Churg-Strauss syndrome, EGPA", "Eosinophilic granulomatosis with polyangiitis"),
+    ("Deep vein thrombosis, pulmonary embolism", "Deep vein thrombosis"),
+    ("Pleural effusion, pneumonia", "Pneumonia"),
+    ("Alzheimer disease, early stage of the illness", "Alzheimer disease"),
+    ("Delusional disorder, erotomanic type", "Delusional disorder"),
+]
+LISTS_OF_TWO = [
+    ("Pneumonia, acute gastritis", "Pneumonia"),
+    ("Lung cancer, tuberculosis", "Tuberculosis"),
+    ("Asthma, cardiac", "Asthma"),
+    ("Deep vein thrombosis, superficial thrombophlebitis", "Superficial thrombophlebitis"),
+    ("Pneumonia, not asthma", "Pneumonia"),
+    ("Pneumonia, bronchitis or asthma", "Pneumonia"),
+]
+
+
+@each(
+    ("answer", "truth", "right"),
+    [(*pair, 1) for pair in ONE_DISEASE + BESIDE] + [(*p, 0) for p in TWO_DISEASES + LISTS_OF_TWO],
+)
+def test_other_spellings_and_names_are_the_same_and_a_second_disease_is_not(
+    answer: str, truth: str, right: int
+) -> None:
+    assert SynonymGrader().correct(answer, case(truth)) == right
+
+
+@each("answer", ["Blorptic zoonitis", "Acute blorptitis", "Blorptitis due to quux (BQ)"])
+def test_an_answer_that_nothing_knows_is_unknown_and_left_to_other_graders(answer: str) -> None:
+    for truth in ("Pneumonia", "Quuxosis"):
+        assert SynonymGrader().grade([answer], [case(truth)]) == [Grade(None, UNKNOWN)]
+    assert JudgeGrader(SaysTrue("False")).correct(answer, PNEUMONIA) == 0
+
+
+@each("answer", [*WRONG, "Gout", "Left knee gout", "Gout (podagra)", "Blorptitis or zoonitis"])
+def test_a_known_disease_a_list_a_denial_and_nothing_stay_wrong(answer: str) -> None:
+    assert SynonymGrader().correct(answer, case("Quuxosis")) == 0
 
 
 @each(
@@ -291,7 +396,8 @@ class Doubtful(ExactGrader):
     ("grader", "accepted", "correct"),
     [
         ("exact", {}, [0, 1, 0, 0, 0, np.nan]),  # a failed answer stays failed
-        ("synonym", {"d": ("Croup",)}, [1, 1, 0, 1, 0, np.nan]),  # cases bring accepted names
+        # cases bring accepted names; "ottitis" is too short for a slip, and unknown
+        ("synonym", {"d": ("Croup",)}, [1, 1, np.nan, 1, 0, np.nan]),
         ("encoder", {}, [1, 1, 1, 0, 0, np.nan]),
         (Doubtful(), {}, [0, 1, 0, np.nan, 0, np.nan]),
     ],
@@ -328,9 +434,9 @@ def test_graders_are_compared_in_pairs_on_what_both_graded() -> None:
     pairs = [("exact", "synonym"), ("exact", "doubtful"), ("synonym", "doubtful")]
     assert list(table.index) == pairs
     counts = ["n", "both_right", "only_first", "only_second", "both_wrong", "n_missing"]
-    # a failed answer is missing
-    assert table.loc[pairs[0], counts].to_list() == [5, 1, 0, 1, 3, 1]
-    assert table.loc[pairs[2], counts].to_list() == [4, 1, 1, 0, 2, 2]
+    # a failed answer is missing, and an unknown one
+    assert table.loc[pairs[0], counts].to_list() == [4, 1, 0, 1, 2, 2]
+    assert table.loc[pairs[2], counts].to_list() == [3, 1, 1, 0, 1, 3]
     assert table.loc[pairs[1], "value"] == 1
     for graders in (["exact"], ["exact", ExactGrader()]):
         with pytest.raises(ValueError, match="two or more"):

@@ -16,6 +16,7 @@ from trustlab.datasets.public_replies import (
     option_named,
     short_form,
 )
+from trustlab.graders import UNKNOWN
 from trustlab.records import SEVERAL
 
 load = functools.cache(tl.load_replies)
@@ -76,7 +77,9 @@ def test_a_model_and_a_condition_are_kept_alone() -> None:
 def test_craft_md_is_scored_as_it_is() -> None:
     rows = tl.load_replies("craft_md", "gpt4_1106", "vignette").head(40)
     run = tl.score(rows, ["poc"], tl.Setup(cache=":memory:", quiet=True))
-    assert (run.answers["correct"].isna() == (rows["missing"] != "")).all()
+    unread, unknown = rows["missing"] != "", run.answers["missing"] == UNKNOWN
+    assert (run.answers["correct"].isna() == (unread | unknown)).all()
+    assert 0 < unknown.mean() <= 0.1
     assert (
         run.answers["n_samples"].to_list()
         == rows["samples"].map(lambda s: len(s) - s.count(None)).to_list()

@@ -3,8 +3,9 @@
 What is right, what is no diagnosis and where names come from: docs/python.md, with ``grader``. To
 all but ``exact`` words of certainty and degree, accents, invisible characters, a possessive 's, a
 leading "Diagnosis:" and words turned round change nothing, but "mild A" for "severe A" is wrong;
-nor, in brackets at the end, an ICD-10 code, a share, the abbreviation or another true name. A
-disease is no syndrome, and more than 200 characters are no diagnosis.
+nor, in brackets at the end, an ICD-10 code, a share, the abbreviation or another true name; nor
+does a finding, cause or complication behind a comma, or one wrong letter in a long word. A disease
+is no syndrome, and more than 200 characters are no diagnosis.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from trustlab.graders.same_or_narrower import (
     RIGHT,
     adds_words,
     is_disease,
+    is_known_answer,
     verdict,
 )
 from trustlab.knowledge import Knowledge, load_knowledge
@@ -98,6 +100,10 @@ class ByRule:
         return [found[key] for key in keys]
 
 
+UNKNOWN = "unknown answer: neither the lists of names nor ICD-10-CM have it"
+"""Why an answer that nothing settles is neither right nor wrong to the synonym grader."""
+
+
 def _graded(kind: str) -> Grade:
     return Grade(int(kind in RIGHT), kind=kind if kind in RIGHT else OTHER)
 
@@ -116,14 +122,19 @@ class ExactGrader(ByRule):
 @dataclass(frozen=True)
 class SynonymGrader(ByRule):
     """An answer is right if it is one of ``case.accepted``, names the same condition, or a kind of
-    it (:func:`~trustlab.graders.same_or_narrower.verdict`). Our ``knowledge`` is the default."""
+    it (:func:`~trustlab.graders.same_or_narrower.verdict`). One that nothing settles is wrong if
+    its name is known, else ungraded (:data:`UNKNOWN`). Our ``knowledge`` is the default."""
 
     knowledge: Knowledge | None = None
     name = "synonym"
 
     def rule(self, answer: str | None, case: Case) -> Grade:
-        """The grade is ``same`` or ``narrower``; anything else is wrong."""
-        return _graded(verdict(answer or "", *self.names_of(case)))
+        """The grade is ``same``, ``narrower``, ``other``, or missing with :data:`UNKNOWN`."""
+        names, knowledge = self.names_of(case)
+        kind = verdict(answer or "", names, knowledge)
+        if kind or is_known_answer(answer or "", knowledge):
+            return _graded(kind)
+        return Grade(None, UNKNOWN)
 
 
 def by_rule(
@@ -131,11 +142,11 @@ def by_rule(
 ) -> Grade | None:
     """What the rules alone say of an answer; ``None`` where it takes a reader of meaning. One that
     only adds words to a true name is a judge's, where one is there (``judged``)."""
-    if answer is None or (no_diagnosis(answer, names) and not is_named(answer, names)):
+    kind = verdict(answer or "", names, knowledge)
+    if answer is None or (no_diagnosis(answer, names) and kind not in RIGHT):
         return Grade(0)
     if judged and adds_words(answer, names) and not is_named(answer, names):
         return None
-    kind = verdict(answer, names, knowledge)
     return _graded(kind) if kind else None
 
 

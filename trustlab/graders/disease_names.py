@@ -14,15 +14,20 @@ from trustlab.words import word_lists
 
 _LISTS = word_lists("disease_names")
 _FORM = {form: one for one, forms in _LISTS["forms"].items() for form in forms.split()}
-_SMALL = frozenset(["and", "by", "due", "for", "from", "on", "to", "type", "with"])
+_SMALL = frozenset(_LISTS["small"].split())
 """Words that say nothing between two others."""
 _PREFIX = re.compile(r"\b(non|pre|post|pseudo|para|anti) (?=[a-z])")
 _ISE = re.compile(r"(?<=[a-z]{4})is(ed?|ing|ation)\b")
 _ENDS = ("ss", "us", "is", "as", "os")
 _CUT = re.compile(
     r"[ ,]+(?:with|without|(?:due|secondary|related) to|(?:caused|complicated|triggered|induced) by"
-    r"|associated with|resulting from|leading to|causing|because of|from|following|after"
+    r"|associated with|resulting from|leading to|causing|because of|from|following|after|during"
     r"|in the setting of|on|to|in(?! situ))\b"
+)
+
+
+_CAUSED = re.compile(
+    r"^(.*\w)[- ](?:induced|related|associated|triggered|mediated) (?!with|to|by)(.+)"
 )
 
 
@@ -56,7 +61,7 @@ def _words(name: str) -> list[str]:
 
 _PHRASES = [(re.compile(rf"\b(?:{p})\b"), phrase) for p, phrase in _LISTS["phrases"].items()]
 _GROUPS = [[_spelt(name) for name in group.split("|")] for group in _LISTS["same"]]
-_FIRST = {name: group[0] for group in _GROUPS for name in group[1:]}
+_FIRST = {name: group[0] for group in _GROUPS for name in group}
 _LONGEST = max(len(name.split()) for name in _FIRST)
 
 
@@ -80,7 +85,7 @@ NOT_NOW = word_set(_LISTS["not_now"])
 _NO_NOUNS = ANATOMY | HARMLESS | word_set(_LISTS["states"])
 AFTER_A_COMMA = _NO_NOUNS | QUALIFIERS
 _CAUSE = {germ: cause for cause, germs in _LISTS["implied"].items() for germ in word_set(germs)}
-VOCABULARY = AFTER_A_COMMA | HARMLESS | frozenset().union(*_FIRST_OF_WORDS)
+VOCABULARY = (AFTER_A_COMMA | HARMLESS | _CAUSE.keys()).union(*_FIRST_OF_WORDS)
 ANOTHER = [
     (frozenset(_words(_spelt(name))), word_set(words))
     for name, words in _LISTS["another_disease"].items()
@@ -123,6 +128,11 @@ def before_the_cause(text: str) -> str:
     return _CUT.split(text, maxsplit=1)[0]
 
 
+def cause_behind(text: str) -> str:
+    """As "X due to Y" what is "Y-induced X"."""
+    return _CAUSED.sub(r"\2 due to \1", text, count=1)
+
+
 def kinds_of(names: Iterable[str]) -> list[str]:
     """The names of kinds of these diseases that do not show it in their words."""
     words = {read_name(name).words for name in names}
@@ -133,3 +143,26 @@ _KINDS = [
     (read_name(name).words, [kind.strip() for kind in kinds.split("|")])
     for name, kinds in _LISTS["kinds"].items()
 ]
+
+
+def is_listed(text: str) -> bool:
+    """Whether the lists have the name."""
+    return frozenset(_words(read_name(text).spelt)) in _GROUPS_OF_WORDS
+
+
+_FINDINGS = [read_name(name).words for name in _LISTS["beside"]]
+_COMPANIONS = [
+    (read_name(name).words, read_name(other).words)
+    for name, others in _LISTS["companions"].items()
+    for other in others.split("|")
+]
+
+
+def goes_with(text: str, name: str) -> bool:
+    """Whether a text is a finding of many diseases, or a cause or complication of this one."""
+    other, disease = read_name(text).words, read_name(name).words
+    if any(finding <= other <= finding | AFTER_A_COMMA for finding in _FINDINGS):
+        return True
+    return any(
+        (a <= disease and b <= other) or (b <= disease and a <= other) for a, b in _COMPANIONS
+    )

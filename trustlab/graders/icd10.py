@@ -22,8 +22,9 @@ from trustlab import paths
 from trustlab.graders.disease_names import read_name
 from trustlab.processes import seldom_collected
 
-_LEFT_OUT = re.compile(r"[VWXYZ]|[ST].{5}|.{7}")
-"""Codes of circumstances, and those of most detail: sides, joints, encounters."""
+_LEFT_OUT = re.compile(r"[VWXYZ]|[ST].{5}|.{7}|P22$")
+"""Codes of circumstances, and those of most detail: sides, joints, encounters. Respiratory distress
+of the newborn (P22) is read as its syndrome, which is but one kind of it."""
 _RESIDUAL = re.compile(r"^other\b|\bother specified\b|\bunspecified\b|\bnot elsewhere\b", re.I)
 _UNSPECIFIED = re.compile(
     r",? \(?(?:unspecified(?: (?:organism|site|type|part|complications?))*|nos)\)?$"
@@ -132,6 +133,11 @@ def vocabulary() -> frozenset[str]:
 def is_known(name: str) -> bool:
     """Whether ICD-10-CM has the name."""
     return _words(name) in _places()
+
+
+def has_words(words: frozenset[str]) -> bool:
+    """Whether one name of ICD-10-CM has all of these words."""
+    return any(map(words.issubset, _places()))
 
 
 def relation(name: str, truths: Iterable[str]) -> str:

@@ -36,7 +36,7 @@ SAME_WORD = {word: one for one, words in _WORDS["same_word"].items() for word in
 CERTAINTY = re.compile(rf"\b(?:{'|'.join(_WORDS['certainty'])})\b")
 _APOSTROPHES = dict.fromkeys(map(ord, "’‘`´′‵ʹʼʽˈ＇"), "'")
 """Primes and accents that stand as apostrophes."""
-_POSSESSIVE = re.compile(r"'s\b")
+_POSSESSIVE = re.compile(r"' ?s\b")
 _UNSEEN = {"Cf", "Mn", "Me"}
 """Categories of characters without a place of their own: soft hyphens, joiners, accents."""
 

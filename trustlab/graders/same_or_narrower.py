@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cache
+from itertools import permutations
 
 from trustlab.graders import icd10
 from trustlab.graders.disease_names import (
@@ -14,8 +16,12 @@ from trustlab.graders.disease_names import (
     VOCABULARY,
     Name,
     before_the_cause,
+    cause_behind,
+    goes_with,
+    is_listed,
     kinds_of,
     read_name,
+    word_set,
 )
 from trustlab.graders.same_diagnosis import (
     CERTAINTY,
@@ -23,6 +29,7 @@ from trustlab.graders.same_diagnosis import (
     EXCLUSIVE,
     content_words,
     exclude,
+    folded,
     is_acronym,
     is_named,
     is_qualifier,
@@ -38,6 +45,10 @@ RIGHT = (SAME, NARROWER)
 BROADER = "broader"
 _IN_BRACKETS = re.compile(r"^([^()]+)\(([^()]+)\)(.*)$")
 _SHORT = re.compile(r" ?\([A-Z][A-Za-z]{0,5}\)")
+_COMMA = re.compile(r" *,(?![^()]*\)) *")  # outside of brackets
+LONG = 8
+"""Letters of a word, at least, in which one that is wrong is a slip."""
+_LONG_WORD = re.compile(rf"[^\W\d_]{{{LONG},}}")
 _SLIP = re.compile(r"^[b-z] |\?")  # a letter of a word that was cut off, a question
 _ADJECTIVE = re.compile(r"...(?:[aei]l|ic|ous|[ai]ve|[ai]ry|ed|ing|oid|ar|[ae]nt|an|form)$")
 _STAGES = {"acute", "subacute", "chronic", "recurrent", "latent", "late", "congenital", "neonatal"}
@@ -50,10 +61,14 @@ def verdict(answer: str, names: Sequence[str], knowledge: Knowledge) -> str:
     words that describe the same noun."""
     if is_named(answer, names):
         return SAME
+    answer, *names = _without_slips(answer, names)
     names = [*names, *(_SHORT.sub("", name) for name in names if _SHORT.search(name))]
     plain = _without_commas(CERTAINTY.sub(" ", plain_name(answer)))
     if _SLIP.search(answer.strip()) or "%" in plain:
         return OTHER
+    listed = _COMMA.split(plain)
+    if len(listed) > 1:
+        return _of_several(listed, names, knowledge)
     parts = _IN_BRACKETS.match(plain)
     if parts is None:
         return OTHER if no_diagnosis(plain, names) else _relation(plain, names, knowledge)
@@ -65,6 +80,19 @@ def verdict(answer: str, names: Sequence[str], knowledge: Knowledge) -> str:
     if not aliases:
         return _relation(outside, names, knowledge)
     return _of_two(outside, aliases[0], names, knowledge)
+
+
+def _of_several(parts: Sequence[str], names: Sequence[str], knowledge: Knowledge) -> str:
+    """The verdict on "A, B": right where one is, and no other is another disease."""
+    kinds = [verdict(part, names, knowledge) for part in parts]
+    if not any(kind in RIGHT for kind in kinds):
+        return OTHER
+    for part, kind in zip(parts, kinds, strict=True):
+        if kind in (*RIGHT, BROADER) or any(goes_with(part, name) for name in names):
+            continue
+        if no_diagnosis(part) or is_disease(part, knowledge) or is_listed(part):
+            return OTHER
+    return NARROWER
 
 
 def _of_two(outside: str, inside: str, names: Sequence[str], knowledge: Knowledge) -> str:
@@ -83,6 +111,35 @@ def _of_two(outside: str, inside: str, names: Sequence[str], knowledge: Knowledg
     return ""
 
 
+def _without_slips(answer: str, names: Sequence[str]) -> list[str]:
+    """The answer and the names, in small letters, without slips in their long words."""
+    texts = [folded(text) for text in (answer, *names)]
+    words = {word for text in texts for word in _LONG_WORD.findall(text)}
+    for slip, word in permutations(sorted(words), 2):
+        if _is_slip(slip, word):
+            texts = [text.replace(slip, word) for text in texts]
+    return texts
+
+
+def _is_slip(one: str, word: str) -> bool:
+    """Whether one is a word of medicine but for a letter, and is none itself."""
+    if _cut(one).isdisjoint(_cut(word)) or exclude({one}, {word}):
+        return False
+    return _is_medical(word) and not _is_medical(one)
+
+
+@cache
+def _cut(word: str) -> set[str]:
+    """The word, and what is left of it without one letter."""
+    return {word, *(word[:i] + word[i + 1 :] for i in range(len(word)))}
+
+
+def _is_medical(word: str) -> bool:
+    """Whether a word is in a name of our lists or of ICD-10-CM."""
+    forms = word_set(word)
+    return not (forms.isdisjoint(VOCABULARY) and forms.isdisjoint(icd10.vocabulary()))
+
+
 def adds_words(answer: str, names: Sequence[str]) -> bool:
     """Whether an answer is a true name and more."""
     said = content_words(answer)
@@ -92,6 +149,20 @@ def adds_words(answer: str, names: Sequence[str]) -> bool:
 def is_disease(name: str, knowledge: Knowledge) -> bool:
     """Whether the table or ICD-10-CM has the name."""
     return in_table(name, knowledge) or icd10.is_known(name)
+
+
+def is_known_answer(answer: str, knowledge: Knowledge) -> bool:
+    """Whether the table or our lists have a name of an answer, or a name of ICD-10-CM its words;
+    outside or inside its brackets, with or without its place, kind and cause."""
+    if in_table(answer, knowledge) or knowledge.condition_named(answer):
+        return True
+    for part in re.split(r"[()]", CERTAINTY.sub(" ", plain_name(answer))):
+        head = before_the_cause(cause_behind(part))
+        core = " ".join(sorted(read_name(head).words - AFTER_A_COMMA - DEGREES))
+        for name in filter(str.strip, (head, core)):
+            if is_listed(name) or icd10.has_words(read_name(name).words):
+                return True
+    return False
 
 
 def in_table(name: str, knowledge: Knowledge) -> bool:
@@ -105,7 +176,6 @@ def _without_commas(name: str) -> str:
     describes = (
         before_the_cause(f" {part}") == ""
         or set(normalise(part).split()) <= AFTER_A_COMMA | DEGREES
-        or part.strip().endswith((" type", " variant", " form", " subtype"))
         for part in parts[1:]
     )
     return " ".join(parts) if all(describes) else name
@@ -113,9 +183,10 @@ def _without_commas(name: str) -> str:
 
 def _relation(text: str, names: Sequence[str], knowledge: Knowledge) -> str:
     """How a name without brackets stands to the true ones: a verdict, or ``broader``."""
-    head = before_the_cause(text)
     whole = _of_one(text, names, knowledge)
-    if head == text or whole in RIGHT:
+    behind = cause_behind(text)
+    head = before_the_cause(behind)
+    if head == text or whole in RIGHT or (behind != text and whole == OTHER):
         return whole
     of_head = _of_one(head, names, knowledge)
     return NARROWER if of_head in RIGHT else whole or of_head
