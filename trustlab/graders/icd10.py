@@ -135,9 +135,19 @@ def is_known(name: str) -> bool:
     return _words(name) in _places()
 
 
+@lru_cache(maxsize=1)
+def _names_by_word() -> dict[str, set[frozenset[str]]]:
+    names = defaultdict(set)
+    for name in _places():
+        for word in name:
+            names[word].add(name)
+    return dict(names)
+
+
 def has_words(words: frozenset[str]) -> bool:
     """Whether one name of ICD-10-CM has all of these words."""
-    return any(map(words.issubset, _places()))
+    names = [_names_by_word().get(word, set()) for word in words]
+    return bool(names) and bool(set.intersection(*names))
 
 
 def relation(name: str, truths: Iterable[str]) -> str:

@@ -83,16 +83,19 @@ def verdict(answer: str, names: Sequence[str], knowledge: Knowledge) -> str:
 
 
 def _of_several(parts: Sequence[str], names: Sequence[str], knowledge: Knowledge) -> str:
-    """The verdict on "A, B": right where one is, and no other is another disease."""
+    """The verdict on "A, B": right where one is right and the others are broader or go with it;
+    '' where nothing is known of another."""
     kinds = [verdict(part, names, knowledge) for part in parts]
     if not any(kind in RIGHT for kind in kinds):
         return OTHER
+    result = NARROWER
     for part, kind in zip(parts, kinds, strict=True):
         if kind in (*RIGHT, BROADER) or any(goes_with(part, name) for name in names):
             continue
         if no_diagnosis(part) or is_disease(part, knowledge) or is_listed(part):
             return OTHER
-    return NARROWER
+        result = ""
+    return result
 
 
 def _of_two(outside: str, inside: str, names: Sequence[str], knowledge: Knowledge) -> str:
@@ -175,7 +178,8 @@ def _without_commas(name: str) -> str:
     parts = name.split(",")
     describes = (
         before_the_cause(f" {part}") == ""
-        or set(normalise(part).split()) <= AFTER_A_COMMA | DEGREES
+        or content_words(part) <= AFTER_A_COMMA | DEGREES
+        or part.strip().endswith((" type", " variant", " form", " subtype"))
         for part in parts[1:]
     )
     return " ".join(parts) if all(describes) else name
