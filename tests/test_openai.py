@@ -457,8 +457,10 @@ def test_llama_cpp_python_takes_a_schema_in_its_own_form(server, opened):
 # Options that are refused
 
 KEYS = ("sk-abcdef77", "hf_abcdefgh77", "ghp_abcdefgh77", "AKIA0123456789ABCDEF",
-        "Bearer abcdef77", "eyJhbGciOiJI.eyJzdWIi77", "glpat-abcdefgh77")  # fmt: skip
-NAMES = ("token", "api-key", "hfToken", "x_auth", "client_secret", "pwd", "jwt", "signing_key")
+        "Bearer abcdef77", "eyJhbGciOiJI.eyJzdWIi77", "glpat-abcdefgh77", "xai-abcdefgh77",
+        "tier=fast&api_key=sesame77")  # fmt: skip
+NAMES = ("token", "api-key", "hfToken", "x_auth", "client_secret", "pwd", "jwt", "signing_key",
+         "key2", "api_key_2", "TOKEN1", "apikey3", "2nd_password")  # fmt: skip
 
 
 @each(
@@ -481,6 +483,9 @@ NAMES = ("token", "api-key", "hfToken", "x_auth", "client_secret", "pwd", "jwt",
         *(({"extra_body": {name: "open sesame 77"}}, "key") for name in NAMES),
         *(({"extra_body": {"user": value}}, "key") for value in KEYS),
         ({"extra_body": {KEYS[0]: 1}}, "key"),
+        ({"extra_body": {"more": [["X-Api-Key", "open sesame 77"]]}}, "key"),
+        ({"extra_body": {"more": [{"name": "token2", "value": "open sesame 77"}]}}, "key"),
+        ({"extra_body": {"more": [[{"pwd": "sesame 77"}, {"b": 1}]]}}, "key"),
         ({"template_options": {"a": [{"b": KEYS[0]}]}}, "key"),
     ],
 )  # fmt: skip
@@ -492,7 +497,9 @@ def test_options_that_contradict_a_run_or_look_like_a_key_are_refused(options, m
             tl.opened(Setup(model="openai:toy", model_options=options))
         told = f"{caught.value} {again.value}"
         assert "77" not in told and "ABCDEF" not in told
-    opened(extra_body={"ban_eos_token": True, "stop_token_ids": [1], "keyword": "x"})
+    names = {"ban_eos_token": True, "stop_token_ids": [1], "keyword": "x", "least_tokens": 5}
+    values = {"user": "xai-grok-2-vision-1212", "stop": ["token", "n=3"], "of": [["a", "b"]]}
+    opened(extra_body=names | values)
 
 
 def test_prompts_that_a_server_cuts_are_said(server, opened, tmp_path):

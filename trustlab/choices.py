@@ -35,19 +35,27 @@ def utf8(value: object) -> bool:
         return False
 
 
-_SECRET = re.compile(
-    "o?auth(orization|entication)?|bearer|pass(word|words|wd|phrase)|pwd|secrets?|jwt|cookies?"
-    "|credentials?|headers?|(api|auth|access|secret|private)(key|token)"
-)
+KEY_WORDS = {
+    "auth", "authentication", "authorization", "bearer", "cookie", "cookies", "credential",
+    "credentials", "header", "headers", "jwt", "oauth", "passphrase", "passwd", "password",
+    "passwords", "pwd", "secret", "secrets", "accesskey", "accesstoken", "apikey", "apitoken",
+    "authkey", "authtoken", "privatekey", "privatetoken", "secretkey", "secrettoken",
+}  # fmt: skip
 """Words in the name of what may be a key."""
-_PLAIN = frozenset({"eos", "bos", "pad", "unk", "sep", "cls", "mask", "stop", "special", "per"})
-"""Words before "token" in names of what is none."""
+KEY_ENDS = ("key", "keys", "token")
+"""Last words of such a name."""
+NO_KEYS = {"bos", "cls", "eos", "mask", "pad", "per", "sep", "special", "stop", "unk"}
+"""Words before the last in names of what is none."""
+KEY_BEGINS = (
+    r"sk-|gh[oprsu]_|github_pat_|glpat-|gsk_|r8_|AIza|ya29\.|nvapi-|tgp_|xox[abprs]-|AKIA|ASIA"
+)
+"""How keys begin, and no name of a model."""
+KEY_OR_MODEL_BEGINS = "hf_|pplx-|xai-"
 KEY_LIKE = re.compile(
-    r"(?<![\w-])(?:(?:sk-|gh[oprsu]_|github_pat_|glpat-)(?:(?=[\w-]*\d)[\w-]{6,}|[\w-]{16,})"
-    r"|(?:gsk_|hf_|r8_|AIza|ya29\.)(?:(?=[^\W_]*\d)[^\W_]{8,}|[\w-]{16,})|eyJ[\w-]{8,}\.[\w.-]+"
-    r"|(?:nvapi-|pplx-|xai-|tgp_|xox[abprs]-)[\w-]{20,}|(?:AKIA|ASIA)[0-9A-Z]{12,})"
-    r"|(?i:(?<=bearer ))\S{8,}|-----BEGIN [A-Z ]*PRIVATE KEY"
-    r"|(?i:(?<=basic ))(?=\S*(?:\d|=|[a-z][A-Z]))[\w+/-]{6,}={0,2}"
+    rf"(?<![\w-])(?:{KEY_BEGINS})(?:(?=[\w-]*\d)[\w-]{{6,}}|[\w-]{{16,}})"
+    rf"|(?<![\w-])(?:{KEY_OR_MODEL_BEGINS})(?:(?=[^\W_]*\d)[^\W_]{{8,}}|[\w-]{{20,}})"
+    r"|(?<![\w-])eyJ[\w-]{8,}\.[\w.-]+|-----BEGIN [A-Z ]*PRIVATE KEY"
+    r"|(?i:(?<=bearer ))\S{8,}|(?i:(?<=basic ))(?=\S*(?:\d|=|[a-z][A-Z]))[\w+/-]{6,}={0,2}"
     r"|(?<=://)[^\s/@:]*:[^\s/@]+(?=@)"
 )
 """What looks like a key, whoever gives it out: also ``Basic`` credentials (base64 mixes cases, and
@@ -55,12 +63,12 @@ words do not), and a login in an address."""
 
 
 def names_key(name: str) -> bool:
-    """Whether a value of this name may be a key: "api-key", "hfToken", "x_auth", not "eos_token" or
-    "max_tokens"."""
-    words = re.sub("(?<=[a-z])(?=[A-Z])", "_", name).lower()
-    words = re.findall("[a-z0-9]+", words) or [""]
-    last = words[-1] in ("key", "token", "keys") and not {*words[-2:-1]} & _PLAIN
-    return last or any(map(_SECRET.fullmatch, words))
+    """Whether a value of this name may be a key: "api-key", "hfToken", "key2", "x_auth", not
+    "eos_token" or "max_tokens"."""
+    snake_case = re.sub("(?<=[a-z])(?=[A-Z])", "_", name).lower()
+    words = re.findall("[a-z]+", snake_case) or [""]
+    ends_as_key = words[-1] in KEY_ENDS and NO_KEYS.isdisjoint(words[-2:-1])
+    return ends_as_key or not KEY_WORDS.isdisjoint(words)
 
 
 def may_be_token(part: str) -> bool:
@@ -72,11 +80,14 @@ def may_be_token(part: str) -> bool:
 
 def check_no_key(called: str, value: object) -> None:
     """``ValueError`` for what may carry a key, which would be written into notebook and manifest;
-    nothing of the value is repeated."""
+    nothing of the value is repeated. Names are those of mappings, of pairs in a list, and in text
+    those before "=".
+    """
     where = "set OPENAI_API_KEY, and OPENAI_BASE_URL, in the environment: parameters are written"
     where += " into notebooks and manifests"
     if isinstance(value, Mapping):
-        for name, part in value.items():
+        pair = (value.get("name"), value.get("value"))
+        for name, part in [*value.items(), pair]:
             if KEY_LIKE.search(str(name)):
                 raise ValueError(f"{called} has a name that looks like a key; {where}")
             if names_key(str(name)):
@@ -89,8 +100,12 @@ def check_no_key(called: str, value: object) -> None:
             check_no_key(called, part)
     elif isinstance(value, list | tuple | set | frozenset):
         for part in value:
+            if isinstance(part, list | tuple) and len(part) == 2 and isinstance(part[0], str):
+                part = {part[0]: part[1]}
             check_no_key(called, part)
-    elif isinstance(value, str) and KEY_LIKE.search(value):
+    elif isinstance(value, str) and (
+        KEY_LIKE.search(value) or any(map(names_key, re.findall(r"([\w-]+)=\S", value)))
+    ):
         raise ValueError(f"{called} holds what looks like a key; {where}")
 
 
