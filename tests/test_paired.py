@@ -111,6 +111,20 @@ def test_only_rows_that_the_pair_shares_count_and_the_others_are_told():
     assert set(found["missing"]) == {"no confidence: no probabilities"} and set(found["n"]) == {0}
 
 
+def test_accuracies_are_of_the_answers_that_both_sides_have_graded():
+    columns = {"a": [1.0] * 4, "b": [1.0] * 4}
+    table = tidy(columns, [1, 1, 0, 0])
+    b_only = table["variant"].eq("b").to_numpy()
+    graded = table.assign(correct=np.where(b_only, [1, 0, NAN, 0] * 2, table["correct"]))
+    one = row(paired_differences(graded, "a", metrics=["accuracy"]), "accuracy")
+    assert (one["n"], one["n_missing"]) == (3, 1)
+    values = one[["value", "reference", "difference"]].to_list()
+    assert values == pytest.approx([1 / 3, 2 / 3, -1 / 3])
+    none = table.assign(correct=table["correct"].where(~b_only))
+    found = paired_differences(none, "a", metrics=["accuracy", "auroc"], min_per_class=1)
+    assert set(found["missing"]) == {"no graded answer that both have"}
+
+
 @each(
     ("change", "message"),
     [

@@ -18,8 +18,8 @@ from trustlab.families import FAMILY_LABELS
 from trustlab.folder.saved import load_run
 from trustlab.measures import families, metrics_table
 from trustlab.metrics import schema
-from trustlab.metrics.estimate import Rows, groups, rate
-from trustlab.metrics.paired import compared, corrected, paired_differences
+from trustlab.metrics.estimate import groups
+from trustlab.metrics.paired import paired_differences
 from trustlab.metrics.run_tables import KEYS, Tables, checked_answers, joined
 from trustlab.paths import NOTICE, save_json, save_table
 from trustlab.run import Run
@@ -253,33 +253,20 @@ def _differences(
     """Each other side against the first: accuracy, and the AUROC of each method."""
     read = checked_answers(answers)
     graded = ~(read["failed"] | read["ungraded"])
-    read = read.assign(correct=read["correct"].where(graded).astype(float))
-    keys = ["model", "dataset", "method", "variant", "level"]
-    parts = [corrected(list(_accuracies(read, labels)), keys, ["n_rarer"])]
+    correct = read["correct"].where(graded).astype(float)
+    accuracies = read.assign(correct=correct, method="", confidence=1.0)
     of_first = confidence.loc[confidence["model"].eq(labels[0]), "method"]
-    of_both: Any = confidence[confidence["method"].isin(of_first)]
-    if of_both["model"].nunique() > 1:
-        table = joined(checked_answers(answers), of_both)
-        table = table.assign(variant=table["model"], model="")
-        found = paired_differences(table, labels[0], metrics=["auroc"])
-        parts.append(found[found["level"].eq("within")])
-    whole = pd.concat([part for part in parts if len(part)], ignore_index=True)
+    of_both = joined(read, confidence[confidence["method"].isin(of_first)])
+    parts = []
+    for metric, table in (("accuracy", accuracies), ("auroc", of_both)):
+        if len(set(table["model"])) > 1:
+            sides = table.assign(variant=table["model"], model="")
+            parts.append(paired_differences(sides, labels[0], metrics=[metric]))
+    whole = pd.concat(parts)
+    whole = whole[whole["metric"].eq("accuracy") | whole["level"].eq("within")]
     whole = whole.assign(model=whole["variant"]).drop(columns="variant")
     whole.insert(1, "against", labels[0])
-    return whole
-
-
-def _accuracies(read: pd.DataFrame, labels: Sequence[str]) -> Iterator[dict[str, Any]]:
-    for key, part in groups(read, ["dataset"]):
-        wide = part.pivot(index=["case_id", "level"], columns="model", values="correct")
-        wide = wide.reset_index()
-        for label in labels[1:]:
-            both = wide[[labels[0], label]].notna().all(axis=1).to_numpy()
-            theirs, mine = (wide.assign(correct=wide[side]) for side in (labels[0], label))
-            none = "no graded answer that both have"
-            pair = Rows(mine, both, none, Rows(theirs, both, none))
-            about = {"model": "", "method": "", "variant": label, "level": "pooled"}
-            yield key | about | {"metric": "accuracy"} | compared(pair, rate("correct"))
+    return whole.reset_index(drop=True)
 
 
 def _left_out(every: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:

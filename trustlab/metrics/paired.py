@@ -20,6 +20,7 @@ from trustlab.metrics.significance import holm, sample_size_for_power
 from trustlab.metrics.ties import tied
 
 METRICS = (*RANKING, *OVER_LEVELS)
+ALLOWED = (*METRICS, "accuracy")
 MIN_COVERAGE = 0.5
 """A column with a value in a smaller share of the answers is left out of common comparisons."""
 FAMILY = ["model", "dataset", "metric", "level"]
@@ -43,7 +44,7 @@ def paired_differences(
       by its own ``correct``.
     - One row for each model, data set, method, column, metric and level. Levels are 'pooled' and
       'within' (pairs of answers of the same level) for auroc and auprc,
-      'across' for pearson and spearman.
+      'across' for pearson and spearman, 'pooled' for accuracy.
     - ``difference`` is ``value`` (the column's) minus ``reference``; ``low`` and ``high`` bound it;
       ``p`` is two-sided, ``p_holm`` is over one :data:`FAMILY`.
     - Both are measured on the ``n`` shared rows; ``n_rarer`` is of the column that has fewer.
@@ -108,8 +109,8 @@ def compared(
 
 def _checked(given: pd.DataFrame, reference: str, by: str, metrics: Sequence[str]) -> pd.DataFrame:
     schema.need(given, [*KEYS, by, "confidence", "correct"])
-    if not metrics or not set(metrics) <= set(METRICS):
-        raise ValueError(f"metrics must be some of {list(METRICS)}; received {list(metrics)}")
+    if not metrics or not set(metrics) <= set(ALLOWED):
+        raise ValueError(f"metrics must be some of {list(ALLOWED)}; received {list(metrics)}")
     names = list(dict.fromkeys(given[by].astype(str)))
     if reference not in names or len(names) < 2:
         must = f"{by} must hold the reference {reference!r} and another"
@@ -133,8 +134,8 @@ def _pairs(sides: dict[str, pd.DataFrame], reference: str) -> Iterator[tuple[str
             continue
         every = side.index.union(sides[reference].index)
         both = np.asarray(every.isin(has[name].intersection(has[reference])))
-        lost = [sides[of] for of in (name, reference) if not len(has[of])]
-        none = "no row that both have"
+        none = "no graded answer that both have"
+        lost = [of for of in (side, sides[reference]) if not len(of.dropna(subset="confidence"))]
         if lost:
             none = f"no confidence: {engine.most_frequent(lost[0])}"
         columns = ["correct", "confidence", *({"method"} & set(side))]
@@ -143,7 +144,10 @@ def _pairs(sides: dict[str, pd.DataFrame], reference: str) -> Iterator[tuple[str
 
 
 def _lines(pair: Rows, metrics: Sequence[str], least: int) -> Iterator[dict[str, Any]]:
-    """AUROC and AUPRC pooled and level-stratified, correlations over the levels."""
+    """Accuracy; AUROC and AUPRC pooled and level-stratified; correlations over the levels."""
+    if "accuracy" in metrics:
+        found = compared(pair, engine.rate("correct"))
+        yield {"metric": "accuracy", "level": "pooled", **found}
     few = engine.at_least(least)
     levels = pair.by("level")
     mixed = [level for level, part in levels.items() if part.rarer]
