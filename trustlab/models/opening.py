@@ -41,13 +41,10 @@ NO_CHAT = 'a GGUF file needs gguf and accelerate: pip install "trustlab[chat]"'
 NO_MODEL = (
     "no model at {!r}: expected a folder with config.json of a causal language model, its weights"
     " as safetensors and its tokenizer, or one GGUF file; found {}"
-    " (docs/your_model.md, Files on a disk, says what to do with other forms)"
+    " (docs/your_model.md, Files on a disk, says what to do with other forms; no code of a model's"
+    " own is ever run)"
 )
-
-ALLOWED = (
-    "allowed are whole files that transformers itself opens, and no code of a model's own is ever"
-    " run (docs/your_model.md, Files on a disk)"
-)
+PICKLE = "{!r} has weights as a pickle ({}), which can run code when it is opened; use safetensors"
 
 
 def local_model(source: str) -> Path | None:
@@ -159,8 +156,7 @@ def refuse_pickle(folder: Path, *, within: bool = False) -> None:
         found = sorted(p.name for p in place.iterdir() if p.name.endswith(PICKLES))
         found = [name for name in found if not name.startswith(NO_WEIGHTS)]
         if found and not any((place / name).is_file() for name in WHOLE):
-            what = f"as a pickle ({found[0]}), which can run code when it is opened"
-            raise ValueError(f"{str(place)!r} holds its weights {what}; use safetensors")
+            raise ValueError(PICKLE.format(str(place), found[0]))
 
 
 KERNEL = r'"\w*_implementation\w*": (?!null|"[\w|.-]*"|{("\w*": (null|"[\w|.-]*"),? ?)*})[^,}]*'
@@ -181,10 +177,7 @@ def refuse_named(folder: Path) -> None:
         named += map(str, dict(_json(index).get("weight_map") or {}).values())
     for name in named:
         if not name.endswith((".safetensors", ".safetensors.index.json")):
-            raise ValueError(
-                f"{str(folder)!r}: {name!r} is named as weights, a pickle, which can run code when"
-                " it is opened; use safetensors"
-            )
+            raise ValueError(PICKLE.format(str(folder), name))
 
 
 def _json(file: Path) -> dict[str, Any]:
@@ -249,12 +242,12 @@ def open_tokenizer(source: str, commit: str | None) -> tuple[Any, Any]:
     from transformers import AutoConfig, AutoTokenizer
 
     is_file = _at(source, commit)[1] is not None
-    config = _read(AutoConfig, source, commit, "the GGUF file" if is_file else "config.json")
+    config = _read(AutoConfig, source, commit, "GGUF file" if is_file else "config.json")
     class_of(config, source)
-    tokenizer = _read(AutoTokenizer, source, commit, "the tokenizer")
+    tokenizer = _read(AutoTokenizer, source, commit, "tokenizer")
     if not len(tokenizer) or not tokenizer("a b", add_special_tokens=False)["input_ids"]:
-        expected = "tokenizer.json, tokenizer.model or vocab and merges"
-        raise FileNotFoundError(f"{source!r} has no tokenizer: expected {expected}")
+        found = "no tokenizer.json, no tokenizer.model, and no vocab with merges"
+        raise FileNotFoundError(NO_MODEL.format(source, found))
     if not tokenizer.chat_template:
         tokenizer.chat_template = None if is_file else _processor_template(source, commit)
     return config, tokenizer
@@ -274,7 +267,7 @@ def _read(auto: Any, source: str, commit: str | None, what: str) -> Any:
             place, revision=commit or "main", gguf_file=file, trust_remote_code=False
         )
     except Exception as error:  # the library raises whatever its parsers raise
-        raise _refusal(source, f"{what} cannot be read", error) from error
+        raise _unreadable(source, what, error) from error
 
 
 def _processor_template(source: str, commit: str | None) -> str | None:
@@ -308,11 +301,11 @@ def open_weights(
     except ImportError as error:  # of a quantised checkpoint, say
         raise ImportError(f"{source!r} needs a library: {error}") from error
     except (SafetensorError, OSError, RuntimeError, ValueError) as error:
-        raise _refusal(source, "the weights cannot be read", error) from error
+        raise _unreadable(source, "weights", error) from error
     # The library would fill them with random numbers.
     if missing := sorted(report["missing_keys"]):
         what = f"{len(missing)} of the model's tensors, {missing[0]} among them"
-        raise ValueError(f"the weights of {source!r} lack {what}")
+        raise ValueError(NO_MODEL.format(source, f"weights that lack {what}"))
     return model
 
 
@@ -386,6 +379,6 @@ def ends_of_turn(tokenizer: Any) -> set[int]:
     return named | {*[i for i in ids if i in tokens and tokens[i].special][:1]}
 
 
-def _refusal(source: str, what: str, error: Exception) -> ValueError:
+def _unreadable(source: str, what: str, error: Exception) -> ValueError:
     first = str(error).partition("\n")[0] or type(error).__name__
-    return ValueError(f"{source!r}: {what}: {first}; {ALLOWED}")
+    return ValueError(NO_MODEL.format(source, f"{what} that cannot be read: {first}"))
