@@ -88,8 +88,7 @@ def check_no_key(called: str, value: object) -> None:
     if isinstance(value, Mapping):
         pair = (value.get("name"), value.get("value"))
         for name, part in [*value.items(), pair]:
-            if KEY_LIKE.search(str(name)):
-                raise ValueError(f"{called} has a name that looks like a key; {where}")
+            check_no_key(called, str(name))
             if names_key(str(name)):
                 raise ValueError(f"{called} has {str(name)!r}, which may carry a key; {where}")
             if name == "base_url" and (
