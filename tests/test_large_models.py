@@ -62,17 +62,19 @@ def test_a_panel_votes_and_its_disagreement_is_the_share_against_the_vote():
     assert votes["confidence"].to_list() == pytest.approx([2 / 3, 1.0])
 
 
-def test_falls_are_means_over_the_cases_that_have_both_in_both():
+def test_falls_are_means_over_the_cases_that_have_all_in_both():
     cell = [("a", 1, 0.8), ("b", 1, 1.0), ("c", 0, 0.6)], [("a", 0, 0.6), ("b", 1, 0.8)]
     told = ("vignette", "multiturn")
     rows = [(*r, name) for name, part in zip(told, cell, strict=True) for r in part]
-    names = ["case_id", "correct", "confidence", "condition"]
+    names = ["case_id", "free", "confidence", "condition"]
     table = pd.DataFrame(rows, columns=names).assign(model="m", dataset=lambda t: t["condition"])
-    falls = study.falls(table.drop(columns="confidence"), table.assign(method="poc"), "poc")
-    found = falls.set_index("quantity")["value"]
-    assert found["accuracy"] == pytest.approx(0.5)
-    assert found["mean confidence"] == pytest.approx(0.2)
-    assert found["accuracy beyond confidence"] == pytest.approx(0.3)
+    verdicts = table.assign(exact=0.0, theirs=table["free"], choice=1.0).drop(columns="confidence")
+    falls = study.falls(verdicts, table.assign(method="poc"), "poc")
+    found = falls.set_index(["quantity", "how"])["value"]
+    assert found[study.ACCURACY, "free"] == pytest.approx(0.5)
+    assert found[study.CONFIDENCE, ""] == pytest.approx(0.2)
+    assert found[study.BEYOND, "free"] == pytest.approx(0.3)
+    assert found[study.BEYOND, "exact"] == found[study.BEYOND, "choice"] == pytest.approx(-0.2)
     assert set(falls["n"]) == {2}
 
 

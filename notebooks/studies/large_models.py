@@ -42,6 +42,7 @@ GRADERS = ("free", "exact", "theirs", "choice")
 """Who says that an answer is right: the run's grader, one that takes equal names alone, the model
 that graded for the authors, and, of the choice among options, the options."""
 STATED, TOKENS = "stated confidence", "token probability"
+ACCURACY, CONFIDENCE, BEYOND = "accuracy", "mean confidence", "accuracy beyond confidence"
 
 
 @choices
@@ -140,38 +141,40 @@ def shares(
     return schema.table(lines, [*by, "how"])
 
 
-def falls(answers: pd.DataFrame, confidence: pd.DataFrame, method: str) -> pd.DataFrame:
-    """How far accuracy and the mean of ``method`` fall from the vignette to each other way of
-    telling, on the cases that have both in both: a row a model, condition and ``quantity``, and
-    their difference (how much farther accuracy falls)."""
+def falls(verdicts: pd.DataFrame, confidence: pd.DataFrame, method: str) -> pd.DataFrame:
+    """How far accuracy by each of :data:`GRADERS` and the mean of ``method`` fall from the vignette
+    to each other way of telling, on the cases that have all of them in both.
+
+    A row a model, condition, ``quantity`` and grader (``how``); the mean of ``method`` has no
+    grader (""). "accuracy beyond confidence": how much farther accuracy falls, by each grader."""
     own = confidence[confidence["method"].eq(method)]
     keys = ["case_id", "dataset", "model", "condition"]
-    table = answers[[*keys, "correct"]].merge(own[[*keys, "confidence"]], on=keys)
-    table = table.dropna(subset=["correct", "confidence"])
+    table = verdicts.merge(own[[*keys, "confidence"]], on=keys)
+    table = table.dropna(subset=[*GRADERS, "confidence"])
     lines: list[dict[str, Any]] = []
     for model, part in table.groupby("model", sort=False):
-        told = part[part["condition"].eq("vignette")]
+        whole = part[part["condition"].eq("vignette")]
         for condition, other in part.groupby("condition", sort=False):
             if condition == "vignette":
                 continue
-            both = told.merge(other, on="case_id", suffixes=("", "_other"))
-            change = pd.DataFrame(
-                {
-                    "accuracy": both["correct"] - both["correct_other"],
-                    "mean confidence": both["confidence"] - both["confidence_other"],
-                    "least": -1.0,
-                    "most": 1.0,
-                }
-            ).assign(case_id=both["case_id"])
-            change["accuracy beyond confidence"] = change["accuracy"] - change["mean confidence"]
-            change["lowest"], change["highest"] = -2.0, 2.0
-            ends = {"accuracy beyond confidence": ("lowest", "highest")}
-            for quantity in ("accuracy", "mean confidence", "accuracy beyond confidence"):
-                fall = mean_between(quantity, *ends.get(quantity, ("least", "most")))
-                line = estimate(Rows.of(change, quantity), fall, test=True)
-                about = {"model": model, "condition": condition, "quantity": quantity}
-                lines.append({**about, "metric": "fall", **line})
-    return schema.table(lines, ["model", "condition", "quantity"])
+            both = whole.merge(other, on="case_id", suffixes=("", "_other"))
+            about = {"model": model, "condition": condition}
+            fall = both["confidence"] - both["confidence_other"]
+            lines.append({**about, "quantity": CONFIDENCE, "how": "", **_mean_fall(both, fall, 1)})
+            for grader in GRADERS:
+                right = both[grader] - both[f"{grader}_other"]
+                of_right = _mean_fall(both, right, 1)
+                beyond = _mean_fall(both, right - fall, 2)
+                lines.append({**about, "quantity": ACCURACY, "how": grader, **of_right})
+                lines.append({**about, "quantity": BEYOND, "how": grader, **beyond})
+    return schema.table(lines, ["model", "condition", "quantity", "how"])
+
+
+def _mean_fall(cases: pd.DataFrame, fall: pd.Series, most: float) -> dict[str, Any]:
+    """The mean of a fall between -``most`` and ``most``, with its interval and p."""
+    change = pd.DataFrame({"case_id": cases["case_id"], "fall": fall, "least": -most, "most": most})
+    mean = mean_between("fall", "least", "most")
+    return {"metric": "fall", **estimate(Rows.of(change, "fall"), mean, test=True)}
 
 
 def as_tables(replies: pd.DataFrame, dataset: str, methods: Sequence[str]) -> Tables:
