@@ -94,7 +94,7 @@ def test_votes_and_cosines_by_hand(run: TrustRun) -> None:
     tie = part(row(run, PANEL, "d"), *VOTE[1:])
     # SHA-256 of "d" leaves 1 when divided by three: the second by name
     assert tie[:3] == (cough, ("another cough", cough, fever), 0)
-    assert tie[3] != tie[3]  # NaN: no source of names knows "another cough": neither right nor wrong
+    assert tie[3] != tie[3]  # NaN: no source of names knows "another cough"
     cosines = {(c, i): row(run, c, i)["cosine"] for c in (ONE, PANEL) for i in "abd"}
     by_hand = {(ONE, "a"): 1, (ONE, "b"): 0, (ONE, "d"): 1, (PANEL, "a"): (1 + 1 + HALF) / 3}
     by_hand |= {(PANEL, "b"): (0 + 1) / 2, (PANEL, "d"): 2 / 3}  # b's third gave no reasoning
