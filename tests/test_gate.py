@@ -174,3 +174,27 @@ def test_a_run_that_was_not_read_ends_with_5_and_so_does_its_rerun(runs: Path) -
     again = run(path, folder, "manner=never")
     assert again.exit_code == 5 and block(folder) == told
     assert "replies asked of the model 0," in again.output
+
+
+def test_answers_that_the_grader_does_not_know_are_said_and_most_of_them_are_not_claimed() -> None:
+    names = ["Pneumonia"] * 10 + [f"zorbulax {i}" for i in range(90)]
+    rows = [
+        {"case_id": str(i), "model": "m", "dataset": "d", "truth": "Pneumonia", "answer": name}
+        for i, name in enumerate(names)
+    ]
+
+    def accuracy(n: int) -> tuple[float, float]:
+        setup = tl.Setup(quiet=True, cache=":memory:")
+        table = tl.metrics_table(tl.score(pd.DataFrame(rows[:n]), [], setup=setup))
+        (line,) = table[table["metric"].eq("accuracy") & table["level"].eq("pooled")].to_dict(
+            "records"
+        )
+        return line["value"], line["n"]
+
+    assert accuracy(10) == (1.0, 10)
+    with pytest.warns(UserWarning, match="m: 33 % of 15 answers are names that the grader does"):
+        assert accuracy(15) == (1.0, 10)
+    words = "m: 90 % of 100 .* does not know; nothing is claimed of them"
+    with pytest.warns(UserWarning, match=words):
+        value, n = accuracy(100)
+    assert n == 0 and value != value

@@ -30,7 +30,7 @@ from trustlab.folder.records_file import line_of
 from trustlab.folder.replies_log import packed, recording
 from trustlab.folder.saved import COLUMNS, KEPT_UP_TO, save_run
 from trustlab.formatted import remark_lines, together
-from trustlab.gate import samples_alike, withheld, without_unread
+from trustlab.gate import samples_alike, unknown_answers, withheld, without_unread
 from trustlab.levels import Show, view
 from trustlab.levels import views as views_of
 from trustlab.meaning.parts import Readers
@@ -180,6 +180,7 @@ def benchmark(
         **how_asked(everyone),
     }
     tables, made = gathered.tables.frames(), tuple(gathered.generations)
+    facts["unknown_answers"] = unknown_answers(tables["answers"])
     run = without_unread(Run(**tables, parameters=facts, generations=made, folder=setup.run_dir))
     if setup.run_dir:
         save_run(run, setup.run_dir, tables=keep, records=False)
@@ -239,6 +240,7 @@ def score(
         "grader": setup.judge.name,
         "samples_alike": samples_alike(Counter((g.model, g.n_wordings) for g in made)),
         "replies_read": _read_of(made),
+        "unknown_answers": unknown_answers(answers),
     }
     calls = pd.DataFrame(columns=list(COLUMNS["calls"]))
     run = without_unread(Run(answers, scored, calls, facts, tuple(made), setup.run_dir))

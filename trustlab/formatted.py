@@ -17,6 +17,7 @@ import pandas as pd
 from trustlab.collect import SAMPLE_NEEDS, needs_of
 from trustlab.confidence import METHODS
 from trustlab.confidence.registry import label
+from trustlab.gate import few_known
 from trustlab.metrics.coverage import PAGE
 from trustlab.metrics.estimate import MIN_CASES, groups, most_frequent
 from trustlab.metrics.run_tables import KEYS
@@ -253,15 +254,20 @@ def lacking_words(table: pd.DataFrame, confidence: pd.DataFrame) -> str:
 
 def together(parameters: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """What the parameters of several runs say of their models: those that any of them names in
-    :data:`NAMED`; ``served_by`` and ``replies_read`` summed; the first ``shard``."""
+    :data:`NAMED`; ``served_by``, ``replies_read`` and ``unknown_answers`` summed; the first
+    ``shard``."""
     parameters, read = list(parameters), {}
+    unknown: defaultdict[str, Counter[str]] = defaultdict(Counter)
     served: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for one in parameters:
         for model, names in one.get("served_by", {}).items():
             served[model].update(names)
         add(read, one.get("replies_read", {}))
+        for model, n in one.get("unknown_answers", {}).items():
+            unknown[model].update(n)
     found = {w: list(dict.fromkeys(m for p in parameters for m in p.get(w, ()))) for w in NAMED}
     found |= {"served_by": {m: dict(names) for m, names in served.items()}, "replies_read": read}
+    found["unknown_answers"] = {model: dict(n) for model, n in unknown.items()}
     shards = [one["shard"] for one in parameters if one.get("shard")]
     return found | ({"shard": shards[0]} if shards else {})
 
@@ -273,7 +279,8 @@ def remarks(
 
     - what :data:`NAMED` says, alike samples only if one of ``methods`` (``None``: all) reads any;
     - several models behind one name, with their numbers of replies;
-    - how many replies of a purpose could not be read, above 5 %.
+    - how many replies of a purpose could not be read, above 5 %;
+    - how many answers the grader does not know, above 5 %.
     """
     found: defaultdict[str, list[str]] = defaultdict(list)
     known = None if methods is None else [METHODS[m] for m in methods if m in METHODS]
@@ -287,6 +294,11 @@ def remarks(
             found[model].append(f"the server changed its model during the run: {counts} replies")
     for model, purposes in parameters.get("replies_read", {}).items():
         found[model] += not_read({model: purposes})
+    for model, n in parameters.get("unknown_answers", {}).items():
+        if n["unknown"] > MOST_UNREAD * n["answers"]:
+            share = f"{percent(n['unknown'], n['answers'])} of {n['answers']:,} answers"
+            nothing = "; nothing is claimed of them" * bool(few_known(parameters, model))
+            found[model].append(f"{share} are names that the grader does not know{nothing}")
     return {model: words for model, words in found.items() if words}
 
 

@@ -8,9 +8,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+import pandas as pd
+
 from trustlab.confidence import METHODS
 from trustlab.costs import purposes_of
-from trustlab.parsing.counts import Counts, too_few, why_few
+from trustlab.parsing.counts import LEAST_READ, Counts, too_few, why_few
+from trustlab.records import UNKNOWN
 from trustlab.run import Run
 
 ROWS_ALIKE = 5
@@ -21,15 +24,38 @@ UNDER_ALL = ("diagnosis", "judge", "ask", "patient")
 
 def withheld(parameters: Mapping[str, Any], methods: Iterable[str]) -> dict[tuple[str, str], str]:
     """(model, method) -> why nothing is claimed of it: less than half of the replies that it rests
-    on could be read. Method '' is for the answers."""
+    on could be read, or less than half of its answers are names that the grader knows. Method ''
+    is for the answers."""
     counts: Counts = parameters.get("replies_read") or {}
     own = {name: purposes_of(METHODS[name]) for name in methods if name in METHODS}
-    return {
+    models = parameters.get("models", ())
+    unknown = {(model, ""): why for model in models if (why := few_known(parameters, model))}
+    return unknown | {
         (model, name): why
         for model in (parameters.get("models", ()) if too_few(counts) else ())
         for name, of in {"": (), **own}.items()
         if (why := why_few(counts, model, (*UNDER_ALL, *of)))
     }
+
+
+def unknown_answers(answers: pd.DataFrame) -> dict[str, dict[str, int]]:
+    """Model -> its ``answers``, and how many of them are ``unknown`` to the grader."""
+    named: Any = answers[answers["answer"].notna()]
+    unknown = named["missing"].eq(UNKNOWN).groupby(named["model"]).agg(["size", "sum"])
+    return {
+        str(model): {"answers": int(n), "unknown": int(lost)}
+        for model, n, lost in unknown.itertuples()
+    }
+
+
+def few_known(parameters: Mapping[str, Any], model: str) -> str:
+    """Why nothing is claimed of a model's answers, of which the grader knows less than half; '' if
+    it knows more."""
+    counts = parameters.get("unknown_answers", {}).get(model)
+    if counts is None or counts["answers"] - counts["unknown"] >= LEAST_READ * counts["answers"]:
+        return ""
+    n_known = counts["answers"] - counts["unknown"]
+    return f"only {n_known:,} of {counts['answers']:,} answers are names that the grader knows"
 
 
 def without_unread(run: Run) -> Run:

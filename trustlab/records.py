@@ -219,6 +219,8 @@ PLACEHOLDER = "a placeholder in place of a diagnosis"
 """Why an answer is missing whose brackets hold the words of a form ("[Insert diagnosis here]")."""
 SEVERAL = "in doubt: several different names"
 """Why an answer is missing that names more than one: it is neither right nor wrong."""
+UNKNOWN = "unknown answer: neither the lists of names nor ICD-10-CM have it"
+"""Why an answer that nothing settles is neither right nor wrong to the synonym grader."""
 UNNAMED = (None, NO_DIAGNOSIS, PLACEHOLDER)
 """What ``missing`` says of an answer that was given and cannot be read: it is wrong."""
 NO_VERDICT = "neither True nor False"

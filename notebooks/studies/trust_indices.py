@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -21,6 +21,7 @@ from trustlab.choices import choices
 from trustlab.confidence import select
 from trustlab.folder.replies_log import recording
 from trustlab.formatted import remark_lines
+from trustlab.gate import few_known
 from trustlab.graders import Grader
 from trustlab.levels import views as views_of
 from trustlab.meaning.parts import NO_MEDICAL_ENCODER
@@ -221,6 +222,7 @@ def trust(
     parameters |= {"grader": judge.name, "encoder": encoder.revision}
     parameters |= {"medical_encoder": medical and medical.revision, "medical_proxy": proxy}
     parameters |= {"served_by": runs.served_by(asked), **runs.how_asked(asked)}
+    parameters |= {"unknown_answers": {} if verdicts else _unknown_answers(checked)}
     panels = [c for c in checked if c.n_doctors > 1 or n_doctors == 1]  # one doctor is on a panel
     run = TrustRun(
         reviews=pd.DataFrame([row for c in checked for row in review_rows(c)]),
@@ -246,13 +248,24 @@ def _cached(models: Sequence[Model], setup: Workbench) -> dict[int, CachedModel]
     return found
 
 
+def _unknown_answers(checked: Sequence[Checked]) -> dict[str, dict[str, int]]:
+    """Model -> how many diagnoses its doctors gave (``answers``), and how many of them a grader
+    that is no judge does not know."""
+    found: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for c in checked:
+        if c.panel.diagnosis is not None:
+            is_unknown = math.isnan(c.correct)
+            found[c.keys["model"]].update(answers=1, unknown=int(is_unknown))
+    return {model: dict(n) for model, n in found.items()}
+
+
 def _without_unread(run: TrustRun) -> TrustRun:
     """The run without what rests on replies of which less than half could be read."""
     reviews: Any = run.reviews.copy()
     marks: Any = run.marks
     for model in run.parameters["models"]:
         why = partial(why_few, run.parameters["replies_read"], model)
-        judged, thought = why(["judge"]), why(["doctor"])
+        judged, thought = why(["judge"]) or few_known(run.parameters, model), why(["doctor"])
         done = thought or why(["plan", "review_prescriptions", "review_tests"])
         mine = reviews["model"].eq(model)
         if judged or thought:

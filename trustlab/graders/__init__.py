@@ -42,7 +42,7 @@ from trustlab.parsing.counts import both
 from trustlab.parsing.reply import Unreadable, no_answer
 from trustlab.parsing.scores import true_or_false
 from trustlab.prompts import Prompts, prompts_of
-from trustlab.records import Case, Grade, Grader, Reading, Reply
+from trustlab.records import UNKNOWN, Case, Grade, Grader, Reading, Reply
 
 
 class Key(NamedTuple):
@@ -100,10 +100,6 @@ class ByRule:
         return [found[key] for key in keys]
 
 
-UNKNOWN = "unknown answer: neither the lists of names nor ICD-10-CM have it"
-"""Why an answer that nothing settles is neither right nor wrong to the synonym grader."""
-
-
 def _graded(kind: str) -> Grade:
     return Grade(int(kind in RIGHT), kind=kind if kind in RIGHT else OTHER)
 
@@ -123,13 +119,14 @@ class ExactGrader(ByRule):
 class SynonymGrader(ByRule):
     """An answer is right if it is one of ``case.accepted``, names the same condition, or a kind of
     it (:func:`~trustlab.graders.same_or_narrower.verdict`). One that nothing settles is wrong if
-    its name is known, else ungraded (:data:`UNKNOWN`). Our ``knowledge`` is the default."""
+    its name is known, else ungraded (``trustlab.records.UNKNOWN``). Our ``knowledge`` is the
+    default."""
 
     knowledge: Knowledge | None = None
     name = "synonym"
 
     def rule(self, answer: str | None, case: Case) -> Grade:
-        """The grade is ``same``, ``narrower``, ``other``, or missing with :data:`UNKNOWN`."""
+        """The grade is ``same``, ``narrower``, ``other``, or missing with ``UNKNOWN``."""
         names, knowledge = self.names_of(case)
         kind = verdict(answer or "", names, knowledge)
         if kind or is_known_answer(answer or "", knowledge):
