@@ -37,7 +37,7 @@ KIND_OF = {
 }
 
 
-FEW = {"n": 12, "samples": 3, "n_samples": [3], "max_turns": 4}
+FEW = {"n": 6, "samples": 2, "n_samples": [2], "max_turns": 3}
 
 
 def on_few_cases(folder: Path) -> Path:
@@ -46,7 +46,7 @@ def on_few_cases(folder: Path) -> Path:
     for section in (of for name, of in values.items() if "samples" in of):
         section |= {name: few for name, few in FEW.items() if name in section} | {"trial": False}
         if "max_turns" not in section:  # a consultation has questions, and no levels
-            section["levels"] = section.get("levels", [20, 60, 100])[-3:]
+            section["levels"] = section.get("levels", [60, 100])[-2:]
     values["09_large_models"]["n"] = 40  # as few as say whether texts are copies
     file = folder / "paper.yml"
     file.write_text(yaml.safe_dump(values), encoding="utf-8")
@@ -158,6 +158,6 @@ def test_all_notebooks_run_from_the_papers_file(tmp_path, monkeypatch):
     assert (
         facts["relevance_context"] == "full" and str(given["medbert"]) in facts["medical_encoder"]
     )
-    assert [of["cases"] for of in asked["04_consultation"]] == [12]
+    assert [of["cases"] for of in asked["04_consultation"]] == [6]
     few = facts["replies_read"]["gpt"]
     assert all(row["read"] == row["asked"] for row in few.values())
