@@ -28,8 +28,6 @@ OPPOSITE_PREFIXES = tuple(
     (one, other) for one, others in _WORDS["opposite_prefixes"].items() for other in others.split()
 )
 """Words that differ by such a pair alone rule each other out: eclampsia and preeclampsia."""
-SAME_PHRASE: dict[str, str] = _WORDS["same_phrase"]
-"""Patterns in a normalised name -> what they are read as, in this order, to judge entailment."""
 ROMAN = {numeral: str(n) for n, numeral in enumerate(_WORDS["roman"].split(), 1)}
 SAME_WORD = {word: one for one, words in _WORDS["same_word"].items() for word in words.split()}
 """Words taken for one: English and Latin names of an organ, noun and adjective."""

@@ -71,14 +71,14 @@ def verdict(answer: str, names: Sequence[str], knowledge: Knowledge) -> str:
         return _of_several(listed, names, knowledge)
     parts = _IN_BRACKETS.match(plain)
     if parts is None:
-        return OTHER if no_diagnosis(plain, names) else _relation(plain, names, knowledge)
+        return OTHER if no_diagnosis(plain, names) else relation(plain, names, knowledge)
     before, inside, after = (part.strip() for part in parts.groups())
     outside = f"{before} {after}".strip()
     aliases = [one for one in inside.split(",") if normalise(one) and not is_acronym(one, before)]
     if any(no_diagnosis(f"{outside} {one}", names) for one in aliases or [""]):
         return OTHER
     if not aliases:
-        return _relation(outside, names, knowledge)
+        return relation(outside, names, knowledge)
     return _of_two(outside, aliases[0], names, knowledge)
 
 
@@ -100,9 +100,9 @@ def _of_several(parts: Sequence[str], names: Sequence[str], knowledge: Knowledge
 
 def _of_two(outside: str, inside: str, names: Sequence[str], knowledge: Knowledge) -> str:
     """The verdict on "A (B)"."""
-    one, other = (_relation(part, names, knowledge) for part in (outside, inside))
+    one, other = (relation(part, names, knowledge) for part in (outside, inside))
     if not is_disease(inside, knowledge):
-        whole = _relation(f"{inside} {outside}", names, knowledge)
+        whole = relation(f"{inside} {outside}", names, knowledge)
         return whole or (NARROWER if one in RIGHT else one)
     if OTHER in (one, other):
         return OTHER
@@ -185,7 +185,7 @@ def _without_commas(name: str) -> str:
     return " ".join(parts) if all(describes) else name
 
 
-def _relation(text: str, names: Sequence[str], knowledge: Knowledge) -> str:
+def relation(text: str, names: Sequence[str], knowledge: Knowledge) -> str:
     """How a name without brackets stands to the true ones: a verdict, or ``broader``."""
     whole = _of_one(text, names, knowledge)
     behind = cause_behind(text)
@@ -200,11 +200,11 @@ def _of_one(text: str, names: Sequence[str], knowledge: Knowledge) -> str:
     """By names, listed kinds, words, the table (two of its conditions are two), and ICD-10-CM."""
     if is_named(text, names):
         return SAME
-    if any(_by_words(text, [kind]) in RIGHT for kind in kinds_of(names)):
+    if any(by_words(text, [kind]) in RIGHT for kind in kinds_of(names)):
         return NARROWER
-    if by_words := _by_words(text, names):
-        return by_words
-    if any(_by_words(name, [kind]) in RIGHT for kind in kinds_of([text]) for name in names):
+    if kind := by_words(text, names):
+        return kind
+    if any(by_words(name, [kind]) in RIGHT for kind in kinds_of([text]) for name in names):
         return BROADER
     if in_table(text, knowledge) and any(in_table(name, knowledge) for name in names):
         return OTHER
@@ -212,13 +212,13 @@ def _of_one(text: str, names: Sequence[str], knowledge: Knowledge) -> str:
     return "" if found == NARROWER and before_the_cause(text) != text else found
 
 
-def _by_words(text: str, names: Sequence[str]) -> str:
+def by_words(text: str, names: Sequence[str]) -> str:
     """By the words alone."""
     said, true = read_name(text), [read_name(name) for name in names]
     degrees = set(normalise(text).split()) & DEGREES
     if degrees and any((set(normalise(n).split()) & DEGREES) - degrees for n in names):
         return OTHER
-    if any(_are_one(said, name) for name in true):
+    if any(are_one(said, name) for name in true):
         return SAME
     if any(said.words == name.words or _another(said, name) for name in true):
         return OTHER
@@ -256,7 +256,7 @@ def _is_a_word(word: str) -> bool:
     return bool(_ADJECTIVE.search(word)) or is_qualifier(word) or word in icd10.vocabulary()
 
 
-def _are_one(said: Name, name: Name) -> bool:
+def are_one(said: Name, name: Name) -> bool:
     """Whether two names have the same words, and those name a disease; a disease is no syndrome."""
     if said.spelt == name.spelt or said.words != name.words:
         return said.spelt == name.spelt
