@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from difflib import get_close_matches
 from functools import cache
 from itertools import permutations
 
@@ -27,15 +28,15 @@ from trustlab.graders.same_diagnosis import (
     CERTAINTY,
     DEGREES,
     EXCLUSIVE,
+    bracketed,
     content_words,
     exclude,
     folded,
     is_acronym,
-    is_named,
     is_qualifier,
+    keys,
     no_diagnosis,
     plain_name,
-    readings,
 )
 from trustlab.knowledge import Knowledge
 from trustlab.records import normalise
@@ -149,6 +150,33 @@ def adds_words(answer: str, names: Sequence[str]) -> bool:
     return any(content_words(name) < said for name in names)
 
 
+CLOSE = 0.85
+"""``difflib``'s ratio of a word and its misspelling, at least: otitis and ottitis have 0.92."""
+
+
+def comparable(answer: str, names: Sequence[str]) -> list[str]:
+    """The true names that no word makes another diagnosis, and that have all words of ``answer``,
+    misspelt or not, or none; no name where its words are more or fewer than those of one."""
+    words = content_words(answer)
+    pairs = [(name, content_words(name)) for name in names]
+    if any(words < true or true < words for _, true in pairs):
+        return []
+    alike = [name for name, true in pairs if _differ_in_spelling(words, true)]
+    said = read_name(answer).spoken
+    return [name for name in alike if not exclude(said, read_name(name).spoken)]
+
+
+def _differ_in_spelling(words: frozenset[str], true: frozenset[str]) -> bool:
+    """Whether words have the same qualifiers, and are the true ones, misspelt or not, or others."""
+    qualified = set(filter(is_qualifier, words))
+    if qualified != set(filter(is_qualifier, true)):
+        return False
+    spelt = sorted(true)
+    close = {word: get_close_matches(word, spelt, 1, CLOSE) for word in words - qualified}
+    corrected = {(close.get(word) or [word])[0] for word in words}
+    return corrected == true or not words & true
+
+
 def is_disease(name: str, knowledge: Knowledge) -> bool:
     """Whether the table or ICD-10-CM has the name."""
     return in_table(name, knowledge) or icd10.is_known(name)
@@ -170,7 +198,7 @@ def is_known_answer(answer: str, knowledge: Knowledge) -> bool:
 
 def in_table(name: str, knowledge: Knowledge) -> bool:
     """Whether the table has the name."""
-    return any(knowledge.condition_named(key) is not None for key, _ in readings(name))
+    return any(knowledge.condition_named(key) is not None for key in keys(name))
 
 
 def _without_commas(name: str) -> str:
@@ -183,6 +211,28 @@ def _without_commas(name: str) -> str:
         for part in parts[1:]
     )
     return " ".join(parts) if all(describes) else name
+
+
+def is_named(answer: str, names: Sequence[str]) -> bool:
+    """Whether an answer is spelt as one of the names but for certainty and degree, perhaps with its
+    acronym or another of them in brackets."""
+    if any(_is_spelt_as(answer, name) for name in names):
+        return True
+    parts = bracketed(plain_name(answer))
+    if parts is None:
+        return False
+    named = [any(_is_spelt_as(part, name) for name in names) for part in parts]
+    return all(named) or (any(named) and is_acronym(parts[1], parts[0]))
+
+
+def _is_spelt_as(answer: str, name: str) -> bool:
+    return bool(keys(answer) & keys(name)) and _same_degree(answer, name)
+
+
+def _same_degree(one: str, other: str) -> bool:
+    """Whether two names have the same degree, or one has none."""
+    degrees, others = (set(normalise(name).split()) & DEGREES for name in (one, other))
+    return degrees == others or not degrees or not others
 
 
 def relation(text: str, names: Sequence[str], knowledge: Knowledge) -> str:
@@ -215,8 +265,7 @@ def _of_one(text: str, names: Sequence[str], knowledge: Knowledge) -> str:
 def by_words(text: str, names: Sequence[str]) -> str:
     """By the words alone."""
     said, true = read_name(text), [read_name(name) for name in names]
-    degrees = set(normalise(text).split()) & DEGREES
-    if degrees and any((set(normalise(n).split()) & DEGREES) - degrees for n in names):
+    if not all(_same_degree(text, name) for name in names):
         return OTHER
     if any(are_one(said, name) for name in true):
         return SAME

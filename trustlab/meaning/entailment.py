@@ -138,9 +138,9 @@ class Reading(NamedTuple):
 
 
 class StandInEntailment:
-    """A rule-based proxy for an NLI model, for bare names of diseases. It reads a name as graders do
-    (:func:`~trustlab.graders.same_or_narrower.relation`): case, accents, certainty ("probable"),
-    word order and an acronym in brackets play no part. In this order:
+    """A rule-based proxy for an NLI model, for bare names of diseases. It reads a name as graders
+    do (:func:`~trustlab.graders.same_or_narrower.relation`): case, accents, certainty
+    ("probable"), word order and an acronym in brackets play no part. In this order:
 
     1. Two different conditions of the table, or kinds of them: contradiction 1 - c/2, entailment
        c/2, with c their cosine in [0, 0.99].
