@@ -18,7 +18,7 @@ NEUTRAL = frozenset(_WORDS["neutral"].split())
 syndrome."""
 _LITTLE = (NEUTRAL | {"and"}) - {"disease", "syndrome"}
 QUALIFIERS = frozenset(" ".join(_WORDS["qualifiers"].values()).casefold().split())
-"""Words that make a name another diagnosis; so do numbers, single letters and prefixes."""
+"""Words that make a name another diagnosis; so do numbers and single letters."""
 LOOKALIKES = tuple(frozenset(group.split()) for group in _WORDS["lookalikes"])
 """Names that look alike; two of one group are two diagnoses."""
 EXCLUSIVE = tuple(frozenset(group.split()) for group in _WORDS["exclusive"])
