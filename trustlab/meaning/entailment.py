@@ -246,7 +246,8 @@ class StandInEntailment:
         if condition := self.knowledge.condition_named(text):
             return Reading(plain, (plain, *condition.names), condition.id)
         several = bool(ALTERNATIVES.search(plain))
-        return Reading(plain, (plain,), "" if several else self._kind_of(plain), several)
+        is_list = several or "," in plain
+        return Reading(plain, (plain,), "" if is_list else self._kind_of(plain), several)
 
     def _kind_of(self, text: str) -> str:
         """The id of the condition in the table that a name means, or is a kind of; '' for none."""
