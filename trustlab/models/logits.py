@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -13,15 +14,13 @@ FLOOR = -1e4
 
 class Logits:
     """Rows of logits (n, N) of any floating type, as natural log-probabilities in float64 (on MPS,
-    which has none, in float32). ``rows`` (m,) of a method are row numbers. ValueError: a row's
-    largest logit is not finite."""
+    which has none, in float32). ``rows`` (m,) of a method are sorted row numbers, each once.
+    ValueError: a row's largest logit is not finite."""
 
     def __init__(self, logits: torch.Tensor) -> None:
         if not logits.amax(1).isfinite().all():
             raise ValueError('the model gave logits that are not finite; try dtype="float32"')
-        precise = torch.float32 if logits.device.type == "mps" else torch.float64
         self._logits = logits
-        self._logprobs = logits.log_softmax(1, dtype=precise)
 
     def likeliest(self, rows: np.ndarray) -> np.ndarray:
         """The most probable token of each row, the first of equals, (m,)."""
@@ -75,10 +74,17 @@ class Logits:
         order = np.lexsort((ids, -values), axis=1)
         return np.take_along_axis(ids, order, 1), np.take_along_axis(values, order, 1)
 
+    @functools.cached_property
+    def _logprobs(self) -> torch.Tensor:
+        precise = torch.float32 if self._logits.device.type == "mps" else torch.float64
+        return self._logits.log_softmax(1, dtype=precise)
+
     def _index(self, numbers: np.ndarray) -> torch.Tensor:
         return torch.from_numpy(numbers).to(self._logits.device)
 
     def _of(self, rows: np.ndarray) -> torch.Tensor:
+        if len(rows) == len(self._logprobs):  # all of them need no copy
+            return self._logprobs
         return self._logprobs[self._index(rows)]
 
 
