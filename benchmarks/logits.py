@@ -89,7 +89,7 @@ def torch_greedy(values: torch.Tensor, _: np.ndarray) -> Found:
 
 
 def torch_drawn(values: torch.Tensor, uniform: np.ndarray) -> Found:
-    rows, logits = np.arange(len(values)), Logits(values, (TEMPERATURE,), wide=False)
+    rows, logits = np.arange(len(values)), Logits(values)
     token = logits.drawn(rows, rows, uniform, TEMPERATURE)
     return token, logits.logprobs(rows, token)
 

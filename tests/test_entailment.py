@@ -3,6 +3,7 @@ cross-encoder with random weights."""
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 from fake_model import FakeEncoder
 
+from trustlab.graders.same_or_narrower import verdict
 from trustlab.meaning.entailment import (
     CrossEncoderEntailment,
     Entailment,
@@ -19,6 +21,7 @@ from trustlab.meaning.entailment import (
     classes,
     matrices,
 )
+from trustlab.words import word_lists
 
 SAYS = {
     ("a", "b"): (0.7, 0.2, 0.1), ("b", "a"): (0.1, 0.8, 0.1),
@@ -101,7 +104,7 @@ Bronchitis, acute | Acute bronchitis | e | e | one
 Atrial fibrillation | AF | e | e | one
 left-sided pneumothorax | right-sided pneumothorax | c | c | two
 left-sided pneumothorax | pneumothorax | e | n | one
-gastroenteritis | stomach flu | e | e | one
+gastroenteritis | stomach flu | n | e | one
 Deep vein thrombosis | Pulmonary embolism | c | c | two
 Ischaemic stroke | Haemorrhagic stroke | c | c | two
 acute appendicitis | appendicitis | e | n | one
@@ -140,6 +143,29 @@ def test_what_the_stand_in_concludes_both_ways_and_which_names_are_one_set(stand
         got = ["enc"[forward.argmax()], "enc"[backward.argmax()], "one" if one else "two"]
         wrong += [f"{a} | {b}: {got}, expected {expected}"] if got != expected else []
     assert not wrong, f"{len(wrong)} of {len(rows)}:\n" + "\n".join(wrong)
+
+
+REFUSED = re.compile(r"\band\b|\b[a-z]\b|^t\dd$")
+"""What graders take for a list, or for a letter of a word that was cut off."""
+
+
+def test_the_graders_and_the_stand_in_read_every_listed_name_alike(stand_in):
+    """One list of names for both: names of one disease, and kinds of one."""
+    lists = word_lists("disease_names")
+    groups = [[name.strip() for name in group.split("|")] for group in lists["same"]]
+    same = [(name, group[0]) for group in groups for name in group[1:]]
+    kinds = [(k.strip(), of) for of, names in lists["kinds"].items() for k in names.split("|")]
+    table = stand_in.knowledge
+    wrong = []
+    for name, other in same + kinds:
+        if REFUSED.search(name):
+            continue
+        graded = verdict(name, [other], table)
+        judged = stand_in.probabilities([(name, other), (other, name)]).argmax(axis=1).tolist()
+        expected = {"same": [[0, 0]], "narrower": [[0, 1], [0, 0]]}.get(graded, [])
+        wrong += [] if judged in expected else [f"{name} | {other}: {graded}, {judged}"]
+    assert len(same) > 2_000 and len(kinds) > 150
+    assert not wrong, f"{len(wrong)} of {len(same + kinds)}:\n" + "\n".join(wrong)
 
 
 def test_no_two_names_of_different_conditions_are_one_set_whatever_the_encoder_thinks():

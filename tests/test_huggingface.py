@@ -31,7 +31,7 @@ from trustlab.models.base import STATISTICS, Model, Request
 from trustlab.models.by_name import EMBEDDED
 from trustlab.models.decoding import Ids, Passes, rotary_switch, text_pieces
 from trustlab.models.huggingface import HuggingFaceModel
-from trustlab.models.logits import PART, Logits
+from trustlab.models.logits import Logits
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -301,7 +301,7 @@ def test_when_memory_runs_out_batches_shrink_and_no_reply_changes(room, failure,
 def test_draws_and_statistics_by_hand():
     """Weights 0, 1, 0, 3 and 2, 0, 0, 0, at temperature 1/2 their squares. P = (1/2, 1/2, 0, 0) and
     uniform over four: entropies log 2, log 4; divergences log 2, 0; angles 1/2, 0."""
-    logits = Logits(torch.tensor([[0.0, 1.0, 0.0, 3.0], [2.0, 0.0, 0.0, 0.0]]).log(), (0.5, 1))
+    logits = Logits(torch.tensor([[0.0, 1.0, 0.0, 3.0], [2.0, 0.0, 0.0, 0.0]]).log())
     back, u = np.array([0, 0, 0, 0, 1, 1]), np.array([0.0, 0.24, 0.26, 0.999, 0.0, 0.999])
     np.testing.assert_array_equal(logits.drawn(np.arange(2), back, u, 1.0), [1, 1, 3, 3, 0, 0])
     u = np.array([0.0, 0.09, 0.11, 1 - 2**-53, 0.0, 1 - 2**-53])
@@ -314,18 +314,16 @@ def test_draws_and_statistics_by_hand():
         Logits(torch.tensor([[0.0, math.nan]]))
 
 
-@pytest.mark.parametrize("n_tokens", [5, PART, PART + 1, 3 * PART - 1])
-@pytest.mark.parametrize(("dtype", "values"), [("bfloat16", 1 << 17), ("float64", 2 * PART)])
-def test_logits_read_in_parts_are_those_of_the_whole_row(n_tokens, dtype, values, monkeypatch):
-    """Also where a row is many tiles, a tile many rows; with equals, and with tokens of probability
-    0."""
-    monkeypatch.setattr("trustlab.models.logits.CPU_VALUES", values)
+@pytest.mark.parametrize("n_tokens", [5, 128, 383])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float64"])
+def test_logits_read_by_torch_are_those_of_numpy(n_tokens, dtype):
+    """With equals, and with tokens of probability 0."""
     rng = np.random.default_rng(3)
     given = torch.from_numpy(rng.normal(0, 3, (7, n_tokens)).round(1)).to(getattr(torch, dtype))
     given[2, 3:] = -math.inf
     exact = given.double().numpy()
     logprobs = exact - np.log(np.exp(exact).sum(1, keepdims=True))
-    logits, rows, k = Logits(given, (0.5, 0.3)), np.array([1, 2, 3, 6]), 4
+    logits, rows, k = Logits(given), np.array([1, 2, 3, 6]), 4
     np.testing.assert_array_equal(logits.likeliest(rows), exact[rows].argmax(1))
     best, told = logits.best(rows, k)
     wanted = np.argsort(-exact[rows], axis=1, kind="stable")[:, :k]

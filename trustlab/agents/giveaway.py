@@ -18,7 +18,7 @@ NO_DISEASES = frozenset(_WORDS["no_diseases"].split())
 _ALSO_WORDS = frozenset(_WORDS["also_words"].split())
 LAY_NAMES = {
     normalise(name): tuple(normalise(one) for one in lay.split(","))
-    for name, lay in word_lists("sentences")["lay_names"].items()
+    for name, lay in word_lists("disease_names")["lay_names"].items()
 }
 """Name -> its everyday names, all normalised; a list of our own, far from complete."""
 

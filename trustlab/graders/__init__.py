@@ -18,8 +18,6 @@ from typing import NamedTuple
 
 from trustlab.graders.same_diagnosis import (
     bare_name,
-    comparable,
-    is_named,
     names_of,
     no_diagnosis,
     spellings,
@@ -29,8 +27,10 @@ from trustlab.graders.same_or_narrower import (
     OTHER,
     RIGHT,
     adds_words,
+    comparable,
     is_disease,
     is_known_answer,
+    is_named,
     verdict,
 )
 from trustlab.knowledge import Knowledge, load_knowledge

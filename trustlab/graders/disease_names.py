@@ -39,6 +39,11 @@ class Name(NamedTuple):
     noun: str
     spelt: str
 
+    @property
+    def spoken(self) -> frozenset[str]:
+        """Its words and those that it is spelt with: "with", "severe", "syndrome"."""
+        return self.words.union(self.spelt.split())
+
 
 def _spelt(text: str) -> str:
     """In small letters, with e for ae and oe, z in -ize, "non-x" as one word, without plural s;

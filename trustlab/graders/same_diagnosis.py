@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence, Set
-from difflib import get_close_matches
+from collections.abc import Iterable, Set
 from functools import lru_cache
 
 from trustlab.knowledge import Knowledge
@@ -17,9 +16,9 @@ DEGREES = frozenset(_WORDS["degrees"].split())
 NEUTRAL = frozenset(_WORDS["neutral"].split())
 """Words that a longer name may have more without being another kind; but a disease is not a
 syndrome."""
+_LITTLE = (NEUTRAL | {"and"}) - {"disease", "syndrome"}
 QUALIFIERS = frozenset(" ".join(_WORDS["qualifiers"].values()).casefold().split())
-"""Words that make a name another diagnosis; so do numbers, single letters and prefixes."""
-PREFIXES = tuple(_WORDS["prefixes"].split())
+"""Words that make a name another diagnosis; so do numbers and single letters."""
 LOOKALIKES = tuple(frozenset(group.split()) for group in _WORDS["lookalikes"])
 """Names that look alike; two of one group are two diagnoses."""
 EXCLUSIVE = tuple(frozenset(group.split()) for group in _WORDS["exclusive"])
@@ -28,8 +27,6 @@ OPPOSITE_PREFIXES = tuple(
     (one, other) for one, others in _WORDS["opposite_prefixes"].items() for other in others.split()
 )
 """Words that differ by such a pair alone rule each other out: eclampsia and preeclampsia."""
-SAME_PHRASE: dict[str, str] = _WORDS["same_phrase"]
-"""Patterns in a normalised name -> what they are read as, in this order, to judge entailment."""
 ROMAN = {numeral: str(n) for n, numeral in enumerate(_WORDS["roman"].split(), 1)}
 SAME_WORD = {word: one for one, words in _WORDS["same_word"].items() for word in words.split()}
 """Words taken for one: English and Latin names of an organ, noun and adjective."""
@@ -89,31 +86,6 @@ def is_qualifier(word: str) -> bool:
     return word in QUALIFIERS or _is_code(word)
 
 
-@lru_cache(maxsize=4096)
-def qualifiers(name: str) -> frozenset[str]:
-    """What in a name sets cause, site, side, stage, course or kind, prefixes too."""
-    words = content_words(name)
-    return frozenset(w for w in words if is_qualifier(w)) | {
-        p for p in PREFIXES for w in words if w.startswith(p)
-    }
-
-
-_KINDS = frozenset(["disease", "syndrome"])
-
-
-def clash(one: str, other: str) -> bool:
-    """Whether a word makes them two diagnoses: another qualifier or degree, disease against
-    syndrome, or a look-alike."""
-    a, b = (set(normalise(folded(name)).split()) for name in (one, other))
-    if (a & DEGREES) and (b & DEGREES) and (a & DEGREES) != (b & DEGREES):
-        return True
-    if (a & _KINDS) and (b & _KINDS) and not a & b & _KINDS:
-        return True
-    a, b = content_words(one), content_words(other)
-    alike = any(a & group and b & group and a & group != b & group for group in LOOKALIKES)
-    return alike or qualifiers(one) != qualifiers(other)
-
-
 def exclude(one: Set[str], other: Set[str]) -> bool:
     """Whether words of two names rule each other out: left and right, type 1 and type 2. Each has
     one that the other lacks: "acute on chronic" does not rule "chronic" out."""
@@ -133,27 +105,6 @@ def _opposite(one: str, other: str) -> bool:
     """Whether two words differ by opposite prefixes alone; four letters or fewer say nothing."""
     pairs = ((a, b) for a, b in OPPOSITE_PREFIXES if one.startswith(a))
     return len(other) > 4 and any(b + one[len(a) :] == other for a, b in pairs)
-
-
-CLOSE = 0.85
-"""``difflib``'s ratio of a word and its misspelling, at least: otitis and ottitis have 0.92."""
-
-
-def comparable(answer: str, names: Sequence[str]) -> list[str]:
-    """The true names without a clash that have all words of ``answer``, misspelt or not, or none;
-    no name where its words are more or fewer than those of one."""
-    words = content_words(answer)
-    pairs = [(name, content_words(name)) for name in names]
-    if any(words < true or true < words for _, true in pairs):
-        return []
-    alike = [name for name, true in pairs if not words & true or _corrected(words, true) == true]
-    return [name for name in alike if not clash(answer, name)]
-
-
-def _corrected(words: Set[str], true: Set[str]) -> set[str]:
-    """The words, those that are close to a true one as that is spelt."""
-    close = {w: get_close_matches(w, sorted(true), 1, CLOSE) for w in words if not is_qualifier(w)}
-    return {(close.get(word) or [word])[0] for word in words}
 
 
 ARTICLES = ("a ", "an ", "the ")
@@ -189,16 +140,10 @@ def spellings(name: str) -> set[str]:
     return {normalise(plain), normalise(plain[len(article) :])} - {""}
 
 
-def readings(name: str) -> set[tuple[str, frozenset[str]]]:
-    """The spellings of :func:`plain_name` as they are, and without words of certainty and degree,
-    each with the degrees taken out of it."""
+def keys(name: str) -> set[str]:
+    """The spellings of :func:`plain_name`, and it without words of certainty and degree."""
     plain = plain_name(name)
-    found = {(key, frozenset()) for key in spellings(plain)}
-    for key in spellings(CERTAINTY.sub(" ", plain).strip(" ,")):
-        words = key.split()
-        rest = " ".join(word for word in words if word not in DEGREES)
-        found.add((rest, frozenset(words) & DEGREES))
-    return {(key, degrees) for key, degrees in found if key}
+    return (spellings(plain) | {bare_name(plain)}) - {""}
 
 
 def plain_name(name: str) -> str:
@@ -232,34 +177,13 @@ def _turned(name: str) -> str:
     return f"{' '.join(words)} {head.strip()}" if turns else name
 
 
-def same_name(one: str, other: str) -> bool:
-    """Whether two names are spelt alike but for certainty and degree ("mild x", not "severe x")."""
-    theirs = readings(other)
-    return any(
-        key == k and (a == b or not a or not b) for key, a in readings(one) for k, b in theirs
-    )
-
-
-def is_named(answer: str, names: Iterable[str]) -> bool:
-    """Whether ``answer`` is one of ``names``, perhaps with its acronym or another in brackets."""
-    listed = list(names)
-    if any(same_name(answer, name) for name in listed):
-        return True
-    parts = bracketed(_unlabelled(folded(answer)))
-    if parts is None:
-        return False
-    outside, inside = (any(same_name(part, name) for name in listed) for part in parts)
-    return (outside and inside) or ((outside or inside) and is_acronym(parts[1], parts[0]))
-
-
 def is_acronym(short: str, long: str) -> bool:
     """Whether ``short`` is the first letters of ``long``, with or without its small words."""
-    letters, little = normalise(short).replace(" ", ""), (NEUTRAL | {"and"}) - _KINDS
-    for words in (key.split() for key, _ in readings(long)):
-        for kept in (words, [word for word in words if word not in little]):
-            if len(letters) > 1 and letters == "".join(word[0] for word in kept):
-                return True
-    return False
+    letters = normalise(short).replace(" ", "")
+    words = normalise(CERTAINTY.sub(" ", plain_name(long))).split()
+    firsts = ["".join(word[0] for word in words)]
+    firsts.append("".join(word[0] for word in words if word not in _LITTLE))
+    return len(letters) > 1 and letters in firsts
 
 
 def names_of(case: Case, knowledge: Knowledge) -> tuple[str, ...]:
@@ -275,7 +199,7 @@ def names_of(case: Case, knowledge: Knowledge) -> tuple[str, ...]:
 
 def no_diagnosis(answer: str | None, names: Iterable[str] = ()) -> str:
     """Why the answer is not one diagnosis; '' where it may be. Where a true name of ``names`` holds
-    "and", this joins no list. Ask :func:`is_named` first."""
+    "and", this joins no list. Ask whether it is one of them first."""
     plain = _unlabelled(folded(answer or ""))
     words = normalise(plain)
     letters = re.search(r"[^\W\d_]{2}", plain)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from difflib import get_close_matches
 from functools import cache
 from itertools import permutations
 
@@ -27,15 +28,15 @@ from trustlab.graders.same_diagnosis import (
     CERTAINTY,
     DEGREES,
     EXCLUSIVE,
+    bracketed,
     content_words,
     exclude,
     folded,
     is_acronym,
-    is_named,
     is_qualifier,
+    keys,
     no_diagnosis,
     plain_name,
-    readings,
 )
 from trustlab.knowledge import Knowledge
 from trustlab.records import normalise
@@ -71,14 +72,14 @@ def verdict(answer: str, names: Sequence[str], knowledge: Knowledge) -> str:
         return _of_several(listed, names, knowledge)
     parts = _IN_BRACKETS.match(plain)
     if parts is None:
-        return OTHER if no_diagnosis(plain, names) else _relation(plain, names, knowledge)
+        return OTHER if no_diagnosis(plain, names) else relation(plain, names, knowledge)
     before, inside, after = (part.strip() for part in parts.groups())
     outside = f"{before} {after}".strip()
     aliases = [one for one in inside.split(",") if normalise(one) and not is_acronym(one, before)]
     if any(no_diagnosis(f"{outside} {one}", names) for one in aliases or [""]):
         return OTHER
     if not aliases:
-        return _relation(outside, names, knowledge)
+        return relation(outside, names, knowledge)
     return _of_two(outside, aliases[0], names, knowledge)
 
 
@@ -100,9 +101,9 @@ def _of_several(parts: Sequence[str], names: Sequence[str], knowledge: Knowledge
 
 def _of_two(outside: str, inside: str, names: Sequence[str], knowledge: Knowledge) -> str:
     """The verdict on "A (B)"."""
-    one, other = (_relation(part, names, knowledge) for part in (outside, inside))
+    one, other = (relation(part, names, knowledge) for part in (outside, inside))
     if not is_disease(inside, knowledge):
-        whole = _relation(f"{inside} {outside}", names, knowledge)
+        whole = relation(f"{inside} {outside}", names, knowledge)
         return whole or (NARROWER if one in RIGHT else one)
     if OTHER in (one, other):
         return OTHER
@@ -149,6 +150,33 @@ def adds_words(answer: str, names: Sequence[str]) -> bool:
     return any(content_words(name) < said for name in names)
 
 
+CLOSE = 0.85
+"""``difflib``'s ratio of a word and its misspelling, at least: otitis and ottitis have 0.92."""
+
+
+def comparable(answer: str, names: Sequence[str]) -> list[str]:
+    """The true names that no word makes another diagnosis, and that have all words of ``answer``,
+    misspelt or not, or none; no name where its words are more or fewer than those of one."""
+    words = content_words(answer)
+    pairs = [(name, content_words(name)) for name in names]
+    if any(words < true or true < words for _, true in pairs):
+        return []
+    alike = [name for name, true in pairs if _differ_in_spelling(words, true)]
+    said = read_name(answer).spoken
+    return [name for name in alike if not exclude(said, read_name(name).spoken)]
+
+
+def _differ_in_spelling(words: frozenset[str], true: frozenset[str]) -> bool:
+    """Whether words have the same qualifiers, and are the true ones, misspelt or not, or others."""
+    qualified = set(filter(is_qualifier, words))
+    if qualified != set(filter(is_qualifier, true)):
+        return False
+    spelt = sorted(true)
+    close = {word: get_close_matches(word, spelt, 1, CLOSE) for word in words - qualified}
+    corrected = {(close.get(word) or [word])[0] for word in words}
+    return corrected == true or not words & true
+
+
 def is_disease(name: str, knowledge: Knowledge) -> bool:
     """Whether the table or ICD-10-CM has the name."""
     return in_table(name, knowledge) or icd10.is_known(name)
@@ -170,7 +198,7 @@ def is_known_answer(answer: str, knowledge: Knowledge) -> bool:
 
 def in_table(name: str, knowledge: Knowledge) -> bool:
     """Whether the table has the name."""
-    return any(knowledge.condition_named(key) is not None for key, _ in readings(name))
+    return any(knowledge.condition_named(key) is not None for key in keys(name))
 
 
 def _without_commas(name: str) -> str:
@@ -185,7 +213,29 @@ def _without_commas(name: str) -> str:
     return " ".join(parts) if all(describes) else name
 
 
-def _relation(text: str, names: Sequence[str], knowledge: Knowledge) -> str:
+def is_named(answer: str, names: Sequence[str]) -> bool:
+    """Whether an answer is spelt as one of the names but for certainty and degree, perhaps with its
+    acronym or another of them in brackets."""
+    if any(_is_spelt_as(answer, name) for name in names):
+        return True
+    parts = bracketed(plain_name(answer))
+    if parts is None:
+        return False
+    named = [any(_is_spelt_as(part, name) for name in names) for part in parts]
+    return all(named) or (any(named) and is_acronym(parts[1], parts[0]))
+
+
+def _is_spelt_as(answer: str, name: str) -> bool:
+    return bool(keys(answer) & keys(name)) and _same_degree(answer, name)
+
+
+def _same_degree(one: str, other: str) -> bool:
+    """Whether two names have the same degree, or one has none."""
+    degrees, others = (set(normalise(name).split()) & DEGREES for name in (one, other))
+    return degrees == others or not degrees or not others
+
+
+def relation(text: str, names: Sequence[str], knowledge: Knowledge) -> str:
     """How a name without brackets stands to the true ones: a verdict, or ``broader``."""
     whole = _of_one(text, names, knowledge)
     behind = cause_behind(text)
@@ -200,11 +250,11 @@ def _of_one(text: str, names: Sequence[str], knowledge: Knowledge) -> str:
     """By names, listed kinds, words, the table (two of its conditions are two), and ICD-10-CM."""
     if is_named(text, names):
         return SAME
-    if any(_by_words(text, [kind]) in RIGHT for kind in kinds_of(names)):
+    if any(by_words(text, [kind]) in RIGHT for kind in kinds_of(names)):
         return NARROWER
-    if by_words := _by_words(text, names):
-        return by_words
-    if any(_by_words(name, [kind]) in RIGHT for kind in kinds_of([text]) for name in names):
+    if kind := by_words(text, names):
+        return kind
+    if any(by_words(name, [kind]) in RIGHT for kind in kinds_of([text]) for name in names):
         return BROADER
     if in_table(text, knowledge) and any(in_table(name, knowledge) for name in names):
         return OTHER
@@ -212,13 +262,12 @@ def _of_one(text: str, names: Sequence[str], knowledge: Knowledge) -> str:
     return "" if found == NARROWER and before_the_cause(text) != text else found
 
 
-def _by_words(text: str, names: Sequence[str]) -> str:
+def by_words(text: str, names: Sequence[str]) -> str:
     """By the words alone."""
     said, true = read_name(text), [read_name(name) for name in names]
-    degrees = set(normalise(text).split()) & DEGREES
-    if degrees and any((set(normalise(n).split()) & DEGREES) - degrees for n in names):
+    if not all(_same_degree(text, name) for name in names):
         return OTHER
-    if any(_are_one(said, name) for name in true):
+    if any(are_one(said, name) for name in true):
         return SAME
     if any(said.words == name.words or _another(said, name) for name in true):
         return OTHER
@@ -256,7 +305,7 @@ def _is_a_word(word: str) -> bool:
     return bool(_ADJECTIVE.search(word)) or is_qualifier(word) or word in icd10.vocabulary()
 
 
-def _are_one(said: Name, name: Name) -> bool:
+def are_one(said: Name, name: Name) -> bool:
     """Whether two names have the same words, and those name a disease; a disease is no syndrome."""
     if said.spelt == name.spelt or said.words != name.words:
         return said.spelt == name.spelt

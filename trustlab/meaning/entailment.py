@@ -8,19 +8,34 @@ and are never put to a judge.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from trustlab.agents.giveaway import LAY_NAMES
-from trustlab.graders import same_diagnosis as names
-from trustlab.knowledge import Condition, Knowledge, load_knowledge
+from trustlab.graders import same_or_narrower
+from trustlab.graders.disease_names import Name, read_name
+from trustlab.graders.same_diagnosis import (
+    ALTERNATIVES,
+    bracketed,
+    exclude,
+    is_acronym,
+    is_qualifier,
+    plain_name,
+    undenied,
+)
+from trustlab.graders.same_or_narrower import (
+    NARROWER,
+    OTHER,
+    RIGHT,
+    are_one,
+    by_words,
+    relation,
+)
+from trustlab.knowledge import Knowledge, load_knowledge
 from trustlab.meaning.encoder import TABLE, Encoder, Kept, Named, Source, pair_cosines, squares
 from trustlab.paths import offline
-from trustlab.records import normalise
 
 ENTAILMENT, NEUTRAL, CONTRADICTION = 0, 1, 2  # columns of the probabilities
 STAND_IN = "rule-based proxy"
@@ -112,56 +127,31 @@ class CrossEncoderEntailment(Named):
             self._known.update(zip(part, found, strict=True))
 
 
-class Phrase(NamedTuple):
-    """A name as the rules see it: its words, degree included, and the noun that says what it is (''
-    where qualifiers stand alone)."""
-
-    words: frozenset[str]
-    head: str
-
-    def covers(self, other: Phrase) -> bool:
-        """Whether it is the other name, or a kind of it: "viral pneumonia" and "pneumonia"."""
-        if not other.words <= self.words:
-            return False
-        more = self.words - other.words
-        kind = self.head == other.head or all(map(_adds, more))
-        return not more or bool(other.head and kind)
-
-
 class Reading(NamedTuple):
-    """What the rules know of a text: what it means (ids), and what it says beside (``extra``)."""
+    """A text without label, code and acronym in brackets, every name of what it means, and the
+    condition in the table that it is, or is a kind of ('': none)."""
 
-    own: Phrase
+    text: str
+    names: tuple[str, ...]
+    condition: str
     several: bool = False  # a list of diagnoses, "A or B"
-    syndrome: frozenset[str] = frozenset()
-    condition: str | None = None
-    means: frozenset[str] = frozenset()
-    extra: frozenset[str] = frozenset()
-    phrases: tuple[Phrase, ...] = ()
-    main: frozenset[str] = frozenset()  # the words of the condition's first name
-
-    @property
-    def said(self) -> frozenset[str]:
-        """All words that may rule another's out."""
-        return self.own.words | self.syndrome
 
 
 class StandInEntailment:
-    """A rule-based proxy for an NLI model, for bare names of diseases. Case, accents, certainty
+    """A rule-based proxy for an NLI model, for bare names of diseases. It reads a name as graders
+    do (:func:`~trustlab.graders.same_or_narrower.relation`): case, accents, certainty
     ("probable"), word order and an acronym in brackets play no part. In this order:
 
-    1. Two different conditions of the table, with or without qualifiers: contradiction 1 - c/2,
-       entailment c/2, with c their cosine in [0, 0.99].
-    2. Two names of one condition with the same qualifiers; a name and its everyday name (one that
-       several diseases share is their general name): entailment.
-    3. Qualifiers that rule each other out (left and right, acute and chronic, disease and syndrome;
+    1. Two different conditions of the table, or kinds of them: contradiction 1 - c/2, entailment
+       c/2, with c their cosine in [0, 0.99].
+    2. Two names of one disease: entailment both ways.
+    3. A disease and a kind of it: entailment (:data:`SPECIFIC`); the other way neutral, entailment
+       above contradiction (:data:`GENERAL`), so that both are one set.
+    4. Words that rule each other out (left and right, acute and chronic, disease and syndrome;
        :func:`~trustlab.graders.same_diagnosis.exclude`): contradiction.
-    4. The same words, or an acronym of three letters or more: entailment both ways.
-    5. More qualifiers, or more words and the same noun: entailment (:data:`SPECIFIC`); the other
-       way neutral, entailment above contradiction (:data:`GENERAL`), so that both are one set.
-    6. The same noun, each with a qualifier of its own ("acute", "recurrent"): neutral, with
-       contradiction above entailment (:data:`BESIDE`), so two sets.
-    7. Else entailment by a logistic curve of the rounded cosine, contradiction the rest. Half lies
+    5. Two diseases: contradiction. Where each has but a qualifier of its own ("acute",
+       "recurrent"), neutral, with contradiction above entailment (:data:`BESIDE`), so two sets.
+    6. Else entailment by a logistic curve of the rounded cosine, contradiction the rest. Half lies
        at :attr:`HALF`, above 999 of 1,000 pairs of different conditions of the table.
 
     "No X" and "X ruled out" contradict X and its kinds, entail that there is no kind of X, and are
@@ -173,13 +163,13 @@ class StandInEntailment:
 
     def __init__(self, encoder: Encoder | None = None, knowledge: Knowledge | None = None) -> None:
         self.encoder, self.knowledge = encoder or Encoder(), knowledge or load_knowledge()
-        self._read: dict[str, Reading] = {}
+        self._readings: dict[str, Reading] = {}
         self._known: dict[Pair, np.ndarray] = {}
 
     @property
     def revision(self) -> str:
         """The judge in a manifest's words."""
-        return f"{STAND_IN} (word rules, knowledge table, lay names, {self.encoder.revision})"
+        return f"{STAND_IN} (lists of names, knowledge table, ICD-10-CM, {self.encoder.revision})"
 
     def probabilities(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Of each (premise, hypothesis): entailment, neutral, contradiction; (n, 3)."""
@@ -201,13 +191,14 @@ class StandInEntailment:
         if premise == hypothesis:
             return SAME
         both = (premise, hypothesis)
-        not_a, not_b = (None if self._known_name(t) else names.undenied(t) for t in both)
+        table = self.knowledge
+        not_a, not_b = (None if table.condition_named(t) else undenied(t) for t in both)
         a, b = premise if not_a is None else not_a, hypothesis if not_b is None else not_b
-        if not self._reading(a).own.words or not self._reading(b).own.words:
+        if not all(read_name(self._reading(text).text).words for text in (a, b)):
             return UNRELATED
         if not_a is None and not_b is None:
             return self._compared(a, b)
-        if not_a is None or not_b is None:  # is what is told a kind of what is denied?
+        if not_a is None or not_b is None:  # is what is affirmed a kind of what is denied?
             follows = self._compared(*((a, b) if not_a is None else (b, a))) in (SAME, SPECIFIC)
             return CONTRADICTS if follows else UNRELATED
         row = self._compared(b, a)  # who has no appendicitis has no acute one
@@ -215,125 +206,64 @@ class StandInEntailment:
 
     def _compared(self, premise: str, hypothesis: str) -> Row | None:
         a, b = self._reading(premise), self._reading(hypothesis)
-        same_condition = a.condition is not None and a.condition == b.condition
-        if a.condition and b.condition and not same_condition:
+        if a.condition and b.condition and a.condition != b.condition:
             return None
-        one_thing = same_condition or bool(a.means & b.means)
-        if not (one_thing and not a.extra and not b.extra) and names.exclude(a.said, b.said):
-            return CONTRADICTS
-        if a.own.words == b.own.words and a.several == b.several:
+        forward, backward = self._kind(a, b), self._kind(b, a)
+        kinds = {forward, backward}
+        if same_or_narrower.SAME in kinds or kinds == {NARROWER}:
             return SAME
-        related = one_thing or a.own.covers(b.own) or b.own.covers(a.own)
-        if not related and (names.exclude(a.said, b.main) or names.exclude(b.said, a.main)):
+        if a.several or b.several:
+            return None
+        if NARROWER in kinds:
+            return SPECIFIC if forward == NARROWER else GENERAL
+        here, there = read_name(a.text), read_name(b.text)
+        if exclude(here.spoken, there.spoken):
             return CONTRADICTS
-        forward, backward = _follows(a, b, same_condition), _follows(b, a, same_condition)
-        short = _is_short_for(premise, hypothesis) or _is_short_for(hypothesis, premise)
-        if short or (forward and backward):
-            return SAME
-        if forward or backward:
-            return SPECIFIC if forward else GENERAL
-        return BESIDE if one_thing or (_core(a) and _core(a) == _core(b)) else None
+        if OTHER in kinds:
+            apart = not (here.words <= there.words or there.words <= here.words)
+            qualified = all(map(is_qualifier, here.words ^ there.words))
+            return BESIDE if apart and qualified else CONTRADICTS
+        if _adds_to(there, a):
+            return SPECIFIC
+        return GENERAL if _adds_to(here, b) else None
+
+    def _kind(self, reading: Reading, other: Reading) -> str:
+        """How a text stands to all names of what the other means, or else to the other alone."""
+        to_all = relation(reading.text, other.names, self.knowledge)
+        to_text = relation(reading.text, (other.text,), self.knowledge)
+        return to_text if to_text in RIGHT and to_all not in RIGHT else to_all
 
     def _reading(self, text: str) -> Reading:
-        if text not in self._read:
-            self._read[text] = self._as_read(text)
-        return self._read[text]
+        if text not in self._readings:
+            self._readings[text] = self._read(text)
+        return self._readings[text]
 
-    def _as_read(self, text: str) -> Reading:
-        plain = names.plain_name(text)
-        parts = names.bracketed(plain)
-        if parts and self._said_twice(*parts):
+    def _read(self, text: str) -> Reading:
+        plain = plain_name(text)
+        parts = bracketed(plain)
+        if parts and (is_acronym(parts[1], parts[0]) or are_one(*map(read_name, parts))):
             plain = parts[0]
-        own = _phrase(plain)
-        syndrome = frozenset(normalise(plain).split()) & {"disease", "syndrome"}
-        whole = self._known_name(text)
-        if whole is None and names.ALTERNATIVES.search(plain):
-            return Reading(own, True, syndrome)
-        name = own.words if own.words in self._names else self._name_within(own.words)
-        means, extra = self._names.get(name, frozenset()), own.words - name
-        condition = self._conditions.get(name)
-        if whole is not None:
-            condition, extra = self.knowledge.condition_of_name[whole], frozenset()
-        if condition is None:
-            return Reading(own, False, syndrome, None, means, extra, (own,))
-        known = (_phrase(n) for n in condition.names if not names.ALTERNATIVES.search(n))
-        phrases = (own, *(Phrase(n.words | extra, n.head) for n in known))
-        means, main = means | {condition.id}, self._main[condition.id]
-        return Reading(own, False, syndrome, condition.id, means, extra, phrases, main)
+        if condition := self.knowledge.condition_named(text):
+            return Reading(plain, (plain, *condition.names), condition.id)
+        several = bool(ALTERNATIVES.search(plain))
+        is_list = several or "," in plain
+        return Reading(plain, (plain,), "" if is_list else self._kind_of(plain), several)
 
-    def _known_name(self, text: str) -> str | None:
-        """The text, normalised, if it is whole a name in the table."""
-        return said if (said := normalise(text)) in self.knowledge.condition_of_name else None
-
-    def _said_twice(self, outside: str, inside: str) -> bool:
-        """Whether in brackets stands the acronym of the name before, or another name of it."""
-        one, other = (self._names.get(_phrase(part).words) for part in (outside, inside))
-        return bool(one and other and one & other) or names.is_acronym(inside, outside)
-
-    def _name_within(self, words: frozenset[str]) -> frozenset[str]:
-        """The longest known name to which ``words`` only add qualifiers, none against it; or ()."""
-        within = [n for n in self._names if n < words and all(map(_adds, words - n))]
-        main = {n: [self._main[m] for m in self._names[n] if m in self._main] for n in within}
-        found = [n for n in within if not any(names.exclude(words, of) for of in main[n])]
-        return max(found, key=lambda name: (len(name), sorted(name)), default=frozenset())
-
-    @cached_property
-    def _main(self) -> dict[str, frozenset[str]]:
-        return {c.id: _phrase(c.name).words for c in self.knowledge.conditions.values()}
-
-    @cached_property
-    def _conditions(self) -> dict[frozenset[str], Condition]:
-        """Words of a name in the table -> its condition."""
-        named = [(name, c) for c in self.knowledge.conditions.values() for name in c.names]
-        one = [(name, c) for name, c in named if not names.ALTERNATIVES.search(name)]
-        return {_phrase(names.plain_name(name)).words: c for name, c in one}
-
-    @cached_property
-    def _names(self) -> dict[frozenset[str], frozenset[str]]:
-        """Words of a name -> ids of what it means; what the table lacks goes by its lay names."""
-        found = {words: frozenset({condition.id}) for words, condition in self._conditions.items()}
-        for name, lay in LAY_NAMES.items():
-            condition = self.knowledge.condition_named(name)
-            for one in (name, *lay):
-                words = _phrase(one).words
-                meaning = condition.id if condition else " / ".join(lay)
-                found[words] = found.get(words, frozenset()) | {meaning}
-        return found
+    def _kind_of(self, text: str) -> str:
+        """The id of the condition in the table that a name means, or is a kind of; '' for none."""
+        words = read_name(text).words
+        kinds = {
+            condition.id: by_words(text, condition.names)
+            for condition in self.knowledge.conditions.values()
+            if any(read_name(name).words <= words for name in condition.names)
+        }
+        return next((i for right in RIGHT for i, kind in kinds.items() if kind == right), "")
 
 
-def _phrase(name: str) -> Phrase:
-    """The words of a :func:`~trustlab.graders.same_diagnosis.plain_name`."""
-    name = normalise(name)
-    for pattern, same in names.SAME_PHRASE.items():
-        name = re.sub(rf"\b(?:{pattern})\b", same, name)
-    degrees = frozenset(name.split()) & names.DEGREES
-    first = re.split(r"\b(?:of|in|with|without|from|by|due to|secondary to)\b", name)[0]
-    head = ""
-    for part in reversed(first.split()):
-        nouns = [word for word in names.content_words(part) if not names.is_qualifier(word)]
-        if nouns:  # the last of what stands between two spaces
-            head = max(nouns, key=lambda word: (part.rfind(word), word))
-            break
-    return Phrase(names.content_words(name) | degrees, head)
-
-
-def _adds(word: str) -> bool:
-    """Whether a word makes a name a kind of the name without it, whatever the name."""
-    return names.is_qualifier(word) or word in names.DEGREES
-
-
-def _core(reading: Reading) -> frozenset[str]:
-    return frozenset(word for word in reading.own.words if not _adds(word))
-
-
-def _follows(a: Reading, b: Reading, same_condition: bool) -> bool:
-    """Whether a is b or a kind of it, by what they mean or by the words of any of their names."""
-    named = same_condition or (bool(a.means) and a.means <= b.means)
-    return (named and a.extra >= b.extra) or any(x.covers(y) for x in a.phrases for y in b.phrases)
-
-
-def _is_short_for(short: str, long: str) -> bool:
-    return 3 <= len(short) <= 8 and short.isalnum() and names.is_acronym(short, long)
+def _adds_to(less: Name, more: Reading) -> bool:
+    """Whether a name of what ``more`` means has all words of another, and the same noun."""
+    names = map(read_name, more.names)
+    return any(less.words < name.words and less.noun == name.noun for name in names)
 
 
 def open_entailment(

@@ -465,9 +465,7 @@ class HuggingFaceModel:
         grown.best.append({})
         grown.node[active, step] = node
         wanted, temperatures = grown.distributions[active], np.unique(grown.temperature[active])
-        logits = self._logits(
-            values, temperatures[temperatures > 0].tolist(), wide=bool(wanted.any())
-        )
+        logits = self._logits(values)
         token = np.empty_like(node)
         for temperature in temperatures.tolist():
             same = grown.temperature[active] == temperature
@@ -561,7 +559,7 @@ class HuggingFaceModel:
         after = list(nodes.values())
         for tree in planted:
             steps = [(r, token) for r, row in enumerate(tree.rows) for token in after[row]]
-            logits = self._logits(self._passes.run_tree(tree)[0], wide=False)
+            logits = self._logits(self._passes.run_tree(tree)[0])
             found = logits.logprobs(*map(np.array, zip(*steps, strict=True)))
             for (r, token), value in zip(steps, found.tolist(), strict=True):
                 after[tree.rows[r]][token] = value

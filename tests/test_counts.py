@@ -1,0 +1,52 @@
+"""What a reader has to take in does not grow unseen: ``tests/counts.yml`` bounds it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.counts import counts_by_room, counts_of
+
+MOST = yaml.safe_load((Path(__file__).parent / "counts.yml").read_text(encoding="utf-8"))["most"]
+
+
+@pytest.fixture(scope="module")
+def everything() -> Counter[str]:
+    return sum(counts_by_room().values(), Counter())
+
+
+@pytest.mark.parametrize("kind", ["nodes", "dense functions", "puzzle names", "walruses"])
+def test_nothing_grows_unseen(kind: str, everything: Counter[str]) -> None:
+    most = MOST[kind]
+    assert everything[kind] <= most, f"{everything[kind]:,} {kind}, at most {most:,}: what leaves?"
+
+
+@pytest.mark.parametrize(("kind", "per"), [("line", "lines"), ("statement", "statements")])
+def test_code_is_not_packed(kind: str, per: str, everything: Counter[str]) -> None:
+    density = everything["nodes"] / everything[per]
+    assert density <= MOST[f"nodes a {kind}"], f"{density:.2f} nodes a {kind}: one thing a line"
+
+
+def test_counts_by_hand() -> None:
+    """Module, Assign, Name, Store, Constant; then FunctionDef, arguments, arg, Return, Name, Load;
+    the docstring is no node and no line."""
+    assert counts_of("asked = 1\n")["nodes"] == 5
+    code = '# why\ndef told(x):\n    """What."""\n\n    return x\n'
+    counts = counts_of(code)
+    assert (counts["nodes"], counts["lines"], counts["statements"]) == (7, 2, 2)
+    assert counts["puzzle names"] == 1 and counts["dense functions"] == 0
+
+
+def test_patterns_and_walruses_count() -> None:
+    plain, longer = "re.sub('', '', x)", "re.sub('12345678', '', x)"
+    assert counts_of(longer)["nodes"] - counts_of(plain)["nodes"] == 2
+    assert counts_of("if (n := f()):\n    g(n)\n")["walruses"] == 1
+
+
+def test_a_function_above_14_nodes_a_line_is_dense() -> None:
+    line = "    x = [a + b * c - d / e for a, b, c, d, e in zip(p, q, r, s, t)]\n"
+    assert counts_of("def f():\n" + 4 * line)["dense functions"] == 1
+    assert counts_of("def f():\n" + 3 * line)["dense functions"] == 0  # too short to be called so
