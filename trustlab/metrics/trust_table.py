@@ -51,6 +51,12 @@ COUNTED = {"accuracy": ("right", ""), "accuracy_shared": ("shared", "")}
 COUNTED |= {"unsafe_rx_percent": ("n_objected", "n_rx_rated")}
 COUNTED |= {"test_alerts_percent": ("n_alerts", "n_tests_rated")}
 """Index that is a share -> what is counted, and of what ('': of the cases)."""
+EXTREMES: dict[str, tuple[float, float]] = dict.fromkeys(INDICES, (0.0, 100.0))
+EXTREMES |= dict.fromkeys(("accuracy", "accuracy_shared", "cdr"), (0.0, 1.0))
+EXTREMES |= {"rdc": (-1.0, 1.0), "eti": (-0.3, 1.0), "eti_percent": (-30.0, 100.0)}
+EXTREMES |= {"fti": (-15.0, 100.0), "fti_as_printed": (-0.15, 50.5)}
+"""Index -> the lowest and the highest value that it can have in ``trust-x``; in ``medguard-x`` all
+lie in 0 to 100."""
 BY_DEFINITION = "0 by definition with one doctor"
 CDR_VARIANTS = {
     "largest vote": trust.cdr,
@@ -204,30 +210,12 @@ def indices(choices: Choices) -> Values:
     return of
 
 
-def extremes(choices: Choices) -> dict[str, tuple[float, float]]:
-    """Index -> the lowest and the highest value that it can have."""
-    form, full = choices.formulation, 1 if choices.formulation == "trust-x" else 100
-    found: dict[str, tuple[float, float]] = dict.fromkeys(INDICES, (0.0, 100.0))
-    found |= dict.fromkeys(("accuracy", "accuracy_shared", "cdr"), (0.0, float(full)))
-    found["rdc"] = trust.rdc_from_cosine(-1.0, form), trust.rdc_from_cosine(1.0, form)
-    worst, best = (0.0, float(full), found["rdc"][0]), (float(full), 0.0, found["rdc"][1])
-    etis = [trust.eti(*parts, formulation=form) for parts in (worst, best)]
-    found["eti"] = etis[0], etis[1]
-    found["eti_percent"] = etis[0] * 100 / full, etis[1] * 100 / full
-    for name, raw in (("fti", False), ("fti_as_printed", True)):
-        low, high = (
-            trust.fti(eti, osi, trust.HALVES, form, raw)
-            for eti, osi in zip(etis, (0.0, 100.0), strict=True)
-        )
-        found[name] = low, high
-    return found
-
-
 @lru_cache
 def statistics(choices: Choices) -> dict[str, Statistic]:
     """Index -> its statistic, of rows of :func:`each_case`."""
     found, compute = {}, indices(choices)
-    for place, (name, ends) in enumerate(extremes(choices).items()):
+    for place, name in enumerate(INDICES):
+        ends = EXTREMES[name] if choices.formulation == "trust-x" else (0.0, 100.0)
 
         def values(rows: Rows, place: int = place) -> np.ndarray:
             return rows.computed(compute)[place]
