@@ -419,32 +419,18 @@ STRATA = {"pooled": "Pooled over levels", "within": "Level-stratified"}
 
 
 def auroc_rows(table: pd.DataFrame, families: Mapping[str, str]) -> Any:
-    """AUROC of each method with its interval, from the lines of one data set in a
-    ``metrics_table``; level-stratified too where there is more than one level.
-    Several models share a row, one mark each, in the order of the first model. A method without a
-    value in any model has one line."""
+    """AUROC of each method with its interval, from the lines of one model and data set in a
+    ``metrics_table``; level-stratified too where there is more than one level."""
     stratified = table.loc[table["level"].str.isdigit(), "level"].nunique() > 1
     last = "within" if stratified else "pooled"
-    part: Any = table[table["level"].isin(["pooled", last])]
-    models = list(dict.fromkeys(part["model"]))
-    order = by_value(part[part["level"].eq(last) & part["model"].eq(models[0])])
-    look: dict[str, Any] = {"families": families}
-    if len(models) > 1:
-        none = part.groupby("method")["value"].transform("count").eq(0)
-        part = part[~(none & part.duplicated(["method", "level"]))]
-        place = part["method"].map(families).map(list(style.FAMILY_LABELS).index)
-        part = part.assign(family=part["method"].map(families).map(style.FAMILY_LABELS))
-        part = part.iloc[place.argsort(kind="stable")]
-        look = {"series": "model", "groups": "family"}
     return rows(
-        part,
-        **look,
+        table[table["level"].isin(["pooled", last])],
+        families,
         panels="level",
         ghost="pooled" if stratified else "",
-        order=[*order, *(m for m in dict.fromkeys(part["method"]) if m not in order)],
+        order=by_value(table[table["level"].eq(last)]),
         names=STRATA if stratified else {"pooled": "All answers"},
         lines=[Line(0.5, "chance 0.50")],
         columns={"value": "{value:.2f}", "n": "{n:,.0f}"},
         xlabel="AUROC, 0 to 1",
-        reasons=len(models) == 1,
     )
