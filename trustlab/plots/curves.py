@@ -19,7 +19,7 @@ from matplotlib.transforms import Bbox
 from trustlab.metrics.estimate import MIN_CASES
 from trustlab.metrics.schema import need, refuse
 from trustlab.plots import style
-from trustlab.plots.style import CAPTION_POINTS, GREY, INK, inches, label
+from trustlab.plots.style import CAPTION_LETTERS, CAPTION_POINTS, GREY, INK, inches, label
 
 DENSE = 12  # a line of more points has marks only where they are hollow or stand alone
 MOST_NAMES = 6  # in one row of a legend above several panels; more stand in two
@@ -403,4 +403,4 @@ def _say_gaps(
                 notes[f"{who}{where} ({_reasons(gone)})"] = None
     if notes:
         text, width = style.text_beside(axes[0].figure, -0.06, size=CAPTION_POINTS, color=GREY)
-        text.set_text(textwrap.fill(f"No value: {'; '.join(notes)}", int(width * 15)))
+        text.set_text(textwrap.fill(f"No value: {'; '.join(notes)}", int(CAPTION_LETTERS * width)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import textwrap
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -34,6 +35,8 @@ LINES: tuple[Any, ...] = ("-", "--", ":", "-.", (0, (6, 1.5, 1, 1.5, 1, 1.5)), (
 INK = "#222222"
 GREY = "#6E6E6E"
 CAPTION_POINTS = 8.5
+CAPTION_LETTERS, TITLE_LETTERS = 15, 10
+"""Letters of small print, and of a title, that an inch holds."""
 FEW = "_few"
 """Label of a mark of fewer than twelve cases: no legend shows it, and a caption looks for it."""
 CAPTION = "_caption"  # label of the text under a figure
@@ -236,14 +239,8 @@ def caption(
     few = f"hollow: fewer than {MIN_CASES} cases, no interval" if hollow else ""
     who = f"{'model' if len(told) == 1 else 'models'} {', '.join(told)}"
     parts = [who, f"data {', '.join(sets)}", counts, where, interval, few, note]
-    lines = [""]
-    for part in filter(None, [*parts, "research only, not for clinical use"]):
-        joined = f"{lines[-1]} · {part}".removeprefix(" · ")
-        if fits(text, joined, width):
-            lines[-1] = joined
-        else:
-            lines += wrapped(text, part, width)
-    text.set_text("\n".join(filter(None, lines)))
+    words = " · ".join(filter(None, [*parts, "research only, not for clinical use"]))
+    text.set_text(textwrap.fill(words, int(CAPTION_LETTERS * width)))
     text.set_label(CAPTION)
     return text
 
@@ -253,8 +250,7 @@ def headline(figure: Figure, words: str) -> Text:
     :func:`caption`."""
     look: Any = {"size": 11, "weight": "bold", "color": INK, "linespacing": 1.3}
     text, width = text_beside(figure, 0.15, **look)
-    lines = [line for part in words.split("\n") for line in wrapped(text, part, width)]
-    text.set_text("\n".join(lines))
+    text.set_text(textwrap.fill(words, int(TITLE_LETTERS * width)))
     figure.set_label(words)
     return text
 
@@ -263,29 +259,6 @@ def words_in(figure: Figure) -> tuple[str, str]:
     """The title (:func:`headline`) and the :func:`caption` of a figure; '' where it has none."""
     captions = (text.get_text() for text in figure.texts if text.get_label() == CAPTION)
     return str(figure.get_label()), next(captions, "")
-
-
-def wrapped(text: Text, words: str, width: float) -> list[str]:
-    """``words`` in lines that ``text`` draws in ``width`` inches; a word too long is broken."""
-    lines = [""]
-    for word in words.split():
-        while word:
-            longer = f"{lines[-1]} {word}".strip()
-            if fits(text, longer, width):
-                lines[-1], word = longer, ""
-            elif lines[-1]:
-                lines.append("")
-            else:
-                ends = (k for k in range(len(word) - 1, 1, -1) if fits(text, word[:k], width))
-                end = next(ends, 1)
-                lines[-1], word = word[:end], word[end:]
-    return lines
-
-
-def fits(text: Text, words: str, width: float) -> bool:
-    """Whether ``text`` draws ``words``, which it then holds, within ``width`` inches."""
-    text.set_text(words)
-    return text.get_window_extent().width <= width * text.figure.dpi
 
 
 def save_figure(
