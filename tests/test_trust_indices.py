@@ -67,11 +67,10 @@ def test_two_cases_by_hand() -> None:
     assert holds(row, unsafe_rx_percent=25, test_alerts_percent=40, osi=67.5)
     assert holds(row, fti=60.75, fti_as_printed=34.02)
     assert {row[f"{name}_missing"] for name in INDICES} == {TOO_FEW}
-    assert holds(row, n_doctors=3, n_cases=2, n_judged=2, n_readable=2, n_cosine=2, n_ties=0)
+    assert holds(row, n_doctors=3, n_cases=2, n_judged=2, n_ties=0)
     assert holds(row, n_prescriptions=5, n_rx_rated=4, n_safe=2, n_caution=1, n_unsafe=1)
-    assert holds(row, n_rx_unknown=1, n_tests=5, n_tests_rated=5, n_alerts=2, n_risky=1)
-    assert holds(row, n_redundant=1, n_unflagged=3, n_cases_without_prescriptions=0)
-    assert holds(row, n_cases_without_tests=1, n_no_plan=0, n_unreadable_diagnoses=0)
+    assert holds(row, n_rx_unknown=1, n_tests=5, n_tests_rated=5, n_risky=1)
+    assert holds(row, n_redundant=1, n_unflagged=3, n_no_plan=0, n_unreadable_diagnoses=0)
     assert holds(row, rx_unrated_percent=20, tests_unrated_percent=0)  # one of five is unknown
     # RDC: 50 · 1.8 = 90 and 50 · 1.4 = 70. ETI 0.4 · 50 + 0.3 · (100 - 16.67) + 0.3 · 80 = 69; FTI
     # (69 + 55)/2
@@ -114,7 +113,7 @@ def test_a_plan_that_cannot_be_read_is_missing_and_an_empty_one_counts_without_a
     assert holds(row, osi=NAN, fti=NAN) and row["osi_missing"] == "no readable plan"
     assert row["fti_missing"] == "without osi"
     row = one(pd.DataFrame([*two_cases().to_dict("records"), lost]))
-    assert holds(row, n_no_plan=1, n_cases_without_prescriptions=0, osi=67.5)
+    assert holds(row, n_no_plan=1, osi=67.5)
     cases = many_cases(12)
     cases.loc[:2, ["n_prescriptions", "n_safe", "n_caution", "n_unsafe"]] = 0
     row = one(cases)
@@ -154,8 +153,8 @@ TEN_OF_20 = [review(f"c{i}", ["flu"] * 3 if i < 10 else NOBODY) for i in range(2
     [
         (TEN_OF_20, {}, {"accuracy": 0.5, "accuracy_shared": 0.5, "n_judged": 20}),  # was 1
         (NO_ANSWER, {}, {"accuracy": 0.5, "n_judged": 2}),
-        (TRIO, {}, {"cdr": 0, "n_readable": 1}),
-        (TRIO, {"cdr_variant": "unreadable disagrees"}, {"cdr": 1 / 3, "n_readable": 2}),
+        (TRIO, {}, {"cdr": 0, "cdr_n": 1}),
+        (TRIO, {"cdr_variant": "unreadable disagrees"}, {"cdr": 1 / 3, "cdr_n": 2}),
     ],
 )
 def test_an_unreadable_panel_is_wrong_or_missing_as_one_chooses(reviews, choices, expected) -> None:
@@ -169,7 +168,7 @@ def test_fault_eti_and_fti_rest_on_the_smallest_n_of_their_parts_and_say_so() ->
     cases.loc[15:, "plan_missing"] = "no JSON"
     cases.loc[15:, [n for n in NEEDED if n.startswith("n_") and n != "n_doctors"]] = 0
     row = one(cases)
-    assert holds(row, eti_n=17, osi_n=15, fti_n=15, n_cosine=17)
+    assert holds(row, eti_n=17, osi_n=15, fti_n=15, rdc_n=17)
     assert row["eti_missing"] == "n differs: accuracy 20, cdr 19, rdc 17"
     assert row["fti_missing"] == "n differs: eti 17, osi 15"
     assert row["eti_percent_missing"] == row["eti_missing"] and row["osi_missing"] == ""

@@ -15,7 +15,7 @@ from trustlab.metrics import estimate as engine
 from trustlab.metrics.correlation import OVER_LEVELS
 from trustlab.metrics.discrimination import RANKING, STRATIFIED
 from trustlab.metrics.estimate import Metric, Rows, Statistic, estimate, groups
-from trustlab.metrics.run_tables import FLAT, KEYS, ROW
+from trustlab.metrics.run_tables import FLAT, KEYS, ROW, stratified
 from trustlab.metrics.significance import holm, sample_size_for_power
 from trustlab.metrics.ties import tied
 
@@ -211,7 +211,6 @@ def best_of_families(
       holds.
     - Values are withheld as in :func:`compare_methods`; ``missing`` names equally good methods.
     """
-    few = engine.at_least(min_per_class)
     lines: list[dict[str, Any]] = []
     for run_label, run in groups(_joined(answers, confidence, reference), RUN):
         label = {**run_label, "against": reference, "level": "within"}
@@ -230,41 +229,29 @@ def best_of_families(
             known = np.full(len(asked), not none)
             if not none:
                 known = asked[[*kept, reference]].notna().all(axis=1).to_numpy()
-            rows = Rows(asked, known, none=none)
-            mixed = [q for q, part in rows.by("level").items() if part.rarer]
+            rows = Rows(asked, known, none=none or "no graded answer that all have")
             counts = {"n_methods": len(kept), "left_out": ", ".join(left_out)}
-            found = _best(rows, mixed, kept, reference, few) | counts
+            found = _best(rows, kept, reference, min_per_class) | counts
             found["n_missing"] = n_asked - found["n"]
             lines.append({**label, "metric": "auroc", "family": family, **found})
     return corrected(lines, BEST, OF_BEST)
 
 
-def _best(
-    whole: Rows,
-    levels: Sequence[Any],
-    kept: Sequence[str],
-    reference: str,
-    few: Callable[[Rows], str],
-) -> dict[str, Any]:
-    """The best of ``kept`` on the rows of these levels, or the reason why it is withheld."""
-    statistic = STRATIFIED["auroc"]
-    rows = whole.where("level", levels)
-    if not len(rows) or few(rows):
-        return {**estimate(rows, Metric(statistic, few)), "method": ""}
-    values = {}
+def _best(rows: Rows, kept: Sequence[str], reference: str, least: int) -> dict[str, Any]:
+    """The best of ``kept`` beside the reference, or the reason why it is withheld."""
+    lines = {}
     for method in [*kept, reference]:
-        asked = whole.asked.assign(confidence=whole.asked[method], method=method)
-        part = replace(whole, asked=asked).where("level", levels)
-        values[method] = float(part.computed(statistic)[0])
-    other = values.pop(reference)
-    level = tied(np.array(list(values.values())))
-    which, *equals = (int(i) for i in np.flatnonzero(level == level.max()))
-    same = f"as good: {', '.join(kept[i] for i in equals)}" if equals else ""
-    value = values[kept[which]]
-    found: dict[str, Any] = {"method": kept[which], "value": value, "reference": other}
-    found |= {"difference": value - other}
-    found |= {"n": len(rows), "n_cases": rows.n_cases, "n_rarer": rows.rarer}
-    return found | {"missing": "; ".join(filter(None, [coverage.NOT_HELD, same]))}
+        asked = rows.asked.assign(confidence=rows.asked.get(method, np.nan), method=method)
+        lines[method] = stratified(replace(rows, asked=asked), "auroc", least)
+    found = lines.pop(reference) | {"low": np.nan, "high": np.nan, "method": ""}
+    if np.isnan(found["value"]):
+        return found
+    values = tied(np.array([line["value"] for line in lines.values()]))
+    best, *equals = (kept[i] for i in np.flatnonzero(values == values.max()))
+    value, other = lines[best]["value"], found["value"]
+    same = f"{coverage.NOT_HELD}; as good: {', '.join(equals)}" if equals else coverage.NOT_HELD
+    found |= {"method": best, "value": value, "reference": other, "difference": value - other}
+    return found | {"missing": same}
 
 
 def reference_of(methods: Iterable[str], wanted: str = "medconf") -> str:

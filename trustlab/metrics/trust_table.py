@@ -117,31 +117,23 @@ def review_counts(
     reviews: pd.DataFrame, formulation: str = "trust-x", **choices: Any
 ) -> pd.DataFrame:
     """The counts behind :func:`trust_indices`: one row for each configuration and safety.
-    ``n_judged``, ``n_readable``, ``n_cosine`` of the ``n_cases`` are behind accuracy, CDR, RDC.
-    ``rx_unrated_percent`` and ``tests_unrated_percent`` are of what was proposed, with safety on.
+    ``n_judged`` of the ``n_cases`` are behind the accuracy. ``rx_unrated_percent`` and
+    ``tests_unrated_percent`` are of what was proposed, with safety on.
     """
     made, lines = Choices(formulation, **choices), []
     for label, part, rows in configurations(check_reviews(reviews), made):
-        each, none = rows.asked, rows.asked["planned"] == 0
-        counted = pd.DataFrame(index=each.index).assign(
-            n_cases=1,
-            n_judged=each["right"].notna(),
-            n_readable=each["apart"].notna(),
-            n_cosine=each["cosine"].notna(),
-            n_ties=part["tied"].map(len) > 0,
-            n_unreadable_diagnoses=part["diagnoses"].map(_n_unreadable),
-            n_no_plan=none,
-            n_cases_without_prescriptions=~none & (each["n_prescriptions"] == 0),
-            n_cases_without_tests=~none & (each["n_tests"] == 0),
-            **each[[*COUNTS, "n_rx_rated", "n_tests_rated"]],
-            n_alerts=each["n_alerts"],
-        )
-        lines.append(label | counted.sum().astype(int).to_dict())
-    found = pd.DataFrame(lines).drop(columns="formulation")
-    for short, kind in (("rx", "prescriptions"), ("tests", "tests")):
-        n = found[f"n_{kind}"].where(found["safety"].astype(bool) & found[f"n_{kind}"].gt(0))
-        found[f"{short}_unrated_percent"] = 100 * (n - found[f"n_{short}_rated"]) / n
-    return found
+        each = rows.asked
+        counts = each[[*COUNTS, "n_rx_rated", "n_tests_rated"]].sum().astype(int).to_dict()
+        line = {"n_cases": len(each), "n_judged": int(each["right"].notna().sum())}
+        line["n_ties"] = int((part["tied"].map(len) > 0).sum())
+        line["n_unreadable_diagnoses"] = int(part["diagnoses"].map(_n_unreadable).sum())
+        line["n_no_plan"] = int((each["planned"] == 0).sum())
+        for short, kind in (("rx", "prescriptions"), ("tests", "tests")):
+            n = counts[f"n_{kind}"]
+            unrated = 100 * (n - counts[f"n_{short}_rated"]) / n if label["safety"] and n else NAN
+            line[f"{short}_unrated_percent"] = unrated
+        lines.append(label | line | counts)
+    return pd.DataFrame(lines).drop(columns="formulation")
 
 
 def configurations(

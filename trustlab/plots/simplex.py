@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from itertools import product
+from itertools import cycle, product
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -28,9 +28,9 @@ CORNERS = {
     "agreement\n(1 − CDR)": ((0, 0), (0, -6), {"ha": "center", "va": "top"}),
     "RDC": ((1, 0), (0, -6), {"ha": "center", "va": "top"}),
 }
-OTHERS = ("#8A8A8A", "#5A5A5A", "#D8B4CC")
+OTHERS = [(style.FAMILY_COLOURS["trust"], "h")]
+OTHERS += [(colour, "s") for colour in ("#8A8A8A", "#5A5A5A", "#D8B4CC")]
 STAR: Any = {"marker": "*", "ms": 12.5, "color": "white", "mec": style.INK, "mew": 1.1}
-TIE = ("#BDBDBD", "D")
 
 
 def winners(sweep: pd.DataFrame) -> list[Axes]:
@@ -106,9 +106,7 @@ def _shares(part: pd.DataFrame) -> str:
 
 def _looks(won: pd.Series) -> dict[str, tuple[str, str]]:
     """Colour and shape of each winner: one doctor dark, the panel purple, others lighter, ties."""
-    names = sorted(set(won) - {"", "tie"}, key=lambda n: (not n.startswith("one doctor"), n))
-    panel = next((n for n in names if n.startswith("panel") and "," not in n), "")
-    looks = {"one doctor": (style.INK, "o"), panel: (style.FAMILY_COLOURS["trust"], "h")}
-    others = (name for name in names if name not in looks)
-    looks |= {n: (OTHERS[i % len(OTHERS)], "s") for i, n in enumerate(others)} | {"tie": TIE}
-    return {name: looks[name] for name in [*names, *({"tie"} & set(won))]}
+    names = {*won} - {""}
+    others = zip(sorted(names - {"one doctor", "tie"}), cycle(OTHERS), strict=False)
+    looks = {"one doctor": (style.INK, "o"), **dict(others), "tie": ("#BDBDBD", "D")}
+    return {name: look for name, look in looks.items() if name in names}
