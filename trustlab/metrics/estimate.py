@@ -88,15 +88,9 @@ class Rows:
         """The confidences, (n,), near-ties of the whole that these are a part of made ties."""
         return self._ranked[self.known]
 
-    @cached_property
-    def _columns(self) -> dict[str, np.ndarray]:
-        return {}
-
     def all(self, column: str) -> np.ndarray:
         """A column of all rows that were asked for, (len(asked),)."""
-        if column not in self._columns:
-            self._columns[column] = self.asked[column].to_numpy()
-        return self._columns[column]
+        return self.asked[column].to_numpy()
 
     @cached_property
     def n_cases(self) -> int:
@@ -443,12 +437,12 @@ Labelled = Iterable[tuple[dict[str, Any], Rows]]  # what a line is about (its ke
 
 
 def measure(
-    labelled: Labelled, metrics: Mapping[str, Metric | Statistic], *, test: bool = False
+    labelled: Labelled, metrics: Mapping[str, Metric | Statistic]
 ) -> Iterator[dict[str, Any]]:
     """A line for each of the labelled rows and each metric: its keys, ``metric``, its estimate."""
     for label, rows in labelled:
         for name, metric in metrics.items():
-            yield {**label, "metric": name, **estimate(rows, metric, test=test)}
+            yield {**label, "metric": name, **estimate(rows, metric)}
 
 
 def groups(table: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[dict[str, Any], Any]]:

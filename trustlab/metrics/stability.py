@@ -17,7 +17,6 @@ from numpy.typing import ArrayLike
 from trustlab.metrics.estimate import NAN, Metric, Rows, Statistic, estimate
 from trustlab.metrics.ties import numbers
 
-SHUFFLED = 100  # shufflings at a time, to keep memory small
 NO_MEAN = "the mean confidence is 0"
 NOT_WHOLE = "no row has a value in every condition"
 NO_SPREAD = 1e-12  # a standard deviation below this is rounding, and counts as 0
@@ -88,11 +87,9 @@ def cv_group_by_chance(confidence: ArrayLike, n_draws: int = 2000, seed: int = 0
     if not len(rows):
         return NAN
     rng = np.random.default_rng(seed)
-    means = []
-    for some in np.diff([*range(0, n_draws, SHUFFLED), n_draws]):
-        order = rng.random((some, *rows.shape)).argsort(axis=2)
-        means.append(np.take_along_axis(rows[None], order, axis=2).mean(axis=1))
-    return float(np.quantile(_cv(np.concatenate(means)), 0.95))
+    orders = (rng.random(rows.shape).argsort(axis=1) for _ in range(n_draws))
+    means = [np.take_along_axis(rows, order, axis=1).mean(axis=0) for order in orders]
+    return float(np.quantile(_cv(np.array(means)), 0.95))
 
 
 def _checked(confidence: ArrayLike, case_ids: ArrayLike) -> pd.DataFrame:
