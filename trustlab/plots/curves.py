@@ -8,13 +8,11 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
-from matplotlib.transforms import Bbox
 
 from trustlab.metrics.estimate import MIN_CASES
 from trustlab.metrics.schema import need, refuse
@@ -205,21 +203,18 @@ def _grid(
 ) -> list[Axes]:
     """Axes row by row under their titles, with room at the right for the names ``told``, if any."""
     n = len(titles)
-    rows = -(-n // most)
-    columns = -(-n // rows)
+    columns = -(-n // -(-n // most))
     wide, tall = (6.4, 4.0) if n == 1 else (2.9, 2.2) if told else (2.25, 2.25)
-    named = [[len(name) for of in told[k::columns] for name in of] for k in range(columns)]
-    longest = [max(lengths, default=-7) for lengths in named]
-    lefts = np.cumsum([0, *(wide + 0.75 + 0.08 * name for name in longest)])
+    beside = 0.75 + 0.08 * max((len(name) for of in told for name in of), default=-7)
     above = 0.4 + 0.17 * max(title.count("\n") for title, _ in titles) + 0.25 * bool(told)
-    width, height = lefts[-1], rows * (tall + above)
-    figure, axes = plt.figure(figsize=(width, height)), []
-    for k, (title, ink) in enumerate(titles):
-        low = (rows - 1 - k // columns) * (tall + above) / height
-        ax = figure.add_axes((lefts[k % columns] / width, low, wide / width, tall / height))
+    axes = style.axes_grid(wide, tall, n, beside, above, columns)
+    for ax, (title, ink) in zip(axes, titles, strict=True):
         place: Any = {"loc": "left", "size": 10} if n > 1 else {"loc": "right", "size": 9}
         ax.set_title(title, color=ink, parse_math=False, **place)
-        axes.append(ax)
+        ax.margins(0.04, 0.05)
+    for ax in axes[1:]:
+        ax.sharex(axes[0])
+        ax.sharey(axes[0])
     return axes
 
 
@@ -264,26 +259,22 @@ def _scales(
     percent: str,
     limits: tuple[float, float] | None,
 ) -> None:
-    """The same limits and ticks for every panel; ticks count the answers where they differ."""
-    boxes = [ax.dataLim for ax in axes if np.isfinite(ax.dataLim.get_points()).all()]
-    boxes = boxes or [Bbox([[0, 0], [1, 1]])]
-    left, right = min(box.x0 for box in boxes), max(box.x1 for box in boxes)
-    low, high = limits or (min(box.y0 for box in boxes), max(box.y1 for box in boxes))
-    aside = 0.3 if ticks else 0.04 * (right - left) or 0.5
-    above = 0.05 * (high - low) or 0.05
-    for ax in axes:
-        ax.set(xlim=(left - aside, right + aside), ylim=(low - above, high + above))
-        for name, axis in (("x", ax.xaxis), ("y", ax.yaxis)):
-            axis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
-            if name in percent:
-                axis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:g}"))
-    at = sorted(points["x"].dropna().unique())
+    """The limits and ticks that all panels share; ticks count the answers where they differ."""
+    ax, at = axes[0], sorted(points["x"].dropna().unique())
+    if limits:
+        above = 0.05 * (limits[1] - limits[0])
+        ax.set_ylim(limits[0] - above, limits[1] + above)
+    for name, axis in (("x", ax.xaxis), ("y", ax.yaxis)):
+        axis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
+        if name in percent:
+            axis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:g}"))
     if ticks:
+        ax.set_xlim(-0.3, len(ticks) - 0.7)
         names = {k: str(word) for k, word in enumerate(ticks)}
     elif at and len(at) <= DENSE and all(place % 1 == 0 for place in at) and "x" not in percent:
         names, last = {}, -np.inf
         for place in at:
-            if place - last >= 0.22 * (right - left) / inches(axes[0])[0]:
+            if place - last >= 0.22 * (at[-1] - at[0]) / inches(ax)[0]:
                 names[place], last = f"{place:g}", place
         first = points[points["by"].eq(points["by"].iloc[0])].dropna(subset="n")
         counts = dict(zip(first["x"], first["n"], strict=True)) if len(axes) == 1 else {}
@@ -291,8 +282,7 @@ def _scales(
             names = {k: f"{name}\nn {counts.get(k, 0):,.0f}" for k, name in names.items()}
     else:
         return
-    for ax in axes:
-        ax.set(xticks=list(names), xticklabels=list(names.values()))
+    ax.set_xticks(list(names), list(names.values()))
 
 
 def _axis_words(axes: Sequence[Axes], words: tuple[str, str], *, alone: bool) -> None:

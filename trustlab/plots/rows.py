@@ -131,7 +131,7 @@ def rows(
     marks, headings, height = _placed(marks, groups_named, order or known["_row"], row_names)
     beside = _columns(marks, columns or {})
     n, ends = len(known["_panel"]), [end for end, _ in beside.values()]
-    axes = style.axes_row(WIDTHS.get(n, NARROW), height, n, max(ends, default=0) / 72 + 0.25)
+    axes = style.axes_grid(WIDTHS.get(n, NARROW), height, n, max(ends, default=0) / 72 + 0.25)
     for ax, panel in zip(axes, known["_panel"], strict=True):
         part = marks[marks["_panel"].eq(panel)]
         mine = [line for line in lines if line.panel in ("", panel)]

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from itertools import cycle, product
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -20,7 +19,7 @@ from trustlab.plots import style
 
 WEIGHTS = ["w_accuracy", "w_agreement", "w_rdc"]
 PRINTED = (0.4, 0.3, 0.3)
-SIDE_INCHES, RIGHT, ABOVE = 2.5, 1.3, 0.95
+SIDE, RIGHT, ABOVE = 2.5, 1.3, 0.95
 """Inches of a triangle's side, and free at its right and above it."""
 HEIGHT = np.sqrt(3) / 2  # of a triangle whose sides are 1
 CORNERS = {
@@ -44,7 +43,8 @@ def winners(sweep: pd.DataFrame) -> list[Axes]:
     if not len(sweep) or len(runs) < len(models) * len(sets):
         raise ValueError(f"every model needs rows on every data set; received {list(runs)}")
     looks = _looks(sweep["winner"])
-    panels = _panels(len(models), len(sets))
+    n = len(models) * len(sets)
+    panels = style.axes_grid(SIDE, SIDE * HEIGHT, n, RIGHT, ABOVE, len(sets))
     for ax, (model, dataset) in zip(panels, product(models, sets), strict=True):
         part = runs[model, dataset]
         n_cases = part["n_cases"].min()
@@ -64,16 +64,6 @@ def winners(sweep: pd.DataFrame) -> list[Axes]:
     handles.append(Line2D([], [], ls="", label="printed weights (0.4, 0.3, 0.3)", **STAR))
     style.legend_below(panels[-len(sets)], handles, down=0.5)
     return panels
-
-
-def _panels(n_rows: int, n_columns: int) -> list[Axes]:
-    """Triangles row by row, with room above for a title and at the right for a corner's name."""
-    wide, high = SIDE_INCHES + RIGHT, SIDE_INCHES * HEIGHT + ABOVE
-    apart = {"wspace": RIGHT / SIDE_INCHES, "hspace": ABOVE / (high - ABOVE)}
-    whole = {"left": 0, "right": 1, "bottom": 0, "top": 1, **apart}
-    size = (wide * n_columns - RIGHT, high * n_rows - ABOVE)
-    _, grid = plt.subplots(n_rows, n_columns, figsize=size, squeeze=False, gridspec_kw=whole)
-    return list(grid.flat)
 
 
 def _places(weights: pd.DataFrame | Sequence[Any]) -> tuple[np.ndarray, np.ndarray]:

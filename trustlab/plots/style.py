@@ -35,7 +35,7 @@ LINES: tuple[Any, ...] = ("-", "--", ":", "-.", (0, (6, 1.5, 1, 1.5, 1, 1.5)), (
 INK = "#222222"
 GREY = "#6E6E6E"
 CAPTION_POINTS = 8.5
-CAPTION_LETTERS, TITLE_LETTERS = 15, 10
+CAPTION_LETTERS, TITLE_LETTERS = 16, 10
 """Letters of small print, and of a title, that an inch holds."""
 FEW = "_few"
 """Label of a mark of fewer than twelve cases: no legend shows it, and a caption looks for it."""
@@ -120,13 +120,18 @@ def legend_below(ax: Axes, *parts: Sequence[Artist], down: float = 0.62, **look:
         ax.legend(handles=list(handles), ncols=len(handles), **place, **look)
 
 
-def axes_row(width: float, height: float, n: int = 1, gap: float = 0.0) -> list[Axes]:
-    """``n`` axes side by side, each ``width`` x ``height`` inches; what is beside them is saved."""
-    left, below, margin = 0.7, 0.7, 0.3
-    wide, tall = left + (n - 1) * (width + gap) + width + margin, below + height + margin
-    figure = plt.figure(figsize=(wide, tall))
-    lefts = [left + k * (width + gap) for k in range(n)]
-    return [figure.add_axes((x / wide, below / tall, width / wide, height / tall)) for x in lefts]
+def axes_grid(
+    width: float, height: float, n: int = 1, gap: float = 0.0, above: float = 0.0, columns: int = 0
+) -> list[Axes]:
+    """``n`` axes in rows of ``columns`` (default: in one), each ``width`` x ``height`` inches.
+    ``gap`` is free between two columns, ``above`` between two rows; what is beside them is saved.
+    """
+    columns = columns or n
+    rows = -(-n // columns)
+    size = (columns * (width + gap) - gap, rows * (height + above) - above)
+    figure, grid = plt.figure(figsize=size), {"wspace": gap / width, "hspace": above / height}
+    places = figure.add_gridspec(rows, columns, left=0, right=1, bottom=0, top=1, **grid)
+    return [figure.add_subplot(places[k // columns, k % columns]) for k in range(n)]
 
 
 def inches(ax: Axes) -> tuple[float, float]:
