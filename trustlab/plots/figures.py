@@ -94,7 +94,7 @@ class Figures:
             raise ValueError(f"title is {title!r}; it may have at most {LONGEST_TITLE} characters")
         if title:
             style.headline(figure, title)
-        style.caption(
+        caption = style.caption(
             figure,
             **(told | self.facts | dict(facts or {}) | words),
             note="; ".join(filter(None, [*notes, self.graded])),
@@ -102,10 +102,10 @@ class Figures:
         )
         saved = style.save_figure(figure, table, f"{self.number}_{name}{ending}", self.folder)
         if saved:
-            _display(figure, saved[0])
+            _display(figure, saved[0], title, caption.get_text())
 
 
-def _display(figure: Figure, image: Path) -> None:
+def _display(figure: Figure, image: Path, title: str, caption: str) -> None:
     """In a notebook the saved image, now, in place of the figure at the end of the cell; its
     metadata say its file, title and caption, and both in one (``alt``)."""
     if "IPython" not in sys.modules:  # no notebook; the import would slow the command line
@@ -114,7 +114,6 @@ def _display(figure: Figure, image: Path) -> None:
     from IPython.display import display
 
     if InteractiveShell.initialized():
-        title, caption = style.words_in(figure)
         alt = "\n".join(filter(None, [title, caption]))
         told = {"file": f"figures/{image.name}", "title": title, "caption": caption}
         pixels = b64encode(image.read_bytes()).decode("ascii")

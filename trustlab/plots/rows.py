@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -85,7 +85,7 @@ def rows(
     band: Band | None = None,
     ghost: str = "",
     lines: Sequence[Line] = (),
-    columns: Mapping[str, str | Callable[[Mapping[str, Any]], str]] | None = None,
+    columns: Mapping[str, str] | None = None,
     unit: float = 1.0,
     limits: Any = None,
     stretched: Sequence[str] = (),
@@ -103,7 +103,7 @@ def rows(
     - ``names``: value -> its word. ``pale``: series in paler colours. ``sure``, ``band``,
       ``lines``: see :class:`Sure` and so on. ``ghost``: the panel that the last one repeats, small
       and grey.
-    - ``columns``: heading -> a format such as ``"{n:,.0f}"`` or a function of the line.
+    - ``columns``: heading -> a format such as ``"{n:,.0f}"``.
     - ``unit``: a factor for all that is drawn. ``limits``: the least range of an axis.
     - ``stretched``: panels whose axis is stretched towards 1 and -1 (Fisher's z).
     - ``limits`` and ``xlabel`` may be given by panel; panels with one label share a scale.
@@ -124,8 +124,9 @@ def rows(
     called = {name: called.get(name, name) for of in known.values() for name in of}
 
     row_names = {name: (names or {}).get(name, label(name)) for name in known["_row"]}
-    for name in _with_own_rows(marks):
-        row_names[name] += " *"
+    if "own_rows" in marks:
+        for name in marks.loc[marks["own_rows"].eq(True), "_row"].unique():
+            row_names[name] += " *"
     row_names = {name: textwrap.wrap(words, 40) or [""] for name, words in row_names.items()}
     groups_named = {name: called[name] for name in known["_group"]}
     marks, headings, height = _placed(marks, groups_named, order or known["_row"], row_names)
@@ -169,14 +170,6 @@ def _checked(
     marks[list(held)] = unit * table[list(held)].astype(float)
     why = table["missing"].astype(object).fillna("") if "missing" in table else ""
     return marks.assign(_reason=why)
-
-
-def _with_own_rows(marks: pd.DataFrame) -> list[str]:
-    """The rows that are not on the answers which the others share."""
-    if "own_rows" not in marks:
-        return []
-    own = marks["own_rows"].fillna(False).astype(bool)
-    return list(dict.fromkeys(marks.loc[own, "_row"]))
 
 
 def _with_values(marks: pd.DataFrame, x: str) -> Any:
@@ -247,13 +240,12 @@ def _placed(
     return marks.assign(_middle=middle, _y=own, _many=many), headings, y
 
 
-def _columns(marks: pd.DataFrame, columns: Mapping[str, Any]) -> dict[str, tuple[float, pd.Series]]:
+def _columns(marks: pd.DataFrame, columns: Mapping[str, str]) -> dict[str, tuple[float, pd.Series]]:
     """Heading -> where the column ends (points right of the axes), wide enough for its texts, and a
     text for each mark; '' for what is not known."""
     made, end = {}, 0.0
     for heading, told in columns.items():
-        write = told.format_map if isinstance(told, str) else told
-        texts = pd.Series(map(write, marks.to_dict("records")), index=marks.index)
+        texts = pd.Series(map(told.format_map, marks.to_dict("records")), index=marks.index)
         texts = texts.where(~texts.str.contains("nan"), "").str.replace("%", " %")
         texts = texts.str.replace(r"^[+-](0(\.0+)?)$", r"\1", regex=True).str.replace("-", "−")
         end += 5.7 * max(texts.str.len().max(), *map(len, heading.split("\n"))) + 13

@@ -39,7 +39,6 @@ CAPTION_LETTERS, TITLE_LETTERS = 16, 10
 """Letters of small print, and of a title, that an inch holds."""
 FEW = "_few"
 """Label of a mark of fewer than twelve cases: no legend shows it, and a caption looks for it."""
-CAPTION = "_caption"  # label of the text under a figure
 VALUES = (
     "value", "difference", "accuracy", "probability", "confidence", "rank", "share", "error", "tau",
     "r", "rho", "p_number",
@@ -246,7 +245,6 @@ def caption(
     parts = [who, f"data {', '.join(sets)}", counts, where, interval, few, note]
     words = " · ".join(filter(None, [*parts, "research only, not for clinical use"]))
     text.set_text(textwrap.fill(words, int(CAPTION_LETTERS * width)))
-    text.set_label(CAPTION)
     return text
 
 
@@ -256,14 +254,7 @@ def headline(figure: Figure, words: str) -> Text:
     look: Any = {"size": 11, "weight": "bold", "color": INK, "linespacing": 1.3}
     text, width = text_beside(figure, 0.15, **look)
     text.set_text(textwrap.fill(words, int(TITLE_LETTERS * width)))
-    figure.set_label(words)
     return text
-
-
-def words_in(figure: Figure) -> tuple[str, str]:
-    """The title (:func:`headline`) and the :func:`caption` of a figure; '' where it has none."""
-    captions = (text.get_text() for text in figure.texts if text.get_label() == CAPTION)
-    return str(figure.get_label()), next(captions, "")
 
 
 def save_figure(
