@@ -113,7 +113,6 @@ def rows_of_methods(
     more = [name for name in answers.columns if name not in {*table.columns, *of_methods}]
     whole = table.assign(**{name: answers[name] for name in more})
     every = joined(table, confidence)
-    whole, every = (_with_objects(each) for each in (whole, every))
     for run, asked in groups(whole, ["dataset", "model"]):
         label = {"model": str(run["model"]), "dataset": str(run["dataset"])}
         graded = ~(asked["failed"] | asked["ungraded"]).to_numpy()
@@ -135,11 +134,6 @@ def rows_of_methods(
             beside = asked.merge(part[[*ROW, *of_methods]], "left", ROW).set_axis(asked.index)
             beside = beside.fillna({"missing": "no row in the table"})
             yield label | {"method": str(method), "own_rows": own}, Rows(beside, known)
-
-
-def _with_objects(table: pd.DataFrame) -> pd.DataFrame:
-    """The table with its texts as objects, of which parts are cut out at once."""
-    return table.astype(dict.fromkeys(table.select_dtypes("string").columns, object))
 
 
 LEAST_SHARED = 0.9
