@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -285,9 +284,8 @@ def most_frequent(lost: Any) -> str:
         return "no row in the table"
     if "missing" not in lost:
         return "no reason given"
-    reasons = lost["missing"].astype(object).fillna("")
-    counts = Counter(str(reason) or "no reason given" for reason in reasons)
-    return max(sorted(counts), key=counts.__getitem__)
+    reasons = lost["missing"].astype(object).fillna("").replace("", "no reason given")
+    return str(reasons.mode().iloc[0])
 
 
 @lru_cache

@@ -166,17 +166,14 @@ LONGEST = 60
 
 def file_ending(model: str, models: Sequence[str]) -> str:
     """What tells the files of ``model`` from those of the first of ``models``: '' for the first.
-    A name that is long, or like another's once it is plain, ends with some digits of its hash."""
+    It ends with some digits of the name's hash, if the name is long or has others than small
+    letters, digits, "." and "-"."""
     if model == models[0]:
         return ""
-    plain = {name: re.sub(r"[^A-Za-z0-9.-]+", "-", name)[:LONGEST] for name in {model, *models}}
-    short = plain[model]
-    alike = sum(name.lower() == short.lower() for name in plain.values()) > 1
-    if len(model) > LONGEST:
-        short = short.rstrip("-")
-    elif not alike and short.strip("-"):
-        return f"_{short}"
-    return f"_{short}-{hashlib.sha256(model.encode()).hexdigest()[:6]}"
+    plain = re.sub("[^a-z0-9.-]+", "-", model.lower())[:LONGEST]
+    if plain == model:
+        return f"_{plain}"
+    return f"_{plain}-{hashlib.sha256(model.encode()).hexdigest()[:6]}"
 
 
 EMBEDDED = {
