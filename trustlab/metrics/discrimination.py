@@ -77,11 +77,9 @@ def _pairs_of_each(
 def cumulated(hit: np.ndarray, score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Answers and right ones, the surest first: before all and after each group of equal
     confidences, (G + 1,) each."""
-    order = np.argsort(-score, kind="stable")
-    falling = score[order]
-    ends = np.flatnonzero(np.append(falling[1:] != falling[:-1], np.ones(min(1, len(hit)), bool)))
-    reached = np.append(0, ends + 1)
-    return reached, np.append(0, np.cumsum(hit[order]))[reached]
+    group = np.unique(-score, return_inverse=True)[1]
+    reached, right = np.cumsum(np.bincount(group)), np.cumsum(np.bincount(group, hit))
+    return np.append(0, reached), np.append(0, right)
 
 
 def check_pair(correct: ArrayLike, confidence: ArrayLike) -> tuple[np.ndarray, np.ndarray]:

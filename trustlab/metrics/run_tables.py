@@ -79,21 +79,13 @@ def joined(answers: pd.DataFrame, confidence: pd.DataFrame) -> pd.DataFrame:
     read = answers[[*KEYS, "correct", "readable", "failed", "ungraded"]]
     table = table.merge(read, on=KEYS, how="left", validate="many_to_one")
     refuse(table, table["correct"].isna(), "every confidence needs its row in answers")
-    return _judged(table)
-
-
-def _judged(table: Any) -> pd.DataFrame:
-    """The rows without a confidence where the answer could not be read or graded, and why."""
-    readable, failed, ungraded = (
-        table[name].to_numpy(bool) for name in ("readable", "failed", "ungraded")
-    )
-    missing = table["missing"].astype(object).fillna("").to_numpy()
-    why = np.where(readable | failed, missing, "unreadable answer").astype(object)
-    untold = why == ""
-    why[failed & untold] = "failed answer"
-    why[ungraded & untold] = "ungraded answer"
-    confidence = table["confidence"].where(readable & ~ungraded)
-    return table.assign(confidence=confidence, missing=pd.Series(why, table.index, object))
+    why = table["missing"].astype(object).fillna("")
+    untold = why.eq("")
+    why = why.mask(~table["readable"] & ~table["failed"], "unreadable answer")
+    why = why.mask(table["failed"] & untold, "failed answer")
+    why = why.mask(table["ungraded"] & untold, "ungraded answer")
+    confidence = table["confidence"].where(table["readable"] & ~table["ungraded"])
+    return table.assign(confidence=confidence, missing=why)
 
 
 def rows_of_methods(
