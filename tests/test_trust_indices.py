@@ -261,10 +261,9 @@ def test_the_majority_wins_and_a_tie_is_drawn_by_a_hash_of_the_case_over_the_sor
 @each(
     ("found", "by_hand"),
     [
-        (trust.rdc([0.4]), 0.4),
-        (trust.rdc([0.4], "medguard-x"), 70),  # its place between 0 and 100
-        (trust.rdc([0.6, None, -0.2, NAN]), 0.2),
-        (trust.rdc([1 + 1e-7]), 1),  # rounding in single precision
+        (trust.rdc(0.4), 0.4),
+        (trust.rdc(0.4, "medguard-x"), 70),  # its place between 0 and 100
+        (trust.rdc(1 + 1e-7), 1),  # rounding in single precision
         (trust.eti(0.5, 1 / 6, 0.3), 0.4 * 0.5 + 0.3 * 5 / 6 + 0.3 * 0.3),
         (trust.eti(50, 50 / 3, 65, formulation="medguard-x"), 20 + 25 + 19.5),
         (trust.eti(0.5, 0.2, -0.4, (0.2, 0.5, 0.3)), 0.1 + 0.4 - 0.12),

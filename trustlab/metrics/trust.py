@@ -58,17 +58,9 @@ def majority(diagnoses: Iterable[str | None], case_id: str) -> tuple[str | None,
     return tied[drawn], tuple(tied) if len(tied) > 1 else ()
 
 
-def rdc(cosines: Iterable[float | None], formulation: str = "trust-x") -> float:
-    """Reasoning–diagnosis consistency of one case: the mean cosine of the two over its doctors.
-    ``cosines`` in [-1, 1], None or NaN left out, NaN without any. ``trust-x``: the cosine itself;
-    ``medguard-x``: 50 (1 + cosine)."""
-    known = [float(c) for c in cosines if c is not None and not np.isnan(c)]
-    each = [_within("a cosine", c, -1, 1) for c in known]
-    return rdc_from_cosine(float(np.mean(each)) if each else float("nan"), formulation)
-
-
-def rdc_from_cosine(cosine: V, formulation: str = "trust-x") -> V:
-    """A cosine in [-1, 1] in the formulation's unit of RDC, as :func:`rdc`."""
+def rdc(cosine: V, formulation: str = "trust-x") -> V:
+    """Reasoning–diagnosis consistency by the cosine of the two, in [-1, 1], or its mean over
+    doctors. ``trust-x``: the cosine itself; ``medguard-x``: 50 (1 + cosine)."""
     cosine = _within("a cosine", cosine, -1, 1)
     return cosine if check_formulation(formulation) == "trust-x" else 50 * (1 + cosine)
 

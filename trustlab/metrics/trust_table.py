@@ -186,7 +186,7 @@ def indices(choices: Choices) -> Values:
     def of(rows: Rows) -> np.ndarray:
         right, shared, apart, cosine = (_mean_known(rows, name) for name in MEANS.values())
         total: dict[str, np.ndarray] = {name: rows.total(rows[name]) for name in TOTALS}
-        accuracy, cdr, rdc = full * right, full * apart, trust.rdc_from_cosine(cosine, form)
+        accuracy, cdr, rdc = full * right, full * apart, trust.rdc(cosine, form)
         eti = trust.eti(accuracy, cdr, rdc, formulation=form)
         objections = (total["n_unsafe"], total["n_caution"], total["n_rx_rated"])
         alerts = (total["n_risky"], total["n_redundant"], total["n_tests_rated"])
