@@ -343,7 +343,7 @@ def truths_of_answers(law: Law) -> dict[str, float]:
 
 
 def _value(rows: Rows, statistic: Statistic) -> float:
-    return float(rows.computed(statistic)[0])
+    return float(statistic(rows)[0])
 
 
 def _large_auroc(rows: Rows, strata: bool) -> float:

@@ -51,7 +51,7 @@ ROWS = Rows.of(TABLE, "confidence")
 def test_a_line_has_value_interval_and_counts():
     sure, right = TABLE["confidence"].to_numpy(), TABLE["correct"].to_numpy()
     leaves = without_each(np.mean, TABLE["case_id"], sure)
-    np.testing.assert_allclose(ROWS.computed(mean_share("confidence")), [sure.mean(), *leaves])
+    np.testing.assert_allclose(mean_share("confidence")(ROWS), [sure.mean(), *leaves])
     found = estimate(ROWS, mean_share("confidence"))
     ends = jackknife(sure.mean(), leaves, (0, 1))
     assert (found["value"], found["low"], found["high"]) == pytest.approx((sure.mean(), *ends))
@@ -63,7 +63,7 @@ def test_a_line_has_value_interval_and_counts():
 def test_an_auroc_has_the_interval_of_its_values_without_each_case():
     answers = TABLE["correct"], TABLE["confidence"]
     leaves = without_each(auroc, TABLE["case_id"], *answers)
-    np.testing.assert_allclose(ROWS.computed(AUROC), [auroc(*answers), *leaves])
+    np.testing.assert_allclose(AUROC(ROWS), [auroc(*answers), *leaves])
     found = estimate(ROWS, AUROC)
     assert ROWS.rarer_cases == min(
         TABLE[TABLE["correct"] == hit]["case_id"].nunique() for hit in (0, 1)

@@ -58,7 +58,7 @@ def test_what_is_used_is_left_out_a_case_at_a_time(metric) -> None:
     rows[:3] = [[NAN, 0.2, 0.3], [0.0, 0.0, 0.0], [0.1, 0.2, NAN]]  # the first case: one row left
     used = ~np.isnan(rows).any(axis=1) & ((rows.mean(axis=1) > 0) | (metric == "cv_group"))
     (rows_of,) = views(metric, [rows], CASES)
-    values = rows_of.computed(CVS[metric])
+    values = CVS[metric](rows_of)
     without = [rows[used & (case != CASES)] for case in np.unique(CASES[used])]
     found = {"cv_group": cv_group, "cv_sample": cv_sample}[metric](rows, CASES)
     if metric == "cv_group":

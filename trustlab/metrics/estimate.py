@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -72,7 +72,7 @@ class Rows:
         return np.unique(self._cases[self.known], return_inverse=True)[1]
 
     @cached_property
-    def _made(self) -> dict[Any, Any]:
+    def _parts(self) -> dict[str, dict[Any, Rows]]:
         return {}
 
     def __len__(self) -> int:
@@ -156,20 +156,14 @@ class Rows:
 
     def by(self, column: str) -> dict[Any, Rows]:
         """The rows of each value of a column, ascending; made once."""
-        if column not in self._made:
+        if column not in self._parts:
             values = self.all(column)
-            self._made[column] = {v: self.at(values == v) for v in np.unique(values)}
-        return self._made[column]
+            self._parts[column] = {v: self.at(values == v) for v in np.unique(values)}
+        return self._parts[column]
 
     def where(self, column: str, wanted: Sequence[Any]) -> Rows:
         """The rows whose ``column`` has one of these values."""
         return self.at(np.isin(self.all(column), list(wanted)))
-
-    def computed(self, statistic: Values) -> np.ndarray:
-        """The statistic of these rows, computed once: its :data:`Values`."""
-        if statistic not in self._made:
-            self._made[statistic] = statistic(self)
-        return self._made[statistic]
 
     def total(self, values: ArrayLike) -> np.ndarray:
         """The sum of ``values`` (n,), then that without each case, (1 + cases,)."""
@@ -288,20 +282,17 @@ def most_frequent(lost: Any) -> str:
     return str(reasons.mode().iloc[0])
 
 
-@lru_cache
 def mean(column: str) -> Statistic:
     """The mean of a column of any numbers. It has no interval: none holds however far the farthest
     lie. See :func:`rate`, :func:`mean_share` and :func:`mean_between`."""
     return Statistic(lambda rows: rows.mean(rows[column]))
 
 
-@lru_cache
 def mean_share(column: str) -> Statistic:
     """The mean of a column of numbers in [0, 1], such as probabilities."""
     return Statistic(lambda rows: rows.mean(rows[column]), "mean")
 
 
-@lru_cache
 def mean_between(column: str, least: str, most: str) -> Statistic:
     """The mean of a column whose numbers lie between those of two others in each row."""
     return Statistic(
@@ -311,7 +302,6 @@ def mean_between(column: str, least: str, most: str) -> Statistic:
     )
 
 
-@lru_cache
 def rate(column: str) -> Statistic:
     """The share of rows that have 1, not 0, in a column."""
     return ratio(column)
@@ -333,7 +323,7 @@ def difference(statistic: Statistic) -> Statistic:
 
     def values(rows: Rows) -> np.ndarray:
         assert rows.reference is not None, "these rows have no reference"
-        return rows.computed(statistic) - rows.reference.computed(statistic)
+        return statistic(rows) - statistic(rows.reference)
 
     def ends(rows: Rows) -> tuple[float, float]:
         assert rows.reference is not None, "these rows have no reference"
@@ -409,7 +399,7 @@ def interval_of(rows: Rows, statistic: Statistic) -> tuple[float, Interval]:
     """The value of a statistic, and its interval where intervals of its kind hold.
     Whether one is printed depends on the kind, on the number of cases and on that of the rarer
     outcome (:func:`.coverage.withheld`), never on the value."""
-    values = rows.computed(statistic)
+    values = statistic(rows)
     value = float(values[0])
     if np.isnan(value):
         return value, Interval()

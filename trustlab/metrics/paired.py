@@ -103,7 +103,7 @@ def compared(
     assert pair.reference is not None
     values = [np.nan, np.nan]
     if len(pair) and not withheld(pair):
-        values = [float(side.computed(statistic)[0]) for side in (pair, pair.reference)]
+        values = [float(statistic(side)[0]) for side in (pair, pair.reference)]
     return found | {"value": values[0], "reference": values[1], "difference": found["value"]}
 
 

@@ -231,10 +231,10 @@ def _of_method(rows: Rows, is_probability: bool, least: int) -> Iterator[dict[st
         for level, part in {"pooled": rows, **levels}.items():
             found = estimate(part, Metric(statistic, few))
             found |= {} if few(part) else {"chance": chance(metric, part)}
-            found |= {"least_sure": everyone.computed(statistic)[0]} if level == "pooled" else {}
+            found |= {"least_sure": statistic(everyone)[0]} if level == "pooled" else {}
             yield {"metric": metric, "level": str(level), **found}
         found = stratified(rows, metric, least)
-        found["least_sure"] = everyone.computed(STRATIFIED[metric])[0]
+        found["least_sure"] = STRATIFIED[metric](everyone)[0]
         yield {"metric": metric, "level": "within", **found}
     yield from _across(rows)
     if is_probability:

@@ -178,7 +178,6 @@ def _mean_known(rows: Rows, column: str) -> np.ndarray:
     return rows.total(np.where(known, values, 0.0)) / np.where(count > 0, count, NAN)
 
 
-@lru_cache
 def indices(choices: Choices) -> Values:
     """All of :data:`INDICES` of rows of :func:`each_case`, (indices, 1 + cases)."""
     form, full = choices.formulation, 1 if choices.formulation == "trust-x" else 100
@@ -210,7 +209,7 @@ def statistics(choices: Choices) -> dict[str, Statistic]:
         ends = EXTREMES[name] if choices.formulation == "trust-x" else (0.0, 100.0)
 
         def values(rows: Rows, place: int = place) -> np.ndarray:
-            return rows.computed(compute)[place]
+            return compute(rows)[place]
 
         counted = COUNTED.get(name)
         own = counted and ratio(*counted, unit=ends[1], uneven=name in KINDS).interval
@@ -248,7 +247,7 @@ def _fewest(masks: list[np.ndarray]) -> np.ndarray:
 
 def _lines(part: pd.DataFrame, rows: Rows, choices: Choices) -> Iterator[dict[str, Any]]:
     """A line for each index of one configuration."""
-    computed = dict(zip(INDICES, rows.computed(indices(choices)), strict=True))
+    computed = dict(zip(INDICES, indices(choices)(rows), strict=True))
     value = {name: float(found[0]) for name, found in computed.items()}
     having = _having(rows.asked, choices, _fewest)
     rated = {name: (rows.asked[of] > 0).to_numpy() for name, (_, of) in KINDS.items()}
