@@ -78,7 +78,7 @@ def _drawn(run: Run, part: pd.DataFrame, setup: Workbench, who: str, where: str)
     plots.use_style()
     models, sets = (list(dict.fromkeys(run.answers[c])) for c in ("model", "dataset"))
     show = Figures("score", setup, run, models=models)
-    show(auroc_rows(part, run.families), part, "auroc", (who, where), title="AUROC by method")
+    show(auroc_rows(part, run.families), part, "auroc", who, where=where, title="AUROC by method")
     return f"score_auroc{plots.file_ending(who, models)}{plots.file_ending(where, sets)}"
 
 

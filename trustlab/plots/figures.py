@@ -48,40 +48,30 @@ class Figures:
         axes: Any,
         table: pd.DataFrame,
         name: str,
-        *about: Any,
+        who: str = "",
+        *,
+        where: str = "",
+        answers: pd.DataFrame | None = None,
+        run: Any = None,
         title: str = "",
         note: str = "",
         interval: str | None = None,
-        answers: pd.DataFrame | None = None,
-        facts: Mapping[str, Any] | None = None,
         **words: Any,
     ) -> None:
         """Caption a figure and save it beside the table that it draws, under a fixed ``title``;
         ``ValueError`` above :data:`LONGEST_TITLE` characters.
-        ``about``: a model (on its first data set), a (model, data set), answers, or a run; without
-        any, all answers. Where there are no answers, a text in it replaces the counts. ``facts``
-        and ``words`` go to the caption."""
-        run, who, where = self.run, None, None
-        for one in about:
-            if isinstance(one, str):
-                who = one
-            elif isinstance(one, tuple):
-                who, where = one
-            elif isinstance(one, pd.DataFrame):
-                answers = one
-            elif one is not None:
-                run = one
-        every = run.answers if run is not self.run else self.answers
-        told, ending = {"counts": who}, ""
+        The caption counts ``answers`` (default: all of ``run``); of a model ``who`` only those on
+        the data set ``where``, by default the first. ``words`` go to the caption."""
+        run = self.run if run is None else run
+        every = self.answers if run is self.run else run.answers
+        told, ending = {}, ""
         if every is not None:
-            sets = list(dict.fromkeys(every["dataset"]))
             shown = every if answers is None else answers
-            if who is not None:
+            if who:
+                sets = list(dict.fromkeys(every["dataset"]))
                 where = where or sets[0]
-                shown, ending = shown[shown["model"].eq(who)], style.file_ending(who, self.models)
-            if where is not None:
-                shown = shown[shown["dataset"].eq(where)]
-                ending += style.file_ending(where, sets)
+                shown = shown[shown["model"].eq(who) & shown["dataset"].eq(where)]
+                ending = style.file_ending(who, self.models) + style.file_ending(where, sets)
             told = formatted.about(shown)
         parameters = getattr(run, "parameters", {})
         about_run = formatted.run_notes(parameters, table.get("method"), told.get("model"))
@@ -96,7 +86,7 @@ class Figures:
             style.headline(figure, title)
         caption = style.caption(
             figure,
-            **(told | self.facts | dict(facts or {}) | words),
+            **(told | self.facts | words),
             note="; ".join(filter(None, [*notes, self.graded])),
             interval=said and formatted.interval_words(table, said),
         )
