@@ -252,7 +252,7 @@ OF_DOCTORS = [
     (trust.eti, REFUSED, np.array([0.5, 7]), np.zeros(2), np.zeros(2)),
     *((partial(trust.eti, formulation=MEDGUARD), REFUSED, *of) for of in [(0, 0, -1), (101, 0, 0)]),
     *(
-        (trust.check_weights, REFUSED, weights, 3)
+        (trust.check_weights, REFUSED, weights)
         for weights in ((0.5, 0.6, -0.1), (0.5, 0.2, 0.2), (0.5, 0.5), (NAN, 0.5, 0.5))
     ),
     *(

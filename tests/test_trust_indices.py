@@ -269,7 +269,6 @@ def test_the_majority_wins_and_a_tie_is_drawn_by_a_hash_of_the_case_over_the_sor
         (trust.eti(0.5, 0.2, -0.4, (0.2, 0.5, 0.3)), 0.1 + 0.4 - 0.12),
         (trust.eti(np.array([0.5, 1]), np.array([0.2, 0]), np.array([0.1, 1])), [0.47, 1]),
         (trust.osi(50, 40), 55),
-        (trust.osi(50, 40, (0.8, 0.2)), 100 - 48),
         (trust.osi(np.array([50, NAN]), np.array([40.0, 0])), [55, NAN]),
         (trust.osi(10, 20, safety=False), 0),
         (trust.osi(np.array([NAN, NAN]), np.array([NAN, NAN]), safety=False), [0, 0]),
@@ -277,7 +276,6 @@ def test_the_majority_wins_and_a_tie_is_drawn_by_a_hash_of_the_case_over_the_sor
         (trust.fti(0.54, 55), 54.5),
         (trust.fti(0.54, 55, as_printed=True), 0.27 + 27.5),
         (trust.fti(64.5, 55, formulation="medguard-x"), 59.75),
-        (trust.fti(0.54, 55, (0.9, 0.1)), 48.6 + 5.5),
         (trust.fti(60, NAN, formulation="medguard-x"), NAN),
         (trust.unsafe_rx_percent(1, 2, 4), 75),  # shares of what was rated
         (trust.unsafe_rx_percent(1, 2, 4, "unsafe"), 25),

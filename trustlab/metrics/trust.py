@@ -14,8 +14,6 @@ import numpy as np
 FORMULATIONS = ("trust-x", "medguard-x")
 ETI_WEIGHTS = (0.4, 0.3, 0.3)
 """Weights of accuracy, agreement (1 - CDR) and RDC, as both sources print them."""
-HALVES = (0.5, 0.5)
-"""Weights within OSI (prescriptions, tests) and FTI (ETI, OSI), as both sources print them."""
 RX_VARIANTS = ("unsafe or caution", "unsafe")
 HEADLINE = {"trust-x": "unsafe", "medguard-x": "unsafe or caution"}
 """Formulation -> which of them its UnsafeRx % is."""
@@ -71,7 +69,7 @@ def eti(
     """Epistemic trust index: w1 accuracy + w2 (full - CDR) + w3 RDC.
     ``trust-x``: fractions, RDC in [-1, 1], full = 1; ``medguard-x``: percent, full = 100.
     ``weights`` are not negative and sum to 1. NaN where a part is, also under weight 0."""
-    first, second, third = check_weights(weights, 3)
+    first, second, third = check_weights(weights)
     lowest, full = (-1, 1) if check_formulation(formulation) == "trust-x" else (0, 100)
     right, apart = _within("accuracy", accuracy, 0, full), _within("cdr", cdr, 0, full)
     return first * right + second * (full - apart) + third * _within("rdc", rdc, lowest, full)
@@ -102,39 +100,25 @@ test_alerts_percent.__test__ = False  # type: ignore[attr-defined]  # for pytest
 
 
 def osi(
-    unsafe_rx_percent: V,
-    test_alerts_percent: V,
-    weights: Weights = HALVES,
-    safety: bool = True,
-    formulation: str = "trust-x",
+    unsafe_rx_percent: V, test_alerts_percent: V, safety: bool = True, formulation: str = "trust-x"
 ) -> V:
-    """Operational safety index, in percent: 100 - (w1 UnsafeRx % + w2 TestAlerts %).
+    """Operational safety index, in percent: 100 less the mean of UnsafeRx % and TestAlerts %.
     With ``safety`` off nothing was rated: ``trust-x`` defines 0, ``medguard-x`` has no rule: NaN.
     """
-    first, second = check_weights(weights, 2)
     rx = _within("unsafe_rx_percent", unsafe_rx_percent, 0, 100)
     tests = _within("test_alerts_percent", test_alerts_percent, 0, 100)
     off = 0.0 if check_formulation(formulation) == "trust-x" else float("nan")
-    if safety:
-        return 100 - (first * rx + second * tests)
-    return _like(rx, np.full(np.shape(rx), off))
+    return 100 - (rx + tests) / 2 if safety else _like(rx, np.full(np.shape(rx), off))
 
 
-def fti(
-    eti: V,
-    osi: V,
-    weights: Weights = HALVES,
-    formulation: str = "trust-x",
-    as_printed: bool = False,
-) -> V:
-    """Final trust index, in percent: w1 ETI + w2 OSI, ``eti`` in its own unit.
+def fti(eti: V, osi: V, formulation: str = "trust-x", as_printed: bool = False) -> V:
+    """Final trust index, in percent: the mean of ETI, ``eti`` in its own unit, and OSI.
     ``trust-x`` as printed adds a fraction to a percentage; it is taken times 100 but for
     ``as_printed``."""
-    first, second = check_weights(weights, 2)
     fraction = check_formulation(formulation) == "trust-x"
     thought = _within("eti", eti, -1, 1) if fraction else _within("eti", eti, 0, 100)
     unit = 100 if fraction and not as_printed else 1
-    return first * (unit * thought) + second * _within("osi", osi, 0, 100)
+    return (unit * thought + _within("osi", osi, 0, 100)) / 2
 
 
 def check_formulation(formulation: str) -> str:
@@ -144,11 +128,11 @@ def check_formulation(formulation: str) -> str:
     return formulation
 
 
-def check_weights(weights: Weights, n: int) -> tuple[float, ...]:
-    """The ``n`` weights; ``ValueError`` for another number, a negative one or another sum."""
+def check_weights(weights: Weights) -> tuple[float, ...]:
+    """The three weights; ``ValueError`` for another number, a negative one or another sum."""
     found = tuple(float(w) for w in weights)
-    if len(found) != n or not all(w >= 0 for w in found) or abs(sum(found) - 1) > 1e-9:
-        must = f"weights must be {n} numbers, none negative, that sum to 1"
+    if len(found) != 3 or not all(w >= 0 for w in found) or abs(sum(found) - 1) > 1e-9:
+        must = "weights must be 3 numbers, none negative, that sum to 1"
         raise ValueError(f"{must}; received {tuple(weights)}")
     return found
 

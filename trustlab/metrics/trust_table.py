@@ -194,7 +194,7 @@ def indices(choices: Choices) -> Values:
         safety = bool(total["safety"][0])
         rx, tests = np.where(safety & (total["planned"] > 0), [rx, tests], np.nan)
         osi = trust.osi(rx, tests, safety=safety, formulation=form)
-        ftis = [trust.fti(eti, osi, trust.HALVES, form, raw) for raw in (False, True)]
+        ftis = [trust.fti(eti, osi, form, raw) for raw in (False, True)]
         thought = (accuracy, full * shared, cdr, rdc, eti, eti * (100 / full))
         return np.stack([*thought, rx, tests, osi, *ftis])
 
