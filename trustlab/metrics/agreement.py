@@ -40,15 +40,10 @@ def kappa(first: np.ndarray, second: np.ndarray, same: np.ndarray) -> np.ndarray
 def agreement(a: ArrayLike, b: ArrayLike, case_ids: ArrayLike) -> list[dict[str, Any]]:
     """A line, with :data:`COUNTS`, for each metric of two graders of the same answers.
     ``a`` and ``b`` (n,) hold 0 or 1, NaN where ungraded: such answers are among ``n_missing``."""
-    one, other = _grades(a, b, missing=True)
+    one, other = (numbers(n, x, only=(0, 1), missing=True) for n, x in (("a", a), ("b", b)))
+    same_shape(a=one, b=other)
     counts = {name: int(((one == x) & (other == y)).sum()) for name, (x, y) in COUNTS.items()}
     asked = pd.DataFrame({"case_id": np.asarray(case_ids), "first": one, "second": other})
     asked["same"] = np.where(np.isnan(one + other), np.nan, one == other)
     rows = Rows.of(asked, "same", none="no answer that both graded")
     return [{"metric": m, **counts, **estimate(rows, x)} for m, x in AGREEMENT.items()]
-
-
-def _grades(a: ArrayLike, b: ArrayLike, missing: bool = False) -> list[np.ndarray]:
-    one, other = (numbers(n, x, only=(0, 1), missing=missing) for n, x in (("a", a), ("b", b)))
-    same_shape(a=one, b=other)
-    return [one, other]

@@ -219,8 +219,13 @@ def best_of_families(
         right = graded.drop_duplicates(ROW).set_index(ROW)["correct"].reindex(wide.index)
         asked = wide.assign(correct=right.astype(float)).reset_index()
         n_asked = len(run.drop_duplicates(ROW))
-        for family, members in families_of(run["method"], families, reference).items():
-            kept, left_out = covered(wide, members)
+        others = run[run["method"].ne(reference)]
+        family_of = others["method"].astype(object).map(families).fillna(OTHER)
+        for family, part in others.groupby(family_of, sort=False):
+            members = list(part["method"].unique())
+            share: Any = wide.notna().mean().reindex(members).fillna(0)
+            kept = [m for m in members if share[m] >= MIN_COVERAGE]
+            left_out = [m for m in members if m not in kept]
             none = "" if kept else "no method has a value on half of the answers"
             if reference not in wide or not wide[reference].notna().any():
                 lost = run[run["method"].eq(reference) & run["confidence"].isna()]
@@ -261,24 +266,6 @@ def reference_of(methods: Iterable[str], wanted: str = "medconf") -> str:
 
 
 OTHER = "other"
-
-
-def families_of(
-    methods: Iterable[str], families: Mapping[str, str], reference: str
-) -> dict[str, list[str]]:
-    """Family -> its methods among these but for the reference, in their order."""
-    found: dict[str, list[str]] = {}
-    for method in dict.fromkeys(methods):
-        if method != reference:
-            found.setdefault(families.get(method, OTHER), []).append(method)
-    return found
-
-
-def covered(wide: pd.DataFrame, members: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The methods with a value on at least half of the rows (n, methods), and the others."""
-    share: Any = wide.notna().mean().reindex(list(members)).fillna(0)
-    kept = [m for m in members if share[m] >= MIN_COVERAGE]
-    return kept, [m for m in members if m not in kept]
 
 
 def _joined(answers: pd.DataFrame, confidence: pd.DataFrame, reference: str) -> pd.DataFrame:

@@ -106,10 +106,10 @@ def family_marks(families: Iterable[str]) -> list[Line2D]:
     return [Line2D([], [], label=words, color=c, marker=m, **look) for words, c, m in looks]
 
 
-def legend_below(ax: Axes, *parts: Sequence[Artist], down: float = 0.62, **look: Any) -> None:
+def legend_below(ax: Axes, *parts: Sequence[Artist], down: float = 0.62) -> None:
     """Each of ``parts`` in a row of its own, the first ``down`` inches under the axes; legends
     already there stay."""
-    look = {"handletextpad": 0.3, "columnspacing": 1.0, "handlelength": 1.3} | look
+    look: Any = {"handletextpad": 0.3, "columnspacing": 1.0, "handlelength": 1.3}
     look |= {"loc": "upper left", "frameon": False, "borderpad": 0, "borderaxespad": 0}
     for k, handles in enumerate(part for part in parts if part):
         if above := ax.get_legend():
