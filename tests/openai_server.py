@@ -152,7 +152,7 @@ class Server(Loopback):
     "filter", "refusal", "redirect" (to ``elsewhere``), "echo" (of the key) and "digits"; or is a
     function that makes the answer odd: another one, or its bytes; or status, bytes and headers of
     an answer. ``models``: the list's bytes.
-    ``refuses``: parameters that get a 400 by name, ``refuses_in`` the status. ``said``: tokens
+    ``refuses``: parameters that get a 400 by name. ``said``: tokens
     (bytes) of every reply, ``finish`` and ``message`` how it ends and what is in its message
     besides. ``per_second``: calls that are answered in each second, others get a 429.
     ``named(k)``: the model that it says it used. ``window``, ``scores_chats``, ``holds``: what vLLM
@@ -167,7 +167,6 @@ class Server(Loopback):
     # or "null", "content null", "empty", "malformed", "zero", "nan"
     logprobs: str = "given"
     refuses: set[str] = field(default_factory=set)
-    refuses_in: int = 400
     most_top: int = 20
     limit: str = "max_tokens"
     system: bool = True
@@ -184,8 +183,7 @@ class Server(Loopback):
     counts: bool = True  # the tokens of a prompt, where it has a window
     scores_chats: bool = False
     only_default: bool = False  # temperature
-    no_zero: bool = False  # of temperature
-    holds: str | bool = False  # a reply to its schema; as "json_object": in that form alone
+    holds: bool = False  # a reply to its schema
     per_second: int = 0
     seconds: Counter = field(default_factory=Counter)
     received: list[dict] = field(default_factory=list)
@@ -208,26 +206,21 @@ class Server(Loopback):
     def problem(self, body: dict) -> tuple[int, dict] | None:
         """The refusal that a body meets: the first of those that the server has."""
         limit, messages = body.get(self.limit), body.get("messages", ())
-        form, heat = body.get("response_format", {}).get("type"), body.get("temperature", 1)
+        heat = body.get("temperature", 1)
         n_in = len(cut(rendered(messages)))
         refused = next(iter(self.refuses & body.keys()), None)
         unsupported = "is not supported with this model."
         if refused:
             words = f"Unsupported parameter: '{refused}' {unsupported}"
-            return refusal(self.refuses_in, words, refused)
-        if self.holds == "json_object" and form not in (None, "json_object"):
-            words = "'loc': ('body', 'response_format', 'type'), 'input': 'json'"
-            return refusal(500, f"1 validation error: {words}")
+            return refusal(400, words, refused)
         if self.only_default and heat != 1:
             words = f"does not support {heat}. Only the default (1) value is supported."
             return refusal(400, f"'temperature' {words}", "temperature")
-        if self.no_zero and heat <= 0:
-            return refusal(422, "`temperature` must be strictly positive")
         if self.window and limit and n_in + limit > self.window:
             return refusal(400, f"This model's maximum context length is {self.window} tokens.")
         if body.get("top_logprobs", 0) > self.most_top:
             words = f"Requested sample logprobs greater than max allowed: {self.most_top}"
-            return refusal(400, words)
+            return refusal(400, words, "top_logprobs")
         if messages and limit is None and not body.get("add_generation_prompt"):
             words = f"Unsupported parameter: 'max_tokens' {unsupported} Use '{self.limit}' instead."
             return refusal(400, words, "max_tokens")
@@ -263,8 +256,8 @@ class Server(Loopback):
             entries = [self.plain(token) for token in self.said]
             said = b"".join(self.said).decode()
         asked = body.get("response_format") if self.holds else None
-        if asked and self.holds in (True, asked["type"]):
-            said = json.dumps(least(asked.get("schema") or asked["json_schema"]["schema"]))
+        if asked:
+            said = json.dumps(least(asked["json_schema"]["schema"]))
             ids = [0] * LENGTH
         content = said if self.content is None else self.content
         message = {"role": "assistant", "content": content, "refusal": None} | self.message

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from each import each
-from openai_server import VOCABULARY, ask, cut, distribution, drawn, rendered
+from openai_server import VOCABULARY, Server, ask, cut, distribution, drawn, rendered
 
 import trustlab as tl
 from trustlab.agents.medconf import MedConf, fits, reply_room
@@ -23,7 +23,6 @@ from trustlab.models.cache import CachedModel, decode_abilities, export_cache, i
 from trustlab.models.openai import OpenAIModel
 from trustlab.models.openai_wire import window_of
 from trustlab.models.thought import NOT_SCORED
-from trustlab.parsing.agents import read_plan
 from trustlab.parsing.schemas import schema_of
 from trustlab.settings import Setup
 
@@ -86,7 +85,8 @@ def test_samples_are_the_toys_own_draws_each_from_another_stream(server, opened)
     request, model = ask(n=6, temperature=1.0, seed=3), opened()
     (replies,) = model.generate([request])
     (sent,) = server.chats()
-    assert (sent["n"], sent["temperature"], sent["top_p"], sent["max_tokens"]) == (6, 1.0, 1.0, 8)
+    assert (sent["n"], sent["temperature"], sent["max_tokens"]) == (6, 1.0, 8)
+    assert "top_p" not in sent
     ids = [drawn(prompt(request.messages), 8, 1.0, sent["seed"] + j) for j in range(6)]
     expected = ["".join(VOCABULARY[i] for i in row) for row in ids]
     assert [reply.text for reply in replies] == expected and len(set(expected)) > 3
@@ -155,9 +155,9 @@ def test_the_revision_says_where_and_what_and_changes_with_what_decides_a_reply(
     others: list[dict[str, Any]] = [
         {"extra_body": {"top_k": 0}}, {"vocabulary_size": 24}, {"n_top": 5}, {"window": 9},
         {"template_options": {"enable_thinking": False}}, {"temperature": "default"},
-        {"structured": True}, {"thinking_tokens": 5},
+        {"structured": True}, {"thinking_tokens": 5}, {"without": ["seed"]},
     ]  # fmt: skip
-    assert len({plain, *(revision(**options) for options in others)}) == 9
+    assert len({plain, *(revision(**options) for options in others)}) == 10
     assert revision(concurrency=1, max_calls=3, timeout_s=1.0) == plain
 
 
@@ -190,30 +190,34 @@ WIDE = frozenset({"distributions"})
 
 
 @each(
-    ("refusal", "gone", "sent"),
+    ("refusal", "cure", "options", "sent"),
     [
-        ({"refuses": {"logprobs"}}, {"logprobs", "top_logprobs"}, {}),
-        ({"refuses": {"seed"}, "refuses_in": 422}, {"seed"}, {}),
-        ({"refuses": {"top_p"}}, {"top_p"}, {}),
-        ({"most_top": 5}, set(), {"top_logprobs": 5}),
-        ({"limit": "max_completion_tokens"}, {"max_tokens"}, {"max_completion_tokens": 8}),
-        ({"system": False}, set(), {"messages": [
+        ({"refuses": {"logprobs"}}, "provides without logprobs", {"provides": []}, {}),
+        ({"refuses": {"seed"}}, "without=['seed']", {"without": ["seed"]}, {}),
+        ({"only_default": True}, "temperature='default'", {"temperature": "default"}, {}),
+        ({"most_top": 5}, "a smaller n_top", {"n_top": 5}, {"top_logprobs": 5}),
+        ({"limit": "max_completion_tokens"}, "limit='max_completion_tokens'",
+         {"limit": "max_completion_tokens"}, {"max_completion_tokens": 8}),
+        ({"system": False}, "options for what a server does not take: .* without",
+         {"without": ["system"]}, {"messages": [
             {"role": "user", "content": "You are a doctor.\n\nCough?"}]}),
     ],
 )  # fmt: skip
-def test_what_a_server_refuses_is_left_out_and_remembered(refusal, gone, sent, server, opened):
-    for name, value in ({"refuses": set(), "limit": "max_tokens"} | refusal).items():
-        setattr(server, name, value)
-    request = Request(ASKED, max_tokens=8, temperature=1.0, want=WIDE, n_alternatives=8)
-    model = opened(max_retries=0)
-    assert model.provides and model.usage["probes"] <= 12
-    ((reply,),) = model.generate([request])
-    assert reply.text is not None and (reply.trace is None) == ("logprobs" in gone)
-    n_calls, body = len(server.chats()), server.chats()[-1]
-    assert gone.isdisjoint(body) and body | sent == body
-    model.generate([request])
-    assert len(server.chats()) == n_calls + 1
-    server.most_top, server.system = 20, True
+def test_a_refusal_before_the_first_case_stops_and_the_option_that_it_names_helps(
+    refusal, cure, options, sent, opened
+):
+    """Nothing is spent: the first question is the last."""
+    with Server(**refusal) as server:
+        how = {"base_url": server.url, "max_retries": 0}
+        with pytest.raises(RuntimeError, match=f"refuses 'toy': HTTP [45]00: .*{cure}"):
+            _ = opened(**how).provides
+        assert len(server.received) == 1
+        model = opened(**how | options)
+        assert model.provides and model.usage["probes"] <= 6
+        want = WIDE & model.provides
+        ((reply,),) = model.generate([Request(ASKED, max_tokens=8, temperature=1.0, want=want)])
+        assert reply.text and (reply.trace is None) == (not want)
+        assert server.chats()[-1] | sent == server.chats()[-1]
 
 
 @each(
@@ -223,6 +227,7 @@ def test_what_a_server_refuses_is_left_out_and_remembered(refusal, gone, sent, s
         ("response_format", "structured=False", {"structured": False}),
         ("max_tokens", "limit='max_completion_tokens'", {"limit": "max_completion_tokens"}),
         ("logprobs", "provides without logprobs", {"provides": []}),
+        ("seed", "without=['seed']", {"without": ["seed"]}),
     ],
 )
 def test_a_part_that_is_refused_amid_a_run_names_the_option(part, cure, options, server, opened):
@@ -235,7 +240,7 @@ def test_a_part_that_is_refused_amid_a_run_names_the_option(part, cure, options,
     want = frozenset({"logprobs"})
     request = Request(ASKED, max_tokens=8, temperature=0.5, schema=form, want=want)
     ((reply,),) = model.generate([request])
-    assert len(server.chats()) == n_before + 1 and "server" not in model.asked_with
+    assert len(server.chats()) == n_before + 1
     assert reply.missing.startswith("HTTP 400: Unsupported parameter")
     assert reply.missing.endswith(f"; the option for it: {cure}")
     model = opened(**more | options)
@@ -243,32 +248,29 @@ def test_a_part_that_is_refused_amid_a_run_names_the_option(part, cure, options,
     assert reply.text
 
 
-def test_what_a_server_takes_is_settled_by_twelve_calls_at_most_and_kept(server, opened, tmp_path):
-    server.refuses, server.most_top, server.window = {"seed", "top_p"}, 5, 4000
-    server.ignores_n, server.scores_chats = True, True
-    model = opened()
+def test_what_a_server_takes_is_settled_by_six_calls_at_most_and_kept(server, opened, tmp_path):
+    server.window, server.ignores_n, server.scores_chats = 4000, True, True
+    model = opened(structured=True)
     able = CachedModel(model, tmp_path / "a.sqlite").abilities
-    assert model.usage["probes"] <= 12 and able.dialect["most_top"] == 5
+    assert model.usage["probes"] == 6 and not able.several and not able.structured
     assert able.window == 4000 and able.counts and "prior" in able.provides
-    assert not able.dialect["takes_seed"] and not able.dialect["takes_top_p"]
-    assert model.asked_with["server"] == able.dialect
     n_calls = len(server.received)
-    again = CachedModel(opened(), tmp_path / "a.sqlite")
+    again = CachedModel(opened(structured=True), tmp_path / "a.sqlite")
     assert again.abilities == able
-    again.generate([ask("a", temperature=1.0)])
-    assert len(server.received) == n_calls + 1 and "seed" not in server.received[-1]
+    again.generate([ask("a", n=2, temperature=1.0)])
+    assert len(server.received) == n_calls + 2 and "n" not in server.received[-1]
     told = opened(provides=["logprobs"])  # nothing is tried out
     assert told.provides == {"text", "logprobs"} and len(server.received) == n_calls + 1
 
 
 def test_what_was_found_out_travels_so_that_a_replay_needs_no_server(server, opened, tmp_path):
-    server.window, server.only_default, server.scores_chats = 300, True, True
+    server.window, server.scores_chats = 300, True
     request = Request(ASKED, max_tokens=4)
     cached = CachedModel(opened(), tmp_path / "a.sqlite")
     assert reply_room(cached, 2048) == 75 and fits(cached, request)
     kept = cached.generate([request]), cached.abilities, cached.count_tokens(ASKED)
     cached.close()
-    assert kept[1].window == 300 and kept[1].counts and not kept[1].temperature
+    assert kept[1].window == 300 and kept[1].counts
     export_cache(tmp_path / "a.sqlite", tmp_path / "a.jsonl.gz")
     assert import_cache(tmp_path / "b.sqlite", tmp_path / "a.jsonl.gz")["new"] == 3
     n_calls = len(server.received)
@@ -280,12 +282,10 @@ def test_what_was_found_out_travels_so_that_a_replay_needs_no_server(server, ope
     # Online, what is known is not found out again.
     more = CachedModel(opened(), tmp_path / "b.sqlite")
     assert more.window == 300 and len(server.received) == n_calls
-    more.generate([Request(PRIOR, max_tokens=4)])
-    assert "temperature" not in server.received[-1]
 
 
 @each("failing", ["/tokenize", "scoring"])
-def test_what_fails_in_passing_is_no_lack_for_good(failing, server, opened, tmp_path):
+def test_what_fails_in_passing_stops_and_is_no_lack(failing, server, opened, tmp_path):
     server.window, server.scores_chats = 4000, True
 
     def plan(k: int, body: dict) -> int | None:
@@ -293,19 +293,19 @@ def test_what_fails_in_passing_is_no_lack_for_good(failing, server, opened, tmp_
         return 503 if at == failing and not well else None
 
     server.plan, well = plan, False
-    able = CachedModel(opened(), tmp_path / "a.sqlite").abilities
-    assert "HTTP 503" in able.unsure and not (able.counts and "prior" in able.provides)
-    if failing == "scoring":
-        assert able.lacks["answer.prior_logprobs"].startswith("not settled: HTTP 503")
+    with pytest.raises(RuntimeError, match="HTTP 503 after 1 retry"):
+        _ = CachedModel(opened(), tmp_path / "a.sqlite").abilities
     well = True
     able = CachedModel(opened(), tmp_path / "a.sqlite").abilities
-    assert able.window == 4000 and able.counts and "prior" in able.provides and not able.unsure
+    assert able.window == 4000 and able.counts and "prior" in able.provides
 
 
-@each("more", [{"window": 0}, {"window": "9"}, {"counts": 1}, {"temperature": None}, {"other": 1}])
+@each("more", [{"window": 0}, {"window": "9"}, {"counts": 1}, {"temperature": None}])
 def test_abilities_that_cannot_be_are_refused(more):
-    able = Abilities(frozenset({"text"}), {}, 9, True, False, coldest=0.01)
+    able = Abilities(frozenset({"text"}), {}, 9, True, False)
     assert decode_abilities(to_json(able)) == able
+    of_older_version = json.loads(to_json(able)) | {"coldest": 0.01, "dialect": {"takes_n": False}}
+    assert decode_abilities(to_json(of_older_version)) == able
     with pytest.raises(ValueError):
         decode_abilities(to_json({"provides": ["text"], "lacks": {}} | more))
 
@@ -364,21 +364,16 @@ def test_what_a_list_of_models_says_of_the_window(answer, window):
 # Temperature, template options, budgets
 
 
-@each("odd", ["only_default", "no_zero"])
-def test_a_temperature_of_its_own_is_used_and_said(odd, server, opened):
-    server.only_default, server.no_zero = odd == "only_default", odd == "no_zero"
+def test_a_temperature_of_its_own_is_used_and_said(server, opened):
+    server.only_default = True
     n_before = len(server.chats())
-    run = benchmarked([opened()], ["asp", "poc"], n=2, samples=2)
+    run = benchmarked([opened(temperature="default")], ["asp", "poc"], n=2, samples=2)
+    server.only_default = False
     assert run.answers["answer"].notna().any()
-    sent = [body.get("temperature") for body in server.chats()[n_before + 3 :]]
+    assert {body.get("temperature") for body in server.chats()[n_before:]} == {None}
     (line,) = [told for told in remark_lines(run.parameters) if "temperature" in told]
-    if odd == "only_default":
-        assert run.parameters["own_temperature"] == ["toy"] and set(sent) == {None}
-        assert line.startswith("toy: asked at its own temperature")
-    else:
-        assert run.parameters["nearly_greedy"] == ["toy"] and set(sent) == {0.01, 0.5}
-        own = "toy: asked at temperature 0.01 in place of 0, which it does not take"
-        assert line.startswith(own)
+    assert run.parameters["own_temperature"] == ["toy"]
+    assert line.startswith("toy: asked at its own temperature")
 
 
 def test_a_default_temperature_can_be_declared_and_template_options_are_sent(server, opened):
@@ -437,22 +432,9 @@ def test_a_server_that_holds_no_reply_to_a_schema_is_asked_in_words(how, server,
     run = benchmarked([model], "ce")
     assert run.parameters["unstructured"] == ["toy"] and not model.abilities.structured
     sent = server.chats()[n_before:]
-    assert sum("response_format" in body for body in sent) == 2  # each form once
+    assert sum("response_format" in body for body in sent) == 1
     (line,) = [told for told in remark_lines(run.parameters) if "schema" in told]
     assert line.startswith("toy: its server does not hold replies to a schema")
-
-
-def test_llama_cpp_python_takes_a_schema_in_its_own_form(server, opened):
-    server.holds, plan = "json_object", Request(ASKED, max_tokens=64, schema=schema_of("plan"))
-    model = opened(structured=True)
-    assert model.abilities.structured and model.abilities.schema_form == "json_object"
-    again = opened(structured=True)
-    again.abilities = decode_abilities(to_json(model.abilities))
-    for one in (model, again):
-        ((reply,),) = one.generate([plan])
-        form = server.chats()[-1]["response_format"]
-        assert form == {"type": "json_object", "schema": json.loads(str(plan.schema))}
-        assert read_plan(reply).tests
 
 
 # Options that are refused
@@ -472,6 +454,7 @@ NAMES = ("token", "api-key", "hfToken", "x_auth", "client_secret", "pwd", "jwt",
         ({"timeout_s": 0}, "timeout_s must be above 0"),
         ({"temperature": 0.5}, "temperature must be one of asked, default, got 0.5"),
         ({"limit": "tokens"}, "limit must be one of max_tokens, max_completion_tokens, got"),
+        ({"without": ["stream"]}, "without must be among seed, n, system, got"),
         ({"provides": ["wisdom"]}, r"got \['wisdom'\]"),
         ({"base_url": "localhost:8000"}, "http://HOST/PATH"),
         *(({"extra_body": body}, "extra_body") for body in (

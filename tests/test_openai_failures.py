@@ -348,7 +348,6 @@ REFUSALS = (
 @each("words", REFUSALS)
 @each("status", [400, 422])
 def test_a_refusal_amid_a_run_concerns_its_reply_alone(words, status, server, opened):
-    """Before the first case it teaches a dialect; then nothing is switched off any more."""
     model = opened(provides=None)
     assert "distributions" in model.provides
     bad = (status, json.dumps({"error": {"message": words}}).encode())
@@ -360,25 +359,6 @@ def test_a_refusal_amid_a_run_concerns_its_reply_alone(words, status, server, op
     assert all(reply.trace and reply.trace.alternatives for k in (0, 2, 3) for reply in rows[k])
     sent = server.chats()[n_before:]
     assert len(sent) == 4 and len({tuple(sorted(body)) for body in sent}) == 1
-    assert "server" not in model.asked_with
-
-
-def test_where_nothing_was_settled_no_refusal_teaches(server, opened):
-    server.refuses = {"seed"}
-    model = opened(concurrency=1)
-    rows = model.generate(asks(2))
-    assert all("HTTP 400: Unsupported parameter: 'seed'" in str(row[0].missing) for row in rows)
-    assert len(server.chats()) == 2 and "server" not in model.asked_with
-    settled = opened(provides=None)
-    assert settled.provides and settled.generate(asks(2))[1][0].text
-    refusal = (400, b'{"error": {"message": "logprobs are not available"}}')
-    server.refuses, server.plan = (
-        set(),
-        lambda k, body: refusal if patient_of(body) == "0" else None,
-    )
-    told = opened(provides=["logprobs"], concurrency=1)  # what a user names counts
-    rows = told.generate([ask(str(k), want=frozenset({"logprobs"})) for k in range(2)])
-    assert "logprobs" in str(rows[0][0].missing) and rows[1][0].trace
 
 
 def test_a_refusal_of_other_things_is_none_of_a_temperature_that_is_not_sent(server, opened):

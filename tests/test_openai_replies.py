@@ -1,5 +1,5 @@
 """What a server's answer says, a row a kind: tokens that spell the text, statistics that line up
-with it, odd replies that take nothing from the others, and refusals that teach a dialect."""
+with it, and odd replies that take nothing from the others."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from trustlab.models.openai_replies import (
     prior_of,
     reply_of,
 )
-from trustlab.models.openai_wire import Dialect, Outcome, error_in, turns
+from trustlab.models.openai_wire import Dialect, error_in, turns
 from trustlab.models.stops import Stopped
 from trustlab.parsing.reply import diagnosis_reply, no_answer
 
@@ -206,8 +206,9 @@ def test_the_last_tokens_of_a_scored_chat_must_be_the_reply_s(scored, tokens, va
 def test_system_messages_go_before_the_user_where_a_server_knows_no_system():
     asked = (("system", "You are a doctor."), ("user", "Cough."))
     told = (*asked, ("assistant", "[flu]"), ("user", "Sure?"))
-    assert turns(told, "auto")[0] == {"role": "system", "content": "You are a doctor."}
-    merged = [(t["role"], t["content"]) for t in turns(told, "user")]
+    assert turns(told, Dialect())[0] == {"role": "system", "content": "You are a doctor."}
+    in_user = Dialect(without=frozenset({"system"}))
+    merged = [(t["role"], t["content"]) for t in turns(told, in_user)]
     assert merged == [("user", "You are a doctor.\n\nCough."), *told[2:]]
 
 
@@ -448,45 +449,3 @@ def test_no_answer_is_read_without_end(kind, server, opened, monkeypatch):
     outcome = opened()._line
     told = outcome.run(outcome.post(kind, {"model": "toy", "messages": [], "max_tokens": 1}))
     assert "has more than" in told.reason and not told.passing
-
-
-# What a refusal teaches
-
-SENT = {"max_tokens": 4, "seed": 1, "top_p": 1.0, "temperature": 0.5, "n": 2, "logprobs": True,
-        "top_logprobs": 20}  # fmt: skip
-
-
-@each(
-    ("words", "learned"),
-    [
-        (
-            "Use 'max_completion_tokens' in place of 'max_tokens'.",
-            {"limit": "max_completion_tokens"},
-        ),
-        ("Requested sample logprobs of 20, which is more than 5", {"most_top": 5}),
-        ("You are not allowed to request logprobs from this model", {"most_top": 5}),
-        ("seed is unknown. Supported parameters: temperature, top_p, n", {"takes_seed": False}),
-        ("`temperature` and `top_p` cannot both be specified", {"takes_top_p": False}),
-        ("'n' : number must be at most 1", {"takes_n": False}),
-        ("'temperature': only the default (1)", {"takes_temperature": False}),
-        ("Jinja: System role not supported", {"system_role": "user"}),
-        ("Conversation roles must alternate user/assistant", {"system_role": "user"}),
-        ("this prompt is not for us", {}),
-    ],
-)
-def test_one_part_that_a_refusal_names_is_left_out(words, learned):
-    outcome = Outcome(status=422, words=f": {words}")
-    assert Dialect().after(SENT, outcome).differing(Dialect()) == learned
-    for status in (401, 404, 429, 503):
-        assert Dialect().after(SENT, Outcome(status=status, words=words)) == Dialect()
-
-
-@each("words", ["body temperature 39 C was measured", "eats a poppy seed bagel daily"])
-@each("status", [500, 400])
-def test_words_of_the_prompt_are_no_refusal_of_parameters(words, status, server, opened):
-    error = {"message": f"input was flagged: 'a man whose {words} and who coughs'"}
-    server.plan = lambda k, body: lambda answer: {"error": error | {"code": status}}
-    request = ask(f"This is a man whose {words} and who coughs", temperature=0.5)
-    model = opened()
-    ((reply,),) = model.generate([request])
-    assert "flagged" in str(reply.missing) and "server" not in model.asked_with

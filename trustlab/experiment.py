@@ -397,7 +397,7 @@ def served_by(models: Iterable[Model]) -> dict[str, dict[str, int]]:
 def how_asked(models: Iterable[Any]) -> dict[str, Any]:
     """The models' options that are not the default, their prompts, and which of their replies were
     held to a form; and which models were asked otherwise than was wished: at their own temperature,
-    nearly at 0 in place of 0, not held to a schema."""
+    not held to a schema."""
     asked = {m.name: m for m in models}
     inner = {name: getattr(m, "model", m) for name, m in asked.items()}
     options = {name: dict(getattr(m, "asked_with", {})) for name, m in inner.items()}
@@ -412,7 +412,6 @@ def how_asked(models: Iterable[Any]) -> dict[str, Any]:
         "prompts": {name: prompts_of(m).facts for name, m in asked.items()},
         "held_to_a_form": {name: list(steps) for name, steps in held.items()},
         "own_temperature": [name for name, able in known.items() if not able.temperature],
-        "nearly_greedy": [name for name, able in known.items() if able.coldest],
         "unstructured": [name for name, able in known.items() if not able.structured],
         "cut_prompts": [name for name, m in asked.items() if getattr(m, "n_cut_prompts", 0)],
     }

@@ -46,7 +46,6 @@ JUDGED = {"entailment", "contradiction", "alternative_entailment"}
 NAMED = {
     "samples_alike": "all samples alike (temperature ignored?)",
     "own_temperature": "asked at its own temperature, since it takes no other: not greedily",
-    "nearly_greedy": "asked at temperature 0.01 in place of 0, which it does not take",
     "cut_prompts": "counts as many tokens for a prompt as for a longer one that contains it: its"
     " server may cut prompts, or does not count them",
     "small_library": "MedConf's library holds the 65 conditions of the starter data alone, other"

@@ -17,11 +17,11 @@ from trustlab.datasets.fetch import fetch
 FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 WINDOW = 8192
 SHORT = ("diagnosis", "ce", "topk_ce", "p_true", "keyword", "ask", "enough", "patient", "judge")
-"""Long JSON is another matter: llama.cpp holds it to its schema's names, not to its lengths."""
+"""Long JSON is another matter: llama-cpp-python takes no schema in OpenAI's form."""
 PLAIN = {"repeat_penalty": 1.0, "top_k": 0, "min_p": 0.0}
 OPTIONS: dict[str, dict[str, Any]] = {
     "llama.cpp": {"concurrency": 1, "extra_body": PLAIN},
-    "vLLM": {"concurrency": 8},
+    "vLLM": {"concurrency": 8, "structured": True},
 }
 
 
@@ -50,7 +50,7 @@ def test_a_trial_behind_a_server_reads_most_replies(server: str, tmp_path: Path)
     else:
         served = serve.llama_cpp(tmp_path / FILE, tmp_path, "smollm2")
     with served as url:
-        options = OPTIONS[server] | {"base_url": url, "window": WINDOW, "structured": True}
+        options = OPTIONS[server] | {"base_url": url, "window": WINDOW}
         setup = tl.Setup(model=name, model_options=options, quiet=True, cache=":memory:")  # pyright: ignore
         table = tl.try_model(name, setup=setup).table().set_index("purpose")
     print(table.to_string())

@@ -21,23 +21,19 @@ Keep = Callable[[int, int, list[Reply]], None]  # request, index of the first re
 class Abilities:
     """What a backend had to find out of its model: which statistics it ``provides``, why it
     ``lacks`` others (need -> reason), its ``window`` in tokens (infinite: not known), whether it
-    ``counts`` a prompt's tokens, takes a ``temperature`` (``coldest``: in place of 0) and holds a
-    reply to a schema. ``dialect``: what else it takes otherwise than was wished. ``unsure``: what
-    failed in passing meanwhile; such abilities hold for now, and are not kept. The fields are
-    strict where a cache is read (:func:`trustlab.models.cache.decode_abilities`)."""
+    ``counts`` a prompt's tokens, takes a ``temperature``, holds a reply to a schema and gives
+    ``several`` replies to one call. The fields are strict where a cache is read
+    (:func:`trustlab.models.cache.decode_abilities`); those of an older version are passed over."""
 
-    __pydantic_config__ = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+    __pydantic_config__ = ConfigDict(strict=True, extra="ignore", allow_inf_nan=False)
 
     provides: frozenset[Annotated[str, Field(pattern="^(text|logprobs|distributions|prior)$")]]
     lacks: Mapping[str, str] = field(default_factory=dict)
     window: Annotated[float, Field(ge=1)] = math.inf
     counts: bool = False
     temperature: bool = True
-    coldest: float = 0.0
     structured: bool = True
-    schema_form: str = "json_schema"
-    dialect: Mapping[str, Any] = field(default_factory=dict)
-    unsure: str = ""
+    several: bool = True
 
 
 def finds_out(model: Any) -> bool:

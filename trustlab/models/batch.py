@@ -156,6 +156,7 @@ class BatchModel(OpenAIModel):
         extra_body: Mapping[str, Any] | None = None, thinking: Thinking = "auto",
         thinking_tokens: int = 0, template_options: Mapping[str, Any] | None = None,
         temperature: str = "asked", structured: bool = False, limit: str = "max_tokens",
+        without: Sequence[str] = (),
     ) -> None:  # fmt: skip
         """Reads the files that are there. ``ValueError``: an option out of range."""
         given = dict(locals())

@@ -506,7 +506,7 @@ class CachedModel:
                 where = f"the cache {self.path} does not {why}"
                 raise LookupError(f"offline, and {where}; run once online")
             told = ask()
-            if self.offline or told is None or getattr(told, "unsure", ""):
+            if self.offline or told is None:
                 return told
             self._put({key: to_json({"n_tokens": told} if isinstance(told, int) else told)})
             found = self._whole([key], decode)

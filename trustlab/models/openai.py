@@ -8,13 +8,12 @@ penalty, say) are switched off by ``extra_body``.
 from __future__ import annotations
 
 import asyncio
-import functools
 import hashlib
 import json
 import math
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -31,7 +30,6 @@ from trustlab.models.stops import Gone, Stopped
 from trustlab.models.thought import Thinking, check_thinking, unscored, with_thought
 from trustlab.records import Reply
 
-Body = Callable[[Dialect], dict[str, Any]]  # a call, by the dialect that it is made in
 TEMPERATURES = ("asked", "default")
 LEAST = {
     "max_retries": 0, "max_calls": 0, "max_tokens_total": 0, "n_top": 0, "concurrency": 1,
@@ -42,21 +40,24 @@ FATAL = {401: PermissionError, 403: PermissionError, 404: FileNotFoundError, 402
 NOT_THERE = (200, 404, 405)
 """HTTP statuses of a place where no server of this kind is: some answer anything with a page."""
 GONE_AFTER = 10  # calls given up in a row, none passing meanwhile, after which a server is gone
-MOST_ASKED = 12
-"""Calls that settle what a server can do: six questions, and some again in another dialect."""
 MODERATED = re.compile(r"flagged|moderat|content.?(policy|filter|management)|safety", re.I)
 """Words of a refusal (403) that is of one prompt, and not of all."""
 LIMITS = ("max_tokens", "max_completion_tokens")
+WITHOUT = ("seed", "n", "system")
 CURES = {
     "max_tokens": "limit='max_completion_tokens'",
     "temperature": "temperature='default'",
     "response_format": "structured=False",
     "logprobs": "provides without logprobs",
     "top_logprobs": "a smaller n_top",
+    "seed": "without=['seed']",
+    "n": "without=['n']",
 }
 """Part of a call that a server refuses by name -> the option that leaves it out."""
-ELSEWHERE = ("takes_temperature", "coldest", "takes_schema", "schema_form")
-"""Parts of a dialect that :class:`~trustlab.models.abilities.Abilities` name themselves."""
+OPTIONS = (
+    "options for what a server does not take: limit, temperature, n_top, structured, without;"
+    " with provides nothing is tried out"
+)
 BESIDE = {
     "name", "base_url", "concurrency", "timeout_s", "max_retries", "max_calls", "max_tokens_total",
 }  # fmt: skip
@@ -76,30 +77,18 @@ _COLD = (
 _ICE = "Is ice cold? Reply with one JSON object: cold (true or false)."
 _HELD = Request((("user", _ICE),), max_tokens=32, schema=_COLD)
 _SCORED = "The patient has had a cough for three days"
-SCHEMA_FORMS = ("json_schema", "json_object")
-"""How a schema is sent: OpenAI's way and vLLM's, then llama-cpp-python's."""
 
 
 @dataclass
 class _Run:
-    """Calls that belong together: the requests of one ``generate`` and what has come so far, or at
-    most ``left`` calls that settle what a server can do. ``last``: what the last call brought;
-    ``unsure``: what failed and may pass another time; ``stopped``, ``error``: why it stopped, if it
-    did."""
+    """Calls that belong together: the requests of one ``generate``, or none, and what has come so
+    far. ``stopped``, ``error``: why it stopped, if it did."""
 
     requests: Sequence[Request] = ()
     rows: Sequence[list[Reply | None]] = ()
     keep: Keep | None = None
-    left: int | None = None
-    last: Outcome | None = None
-    unsure: str = ""
     stopped: str = ""
     error: type[Exception] | None = None
-
-    def doubt(self, outcome: Outcome) -> None:
-        """Note a failure that says nothing of what the server can do."""
-        if outcome.passing and outcome.status != 200:
-            self.unsure = self.unsure or outcome.reason
 
     def stop(self, error: type[Exception] | None, why: str) -> None:
         """End it; the first reason stays."""
@@ -121,7 +110,9 @@ class OpenAIModel:
     - ``window``: tokens of prompt and reply together, where the server does not say.
     - ``temperature``: "default" never sends one, for a model that accepts only its own.
     - ``limit``: what a call names its budget of tokens, "max_completion_tokens" for a model that
-      refuses "max_tokens"; only where ``provides`` is set, or in batch files, must it be said.
+      refuses "max_tokens".
+    - ``without``: parts of a call that the server does not take: "seed", "n" (replies are asked for
+      one by one), "system" (its text is put before the user's).
     - ``template_options``: for the server's chat template (``{"enable_thinking": False}``);
       ``reasoning_effort`` among them is sent by itself.
     - ``structured``: a reply that must be JSON is kept to its schema, where the server does that.
@@ -143,7 +134,7 @@ class OpenAIModel:
         provides: Iterable[str] | None = None, thinking: Thinking = "auto",
         thinking_tokens: int = 0, template_options: Mapping[str, Any] | None = None,
         temperature: str = "asked", window: int | None = None, structured: bool = False,
-        limit: str = "max_tokens",
+        limit: str = "max_tokens", without: Iterable[str] = (),
     ) -> None:  # fmt: skip
         """Nothing is sent yet. ``ValueError``: an option out of range, or no address."""
         given = dict(locals())
@@ -163,6 +154,8 @@ class OpenAIModel:
         if unknown := set(provides or ()) - {"text", *base.STATISTICS}:
             allowed = f"among text, {', '.join(base.STATISTICS)}"
             raise ValueError(f"provides must be {allowed}, got {sorted(unknown)}")
+        if unknown := set(without) - set(WITHOUT):
+            raise ValueError(f"without must be among {', '.join(WITHOUT)}, got {sorted(unknown)}")
         self.name, self.n_top, self.structured = name, n_top, structured
         self.max_calls, self.max_tokens_total = max_calls, max_tokens_total
         self.thinking, self.thinking_tokens = thinking, thinking_tokens
@@ -177,10 +170,10 @@ class OpenAIModel:
         address = Address.of(base_url)
         self._line = Line(address, timeout_s=timeout_s, concurrency=concurrency)
         self._max_retries, self._reached = max_retries, False
-        self._dialect = self._told = Dialect(
-            limit=limit, most_top=n_top,
-            takes_temperature=temperature == "asked", takes_schema=structured,
-        )  # fmt: skip
+        self._without = set(without)
+        self._without |= {"temperature"} if temperature == "default" else set()
+        self._without |= set() if structured else {"response_format"}
+        self._dialect = Dialect(limit, frozenset(self._without))
         self._window = math.inf if window is None else window
         self._counted: dict[Messages, int | None] = {}
         self._abilities: Abilities | None = None
@@ -191,6 +184,7 @@ class OpenAIModel:
         shaping += [f"temperature {temperature}"] if temperature != "asked" else []
         shaping += ["structured"] if structured else []
         shaping += [f"window {window}"] if window is not None else []
+        shaping += [f"without {sorted(without)}"] if without else []
         digest = hashlib.sha256(json.dumps(shaping, sort_keys=True).encode()).hexdigest()[:8]
         self.revision = f"{address.shown} {name} {digest}"
 
@@ -216,36 +210,33 @@ class OpenAIModel:
 
     @property
     def abilities(self) -> Abilities:
-        """What the server gives and accepts. Unless told, at most :data:`MOST_ASKED` small calls
-        settle it when it is first read, and it is printed. ``ConnectionError``: the server cannot
-        be reached. ``PermissionError``, ``FileNotFoundError``: it refuses the key, or knows no such
-        model. ``RuntimeError``: any other failure."""
+        """What the server gives and accepts. Unless told, at most six small calls settle it when it
+        is first read, and it is printed. ``ConnectionError``: the server cannot be reached.
+        ``PermissionError``, ``FileNotFoundError``: it refuses the key, or knows no such model.
+        ``RuntimeError``: any other failure, with the option that cures it."""
         if self._abilities is None:
-            self.abilities = able = self._line.run(self._settle(_Run(left=MOST_ASKED)))
+            self.abilities = able = self._line.run(self._settle())
             window = "" if math.isinf(able.window) else f"; window {able.window:,.0f} tokens"
-            otherwise = sorted(self.asked_with.get("server", {}).items())
-            asked = "".join(f"; {name}: {value}" for name, value in otherwise)
-            unsure = f"; asked again next time: {able.unsure}" if able.unsure else ""
-            gives = f"{self!r} gives {', '.join(sorted(able.provides))}{window}{asked}"
-            print(f"{gives} ({self.usage['probes']:.0f} calls{unsure})", file=sys.stderr)
+            gives = f"{self!r} gives {', '.join(sorted(able.provides))}{window}"
+            print(f"{gives} ({self.usage['probes']:.0f} calls)", file=sys.stderr)
         return cast(Abilities, self._abilities)
 
     @abilities.setter
     def abilities(self, found: Abilities) -> None:
         """Use what was settled before; what the user told counts more."""
-        self._abilities, told = found, self._told
-        self._dialect = replace(
-            told.with_kept(found.dialect),
-            takes_temperature=told.takes_temperature and found.temperature, coldest=found.coldest,
-            takes_schema=told.takes_schema and found.structured, schema_form=found.schema_form,
-        )  # fmt: skip
-        if differing := self._dialect.differing(told):
-            self.asked_with["server"] = differing
+        self._abilities = found
+        takes = {
+            "temperature": found.temperature,
+            "response_format": found.structured,
+            "n": found.several,
+        }
+        lacking = {part for part, is_taken in takes.items() if not is_taken}
+        self._dialect = replace(self._dialect, without=frozenset(self._without | lacking))
 
     def _able(self, provides: frozenset[str], window: float, counts: bool) -> Abilities:
         lacks = answers.reasons_lacking(provides, self.vocabulary_size is not None)
-        takes, coldest = self._dialect.takes_temperature, self._dialect.coldest
-        return Abilities(provides, lacks, window, counts, takes, coldest if takes else 0.0)
+        takes_temperature = "temperature" not in self._without
+        return Abilities(provides, lacks, window, counts, takes_temperature)
 
     @property
     def provides(self) -> frozenset[str]:
@@ -264,6 +255,8 @@ class OpenAIModel:
 
     def count_tokens(self, messages: Messages) -> int | None:
         """Tokens of a prompt as the server counts them; ``None`` if it does not count."""
+        if not self.abilities.counts:
+            return None
         return self._line.run(self._count_tokens(messages, _Run()))
 
     streams = True
@@ -331,17 +324,17 @@ class OpenAIModel:
         """Fill replies ``start`` to ``start + n - 1`` of request ``i``; greedy ones are one."""
         request = await self._within(run, run.requests[i])
         asked = 1 if request.temperature == 0 else n
-        if asked > 1 and not self._dialect.takes_n:
+        if asked > 1 and "n" in self._dialect.without:
             await asyncio.gather(*(self._answer(run, i, start + k, 1) for k in range(n)))
             return
         if request.max_tokens < 1:
-            replies = [too_long(self.name, self._room)] * asked
+            replies = [too_long(self.name, self.window)] * asked
         else:
-            body = functools.partial(wire.chat_body, self.name, request, start, asked, self.n_top)
-            called = await self._call("chat", body, run)
-            if called is None:
+            body = wire.chat_body(self.name, request, start, asked, self.n_top, self._dialect)
+            outcome = await self._call("chat", body, run)
+            if outcome is None:
                 return
-            replies = self._read(*called, request, asked)
+            replies = self._read(outcome, request, asked)
         if "prior" in request.want and request.prior_messages is not None:
             prior = request.prior_messages
             scored = await asyncio.gather(*(self._with_prior(run, prior, r) for r in replies))
@@ -356,98 +349,76 @@ class OpenAIModel:
         rest = range(start + len(replies), start + n)
         await asyncio.gather(*(self._answer(run, i, k, 1) for k in rest))
 
-    @property
-    def _room(self) -> float:
-        """The window, as far as it is known without a call."""
-        return self._window if self._abilities is None else self._abilities.window
-
     async def _within(self, run: _Run, request: Request) -> Request:
         """The request with a budget that fits the window; 0 or less where its prompt does not."""
-        if base.most_tokens(request.messages) + request.max_tokens <= self._room:
+        able = self._abilities
+        if able is None or not able.counts:
             return request
-        if math.isinf(self._room) or (n := await self._count_tokens(request.messages, run)) is None:
+        if base.most_tokens(request.messages) + request.max_tokens <= able.window:
             return request
-        return replace(request, max_tokens=min(request.max_tokens, int(self._room) - n))
+        n_tokens = await self._count_tokens(request.messages, run)
+        if n_tokens is None:
+            return request
+        return replace(request, max_tokens=min(request.max_tokens, int(able.window) - n_tokens))
 
     async def _count_tokens(self, messages: Messages, run: _Run) -> int | None:
-        if messages in self._counted:
-            return self._counted[messages]
-        n_tokens = None
-        if self._abilities is None or self._abilities.counts:
-            given = {name: value for name, value in self._extra.items() if name == KWARGS}
-
-            def body(dialect: Dialect) -> dict[str, Any]:
-                told = wire.turns(messages, dialect.system_role)
-                return {"model": self.name, "messages": told, "add_generation_prompt": True} | given
-
-            outcome = await self._once("tokenize", body, run)
-            if outcome.passing:  # another time it may be told
+        if messages not in self._counted:
+            outcome = await self._call("tokenize", self._tokens_body(messages), run)
+            if outcome is None or outcome.answer is None:  # another time it may be told
                 return None
-            counted = wire.field(outcome.answer, "count")
-            known = type(counted) is int and 0 < counted <= wire.MOST_TOKENS
-            n_tokens = counted if known else None
-        self._counted[messages] = n_tokens
-        return n_tokens
+            self._counted[messages] = wire.count_in(outcome.answer)
+        return self._counted[messages]
 
-    async def _once(self, kind: str, body: Body, run: _Run) -> Outcome:
-        """What a call brings that one can do without: it has no second try and stops nothing."""
-        called = await self._call(kind, body, run, needed=False)
-        return called[0] if called else Outcome(what="not asked", status=400)
+    def _tokens_body(self, messages: Messages) -> dict[str, Any]:
+        """The call that counts a prompt's tokens."""
+        body: dict[str, Any] = {"model": self.name, "add_generation_prompt": True}
+        body["messages"] = wire.turns(messages, self._dialect)
+        if KWARGS in self._extra:
+            body[KWARGS] = self._extra[KWARGS]
+        return body
 
-    async def _call(
-        self, kind: str, body: Body, run: _Run, needed: bool = True
-    ) -> tuple[Outcome, dict[str, Any]] | None:
-        """One call in the server's dialect, tried again where that may help, and what was sent;
-        ``None``: stopped before it. Here alone anything is tried again."""
-        limiter, retries, begun = self._line.limiter, 0, False
+    async def _call(self, kind: str, body: dict[str, Any], run: _Run) -> Outcome | None:
+        """One call, tried again where that may help; ``None``: stopped before it. Here alone
+        anything is tried again."""
+        limiter, retries = self._line.limiter, 0
+        if kind == "chat":
+            body = body | self._extra
         while True:
             taken = await limiter.take(lambda: run.stopped)
             if taken is None:
                 return None
             passed, pause = False, None
             try:
-                if not self._may_begin(run, again=begun):
+                if not self._may_begin(run, again=retries > 0):
                     return None
-                sent, begun = body(self._dialect), True
-                extra = self._extra if kind == "chat" else {}
-                outcome = await self._line.post(kind, sent | extra)
+                outcome = await self._line.post(kind, body)
                 passed = not outcome.lost
                 if outcome.refused:
                     pause = outcome.pause if outcome.pause <= LONGEST_WAIT_S else 0.0
             finally:
                 await limiter.give(taken, passed=passed, pause=pause)
-            run.last = outcome = replace(outcome, retries=retries)
+            outcome = replace(outcome, retries=retries)
             self._reached = self._reached or outcome.reached
-            if kind == "chat" and outcome.answer is not None:
-                self._count(run, outcome.answer)
-            if outcome.answer is not None or not needed:
-                run.doubt(outcome)
-                return outcome, sent
-            if run.left is None:
+            if outcome.answer is not None:
+                if kind == "chat":
+                    self._count(run, outcome.answer)
+                return outcome
+            if kind == "chat":
                 self._give_up(run, outcome)
-            elif body(learned := self._dialect.after(sent, outcome)) != sent:
-                self._dialect, begun = learned, False
-                continue
             if not self._tries_again(run, outcome):
-                if outcome.lost and run.left is None:
+                if outcome.lost:
                     self._miss(run, outcome)
-                run.doubt(outcome)
                 if run.stopped:
                     await limiter.wake()
-                return outcome, sent
+                return outcome
             retries += 1
             if not outcome.refused:  # a refused call waits for its place
                 await asyncio.sleep(outcome.pause or min(0.5 * 2 ** (retries - 1), 8.0))
 
     def _may_begin(self, run: _Run, again: bool) -> bool:
         """Whether a call may be begun, or tried ``again``; one that is begun is counted."""
-        if run.left is None and (spent := self._spent()):
+        if spent := self._spent():
             run.stop(None, spent)
-        elif run.left is not None and not again:
-            run.left -= 1
-            if run.left < 0:
-                return False
-            self.usage["probes"] += 1
         if not run.stopped:
             self.usage["retries" if again else "requests"] += 1
         return not run.stopped
@@ -505,9 +476,7 @@ class OpenAIModel:
         if self.max_tokens_total is not None and (n_in is None or n_out is None):
             run.stop(ValueError, f"{self._line.address.shown} {answers.NO_USAGE}")
 
-    def _read(
-        self, outcome: Outcome, sent: dict[str, Any], request: Request, asked: int
-    ) -> list[Reply]:
+    def _read(self, outcome: Outcome, request: Request, asked: int) -> list[Reply]:
         """The replies of one call, at most ``asked``, each read for itself; a call that failed is
         as many missing ones."""
         answer = outcome.answer
@@ -522,7 +491,7 @@ class OpenAIModel:
             return [answers.missing(f"{form}: {words}")] * asked
         n_in, n_out = answers.counts_of(answer)
         n_out = None if n_out is None else round(n_out / len(choices))
-        n_top, size = sent.get("top_logprobs", 0), self.vocabulary_size
+        n_top, size = self.n_top, self.vocabulary_size
         served = answer.get("model")
         served = wire.shortened(served) if isinstance(served, str) else ""
         replies = []
@@ -546,10 +515,11 @@ class OpenAIModel:
             return reply
         if reply.reasoning:
             return replace(reply, trace=unscored(reply.trace))
-        called = await self._score(run, prior, str(reply.text))
-        if called is None:
+        body = wire.prior_body(self.name, prior, str(reply.text), self._dialect)
+        outcome = await self._call("chat", body, run)
+        if outcome is None:
             return None
-        outcome, tokens = called[0], reply.trace.tokens
+        tokens = reply.trace.tokens
         why, scored = f"not scored: {outcome.reason}", None
         if outcome.answer is not None:
             why, scored = answers.OTHER_TOKENS, answers.prior_of(outcome.answer, tokens)
@@ -559,70 +529,60 @@ class OpenAIModel:
         trace = replace(reply.trace, prior_logprobs=scored, lacks={**reply.trace.lacks, **lacks})
         return replace(reply, trace=trace)
 
-    async def _score(self, run: _Run, messages: Messages, text: str) -> Any:
-        """The call that scores ``text`` as the reply to ``messages`` in the server's template."""
-        body = functools.partial(wire.prior_body, self.name, messages, text)
-        return await self._call("chat", body, run)
+    async def _first(self, kind: str, body: dict[str, Any], needed: bool = False) -> Outcome:
+        """What a call brings that settles what the server can do. An error stops all before
+        anything is spent: where the call failed in passing, and where an answer is ``needed``."""
+        run = _Run()
+        self.usage["probes"] += 1
+        outcome = await self._call(kind, body, run)
+        if run.stopped or outcome is None:
+            raise (run.error or RuntimeError)(run.stopped)
+        if outcome.answer is None and outcome.status is None:
+            where = f"{self.name!r} cannot be reached at {self._line.address.shown}"
+            raise ConnectionError(f"{where}: {outcome.reason}")
+        if outcome.answer is None and (needed or outcome.passing):
+            raise RuntimeError(f"{self._refused(outcome)}; {CURES.get(outcome.param, OPTIONS)}")
+        return outcome
 
-    async def _settle(self, run: _Run) -> Abilities:
-        """What the server gives and accepts: a greedy reply with all statistics, two samples in one
-        call, a reply held to a schema, the score of a text, its window, and the length of a
-        prompt; what the calls do not reach counts as not given."""
-        greedy = functools.partial(wire.chat_body, self.name, _GREEDY, 0, 1, self.n_top)
-        called = await self._call("chat", greedy, run)
-        outcome = called[0] if called else cast(Outcome, run.last)
-        if outcome.answer is None:
-            if outcome.status is None:
-                where = f"{self.name!r} cannot be reached at {self._line.address.shown}"
-                raise ConnectionError(f"{where}: {outcome.reason}")
-            raise (FATAL.get(outcome.status) or RuntimeError)(self._refused(outcome))
+    async def _settle(self) -> Abilities:
+        """What the server gives and accepts: a greedy reply with all statistics, the list of
+        models, two samples in one call, a reply held to a schema, the score of a text, and the
+        length of a prompt."""
+        greedy = wire.chat_body(self.name, _GREEDY, 0, 1, self.n_top, self._dialect)
+        outcome = await self._first("chat", greedy, needed=True)
         choices = answers.choices_of(outcome.answer)
         if not choices:
-            raise RuntimeError(self._read(outcome, {}, _GREEDY, 1)[0].missing)
+            raise RuntimeError(self._read(outcome, _GREEDY, 1)[0].missing)
         provides = {"text"}
         said = answers.said_in(choices[0])
         if any(s.logprob is not None for s in said):
-            listed = any(s.top_logprobs for s in said)
-            provides |= {"logprobs", "distributions"} if listed else {"logprobs"}
-        window, counts = self._window, False
+            provides.add("logprobs")
+            if any(s.top_logprobs for s in said):
+                provides.add("distributions")
+        window = self._window
         if math.isinf(window):
-            listed = await self._once("models", lambda _: {}, run)
-            window = wire.window_of(listed.answer, self.name)
-        if self._dialect.takes_n:
-            body = functools.partial(wire.chat_body, self.name, _SAMPLED, 0, 2, 0)
-            called = await self._call("chat", body, run)
-            choices = answers.choices_of(called[0].answer) if called else None
-            if choices is not None and len(choices) < 2:
-                self._dialect = replace(self._dialect, takes_n=False)
-        held = ""
-        for form in SCHEMA_FORMS if self.structured else ():
-            if not held and await self._holds_to_schema(form, run):
-                held = form
-        if "logprobs" in provides and await self._scores(run):
-            provides |= {"prior"}
+            outcome = await self._first("models", {})
+            window = wire.window_of(outcome.answer, self.name)
+        several = False
+        if "n" not in self._without:
+            sampled = wire.chat_body(self.name, _SAMPLED, 0, 2, 0, self._dialect)
+            outcome = await self._first("chat", sampled)
+            several = len(answers.choices_of(outcome.answer) or ()) == 2
+        structured = not self.structured or await self._holds_to_schema()
+        if "logprobs" in provides and await self._scores():
+            provides.add("prior")
+        counts = False
         if not math.isinf(window):
-            counts = await self._count_tokens(_GREEDY.messages, run) is not None
-        if run.error is not None:
-            raise run.error(run.stopped)
+            outcome = await self._first("tokenize", self._tokens_body(_GREEDY.messages))
+            counts = wire.count_in(outcome.answer) is not None
         able = self._able(frozenset(provides), window, counts)
-        able = replace(able, structured=bool(held) or not self.structured, unsure=run.unsure)
-        if run.unsure and "prior" not in provides:
-            why = {"answer.prior_logprobs": f"not settled: {run.unsure}"}
-            able = replace(able, lacks={**able.lacks, **why})
-        dialect = self._dialect.differing(self._told)
-        dialect = {name: value for name, value in dialect.items() if name not in ELSEWHERE}
-        return replace(able, schema_form=held or SCHEMA_FORMS[0], dialect=dialect)
+        return replace(able, structured=structured, several=several)
 
-    async def _holds_to_schema(self, form: str, run: _Run) -> bool:
-        """Whether the server takes a schema in this form, and what it says is held to it."""
+    async def _holds_to_schema(self) -> bool:
+        """Whether the server takes a schema, and what it says is held to it."""
         (asked,) = with_thought([_HELD], self.thinking_tokens)
-
-        def body(dialect: Dialect) -> dict[str, Any]:
-            tried = replace(dialect, takes_schema=True, schema_form=form)
-            return wire.chat_body(self.name, asked, 0, 1, 0, tried)
-
-        called = await self._call("chat", body, run)
-        reply = self._read(*called, asked, 1)[0] if called else answers.missing("not tried")
+        body = wire.chat_body(self.name, asked, 0, 1, 0, self._dialect)
+        (reply,) = self._read(await self._first("chat", body), asked, 1)
         if reply.finish == "length":  # too long a thought: nothing speaks against it
             return reply.text is not None
         try:
@@ -630,9 +590,10 @@ class OpenAIModel:
         except (ValueError, TypeError, KeyError):
             return False
 
-    async def _scores(self, run: _Run) -> bool:
+    async def _scores(self) -> bool:
         """Whether the server scores a given text."""
-        called = await self._score(run, _GREEDY.messages, _SCORED)
-        told = answers.scored_in(called[0].answer) if called else []
-        known = [token for token, value in told if value is not None]
+        body = wire.prior_body(self.name, _GREEDY.messages, _SCORED, self._dialect)
+        outcome = await self._first("chat", body)
+        scored = answers.scored_in(outcome.answer)
+        known = [token for token, value in scored if value is not None]
         return len(known) > 1 and _SCORED.split()[-1] in "".join(known)

@@ -14,7 +14,7 @@ import threading
 import time
 import weakref
 from collections.abc import Coroutine, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -36,7 +36,6 @@ MOST_BYTES = 64 * 2**20
 """Of an answer with replies; of any other a sixteenth."""
 MOST_TOKENS = 10_000_000  # of one call, in or out; a server that counts more is not believed
 PATHS = {"chat": "/chat/completions", "models": "/models", "tokenize": "/tokenize"}
-NEARLY_GREEDY = 0.01  # the temperature of greedy replies where a server takes none of 0
 CONNECT_S = 4.0  # a connection takes no longer, or the server is not there
 UNFIT = 0  # in place of an HTTP status: the server did what is not allowed, and would do it again
 MAX_WORDS = 200  # characters of a server's own words that a reason quotes
@@ -147,8 +146,6 @@ class Outcome:
 
 
 SERVERS: dict[str, Any] = read_yaml(Path(__file__).with_name("servers.yml"))
-REFUSALS = (400, 403, 422, 500, 501)
-"""HTTP statuses of a server that may take the same call without one of its parts."""
 
 
 def field(value: Any, *names: str) -> Any:
@@ -182,54 +179,12 @@ def pause_of(headers: Mapping[str, str]) -> float:
 
 @dataclass(frozen=True)
 class Dialect:
-    """What a server accepts: settled before the first case, and kept."""
+    """How a call is written: what it names its budget of tokens, and the parts that it goes
+    ``without``: "temperature", "seed", "n", "system" (its text goes to the user's) and
+    "response_format"."""
 
     limit: str = "max_tokens"
-    takes_n: bool = True
-    takes_seed: bool = True
-    takes_top_p: bool = True
-    takes_logprobs: bool = True
-    takes_temperature: bool = True
-    coldest: float = 0.0
-    takes_schema: bool = False
-    schema_form: str = "json_schema"
-    most_top: int = 20
-    system_role: str = "auto"
-
-    def differing(self, before: Dialect) -> dict[str, Any]:
-        """The fields that are not as ``before``."""
-        return {n: v for n, v in asdict(self).items() if v != getattr(before, n)}
-
-    def with_kept(self, kept: Mapping[str, Any]) -> Dialect:
-        """The dialect with the fields that were kept; unknown ones are passed over."""
-        known = {n: v for n, v in kept.items() if type(v) is type(getattr(self, n, None))}
-        return replace(self, **known)
-
-    def after(self, sent: Mapping[str, Any], outcome: Outcome) -> Dialect:
-        """The dialect without one part of a settling call that its refusal names, the parts that
-        shape a reply last; the same one where it names none."""
-        words = f"{outcome.param}{outcome.words}"
-
-        def refused(part: str, names: str = "") -> bool:
-            return part in sent and bool(re.search(rf"(?<!\w)({names or part})(?!\w)", words))
-
-        if outcome.status not in REFUSALS:
-            return self
-        if refused("max_tokens"):
-            return replace(self, limit="max_completion_tokens")
-        if refused("top_logprobs", "(top_)?logprobs"):
-            if (n_top := sent["top_logprobs"]) > 1:
-                return replace(self, most_top=5 if n_top > 5 else 1)
-            return replace(self, takes_logprobs=False)
-        for part in ("seed", "top_p", "n"):
-            if refused(part):
-                return replace(self, **{f"takes_{part}": False})
-        if refused("temperature"):
-            if sent["temperature"] == 0 and "default" not in words:
-                return replace(self, coldest=NEARLY_GREEDY)
-            return replace(self, takes_temperature=False)
-        is_role = re.search(r"\broles?\b", words)
-        return replace(self, system_role="user") if is_role else self
+    without: frozenset[str] = frozenset()
 
 
 class Unfit(Exception):
@@ -470,42 +425,39 @@ def seed_of(request: Request, index: int) -> int:
 def chat_body(
     name: str, request: Request, start: int, n: int, n_top: int, dialect: Dialect
 ) -> dict[str, Any]:
-    """The call for replies ``start`` to ``start + n - 1``, in the server's dialect; ``n_top``
-    alternatives where wanted."""
+    """The call for replies ``start`` to ``start + n - 1``; ``n_top`` alternatives where wanted."""
     body: dict[str, Any] = {
-        "model": name, "messages": turns(request.messages, dialect.system_role),
+        "model": name, "messages": turns(request.messages, dialect),
         dialect.limit: request.max_tokens,
     }  # fmt: skip
-    if dialect.takes_temperature:
-        body["temperature"] = max(request.temperature, dialect.coldest)
-    if request.temperature > 0 and dialect.takes_top_p:
-        body["top_p"] = 1.0  # some servers cut the distribution unless told
-    if dialect.takes_seed:
+    if "temperature" not in dialect.without:
+        body["temperature"] = request.temperature
+    if "seed" not in dialect.without:
         body["seed"] = seed_of(request, start)
-    if n > 1 and dialect.takes_n:
+    if n > 1:
         body["n"] = n
-    if request.want and dialect.takes_logprobs:
-        wished = max(n_top, request.n_alternatives) if "distributions" in request.want else 0
-        body |= {"logprobs": True, "top_logprobs": min(wished, dialect.most_top)}
-    schema = json.loads(request.schema) if request.schema and dialect.takes_schema else {}
-    if schema.get("type") == "object":  # other forms are for local models
-        named = {"name": "reply", "strict": True, "schema": schema}
-        body["response_format"] = {
-            "json_schema": {"type": "json_schema", "json_schema": named},
-            "json_object": {"type": "json_object", "schema": schema},  # llama-cpp-python's
-        }[dialect.schema_form]
+    if request.want:
+        body["logprobs"] = True
+        body["top_logprobs"] = n_top if "distributions" in request.want else 0
+    if request.schema and "response_format" not in dialect.without:
+        schema = json.loads(request.schema)
+        if schema["type"] == "object":  # other forms are for local models
+            named = {"name": "reply", "strict": True, "schema": schema}
+            body["response_format"] = {"type": "json_schema", "json_schema": named}
     return body
 
 
 def prior_body(name: str, messages: Messages, reply: str, dialect: Dialect) -> dict[str, Any]:
     """The call that scores ``reply`` after ``messages`` in the server's own chat template."""
     said = {"role": "assistant", "content": reply}
-    return {
-        "model": name, "messages": [*turns(messages, dialect.system_role), said],
+    body = {
+        "model": name, "messages": [*turns(messages, dialect), said],
         "add_generation_prompt": False, "continue_final_message": True, "prompt_logprobs": 0,
         dialect.limit: 1,
-        **({"temperature": dialect.coldest} if dialect.takes_temperature else {}),
     }  # fmt: skip
+    if "temperature" not in dialect.without:
+        body["temperature"] = 0.0
+    return body
 
 
 def window_of(answer: Any, name: str) -> float:
@@ -518,7 +470,14 @@ def window_of(answer: Any, name: str) -> float:
     return min([n for n in told if 0 < n <= MOST_TOKENS], default=math.inf)
 
 
-def turns(messages: Messages, system_role: str) -> list[dict[str, str]]:
-    """The conversation as dictionaries; the ``system_role`` "user" knows no system messages."""
-    told = system_in_user(messages) if system_role == "user" else messages
-    return [{"role": role, "content": content} for role, content in told]
+def count_in(answer: Any) -> int | None:
+    """The number of tokens that a server counted; ``None``: it did not."""
+    n_tokens = field(answer, "count")
+    return n_tokens if type(n_tokens) is int and 0 < n_tokens <= MOST_TOKENS else None
+
+
+def turns(messages: Messages, dialect: Dialect) -> list[dict[str, str]]:
+    """The conversation as dictionaries."""
+    if "system" in dialect.without:
+        messages = system_in_user(messages)
+    return [{"role": role, "content": content} for role, content in messages]
