@@ -18,7 +18,7 @@ from tempfile import TemporaryFile
 from typing import Any
 
 from trustlab.models.openai import OpenAIModel
-from trustlab.models.openai_wire import PATHS, Line, Outcome, error_in
+from trustlab.models.openai_wire import PATHS, Line, Outcome, field
 from trustlab.models.thought import Thinking
 from trustlab.paths import RUNS, whole
 
@@ -77,11 +77,11 @@ class FileLine(Line):
         name, response = str(row.get("custom_id")), row.get("response")
         told = response if isinstance(response, dict) else {}
         status, body = told.get("status_code", 200), told.get("body")
-        if status == 200 and isinstance(body, dict) and error_in(body) is None:
+        if status == 200 and isinstance(body, dict) and not body.get("error"):
             self._places.setdefault(name, (file, at))
         else:
             known = status if type(status) is int and (status != 200 or body) else None
-            error = row.get("error") or error_in(body) or body or "no response"
+            error = row.get("error") or field(body, "error") or body or "no response"
             failed = self._failed.setdefault(name, {})
             failed[str(row.get("id") or (file, at))] = self._refusal(known, error)
 

@@ -11,11 +11,9 @@ import math
 import os
 import re
 import threading
-import time
 import weakref
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -104,9 +102,9 @@ def key_for(address: Address) -> str:
 @dataclass(frozen=True)
 class Outcome:
     """What one call brought: its JSON in ``answer``, else a ``reason``.
-    ``status``: of HTTP, or of an error inside an HTTP 200 (``None``: no answer came). ``param``:
-    the part of the call that the error names. ``pause``: seconds that the server asks to wait.
-    ``reached``: there was a connection. The reason is ``what``, the ``retries``, ``words``."""
+    ``status``: of HTTP (``None``: no answer came). ``param``: the part of the call that the error
+    names. ``pause``: seconds that the server asks to wait. The reason is ``what``, the ``retries``,
+    ``words``."""
 
     answer: Any = None
     what: str = ""
@@ -116,7 +114,6 @@ class Outcome:
     code: str = ""
     pause: float = 0.0
     retries: int = 0
-    reached: bool = True
 
     @property
     def reason(self) -> str:
@@ -127,10 +124,9 @@ class Outcome:
 
     @property
     def refused(self) -> bool:
-        """Whether the server takes no more calls for now; said inside an HTTP 200 it may be for
-        good, and does not count."""
-        said = self.what.startswith("HTTP") and "insufficient_quota" not in self.code
-        return self.status in (429, 503) and said
+        """Whether the server takes no more calls for now; a batch file's is in no hurry."""
+        is_served = self.what.startswith("HTTP") and "insufficient_quota" not in self.code
+        return self.status in (429, 503) and is_served
 
     @property
     def passing(self) -> bool:
@@ -155,25 +151,12 @@ def field(value: Any, *names: str) -> Any:
     return value
 
 
-def error_in(answer: Any) -> Any:
-    """The error that an answer holds; what comes with one is no answer."""
-    if field(answer, "base_resp", "status_code"):
-        return answer["base_resp"]
-    choices = field(answer, "choices")
-    errors = [field(choice, "error") for choice in choices] if isinstance(choices, list) else []
-    in_choices = errors[0] if errors and all(errors) else None
-    return field(answer, "error") or field(answer, "errors") or in_choices
-
-
 def pause_of(headers: Mapping[str, str]) -> float:
-    """The seconds that a server asks to wait: a number, in milliseconds, or a date; 0 if none."""
+    """The seconds that a server asks to wait, told as a number; 0 if none."""
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         with contextlib.suppress(TypeError, ValueError):
             seconds = unit * float(headers.get(name, ""))
             return seconds if 0 <= seconds < math.inf else 0.0
-    with contextlib.suppress(TypeError, ValueError, OverflowError):
-        until = parsedate_to_datetime(headers.get("retry-after", ""))
-        return max(0.0, until.timestamp() - time.time())
     return 0.0
 
 
@@ -246,7 +229,8 @@ class Line:
         return openai.AsyncOpenAI(
             api_key=key, base_url=address.url, timeout=timeout, max_retries=0,
             default_headers=headers, http_client=openai.DefaultAsyncHttpxClient(
-                limits=limits, timeout=timeout, event_hooks=_hooks(address.url),
+                limits=limits, timeout=timeout, event_hooks={"response": [_bound]},
+                follow_redirects=False,  # the patient's words go nowhere else
                 trust_env=not address.here,  # a proxy does not reach this machine
             ),
         )  # fmt: skip
@@ -305,29 +289,27 @@ class Line:
 
     def _unreached(self, cause: BaseException | None) -> Outcome:
         what = f"the connection to {self.address.shown} failed"
-        none = isinstance(cause, (_http().ConnectError, _http().ConnectTimeout))
-        return Outcome(what=what, words=f" ({type(cause).__name__})", reached=not none)
+        return Outcome(what=what, words=f" ({type(cause).__name__})")
 
     def _told(self, content: bytes, pause: float = 0.0) -> Outcome:
-        """The JSON of an answer's ``content``; an error inside, and an answer that holds the key,
-        are none."""
-        text = content.decode("utf-8-sig", "replace")
+        """The JSON object in an answer's ``content``; an error inside, and an answer that holds the
+        key, are none."""
+        text = content.decode("utf-8", "replace")
         try:
-            answer = json.loads(text)
-            if "\\" in text:
-                plain = json.dumps(answer, ensure_ascii=False)
-                if re.search(r"\\u[dD][89a-fA-F]", text):  # halves of characters
-                    answer = json.loads(plain.encode("utf-8", "replace"))
-                text += plain
-            error = error_in(answer)
-        except (ValueError, RecursionError):  # a number of 5,000 digits is a ValueError, too
+            answer = json.loads(content)
+            plain = json.dumps(answer, ensure_ascii=False)
+            plain.encode()  # half a character is a ValueError, and so is a number of 5,000 digits
+        except (ValueError, RecursionError):
+            answer = plain = None
+        if not isinstance(answer, dict):
             words = shortened(self.scrubbed(text))
-            return Outcome(what="the server's answer is not JSON", words=f": {words!r}", status=200)
-        if self.echoes(text):
+            what = "the server's answer is not a JSON object"
+            return Outcome(what=what, words=f": {words!r}", status=200)
+        if self.echoes(text, plain):
             return Outcome(what=ECHOED, status=200)
-        if answer is None:
-            return Outcome(what="the server's answer is null", status=200)
-        return Outcome(answer, status=200) if error is None else self._refusal(200, error, pause)
+        if error := answer.get("error"):
+            return self._refusal(200, error, pause)
+        return Outcome(answer, status=200)
 
     def _refusal(self, status: int | None, error: Any, pause: float = 0.0) -> Outcome:
         """What an error says: OpenAI's fields, else all of it."""
@@ -335,11 +317,7 @@ class Line:
         words = shortened(self.scrubbed(str(said)))
         codes = f"{field(error, 'code')} {field(error, 'type')}"
         what = "the batch brought no answer" if status is None else f"HTTP {status}"
-        if status == 200:
-            what, number = "an error inside HTTP 200", re.search(r"\b[45]\d\d\b", codes)
-            status = int(number[0]) if number else 200
-        elif status == 500 and "validation error" in words:
-            status = 400  # llama-cpp-python refuses a parameter so: no other try helps
+        what = "an error inside HTTP 200" if status == 200 else what
         param = str(field(error, "param") or "")
         return Outcome(None, what, f": {words}", status, param, codes, pause)
 
@@ -352,45 +330,32 @@ def _http() -> Any:
     return importlib.import_module(library.partition(".")[0])
 
 
-def _hooks(url: str) -> dict[str, list[Any]]:
-    """What a client does with each request and response: it follows no redirect to another host
-    and reads no endless answer and no packed one, whose size nobody knows before it is unpacked."""
-    home = _http().URL(url)
+async def _bound(response: Any) -> None:
+    """Have a client read no endless answer and no packed one, whose size nobody knows before it is
+    unpacked."""
+    replies = response.status_code < 400 and response.request.url.path.endswith("completions")
+    packed = response.headers.get("content-encoding", "identity")
+    if packed.strip().lower() not in ("", "identity"):
+        raise Unfit(f"the server's answer is packed ({shortened(packed)}), and not read")
+    response.stream = _bounded(response.stream, MOST_BYTES if replies else MOST_BYTES // 16)
+
+
+def _bounded(stream: Any, most: int) -> Any:
+    """A stream as long as it has no more than ``most`` bytes."""
 
     class Bounded(_http().AsyncByteStream):
-        """An answer as long as it has no more than ``most`` bytes; of 0 nothing is read."""
-
-        def __init__(self, stream: Any, most: int) -> None:
-            self._stream, self._most = stream, most
-
         async def __aiter__(self):
             n_bytes = 0
-            if not self._most:
-                return
-            async for part in self._stream:
+            async for part in stream:
                 n_bytes += len(part)
-                if n_bytes > self._most:
-                    raise Unfit(f"the server's answer has more than {self._most:,} bytes")
+                if n_bytes > most:
+                    raise Unfit(f"the server's answer has more than {most:,} bytes")
                 yield part
 
         async def aclose(self) -> None:
-            await self._stream.aclose()
+            await stream.aclose()
 
-    async def stay(request: Any) -> None:
-        if (request.url.scheme, request.url.netloc) != (home.scheme, home.netloc):
-            raise Unfit("the server redirects to another address")
-
-    async def bound(response: Any) -> None:
-        replies = response.status_code < 400 and response.request.url.path.endswith("completions")
-        most = MOST_BYTES if replies else MOST_BYTES // 16
-        packed = response.headers.pop("content-encoding", "identity")
-        if packed.strip().lower() not in ("", "identity"):
-            most = 0  # of a refusal the status is enough
-            if response.status_code < 400:
-                raise Unfit(f"the server's answer is packed ({shortened(packed)}), and not read")
-        response.stream = Bounded(response.stream, most)
-
-    return {"request": [stay], "response": [bound]}
+    return Bounded()
 
 
 def _shut(loop: asyncio.AbstractEventLoop, client: Any, thread: threading.Thread) -> None:
