@@ -62,7 +62,14 @@ BESIDE = {
     "name", "base_url", "concurrency", "timeout_s", "max_retries", "max_calls", "max_tokens_total",
 }  # fmt: skip
 """Options that shape no reply."""
-DECIDED = set(wire.SERVERS["decided"].split())
+DECIDED = {
+    "model", "messages", "temperature", "n", "seed", "max_tokens", "max_completion_tokens",
+    "logprobs", "top_logprobs", "prompt_logprobs", "response_format", "stream",
+    "add_generation_prompt", "continue_final_message", "max_new_tokens", "max_output_tokens",
+    "num_predict", "n_predict", "min_tokens", "ignore_eos", "best_of", "structured_outputs",
+    "guided_json", "guided_choice", "guided_regex", "guided_grammar",
+    "options", "generation_config", "sampling_params", "parameters",
+}  # fmt: skip
 """Parts of a call that a run decides and says of itself, and servers' own groups of options."""
 KWARGS, EFFORT = "chat_template_kwargs", "reasoning_effort"
 """A template's options in a call, and the one that servers take by itself."""

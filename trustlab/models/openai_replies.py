@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from itertools import count, takewhile
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, TypeAdapter, ValidationError, WrapValidator
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from trustlab.models.base import Request
 from trustlab.models.decoding import BOUNDS, bounds
-from trustlab.models.openai_wire import MOST_TOKENS, SERVERS, field, shortened
+from trustlab.models.openai_wire import MOST_TOKENS, field, shortened
 from trustlab.models.thought import Thinking, apart
 from trustlab.ranges import ROUNDING, SENTINEL, are_alternatives, is_untold
 from trustlab.records import Reply, TokenTrace
 
 NEAR = 0.01  # nats by which the chosen token's log-probability may differ from its own in the list
-
-ENDS = {end: set(words.split()) for end, words in SERVERS["ends"].items()}
 
 NO_USAGE = (
     "does not tell how many tokens a call took (usage), so max_tokens_total cannot be kept to;"
@@ -41,7 +37,8 @@ OVER_ONE = "the probabilities of a token's alternatives sum to more than 1"
 WIDE = (*BOUNDS, "alternatives")
 NEEDED = (*TokenTrace.ARRAYS, "alternatives")
 
-_SPECIAL = re.compile(rb"\s*(<[^<>\s]*>|\[/?(INST|EOS|PAD|BOS)\])?\s*", re.DOTALL)
+_SPECIALS = rb"(\s|<[^<>\s]*>|\[/?(INST|EOS|PAD|BOS)\])*\Z"
+"""Blanks and special tokens at the end of a reply."""
 
 
 def _or_none(value: Any, validate: Any) -> Any:
@@ -49,9 +46,6 @@ def _or_none(value: Any, validate: Any) -> Any:
         return validate(value)
     except ValidationError:
         return None
-
-
-_OrNone = WrapValidator(_or_none)
 
 
 class Top(BaseModel):
@@ -65,9 +59,26 @@ class Said(BaseModel):
     """One token of a reply. ``bytes``: its UTF-8 bytes, where it may be part of a character."""
 
     token: str
-    logprob: Annotated[float | None, _OrNone] = None
-    bytes: Annotated[list[int] | None, _OrNone] = None
-    top_logprobs: Annotated[list[Top] | None, _OrNone] = None
+    logprob: float | None = None
+    bytes: list[int] | None = None
+    top_logprobs: list[Top] | None = None
+
+
+class Message(BaseModel):
+    """What a model said. ``reasoning``: its thought, under either name."""
+
+    content: str | None = None
+    refusal: str | None = None
+    reasoning: str | None = None
+    reasoning_content: str | None = None
+
+
+class Choice(BaseModel):
+    """One reply, and how it ended."""
+
+    message: Message
+    finish_reason: str | None = None
+    error: None = None
 
 
 class PromptToken(BaseModel):
@@ -108,7 +119,6 @@ def reasons_lacking(provides: frozenset[str], has_size: bool) -> dict[str, str]:
 def count_of(answer: Any, name: str) -> int | None:
     """A number of tokens in an answer's ``usage``; ``None``: not told, or not believed."""
     n = field(answer, "usage", name)
-    n = int(n) if isinstance(n, float) and n.is_integer() else n
     return n if type(n) is int and 0 <= n <= MOST_TOKENS else None
 
 
@@ -120,40 +130,13 @@ def counts_of(answer: Any) -> Counts:
 
 
 def choices_of(answer: Any) -> list[Any] | None:
-    """The choices of an answer in the order of their ``index``, up to the first that is not there;
-    as they came where none is numbered. ``None``: it has another form."""
+    """The choices of an answer; ``None``: it has another form, or they are not numbered in order
+    from 0."""
     choices = field(answer, "choices")
     if not isinstance(choices, list):
         return None
-    numbered = {str(field(choice, "index")): choice for choice in choices}
-    in_order = [numbered[k] for k in takewhile(numbered.__contains__, map(str, count()))]
-    return in_order or choices
-
-
-def end_of(finish: Any) -> str:
-    """The key of :data:`ENDS` that a finish reason belongs to; "" where none is told, and "unknown"
-    for any other."""
-    if finish in (None, ""):
-        return ""
-    word = str(finish).lower()
-    return next((end for end, words in ENDS.items() if word in words), "unknown")
-
-
-KINDS = {"text": "text", "thinking": "thought", "refusal": "refusal"}
-"""Type of a content's part -> kind of its text."""
-
-
-def _texts(content: Any, kind: str = "text") -> Iterator[tuple[str, str]]:
-    """(kind, text) of a content: a text, or parts of the types in :data:`KINDS`, each with what it
-    says under its type's name; within a thought all is thought. ValueError for other parts."""
-    if isinstance(content, str):
-        yield kind, content
-        return
-    for part in content or ():
-        named = field(part, "type")
-        if named not in KINDS:
-            raise ValueError(f"a part of its content is {shortened(json.dumps(part))}")
-        yield from _texts(part.get(named), kind if kind == "thought" else KINDS[named])
+    places = [field(choice, "index") for choice in choices]
+    return choices if places == list(range(len(choices))) else None
 
 
 def reply_of(
@@ -161,37 +144,27 @@ def reply_of(
     vocabulary_size: int | None, thinking: Thinking = "auto",
 ) -> Reply:  # fmt: skip
     """One reply, with its trace where the request wants statistics and the server's tokens spell
-    the text; a choice that is none is missing, with the reason. ``n_tokens``: in, and out where the
-    server lists no tokens. ``n_top``: how many alternatives were asked for. A reply that was cut
-    off has finish "length", perhaps with an empty text; where the server does not say how it ended,
-    its tokens are counted."""
-    message = field(choice, "message")
-    error = field(choice, "error")
-    if error or not isinstance(message, Mapping):
-        what = "is an error" if error else "has another form"
-        return missing(f"the server's choice {what}: {shortened(json.dumps(error or choice))}")
+    the text. ``n_tokens``: in, and out where the server lists no tokens. ``n_top``: how many
+    alternatives were asked for. A reply that was cut off has finish "length", perhaps with an empty
+    text. ``ValueError``: the choice has another form."""
+    told = Choice.model_validate(choice)
+    message, finish = told.message, told.finish_reason
     said = said_in(choice)
     counts = n_tokens[0], len(said) or n_tokens[1]
-    parts = [*_texts(message.get("content"))]
-    apart_from = message.get("reasoning") or message.get("reasoning_content")
-    parts += _texts(apart_from, "thought")
-    text, thought, refusal = (
-        "".join(t for k, t in parts if k == kind) for kind in ("text", "thought", "refusal")
-    )
-    if refusal := refusal or "".join(t for _, t in _texts(message.get("refusal"))):
-        return missing(f"the model refused: {shortened(refusal)}", counts)
-    finish = choice.get("finish_reason")
-    end = end_of(finish)
-    if end == "withheld":
+    if message.refusal:
+        return missing(f"the model refused: {shortened(message.refusal)}", counts)
+    if finish == "content_filter":
         return missing("withheld by the server's content filter", counts)
-    if end == "unknown":
+    if finish not in ("stop", "length"):
         how = f"(finish {shortened(str(finish))!r})"
         return missing(f"the server ended the reply in a way nobody knows {how}", counts)
-    cut = end == "length" or (not end and (counts[1] or 0) >= request.max_tokens)
-    thought = "" if thinking == "none" else thought
-    if not any(k == "text" for k, _ in parts) and not cut and not thought:
+    cut = finish == "length"
+    thought = message.reasoning or message.reasoning_content
+    if thinking == "none":
+        thought = None
+    if message.content is None and not cut and not thought:
         return missing(f"the server sent no text (finish {finish!r})", counts)
-    reply = apart(Reply(text, None, *counts), thinking)
+    reply = apart(Reply(message.content or "", None, *counts), thinking)
     if thought:
         thoughts = "\n".join(filter(None, [thought, reply.reasoning]))
         reply = replace(reply, text=str(reply.text).lstrip(), reasoning=thoughts)
@@ -217,19 +190,13 @@ def pieces(text: str, parts: Sequence[bytes]) -> tuple[int, list[str]] | None:
     one that completes no character); ``None`` if they do not spell it. Tokens before the text are
     passed over (reasoning, say), and blanks and special tokens after it."""
     spoken, joined = text.encode(), b"".join(parts)
-    stop, last = len(joined), len(parts)
-    while True:
-        # Stripped blanks first as they came, then without: a text may itself end in some.
-        ends = [end for end in (stop, len(joined[:stop].rstrip())) if joined[:end].endswith(spoken)]
-        if ends:
-            break
-        if last == 0 or not _SPECIAL.fullmatch(parts[last - 1]):
-            return None
-        last -= 1
-        stop -= len(parts[last])
-    start = ends[0] - len(spoken)
+    found = re.search(re.escape(spoken) + _SPECIALS, joined)
+    if found is None:
+        return None
+    start = found.start()
+    end = start + len(spoken)
     offsets = np.cumsum([0, *map(len, parts)])
-    inside = [k for k in range(last) if offsets[k] < ends[0] and offsets[k + 1] > start]
+    inside = [k for k in range(len(parts)) if offsets[k] < end and offsets[k + 1] > start]
     if not inside:
         return 0, []
     first, last = inside[0], inside[-1] + 1

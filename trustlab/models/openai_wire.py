@@ -14,7 +14,6 @@ import threading
 import weakref
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -22,7 +21,6 @@ from trustlab.choices import KEY_LIKE, may_be_token
 from trustlab.models.base import Messages, Request
 from trustlab.models.limiter import Limiter
 from trustlab.models.templates import system_in_user
-from trustlab.paths import read_yaml
 
 T = TypeVar("T")
 
@@ -139,9 +137,6 @@ class Outcome:
     def lost(self) -> bool:
         """Whether it says that the server is in no order, for now or at all."""
         return self.passing or (self.answer is None and self.status == UNFIT)
-
-
-SERVERS: dict[str, Any] = read_yaml(Path(__file__).with_name("servers.yml"))
 
 
 def field(value: Any, *names: str) -> Any:
@@ -426,13 +421,13 @@ def prior_body(name: str, messages: Messages, reply: str, dialect: Dialect) -> d
 
 
 def window_of(answer: Any, name: str) -> float:
-    """The window of the model ``name``, or of the only one, in a server's list of models; infinite
-    where it tells none."""
+    """The window of the model ``name`` in vLLM's list of models; infinite where none is told."""
     rows = field(answer, "data")
-    rows = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
-    named = [row for row in rows if row.get("id") == name] or (rows if len(rows) == 1 else [])
-    told = [row[key] for row in named for key in SERVERS["windows"] if type(row.get(key)) is int]
-    return min([n for n in told if 0 < n <= MOST_TOKENS], default=math.inf)
+    for row in rows if isinstance(rows, list) else ():
+        n_tokens = field(row, "max_model_len")
+        if field(row, "id") == name and type(n_tokens) is int and 0 < n_tokens <= MOST_TOKENS:
+            return n_tokens
+    return math.inf
 
 
 def count_in(answer: Any) -> int | None:
