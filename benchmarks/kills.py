@@ -203,7 +203,7 @@ def killed_by_itself(folder: Path, place: str, count: int) -> None:
     if place == "_write":
         batch.FileLine._write = counting(batch.FileLine._write)
     else:
-        batch.shutil.copyfileobj = counting(batch.shutil.copyfileobj)
+        batch.whole = counting(batch.whole)
     test_batch.benchmarked(BatchModel("toy", batch_dir=folder))
 
 
@@ -216,7 +216,7 @@ def by_files(folder: Path, n: int, rng: random.Random) -> Row:
         turn += 1
         where, run = folder / str(turn), None
         while run is None:
-            place, count = rng.choice([("_write", rng.randint(1, 40)), ("copy", 1)])
+            place, count = rng.choice([("_write", rng.randint(1, 40)), ("whole", 1)])
             process = FORK.Process(target=quietly, args=(killed_by_itself, where, place, count))
             process.start()
             process.join()

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from inspect import signature
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import Any
 
 from trustlab.models.openai import OpenAIModel
@@ -23,40 +21,41 @@ from trustlab.models.thought import Thinking
 from trustlab.paths import RUNS, whole
 
 MOST_LINES, MOST_BYTES = 50_000, 190_000_000  # of one input file: services take no longer ones
-TRIES = 3  # lines that failed in passing, after which a request is missing
+TRIES = 3  # outputs that bring no answer, after which a request is missing
 WAITS = "waits in a batch file"
 
 
 class FileLine(Line):
     """Answers from the output files of ``folder``; what they lack is written to its input files.
 
-    - ``in-00N.jsonl``: requests, each under a hash of its body; written again only where it failed
-      since, or the answers to others of its file came back without it: an output may be cut.
-    - ``out*.jsonl``, ``error*.jsonl``: what came back, in any order, or twice: a failure counts
-      once by its own ``id``. Lines that are no JSON are counted in ``damaged``.
+    - ``in-001.jsonl`` and on: requests, each under a hash of its body.
+    - ``out-001.jsonl``, ``error-001.jsonl`` and on: what came back of the input file with the same
+      number. What it lacks there, or failed in passing, is written again: an output may be cut.
+      Lines that are no JSON are counted in ``damaged``.
     """
 
     def __init__(self, folder: Path, **named: Any) -> None:
         super().__init__(**named)
         self.folder, self.damaged = folder, 0
         self.waiting: set[str] = set()
-        self._spool: Any = None
-        self._n_lines = self._n_bytes = 0  # in the spool
+        self._lines: list[bytes] = []  # of the next input file
+        self._n_bytes = 0
         self._places: dict[str, tuple[Path, int]] = {}
-        self._failed: dict[str, dict[object, Outcome]] = {}
-        self._written, self._back = Counter[str](), Counter[str]()
-        for pattern in ("out*.jsonl", "error*.jsonl"):
+        self._failed: dict[str, Outcome] = {}
+        self._pending: set[str] = set()  # in an input file without an output
+        self._n_back = Counter[str]()  # input files with an output that each request stands in
+        for pattern in ("out-*.jsonl", "error-*.jsonl"):
             for file in sorted(self.folder.glob(pattern)):
                 for at, row in self._rows(file):
                     self._take(file, at, row)
-        earlier = Counter[str]()  # failures that are those of earlier files
-        for file in sorted(self.folder.glob("in-*.jsonl"), key=lambda f: (len(f.name), f.name)):
+        for file in self.folder.glob("in-*.jsonl"):
             names = [str(row.get("custom_id")) for _, row in self._rows(file)]
-            self._written.update(names)
-            failed = [name for name in names if len(self._failed.get(name, ())) > earlier[name]]
-            if failed or any(name in self._places for name in names):
-                self._back.update(names)
-                earlier.update(failed)
+            number = file.name.removeprefix("in-")
+            outputs = [self.folder / f"{kind}-{number}" for kind in ("out", "error")]
+            if any(output.exists() for output in outputs):
+                self._n_back.update(names)
+            else:
+                self._pending.update(names)
 
     def _rows(self, file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         """Each line that is a JSON object, and where it begins."""
@@ -74,16 +73,13 @@ class FileLine(Line):
                 at += len(line)
 
     def _take(self, file: Path, at: int, row: Mapping[str, Any]) -> None:
-        name, response = str(row.get("custom_id")), row.get("response")
-        told = response if isinstance(response, dict) else {}
-        status, body = told.get("status_code", 200), told.get("body")
+        name = str(row.get("custom_id"))
+        status, body = field(row, "response", "status_code"), field(row, "response", "body")
         if status == 200 and isinstance(body, dict) and not body.get("error"):
             self._places.setdefault(name, (file, at))
         else:
-            known = status if type(status) is int and (status != 200 or body) else None
-            error = row.get("error") or field(body, "error") or body or "no response"
-            failed = self._failed.setdefault(name, {})
-            failed[str(row.get("id") or (file, at))] = self._refusal(known, error)
+            error = row.get("error") or field(body, "error") or body
+            self._failed[name] = self._refusal(status if type(status) is int else None, error)
 
     def _made(self, key: str) -> Any:
         """No client: nobody is called."""
@@ -102,39 +98,33 @@ class FileLine(Line):
                 lines.seek(at)
                 answer = json.loads(lines.readline())["response"]["body"]
             return self._told(json.dumps(answer).encode())
-        failed = list(self._failed.get(name, {}).values())
-        final = [outcome for outcome in failed if not outcome.passing]
-        n_failed = max(len(failed), self._back[name])
-        if final or n_failed >= TRIES:
-            return (final or failed or [Outcome(what="the batch brought no answer")])[-1]
+        failed = self._failed.get(name)
+        is_final = failed is not None and not failed.passing
+        if is_final or self._n_back[name] >= TRIES:
+            return failed or Outcome(what="the batch brought no answer")
         self.waiting.add(name)
-        if n_failed >= self._written[name]:
+        if name not in self._pending:
             row = {"custom_id": name, "method": "POST", "url": f"/v1{PATHS[kind]}", "body": body}
             self._write((json.dumps(row, ensure_ascii=False) + "\n").encode())
-            self._written[name] += 1
+            self._pending.add(name)
         return Outcome(what=WAITS)
 
     def _write(self, line: bytes) -> None:
-        is_full = self._n_lines == MOST_LINES or self._n_bytes + len(line) > MOST_BYTES
-        if self._n_lines and is_full:
+        if len(self._lines) == MOST_LINES or self._n_bytes + len(line) > MOST_BYTES:
             self.write()
-        if self._spool is None:
-            self._spool = TemporaryFile(dir=self.folder)  # noqa: SIM115
-        self._spool.write(line)
-        self._n_lines, self._n_bytes = self._n_lines + 1, self._n_bytes + len(line)
+        self._lines.append(line)
+        self._n_bytes += len(line)
 
     def write(self) -> None:
         """Make an input file of what was asked for and is in none yet."""
-        if self._spool is None:
+        if not self._lines:
             return
         stems = [file.stem.removeprefix("in-") for file in self.folder.glob("in-*.jsonl")]
         numbers = [int(stem) for stem in stems if stem.isdigit()]
         name = f"in-{max(numbers, default=0) + 1:03}.jsonl"
-        self._spool.seek(0)
         with whole(self.folder / name) as beside, beside.open("wb") as file:
-            shutil.copyfileobj(self._spool, file)
-        self._spool.close()
-        self._spool, self._n_lines, self._n_bytes = None, 0, 0
+            file.writelines(self._lines)
+        self._lines, self._n_bytes = [], 0
 
 
 class BatchModel(OpenAIModel):
