@@ -347,9 +347,9 @@ def test_where_nothing_is_counted_all_is_sent_and_short_prompts_are_not_counted(
     ("answer", "window"),
     [
         ({"data": [{"id": "toy", "max_model_len": 10}]}, 10),
-        ({"data": [{"id": "other", "context_length": 20}]}, 20),
-        ({"data": [{"id": "toy", "context_window": 5}, {"id": "b", "context_window": 9}]}, 5),
-        ({"data": [{"id": "a", "max_model_len": 5}, {"id": "b", "max_model_len": 9}]}, None),
+        ({"data": [{"id": "a", "max_model_len": 5}, {"id": "toy", "max_model_len": 9}]}, 9),
+        ({"data": [{"id": "other", "max_model_len": 20}]}, None),
+        ({"data": [{"id": "toy", "context_length": 20}]}, None),
         ({"data": [{"id": "toy", "max_model_len": "10"}]}, None),
         ({"data": [{"id": "toy", "max_model_len": -10}]}, None),
         ({"data": [{"id": "toy", "max_model_len": True}]}, None),
