@@ -91,7 +91,6 @@ def test_bytes_decide_where_tokens_are_parts_of_a_character():
         ["[M", "é", "niĠre]"],
         ["[M", "bytes:\\xc3\\xa9", "nière]"],
         ["\u2581[M", "<0xC3>", "<0xA9>", "nière]"],  # SentencePiece's names
-        ["[Ménière", "]</w>"],
         ["[Hypoxia]"],
     ],
 )
