@@ -54,10 +54,7 @@ CURES = {
     "n": "without=['n']",
 }
 """Part of a call that a server refuses by name -> the option that leaves it out."""
-OPTIONS = (
-    "options for what a server does not take: limit, temperature, n_top, structured, without;"
-    " with provides nothing is tried out"
-)
+OPTIONS = "one of limit, temperature, n_top, structured, without; with provides none is tried out"
 BESIDE = {
     "name", "base_url", "concurrency", "timeout_s", "max_retries", "max_calls", "max_tokens_total",
 }  # fmt: skip
@@ -496,7 +493,8 @@ class OpenAIModel:
             where = f"{self.name!r} cannot be reached at {self._line.address.shown}"
             raise ConnectionError(f"{where}: {outcome.reason}")
         if outcome.answer is None and (needed or outcome.passing):
-            raise RuntimeError(f"{self._refused(outcome)}; {CURES.get(outcome.param, OPTIONS)}")
+            cure = CURES.get(outcome.param, OPTIONS)
+            raise RuntimeError(f"{self._refused(outcome)}; the option for it: {cure}")
         return outcome
 
     async def _settle(self) -> Abilities:
