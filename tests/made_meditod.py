@@ -58,30 +58,3 @@ def canonical(
         write(folder / f"{split}_ids.json", ids)
     told = {key: {"utterances": numbered(us)} for key, us in dialogues.items()}
     return write(folder / "dialogs.json", told)
-
-
-def bare(utterances: Sequence[Mapping]) -> list[dict]:
-    """The utterances as the raw file has them, without annotations."""
-    kept = ("speaker", "text", "uttr_id", "keywords")
-    return [{k: v for k, v in u.items() if k in kept} for u in numbered(utterances)]
-
-
-def entries(utterances: Sequence[Mapping], status: str = "Maybe") -> list[dict]:
-    """The same annotations as the labelling tool writes them: flat, with the utterance's number as
-    text."""
-    found: list[dict] = []
-    for uid, utterance in enumerate(utterances):
-        found += [{"intent": one["intent"], "uid": str(uid)} for one in utterance.get("nlu", [])]
-        for action in utterance.get("actions", []):
-            entry = {"intent": action["action"], "uid": str(uid)}
-            if named := [one["value"] for one in action.get("disease", [])]:
-                entry |= {"slot": "disease", "value": ",".join(named), "status": status}
-            found.append(entry)
-    return found
-
-
-def raw(folder: Path, dialogues: Mapping[str, Sequence[Mapping]], status: str = "Maybe") -> Path:
-    """``dialogs.json`` and ``annotations.json``, as in the repository's ``raw_data``."""
-    write(folder / "annotations.json", {key: entries(us, status) for key, us in dialogues.items()})
-    told = {key: {"utterances": bare(us)} for key, us in dialogues.items()}
-    return write(folder / "dialogs.json", told)

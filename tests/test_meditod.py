@@ -11,7 +11,7 @@ import pytest
 from each import each
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from made_meditod import asked, canonical, doctor, entries, numbered, patient, raw, told, write
+from made_meditod import asked, canonical, doctor, numbered, patient, told, write
 
 from trustlab.datasets import DataError, meditod
 from trustlab.paths import ROOT
@@ -51,29 +51,27 @@ SHOWN = {
 }
 
 
-@each("write_as", [canonical, raw])
 @each("name", SHOWN)
-def test_a_dialogue_becomes_its_exchanges_up_to_the_diagnosis(tmp_path, write_as, name) -> None:
+def test_a_dialogue_becomes_its_exchanges_up_to_the_diagnosis(tmp_path, name) -> None:
     dialogue, wanted = SHOWN[name]
-    (case,) = meditod.read(write_as(tmp_path, {"12": dialogue})).cases
+    (case,) = meditod.read(canonical(tmp_path, {"12": dialogue})).cases
     assert (case.case_id, case.dataset, case.diagnosis) == ("meditod-12", "meditod", "gout")
     assert (shown(case), case.patient) == (wanted, {})
 
 
-@each("write_as", [canonical, raw])
-def test_which_disease_is_the_diagnosis(tmp_path: Path, write_as) -> None:
+def test_which_disease_is_the_diagnosis(tmp_path: Path) -> None:
     both = doctor("Gout, or pseudogout.", disease=["gout", "pseudogout", "headache, cluster"])
-    read = meditod.read(write_as(tmp_path, {"1": told(end=both)}))
+    read = meditod.read(canonical(tmp_path, {"1": told(end=both)}))
     (case,) = read.cases
     assert (case.diagnosis, case.accepted) == ("gout", ("gout",))
     assert case.patient["also_named"] == ("pseudogout", "headache, cluster")
     assert read.facts[meditod.SEVERAL] == 1
     flu = told(end=doctor("The flu.", disease=["influenza"]))
-    (case,) = meditod.read(write_as(tmp_path, {"1": flu})).cases
+    (case,) = meditod.read(canonical(tmp_path, {"1": flu})).cases
     assert case.accepted[0] == "influenza" and {"Influenza", "Flu"} <= set(case.accepted)
     other = told(end=doctor("Something else.", disease=["other"]))
     read = meditod.read(
-        write_as(tmp_path, {"a": asked(20), "b": told(n=10), "c": told(), "d": other})
+        canonical(tmp_path, {"a": asked(20), "b": told(n=10), "c": told(), "d": other})
     )
     assert [case.case_id for case in read.cases] == ["meditod-c"]
     assert read.dropped == {meditod.NO_DIAGNOSIS: ["a", "d"], meditod.SHORT: ["b"]}
@@ -88,25 +86,18 @@ LEFT_OUT = [
 ]
 
 
-@each("write_as", [canonical, raw])
 @each("more", LEFT_OUT)
-def test_an_exchange_that_speaks_the_diagnosis_is_left_out_and_counted(tmp_path, write_as, more):
-    read = meditod.read(write_as(tmp_path, {"1": told(*more)}))
+def test_an_exchange_that_speaks_the_diagnosis_is_left_out_and_counted(tmp_path, more):
+    read = meditod.read(canonical(tmp_path, {"1": told(*more)}))
     assert shown(read.cases[0]) == ELEVEN and read.facts[meditod.SPOKEN] == 1
 
 
-@each("at", ["action", "disease", "entry"])
+@each("at", ["action", "disease"])
 def test_an_exchange_annotated_as_the_diagnosis_or_ruling_it_out_is_left_out(tmp_path, at) -> None:
     no = doctor("Not what your brother has.", disease=["gout"])
-    dialogue = told(no, patient("Good."))
-    if at == "entry":
-        file, found = raw(tmp_path, {"1": dialogue}), entries(dialogue)
-        next(entry for entry in found if entry["intent"] == "diagnosis")["status"] = "No"
-        write(tmp_path / "annotations.json", {"1": found})
-    else:
-        action = no["actions"][0]
-        (action if at == "action" else action["disease"][0])["status"] = "No"
-        file = canonical(tmp_path, {"1": dialogue})
+    action = no["actions"][0]
+    (action if at == "action" else action["disease"][0])["status"] = "No"
+    file = canonical(tmp_path, {"1": told(no, patient("Good."))})
     assert shown(meditod.read(file).cases[0]) == ELEVEN
 
 
@@ -125,13 +116,7 @@ def test_no_statement_ever_says_the_diagnosis_or_what_comes_after_it(tmp_path, s
     assert all(text and text == text.strip() for text in shown(case))
 
 
-def test_forms_folders_and_splits(tmp_path: Path) -> None:
-    dialogues = {"1": told(), "7": told(doctor("Gout?", "inquire"), n=13)}
-    from_raw = meditod.read(raw(tmp_path / "a" / "raw_data", dialogues))
-    file = canonical(tmp_path / "a" / "data", dialogues)
-    assert from_raw == meditod.read(file)
-    assert meditod.read(tmp_path / "a").facts[meditod.UNREAD] == 2
-
+def test_folders_and_splits(tmp_path: Path) -> None:
     folder = tmp_path / "b" / "data"
     canonical(folder, {"1": told(), "2": told(), "3": told()}, train=["2", "1"], test=["3"])
     read = meditod.read(tmp_path / "b", split="train")
@@ -151,14 +136,20 @@ def test_a_bad_list_of_ids_is_refused(tmp_path: Path, ids: object) -> None:
         meditod.read(tmp_path)
 
 
-@each("name", ["dialogs.json", "annotations.json"])
 @each("change", [lambda b: b.decode().encode("utf-16"), lambda b: b[:-9]])
-def test_a_broken_file_is_one_clear_error(tmp_path: Path, name: str, change) -> None:
+def test_a_broken_file_is_one_clear_error(tmp_path: Path, change) -> None:
     with pytest.raises(ValueError, match="the MediTOD repository"):
         meditod.read(tmp_path)
-    raw(tmp_path, {"1": told()})
-    (tmp_path / name).write_bytes(change((tmp_path / name).read_bytes()))
-    with pytest.raises(DataError, match=f"{name}.*allowed: "):
+    file = canonical(tmp_path, {"1": told()})
+    file.write_bytes(change(file.read_bytes()))
+    with pytest.raises(DataError, match="dialogs.json.*allowed: "):
+        meditod.read(tmp_path)
+
+
+def test_dialogues_before_they_were_canonicalised_are_refused(tmp_path: Path) -> None:
+    bare = [{"speaker": u["speaker"], "text": u["text"]} for u in told()]
+    write(tmp_path / "dialogs.json", {"1": {"utterances": bare}})
+    with pytest.raises(DataError, match="no actions and no nlu"):
         meditod.read(tmp_path)
 
 
@@ -174,7 +165,6 @@ def test_a_file_that_holds_no_dialogues_is_refused(tmp_path: Path, content: str)
     [
         ({"speaker": "nurse"}, "speaker"),
         ({"text": None}, "text"),
-        ({"uttr_id": 1}, "uttr_id"),
         ({"actions": ["inquire"]}, "action 1"),
         ({"actions": [{}]}, "action 1, action"),
         ({"actions": [{"action": "diagnosis", "disease": [{}]}]}, "action 1, disease 1, value"),
@@ -189,26 +179,6 @@ def test_a_bad_utterance_is_refused_with_its_place(tmp_path, changes, field) -> 
     assert re.fullmatch(rf"dialogue 12, utterance \d+, {re.escape(field)}", caught.value.field)
 
 
-GIVEN = {"intent": "diagnosis", "value": "gout", "uid": 0}
-
-
-@each(
-    ("annotations", "field"),
-    [
-        ({"3": []}, "dialogue ids"),
-        ({"1": [{"intent": "inform", "uid": "99"}], "2": []}, "dialogue 1, uid"),
-        ({"1": [{"uid": "0"}], "2": []}, "dialogue 1, uid 0, intent"),
-        ({"1": [GIVEN | {"value": 7}], "2": []}, "dialogue 1, uid 0, value"),
-    ],
-)
-def test_bad_annotations_are_refused_with_their_place(tmp_path, annotations, field) -> None:
-    raw(tmp_path, {"1": told(), "2": told()})
-    write(tmp_path / "annotations.json", annotations)
-    with pytest.raises(DataError) as caught:
-        meditod.read(tmp_path)
-    assert (Path(caught.value.file).name, caught.value.field) == ("annotations.json", field)
-
-
 needs_meditod = pytest.mark.skipif(
     not REAL.is_dir(), reason="MediTOD is not at ../shared/datasets/meditod beside the repository"
 )
@@ -216,16 +186,14 @@ CALLED = {
     "meditod-115": ("chronic bronchitis", 48, ["bronchitis"]),
     "meditod-317": ("covid-19 virus disease", 51, ["covid"]),
     "meditod-407": ("chronic obstructive airway disease", 61, ["copd", "obstructive"]),
-    "meditod-RES0001": ("pulmonary embolism", 50, ["embolism"]),
 }
 """Case -> its diagnosis, statements, and what the doctor calls it where it is spoken, by eye."""
 
 
 @pytest.mark.realdata
 @needs_meditod
-def test_the_real_dialogues_are_four_cases_and_nothing_shown_says_the_diagnosis() -> None:
-    sample = REAL / "labeling_interface" / "data" / "dialogs" / "sample.json"
-    cases = {c.case_id: c for path in (REAL, sample) for c in meditod.read(path).cases}
+def test_the_real_dialogues_are_three_cases_and_nothing_shown_says_the_diagnosis() -> None:
+    cases = {c.case_id: c for c in meditod.read(REAL).cases}
     assert list(cases) == list(CALLED)
     for case, (diagnosis, n, names) in zip(cases.values(), CALLED.values(), strict=True):
         assert (case.diagnosis, len(case.statements)) == (diagnosis, n)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,30 +17,20 @@ from trustlab.knowledge import load_knowledge
 from trustlab.records import Case, Statement, normalise
 from trustlab.tables import DataError, whole_json, within
 
-NEEDED = (
-    "the MediTOD repository (dair-iitd/MediTOD), its data or raw_data folder, or a JSON file of its"
-    " dialogues"
-)
-FILES = ("dialogs.json", "data/dialogs.json", "raw_data/dialogs.json")
-ANNOTATIONS = ("annotations.json", "../annotations/{stem}_annotations.json")
-"""Where the annotations of a raw file of dialogues may be, from its folder."""
-SPEAKERS, NOBODY = ("doctor", "patient"), "control"
-"""Who speaks. An utterance of ``control`` holds notes of the labelling tool; nobody says it."""
-NOTE, NO_NAME = "differential", frozenset(("other", "unknown", ""))
-"""The intent of such a note, and values that name no disease."""
+NEEDED = "the MediTOD repository (dair-iitd/MediTOD), its data folder, or its data/dialogs.json"
+FILES = ("dialogs.json", "data/dialogs.json")
+SPEAKERS = ("doctor", "patient")
+NO_NAME = frozenset(("other", "unknown"))
+"""Values that name no disease."""
 KEPT = frozenset(("inform", "inquire", "diagnosis"))
 """An utterance is shown if it has one of these intents."""
-OTHERS = frozenset(
-    ("chit-chat", "nod_prompt_salutations", "nod_prompt", "salutations", "other", "differential")
-)
-"""The other intents that are known, spelt as in the canonicalised and in the raw annotations."""
+OTHERS = frozenset(("chit-chat", "nod_prompt_salutations", "other"))
+"""The other intents that are known."""
 SPLITS = ("train", "valid", "test")
 NO_DIAGNOSIS, SHORT = "no diagnosis", f"fewer than {MIN_STATEMENTS} statements before the diagnosis"
-UNREAD = "dialogues of the repository's other, smaller file, not read"
 SPOKEN = "exchanges that speak the diagnosis, left out"
 UNKNOWN = "utterances with an unknown intent"
 SEVERAL = "dialogues whose last diagnosis names several diseases"
-_PICKS = re.compile(r",(?! )")  # the labelling tool joins several picks by a comma without a space
 
 
 @dataclass(frozen=True)
@@ -60,50 +49,42 @@ Dialogues = dict[str, list[Utterance]]  # id -> the utterances in their order
 
 
 def _names_disease(value: str) -> bool:
-    picks = [pick for pick in _PICKS.split(value) if pick.strip()]
-    return utf8(value) and bool(picks) and all(map(normalise, picks))
+    return utf8(value) and normalise(value) != ""
 
 
 Disease = Annotated[str, allowed("the name of a disease", _names_disease)]
 Objects = of_kind("a list of objects", list)
 
 
-class _Diagnosis(Row):
-    """What has details only where it is a diagnosis; elsewhere they are not looked at."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _details(cls, entry: Any) -> Any:
-        if not isinstance(entry, dict) or "diagnosis" in (entry.get("action"), entry.get("intent")):
-            return entry
-        return {name: entry[name] for name in ("action", "intent") if name in entry}
-
-
 class _Named(Row):
-    """``status`` No says that this is not the diagnosis; Yes, Maybe and none that it may be."""
+    """``status`` No says that this is not the diagnosis."""
 
     value: Disease
     status: str = ""
 
 
-class _Action(_Diagnosis):
+class _Action(Row):
+    """It has details only where it is a diagnosis; elsewhere they are not looked at."""
+
     action: Text
     status: str = ""
     disease: list[_Named] = []
 
+    @model_validator(mode="before")
+    @classmethod
+    def _details(cls, entry: Any) -> Any:
+        if not isinstance(entry, dict) or entry.get("action") in (None, "diagnosis"):
+            return entry
+        return {"action": entry["action"]}
 
-class _Entry(_Diagnosis):
+
+class _Entry(Row):
     intent: Text
-    status: str = ""
-    value: Disease = ""
 
 
 class _Spoken(Row):
-    speaker: Annotated[
-        str, allowed(" or ".join(SPEAKERS), lambda one: one.strip().lower() in (*SPEAKERS, NOBODY))
-    ]
+    speaker: Annotated[str, allowed(" or ".join(SPEAKERS), SPEAKERS.__contains__)]
     text: Annotated[str, allowed("a str", utf8)]
-    uttr_id: Annotated[int | str, allowed("a number, or text that is not empty", str)]
     nlu: Annotated[list[_Entry], Objects] = []
     actions: Annotated[list[_Action], Objects] = []
 
@@ -115,13 +96,13 @@ class _Dialogue(Row):
 def read(path: Path, seed: int = 0, split: str | None = None) -> Read:
     """The dialogues of ``path`` as cases, in file order; ``split``: train, valid or test alone.
     What ``path`` may be, how a dialogue becomes a case and what is left out: the card in
-    data/README.md. Of a repository's two forms the canonicalised one is read where both have as
-    many dialogues. Exchanges that give the diagnosis away are counted; dropped are dialogues
+    data/README.md. Exchanges that give the diagnosis away are counted; dropped are dialogues
     without a diagnosis, or with 10 statements or fewer. ``ValueError``: no file, no such split.
     :class:`DataError`: a bad file. ``seed``: not used."""
     if split is not None and split not in SPLITS:
         raise ValueError(f"split is {split!r}; allowed are {', '.join(SPLITS)}, or None for all")
-    file, dialogues, n_unread = _largest(path)
+    file = _file(path)
+    dialogues = _dialogues(file)
     splits = _splits(file, set(dialogues))
     if split is not None and split not in splits.values():
         without = f"{file.parent} has no {split}_ids.json with an id in it"
@@ -143,8 +124,6 @@ def read(path: Path, seed: int = 0, split: str | None = None) -> Read:
         cases.append(case)
         facts[SPOKEN] += n_spoken
         facts[SEVERAL] += "also_named" in case.patient
-    if n_unread:
-        facts[UNREAD] = n_unread
     return Read(cases, len(chosen), dict(dropped), dict(facts))
 
 
@@ -187,61 +166,48 @@ def _exchanges(utterances: Sequence[Utterance], end: int) -> list[list[Utterance
     return [exchange for exchange in found if exchange]
 
 
-def _largest(path: Path) -> tuple[Path, Dialogues, int]:
-    """The file that ``path`` means, its dialogues, and how many another file has."""
-    files = [path] if path.is_file() else [path / name for name in FILES if (path / name).is_file()]
-    if not files:
-        what = f"the folder {str(path)!r}, without a dialogs.json"
-        raise ValueError(f"path is {what}; allowed is {NEEDED}")
-    first, *rest = sorted(((f, _dialogues(f)) for f in files), key=lambda pair: -len(pair[1]))
-    return *first, sum(len(dialogues) for _, dialogues in rest)
+def _file(path: Path) -> Path:
+    """The file of dialogues that ``path`` means."""
+    if path.is_file():
+        return path
+    for name in FILES:
+        if (path / name).is_file():
+            return path / name
+    raise ValueError(
+        f"path is the folder {str(path)!r}, without a dialogs.json; allowed is {NEEDED}"
+    )
 
 
 def _dialogues(file: Path) -> Dialogues:
     value: Any = whole_json(file)
-    if isinstance(value, dict) and isinstance(value.get("utterances"), list):
-        value = {str(value.get("dlg_id", file.stem)): value}  # one, as the labelling tool has it
     if not isinstance(value, dict) or not value:
         raise DataError(file, None, "JSON", value, "dialogues by id, at least one")
-    raw = {
-        key: checked(_Dialogue, dialogue, within(file, f"dialogue {key}")).utterances
-        for key, dialogue in value.items()
-    }
-    own = any("actions" in u or "nlu" in u for utterances in raw.values() for u in utterances)
-    source, entries = (file, {}) if own else _annotations(file, list(raw))
     found: Dialogues = {}
-    for key, utterances in raw.items():
-        numbers: list[str] = []
-        every: list[_Spoken] = []
-        for position, utterance in enumerate(utterances):
-            place = within(file, f"dialogue {key}, utterance {position}")
-            every.append(checked(_Spoken, utterance, place))
-            numbers.append(str(every[-1].uttr_id))
-            if numbers[-1] in numbers[:-1]:
-                raise place("uttr_id", numbers[-1], "a number that no earlier one has")
-        own_entries = [] if entries.get(key) is None else entries[key]
-        noted = _by_utterance(source, f"dialogue {key}", numbers, own_entries)
-        told = [_utterance(u, noted[n]) for u, n in zip(every, numbers, strict=True)]
-        found[key] = [utterance for utterance in told if utterance.speaker != NOBODY]
+    for key, dialogue in value.items():
+        place = f"dialogue {key}"
+        rows = checked(_Dialogue, dialogue, within(file, place)).utterances
+        found[key] = []
+        for position, row in enumerate(rows):
+            bad = within(file, f"{place}, utterance {position}")
+            found[key].append(_utterance(checked(_Spoken, row, bad)))
+    if not any(utterance.intents for each in found.values() for utterance in each):
+        raise DataError(file, None, "utterances", "no actions and no nlu", "dialogues as in data")
     return found
 
 
-def _utterance(spoken: _Spoken, entries: Sequence[_Entry]) -> Utterance:
-    """The utterance, with the ``entries`` of a raw file: one diagnosis together, since that format
-    has no actions that could part them."""
-    picks = [(pick, e.status) for e in entries for pick in _PICKS.split(e.value) if pick.strip()]
-    noted = [_Named(value=pick, status=status) for pick, status in picks]
+def _utterance(spoken: _Spoken) -> Utterance:
     diseases: list[str] = []
     ruled_out: list[str] = []
-    for action in [*spoken.actions, _Action(action="diagnosis", disease=noted)]:
-        here: dict[bool, list[str]] = {False: [], True: []}
+    for action in spoken.actions:
+        here: list[str] = []
         for one in action.disease:
-            here["no" in (action.status.strip().lower(), one.status.strip().lower())] += [one.value]
-        diseases, ruled_out = here[False] + diseases, ruled_out + here[True]
+            denied = "no" in (action.status.strip().lower(), one.status.strip().lower())
+            (ruled_out if denied else here).append(one.value)
+        diseases = here + diseases
     return Utterance(
-        spoken.speaker.strip().lower(),
+        spoken.speaker,
         " ".join(spoken.text.split()),
-        (*(e.intent for e in (*spoken.nlu, *entries)), *(a.action for a in spoken.actions)),
+        (*(e.intent for e in spoken.nlu), *(a.action for a in spoken.actions)),
         _distinct(diseases),
         _distinct(ruled_out),
     )
@@ -250,41 +216,6 @@ def _utterance(spoken: _Spoken, entries: Sequence[_Entry]) -> Utterance:
 def _distinct(diseases: list[str]) -> tuple[str, ...]:
     names = (" ".join(name.split()) for name in diseases)
     return tuple(dict.fromkeys(name for name in names if name.lower() not in NO_NAME))
-
-
-def _annotations(file: Path, keys: list[str]) -> tuple[Path, Mapping[str, Any]]:
-    """The file of annotations for the raw dialogues of ``file``, and what it holds, by dialogue."""
-    places = [file.parent / name.format(stem=file.stem) for name in ANNOTATIONS]
-    source = next((place for place in places if place.is_file()), None)
-    if source is None:
-        needed = f"those, or {ANNOTATIONS[0]} beside the file"
-        raise DataError(file, None, "utterances", "no actions and no nlu in any", needed)
-    value = whole_json(source)
-    if isinstance(value, list) and len(keys) == 1:
-        value = {keys[0]: value}
-    if not isinstance(value, dict):
-        raise DataError(source, None, "JSON", value, "annotations by dialogue id")
-    if not set(value) & set(keys):
-        known = f"those of {file.name}, {', '.join(keys[:5])}, ..."
-        raise DataError(source, None, "dialogue ids", list(value)[:5], known)
-    return source, value
-
-
-def _by_utterance(
-    source: Path, place: str, numbers: list[str], entries: Any
-) -> Mapping[str, list[_Entry]]:
-    """The entries of each utterance, by its ``uttr_id``."""
-    if not isinstance(entries, list) or not all(isinstance(one, dict) for one in entries):
-        raise DataError(source, None, place, entries, "a list of objects")
-    found: dict[str, list[_Entry]] = defaultdict(list)
-    for entry in entries:
-        uid = entry.get("uid")
-        if entry.get("intent") == NOTE:
-            continue
-        if type(uid) not in (int, str) or str(uid) not in numbers:
-            raise DataError(source, None, f"{place}, uid", uid, "the uttr_id of an utterance")
-        found[str(uid)].append(checked(_Entry, entry, within(source, f"{place}, uid {uid}")))
-    return found
 
 
 def _splits(file: Path, known: set[str]) -> dict[str, str]:
