@@ -100,9 +100,7 @@ def test_a_folder_without_such_files_is_refused(tmp_path: Path) -> None:
 
 def test_its_home_is_an_archive_of_one_commit() -> None:
     (file,) = HOMES["craftmd"].files
-    assert file.unpack == "zip" and file.urls[0].endswith(
-        "/3bb2737d4fae5d64694d38456f878c2c5d35576a"
-    )
+    assert file.unpack == "zip" and file.url.endswith("/3bb2737d4fae5d64694d38456f878c2c5d35576a")
     assert HOMES["craftmd"].licence.startswith("MIT")
 
 
@@ -113,9 +111,9 @@ def test_the_archive_is_fetched_and_read(tmp_path: Path, monkeypatch: pytest.Mon
     with zipfile.ZipFile(packed, "w") as archive:
         archive.writestr(f"{inner}/case_1.json", json.dumps(entry()))
     with FileServer({"/craft-md.zip": packed.getvalue()}) as server:
-        file = File("craft-md.zip", (f"{server.url}/craft-md.zip",), unpack="zip")
+        file = File("craft-md.zip", f"{server.url}/craft-md.zip", unpack="zip")
         homes = {"craftmd": replace(HOMES["craftmd"], files=(file,))}
         with pytest.raises(ValueError, match="Licence: MIT"):
             fetch("craftmd", tmp_path, homes=homes)
-        fetch("craftmd", tmp_path, accept=True, homes=homes, progress=False)
+        fetch("craftmd", tmp_path, accept=True, homes=homes)
     assert len(tl.load_cases("craftmd", path=tmp_path / "craft-md" / inner)) == 1

