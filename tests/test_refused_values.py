@@ -13,10 +13,10 @@ from made_medqa import official, row
 from trustlab.datasets import DataError, load_cases, meditod
 
 ALLOWED = {
-    "accepted": "a list of names, or one str with ; between",
-    "statements": "a list of strings, or one str with a statement on each line",
-    "options": "an object, letter to text, two options or more",
-    "objects": "a list of objects",
+    "accepted": "a valid list",
+    "statements": "a valid list",
+    "options": "a valid dictionary",
+    "objects": "a valid list",
 }
 
 

@@ -9,7 +9,6 @@ import re
 import warnings
 from pathlib import Path
 
-import pandas as pd
 import pytest
 from each import each
 from typer.testing import CliRunner
@@ -19,7 +18,6 @@ from trustlab.cli import app
 from trustlab.datasets import DataError
 from trustlab.paths import DATA
 from trustlab.run_notebooks import check_parameters, notebook_path
-from trustlab.tables import HEAD, check_table
 
 TOLD = [f"Sentence number {i}." for i in range(1, 12)]
 ROW = {"id": "007", "statements": TOLD, "diagnosis": "Gout"}
@@ -118,35 +116,28 @@ def test_tabs_byte_order_mark_and_json_values_are_read(tmp_path: Path) -> None:
 TALK = [f"Doctor: Question {i}?\nPatient: Answer {i}. And more." for i in range(11)]
 
 
-@each("column", ["statements", "text"])
 @WRITERS
-def test_a_doctors_line_and_the_patients_line_after_it_are_one_statement(tmp_path, write, column):
+def test_a_doctors_line_and_the_patients_line_after_it_are_one_statement(tmp_path, write):
     rest = ["Patient: One more thing.", "Doctor: Yes?", "Doctor: Go on.\nPatient: No."]
     exchanges = ["A woman of 30 comes in.", *TALK, *rest]
-    told = "\n".join(exchanges)
-    row = without("statements") | {column: told.split("\n") if column == "statements" else told}
-    (case,) = tl.load_cases("table", path=write(tmp_path, row))
+    turns = "\n".join(exchanges).split("\n")
+    (case,) = tl.load_cases("table", path=write(tmp_path, ROW | {"statements": turns}))
     assert texts(case) == exchanges
-    row = without("statements", text="\n".join(TALK).replace("\n", " "))  # all on one line
-    (case,) = tl.load_cases("table", path=jsonl_file(tmp_path, row))
-    assert texts(case) == TALK
     whole = [*TOLD, "Doctor: A?\nPatient: B.", "Patient: C.", "Two. Sentences."]  # left as they are
     (case,) = tl.load_cases("table", path=jsonl_file(tmp_path, ROW | {"statements": whole}))
     assert texts(case) == whole
 
 
 @WRITERS
-def test_short_cases_and_empty_rows_are_left_out_and_counted_in_one_warning(tmp_path, write):
-    empty = dict.fromkeys(ROW, "")
+def test_short_cases_are_left_out_and_counted_in_one_warning(tmp_path, write):
     short, none = {"id": "b", "statements": TOLD[:10]}, {"id": "c", "statements": []}
-    rows = [ROW, ROW | short, empty, ROW | none, ROW | {"id": "d"}]
+    rows = [ROW, ROW | short, ROW | none, ROW | {"id": "d"}]
     with pytest.warns(UserWarning) as caught:
         cases = tl.load_cases("table", path=write(tmp_path, *rows))
     (warning,) = caught
     assert warning.filename == __file__ and [c.case_id for c in cases] == ["007", "d"]
-    assert "3 of 5 rows left out" in str(warning.message)
-    assert "fewer than 11 statements: 2 (2, 4)" in str(warning.message)
-    assert "empty rows: 1 (3)" in str(warning.message)
+    assert "2 of 4 rows left out" in str(warning.message)
+    assert "fewer than 11 statements: 2 (2, 3)" in str(warning.message)
     with pytest.raises(ValueError, match=r"no case to use: 1 entries read, dropped .*: 1 \(1\)"):
         tl.load_cases("table", path=write(tmp_path, ROW | short))
     with pytest.raises(ValueError, match="no case to use: 0 entries"):
@@ -173,6 +164,8 @@ def refused(file: Path, row: int | None, field: str) -> DataError:
         *(({"diagnosis": d}, "diagnosis") for d in ("Gout|Podagra", "Gout\nPodagra", "Gout\x85a")),
         *(({"accepted": [d]}, "accepted 1") for d in ("Gout|Podagra", "Gouty\narthritis", "|")),
         ({"text": "Both are filled."}, "text"),
+        (dict.fromkeys(ROW, ""), "id"),
+        ({"statements": [], "text": "A woman of 30.\n" + "\n".join(TALK)}, "text"),
     ],
     ids=str,
 )
@@ -196,26 +189,6 @@ def test_text_that_another_program_encoded_is_read_as_it_is(tmp_path, write, col
     assert told[0].filename == __file__ and [c.case_id for c in cases] == ["007", "b"]
     if column == "diagnosis":
         assert cases[1].diagnosis == cell
-
-
-@each("change", ["", "index", "index twice", "empty columns", "short rows", "sep=,\r\n", "SEP=,\n"])
-def test_what_other_programs_add_is_left_out(tmp_path: Path, change: str) -> None:
-    """Pandas' index, the empty columns of Excel, and its first line."""
-    content = csv_file(tmp_path, ROW, ROW | {"id": "008"}).read_text()
-    if change.startswith("index"):
-        frame = pd.read_csv(tmp_path / "mine.csv", dtype=str)
-        frame.to_csv(tmp_path / "mine.csv")
-        content = pd.read_csv(tmp_path / "mine.csv", dtype=str).to_csv(index=change != "index")
-    elif change == "empty columns":
-        frame = pd.read_csv(tmp_path / "mine.csv", dtype=str).assign(x=" ", y=None)
-        content = frame.to_csv(index=False).replace(",x,y\n", ",,\n")
-    elif change == "short rows":
-        content = content.replace("age\r\n", "age,,\r\n") + ",,,,,,,\n"
-    else:
-        content = change + content
-    cases = tl.load_cases("table", path=written(tmp_path, content, "mine.csv"))
-    assert [case.case_id for case in cases] == ["007", "008"]
-    assert all(case.patient == {"age": "58"} for case in cases)
 
 
 def lines(*rows: object) -> str:
@@ -247,23 +220,22 @@ HEADERS = [
     ("statements,diagnosis", "header", "missing: id"),
     ("id,statements", "header", "missing: diagnosis"),
     ("id,diagnosis,age", "header", "missing: statements or text"),
-    ("id;text;diagnosis", "header", "commas, and no semicolons; save the table as CSV, with"),
+    ("id;text;diagnosis", "header", "commas between; missing: id, diagnosis"),
     ("id;text,diagnosis", "header", "commas between; missing: id"),
+    ("sep=,\nid,text,diagnosis", "header, column 2", "a name for every column"),
     ("", "header", "missing: id, diagnosis"),
     ("id,text,diagnosis,age,age", "header, column 5", ""),
     ("id,text,diagnosis,,age", "header, column 4", ""),
-    (",id,text,diagnosis,age", "header, column 1", ""),
+    (",id,text,diagnosis,age", "header, column 1", "of pandas: index=False"),
 ]
 CELLS = ["a,He coughs, and sweats.,Gout", "a,Gout", 'a,"He coughs,Gout\nb,,', 'a,"He" coughs,Gout']
-SPREADSHEET = "a spreadsheet's own or an archive; save the table as CSV, with commas"
-ZIP, OLE = b"PK\x03\x04 and so on", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-FILES = [
-    *((ZIP, f"mine.{end}", SPREADSHEET) for end in ("csv", "jsonl", "xlsx")),
-    *((OLE, f"mine.{end}", SPREADSHEET) for end in ("tsv", "XLS")),
-    *((b"{}", f"mine{end}", ".csv, .tsv or .jsonl") for end in ("", ".parquet", ".json")),
-]
+CELLS += ["a,He coughs.,Gout,", "\na,He coughs.,Gout"]
+ZIP, OLE = b"PK\x03\x04\x14\x00\x08\x08\xc5\x9d", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+KINDS = "a .csv, .tsv or .jsonl file (save a spreadsheet as CSV, with commas, in UTF-8)"
+BOOKS = ("mine.csv", "mine.tsv", "mine.jsonl")
+FILES = [(b"{}", f"mine{end}", KINDS) for end in ("", ".parquet", ".json", ".xlsx", ".XLS")]
 MENIERE = "id,text,diagnosis\na,Ménière,b\n"
-NO_OBJECTS = ("{'id': 'b'}", '{"id": "b"', "id,text", "[" * 100_000)
+NO_OBJECTS = ("{'id': 'b'}", '{"id": "b"', "id,text", "[" * 100_000, "\n{}")
 REFUSED = [
     *((lines(OTHER, row), "mine.jsonl", 2, field, "") for row, field in WRONG_TYPES),
     *((lines(OTHER, ROW | of), "mine.jsonl", 2, field, HALF) for of, field in HALVES),
@@ -276,6 +248,7 @@ REFUSED = [
         for code, line in (("latin-1", 2), ("utf-16", 1))
     ),
     *((content, name, None, "file", words) for content, name, words in FILES),
+    *((book, name, None, "encoding", "save") for book in (ZIP, OLE) for name in BOOKS),
 ]
 
 
@@ -285,33 +258,14 @@ def test_what_cannot_be_read_is_refused_by_place(tmp_path, content, name, row, f
     assert allowed in error.allowed and str(error).encode()  # the words themselves can be written
 
 
-@each("longer", range(-2, 3))
-def test_a_character_across_the_first_bytes_is_no_other_encoding(tmp_path, longer) -> None:
-    text = "x" * (HEAD - len("id,text,diagnosis\n") + longer) + "é\n"
-    check_table(written(tmp_path, f"id,text,diagnosis\n{text}", "mine.csv"))
-
-
-@each(
-    ("content", "name", "words"),
-    [
-        *FILES,
-        (b"id;text;diagnosis\n", "mine.csv", "and no semicolons"),
-        (MENIERE.encode("latin-1"), "mine.csv", "UTF-8 text, which line 2 is not"),
-    ],
-)
-def test_what_no_table_begins_with_is_refused_before_a_kernel(tmp_path, content, name, words):
+@each("content, name, words", FILES)
+def test_what_is_no_table_by_its_name_is_refused_before_a_kernel(tmp_path, content, name, words):
     file = written(tmp_path, content, name)
     given = {"dataset": ["starter", "table"], "path": [None, str(file)]}
     with pytest.raises(ValueError) as told:
         check_parameters(notebook_path("01_benchmark"), given)
     assert str(told.value).startswith(str(file)) and words in str(told.value)
     assert "\n" not in str(told.value)
-
-
-def test_before_a_kernel_starts_a_table_is_not_read_further(tmp_path: Path) -> None:
-    file = written(tmp_path, b"id,text,diagnosis\n" + b"a,b,c\n" * HEAD + b"\xe9", "mine.csv")
-    tl.Setup(dataset="table", path=file)
-    refused(file, None, "encoding")
 
 
 def test_a_folder_is_refused(tmp_path: Path) -> None:

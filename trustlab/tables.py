@@ -7,7 +7,6 @@ import io
 import json
 import re
 import warnings
-from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -91,11 +90,12 @@ def within(file: Path, place: str, between: str = ", ") -> Bad:
 
 
 def json_lines(file: Path) -> Iterator[tuple[partial[DataError], dict]]:
-    """What makes the errors of a line, and the JSON object in it, for each that is not blank."""
-    for number, line in enumerate(read_text(file).split("\n"), 1):
-        if line.strip():
-            bad = partial(DataError, file, number)
-            yield bad, json_object(bad, line)
+    """What makes the errors of a line, and the JSON object in it; blank lines at the end are
+    none."""
+    text = read_text(file).rstrip("\n")
+    for number, line in enumerate(text.split("\n") if text else (), 1):
+        bad = partial(DataError, file, number)
+        yield bad, json_object(bad, line)
 
 
 def json_object(bad: Bad, line: str) -> dict:
@@ -117,11 +117,7 @@ def json_object(bad: Bad, line: str) -> dict:
 
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
-KINDS = "a .csv, .tsv or .jsonl file"
-SHEETS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
-"""How a spreadsheet's own file begins: it is a zip, or Excel's older format."""
-AS_CSV = "save the table as CSV, with commas, in UTF-8"
-HEAD = 1 << 16  # bytes of a table that are looked at before it is read
+KINDS = "a .csv, .tsv or .jsonl file (save a spreadsheet as CSV, with commas, in UTF-8)"
 NO_NAMES = ("", "na", "n a", "n a n a", "nan", "nat", "null", "nil", "none", "1 ind", "1 qnan")
 """What other programs write for an empty cell, normalised."""
 NAME = "a name with a letter or digit, on one line and without |, and no word for an empty cell"
@@ -133,64 +129,20 @@ _ENCODED = re.compile(
 """HTML's entities, what stands for lost bytes, and UTF-8 that was read as Latin-1 or cp1252."""
 _OF_TOKENS = ("tokens", "logprobs", "alternatives")
 """How columns end whose texts may be parts of characters."""
-_NAMELESS = re.compile(r"(Unnamed: \d+(\.\d+)?)?")
-"""How a column without a name is called, by pandas too."""
 
 
 def check_table(file: Path) -> None:
-    """Refuse, by its name and first bytes, what :func:`table_rows` cannot read: another kind of
-    file, a spreadsheet's own, whatever its name, semicolons for commas, another encoding."""
-    kind, head = file.suffix.lower(), b""
-    if file.is_file():
-        with file.open("rb") as stream:
-            head = stream.read(HEAD)
-    if head.startswith(SHEETS):
-        sheet = f"{KINDS}, and this is a spreadsheet's own or an archive; {AS_CSV}"
-        raise DataError(file, None, "file", head[:4], sheet)
-    if not file.is_file() or kind not in (*DELIMITERS, ".jsonl"):
+    """Refuse, by its name, what :func:`table_rows` cannot read."""
+    if not file.is_file() or file.suffix.lower() not in (*DELIMITERS, ".jsonl"):
         raise DataError(file, None, "file", file.name, KINDS)
-    try:
-        text = getincrementaldecoder("utf-8")().decode(head, final=len(head) < HEAD)
-    except UnicodeDecodeError as error:
-        raise wrong_encoding(file, error, line=_line(error)) from error
-    header = _without_sep(text, file).partition("\n")[0].strip()
-    for mark, name in ((";", "semicolons"), ("\t", "tabs")):
-        if kind == ".csv" and mark in header and "," not in header:
-            raise DataError(file, None, "header", header, f"commas, and no {name}; {AS_CSV}")
 
 
-def _without_sep(text: str, file: Path) -> str:
-    """The text without Excel's first line ``sep=,``, where it names the delimiter."""
-    delimiter = DELIMITERS.get(file.suffix.lower(), ",")
-    return re.sub(rf"\Asep={delimiter}\s*\n", "", text, flags=re.IGNORECASE)
-
-
-def table_text(file: Path) -> str:
-    """The text of a ``.csv`` or ``.tsv`` file from its header on; errors: :func:`read_text`."""
-    return _without_sep(read_text(file), file)
-
-
-def named_columns(
-    file: Path | str, header: Sequence[str], rows: Iterable[Sequence[object]]
-) -> list[int]:
-    """Places of the columns to read: those with a name.
-    Without one may be pandas' index, before all others, and columns that are empty, which Excel
-    leaves. :class:`DataError` for another one, and for a name that comes twice."""
-    kept: list[int] = []
-    for place, name in enumerate(header):
-        bad = partial(DataError, file, None, f"header, column {place + 1}")
-        if _NAMELESS.fullmatch(name):
-            cells = [str(cell).strip() for row in rows for cell in row[place : place + 1]]
-            filled = [cell for cell in cells if normalise(cell) not in NO_NAMES]
-            whole = all(re.fullmatch(r"\d+(\.0)?", cell) for cell in filled)
-            if not filled or (whole and not kept):
-                continue
-            if not name:
-                raise bad(filled[0], "a name for every column that is not empty")
-        if name in header[:place]:
-            raise bad(name, "a name for every column, and no name twice")
-        kept.append(place)
-    return kept
+def check_columns(file: Path | str, header: Sequence[str]) -> None:
+    """Refuse a column without a name, and a name that comes twice."""
+    for place, name in enumerate(header, 1):
+        if not name or name in header[: place - 1]:
+            words = "a name for every column, and no name twice (of pandas: index=False)"
+            raise DataError(file, None, f"header, column {place}", name, words)
 
 
 def is_name(text: str) -> bool:
@@ -224,42 +176,33 @@ def warn_of_encoded(file: object, rows: Iterable[Mapping[str, object]], stacklev
 def table_rows(
     file: Path, check_header: Callable[[Path, list[str]], None] = lambda *_: None
 ) -> list[dict[str, object]]:
-    """The rows of a table, empty ones too; blank lines at the end are none."""
+    """The rows of a table; blank lines at the end are none."""
     check_table(file)
     if file.suffix.lower() in DELIMITERS:
         return _csv_rows(file, check_header)
-    rows: list[dict[str, object]] = []
-    text = read_text(file).rstrip("\n")
-    for number, line in enumerate(text.split("\n") if text else (), 1):
-        row = json_object(partial(DataError, file, number), line) if line.strip() else {}
-        rows.append({n: v.strip() if isinstance(v, str) else v for n, v in row.items()})
-    return rows
+    return [row for _, row in json_lines(file)]
 
 
 def _csv_rows(
     file: Path, check_header: Callable[[Path, list[str]], None]
 ) -> list[dict[str, object]]:
-    stream = io.StringIO(table_text(file).rstrip("\n"), newline="")
+    stream = io.StringIO(read_text(file).rstrip("\n"), newline="")
     cells: list[list[str]] = []
     try:
         for row in csv.reader(stream, delimiter=DELIMITERS[file.suffix.lower()], strict=True):
-            cells.append(row)
+            cells.append([from_spreadsheet(cell.strip()) for cell in row])
     except csv.Error as error:
         most = f"up to {csv.field_size_limit():,} characters a cell"
         words = f"quotation marks in pairs, and {most}"
         raise DataError(file, len(cells) or None, "row", str(error), words) from error
-    header = [from_spreadsheet(name.strip()) for name in cells.pop(0)] if cells else []
-    kept = named_columns(file, header, cells)
-    check_header(file, [header[place] for place in kept])
-    rows: list[dict[str, object]] = []
+    header = cells.pop(0) if cells else []
+    check_columns(file, header)
+    check_header(file, header)
     for number, row in enumerate(cells, 1):
-        short = len(row) <= max(kept, default=-1)
-        if any(map(str.strip, row)) and (short or any(map(str.strip, row[len(header) :]))):
+        if len(row) != len(header):
             words = f"{len(header)}, as the header (cells may need quotation marks)"
             raise DataError(file, number, "row", f"{len(row)} cells", words)
-        there = [place for place in kept if place < len(row)]
-        rows.append({header[place]: from_spreadsheet(row[place].strip()) for place in there})
-    return rows
+    return [dict(zip(header, row, strict=True)) for row in cells]
 
 
 def problem(error: ValidationError, below: int = 0) -> str:

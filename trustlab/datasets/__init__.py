@@ -114,7 +114,7 @@ def _pairs(names: Any, path: Any, options: Any, n: Any = None) -> list[tuple[str
 
 def check_sets(names: Any, path: Any, options: Any, n: Any = None) -> None:
     """Refuse, before anything is read, what :func:`load_sets` would for names, paths, options and
-    numbers, and a table of one's own whose first bytes are no table's."""
+    numbers, and a table of one's own of another kind of file."""
     for name, where, _ in _pairs(names, path, options, n):
         file = _checked_path(name, where, options.get(name, {}))
         if file is not None and LOADERS[name] is cases_file.read_table:

@@ -69,17 +69,6 @@ def allowed(words: str, holds: Callable[[Any], object] = lambda _: True) -> Wrap
     return WrapValidator(check)
 
 
-def of_kind(words: str, *kinds: type) -> BeforeValidator:
-    """A pydantic check that a value is of one of the ``kinds``; ``words`` say what is allowed."""
-
-    def check(value: object) -> object:
-        if not isinstance(value, kinds):
-            raise PydanticCustomError("not allowed", words)  # pyright: ignore
-        return value
-
-    return BeforeValidator(check)
-
-
 class Row(BaseModel, strict=True):
     """The fields of a JSON object; further ones are let be, and null is absent."""
 
@@ -120,10 +109,9 @@ Text = Annotated[str, allowed("a str that is not empty", lambda s: s.strip() and
 
 OWN = ("id", "statements", "text", "diagnosis", "accepted")
 """The columns with a meaning; every other one describes the patient."""
-_TURN = re.compile(r"(?:^|\s+)(?=(?:Doctor|Patient):)")
 _DIALOGUE = re.compile(r"^\s*(?:Doctor|Patient):", re.MULTILINE)
 _EMPTY = (None, "", [])
-_SHORT, _BLANK = f"fewer than {MIN_STATEMENTS} statements", "empty rows"
+_SHORT = f"fewer than {MIN_STATEMENTS} statements"
 
 
 def _parts(between: str, value: object) -> object:
@@ -139,44 +127,32 @@ Name = Annotated[str, allowed(NAME, is_name)]
 class _Own(Row):
     id: Text
     diagnosis: Name
-    accepted: Annotated[
-        list[Name],
-        BeforeValidator(partial(_parts, ";")),
-        of_kind("a list of names, or one str with ; between", list, str),
-    ] = []
-    statements: Annotated[
-        list[Text],
-        BeforeValidator(partial(_parts, "\n")),
-        of_kind("a list of strings, or one str with a statement on each line", list, str),
-    ] = []
+    accepted: Annotated[list[Name], BeforeValidator(partial(_parts, ";"))] = []
+    statements: Annotated[list[Text], BeforeValidator(partial(_parts, "\n"))] = []
     text: str = ""
 
 
 def read_table(path: Path, seed: int = 0) -> Read:
     """The cases of the table ``path`` in file order: ``.csv``, ``.tsv`` or ``.jsonl``, in UTF-8.
-    The columns: data/README.md, *Your own cases*; of a dialogue in ``text`` an exchange is a
-    statement. Left out and counted: cases with 10 statements or fewer, empty rows.
-    :class:`DataError`: a row or header that breaks the format, also of those left out. A warning
-    names cells that another program has encoded (``&#39;``). ``seed``: not used."""
+    The columns: data/README.md, *Your own cases*. Left out and counted: cases with 10 statements or
+    fewer. :class:`DataError`: a row or header that breaks the format, also of those left out. A
+    warning names cells that another program has encoded (``&#39;``). ``seed``: not used."""
     cases: list[Case] = []
     seen: dict[str, int] = {}
-    left_out: dict[str, list[str]] = {_SHORT: [], _BLANK: []}
+    short: list[str] = []
     rows = table_rows(path, _check_header)
     warn_of_encoded(path, rows, stacklevel=6)
     for number, row in enumerate(rows, 1):
-        if all(value in _EMPTY for value in row.values()):
-            left_out[_BLANK].append(str(number))
-            continue
         bad = partial(DataError, path, number)
         case = _case_of_row(bad, row)
         if first := seen.get(case.case_id):
             raise bad("id", case.case_id, f"an id that no earlier row has (row {first} has it)")
         seen[case.case_id] = number
         if len(case.statements) < MIN_STATEMENTS:
-            left_out[_SHORT].append(str(number))
+            short.append(str(number))
         else:
             cases.append(case)
-    return Read(cases, len(rows), {what: numbers for what, numbers in left_out.items() if numbers})
+    return Read(cases, len(rows), {_SHORT: short} if short else {})
 
 
 def _check_header(file: Path, header: list[str]) -> None:
@@ -195,18 +171,12 @@ def _case_of_row(bad: Bad, row: dict[str, object]) -> Case:
         raise bad("text", own.text, "statements or text, not both in one row")
     if not {"statements", "text"} & set(row):
         raise bad("statements", None, "statements or text in every row")
-    statements = tuple(map(Statement, _exchanges(own.statements or _pieces(own.text))))
+    if _DIALOGUE.search(own.text):
+        raise bad("text", own.text, "running text; a dialogue goes into statements, turn by turn")
+    statements = tuple(map(Statement, _exchanges(own.statements or sentences(own.text))))
     accepted = tuple(dict.fromkeys((own.diagnosis, *map(str.strip, own.accepted))))
     about = {n: value for n, value in row.items() if n not in OWN and value not in _EMPTY}
     return Case(own.id, "table", statements, own.diagnosis, accepted, about)
-
-
-def _pieces(text: str) -> list[str]:
-    """Running text as sentences; a dialogue as turns, what stands before it as sentences."""
-    if not _DIALOGUE.search(text):
-        return sentences(text)
-    before, *turns = _TURN.split(text)
-    return sentences(before) + [" ".join(turn.split()) for turn in turns]
 
 
 def _exchanges(pieces: Iterable[str]) -> list[str]:

@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 
 from trustlab.agents.giveaway import giveaway
 from trustlab.choices import utf8
-from trustlab.datasets.cases_file import MIN_STATEMENTS, Read, Row, Text, allowed, checked, of_kind
+from trustlab.datasets.cases_file import MIN_STATEMENTS, Read, Row, Text, allowed, checked
 from trustlab.knowledge import load_knowledge
 from trustlab.records import Case, Statement, normalise
 from trustlab.tables import DataError, whole_json, within
@@ -53,7 +53,6 @@ def _names_disease(value: str) -> bool:
 
 
 Disease = Annotated[str, allowed("the name of a disease", _names_disease)]
-Objects = of_kind("a list of objects", list)
 
 
 class _Named(Row):
@@ -85,8 +84,8 @@ class _Entry(Row):
 class _Spoken(Row):
     speaker: Annotated[str, allowed(" or ".join(SPEAKERS), SPEAKERS.__contains__)]
     text: Annotated[str, allowed("a str", utf8)]
-    nlu: Annotated[list[_Entry], Objects] = []
-    actions: Annotated[list[_Action], Objects] = []
+    nlu: list[_Entry] = []
+    actions: list[_Action] = []
 
 
 class _Dialogue(Row):

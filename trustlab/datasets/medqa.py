@@ -19,7 +19,6 @@ from trustlab.datasets.cases_file import (
     Text,
     allowed,
     checked,
-    of_kind,
 )
 from trustlab.knowledge import load_knowledge
 from trustlab.records import Case, Statement, normalise
@@ -83,11 +82,7 @@ class _Asked(Row):
 class _Answered(Row):
     """What is judged in the rows that become cases."""
 
-    options: Annotated[
-        dict[str, Text],
-        Field(min_length=2),
-        of_kind("an object, letter to text, two options or more", dict),
-    ]
+    options: Annotated[dict[str, Text], Field(min_length=2)]
     answer: str
     answer_idx: str
     meta_info: str | None = None

@@ -38,8 +38,8 @@ from trustlab.tables import (
     NO_NAMES,
     Bad,
     DataError,
+    check_columns,
     is_name,
-    named_columns,
     on_one_line,
     table_rows,
     warn_of_encoded,
@@ -326,9 +326,9 @@ def _check_percent(file: Path | str, model: str, generations: Sequence[Generatio
 
 def _frame_rows(file: Path | str, table: pd.DataFrame) -> list[dict[str, Any]]:
     """The rows of a frame, what is empty as ``None``."""
-    header = list(map(str, table.columns))
-    named = table.iloc[:, named_columns(file, header, table.to_numpy(dtype=object))]
-    rows: list[dict[str, Any]] = named.rename(columns=str).to_dict("records")  # type: ignore
+    table = table.rename(columns=str)
+    check_columns(file, list(table.columns))
+    rows: list[dict[str, Any]] = table.to_dict("records")  # type: ignore
     return [{name: None if _empty(value) else value for name, value in r.items()} for r in rows]
 
 

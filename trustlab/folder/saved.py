@@ -18,7 +18,7 @@ from trustlab.models.cache import CALL_COLUMNS
 from trustlab.paths import NOTICE, from_spreadsheet, save_json, save_tables
 from trustlab.records import Generation
 from trustlab.run import ANSWERS, CONFIDENCE, Run
-from trustlab.tables import table_text
+from trustlab.tables import read_text
 
 LIBRARIES = (
     "numpy", "pandas", "scipy", "scikit-learn", "torch", "transformers", "sentence-transformers",
@@ -157,7 +157,7 @@ def read_table(file: Path) -> pd.DataFrame:
         none: Any = {c: ["", "NA", "NaN", "nan"] for c in kinds if c not in words}
         none |= {"answer": [""]}  # other texts are empty, never missing
         how: dict[str, Any] = {"dtype": words, "keep_default_na": False, "na_values": none}
-        table: Any = pd.read_csv(io.StringIO(table_text(file)), **how)
+        table: Any = pd.read_csv(io.StringIO(read_text(file)), **how)
         table = table.assign(**{c: table[c].map(from_spreadsheet) for c in words if c in table})
         lost = [c for c in ("answer", "n_samples") if c in table and not table[c].count()]
         table = table.assign(**{c: pd.Series([None] * len(table), dtype=object) for c in lost})
