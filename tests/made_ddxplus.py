@@ -21,7 +21,6 @@ def evidence(
     meanings = {v: {"fr": "non", "en": en} for v, en in named.items()}
     return {
         "code_question": parent,
-        "question_en": "Asked in the release's words?",
         "data_type": kind,
         "default_value": default,
         "possible-values": list(values),
@@ -42,16 +41,16 @@ CODES = {
     "E_135": evidence("C", "E_129", "V_10", {"V_10": "N", "V_12": "Y"}),
     "E_37": evidence(parent="E_36"),
     "E_204": evidence("C", None, "V_10", {"V_10": "N", "V_6": "Asia"}),
-    "E_900": evidence(),
-    "E_901": evidence("M", "E_900", "V_123", NOWHERE),
-    "E_902": evidence("C", "E_900", "V_10", {"V_10": "N", "V_12": "Y"}),
+    "E_201": evidence(),
+    "E_133": evidence("M", "E_201", "V_123", NOWHERE),
+    "E_130": evidence("C", "E_201", "V_10", {"V_10": "N", "V_12": "Y"}),
 }
 QUIRKS = (
     "E_129 E_131_@_V_10 E_135_@_V_12 E_204_@_V_10 E_37 E_53 E_54_@_V_11 E_55_@_V_108 E_55_@_V_123"
-    " E_55_@_V_16 E_56_@_7 E_57_@_V_123 E_59_@_0 E_900 E_901_@_V_89 E_901_@_V_16 E_902_@_V_10 E_91"
+    " E_55_@_V_16 E_56_@_7 E_57_@_V_123 E_59_@_0 E_201 E_133_@_V_89 E_133_@_V_16 E_130_@_V_10 E_91"
 )
 SOME = (
-    "E_37 E_53 E_54_@_V_192 E_55_@_V_89 E_56_@_3 E_57_@_V_16 E_59_@_10 E_900 E_91 E_129 E_204_@_V_6"
+    "E_37 E_53 E_54_@_V_192 E_55_@_V_89 E_56_@_3 E_57_@_V_16 E_59_@_10 E_201 E_91 E_129 E_204_@_V_6"
 )
 EVERY_QUIRK, ELEVEN = QUIRKS.split(), SOME.split()
 ROW = {

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import ast
-import json
 import random
 import re
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -19,7 +17,7 @@ import pandas as pd
 from pydantic import Field
 
 from trustlab.datasets.cases_file import MIN_STATEMENTS, Bad, Read, Row, checked
-from trustlab.knowledge import answer_text, load_knowledge, phrase_list, say
+from trustlab.knowledge import answer_text, load_knowledge, say
 from trustlab.records import Case, Statement
 from trustlab.tables import DataError, whole_json, within, wrong_encoding
 
@@ -30,14 +28,12 @@ GET_IT = (
     f"trustlab data fetch ddxplus --to FOLDER gets {CONDITIONS}, {EVIDENCES} and"
     " release_test_patients.zip of 'DDXPlus Dataset (English)', figshare article 22687585, CC BY"
 )
-_SPLIT_FILE = re.compile(r"release_(test|validate|train)_patients[^.]*(\.csv|\.txt|\.zip)?")
 
 
 class Evidence(Row):
     """One entry of the evidence file, by its fields there."""
 
     code_question: str
-    question_en: str
     data_type: Literal["B", "C", "M"]
     default_value: int | str
     possible_values: list[Any] = Field(alias="possible-values")
@@ -75,15 +71,12 @@ def patients_file(path: Path) -> Path:
     is none, or several. The other splits are read only by their own path."""
     if path.is_file():
         return path
-    found = sorted(p for p in path.glob("release_*") if _SPLIT_FILE.fullmatch(p.name))
-    tests = [p for p in found if p.name.startswith("release_test_")]
-    if len(tests) == 1:
-        return tests[0]
-    what = f"no folder with release_test_patients*.csv or .zip; {GET_IT}"
-    if found:
-        what = "a folder with several test files" if tests else "a folder with no test file"
-        what += f"; give one file as path: {', '.join(p.name for p in tests or found)}"
-    raise ValueError(f"path is {str(path)!r}, {what}")
+    found = sorted(path.glob("release_test_patients*"))
+    if len(found) != 1:
+        names = ", ".join(p.name for p in found) or "none"
+        what = f"a folder with {len(found)} files release_test_patients* ({names})"
+        raise ValueError(f"path is {str(path)!r}, {what}; give one file as path, or {GET_IT}")
+    return found[0]
 
 
 def read_release(folder: Path) -> Release:
@@ -101,15 +94,17 @@ def read_release(folder: Path) -> Release:
         code: checked(Evidence, entry, within(folder / EVIDENCES, code, "."))
         for code, entry in found[EVIDENCES].items()
     }
+    for code in evidences:
+        if code not in load_knowledge().finding_of_code:
+            words = "the evidences of the English release, for which we have words"
+            raise DataError(folder / EVIDENCES, None, "evidence", code, words)
     return Release(frozenset(found[CONDITIONS]), evidences)
 
 
 def rows(file: Path) -> Iterator[tuple[int, dict[str, str]]]:
     """(number from 1, columns) of every row, unchecked; :class:`DataError` for no such table."""
-    how: Any = {"dtype": str, "na_filter": False, "encoding": "utf-8-sig"}
     try:
-        packed = file.suffix == ".zip" or zipfile.is_zipfile(file)
-        table = pd.read_csv(file, compression="zip" if packed else None, **how)
+        table = pd.read_csv(file, dtype=str, na_filter=False, encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise wrong_encoding(file, error) from error
     except (ValueError, zipfile.BadZipFile, zlib.error, EOFError) as error:
@@ -150,21 +145,12 @@ def read_patient(file: Path, number: int, row: dict, release: Release) -> Patien
 def _list(bad: Bad, row: dict, column: str) -> list:
     why = content = None
     try:
-        content = _literal(row[column])
+        content = ast.literal_eval(row[column])
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError) as error:
         why = error
     if not isinstance(content, list):
         raise bad(column, row[column], "a Python list literal") from why
     return content
-
-
-def _literal(text: str) -> object:
-    """The Python literal; by JSON, several times as fast, where only the quotes differ. What JSON
-    alone knows (``true``, ``null``) is no code, name or probability: it is refused all the same."""
-    if '"' not in text and "\\" not in text:
-        with suppress(json.JSONDecodeError):
-            return json.loads(text.replace("'", '"'), parse_constant=ast.literal_eval)
-    return ast.literal_eval(text)
 
 
 def _differential(bad: Bad, pairs: list, release: Release) -> tuple[tuple[str, float], ...]:
@@ -207,7 +193,6 @@ def _evidences(row: Bad, codes: list, release: Release) -> dict[str, list[str]]:
 
 SHORT, AGAIN = f"fewer than {MIN_STATEMENTS} statements", "the same row as an earlier one"
 LACKING = "cases whose differential lacks their pathology"
-_PLAIN = {"Y": "yes", "N": "no", "NA": "I cannot say"}
 
 
 def told_first(demographics: bool, age: int, sex: str) -> tuple[Statement, ...]:
@@ -257,8 +242,8 @@ class _Cases(Sequence[Case]):
     def __init__(self, file: Path, kept: Sequence[Kept], release: Release, seed: int, first: First):
         self._file, self._kept, self._release, self._seed = file, kept, release, seed
         self._first = first
-        known = (load_knowledge().finding_of_code.get(code) for code in release.evidences)
-        self._denies = frozenset(finding.id for finding in known if finding)
+        known = load_knowledge().finding_of_code
+        self._denies = frozenset(known[code].id for code in release.evidences)
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -290,25 +275,14 @@ class _Cases(Sequence[Case]):
         """The evidence in one of its wordings; the default value means "not present": a denial, or
         left out beside others."""
         evidence = self._release.evidences[code]
-        finding = load_knowledge().finding_of_code.get(code)
+        finding = load_knowledge().finding_of_code[code]
         present = tuple(v for v in values if v != str(evidence.default_value))
         affirmed = evidence.data_type == "B" or bool(present)
-        wording = rng.randrange(len(finding.affirm if affirmed else finding.deny)) if finding else 0
-        if finding is None:
-            return Statement(_release_words(evidence, present), code, affirmed)
+        wording = rng.randrange(len(finding.affirm if affirmed else finding.deny))
         known = load_knowledge().value_of_code
         phrases = [known[v].phrase if v in known else evidence.meanings[v] for v in present]
         text = say(finding, answer_text(finding, affirmed, phrases, wording))
         return Statement(text, finding.id, affirmed)
-
-
-def _release_words(evidence: Evidence, present: Sequence[str]) -> str:
-    """The release's own question and meanings, for an evidence that our knowledge table lacks."""
-    answer = "yes"
-    if evidence.data_type != "B":
-        meanings = [evidence.meanings.get(v, v) for v in present or [str(evidence.default_value)]]
-        answer = phrase_list([_PLAIN.get(m, m) for m in meanings])
-    return f"Doctor: {evidence.question_en}\nPatient: {answer[:1].upper()}{answer[1:]}."
 
 
 def _order(patient: Patient, release: Release, rng: random.Random) -> list[str]:
