@@ -73,8 +73,8 @@ def load_sets(
     options: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> list[Case]:
     """The cases of one or several data sets, one set after the other; ``n`` of each set, or all if
-    it has fewer (a list: one number for each set). ``path``: one path for one data set, a list for
-    several, ``None`` if none is needed. ``options``: the loaders' own, by data set. Otherwise as
+    it has fewer (a list: one number for each set). ``path``: one for each set (a list), ``None`` if
+    none is needed. ``options``: the loaders' own, by data set. Otherwise as
     :func:`load_cases`. ``ValueError`` also if names, paths, numbers or options do not pair up, or
     if a case occurs twice."""
     pairs, chosen = _pairs(names, path, options or {}, n), options or {}
@@ -92,16 +92,13 @@ def load_sets(
 def _pairs(names: Any, path: Any, options: Any, n: Any = None) -> list[tuple[str, Any, Any]]:
     """Each data set with its path and number of cases; ``ValueError`` as :func:`load_sets`."""
     asked = [names] if isinstance(names, str) else list(names)
-    paths: list[Any] = [None] * len(asked)
-    if path is not None:
-        paths = [path] if isinstance(path, str | Path) else list(path)
-    if not asked or len(paths) != len(asked):
-        need = f"{len(asked)} data sets need a path each (null where none is needed)"
-        raise ValueError(f"{need}; path is {path!r}")
-    most = list(n) if isinstance(n, list | tuple) else [n] * len(asked)
-    if len(most) != len(asked):
-        need = f"{len(asked)} data sets need one number, or one each (null for all)"
-        raise ValueError(f"{need}; n is {n!r}")
+    columns: list[list[Any]] = []
+    for what, given in (("path", path), ("n", n)):
+        values = list(given) if isinstance(given, list | tuple) else [given] * len(asked)
+        if not asked or len(values) != len(asked):
+            need = f"{len(asked)} data sets need one {what}, or one each (null for none)"
+            raise ValueError(f"{need}; {what} is {given!r}")
+        columns.append(values)
     each = options.values() if isinstance(options, Mapping) else [options]
     if not all(isinstance(one, Mapping) for one in each):
         form = "a mapping such as {'medqa': {'ids': ...}}"
@@ -109,7 +106,7 @@ def _pairs(names: Any, path: Any, options: Any, n: Any = None) -> list[tuple[str
     if strange := [repr(name) for name in options if name not in asked]:
         named = f"the data sets asked for are {', '.join(asked)}"
         raise ValueError(f"options are for {', '.join(strange)}; {named}")
-    return list(zip(asked, paths, most, strict=True))
+    return list(zip(asked, *columns, strict=True))
 
 
 def check_sets(names: Any, path: Any, options: Any, n: Any = None) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, StrictInt, StrictStr, TypeAdapter, ValidationError
 
 from trustlab.datasets.cases_file import (
     MIN_STATEMENTS,
@@ -38,6 +38,7 @@ LONG_ASKING = "of these, for a diagnosis"
 LONG_WITH = f"questions with {MIN_STATEMENTS} statements or more, the last sentence counted"
 QUESTIONS = ("diagnosis", "any")
 Ids = Sequence[str | int] | None
+IDS = TypeAdapter(Annotated[list[StrictStr | StrictInt], Field(min_length=1)])
 
 _WORDS = word_lists("medqa")
 _DISEASES = frozenset(_WORDS["diseases"].split())
@@ -255,19 +256,15 @@ def _answer(row: dict) -> str | None:
     return _unquoted(answer) if isinstance(answer, str) else None
 
 
-_IDS = "allowed is a list of ids or row numbers, such as [32, 'medqa-40']"
-
-
-def _wanted(ids: Sequence[str | int], known: set[str], file: Path) -> set[str]:
+def _wanted(ids: object, known: set[str], file: Path) -> set[str]:
     """The ids asked for, each of which must be ``known``."""
-    if isinstance(ids, str | bytes) or not isinstance(ids, Sequence):
-        raise ValueError(f"ids is {ids!r}; {_IDS}")
-    if wrong := [one for one in ids if not isinstance(one, str | int) or isinstance(one, bool)]:
-        raise ValueError(f"ids has {', '.join(map(repr, wrong[:10]))}; {_IDS}")
-    wanted = {str(one).removeprefix("medqa-") for one in ids}
+    try:
+        listed = IDS.validate_python(ids)
+    except ValidationError as error:
+        form = "a list of ids or row numbers, such as [32, 'medqa-40']"
+        raise ValueError(f"ids is {ids!r}; allowed is {form}") from error
+    wanted = {str(one).removeprefix("medqa-") for one in listed}
     if unknown := sorted(wanted - known):
         known_ids = f"which {file} does not; allowed are its ids or row numbers from 1"
         raise ValueError(f"ids has {', '.join(unknown[:10])}, {known_ids}")
-    if not wanted:
-        raise ValueError("ids is empty; allowed is at least one id")
     return wanted
