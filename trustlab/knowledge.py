@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from pathlib import Path
+
+from pydantic import TypeAdapter
 
 from trustlab.files import DATA, read_yaml
 from trustlab.records import Statement, normalise
@@ -121,26 +122,22 @@ def answer_text(
 
 
 @lru_cache(maxsize=1)
-def load_knowledge(folder: Path | None = None) -> Knowledge:
+def load_knowledge() -> Knowledge:
     """Read the three files of ``data/knowledge`` (cached)."""
-    folder = folder or DATA / "knowledge"
+    folder = DATA / "knowledge"
     values = {k: Value(id=k, **v) for k, v in read_yaml(folder / "values.yml").items()}
-    findings = {}
-    for row in read_yaml(folder / "findings.yml"):
-        row["affirm"], row["deny"] = tuple(row["affirm"]), tuple(row["deny"])
-        findings[row["id"]] = Finding(**row)
-    conditions = {}
-    for row in read_yaml(folder / "conditions.yml"):
-        grades = row["findings"]
-        row |= {"grades": grades, "findings": {f: GRADES[g] for f, g in grades.items()}}
-        row |= {"synonyms": tuple(row["synonyms"]), "age": tuple(row["age"])}
-        conditions[row["id"]] = Condition(**row)
+    findings = TypeAdapter(list[Finding]).validate_python(read_yaml(folder / "findings.yml"))
+    rows = read_yaml(folder / "conditions.yml")
+    for row in rows:
+        row["grades"] = row["findings"]
+        row["findings"] = {name: GRADES[grade] for name, grade in row["grades"].items()}
+    conditions = TypeAdapter(list[Condition]).validate_python(rows)
     return Knowledge(
-        findings=findings,
-        conditions=conditions,
+        findings={f.id: f for f in findings},
+        conditions={c.id: c for c in conditions},
         values=values,
-        finding_of_code={f.ddxplus: f for f in findings.values() if f.ddxplus},
+        finding_of_code={f.ddxplus: f for f in findings if f.ddxplus},
         value_of_code={v.ddxplus: v for v in values.values() if v.ddxplus},
-        condition_of_ddxplus={c.ddxplus: c for c in conditions.values() if c.ddxplus},
-        condition_of_name={normalise(n): c for c in conditions.values() for n in c.names},
+        condition_of_ddxplus={c.ddxplus: c for c in conditions if c.ddxplus},
+        condition_of_name={normalise(n): c for c in conditions for n in c.names},
     )
