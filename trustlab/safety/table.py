@@ -122,7 +122,9 @@ class Safety:
 
     def rules_for(self, entry: Entry) -> tuple[Rule, ...]:
         """The rules that speak of a drug or test, in the table's order."""
-        return self._rules[entry.id]
+        kinds = entry.kinds
+        rules = self.drug_rules if entry.id in self.drugs else self.test_rules
+        return tuple(rule for rule in rules.values() if rule.items & kinds)
 
     @cached_property
     def _names(self) -> dict[str, dict[str, Entry]]:
@@ -136,15 +138,6 @@ class Safety:
     def _phrases(self) -> dict[str, dict[str, ChartFact]]:
         kinds = ("allergies", "illnesses", "pregnancy")
         return {kind: by_phrase(getattr(self, kind)) for kind in kinds}
-
-    @cached_property
-    def _rules(self) -> dict[str, tuple[Rule, ...]]:
-        pairs = [(self.drugs, self.drug_rules), (self.tests, self.test_rules)]
-        return {
-            e.id: tuple(r for r in rules.values() if r.items & e.kinds)
-            for es, rules in pairs
-            for e in es.values()
-        }
 
 
 def named(entries: Mapping[str, Entry], name: str) -> Entry | None:
