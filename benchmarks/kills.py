@@ -316,7 +316,8 @@ def outcome(path: Path, requests: list[Any], right: list[list[str]]) -> tuple[st
 
 
 def flips(folder: Path, n: int, rng: random.Random, structure: bool = False) -> Row:
-    """A bit flips in the file; what is refused is mended with ``trustlab cache check --mend``."""
+    """A bit flips in the file; of one that is refused, what ``trustlab cache export`` saves is
+    taken into a new one."""
     whole, copy, requests = folder / "whole.sqlite", folder / "copy.sqlite", test_cache.batch(60)
     cached = CachedModel(Wordy(), whole)
     right = test_cache.written(cached.generate(requests))
@@ -334,10 +335,13 @@ def flips(folder: Path, n: int, rng: random.Random, structure: bool = False) -> 
         became, asked = outcome(copy, requests, right)
         if became == "refused":
             flipped(whole, copy, at)
-            named = damaged_rows(copy, mend=True)
-            mended, asked = outcome(copy, requests, right)
+            named = damaged_rows(copy)
+            export_cache(copy, folder / "saved.jsonl.gz")
+            (saved := folder / "saved.sqlite").unlink(missing_ok=True)
+            import_cache(saved, folder / "saved.jsonl.gz")
+            ended, asked = outcome(saved, requests, right)
             became = (
-                "refused, mended" if named and mended in ("harmless", "asked again") else "SILENT"
+                "refused, saved" if named and ended in ("harmless", "asked again") else "SILENT"
             )
         met[became] += 1
         again, most = again + asked, max(most, asked)

@@ -633,16 +633,13 @@ def test_a_damaged_row_is_named_dropped_asked_again_and_never_leaves(why, change
     key = request_keys(ONE, fake.name, fake.revision)[1]
     assert cache.damaged_rows(path) == {}
 
-    def damage() -> None:
-        with sqlite3.connect(path) as file:
-            value = json.dumps({**GOOD, **change})
-            file.execute("UPDATE replies SET value = ? WHERE key = ?", (value, key))
-
-    damage()
+    with sqlite3.connect(path) as file:
+        value = json.dumps({**GOOD, **change})
+        file.execute("UPDATE replies SET value = ? WHERE key = ?", (value, key))
     assert list(found := cache.damaged_rows(path)) == [key] and re.search(why, found[key])
-    with pytest.raises(ValueError, match=f"no whole reply cache: row {key}: .*{why}"):
+    with pytest.raises(ValueError, match=f"no whole reply cache: {key}: .*{why}"):
         import_cache(tmp_path / "other", path)
-    with pytest.warns(UserWarning, match=f"row {key} is not written"):
+    with pytest.warns(UserWarning, match=f"{key} is damaged, and not written"):
         assert export_cache(path, tmp_path / "out.gz") == 2
     with pytest.warns(UserWarning, match=f"row {key} is left out"), pytest.raises(CacheMiss):
         CachedModel(fake, path, offline=True).generate([ONE])
@@ -650,8 +647,6 @@ def test_a_damaged_row_is_named_dropped_asked_again_and_never_leaves(why, change
         (again,) = CachedModel(fake, path).generate([ONE])
     assert written([first]) == written([again])
     assert cache.damaged_rows(path) == {} and n_rows(path) == 3
-    damage()
-    assert list(cache.damaged_rows(path, mend=True)) == [key] and n_rows(path) == 2
 
 
 def test_a_row_that_could_be_believed_and_is_not_what_was_kept_is_damaged(tmp_path):
@@ -688,32 +683,38 @@ def closed_cache(path: Path, **how: Any) -> list[list[str]]:
         return written(cached.generate(batch(40)))
 
 
-def test_a_file_whose_own_description_is_damaged_is_refused_and_mended_whole(tmp_path):
-    """A second mend keeps what the first has put aside."""
-    made, aside = closed_cache(path := tmp_path / "c.sqlite"), {}
-    for name in ("c.sqlite.damaged", "c.sqlite.damaged1"):
-        flip(path, PAGES_CELLS)
-        aside[name] = path.read_bytes()
-        with pytest.raises(ValueError, match=r"c.sqlite.*damaged"):
-            CachedModel(Fake(), path)
-        told = cache.damaged_rows(path, mend=True)["the file"]
-        assert "new file" in told and name in told and closed_cache(path, offline=True) == made
-    assert aside == {name: (tmp_path / name).read_bytes() for name in aside}
+def test_a_file_whose_own_description_is_damaged_is_refused_and_exported_whole(tmp_path):
+    made = closed_cache(path := tmp_path / "c.sqlite")
+    flip(path, PAGES_CELLS)
+    before = path.read_bytes()
+    for opens in (lambda: CachedModel(Fake(), path), lambda: import_cache(tmp_path / "d", path)):
+        with pytest.raises(ValueError, match=r"c.sqlite.*damaged|no whole reply cache: the file"):
+            opens()
+    assert "trustlab cache export saves its 120 whole rows" in cache.damaged_rows(path)["the file"]
+    with pytest.warns(UserWarning, match="the file is damaged, and not written"):
+        assert export_cache(path, tmp_path / "saved.gz") == 120
+    assert path.read_bytes() == before
+    import_cache(tmp_path / "new.sqlite", tmp_path / "saved.gz")
+    assert closed_cache(tmp_path / "new.sqlite", offline=True) == made
 
 
-def test_a_damaged_file_in_use_is_not_replaced(tmp_path):
-    closed_cache(path := tmp_path / "c.sqlite")
-    code = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute('SELECT *"
-    code += " FROM replies').fetchone(); print(flush=True); input()"
-    held = [sys.executable, "-c", code, path]
-    with subprocess.Popen(held, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as run:
-        run.stdout.readline()
-        flip(path, PAGES_CELLS)
-        before = path.read_bytes()
-        with pytest.raises(ValueError, match=r"c.sqlite is in use by a run"):
-            cache.damaged_rows(path, mend=True)
-        assert path.read_bytes() == before
-        run.communicate(b"\n")
+class Wordy(Fake):
+    """Its replies are longer than two pages of SQLite's."""
+
+    def reply(self, request: Request, i: int) -> Reply:
+        made = super().reply(request, i)
+        return replace(made, text=f"{made.text} " * 500)
+
+
+def test_long_rows_of_a_damaged_file_are_exported_whole(tmp_path):
+    with closing(CachedModel(Wordy(), path := tmp_path / "c.sqlite")) as cached:
+        made = written(cached.generate(batch(4)))
+    flip(path, PAGES_CELLS)
+    with pytest.warns(UserWarning, match="the file is damaged"):
+        assert export_cache(path, tmp_path / "saved.gz") == 12
+    import_cache(tmp_path / "new.sqlite", tmp_path / "saved.gz")
+    kept = CachedModel(Wordy(), tmp_path / "new.sqlite", offline=True)
+    assert written(kept.generate(batch(4))) == made
 
 
 def test_a_row_is_dropped_from_no_file_whose_index_is_damaged(tmp_path):
@@ -724,7 +725,7 @@ def test_a_row_is_dropped_from_no_file_whose_index_is_damaged(tmp_path):
     two, three = (re.search(rb"[0-9a-f]{64}" + bytes([k]), raw).end() - 1 for k in (2, 3))
     flip(path, two)  # each key leads to the other's row
     flip(path, three)
-    with pytest.raises(ValueError, match=r"c: .*trustlab cache check --mend"):
+    with pytest.raises(ValueError, match=r"c: .*trustlab cache export"):
         CachedModel(Fake(), path).generate([ONE])
     assert n_rows(path) == 3
 
@@ -746,7 +747,6 @@ def test_another_s_file_is_no_reply_cache(tmp_path):
     [
         "CREATE VIEW replies AS SELECT 'a' AS key, 'b' AS value",
         "CREATE TABLE kept (key, value); CREATE VIEW Replies AS SELECT * FROM kept",
-        "CREATE VIRTUAL TABLE replies USING fts5(key, value)",
         "CREATE TABLE kept (key); CREATE INDEX replies ON kept (key)",
         "CREATE TABLE kept (key); CREATE TRIGGER replies AFTER INSERT ON kept BEGIN SELECT 1; END",
     ],
@@ -754,11 +754,14 @@ def test_another_s_file_is_no_reply_cache(tmp_path):
 def test_replies_that_are_no_table_are_refused(statement, tmp_path):
     with closing(sqlite3.connect(path := tmp_path / "theirs")) as theirs:
         theirs.executescript(statement)
-    before, words = path.read_bytes(), "theirs holds no table of replies: CREATE "
-    for opens in (lambda: CachedModel(Fake(), path), lambda: import_cache(tmp_path / "c", path)):
+    before, words = path.read_bytes(), "theirs holds no table of replies: it is another's file"
+    for opens in (
+        lambda: CachedModel(Fake(), path),
+        lambda: import_cache(tmp_path / "c", path),
+        lambda: cache.damaged_rows(path),
+    ):
         with pytest.raises(ValueError, match=words):
             opens()
-    assert re.search(words, cache.damaged_rows(path)["the file"])
     assert path.read_bytes() == before and n_rows(tmp_path / "c") == 0
 
 

@@ -583,19 +583,16 @@ def cache_import(
 
 
 @cache_app.command("check")
-def cache_check(
-    path: Cache = paths.REPLIES,
-    mend: Annotated[bool, _option("drop them, save the others", "--mend")] = False,
-) -> None:
-    """Name the damaged rows of the cache, or a damaged file. Exit codes: 0 none or mended, 1 some,
-    2 refused."""
+def cache_check(path: Cache = paths.REPLIES) -> None:
+    """Name the damaged rows of the cache, which a run asks for again, or a damaged file. Exit
+    codes: 0 none, 1 some, 2 refused."""
     from trustlab.models.cache import damaged_rows
 
-    damaged = damaged_rows(path, mend)
+    damaged = damaged_rows(path)
     for key, why in damaged.items():
         typer.echo(f"{key}: {why}")
-    typer.echo(f"{path}: {len(damaged)} damaged rows{', dropped' if mend and damaged else ''}")
-    if damaged and not mend:
+    typer.echo(f"{path}: {len(damaged)} damaged rows")
+    if damaged:
         raise typer.Exit(1)
 
 

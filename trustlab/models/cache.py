@@ -9,7 +9,6 @@ import lzma
 import math
 import os
 import re
-import shutil
 import sqlite3
 import threading
 import time
@@ -743,7 +742,7 @@ _KEY = re.compile(r"[0-9a-f]{64}")
 _KIND = re.compile(r'[{,]\s*"(n_tokens|provides)"\s*:')
 _LINE = re.compile(r'\s*\{\s*"key"\s*:\s*"([^"]*)"\s*,\s*"value"\s*:\s*(\{.*\})\s*\}\s*')
 """An exported reply; what follows the value is no JSON of one."""
-DAMAGED = "a damaged one, which trustlab cache check --mend saves the rows of"
+DAMAGED = "a damaged one, whose whole rows trustlab cache export saves"
 PAGE = 4096
 _CELL = re.compile(rb"\x81\x0d([\x80-\xff]{0,4}[\x00-\x7f])([0-9a-f]{64}\{)")
 """How SQLite begins a row here: the kinds of key and value, a key, and an object of JSON."""
@@ -751,35 +750,55 @@ _BROKEN = {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
 def export_cache(path: str | os.PathLike[str], target: str | os.PathLike[str]) -> int:
-    """Write every reply of the cache to one JSON-lines file, sorted by key; the number of replies.
-    It is compressed by gzip, or by xz, smaller and slower, where its name ends in ".xz". The same
-    replies give the same bytes. FileNotFoundError if there is no cache at ``path``."""
+    """Write every whole reply of the cache to one JSON-lines file, sorted by key; the number of
+    replies. It is compressed by gzip, or by xz, smaller and slower, where its name ends in ".xz".
+    The same replies give the same bytes. What is damaged is left out with a warning.
+    FileNotFoundError if there is no cache at ``path``."""
     n_rows = 0
-    with closing(_there(path)) as connection, packed(Path(target), 9) as file:
-        for key, value, why in _checked_rows(connection):
+    with packed(Path(target), 9) as file:
+        for key, value, why in _every_row(path):
             if why:
-                warnings.warn(f"{path}: the damaged row {key} is not written: {why}", stacklevel=2)
+                warnings.warn(f"{path}: {key} is damaged, and not written: {why}", stacklevel=2)
             else:
                 file.write(f'{{"key":"{key}","value":{value}}}\n'.encode())
                 n_rows += 1
     return n_rows
 
 
-def damaged_rows(path: str | os.PathLike[str], mend: bool = False) -> dict[str, str]:
-    """Key -> what is wrong, of the rows of a cache that no run takes; ``mend`` drops them.
-    Where SQLite finds the file itself damaged, "the file" is one of the keys; ``mend`` then makes
-    it anew from all rows that are whole, and leaves the old one beside it, ending in ".damaged"."""
+def damaged_rows(path: str | os.PathLike[str]) -> dict[str, str]:
+    """Key -> what is wrong, of the rows of a cache that no run takes; a run asks for them again.
+    Where SQLite finds the file itself damaged, the one key is "the file"."""
+    return {key: why for key, _, why in _every_row(path) if why}
+
+
+def _every_row(path: str | os.PathLike[str]) -> Iterator[tuple[str, str, str]]:
+    """Key, value and, of what is damaged, what is wrong, sorted by key: all rows, or those that are
+    whole of a file that is damaged itself; ``ValueError`` if it has none."""
+    if why := _damage(path):
+        rows = _whole_rows(Path(path))
+        if not rows:
+            raise ValueError(f"{path} holds no whole reply: {why}")
+        yield "the file", "", f"{why} (trustlab cache export saves its {len(rows)} whole rows)"
+        yield from ((key, rows[key], "") for key in sorted(rows))
+    else:
+        with closing(_there(path)) as connection:
+            yield from _checked_rows(connection)
+
+
+def _damage(path: str | os.PathLike[str]) -> str:
+    """What SQLite finds wrong with the file itself; '' where it is whole."""
     try:
         with closing(_there(path)) as connection:
-            found = {key: why for key, _, why in _checked_rows(connection) if why}
-            (told,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
-            if mend and told == "ok":
-                _drop(connection, found)
+            return _integrity(connection)
     except (sqlite3.DatabaseError, ValueError) as error:
         if isinstance(error, sqlite3.Error) and error.sqlite_errorcode & 0xFF not in _BROKEN:
             raise
-        found, told = {}, str(error)
-    return found if told == "ok" else found | {"the file": f"{told}; {_anew(Path(path), mend)}"}
+        return str(error)
+
+
+def _integrity(connection: Store) -> str:
+    (words,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+    return "" if words == "ok" else words
 
 
 def _there(path: str | os.PathLike[str]) -> Store:
@@ -797,91 +816,50 @@ def _replies(path: str | os.PathLike[str] | None) -> Store:
     return connect(path, SCHEMA)
 
 
-_NAMED = "SELECT sql FROM sqlite_master WHERE name = 'replies' COLLATE NOCASE"
-
-
 def _refuse_another(look: sqlite3.Connection, path: object) -> None:
     """``ValueError`` where a file that is not empty has no table ``replies``."""
-    made_by, n_pages = look.execute(
-        f"SELECT ifnull(({_NAMED}), ''), page_count FROM pragma_page_count"
-    ).fetchone()
-    if not made_by.startswith("CREATE TABLE") and (made_by or n_pages > 1):
-        what = made_by or f"another's file, or {DAMAGED}"
-        raise ValueError(f"{path} holds no table of replies: {what[:100]}")
+    kinds = dict(look.execute("SELECT lower(name), type FROM sqlite_master"))
+    (n_pages,) = look.execute("PRAGMA page_count").fetchone()
+    if kinds.get("replies") != "table" and (kinds or n_pages > 1):
+        raise ValueError(f"{path} holds no table of replies: it is another's file, or {DAMAGED}")
 
 
 def _drop(connection: Store, keys: Iterable[str]) -> None:
     """Drop rows; ``ValueError`` where the file itself is damaged: a key may lead to another row."""
-    (told,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
-    if told != "ok":
-        raise ValueError(f"{connection.path}: {told}: {DAMAGED}")
+    if why := _integrity(connection):
+        raise ValueError(f"{connection.path}: {why}: {DAMAGED}")
     with connection:
         connection.executemany("DELETE FROM replies WHERE key = ?", [(key,) for key in keys])
 
 
-def _anew(path: Path, mend: bool) -> str:
-    """How many rows of a damaged file are whole; ``mend`` makes the file anew from them."""
-    beside = [path, *(path.with_name(f"{path.name}-{end}") for end in ("wal", "shm"))]
+def _whole_rows(path: Path) -> dict[str, str]:
+    """Key -> value of the whole rows in a damaged file, and in what SQLite has beside it."""
+    beside = (path, path.with_name(f"{path.name}-wal"))
     raw = b"".join(file.read_bytes() for file in beside if file.is_file())
-    rows: dict[str, str] = {}
-    for key, kept in _carved(raw):
-        if not (row := _checked_row(key, kept))[2]:
-            rows[key] = row[1]
-    if not mend:
-        return f"{len(rows)} of its rows are whole"
-    if not rows:
-        raise ValueError(f"{path} holds no whole reply; nothing is changed")
-    _refuse_in_use(path)
-    names = (path.with_name(f"{path.name}.damaged{n or ''}") for n in range(1000))
-    damaged = next(file for file in names if not file.exists())
-    aside = (damaged, Path(f"{damaged}-wal"))
-    for file, other in zip(beside[:2], aside, strict=True):
-        if file.is_file():
-            with whole(other) as copy:
-                shutil.copyfile(file, copy)
-    with whole(path) as made:
-        with closing(connect(made, SCHEMA)) as connection, connection:
-            _insert(connection, rows.items())
-        for file in beside[1:]:
-            file.unlink(missing_ok=True)
-    return f"its {len(rows)} whole rows are in a new file, and the old one is {damaged}"
-
-
-def _refuse_in_use(path: Path) -> None:
-    """``ValueError`` where a run has the file open (SQLite holds these bytes of it meanwhile): what
-    it writes after a mend would be lost."""
-    try:
-        import fcntl
-    except ImportError:  # Windows lets no file in use be replaced
-        return
-    with path.open("r+b") as file:
-        try:
-            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 510, 0x40000002)
-        except OSError:
-            raise ValueError(f"{path} is in use by a run; end that first") from None
+    rows = (_checked_row(key, kept) for key, kept in _carved(raw))
+    return {key: value for key, value, why in rows if not why}
 
 
 def _carved(raw: bytes) -> Iterator[tuple[str, str]]:
     """Key and kept value of each row in the bytes of a file, wherever it stands in them; what does
-    not fit its page goes on in a chain of others (sqlite.org/fileformat2.html). How much fits
-    differs in older files (without row ids): both are tried, and a checksum tells."""
+    not fit its page goes on in a chain of others (sqlite.org/fileformat2.html)."""
+    most, least = PAGE - 35, (PAGE - 12) * 32 // 255 - 23
     for cell in _CELL.finditer(raw):
         kind = 0
         for byte in cell[1]:
             kind = kind << 7 | byte & 0x7F
         head, n = 3 + len(cell[1]), 64 + (kind - 13) // 2
-        for most in (PAGE - 35, (PAGE - 12) * 64 // 255 - 23):
-            here, least = head + n, (PAGE - 12) * 32 // 255 - 23
-            if here > most:
-                fits = least + (here - least) % (PAGE - 4)
-                here = fits if fits <= most else least
-            end = cell.start(2) + here - head
-            row, page = raw[cell.start(2) : end], int.from_bytes(raw[end : end + 4])
-            while len(row) < n and 0 < page <= len(raw) // PAGE:
-                at = (page - 1) * PAGE
-                row, page = row + raw[at + 4 : at + PAGE], int.from_bytes(raw[at : at + 4])
-            text = row[:n].decode(errors="surrogateescape")
-            yield text[:64], text[64:]
+        here = head + n
+        if here > most:
+            fits = least + (here - least) % (PAGE - 4)
+            here = fits if fits <= most else least
+        end = cell.start(2) + here - head
+        row, page = raw[cell.start(2) : end], int.from_bytes(raw[end : end + 4])
+        while len(row) < n and 0 < page <= len(raw) // PAGE:
+            at = (page - 1) * PAGE
+            row, page = row + raw[at + 4 : at + PAGE], int.from_bytes(raw[at : at + 4])
+        text = row[:n].decode(errors="surrogateescape")
+        yield text[:64], text[64:]
 
 
 def _checked_rows(connection: Store) -> Iterator[tuple[str, str, str]]:
@@ -966,15 +944,10 @@ def import_cache(path: str | os.PathLike[str], source: str | os.PathLike[str]) -
 
 
 def _kept_rows(source: Path) -> Iterator[tuple[str, str]]:
-    try:
-        with closing(_to_read(source)) as connection:
-            _refuse_another(connection, source)
-            for key, value, why in _checked_rows(connection):
-                if why:
-                    raise ValueError(f"row {key}: {why}")
-                yield key, value
-    except (sqlite3.DatabaseError, ValueError) as error:
-        raise ValueError(f"{source} is no whole reply cache: {error}") from error
+    for key, value, why in _every_row(source):
+        if why:
+            raise ValueError(f"{source} is no whole reply cache: {key}: {why}")
+        yield key, value
 
 
 def _exported_rows(source: Path) -> Iterator[tuple[str, str]]:
