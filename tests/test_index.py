@@ -1,8 +1,9 @@
-"""The index on disk: ranked as the reference ranks, made once, never half made, made again when
-damaged or out of date."""
+"""The index on disk: ranked as the reference ranks, made once, never half made, made again when out
+of date, and refused when damaged."""
 
 from __future__ import annotations
 
+import shutil
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,21 +13,17 @@ import pytest
 from made_corpora import ids, made, written, written_passages
 
 from trustlab import disk_index
-from trustlab.corpora import load_corpus
+from trustlab.corpora import FILE, corpus_files, load_corpus
 from trustlab.datasets import DataError
-from trustlab.disk_index import BM25S
-from trustlab.disk_index import open_retriever as open_any
-from trustlab.paths import RUNS
+from trustlab.disk_index import BM25S, open_index, open_retriever
 from trustlab.retrieval import BM25, Passage
 
 TEXTS = ["croup barks at night", "gout hurts in the toe", "a rash itches", "croup and fever"]
 TEXTS += ["fever, rash and croup"]
 
 
-def opened(file: Path, **options: Any) -> BM25S:
-    found = open_any(file, kind="bm25s", index_dir=file.parent / "indexes", **options)
-    assert isinstance(found, BM25S)
-    return found
+def opened(file: Path) -> BM25S:
+    return open_index(corpus_files(file), file.parent / "indexes")
 
 
 @pytest.fixture
@@ -39,10 +36,9 @@ def kept(corpus: Path) -> list[Path]:
     return sorted((corpus.parent / "indexes").glob("*"))
 
 
-def test_the_own_corpus_is_ranked_as_by_the_reference_and_is_the_default() -> None:
-    reference, other = BM25(load_corpus()), open_any(kind="bm25s")
-    assert isinstance(other, BM25S) and len(list((RUNS / "indexes").iterdir())) == 1
-    assert open_any().search("croup") == reference.search("croup")
+def test_the_own_corpus_is_ranked_as_by_the_reference_and_is_the_default(tmp_path: Path) -> None:
+    reference, other = BM25(load_corpus()), open_index(corpus_files(FILE), tmp_path)
+    assert open_retriever().search("croup") == reference.search("croup")
     for query in ["fever fever cough unheard", *sorted({p.title for p in reference.passages})[::3]]:
         assert other.scores(query) == pytest.approx(reference.scores(query), rel=0, abs=1e-6), query
         assert other.search(query, 200) == reference.search(query, 200), query
@@ -51,19 +47,18 @@ def test_the_own_corpus_is_ranked_as_by_the_reference_and_is_the_default() -> No
 def test_few_passages_are_held_in_memory_and_many_in_an_index(
     corpus: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def kind(n: int, **options: Any) -> type:
+    monkeypatch.setattr(disk_index.paths, "RUNS", corpus.parent)
+
+    def kind(n: int) -> type:
         monkeypatch.setattr(disk_index, "LARGE", n)
-        return type(open_any(corpus, index_dir=corpus.parent / "indexes", **options))
+        return type(open_retriever(corpus))
 
     assert (kind(len(TEXTS)), kept(corpus)) == (BM25, [])
     assert kind(len(TEXTS) - 1) is BM25S and len(kept(corpus)) == 1
-    assert kind(len(TEXTS) - 1, kind="rank_bm25") is BM25
-    with pytest.raises(ValueError, match="kind is 'bm25'; allowed are None, 'rank_bm25', 'bm25s'"):
-        open_any(corpus, kind="bm25")
     monkeypatch.setitem(sys.modules, "bm25s", None)
-    assert type(open_any(corpus, kind="rank_bm25")) is BM25
+    assert kind(len(TEXTS)) is BM25
     with pytest.raises(ImportError, match=r'needs bm25s: pip install "trustlab\[corpora\]"$'):
-        opened(corpus)
+        kind(len(TEXTS) - 1)
 
 
 def test_an_index_is_made_once_whatever_its_file_is_called(
@@ -77,33 +72,33 @@ def test_an_index_is_made_once_whatever_its_file_is_called(
     assert ids(again.search("croup fever")) == ids(BM25(made(*TEXTS)).search("croup fever"))
 
 
-def test_other_settings_words_or_passages_make_another_index(
+def test_other_words_or_passages_make_another_index(
     corpus: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened(corpus)
-    opened(corpus, k1=1.5)
-    opened(corpus, b=0.5)
-    assert len(kept(corpus)) == 3
     odd = Passage("new", " ", "Ödem\u2028\n\t\"'\\ 漢", "Ödem\u2028\n\t\"'\\ 漢")
     written_passages(corpus.parent, [*made(*TEXTS), odd])
-    assert opened(corpus).search("ödem") == [odd] and len(kept(corpus)) == 4
+    assert opened(corpus).search("ödem") == [odd] and len(kept(corpus)) == 2
     monkeypatch.setattr("trustlab.retrieval.bm25.stop_words", lambda: frozenset({"croup"}))
-    assert opened(corpus).search("croup") == [] and len(kept(corpus)) == 5
+    assert opened(corpus).search("croup") == [] and len(kept(corpus)) == 3
     file = written(corpus.parent, "Gout hurts.", name="gout.txt")
     opened(file)
     moved = file.rename(corpus.parent / "toes.txt")
     assert ids(opened(moved).search("gout")) == ["toes.txt-1"]
 
 
-def test_an_index_with_a_damaged_file_is_made_again(corpus: Path) -> None:
+def test_an_index_with_a_damaged_file_is_refused_until_its_folder_is_deleted(corpus: Path) -> None:
     wanted = ids(opened(corpus).search("croup"))
     (folder,) = kept(corpus)
     for file in sorted(folder.iterdir()):
         content = file.read_bytes()
         for damage in (content[:-1] + bytes([content[-1] ^ 1]), content[:-1], None):
             file.unlink() if damage is None else file.write_bytes(damage)
-            assert ids(opened(corpus).search("croup")) == wanted and kept(corpus) == [folder]
-            assert file.read_bytes() == content, (file.name, damage)
+            with pytest.raises(ValueError, match=f"{folder.name} is no whole index; delete"):
+                opened(corpus)
+            file.write_bytes(content)
+    shutil.rmtree(folder)
+    assert ids(opened(corpus).search("croup")) == wanted and kept(corpus) == [folder]
 
 
 def test_a_build_that_fails_or_whose_corpus_changes_leaves_nothing(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import tempfile
@@ -34,48 +33,36 @@ FORMAT = 3  # goes up when the files of an index change their meaning
 MANIFEST = "index.json"
 LARGE = 5_000
 """Passages up to which rank-bm25, the reference, answers fast enough (about 20 ms a query)."""
-KINDS = ("rank_bm25", "bm25s")
 
 
-def open_retriever(
-    path: CorpusPath | None = None,
-    *,
-    k1: float = K1,
-    b: float = B,
-    index_dir: str | Path | None = None,
-    kind: str | None = None,
-) -> BM25 | BM25S:
+def open_retriever(path: CorpusPath | None = None) -> BM25 | BM25S:
     """A retriever over the corpus at ``path`` (:func:`~trustlab.corpora.corpus_files`; default: the
-    project's own). ``kind="rank_bm25"`` keeps all passages in memory. ``kind="bm25s"`` saves an
-    index in ``index_dir`` (default: ``runs/indexes``) and reuses it. ``kind=None``: the first up to
-    :data:`LARGE` passages, the second above. Both give the same rankings. ``ValueError``: unknown
-    kind, setting out of range. ``ImportError``: bm25s is needed and not installed. Errors of the
-    corpus: those of ``load_corpus``."""
-    if kind not in (None, *KINDS):
-        raise ValueError(f"kind is {kind!r}; allowed are None, {', '.join(map(repr, KINDS))}")
+    project's own): up to :data:`LARGE` passages in memory, above by an index in ``runs/indexes``,
+    which is made once. Both give the same rankings. ``ImportError``: bm25s is needed and not
+    installed. Errors of the corpus: those of ``load_corpus``."""
     files = corpus_files(FILE if path is None else path)
-    if kind != "bm25s":
-        passages = tuple(islice(read_passages(files), LARGE + 1 if kind is None else None))
-        if kind == "rank_bm25" or len(passages) <= LARGE:
-            return BM25(passages, k1=k1, b=b)
-    bm25.check(k1, b)
-    kept = Path(index_dir).expanduser() if index_dir else paths.RUNS / "indexes"
-    if kept.exists() and not kept.is_dir():
-        allowed = "a folder, or a name for a new one"
-        raise ValueError(f"index_dir is {str(kept)!r}, which is a file; allowed is {allowed}")
+    passages = tuple(islice(read_passages(files), LARGE + 1))
+    if len(passages) <= LARGE:
+        return BM25(passages)
+    return open_index(files, paths.RUNS / "indexes")
+
+
+def open_index(files: Sequence[CorpusFile], kept: Path) -> BM25S:
+    """The index of a corpus in a folder of ``kept``, made where it is not there."""
     _bm25s()
-    folder = kept / _key(files, k1, b)
-    if not _sound(folder):
-        _make(folder, files, k1, b)
+    folder = kept / _key(files)
+    if not folder.is_dir():
+        _make(folder, files)
     return BM25S(folder)
 
 
 class BM25S:
     """The index in ``folder`` that :func:`open_retriever` saved, with the rankings and scores of
-    ``BM25``. Postings and passages are mapped into memory, not read."""
+    ``BM25``. Postings and passages are mapped into memory, not read. ``ValueError``: a file of the
+    folder is damaged."""
 
     def __init__(self, folder: Path):
-        self.revision: str = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["revision"]
+        self.revision = _checked(folder)
         how: Any = {"mmap": True, "load_corpus": True, "show_progress": False, "verbosity": 0}
         self._index: Any = _bm25s().BM25.load(folder, **how)
 
@@ -98,42 +85,43 @@ def _bm25s() -> Any:
     return bm25s
 
 
-def _key(files: Sequence[CorpusFile], k1: float, b: float) -> str:
+def _key(files: Sequence[CorpusFile]) -> str:
     """The name of a folder: a hash of all that changes the rankings."""
-    parts = (FORMAT, version("bm25s"), words_revision(), float(k1), float(b), digest(files))
+    parts = (FORMAT, version("bm25s"), words_revision(), K1, B, digest(files))
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
 
-def _sound(folder: Path) -> bool:
-    """Whether the folder holds the files that its manifest names, byte for byte."""
+def _checked(folder: Path) -> str:
+    """The revision of the index in a folder; ``ValueError`` unless it holds the files that its
+    manifest names, byte for byte."""
     try:
-        kept = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["sha256"]
-        return bool(kept) and all(paths.sha256_of(folder / n) == found for n, found in kept.items())
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        digests = manifest["sha256"].items()
+        if all(paths.sha256_of(folder / name) == digest for name, digest in digests):
+            return manifest["revision"]
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return False
+        pass
+    raise ValueError(f"{folder} is no whole index; delete that folder, and it is made again")
 
 
-def _make(folder: Path, files: Sequence[CorpusFile], k1: float, b: float) -> None:
+def _make(folder: Path, files: Sequence[CorpusFile]) -> None:
     """Built beside, then renamed: of two builds at once the first stays. A killed build leaves a
     folder ``building-...``, which nothing reads."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="building-", dir=folder.parent) as beside:
         built = Path(beside) / "index"
-        _build(files, built, k1, b)
-        if _key(files, k1, b) != folder.name:
+        _build(files, built)
+        if _key(files) != folder.name:
             what = f"{files[0].path} or a file beside it changed while the index was made"
             raise ValueError(f"{what}; open the corpus again")
-        if not _sound(folder):
-            with contextlib.suppress(FileNotFoundError):
-                folder.rename(Path(beside) / "damaged")  # deleted with the temporary folder
         try:
             built.rename(folder)
         except OSError:
-            if not _sound(folder):
+            if not folder.is_dir():
                 raise
 
 
-def _build(files: Sequence[CorpusFile], folder: Path, k1: float, b: float) -> None:
+def _build(files: Sequence[CorpusFile], folder: Path) -> None:
     """Reads the corpus twice: words and postings are held in memory, passages go to disk."""
     numbers: list[array[int]] = []
     vocabulary: dict[str, int] = {}
@@ -146,12 +134,12 @@ def _build(files: Sequence[CorpusFile], folder: Path, k1: float, b: float) -> No
             numbers.append(array("i", [vocabulary.setdefault(w, len(vocabulary)) for w in words]))
             yield passage
 
-    revision = f"bm25s {bm25.revision(counted(), k1, b)}"
+    revision = f"bm25s {bm25.revision(counted())}"
     if not vocabulary:
         raise ValueError(bm25.NO_WORDS)
     idf = "robertson" if bm25.okapi_weighs(len(numbers), within) else "lucene"
     how: Any = {"method": "atire", "dtype": "float64", "csc_backend": "scipy"}
-    index: Any = _bm25s().BM25(k1=k1, b=b, idf_method=idf, **how)
+    index: Any = _bm25s().BM25(k1=K1, b=B, idf_method=idf, **how)
     index.index((numbers, vocabulary), create_empty_token=False, show_progress=False)
     passages = map(vars, read_passages(files))
     index.save(folder, passages, show_progress=False, raise_on_serialization_error=True)

@@ -62,22 +62,21 @@ class BM25:
     """The reference retriever: it scores each query against all passages, in memory.
 
     Words are weighted by Okapi's idf if :func:`okapi_weighs` is true, else by Lucene's.
-    ``ValueError``: no passage contains a word, or a setting is out of range.
+    ``ValueError``: no passage contains a word.
     """
 
-    def __init__(self, passages: Sequence[Passage], k1: float = K1, b: float = B):
+    def __init__(self, passages: Sequence[Passage]):
         from rank_bm25 import BM25Okapi
 
-        check(k1, b)
         self.passages = tuple(passages)
         documents = [terms(p.contents) for p in self.passages]
         if not any(documents):
             raise ValueError(NO_WORDS)
-        self._index = BM25Okapi(documents, k1=k1, b=b)
+        self._index = BM25Okapi(documents, k1=K1, b=B)
         within = Counter(word for words in self._index.doc_freqs for word in words)
         if not okapi_weighs(n := len(documents), within):
             self._index.idf = {w: math.log1p((n - k + 0.5) / (k + 0.5)) for w, k in within.items()}
-        self.revision = f"bm25 {revision(self.passages, k1, b)}"
+        self.revision = f"bm25 {revision(self.passages)}"
 
     def search(self, query: str, k: int = N_BEST) -> list[Passage]:
         """The ``k`` best passages that contain a word of the query; ties in corpus order."""
@@ -102,17 +101,9 @@ def best(scores: np.ndarray, k: int) -> np.ndarray:
     return found[np.argsort(-scores[found], kind="stable")][:k]
 
 
-def check(k1: float, b: float) -> None:
-    """Raises ``ValueError`` unless ``k1`` is at least 0 and ``b`` between 0 and 1."""
-    if not 0 <= k1 < float("inf"):
-        raise ValueError(f"k1 is {k1!r}; allowed is a number of at least 0")
-    if not 0 <= b <= 1:
-        raise ValueError(f"b is {b!r}; allowed is a number from 0 to 1")
-
-
-def revision(passages: Iterable[Passage], k1: float, b: float) -> str:
+def revision(passages: Iterable[Passage]) -> str:
     """Settings, number of passages, and their digest, whatever files they were in."""
     digest, n = hashlib.sha256(), 0
     for n, passage in enumerate(passages, 1):
         digest.update(f"{chr(0) if n > 1 else ''}{passage.id}\1{passage.contents}".encode())
-    return f"k1={k1} b={b} passages={n} {digest.hexdigest()[:16]}"
+    return f"k1={K1} b={B} passages={n} {digest.hexdigest()[:16]}"
