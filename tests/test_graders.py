@@ -58,19 +58,23 @@ TRAPS = [
 ]
 
 
+def verdict(grader: Grader, answer: str, truth: Case) -> int | None:
+    return grader.grade([answer], [truth])[0].correct
+
+
 @EVERY
 @each(("answer", "truth"), [*((answer, "Pneumonia") for answer in WRONG), *TRAPS])
 def test_no_diagnosis_several_a_denial_or_another_one_is_wrong_to_every_grader(
     grader: Grader, answer: str, truth: str
 ) -> None:
-    assert grader.correct(answer, case(truth)) == 0
+    assert verdict(grader, answer, case(truth)) == 0
 
 
 @EVERY
 def test_an_unreadable_answer_is_wrong_and_signs_in_a_true_name_do_not_count(grader) -> None:
     assert [g.correct for g in grader.grade([None], [PNEUMONIA])] == [0]
     for name in ("Acute COPD exacerbation / infection", "Foot, hand and mouth disease"):
-        assert grader.correct(name.lower(), case(name)) == 1, name
+        assert verdict(grader, name.lower(), case(name)) == 1, name
     with pytest.raises(ValueError, match="2 answers and 1 cases"):
         grader.grade(["flu", "croup"], [PNEUMONIA])
 
@@ -105,9 +109,9 @@ SAME = [
 def test_another_kind_is_wrong_and_another_way_to_write_the_name_is_right(
     grader: Grader, answer: str, truth: str, right: int
 ) -> None:
-    assert grader.correct(answer, case(truth)) == right
-    assert EXACT.correct(answer, case(truth)) == 0  # which is strict about both
-    assert grader.correct("Smoker's lung (chronic obstructive pulmonary disease)", COPD) == 1
+    assert verdict(grader, answer, case(truth)) == right
+    assert verdict(EXACT, answer, case(truth)) == 0  # which is strict about both
+    assert verdict(grader, "Smoker's lung (chronic obstructive pulmonary disease)", COPD) == 1
 
 
 def test_opposite_prefixes_alone_rule_a_word_out() -> None:
@@ -150,7 +154,7 @@ def test_every_name_of_the_shipped_table_is_right_for_its_own_condition_only() -
     grader, conditions = SynonymGrader(), list(load_knowledge().conditions.values())
     for this, other in zip(conditions, conditions[1:] + conditions[:1], strict=True):
         for truth, right in ((this, 1), (other, 0)):
-            assert {grader.correct(name, case(truth.name)) for name in this.names} == {right}
+            assert {verdict(grader, name, case(truth.name)) for name in this.names} == {right}
 
 
 DATA = Path(__file__).parent / "data"
@@ -253,19 +257,19 @@ LISTS_OF_TWO = [
 def test_other_spellings_and_names_are_the_same_and_a_second_disease_is_not(
     answer: str, truth: str, right: int
 ) -> None:
-    assert SynonymGrader().correct(answer, case(truth)) == right
+    assert verdict(SynonymGrader(), answer, case(truth)) == right
 
 
 @each("answer", ["Blorptic zoonitis", "Acute blorptitis", "Blorptitis due to quux (BQ)"])
 def test_an_answer_that_nothing_knows_is_unknown_and_left_to_other_graders(answer: str) -> None:
     for truth in ("Pneumonia", "Quuxosis"):
         assert SynonymGrader().grade([answer], [case(truth)]) == [Grade(None, UNKNOWN)]
-    assert JudgeGrader(SaysTrue("False")).correct(answer, PNEUMONIA) == 0
+    assert verdict(JudgeGrader(SaysTrue("False")), answer, PNEUMONIA) == 0
 
 
 @each("answer", [*WRONG, "Gout", "Left knee gout", "Gout (podagra)", "Blorptitis or zoonitis"])
 def test_a_known_disease_a_list_a_denial_and_nothing_stay_wrong(answer: str) -> None:
-    assert SynonymGrader().correct(answer, case("Quuxosis")) == 0
+    assert verdict(SynonymGrader(), answer, case("Quuxosis")) == 0
 
 
 @each(
@@ -294,7 +298,7 @@ def test_a_grade_says_which_kind_of_right_it_is(answer: str, truth: str, kind: s
 )
 def test_the_encoder_forgives_wordings_and_keeps_diseases_apart(answer, truth, right: int) -> None:
     grader = EncoderGrader(knowledge=NO_TABLE)
-    assert grader.correct(answer, case(truth)) == right
+    assert verdict(grader, answer, case(truth)) == right
 
 
 # The judge
@@ -315,8 +319,6 @@ def test_the_judges_one_word_is_the_verdict_and_another_leaves_the_answer_ungrad
     if right is None:
         why = "not the one word True or False" if text is not None else "the server is gone"
         assert why in found.missing and (text or "") in found.missing
-        with pytest.raises(ValueError, match="'Lung inflammation' could not be graded"):
-            judge.correct("Lung inflammation", PNEUMONIA)
 
 
 def test_the_judge_sees_every_true_name_and_answer_delimited_and_nothing_of_the_patient() -> None:
@@ -341,7 +343,7 @@ def test_the_judge_is_asked_once_a_pair_not_for_what_rules_settle_and_its_replie
     assert [g.correct for g in grades] == [0, 0, 1, 0, 0, 0, 0, 0] and len(model.asked) == 2
     again = SaysTrue("True")
     kept = JudgeGrader(CachedModel(again, tmp_path / "replies.sqlite"), knowledge=NO_TABLE)
-    assert kept.correct(lung, PNEUMONIA) == 0 and not again.asked
+    assert verdict(kept, lung, PNEUMONIA) == 0 and not again.asked
 
 
 # All graders

@@ -429,10 +429,6 @@ class Grader(Protocol):
         """The grader's name in tables."""
         ...
 
-    def correct(self, answer: str | None, case: Case) -> int:
-        """1 if ``answer`` is right for ``case``, else 0; ``ValueError`` if that cannot be told."""
-        ...
-
     def grade(self, answers: Sequence[str | None], cases: Sequence[Case]) -> list[Grade]:
         """A grade for each answer to its case, in order."""
         ...

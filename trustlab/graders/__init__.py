@@ -74,13 +74,6 @@ class ByRule:
         knowledge = self.knowledge or load_knowledge()
         return names_of(case, knowledge), knowledge
 
-    def correct(self, answer: str | None, case: Case) -> int:
-        """As in :class:`Grader`; the error gives the reason."""
-        grade = self.grade([answer], [case])[0]
-        if grade.correct is None:
-            raise ValueError(f"{answer!r} could not be graded: {grade.missing}")
-        return grade.correct
-
     def grade(self, answers: Sequence[str | None], cases: Sequence[Case]) -> list[Grade]:
         """As in :class:`Grader`; ``ValueError`` unless there are as many answers as cases."""
         if len(answers) != len(cases):
