@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import is_dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
@@ -86,15 +86,10 @@ def _part(value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()
     if is_dataclass(value) and not isinstance(value, type):
-        return {name: getattr(value, name) for name in _names(type(value))}
+        return vars(value)
     if isinstance(value, Mapping):
         return {str(k): v for k, v in value.items()}
     raise TypeError(f"a record holds {type(value).__name__}, which is not written")
-
-
-@lru_cache
-def _names(kind: type[Any]) -> tuple[str, ...]:
-    return tuple(f.name for f in fields(kind))
 
 
 def encoded(value: Any) -> Any:

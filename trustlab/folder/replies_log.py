@@ -29,19 +29,14 @@ Attach = Callable[..., None]
 """Takes models, cached or not; what the cached ones are asked from then on is recorded."""
 
 
-def json_line(row: object, default: Callable[[Any], Any] | None = None) -> bytes:
+def json_line(row: object, default: Callable[[Any], Any] = np.generic.item) -> bytes:
     """A row as a line of JSON; half a character, which UTF-8 does not take, is spelt out.
     ``default``: what JSON does not know -> what it does. ``ValueError`` for a number that is not
     finite."""
-    how: Any = {"ensure_ascii": False, "allow_nan": False, "default": default or _number}
-    text = json.dumps(row, separators=(",", ":"), **how)
+    text = json.dumps(
+        row, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=default
+    )
     return f"{text}\n".encode("utf-8", "backslashreplace")
-
-
-def _number(value: Any) -> Any:
-    if isinstance(value, np.generic):
-        return value.item()
-    raise TypeError(f"{type(value).__name__} is not written")
 
 
 @contextmanager

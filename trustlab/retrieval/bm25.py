@@ -95,10 +95,8 @@ def okapi_weighs(n: int, within: Counter[str]) -> bool:
 
 def best(scores: np.ndarray, k: int) -> np.ndarray:
     """Places of the ``k`` best of ``scores`` (n,) that are above 0, best first, ties in order."""
-    found, k = np.flatnonzero(scores > 0), max(k, 0)
-    if len(found) > k:  # sort the best and all that tie with the last of them, not a million
-        found = found[scores[found] >= np.partition(scores[found], -k)[-k]]
-    return found[np.argsort(-scores[found], kind="stable")][:k]
+    order = np.argsort(-scores, kind="stable")[: max(k, 0)]
+    return order[scores[order] > 0]
 
 
 def revision(passages: Iterable[Passage]) -> str:
