@@ -20,7 +20,7 @@ from generations import FULL, generation, said, without
 
 import trustlab as tl
 from trustlab.confidence import METHODS
-from trustlab.folder.records_file import NAME, encoded, read_records, save_records
+from trustlab.folder.records_file import NAME, line_of, read_records, save_records
 from trustlab.folder.replies_log import NAME as REPLIES
 from trustlab.folder.replies_log import Replies, recording
 from trustlab.folder.saved import COLUMNS, load_run, of_answer, save_run
@@ -124,7 +124,7 @@ def test_half_a_character_comes_back_as_one_that_is_unknown(tmp_path):
 
 
 def line(**changed: Any) -> dict[str, Any]:
-    return encoded(FULL) | changed
+    return json.loads(line_of(FULL)) | changed
 
 
 def array(dtype: str, value: object) -> dict[str, Any]:

@@ -10,17 +10,21 @@ One codec for every frozen dataclass of :mod:`trustlab.records`, led by the type
 
 from __future__ import annotations
 
+import json
 import math
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import is_dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 from pydantic import TypeAdapter, ValidationError
-from pydantic_core import SchemaValidator
+from pydantic_core import (
+    PydanticSerializationError,
+    SchemaValidator,
+    to_json,
+    to_jsonable_python,
+)
 from pydantic_core.core_schema import (
     literal_schema,
     no_info_after_validator_function,
@@ -29,7 +33,7 @@ from pydantic_core.core_schema import (
 )
 
 from trustlab.choices import STRICT
-from trustlab.folder.replies_log import json_line, json_lines, packed
+from trustlab.folder.replies_log import json_lines, packed
 from trustlab.records import Generation
 from trustlab.tables import problem
 
@@ -37,17 +41,17 @@ NAME = "generations.jsonl.gz"
 DTYPES = ("float64", "float32", "int64", "int32", "int8", "bool")
 """Of the arrays that records hold."""
 NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
-_DTYPE_NAMES = {np.dtype(name): name for name in DTYPES}
-_HALF = re.compile(rb"(?<!\\)((?:\\\\)*)\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
-"""Half a character, as a line spells it: nothing but control characters is spelt so besides."""
 
 
 def line_of(record: object) -> bytes:
     """A record as a line; the same one gives the same bytes."""
     try:
-        return json_line(record, _part)  # by far the faster
-    except ValueError:  # a number is not finite
-        return json_line(encoded(record))
+        line = to_json(record, inf_nan_mode="strings", fallback=_part)
+    except PydanticSerializationError:  # half a character, which UTF-8 does not take
+        text = json.dumps(to_jsonable_python(record, fallback=_part), ensure_ascii=False)
+        whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        line = to_json(json.loads(whole), inf_nan_mode="strings")
+    return line + b"\n"
 
 
 def save_records(records: Iterable[object], path: Path) -> None:
@@ -63,7 +67,7 @@ def read_records(path: Path, kind: type[Any] = Generation) -> tuple[Any, ...]:
 
 def find_records(path: Path, wanted: Collection[tuple[str, int, str]]) -> Iterator[Generation]:
     """The records of these answers (case, level, model), without the others being read."""
-    begin = {json_line({"case_id": c, "level": q, "model": m})[:-2] for c, q, m in wanted}
+    begin = {line_of({"case_id": c, "level": q, "model": m})[:-2] for c, q, m in wanted}
     for n, line in json_lines(path):
         if line.partition(b',"seed":')[0] in begin:
             yield _read(path, n, line, Generation)
@@ -71,7 +75,7 @@ def find_records(path: Path, wanted: Collection[tuple[str, int, str]]) -> Iterat
 
 def _read(path: Path, n: int, line: bytes, kind: type[Any]) -> Any:
     try:
-        (made,) = _reader(kind).validate_json(b"[%b]" % _HALF.sub(rb"\1\\ufffd", line))
+        (made,) = _reader(kind).validate_json(b"[%b]" % line)
     except (ValidationError, OverflowError, TypeError) as error:
         words = problem(error, 1) if isinstance(error, ValidationError) else error
         raise ValueError(f"{path}, line {n}: {words}") from error
@@ -79,29 +83,14 @@ def _read(path: Path, n: int, line: bytes, kind: type[Any]) -> Any:
 
 
 def _part(value: Any) -> Any:
-    """What JSON does not know, as what it does; its own parts are not looked at."""
+    """What JSON does not know, as what it does."""
     if isinstance(value, np.ndarray):
-        name = _DTYPE_NAMES.get(value.dtype) or str(value.dtype)  # known names cost nothing
-        return {"dtype": name, "shape": value.shape, "values": value.ravel().tolist()}
+        return {"dtype": value.dtype.name, "shape": value.shape, "values": value.ravel().tolist()}
     if isinstance(value, np.generic):
         return value.item()
-    if is_dataclass(value) and not isinstance(value, type):
-        return vars(value)
     if isinstance(value, Mapping):
-        return {str(k): v for k, v in value.items()}
+        return dict(value)
     raise TypeError(f"a record holds {type(value).__name__}, which is not written")
-
-
-def encoded(value: Any) -> Any:
-    """A record, or a part of one, as what JSON can hold: numbers that are not finite are text."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    if isinstance(value, list | tuple):
-        return [encoded(v) for v in value]
-    known = value if isinstance(value, dict) else _part(value)
-    return {str(k): encoded(v) for k, v in known.items()} if isinstance(known, dict) else known
 
 
 @lru_cache

@@ -29,12 +29,15 @@ Attach = Callable[..., None]
 """Takes models, cached or not; what the cached ones are asked from then on is recorded."""
 
 
-def json_line(row: object, default: Callable[[Any], Any] = np.generic.item) -> bytes:
+def json_line(row: object) -> bytes:
     """A row as a line of JSON; half a character, which UTF-8 does not take, is spelt out.
-    ``default``: what JSON does not know -> what it does. ``ValueError`` for a number that is not
-    finite."""
+    ``ValueError`` for a number that is not finite."""
     text = json.dumps(
-        row, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=default
+        row,
+        ensure_ascii=False,
+        allow_nan=False,
+        separators=(",", ":"),
+        default=np.generic.item,
     )
     return f"{text}\n".encode("utf-8", "backslashreplace")
 
