@@ -18,7 +18,7 @@ import trustlab as tl
 from trustlab.models.base import Request
 from trustlab.models.by_name import open_model
 from trustlab.models.huggingface import HuggingFaceModel, prompt_text
-from trustlab.models.templates import CODES, check_template
+from trustlab.models.templates import check_template
 from trustlab.parsing.reply import THINKING
 from trustlab.settings import Setup
 
@@ -30,9 +30,10 @@ THINKS = TEMPLATE.replace("%}>{%", "%}>{% if enable_thinking is not false %}<thi
 
 
 def test_a_template_that_prints_today_prints_a_fixed_day():
-    every = byte_tokenizer("{{ strftime_now('" + " ".join(CODES) + "') }}" + TEMPLATE)
-    told = prompt_text(every, TALK, {"today": "2031-02-03"}).partition("<s>")[0]
-    assert told == "2031 31 02 2 February Feb 03 3 034 Monday Mon 00 12 00 00"
+    dated = byte_tokenizer("{{ strftime_now('%d %B %Y, %A %H:%M') }}" + TEMPLATE)
+    for day, told in (("2031-02-03", "03 February 2031, Monday 00:00"),
+                      ("2031-12-03", "03 December 2031, Wednesday 00:00")):  # fmt: skip
+        assert prompt_text(dated, TALK, {"today": day}).partition("<s>")[0] == told
 
 
 def test_names_that_a_template_sets_itself_or_guards_are_its_options():

@@ -20,7 +20,7 @@ from trustlab.models.abilities import not_default, too_long
 from trustlab.models.base import STATISTICS, Messages, Request, taught_in
 from trustlab.models.decoding import Branches, GrowingReplies, Ids, Passes
 from trustlab.models.forms import Forms, repeats_itself
-from trustlab.models.templates import check_options, check_template, dated, system_in_user
+from trustlab.models.templates import check_options, check_template, fix_date, system_in_user
 from trustlab.models.thought import Thinking, apart, check_thinking, opened, with_thought
 from trustlab.records import Reply, TokenTrace
 
@@ -56,7 +56,7 @@ def prompt_text(
     from jinja2 import TemplateError
 
     given = dict(options or {})
-    given["chat_template"] = dated(tokenizer.get_chat_template(), given)
+    fix_date(tokenizer.get_chat_template(), given)
     folded = system_in_user(messages)
     refusal: Exception | None = None
     second: str | None = None

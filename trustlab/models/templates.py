@@ -11,8 +11,6 @@ from trustlab.models.base import Messages
 TODAY = "2024-07-26"  # printed as today's date, so that a prompt is the same tomorrow
 GIVEN = {"messages", "tools", "documents", "add_generation_prompt", "bos_token", "eos_token"}
 """Names in templates that no option may set."""
-CODES = ("%Y", "%y", "%m", "%-m", "%B", "%b", "%d", "%-d", "%j", "%A", "%a", "%H", "%I", "%M", "%S")
-"""Parts of a date that templates print."""
 
 
 def system_in_user(messages: Messages) -> Messages:
@@ -26,21 +24,22 @@ def system_in_user(messages: Messages) -> Messages:
     return tuple(rest)
 
 
-def dated(template: str, options: Mapping[str, Any]) -> str:
-    """The template, a fixed day's date where it prints today's: the option ``today``, else
+def fix_date(template: str, options: Mapping[str, Any]) -> None:
+    """Let the template print a fixed day in place of today: the option ``today``, else
     :data:`TODAY`. ValueError: that is none (YYYY-MM-DD)."""
     told = options.get("today", TODAY)
     try:
         today = datetime.fromisoformat(told)
     except (TypeError, ValueError):
         raise ValueError(f"the template option today is {told!r}; give YYYY-MM-DD") from None
-    if "strftime_now" not in template:
-        return template
-    parts = {code: today.strftime(code.replace("-", "")) for code in CODES}
-    parts |= {code: text.lstrip("0") for code, text in parts.items() if "-" in code}
-    steps = "".join(f" | replace({code!r}, {text!r})" for code, text in parts.items())
-    # The line's end is no part of the text: the block before it takes it away.
-    return f"{{% macro strftime_now(form) %}}{{{{ form{steps} }}}}{{% endmacro %}}\n{template}"
+    environment_of(template).globals["strftime_now"] = today.strftime
+
+
+def environment_of(template: str) -> Any:
+    """The environment in which transformers renders a template: its tags and functions."""
+    from transformers.utils.chat_template_utils import _compile_jinja_template
+
+    return _compile_jinja_template(template).environment
 
 
 def check_options(options: object) -> None:
@@ -56,12 +55,10 @@ def check_template(template: str | None, options: Mapping[str, Any]) -> None:
         return
     if template is None:
         raise ValueError(f"template_options are {sorted(options)}, and there is no chat template")
-    dated(template, options)
+    fix_date(template, options)
     from jinja2.meta import find_undeclared_variables
-    from transformers.utils.chat_template_utils import _compile_jinja_template
 
-    environment = _compile_jinja_template(template).environment  # knows its tags and functions
-    read = find_undeclared_variables(environment.parse(template)) - GIVEN
+    read = find_undeclared_variables(environment_of(template).parse(template)) - GIVEN
     read |= {"today"} if "strftime_now" in template else set()
     for name in options.keys() - read:
         allowed = ", ".join(sorted(read)) or "none"
