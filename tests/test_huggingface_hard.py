@@ -86,11 +86,10 @@ TALK = (("system", "S"), ("user", "A"), ("assistant", "B"), ("user", "C"), ("use
         (ROLE + SAYS, TALK, "system=S;user=A;assistant=B;user=C;user=D;>"),
         (NO_SYSTEM, TALK, "user=S\n\nA;assistant=B;user=C;user=D;>"),
         (DEAF, TALK, "user=S\n\nA;assistant=B;user=C;user=D;>"),
-        (STRICT, TALK, "user=S\n\nA;assistant=B;user=C\n\nD;>"),
+        (STRICT, TALK[:4], "user=S\n\nA;assistant=B;user=C;>"),
         (None, TALK[:2], "system: S\n\nuser: A\n\nassistant:"),
         (IN_PARTS, TALK[:2], "<s>system=S;user=A;>"),
         (DATED, TALK[:1], f"{TODAY};<s>system=S;>"),
-        (LOUD, (("user", "a cough"),), "<s>user=a COUGH;>"),  # it is taken as it is
     ],
 )
 def test_a_prompt_holds_the_whole_conversation_in_its_template_s_form(template, messages, text):
@@ -145,6 +144,7 @@ def test_template_options_reach_the_template_and_the_key(tmp_path):
         (THINKS, {"messages": []}, "no option 'messages'"),
         (THINKS, ["enable_thinking"], "must be a mapping"),
         (None, {"enable_thinking": False}, "there is no chat template"),
+        (LOUD, None, r"\['system', 'user'\]: it leaves words out, or changes them"),
         (REFUSES, None, r"\['system', 'user'\].*I write no prompts"),
     ],
 )

@@ -25,12 +25,6 @@ from trustlab.models.thought import Thinking, apart, check_thinking, opened, wit
 from trustlab.records import Reply, TokenTrace
 
 
-def alternating(messages: Messages) -> Messages:
-    """Neighbours of one role joined to one message, a blank line between."""
-    runs = itertools.groupby(messages, key=lambda message: message[0])
-    return tuple((role, "\n\n".join(content for _, content in run)) for role, run in runs)
-
-
 def defused(tokenizer: Any, messages: Messages) -> Messages:
     """The messages with a space in every special token (``</s>``) that somebody wrote out."""
     added = getattr(tokenizer, "added_tokens_decoder", {})
@@ -46,22 +40,18 @@ def prompt_text(
 ) -> str:
     """The conversation as ``tokenizer``'s chat template writes it with ``options``, ready for the
     assistant's turn; without one, paragraphs of ``role: content``. Tried in turn, until the
-    template refuses nothing and leaves nothing out: as it is, neighbours of one role joined, the
-    system's text before the first user message, both; each also with contents in parts. ValueError,
-    with the template's words, if it refuses all. Special tokens written out are broken up
-    (:func:`defused`)."""
+    template refuses nothing and leaves nothing out: as it is, and with the system's text before the
+    first user message; each also with contents in parts. ValueError, with the template's words, if
+    none does. Special tokens written out are broken up (:func:`defused`)."""
     messages = defused(tokenizer, messages)
     if not tokenizer.chat_template:
         return "\n\n".join([*(f"{role}: {content}" for role, content in messages), "assistant:"])
     from jinja2 import TemplateError
 
-    given = dict(options or {})
+    given = options or {}
     fix_date(tokenizer.get_chat_template(), given)
-    folded = system_in_user(messages)
-    refusal: Exception | None = None
-    second: str | None = None
-    attempts = dict.fromkeys((messages, alternating(messages), folded, alternating(folded)))
-    for attempt, in_parts in itertools.product(attempts, (False, True)):
+    refusal = "it leaves words out, or changes them"
+    for attempt, in_parts in itertools.product((messages, system_in_user(messages)), (False, True)):
         turns = [
             {"role": role, "content": [{"type": "text", "text": text}] if in_parts else text}
             for role, text in attempt
@@ -71,17 +61,13 @@ def prompt_text(
                 turns, add_generation_prompt=True, tokenize=False, **given
             )
         except (TemplateError, TypeError) as error:  # the latter: parts where texts are added up
-            refusal = refusal if in_parts else error
+            refusal = refusal if in_parts else str(error)
             continue
         lost = {role for role, content in attempt if content.strip() not in text}
         if not lost - {"assistant"}:
             return text
-        if not in_parts and second is None and "system" not in lost:
-            second = text  # it may write a user's words in its own way
-    if second is not None:
-        return second
     roles = [role for role, _ in messages]
-    raise ValueError(f"the model's chat template refuses the roles {roles}: {refusal}") from refusal
+    raise ValueError(f"the model's chat template does not take the roles {roles}: {refusal}")
 
 
 Owner = tuple[int, int]  # (request, reply index)

@@ -14,14 +14,12 @@ GIVEN = {"messages", "tools", "documents", "add_generation_prompt", "bos_token",
 
 
 def system_in_user(messages: Messages) -> Messages:
-    """System texts put in front of the first user message, or as one of their own."""
-    head = [content for role, content in messages if role == "system"]
-    rest = [message for message in messages if message[0] != "system"]
-    first = next((i for i, (role, _) in enumerate(rest) if role == "user"), None)
-    if head:
-        asked = [] if first is None else [rest.pop(first)[1]]
-        rest.insert(first or 0, ("user", "\n\n".join(head + asked)))
-    return tuple(rest)
+    """The system's text put in front of the user's message behind it."""
+    (first, system), *rest = messages
+    if first != "system" or not rest or rest[0][0] != "user":
+        return messages
+    (_, asked), *others = rest
+    return (("user", f"{system}\n\n{asked}"), *others)
 
 
 def fix_date(template: str, options: Mapping[str, Any]) -> None:
