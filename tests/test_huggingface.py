@@ -564,8 +564,6 @@ def test_factors_that_grow_with_every_length_are_never_reached(tmp_path):
     long, short = model.generate([ask(f"{OPENING}, {OPENING}", **how), ask("cough", **how)])
     assert long[0].missing and "48" in long[0].missing
     assert short[0].n_tokens_in + short[0].n_tokens_out == SWITCH + 1
-    with pytest.raises(ValueError, match="window is 64; allowed are whole numbers from 1 to 48"):
-        HuggingFaceModel(folder, device="cpu", window=64)
 
 
 def test_two_lengths_at_which_factors_change_are_refused():

@@ -100,6 +100,4 @@ class TextOnly:
 def too_long(name: str, window: float, n_tokens: int = 0) -> Reply:
     """The reply to a prompt that the model called ``name`` cannot read to its end."""
     why = f"the prompt is longer than the window of {name}, {window:.0f} tokens"
-    if says := getattr(window, "says", ""):
-        why += f" ({says})"
     return Reply(None, n_tokens_in=n_tokens, missing=why, finish="error")

@@ -211,12 +211,11 @@ class HuggingFaceModel:
     - ``structured``: replies that must be JSON, a number, or True or False are kept to that form
       (:class:`~trustlab.models.forms.Forms`); names never are. "taught": of a model that we
       taught, which True leaves free, MedConf's evidence is kept to the form that it was taught.
-    - ``window``: tokens of prompt and reply together, where the tokenizer's files say fewer than
-      the model reads.
     - ``template_options``: for the chat template (``{"enable_thinking": False}``); ``today``
       (YYYY-MM-DD) is the date that it prints, else :data:`~trustlab.models.templates.TODAY`.
 
-    A reply that reaches the end of the window is cut, with finish "length". ``revision`` names the
+    ``window`` is the config's ``max_position_embeddings``. A reply that reaches its end is cut,
+    with finish "length". ``revision`` names the
     choices that shape the replies and are not the defaults.
     """
 
@@ -229,7 +228,6 @@ class HuggingFaceModel:
         thinking: Thinking = "auto", thinking_tokens: int = 0,
         template_options: Mapping[str, Any] | None = None,
         device_map: str | Mapping[str, Any] | None = None, structured: bool | str = False,
-        window: int | None = None,
     ) -> None:  # fmt: skip
         """FileNotFoundError: no such model, or a part of it is absent. ValueError: bad option,
         damaged files, or no causal language model. PermissionError: a gated model. ImportError:
@@ -255,7 +253,7 @@ class HuggingFaceModel:
         self._tokenizer, self._template_options = tokenizer, dict(template_options or {})
         template = tokenizer.get_chat_template() if tokenizer.chat_template else None
         check_template(template, self._template_options)
-        self.window: float = opening.window_of(config, tokenizer, window)
+        self.window: float = opening.window_of(config)
         self.device = device or ("cuda" if torch.cuda.is_available() else "cpu")
         placed = device_map
         if device_map is None and opening.is_quantised(config):
@@ -280,8 +278,6 @@ class HuggingFaceModel:
             self.revision += f"-thinking {markers} {thinking_tokens}"
         if self._template_options:
             self.revision += f"-template {json.dumps(self._template_options, sort_keys=True)}"
-        if window is not None:
-            self.revision += f"-window {window}"
         ends = opening.end_tokens(model, tokenizer)
         if more := sorted(opening.ends_of_turn(tokenizer).difference(ends)):
             self.revision += f"-ends {more}"  # what was kept before ran over them
@@ -304,10 +300,9 @@ class HuggingFaceModel:
             raise ValueError("device and device_map both say where the model goes; give one")
         if (dtype := options.get("dtype")) is not None and dtype not in DTYPES:
             raise ValueError(f"dtype must be one of {DTYPES}, got {dtype!r}")
-        for name in ("batch_tokens", "window"):
-            n = options.get(name)
-            if n is not None and (type(n) is not int or n < 1):
-                raise ValueError(f"{name} is {n!r}; it must be an integer of at least 1")
+        n = options.get("batch_tokens")
+        if n is not None and (type(n) is not int or n < 1):
+            raise ValueError(f"batch_tokens is {n!r}; it must be an integer of at least 1")
 
     def generate(self, requests: Sequence[Request]) -> list[list[Reply]]:
         """Answer every request with its ``n`` replies, in order; they are missing where the prompt

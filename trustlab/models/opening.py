@@ -35,7 +35,6 @@ NOT_ONWARDS = (
 )  # fmt: skip
 """Model types of images and text which read a prompt both ways, fill a canvas, only classify, or
 answer nothing without an image."""
-NO_LENGTH = 1_000_000  # a tokenizer's model_max_length from here on stands for unknown
 GGUF = ".gguf"
 NO_CHAT = 'a GGUF file needs gguf and accelerate: pip install "trustlab[chat]"'
 NO_MODEL = (
@@ -332,24 +331,10 @@ def class_of(config: Any, source: str) -> str:
     raise ValueError(NO_MODEL.format(source, f"config.json with model_type {kind!r}"))
 
 
-class Window(int):
-    """Tokens of prompt and reply together, as ``says`` says where it is not the model itself."""
-
-    says = "model_max_length in tokenizer_config.json; the option window sets another"
-
-
-def window_of(config: Any, tokenizer: Any, asked: int | None = None) -> float:
-    """The most tokens the model reads: what is ``asked``, else the less of what config and
-    tokenizer (:class:`Window`) say; else infinite. ValueError: more is asked than the config
-    says."""
+def window_of(config: Any) -> float:
+    """The most tokens of prompt and reply together, as the config says; else infinite."""
     positions = getattr(config.get_text_config(), "max_position_embeddings", None)
-    most = positions if positions is not None and positions > 0 else math.inf
-    if asked is not None and asked > most:
-        allowed = f"1 to {most}, max_position_embeddings in config.json"
-        raise ValueError(f"window is {asked}; allowed are whole numbers from {allowed}")
-    if asked is None and 0 < (length := tokenizer.model_max_length) < min(most, NO_LENGTH):
-        return Window(length)
-    return most if asked is None else asked
+    return positions if positions is not None and positions > 0 else math.inf
 
 
 END = re.compile(r"</s>|<\|?(im_end|eot_id|eos|end_?of_?(turn|text|sentence))\|?>|<turn\|>")
