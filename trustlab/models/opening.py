@@ -319,12 +319,11 @@ def class_of(config: Any, source: str) -> str:
     without images; ValueError where it does not."""
     from transformers.models.auto import modeling_auto as auto
 
-    kind, own_code = config.model_type, getattr(config, "auto_map", None) or {}
-    reads_on = getattr(config, "is_decoder", False) or getattr(config, "causal", False)
-    both_ways = (*auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES, *BOTH_WAYS)
+    kind = config.model_type
+    both_ways = kind in (*auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES, *BOTH_WAYS)
     translates = config.is_encoder_decoder or config.get_text_config().is_encoder_decoder
-    if not translates and (reads_on or kind not in both_ways):
-        if type(config) in auto.MODEL_FOR_CAUSAL_LM_MAPPING or "AutoModelForCausalLM" in own_code:
+    if not translates and not both_ways:
+        if type(config) in auto.MODEL_FOR_CAUSAL_LM_MAPPING:
             return "AutoModelForCausalLM"
         if type(config) in auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING and kind not in NOT_ONWARDS:
             return "AutoModelForImageTextToText"
