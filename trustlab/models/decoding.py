@@ -73,19 +73,15 @@ def text_pieces(ids: Ids, decode: Callable[[Ids], str]) -> list[str]:
     character adds ''."""
     text, ends = decode(ids), [0]
     # The ids before ``start`` are text[:settled]; what follows is read behind ids[back:start].
-    back, start, settled, head = 0, 0, 0, ""
+    back, start, settled, head = 0, 0, 0, 0
     for k in range(1, len(ids)):
-        begun, known = decode(ids[back:k]), settled
-        if begun.startswith(head):
-            begun = begun[len(head) :]
-        else:  # what seemed settled is not: a byte that fits nothing spoils its neighbours
-            begun, known = decode(ids[:k]), 0
-        agreed = known + n_common(begun, text[known : known + len(begun)])
+        begun = decode(ids[back:k])[head:]
+        agreed = settled + n_common(begun, text[settled : settled + len(begun)])
         ends.append(max(ends[-1], agreed))
-        whole = agreed == known + len(begun) and known == settled
+        whole = agreed == settled + len(begun)
         if whole and k - start >= STRIDE and begun[-1:].isalnum():
             back, start, settled = start, k, agreed
-            head = decode(ids[back:start])
+            head = len(decode(ids[back:start]))
     ends.append(len(text))
     return [text[a:b] for a, b in itertools.pairwise(ends)] if ids else []
 
