@@ -10,7 +10,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -161,8 +161,7 @@ and in half."""
 PROBED = (16, 256)  # the least and the most tokens of each half of what a model is tried on
 ROOM = 64  # columns that a cache has ahead of what it holds
 PIECE = 4096
-"""Tokens of prompts, with their padding, that are read at once; one prompt may be longer."""
-FULL = 7 / 8  # the least of a piece's rows that is no padding
+"""The most tokens of a tree; one prompt may be longer."""
 SHARED = 0.15  # the least share of prompts' tokens that a tree must spare
 
 
@@ -342,13 +341,13 @@ def _layer() -> Any:
             return self._holds(self.wide, held + new)
 
         def take(self, states: Any, row: int, n_rows: int, columns: int) -> None:
-            """Put keys and values into the rows from ``row`` on, to end at ``columns``."""
+            """Put the keys and values of one prompt into a row, to end at ``columns``."""
             if not self.is_initialized:
                 self.lazy_initialization(*states)
                 shapes = ((n_rows, s.shape[1], columns + ROOM, s.shape[3]) for s in states)
                 self._holds([states[0].new_zeros(shape) for shape in shapes], columns)
             for wide, held in zip(self.wide, states, strict=True):
-                wide[row : row + len(held), :, columns - held.shape[2] : columns] = held
+                wide[row, :, columns - held.shape[2] : columns] = held[0]
 
         def reorder_cache(self, beam_idx: Any) -> None:
             """Rows ``beam_idx`` in the place of all."""
@@ -418,16 +417,6 @@ def trees(prompts: Sequence[Ids], most: int) -> list[Tree]:
     return made if spared >= SHARED else []
 
 
-def pieces(lengths: Sequence[int]) -> Iterator[range]:
-    """Neighbours among prompts of these lengths that are about as long, :data:`PIECE` tokens."""
-    start = 0
-    for stop in range(1, len(lengths) + 1):
-        more = lengths[start : stop + 1]
-        if stop == len(lengths) or min(more) < FULL * max(more) or len(more) * max(more) > PIECE:
-            yield range(start, stop)
-            start = stop
-
-
 class Branches:
     """The distinct beginnings of the replies to a batch of prompts, a row each."""
 
@@ -449,38 +438,26 @@ class Branches:
         return logits[:, 0]
 
     def _begin(self) -> Any:
-        """The prompts' logits; their parts' caches are put together in one."""
+        """The prompts' logits. Where they share enough they are read as trees, whose caches are put
+        together in one."""
         n_rows, self._past = self._ids.shape
-        whole, read, order = with_room(), [], []
-        for rows, logits, cache, paths in self._read_prompts():
+        self._cache = with_room()
+        most = self._passes.trees if n_rows > 1 else 0
+        if not (planted := trees(self._prompts, most) if most else []):
+            logits, _ = self._passes.run(self._ids, self._padding, 0, self._cache, keep=1)
+            return logits[:, 0]
+        read, order = [], []
+        for tree in planted:
+            logits, cache = self._passes.run_tree(tree)
             read.append(logits)
-            order += rows
-            if paths is None and len(rows) == n_rows:
-                self._cache = cache
-                return logits
-            # A piece's rows are neighbours: one block.
-            places = zip(rows, paths, strict=True) if paths else [(rows[0], slice(None))]
-            for row, path in places:
+            order += tree.rows
+            for row, path in zip(tree.rows, tree.paths, strict=True):
                 for i, layer in enumerate(cache.layers):
-                    if i == len(whole.layers):
-                        whole.layers.append(type(layer)())
-                    states = [s[:, :, path] for s in (layer.keys, layer.values)]
-                    whole.layers[i].take(states, row, n_rows, self._past)
-        self._cache = whole
+                    if i == len(self._cache.layers):
+                        self._cache.layers.append(type(layer)())
+                    states = [held[:, :, path] for held in (layer.keys, layer.values)]
+                    self._cache.layers[i].take(states, row, n_rows, self._past)
         return self._passes._torch.cat(read)[np.argsort(order)]
-
-    def _read_prompts(self) -> Iterator[tuple[list[int], Any, Any, list[np.ndarray] | None]]:
-        """Rows, logits, cache and places in it: as trees where the prompts share enough, else in
-        pieces."""
-        most = self._passes.trees if len(self._prompts) > 1 else 0
-        if planted := trees(self._prompts, most) if most else []:
-            for tree in planted:
-                yield tree.rows, *self._passes.run_tree(tree), tree.paths
-            return
-        for part in pieces([len(prompt) for prompt in self._prompts]):
-            ids, padding = left_padded([self._prompts[row] for row in part])
-            logits, cache = self._passes.run(ids, padding, 0, with_room(), keep=1)
-            yield list(part), logits[:, 0], cache, None
 
     def extend(self, parent: np.ndarray, token: np.ndarray) -> np.ndarray:
         """Replace the nodes by ``parent[i]`` followed by ``token[i]``, (m,); their rows (m,)."""
