@@ -8,7 +8,7 @@ import sqlite3
 import textwrap
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict
 from pathlib import Path
@@ -275,12 +275,10 @@ def _tell(name: str, folder: Path, index: bool = True) -> bool:
     try:
         manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
         lines = [line] if (line := read_line(manifest.get("replies_read", {}))) else []
-        for head, several in (
-            ("nothing is claimed", manifest.get("nothing_claimed", [])),
-            ("missing", _missing_lines(manifest.get("missing", []))),
-            ("warning", manifest.get("warnings", [])),
-        ):
-            lines += [f"{head}: {line}" for line in several]
+        lines += [f"nothing is claimed: {line}" for line in manifest.get("nothing_claimed", [])]
+        lines += [f"warning: {line}" for line in manifest.get("warnings", [])]
+        if n_missing := sum(row["n"] for row in manifest.get("missing", [])):
+            lines.append(f"missing: {n_missing:,} confidences; manifest.json says why")
         lines.append(_short(folder / f"{Path(name).name.removesuffix('.ipynb')}.html"))
         if index:
             from trustlab.html.index import write_index
@@ -292,22 +290,6 @@ def _tell(name: str, folder: Path, index: bool = True) -> bool:
     typer.echo(f"{name}: replies asked of the model {made}, taken from the cache {cached}")
     typer.echo("\n".join([*(f"  {line}" for line in lines), NOTICE]))
     return bool(manifest.get("nothing_claimed"))
-
-
-def _missing_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """A line for each of the three reasons with most rows, and three of the methods that miss for
-    it; and how many more there are."""
-    methods_of: dict[str, list[str]] = {}
-    for row in sorted(rows, key=lambda row: -row["n"]):
-        of = f" of {row['run']}" if row.get("run") else ""
-        methods_of.setdefault(f"{row['n']} rows{of} ({row['reason']})", []).append(row["method"])
-    lines = [f"{_some(methods)} on {where}" for where, methods in methods_of.items()]
-    return lines[:3] + ([f"{len(lines) - 3} reasons more in manifest.json"] if lines[3:] else [])
-
-
-def _some(methods: Sequence[str]) -> str:
-    more = f" and {len(methods) - 3} methods more" if len(methods) > 3 else ""
-    return ", ".join(methods[:3]) + more
 
 
 @app.command()
