@@ -205,9 +205,13 @@ def test_notebooks_that_run_at_once_share_a_folder_for_runs_and_leave_nothing_be
     ("pair", "meant"),
     [
         ("path=a #2, b.csv", "a #2, b.csv"),
-        ("path=[007, 1e2]", ["007", "1e2"]),
+        ("path=['007', \"1e2\"]", ["007", "1e2"]),
+        ("path=007", 7),
         ("corpus=no", "no"),
-        ("more={corpus: 010, samples: 010}", {"corpus": "010", "samples": 10}),
+        (
+            "more={corpus: a, samples: 010, temperature: 1e-1}",
+            {"corpus": "a", "samples": 10, "temperature": 0.1},
+        ),
         ("model_options={today: 2026-01-31}", {"today": "2026-01-31"}),
         ("n=010", 10),
         ("n=20 #5", "20 #5"),

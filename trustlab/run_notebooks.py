@@ -20,7 +20,7 @@ from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import ModuleType
-from typing import Any, get_args, get_origin
+from typing import Any
 
 import yaml
 
@@ -116,7 +116,7 @@ def read_parameters(
     file: Path | None, pairs: Sequence[str] = (), notebook: str = ""
 ) -> dict[str, Any]:
     """Parameters from a YAML file, then ``name=value`` pairs over them (values read as YAML:
-    ``n=20``, ``levels=[1, 100]``). What takes text gets text; a name may be given once.
+    ``n=20``, ``levels=[1, 100]``, ``path="2026"``); a name may be given once.
 
     Of a file with a section for each notebook, only that of ``notebook`` counts; ``ValueError``
     where it has none, and for a need of that section that no pair gives.
@@ -196,18 +196,6 @@ def _mapping(value: Any, where: str, of: str = "") -> dict[str, Any]:
     return value or {}
 
 
-def _takes_text(kind: Any, default: Any = None) -> bool:
-    if kind is Any:
-        return isinstance(default, str | None)
-    inner = () if get_origin(kind) is dict else get_args(kind)
-    return kind in (str, Path) or any(_takes_text(of, 0) for of in inner)
-
-
-_FIELDS = vars(Setup)["__pydantic_fields__"].items()
-TEXTS = {name for name, field in _FIELDS if _takes_text(field.annotation, field.default)}
-"""Parameters that take text: what is given for one stays as it stands."""
-
-
 def _from_shell(name: str, value: str) -> Any:
     """What a pair's value means: in brackets or quotes YAML, else one word, without comments and
     blocks."""
@@ -215,13 +203,12 @@ def _from_shell(name: str, value: str) -> Any:
         return _loaded(f"{name}: {value}", f"parameter {name}")[name]
     loader = _Loader("")
     tag = loader.resolve(yaml.ScalarNode, value, (True, False))
-    word = loader.construct_object(yaml.ScalarNode(tag, value)) if value else value
-    return value if name in TEXTS and word is not None else word
+    return loader.construct_object(yaml.ScalarNode(tag, value)) if value else value
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML 1.2: ``no`` and a date are text, ``010`` is 10, ``1e2`` is 100. Each key once. Python's
-    ``None`` is null, too."""
+    """YAML 1.2: ``no`` and a date are text, ``010`` is 10. Each key once. Python's ``None`` is
+    null, too."""
 
     yaml_implicit_resolvers = {}
 
@@ -229,16 +216,7 @@ class _Loader(yaml.SafeLoader):
         keys = [key.value for key, _ in node.value]
         if twice := [key for i, key in enumerate(keys) if key in keys[:i]]:
             raise ValueError(f"{twice[0]} is given twice")
-        for key, of in node.value:
-            for scalar in of.value if isinstance(of, yaml.SequenceNode) else [of]:
-                if key.value in TEXTS and not scalar.tag.endswith((":null", ":map", ":seq")):
-                    scalar.tag = "tag:yaml.org,2002:str"
         return super().construct_mapping(node, deep)
-
-    def number(self, node: yaml.ScalarNode) -> float:
-        """A whole number where no point says otherwise, and it is one."""
-        number = float(node.value)
-        return int(number) if "." not in node.value and number.is_integer() else number
 
 
 PLAIN = {
@@ -252,7 +230,7 @@ for _kind, _words in PLAIN.items():
     _pattern = re.compile(rf"({_words})\Z", re.ASCII)
     _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_kind}", _pattern, None)
 _Loader.add_constructor("tag:yaml.org,2002:int", lambda _, node: int(node.value))
-_Loader.add_constructor("tag:yaml.org,2002:float", _Loader.number)
+_Loader.add_constructor("tag:yaml.org,2002:float", lambda _, node: float(node.value))
 
 
 def _loaded(text: str, where: str) -> Any:
