@@ -122,8 +122,8 @@ def own_notebook(file: Path, parameters: str, code: str, tag: str = "parameters"
 
 
 @pytest.mark.notebook
-def test_a_notebook_of_one_s_own_runs_where_it_lies(tmp_path, monkeypatch):
-    mine = own_notebook(
+def test_a_notebook_of_one_s_own_runs_where_the_command_is_given(tmp_path, monkeypatch):
+    own_notebook(
         tmp_path / "here" / "mine.ipynb",
         "n = 2\nmine = 'x'",
         "from pathlib import Path\nfrom trustlab import paths\n"
@@ -134,7 +134,7 @@ def test_a_notebook_of_one_s_own_runs_where_it_lies(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(app, ["run", "here/mine.ipynb", "-p", "mine=y"])
     assert done.exit_code == 0, done.output
-    assert (mine.parent / "told.txt").read_text() == f"2 y {tmp_path / 'runs'}"
+    assert (tmp_path / "told.txt").read_text() == f"2 y {tmp_path / 'runs'}"
     manifest = json.loads((tmp_path / "runs" / "mine" / "manifest.json").read_text())
     assert manifest["ok"] and manifest["parameters"] == {"mine": "y"}
     assert (tmp_path / "runs" / "mine" / "mine.html").is_file()

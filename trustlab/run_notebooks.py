@@ -31,7 +31,7 @@ from trustlab.html import opening
 from trustlab.html.notebook import without_progress, write_html
 from trustlab.html.pages import PAGE, write_answers
 from trustlab.models.stops import Gone, Unread, Waiting
-from trustlab.settings import ROLES, Setup, with_more
+from trustlab.settings import Setup, with_more
 from trustlab.tables import read_text
 from trustlab.workbench import check_names
 
@@ -314,8 +314,7 @@ def run_notebook(
     - With a ``shard`` (:func:`~trustlab.paths.shard_of`) among the values the folder is one of its
       own in ``runs/``. ``alone``: no other runs beside it, so that its cells are counted and saved
       while they run.
-    - A relative ``path`` or ``corpus``, or folder in ``model``, is taken from where the command is
-      given; the notebook runs in its own folder, one of the package's in the working folder.
+    - It runs where the command is given: relative paths, in parameters and cells, are from there.
     - A failing cell leaves the notebook as far as it came, and a manifest that says so, and raises
       papermill's error, or :class:`~trustlab.models.stops.Stopped` where that was the cell's.
     """
@@ -324,7 +323,6 @@ def run_notebook(
 
     source = notebook_path(name)
     check_parameters(source, values)
-    values = {k: _from_here(k, v) for k, v in values.items()}
     shard = values.get("shard")
     runs, named = paths.runs_of(shard), os.environ.get("TRUSTLAB_RUNS", "")
     folder = (run_dir or runs / source.stem).resolve()
@@ -334,7 +332,7 @@ def run_notebook(
     old = [*folder.rglob(RUN), *(folder / "figures").glob(f"{source.stem[:2]}_*.*"), folder / PAGE]
     for left in old if alone else [*old, target]:  # else papermill writes it at once
         left.unlink(missing_ok=True)
-    manifest = {"notebook": source.stem, "notice": paths.NOTICE, "parameters": values}
+    manifest = {"notebook": source.stem, "notice": paths.NOTICE, "parameters": dict(values)}
     manifest |= {"started": datetime.now(UTC).isoformat(timespec="seconds"), "ok": False}
     variables = {
         "TRUSTLAB_RUNS": named if Path(named).is_absolute() and not shard else str(runs),
@@ -349,7 +347,6 @@ def run_notebook(
                 str(source),
                 str(target),
                 parameters=placed(source, values) | own_folder,
-                cwd=str(paths.WORK if source.is_relative_to(paths.ROOT) else source.parent),
                 kernel_name="python3",
                 language="python",
                 progress_bar=alone,
@@ -399,28 +396,6 @@ def placed(path: Path, values: Mapping[str, Any]) -> dict[str, Any]:
     named = {name: value for name, value in values.items() if name in shown}
     rest = {name: value for name, value in values.items() if name not in shown}
     return named | {"more": {**values.get("more", {}), **rest}} if rest else named
-
-
-NESTED = {"more": "", "corpora": "corpus", "data_options": "more"}
-"""Parameters that hold values by name -> the parameter that each value is like; '': its name's."""
-
-
-def _from_here(name: str, value: Any) -> Any:
-    """The parameter with its paths made absolute, since the notebook runs in its own folder."""
-    if isinstance(value, list):
-        return [_from_here(name, item) for item in value]
-    if isinstance(value, Mapping) and name in NESTED:
-        return {key: _from_here(NESTED[name] or key, item) for key, item in value.items()}
-    if not isinstance(value, str | Path) or not value:
-        return value
-    path = Path(value).expanduser()
-    readers = ("medical_encoder", "entailment", "ids")
-    if name in ("path", "corpus") or (name in readers and path.exists()):
-        return str(path.resolve())
-    before, mark, folder = str(value).rpartition("hf:")
-    if name in ("model", *ROLES, "grader") and mark and Path(folder).is_dir():
-        return f"{before}hf:{Path(folder).resolve()}"
-    return value
 
 
 def _run_facts(folder: Path) -> dict[str, Any]:
