@@ -146,6 +146,15 @@ def test_of_three_sides_only_what_all_share_is_compared_and_holm_is_over_all():
     assert not any("draws" in note for note in found.notes)  # p of an AUROC needs none
 
 
+def test_sides_of_one_model_are_named_by_their_folders(tmp_path):
+    here, there = tmp_path / "here" / "run", tmp_path / "there" / "run"
+    save_run(made("a"), here)
+    save_run(made("a", seed=1), there)
+    assert tl.compare_runs(here, there).sides == (f"a, {here}", f"a, {there}")
+    with pytest.raises(ValueError, match=f"a, {here} is given twice"):
+        tl.compare_runs(here, here)
+
+
 def test_what_cannot_be_compared_is_refused_by_name(tmp_path):
     wrong = made("b")
     wrong = tl.Run(wrong.answers.assign(truth="Measles"), wrong.confidence, wrong.calls, {})

@@ -39,12 +39,11 @@ OWN_ANSWERS = (
 
 @dataclass(frozen=True)
 class _Side:
-    """One model of one run; ``name`` is the folder's, ``where`` what an error calls it, ``label``
-    what tables do."""
+    """One model of one run; ``where`` is its folder as it was given, or "run 2" of the second,
+    ``label`` what tables call the side."""
 
     run: Run
     model: str
-    name: str
     where: str
     label: str = ""
 
@@ -196,22 +195,24 @@ def compare_runs(*runs: Run | str | Path) -> Comparison:
 
 def _sides(run: Run | str | Path, place: int) -> Iterator[_Side]:
     """A side for each model of a run that has answers."""
-    name = where = f"run {place}"
+    where = f"run {place}"
     if not isinstance(run, Run):
-        name, where, run = Path(run).resolve().name, str(run), load_run(run, records=False)
+        where, run = str(run), load_run(run, records=False)
     schema.need(run.answers, [*KEYS, "answer", "correct"], f"the answers of {where}")
     for model in dict.fromkeys(run.answers["model"].astype(str)):
-        yield _Side(run, model, name, where)
+        yield _Side(run, model, where)
 
 
 def _labels(sides: Sequence[_Side]) -> list[str]:
-    """What tells the sides apart: models, then folders, then numbers."""
-    labels = [""] * len(sides)
-    for part in ([side.model for side in sides], [side.name for side in sides]):
-        if len(set(labels)) < len(sides) and len(set(part)) > 1:
-            labels = [", ".join(filter(None, pair)) for pair in zip(labels, part, strict=True)]
-    if len(set(labels)) < len(sides):
-        labels = [f"{name or sides[0].model} ({k})" for k, name in enumerate(labels, 1)]
+    """The models' names, where these tell the sides apart, else each with its run's place.
+    ``ValueError`` for a run that is given twice."""
+    models = [side.model for side in sides]
+    if len(set(models)) == len(sides):
+        return models
+    labels = [f"{side.model}, {side.where}" for side in sides]
+    for label in labels:
+        if labels.count(label) > 1:
+            raise ValueError(f"{label} is given twice; each side must be another")
     return labels
 
 
