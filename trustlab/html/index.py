@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from trustlab.formatted import read_line
-from trustlab.html.opening import accuracies_of, heads_of, parameters_of
+from trustlab.html.opening import accuracies_of, heads_of
 from trustlab.html.pages import PAGE
 from trustlab.html.show import Html, render
 from trustlab.paper import PARTS, tables
@@ -62,8 +62,6 @@ def _entry(folder: Path, facts: Mapping[str, Any]) -> dict[str, Any]:
     lines = "".join(cells[0]["source"]).splitlines() if cells else []
     shown = [output.get("metadata", {}) for cell in cells for output in cell.get("outputs", ())]
     page = notebook.with_suffix(".html").name
-    runs = [parameters_of(run) for run in (facts, *facts.get("runs", {}).values())]
-    asked = facts.get("parameters", {})
     kinds = ("*.csv", "*.parquet", "figures/*.csv")
     return {
         "name": folder.name,
@@ -75,12 +73,7 @@ def _entry(folder: Path, facts: Mapping[str, Any]) -> dict[str, Any]:
         "accuracies": (accuracies := accuracies_of(folder)),
         "heads": heads_of(accuracies),
         "ended": "" if facts.get("ok") else "stopped: the notebook as far as it came",
-        "facts": {
-            "date": str(facts.get("started", ""))[:10],
-            "models": _names([m.get("models") for m in runs]) or _names([asked.get("model")]),
-            "data": _names([m.get("dataset") for m in runs]) or _names([asked.get("dataset")]),
-            "cases": max((m.get("cases", 0) for m in runs), default=0) or "",
-        },
+        "date": str(facts.get("started", ""))[:10],
         "pages": {
             file: words
             for file, words in ((page, "the notebook"), (PAGE, "answers by case"))
@@ -92,9 +85,3 @@ def _entry(folder: Path, facts: Mapping[str, Any]) -> dict[str, Any]:
             for table in sorted(folder.glob(kind))
         ],
     }
-
-
-def _names(several: list[Any]) -> str:
-    """The names in several lists, mappings or single names, each once."""
-    found = [name for one in several for name in ([one] if isinstance(one, str) else one or ())]
-    return ", ".join(dict.fromkeys(map(str, found)))
