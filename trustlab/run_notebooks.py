@@ -419,11 +419,8 @@ def _run_facts(folder: Path) -> dict[str, Any]:
 
 def fill_opening(notebook: Path, folder: Path, ok: bool = True) -> None:
     """Write what a run's folder says into the opening of a notebook (:mod:`trustlab.html.opening`),
-    and leave out the progress bars of its cells.
-
-    Without a run the block stays as it is, unless the run stopped. A notebook without a place for
-    it gets a cell in front where much could not be read.
-    """
+    if it has a place for it, and leave out the progress bars of its cells. Without a run the block
+    stays as it is, unless the run stopped."""
     import nbformat
 
     block = opening.opening(folder) or ("" if ok else opening.STOPPED)
@@ -434,10 +431,6 @@ def fill_opening(notebook: Path, folder: Path, ok: bool = True) -> None:
     places = [cell for cell in made.cells[:3] if opening.BLOCK.search(cell.source)]
     for cell in places if block else ():
         cell.source = opening.filled(cell.source, block)
-    counts = opening.counts_of(opening.runs_in(folder).values())
-    if not places and opening.much_unread(counts):
-        unread = opening.unread(folder, counts)
-        made.cells.insert(0, nbformat.v4.new_markdown_cell(unread, id="opening"))
     with paths.whole(notebook) as beside:
         nbformat.write(made, beside)
 
