@@ -21,7 +21,7 @@ from trustlab.html.notebook import write_html
 from trustlab.html.opening import opening
 from trustlab.parsing.counts import KINDS
 from trustlab.paths import NOTEBOOKS, NOTICE, save_json
-from trustlab.run_notebooks import notebook_names, notebook_path
+from trustlab.run_notebooks import fill_opening, notebook_names, notebook_path
 
 NASTY = "<script>alert('x')</script> & \"pain\""
 BARS = (
@@ -89,6 +89,7 @@ def made(folder: Path, *outputs, **facts) -> Path:
     folder.mkdir()
     nbformat.write(nbformat.v4.new_notebook(cells=cells), folder / f"{name}.ipynb")
     save_json({"notebook": name, "ok": True, **facts}, folder / "manifest.json")
+    fill_opening(folder / f"{name}.ipynb", folder)
     return write_html(folder / f"{name}.ipynb")
 
 
@@ -169,6 +170,7 @@ def test_every_link_heading_and_picture_of_a_run_s_pages(smoke_runs):
 def page_of(folder: Path, *cells) -> BeautifulSoup:
     """The page of a notebook of these cells."""
     nbformat.write(nbformat.v4.new_notebook(cells=list(cells)), folder / "a.ipynb")
+    fill_opening(folder / "a.ipynb", folder)
     return BeautifulSoup(write_html(folder / "a.ipynb").read_text("utf-8"), "html.parser")
 
 

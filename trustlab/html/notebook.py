@@ -22,7 +22,7 @@ WIDGET = "application/vnd.jupyter.widget-view+json"
 
 def write_html(notebook: Path) -> Path:
     """An HTML copy beside the notebook that opens without a network (:data:`POLICY`): its images
-    inside, formulas as MathML, its first result behind its first cell, without progress bars.
+    inside, formulas as MathML, its first result behind its first cell.
     On paper its long lines are broken, wide tables stand on pages of their own, across, and no row
     is folded."""
     import nbformat
@@ -34,9 +34,6 @@ def write_html(notebook: Path) -> Path:
 
     shown = nbformat.read(notebook, 4)
     shown.metadata.pop("widgets", None)
-    for cell in shown.cells:
-        if cell.cell_type == "code":
-            cell.outputs = without_progress(cell.outputs)
     text = "\n\n".join(cell.source for cell in shown.cells if cell.cell_type == "markdown")
     heads = BeautifulSoup(markdown2html({}, text), "html.parser").find_all(["h1", "h2", "h3"])
     listed = [(h.name, h.get("id"), h.get_text().removesuffix("¶")) for h in heads]
@@ -64,19 +61,14 @@ def write_html(notebook: Path) -> Path:
 
 
 def without_progress(outputs: Iterable[Any]) -> list[Any]:
-    """The outputs without progress bars, of text or of widgets. Other lines of stderr stay, a
-    warning without its place in the code, and so does the page or picture beside a widget, which
-    needs a kernel."""
+    """The outputs without progress bars, of text or of widgets, which need a kernel. Other lines of
+    stderr stay, a warning without its place in the code."""
     kept = []
     for output in outputs:
-        data = output.get("data", {})
-        is_widget = data.pop(WIDGET, None) is not None
         if output.get("name") == "stderr":
             text = PLACE.sub(r"\1\n", output.text)
             lines = [line for line in re.split(r"[\r\n]", text) if not BAR.search(line)]
             output.text = "\n".join([*lines, ""])
-        empty = output.get("name") == "stderr" and not output.text
-        still = any(kind == "text/html" or kind.startswith("image/") for kind in data)
-        if still or not (is_widget or empty):
+        if output.get("text") != "" and WIDGET not in output.get("data", {}):
             kept.append(output)
     return kept
