@@ -225,15 +225,17 @@ def test_an_unread_answer_says_why_and_several_runs_are_one_list(tmp_path):
 
 def test_the_surest_wrong_answer_is_shown_first_and_else_the_least_sure_right_one(saved):
     run = load_run(saved)
-    choice, why = choose(run, method="ce")
+    choice, why = choose(run)
     wrong = run.answers[run.answers["correct"] == 0]
     keys = ["case_id", "level", "model"]
-    sure = run.confidence[run.confidence["method"] == "ce"].merge(wrong, on=keys)
+    sure = run.confidence[run.confidence["method"] == "medconf"].merge(wrong, on=keys)
     top = sure.loc[sure["confidence"].idxmax()]
     assert choice == (top["case_id"], top["level"], top["model"])
     assert why == f"wrong (confidence {top['confidence']:.2f}), of {len(run.answers)} that fit"
     sure = run.confidence[run.confidence["method"] == "asp"]
-    choice, why = choose(replace(run, answers=run.answers.assign(correct=1)), method="asp")
+    facts = run.parameters | {"methods": ["asp"]}
+    right = replace(run, answers=run.answers.assign(correct=1), confidence=sure, parameters=facts)
+    choice, why = choose(right)
     least = sure.loc[sure["confidence"].idxmin()]
     assert choice == (least["case_id"], least["level"], least["model"]) and "right (" in why
 
@@ -242,7 +244,6 @@ def test_the_surest_wrong_answer_is_shown_first_and_else_the_least_sure_right_on
     ("words", "told"),
     [
         (["--case", "c9"], "no answer with case_id 'c9'"),
-        (["--method", "best"], "the run has no method 'best'"),
         (["--all", "--case", "c1"], "--all takes no"),
     ],
 )

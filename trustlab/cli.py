@@ -409,7 +409,6 @@ def show(
     case: Annotated[str | None, _option("the case's id")] = None,
     level: Annotated[int | None, _option("how much was shown; a turn")] = None,
     model: Annotated[str | None, _option("the model that answered")] = None,
-    method: Annotated[str | None, _option("whose confidence picks the answer")] = None,
     out: Annotated[Path | None, _option("the page's file; of answers.html its folder")] = None,
     every: Annotated[bool, _option("answers.html: a list of all, to filter", "--all")] = False,
 ) -> None:
@@ -421,14 +420,14 @@ def show(
     from trustlab.html import pages
 
     if every:
-        if any(of is not None for of in (case, level, model, method)):
-            raise typer.BadParameter("--all takes no --case, --level, --model and --method")
+        if any(of is not None for of in (case, level, model)):
+            raise typer.BadParameter("--all takes no --case, --level and --model")
         if not (n := pages.write_answers(run, out)):
             raise typer.BadParameter(f"{run} holds no run with answers or replies")
         told, page = f"{n:,} answers", (out or run) / pages.PAGE
     else:
         loaded = tl.load_run(run)
-        of, why = pages.choose(loaded, case, level, model, method)
+        of, why = pages.choose(loaded, case, level, model)
         page = out or run / pages.page_path(of)
         pages.write_page(f"Case {of.case_id}", pages.show(loaded, *of), page)
         told = f"case {of.case_id}, level {of.level}, {of.model}: {why}"

@@ -46,7 +46,7 @@ PACKAGE = Path(__file__).parents[1]
 MOST = 200
 """Answers with a page of their own beside ``answers.html``; its runs share them."""
 PREFERRED = ("medconf", "asp", "poc", "ce")
-"""Whose confidence counts, where no method is named and the run has it."""
+"""Whose confidence says which answer is the surest: the first that the run has."""
 VERDICTS = {
     "right": ("✓", "#009E73"), "wrong": ("✗", "#D55E00"), "unread": ("?", GREY),
     "not judged": ("–", GREY),
@@ -195,10 +195,9 @@ def choose(
     case: str | None = None,
     level: int | None = None,
     model: str | None = None,
-    method: str | None = None,
 ) -> tuple[Choice, str]:
-    """Of the answers that fit what is given the surest wrong one by ``method`` (:func:`method_of`),
-    else the least sure right one; and what it is. ``ValueError`` where none fits."""
+    """Of the answers that fit what is given the surest wrong one (:func:`method_of`), else the
+    least sure right one; and what it is. ``ValueError`` where none fits."""
     rows = run.answers
     for column, wanted in (("case_id", case), ("level", level), ("model", model)):
         if wanted is not None:
@@ -206,17 +205,14 @@ def choose(
             rows = rows.loc[rows[column] == wanted]
             if rows.empty:
                 raise ValueError(f"no answer with {column} {wanted!r}; there are such as {known}")
-    table = _listed(replace(run, answers=rows), method)
+    table = _listed(replace(run, answers=rows))
     row = table.loc[_worth_reading(table)[0]]
     return row["choice"], f"{row['verdict']} (confidence {row['by']:.2f}), of {len(rows)} that fit"
 
 
-def method_of(known: Sequence[str], method: str | None = None) -> str:
-    """The method that is named, else the first of :data:`PREFERRED` that is ``known``."""
-    if method not in (None, *known) or not known:
-        has = ", ".join(known) or "no confidence method"
-        raise ValueError(f"the run has no method {method!r}; it has {has}")
-    return method or next((m for m in PREFERRED if m in known), known[0])
+def method_of(known: Sequence[str]) -> str:
+    """The first of :data:`PREFERRED` that is ``known``, else the first that is."""
+    return next((m for m in PREFERRED if m in known), known[0])
 
 
 def safe_name(text: str) -> str:
@@ -326,7 +322,7 @@ def _program() -> str:
     return digest.hexdigest()
 
 
-def _listed(run: Run, method: str | None = None) -> pd.DataFrame:
+def _listed(run: Run) -> pd.DataFrame:
     """The run's answers with their verdicts, confidences (``sure``) and that ``by`` a method."""
     table, keys = run.answers, list(KEYS)
     wide = run.confidence.pivot(index=keys, columns="method", values="confidence")
@@ -335,7 +331,7 @@ def _listed(run: Run, method: str | None = None) -> pd.DataFrame:
         verdict=list(map(verdict, table["answer"], table["correct"], table["missing"].astype(str))),
         choice=[Choice(*each) for each in table[[*Choice._fields]].itertuples(index=False)],
         sure=wide.to_dict("records"),
-        by=wide[method_of(run.methods, method)].to_numpy() if run.methods or method else 0.0,
+        by=wide[method_of(run.methods)].to_numpy() if run.methods else 0.0,
     )
 
 
