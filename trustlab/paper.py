@@ -16,7 +16,7 @@ import pandas as pd
 
 from trustlab.confidence import METHODS, PAPER
 from trustlab.confidence.registry import label
-from trustlab.formatted import OWN_ROWS, for_latex, p_shown, with_interval
+from trustlab.formatted import OWN_ROWS, p_shown, to_latex, with_interval
 from trustlab.paths import DATA, from_spreadsheet, read_yaml
 from trustlab.plots.style import FAMILY_LABELS, GREY
 from trustlab.published import DATASETS, MODELS, TABLES, published_table
@@ -67,14 +67,12 @@ class Table:
         table = table if marked else table.replace(r"\*\*", "", regex=True)
         return table.set_axis([", ".join(filter(None, head)) for head in table], axis=1)
 
-    def styled(self, kind: str = "html") -> Any:
+    def styled(self) -> Any:
         """For a notebook or page: all text escaped, printed columns grey."""
         bold = self.cells.map(lambda text: "font-weight: bold" * text.startswith("**"))
-        style: Any = self.cells.style.format(lambda text: text.strip("*"), escape=kind)
+        style: Any = self.cells.style.format(lambda text: text.strip("*"), escape="html")
         style = style.apply(lambda _: bold, axis=None)
-        style = style.format_index(escape=kind, axis=0).format_index(escape=kind, axis=1)
-        if kind == "latex":
-            return style
+        style = style.format_index(escape="html", axis=0).format_index(escape="html", axis=1)
         style = style.set_uuid(self.name.replace(" ", "-")).set_caption(escape(self.words))
         printed = [head for head in self.cells if head[0] == THEIRS]
         style = style.set_table_styles([{"selector": "td", "props": "white-space: normal"}])
@@ -82,9 +80,7 @@ class Table:
 
     def latex(self) -> str:
         """For a document with the package booktabs."""
-        how: dict[str, Any] = {"hrules": True, "convert_css": True, "multirow_align": "naive"}
-        how |= {"multicol_align": "c", "caption": for_latex(self.words)}
-        text = self.styled("latex").to_latex(**how)
+        text = to_latex(self.flat(), self.words)
         return text.replace("−", "$-$").replace("<=", r"$\le$").replace("<", "$<$")
 
     def markdown(self) -> str:
