@@ -368,7 +368,6 @@ def score(
             help="a table of replies (.csv, .tsv, .jsonl, .parquet), or a run's folder",
         ),
     ],
-    confidence: Annotated[Path | None, _option("a run's confidence.csv or .parquet")] = None,
     parameter: Pairs = None,
     out: Out = None,
 ) -> None:
@@ -382,7 +381,7 @@ def score(
 
     values = read_parameters(None, parameter or [])
     folder = (out or paths.RUNS / f"score-{replies.stem}").resolve()
-    for line in scored(replies, confidence, values, folder):
+    for line in scored(replies, values, folder):
         typer.echo(line)
     typer.echo(f"  {_short(folder)}\n{NOTICE}")
 
@@ -445,9 +444,7 @@ def init(folder: Annotated[Path, _argument("made where it is not there")]) -> No
 
 
 @app.command()
-def methods(
-    as_json: Annotated[bool, _option("as JSON, with every field", "--json")] = False,
-) -> None:
+def methods() -> None:
     """List the registered confidence methods: what they are, need and cost, and the parameters."""
     import pandas as pd
 
@@ -458,13 +455,9 @@ def methods(
     rows = []
     for m in sorted(tl.METHODS.values(), key=lambda m: FAMILIES.index(m.family)):
         row = asdict(m) | {"access": m.access, "calls": calls(m), "readers": readers(m)}
-        rows.append({name: of for name, of in row.items() if name != "function"})
-    if as_json:
-        typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
-        return
+        rows.append(row | {"needs": ", ".join(m.needs)})
     heads = ["name", "family", "access", "scale", "equation", "calls", "readers", "cite", "needs"]
-    table = pd.DataFrame(rows)[heads].assign(needs=[", ".join(row["needs"]) for row in rows])
-    typer.echo(table.to_string(index=False, justify="left"))
+    typer.echo(pd.DataFrame(rows)[heads].to_string(index=False, justify="left"))
     told = f"\n{len(rows)} methods. K: samples per answer (n_samples). Equations: Ren et al. 2026."
     typer.echo(f"{told} Parameters and defaults:")
     typer.echo("  " + ", ".join(f"{name}={value}" for name, value in asdict(PARAMETERS).items()))

@@ -21,9 +21,7 @@ from trustlab.workbench import Workbench, opened
 AUROC = MAIN["auroc", "pooled"]
 
 
-def scored(
-    replies: Path, confidence: Path | None, values: Mapping[str, Any], folder: Path
-) -> list[str]:
+def scored(replies: Path, values: Mapping[str, Any], folder: Path) -> list[str]:
     """Score a table of replies, or the tables of a run's folder, and leave in ``folder``:
 
     - ``answers``, ``confidence``, ``metrics`` as CSV; ``main.csv`` and ``main.tex``: the metrics
@@ -35,9 +33,10 @@ def scored(
     refuses, and as :func:`~trustlab.experiment.score`.
     """
     setup = opened(Setup(**values))
+    known = None
     if replies.is_dir():
-        replies, confidence = table_in(replies, "answers"), table_in(replies, "confidence")
-    known = None if confidence is None else read_table(confidence)
+        known = read_table(table_in(replies, "confidence"))
+        replies = table_in(replies, "answers")
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", UserWarning)
         run = score(replies, setup=setup, confidence=known)
