@@ -437,20 +437,11 @@ def fill_opening(notebook: Path, folder: Path, ok: bool = True) -> None:
 
 def lay_out(folder: Path) -> None:
     """Make a workbench: the notebooks and their parameters, two example tables, a page that says
-    what to do. ``ValueError`` where one of the files is there already; none is then written.
-    """
-    copies = {
-        source: target / source.relative_to(root)
-        for root, target in (
-            (paths.ROOT / "notebooks", folder / "notebooks"),
-            (paths.DATA / "workbench", folder),
-        )
-        for source in sorted(root.rglob("*"))
-        if source.is_file() and not {".ipynb_checkpoints", "__pycache__"} & set(source.parts)
-    }
-    if there := [str(target) for target in copies.values() if target.exists()]:
-        more = f" and {len(there) - 1} files more are" if len(there) > 1 else " is"
-        raise ValueError(f"{there[0]}{more} there already; choose another folder")
-    for source, target in copies.items():
-        with paths.whole(target) as beside:
-            shutil.copyfile(source, beside)
+    what to do. ``ValueError`` where one of these is there already; nothing is then written."""
+    tables = paths.DATA / "workbench"
+    for name in ("notebooks", *sorted(file.name for file in tables.iterdir())):
+        if (folder / name).exists():
+            raise ValueError(f"{folder / name} is there already; choose another folder")
+    unwanted = shutil.ignore_patterns(".ipynb_checkpoints", "__pycache__")
+    shutil.copytree(paths.ROOT / "notebooks", folder / "notebooks", ignore=unwanted)
+    shutil.copytree(tables, folder, dirs_exist_ok=True)
