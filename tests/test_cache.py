@@ -420,7 +420,7 @@ def test_calls_count_tokens_and_share_the_time(monkeypatch):
     assert list(model.calls_table().columns) == list(table.columns) and model.calls == []
     steps: list[int] = []
     monkeypatch.undo()
-    CachedModel(Fake(), None, block=2).generate(batch(5), progress=steps.append)
+    CachedModel(Fake(), None, block=2)._answered(batch(5), steps.append)
     assert steps == [2, 2, 1]
 
 

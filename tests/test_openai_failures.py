@@ -287,7 +287,7 @@ def test_each_reply_is_kept_as_it_comes_and_waits_for_no_other(server, opened, t
 
     server.plan = plan
     cached, done = CachedModel(opened(concurrency=2, timeout_s=60), file), []
-    cached.generate([ask("slow"), *asks(10)], progress=done.append)
+    cached._answered([ask("slow"), *asks(10)], done.append)
     cached.close()
     assert seen == [10] and sum(done) == 11
 

@@ -6,12 +6,11 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.special import softmax
-from tqdm import tqdm
 
 from trustlab.knowledge import Condition, load_knowledge
 from trustlab.levels import views
@@ -139,7 +138,7 @@ def _scores(
 ) -> list[dict[str, Any]]:
     """A row for each candidate of each view."""
     cached, prompts = bench.cached(model), bench.prompts_for(model)
-    able = getattr(cached.model, "scores_text", False)
+    able = cached.scores_text
     rows: list[dict[str, Any]] = []
     requests: list[Request] = []
     for one, names in shown:
@@ -155,9 +154,7 @@ def _scores(
         how: Any = {"want": frozenset({"logprobs"}), "purpose": "choice", "about": About.of(one)}
         asked = [Request(m, continuation=f"[{x}]", **how) for x in names for m in both]
         requests += [] if why else asked
-    with tqdm(total=len(requests), disable=bench.quiet, desc=f"choice, {model.name}") as bar:
-        made = cached.generate(requests, progress=cast(Any, bar.update))
-        replies = iter([reply for (reply,) in made])
+    replies = iter([reply for (reply,) in cached.generate(requests)])
     if cached is not model:
         cached.close()
     for row in (row for row in rows if not row["missing"]):

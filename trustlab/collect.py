@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -49,10 +48,6 @@ NOT_KNOWN = "the data set does not tell the chance of a diagnosis given what was
 NO_NAME = "the answer is no name that the knowledge table knows"
 NO_TEXT = "the backend scores no given text"
 
-Progress = Callable[[str, int], Any]
-"""Called with a step's name and number of requests; gives a bar with ``update(n_done)``,
-``close()``."""
-
 
 class Meaning(Protocol):
     """Who reads what words mean: sentence encoders, a judge of entailment."""
@@ -89,8 +84,7 @@ def reasons_missing(needs: Iterable[str], model: Any) -> dict[str, str]:
     wants = {**TRACE_NEEDS, "samples.logprobs": "logprobs", "sample_relevance": "logprobs"}
     unmet = {n: s for n, s in wants.items() if n in needs and s not in model.provides}
     reasons = {n: f"the backend gives no {s}" for n, s in unmet.items()}
-    backend: Any = model.model if shows_progress(model) else model  # over a cache
-    if (given := GIVEN_NEEDS & set(needs)) and not getattr(backend, "scores_text", False):
+    if (given := GIVEN_NEEDS & set(needs)) and not getattr(model, "scores_text", False):
         reasons |= dict.fromkeys(given, NO_TEXT)
     return reasons | {n: why for n, why in getattr(model, "lacks", {}).items() if n in needs}
 
@@ -155,7 +149,6 @@ def collect(
     retriever: Retriever | None = None,
     assessor: Model | None = None,
     doctors: Sequence[Model] = (),
-    progress: Progress | None = None,
     profiles: Profiles | None = None,
 ) -> list[Generation]:
     """One :class:`Generation` a view, holding what ``methods`` need and no more.
@@ -167,7 +160,7 @@ def collect(
     - ``doctors``: of a panel (of that model without any).
     """
     settings, needs = settings or Settings(), needs_of(methods)
-    p, ask = settings.parameters, partial(_ask, progress)
+    p = settings.parameters
     beside = {"readers": (readers, MEANING), "retriever": (retriever, {"assessment"})}
     for name, (given, of) in beside.items():
         if given is None and (unmet := sorted(needs & of)):
@@ -179,7 +172,7 @@ def collect(
     for one in map(prompts_of, [model, *filter(None, [assessor]), *doctors]):
         one.check(next((v.case.question for v in views if v.case.question), ""))
     asked = [answer_requests(v, needs, model.provides, settings, prompts) for v in views]
-    replies = iter(ask(model, [r for rs in asked for r in rs], "diagnoses and samples"))
+    replies = iter(model.generate([r for rs in asked for r in rs]))
     generations = [
         _generation(model.name, v, list(islice(replies, len(rs))), settings, reasons, rs[0].want)
         for v, rs in zip(views, asked, strict=True)
@@ -192,14 +185,14 @@ def collect(
         for v, answer in zip(views, answers, strict=True)
     ]
     told = [r for asked in probes for r in asked.values()]
-    replies = iter(ask(model, told, "questions about the answers"))
+    replies = iter(model.generate(told) if told else [])
     for i, requests in enumerate(probes):
         came: dict[str, tuple[Reply, ...]] = {}
         for r, row in zip(requests.values(), islice(replies, len(requests)), strict=True):
             came[r.purpose] = (*came.get(r.purpose, ()), *row)
         generations[i] = probes_read(replace(generations[i], probes=came))
 
-    how: Any = {"seed": settings.seed, "reading": p.reading, "ask": ask}
+    how: Any = {"seed": settings.seed, "reading": p.reading}
     if "assessment" in needs:  # of every readable answer
         shown = {i: views[i] for i, answer in enumerate(answers) if answer}
         pairs = {i: (v.text, str(answers[i]), v.case.question) for i, v in shown.items()}
@@ -267,19 +260,3 @@ def chance_of(answer: str, posterior: Mapping[str, float]) -> float | None:
     names = [answer, *(condition.names if condition else ())]
     listed = (found[n] for n in map(normalise, names) if n in found)
     return next(listed, None if condition is None else 0.0)
-
-
-def shows_progress(model: object) -> bool:
-    """Whether a model stands over a cache, and tells how far it is."""
-    return getattr(model, "shows_progress", False)
-
-
-def _ask(
-    progress: Progress | None, model: Any, requests: list[Request], step: str
-) -> list[list[Reply]]:
-    if not requests:
-        return []
-    if progress is None or not shows_progress(model):
-        return model.generate(requests)
-    with closing(progress(step, len(requests))) as bar:
-        return model.generate(requests, progress=bar.update)

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import nullcontext
 from dataclasses import asdict
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from time import perf_counter
@@ -21,7 +20,7 @@ import pandas as pd
 from tqdm import tqdm
 
 from trustlab import graders
-from trustlab.agents.medconf import Ask, Profiles
+from trustlab.agents.medconf import Profiles
 from trustlab.collect import collect, needs_of
 from trustlab.confidence import Method, select
 from trustlab.datasets.replies_file import Kept, read_replies
@@ -35,7 +34,7 @@ from trustlab.levels import Show, view
 from trustlab.levels import views as views_of
 from trustlab.meaning.parts import Readers
 from trustlab.metrics.run_tables import checked_answers, joined
-from trustlab.models.base import Model, Request
+from trustlab.models.base import Model
 from trustlab.models.cache import CachedModel
 from trustlab.models.stops import Waiting
 from trustlab.models.trial import spread
@@ -52,7 +51,6 @@ from trustlab.records import (
     SEVERAL,
     Case,
     Generation,
-    Reply,
     View,
 )
 from trustlab.run import Run, answer_rows, confidence_rows, confidence_table, given_once
@@ -134,9 +132,8 @@ def benchmark(
                     collect(cached, spread(shown), chosen, settings, **how)
             profiles: Profiles = {}
             for part in _parts(shown):
-                began, shown_steps = perf_counter(), partial(step_bar, model.name, setup.quiet)
-                more = {"progress": shown_steps, "profiles": profiles}
-                made = collect(cached, part, chosen, settings, **how, **more)
+                began = perf_counter()
+                made = collect(cached, part, chosen, settings, **how, profiles=profiles)
                 seconds[model.name] += perf_counter() - began
                 n = totals({model.name: cached.counts})
                 bar.set_postfix_str(f"unread {n['asked'] - n['read']:,} of {n['asked']:,}")
@@ -454,21 +451,3 @@ def _scored(
     """Rows of the table of confidences; with ``lines`` also each record as one."""
     rows = confidence_rows(datasets, generations, methods)
     return rows, [line_of(g) for g in generations] if lines else []
-
-
-def step_bar(name: str, quiet: bool, step: str, total: int) -> Any:
-    """A bar of the requests of a step, such as :func:`trustlab.collect.collect` shows."""
-    words = f"{name}: {step}"
-    return tqdm(total=total, desc=words, unit="request", leave=False, disable=quiet)
-
-
-def with_progress(name: str) -> Ask:
-    """Puts requests to a model, a cached one under a progress bar that begins with ``name``."""
-
-    def put(model: Model, requests: list[Request], step: str) -> list[list[Reply]]:
-        if not isinstance(model, CachedModel):
-            return model.generate(requests)
-        with step_bar(name, False, step, len(requests)) as bar:
-            return model.generate(requests, progress=bar.update)
-
-    return put

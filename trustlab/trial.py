@@ -15,7 +15,7 @@ from trustlab.confidence import select
 from trustlab.datasets import load_cases
 from trustlab.graders import JudgeGrader
 from trustlab.levels import view
-from trustlab.models.base import About, Model, Request
+from trustlab.models.base import About
 from trustlab.models.cache import CachedModel
 from trustlab.models.trial import ADVICE, N_REPLIES, N_VIEWS, Trial, spread
 from trustlab.records import Case, View
@@ -41,13 +41,9 @@ def ask_everything(model: CachedModel, shown: Sequence[View], bench: Workbench) 
     told: Any = [(v, v.case.diagnosis, of.plan) for v, of in zip(shown, plans, strict=True)]
     review(model, [each for each in told if each[2] is not None])
     model.generate([r for v in shown for r in requests_after(model, v)])
-
-    def put(one: Model, requests: list[Request], _: str) -> Any:
-        return one.generate(requests)
-
     questions = ["Have you had a fever?", "How long has it lasted?", "Do you smoke?"]
     pairs = zip(shown, cycle(questions), strict=False)
-    ModelPatient(model).answer([(v.case, question) for v, question in pairs], put)
+    ModelPatient(model).answer([(v.case, question) for v, question in pairs], 0)
     texts = [v.case.statements[-1].text for v in shown]
     reword(texts, model, about=dict(zip(texts, about, strict=True)))
     JudgeGrader(model).grade(["A disease of the heart"] * len(shown), [v.case for v in shown])

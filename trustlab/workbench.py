@@ -182,7 +182,7 @@ class Workbench(Setup):
         A model that was not taught them also gets the trial."""
         if not isinstance(model, CachedModel):
             model = CachedModel(model, self.store)
-        model.prompts = self.prompts_for(model)
+        model.prompts, model.shows_bars = self.prompts_for(model), not self.quiet
         inner = getattr(model.model, "model", model.model)
         if not model.taught and not hasattr(inner, "waiting"):
             model.trial = self.tried

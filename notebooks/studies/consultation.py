@@ -17,7 +17,7 @@ from trustlab.agents.consultation import TURN_LIMIT, Consultation, Patient, cons
 from trustlab.agents.patient import NOT_SO, FactPatient, ModelPatient
 from trustlab.choices import Count, Weight, choices
 from trustlab.confidence import select
-from trustlab.experiment import benchmark, refuse_waiting, with_progress
+from trustlab.experiment import benchmark, refuse_waiting
 from trustlab.folder.replies_log import recording
 from trustlab.formatted import together
 from trustlab.metrics.estimate import Rows, mean_between, measure, rate
@@ -144,9 +144,8 @@ def consultations(
     with recording(setup.run_dir) as attach:
         for model in models:
             with speakers(doctor or model, patient, setup) as (with_cache, speaker):
-                ask = None if setup.quiet else with_progress(model.name)
                 attach(*with_cache)
-                talked[model.name] = consult(cases, with_cache[0], speaker, ask=ask, **how)
+                talked[model.name] = consult(cases, with_cache[0], speaker, **how)
                 refuse_waiting([*with_cache, doctor, patient])
                 told = [c.case_told for c in talked[model.name]]
                 folder = "".join(c if c.isalnum() or c in "-_." else "-" for c in model.name)

@@ -297,7 +297,6 @@ def _checked(
 ) -> list[Checked]:
     """Every configuration of one team: its first doctor alone, and the panel."""
     asked = {"seed": setup.seed, "reading": setup.reading}
-    asked["ask"] = None if setup.quiet else runs.with_progress(name)
     steps: tuple[Budget, ...] = ("doctor", "plan", "review")
     most = {step: {"max_tokens": n} for step in steps if (n := setup.budgets.get(step))}
     how: dict[str, dict[str, Any]] = {step: asked | most.get(step, {}) for step in steps}

@@ -12,16 +12,10 @@ from trustlab.parsing.schemas import schema_of, taught_schema_of
 from trustlab.prompts import EMBEDDED, Prompts, prompts_of
 from trustlab.records import Reading, Reply
 
-Ask = Callable[[Model, list[Request], str], list[list[Reply]]]
-"""Puts requests to a model: (model, requests, what for) -> replies."""
 
-
-def put(ask: Ask | None, model: Model, requests: list[Request], step: str) -> list[Reply]:
-    """The first reply to each request, by ``ask`` (``None``: at once); none to no request."""
-    if not requests:
-        return []
-    rows = model.generate(requests) if ask is None else ask(model, requests, step)
-    return [row[0] for row in rows]
+def put(model: Model, requests: list[Request]) -> list[Reply]:
+    """The first reply to each request; a model is not called for none."""
+    return [row[0] for row in model.generate(requests)] if requests else []
 
 
 def request(

@@ -8,16 +8,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from trustlab.agents.asking import Ask, put, read_by, reply_room, request
-from trustlab.agents.patient import ModelPatient, Said, findings_asked, parts_of
+from trustlab.agents.asking import put, read_by, reply_room, request
+from trustlab.agents.patient import ENDING, ModelPatient, Said, findings_asked, parts_of
 from trustlab.models.base import About, Model, Request
 from trustlab.parsing.agents import read_enough, read_question
 from trustlab.parsing.reply import Unreadable
 from trustlab.records import Case, Reading, Reply, Statement, View, normalise
 
 MAX_TOKENS_QUESTION, MAX_TOKENS_ENOUGH = 96, 16
-ENDING = "-consultation"
-"""What is added to the data set's name."""
 ENDS = TURN_LIMIT, REPEATS, NO_QUESTION, CONFIDENT = (
     "turn limit", "repeats itself", "no readable question", "confident",
 )  # fmt: skip
@@ -28,7 +26,7 @@ class Patient(Protocol):
     """Anybody who answers questions about a case: :class:`ModelPatient`, :class:`FactPatient`."""
 
     def answer(
-        self, asked: Sequence[tuple[Case, str]], ask: Ask | None
+        self, asked: Sequence[tuple[Case, str]], turn: int
     ) -> list[tuple[Said, Reply | None]]:
         """What is said to each (case, question), and the model's reply behind it, if any."""
         ...
@@ -103,13 +101,12 @@ def consult(
     max_turns: int = 12,
     tries: int = 4,
     seed: int = 0,
-    ask: Ask | None = None,
     stop: Callable[[Sequence[Consultation]], Sequence[bool]] | None = None,
     reading: Reading = "chat",
 ) -> tuple[Consultation, ...]:
     """One consultation for each case, at full length; all cases go through each turn together.
 
-    - ``patient=None``: the doctor's model answers; ``ask=None``: requests are sent at once.
+    - ``patient=None``: the doctor's model answers.
     - A question is greedy. For a repeated or unreadable one, up to ``tries - 1`` more are drawn at
       temperature 1. If all fail, the consultation ends early.
     - ``stop``: called before each question with those that still go on; True ends one, confident.
@@ -121,7 +118,7 @@ def consult(
         none = f"{', '.join(empty)} has none"
         raise ValueError(f"a consultation opens with a case's first statement; {none}")
     speaker = patient or ModelPatient(doctor, seed, reading)
-    asker = _Doctor(doctor, tries, seed, reading, ask)
+    asker = _Doctor(doctor, tries, seed, reading)
     made = [Consultation(case, max_turns) for case in cases]
     for turn in range(max_turns):
         going = [i for i, c in enumerate(made) if not c.ended]
@@ -133,24 +130,11 @@ def consult(
             break
         questions = asker.questions(made, going)
         asked = [(made[i].case, question) for i, (question, _) in questions.items()]
-        heard = speaker.answer(asked, _at_turn(ask, turn))
+        heard = speaker.answer(asked, turn)
         for (i, (question, n)), (said, reply) in zip(questions.items(), heard, strict=True):
             c = _spent(made[i], "patient", [] if reply is None else [reply])
             made[i] = replace(c, turns=(*c.turns, Turn(question, said, n)))
     return tuple(replace(c, ended=c.ended or TURN_LIMIT) for c in made)
-
-
-def _at_turn(ask: Ask | None, turn: int) -> Ask:
-    """Puts a patient's requests, which know no turn."""
-
-    def whose(about: About | None) -> About | None:
-        return about and about._replace(dataset=f"{about.dataset}{ENDING}", level=turn)
-
-    def at_turn(model: Model, requests: list[Request], step: str) -> list[list[Reply]]:
-        named = [replace(r, about=whose(r.about)) for r in requests]
-        return model.generate(named) if ask is None else ask(model, named, step)
-
-    return at_turn
 
 
 @dataclass(frozen=True)
@@ -161,18 +145,16 @@ class _Doctor:
     tries: int
     seed: int
     reading: Reading
-    ask: Ask | None
 
     def questions(
         self, made: list[Consultation], going: Sequence[int]
     ) -> dict[int, tuple[str, int]]:
         """Place in ``made`` -> the next question and its try; those without one are ended there."""
-        turn = len(made[going[0]].turns)
-        step, pairs = f"question {turn + 1}", {}
+        turn, pairs = len(made[going[0]].turns), {}
         for i in going:
             view = turn_view(made[i].case_told, turn)
             pairs[i] = requests_after(self.model, view, self.seed, self.reading)
-        replies = put(self.ask, self.model, [r for pair in pairs.values() for r in pair], step)
+        replies = put(self.model, [r for pair in pairs.values() for r in pair])
         for i, greedy, decision in zip(going, replies[::2], replies[1::2], strict=True):
             c = _spent(_spent(made[i], "ask", [greedy]), "enough", [decision])
             made[i] = replace(c, enough=(*c.enough, self._decision(decision)))
@@ -190,8 +172,7 @@ class _Doctor:
             if not left or n == self.tries:
                 break
             more = [another(pairs[i][0], n) for i in left]
-            again = put(self.ask, self.model, more, f"{step}, try {n + 1}")
-            waiting = dict(zip(left, again, strict=True))
+            waiting = dict(zip(left, put(self.model, more), strict=True))
             for i, reply in waiting.items():
                 made[i] = _spent(made[i], "ask", [reply])
         for i in failed.keys() - found.keys():

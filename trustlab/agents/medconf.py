@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from pydantic import model_validator
 
-from trustlab.agents.asking import Ask, fits, put, read_by, reply_room, request
+from trustlab.agents.asking import fits, put, read_by, reply_room, request
 from trustlab.choices import Count, Switch, choices
 from trustlab.knowledge import load_knowledge
 from trustlab.models.base import About, Model, Request
@@ -74,7 +74,6 @@ def assess(
     assessor: Model | None = None,
     seed: int = 0,
     reading: Reading = "chat",
-    ask: Ask | None = None,
     profiles: Profiles | None = None,
     about: Sequence[About] | None = None,
 ) -> list[Assessment]:
@@ -83,8 +82,7 @@ def assess(
 
     - ``assessor``: if given, does every step after the diagnosis in the model's place.
     - If a step fails, only that assessment stops; it is missing, with its reason.
-    - ``reading``: how replies are read (:mod:`trustlab.parsing`). ``ask``: how requests are sent;
-      ``ask=None``: at once.
+    - ``reading``: how replies are read (:mod:`trustlab.parsing`).
     - ``profiles``: those of earlier calls, not requested again; this call adds its own.
     - ``about``: the view behind each question; for a diagnosis's keyword and profile, the first.
     """
@@ -110,7 +108,7 @@ def assess(
         for name in found:
             whose = shared(name, _with_keyword)
             keywords.append(request("keyword", judge, most, seed, whose, **fills[name]))
-        for name, reply in zip(found, put(ask, judge, keywords, "keywords"), strict=True):
+        for name, reply in zip(found, put(judge, keywords), strict=True):
             found[name] = a = _with_keyword(found[name], reply, reading)
             if not a.keyword:
                 continue
@@ -127,7 +125,7 @@ def assess(
                 one, found[name] = fitted(a, "profile", library.get(name), **fills[name])
                 if one is not None:
                     waiting[name] = replace(one, about=shared(name, profiled))
-        replies = put(ask, judge, list(waiting.values()), "symptom profiles")
+        replies = put(judge, list(waiting.values()))
         for name, reply in zip(waiting, replies, strict=True):
             found[name] = profiled(found[name], reply, reading=reading)
 
@@ -143,7 +141,7 @@ def assess(
             if one is not None:
                 read = partial(_with_evidence, patient=patient, p=p)
                 asked[i] = replace(one, about=own(i, assessed[i], read)), read
-    replies = put(ask, judge, [one for one, _ in asked.values()], "confidence from evidence")
+    replies = put(judge, [one for one, _ in asked.values()])
     for (i, (_, read)), reply in zip(asked.items(), replies, strict=True):
         assessed[i] = read(assessed[i], reply, reading=reading)
     return assessed

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from trustlab import records
-from trustlab.agents.asking import Ask, reply_room, request
+from trustlab.agents.asking import reply_room, request
 from trustlab.agents.chart import chart_of, chart_text
 from trustlab.knowledge import load_knowledge
 from trustlab.metrics.trust import majority
@@ -77,7 +77,6 @@ def convene(
     max_tokens: int = MAX_TOKENS,
     reading: Reading = "chat",
     reasoning_from: ReasoningFrom = "section",
-    ask: Ask | None = None,
 ) -> list[Panel]:
     """The panel's opinions and its majority for each view. Doctors of one model share one request
     for each view. ``ValueError`` if a doctor is listed twice."""
@@ -89,7 +88,7 @@ def convene(
         first, n = min(numbers), max(numbers) - min(numbers) + 1
         how = (prompts_of(model), temperature, seed, n, reply_room(model, max_tokens), reading)
         requests = [replace(doctor_request(v, *how), first=first) for v in views]
-        rows = model.generate(requests) if ask is None else ask(model, requests, "doctors")
+        rows = model.generate(requests)
         given |= {(id(model), k): [row[k - first] for row in rows] for k in numbers}
     seats = [[(d, given[id(d.model), d.number][i]) for d in doctors] for i in range(len(views))]
     return [

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from zlib import crc32
 
-from trustlab.agents.asking import Ask, put, read_by, reply_room, request
+from trustlab.agents.asking import put, read_by, reply_room, request
 from trustlab.agents.giveaway import Giveaway, giveaway
 from trustlab.knowledge import load_knowledge
 from trustlab.models.base import About, Model
@@ -18,6 +18,8 @@ from trustlab.parsing.reply import Unreadable
 from trustlab.records import Case, Reading, Reply, Statement, normalise
 from trustlab.words import word_lists
 
+ENDING = "-consultation"
+"""What is added to the name of a data set of consultations."""
 UNKNOWN, NOT_SO = "I don't know.", "not so"
 OUTCOMES = (
     "answered", "does not know", "volunteered", "invented", "leaked", "out of place", "unreadable",
@@ -71,18 +73,18 @@ class ModelPatient:
     reading: Reading = "chat"
 
     def answer(
-        self, asked: Sequence[tuple[Case, str]], ask: Ask | None
+        self, asked: Sequence[tuple[Case, str]], turn: int
     ) -> list[tuple[Said, Reply | None]]:
         """What is said to each (case, question), one batch, with the reply behind it."""
         room, requests = reply_room(self.model, MAX_TOKENS), []
         for case, question in asked:
-            about = About(case.dataset, case.case_id, None)
+            about = About(f"{case.dataset}{ENDING}", case.case_id, turn)
             about = read_by(about, partial(_said, case=case, question=question), self.reading)
             options = ("complete",) if case.denies else ()
             facts = "\n".join(s.text for s in case.facts)
             fill = {"facts": facts, "question": question, "options": options}
             requests.append(request("patient", self.model, room, self.seed, about, **fill))
-        replies = put(ask, self.model, requests, "patient's answers")
+        replies = put(self.model, requests)
         pairs = zip(replies, asked, strict=True)
         return [(read_answer(r, *of, self.reading), r) for r, of in pairs]
 
@@ -91,7 +93,7 @@ class FactPatient:
     """A stand-in without a model: it answers the knowledge table's questions and the case's own."""
 
     def answer(
-        self, asked: Sequence[tuple[Case, str]], ask: Ask | None
+        self, asked: Sequence[tuple[Case, str]], turn: int
     ) -> list[tuple[Said, Reply | None]]:
         """What is said to each (case, question); nothing is asked of a model."""
         return [(self.said(case, question), None) for case, question in asked]

@@ -78,7 +78,7 @@ def reword(
     whose, prompts = about or {}, prompts_of(model)
     asked = {t: _requests(t, prompts, whose.get(t), reading) for t in dict.fromkeys(texts)}
     requests = list(dict.fromkeys(r for rs in asked.values() for r in rs))
-    replies = dict(zip(requests, put(None, model, requests, ""), strict=True))
+    replies = dict(zip(requests, put(model, requests), strict=True))
     return {
         text: _worded(text, [replies[r] for r in rs], keep_question, reading)
         for text, rs in asked.items()

@@ -33,6 +33,7 @@ from pydantic import (
     ValidationError,
     model_validator,
 )
+from tqdm import tqdm
 
 from trustlab.models.abilities import Abilities, TextOnly, abilities_of, finds_out, too_long
 from trustlab.models.base import Messages, Model, Request
@@ -396,12 +397,11 @@ class CachedModel:
     - ``calls`` lists the requests served; ``counts`` says what became of their replies, by purpose
       (:mod:`trustlab.parsing.counts`). ``served`` counts replies by the model that the server says
       it used, if it says so. ``recorder`` receives each request with its replies.
-    - ``trial`` sees the requests first (:class:`trustlab.models.trial.Trial`).
+    - ``trial`` sees the requests first (:class:`trustlab.models.trial.Trial`). With ``shows_bars``
+      a bar counts the requests of a call.
     - Several processes may share the file. A reply that one has asked for is not asked for again,
       but two that miss the same reply at the same time both ask.
     """
-
-    shows_progress = True
 
     def __init__(
         self,
@@ -424,6 +424,7 @@ class CachedModel:
         self._why_offline = "it may not be written" if read_only else "offline=True"
         self.name, self.revision = model.name, model.revision
         self.prompts: Any = None
+        self.shows_bars = False
         self.taught: Mapping[str, Any] = getattr(model, "taught", {})
         self.usage: Mapping[str, float] = getattr(model, "usage", {})
         self.calls: list[dict[str, object]] = []
@@ -440,6 +441,11 @@ class CachedModel:
     def provides(self) -> frozenset[str]:
         """What the model provides."""
         return self._told_of("provides")
+
+    @property
+    def scores_text(self) -> bool:
+        """Whether the model scores a given text."""
+        return getattr(self.model, "scores_text", False)
 
     @property
     def lacks(self) -> Mapping[str, str]:
@@ -510,15 +516,24 @@ class CachedModel:
             kept = ((key, _summed(key, value)) for key, value in rows.items())
             self._connection.executemany(INSERT, kept)
 
-    def generate(
-        self, requests: Sequence[Request], *, progress: Callable[[int], None] | None = None
-    ) -> list[list[Reply]]:
-        """Answer every request; the model is asked only for those with an unknown reply.
-        ``progress`` is called with the number of requests done since its last call, as
-        ``tqdm.update`` expects."""
+    def generate(self, requests: Sequence[Request]) -> list[list[Reply]]:
+        """Answer every request; the model is asked only for those with an unknown reply."""
         if self.trial is not None:
             self.trial(self, requests)
-        report = progress or (lambda n_done: None)
+        purposes = ", ".join(dict.fromkeys(request.purpose for request in requests))
+        with tqdm(
+            total=len(requests),
+            desc=f"{self.name}: {purposes}",
+            unit="request",
+            leave=False,
+            disable=not self.shows_bars,
+        ) as bar:
+            return self._answered(requests, bar.update)
+
+    def _answered(
+        self, requests: Sequence[Request], report: Callable[[int], object]
+    ) -> list[list[Reply]]:
+        """The replies; ``report`` is told how many requests are done since it was last called."""
         if not getattr(self.model, "structured", False):
             requests = [replace(r, schema=None) if r.schema else r for r in requests]
         keys = [request_keys(request, self.name, self.revision) for request in requests]
@@ -550,7 +565,7 @@ class CachedModel:
         parts: Sequence[_Part],
         known: dict[str, Reply],
         n_requests: int,
-        report: Callable[[int], None],
+        report: Callable[[int], object],
         streams: bool,
     ) -> dict[int, tuple[int, float]]:
         """Ask the model for a block, commit, add to ``known``; request -> (replies asked for,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from trustlab.agents.asking import Ask, put, reply_room, request
+from trustlab.agents.asking import put, reply_room, request
 from trustlab.agents.panel import MAX_TOKENS, chart_shown
 from trustlab.models.base import About, Model
 from trustlab.parsing.agents import read_flags, read_plan, read_ratings
@@ -36,7 +36,6 @@ def propose(
     seed: int = 0,
     max_tokens: int = MAX_TOKENS,
     reading: Reading = "chat",
-    ask: Ask | None = None,
 ) -> list[Proposed]:
     """A plan for each (view, diagnosis), drawn as the doctors' opinions are, in one batch."""
     room, requests = reply_room(model, max_tokens), []
@@ -47,7 +46,7 @@ def propose(
         one = request("plan", model, room, seed, about, **fill)
         requests.append(replace(one, temperature=temperature))
     made = []
-    for reply in put(ask, model, requests, "plans"):
+    for reply in put(model, requests):
         try:
             made.append(Proposed(read_plan(reply, reading), raw=reply.text))
         except Unreadable as error:
@@ -100,7 +99,6 @@ def review(
     seed: int = 0,
     max_tokens: int = MAX_TOKENS_REVIEW,
     reading: Reading = "chat",
-    ask: Ask | None = None,
 ) -> list[Review]:
     """The review of each plan, greedy, in two batches: prescriptions and tests, where any are."""
     room, came = reply_room(model, max_tokens), [dict[str, Reply]() for _ in asked]
@@ -120,7 +118,7 @@ def review(
             ids = range(1, len(items[i]) + 1)
             requests.append(request(name, model, room, seed, about, ids=ids, **fill))
         found: list[tuple[Mark, ...]] = [()] * len(asked)
-        replies = put(ask, model, requests, name.replace("_", " of "))
+        replies = put(model, requests)
         for (i, of), reply in zip(reads.items(), replies, strict=True):
             found[i], came[i][name] = of(reply, reading=reading), reply
         return found
