@@ -65,9 +65,8 @@ def _template(name: str) -> str:
 
 
 def tint(colour: str, share: float) -> str:
-    """``colour`` mixed with white; ``share`` 0 is white."""
-    parts = [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
-    return "#" + "".join(f"{round(255 + share * (part - 255)):02X}" for part in parts)
+    """``colour`` so thin that ``share`` of it is seen on white paper."""
+    return f"{colour}{round(255 * share):02X}"
 
 
 def turns_of(text: str) -> list[tuple[str, str]]:
