@@ -285,7 +285,7 @@ def test_the_command_shows_the_licence_and_asks_first(tmp_path, server, monkeypa
     assert not server.asked and not (tmp_path / "new").exists()
     done = CliRunner().invoke(app, words, input="y\n")
     assert done.exit_code == 0 and f"downloaded, {len(ROWS):,} bytes" in done.stdout
-    assert "(as expected)" in done.stdout
+    assert "(checked: sha256)" in done.stdout
     assert "was there" in trustlab(*words, "--accept") and len(server.asked) == 1
 
 

@@ -7,7 +7,6 @@ import os
 import sqlite3
 import textwrap
 import threading
-import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict
@@ -211,7 +210,7 @@ def _run_several(
             stopped.set()
             raise
 
-    unread, began = False, time.monotonic()
+    unread = False
     errors: dict[str, Exception] = {}
     order = sorted(values, key=lambda name: ORDER.find(name[:2]) % 100)
     typer.echo(f"running {', '.join(order)}, {at_once} at once; each says a line when it ends")
@@ -223,10 +222,9 @@ def _run_several(
         begun = {pool.submit(one, name): name for name in order}
         for done, ended in enumerate(as_completed(begun), 1):
             name, last = begun[ended], done == len(order)
-            minutes, seconds = divmod(round(time.monotonic() - began), 60)
             try:
                 if folder := ended.result():
-                    typer.echo(f"[{done} of {len(order)}, {minutes}:{seconds:02d}] ", nl=False)
+                    typer.echo(f"[{done} of {len(order)}] ", nl=False)
                     unread |= _tell(name, folder, index=last or bool(errors))
             except (*REFUSALS, Afterwards) as error:
                 typer.echo(f"trustlab: {name}: {error}", err=True)
@@ -506,14 +504,10 @@ def data_fetch(
         if not accept:
             typer.confirm("Do you keep to this licence?", abort=True)
     fetched = fetch(name, to, accept=True)
-    checks = {
-        "sha256": "as expected",
-        "size": "its size is as expected, its sha256 is not known",
-    }
     for file, source in fetched.sources.items():
         how = "downloaded" if file in fetched.downloaded else "was there"
         told = f"{to / file}: {how}, {source.size:,} bytes, sha256 {source.sha256}"
-        typer.echo(f"{told} ({checks.get(source.checked, source.checked)})")
+        typer.echo(f"{told} (checked: {source.checked})")
     for place in fetched.unpacked:
         typer.echo(f"{place}: unpacked")
 
