@@ -184,14 +184,14 @@ def _run_several(
     """Notebooks, two at once where there are two cores, which they share. After one that failed,
     waits or lost its server none begins; after one with another error the others go on.
 
-    ``runs``: the folder of their folders. ``variables``: of their environment.
+    ``runs``: the folder of their folders. ``variables``: of their kernels' environment.
     """
     from trustlab.processes import processes, seldom_collected
     from trustlab.run_notebooks import ORDER
 
     at_once = min(2, cores := processes(-1))
     share = max(1, cores // at_once)
-    shared = {"TRUSTLAB_RUNS": str(runs or paths.RUNS), "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
+    shared = {"TRUSTLAB_RUNS": str(runs or paths.RUNS), **(variables or {})}
     if "OMP_NUM_THREADS" not in os.environ:  # the threads of two would collide
         shared["OMP_NUM_THREADS"] = str(share)
     stopped = threading.Event()
@@ -203,7 +203,7 @@ def _run_several(
         if "n_jobs" in given:
             given["n_jobs"] = share
         try:
-            return _executed(name, given, runs and runs / name, False)
+            return _executed(name, given, runs and runs / name, shared)
         except REFUSALS:
             raise
         except BaseException:
@@ -214,11 +214,7 @@ def _run_several(
     errors: dict[str, Exception] = {}
     order = sorted(values, key=lambda name: ORDER.find(name[:2]) % 100)
     typer.echo(f"running {', '.join(order)}, {at_once} at once; each says a line when it ends")
-    with (
-        paths.environment(shared | dict(variables or {})),
-        seldom_collected(),
-        ThreadPoolExecutor(at_once) as pool,
-    ):
+    with seldom_collected(), ThreadPoolExecutor(at_once) as pool:
         begun = {pool.submit(one, name): name for name in order}
         for done, ended in enumerate(as_completed(begun), 1):
             name, last = begun[ended], done == len(order)
@@ -237,7 +233,9 @@ def _run_several(
         raise typer.Exit(UNREAD)
 
 
-def _executed(name: str, values: Values, out: Path | None, alone: bool = True) -> Path:
+def _executed(
+    name: str, values: Values, out: Path | None, shared: Mapping[str, str] | None = None
+) -> Path:
     """Run the notebook; a bad end is said here, and has the exit code that :func:`run` names."""
     from papermill.exceptions import PapermillExecutionError
 
@@ -245,7 +243,7 @@ def _executed(name: str, values: Values, out: Path | None, alone: bool = True) -
     from trustlab.run_notebooks import run_notebook
 
     try:
-        return run_notebook(name, values, out, alone)
+        return run_notebook(name, values, out, shared)
     except Waiting as error:
         end, words, status = "waits", " ".join(str(error).split()), 3
     except Gone as error:

@@ -84,19 +84,6 @@ def in_shard(case_id: str, shard: str | None) -> bool:
     return int.from_bytes(hashlib.sha256(case_id.encode()).digest()) % n == i - 1
 
 
-@contextmanager
-def environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """These variables are set for what is begun meanwhile."""
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            os.environ.pop(name, None)
-            os.environ.update({} if value is None else {name: value})
-
-
 def _is_dead(process: str) -> bool:
     """Whether no process has this number, as far as that can be told."""
     if not process.isdecimal() or os.name == "nt":  # a signal of 0 ends a process there

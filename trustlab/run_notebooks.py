@@ -307,13 +307,17 @@ def meanings(chosen: type[Any]) -> dict[str, str]:
 
 
 def run_notebook(
-    name: str, values: Mapping[str, Any], run_dir: Path | None = None, alone: bool = True
+    name: str,
+    values: Mapping[str, Any],
+    run_dir: Path | None = None,
+    shared: Mapping[str, str] | None = None,
 ) -> Path:
     """Execute notebook ``name`` with ``values``; returns the run's folder.
 
     - With a ``shard`` (:func:`~trustlab.paths.shard_of`) among the values the folder is one of its
-      own in ``runs/``. ``alone``: no other runs beside it, so that its cells are counted and saved
-      while they run.
+      own in ``runs/``.
+    - ``shared``: variables for the kernel where other notebooks run beside it; ``None``: none do,
+      so that its cells are counted and saved while they run.
     - It runs where the command is given: relative paths, in parameters and cells, are from there.
     - A failing cell leaves the notebook as far as it came, and a manifest that says so, and raises
       papermill's error, or :class:`~trustlab.models.stops.Stopped` where that was the cell's.
@@ -323,8 +327,8 @@ def run_notebook(
 
     source = notebook_path(name)
     check_parameters(source, values)
-    shard = values.get("shard")
-    runs, named = paths.runs_of(shard), os.environ.get("TRUSTLAB_RUNS", "")
+    shard, alone = values.get("shard"), shared is None
+    runs, named = paths.runs_of(shard), (shared or os.environ).get("TRUSTLAB_RUNS", "")
     folder = (run_dir or runs / source.stem).resolve()
     own_folder = {"run_dir": str(folder)} if "run_dir" in default_parameters(source) else {}
     target = folder / source.name
@@ -335,6 +339,7 @@ def run_notebook(
     manifest = {"notebook": source.stem, "notice": paths.NOTICE, "parameters": dict(values)}
     manifest |= {"started": datetime.now(UTC).isoformat(timespec="seconds"), "ok": False}
     variables = {
+        **(shared or {}),
         "TRUSTLAB_RUNS": named if Path(named).is_absolute() and not shard else str(runs),
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",  # it warns of frozen modules
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",
