@@ -107,7 +107,7 @@ def run(
         _run_several(_values_of_all(params or SETS / "small.yml", parameter))
         return
     if shard is not None:
-        parameter = [*(parameter or []), f"shard={shard}"]
+        parameter = [*(parameter or []), f"shard={json.dumps(shard)}"]
     _, values, _ = _checked(notebook, params, parameter)
     folder = _executed(notebook, values, out)
     if _tell(notebook, folder, index=out is None):
