@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -90,14 +90,21 @@ def _guesses() -> dict[str, Any]:
 
 EXERCISES: dict[str, Callable[[Any], str]] = {}
 """Name of an exercise ("1a") -> what is wrong with an answer, "" where nothing is."""
+FUNCTIONS: set[str] = set()
+"""Exercises whose answer is a function."""
 
 
-def exercise(name: str) -> Callable[[Callable[[Any], str]], Callable[[Any], str]]:
-    """Register the check of an exercise."""
+class Wrong(Exception):
+    """An answer that has another form than is needed."""
 
-    def register(check: Callable[[Any], str]) -> Callable[[Any], str]:
+
+def exercise(name: str, function: bool = False) -> Callable[[Callable[[Any], str]], None]:
+    """Register the check of an exercise; ``function``: its answer is one."""
+
+    def register(check: Callable[[Any], str]) -> None:
         EXERCISES[name] = check
-        return check
+        if function:
+            FUNCTIONS.add(name)
 
     return register
 
@@ -110,7 +117,11 @@ def check(name: str, answer: Any) -> None:
         print(f"{name}: not answered yet")
         return
     try:
+        if name in FUNCTIONS and not callable(answer):
+            raise Wrong(f"a function is needed; this is {type(answer).__name__}")
         wrong = EXERCISES[name](answer)
+    except Wrong as form:
+        wrong = str(form)
     except Exception as error:  # an answer may be any object, or a function that fails
         wrong = f"it ends in an error: {type(error).__name__}: {error}"
     print(f"{name}: {wrong or 'right'}")
@@ -118,28 +129,64 @@ def check(name: str, answer: Any) -> None:
 
 def number(answer: Any, right: float, slips: Mapping[float, str] | None = None) -> str:
     """What is wrong with a number: ``slips`` are known wrong answers with what led to them."""
+    if answer is None or answer is ...:
+        return "there is no number yet"
     if isinstance(answer, np.generic | np.ndarray) and answer.size == 1:
         answer = answer.item()
     if isinstance(answer, bool) or not isinstance(answer, int | float):
         return f"a number is needed; this is {type(answer).__name__}"
-    for slip, why in sorted((slips or {}).items(), key=lambda item: abs(item[0] - answer)):
-        if math.isclose(answer, slip, rel_tol=0.01, abs_tol=5e-4):
-            return why
-    if math.isclose(answer, right, rel_tol=0.01, abs_tol=5e-4):
+    if math.isnan(answer):
+        return "nan"
+    if _like(answer, right):
         return ""
+    for slip, why in sorted((slips or {}).items(), key=lambda item: abs(item[0] - answer)):
+        if _like(answer, slip):
+            return why
     if math.isclose(answer, 100 * right, rel_tol=0.01):
         return "this is a percentage; give a number between 0 and 1"
     return "too high" if answer > right else "too low"
 
 
-def function(answer: Any, right: Callable[..., float], inputs: list[tuple]) -> str:
-    """What is wrong with a function: the first input at which it differs from ``right``."""
-    if not callable(answer):
-        return f"a function is needed; this is {type(answer).__name__}"
+def _like(answer: float, value: float) -> bool:
+    return math.isclose(answer, value, rel_tol=0.01, abs_tol=5e-4)
+
+
+def function(
+    answer: Any,
+    right: Callable[..., float],
+    inputs: Iterable[tuple],
+    slips: Callable[..., Mapping[float, str]] = lambda *_: {},
+) -> str:
+    """What is wrong with a function: the first input at which it differs from ``right``; ``slips``
+    of the input as of :func:`number`."""
     for one in inputs:
-        found = answer(*one)
-        if found is None or found is ...:
-            return "it returns nothing yet"
-        if wrong := number(float(found), right(*one)):
-            return f"for {', '.join(map(repr, one))} it is {wrong}"
+        value, known = right(*one), slips(*one)
+        if wrong := number(answer(*one), value, known):
+            return f"for {', '.join(map(str, one))}: {wrong}"
     return ""
+
+
+def missing(answer: Any, given: tuple, when: str) -> str:
+    """What is wrong with a function ``when`` there is no number: nan is right."""
+    try:
+        with np.errstate(all="ignore"):
+            found = answer(*given)
+    except ZeroDivisionError:
+        return f"{when} it divides by zero; return nan there"
+    if found is None or not math.isnan(found):
+        return f"{when} it returns {found}; return nan there"
+    return ""
+
+
+def columns(answer: Any, form: str) -> Any:
+    """The columns of rows that end with "correct, confidence", ``None`` as NaN; of another
+    ``form``: :class:`Wrong`."""
+    rows = np.array(answer, float)
+    if rows.ndim != 2 or rows.shape[1] != form.count(",") + 1:
+        raise Wrong(f"a list of ({form}) is needed")
+    correct, confidence = rows.T[-2:]
+    if not np.isin(correct, (0, 1)).all():
+        raise Wrong("correct is 1 (right) or 0 (wrong)")
+    if ((confidence < 0) | (confidence > 1)).any():
+        raise Wrong("a confidence lies between 0 and 1")
+    return rows.T

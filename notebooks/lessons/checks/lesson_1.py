@@ -13,25 +13,26 @@ def longer_name(answer: Any) -> str:
     return number(answer, 5.3 / 6, {0.3: "this is the product of all; ASP is the mean"})
 
 
-@exercise("1b")
+def _perplexity(p: list[float]) -> float:
+    return math.exp(-sum(map(math.log, p)) / len(p))
+
+
+def _slips(p: list[float]) -> dict[float, str]:
+    right = _perplexity(p)
+    return {
+        -right: "this is the confidence already; the exercise asks for the perplexity, at least 1",
+        1 / right: "this is the geometric mean; perplexity is one divided by it",
+    }
+
+
+@exercise("1b", function=True)
 def perplexity(answer: Any) -> str:
-    inputs = [([0.5, 0.5],), ([0.3, 1.0, 1.0],), ([0.9],)]
-
-    def right(p: list[float]) -> float:
-        return math.exp(-sum(map(math.log, p)) / len(p))
-
-    if callable(answer) and math.isclose(answer([0.5, 0.5]), -2):
-        return "this is the confidence already; the exercise asks for the perplexity, at least 1"
-    if callable(answer) and math.isclose(answer([0.5, 0.5]), 0.5):
-        return "this is the geometric mean; perplexity is one divided by it"
-    return function(answer, right, inputs)
+    return function(answer, _perplexity, [([0.5, 0.5],), ([0.3, 1.0, 1.0],), ([0.9],)], _slips)
 
 
-@exercise("1c")
+@exercise("1c", function=True)
 def deciding_token(answer: Any) -> str:
     """A confidence that spelling cannot raise: it gives a long and a short name the same."""
-    if not callable(answer):
-        return f"a function of a list of probabilities is needed; this is {type(answer).__name__}"
     if answer([0.9, 1.0]) <= answer([0.3, 1.0]):
         return "a surer first token does not get the higher confidence"
     short, long = answer([0.3, 1.0]), answer([0.3, *[1.0] * 6])

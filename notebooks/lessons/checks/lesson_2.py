@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
-from lesson import exercise, number
+from lesson import exercise, function, number
 
 
 @exercise("2a")
@@ -24,43 +24,28 @@ def _minus_entropy(shares: list[float]) -> float:
     return sum(q * math.log(q) for q in shares if q > 0)
 
 
-@exercise("2b")
+def _slips(shares: list[float]) -> dict[float, str]:
+    right = _minus_entropy(shares)
+    return {
+        -right: "this grows with disagreement; a confidence gets a minus",
+        right / math.log(2): "this is in bits; take the natural logarithm",
+        right / math.log(10): "this is log10; take the natural logarithm",
+        math.exp(-right): "this is the effective number; return the sum alone",
+    }
+
+
+@exercise("2b", function=True)
 def minus_entropy(answer: Any) -> str:
-    if not callable(answer):
-        return f"a function is needed; this is {type(answer).__name__}"
-    for shares in ([0.6, 0.2, 0.2], [0.5, 0.5], [1.0], [0.7, 0.3, 0.0]):
-        right = _minus_entropy(shares)
-        try:
-            found = answer(shares)
-        except ValueError:
-            return f"for {shares} it ends in an error; the logarithm of 0 does not exist"
-        if np.ndim(found):
-            return "it returns several numbers; add them up"
-        if found is None or found is ...:
-            return "it returns nothing yet"
-        if math.isnan(found):
-            return f"for {shares} it is nan; a share of 0 adds nothing"
-        slips = {-right: "this grows with disagreement; a confidence gets a minus"} if right else {}
-        if right:
-            slips |= {right / math.log(2): "this is in bits; take the natural logarithm"}
-            slips |= {right / math.log(10): "this is log10; take the natural logarithm"}
-            slips |= {math.exp(-right): "this is the effective number; return the sum alone"}
-        if wrong := number(float(found), right, slips):
-            return f"for {shares}: {wrong}"
-    return ""
-
-
-def _size(one: Any) -> str:
-    return "no list" if isinstance(one, str) else str(len(one))
+    inputs = [([0.6, 0.2, 0.2],), ([0.5, 0.5],), ([1.0],), ([0.7, 0.3, 0.0],)]
+    return function(answer, _minus_entropy, inputs, _slips)
 
 
 @exercise("2c")
 def two_panels(answer: Any) -> str:
     """Ranked one way by PoC, the other way by the entropy of the shares."""
-    lists = list(answer)
-    if len(lists) != 2 or any(isinstance(one, str) or len(one) != 15 for one in lists):
-        return f"two lists of fifteen answers are needed; these have {', '.join(map(_size, lists))}"
-    shares = [[n / 15 for n in Counter(one).values()] for one in lists]
+    if np.shape(answer) != (2, 15):
+        return "two lists of fifteen answers are needed"
+    shares = [[n / 15 for n in Counter(one).values()] for one in answer]
     (poc_a, poc_b), (a, b) = map(max, shares), map(_minus_entropy, shares)
     if poc_a <= poc_b:
         return f"PoC is {poc_a:.2f} for A and {poc_b:.2f} for B; A must have the higher one"

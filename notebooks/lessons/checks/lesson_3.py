@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from lesson import exercise, number
+from lesson import columns, exercise, number
 
 from trustlab.metrics import auroc
 
@@ -44,19 +44,10 @@ REFUSED = (
 """Replies without a confidence, or with a doubtful one."""
 
 
-@exercise("3b")
+@exercise("3b", function=True)
 def reader(answer: Any) -> str:
-    if not callable(answer):
-        return f"a function is needed; this is {type(answer).__name__}"
-    if all(answer(reply) in (None, ...) for reply in READ):
-        return "it reads nothing yet"
     for reply, right in READ.items():
-        found = answer(reply)
-        if found is None or found is ...:
-            return f"it does not read {reply!r}"
-        if isinstance(found, bool | str) or not np.isscalar(found):
-            return f"of {reply!r} it returns {found!r}; a number is needed"
-        if not np.isclose(found, right):
+        if (found := answer(reply)) != right:
             return f"of {reply!r} it returns {found!r}"
     for reply in REFUSED:
         if (found := answer(reply)) is not None:
@@ -67,18 +58,10 @@ def reader(answer: Any) -> str:
 @exercise("3c")
 def paid_for_silence(answer: Any) -> str:
     """No better than a coin where it is read, good with zeros for what is missing."""
-    rows = [tuple(row) for row in answer]
-    if not rows or any(len(row) != 2 for row in rows):
-        return "a list of (correct, confidence) is needed, with two entries each"
-    correct = np.array([row[0] for row in rows], dtype=float)
-    confidence = np.array([np.nan if c is None else c for _, c in rows], dtype=float)
-    if not np.isin(correct, (0, 1)).all():
-        return "the first entry of each answer is 1 (right) or 0 (wrong)"
+    correct, confidence = columns(answer, "correct, confidence")
     there = ~np.isnan(confidence)
     if there.all():
         return "no confidence is missing; write None for some"
-    if ((confidence[there] < 0) | (confidence[there] > 1)).any():
-        return "a confidence lies between 0 and 1"
     if len(np.unique(correct[there])) < 2:
         return "among those that can be read there must be right and wrong answers"
     if (read := auroc(correct[there], confidence[there])) > 0.5:

@@ -29,10 +29,8 @@ def _criteria(*rows: tuple[str, str, bool | None]) -> tuple[tl.Evidence, ...]:
     return tuple(tl.Evidence(c, v, q, r) for (c, v, r), q in zip(named, quotes, strict=True))
 
 
-@exercise("4b")
+@exercise("4b", function=True)
 def careful(answer: Any) -> str:
-    if not callable(answer):
-        return f"a function is needed; this is {type(answer).__name__}"
     missing = ("moderate", "missing", None)
     invented = _criteria(("strong", "supported", True), missing, ("weak", "supported", False))
     against = _criteria(("strong", "supported", True), missing, ("weak", "contradicted", False))
@@ -56,19 +54,14 @@ def careful(answer: Any) -> str:
         "more against than for": {-2 / 6: "the score never falls below 0"},
     }
     for evidence, what, right in said:
-        found = answer(evidence)
-        if found is None or found is ...:
-            return "it returns nothing yet"
-        if wrong := number(found, right, slips.get(what)):
+        if wrong := number(answer(evidence), right, slips.get(what)):
             return f"for a table with {what}: {wrong}"
     return ""
 
 
-@exercise("4c")
+@exercise("4c", function=True)
 def speaks_of(answer: Any) -> str:
     """A relation of a criterion and a quotation: a shared word will do, in any form."""
-    if not callable(answer):
-        return f"a function is needed; this is {type(answer).__name__}"
     pairs = [
         ("fever", "I've had a fever since yesterday.", True),
         ("repeated vomiting or retching", "No, I haven't vomited repeatedly.", True),
@@ -81,9 +74,6 @@ def speaks_of(answer: Any) -> str:
         ("cough", "Yes, it is bad enough.", False),
     ]
     for criterion, quote, right in pairs:
-        found = answer(criterion, quote)
-        if found is None or found is ...:
-            return "it returns nothing yet"
-        if bool(found) != right:
-            return f"it says {bool(found)} for {criterion!r} and {quote!r}"
+        if (found := answer(criterion, quote)) != right:
+            return f"it says {found} for {criterion!r} and {quote!r}"
     return ""

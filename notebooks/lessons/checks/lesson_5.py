@@ -6,7 +6,7 @@ import warnings
 from typing import Any
 
 import numpy as np
-from lesson import exercise, number
+from lesson import columns, exercise, number
 
 from trustlab.metrics import auroc
 
@@ -22,10 +22,8 @@ def four_pairs(answer: Any) -> str:
     return number(answer, 3.5 / 4, slips)
 
 
-@exercise("5b")
+@exercise("5b", function=True)
 def by_level(answer: Any) -> str:
-    if not callable(answer):
-        return f"a function is needed; this is {type(answer).__name__}"
     level = np.array([1, 1, 1, 1, 2, 2, 2, 2])
     correct = np.array([0, 0, 0, 1, 0, 1, 1, 1])
     confidence = np.array([0.1, 0.2, 0.4, 0.3, 0.6, 0.5, 0.7, 0.8])
@@ -34,8 +32,7 @@ def by_level(answer: Any) -> str:
         pooled: "this is the pooled AUROC",
         2 * right: "this is the sum; the mean over all pairs is asked for",
     }
-    wrong = _stratified(answer, (level, correct, confidence), right, slips)
-    if wrong:
+    if wrong := number(answer(level, correct, confidence), right, slips):
         return f"for two levels: {wrong}"
     third = np.array([3, 3]), np.array([1, 1]), np.array([0.9, 0.1])
     more = [np.append(a, b) for a, b in zip((level, correct, confidence), third, strict=True)]
@@ -44,41 +41,25 @@ def by_level(answer: Any) -> str:
         (4 / 3) / 3: "it counts as 0; leave it out",
         (4 / 3 + 1) / 3: "it counts as 1; leave it out",
     }
-    wrong = _stratified(answer, more, right, slips)
-    if wrong:
-        return f"for a third level that has right answers only: {wrong}"
-    uneven = np.array([20] * 6 + [1] * 2), np.array([0, 0, 0, 1, 1, 1, 0, 1])
-    uneven = *uneven, np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.9, 0.9])
-    slips = {0.75: "each level counts the same; levels count by their pairs"}
-    slips |= {(6 * 1 + 2 * 0.5) / 8: "levels count by their answers; they count by their pairs"}
-    wrong = _stratified(answer, uneven, (9 * 1 + 0.5) / 10, slips)
-    return f"for a large level and a small one with a tie: {wrong}" if wrong else ""
-
-
-def _stratified(answer: Any, arrays: Any, right: float, slips: dict[float, str]) -> str:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a mean of nothing says so below
-        found = answer(*arrays)
-    if found is None or found is ...:
-        return "it returns nothing yet"
-    if np.isscalar(found) and np.isnan(found):
-        alone = any(len(set(arrays[1][arrays[0] == one])) < 2 for one in arrays[0])
-        told = "a level with one kind of answers alone has no AUROC; leave it out"
-        return f"it is nan: {told if alone else 'is the order level, correct, confidence?'}"
-    return number(found, right, slips)
+        warnings.simplefilter("ignore")  # a mean of nothing is nan
+        found = answer(*more)
+    if wrong := number(found, right, slips):
+        return f"for a third level that has right answers only: {wrong}"
+    level, correct = np.array([20] * 6 + [1] * 2), np.array([0, 0, 0, 1, 1, 1, 0, 1])
+    confidence = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.9, 0.9])
+    slips = {
+        0.75: "each level counts the same; levels count by their pairs",
+        (6 * 1 + 2 * 0.5) / 8: "levels count by their answers; they count by their pairs",
+    }
+    wrong = number(answer(level, correct, confidence), (9 * 1 + 0.5) / 10, slips)
+    return f"for a large level and a small one with a tie: {wrong}" if wrong else ""
 
 
 @exercise("5c")
 def paradox(answer: Any) -> str:
     """Worse than chance at every level, better pooled."""
-    rows = answer.to_numpy() if hasattr(answer, "to_numpy") else answer
-    rows = [tuple(row) for row in rows]
-    if not rows or any(len(row) != 3 for row in rows):
-        return "a list of (level, correct, confidence) is needed, with three entries each"
-    level, correct, confidence = (np.array(column) for column in zip(*rows, strict=True))
-    correct, confidence = correct.astype(float), confidence.astype(float)
-    if not np.isin(correct, (0, 1)).all():
-        return "the second entry of each answer is 1 (right) or 0 (wrong)"
+    level, correct, confidence = columns(answer, "level, correct, confidence")
     if len(levels := np.unique(level)) < 2:
         return "at least two levels are needed"
     for one in levels:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
-from lesson import exercise, number
+from lesson import columns, exercise, missing, number
 
 from trustlab.metrics import auroc, ece
 
@@ -25,10 +24,8 @@ def two_bins(answer: Any) -> str:
     return number(answer, 0.275, slips)
 
 
-@exercise("6b")
+@exercise("6b", function=True)
 def risk(answer: Any) -> str:
-    if not callable(answer):
-        return f"a function is needed; this is {type(answer).__name__}"
     right = np.array([1.0, 0.0, 1.0, 1.0, 0.0])
     confidence = np.array([0.9, 0.7, 0.7, 0.4, 0.2])
     slips = {
@@ -39,32 +36,16 @@ def risk(answer: Any) -> str:
         },
     }
     for threshold, value in {0.0: 2 / 5, 0.3: 1 / 4, 0.7: 1 / 3, 0.9: 0.0}.items():
-        found = answer(right, confidence, threshold)
-        if found is None or found is ...:
-            return "it returns nothing yet"
-        if wrong := number(found, value, slips.get(threshold)):
+        if wrong := number(answer(right, confidence, threshold), value, slips.get(threshold)):
             return f"for the threshold {threshold}: {wrong}"
-    try:
-        found = answer(right, confidence, 0.95)
-    except ZeroDivisionError:
-        return "if no answer is given it divides by zero; there is no risk then"
-    if found is None or not math.isnan(found):
-        return f"if no answer is given it says {found}; there is no risk then"
-    return ""
+    return missing(answer, (right, confidence, 0.95), "if no answer is given")
 
 
 @exercise("6c")
 def calibrated_and_useless(answer: Any) -> str:
-    rows = [tuple(row) for row in answer]
-    if len(rows) < 10 or any(len(row) != 2 for row in rows):
-        return "at least ten pairs of (correct, confidence) are needed"
-    correct, confidence = (np.array(column, float) for column in zip(*rows, strict=True))
-    if set(confidence) == {0.0, 1.0} != set(correct):
-        return "the pairs are the other way round: (correct, confidence)"
-    if set(correct) != {0.0, 1.0}:
-        return "there must be right answers (1) and wrong ones (0), and nothing else"
-    if confidence.min() < 0 or confidence.max() > 1:
-        return "a confidence is a number from 0 to 1"
+    correct, confidence = columns(answer, "correct, confidence")
+    if len(correct) < 10 or len(set(correct)) < 2:
+        return "at least ten answers are needed, right ones and wrong ones"
     if (apart := auroc(correct, confidence)) > 0.5:
         return f"its AUROC is {apart:.2f}: it separates right from wrong"
     if (gap := ece(correct, confidence)) > 0.01:

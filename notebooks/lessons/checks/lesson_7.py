@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
-from lesson import exercise, number
+from lesson import exercise, function, missing, number
 
 from trustlab.metrics import cv_group, cv_sample
 
@@ -24,47 +24,30 @@ def variation(answer: Any) -> str:
     return number(answer, 100 * math.sqrt(2 / 3) / 5, slips)
 
 
-@exercise("7b")
+def _slips(table: np.ndarray) -> dict[float, str]:
+    means, rows, ids = table.mean(axis=0), table.mean(axis=1), range(len(table))
+    return {
+        cv_group(table, ids)["value"] / 100: "this is a share; give it in percent",
+        100 * means.std(ddof=1) / means.mean(): "this divides by J - 1, not by J",
+        100 * rows.std() / rows.mean(): "this goes over patients; average each column",
+        cv_sample(table, ids)["value"]: "this is CV sample: first the mean of each telling, "
+        "then their CV",
+    }
+
+
+@exercise("7b", function=True)
 def group(answer: Any) -> str:
-    if not callable(answer):
-        return f"a function is needed; this is {type(answer).__name__}"
     tables = [[[0.2, 0.4], [0.8, 0.5]], [[0.5, 0.7, 0.3], [0.1, 0.3, 0.2]], [[0.4, 0.6]]]
-    for table in map(np.array, tables):
-        found, ids = answer(table), range(len(table))
-        if found is None or found is ...:
-            return "it returns nothing yet"
-        right, sample = cv_group(table, ids)["value"], cv_sample(table, ids)["value"]
-        means = table.mean(axis=0)
-        slips = {right / 100: "this is a share; give it in percent"}
-        slips[100 * means.std(ddof=1) / means.mean()] = "this divides by J - 1, not by J"
-        rows = table.mean(axis=1)
-        slips[100 * rows.std() / rows.mean()] = "this goes over patients; average each column"
-        slips.pop(right, None)
-        if not math.isclose(right, sample):
-            slips[sample] = "this is CV sample: first the mean of each telling, then their CV"
-        if wrong := number(found, right, slips):
-            return f"for {table.tolist()}: {wrong}"
-    try:
-        with np.errstate(invalid="ignore", divide="ignore"):
-            found = answer(np.zeros((2, 2)))
-    except ZeroDivisionError:
-        return "where the mean is 0 it divides by zero; return nan there"
-    if found is None or not math.isnan(found):
-        return f"where the mean is 0 it says {found}; there is no CV then"
-    return ""
+    inputs = [(np.array(table),) for table in tables]
+    wrong = function(answer, lambda t: cv_group(t, range(len(t)))["value"], inputs, _slips)
+    return wrong or missing(answer, (np.zeros((2, 2)),), "where the mean is 0")
 
 
 @exercise("7c")
 def cancelled(answer: Any) -> str:
-    form = "write a list of pairs, one for each patient: [(first, second), ...]"
-    try:
-        table = np.array([tuple(row) for row in answer], float)
-    except (TypeError, ValueError):
-        return form
-    if table.ndim != 2 or table.shape[1] != 2:
-        return form
-    if len(table) < 3:
-        return f"at least three patients are needed; these are {len(table)}"
+    table = np.array(answer, float)
+    if table.ndim != 2 or table.shape[1] != 2 or len(table) < 3:
+        return "write a list of pairs, one for each of three patients or more"
     if table.min() < 0 or table.max() > 1:
         return "a confidence is a number from 0 to 1"
     if not (table.mean(axis=1) > 0).all():

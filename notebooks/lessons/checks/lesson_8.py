@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-from lesson import exercise, number
+from lesson import exercise, function, missing, number
 
 from trustlab.metrics.trust import cdr, eti, fti, osi
 
@@ -40,30 +39,22 @@ VOTES: tuple[list[str | None], ...] = (
 TOO_FEW: tuple[list[str | None], ...] = (["flu"], ["flu", None], [None, None], [])
 
 
-@exercise("8b")
+def _slips(votes: list[str | None]) -> dict[float, str]:
+    right, n = cdr(votes), sum(vote is not None for vote in votes)
+    largest = round((1 - right) * n)
+    return {
+        1 - right: "this is the share of the largest group; CDR is 1 minus it",
+        1 - largest / len(votes): "too high; K counts only the votes that can be read",
+    }
+
+
+@exercise("8b", function=True)
 def honest(answer: Any) -> str:
-    if not callable(answer):
-        return f"a function is needed; this is {type(answer).__name__}"
-    for votes in VOTES:
-        found = answer(list(votes))
-        if found is None or found is ...:
-            return "it returns nothing yet"
-        right, n = cdr(votes), sum(vote is not None for vote in votes)
-        slips = {}
-        if right != 1 / 2:
-            slips[1 - right] = "this is the share of the largest group; CDR is 1 minus it"
-        if n < len(votes):
-            largest = round((1 - right) * n)
-            slips[1 - largest / len(votes)] = "too high; K counts only the votes that can be read"
-        if math.isnan(found):
-            return f"for {votes} it is missing, and {n} votes can be read"
-        if wrong := number(found, right, slips):
-            return f"for {votes}: {wrong}"
+    if wrong := function(answer, cdr, [(list(votes),) for votes in VOTES], _slips):
+        return wrong
     for votes in TOO_FEW:
-        found = answer(list(votes))
-        if found is None or not math.isnan(found):
-            why = "nobody can disagree here; return float('nan')"
-            return f"for {votes} it returns {found!r}; {why}"
+        if wrong := missing(answer, (list(votes),), f"for {votes}, where nobody can disagree,"):
+            return wrong
     return ""
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import re
 from typing import Any
 
 import numpy as np
-from lesson import exercise, number
+from lesson import exercise, function, number
 from scipy.stats import binomtest
 
 
@@ -22,34 +21,24 @@ def with_unread(answer: Any) -> str:
     return number(answer, 18 / 30, slips)
 
 
-@exercise("9b")
+def _p(a: np.ndarray, b: np.ndarray) -> float:
+    only, back = int((a > b).sum()), int((b > a).sum())
+    return binomtest(only, only + back).pvalue if only + back else 1.0
+
+
+def _slips(a: np.ndarray, b: np.ndarray) -> dict[float, str]:
+    return {
+        _p(a, b) / 2: "this looks at one side; double it",
+        binomtest(int(a.sum()), int(a.sum() + b.sum())).pvalue: "count patients for whom only one "
+        "is right, not all that are right",
+    }
+
+
+@exercise("9b", function=True)
 def paired(answer: Any) -> str:
-    if not callable(answer):
-        return f"a function is needed; this is {type(answer).__name__}"
     a = np.array([1, 1, 1, 1, 1, 1, 1, 1, 0, 0])
     b = np.array([1, 0, 0, 0, 0, 0, 0, 0, 1, 0])
-    for one, other in ((a, b), (b, a), (a[:6], b[:6]), (a[:4], a[:4])):
-        only, back = int(((one == 1) & (other == 0)).sum()), int(((one == 0) & (other == 1)).sum())
-        right = binomtest(only, only + back).pvalue if only + back else 1.0
-        try:
-            found = answer(one, other)
-        except (ValueError, ZeroDivisionError) as error:
-            if "ambiguous" in str(error):
-                return "paired_p takes two counts: count the patients for whom only one is right"
-            if only + back:
-                raise
-            return f"where no patient tells the two apart it ends in an error ({error}), not in 1"
-        if found is None or found is ...:
-            return "it returns nothing yet"
-        if math.isnan(found) or (not only + back and found != 1):
-            return f"where no patient tells the two apart it is {found}, not 1"
-        slips = {right / 2: "this looks at one side; double it"} if right < 1 else {}
-        totals = binomtest(int(one.sum()), int(one.sum() + other.sum())).pvalue
-        slips |= {totals: "count patients for whom only one is right, not all that are right"}
-        slips.pop(right, None)
-        if wrong := number(float(found), float(right), slips):
-            return f"with {only} right only by A and {back} only by B: {wrong}"
-    return ""
+    return function(answer, _p, [(a, b), (b, a), (a[:6], b[:6]), (a[:4], a[:4])], _slips)
 
 
 def letters(model: Any) -> set[str]:
