@@ -21,7 +21,6 @@ from studies.robustness import (
     Robustness,
     cv_differences,
     either_named,
-    fate,
     mean_of,
     robustness,
     variation_table,
@@ -121,17 +120,12 @@ def test_a_turned_or_lost_paraphrase_is_not_appended_and_counted(tmp_path) -> No
     found, *_ = run(tmp_path, cases, wording=Voice([turned], [silent]))
     table = found.paraphrases.set_index("text")
     by_finding = {s.finding: table.loc[s.text] for s in drawn}
-    of = {s.finding: fate(cases[0], s.text, by_finding[s.finding]) for s in drawn}
     lost = by_finding.pop(silent)
     assert lost["verdict"] == "no new words" and pd.isna(lost["wording"])
     judged = ["verdict", "how", "used"]
     assert by_finding.pop(turned)[judged].tolist() == ["turns", "exact", False]
     rest = [row[judged].tolist() for row in by_finding.values()]
     assert rest and rest == [["same", "exact", True]] * len(rest)
-    assert (of.pop(turned), of.pop(silent)) == ("caught", "no_words")
-    assert set(of.values()) == {"appended"}
-    names = {"used": True, "wording": f"It is {cases[0].diagnosis}."}
-    assert fate(cases[0], "I am ill.", names) == "named"
 
 
 CONDITIONS = ("original", "paraphrase_1", "paraphrase_2", "paraphrase_3")

@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 
 from trustlab.changes import changes as ways
 from trustlab.changes.paraphrase_check import ParaphraseChecker
-from trustlab.changes.rephrase import newly_names, reword
+from trustlab.changes.rephrase import reword
 from trustlab.choices import Seed, Switch, choices
 from trustlab.confidence import METHODS, select
 from trustlab.experiment import benchmark, each_asked
@@ -166,24 +166,12 @@ def paraphrases(
     return pd.DataFrame(rows, columns=WORDING_COLUMNS)
 
 
-NO_WORDS = "no new words"
-FATES = ("no_words", "caught", "named", "appended")
-
-
-def fate(case: Case, text: str, row: Any) -> str:
-    """What becomes of a statement to be said again, one of :data:`FATES`; ``row``: of
-    :func:`paraphrases`."""
-    if not row["used"]:
-        return "no_words" if row["verdict"] == NO_WORDS else "caught"
-    return "named" if newly_names(case, text, row["wording"]) else "appended"
-
-
 def _wording_row(
     statement: Statement, new: str, why: str, checker: ParaphraseChecker, n: int
 ) -> tuple:
     old = statement.text
     if why or new == old:
-        return old, None, NO_WORDS, "not checked", why or "the old words came back", False, n
+        return old, None, "no new words", "not checked", why or "the old words came back", False, n
     found, plainer = checker.check(statement, new), _with_old_question(old, new)
     why = found.why
     if (found.caught or found.verdict == "unclear") and plainer != old:

@@ -28,11 +28,6 @@ class Change:
     label: str
     show: Show
 
-    @property
-    def is_paraphrase(self) -> bool:
-        """Whether it is one of the conditions over which coefficients of variation are taken."""
-        return self.name.startswith(PARAPHRASES)
-
 
 ORIGINAL = Change("original", "original", view)
 
