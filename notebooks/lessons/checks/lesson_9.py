@@ -41,19 +41,9 @@ def paired(answer: Any) -> str:
     return function(answer, _p, [(a, b), (b, a), (a[:6], b[:6]), (a[:4], a[:4])], _slips)
 
 
-def letters(model: Any) -> set[str]:
-    """The models that a text names, by letter or by name."""
-    words = set(re.findall(r"[a-z][a-z0-9-]*", str(model).casefold()))
-    named = {w.upper() for w in words & set("abc")}
-    named |= {"A"} if "embedded" in words else set()
-    named |= {"B"} if "embedded-overconfident" in words else set()
-    return named | ({"C"} if any(w.startswith("smollm") for w in words) else set())
-
-
 MADE = "(?<!not )(generated|starter|synthetic|simulated|artificial|virtual|vignette|made[ -]up)"
+NAMES_OF_A, NAMES_OF_B = ("A", "embedded"), ("B", "embedded-overconfident")
 KEYS = ["model", "against", "patients", "n", "unread", "accuracy", "low", "high", "p", "better"]
-
-
 SLIPS = {
     18 / 30: "this is B's",
     20: "this is a number of patients; divide it by all",
@@ -67,8 +57,8 @@ def sentence(answer: Any) -> str:
         return f"a dictionary is needed; this is {type(answer).__name__}"
     if absent := [key for key in KEYS if answer.get(key) in (None, "", ...)]:
         return f"a reader asks for: {', '.join(absent)}"
-    if letters(answer["model"]) != {"A"} or letters(answer["against"]) != {"B"}:
-        return "the question is about model A against model B"
+    if answer["model"] not in NAMES_OF_A or answer["against"] not in NAMES_OF_B:
+        return "the question is about model A against model B: name them A and B"
     if not re.search(MADE, str(answer["patients"]).casefold()):
         return "patients: a reader would take them for a hospital's; say that they are generated"
     more = "each patient counts once, whatever the number of models"
