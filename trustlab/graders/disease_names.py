@@ -140,14 +140,13 @@ def cause_behind(text: str) -> str:
 
 def kinds_of(names: Iterable[str]) -> list[str]:
     """The names of kinds of these diseases that do not show it in their words."""
-    words = {read_name(name).words for name in names}
-    return [kind for disease, kinds in _KINDS if disease in words for kind in kinds]
+    distinct = dict.fromkeys(read_name(name).words for name in names)
+    return [kind for words in distinct for kind in _KINDS.get(words, ())]
 
 
-_KINDS = [
-    (read_name(name).words, [kind.strip() for kind in kinds.split("|")])
-    for name, kinds in _LISTS["kinds"].items()
-]
+_KINDS: dict[frozenset[str], list[str]] = {}
+for _name, _kinds in _LISTS["kinds"].items():
+    _KINDS.setdefault(read_name(_name).words, []).extend(map(str.strip, _kinds.split("|")))
 
 
 def is_listed(text: str) -> bool:

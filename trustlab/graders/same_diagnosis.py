@@ -140,10 +140,11 @@ def spellings(name: str) -> set[str]:
     return {normalise(plain), normalise(plain[len(article) :])} - {""}
 
 
-def keys(name: str) -> set[str]:
+@lru_cache(maxsize=65536)
+def keys(name: str) -> frozenset[str]:
     """The spellings of :func:`plain_name`, and it without words of certainty and degree."""
     plain = plain_name(name)
-    return (spellings(plain) | {bare_name(plain)}) - {""}
+    return frozenset(spellings(plain) | {bare_name(plain)}) - {""}
 
 
 def plain_name(name: str) -> str:

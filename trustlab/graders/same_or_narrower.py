@@ -231,8 +231,14 @@ def _is_spelt_as(answer: str, name: str) -> bool:
 
 def _same_degree(one: str, other: str) -> bool:
     """Whether two names have the same degree, or one has none."""
-    degrees, others = (set(normalise(name).split()) & DEGREES for name in (one, other))
+    degrees, others = degrees_of(one), degrees_of(other)
     return degrees == others or not degrees or not others
+
+
+@cache
+def degrees_of(name: str) -> frozenset[str]:
+    """The words of degree in a name."""
+    return DEGREES.intersection(normalise(name).split())
 
 
 def relation(text: str, names: Sequence[str], knowledge: Knowledge) -> str:

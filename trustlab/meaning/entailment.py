@@ -164,6 +164,7 @@ class StandInEntailment:
     def __init__(self, encoder: Encoder | None = None, knowledge: Knowledge | None = None) -> None:
         self.encoder, self.knowledge = encoder or Encoder(), knowledge or load_knowledge()
         self._readings: dict[str, Reading] = {}
+        self._kinds: dict[Pair, str] = {}
         self._known: dict[Pair, np.ndarray] = {}
 
     @property
@@ -208,7 +209,10 @@ class StandInEntailment:
         a, b = self._reading(premise), self._reading(hypothesis)
         if a.condition and b.condition and a.condition != b.condition:
             return None
-        forward, backward = self._kind(a, b), self._kind(b, a)
+        for pair in ((premise, hypothesis), (hypothesis, premise)):
+            if pair not in self._kinds:
+                self._kinds[pair] = self._kind(*map(self._reading, pair))
+        forward, backward = self._kinds[premise, hypothesis], self._kinds[hypothesis, premise]
         kinds = {forward, backward}
         if same_or_narrower.SAME in kinds or kinds == {NARROWER}:
             return SAME
@@ -230,6 +234,8 @@ class StandInEntailment:
     def _kind(self, reading: Reading, other: Reading) -> str:
         """How a text stands to all names of what the other means, or else to the other alone."""
         to_all = relation(reading.text, other.names, self.knowledge)
+        if other.names == (other.text,):
+            return to_all
         to_text = relation(reading.text, (other.text,), self.knowledge)
         return to_text if to_text in RIGHT and to_all not in RIGHT else to_all
 
