@@ -137,7 +137,7 @@ class OpenAIModel:
         provides: Iterable[str] | None = None, thinking: Thinking = "auto",
         thinking_tokens: int = 0, template_options: Mapping[str, Any] | None = None,
         temperature: str = "asked", structured: bool = False,
-        limit: str = "max_tokens", without: Iterable[str] = (),
+        limit: str = "max_tokens", without: Sequence[str] = (),
     ) -> None:  # fmt: skip
         """Nothing is sent yet. ``ValueError``: an option out of range, or no address."""
         given = dict(locals())
