@@ -44,7 +44,7 @@ def user_cache() -> Path:
 
 def use_studies() -> None:
     """Make ``notebooks/studies`` importable as ``studies``, also in joblib's workers; a folder of
-    that name beside the running notebook has priority."""
+    that name in the working folder has priority."""
     if str(NOTEBOOKS) not in sys.path:
         sys.path.append(str(NOTEBOOKS))
 
