@@ -453,7 +453,8 @@ def methods() -> None:
         row = asdict(m) | {"access": m.access, "calls": calls(m), "readers": readers(m)}
         rows.append(row | {"needs": ", ".join(m.needs)})
     heads = ["name", "family", "access", "scale", "equation", "calls", "readers", "cite", "needs"]
-    typer.echo(pd.DataFrame(rows)[heads].to_string(index=False, justify="left"))
+    table: Any = pd.DataFrame(rows)[heads]
+    typer.echo(table.to_string(index=False, justify="left"))
     told = f"\n{len(rows)} methods. K: samples per answer (n_samples). Equations: Ren et al. 2026."
     typer.echo(f"{told} Parameters and defaults:")
     typer.echo("  " + ", ".join(f"{name}={value}" for name, value in asdict(PARAMETERS).items()))
