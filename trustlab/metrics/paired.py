@@ -252,7 +252,7 @@ def _best(rows: Rows, kept: Sequence[str], reference: str, least: int) -> dict[s
     if np.isnan(found["value"]):
         return found
     values = tied(np.array([line["value"] for line in lines.values()]))
-    best, *equals = (kept[i] for i in np.flatnonzero(values == values.max()))
+    best, *equals = (kept[int(i)] for i in np.flatnonzero(values == values.max()))
     value, other = lines[best]["value"], found["value"]
     same = f"{coverage.NOT_HELD}; as good: {', '.join(equals)}" if equals else coverage.NOT_HELD
     found |= {"method": best, "value": value, "reference": other, "difference": value - other}

@@ -114,7 +114,7 @@ def rows_of_methods(
         yield label | {"method": "", "own_rows": False}, Rows(asked, graded, none=none)
         judged = graded & asked["readable"].to_numpy()
         mine = every[every["dataset"].eq(run["dataset"]) & every["model"].eq(run["model"])]
-        parts: dict[str, Any] = dict(list(mine.groupby("method", sort=False, observed=True)))
+        parts: dict[Any, Any] = dict(list(mine.groupby("method", sort=False, observed=True)))
         places, has = pd.MultiIndex.from_frame(asked[ROW]), {}
         for method, part in parts.items():
             valued = part.dropna(subset="confidence")

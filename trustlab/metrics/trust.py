@@ -108,7 +108,9 @@ def osi(
     rx = _within("unsafe_rx_percent", unsafe_rx_percent, 0, 100)
     tests = _within("test_alerts_percent", test_alerts_percent, 0, 100)
     off = 0.0 if check_formulation(formulation) == "trust-x" else float("nan")
-    return 100 - (rx + tests) / 2 if safety else _like(rx, np.full(np.shape(rx), off))
+    if safety:
+        return 100 - (rx + tests) / 2
+    return _like(rx, np.full(np.shape(rx), off))
 
 
 def fti(eti: V, osi: V, formulation: str = "trust-x", as_printed: bool = False) -> V:

@@ -122,11 +122,11 @@ def review_counts(
     """
     made, lines = Choices(formulation, **choices), []
     for label, part, rows in configurations(check_reviews(reviews), made):
-        each = rows.asked
+        each: Any = rows.asked
         counts = each[[*COUNTS, "n_rx_rated", "n_tests_rated"]].sum().astype(int).to_dict()
-        line = {"n_cases": len(each), "n_judged": int(each["right"].notna().sum())}
-        line["n_ties"] = int((part["tied"].map(len) > 0).sum())
-        line["n_unreadable_diagnoses"] = int(part["diagnoses"].map(_n_unreadable).sum())
+        line: dict[str, Any] = {"n_cases": len(each), "n_judged": int(each["right"].notna().sum())}
+        line["n_ties"] = sum(len(names) > 0 for names in part["tied"])
+        line["n_unreadable_diagnoses"] = sum(map(_n_unreadable, part["diagnoses"]))
         line["n_no_plan"] = int((each["planned"] == 0).sum())
         for short, kind in (("rx", "prescriptions"), ("tests", "tests")):
             n = counts[f"n_{kind}"]
