@@ -23,14 +23,14 @@ def with_unread(answer: Any) -> str:
 
 def _p(a: np.ndarray, b: np.ndarray) -> float:
     only, back = int((a > b).sum()), int((b > a).sum())
-    return binomtest(only, only + back).pvalue if only + back else 1.0
+    return float(binomtest(only, only + back).pvalue) if only + back else 1.0
 
 
 def _slips(a: np.ndarray, b: np.ndarray) -> dict[float, str]:
+    totals = float(binomtest(int(a.sum()), int(a.sum() + b.sum())).pvalue)
     return {
         _p(a, b) / 2: "this looks at one side; double it",
-        binomtest(int(a.sum()), int(a.sum() + b.sum())).pvalue: "count patients for whom only one "
-        "is right, not all that are right",
+        totals: "count patients for whom only one is right, not all that are right",
     }
 
 
