@@ -154,7 +154,7 @@ def test_select() -> None:
 @each(
     ("methods", "message"),
     [
-        (["asp", "perplexty"], "no method 'perplexty'; did you mean perplexity.*known are 'paper'"),
+        (["asp", "perplexty"], "no method 'perplexty'; known are 'paper'.*perplexity"),
         ("papers", "no method 'papers'"),
         ([], "no methods are named"),
     ],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -218,9 +217,7 @@ def select(methods: str | Iterable[str] = "paper") -> list[Method]:
         raise ValueError(f"no methods are named; give {groups} or some of {known}")
     for name in names:
         if name not in METHODS:
-            near = difflib.get_close_matches(str(name).lower(), METHODS, n=3)
-            hint = f"did you mean {' or '.join(near)}? " if near else ""
-            raise ValueError(f"there is no method {name!r}; {hint}known are {groups} and {known}")
+            raise ValueError(f"there is no method {name!r}; known are {groups} and {known}")
     return [METHODS[name] for name in names]
 
 
