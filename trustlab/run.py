@@ -110,9 +110,8 @@ def confidence_rows(
     """The same as rows, of generations whose data sets are named."""
     rows = []
     for dataset, g in zip(datasets, generations, strict=True):
-        absences: dict[str, str] = {}
         for m in methods:
-            e = m.evaluate(g, absences)
+            e = m.evaluate(g)
             key = (g.case_id, dataset, g.level, g.model, m.name)
             rows.append((*key, e.confidence, e.bound, e.missing))
     return rows

@@ -91,32 +91,25 @@ class Method:
         """Whether it is in a group, and not asked for by its name alone."""
         return self.family != "reference" and not GIVEN_NEEDS & set(self.needs)
 
-    def score(self, generation: Generation, absences: dict[str, str] | None = None) -> float:
-        """The confidence, finite; :class:`MissingValue` where it cannot be computed.
-        ``absences``: need -> :func:`absence` of this generation as far as asked for; what is asked
-        now is added."""
-        known = {} if absences is None else absences
+    def score(self, generation: Generation) -> float:
+        """The confidence, finite; :class:`MissingValue` where it cannot be computed."""
         answer = generation.answer
         if answer is not None and answer.text is None:
             why = answer.missing
             raise MissingValue(UNREADABLE if why is None or why in UNNAMED else why)
         for need in self.needs:
-            if need not in known:
-                known[need] = absence(generation, need)
-            if known[need]:
-                raise MissingValue(known[need])
+            if why := absence(generation, need):
+                raise MissingValue(why)
         with np.errstate(all="ignore"):  # a probability of 0 may make an infinity, which is missing
             value = float(self.function(generation))
         if not math.isfinite(value):
             raise MissingValue(f"{self.name} is {value}")
         return value
 
-    def evaluate(
-        self, generation: Generation, absences: dict[str, str] | None = None
-    ) -> Evaluation:
+    def evaluate(self, generation: Generation) -> Evaluation:
         """As :meth:`score`, with why it is missing and the bound it is; a missing value is NaN."""
         try:
-            value, bound = self.score(generation, absences), self.bound(generation)
+            value, bound = self.score(generation), self.bound(generation)
         except MissingValue as missing:
             return Evaluation(math.nan, str(missing), "")
         return Evaluation(value, "", bound)
