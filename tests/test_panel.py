@@ -11,7 +11,7 @@ import pytest
 from each import each
 from fake_panel import FakePanel, by_case, case, marks_json, opinion, plan_json
 
-from trustlab.agents.panel import Doctor, convene, decide, doctors_of, in_charge
+from trustlab.agents.panel import convene, decide, doctors_of, in_charge
 from trustlab.levels import view
 from trustlab.parsing.agents import MAX_ITEMS, read_flags, read_opinion, read_plan, read_ratings
 from trustlab.parsing.reply import NO_DIAGNOSIS, Unreadable
@@ -86,8 +86,6 @@ def test_doctors_of_two_models_sit_in_turn_and_each_is_its_number_whoever_else_s
 
 
 def test_what_is_no_panel_is_refused() -> None:
-    with pytest.raises(ValueError, match="a doctor is listed twice"):
-        convene(shown("a"), [Doctor(model := FakePanel(), 1), Doctor(model, 1)])
     for models, n in (([], 3), (["m"], 0)):
         with pytest.raises(ValueError, match=f"{n} doctors of {len(models)} models; at least one"):
             doctors_of([FakePanel(name) for name in models], n)

@@ -16,7 +16,6 @@ import pandas as pd
 from trustlab import experiment as runs
 from trustlab.agents import panel as agents
 from trustlab.agents.chart import chart_of
-from trustlab.agents.panel import Doctor
 from trustlab.choices import choices
 from trustlab.confidence import select
 from trustlab.folder.replies_log import recording
@@ -289,7 +288,7 @@ def _without_unread(run: TrustRun) -> TrustRun:
 
 def _checked(
     name: str,
-    doctors: Sequence[Doctor],
+    doctors: Sequence[Model],
     views: Sequence[View],
     reviewer: Model | None,
     proxy: str,
@@ -335,15 +334,15 @@ def _first(panel: Panel, view: View) -> Panel:
 
 
 def _planned(
-    doctors: Sequence[Doctor],
+    doctors: Sequence[Model],
     views: Sequence[View],
     panels: Sequence[Panel],
     reviewer: Model | None,
     how: Mapping[str, Mapping[str, Any]],
 ) -> tuple[list[Proposed], list[Review | None]]:
     """The plan of each panel's doctor in charge, and its review; none without a diagnosis."""
-    models = list({id(d.model): d.model for d in doctors}.values())
-    charge = [None if (k := agents.in_charge(p)) is None else doctors[k].model for p in panels]
+    models = list({id(d): d for d in doctors}.values())
+    charge = [None if (k := agents.in_charge(p)) is None else doctors[k] for p in panels]
     plans = [Proposed(None, "no diagnosis to plan for")] * len(views)
     for model in models:
         at = [i for i, who in enumerate(charge) if who is model]

@@ -5,7 +5,7 @@ synonyms count as one diagnosis. Prompts: ``doctor``, ``plan``, ``review_prescri
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from trustlab import records
@@ -23,21 +23,13 @@ from trustlab.records import Opinion, Panel, Reading, ReasoningFrom, Reply, View
 MAX_TOKENS = 512
 
 
-@dataclass(frozen=True)
-class Doctor:
-    """One member of a panel: a model, and the number of its random stream."""
-
-    model: Model
-    number: int = 0
-
-
-def doctors_of(models: Sequence[Model], n: int) -> tuple[Doctor, ...]:
-    """``n`` doctors, of the models in turn. ``ValueError`` for no model, and for more models than
+def doctors_of(models: Sequence[Model], n: int) -> tuple[Model, ...]:
+    """``n`` doctors: the models in turn. ``ValueError`` for no model, and for more models than
     doctors."""
     if n < len(models) or not models:
         many = f"{n} doctors of {len(models)} models"
         raise ValueError(f"{many}; at least one model is needed, and a doctor for each")
-    return tuple(Doctor(models[i % len(models)], i // len(models)) for i in range(n))
+    return tuple(models[i % len(models)] for i in range(n))
 
 
 def doctor_request(
@@ -70,7 +62,7 @@ def _diagnosed(reply: Reply, reading: Reading) -> str:
 
 def convene(
     views: Sequence[View],
-    doctors: Sequence[Doctor],
+    doctors: Sequence[Model],
     *,
     temperature: float = 0.5,
     seed: int = 0,
@@ -79,29 +71,23 @@ def convene(
     reasoning_from: ReasoningFrom = "section",
 ) -> list[Panel]:
     """The panel's opinions and its majority for each view. Doctors of one model share one request
-    for each view. ``ValueError`` if a doctor is listed twice."""
-    if len({(id(d.model), d.number) for d in doctors}) < len(doctors):
-        raise ValueError("a doctor is listed twice; doctors of one model need different numbers")
-    given: dict[tuple[int, int], list[Reply]] = {}
-    for model in {id(d.model): d.model for d in doctors}.values():
-        numbers = [d.number for d in doctors if d.model is model]
-        first, n = min(numbers), max(numbers) - min(numbers) + 1
+    for each view, and are numbered from 0 as they sit."""
+    rows: dict[int, list[list[Reply]]] = {}
+    for model in {id(doctor): doctor for doctor in doctors}.values():
+        n = sum(doctor is model for doctor in doctors)
         how = (prompts_of(model), temperature, seed, n, reply_room(model, max_tokens), reading)
-        requests = [replace(doctor_request(v, *how), first=first) for v in views]
-        rows = model.generate(requests)
-        given |= {(id(model), k): [row[k - first] for row in rows] for k in numbers}
-    seats = [[(d, given[id(d.model), d.number][i]) for d in doctors] for i in range(len(views))]
-    return [
-        decide([_opinion(d, reply, reading, reasoning_from) for d, reply in seat], v.case.case_id)
-        for seat, v in zip(seats, views, strict=True)
-    ]
-
-
-def _opinion(
-    doctor: Doctor, reply: Reply, reading: Reading, reasoning_from: ReasoningFrom
-) -> Opinion:
-    thinking, named, missing = read_opinion(reply, reading, reasoning_from)
-    return Opinion(doctor.model.name, doctor.number, thinking, named, missing, reply.text)
+        requests = [doctor_request(view, *how) for view in views]
+        rows[id(model)] = model.generate(requests)
+    numbers = [sum(d is doctor for d in doctors[:i]) for i, doctor in enumerate(doctors)]
+    panels = []
+    for place, view in enumerate(views):
+        opinions = []
+        for doctor, number in zip(doctors, numbers, strict=True):
+            reply = rows[id(doctor)][place][number]
+            read = read_opinion(reply, reading, reasoning_from)
+            opinions.append(Opinion(doctor.name, number, *read, reply.text))
+        panels.append(decide(opinions, view.case.case_id))
+    return panels
 
 
 def decide(opinions: Sequence[Opinion], case_id: str) -> Panel:
