@@ -6,6 +6,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 from each import each
@@ -16,7 +17,16 @@ from trustlab.meaning.encoder import Encoder
 from trustlab.records import Statement
 
 TABLE = load_knowledge()
-EXACT = ParaphraseChecker(TABLE)
+
+
+class Unlike(Encoder):
+    """An encoder to which no two texts are alike: what is not exact is unclear."""
+
+    def encode(self, texts):
+        return np.zeros((len(texts), 1), dtype=np.float32)
+
+
+EXACT = ParaphraseChecker(TABLE, Unlike())
 FEVER = TABLE.statement("fever")
 SAYS = "I felt really feverish all last night."
 ASKED = f"Doctor: {TABLE.findings['fever'].question}\nPatient: "
@@ -61,7 +71,7 @@ NOT_CHECKED = ("not checked", "not checked")
     [
         (FEVER, f"{ASKED}There are red patches on my skin.", ("another finding", "exact")),
         (FEVER, f"{ASKED}{SAYS} There are red patches on my skin.", ("adds", "exact")),
-        (FEVER, f"{ASKED}It is not true that {SAYS}", NOT_CHECKED),
+        (FEVER, f"{ASKED}It is not true that {SAYS}", ("unclear", "likeness")),
         (FEVER, f"{ASKED}Well, yes doctor, {SAYS.upper()[:-1]}", ("same", "exact")),
         (FEVER, f"Doctor: {RASH}\nPatient: {SAYS}", ("another finding", "exact")),
         (FEVER, SAYS, ("drops", "exact")),
