@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from itertools import islice
 from typing import Annotated, Any, Literal
 
@@ -198,22 +197,19 @@ def _marks(
     """A mark for each item, by its number from 1; ``shown`` is what quotations are looked up in.
 
     An item that is not marked, or wrongly, is unreadable; all are where the reply is no list of
-    these items, each once. What is unreadable ``reading="chat"`` tries as chat models write it.
+    these items, each once.
     """
-
-    def each(rows_of: Callable[[str], tuple[Any, str]]) -> tuple[Mark, ...]:
-        try:
-            by_id = _by_id(*rows_of(writable(reply)), n, key)
-        except Unreadable as error:
-            return (Mark(None, missing=str(error)),) * n
-        said = f" {normalise(shown)} "
-        return tuple(_mark(by_id.get(i), i, said, kind, key) for i in range(1, n + 1))
-
-    found = each(lambda text: (json_reply.only_value(json_reply.json_value(text)), text))
-    if reading == "strict" or all(mark.verdict for mark in found):
-        return found
-    second = each(lambda text: json_reply.chatted(text, chat.rows))
-    return tuple(a if a.verdict else b for a, b in zip(found, second, strict=True))
+    try:
+        text = writable(reply)
+        if reading == "chat":
+            rows, text = json_reply.chatted(text, chat.rows)
+        else:
+            rows = json_reply.only_value(json_reply.json_value(text))
+        by_id = _by_id(rows, text, n, key)
+    except Unreadable as error:
+        return (Mark(None, missing=str(error)),) * n
+    said = f" {normalise(shown)} "
+    return tuple(_mark(by_id.get(i), i, said, kind, key) for i in range(1, n + 1))
 
 
 def _by_id(rows: Any, text: str, n: int, key: str) -> dict[int, Any]:
