@@ -19,7 +19,7 @@ from typing import Any
 import pandas as pd
 
 from trustlab.agents.medconf import profile_text
-from trustlab.changes.rephrase import rephrase_requests
+from trustlab.changes.rephrase import reword
 from trustlab.collect import collect, needs_of
 from trustlab.confidence import select
 from trustlab.graders import JUDGE, JudgeGrader, judge_request
@@ -191,8 +191,8 @@ def _benchmark(
         asked = [(c.diagnosis, c.accepted, 0, prompts, c.question) for c in cases_judged]
         judge.generate([judge_request(*each) for each in asked])
     if setup.wording:
-        requests = rephrase_requests(cases, setup.prompts_for(setup.wording)).values()
-        roles["wording"].generate(list(dict.fromkeys(r for each in requests for r in each)))
+        roles["wording"].prompts = setup.prompts_for(setup.wording)
+        reword((s.text for case in cases for s in case.statements), roles["wording"])
 
 
 def plan_all(

@@ -85,15 +85,7 @@ def reword(
     }
 
 
-def rephrase_requests(cases: Sequence[Case], prompts: Prompts) -> dict[str, list[Request]]:
-    """What :func:`rephrase` asks: each distinct statement and its one or two requests."""
-    texts = dict.fromkeys(s.text for case in cases for s in case.statements)
-    return {text: _requests(text, prompts) for text in texts}
-
-
-def _requests(
-    text: str, prompts: Prompts, about: About | None = None, reading: Reading = "chat"
-) -> list[Request]:
+def _requests(text: str, prompts: Prompts, about: About | None, reading: Reading) -> list[Request]:
     about, parts, asked = read_by(about, read_wording, reading), _parts(text), {}
     question, reply = parts.get("Doctor"), parts.get("Patient", text)
     if question is None:
