@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from trustlab.changes.rephrase import EXCHANGE
+from trustlab.agents.patient import parts_of
 from trustlab.knowledge import Finding, Knowledge, Value
 from trustlab.meaning.encoder import Encoder
 from trustlab.records import Statement, normalise
@@ -72,14 +72,15 @@ class ParaphraseChecker:
         finding = self.knowledge.findings.get(statement.finding or "")
         if finding is None or statement.affirmed is None:
             return Verdict("not checked", "not checked", "which finding it tells is not known")
-        old, new = EXCHANGE.fullmatch(statement.text), EXCHANGE.fullmatch(new_text)
-        if not (old and new):
-            if old or new:
-                lost = Verdict("drops", why="half the exchange is gone")
-                return lost if old else Verdict("adds", why="a question has come")
+        old, new = parts_of(statement), parts_of(Statement(new_text))
+        if all(old) and not all(new):
+            return Verdict("drops", why="half the exchange is gone")
+        if all(new) and not all(old):
+            return Verdict("adds", why="a question has come")
+        if not all(old):
             return self._reply(finding, statement.affirmed, statement.text, new_text)
-        asked = self._question(finding, new[1])
-        answered = self._reply(finding, statement.affirmed, old[2], new[2])
+        asked = self._question(finding, new[0])
+        answered = self._reply(finding, statement.affirmed, old[1], new[1])
         for found in (answered, asked):
             if found.caught:
                 return found

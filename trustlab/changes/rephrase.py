@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,17 +11,16 @@ import pandas as pd
 
 from trustlab.agents.asking import put, read_by, request
 from trustlab.agents.giveaway import Giveaway, giveaway
+from trustlab.agents.patient import parts_of
 from trustlab.models.base import About, Model, Request
 from trustlab.parsing.agents import read_wording
 from trustlab.parsing.reply import Unreadable
 from trustlab.prompts import Prompts, prompts_of
-from trustlab.records import Case, Reading, Reply, normalise
+from trustlab.records import Case, Reading, Reply, Statement, normalise
 
 ENDING = "-reworded"
 """What is added to the names of the data set and of each case."""
 MAX_TOKENS = 160
-EXCHANGE = re.compile(r"Doctor: (.+)\nPatient: (.+)", re.DOTALL)
-_ALONE = re.compile(r"(Doctor|Patient): (.+)", re.DOTALL)
 _WHAT = {"Doctor": "question", "Patient": "reply"}
 
 
@@ -86,40 +84,38 @@ def reword(
 
 
 def _requests(text: str, prompts: Prompts, about: About | None, reading: Reading) -> list[Request]:
-    about, parts, asked = read_by(about, read_wording, reading), _parts(text), {}
-    question, reply = parts.get("Doctor"), parts.get("Patient", text)
-    if question is None:
-        asked["rephrase_statement"] = {"reply": reply}
-    else:
+    about = read_by(about, read_wording, reading)
+    question, reply = parts_of(Statement(text))
+    asked = {}
+    if question:
         asked["rephrase_question"] = {"question": question}
-        if "Patient" in parts:
-            asked["rephrase_reply"] = {"question": question, "reply": reply}
+    if question and reply:
+        asked["rephrase_reply"] = {"question": question, "reply": reply}
+    if not question:
+        asked["rephrase_statement"] = {"reply": reply}
     return [request(n, prompts, MAX_TOKENS, about=about, **fill) for n, fill in asked.items()]
-
-
-def _parts(text: str) -> dict[str, str]:
-    """Speaker -> words of a statement that is an exchange or half of one; else empty."""
-    if exchange := EXCHANGE.fullmatch(text):
-        return {"Doctor": exchange[1], "Patient": exchange[2]}
-    alone = _ALONE.fullmatch(text)
-    return {alone[1]: alone[2]} if alone else {}
 
 
 def _worded(
     text: str, replies: Sequence[Reply], keep_question: bool, reading: Reading
 ) -> tuple[str, str]:
     """The new text and ``""``, or the old one and why."""
-    parts, words = _parts(text), []
-    named = [_WHAT[speaker] for speaker in parts] or ["statement"]
-    for what, reply in zip(named, replies, strict=True):
+    question, answer = parts_of(Statement(text))
+    both = (("Doctor", question), ("Patient", answer))
+    speakers = [speaker for speaker, said in both if said] or ["Patient"]
+    words = []
+    for speaker, reply in zip(speakers, replies, strict=True):
         try:
             words.append(read_wording(reply, reading))
         except Unreadable as error:
-            if not (keep_question and what == "question" and len(parts) == 2):
+            if not (keep_question and speaker == "Doctor" and answer):
+                what = "statement" if answer == text else _WHAT[speaker]
                 return text, f"{what}: {error}"
-            words.append(parts["Doctor"])
-    spoken = (f"{speaker}: {new}" for speaker, new in zip(parts, words, strict=True))
-    return ("\n".join(spoken) if parts else words[0]), ""
+            words.append(question)
+    if answer == text:
+        return words[0], ""
+    spoken = (f"{speaker}: {new}" for speaker, new in zip(speakers, words, strict=True))
+    return "\n".join(spoken), ""
 
 
 def _case(case: Case, wordings: Mapping[str, str]) -> tuple[Case, int]:
