@@ -151,12 +151,12 @@ class Server(Loopback):
     for that HTTP status, or one of "garbage", "no choices", "null content", "hang", "drip", "cut",
     "filter", "refusal", "redirect" (to ``elsewhere``), "echo" (of the key) and "digits"; or is a
     function that makes the answer odd: another one, or its bytes; or status, bytes and headers of
-    an answer.
+    an answer. ``models``: the list's bytes.
     ``refuses``: parameters that get a 400 by name. ``said``: tokens
     (bytes) of every reply, ``finish`` and ``message`` how it ends and what is in its message
     besides. ``per_second``: calls that are answered in each second, others get a 429.
     ``named(k)``: the model that it says it used. ``window``, ``scores_chats``, ``holds``: what vLLM
-    does besides.
+    tells and does besides.
     """
 
     path = "/v1"
@@ -178,7 +178,9 @@ class Server(Loopback):
     named: Callable[[int], str | None] = lambda k: None
     n_tokens: float | None = None
     elsewhere: str = ""
-    window: int | None = None  # of prompt and reply
+    window: int | None = None  # told, and held to
+    models: bytes = b""
+    counts: bool = True  # the tokens of a prompt, where it has a window
     scores_chats: bool = False
     only_default: bool = False  # temperature
     holds: bool = False  # a reply to its schema
@@ -361,8 +363,16 @@ class Handler(Quiet):
             if action == "echo":
                 said["choices"][0]["message"]["content"] += f" {key}"
             self.answer(200, said)
+        elif self.path == "/tokenize" and server.window and server.counts:
+            n = len(cut(rendered(body["messages"])))
+            self.answer(200, {"count": n, "max_model_len": server.window})
         else:
             self.answer(404, {"error": {"message": "no such path"}})
+
+    def do_GET(self) -> None:
+        window = self.behaviour.window
+        told = {"id": "toy"} | ({"max_model_len": window} if window else {})
+        self.answer(200, self.behaviour.models or {"object": "list", "data": [told]})
 
     def drip(self, body: bytes) -> None:
         """A byte every 50 ms: each in time, the whole never."""

@@ -235,9 +235,9 @@ def test_options_are_checked_with_a_run_s_settings(tmp_path):
         tl.opened(Setup(model="openai-batch:toy", model_options={"concurrency": 3}))
     with pytest.raises(ValueError, match="extra_body has 'n'"):
         BatchModel("toy", batch_dir=tmp_path, extra_body={"n": 3})
-    options = {"batch_dir": str(tmp_path), "provides": ["logprobs"]}
+    options = {"batch_dir": str(tmp_path), "provides": ["logprobs"], "window": 300}
     (model,) = tl.opened(Setup(model="openai-batch:toy", model_options=options)).models()
-    assert isinstance(model, BatchModel)
+    assert isinstance(model, BatchModel) and model.window == 300
     assert model.provides == {"text", "logprobs"}
 
 

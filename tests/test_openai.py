@@ -14,13 +14,14 @@ from each import each
 from openai_server import VOCABULARY, Server, ask, cut, distribution, drawn, rendered
 
 import trustlab as tl
-from trustlab.agents.medconf import MedConf, reply_room
+from trustlab.agents.medconf import MedConf, fits, reply_room
 from trustlab.folder.saved import manifest
 from trustlab.formatted import remark_lines
 from trustlab.models.abilities import Abilities
 from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel, decode_abilities, export_cache, import_cache, to_json
 from trustlab.models.openai import OpenAIModel
+from trustlab.models.openai_wire import window_of
 from trustlab.models.thought import NOT_SCORED
 from trustlab.parsing.schemas import schema_of
 from trustlab.settings import Setup
@@ -152,11 +153,11 @@ def test_the_revision_says_where_and_what_and_changes_with_what_decides_a_reply(
     plain = revision()
     assert plain == "host/v1 toy 2d40f10a"  # part of every key: it never changes
     others: list[dict[str, Any]] = [
-        {"extra_body": {"top_k": 0}}, {"vocabulary_size": 24}, {"n_top": 5},
+        {"extra_body": {"top_k": 0}}, {"vocabulary_size": 24}, {"n_top": 5}, {"window": 9},
         {"template_options": {"enable_thinking": False}}, {"temperature": "default"},
         {"structured": True}, {"thinking_tokens": 5}, {"without": ["seed"]},
     ]  # fmt: skip
-    assert len({plain, *(revision(**options) for options in others)}) == 9
+    assert len({plain, *(revision(**options) for options in others)}) == 10
     assert revision(concurrency=1, max_calls=3, timeout_s=1.0) == plain
 
 
@@ -213,7 +214,7 @@ def test_a_refusal_before_the_first_case_stops_and_the_option_that_it_names_help
             _ = opened(**how).provides
         assert len(server.received) == 1
         model = opened(**how | options)
-        assert model.provides and model.usage["probes"] <= 4
+        assert model.provides and model.usage["probes"] <= 6
         want = WIDE & model.provides
         ((reply,),) = model.generate([Request(ASKED, max_tokens=8, temperature=1.0, want=want)])
         assert reply.text and (reply.trace is None) == (not want)
@@ -248,12 +249,12 @@ def test_a_part_that_is_refused_amid_a_run_names_the_option(part, cure, options,
     assert reply.text
 
 
-def test_what_a_server_takes_is_settled_by_four_calls_at_most_and_kept(server, opened, tmp_path):
-    server.ignores_n, server.scores_chats = True, True
+def test_what_a_server_takes_is_settled_by_six_calls_at_most_and_kept(server, opened, tmp_path):
+    server.window, server.ignores_n, server.scores_chats = 4000, True, True
     model = opened(structured=True)
     able = CachedModel(model, tmp_path / "a.sqlite").abilities
-    assert model.usage["probes"] == 4 and not able.several and not able.structured
-    assert "prior" in able.provides
+    assert model.usage["probes"] == 6 and not able.several and not able.structured
+    assert able.window == 4000 and able.counts and "prior" in able.provides
     n_calls = len(server.received)
     again = CachedModel(opened(structured=True), tmp_path / "a.sqlite")
     assert again.abilities == able
@@ -264,42 +265,40 @@ def test_what_a_server_takes_is_settled_by_four_calls_at_most_and_kept(server, o
 
 
 def test_what_was_found_out_travels_so_that_a_replay_needs_no_server(server, opened, tmp_path):
-    server.scores_chats = True
+    server.window, server.scores_chats = 300, True
     request = Request(ASKED, max_tokens=4)
     cached = CachedModel(opened(), tmp_path / "a.sqlite")
-    kept = cached.generate([request]), cached.abilities
+    assert reply_room(cached, 2048) == 75 and fits(cached, request)
+    kept = cached.generate([request]), cached.abilities, cached.count_tokens(ASKED)
     cached.close()
+    assert kept[1].window == 300 and kept[1].counts
     export_cache(tmp_path / "a.sqlite", tmp_path / "a.jsonl.gz")
-    assert import_cache(tmp_path / "b.sqlite", tmp_path / "a.jsonl.gz")["new"] == 2
+    assert import_cache(tmp_path / "b.sqlite", tmp_path / "a.jsonl.gz")["new"] == 3
     n_calls = len(server.received)
     again = CachedModel(opened(), tmp_path / "b.sqlite", offline=True)
-    assert (again.generate([request]), again.abilities) == kept
+    assert (again.generate([request]), again.abilities, again.count_tokens(ASKED)) == kept
+    with pytest.raises(LookupError, match="how long a prompt is"):
+        again.count_tokens(PRIOR)
     again.close()
     # Online, what is known is not found out again.
     more = CachedModel(opened(), tmp_path / "b.sqlite")
-    assert more.provides == kept[1].provides and len(server.received) == n_calls
+    assert more.window == 300 and len(server.received) == n_calls
 
 
-def test_what_an_older_version_counted_of_prompts_is_read(opened, tmp_path):
-    cached = CachedModel(opened(), tmp_path / "a.sqlite")
-    counted = Abilities(frozenset({"text"}), {}, 300, counts=True)
-    rows = {("provides",): counted, ("n_tokens", ASKED): {"n_tokens": 38}}
-    cached._put({cached._key(*key): to_json(value) for key, value in rows.items()})
-    assert reply_room(cached, 2048) == 75
-    assert (cached.count_tokens(ASKED), cached.count_tokens(PRIOR)) == (38, None)
-
-
-def test_what_fails_in_passing_stops_and_is_no_lack(server, opened, tmp_path):
-    server.scores_chats = True
+@each("failing", ["/tokenize", "scoring"])
+def test_what_fails_in_passing_stops_and_is_no_lack(failing, server, opened, tmp_path):
+    server.window, server.scores_chats = 4000, True
 
     def plan(k: int, body: dict) -> int | None:
-        return 503 if "prompt_logprobs" in body and not well else None
+        at = "scoring" if "prompt_logprobs" in body else server.paths[-1]
+        return 503 if at == failing and not well else None
 
     server.plan, well = plan, False
     with pytest.raises(RuntimeError, match="HTTP 503 after 1 retry"):
         _ = CachedModel(opened(), tmp_path / "a.sqlite").abilities
     well = True
-    assert "prior" in CachedModel(opened(), tmp_path / "a.sqlite").provides
+    able = CachedModel(opened(), tmp_path / "a.sqlite").abilities
+    assert able.window == 4000 and able.counts and "prior" in able.provides
 
 
 @each("more", [{"window": 0}, {"window": "9"}, {"counts": 1}, {"temperature": None}])
@@ -312,11 +311,55 @@ def test_abilities_that_cannot_be_are_refused(more):
         decode_abilities(to_json({"provides": ["text"], "lacks": {}} | more))
 
 
-def test_what_does_not_fit_a_server_s_window_is_missing_with_its_words(server, opened):
+# Window and length of a prompt
+
+
+def test_replies_are_fitted_to_the_server_s_window_and_a_longer_prompt_is_not_sent(server, opened):
     server.window = N_PROMPT + 3
-    ((reply,),) = opened().generate([Request(ASKED, max_tokens=64)])
-    server.window = None
-    assert "HTTP 400: This model's maximum context length is 41 tokens." in str(reply.missing)
+    model = opened()
+    assert (model.window, model.count_tokens(ASKED)) == (N_PROMPT + 3, N_PROMPT)
+    ((reply,),) = model.generate([Request(ASKED, max_tokens=64)])
+    assert reply.finish == "length" and server.chats()[-1]["max_tokens"] == 3
+    server.window = N_PROMPT
+    model = opened()
+    assert model.provides
+    n_calls = len(server.chats())
+    ((one, two),) = model.generate([Request(ASKED, n=2, temperature=0.5)])
+    why = f"the prompt is longer than the window of toy, {N_PROMPT} tokens"
+    assert one.missing == two.missing == why and len(server.chats()) == n_calls
+    assert opened(window=200).window == 200  # one's own counts before the server's
+
+
+def test_where_nothing_is_counted_all_is_sent_and_short_prompts_are_not_counted(server, opened):
+    server.window, server.counts = N_PROMPT + 3, False
+    model = opened()
+    assert model.window == N_PROMPT + 3 and model.count_tokens(ASKED) is None
+    ((reply,),) = model.generate([Request(ASKED, max_tokens=64)])
+    assert "maximum context length" in str(reply.missing)
+    server.window, server.counts = 100_000, True
+    model = opened()
+    assert model.window == 100_000
+    n_calls = len(server.paths)
+    model.generate([Request(ASKED, max_tokens=64)])
+    assert server.paths[n_calls:] == ["/v1/chat/completions"]
+
+
+@each(
+    ("answer", "window"),
+    [
+        ({"data": [{"id": "toy", "max_model_len": 10}]}, 10),
+        ({"data": [{"id": "a", "max_model_len": 5}, {"id": "toy", "max_model_len": 9}]}, 9),
+        ({"data": [{"id": "other", "max_model_len": 20}]}, None),
+        ({"data": [{"id": "toy", "context_length": 20}]}, None),
+        ({"data": [{"id": "toy", "max_model_len": "10"}]}, None),
+        ({"data": [{"id": "toy", "max_model_len": -10}]}, None),
+        ({"data": [{"id": "toy", "max_model_len": True}]}, None),
+        ({"data": ["toy", None]}, None),
+        ([], None),
+    ],
+)
+def test_what_a_list_of_models_says_of_the_window(answer, window):
+    assert window_of(answer, "toy") == (float("inf") if window is None else window)
 
 
 # Temperature, template options, budgets
@@ -351,6 +394,10 @@ def test_a_budget_for_thought_reaches_the_models_and_the_manifest(server, opened
         model.generate([Request(ASKED, max_tokens=4)])
         assert server.received[-1]["max_tokens"] == 104
         model.close()  # pyright: ignore
+    server.window = 200
+    request = Request((("user", "x" * 140),), max_tokens=40)
+    for thought, there in ((0, True), (100, False)):
+        assert fits(CachedModel(opened(thinking_tokens=thought), None), request) is there
     given = {"template_options": {"enable_thinking": False}, "thinking_tokens": 50}
     model = opened(**given, provides={"logprobs", "text"})
     run = benchmarked([model], "asp", trial=False)
@@ -404,6 +451,7 @@ NAMES = ("token", "api-key", "hfToken", "x_auth", "client_secret", "pwd", "jwt",
     ("options", "message"),
     [
         ({"concurrency": 0}, "concurrency must be at least 1, got 0"),
+        ({"window": 0}, "window must be at least 1, got 0"),
         ({"timeout_s": 0}, "timeout_s must be above 0"),
         ({"temperature": 0.5}, "temperature must be one of asked, default, got 0.5"),
         ({"limit": "tokens"}, "limit must be one of max_tokens, max_completion_tokens, got"),

@@ -357,10 +357,15 @@ def test_an_odd_answer_is_read_or_missing_and_the_next_is_read(odd, text, why, s
     assert why in str(first.missing or "") and bool(first.text) == bool(text) and good.text
 
 
-def test_no_answer_is_read_without_end(server, opened, monkeypatch):
+@each("kind", ["models", "tokenize", "chat"])
+def test_no_answer_is_read_without_end(kind, server, opened, monkeypatch):
     monkeypatch.setattr(openai_wire, "MOST_BYTES", 160_000)
-    endless = b'{"data": [' + b" " * 200_000 + b"]}"
-    server.plan = lambda k, body: lambda answer: endless
+    server.window, endless = 200, b'{"data": [' + b" " * 200_000 + b"]}"
+    if kind == "models":
+        server.models = endless
+    else:
+        path = {"tokenize": "/tokenize", "chat": "/v1/chat/completions"}[kind]
+        server.plan = lambda k, body: (lambda answer: endless) if server.paths[-1] == path else None
     outcome = opened()._line
-    told = outcome.run(outcome.post({"model": "toy", "messages": [], "max_tokens": 1}))
+    told = outcome.run(outcome.post(kind, {"model": "toy", "messages": [], "max_tokens": 1}))
     assert "has more than" in told.reason and not told.passing

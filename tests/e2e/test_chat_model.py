@@ -50,7 +50,7 @@ def test_a_trial_behind_a_server_reads_most_replies(server: str, tmp_path: Path)
     else:
         served = serve.llama_cpp(tmp_path / FILE, tmp_path, "smollm2")
     with served as url:
-        options = OPTIONS[server] | {"base_url": url}
+        options = OPTIONS[server] | {"base_url": url, "window": WINDOW}
         setup = tl.Setup(model=name, model_options=options, quiet=True, cache=":memory:")  # pyright: ignore
         table = tl.try_model(name, setup=setup).table().set_index("purpose")
     print(table.to_string())

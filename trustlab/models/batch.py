@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from trustlab.models.openai import OpenAIModel
-from trustlab.models.openai_wire import CHAT, Line, Outcome, field
+from trustlab.models.openai_wire import PATHS, Line, Outcome, field
 from trustlab.models.thought import Thinking
 from trustlab.paths import RUNS, whole
 
@@ -89,9 +89,9 @@ class FileLine(Line):
         outcome = super()._refusal(status, error)
         return replace(outcome, what=f"the batch: {outcome.what}") if status else outcome
 
-    async def post(self, body: Mapping[str, Any]) -> Outcome:
+    async def post(self, kind: str, body: Mapping[str, Any]) -> Outcome:
         """The answer that came back; else the request waits, and is written by :meth:`write`."""
-        name = hashlib.sha256(json.dumps(["chat", body], sort_keys=True).encode()).hexdigest()
+        name = hashlib.sha256(json.dumps([kind, body], sort_keys=True).encode()).hexdigest()
         if name in self._places:
             file, at = self._places[name]
             with file.open("rb") as lines:
@@ -104,7 +104,7 @@ class FileLine(Line):
             return failed or Outcome(what="the batch brought no answer")
         self.waiting.add(name)
         if name not in self._pending:
-            row = {"custom_id": name, "method": "POST", "url": f"/v1{CHAT}", "body": body}
+            row = {"custom_id": name, "method": "POST", "url": f"/v1{PATHS[kind]}", "body": body}
             self._write((json.dumps(row, ensure_ascii=False) + "\n").encode())
             self._pending.add(name)
         return Outcome(what=WAITS)
@@ -141,7 +141,7 @@ class BatchModel(OpenAIModel):
 
     def __init__(
         self, name: str, *, batch_dir: str | Path | None = None,
-        provides: Sequence[str] = ("logprobs", "distributions"),
+        provides: Sequence[str] = ("logprobs", "distributions"), window: int | None = None,
         n_top: int = 20, vocabulary_size: int | None = None,
         extra_body: Mapping[str, Any] | None = None, thinking: Thinking = "auto",
         thinking_tokens: int = 0, template_options: Mapping[str, Any] | None = None,

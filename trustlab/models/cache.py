@@ -484,15 +484,15 @@ class CachedModel:
         return self._once(self._key("provides"), decode, lambda: abilities_of(model), why)
 
     def count_tokens(self, messages: Messages) -> int | None:
-        """Tokens of a prompt; ``None`` where the model does not count. Of a server's the file holds
-        what an older version kept."""
+        """Tokens of a prompt; ``None`` where the model does not count. The file keeps the number if
+        the model has to be asked."""
         if not self.abilities.counts:
             return None
         model: Any = self.model
         if not finds_out(model):
             return model.count_tokens(messages)
-        key = self._key("n_tokens", messages)
-        return self._whole([key], _decode_count).get(key)
+        key, why = self._key("n_tokens", messages), f"say how long a prompt is for {self.name}"
+        return self._once(key, _decode_count, lambda: model.count_tokens(messages), why)
 
     def _once(self, key: str, decode: Callable[[str], T], ask: Callable[[], T], why: str) -> T:
         """What the model says of itself: kept, or asked, and then read as a replay will. Offline

@@ -21,7 +21,7 @@ from typing import Any, cast
 from trustlab.models import base
 from trustlab.models import openai_replies as answers
 from trustlab.models import openai_wire as wire
-from trustlab.models.abilities import Abilities, Keep, not_default
+from trustlab.models.abilities import Abilities, Keep, not_default, too_long
 from trustlab.models.base import Messages, Request
 from trustlab.models.decoding import check
 from trustlab.models.limiter import LONGEST_WAIT_S
@@ -33,7 +33,7 @@ from trustlab.records import Reply
 TEMPERATURES = ("asked", "default")
 LEAST = {
     "max_retries": 0, "max_calls": 0, "max_tokens_total": 0, "n_top": 0, "concurrency": 1,
-    "vocabulary_size": 2,
+    "vocabulary_size": 2, "window": 1,
 }  # fmt: skip
 FATAL = {401: PermissionError, 403: PermissionError, 404: FileNotFoundError, 402: None}
 """HTTP statuses that every further call would get too."""
@@ -111,6 +111,7 @@ class OpenAIModel:
       :class:`~trustlab.models.stops.Stopped` hands over the finished replies.
     - ``n_top``: alternatives that are asked for at each position.
     - ``vocabulary_size``: for distances from the uniform distribution.
+    - ``window``: tokens of prompt and reply together, where the server does not say.
     - ``temperature``: "default" never sends one, for a model that accepts only its own.
     - ``limit``: what a call names its budget of tokens, "max_completion_tokens" for a model that
       refuses "max_tokens".
@@ -136,7 +137,7 @@ class OpenAIModel:
         vocabulary_size: int | None = None, extra_body: Mapping[str, Any] | None = None,
         provides: Iterable[str] | None = None, thinking: Thinking = "auto",
         thinking_tokens: int = 0, template_options: Mapping[str, Any] | None = None,
-        temperature: str = "asked", structured: bool = False,
+        temperature: str = "asked", window: int | None = None, structured: bool = False,
         limit: str = "max_tokens", without: Sequence[str] = (),
     ) -> None:  # fmt: skip
         """Nothing is sent yet. ``ValueError``: an option out of range, or no address."""
@@ -177,13 +178,16 @@ class OpenAIModel:
         self._without |= {"temperature"} if temperature == "default" else set()
         self._without |= set() if structured else {"response_format"}
         self._dialect = Dialect(limit, frozenset(self._without))
+        self._window = math.inf if window is None else window
+        self._counted: dict[Messages, int | None] = {}
         self._abilities: Abilities | None = None
         if provides is not None:
-            self.abilities = self._able(frozenset({"text", *provides}))
+            self.abilities = self._able(frozenset({"text", *provides}), self._window, False)
         shaping: list[Any] = [self._extra, n_top, "auto", None, vocabulary_size]
         shaping += [thinking, thinking_tokens] if thinking != "auto" or thinking_tokens else []
         shaping += [f"temperature {temperature}"] if temperature != "asked" else []
         shaping += ["structured"] if structured else []
+        shaping += [f"window {window}"] if window is not None else []
         shaping += [f"without {sorted(without)}"] if without else []
         digest = hashlib.sha256(json.dumps(shaping, sort_keys=True).encode()).hexdigest()[:8]
         self.revision = f"{address.shown} {name} {digest}"
@@ -210,13 +214,14 @@ class OpenAIModel:
 
     @property
     def abilities(self) -> Abilities:
-        """What the server gives and accepts. Unless told, at most four small calls settle it when
-        it is first read, and it is printed. ``ConnectionError``: the server cannot be reached.
+        """What the server gives and accepts. Unless told, at most six small calls settle it when it
+        is first read, and it is printed. ``ConnectionError``: the server cannot be reached.
         ``PermissionError``, ``FileNotFoundError``: it refuses the key, or knows no such model.
         ``RuntimeError``: any other failure, with the option that cures it."""
         if self._abilities is None:
             self.abilities = able = self._line.run(self._settle())
-            gives = f"{self!r} gives {', '.join(sorted(able.provides))}"
+            window = "" if math.isinf(able.window) else f"; window {able.window:,.0f} tokens"
+            gives = f"{self!r} gives {', '.join(sorted(able.provides))}{window}"
             print(f"{gives} ({self.usage['probes']:.0f} calls)", file=sys.stderr)
         return cast(Abilities, self._abilities)
 
@@ -232,10 +237,10 @@ class OpenAIModel:
         lacking = {part for part, is_taken in takes.items() if not is_taken}
         self._dialect = replace(self._dialect, without=frozenset(self._without | lacking))
 
-    def _able(self, provides: frozenset[str]) -> Abilities:
+    def _able(self, provides: frozenset[str], window: float, counts: bool) -> Abilities:
         lacks = answers.reasons_lacking(provides, self.vocabulary_size is not None)
         takes_temperature = "temperature" not in self._without
-        return Abilities(provides, lacks, temperature=takes_temperature)
+        return Abilities(provides, lacks, window, counts, takes_temperature)
 
     @property
     def provides(self) -> frozenset[str]:
@@ -246,6 +251,17 @@ class OpenAIModel:
     def lacks(self) -> Mapping[str, str]:
         """Need -> why this server cannot meet it (``"answer.renyi"``, say)."""
         return self.abilities.lacks
+
+    @property
+    def window(self) -> float:
+        """Tokens that prompt and reply may have together; infinite where nobody says."""
+        return self.abilities.window
+
+    def count_tokens(self, messages: Messages) -> int | None:
+        """Tokens of a prompt as the server counts them; ``None`` if it does not count."""
+        if not self.abilities.counts:
+            return None
+        return self._line.run(self._count_tokens(messages, _Run()))
 
     streams = True
 
@@ -310,16 +326,19 @@ class OpenAIModel:
 
     async def _answer(self, run: _Run, i: int, start: int, n: int) -> None:
         """Fill replies ``start`` to ``start + n - 1`` of request ``i``; greedy ones are one."""
-        request = run.requests[i]
+        request = await self._within(run, run.requests[i])
         asked = 1 if request.temperature == 0 else n
         if asked > 1 and "n" in self._dialect.without:
             await asyncio.gather(*(self._answer(run, i, start + k, 1) for k in range(n)))
             return
-        body = wire.chat_body(self.name, request, start, asked, self.n_top, self._dialect)
-        outcome = await self._call(body, run)
-        if outcome is None:
-            return
-        replies = self._read(outcome, request, asked)
+        if request.max_tokens < 1:
+            replies = [too_long(self.name, self.window)] * asked
+        else:
+            body = wire.chat_body(self.name, request, start, asked, self.n_top, self._dialect)
+            outcome = await self._call("chat", body, run)
+            if outcome is None:
+                return
+            replies = self._read(outcome, request, asked)
         if "prior" in request.want and request.prior_messages is not None:
             prior = request.prior_messages
             scored = await asyncio.gather(*(self._with_prior(run, prior, r) for r in replies))
@@ -334,11 +353,40 @@ class OpenAIModel:
         rest = range(start + len(replies), start + n)
         await asyncio.gather(*(self._answer(run, i, k, 1) for k in rest))
 
-    async def _call(self, body: dict[str, Any], run: _Run) -> Outcome | None:
+    async def _within(self, run: _Run, request: Request) -> Request:
+        """The request with a budget that fits the window; 0 or less where its prompt does not."""
+        able = self._abilities
+        if able is None or not able.counts:
+            return request
+        if base.most_tokens(request.messages) + request.max_tokens <= able.window:
+            return request
+        n_tokens = await self._count_tokens(request.messages, run)
+        if n_tokens is None:
+            return request
+        return replace(request, max_tokens=min(request.max_tokens, int(able.window) - n_tokens))
+
+    async def _count_tokens(self, messages: Messages, run: _Run) -> int | None:
+        if messages not in self._counted:
+            outcome = await self._call("tokenize", self._tokens_body(messages), run)
+            if outcome is None or outcome.answer is None:  # another time it may be told
+                return None
+            self._counted[messages] = wire.count_in(outcome.answer)
+        return self._counted[messages]
+
+    def _tokens_body(self, messages: Messages) -> dict[str, Any]:
+        """The call that counts a prompt's tokens."""
+        body: dict[str, Any] = {"model": self.name, "add_generation_prompt": True}
+        body["messages"] = wire.turns(messages, self._dialect)
+        if KWARGS in self._extra:
+            body[KWARGS] = self._extra[KWARGS]
+        return body
+
+    async def _call(self, kind: str, body: dict[str, Any], run: _Run) -> Outcome | None:
         """One call, tried again where that may help; ``None``: stopped before it. Here alone
         anything is tried again."""
         limiter, retries = self._line.limiter, 0
-        body = body | self._extra
+        if kind == "chat":
+            body = body | self._extra
         while True:
             taken = await limiter.take(lambda: run.stopped)
             if taken is None:
@@ -347,7 +395,7 @@ class OpenAIModel:
             try:
                 if not self._may_begin(run, again=retries > 0):
                     return None
-                outcome = await self._line.post(body)
+                outcome = await self._line.post(kind, body)
                 passed = not outcome.lost
                 if outcome.refused:
                     pause = outcome.pause if outcome.pause <= LONGEST_WAIT_S else 0.0
@@ -355,9 +403,11 @@ class OpenAIModel:
                 await limiter.give(taken, passed=passed, pause=pause)
             outcome = replace(outcome, retries=retries)
             if outcome.answer is not None:
-                self._count(run, outcome.answer)
+                if kind == "chat":
+                    self._count(run, outcome.answer)
                 return outcome
-            self._give_up(run, outcome)
+            if kind == "chat":
+                self._give_up(run, outcome)
             if not self._tries_again(run, outcome):
                 if outcome.lost:
                     self._miss(run, outcome)
@@ -468,7 +518,7 @@ class OpenAIModel:
         if reply.reasoning:
             return replace(reply, trace=unscored(reply.trace))
         body = wire.prior_body(self.name, prior, str(reply.text), self._dialect)
-        outcome = await self._call(body, run)
+        outcome = await self._call("chat", body, run)
         if outcome is None:
             return None
         tokens = reply.trace.tokens
@@ -481,12 +531,12 @@ class OpenAIModel:
         trace = replace(reply.trace, prior_logprobs=scored, lacks={**reply.trace.lacks, **lacks})
         return replace(reply, trace=trace)
 
-    async def _first(self, body: dict[str, Any], needed: bool = False) -> Outcome:
+    async def _first(self, kind: str, body: dict[str, Any], needed: bool = False) -> Outcome:
         """What a call brings that settles what the server can do. An error stops all before
         anything is spent: where the call failed in passing, and where an answer is ``needed``."""
         run = _Run()
         self.usage["probes"] += 1
-        outcome = await self._call(body, run)
+        outcome = await self._call(kind, body, run)
         if run.stopped or outcome is None:
             raise (run.error or RuntimeError)(run.stopped)
         if outcome.answer is None and outcome.status is None:
@@ -498,10 +548,11 @@ class OpenAIModel:
         return outcome
 
     async def _settle(self) -> Abilities:
-        """What the server gives and accepts: a greedy reply with all statistics, two samples in one
-        call, a reply held to a schema, and the score of a text."""
+        """What the server gives and accepts: a greedy reply with all statistics, the list of
+        models, two samples in one call, a reply held to a schema, the score of a text, and the
+        length of a prompt."""
         greedy = wire.chat_body(self.name, _GREEDY, 0, 1, self.n_top, self._dialect)
-        outcome = await self._first(greedy, needed=True)
+        outcome = await self._first("chat", greedy, needed=True)
         choices = answers.choices_of(outcome.answer)
         if not choices:
             raise RuntimeError(self._read(outcome, _GREEDY, 1)[0].missing)
@@ -511,22 +562,30 @@ class OpenAIModel:
             provides.add("logprobs")
             if any(s.top_logprobs for s in said):
                 provides.add("distributions")
+        window = self._window
+        if math.isinf(window):
+            outcome = await self._first("models", {})
+            window = wire.window_of(outcome.answer, self.name)
         several = False
         if "n" not in self._without:
             sampled = wire.chat_body(self.name, _SAMPLED, 0, 2, 0, self._dialect)
-            outcome = await self._first(sampled)
+            outcome = await self._first("chat", sampled)
             several = len(answers.choices_of(outcome.answer) or ()) == 2
         structured = not self.structured or await self._holds_to_schema()
         if "logprobs" in provides and await self._scores():
             provides.add("prior")
-        able = self._able(frozenset(provides))
+        counts = False
+        if not math.isinf(window):
+            outcome = await self._first("tokenize", self._tokens_body(_GREEDY.messages))
+            counts = wire.count_in(outcome.answer) is not None
+        able = self._able(frozenset(provides), window, counts)
         return replace(able, structured=structured, several=several)
 
     async def _holds_to_schema(self) -> bool:
         """Whether the server takes a schema, and what it says is held to it."""
         (asked,) = with_thought([_HELD], self.thinking_tokens)
         body = wire.chat_body(self.name, asked, 0, 1, 0, self._dialect)
-        (reply,) = self._read(await self._first(body), asked, 1)
+        (reply,) = self._read(await self._first("chat", body), asked, 1)
         if reply.finish == "length":  # too long a thought: nothing speaks against it
             return reply.text is not None
         try:
@@ -537,7 +596,7 @@ class OpenAIModel:
     async def _scores(self) -> bool:
         """Whether the server scores a given text."""
         body = wire.prior_body(self.name, _GREEDY.messages, _SCORED, self._dialect)
-        outcome = await self._first(body)
+        outcome = await self._first("chat", body)
         scored = answers.scored_in(outcome.answer)
         known = [token for token, value in scored if value is not None]
         return len(known) > 1 and _SCORED.split()[-1] in "".join(known)

@@ -28,9 +28,10 @@ OPENAI = "https://api.openai.com/v1"
 HIDDEN = "[key]"
 ECHOED = "the server echoed the key"
 SHORTEST_KEY = 8  # characters of a key that is searched for: a shorter one may be part of a word
-MOST_BYTES = 64 * 2**20  # of an answer
+MOST_BYTES = 64 * 2**20
+"""Of an answer with replies; of any other a sixteenth."""
 MOST_TOKENS = 10_000_000  # of one call, in or out; a server that counts more is not believed
-CHAT = "/chat/completions"
+PATHS = {"chat": "/chat/completions", "models": "/models", "tokenize": "/tokenize"}
 CONNECT_S = 4.0  # a connection takes no longer, or the server is not there
 UNFIT = 0  # in place of an HTTP status: the server did what is not allowed, and would do it again
 MAX_WORDS = 200  # characters of a server's own words that a reason quotes
@@ -70,7 +71,7 @@ class Address:
             where = "must have host and path alone; a key belongs in OPENAI_API_KEY"
             raise ValueError(f"base_url for {host} {where}")
         at = parts.netloc
-        path = parts.path.rstrip("/").removesuffix(CHAT)
+        path = parts.path.rstrip("/").removesuffix(PATHS["chat"])
         shown = "/".join(_segment(part) for part in path.split("/"))
         here = host in ("localhost", "::1", "0.0.0.0") or host.startswith("127.")
         return cls(f"{parts.scheme}://{at}{path}", f"{at}{shown}", here)
@@ -246,16 +247,22 @@ class Line:
         """Whether one of the texts holds the key."""
         return bool(self._secret) and any(self._secret in text for text in texts if text)
 
-    async def post(self, body: Mapping[str, Any]) -> Outcome:
-        """One chat call, in a place that the limiter gave, within ``timeout_s`` from beginning to
-        end. Never raises for what a server does."""
+    async def post(self, kind: str, body: Mapping[str, Any]) -> Outcome:
+        """One call of a kind of :data:`PATHS`, in a place that the limiter gave, within
+        ``timeout_s`` from beginning to end. Never raises for what a server does."""
         import openai
 
         client: Any = self._client
         http = _http()
+        # ``/tokenize`` stands beside, not below, the path of the rest.
+        path = self.address.url.removesuffix("/v1") if kind == "tokenize" else ""
         try:
             async with asyncio.timeout(self.timeout_s):
-                answer = await client.post(CHAT, cast_to=http.Response, body=body)
+                if kind == "models":
+                    answer = await client.get(PATHS[kind], cast_to=http.Response)
+                else:
+                    path += PATHS[kind]
+                    answer = await client.post(path, cast_to=http.Response, body=body)
             return self._told(answer.content, pause_of(answer.headers))
         except (TimeoutError, openai.APITimeoutError) as error:
             if isinstance(error.__cause__, http.ConnectTimeout):
@@ -321,10 +328,11 @@ def _http() -> Any:
 async def _bound(response: Any) -> None:
     """Have a client read no endless answer and no packed one, whose size nobody knows before it is
     unpacked."""
+    replies = response.status_code < 400 and response.request.url.path.endswith("completions")
     packed = response.headers.get("content-encoding", "identity")
     if packed.strip().lower() not in ("", "identity"):
         raise Unfit(f"the server's answer is packed ({shortened(packed)}), and not read")
-    response.stream = _bounded(response.stream, MOST_BYTES)
+    response.stream = _bounded(response.stream, MOST_BYTES if replies else MOST_BYTES // 16)
 
 
 def _bounded(stream: Any, most: int) -> Any:
@@ -410,6 +418,22 @@ def prior_body(name: str, messages: Messages, reply: str, dialect: Dialect) -> d
     if "temperature" not in dialect.without:
         body["temperature"] = 0.0
     return body
+
+
+def window_of(answer: Any, name: str) -> float:
+    """The window of the model ``name`` in vLLM's list of models; infinite where none is told."""
+    rows = field(answer, "data")
+    for row in rows if isinstance(rows, list) else ():
+        n_tokens = field(row, "max_model_len")
+        if field(row, "id") == name and type(n_tokens) is int and 0 < n_tokens <= MOST_TOKENS:
+            return n_tokens
+    return math.inf
+
+
+def count_in(answer: Any) -> int | None:
+    """The number of tokens that a server counted; ``None``: it did not."""
+    n_tokens = field(answer, "count")
+    return n_tokens if type(n_tokens) is int and 0 < n_tokens <= MOST_TOKENS else None
 
 
 def turns(messages: Messages, dialect: Dialect) -> list[dict[str, str]]:
