@@ -230,7 +230,7 @@ HEADERS = [
 ]
 CELLS = ["a,He coughs, and sweats.,Gout", "a,Gout", 'a,"He coughs,Gout\nb,,', 'a,"He" coughs,Gout']
 CELLS += ["a,He coughs.,Gout,", "\na,He coughs.,Gout"]
-ZIP, OLE = b"PK\x03\x04\x14\x00\x08\x08\xc5\x9d", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+ZIP, OLE = b"PK\x03\x04\x14\x00\x08\x08\x9d\xc5", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 KINDS = "a .csv, .tsv or .jsonl file (save a spreadsheet as CSV, with commas, in UTF-8)"
 BOOKS = ("mine.csv", "mine.tsv", "mine.jsonl")
 FILES = [(b"{}", f"mine{end}", KINDS) for end in ("", ".parquet", ".json", ".xlsx", ".XLS")]

@@ -106,7 +106,7 @@ class OpenAIModel:
     - ``concurrency``: the most calls at once; fewer where the server refuses them.
     - ``timeout_s``: seconds for a call from beginning to end. A call is tried again ``max_retries``
       times, with growing pauses or as the server says. A refusal for too many calls does not count
-      while others get through.
+      while others get through, and a server that was never reached is tried twice.
     - ``max_calls``, ``max_tokens_total`` (in and out): the budget of this object. Once it is spent,
       :class:`~trustlab.models.stops.Stopped` hands over the finished replies.
     - ``n_top``: alternatives that are asked for at each position.
@@ -173,7 +173,7 @@ class OpenAIModel:
         self.vocabulary_size = vocabulary_size
         address = Address.of(base_url)
         self._line = Line(address, timeout_s=timeout_s, concurrency=concurrency)
-        self._max_retries = max_retries
+        self._max_retries, self._reached = max_retries, False
         self._without = set(without)
         self._without |= {"temperature"} if temperature == "default" else set()
         self._without |= set() if structured else {"response_format"}
@@ -402,6 +402,7 @@ class OpenAIModel:
             finally:
                 await limiter.give(taken, passed=passed, pause=pause)
             outcome = replace(outcome, retries=retries)
+            self._reached = self._reached or outcome.reached
             if outcome.answer is not None:
                 if kind == "chat":
                     self._count(run, outcome.answer)
@@ -431,7 +432,8 @@ class OpenAIModel:
         if not outcome.passing or outcome.pause > LONGEST_WAIT_S or run.stopped:
             return False
         waits = outcome.refused and self._line.limiter.refused <= self._max_retries
-        return outcome.retries < self._max_retries or waits
+        most = self._max_retries if self._reached else min(self._max_retries, 1)
+        return outcome.retries < most or waits
 
     def _miss(self, run: _Run, outcome: Outcome) -> None:
         """Count a call given up; after too many in a row the server is gone."""

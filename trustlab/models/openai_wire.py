@@ -101,8 +101,8 @@ def key_for(address: Address) -> str:
 class Outcome:
     """What one call brought: its JSON in ``answer``, else a ``reason``.
     ``status``: of HTTP (``None``: no answer came). ``param``: the part of the call that the error
-    names. ``pause``: seconds that the server asks to wait. The reason is ``what``, the ``retries``,
-    ``words``."""
+    names. ``pause``: seconds that the server asks to wait. ``reached``: there was a connection. The
+    reason is ``what``, the ``retries``, ``words``."""
 
     answer: Any = None
     what: str = ""
@@ -112,6 +112,7 @@ class Outcome:
     code: str = ""
     pause: float = 0.0
     retries: int = 0
+    reached: bool = True
 
     @property
     def reason(self) -> str:
@@ -284,7 +285,8 @@ class Line:
 
     def _unreached(self, cause: BaseException | None) -> Outcome:
         what = f"the connection to {self.address.shown} failed"
-        return Outcome(what=what, words=f" ({type(cause).__name__})")
+        none = isinstance(cause, (_http().ConnectError, _http().ConnectTimeout))
+        return Outcome(what=what, words=f" ({type(cause).__name__})", reached=not none)
 
     def _told(self, content: bytes, pause: float = 0.0) -> Outcome:
         """The JSON object in an answer's ``content``; an error inside, and an answer that holds the

@@ -37,6 +37,9 @@ GREY = "#6E6E6E"
 CAPTION_POINTS = 8.5
 CAPTION_LETTERS, TITLE_LETTERS = 16, 10
 """Letters of small print, and of a title, that an inch holds."""
+RESEARCH_ONLY = "research only, not for clinical use"
+UNBROKEN = "\N{NO-BREAK SPACE}"
+"""Between words that stay in one line."""
 FEW = "_few"
 """Label of a mark of fewer than twelve cases: no legend shows it, and a caption looks for it."""
 VALUES = (
@@ -240,8 +243,8 @@ def caption(
     few = f"hollow: fewer than {MIN_CASES} cases, no interval" if hollow else ""
     who = f"{'model' if len(told) == 1 else 'models'} {', '.join(told)}"
     parts = [who, f"data {', '.join(sets)}", counts, where, interval, few, note]
-    words = " · ".join(filter(None, [*parts, "research only, not for clinical use"]))
-    text.set_text(textwrap.fill(words, int(CAPTION_LETTERS * width)))
+    words = " · ".join(filter(None, [*parts, RESEARCH_ONLY.replace(" ", UNBROKEN)]))
+    text.set_text(textwrap.fill(words, int(CAPTION_LETTERS * width)).replace(UNBROKEN, " "))
     return text
 
 
