@@ -15,7 +15,7 @@ KEYS = (
     "model", "dataset", "level", "condition", "configuration", "safety", "formulation",
     "variant", "n_doctors", "w_accuracy", "w_agreement", "w_rdc", "kind", "rule_kind", "set",
     "told", "policy", "threshold_low", "threshold_high", "questions", "ended", "tries",
-    "method", "family", "role", "grader", "how", "quantity", "first",
+    "method", "family", "role", "grader", "choice", "option", "how", "quantity", "first",
     "second", "against", "coverage", "threshold", "n_samples", "temperature", "n_passages",
     "bin", "n_tokens", "position", "prior", "correct", "confidence",
 )  # fmt: skip
