@@ -7,7 +7,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -86,7 +86,12 @@ def _name(value: Any) -> str:
 def _answer(value: Any) -> str:
     """What a model names, without thought, marks of a template and citations: on one line, any
     character in it."""
-    answer = _text(without_footnotes(own_words(apart(Reply(_text(value))).text or "")))
+    return _named_in(_text(value))
+
+
+@lru_cache(maxsize=65536)
+def _named_in(reply: str) -> str:
+    answer = _text(without_footnotes(own_words(apart(Reply(reply)).text or "")))
     if not on_one_line(answer):
         raise ValueError
     return answer
