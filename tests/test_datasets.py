@@ -58,9 +58,9 @@ REFUSED = [
     ("starter", {"path": "mine.jsonl"}, "path is 'mine.jsonl'; allowed is None: starter comes"),
     ("medqa", {}, "path is None; medqa is .*: give the JSONL.*trustlab data fetch medqa"),
     ("table", {"path": "no.csv"}, r"'no.csv', which does not exist; table is .*\.jsonl file as"),
-    ([], {}, "0 data sets need one path, or one each"),
-    (["ddxplus", "starter"], {"path": ["folder"]}, "2 data sets need one path, or one each"),
-    (["starter", "ddxplus"], {"path": "folder"}, "path is 'folder'; allowed is None: starter"),
+    ([], {}, "0 data sets need one path each"),
+    (["ddxplus", "starter"], {"path": ["folder"]}, "2 data sets need one path each"),
+    (["starter", "ddxplus"], {"path": "folder"}, r"2 data sets need one path each .*\['folder'\]"),
     (["starter", "starter"], {"n": 3}, TWICE),
     ("starter", {"n": [3, None]}, r"1 data sets need one n, or one each .*n is \[3, None\]"),
 ]

@@ -73,8 +73,8 @@ def load_sets(
     options: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> list[Case]:
     """The cases of one or several data sets, one set after the other; ``n`` of each set, or all if
-    it has fewer (a list: one number for each set). ``path``: one for each set (a list), ``None`` if
-    none is needed. ``options``: the loaders' own, by data set. Otherwise as
+    it has fewer (a list: one number for each set). ``path``: one path for one data set, a list for
+    several, ``None`` if none is needed. ``options``: the loaders' own, by data set. Otherwise as
     :func:`load_cases`. ``ValueError`` also if names, paths, numbers or options do not pair up, or
     if a case occurs twice."""
     pairs, chosen = _pairs(names, path, options or {}, n), options or {}
@@ -93,10 +93,12 @@ def _pairs(names: Any, path: Any, options: Any, n: Any = None) -> list[tuple[str
     """Each data set with its path and number of cases; ``ValueError`` as :func:`load_sets`."""
     asked = [names] if isinstance(names, str) else list(names)
     columns: list[list[Any]] = []
-    for what, given in (("path", path), ("n", n)):
+    paths = [path] if isinstance(path, str | Path) else path  # one path stands for no other set
+    each_of = (("path", "path each", paths), ("n", "n, or one each", n))
+    for what, needed, given in each_of:
         values = list(given) if isinstance(given, list | tuple) else [given] * len(asked)
         if not asked or len(values) != len(asked):
-            need = f"{len(asked)} data sets need one {what}, or one each (null for none)"
+            need = f"{len(asked)} data sets need one {needed} (null for none)"
             raise ValueError(f"{need}; {what} is {given!r}")
         columns.append(values)
     each = options.values() if isinstance(options, Mapping) else [options]
