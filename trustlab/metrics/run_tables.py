@@ -79,13 +79,21 @@ def joined(answers: pd.DataFrame, confidence: pd.DataFrame) -> pd.DataFrame:
     read = answers[[*KEYS, "correct", "readable", "failed", "ungraded"]]
     table = table.merge(read, on=KEYS, how="left", validate="many_to_one")
     refuse(table, table["correct"].isna(), "every confidence needs its row in answers")
-    why = table["missing"].astype(object).fillna("")
-    untold = why.eq("")
-    why = why.mask(~table["readable"] & ~table["failed"], "unreadable answer")
-    why = why.mask(table["failed"] & untold, "failed answer")
-    why = why.mask(table["ungraded"] & untold, "ungraded answer")
-    confidence = table["confidence"].where(table["readable"] & ~table["ungraded"])
-    return table.assign(confidence=confidence, missing=why)
+    return _judged(table)
+
+
+def _judged(table: Any) -> pd.DataFrame:
+    """The rows without a confidence where the answer could not be read or graded, and why."""
+    readable, failed, ungraded = (
+        table[name].to_numpy(bool) for name in ("readable", "failed", "ungraded")
+    )
+    missing = table["missing"].astype(object).fillna("").to_numpy()
+    why = np.where(readable | failed, missing, "unreadable answer").astype(object)
+    untold = why == ""
+    why[failed & untold] = "failed answer"
+    why[ungraded & untold] = "ungraded answer"
+    confidence = table["confidence"].where(readable & ~ungraded)
+    return table.assign(confidence=confidence, missing=pd.Series(why, table.index, object))
 
 
 def rows_of_methods(
@@ -104,7 +112,14 @@ def rows_of_methods(
     of_methods = ["method", "confidence", "bound", "missing"]
     more = [name for name in answers.columns if name not in {*table.columns, *of_methods}]
     whole = table.assign(**{name: answers[name] for name in more})
-    every = joined(table, confidence)
+    texts = whole.select_dtypes("string").columns  # parts are cut out often: of objects at once
+    whole = whole.astype(dict.fromkeys(texts, object))
+    need(confidence, [*KEYS, *of_methods], "confidence")
+    places = _places(confidence)  # a method at a time: of a large run all together fill the memory
+    known = set(whole[["dataset", "model"]].itertuples(index=False, name=None))
+    for key in places:
+        if key[:2] not in known:
+            joined(table, confidence.iloc[places[key]])  # which tells what is wrong
     for run, asked in groups(whole, ["dataset", "model"]):
         label = {"model": str(run["model"]), "dataset": str(run["dataset"])}
         graded = ~(asked["failed"] | asked["ungraded"]).to_numpy()
@@ -112,20 +127,22 @@ def rows_of_methods(
         if "missing" in answers and len(told := answers.loc[asked.index, "missing"].unique()) == 1:
             none = str(told[0] or none)
         yield label | {"method": "", "own_rows": False}, Rows(asked, graded, none=none)
+        place = pd.MultiIndex.from_frame(asked[ROW])
         judged = graded & asked["readable"].to_numpy()
-        mine = every[every["dataset"].eq(run["dataset"]) & every["model"].eq(run["model"])]
-        parts: dict[Any, Any] = dict(list(mine.groupby("method", sort=False, observed=True)))
-        places, has = pd.MultiIndex.from_frame(asked[ROW]), {}
-        for method, part in parts.items():
-            valued = part.dropna(subset="confidence")
-            has[method] = places.isin(pd.MultiIndex.from_frame(valued[ROW]))
+        parts, at, has = {}, {}, {}
+        for *who, method in places:
+            if who == [run["dataset"], run["model"]]:
+                parts[method] = part = confidence.iloc[places[*who, method]]
+                at[method] = place.get_indexer(pd.MultiIndex.from_frame(_rows_of(part)))
+                has[method] = np.zeros(len(asked), bool)
+                has[method][at[method]] = part["confidence"].notna()
+                has[method] &= judged
         shared, members = shared_rows(has, judged, asked["correct"].eq(1).to_numpy())
         for method, part in parts.items():
+            every = _beside(asked, at[method], part)
             own = method not in members and bool(has[method].any())
             known = shared if method in members else has[method]
-            beside = asked.merge(part[[*ROW, *of_methods]], "left", ROW).set_axis(asked.index)
-            beside = beside.fillna({"missing": "no row in the table"})
-            yield label | {"method": str(method), "own_rows": own}, Rows(beside, known)
+            yield label | {"method": str(method), "own_rows": own}, Rows(every, known)
 
 
 LEAST_SHARED = 0.9
@@ -151,6 +168,31 @@ def shared_rows(
             shared = rows
             members.append(method)
     return shared, members
+
+
+def _rows_of(part: Any) -> pd.DataFrame:
+    return part[ROW].astype({"level": int})
+
+
+def _beside(asked: pd.DataFrame, at: np.ndarray, part: Any) -> pd.DataFrame:
+    """``asked`` with what :func:`joined` says of one method's rows, :data:`NO_ROW` where it has
+    none; ``at``: their places in it, -1 for none. ``ValueError`` as that."""
+    if (at < 0).any() or len(np.unique(at)) < len(at) or np.isinf(part["confidence"]).any():
+        joined(asked, part)  # which tells what is wrong
+    types = {"method": object, "confidence": float, "bound": object, "missing": object}
+    values = part[list(types)].astype(types).set_axis(at).reindex(range(len(asked)))
+    every = _judged(asked.assign(**values.set_axis(asked.index)))
+    every.loc[~np.isin(np.arange(len(asked)), at), "missing"] = NO_ROW
+    return every.copy()  # in one piece
+
+
+NO_ROW = "no row in the table"
+
+
+def _places(confidence: pd.DataFrame) -> dict[Any, np.ndarray]:
+    """(dataset, model, method) -> the places of its rows, in the table's order."""
+    by = confidence.groupby(["dataset", "model", "method"], sort=False, observed=True, dropna=False)
+    return dict(sorted(by.indices.items(), key=lambda item: item[1][0]))
 
 
 CHANCE = ["chance", "chance_low", "chance_high"]
