@@ -136,7 +136,7 @@ def number(answer: Any, right: float, slips: Mapping[float, str] | None = None) 
     if isinstance(answer, bool) or not isinstance(answer, int | float):
         return f"a number is needed; this is {type(answer).__name__}"
     if math.isnan(answer):
-        return "nan"
+        return "it is nan"
     if _like(answer, right):
         return ""
     for slip, why in sorted((slips or {}).items(), key=lambda item: abs(item[0] - answer)):
@@ -181,7 +181,10 @@ def missing(answer: Any, given: tuple, when: str) -> str:
 def columns(answer: Any, form: str) -> Any:
     """The columns of rows that end with "correct, confidence", ``None`` as NaN; of another
     ``form``: :class:`Wrong`."""
-    rows = np.array(answer, float)
+    try:
+        rows = np.array(answer, float)
+    except (TypeError, ValueError):  # no numbers, or rows of several lengths
+        raise Wrong(f"a list of ({form}) is needed") from None
     if rows.ndim != 2 or rows.shape[1] != form.count(",") + 1:
         raise Wrong(f"a list of ({form}) is needed")
     correct, confidence = rows.T[-2:]
