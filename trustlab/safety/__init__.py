@@ -1,1 +1,0 @@
-"""Holds a plan against a chart and the safety table."""
